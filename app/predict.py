@@ -23,6 +23,7 @@ from core.cluster import as_columns as cluster_columns
 from core.efficiency import Efficiency
 from core.errors import RuncastError
 from core.inference import least_recompute, smallest_degrees, total
+from core.layer import MEASURED_YEARS
 from core.layouts import RECOMPUTE, SCHEDULES, Layouts
 from core.memory import peak_bytes
 from core.precision import PRECISIONS
@@ -46,10 +47,15 @@ FLAGS = (
     "compiled",
     "cuda_graphs",
     "chunked_loss",
+    "deduplicates",
 )
 # FlashAttention (arXiv:2205.14135) and sequence parallelism (arXiv:2205.05198) were published in
 # May 2022: no run before had either.
 NEW_KERNELS = "2022-06"
+SEQUENCE_PARALLELISM = "2022-05"
+# Dispatchers that send a token once per node (DeepEP, February 2025) reached stacks that year.
+NEW_DISPATCHERS = "2025-09"
+MIDDLE_OF_YEAR = 0.5  # of sources that print no month
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +169,12 @@ def _row(inputs: RunInputs, i: int, models: Mapping[str, ModelFacts]) -> _Row:
     chip = accelerator(str(inputs.accelerator[i]))
     stack = stack_of(str(inputs.framework[i]))
     eff = efficiency(stack.name if stack else GENERIC)
-    work = _work(inputs, i, facts)
+    work = _work(inputs, i, facts, stack or stacks()[GENERIC])
     cluster, network_known = _cluster(inputs, i, chip)
     sharding, sharding_known = _sharding(inputs, i, stack or stacks()[GENERIC])
+    if sharding == "fsdp2" and chip.vendor == "google":
+        # Slices are joined by the data-centre network: their runs replicate over it.
+        sharding = "hsdp" if float(inputs.num_gpus[i]) > cluster.scale_up_domain else sharding
     layout, degrees_known = _layout(inputs, i, facts, work, cluster, eff, sharding)
     recompute = str(inputs.recompute[i])
     habit = stack.recompute if stack else ""
@@ -198,7 +207,7 @@ def _row(inputs: RunInputs, i: int, models: Mapping[str, ModelFacts]) -> _Row:
     )
 
 
-def _work(inputs: RunInputs, i: int, facts: ModelFacts) -> Workload:
+def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workload:
     name = str(inputs.precision[i])
     recipe = PRECISIONS.get(PRECISION_NAMES.get(name, name).replace("-", "_"), PRECISIONS["bf16"])
     task = str(inputs.task[i])
@@ -216,8 +225,11 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts) -> Workload:
         offload_optimizer=offloaded_to(offload, "optimizer"),
         offload_params=offloaded_to(offload, "param"),
         offloads_activations="activation" in offload,
-        unfused_attention=_before_2022_06(inputs, i),
+        unfused_attention=_before(inputs, i, NEW_KERNELS),
         compiled=str(inputs.compile[i]) in ("yes", "thunder"),
+        flash2=stack.attention == "flash2",
+        software_year=_year(str(inputs.source_date[i])),
+        deduplicates=str(inputs.source_date[i])[:7] >= NEW_DISPATCHERS,
     )
 
 
@@ -264,8 +276,10 @@ def _layout(
     gpus = float(inputs.num_gpus[i])
     tp, pp = float(inputs.tp[i]), float(inputs.pp[i])
     known = tp == tp and pp == pp
+    pod = float(np.asarray(cluster.scale_up_domain)) > 72  # the largest switched domain
+    unit = float(np.asarray(cluster.scale_up_domain if pod else cluster.gpus_per_node))
     if known:
-        return _degrees(inputs, i, facts, sharding, tp, pp, float(cluster.gpus_per_node)), True
+        return _degrees(inputs, i, facts, sharding, tp, pp, unit), True
     tps, pps = smallest_degrees(
         heads=int(facts.transformer.num_attention_heads),
         layers=int(facts.transformer.num_layers),
@@ -275,7 +289,7 @@ def _layout(
         pp=pp,
     )
     options = [
-        _degrees(inputs, i, facts, sharding, float(t), float(p), float(cluster.gpus_per_node))
+        _degrees(inputs, i, facts, sharding, float(t), float(p), unit)
         for t, p in zip(tps, pps, strict=True)
     ]
     columns = Layouts(**{n: np.array([o[n] for o in options]) for n in options[0]})
@@ -292,8 +306,9 @@ def _degrees(
     sharding: str,
     tp: float,
     pp: float,
-    gpus_per_node: float,
+    unit: float,
 ) -> dict[str, float]:
+    """The layout of given tp and pp; `unit`: the GPUs that hybrid sharding shards over."""
     gpus = float(inputs.num_gpus[i])
     cp, ep = _or(inputs.cp[i], 1.0), _or(inputs.ep[i], 1.0)
     ranks = max(gpus / (tp * pp * cp), 1.0)
@@ -305,7 +320,7 @@ def _degrees(
         micro = 1.0 if np.isnan(batch) else max(min(batch / ranks, 1.0), 1e-3)
     if np.isnan(batch):
         batch = ranks * micro * max(pp * 4, 1.0)
-    shard = _or(inputs.fsdp_degree[i], ranks if sharding != "hsdp" else gpus_per_node)
+    shard = _or(inputs.fsdp_degree[i], ranks if sharding != "hsdp" else unit)
     shard = min(shard / cp if shard > ranks else shard, ranks)
     if sharding not in ("fsdp2", "hsdp"):
         shard = ranks
@@ -324,7 +339,7 @@ def _degrees(
         "micro_batch_size": float(micro),
         "num_microbatches": max(float(batch) / (ranks * float(micro)), 1.0),
         "recompute": 0.0,
-        "sequence_parallel": 1.0 if tp > 1 and not _before_2022_06(inputs, i) else 0.0,
+        "sequence_parallel": 1.0 if tp > 1 and not _before(inputs, i, SEQUENCE_PARALLELISM) else 0.0,
         "schedule": float(SCHEDULES.index("1f1b")),
         "context_method": 0.0,
         "reshard": 1.0,
@@ -335,9 +350,17 @@ def _adapters(facts: ModelFacts) -> float:
     return float(np.asarray(trained_fraction(facts.transformer, rank=LORA_RANK, on_mlp=True)))
 
 
-def _before_2022_06(inputs: RunInputs, i: int) -> bool:
+def _before(inputs: RunInputs, i: int, month: str) -> bool:
     date = str(inputs.source_date[i])[:7]
-    return date != "" and date < NEW_KERNELS
+    return date != "" and date < month
+
+
+def _year(date: str) -> float:
+    """Decimal year of YYYY, YYYY-MM or a range; the newest that was measured where unknown."""
+    year, month = date[:4], date[5:7]
+    if not year.isdigit():
+        return MEASURED_YEARS[1]
+    return float(year) + ((float(month) - 0.5) / 12 if month.isdigit() else MIDDLE_OF_YEAR)
 
 
 def _or(value: float, default: float) -> float:

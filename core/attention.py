@@ -11,31 +11,46 @@ import numpy as np
 from core.numeric import Numeric
 
 BACKWARD_FLOPS = 2.5  # over forward [D23]
-HEAD_DIM_HALF = 48.0  # head_dim at which the kernel reaches half of its limit
 REFERENCE_HEAD_DIM = 128.0
 UNALIGNED_SLOWDOWN = 3.9  # head_dim no multiple of 8: no fused kernel takes it unpadded
 
 
-def head_dim_factor(head_dim: Numeric) -> Numeric:
+def head_dim_factor(head_dim: Numeric, half: Numeric) -> Numeric:
     """Rate at this head_dim over the rate at 128. Validity: 32 to 256.
 
-    >>> float(head_dim_factor(128.0))
+    >>> float(head_dim_factor(128.0, half=48.0))
     1.0
     """
     d = np.asarray(head_dim, dtype=float)
-    limit = (REFERENCE_HEAD_DIM + HEAD_DIM_HALF) / REFERENCE_HEAD_DIM
-    smooth = np.minimum(limit * d / (d + HEAD_DIM_HALF), 1.1)
+    limit = (REFERENCE_HEAD_DIM + half) / REFERENCE_HEAD_DIM
+    smooth = np.minimum(limit * d / (d + half), 1.1)
     return np.where(d % 8 == 0, smooth, smooth / UNALIGNED_SLOWDOWN)
 
 
-def forward_s(*, flops: Numeric, head_dim: Numeric, flops_per_s: Numeric) -> Numeric:
-    """Seconds of the forward kernel; `flops_per_s` is its rate at head_dim 128."""
-    return flops / (flops_per_s * head_dim_factor(head_dim))
+def sequence_factor(seq_len: Numeric, half: Numeric) -> Numeric:
+    """Rate at this length over that of a long one: few blocks fill the device badly, and a
+    causal block on the diagonal is computed whole. [D23, figure 4]
+
+    >>> float(sequence_factor(1024.0, half=1024.0))
+    0.5
+    """
+    return np.divide(seq_len, np.add(seq_len, half))
 
 
-def backward_s(
-    *, flops: Numeric, head_dim: Numeric, flops_per_s: Numeric, relative_rate: Numeric
+def forward_s(
+    *,
+    flops: Numeric,
+    flops_per_s: Numeric,
+    head_dim: Numeric,
+    half_head_dim: Numeric,
+    seq_len: Numeric,
+    half_tokens: Numeric,
 ) -> Numeric:
+    """Seconds of the forward kernel; `flops_per_s` is its rate at head_dim 128, long sequence."""
+    shape = head_dim_factor(head_dim, half_head_dim) * sequence_factor(seq_len, half_tokens)
+    return flops / (flops_per_s * shape)
+
+
+def backward_s(*, forward_s: Numeric, relative_rate: Numeric) -> Numeric:
     """Seconds of the backward kernel of the same attention. [D23]"""
-    rate = flops_per_s * head_dim_factor(head_dim) * relative_rate
-    return BACKWARD_FLOPS * flops / rate
+    return BACKWARD_FLOPS * np.divide(forward_s, relative_rate)

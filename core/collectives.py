@@ -47,16 +47,30 @@ def all_to_all_s(
     scale_up_bytes_per_s: Numeric,
     scale_out_bytes_per_s: Numeric,
     latency_s: Numeric,
+    sent_once: Numeric = 1.0,
 ) -> Numeric:
     """Each rank sends M/n to every rank: the slower of the two tiers it travels on.
 
     Of M bytes, (r-1)/n stay inside the scale-up domain of r ranks and (n-r)/n leave it
-    through the rank's own network port.
+    through the rank's own network port. Where copies for one domain cross once (`sent_once` is
+    the share left), they are spread inside it on arrival.
     """
     n, r, M = ranks, local_ranks, size_bytes
-    inside_s = (r - 1) / n * M / scale_up_bytes_per_s
-    across_s = (n - r) / n * M / scale_out_bytes_per_s
+    spread = np.where(np.asarray(sent_once) < 1, (r - 1) / r, (r - 1) / n)
+    inside_s = spread * M / scale_up_bytes_per_s
+    across_s = sent_once * (n - r) / n * M / scale_out_bytes_per_s
     return np.maximum(inside_s, across_s) + (n - 1) * latency_s
+
+
+def share_sent_once(*, copies: Numeric, domains: Numeric) -> Numeric:
+    """Expected distinct domains of a token's `copies` over the copies, when experts are picked
+    alike: D (1 - (1 - 1/D)^k) / k (arXiv:2412.19437, section 3.2.2 sends a token once a node).
+
+    >>> round(float(share_sent_once(copies=8.0, domains=4.0)), 3)
+    0.45
+    """
+    d, k = np.maximum(domains, 1.0), np.maximum(copies, 1.0)
+    return d * (1 - (1 - 1 / d) ** k) / k
 
 
 def local_ranks(*, ranks: Numeric, stride: Numeric, domain: Numeric) -> Numeric:

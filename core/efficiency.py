@@ -26,16 +26,22 @@ class Efficiency:
     fp8_of_peak_ratio: Numeric
     fp4_of_peak_ratio: Numeric
     attention_forward: Numeric  # of the 16-bit peak, head_dim 128, long sequence
+    attention_half_tokens: Numeric  # sequence at which the kernel reaches half of that rate
+    attention_half_head_dim: Numeric  # head_dim at which it reaches half of its limit
+    fast_exponentials: Numeric  # attention rate gained by doubled exponential units
     attention_backward: Numeric  # of attention_forward
     memory: Numeric  # of the memory bandwidth
     elementwise: Numeric  # traffic of norms, activations, residuals over the unfused count
+    permutation: Numeric  # traffic of routing tokens to experts over the operator count
     host_s: Numeric  # host seconds to launch one layer's forward; the GPU waits if faster
+    expert_host_s: Numeric  # more of it where the layer routes to experts
     flash2: Numeric  # FlashAttention 2 over the best kernel, where a newer one exists
     compiled: Numeric  # elementwise traffic left when a compiler fuses it
     host_link: Numeric  # of the link to the host
     nvme_bytes_per_s: Numeric  # of the node's drives, per GPU
     host_bytes_per_s: Numeric  # of the host's memory, per GPU: where offloaded states are updated
     step_s: Numeric  # fixed seconds of a step: data, logging, synchronisation
+    software_per_year: Numeric  # kernels get faster: of the rate, a year of software
     # recompute (share of one forward pass repeated)
     selective_recompute: Numeric
     full_recompute: Numeric
@@ -45,7 +51,8 @@ class Efficiency:
     all_to_all: Numeric  # of either, for all-to-all
     tp_exposed: Numeric  # share of the communication that computation does not hide
     cp_exposed: Numeric
-    ep_exposed: Numeric
+    ep_exposed: Numeric  # inside the scale-up domain
+    ep_network_exposed: Numeric  # across domains
     pp_exposed: Numeric
     dp_exposed: Numeric  # gradients once per step: ddp, zero1, zero2
     fsdp_exposed: Numeric  # gathers and scatters of every layer: zero3, fsdp2, hsdp

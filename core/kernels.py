@@ -40,12 +40,17 @@ def inside_tp_bytes_per_token(model: Transformer) -> Numeric:
     dense = 2 * tensors * model.ffn_hidden_size
     per_expert = 2 * tensors * np.asarray(model.moe_ffn_hidden_size)
     active = np.add(model.experts_per_token, model.num_shared_experts)
-    # Permutation copies every token once per expert that takes it, there and back.
-    moved = 4 * 2 * np.multiply(model.experts_per_token, model.hidden_size)
-    experts = np.where(is_moe(model), active * per_expert + moved, 0.0)
+    experts = np.where(is_moe(model), active * per_expert, 0.0)
     layers = np.maximum(model.num_layers, 1.0)
     mlp = (num_dense_mlp_layers(model) * dense + num_moe_layers(model) * experts) / layers
     return (rotary + 2 * attention_output_size(model)) * attention_share(model) + mlp
+
+
+def permuted_bytes_per_token(model: Transformer) -> Numeric:
+    """Forward bytes of routing, mean over layers: every token is copied once per expert that
+    takes it, there and back, read and written."""
+    moved = 4 * 2 * np.multiply(model.experts_per_token, model.hidden_size)
+    return moved * num_moe_layers(model) / np.maximum(model.num_layers, 1.0)
 
 
 def quantised_elements_per_token(model: Transformer) -> Numeric:

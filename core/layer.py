@@ -32,6 +32,8 @@ from core.transformer import (
 )
 from core.workload import Workload, expert_load
 
+MEASURED_YEARS = (2021.0, 2026.7)  # of the software of published runs: no trend beyond them
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
@@ -58,10 +60,16 @@ class LayerSeconds:
     head: Numeric
 
 
+def software_factor(software_year: Numeric, per_year: Numeric) -> Numeric:
+    """Speed of this year's kernels over those of 2024, the middle of what was measured."""
+    return np.exp(per_year * (np.clip(software_year, *MEASURED_YEARS) - 2024.0))
+
+
 def rates(work: Workload, cluster: Cluster, eff: Efficiency) -> Rates:
     """Peak times ceiling times the fraction that software reaches. NaN: no such precision."""
     peak = np.asarray(cluster.peak_flops_per_s)
-    sixteen = peak * cluster.ceiling * eff.matmul
+    software = software_factor(work.software_year, eff.software_per_year)
+    sixteen = peak * cluster.ceiling * eff.matmul * software
     speedup = matmul_speedup(
         matmul_bits=work.matmul_bits,
         fp8_ratio=cluster.fp8_ratio,
@@ -73,9 +81,10 @@ def rates(work: Workload, cluster: Cluster, eff: Efficiency) -> Rates:
         linear_flops_per_s=sixteen * speedup,
         head_flops_per_s=sixteen,
         attention_flops_per_s=peak
-        * eff.attention_forward
+        * (eff.attention_forward * software)
+        * (1 + eff.fast_exponentials * np.asarray(cluster.fast_exponentials))
         * np.where(work.flash2 & (np.asarray(cluster.newer_than_flash2) > 0), eff.flash2, 1.0),
-        bytes_per_s=np.asarray(cluster.memory_bytes_per_s) * eff.memory,
+        bytes_per_s=np.asarray(cluster.memory_bytes_per_s) * eff.memory * software,
     )
 
 
@@ -156,13 +165,21 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     # Chunked scans run on the matrix units, about as well as attention does.
     scan_flops = state_space.scan_flops_per_token(m) / np.maximum(m.num_layers, 1.0)
     scan_s = scan_flops * tokens / lay.tp / rate.attention_flops_per_s
-    fused = {"flops": flops, "head_dim": head_dim, "flops_per_s": rate.attention_flops_per_s}
+    attention_s = attention.forward_s(
+        flops=flops,
+        flops_per_s=rate.attention_flops_per_s,
+        head_dim=head_dim,
+        half_head_dim=eff.attention_half_head_dim,
+        seq_len=work.seq_len,
+        half_tokens=eff.attention_half_tokens,
+    )
 
     parallel = np.where(np.asarray(lay.sequence_parallel) > 0, lay.tp, 1.0)
     moved = kernels.outside_tp_bytes_per_token(m) / parallel
     inside = kernels.inside_tp_bytes_per_token(m) + state_space.scan_bytes_per_token(m)
     moved = (moved + inside / lay.tp) * eff.elementwise
     moved = np.where(work.compiled, eff.compiled, 1.0) * moved
+    moved = moved + eff.permutation * kernels.permuted_bytes_per_token(m) / lay.tp
     moved = moved + unfused * kernels.score_matrix_bytes_per_token(m, work.seq_len) / lay.tp
     # A quantised base is expanded to 16 bits before each use: read it, write it, read it.
     expanded = np.where(np.asarray(work.weight_bytes) < 2, work.weight_bytes + 4.0, 0.0)
@@ -185,8 +202,10 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         matmul_backward=matmul * backward,
         experts_forward=experts,
         experts_backward=experts * backward,
-        attention_forward=attention.forward_s(**fused) + scan_s,
-        attention_backward=attention.backward_s(**fused, relative_rate=eff.attention_backward)
+        attention_forward=attention_s + scan_s,
+        attention_backward=attention.backward_s(
+            forward_s=attention_s, relative_rate=eff.attention_backward
+        )
         + attention.BACKWARD_FLOPS * scan_s,
         memory_bound_forward=tokens * (moved + cast) / rate.bytes_per_s + expand_s,
         memory_bound_backward=tokens * (kernels.BACKWARD_BYTES * moved + cast) / rate.bytes_per_s

@@ -26,6 +26,7 @@ from core.transformer import (
     attention_score_flops_per_token,
     forward_flops_per_token,
     head_flops_per_token,
+    num_moe_layers,
 )
 from core.workload import NVME, Workload
 
@@ -48,6 +49,9 @@ class Step:
     hfu: NDArray[np.float64]
 
 
+QUEUE = 3.0  # how sharply the device waits for its host
+
+
 def recompute_fraction(recompute: Numeric, eff: Efficiency) -> Numeric:
     """Share of a forward pass that is repeated in backward."""
     kind = np.asarray(recompute)
@@ -59,9 +63,12 @@ def recompute_fraction(recompute: Numeric, eff: Efficiency) -> Numeric:
 
 
 def _host_bound(layer_s: Numeric, host_s: Numeric, graphs: Numeric) -> Numeric:
-    """Seconds the GPU waits for launches: three forwards' worth per layer and micro-batch."""
+    """Seconds the GPU waits for launches: three forwards' worth per layer and micro-batch.
+
+    A queue that runs empty now and then: a smooth maximum of both, not a sharp one.
+    """
     launch = np.where(np.asarray(graphs) > 0, 0.0, 3.0 * np.asarray(host_s))
-    return np.maximum(launch - layer_s, 0.0)
+    return (layer_s**QUEUE + launch**QUEUE) ** (1 / QUEUE) - layer_s
 
 
 def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Step:
@@ -80,7 +87,8 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
         + one.memory_bound_backward
     )
     layer_s = forward_s * (1 + repeated) + backward_s
-    waiting = _host_bound(layer_s, eff.host_s, work.cuda_graphs)
+    moe_share = num_moe_layers(work.model) / np.maximum(work.model.num_layers, 1.0)
+    waiting = _host_bound(layer_s, eff.host_s + moe_share * eff.expert_host_s, work.cuda_graphs)
     inside = _inside_layer(work, lay, cluster, eff, one)
     per_layer = layer_s + waiting + inside.tp + inside.cp + inside.ep
     pp = eff.pp_exposed * traffic.pipeline_s(work, lay, cluster, eff)
@@ -149,7 +157,7 @@ def _inside_layer(
     return _InsideLayer(
         tp=eff.tp_exposed * traffic.tensor_parallel_s(work, lay, cluster, eff) * (1 + again / 2),
         cp=cp,
-        ep=eff.ep_exposed * traffic.expert_parallel_s(work, lay, cluster, eff) * (1 + again / 2),
+        ep=traffic.expert_parallel_exposed_s(work, lay, cluster, eff) * (1 + again / 2),
         cp_hidden=cp_hidden,
     )
 

@@ -95,17 +95,21 @@ def context_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Effi
     return np.where(np.asarray(lay.cp) > 1, moved, 0.0)
 
 
-def expert_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
-    """Per layer (mean) and micro-batch: dispatch and combine, forward and backward."""
+def expert_parallel_exposed_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
+    """Per layer (mean) and micro-batch: dispatch and combine, forward and backward. Exposed
+    seconds: how much hides depends on whether it stays inside the scale-up domain."""
     model = work.model
     domain = np.maximum(cluster.scale_up_domain, cluster.gpus_per_node)
     # Ranks of a group are spread over tp x cp x dp of one stage, next to one another.
     local = collectives.local_ranks(ranks=lay.ep, stride=lay.etp, domain=domain)
+    exposed = np.where(np.asarray(lay.ep) > local, eff.ep_network_exposed, eff.ep_exposed)
     rank_tokens = tokens_per_rank(work, lay) / lay.tp
     size = 2.0 * rank_tokens * lay.etp * np.multiply(model.experts_per_token, model.hidden_size)
     size = size * expert_load(work, ep=lay.ep)
+    once = collectives.share_sent_once(copies=model.experts_per_token, domains=lay.ep / local)
     one = collectives.all_to_all_s(
         size_bytes=size,
+        sent_once=np.where(work.deduplicates, once, 1.0),
         ranks=lay.ep,
         local_ranks=local,
         scale_up_bytes_per_s=eff.all_to_all * np.asarray(cluster.scale_up_bytes_per_s),
@@ -113,7 +117,7 @@ def expert_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Effic
         latency_s=1e-6,
     )
     share = num_moe_layers(model) / np.maximum(model.num_layers, 1.0)
-    return np.where(is_moe(model) & (np.asarray(lay.ep) > 1), 4 * one * share, 0.0)
+    return np.where(is_moe(model) & (np.asarray(lay.ep) > 1), 4 * exposed * one * share, 0.0)
 
 
 def pipeline_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:

@@ -30,6 +30,7 @@ class Stack:
     dp_sharding: str  # its usual strategy; '' for none in particular
     shardings: tuple[str, ...]  # what it can do; () for all
     recompute: str  # of its recipes; '' for the least that fits
+    attention: str  # 'best' kernel of the device, or 'flash2'
 
 
 def _value(row: dict[str, str], where: str) -> float:
@@ -71,6 +72,7 @@ def stacks() -> dict[str, Stack]:
                 dp_sharding=r["dp_sharding"],
                 shardings=tuple(r["shardings"].split()),
                 recompute=r["recompute"],
+                attention=r["attention"],
             )
             for r in csv.DictReader(file)
         }

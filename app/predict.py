@@ -53,6 +53,7 @@ FLAGS = (
 # May 2022: no run before had either.
 NEW_KERNELS = "2022-06"
 SEQUENCE_PARALLELISM = "2022-05"
+NATIVE_KERNELS = "2026-01"  # of Hopper and Blackwell in PyTorch itself
 # Dispatchers that send a token once per node (DeepEP, February 2025) reached stacks that year.
 NEW_DISPATCHERS = "2025-09"
 MIDDLE_OF_YEAR = 0.5  # of sources that print no month
@@ -227,7 +228,7 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workloa
         offloads_activations="activation" in offload,
         unfused_attention=_before(inputs, i, NEW_KERNELS),
         compiled=str(inputs.compile[i]) in ("yes", "thunder"),
-        flash2=stack.attention == "flash2",
+        flash2=stack.attention == "flash2" and _before(inputs, i, NATIVE_KERNELS),
         software_year=_year(str(inputs.source_date[i])),
         deduplicates=str(inputs.source_date[i])[:7] >= NEW_DISPATCHERS,
     )

@@ -14,7 +14,10 @@ from core.numeric import Numeric
 # 29 parts of hardware/accelerators.csv that carry both numbers (0.51 to 0.97); a test ties it.
 ASSUMED_CEILING = 0.79
 # Hopper's wgmma and Blackwell's tcgen05 came after FlashAttention 2 (arXiv:2407.08608).
-NEWER_THAN_FLASH2 = ("H100", "H200", "H800", "GH200", "B200", "B300", "GB200", "GB300")
+NEWER_THAN_FLASH2 = {
+    **dict.fromkeys(("H100", "H200", "H800", "H20", "GH200"), 1.0),
+    **dict.fromkeys(("B200", "B300", "GB200", "GB300"), 2.0),
+}
 # NVIDIA, "Inside NVIDIA Blackwell Ultra", 2025: twice the attention-layer exponentials of Blackwell.
 FAST_EXPONENTIALS = ("B300", "GB300")
 ASSUMED_HOST_LINK_BYTES_PER_S = 31.5e9  # PCIe 4 x16, where no source prints the link to the host
@@ -35,7 +38,7 @@ class Cluster:
     gpus_per_node: Numeric
     scale_out_bytes_per_s: Numeric  # per device, one direction
     host_link_bytes_per_s: Numeric = ASSUMED_HOST_LINK_BYTES_PER_S
-    newer_than_flash2: Numeric = 0.0  # 1: has matrix units that FlashAttention 2 does not use
+    newer_than_flash2: Numeric = 0.0  # generations of matrix units that FlashAttention 2 lacks
     fast_exponentials: Numeric = 0.0  # 1: twice the exponentials of its generation
 
     def take(self, rows: NDArray[np.intp]) -> Cluster:
@@ -71,7 +74,9 @@ def cluster_of(
         gpus_per_node=gpus_per_node,
         scale_out_bytes_per_s=scale_out_bytes_per_s,
         fast_exponentials=float(accelerator.name.startswith(FAST_EXPONENTIALS)),
-        newer_than_flash2=float(accelerator.name.startswith(NEWER_THAN_FLASH2)),
+        newer_than_flash2=next(
+            (n for prefix, n in NEWER_THAN_FLASH2.items() if accelerator.name.startswith(prefix)), 0.0
+        ),
         host_link_bytes_per_s=accelerator.host_link_bytes_per_s or ASSUMED_HOST_LINK_BYTES_PER_S,
     )
 

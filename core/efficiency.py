@@ -35,7 +35,8 @@ class Efficiency:
     permutation: Numeric  # traffic of routing tokens to experts over the operator count
     host_s: Numeric  # host seconds to launch one layer's forward; the GPU waits if faster
     expert_host_s: Numeric  # more of it where the layer routes to experts
-    flash2: Numeric  # FlashAttention 2 over the best kernel, where a newer one exists
+    adapter_host_s: Numeric  # more of it where small adapters sit beside every matrix
+    flash2: Numeric  # FlashAttention 2 over the best kernel, each generation of devices later
     compiled: Numeric  # elementwise traffic left when a compiler fuses it
     host_link: Numeric  # of the link to the host
     nvme_bytes_per_s: Numeric  # of the node's drives, per GPU

@@ -83,7 +83,7 @@ def rates(work: Workload, cluster: Cluster, eff: Efficiency) -> Rates:
         attention_flops_per_s=peak
         * (eff.attention_forward * software)
         * (1 + eff.fast_exponentials * np.asarray(cluster.fast_exponentials))
-        * np.where(work.flash2 & (np.asarray(cluster.newer_than_flash2) > 0), eff.flash2, 1.0),
+        * np.where(work.flash2, eff.flash2 ** np.asarray(cluster.newer_than_flash2), 1.0),
         bytes_per_s=np.asarray(cluster.memory_bytes_per_s) * eff.memory * software,
     )
 

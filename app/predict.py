@@ -1,63 +1,21 @@
-"""Forecast published runs from what they say of themselves; never from what they measured.
-
-Blanks are inferred (recompute and degrees: the least that fits the memory; sharding: the
-stack's habit; network: the accelerator's usual machine), and each widens the interval.
-"""
+"""Forecast published runs: throughput and memory with their intervals."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.run_words import PRECISION_NAMES, SHARDING_NAMES, network_bytes_per_s, offloaded_to
-from core import efficiency as efficiencies
-from core import transformer, uncertainty, workload
-from core.accelerator import Accelerator
-from core.adapters import nf4_bytes_per_param, trained_fraction
-from core.cluster import Cluster, cluster_of
-from core.cluster import as_columns as cluster_columns
-from core.efficiency import Efficiency
-from core.errors import RuncastError
-from core.inference import least_recompute, smallest_degrees, total
-from core.layer import MEASURED_YEARS
-from core.layouts import RECOMPUTE, SCHEDULES, Layouts
+from app.run_columns import Columns, columns
+from core import uncertainty
+from core.inference import total
 from core.memory import peak_bytes
-from core.precision import PRECISIONS
-from core.sharding import INDEX
 from core.step import step
 from core.units import GIB
-from core.workload import Workload
-from hardware.efficiency import GENERIC, Stack, efficiency, stack_of, stacks
-from hardware.facts import accelerator, fabric
 from hardware.measured import RunInputs
 from hardware.measured_model import ModelFacts
-
-LORA_RANK = 16  # of adapters on every matrix, where rows do not say
-FLAGS = (
-    "adapters",
-    "orthogonalises",
-    "paged_optimizer",
-    "offloads_activations",
-    "unfused_attention",
-    "flash2",
-    "compiled",
-    "cuda_graphs",
-    "chunked_loss",
-    "deduplicates",
-)
-# FlashAttention (arXiv:2205.14135) and sequence parallelism (arXiv:2205.05198) were published in
-# May 2022: no run before had either.
-NEW_KERNELS = "2022-06"
-SEQUENCE_PARALLELISM = "2022-05"
-NATIVE_KERNELS = "2026-01"  # of Hopper and Blackwell in PyTorch itself
-# Dispatchers that send a token once per node (DeepEP, February 2025) reached stacks that year.
-NEW_DISPATCHERS = "2025-09"
-MIDDLE_OF_YEAR = 0.5  # of sources that print no month
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predictions:
@@ -74,36 +32,14 @@ class Predictions:
     reason: NDArray[np.object_]  # '' where ok
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    """One run as scalars, and how much of it was inferred."""
-
-    work: Workload
-    layout: dict[str, float]
-    cluster: Cluster
-    efficiency: Efficiency
-    recompute_given: bool
-    sigma: float
-    memory_sigma: float
-
-
 def predict(inputs: RunInputs, models: Mapping[str, ModelFacts]) -> Predictions:
     """Forecast every row; a row that cannot be forecast says why and stops no other."""
-    rows: list[_Row] = []
-    reasons = np.full(len(inputs), "", dtype=object)
-    kept = []
-    for i in range(len(inputs)):
-        try:
-            rows.append(_row(inputs, i, models))
-            kept.append(i)
-        except RuncastError as e:
-            reasons[i] = str(e)
+    found, kept, reasons = columns(inputs, models)
     names = ("p10", "p50", "p90", "gib_p10", "gib", "gib_p90", "oom")
     result = {name: np.full(len(inputs), np.nan) for name in names}
-    if rows:
-        index = np.array(kept)
-        for name, column in _forecast(rows).items():
-            result[name][index] = column
+    if found is not None:
+        for name, column in _forecast(found).items():
+            result[name][kept] = column
     finite = np.isfinite(result["p50"]) & (result["p50"] > 0)
     unknown = (reasons == "") & ~finite
     reasons[unknown] = "The accelerator lacks the precision of this run."
@@ -120,37 +56,23 @@ def predict(inputs: RunInputs, models: Mapping[str, ModelFacts]) -> Predictions:
     )
 
 
-def columns_of(rows: list[_Row]) -> tuple[Workload, Layouts, Cluster, Efficiency]:
-    """All rows as one workload, layout, cluster and efficiency of columns."""
-    names = [f for f in Workload.__dataclass_fields__ if f != "model"]
-    values: dict[str, Any] = {
-        n: np.array([getattr(r.work, n) for r in rows], dtype=float) for n in names
-    }
-    for flag in FLAGS:
-        values[flag] = values[flag] > 0
-    model = transformer.as_columns([r.work.model for r in rows])
-    layouts = Layouts(
-        **{n: np.array([r.layout[n] for r in rows]) for n in Layouts.__dataclass_fields__}
-    )
-    return (
-        workload.Workload(model=model, **values),
-        layouts,
-        cluster_columns([r.cluster for r in rows]),
-        efficiencies.as_columns([r.efficiency for r in rows]),
-    )
+def tokens_per_s_per_gpu(found: Columns) -> NDArray[np.float64]:
+    """P50 of every row; NaN where the accelerator lacks the precision."""
+    with np.errstate(invalid="ignore"):
+        one = step(found.work, found.layouts, found.cluster, found.efficiency)
+    return one.tokens_per_s_per_gpu
 
 
-def _forecast(rows: list[_Row]) -> dict[str, NDArray[np.float64]]:
-    work, lay, cluster, eff = columns_of(rows)
-    given = np.array([r.recompute_given for r in rows])
-    inferred = least_recompute(work, lay, cluster, eff)
-    lay = replace(lay, recompute=np.where(given, lay.recompute, inferred))
-    forecast = step(work, lay, cluster, eff)
-    need = total(peak_bytes(work, lay, cluster, eff))
-    sigma = np.array([r.sigma for r in rows])
-    memory_sigma = np.array([r.memory_sigma for r in rows])
-    p50 = forecast.tokens_per_s_per_gpu
-    oom = uncertainty.probability_above(cluster.memory_bytes, p50=need, sigma=memory_sigma)
+def peak_memory_bytes(found: Columns) -> NDArray[np.float64]:
+    """P50 of every row."""
+    return total(peak_bytes(found.work, found.layouts, found.cluster, found.efficiency))
+
+
+def _forecast(found: Columns) -> dict[str, NDArray[np.float64]]:
+    p50, need = tokens_per_s_per_gpu(found), peak_memory_bytes(found)
+    sigma = uncertainty.throughput_sigma(found.efficiency, found.circumstances)
+    memory_sigma = uncertainty.memory_sigma(found.efficiency, found.circumstances)
+    oom = uncertainty.probability_above(found.cluster.memory_bytes, p50=need, sigma=memory_sigma)
     return {
         "p10": np.asarray(uncertainty.p10(p50, sigma)),
         "p50": p50,
@@ -160,209 +82,3 @@ def _forecast(rows: list[_Row]) -> dict[str, NDArray[np.float64]]:
         "gib_p90": np.asarray(uncertainty.p90(need / GIB, memory_sigma)),
         "oom": np.asarray(oom),
     }
-
-
-def _row(inputs: RunInputs, i: int, models: Mapping[str, ModelFacts]) -> _Row:
-    key = str(inputs.model_key[i])
-    if key not in models:
-        raise RuncastError(f"Model {key!r} is not in the models file.")
-    facts = models[key]
-    chip = accelerator(str(inputs.accelerator[i]))
-    stack = stack_of(str(inputs.framework[i]))
-    eff = efficiency(stack.name if stack else GENERIC)
-    work = _work(inputs, i, facts, stack or stacks()[GENERIC])
-    cluster, network_known = _cluster(inputs, i, chip)
-    sharding, sharding_known = _sharding(inputs, i, stack or stacks()[GENERIC])
-    if sharding == "fsdp2" and chip.vendor == "google":
-        # Slices are joined by the data-centre network: their runs replicate over it.
-        sharding = "hsdp" if float(inputs.num_gpus[i]) > cluster.scale_up_domain else sharding
-    layout, degrees_known = _layout(inputs, i, facts, work, cluster, eff, sharding)
-    recompute = str(inputs.recompute[i])
-    habit = stack.recompute if stack else ""
-    said = recompute in RECOMPUTE
-    assumed = recompute if said else habit
-    multi_node = float(inputs.num_gpus[i]) > float(np.asarray(cluster.gpus_per_node))
-    unknown = [
-        not said,
-        inputs.precision[i] in ("", "unknown"),
-        bool(np.isnan(inputs.vpp[i])) and layout["pp"] > 1,
-        not degrees_known,
-        not sharding_known,
-        multi_node and not network_known,
-        bool(np.isnan(inputs.global_batch[i]) or np.isnan(inputs.micro_batch[i])),
-    ]
-    layout["recompute"] = float(RECOMPUTE.index(assumed)) if assumed in RECOMPUTE else 0.0
-    extra = [float(eff.inferred_sigma) for u in unknown if u]
-    if stack is None:
-        extra.append(float(eff.unknown_stack_sigma))
-    if chip.matmul_flops_per_s is None:
-        extra.append(float(eff.unmeasured_sigma))
-    return _Row(
-        work=work,
-        layout=layout,
-        cluster=cluster,
-        efficiency=eff,
-        recompute_given=assumed in RECOMPUTE,
-        sigma=float(np.asarray(uncertainty.quadrature(eff.throughput_sigma, *extra))),
-        memory_sigma=float(np.asarray(uncertainty.quadrature(eff.memory_sigma, *extra))),
-    )
-
-
-def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workload:
-    name = str(inputs.precision[i])
-    recipe = PRECISIONS.get(PRECISION_NAMES.get(name, name).replace("-", "_"), PRECISIONS["bf16"])
-    task = str(inputs.task[i])
-    adapters = task in ("lora", "qlora")
-    offload = str(inputs.offload[i])
-    return Workload(
-        model=facts.transformer,
-        seq_len=float(inputs.seq_len[i]),
-        global_batch_size=float(inputs.global_batch[i]),
-        matmul_bits=float(recipe.matmul_bits),
-        quantised_bytes=recipe.quantised_bytes,
-        adapters=adapters,
-        trained_fraction=_adapters(facts) if adapters else 1.0,
-        weight_bytes=nf4_bytes_per_param(double_quantisation=True) if task == "qlora" else 2.0,
-        offload_optimizer=offloaded_to(offload, "optimizer"),
-        offload_params=offloaded_to(offload, "param"),
-        offloads_activations="activation" in offload,
-        unfused_attention=_before(inputs, i, NEW_KERNELS),
-        compiled=str(inputs.compile[i]) in ("yes", "thunder"),
-        flash2=stack.attention == "flash2" and _before(inputs, i, NATIVE_KERNELS),
-        software_year=_year(str(inputs.source_date[i])),
-        deduplicates=str(inputs.source_date[i])[:7] >= NEW_DISPATCHERS,
-    )
-
-
-def _cluster(inputs: RunInputs, i: int, chip: Accelerator) -> tuple[Cluster, bool]:
-    per_node = inputs.gpus_per_node[i]
-    per_node = chip.gpus_per_node if np.isnan(per_node) else per_node
-    domain = inputs.nvlink_domain[i]
-    domain = chip.scale_up_domain if np.isnan(domain) else domain
-    text = str(inputs.network[i])
-    rate = network_bytes_per_s(text, float(per_node))
-    known = rate is not None
-    if rate is None:
-        rate = chip.scale_out_bytes_per_s
-    if rate is None:
-        rate = fabric("ethernet_assumed", "instance_bytes_per_s") / float(per_node)
-    return (
-        cluster_of(
-            chip,
-            gpus_per_node=int(per_node),
-            scale_up_domain=int(domain),
-            scale_out_bytes_per_s=rate,
-        ),
-        known,
-    )
-
-
-def _sharding(inputs: RunInputs, i: int, stack: Stack) -> tuple[str, bool]:
-    written = str(inputs.dp_sharding[i])
-    if written in SHARDING_NAMES:
-        return SHARDING_NAMES[written], True
-    return stack.dp_sharding or "zero1", False
-
-
-def _layout(
-    inputs: RunInputs,
-    i: int,
-    facts: ModelFacts,
-    work: Workload,
-    cluster: Cluster,
-    eff: Efficiency,
-    sharding: str,
-) -> tuple[dict[str, float], bool]:
-    """The row's layout as scalars; blank degrees are the smallest that fit the memory."""
-    gpus = float(inputs.num_gpus[i])
-    tp, pp = float(inputs.tp[i]), float(inputs.pp[i])
-    known = tp == tp and pp == pp
-    pod = float(np.asarray(cluster.scale_up_domain)) > 72  # the largest switched domain
-    unit = float(np.asarray(cluster.scale_up_domain if pod else cluster.gpus_per_node))
-    if known:
-        return _degrees(inputs, i, facts, sharding, tp, pp, unit), True
-    tps, pps = smallest_degrees(
-        heads=int(facts.transformer.num_attention_heads),
-        layers=int(facts.transformer.num_layers),
-        num_gpus=int(gpus),
-        domain=int(max(cluster.scale_up_domain, 1)),
-        tp=tp,
-        pp=pp,
-    )
-    options = [
-        _degrees(inputs, i, facts, sharding, float(t), float(p), unit)
-        for t, p in zip(tps, pps, strict=True)
-    ]
-    columns = Layouts(**{n: np.array([o[n] for o in options]) for n in options[0]})
-    full = replace(columns, recompute=np.full(len(options), float(RECOMPUTE.index("full"))))
-    need = total(peak_bytes(work, full, cluster, eff))
-    fits = np.flatnonzero(need <= np.asarray(cluster.memory_bytes))
-    return options[int(fits[0]) if len(fits) else int(np.argmin(need))], False
-
-
-def _degrees(
-    inputs: RunInputs,
-    i: int,
-    facts: ModelFacts,
-    sharding: str,
-    tp: float,
-    pp: float,
-    unit: float,
-) -> dict[str, float]:
-    """The layout of given tp and pp; `unit`: the GPUs that hybrid sharding shards over."""
-    gpus = float(inputs.num_gpus[i])
-    cp, ep = _or(inputs.cp[i], 1.0), _or(inputs.ep[i], 1.0)
-    ranks = max(gpus / (tp * pp * cp), 1.0)
-    moe = float(facts.transformer.num_experts) > 0
-    etp = _or(inputs.etp[i], tp if moe and ep == 1 else 1.0)
-    micro = inputs.micro_batch[i]
-    batch = inputs.global_batch[i]
-    if np.isnan(micro):
-        micro = 1.0 if np.isnan(batch) else max(min(batch / ranks, 1.0), 1e-3)
-    if np.isnan(batch):
-        batch = ranks * micro * max(pp * 4, 1.0)
-    shard = _or(inputs.fsdp_degree[i], ranks if sharding != "hsdp" else unit)
-    shard = min(shard / cp if shard > ranks else shard, ranks)
-    if sharding not in ("fsdp2", "hsdp"):
-        shard = ranks
-    vpp = _or(inputs.vpp[i], 1.0)
-    return {
-        "num_gpus": gpus,
-        "tp": tp,
-        "pp": pp,
-        "virtual_stages": vpp if pp > 1 else 1.0,
-        "cp": cp,
-        "ep": ep,
-        "etp": etp,
-        "dp_replicate": ranks / shard,
-        "dp_shard": shard,
-        "strategy": float(INDEX[sharding]),
-        "micro_batch_size": float(micro),
-        "num_microbatches": max(float(batch) / (ranks * float(micro)), 1.0),
-        "recompute": 0.0,
-        "sequence_parallel": 1.0 if tp > 1 and not _before(inputs, i, SEQUENCE_PARALLELISM) else 0.0,
-        "schedule": float(SCHEDULES.index("1f1b")),
-        "context_method": 0.0,
-        "reshard": 1.0,
-    }
-
-
-def _adapters(facts: ModelFacts) -> float:
-    return float(np.asarray(trained_fraction(facts.transformer, rank=LORA_RANK, on_mlp=True)))
-
-
-def _before(inputs: RunInputs, i: int, month: str) -> bool:
-    date = str(inputs.source_date[i])[:7]
-    return date != "" and date < month
-
-
-def _year(date: str) -> float:
-    """Decimal year of YYYY, YYYY-MM or a range; the newest that was measured where unknown."""
-    year, month = date[:4], date[5:7]
-    if not year.isdigit():
-        return MEASURED_YEARS[1]
-    return float(year) + ((float(month) - 0.5) / 12 if month.isdigit() else MIDDLE_OF_YEAR)
-
-
-def _or(value: float, default: float) -> float:
-    return default if np.isnan(value) else float(value)

@@ -63,6 +63,16 @@ class PairAccuracy:
     # a forecast of exactly no change is wrong there
 
 
+def repeat_weights(configuration: Labels) -> Numbers:
+    """Weight of each row so that repeats of one configuration count once.
+
+    >>> repeat_weights(np.array(["a", "b", "a"]))
+    array([0.5, 1. , 0.5])
+    """
+    _, code, counts = np.unique(configuration, return_inverse=True, return_counts=True)
+    return 1.0 / counts[code]
+
+
 def relative_errors(*, predicted: Numbers, measured: Numbers) -> Numbers:
     """|p/m - 1|, the absolute percentage error as a fraction; NaN where either is unknown.
 

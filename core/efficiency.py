@@ -72,6 +72,10 @@ class Efficiency:
     unknown_stack_sigma: Numeric  # added in quadrature, as are the others below
     inferred_sigma: Numeric  # for each of: recompute, degrees, batch, network not said
     unmeasured_sigma: Numeric  # no matmul was ever measured on the accelerator
+    memory_inferred_sigma: Numeric
+    memory_unknown_stack_sigma: Numeric
+    experts_sigma: Numeric  # routed experts
+    adapters_sigma: Numeric  # LoRA, QLoRA
 
 
 NAMES = tuple(f.name for f in fields(Efficiency))

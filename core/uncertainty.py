@@ -7,12 +7,60 @@ add in quadrature. hardware/efficiency.csv says what each was estimated on.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
+from core.efficiency import Efficiency
 from core.numeric import Numeric
 
 Z_90 = 1.2815515655446004  # standard normal quantile of 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What makes a forecast less sure. Numbers or columns; flags are 0 or 1."""
+
+    num_inferred: Numeric = 0.0  # of recompute, precision, schedule, degrees, network, batch...
+    unknown_stack: Numeric = 0.0  # no profile
+    unmeasured: Numeric = 0.0  # no matmul was ever measured on the accelerator
+    experts: Numeric = 0.0
+    adapters: Numeric = 0.0
+
+
+def throughput_sigma(eff: Efficiency, known: Circumstances) -> Numeric:
+    """Width of a forecast of tokens per second."""
+    return quadrature(
+        *(np.multiply(getattr(eff, name), t) for name, t in throughput_terms(known).items())
+    )
+
+
+def throughput_terms(known: Circumstances) -> dict[str, Numeric]:
+    """Names of `Efficiency` whose squares add up, and what multiplies each."""
+    return {
+        "throughput_sigma": 1.0 + 0.0 * np.asarray(known.num_inferred),
+        "inferred_sigma": np.sqrt(known.num_inferred),
+        "unknown_stack_sigma": np.asarray(known.unknown_stack),
+        "unmeasured_sigma": np.asarray(known.unmeasured),
+        "experts_sigma": np.asarray(known.experts),
+        "adapters_sigma": np.asarray(known.adapters),
+    }
+
+
+def memory_sigma(eff: Efficiency, known: Circumstances) -> Numeric:
+    """Width of a forecast of bytes."""
+    return quadrature(
+        *(np.multiply(getattr(eff, name), t) for name, t in memory_terms(known).items())
+    )
+
+
+def memory_terms(known: Circumstances) -> dict[str, Numeric]:
+    """The same of memory."""
+    return {
+        "memory_sigma": 1.0 + 0.0 * np.asarray(known.num_inferred),
+        "memory_inferred_sigma": np.sqrt(known.num_inferred),
+        "memory_unknown_stack_sigma": np.asarray(known.unknown_stack),
+    }
 
 
 def quadrature(*sigmas: Numeric) -> Numeric:

@@ -1,14 +1,15 @@
-"""Load the fractions of a physical rate that software reaches, by stack.
+"""Load the fractions of a physical rate that software reaches, by stack; write what was fitted.
 
-hardware/efficiency.csv names each value's basis (prior, or what it was fitted on) and bounds;
-`generic` holds every quantity, a family only what differs. hardware/stacks.csv says which
-family a stack belongs to and how it shards by default.
+hardware/efficiency.csv names each value's basis (prior, or what it was fitted on), bounds, prior
+and interval; `generic` holds every quantity, a family only what differs. hardware/stacks.csv says
+which family a stack belongs to and how it shards by default.
 """
 
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 
@@ -33,31 +34,94 @@ class Stack:
     attention: str  # 'best' kernel of the device, or 'flash2'
 
 
-def _value(row: dict[str, str], where: str) -> float:
-    unit = "fraction" if row["unit"] == "log ratio" else row["unit"]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One row of the table, numbers in SI units.
+
+    `prior_sigma` 0 is no parameter: the value was set. A family's `prior` of None is "as generic":
+    `prior_sigma` is then how far the family may lie from it.
+    """
+
+    stack: str
+    quantity: str
+    value: float
+    low: float
+    high: float
+    p10: float | None  # of the posterior
+    p90: float | None
+    unit: str
+    fits: str  # what it is fitted on: throughput, memory, intervals, or ''
+    prior: float | None
+    prior_sigma: float
+    basis: str
+    date: str
+    note: str
+
+
+NUMBERS = ("value", "low", "high", "p10", "p90", "prior", "prior_sigma")
+
+
+def read_entries(path: Path = EFFICIENCY_CSV) -> list[Entry]:
+    """The table as it is written. Raises `FactError` with the line of a row that cannot be."""
+    entries: dict[tuple[str, str], Entry] = {}
+    with path.open(newline="") as file:
+        for row in (reader := csv.DictReader(file)):
+            entry = _entry(row, f"{path.name}:{reader.line_num}")
+            key = (entry.stack, entry.quantity)
+            if key in entries:
+                raise FactError(
+                    f"{path.name}:{reader.line_num}: {key[0]} {key[1]} is given twice"
+                )
+            entries[key] = entry
+    return list(entries.values())
+
+
+def _entry(row: dict[str, str], where: str) -> Entry:
     if not row["basis"] or not row["date"]:
         raise FactError(f"{where}: {row['quantity']} has no basis or date")
     try:
-        value, low, high = (to_si(float(row[c]), unit) for c in ("value", "low", "high"))
+        scale = to_si(1.0, _unit(row["unit"]))
+        number = {c: float(row[c]) * scale if row[c] else None for c in NUMBERS}
     except ValueError as e:
         raise FactError(f"{where}: {e}") from e
-    if not low <= value <= high:
+    value, low, high = number["value"], number["low"], number["high"]
+    if value is None or low is None or high is None or not low <= value <= high:
         raise FactError(f"{where}: {row['quantity']} {row['value']} is outside its bounds")
-    return value
+    return Entry(
+        value=value, low=low, high=high, p10=number["p10"], p90=number["p90"],
+        prior=number["prior"], prior_sigma=number["prior_sigma"] or 0.0,
+        **{c: row[c] for c in ("stack", "quantity", "unit", "fits", "basis", "date", "note")},
+    )  # fmt: skip
+
+
+def _unit(unit: str) -> str:
+    return "fraction" if unit == "log ratio" else unit
+
+
+def write_entries(entries: list[Entry], path: Path = EFFICIENCY_CSV) -> None:
+    """Write the table back, four significant digits, in the order given."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [f.name for f in fields(Entry)], lineterminator="\n")
+        writer.writeheader()
+        for entry in entries:
+            row = asdict(entry)
+            scale = to_si(1.0, _unit(entry.unit))
+            for name in NUMBERS:
+                row[name] = "" if row[name] is None else f"{row[name] / scale:.4g}"
+            row["prior_sigma"] = "" if entry.prior_sigma == 0 else row["prior_sigma"]
+            writer.writerow(row)
 
 
 def load_efficiencies(path: Path = EFFICIENCY_CSV) -> dict[str, Efficiency]:
     """Read the table: one complete `Efficiency` per family."""
-    own: dict[str, dict[str, float]] = {}
-    with path.open(newline="") as file:
-        for row in (reader := csv.DictReader(file)):
-            where = f"{path.name}:{reader.line_num}"
-            family = own.setdefault(row["stack"], {})
-            if row["quantity"] in family:
-                raise FactError(f"{where}: {row['stack']} {row['quantity']} is given twice")
-            family[row["quantity"]] = _value(row, where)
-    if GENERIC not in own:
-        raise FactError(f"{path.name} lacks the stack {GENERIC!r}")
+    return profiles(read_entries(path))
+
+
+def profiles(entries: list[Entry]) -> dict[str, Efficiency]:
+    """One complete `Efficiency` per family: its own values over the generic ones."""
+    own: dict[str, dict[str, float]] = {GENERIC: {}}
+    for entry in entries:
+        own.setdefault(entry.stack, {})[entry.quantity] = entry.value
     return {family: from_values({**own[GENERIC], **values}) for family, values in own.items()}
 
 
@@ -94,9 +158,10 @@ def stack_of(framework: str) -> Stack | None:
     return known[max(prefixes, key=len)] if prefixes else None
 
 
-def efficiency(stack: str) -> Efficiency:
-    """The profile of a stack by its name; an unknown one is never guessed."""
+def efficiency(stack: str, table: Mapping[str, Efficiency] | None = None) -> Efficiency:
+    """The profile of a stack by its name; an unknown one is never guessed. `table`: profiles
+    other than those of hardware/efficiency.csv, by family."""
     if stack not in stacks():
         raise unknown_name("stack", stack, stacks())
-    table = _efficiencies()
+    table = _efficiencies() if table is None else table
     return table.get(stacks()[stack].family, table[GENERIC])

@@ -1,0 +1,151 @@
+"""Measured runs as columns for a fit: what is predicted, what was measured, who belongs together.
+
+What a run leaves unsaid (recompute, degrees) is inferred once, with the memory model as it
+stands; a fit of throughput moves no memory parameter, so it stays settled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.run_columns import Columns, columns
+from core.accuracy import repeat_weights
+from core.efficiency import Efficiency
+from core.errors import RunsError
+from core.fitting import Model, Priors
+from core.units import GIB
+from hardware.efficiency import GENERIC, Entry, stack_of
+from hardware.measured import MODELS_CSV, RUNS_CSV, Runs, read_models, read_runs
+
+Numbers = NDArray[np.float64]
+Labels = NDArray[np.str_]
+ROWS_AT_ONCE = 16_384  # trials times runs of one evaluation: bounds the memory
+# What a repeat of one configuration shares.
+CONFIGURATION = (
+    "model_key", "accelerator", "framework", "num_gpus", "tp", "pp", "vpp", "cp", "ep", "etp",
+    "micro_batch", "global_batch", "seq_len", "precision", "recompute", "task", "dp_sharding",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The rows of one fit. Columns of n rows."""
+
+    columns: Columns
+    log_measured: Numbers
+    weight: Numbers  # repeats of one configuration count once
+    family: Labels  # of the stack, by hardware/stacks.csv; '' for none
+    source: Labels
+    publication: Labels  # the repository or paper: a source without its version and section
+    group: Labels  # source, model, accelerator
+    stack: Labels
+    rows: NDArray[np.intp]  # in the file of runs
+
+
+def samples(profiles: Mapping[str, Efficiency]) -> tuple[Sample, Sample]:
+    """Throughput and memory rows of hardware/measured_runs.csv that may be scored."""
+    runs = read_runs(RUNS_CSV)
+    found, kept, _ = columns(runs.inputs, read_models(MODELS_CSV).facts, profiles)
+    if found is None:
+        raise RunsError(f"{RUNS_CSV.name} has no run that can be forecast.")
+    measured = runs.measured
+    throughput = measured.throughput_ok & (measured.tokens_per_s_per_gpu > 0)
+    memory = measured.memory_ok & (measured.peak_memory_gib > 0)
+    return (
+        _sample(runs, found, kept, throughput, measured.tokens_per_s_per_gpu),
+        _sample(runs, found, kept, memory, measured.peak_memory_gib * GIB),
+    )
+
+
+def _sample(
+    runs: Runs,
+    found: Columns,
+    kept: NDArray[np.intp],
+    chosen: NDArray[np.bool_],
+    measured: Numbers,
+) -> Sample:
+    places = np.flatnonzero(chosen[kept])
+    rows = kept[places]
+    inputs = runs.inputs.rows(rows)
+    parts = [np.asarray(getattr(inputs, name)).astype(str) for name in CONFIGURATION]
+    configuration = np.array(["|".join(key) for key in zip(*parts, strict=True)])
+    stacks = [stack_of(str(name)) for name in inputs.framework]
+    keys = zip(inputs.source, inputs.model_key, inputs.accelerator, strict=True)
+    return Sample(
+        columns=found.take(places),
+        log_measured=np.log(measured[rows]),
+        weight=repeat_weights(configuration),
+        family=np.array([s.family if s else "" for s in stacks]),
+        source=np.asarray(inputs.source),
+        publication=np.array([re.split(r"[@\s]", str(s))[0] for s in inputs.source]),
+        group=np.array(["|".join(map(str, key)) for key in keys]),
+        stack=np.array([s.name if s else "" for s in stacks]),
+        rows=rows,
+    )
+
+
+def folds(keys: Labels, number: int) -> NDArray[np.int64]:
+    """A fold of each row, the same for all rows of a key and in every run."""
+    digest = [int(hashlib.sha256(str(k).encode()).hexdigest(), 16) % number for k in keys]
+    return np.array(digest, dtype=np.int64)
+
+
+def priors(entries: list[Entry]) -> Priors:
+    """What the table believes of its parameters. A family's blank prior is a difference of 0
+    from the generic value, bounded by it and not by itself."""
+    differs = [e.prior is None for e in entries]
+    wide = 1e9
+    return Priors(
+        value=np.array([e.prior or 0.0 for e in entries]),
+        sigma=np.array([e.prior_sigma for e in entries]),
+        low=np.array([-wide if d else e.low for e, d in zip(entries, differs, strict=True)]),
+        high=np.array([wide if d else e.high for e, d in zip(entries, differs, strict=True)]),
+    )
+
+
+def model(
+    sample: Sample, entries: list[Entry], predict: Callable[[Columns], Numbers]
+) -> Model:
+    """The logarithm of what `predict` says of every row, for many trials of the parameters."""
+    quantities = sorted({e.quantity for e in entries})
+    eff = sample.columns.efficiency
+    start = {q: np.broadcast_to(getattr(eff, q), sample.weight.shape) for q in quantities}
+
+    def some(values: Numbers) -> Numbers:
+        changed = {}
+        for q in quantities:
+            column = np.repeat(start[q][None], len(values), axis=0)
+            for j, entry in enumerate(entries):  # generic first: families build on it
+                if entry.quantity == q and entry.stack == GENERIC:
+                    column[:] = values[:, j : j + 1]
+            for j, entry in enumerate(entries):
+                if entry.quantity == q and entry.stack != GENERIC:
+                    mine = sample.family == entry.stack
+                    base = column[:, mine] if entry.prior is None else 0.0
+                    column[:, mine] = np.clip(base + values[:, j : j + 1], entry.low, entry.high)
+            changed[q] = column
+        tried = replace(sample.columns, efficiency=replace(eff, **changed))
+        return np.log(predict(tried))
+
+    def of_trials(values: Numbers) -> Numbers:
+        size = max(ROWS_AT_ONCE // max(len(sample.weight), 1), 1)
+        return np.concatenate([some(values[i : i + size]) for i in range(0, len(values), size)])
+
+    return of_trials
+
+
+def fitted_values(entries: list[Entry], found: Numbers) -> list[float]:
+    """The value of each entry: a family's difference added to the generic value."""
+    generic = {e.quantity: v for e, v in zip(entries, found, strict=True) if e.stack == GENERIC}
+    return [
+        float(np.clip(generic[e.quantity] + v, e.low, e.high))
+        if e.stack != GENERIC and e.prior is None
+        else float(v)
+        for e, v in zip(entries, found, strict=True)
+    ]

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app import fit_columns as fc
+from app import fit_kernels
 from app.fit_columns import Labels, Numbers, Sample
 from app.predict import peak_memory_bytes, tokens_per_s_per_gpu
 from app.run_columns import Columns
@@ -86,11 +87,24 @@ def _fit(
 ) -> Fit:
     parameters = _parameters(entries, kind)
     weight = sample.weight if left_out is None else np.where(left_out, 0.0, sample.weight)
+    runs = fc.model(sample, parameters, KINDS[kind])
+    if kind == "memory":
+        measured, source, of_all = sample.log_measured, sample.source, runs
+    else:
+        kernels = fc.kernels_model(entries, parameters)
+        alone = fit_kernels.log_measured()
+        measured = np.concatenate([sample.log_measured, alone])
+        weight = np.concatenate([weight, np.full(len(alone), fit_kernels.WEIGHT)])
+        source = np.concatenate([sample.source, np.full(len(alone), "kernels")])
+
+        def of_all(values: Numbers) -> Numbers:
+            return np.concatenate([runs(values), kernels(values)], axis=1)
+
     return fit(
-        fc.model(sample, parameters, KINDS[kind]),
-        measured=sample.log_measured,
+        of_all,
+        measured=measured,
         weight=weight,
-        source=np.unique(sample.source, return_inverse=True)[1],
+        source=np.unique(source, return_inverse=True)[1],
         priors=fc.priors(parameters),
     )
 

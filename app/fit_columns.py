@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from app import fit_kernels
 from app.run_columns import Columns, columns
 from core.accuracy import repeat_weights
 from core.efficiency import Efficiency
 from core.errors import RunsError
 from core.fitting import Model, Priors
 from core.units import GIB
-from hardware.efficiency import GENERIC, Entry, stack_of
+from hardware.efficiency import GENERIC, Entry, profiles, stack_of
 from hardware.measured import MODELS_CSV, RUNS_CSV, Runs, read_models, read_runs
 
 Numbers = NDArray[np.float64]
@@ -48,10 +49,10 @@ class Sample:
     rows: NDArray[np.intp]  # in the file of runs
 
 
-def samples(profiles: Mapping[str, Efficiency]) -> tuple[Sample, Sample]:
+def samples(table: Mapping[str, Efficiency]) -> tuple[Sample, Sample]:
     """Throughput and memory rows of hardware/measured_runs.csv that may be scored."""
     runs = read_runs(RUNS_CSV)
-    found, kept, _ = columns(runs.inputs, read_models(MODELS_CSV).facts, profiles)
+    found, kept, _ = columns(runs.inputs, read_models(MODELS_CSV).facts, table)
     if found is None:
         raise RunsError(f"{RUNS_CSV.name} has no run that can be forecast.")
     measured = runs.measured
@@ -136,6 +137,18 @@ def model(
     def of_trials(values: Numbers) -> Numbers:
         size = max(ROWS_AT_ONCE // max(len(sample.weight), 1), 1)
         return np.concatenate([some(values[i : i + size]) for i in range(0, len(values), size)])
+
+    return of_trials
+
+
+def kernels_model(entries: list[Entry], parameters: list[Entry]) -> Model:
+    """The same of kernels measured alone, which know no stack: generic values."""
+    eff = profiles(entries)[GENERIC]
+    generic = [j for j, e in enumerate(parameters) if e.stack == GENERIC]
+
+    def of_trials(values: Numbers) -> Numbers:
+        tried = {parameters[j].quantity: values[:, j : j + 1] for j in generic}
+        return fit_kernels.log_predicted(replace(eff, **tried))
 
     return of_trials
 

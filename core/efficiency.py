@@ -22,10 +22,12 @@ class Efficiency:
     # compute (core/gemm.py, core/attention.py, core/kernels.py)
     matmul: Numeric  # of the measured ceiling, large matrices
     matmul_unhidden: Numeric  # share of a matmul's memory traffic that adds to its time
+    kernel_s: Numeric  # seconds in which a matmul fills and drains the device
     grouped_matmul: Numeric  # of `matmul`, experts
     fp8_of_peak_ratio: Numeric
     fp4_of_peak_ratio: Numeric
     attention_forward: Numeric  # of the 16-bit peak, head_dim 128, long sequence
+    attention_in_step: Numeric  # of the rate of the kernel measured alone
     attention_half_tokens: Numeric  # sequence at which the kernel reaches half of that rate
     attention_half_head_dim: Numeric  # head_dim at which it reaches half of its limit
     fast_exponentials: Numeric  # attention rate gained by doubled exponential units

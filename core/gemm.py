@@ -1,11 +1,12 @@
 """Seconds of a matrix multiplication.
 
-    time = 2 m n k / (ceiling x efficiency)  +  u x bytes / memory bandwidth
+    time = 2 m n k / (ceiling x efficiency)  +  u x bytes / memory bandwidth  +  t
 
 The ceiling is the best matmul measured on the accelerator. The second term is what a real
 kernel does not hide of its traffic - prologue, epilogue, partial waves - and is what makes
 skinny matrices (few tokens, dimensions cut by TP or EP) slow: their bytes shrink slower than
-their FLOPs. It scales with the machine's FLOPs per byte, so it holds across generations.
+their FLOPs. It scales with the machine's FLOPs per byte, so it holds across generations. The
+last is the time in which a kernel fills and drains the device.
 
 [W09] Williams et al., "Roofline", CACM 52(4), 2009: the two limits that this sum smooths.
 """
@@ -22,9 +23,9 @@ def matmul_flops(*, m: Numeric, n: Numeric, k: Numeric) -> Numeric:
     return 2.0 * m * n * k
 
 
-def matmul_bytes(*, m: Numeric, n: Numeric, k: Numeric) -> Numeric:
-    """Inputs read and output written once, 16 bits each."""
-    return 2.0 * (np.multiply(m, k) + np.multiply(k, n) + np.multiply(m, n))
+def matmul_bytes(*, m: Numeric, n: Numeric, k: Numeric, input_bytes: Numeric = 2.0) -> Numeric:
+    """Inputs read and a 16-bit output written once."""
+    return input_bytes * (np.multiply(m, k) + np.multiply(k, n)) + 2.0 * np.multiply(m, n)
 
 
 def matmul_s(
@@ -35,6 +36,8 @@ def matmul_s(
     flops_per_s: Numeric,
     bytes_per_s: Numeric,
     unhidden: Numeric,
+    input_bytes: Numeric = 2.0,
+    kernel_s: Numeric = 0.0,
 ) -> Numeric:
     """Seconds of one (m, k) x (k, n) product at an achieved rate. [W09]
 
@@ -43,4 +46,5 @@ def matmul_s(
     1.571
     """
     compute_s = matmul_flops(m=m, n=n, k=k) / flops_per_s
-    return compute_s + unhidden * matmul_bytes(m=m, n=n, k=k) / bytes_per_s
+    moved = matmul_bytes(m=m, n=n, k=k, input_bytes=input_bytes)
+    return compute_s + unhidden * moved / bytes_per_s + kernel_s

@@ -81,7 +81,7 @@ def rates(work: Workload, cluster: Cluster, eff: Efficiency) -> Rates:
         linear_flops_per_s=sixteen * speedup,
         head_flops_per_s=sixteen,
         attention_flops_per_s=peak
-        * (eff.attention_forward * software)
+        * (eff.attention_forward * eff.attention_in_step * software)
         * (1 + eff.fast_exponentials * np.asarray(cluster.fast_exponentials))
         * np.where(work.flash2, eff.flash2 ** np.asarray(cluster.newer_than_flash2), 1.0),
         bytes_per_s=np.asarray(cluster.memory_bytes_per_s) * eff.memory * software,
@@ -134,11 +134,13 @@ def _expert_forward_s(
         "flops_per_s": rate.linear_flops_per_s * eff.grouped_matmul,
         "bytes_per_s": rate.bytes_per_s,
         "unhidden": eff.matmul_unhidden,
+        "input_bytes": np.asarray(work.matmul_bits) / 8.0,
     }
     gates = matrices_per_mlp(m) - 1
     up = gemm.matmul_s(m=per_expert, n=gates * size, k=m.hidden_size, **common)
     down = gemm.matmul_s(m=per_expert, n=m.hidden_size, k=size, **common)
-    return local * (up + down) * num_moe_layers(m) / np.maximum(m.num_layers, 1.0)
+    both = local * (up + down) + 2.0 * eff.kernel_s  # one kernel for all experts
+    return both * num_moe_layers(m) / np.maximum(m.num_layers, 1.0)
 
 
 def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> LayerSeconds:
@@ -150,6 +152,8 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         "flops_per_s": rate.linear_flops_per_s,
         "bytes_per_s": rate.bytes_per_s,
         "unhidden": eff.matmul_unhidden,
+        "input_bytes": np.asarray(work.matmul_bits) / 8.0,
+        "kernel_s": eff.kernel_s,
     }
     matmul: Numeric = 0.0
     for n, k, share in _matmuls(work, lay):
@@ -194,6 +198,7 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         flops_per_s=rate.head_flops_per_s,
         bytes_per_s=rate.bytes_per_s,
         unhidden=eff.matmul_unhidden,
+        kernel_s=eff.kernel_s,
     )
     passes = np.where(work.chunked_loss, 2.0, 3.0)  # a chunk's logits never leave for a copy
     loss = eff.logits_bytes * passes * np.multiply(tokens, m.vocab_size) / lay.tp / rate.bytes_per_s

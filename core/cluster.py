@@ -20,6 +20,9 @@ NEWER_THAN_FLASH2 = {
 }
 # NVIDIA, "Inside NVIDIA Blackwell Ultra", 2025: twice the attention-layer exponentials of Blackwell.
 FAST_EXPONENTIALS = ("B300", "GB300")
+# hardware/fabrics.csv; a test ties them.
+NVLINK_HOP_S = 3.1e-6
+INFINIBAND_HOP_S = 9.6e-6
 ASSUMED_HOST_LINK_BYTES_PER_S = 31.5e9  # PCIe 4 x16, where no source prints the link to the host
 
 
@@ -37,6 +40,8 @@ class Cluster:
     scale_up_domain: Numeric  # devices joined by the scale-up link
     gpus_per_node: Numeric
     scale_out_bytes_per_s: Numeric  # per device, one direction
+    scale_up_hop_s: Numeric = NVLINK_HOP_S
+    scale_out_hop_s: Numeric = INFINIBAND_HOP_S
     host_link_bytes_per_s: Numeric = ASSUMED_HOST_LINK_BYTES_PER_S
     newer_than_flash2: Numeric = 0.0  # generations of matrix units that FlashAttention 2 lacks
     fast_exponentials: Numeric = 0.0  # 1: twice the exponentials of its generation

@@ -13,12 +13,6 @@ import numpy as np
 
 from core.numeric import Numeric
 
-# Priors, rounded below hardware/fabrics.csv (nvlink 3.1 us of an old stack; H100 1.9, GB200 1.3;
-# infiniband 9.6 us by NCCL's own table): one pair for every fabric.
-SCALE_UP_HOP_S = 2e-6
-SCALE_OUT_HOP_S = 8e-6
-
-
 def all_reduce_s(
     *, size_bytes: Numeric, ranks: Numeric, bytes_per_s: Numeric, latency_s: Numeric
 ) -> Numeric:
@@ -98,13 +92,28 @@ def group_bytes_per_s(
     return np.where(np.asarray(ranks) <= local_ranks, scale_up_bytes_per_s, across)
 
 
-def group_latency_s(*, ranks: Numeric, local_ranks: Numeric) -> Numeric:
-    """Mean latency of one hop of a ring over a group; a tree replaces long rings.
+def ring_hop_s(
+    *, ranks: Numeric, local_ranks: Numeric, scale_up_hop_s: Numeric, scale_out_hop_s: Numeric
+) -> Numeric:
+    """Mean latency of one hop of a ring: one in every domain's worth of hops leaves it.
 
-    Libraries switch from ring to tree when latency counts, which grows with the logarithm
-    of the domains and not with their number; spread here over the ring's (n-1) hops.
+    >>> float(ring_hop_s(ranks=16, local_ranks=8, scale_up_hop_s=1.0, scale_out_hop_s=9.0))
+    2.0
+    """
+    r = np.minimum(local_ranks, ranks)
+    mixed = ((r - 1) * scale_up_hop_s + scale_out_hop_s) / r
+    return np.where(np.asarray(ranks) <= local_ranks, scale_up_hop_s, mixed)
+
+
+def tree_hop_s(
+    *, ranks: Numeric, local_ranks: Numeric, scale_up_hop_s: Numeric, scale_out_hop_s: Numeric
+) -> Numeric:
+    """Latency of an all-reduce over the domains' tree, spread over the ring's (n-1) hops.
+
+    Libraries switch an all-reduce from ring to tree when latency counts, which then grows with
+    the logarithm of the domains; gathers and scatters have no tree.
     """
     n = np.maximum(ranks, 2.0)
     domains = np.maximum(n / local_ranks, 1.0)
-    inside = np.minimum(local_ranks, n) * SCALE_UP_HOP_S
-    return (inside + 2 * np.log2(np.maximum(domains, 1.0)) * SCALE_OUT_HOP_S) / (n - 1)
+    inside = np.minimum(local_ranks, n) * scale_up_hop_s
+    return (inside + 2 * np.log2(domains) * scale_out_hop_s) / (n - 1)

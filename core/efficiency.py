@@ -51,6 +51,7 @@ class Efficiency:
     # communication (core/collectives.py, core/overlap.py)
     scale_up: Numeric  # of the scale-up link
     scale_out: Numeric  # of the network link
+    hop: Numeric  # latency of a hop over the printed one
     all_to_all: Numeric  # of either, for all-to-all
     tp_exposed: Numeric  # share of the communication that computation does not hide
     cp_exposed: Numeric

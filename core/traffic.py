@@ -30,11 +30,14 @@ from core.transformer import (
 )
 from core.workload import Workload, expert_load
 
+BUCKET_BYTES = 500e6  # of gradients reduced at once
+ALL_TO_ALL_HOP = 1 / 3  # of a ring's hop: messages to all ranks are under way together
+
 
 def _group(
     cluster: Cluster, eff: Efficiency, *, ranks: Numeric, stride: Numeric
-) -> tuple[Numeric, Numeric]:
-    """Bandwidth and hop latency of a ring over a group."""
+) -> tuple[Numeric, Numeric, Numeric]:
+    """Bandwidth over a group, and the latency of one hop of a ring and of an all-reduce."""
     domain = np.maximum(cluster.scale_up_domain, 1.0)
     # PCIe-only machines still share a host: their link is the PCIe rate in scale_up_bytes_per_s.
     domain = np.maximum(domain, cluster.gpus_per_node)
@@ -45,7 +48,14 @@ def _group(
         scale_up_bytes_per_s=eff.scale_up * np.asarray(cluster.scale_up_bytes_per_s),
         scale_out_bytes_per_s=eff.scale_out * np.asarray(cluster.scale_out_bytes_per_s),
     )
-    return rate, collectives.group_latency_s(ranks=ranks, local_ranks=local)
+    hops = {
+        "ranks": ranks,
+        "local_ranks": local,
+        "scale_up_hop_s": eff.hop * np.asarray(cluster.scale_up_hop_s),
+        "scale_out_hop_s": eff.hop * np.asarray(cluster.scale_out_hop_s),
+    }
+    ring, tree = collectives.ring_hop_s(**hops), collectives.tree_hop_s(**hops)
+    return rate, ring, np.minimum(ring, tree)
 
 
 def tensor_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
@@ -53,7 +63,7 @@ def tensor_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Effic
 
     Two of them are the MLP's; routed experts that are not cut (etp 1) need none.
     """
-    rate, latency = _group(cluster, eff, ranks=lay.tp, stride=1.0)
+    rate, _, latency = _group(cluster, eff, ranks=lay.tp, stride=1.0)
     size = 2.0 * tokens_per_rank(work, lay) * work.model.hidden_size
     one = collectives.all_reduce_s(
         size_bytes=size, ranks=lay.tp, bytes_per_s=rate, latency_s=latency
@@ -73,7 +83,7 @@ def context_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Effi
     (arXiv:2310.01889); Ulysses exchanges queries, keys, values and outputs by all-to-all, four
     times in all (arXiv:2309.14509, section 3.2).
     """
-    rate, latency = _group(cluster, eff, ranks=lay.cp, stride=lay.tp)
+    rate, latency, _ = _group(cluster, eff, ranks=lay.cp, stride=lay.tp)
     tokens = tokens_per_rank(work, lay)
     gathered = 2.0 * tokens * lay.cp * kv_size(work.model) / lay.tp
     ring = 3 * collectives.all_gather_s(
@@ -88,7 +98,7 @@ def context_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Effi
         local_ranks=collectives.local_ranks(ranks=lay.cp, stride=lay.tp, domain=domain),
         scale_up_bytes_per_s=eff.all_to_all * np.asarray(cluster.scale_up_bytes_per_s),
         scale_out_bytes_per_s=eff.all_to_all * np.asarray(cluster.scale_out_bytes_per_s),
-        latency_s=4e-6,
+        latency_s=eff.hop * np.asarray(cluster.scale_up_hop_s),
     )
     ulysses = np.asarray(lay.context_method) == CONTEXT_METHODS.index("ulysses")
     moved = np.where(ulysses, 2 * exchanged, ring) * attention_share(work.model)
@@ -114,7 +124,7 @@ def expert_parallel_exposed_s(work: Workload, lay: Layouts, cluster: Cluster, ef
         local_ranks=local,
         scale_up_bytes_per_s=eff.all_to_all * np.asarray(cluster.scale_up_bytes_per_s),
         scale_out_bytes_per_s=eff.all_to_all * np.asarray(cluster.scale_out_bytes_per_s),
-        latency_s=1e-6,
+        latency_s=ALL_TO_ALL_HOP * eff.hop * np.asarray(cluster.scale_up_hop_s),
     )
     share = num_moe_layers(model) / np.maximum(model.num_layers, 1.0)
     return np.where(is_moe(model) & (np.asarray(lay.ep) > 1), 4 * exposed * one * share, 0.0)
@@ -122,9 +132,9 @@ def expert_parallel_exposed_s(work: Workload, lay: Layouts, cluster: Cluster, ef
 
 def pipeline_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
     """Per micro-batch and stage: activations to the next stage, gradients back. One hop over
-    the network paces the whole pipeline."""
-    size = 2.0 * tokens_per_rank(work, lay) * work.model.hidden_size
-    size = size / np.where(np.asarray(lay.sequence_parallel) > 0, lay.tp, 1.0)
+    the network paces the whole pipeline. Each tensor-parallel rank sends its own part, also
+    where all hold the whole (arXiv:2104.04473, section 4.1)."""
+    size = 2.0 * tokens_per_rank(work, lay) * work.model.hidden_size / lay.tp
     ranks_before = np.multiply(np.multiply(lay.tp, lay.cp), dp(lay))
     domain = np.maximum(cluster.scale_up_domain, cluster.gpus_per_node)
     rate = np.where(
@@ -133,7 +143,7 @@ def pipeline_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) 
         eff.scale_out * np.asarray(cluster.scale_out_bytes_per_s),
     )
     hops = 2.0 * np.asarray(lay.virtual_stages)
-    return np.where(np.asarray(lay.pp) > 1, hops * (size / rate + collectives.SCALE_OUT_HOP_S), 0.0)
+    return np.where(np.asarray(lay.pp) > 1, hops * (size / rate + eff.hop * np.asarray(cluster.scale_out_hop_s)), 0.0)
 
 
 def _over_copies_s(
@@ -142,12 +152,12 @@ def _over_copies_s(
     """Ring all-gather, or reduce-scatter, of a stage's parameters over the ranks that hold
     copies: dense ones over dp_shard x cp, experts over fewer. Latency is not counted here."""
     ranks = np.multiply(lay.dp_shard, lay.cp)
-    rate, _ = _group(cluster, eff, ranks=ranks, stride=lay.tp)
+    rate, _, _ = _group(cluster, eff, ranks=ranks, stride=lay.tp)
     dense_s = collectives.all_gather_s(
         size_bytes=params.dense * bytes_per_param, ranks=ranks, bytes_per_s=rate, latency_s=0.0
     )
     copies = np.maximum(params.expert_shards, 1.0)
-    rate, _ = _group(cluster, eff, ranks=copies, stride=np.multiply(lay.ep, lay.etp))
+    rate, _, _ = _group(cluster, eff, ranks=copies, stride=np.multiply(lay.ep, lay.etp))
     experts_s = collectives.all_gather_s(
         size_bytes=params.experts * bytes_per_param, ranks=copies, bytes_per_s=rate, latency_s=0.0
     )
@@ -157,7 +167,7 @@ def _over_copies_s(
 def _ring_latency_s(lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
     """Latency of one collective of the data-parallel group."""
     ranks = np.multiply(lay.dp_shard, lay.cp)
-    _, latency = _group(cluster, eff, ranks=ranks, stride=lay.tp)
+    _, latency, _ = _group(cluster, eff, ranks=ranks, stride=lay.tp)
     return (ranks - 1) * latency
 
 
@@ -174,7 +184,8 @@ def gradient_s(
     scatter = _over_copies_s(lay, cluster, eff, params, reduced)
     back = np.where(column(lay.strategy, "shards_optimizer") > 0, gathered, reduced)
     gather = _over_copies_s(lay, cluster, eff, params, back)
-    latency = _ring_latency_s(lay, cluster, eff)
+    buckets = np.maximum(np.ceil(params.dense * reduced / BUCKET_BYTES), 1.0)
+    latency = buckets * _ring_latency_s(lay, cluster, eff)
     times = np.where(
         column(lay.strategy, "shards_gradients") > 0, np.maximum(lay.num_microbatches, 1.0), 1.0
     )
@@ -216,8 +227,9 @@ def gather_s(
 def replica_s(
     lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams, trained: Numeric
 ) -> Numeric:
-    """Once per step with hybrid sharding: all-reduce the gradient shards over the replicas."""
-    rate, latency = _group(
+    """Once per step where shards are replicated (hybrid sharding, or ZeRO-1 inside a group):
+    all-reduce the gradient shards over the replicas."""
+    rate, _, latency = _group(
         cluster,
         eff,
         ranks=lay.dp_replicate,
@@ -228,5 +240,5 @@ def replica_s(
     one = collectives.all_reduce_s(
         size_bytes=4.0 * shard, ranks=lay.dp_replicate, bytes_per_s=rate, latency_s=latency
     )
-    hybrid = (np.asarray(lay.dp_replicate) > 1) & (column(lay.strategy, "shards_parameters") > 0)
+    hybrid = np.asarray(lay.dp_replicate) > 1
     return np.where(hybrid, one, 0.0)

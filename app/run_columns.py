@@ -310,7 +310,7 @@ def _degrees(
         batch = ranks * micro * max(pp * 4, 1.0)
     shard = _or(inputs.fsdp_degree[i], ranks if sharding != "hsdp" else unit)
     shard = min(shard / cp if shard > ranks else shard, ranks)
-    if sharding not in ("fsdp2", "hsdp", "zero1", "zero2"):
+    if sharding not in ("fsdp2", "hsdp"):
         shard = ranks
     vpp = _or(inputs.vpp[i], 1.0)
     return {

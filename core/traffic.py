@@ -134,7 +134,7 @@ def pipeline_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) 
     """Per micro-batch and stage: activations to the next stage, gradients back. One hop over
     the network paces the whole pipeline. Each tensor-parallel rank sends its own part, also
     where all hold the whole (arXiv:2104.04473, section 4.1)."""
-    size = 2.0 * tokens_per_rank(work, lay) * work.model.hidden_size / lay.tp
+    size = 2.0 * tokens_per_rank(work, lay) * work.model.hidden_size / np.where(np.asarray(lay.sequence_parallel) > 0, lay.tp, 1.0)
     ranks_before = np.multiply(np.multiply(lay.tp, lay.cp), dp(lay))
     domain = np.maximum(cluster.scale_up_domain, cluster.gpus_per_node)
     rate = np.where(

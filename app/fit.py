@@ -144,7 +144,9 @@ def _new_stack(sample: Sample, entries: list[Entry], kind: str) -> Numbers:
     return out
 
 
-def _with(entries: list[Entry], kind: str, sample: Sample, found: Fit, today: dt.date) -> list[Entry]:
+def _with(
+    entries: list[Entry], kind: str, sample: Sample, found: Fit, today: dt.date
+) -> list[Entry]:
     """The table with the fitted values of one kind."""
     parameters = _parameters(entries, kind)
     values = fc.fitted_values(parameters, found.value)
@@ -177,9 +179,7 @@ def _with_widths(
     marks = [known, known, replace(known, unknown_stack=np.ones(len(sample.weight)))]
     residual = np.concatenate([sample.log_measured - e for e in errors])
     weight = np.concatenate([sample.weight, sample.weight, 0.5 * sample.weight])
-    columns = {
-        name: np.concatenate([terms(m)[name] for m in marks]) for name in terms(known)
-    }
+    columns = {name: np.concatenate([terms(m)[name] for m in marks]) for name in terms(known)}
     families = np.concatenate([sample.family, sample.family, np.full(len(sample.weight), "")])
     widths = [e for e in entries if e.fits == fits]
     matrix = np.stack(

@@ -110,9 +110,7 @@ def priors(entries: list[Entry]) -> Priors:
     )
 
 
-def model(
-    sample: Sample, entries: list[Entry], predict: Callable[[Columns], Numbers]
-) -> Model:
+def model(sample: Sample, entries: list[Entry], predict: Callable[[Columns], Numbers]) -> Model:
     """The logarithm of what `predict` says of every row, for many trials of the parameters."""
     quantities = sorted({e.quantity for e in entries})
     eff = sample.columns.efficiency

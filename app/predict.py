@@ -17,6 +17,7 @@ from core.units import GIB
 from hardware.measured import RunInputs
 from hardware.measured_model import ModelFacts
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predictions:
     """Columns aligned with the inputs; NaN where refused."""

@@ -327,7 +327,9 @@ def _degrees(
         "micro_batch_size": float(micro),
         "num_microbatches": max(float(batch) / (ranks * float(micro)), 1.0),
         "recompute": 0.0,
-        "sequence_parallel": 1.0 if tp > 1 and not _before(inputs, i, SEQUENCE_PARALLELISM) else 0.0,
+        "sequence_parallel": 1.0
+        if tp > 1 and not _before(inputs, i, SEQUENCE_PARALLELISM)
+        else 0.0,
         "schedule": float(SCHEDULES.index("1f1b")),
         "context_method": 0.0,
         "reshard": 1.0,

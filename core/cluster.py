@@ -80,7 +80,8 @@ def cluster_of(
         scale_out_bytes_per_s=scale_out_bytes_per_s,
         fast_exponentials=float(accelerator.name.startswith(FAST_EXPONENTIALS)),
         newer_than_flash2=next(
-            (n for prefix, n in NEWER_THAN_FLASH2.items() if accelerator.name.startswith(prefix)), 0.0
+            (n for prefix, n in NEWER_THAN_FLASH2.items() if accelerator.name.startswith(prefix)),
+            0.0,
         ),
         host_link_bytes_per_s=accelerator.host_link_bytes_per_s or ASSUMED_HOST_LINK_BYTES_PER_S,
     )

@@ -13,6 +13,7 @@ import numpy as np
 
 from core.numeric import Numeric
 
+
 def all_reduce_s(
     *, size_bytes: Numeric, ranks: Numeric, bytes_per_s: Numeric, latency_s: Numeric
 ) -> Numeric:

@@ -111,13 +111,17 @@ def fit(
         step, curvature = _gauss_newton(model, value, residual, effect, weight, source, priors)
         trials = np.clip(value + np.outer(STEPS, step), priors.low, priors.high)
         found = measured - model(trials)
-        scores = [_objective(t, r, weight, source, priors) for t, r in zip(trials, found, strict=True)]
+        scores = [
+            _objective(t, r, weight, source, priors) for t, r in zip(trials, found, strict=True)
+        ]
         j = int(np.argmin([s[0] for s in scores]))
         if scores[j][0] > best - tolerance * abs(best):
             break
         value, residual, (best, effect) = trials[j], found[j], scores[j]
     sigma = np.sqrt(np.diag(np.linalg.inv(curvature)))
-    return Fit(value=value, sigma=np.minimum(sigma, priors.sigma), objective=best, iterations=iteration)
+    return Fit(
+        value=value, sigma=np.minimum(sigma, priors.sigma), objective=best, iterations=iteration
+    )
 
 
 def _gauss_newton(
@@ -145,7 +149,9 @@ def _gauss_newton(
     np.add.at(summed, source, w[:, None] * jacobian)
     pulled = np.bincount(source, w * residual, sources)
     belief = np.diag(1 / priors.sigma**2)
-    curvature = jacobian.T @ (w[:, None] * jacobian) - summed.T @ (summed / shrunk[:, None]) + belief
+    curvature = (
+        jacobian.T @ (w[:, None] * jacobian) - summed.T @ (summed / shrunk[:, None]) + belief
+    )
     gradient = jacobian.T @ (w * residual) - summed.T @ (pulled / shrunk)
     gradient = gradient - (value - priors.value) / priors.sigma**2
     stuck = ((value <= priors.low) & (gradient < 0)) | ((value >= priors.high) & (gradient > 0))

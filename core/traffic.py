@@ -105,7 +105,9 @@ def context_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Effi
     return np.where(np.asarray(lay.cp) > 1, moved, 0.0)
 
 
-def expert_parallel_exposed_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
+def expert_parallel_exposed_s(
+    work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency
+) -> Numeric:
     """Per layer (mean) and micro-batch: dispatch and combine, forward and backward. Exposed
     seconds: how much hides depends on whether it stays inside the scale-up domain."""
     model = work.model
@@ -134,7 +136,12 @@ def pipeline_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) 
     """Per micro-batch and stage: activations to the next stage, gradients back. One hop over
     the network paces the whole pipeline. Each tensor-parallel rank sends its own part, also
     where all hold the whole (arXiv:2104.04473, section 4.1)."""
-    size = 2.0 * tokens_per_rank(work, lay) * work.model.hidden_size / np.where(np.asarray(lay.sequence_parallel) > 0, lay.tp, 1.0)
+    size = (
+        2.0
+        * tokens_per_rank(work, lay)
+        * work.model.hidden_size
+        / np.where(np.asarray(lay.sequence_parallel) > 0, lay.tp, 1.0)
+    )
     ranks_before = np.multiply(np.multiply(lay.tp, lay.cp), dp(lay))
     domain = np.maximum(cluster.scale_up_domain, cluster.gpus_per_node)
     rate = np.where(
@@ -143,7 +150,11 @@ def pipeline_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) 
         eff.scale_out * np.asarray(cluster.scale_out_bytes_per_s),
     )
     hops = 2.0 * np.asarray(lay.virtual_stages)
-    return np.where(np.asarray(lay.pp) > 1, hops * (size / rate + eff.hop * np.asarray(cluster.scale_out_hop_s)), 0.0)
+    return np.where(
+        np.asarray(lay.pp) > 1,
+        hops * (size / rate + eff.hop * np.asarray(cluster.scale_out_hop_s)),
+        0.0,
+    )
 
 
 def _over_copies_s(

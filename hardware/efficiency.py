@@ -69,9 +69,7 @@ def read_entries(path: Path = EFFICIENCY_CSV) -> list[Entry]:
             entry = _entry(row, f"{path.name}:{reader.line_num}")
             key = (entry.stack, entry.quantity)
             if key in entries:
-                raise FactError(
-                    f"{path.name}:{reader.line_num}: {key[0]} {key[1]} is given twice"
-                )
+                raise FactError(f"{path.name}:{reader.line_num}: {key[0]} {key[1]} is given twice")
             entries[key] = entry
     return list(entries.values())
 

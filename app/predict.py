@@ -22,11 +22,11 @@ from core.cluster import Cluster, cluster_of
 from core.cluster import as_columns as cluster_columns
 from core.efficiency import Efficiency
 from core.errors import RuncastError
-from core.inference import least_recompute, smallest_degrees, total
-from core.layouts import RECOMPUTE, SCHEDULES, Layouts
-from core.memory import peak_bytes
+from core.inference import least_recompute, smallest_degrees, total, with_paged_optimizer
+from core.layouts import RECOMPUTE, SCHEDULES, SEARCHED_RECOMPUTE, Layouts
+from core.memory import peak_bytes, unreported_bytes
 from core.precision import PRECISIONS
-from core.sharding import INDEX
+from core.sharding import GRADIENT_BYTES, INDEX
 from core.step import step
 from core.units import GIB
 from core.workload import Workload
@@ -35,6 +35,9 @@ from hardware.facts import accelerator, fabric
 from hardware.measured import RunInputs
 from hardware.measured_model import ModelFacts
 
+# Recipes that page an 8-bit optimizer and update in backward where one GPU trains every weight
+# (pytorch/torchtune@02d703550: recipes/configs/llama3_1/8B_full_single_device.yaml).
+PAGED_RECIPES = ("torchtune",)
 LORA_RANK = 16  # of adapters on every matrix, where rows do not say
 FLAGS = (
     "adapters",
@@ -75,7 +78,8 @@ class _Row:
     layout: dict[str, float]
     cluster: Cluster
     efficiency: Efficiency
-    recompute_given: bool
+    recomputes: tuple[str, ...]  # what it may be: said, or the stack's habit; () for any
+    may_page: bool  # its recipe keeps the optimizer on the host where nothing else fits
     sigma: float
     memory_sigma: float
 
@@ -135,22 +139,25 @@ def columns_of(rows: list[_Row]) -> tuple[Workload, Layouts, Cluster, Efficiency
 
 def _forecast(rows: list[_Row]) -> dict[str, NDArray[np.float64]]:
     work, lay, cluster, eff = columns_of(rows)
-    given = np.array([r.recompute_given for r in rows])
-    inferred = least_recompute(work, lay, cluster, eff)
-    lay = replace(lay, recompute=np.where(given, lay.recompute, inferred))
+    kinds = [r.recomputes or SEARCHED_RECOMPUTE for r in rows]
+    allowed = np.array([[kind in k for kind in RECOMPUTE] for k in kinds])
+    lay = replace(lay, recompute=least_recompute(work, lay, cluster, eff, allowed=allowed))
+    may_page = np.array([r.may_page for r in rows])
+    work = with_paged_optimizer(work, lay, cluster, eff, may=may_page)
     forecast = step(work, lay, cluster, eff)
     need = total(peak_bytes(work, lay, cluster, eff))
     sigma = np.array([r.sigma for r in rows])
     memory_sigma = np.array([r.memory_sigma for r in rows])
+    shown = need - unreported_bytes(lay, cluster, eff)  # what the stack prints as its peak
     p50 = forecast.tokens_per_s_per_gpu
     oom = uncertainty.probability_above(cluster.memory_bytes, p50=need, sigma=memory_sigma)
     return {
         "p10": np.asarray(uncertainty.p10(p50, sigma)),
         "p50": p50,
         "p90": np.asarray(uncertainty.p90(p50, sigma)),
-        "gib_p10": np.asarray(uncertainty.p10(need / GIB, memory_sigma)),
-        "gib": need / GIB,
-        "gib_p90": np.asarray(uncertainty.p90(need / GIB, memory_sigma)),
+        "gib_p10": np.asarray(uncertainty.p10(shown / GIB, memory_sigma)),
+        "gib": shown / GIB,
+        "gib_p90": np.asarray(uncertainty.p90(shown / GIB, memory_sigma)),
         "oom": np.asarray(oom),
     }
 
@@ -163,14 +170,14 @@ def _row(inputs: RunInputs, i: int, models: Mapping[str, ModelFacts]) -> _Row:
     chip = accelerator(str(inputs.accelerator[i]))
     stack = stack_of(str(inputs.framework[i]))
     eff = efficiency(stack.name if stack else GENERIC)
-    work = _work(inputs, i, facts)
+    work = _work(inputs, i, facts, stack)
     cluster, network_known = _cluster(inputs, i, chip)
     sharding, sharding_known = _sharding(inputs, i, stack or stacks()[GENERIC])
     layout, degrees_known = _layout(inputs, i, facts, work, cluster, eff, sharding)
     recompute = str(inputs.recompute[i])
-    habit = stack.recompute if stack else ""
+    habit = tuple(stack.recompute.split()) if stack else ()
     said = recompute in RECOMPUTE
-    assumed = recompute if said else habit
+    recomputes = (recompute,) if said else tuple(h for h in habit if h in RECOMPUTE)
     multi_node = float(inputs.num_gpus[i]) > float(np.asarray(cluster.gpus_per_node))
     unknown = [
         not said,
@@ -181,10 +188,19 @@ def _row(inputs: RunInputs, i: int, models: Mapping[str, ModelFacts]) -> _Row:
         multi_node and not network_known,
         bool(np.isnan(inputs.global_batch[i]) or np.isnan(inputs.micro_batch[i])),
     ]
-    layout["recompute"] = float(RECOMPUTE.index(assumed)) if assumed in RECOMPUTE else 0.0
+    if recomputes:
+        layout["recompute"] = float(RECOMPUTE.index(recomputes[0]))
     extra = [float(eff.inferred_sigma) for u in unknown if u]
+    of_memory = [
+        len(recomputes) != 1,
+        not degrees_known,
+        not sharding_known,
+        bool(np.isnan(inputs.micro_batch[i])),
+    ]
+    memory_extra = [float(eff.memory_inferred_sigma) for u in of_memory if u]
     if stack is None:
         extra.append(float(eff.unknown_stack_sigma))
+        memory_extra.append(float(eff.unknown_stack_sigma))
     if chip.matmul_flops_per_s is None:
         extra.append(float(eff.unmeasured_sigma))
     return _Row(
@@ -192,13 +208,17 @@ def _row(inputs: RunInputs, i: int, models: Mapping[str, ModelFacts]) -> _Row:
         layout=layout,
         cluster=cluster,
         efficiency=eff,
-        recompute_given=assumed in RECOMPUTE,
+        recomputes=recomputes,
+        may_page=stack is not None
+        and stack.name in PAGED_RECIPES
+        and float(inputs.num_gpus[i]) == 1
+        and not work.adapters,
         sigma=float(np.asarray(uncertainty.quadrature(eff.throughput_sigma, *extra))),
-        memory_sigma=float(np.asarray(uncertainty.quadrature(eff.memory_sigma, *extra))),
+        memory_sigma=float(np.asarray(uncertainty.quadrature(eff.memory_sigma, *memory_extra))),
     )
 
 
-def _work(inputs: RunInputs, i: int, facts: ModelFacts) -> Workload:
+def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack | None) -> Workload:
     name = str(inputs.precision[i])
     recipe = PRECISIONS.get(PRECISION_NAMES.get(name, name).replace("-", "_"), PRECISIONS["bf16"])
     task = str(inputs.task[i])
@@ -213,11 +233,12 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts) -> Workload:
         adapters=adapters,
         trained_fraction=_adapters(facts) if adapters else 1.0,
         weight_bytes=nf4_bytes_per_param(double_quantisation=True) if task == "qlora" else 2.0,
+        gradient_bytes=_gradient_bytes(stack, name),
         offload_optimizer=offloaded_to(offload, "optimizer"),
         offload_params=offloaded_to(offload, "param"),
         offloads_activations="activation" in offload,
         unfused_attention=_before_2022_06(inputs, i),
-        compiled=str(inputs.compile[i]) in ("yes", "thunder"),
+        compiled=_compiled(inputs, i, stack, recipe.matmul_bits),
     )
 
 
@@ -302,7 +323,11 @@ def _degrees(
     micro = inputs.micro_batch[i]
     batch = inputs.global_batch[i]
     if np.isnan(micro):
-        micro = 1.0 if np.isnan(batch) else max(min(batch / ranks, 1.0), 1e-3)
+        # FSDP stacks cut a batch into as many micro-batches as there are stages
+        # (pytorch/torchtitan@b5bcd76c: pipeline_parallel_microbatches); others into single ones.
+        cuts = pp if pp > 1 and sharding in ("fsdp1", "fsdp2", "hsdp") else np.inf
+        single = max(min(batch / ranks, 1.0), 1e-3)
+        micro = 1.0 if np.isnan(batch) else max(batch / ranks / cuts, single)
     if np.isnan(batch):
         batch = ranks * micro * max(pp * 4, 1.0)
     shard = _or(inputs.fsdp_degree[i], ranks if sharding != "hsdp" else gpus_per_node)
@@ -324,15 +349,36 @@ def _degrees(
         "micro_batch_size": float(micro),
         "num_microbatches": max(float(batch) / (ranks * float(micro)), 1.0),
         "recompute": 0.0,
-        "sequence_parallel": 1.0 if tp > 1 and not _before_2022_06(inputs, i) else 0.0,
+        "sequence_parallel": 1.0 if tp > 1 and _splits_sequence(inputs, i) else 0.0,
         "schedule": float(SCHEDULES.index("1f1b")),
         "context_method": 0.0,
         "reshard": 1.0,
     }
 
 
+def _compiled(inputs: RunInputs, i: int, stack: Stack | None, matmul_bits: int) -> bool:
+    """As said. Matmuls of 8 or 4 bits need a compiler in PyTorch: without one, quantising
+    costs more than they save (pytorch/ao: torchao/float8/README.md)."""
+    said = str(inputs.compile[i])
+    in_pytorch = stack is not None and stack.family == "fsdp"
+    return said in ("yes", "thunder") or (said != "no" and matmul_bits < 16 and in_pytorch)
+
+
+def _gradient_bytes(stack: Stack | None, precision: str) -> float:
+    """Held per parameter: the stack's habit. An fp32 sum beside 16-bit gradients is for bf16;
+    fp16 has loss scaling instead."""
+    dtype = stack.gradient_dtype if stack else ""
+    return GRADIENT_BYTES["bf16" if dtype == "bf16_fp32" and precision == "fp16" else dtype]
+
+
 def _adapters(facts: ModelFacts) -> float:
     return float(np.asarray(trained_fraction(facts.transformer, rank=LORA_RANK, on_mlp=True)))
+
+
+def _splits_sequence(inputs: RunInputs, i: int) -> bool:
+    """Sequence parallelism came with selective recompute (arXiv:2205.05198), so that a run
+    that has the one has the other."""
+    return not _before_2022_06(inputs, i) or str(inputs.recompute[i]) == "selective"
 
 
 def _before_2022_06(inputs: RunInputs, i: int) -> bool:

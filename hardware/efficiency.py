@@ -29,7 +29,9 @@ class Stack:
     family: str
     dp_sharding: str  # its usual strategy; '' for none in particular
     shardings: tuple[str, ...]  # what it can do; () for all
-    recompute: str  # of its recipes; '' for the least that fits
+    recompute: str  # of its recipes, one or several; '' for the least that fits
+    gradient_dtype: str  # a core.scenario.GradientDtype; '' for the sharding strategy's
+    note: str  # what else it does by default
 
 
 def _value(row: dict[str, str], where: str) -> float:
@@ -71,6 +73,8 @@ def stacks() -> dict[str, Stack]:
                 dp_sharding=r["dp_sharding"],
                 shardings=tuple(r["shardings"].split()),
                 recompute=r["recompute"],
+                gradient_dtype=r["gradient_dtype"],
+                note=r["note"],
             )
             for r in csv.DictReader(file)
         }

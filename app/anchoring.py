@@ -112,9 +112,9 @@ def _pinned(layout: str, choices: Choices) -> Choices:
         etp=degree("etp"),
         virtual_stages=degree("virtual_stages"),
         micro_batch_size=degree("micro_batch_size"),
-        schedule=choices.schedule,
-        context_method=choices.context_method,
-        reshard=choices.reshard,
+        schedule=str(given.get("schedule", choices.schedule)),
+        context_method=str(given.get("context_parallel", choices.context_method)),
+        reshard=bool(int(str(given.get("reshard_after_forward", int(choices.reshard))))),
     )
 
 

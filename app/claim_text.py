@@ -9,6 +9,7 @@ from app import format as fmt
 from hardware.claims import SCALES
 
 DIGITS = 4
+FORECAST_DIGITS = fmt.DIGITS
 _WITH_A_SPACE_BEFORE = {"x": "", "%": ""}
 
 
@@ -20,11 +21,17 @@ class Ours:
     high: float
     arithmetic: str
     limit: float | None = None  # our figure in the best case
+    digits: int = DIGITS
 
 
 def exactly(value: float, arithmetic: str, limit: float | None = None) -> Ours:
     """A figure that is no range."""
     return Ours(low=float(value), high=float(value), arithmetic=arithmetic, limit=limit)
+
+
+def nothing(arithmetic: str) -> Ours:
+    """No figure of ours stands beside the printed one."""
+    return Ours(low=math.nan, high=math.nan, arithmetic=arithmetic)
 
 
 def number(x: float, digits: int = DIGITS) -> str:
@@ -46,20 +53,24 @@ def figure(value: float, unit: str, digits: int = DIGITS) -> str:
     >>> figure(140e9, "GB"), figure(0.12, "%"), figure(696.0, "USD"), figure(4.0, "x")
     ('140 GB', '12%', '$696', '4x')
     """
+    if unit == "USD/h":
+        return fmt.usd_per_hour(value)
     text = number(value / SCALES[unit], digits)
-    if unit in ("USD", "USD/h"):
-        return f"${text}" + ("/h" if unit == "USD/h" else "")
+    if unit == "USD":
+        return f"${text}"
     if unit == "count":
         return fmt.tokens(value)
     return f"{text}{_WITH_A_SPACE_BEFORE.get(unit, ' ')}{unit}"
 
 
 def span(low: float, high: float, unit: str, digits: int = DIGITS) -> str:
-    """A range, or one figure where its ends read alike.
+    """A range, or one figure where its ends read alike; a dash for none.
 
     >>> span(30e9, 40e9, "GB"), span(30e9, 30e9, "GB"), span(2.0, 3.5, "USD/h")
-    ('30 to 40 GB', '30 GB', '$2 to $3.5/h')
+    ('30 to 40 GB', '30 GB', '$2.00 to $3.50/h')
     """
+    if not math.isfinite(low + high):
+        return fmt.MISSING
     ends = [figure(x, unit, digits) for x in (low, high)]
     if ends[0] == ends[1]:
         return ends[0]

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 
 from app.claim_text import Ours, exactly, figure, number
-from core import activations, adapters, claims
+from core import activations, claims
 from core.presets import preset
 from core.transformer import (
     Transformer,
     attention_score_flops_per_token,
-    embedding_params,
     forward_flops_per_token,
-    head_params,
     matrix_flops_per_token,
-    total_params,
     train_flops_per_token,
 )
 from hardware import facts
@@ -27,8 +23,6 @@ H100, H200, MI325X = "H100-80GB-SXM", "H200-141GB-SXM", "MI325X"
 ADAMW = claims.ACCOUNTINGS[0]
 PARAMS_70B, PARAMS_405B, PARAMS_7B = 70e9, 405e9, 7e9  # as the guides round them
 LOGITS_BYTES = 10.0  # 16-bit logits, an fp32 copy and its gradient
-LORA_RANK = 16.0
-QLORA_TOKENS = 2048.0
 
 
 def _float(x: object) -> float:
@@ -120,51 +114,6 @@ def _checkpointing_memory() -> Ours:
     )
 
 
-def _zero(stage: int) -> Ours:
-    saved = _float(claims.state_saving(accounting=ADAMW, stage=stage, shards=64.0))
-    limit = None
-    if stage < 3:
-        limit = _float(claims.state_saving(accounting=ADAMW, stage=stage, shards=math.inf))
-    parts = {1: "(2 + 2 + 12/64)", 2: "(2 + 14/64)", 3: "(16/64)"}[stage]
-    ends = "without limit" if limit is None else f"at most {number(limit)}x"
-    return exactly(saved, f"16 / {parts} = {number(saved, 3)}x; with ever more GPUs {ends}", limit)
-
-
-def _qlora(name: str) -> Ours:
-    model = preset(name).transformer
-    params = _float(total_params(model))
-    ends = _float(embedding_params(model)) + _float(head_params(model))
-    per_weight = adapters.nf4_bytes_per_param(double_quantisation=True)
-    frozen = (params - ends) * per_weight + 2 * ends
-    trained = (
-        params
-        * _float(adapters.trained_fraction(model, rank=LORA_RANK, on_mlp=True))
-        * ADAMW.total_bytes
-    )
-    shape = {"tokens": QLORA_TOKENS, "tp": 1.0, "sequence_parallel": 0.0}
-    live = (
-        _float(model.num_layers) * _float(activations.input_bytes(model, **shape))
-        + _float(activations.layer_bytes(model, **shape))
-        + LOGITS_BYTES * QLORA_TOKENS * _float(model.vocab_size)
-    )
-    total = frozen + trained + live
-    return exactly(
-        total,
-        f"{_billions(params - ends)} x {number(per_weight)} B + {_billions(ends)} x 2 B + "
-        f"adapters {figure(trained, 'GB', 3)} + activations and logits {figure(live, 'GB', 3)} = "
-        f"{figure(total, 'GB', 3)}",
-    )
-
-
-def _checkpoint(*names: str) -> Ours:
-    sizes = [2 * _float(total_params(preset(n).transformer)) for n in names]
-    texts = [
-        f"2 B x {_billions(size / 2)} = {figure(size, 'GB')} ({preset(n).name})"
-        for n, size in zip(names, sizes, strict=True)
-    ]
-    return Ours(low=min(sizes), high=max(sizes), arithmetic="; ".join(texts))
-
-
 def _405b_one_node() -> Ours:
     chip = facts.accelerator(H100)
     without = (ADAMW.parameter_bytes + ADAMW.gradient_bytes) * PARAMS_405B / 32
@@ -223,13 +172,6 @@ EVALUATED: dict[str, Callable[[], Ours]] = {
     "7b_activations": _7b_activations,
     "checkpointing_flops": _checkpointing_flops,
     "checkpointing_memory": _checkpointing_memory,
-    "zero1_64": lambda: _zero(1),
-    "zero2_64": lambda: _zero(2),
-    "zero3_64": lambda: _zero(3),
-    "qlora_7b": lambda: _qlora("llama2-7b"),
-    "qlora_13b": lambda: _qlora("llama2-13b"),
-    "checkpoint_7b": lambda: _checkpoint("llama2-7b", "llama3.1-8b"),
-    "checkpoint_70b": lambda: _checkpoint("llama3.1-70b"),
     "405b_one_node": _405b_one_node,
     "405b_mi325x": _405b_mi325x,
     "405b_min_h100": lambda: _405b_least(H100, 32),

@@ -14,12 +14,10 @@ from core.audit import implied_utilisation
 from core.cost import run_usd
 from core.presets import preset
 from core.transformer import total_params, train_flops_per_token
-from core.units import HOUR_S, to_si
+from core.units import HOUR_S
 from hardware import facts, measured, names
 from hardware.claims import PublishedClaim
 from hardware.claims import claims as published
-from hardware.instances import find_instance
-from pricing import offers as prices
 
 H100, GB200 = "H100-80GB-SXM", "GB200"
 TOKENS_1B, TOKENS_1T = 1e9, 1e12
@@ -28,35 +26,13 @@ PRECISIONS_16 = ("bf16",)
 PRECISIONS_8 = ("fp8", "fp8-current", "fp8-blockwise", "mxfp8")
 
 
-def _claim(name: str) -> PublishedClaim:
+def printed(name: str) -> PublishedClaim:
+    """One row of the table of claims."""
     return next(c for c in published() if c.id == name)
 
 
 def _float(x: object) -> float:
     return float(np.asarray(x, dtype=float))
-
-
-# --- peaks ---------------------------------------------------------------------------------------
-
-
-def _peak(accelerator: str, quantity: str, unit: str, devices: int = 1) -> Ours:
-    chip = facts.accelerator(accelerator)
-    one = getattr(chip, quantity)
-    source = chip.sources[quantity]
-    many = f"{devices} x " if devices > 1 else ""
-    return exactly(
-        devices * one,
-        f"{many}{figure(one, 'PFLOP/s')} dense ({source.ref}) = {figure(devices * one, unit)}",
-    )
-
-
-def _v6e_vs_h100() -> Ours:
-    v6e, h100, v5e = (facts.accelerator(n).bf16_flops_per_s for n in ("TPU-v6e", H100, "TPU-v5e"))
-    return exactly(
-        v6e / h100,
-        f"{figure(v6e, 'TFLOP/s')} / {figure(h100, 'TFLOP/s')} = {number(v6e / h100, 2)}x; "
-        f"against the v5e: / {figure(v5e, 'TFLOP/s')} = {number(v6e / v5e, 2)}x",
-    )
 
 
 # --- pipeline bubble -----------------------------------------------------------------------------
@@ -65,7 +41,7 @@ def _v6e_vs_h100() -> Ours:
 def _bubble(virtual_stages: int) -> Ours:
     implied = _float(
         claims.microbatches_of_bubble(
-            pp=8.0, virtual_stages=1.0, bubble_fraction=_claim("bubble_8").low
+            pp=8.0, virtual_stages=1.0, bubble_fraction=printed("bubble_8").low
         )
     )
     idle, near = (
@@ -138,7 +114,7 @@ def _405b_32() -> Ours:
 
 def _printed_hours(name: str) -> float:
     """The middle of the hours that the guide prints: what it multiplies."""
-    claim = _claim(name)
+    claim = printed(name)
     return (claim.low + claim.high) / 2
 
 
@@ -165,6 +141,11 @@ def _published(accelerator: str, precisions: tuple[str, ...]) -> tuple[tuple[flo
     return tuple(
         sorted((float(rates[i]), str(runs.inputs.run_id[i])) for i in np.flatnonzero(taken))
     )
+
+
+def best_published(accelerator: str, precisions: tuple[str, ...]) -> tuple[float, str]:
+    """The fastest of the shipped runs of Llama 3 70B, tokens/s per GPU, and its name."""
+    return _published(accelerator, precisions)[-1]
 
 
 def implied(*, accelerator: str, gpu_hours: float, bits: int) -> tuple[float, float]:
@@ -227,61 +208,11 @@ def _70b_256_days(precisions: tuple[str, ...], *, is_limit: bool) -> Ours:
 
 
 def _nvl72_days() -> Ours:
-    best = _claim("gb200_best_published")
+    best = printed("gb200_best_published")
     return exactly(_days(72, best.low), _days_text(72, 14, GB200, best.low, best.source))
 
 
-# --- inputs --------------------------------------------------------------------------------------
-
-
-def _gb200_best() -> Ours:
-    rate, run = _published(GB200, PRECISIONS_8)[-1]
-    return exactly(
-        rate, f"{figure(rate, 'tokens/s')} is the best of the shipped runs, in fp8 ({run})"
-    )
-
-
-def _nvl72_power() -> Ours:
-    watts = facts.accelerator(GB200).tdp_watts or float("nan")
-    return exactly(72 * watts, f"72 x {figure(watts, 'W')} = {figure(72 * watts, 'kW')}")
-
-
-def _gaudi3_price() -> Ours:
-    claim = _claim("gaudi3_price")
-    found = sum(o.accelerator == "Gaudi3" for o in prices.snapshot().offers)
-    return Ours(
-        low=claim.low, high=claim.high, arithmetic=f"{found} offers of a Gaudi 3 are bundled"
-    )
-
-
-def _band(accelerator: str) -> Ours:
-    lowest: dict[str, float] = {}
-    for o in prices.newest_per_place(prices.snapshot().offers):
-        if o.accelerator == accelerator and o.purchase == "on_demand" and o.usd_per_hour:
-            usd = o.usd_per_hour / o.gpu_count
-            lowest[o.provider] = min(usd, lowest.get(o.provider, usd))
-    low, middle, high = (float(x) for x in np.percentile(list(lowest.values()), (25, 50, 75)))
-    return Ours(
-        low=low,
-        high=high,
-        arithmetic=f"{len(lowest)} providers: {span(low, high, 'USD/h', 3)} for the middle half "
-        f"of their lowest prices, median {figure(middle, 'USD/h', 3)}",
-    )
-
-
-def _network(provider: str, instance: str, gpus: int = 1) -> Ours:
-    found = find_instance(provider, instance)
-    gbit = float("nan") if found is None else float(found.scale_out_gbit_per_s or "nan")
-    share = to_si(gbit, "Gbit/s") / gpus
-    over = f" / {gpus}" if gpus > 1 else ""
-    return exactly(share, f"{number(gbit)} Gbit/s{over} = {figure(share, 'Gbit/s')}")
-
-
 EVALUATED: dict[str, Callable[[], Ours]] = {
-    "b200_fp8": lambda: _peak("B200-180GB", "fp8_flops_per_s", "PFLOP/s"),
-    "b200_fp4": lambda: _peak("B200-180GB", "fp4_flops_per_s", "PFLOP/s"),
-    "nvl72_fp4": lambda: _peak(GB200, "fp4_flops_per_s", "EFLOP/s", 72),
-    "v6e_vs_h100": _v6e_vs_h100,
     "bubble_8": lambda: _bubble(1),
     "bubble_8_v2": lambda: _bubble(2),
     "70b_8_rate": _70b_8,
@@ -300,13 +231,4 @@ EVALUATED: dict[str, Callable[[], Ours]] = {
     "nvl72_gpu_hours": lambda: _gpu_hours(72, 14),
     "nvl72_usd": lambda: _usd(14 * 24.0, 72, 6.0),
     "nvl72_days": _nvl72_days,
-    "gb200_best_published": _gb200_best,
-    "nvl72_power": _nvl72_power,
-    "gaudi3_price": _gaudi3_price,
-    "h100_band": lambda: _band(H100),
-    "b200_band": lambda: _band("B200-180GB"),
-    "mi300x_band": lambda: _band("MI300X"),
-    "efa_p5": lambda: _network("aws", "p5.48xlarge"),
-    "ndr_nd_h100": lambda: _network("azure", "Standard_ND96isr_H100_v5"),
-    "tcpx_a3": lambda: _network("gcp", "a3-highgpu-8g", 8),
 }

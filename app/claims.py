@@ -4,13 +4,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app import claimed_memory, claimed_runs
+from app import (
+    claimed_against_ddp,
+    claimed_fixes,
+    claimed_inputs,
+    claimed_layouts,
+    claimed_memory,
+    claimed_prices,
+    claimed_runs,
+    claimed_savings,
+    claimed_times,
+    claimed_tuning,
+)
 from app.claim_text import Ours, span
 from core.claims import Verdict, verdict
 from hardware.claims import PublishedClaim
 from hardware.claims import claims as published
 
-EVALUATED = {**claimed_memory.EVALUATED, **claimed_runs.EVALUATED}
+EVALUATED = {
+    **claimed_memory.EVALUATED,
+    **claimed_fixes.EVALUATED,
+    **claimed_savings.EVALUATED,
+    **claimed_tuning.EVALUATED,
+    **claimed_runs.EVALUATED,
+    **claimed_times.EVALUATED,
+    **claimed_against_ddp.EVALUATED,
+    **claimed_layouts.EVALUATED,
+    **claimed_prices.EVALUATED,
+    **claimed_inputs.EVALUATED,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +51,7 @@ class Checked:
     @property
     def ours_text(self) -> str:
         """Our figure in the unit of the guide."""
-        return span(self.ours.low, self.ours.high, self.claim.unit)
+        return span(self.ours.low, self.ours.high, self.claim.unit, self.ours.digits)
 
 
 def checked(claim: PublishedClaim) -> Checked:

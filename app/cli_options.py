@@ -53,6 +53,7 @@ TABLE = (
     FieldOption("lora_targets", "T", "Matrices that get adapters: attention or all."),
     FieldOption("precision", "P", "bf16, fp16, fp8, ..."),
     FieldOption("optimizer", "O", "adamw, adamw_8bit, adafactor, muon or sgd."),
+    FieldOption("gradient_dtype", "T", "Gradients held in bf16, fp32 or bf16_fp32 (both)."),
     FieldOption("sharding", "A,B", "ddp, zero1, zero2, zero3, fsdp1, fsdp2, hsdp, zeropp."),
     FieldOption("recompute", "A,B", "none, selective, full, offload."),
     FieldOption("tp", "N", "Fix the tensor-parallel degree."),

@@ -14,7 +14,7 @@ from app.compared import LONGEST_DAYS, choice_of, jobs_of
 from app.machines import CUSTOM, Machine
 from app.model_input import model_of
 from app.plan_rows import Row, plan_of, points_of
-from app.training import choices_of, tokens_of, workload_of
+from app.training import choices_of, habits_of, tokens_of, workload_of
 from core import cost, ranking
 from core.errors import ScenarioError, unknown_name, unknown_sentence
 from core.plan import Answer, Exclusion
@@ -192,6 +192,7 @@ def answer(scenario: Scenario, top: int = 50, *, with_frontier: bool = False) ->
                 eff,
                 shift=float(shift[r.best_row]),
                 variance_left=float(variance_left[r.best_row]),
+                habits=lambda layout: habits_of(scenario, layout.sharding),
             )
             for r in shown
         ),

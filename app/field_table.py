@@ -33,7 +33,8 @@ ADVANCED = (
     Section(
         "memory",
         "Memory",
-        ("recompute", "optimizer", "offload_optimizer", "offload_params", "offload_activations"),
+        ("recompute", "optimizer", "gradient_dtype", "offload_optimizer", "offload_params",
+         "offload_activations"),
     ),
     Section(
         "kernels",

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from app import fit_columns as fc
 from app import fit_kernels
 from app.fit_columns import Labels, Numbers, Sample
-from app.predict import peak_memory_bytes, tokens_per_s_per_gpu
+from app.predict import reported_memory_bytes, tokens_per_s_per_gpu
 from app.run_columns import Columns
 from core.fitting import Fit, fit, fit_widths
 from core.uncertainty import Z_90, Circumstances, memory_terms, throughput_terms
@@ -30,7 +30,7 @@ from hardware.efficiency import GENERIC, Entry, profiles
 GROUPED, NEW_SOURCE = 5, 6  # folds
 KINDS: dict[str, Callable[[Columns], Numbers]] = {
     "throughput": tokens_per_s_per_gpu,
-    "memory": peak_memory_bytes,
+    "memory": reported_memory_bytes,
 }
 
 

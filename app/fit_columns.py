@@ -125,7 +125,7 @@ def model(sample: Sample, entries: list[Entry], predict: Callable[[Columns], Num
                     column[:] = values[:, j : j + 1]
             for j, entry in enumerate(entries):
                 if entry.quantity == q and entry.stack != GENERIC:
-                    mine = sample.family == entry.stack
+                    mine = (sample.family == entry.stack) | (sample.stack == entry.stack)
                     base = column[:, mine] if entry.prior is None else 0.0
                     column[:, mine] = np.clip(base + values[:, j : j + 1], entry.low, entry.high)
             changed[q] = column

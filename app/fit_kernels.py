@@ -16,7 +16,7 @@ from hardware.facts import accelerator
 from hardware.measured_kernels import measured_kernels
 
 Numbers = NDArray[np.float64]
-WEIGHT = 0.03  # of a row: ten shapes of one benchmark tell as much as one run
+WEIGHT = 0.03  # of a row: thirty shapes of one benchmark tell as much as one run
 INPUT_BYTES = {"fp16": 2.0, "bf16": 2.0, "fp8": 1.0}
 FLASH2 = "FA2"
 

@@ -43,6 +43,8 @@ OPTION_LABELS = {
     "adafactor": "Adafactor",
     "muon": "Muon",
     "sgd": "SGD",
+    "fp32": "FP32",
+    "bf16_fp32": "Both: 16 bits, and an FP32 sum",
     "cpu": "To CPU memory",
     "nvme": "To NVMe",
     "flash3": "FlashAttention 3",
@@ -54,7 +56,7 @@ OPTION_LABELS = {
     "qlora": "QLoRA",
     "attention": "Attention matrices",
     "all": "All matrices",
-    "": "Not given",
+    "": "As the stack does",
     "custom": "custom (typed in)",
 }
 PLACEHOLDERS = {

@@ -14,10 +14,14 @@ import math
 import re
 
 from core.plan import Layout
+from core.sharding import STRATEGIES
 from core.units import GIB, TO_SI
 
 MISSING = "\N{EN DASH}"
 DIGITS = 3
+# Schedules that are said: the usual ones, plain and interleaved 1F1B, are known by their stages.
+SCHEDULES = {"naive": "naive", "gpipe": "GPipe", "zero_bubble": "zero bubble"}
+GATHERING = frozenset(s.name for s in STRATEGIES if s.shards_parameters)
 
 _DAY_H = 24.0
 _DECIMAL = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
@@ -210,13 +214,20 @@ def seconds(s: float | None) -> str:
     return f"{_plain(value * 1e6)} µs"
 
 
+def _stay_gathered(layout: Layout) -> bool:
+    """Whether a strategy that gathers weights keeps them until backward."""
+    return not layout.reshard_after_forward and layout.sharding in GATHERING
+
+
 def _degrees(layout: Layout) -> list[str]:
     """TP8, PP4 (2 virtual stages), CP2, EP8, DP16 or DP2x8: degrees of 1 left out."""
     out = [f"TP{layout.tp}"] if layout.tp > 1 else []
     if layout.pp > 1:
-        virtual = f" ({layout.virtual_stages} virtual stages)" if layout.virtual_stages > 1 else ""
-        out.append(f"PP{layout.pp}{virtual}")
-    out += [f"CP{layout.cp}"] if layout.cp > 1 else []
+        said = [f"{layout.virtual_stages} virtual stages"] if layout.virtual_stages > 1 else []
+        said += [SCHEDULES[layout.schedule]] if layout.schedule in SCHEDULES else []
+        out.append(f"PP{layout.pp}" + (f" ({', '.join(said)})" if said else ""))
+    if layout.cp > 1:
+        out.append(f"CP{layout.cp} ({layout.context_parallel.replace('_', '-')})")
     out += [f"EP{layout.ep}"] if layout.ep > 1 else []
     if (dp := layout.dp_replicate * layout.dp_shard) > 1:
         both = layout.dp_replicate > 1 and layout.dp_shard > 1
@@ -231,7 +242,8 @@ def layout(chosen: Layout) -> str:
     """
     degrees = _degrees(chosen)
     if degrees and degrees[-1].startswith("DP"):
-        degrees[-1] += f" ({chosen.sharding})"
+        stays = ", weights stay gathered" if _stay_gathered(chosen) else ""
+        degrees[-1] += f" ({chosen.sharding}{stays})"
     recompute = "no" if chosen.recompute == "none" else chosen.recompute
     words = [*degrees, f"micro-batch {chosen.micro_batch_size}", f"{recompute} recompute"]
     return " · ".join(words)
@@ -241,7 +253,7 @@ def layout_short(chosen: Layout) -> str:
     """A layout for a cell of a table: TP8 PP4 DP16 fsdp2 mb1 full."""
     degrees = _degrees(chosen)
     if degrees and degrees[-1].startswith("DP"):
-        degrees[-1] += f" {chosen.sharding}"
+        degrees[-1] += f" {chosen.sharding}{' gathered' if _stay_gathered(chosen) else ''}"
     shorter = {"none": [], "selective": ["sel."]}
     recompute = shorter.get(chosen.recompute, [chosen.recompute])
     words = [*degrees, f"mb{chosen.micro_batch_size}", *recompute]

@@ -10,9 +10,9 @@ from typing import get_args
 
 from core.errors import ScenarioError, nearest, shown
 from core.plan import Layout
-from core.scenario import Recompute, Sharding
+from core.scenario import ContextParallel, Recompute, Schedule, Sharding
 
-MAX_CHARS = 400  # twice what the longest layout takes
+MAX_CHARS = 600  # twice what the longest layout takes
 LARGEST_DEGREE = 131_072
 
 # In the order in which a layout is written. `dp` is dp_replicate x dp_shard.
@@ -32,12 +32,17 @@ DEGREES = (
 CHOICES: dict[str, tuple[str, ...]] = {
     "sharding": get_args(Sharding),
     "recompute": get_args(Recompute),
+    "schedule": get_args(Schedule),
+    "context_parallel": get_args(ContextParallel),
+    "reshard_after_forward": ("1", "0"),
 }
+# Written only where they say something: the methods of what the layout has, no defaults.
+OPTIONAL = ("schedule", "context_parallel", "reshard_after_forward")
 KEYS = (*DEGREES, *CHOICES)
 
 
 def parse_layout(text: str) -> dict[str, object]:
-    """The keys of a written layout: degrees as whole numbers, sharding and recompute as names.
+    """The keys of a written layout: degrees as whole numbers, the others as names.
 
     What is left out is not in the result. Whether the degrees go together, and with a number of
     GPUs, is not asked here.
@@ -67,9 +72,16 @@ def parse_layout(text: str) -> dict[str, object]:
 def layout_text(layout: Layout) -> str:
     """All of a layout, as `parse_layout` reads it back.
 
-    A key that a record of an older kind lacks (etp) is left out.
+    A key that a record of an older kind lacks (etp) is left out, and so is one of OPTIONAL that
+    is the default of a scenario or is of something that the layout does not have.
     """
-    values = {key: getattr(layout, key, None) for key in KEYS}
+    values = {key: getattr(layout, key, None) for key in KEYS if key not in OPTIONAL}
+    if layout.pp > 1 and layout.schedule != "interleaved":
+        values["schedule"] = layout.schedule
+    if layout.cp > 1 and layout.context_parallel != "ring":
+        values["context_parallel"] = layout.context_parallel
+    if not layout.reshard_after_forward:
+        values["reshard_after_forward"] = 0
     return ",".join(f"{key}={value}" for key, value in values.items() if value is not None)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from collections.abc import Iterable
 
 import pandas as pd
 
-from app import claimed_forecasts, claims
+from app import claimed_fixes, claimed_forecasts, claims
 from app import format as fmt
 from core.claims import ACCOUNTINGS, VERDICTS
 from hardware import facts, measured
@@ -29,35 +30,67 @@ def claims_frame(checked: tuple[claims.Checked, ...]) -> pd.DataFrame:
     )
 
 
+def refuted_frame(checked: tuple[claims.Checked, ...]) -> pd.DataFrame:
+    """What does not hold, each with the one sentence that says why."""
+    found = [c for c in checked if c.verdict == "refuted"]
+    return pd.DataFrame(
+        {
+            "Refuted": [c.claim.statement for c in found],
+            "Printed": [c.printed_text for c in found],
+            "Ours": [c.ours_text for c in found],
+            "Why": [c.claim.why for c in found],
+        }
+    )
+
+
 def verdict_sentence(checked: tuple[claims.Checked, ...]) -> str:
     """How many claims came out how."""
-    count = Counter(c.verdict for c in checked)
-    parts = [f"{count[v]} {v}" for v in VERDICTS if count[v]]
-    return f"{len(checked)} printed figures: {', '.join(parts)}."
+    return f"{len(checked)} printed figures: {_counted(checked)}."
 
 
 def by_topic(checked: tuple[claims.Checked, ...]) -> dict[str, list[claims.Checked]]:
-    """Claims under their topics, in the order of the table."""
+    """Claims under their topics with the verdicts counted, in the order of the table."""
     found: dict[str, list[claims.Checked]] = {}
     for c in checked:
         found.setdefault(c.claim.topic, []).append(c)
-    return found
+    return {f"{topic} ({_counted(group)})": group for topic, group in found.items()}
+
+
+def _counted(checked: Iterable[claims.Checked]) -> str:
+    """'33 reproduced, 3 refuted'."""
+    count = Counter(c.verdict for c in checked)
+    return ", ".join(f"{count[v]} {v}" for v in VERDICTS if count[v])
 
 
 def sources_line(checked: list[claims.Checked]) -> str:
-    """Where the figures of one topic are printed."""
-    printed = dict.fromkeys(c.claim.source for c in checked)
+    """Where and when the figures of one topic are printed."""
+    printed = dict.fromkeys(
+        c.claim.source
+        if c.claim.source.endswith(c.claim.source_date)
+        else f"{c.claim.source} ({c.claim.source_date})"
+        for c in checked
+    )
     return f"Printed in: {'; '.join(printed)}."
 
 
 def forecasts_frame() -> pd.DataFrame:
-    """Our own forecast beside the cases of the guides."""
+    """Our own forecast beside the cases of the guides, and what makes the first of them fit."""
     found = claimed_forecasts.forecasts()
+    fixes = claimed_fixes.fixes()
     return pd.DataFrame(
         {
-            "Case": [f.case for f in found],
-            "A guide prints": [f.printed for f in found],
-            "Our forecast": [f.text for f in found],
+            "Case": [
+                *(f.case for f in found),
+                *(
+                    f"70B on 8 H100, {f'fix {n}' if f.plan else 'no fix'}: {f.change}"
+                    for n, f in enumerate(fixes, start=1)
+                ),
+            ],
+            "A guide prints": [
+                *(f.printed for f in found),
+                *("the fix" if f.change == claimed_fixes.OFFLOAD else fmt.MISSING for f in fixes),
+            ],
+            "Our forecast": [*(f.text for f in found), *(f.text for f in fixes)],
         }
     )
 

@@ -188,7 +188,10 @@ def model_of(scenario: Scenario) -> NamedModel:
 
 
 def _custom(given: dict[str, Any]) -> Transformer:
-    if missing := [n for n in _REQUIRED if not given.get(n)]:
+    # A state space alone has no MLP, and says so.
+    alone = given.get("ffn_hidden_size") == 0 and given.get("num_ssm_layers")
+    asked = [n for n in _REQUIRED if not (alone and n == "ffn_hidden_size")]
+    if missing := [n for n in asked if not given.get(n)]:
         raise ScenarioError(
             f"model={CUSTOM} needs {', '.join(missing)}, each at least 1; the dimensions of a "
             "config.json give them all."

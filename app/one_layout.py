@@ -21,6 +21,9 @@ FIXED = (
     "micro_batch_size",
     "sharding",
     "recompute",
+    "schedule",
+    "context_parallel",
+    "reshard_after_forward",
 )
 FOLLOWS = ("dp_replicate", "dp_shard", "num_microbatches")
 CUTS = ("tp", "pp", "cp")  # what divides the GPUs beside data parallelism

@@ -124,6 +124,10 @@ def _layout(layout: Layout) -> dict[str, Json]:
         "micro_batch_size": layout.micro_batch_size,
         "num_microbatches": layout.num_microbatches,
         "recompute": layout.recompute,
+        "etp": layout.etp,
+        "schedule": layout.schedule,
+        "context_parallel": layout.context_parallel,
+        "reshard_after_forward": layout.reshard_after_forward,
     }
 
 

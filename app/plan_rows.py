@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,7 +14,7 @@ from app.machines import ETHERNET, Machine
 from core import cost, uncertainty
 from core.cluster import ASSUMED_CEILING
 from core.efficiency import Efficiency
-from core.layouts import RECOMPUTE, Layouts
+from core.layouts import CONTEXT_METHODS, RECOMPUTE, SCHEDULES, Layouts
 from core.plan import Interval, Layout, Plan
 from core.search import Best
 from core.sharding import STRATEGIES
@@ -101,14 +101,24 @@ def layout_of(layouts: Layouts, n: int) -> Layout:
         micro_batch_size=whole("micro_batch_size"),
         num_microbatches=whole("num_microbatches"),
         recompute=RECOMPUTE[whole("recompute")],
+        schedule=SCHEDULES[whole("schedule")],
+        context_parallel=CONTEXT_METHODS[whole("context_method")],
+        reshard_after_forward=whole("reshard") > 0,
     )
 
 
 def plan_of(
-    row: Row, best: Best, eff: Efficiency, *, shift: float = 0.0, variance_left: float = 1.0
+    row: Row,
+    best: Best,
+    eff: Efficiency,
+    *,
+    shift: float = 0.0,
+    variance_left: float = 1.0,
+    habits: Callable[[Layout], tuple[str, ...]] = lambda layout: (),
 ) -> Plan:
     """Everything the screen shows of one row. `shift` is what a measurement added to the log of
-    the throughput, `variance_left` the share of the forecast's variance that it left."""
+    the throughput, `variance_left` the share of the forecast's variance that it left; `habits`
+    says what is assumed of the software."""
     m, n = row.machine, row.best_row
     crosses = row.num_nodes > 1
     sigma = float(
@@ -129,13 +139,15 @@ def plan_of(
             p50=row.usd,
             p90=row.usd * row.tokens_per_s / low,
         )
+    layout = layout_of(best.layouts, n)
+    found = _assumptions(row, crosses=crosses, shift=shift, variance_left=variance_left)
     return Plan(
         id=row.id,
         rank=row.rank,
         offer=m.offer,
         num_gpus=row.num_gpus,
         num_nodes=row.num_nodes,
-        layout=layout_of(best.layouts, n),
+        layout=layout,
         tokens_per_s=Interval(p10=low, p50=row.tokens_per_s, p90=high),
         tokens_per_s_per_gpu=float(best.step.tokens_per_s_per_gpu[n]),
         mfu=float(best.step.mfu[n]),
@@ -152,7 +164,7 @@ def plan_of(
         meets_deadline=row.meets_deadline,
         meets_budget=row.meets_budget,
         frontier=row.frontier,
-        assumptions=_assumptions(row, crosses=crosses, shift=shift, variance_left=variance_left),
+        assumptions=(*found, *habits(layout)),
     )
 
 

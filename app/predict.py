@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app.run_columns import Columns, columns
 from core import uncertainty
 from core.inference import total
-from core.memory import peak_bytes
+from core.memory import peak_bytes, unreported_bytes
 from core.step import step
 from core.units import GIB
 from hardware.measured import RunInputs
@@ -69,8 +69,15 @@ def peak_memory_bytes(found: Columns) -> NDArray[np.float64]:
     return total(peak_bytes(found.work, found.layouts, found.cluster, found.efficiency))
 
 
+def reported_memory_bytes(found: Columns) -> NDArray[np.float64]:
+    """P50 of what the stack prints as its peak."""
+    hidden = unreported_bytes(found.layouts, found.cluster, found.efficiency)
+    return peak_memory_bytes(found) - hidden
+
+
 def _forecast(found: Columns) -> dict[str, NDArray[np.float64]]:
     p50, need = tokens_per_s_per_gpu(found), peak_memory_bytes(found)
+    shown = reported_memory_bytes(found)
     sigma = uncertainty.throughput_sigma(found.efficiency, found.circumstances)
     memory_sigma = uncertainty.memory_sigma(found.efficiency, found.circumstances)
     oom = uncertainty.probability_above(found.cluster.memory_bytes, p50=need, sigma=memory_sigma)
@@ -78,8 +85,8 @@ def _forecast(found: Columns) -> dict[str, NDArray[np.float64]]:
         "p10": np.asarray(uncertainty.p10(p50, sigma)),
         "p50": p50,
         "p90": np.asarray(uncertainty.p90(p50, sigma)),
-        "gib_p10": np.asarray(uncertainty.p10(need / GIB, memory_sigma)),
-        "gib": need / GIB,
-        "gib_p90": np.asarray(uncertainty.p90(need / GIB, memory_sigma)),
+        "gib_p10": np.asarray(uncertainty.p10(shown / GIB, memory_sigma)),
+        "gib": shown / GIB,
+        "gib_p90": np.asarray(uncertainty.p90(shown / GIB, memory_sigma)),
         "oom": np.asarray(oom),
     }

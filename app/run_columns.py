@@ -23,12 +23,12 @@ from core.cluster import Cluster, cluster_of
 from core.cluster import as_columns as cluster_columns
 from core.efficiency import Efficiency
 from core.errors import RuncastError
-from core.inference import least_recompute, smallest_degrees, total
+from core.inference import least_recompute, smallest_degrees, total, with_paged_optimizer
 from core.layer import MEASURED_YEARS
-from core.layouts import RECOMPUTE, SCHEDULES, Layouts
+from core.layouts import RECOMPUTE, SCHEDULES, SEARCHED_RECOMPUTE, Layouts
 from core.memory import peak_bytes
 from core.precision import PRECISIONS
-from core.sharding import INDEX
+from core.sharding import GRADIENT_BYTES, INDEX
 from core.transformer import Transformer
 from core.uncertainty import Circumstances
 from core.workload import Workload
@@ -37,6 +37,9 @@ from hardware.facts import accelerator, fabric
 from hardware.measured import RunInputs
 from hardware.measured_model import ModelFacts
 
+# Recipes that page an 8-bit optimizer and update in backward where one GPU trains every weight
+# (pytorch/torchtune@02d703550: recipes/configs/llama3_1/8B_full_single_device.yaml).
+PAGED_RECIPES = ("torchtune",)
 LORA_RANK = 16  # of adapters on every matrix, where rows do not say
 FLAGS = (
     "adapters",
@@ -53,7 +56,6 @@ FLAGS = (
 # FlashAttention (arXiv:2205.14135) and sequence parallelism (arXiv:2205.05198) were published in
 # May 2022: no run before had either.
 NEW_KERNELS = "2022-06"
-SEQUENCE_PARALLELISM = "2022-05"
 NATIVE_KERNELS = "2026-01"  # of Hopper and Blackwell in PyTorch itself
 # Dispatchers that send a token once per node (DeepEP, February 2025) reached stacks that year.
 NEW_DISPATCHERS = "2025-09"
@@ -95,7 +97,8 @@ class _Row:
     layout: dict[str, float]
     cluster: Cluster
     efficiency: Efficiency
-    recompute_given: bool
+    recomputes: tuple[str, ...]  # what it may be: said, or the stack's habit; () for any
+    may_page: bool  # its recipe keeps the optimizer on the host where nothing else fits
     circumstances: dict[str, float]
 
 
@@ -131,11 +134,13 @@ def _columns_of(rows: list[_Row]) -> Columns:
     )
     cluster = cluster_columns([r.cluster for r in rows])
     eff = efficiencies.as_columns([r.efficiency for r in rows])
-    given = np.array([r.recompute_given for r in rows])
-    inferred = least_recompute(work, lay, cluster, eff)
+    kinds = [r.recomputes or SEARCHED_RECOMPUTE for r in rows]
+    allowed = np.array([[kind in k for kind in RECOMPUTE] for k in kinds])
+    lay = replace(lay, recompute=least_recompute(work, lay, cluster, eff, allowed=allowed))
+    may_page = np.array([r.may_page for r in rows])
     return Columns(
-        work=work,
-        layouts=replace(lay, recompute=np.where(given, lay.recompute, inferred)),
+        work=with_paged_optimizer(work, lay, cluster, eff, may=may_page),
+        layouts=lay,
         cluster=cluster,
         efficiency=eff,
         circumstances=Circumstances(
@@ -165,9 +170,9 @@ def _row(
         sharding = "hsdp" if float(inputs.num_gpus[i]) > cluster.scale_up_domain else sharding
     layout, degrees_known = _layout(inputs, i, facts, work, cluster, eff, sharding)
     recompute = str(inputs.recompute[i])
-    habit = stack.recompute if stack else ""
+    habit = tuple(stack.recompute.split()) if stack else ()
     said = recompute in RECOMPUTE
-    assumed = recompute if said else habit
+    recomputes = (recompute,) if said else tuple(h for h in habit if h in RECOMPUTE)
     multi_node = float(inputs.num_gpus[i]) > float(np.asarray(cluster.gpus_per_node))
     unknown = [
         not said,
@@ -178,15 +183,27 @@ def _row(
         multi_node and not network_known,
         bool(np.isnan(inputs.global_batch[i]) or np.isnan(inputs.micro_batch[i])),
     ]
-    layout["recompute"] = float(RECOMPUTE.index(assumed)) if assumed in RECOMPUTE else 0.0
+    if recomputes:
+        layout["recompute"] = float(RECOMPUTE.index(recomputes[0]))
+    of_memory = [
+        len(recomputes) != 1,
+        not degrees_known,
+        not sharding_known,
+        bool(np.isnan(inputs.micro_batch[i])),
+    ]
     return _Row(
         work=work,
         layout=layout,
         cluster=cluster,
         efficiency=eff,
-        recompute_given=assumed in RECOMPUTE,
+        recomputes=recomputes,
+        may_page=stack is not None
+        and stack.name in PAGED_RECIPES
+        and float(inputs.num_gpus[i]) == 1
+        and not work.adapters,
         circumstances={
             "num_inferred": float(sum(unknown)),
+            "num_inferred_of_memory": float(sum(of_memory)),
             "unknown_stack": float(stack is None),
             "unmeasured": float(chip.matmul_flops_per_s is None),
             "experts": float(np.asarray(facts.transformer.num_experts) > 0),
@@ -210,11 +227,12 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workloa
         adapters=adapters,
         trained_fraction=_adapters(facts) if adapters else 1.0,
         weight_bytes=nf4_bytes_per_param(double_quantisation=True) if task == "qlora" else 2.0,
+        gradient_bytes=_gradient_bytes(stack, name),
         offload_optimizer=offloaded_to(offload, "optimizer"),
         offload_params=offloaded_to(offload, "param"),
         offloads_activations="activation" in offload,
         unfused_attention=_before(inputs, i, NEW_KERNELS),
-        compiled=str(inputs.compile[i]) in ("yes", "thunder"),
+        compiled=_compiled(inputs, i, stack, recipe.matmul_bits),
         flash2=stack.attention == "flash2" and _before(inputs, i, NATIVE_KERNELS),
         software_year=_year(str(inputs.source_date[i])),
         deduplicates=str(inputs.source_date[i])[:7] >= NEW_DISPATCHERS,
@@ -305,7 +323,11 @@ def _degrees(
     micro = inputs.micro_batch[i]
     batch = inputs.global_batch[i]
     if np.isnan(micro):
-        micro = 1.0 if np.isnan(batch) else max(min(batch / ranks, 1.0), 1e-3)
+        # FSDP stacks cut a batch into as many micro-batches as there are stages
+        # (pytorch/torchtitan@b5bcd76c: pipeline_parallel_microbatches); others into single ones.
+        cuts = pp if pp > 1 and sharding in ("fsdp1", "fsdp2", "hsdp") else np.inf
+        single = max(min(batch / ranks, 1.0), 1e-3)
+        micro = 1.0 if np.isnan(batch) else max(batch / ranks / cuts, single)
     if np.isnan(batch):
         batch = ranks * micro * max(pp * 4, 1.0)
     shard = _or(inputs.fsdp_degree[i], ranks if sharding != "hsdp" else unit)
@@ -327,13 +349,32 @@ def _degrees(
         "micro_batch_size": float(micro),
         "num_microbatches": max(float(batch) / (ranks * float(micro)), 1.0),
         "recompute": 0.0,
-        "sequence_parallel": 1.0
-        if tp > 1 and not _before(inputs, i, SEQUENCE_PARALLELISM)
-        else 0.0,
+        "sequence_parallel": 1.0 if tp > 1 and _splits_sequence(inputs, i) else 0.0,
         "schedule": float(SCHEDULES.index("1f1b")),
         "context_method": 0.0,
         "reshard": 1.0,
     }
+
+
+def _compiled(inputs: RunInputs, i: int, stack: Stack, matmul_bits: int) -> bool:
+    """As said. Matmuls of 8 or 4 bits need a compiler in PyTorch: without one, quantising
+    costs more than they save (pytorch/ao: torchao/float8/README.md)."""
+    said = str(inputs.compile[i])
+    in_pytorch = stack.family in ("torch", "composer", "transformers")
+    return said in ("yes", "thunder") or (said != "no" and matmul_bits < 16 and in_pytorch)
+
+
+def _gradient_bytes(stack: Stack, precision: str) -> float:
+    """Held per parameter: the stack's habit. An fp32 sum beside 16-bit gradients is for bf16;
+    fp16 has loss scaling instead."""
+    dtype = stack.gradient_dtype
+    return GRADIENT_BYTES["bf16" if dtype == "bf16_fp32" and precision == "fp16" else dtype]
+
+
+def _splits_sequence(inputs: RunInputs, i: int) -> bool:
+    """Sequence parallelism came with selective recompute (arXiv:2205.05198), so that a run
+    that has the one has the other."""
+    return not _before(inputs, i, NEW_KERNELS) or str(inputs.recompute[i]) == "selective"
 
 
 def _adapters(facts: ModelFacts) -> float:

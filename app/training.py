@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import nan
+
 import numpy as np
 
 from app.model_input import NamedModel
@@ -9,8 +11,18 @@ from core import adapters, optimizers, task_size
 from core.layouts import Choices
 from core.precision import precision
 from core.scenario import Scenario
+from core.sharding import (
+    ADAMW_STATE_BYTES,
+    GRADIENT_BYTES,
+    INDEX,
+    held_gradient_bytes,
+    model_state_bytes_per_param,
+    reduced_gradient_bytes,
+)
 from core.workload import OFFLOAD, Workload
-from hardware.efficiency import stacks
+from hardware.efficiency import GENERIC, stacks
+
+HELD = {2.0: "16 bits", 4.0: "fp32", 6.0: "16 bits and an fp32 sum"}
 
 
 def tokens_of(scenario: Scenario) -> float:
@@ -28,6 +40,7 @@ def tokens_of(scenario: Scenario) -> float:
 def workload_of(scenario: Scenario, model: NamedModel) -> Workload:
     recipe = precision(scenario.precision)
     optimizer = optimizers.optimizer(scenario.optimizer)
+    stack = stacks()[scenario.stack]
     trained, weight_bytes = 1.0, 2.0
     if scenario.task in ("lora", "qlora"):
         trained = float(
@@ -50,7 +63,9 @@ def workload_of(scenario: Scenario, model: NamedModel) -> Workload:
         matmul_bits=float(recipe.matmul_bits),
         quantised_bytes=recipe.quantised_bytes,
         optimizer_state_bytes=optimizer.state_bytes,
+        ends_state_bytes=nan if optimizer.ends_state_bytes is None else optimizer.ends_state_bytes,
         orthogonalises=optimizer.orthogonalises,
+        gradient_bytes=GRADIENT_BYTES[scenario.gradient_dtype or stack.gradient_dtype],
         offload_optimizer=OFFLOAD[scenario.offload_optimizer],
         paged_optimizer=scenario.paged_optimizer,
         offload_params=OFFLOAD[scenario.offload_params],
@@ -68,12 +83,33 @@ def workload_of(scenario: Scenario, model: NamedModel) -> Workload:
     )
 
 
+def habits_of(scenario: Scenario, sharding: str) -> tuple[str, ...]:
+    """What is assumed of the software where the scenario does not say, a sentence each."""
+    stack = stacks()[scenario.stack]
+    found = [f"{stack.name}: {stack.note}."] if stack.name != GENERIC and stack.note else []
+    if not scenario.gradient_dtype:
+        habit = GRADIENT_BYTES[stack.gradient_dtype]
+        strategy = INDEX[sharding]
+        held = float(held_gradient_bytes(strategy=strategy, gradient_bytes=habit))
+        reduced = float(reduced_gradient_bytes(strategy=strategy, gradient_bytes=habit))
+        states = float(
+            model_state_bytes_per_param(strategy=strategy, shards=1.0, gradient_bytes=habit)
+        ) + (optimizers.optimizer(scenario.optimizer).state_bytes - ADAMW_STATE_BYTES)
+        whose = f"{stack.name} does" if stack.gradient_dtype else f"{sharding} does"
+        found.append(
+            f"Gradients are assumed to be held in {HELD[held]} and reduced in {reduced:g} bytes, "
+            f"as {whose}: {states:.3g} bytes of weights, gradients and optimizer states per "
+            "trained parameter before sharding; gradient_dtype says otherwise."
+        )
+    return tuple(found)
+
+
 def choices_of(scenario: Scenario) -> Choices:
     """What the scenario fixes of the layout, and what its stack can do."""
     stack = stacks()[scenario.stack]
     return Choices(
         shardings=tuple(scenario.sharding) or stack.shardings,
-        recomputes=tuple(scenario.recompute) or ((stack.recompute,) if stack.recompute else ()),
+        recomputes=tuple(scenario.recompute) or tuple(stack.recompute.split()),
         tp=scenario.tp,
         pp=scenario.pp,
         cp=scenario.cp,

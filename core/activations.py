@@ -9,6 +9,8 @@ Validity: 16-bit activations. Everything below is BYTES, not element counts.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from core import state_space
@@ -34,16 +36,19 @@ def outside_tp_bytes_per_token(model: Transformer) -> Numeric:
     return 2 * 2 * np.multiply(model.norms_per_layer, model.hidden_size)
 
 
-def inside_tp_bytes_per_token(model: Transformer, expert_load: Numeric = 1.0) -> Numeric:
+def inside_tp_bytes_per_token(
+    model: Transformer, expert_load: Numeric = 1.0, routed_copies: Numeric = 1.0
+) -> Numeric:
     """Kept per layer and token, split by tensor parallelism: q, k, v, the heads' output and
-    its log-sum-exp, and the MLP's (gate,) up and activated values; mean over layers."""
+    its log-sum-exp, the MLP's (gate,) up and activated values, and `routed_copies` of each
+    token that goes to an expert (dispatched, permuted, weighted); mean over layers."""
     attention = 2 * (query_size(model) + kv_size(model) + attention_output_size(model))
     statistics = 4 * np.asarray(model.num_attention_heads)
     tensors = np.where(model.gated_mlp, 3.0, 2.0)
     dense = 2 * tensors * model.ffn_hidden_size
     routed = np.multiply(model.experts_per_token, expert_load)
     active = np.add(routed, model.num_shared_experts)
-    routed_input = 2 * np.multiply(routed, model.hidden_size)
+    routed_input = 2 * routed_copies * np.multiply(routed, model.hidden_size)
     experts = active * 2 * tensors * model.moe_ffn_hidden_size + routed_input
     layers = np.maximum(model.num_layers, 1.0)
     sparse = np.where(is_moe(model), num_moe_layers(model) * experts, 0.0)
@@ -60,6 +65,7 @@ def layer_bytes(
     sequence_parallel: Numeric,
     kept_scores_of: Numeric = 0.0,
     expert_load: Numeric = 1.0,
+    routed_copies: Numeric = 1.0,
 ) -> Numeric:
     """Bytes one layer keeps for backward without recompute, per GPU and micro-batch. [K23]
 
@@ -68,8 +74,9 @@ def layer_bytes(
     dropout mask and dropped-out scores: 5 a s bytes a token [K23, section 4.1]; 0 if fused.
     """
     outside = outside_tp_bytes_per_token(model) / np.where(np.asarray(sequence_parallel) > 0, tp, 1)
+    inside = inside_tp_bytes_per_token(model, expert_load, routed_copies)
     scores = 5 * np.multiply(model.num_attention_heads, kept_scores_of) * attention_share(model)
-    return tokens * (outside + (inside_tp_bytes_per_token(model, expert_load) + scores) / tp)
+    return tokens * (outside + (inside + scores) / tp)
 
 
 def input_bytes(
@@ -80,7 +87,15 @@ def input_bytes(
     return 2 * np.multiply(tokens, model.hidden_size) / shards
 
 
-def kept_bytes(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerKept:
+    """Bytes of one layer and one micro-batch."""
+
+    whole: Numeric  # all that its backward pass needs
+    kept: Numeric  # of it, what is held from forward to backward; the rest is computed again
+
+
+def layer_kept(
     model: Transformer,
     *,
     tokens: Numeric,
@@ -88,29 +103,41 @@ def kept_bytes(
     sequence_parallel: Numeric,
     recompute: Numeric,
     selective_kept: Numeric,
-    layers_in_flight: Numeric,
+    copies: Numeric = 1.0,
     kept_scores_of: Numeric = 0.0,
-    offloaded: Bools = False,
     expert_load: Numeric = 1.0,
-) -> Numeric:
-    """Bytes that all layers in flight keep, plus the layer that is being recomputed.
+    routed_copies: Numeric = 1.0,
+) -> LayerKept:
+    """What one layer keeps under a recompute mode.
 
-    Selective recompute drops the score matrix where there is one, else a share of the rest.
+    The input is kept once by every mode. `copies` is what a stack keeps of the rest over the
+    operator count; selective recompute drops the score matrix where there is one, else it
+    keeps `selective_kept` of the rest.
     """
     shape = {"tokens": tokens, "tp": tp, "sequence_parallel": sequence_parallel}
-    whole = layer_bytes(model, **shape, kept_scores_of=kept_scores_of, expert_load=expert_load)
-    fused = layer_bytes(model, **shape, expert_load=expert_load)
-    selective = np.where(np.asarray(kept_scores_of) > 0, fused, selective_kept * fused)
+    entry = input_bytes(model, **shape)
+    fused = layer_bytes(model, **shape, expert_load=expert_load, routed_copies=routed_copies)
+    inner = copies * (fused - entry)
+    heads = np.multiply(model.num_attention_heads, attention_share(model))
+    scores = 5 * heads * kept_scores_of * tokens / tp
+    whole = entry + inner + scores
+    share = np.where(np.asarray(kept_scores_of) > 0, 1.0, selective_kept)
     kind = np.asarray(recompute)
-    per_layer = np.where(
-        kind >= FULL,
-        input_bytes(model, **shape),
-        np.where(kind == SELECTIVE, selective, whole),
-    )
-    on_host = np.asarray(offloaded, dtype=bool) | (kind == OFFLOAD)
+    kept = np.where(kind >= FULL, entry, np.where(kind == SELECTIVE, entry + share * inner, whole))
+    return LayerKept(whole=whole, kept=kept)
+
+
+def kept_bytes(
+    layer: LayerKept,
+    *,
+    recompute: Numeric,
+    layers_in_flight: Numeric,
+    offloaded: Bools = False,
+) -> Numeric:
+    """Bytes that all layers in flight keep; of those on the host, a few on their way."""
+    on_host = np.asarray(offloaded, dtype=bool) | (np.asarray(recompute) == OFFLOAD)
     held = np.where(on_host, np.minimum(layers_in_flight, OFFLOADED_LAYERS), layers_in_flight)
-    # What is recomputed of the one layer in backward comes on top of what it keeps.
-    return held * per_layer + (whole - per_layer)
+    return held * layer.kept
 
 
 def offloaded_bytes(
@@ -125,13 +152,14 @@ def offloaded_bytes(
     kept_scores_of: Numeric = 0.0,
 ) -> Numeric:
     """Bytes of one layer and micro-batch that go to the host and come back."""
-    shape = {"tokens": tokens, "tp": tp, "sequence_parallel": sequence_parallel}
-    kind = np.asarray(recompute)
-    whole = layer_bytes(model, **shape, kept_scores_of=kept_scores_of)
-    kept = np.where(
-        kind >= FULL,
-        input_bytes(model, **shape),
-        np.where(kind == SELECTIVE, selective_kept * whole, whole),
+    layer = layer_kept(
+        model,
+        tokens=tokens,
+        tp=tp,
+        sequence_parallel=sequence_parallel,
+        recompute=recompute,
+        selective_kept=selective_kept,
+        kept_scores_of=kept_scores_of,
     )
-    on_host = np.asarray(offloaded, dtype=bool) | (kind == OFFLOAD)
-    return np.where(on_host, kept, 0.0)
+    on_host = np.asarray(offloaded, dtype=bool) | (np.asarray(recompute) == OFFLOAD)
+    return np.where(on_host, layer.kept, 0.0)

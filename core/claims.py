@@ -136,6 +136,24 @@ def run_gpu_hours(*, num_gpus: Numeric, days: Numeric) -> Numeric:
     )
 
 
+def throughput_lost(slowdown: Numeric) -> Numeric:
+    """Share of the throughput that a step so many times as long costs.
+
+    >>> float(throughput_lost(4.0))
+    0.75
+    """
+    return 1 - np.divide(1.0, slowdown)
+
+
+def interruptions_per_week(*, count: Numeric, days: Numeric, gpus: Numeric) -> Numeric:
+    """Interruptions a week of each 1,000 GPUs, if each GPU fails alike.
+
+    >>> float(interruptions_per_week(count=32.0, days=14.0, gpus=16_000.0))
+    1.0
+    """
+    return np.divide(count, days) * 7.0 * 1000.0 / gpus
+
+
 def verdict(
     *,
     rule: Rule,

@@ -1,7 +1,9 @@
 """The dimensions of a decoder, and how many of its layers are of which type.
 
 A layer is a mixer (attention, state space or linear attention) followed by an MLP (dense or
-experts). With `num_mlp_layers` a layer is one of the two alone, as in Nemotron-H.
+experts). With `num_mlp_layers` a layer is one of the two alone, as in Nemotron-H; with
+`ssm_beside_attention` the state space is not instead of attention but at its side, as in
+Falcon-H1; without any MLP (`ffn_hidden_size` 0) a layer is a mixer alone, as in Mamba.
 Every field may be a numpy column, so that a table of different models is one `Transformer`.
 """
 
@@ -21,7 +23,7 @@ class Transformer:
 
     num_layers: Numeric
     hidden_size: Numeric
-    ffn_hidden_size: Numeric  # of the dense MLP
+    ffn_hidden_size: Numeric  # of the dense MLP; 0: no layer has one
     num_attention_heads: Numeric
     num_kv_heads: Numeric
     head_dim: Numeric
@@ -58,6 +60,7 @@ class Transformer:
     ssm_num_groups: Numeric = 0.0
     ssm_conv_size: Numeric = 0.0
     ssm_dt_rank: Numeric = 0.0
+    ssm_beside_attention: Bools = False  # layers with a state space have attention, too
     num_linear_layers: Numeric = 0.0  # gated delta rule
     linear_num_key_heads: Numeric = 0.0
     linear_num_value_heads: Numeric = 0.0
@@ -93,8 +96,8 @@ def num_mixer_layers(model: Transformer) -> Numeric:
 
 def num_attention_layers(model: Transformer) -> Numeric:
     """Layers whose mixer is attention."""
-    other = np.add(model.num_ssm_layers, model.num_linear_layers)
-    return np.subtract(num_mixer_layers(model), other)
+    instead = np.where(model.ssm_beside_attention, 0.0, model.num_ssm_layers)
+    return np.subtract(num_mixer_layers(model), np.add(instead, model.num_linear_layers))
 
 
 def attention_share(model: Transformer) -> Numeric:
@@ -105,7 +108,8 @@ def attention_share(model: Transformer) -> Numeric:
 def num_layers_with_mlp(model: Transformer) -> Numeric:
     """Layers with an MLP, dense or experts."""
     alone = np.asarray(model.num_mlp_layers)
-    return np.where(alone > 0, alone, model.num_layers)
+    has_mlp = (np.asarray(model.ffn_hidden_size) > 0) | is_moe(model)
+    return np.where(alone > 0, alone, np.where(has_mlp, model.num_layers, 0.0))
 
 
 def num_moe_layers(model: Transformer) -> Numeric:

@@ -64,18 +64,31 @@ class Efficiency:
     overlap_slowdown: Numeric  # of computation while it shares the GPU
     straggler: Numeric  # added per doubling of nodes
     # memory (core/memory.py)
-    activation_copies: Numeric  # kept activations over the operator count
+    activation_copies: Numeric  # kept activations over the operator count, but for the input
+    compiled_kept: Numeric  # of them, where a compiler chooses what is computed again
+    frozen_kept: Numeric  # of them, under adapters: a frozen matmul needs no input in backward
+    quantised_kept: Numeric  # of them, under adapters on a 4-bit base
+    routed_copies: Numeric  # copies kept of each token that goes to an expert
     selective_kept: Numeric  # share of activations that selective recompute keeps
-    logits_bytes: Numeric  # per logit: 16-bit, fp32 copy and gradient
-    reserve_bytes: Numeric  # context, communicators, workspaces
+    logits_bytes: Numeric  # moved per logit and pass (core/layer.py)
+    held_logits_bytes: Numeric  # per logit: 16-bit, fp32 copies and gradient
+    compiled_logits: Numeric  # of them, where the loss is compiled
+    reuse: Numeric  # of the loss's memory, by the layer in backward after it
+    own_weight_bytes: Numeric  # of a weight that is its own master copy: 4, or 2 if all is 16-bit
+    unit_gradient_bytes: Numeric  # per parameter of the unit that is gathered
+    bucket_copies: Numeric  # of gradients, in the buckets of replicated data parallelism
+    step_bytes: Numeric  # temporaries of the optimizer, per parameter that it updates
+    reserve_bytes: Numeric  # context, workspaces, fixed buckets
+    communicator_bytes: Numeric  # buffers of one communicator
+    reserve_reported: Numeric  # share of both in the peak that the stack prints
     fragmentation: Numeric  # allocator reserve over live bytes
     # how sure (standard deviations of a log ratio; core/uncertainty.py)
     throughput_sigma: Numeric  # a stack with a profile, everything said
     memory_sigma: Numeric
+    memory_inferred_sigma: Numeric  # for each of: recompute, degrees, sharding, batch not said
     unknown_stack_sigma: Numeric  # added in quadrature, as are the others below
     inferred_sigma: Numeric  # for each of: recompute, degrees, batch, network not said
     unmeasured_sigma: Numeric  # no matmul was ever measured on the accelerator
-    memory_inferred_sigma: Numeric
     memory_unknown_stack_sigma: Numeric
     experts_sigma: Numeric  # routed experts
     adapters_sigma: Numeric  # LoRA, QLoRA

@@ -101,13 +101,11 @@ def fit(
     `weight`: 0 leaves a row out. Stops when an iteration lowers the objective by less than
     `tolerance` of it.
     """
-    k = len(priors.value)
     value = np.clip(priors.value, priors.low, priors.high)
     residual = measured - model(value[None])[0]
     best, effect = _objective(value, residual, weight, source, priors)
     curvature = np.diag(1 / priors.sigma**2)
-    iteration = 0
-    for iteration in range(1, max_iterations + 1):
+    for iterations in range(1, max_iterations + 1):
         step, curvature = _gauss_newton(model, value, residual, effect, weight, source, priors)
         trials = np.clip(value + np.outer(STEPS, step), priors.low, priors.high)
         found = measured - model(trials)
@@ -120,7 +118,7 @@ def fit(
         value, residual, (best, effect) = trials[j], found[j], scores[j]
     sigma = np.sqrt(np.diag(np.linalg.inv(curvature)))
     return Fit(
-        value=value, sigma=np.minimum(sigma, priors.sigma), objective=best, iterations=iteration
+        value=value, sigma=np.minimum(sigma, priors.sigma), objective=best, iterations=iterations
     )
 
 

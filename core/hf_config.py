@@ -12,14 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
+import numpy as np
+
 from core.errors import ModelError, unknown_sentence
 from core.hf_families import DENSE
 from core.hf_gpt import UNGATED
-from core.hf_hybrid import HYBRID
+from core.hf_hybrid import HYBRID, SHARED_WEIGHTS
 from core.hf_linear import LINEAR
 from core.hf_moe import EXPERTS
 from core.hf_reader import MAXIMUM, Config, printed
-from core.transformer import Transformer
+from core.transformer import Transformer, num_attention_layers
 
 _SSM = {f.name for f in fields(Transformer) if f.name.startswith("ssm_")}
 _LINEAR = {f.name for f in fields(Transformer) if f.name.startswith("linear_")} - {"linear_bias"}
@@ -44,6 +46,11 @@ def from_config(config: Mapping[str, object]) -> Transformer:
         given = "lacks model_type" if model_type is None else "has a model_type that is not text"
         raise ModelError(f"The config {given}; these are read: {', '.join(sorted(FAMILIES))}.")
     family = FAMILIES.get(model_type)
+    if model_type in SHARED_WEIGHTS:
+        raise ModelError(
+            f"A {model_type} model cannot be estimated: its layers share the weights of a few "
+            "attention blocks, so that its parameters do not say its work."
+        )
     if family is None:
         raise ModelError(unknown_sentence("model_type", model_type, FAMILIES))
     model = family(Config(model_type, values))
@@ -110,12 +117,12 @@ def _layer_contradictions(m: Transformer) -> Iterator[str]:
             f"num_linear_layers={m.num_linear_layers:g} are more than "
             f"num_layers={m.num_layers:g}"
         )
-    elif m.num_window_layers > m.num_layers - other:
+    elif m.num_window_layers > (attention := float(np.asarray(num_attention_layers(m)))):
         yield (
             f"num_window_layers={m.num_window_layers:g}: {m.num_window_layers:g} windowed layers "
-            f"are more than its {m.num_layers - other:g} layers with attention"
+            f"are more than its {attention:g} layers with attention"
         )
-    optional = {"linear_gate_rank", "ssm_dt_rank"}
+    optional = {"linear_gate_rank", "ssm_dt_rank", "ssm_beside_attention"}
     if m.ssm_dt_rank > 0:
         optional |= {"ssm_num_heads", "ssm_num_groups"}  # of Mamba-2 only
     for count, of_type in (("num_ssm_layers", _SSM), ("num_linear_layers", _LINEAR)):

@@ -3,15 +3,15 @@
 [HF] huggingface/transformers 5.23.0 (2026-11-13), as in core/hf_families.py, which also lists
      what is left out.
 
-Models with attention and a state space side by side in one layer (falcon_h1), with layers that
-share their weights (zamba) or without any MLP (mamba) cannot be written as a `Transformer`.
+Models whose layers share their weights (zamba) cannot be written as a `Transformer`. A model
+without attention (mamba) says heads of its state space as those of attention, which has no layer.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
 from core.errors import ModelError
 from core.hf_moe import shared_experts
@@ -27,9 +27,22 @@ from core.hf_reader import (
 )
 from core.transformer import Transformer
 
+NOMINAL_HEADS = 64
+SHARED_WEIGHTS = ("zamba", "zamba2")
 # Letters of hybrid_override_pattern, and the names of the same in layers_block_type.
 BLOCKS = {"M": ("mamba", LINEAR_ATTENTION), "*": ("attention", FULL_ATTENTION), "-": ("mlp",),
           "E": ("moe",)}  # fmt: skip
+
+
+class _Alone(TypedDict, total=False):
+    """A state space of either kind."""
+
+    ssm_inner_size: int
+    ssm_state_size: int
+    ssm_num_heads: int
+    ssm_num_groups: int
+    ssm_conv_size: int
+    ssm_dt_rank: int
 
 
 class _StateSpace(TypedDict):
@@ -184,6 +197,93 @@ def _jamba(c: Config) -> Transformer:
     )
 
 
+def _falcon_h1(c: Config) -> Transformer:
+    """Attention and Mamba-2 side by side in every layer, then an MLP."""
+    if not c.flag("mamba_use_mlp", default=True):
+        raise ModelError("mamba_use_mlp=false in a falcon_h1 config cannot be estimated.")
+    expanded = c.count("ssm_inner_size", "mamba_expand", default=2) * hidden_size(c)
+    inner = c.count("ssm_inner_size", "mamba_d_ssm", default=expanded)
+    heads = c.count("ssm_num_heads", "mamba_n_heads")
+    if c.values.get("mamba_d_head", "auto") != "auto":
+        _same_width(c, heads, c.count("head_dim", "mamba_d_head"), inner, "mamba_d_ssm")
+    return decoder(
+        c,
+        kv_heads=required_kv_heads(c),
+        qkv_bias=c.flag("attention_bias", default=False),
+        linear_bias=c.flag("mlp_bias", default=False),
+        num_ssm_layers=num_layers(c),
+        ssm_inner_size=inner,
+        ssm_state_size=c.count("ssm_state_size", "mamba_d_state"),
+        ssm_num_heads=heads,
+        ssm_num_groups=c.count("ssm_num_groups", "mamba_n_groups", default=1),
+        ssm_conv_size=c.count("ssm_conv_size", "mamba_d_conv", default=4),
+        ssm_beside_attention=True,
+    )
+
+
+def _same_width(c: Config, heads: int, size: int, inner: int, what: str) -> None:
+    if heads * size != inner:
+        raise ModelError(
+            f"{heads} heads of {size} in the {c.model_type} config contradict {what}, {inner}: "
+            "heads times their dimension must be the inner size."
+        )
+
+
+def _mamba(c: Config) -> Transformer:
+    """Mamba-1 in every layer, and nothing else."""
+    size = hidden_size(c)
+    expanded = c.count("ssm_inner_size", "expand", default=2) * size
+    # The class of falcon_mamba takes intermediate_size where it is given, that of mamba never.
+    says = c.model_type == "falcon_mamba"
+    inner = c.count("ssm_inner_size", "intermediate_size", default=expanded) if says else expanded
+    automatic = c.values.get("time_step_rank", "auto") == "auto"
+    rank = math.ceil(size / 16) if automatic else c.count("ssm_dt_rank", "time_step_rank")
+    return _alone(
+        c,
+        heads=min(inner & -inner, NOMINAL_HEADS),
+        tied=True,
+        ssm_inner_size=inner,
+        ssm_state_size=c.count("ssm_state_size", "state_size", default=16),
+        ssm_conv_size=c.count("ssm_conv_size", "conv_kernel", default=4),
+        ssm_dt_rank=rank,
+    )
+
+
+def _pure_mamba2(c: Config) -> Transformer:
+    """Mamba-2 in every layer, and nothing else."""
+    inner = c.count("ssm_inner_size", "expand", default=2) * hidden_size(c)
+    heads = c.count("ssm_num_heads", "num_heads")
+    _same_width(c, heads, c.count("head_dim", "head_dim"), inner, "expand times hidden_size")
+    return _alone(
+        c,
+        heads=heads,
+        tied=False,
+        ssm_inner_size=inner,
+        ssm_state_size=c.count("ssm_state_size", "state_size"),
+        ssm_num_heads=heads,
+        ssm_num_groups=c.count("ssm_num_groups", "n_groups"),
+        ssm_conv_size=c.count("ssm_conv_size", "conv_kernel", default=4),
+    )
+
+
+def _alone(c: Config, *, heads: int, tied: bool, **state_space: Unpack[_Alone]) -> Transformer:
+    """Layers of one norm and a state space. Its heads, of a nominal size, stand for those of the
+    attention that it does not have: what tensor parallelism may divide."""
+    return Transformer(
+        num_layers=num_layers(c),
+        hidden_size=hidden_size(c),
+        ffn_hidden_size=0,
+        num_attention_heads=heads,
+        num_kv_heads=heads,
+        head_dim=NOMINAL_HEADS,
+        vocab_size=c.count("vocab_size", "vocab_size"),
+        tied_embeddings=c.flag("tie_word_embeddings", default=tied),
+        norms_per_layer=1,
+        num_ssm_layers=num_layers(c),
+        **state_space,
+    )
+
+
 def _every(c: Config, what: str, layers: int, *, period: int, offset: int) -> int:
     """Layers whose index modulo `<what>_period` is `<what>_offset`."""
     period = c.count("num_layers", f"{what}_period", default=period)
@@ -201,4 +301,8 @@ HYBRID: dict[str, Callable[[Config], Transformer]] = {
     "bamba": _bamba,
     "granitemoehybrid": _granite,
     "jamba": _jamba,
+    "falcon_h1": _falcon_h1,
+    "mamba": _mamba,
+    "falcon_mamba": _mamba,
+    "mamba2": _pure_mamba2,
 }

@@ -195,6 +195,7 @@ class Features(TypedDict, total=False):
     ssm_num_groups: int
     ssm_conv_size: int
     ssm_dt_rank: int
+    ssm_beside_attention: bool
     num_linear_layers: int
     linear_num_key_heads: int
     linear_num_value_heads: int

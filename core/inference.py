@@ -12,6 +12,7 @@ from core.efficiency import Efficiency
 from core.layouts import RECOMPUTE, SEARCHED_RECOMPUTE, Layouts
 from core.memory import peak_bytes
 from core.numeric import Numeric
+from core.optimizers import optimizer
 from core.workload import Workload
 
 FITS = 0.95  # of the usable memory: what people leave free
@@ -23,15 +24,48 @@ def total(parts: dict[str, NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def least_recompute(
-    work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency
+    work: Workload,
+    lay: Layouts,
+    cluster: Cluster,
+    eff: Efficiency,
+    *,
+    allowed: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
-    """Recompute (index into RECOMPUTE) of each row: the cheapest that fits, else full."""
-    chosen = np.full(np.broadcast(*vars_of(lay)).shape, float(RECOMPUTE.index("full")))
-    for kind in reversed(range(len(SEARCHED_RECOMPUTE))):
-        tried = replace(lay, recompute=np.full_like(chosen, kind))
+    """Recompute (index into RECOMPUTE) of each row: the least that fits, else the most.
+
+    `allowed` has a row for each and a column for each kind; without it those of the search.
+    """
+    count = np.broadcast(*vars_of(lay)).size
+    if allowed is None:
+        allowed = np.tile(np.arange(len(RECOMPUTE)) < len(SEARCHED_RECOMPUTE), (count, 1))
+    chosen = np.zeros(count)
+    for kind in range(len(RECOMPUTE)):
+        chosen = np.where(allowed[:, kind], float(kind), chosen)
+    for kind in reversed(range(len(RECOMPUTE))):
+        if not allowed[:, kind].any():
+            continue
+        tried = replace(lay, recompute=np.full(count, float(kind)))
         need = total(peak_bytes(work, tried, cluster, eff))
-        chosen = np.where(need <= FITS * np.asarray(cluster.memory_bytes), float(kind), chosen)
+        fits = need <= FITS * np.asarray(cluster.memory_bytes)
+        chosen = np.where(allowed[:, kind] & fits, float(kind), chosen)
     return chosen
+
+
+def with_paged_optimizer(
+    work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency, *, may: NDArray[np.bool_]
+) -> Workload:
+    """Where a recipe `may` and nothing else fits: 8-bit states that wait on the host, and each
+    layer updated, and its gradient freed, in backward."""
+    need = total(peak_bytes(work, lay, cluster, eff))
+    paged = may & (need > FITS * np.asarray(cluster.memory_bytes))
+    of_one_layer = np.asarray(eff.own_weight_bytes) / np.maximum(work.model.num_layers, 2.0)
+    state_bytes = optimizer("adamw_8bit").state_bytes
+    return replace(
+        work,
+        paged_optimizer=np.asarray(work.paged_optimizer, dtype=bool) | paged,
+        optimizer_state_bytes=np.where(paged, state_bytes, work.optimizer_state_bytes),
+        gradient_bytes=np.where(paged, of_one_layer, work.gradient_bytes),
+    )
 
 
 def vars_of(lay: Layouts) -> list[Numeric]:

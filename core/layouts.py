@@ -73,10 +73,12 @@ RULES = {
     "ffn": "tp does not divide the MLP size",
     "layers": "more pipeline stages than layers",
     "sequence": "2 x cp (cp with Ulysses) does not divide the sequence",
-    "ulysses_heads": "tp x cp does not divide the attention heads, as Ulysses needs",
+    "ulysses_heads": "tp x cp does not divide the attention heads, or it and the KV heads do not "
+    "divide one another, as Ulysses needs",
     "batch": "the global batch is no multiple of dp x micro-batch",
     "interleaving": "interleaving needs pp to divide the number of micro-batches",
     "virtual_stages": "virtual stages belong to the interleaved schedule",
+    "no_pipeline": "virtual stages need a pipeline, pp of at least 2",
     "experts": "ep x etp does not divide the experts and the ranks of a stage",
     "expert_cut": "etp does not divide tp",
     "no_experts": "the model has no experts to spread",
@@ -216,7 +218,10 @@ def _constrained(
         ("layers", p * v > model.num_layers),
         ("sequence", (cp > 1) & (seq_len % (np.where(ulysses, 1, 2) * cp) != 0)),
         ("ulysses_heads",
-         ulysses & (cp > 1) & (model.num_attention_heads % (t * cp) != 0)),
+         ulysses & (cp > 1)
+         & ((model.num_attention_heads % (t * cp) != 0)
+            | ((model.num_kv_heads % (t * cp) != 0)
+               & ((t * cp) % np.maximum(model.num_kv_heads, 1) != 0)))),
         ("batch",
          (per_step > global_batch_size) | (global_batch_size % np.maximum(per_step, 1) != 0)),
         # Layers need not divide: published runs put 126 of them on 8 x 4 chunks.
@@ -224,6 +229,7 @@ def _constrained(
         ("virtual_stages",
          np.full(t.shape,
                  (choices.virtual_stages or 1) > 1 and choices.schedule != "interleaved")),
+        ("no_pipeline", (p == 1) & ((choices.virtual_stages or 1) > 1)),
         ("experts",
          (ep * etp > 1) & (np.asarray(model.num_experts) > 0)
          & ((np.asarray(model.num_experts) % ep != 0) | ((ranks * t * cp) % (ep * etp) != 0))),

@@ -14,25 +14,27 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.activations import kept_bytes, layer_bytes
+from core.activations import kept_bytes, layer_kept
 from core.cluster import Cluster
 from core.efficiency import Efficiency
-from core.layouts import Layouts, dp
+from core.layouts import CONTEXT_METHODS, Layouts, dp
 from core.numeric import Numeric
 from core.pipeline import (
     layers_of_largest_stage,
     microbatches_in_flight,
     microbatches_on_last_stage,
 )
-from core.sharding import ADAMW_STATE_BYTES, INDEX, column
+from core.sharding import ADAMW_STATE_BYTES, INDEX, column, held_gradient_bytes
 from core.transformer import (
+    attention_share,
     embedding_params,
     head_params,
     is_moe,
+    kv_size,
     layer_params,
     routed_expert_params,
 )
-from core.workload import Workload, expert_load
+from core.workload import Workload, expert_load, more_state_bytes_of_ends
 
 CHUNK_OF_LOGITS = 1 / 8  # pieces that a chunked loss cuts the sequence into
 SECONDARY_SHARDS = 8.0  # ranks of a node that share ZeRO++'s second partition
@@ -52,6 +54,7 @@ class StageParams:
     dense_shards: Numeric
     expert_shards: Numeric
     expert_copies: Numeric  # ranks of a stage that hold the same experts
+    one_layer: Numeric
     largest_unit: Numeric  # parameters of the largest piece that is gathered at once
 
 
@@ -85,6 +88,7 @@ def stage_params(work: Workload, lay: Layouts, *, first: bool) -> StageParams:
         dense_shards=ranks,
         expert_shards=np.minimum(copies, ranks),
         expert_copies=copies,
+        one_layer=one_layer,
         largest_unit=np.maximum(
             one_layer, np.multiply(model.vocab_size, model.hidden_size) / lay.tp
         ),
@@ -96,9 +100,14 @@ def tokens_per_rank(work: Workload, lay: Layouts) -> Numeric:
     return np.multiply(lay.micro_batch_size, work.seq_len) / lay.cp
 
 
-def state_bytes(work: Workload, lay: Layouts, params: StageParams, what: str) -> Numeric:
+def state_bytes(
+    work: Workload, lay: Layouts, params: StageParams, eff: Efficiency, what: str
+) -> Numeric:
     """Bytes of parameters, gradients or optimizer on one GPU. [R20, figure 1]
 
+    Where weights are their own master copy, gradients and moments are of their type: fp32, or
+    16-bit in stacks that train in 16 bits alone. Less than 2 bytes of gradient are those of
+    layers that are updated, and freed, during backward.
     With adapters, frozen weights keep `weight_bytes` each (16 bits at both ends of the model)
     and nothing else; the adapters come on top.
     """
@@ -109,20 +118,40 @@ def state_bytes(work: Workload, lay: Layouts, params: StageParams, what: str) ->
         sharded, params.expert_shards, 1.0
     )
     trained = work.trained_fraction
+    own = column(lay.strategy, "parameter_bytes") == 4
     frozen: Numeric = 0.0
     if what == "parameters":
+        per_param = np.where(own, eff.own_weight_bytes, per_param)
         ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
         frozen = (held - ends) * work.weight_bytes + ends * 2.0
         frozen = np.where(work.adapters, frozen, 0.0)
+    if what == "gradients":
+        said = np.asarray(work.gradient_bytes)
+        per_param = held_gradient_bytes(strategy=lay.strategy, gradient_bytes=said)
+        per_param = np.where(own, np.where(said < 2, said, eff.own_weight_bytes), per_param)
     if what == "optimizer":  # the table's column is AdamW's: swap its moments
-        per_param = per_param - ADAMW_STATE_BYTES + work.optimizer_state_bytes
+        width = np.where(own, np.minimum(eff.own_weight_bytes / 4, 1.0), 1.0)
+        per_param = per_param - ADAMW_STATE_BYTES + work.optimizer_state_bytes * width
     total = held * trained * per_param + frozen
+    if what == "optimizer":
+        ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
+        total = total + ends * more_state_bytes_of_ends(work)
     if what == "optimizer":
         away = (np.asarray(work.offload_optimizer) > 0) | np.asarray(work.paged_optimizer)
         return np.where(away, 0.0, total)
-    if what == "parameters":  # only strategies that gather weights can fetch them instead
+    if what in ("parameters", "gradients"):  # strategies that gather weights can fetch them
+        # instead, and then send the gradients back
         return np.where((np.asarray(work.offload_params) > 0) & sharded, 0.0, total)
     return total
+
+
+def gathered_kv_bytes(work: Workload, lay: Layouts) -> Numeric:
+    """Keys and values of the whole sequence and their gradients, of the layer in backward, where
+    context parallelism gathers them (Llama 3, arXiv:2407.21783, section 3.3.2)."""
+    gathers = np.asarray(lay.context_method) == CONTEXT_METHODS.index("all_gather")
+    one = 2.0 * tokens_per_rank(work, lay) * lay.cp * kv_size(work.model) / lay.tp
+    attends = np.asarray(attention_share(work.model)) > 0
+    return np.where(gathers & attends & (np.asarray(lay.cp) > 1), 2 * one, 0.0)
 
 
 def stage_bytes(
@@ -141,50 +170,111 @@ def stage_bytes(
     )
     layers = layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp)
     shape = {"tokens": tokens, "tp": lay.tp, "sequence_parallel": lay.sequence_parallel}
-    kept = kept_bytes(
+    layer = layer_kept(
         work.model,
         **shape,
         recompute=lay.recompute,
         selective_kept=eff.selective_kept,
-        layers_in_flight=flight * layers,
+        copies=kept_copies(work, eff),
         kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
-        offloaded=work.offloads_activations,
         expert_load=expert_load(work, ep=lay.ep),
+        routed_copies=eff.routed_copies,
     )
-    has_head = alone if first else True
-    logits = eff.logits_bytes * np.multiply(tokens, work.model.vocab_size) / lay.tp
-    logits = logits * np.where(work.chunked_loss, CHUNK_OF_LOGITS, 1.0)
-    gathers = column(lay.strategy, "shards_parameters") > 0
-    # Two gathered units (one in use, one prefetched; FSDP1 may prefetch a third) and one unit's
-    # gradients in fp32. A pipeline keeps the whole stage gathered between micro-batches, as
-    # torchtitan does; without resharding the weights stay from forward to backward.
+    kept = kept_bytes(
+        layer,
+        recompute=lay.recompute,
+        layers_in_flight=flight * layers,
+        offloaded=work.offloads_activations,
+    )
+    logits = np.where(alone if first else True, logits_bytes(work, lay, eff), 0.0)
+    again = layer.whole - layer.kept  # of the one layer in backward, computed again
+    working = 0.5 * layer.whole + gathered_kv_bytes(work, lay)  # its gradients
+    # The loss is over when the last layer's backward begins, which takes its memory again.
+    for_again = eff.reuse * np.minimum(again, logits)
+    for_working = eff.reuse * np.minimum(working, np.maximum(logits - again, 0.0))
+    activations = kept + again - for_again
+    buffers = working - for_working + unsharded_bytes(lay, params, eff, work.trained_fraction)
+    live = activations + logits + buffers
+    gradients = state_bytes(work, lay, params, eff, "gradients")
+    beside = state_copies(lay, params, eff, trained=work.trained_fraction, gradients=gradients)
+    # Temporaries of the optimizer's step find the memory of the pass before it free.
+    step = np.maximum(step_temporaries(work, lay, params, eff) - live, 0.0)
+    return {
+        "parameters": state_bytes(work, lay, params, eff, "parameters"),
+        "gradients": gradients,
+        "optimizer": state_bytes(work, lay, params, eff, "optimizer"),
+        "activations": activations,
+        "logits": logits,
+        "buffers": buffers + beside + step + communicators(lay) * eff.communicator_bytes,
+    }
+
+
+def kept_copies(work: Workload, eff: Efficiency) -> Numeric:
+    """Kept activations over the operator count: by compiler, frozen base and number format.
+
+    4-bit matmuls keep their inputs in 4 bits, half a bit of scales beside (arXiv:2509.25149).
+    """
+    packed = np.asarray(work.weight_bytes) < 2
+    base = np.where(packed, eff.quantised_kept, eff.frozen_kept)
+    base = np.where(work.adapters, base, 1.0)
+    narrow = np.where(np.asarray(work.matmul_bits) == 4, 4.5 / 16, 1.0)
+    return eff.activation_copies * np.where(work.compiled, eff.compiled_kept, 1.0) * base * narrow
+
+
+def logits_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
+    """Logits of one micro-batch, their copies and gradient, cut by tensor parallelism."""
+    per_logit = eff.held_logits_bytes * np.where(work.compiled, eff.compiled_logits, 1.0)
+    pieces = np.where(work.chunked_loss, CHUNK_OF_LOGITS, 1.0)
+    tokens = tokens_per_rank(work, lay)
+    return per_logit * pieces * np.multiply(tokens, work.model.vocab_size) / lay.tp
+
+
+def unsharded_bytes(
+    lay: Layouts, params: StageParams, eff: Efficiency, trained: Numeric
+) -> Numeric:
+    """What is gathered at once: the largest unit with its gradients, and the next layer (FSDP1
+    may prefetch two). A pipeline keeps the whole stage gathered between micro-batches, as
+    torchtitan does; without resharding the weights stay from forward to backward. [Z23]"""
     whole_stage = params.dense + params.experts
-    units = np.where(np.asarray(lay.strategy) == INDEX["fsdp1"], 3.0, 2.0)
-    gradients = 4.0 * np.asarray(work.trained_fraction)
-    in_pipeline = whole_stage * (2.0 + gradients)
-    kept_gathered = whole_stage * 2.0 + params.largest_unit * gradients
-    by_unit = params.largest_unit * (units * 2.0 + gradients)
-    unsharded = np.where(
-        alone, np.where(np.asarray(lay.reshard) > 0, by_unit, kept_gathered), in_pipeline
-    )
-    unsharded = np.where(gathers, unsharded, 0.0)
-    # ZeRO++ keeps a second partition inside the node.
+    ahead = np.where(np.asarray(lay.strategy) == INDEX["fsdp1"], 2.0, 1.0)
+    gradients = np.multiply(eff.unit_gradient_bytes, trained)
+    by_unit = params.largest_unit * (2.0 + gradients) + ahead * 2.0 * params.one_layer
+    stays = whole_stage * 2.0 + params.largest_unit * gradients
+    alone = np.where(np.asarray(lay.reshard) > 0, by_unit, stays)
+    gathered = np.where(np.asarray(lay.pp) == 1, alone, whole_stage * (2.0 + gradients))
+    return np.where(column(lay.strategy, "shards_parameters") > 0, gathered, 0.0)
+
+
+def state_copies(
+    lay: Layouts, params: StageParams, eff: Efficiency, *, trained: Numeric, gradients: Numeric
+) -> Numeric:
+    """Copies beside the states: ZeRO++'s second partition inside the node, the 16-bit weights
+    that autocast keeps of fp32 ones, and the buckets of replicated gradients."""
+    whole_stage = params.dense + params.experts
     in_node = np.minimum(params.dense_shards, np.maximum(SECONDARY_SHARDS / lay.tp, 1.0))
     secondary = column(lay.strategy, "secondary_bytes") * whole_stage / in_node
-    autocast = np.where(
-        ~gathers & (column(lay.strategy, "parameter_bytes") == 4),
-        2.0 * (params.dense + params.experts) * work.trained_fraction,
-        0.0,
-    )
-    working = 0.5 * layer_bytes(work.model, **shape)  # gradients of the layer in backward
-    return {
-        "parameters": state_bytes(work, lay, params, "parameters"),
-        "gradients": state_bytes(work, lay, params, "gradients"),
-        "optimizer": state_bytes(work, lay, params, "optimizer"),
-        "activations": eff.activation_copies * kept,
-        "logits": np.where(has_head, logits, 0.0),
-        "buffers": unsharded + secondary + autocast + working,
-    }
+    whole = column(lay.strategy, "shards_parameters") == 0
+    own = column(lay.strategy, "parameter_bytes") == 4
+    cast = np.clip(np.subtract(eff.own_weight_bytes, 2.0), 0.0, 2.0) * whole_stage * trained
+    replicated = (np.asarray(lay.strategy) == INDEX["ddp"]) & (np.asarray(dp(lay)) > 1)
+    buckets = np.where(replicated, eff.bucket_copies * gradients, 0.0)
+    return secondary + np.where(whole & own, cast, 0.0) + buckets
+
+
+def step_temporaries(work: Workload, lay: Layouts, params: StageParams, eff: Efficiency) -> Numeric:
+    """What the optimizer makes for its step and frees after it: fp32 copies of 16-bit gradients,
+    the roots of second moments; nothing where the update is one fused kernel."""
+    sharded = column(lay.strategy, "shards_optimizer") > 0
+    updated = params.dense / np.where(sharded, params.dense_shards, 1.0)
+    updated = updated + params.experts / np.where(sharded, params.expert_shards, 1.0)
+    away = (np.asarray(work.offload_optimizer) > 0) | np.asarray(work.paged_optimizer, dtype=bool)
+    return np.where(away, 0.0, eff.step_bytes * updated * work.trained_fraction)
+
+
+def communicators(lay: Layouts) -> Numeric:
+    """Process groups of more than one rank, each with buffers of its own."""
+    degrees = (lay.tp, lay.pp, lay.cp, lay.ep, dp(lay))
+    return np.sum([np.asarray(d) > 1 for d in np.broadcast_arrays(*degrees)], axis=0) * 1.0
 
 
 def live_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> dict[str, Numeric]:
@@ -199,6 +289,14 @@ def reserve_bytes(*, live: Numeric, memory_bytes: Numeric, eff: Efficiency) -> N
     """Context and communicators (at most a tenth of a small device: contexts are smaller
     there), and what the allocator cannot use."""
     return np.minimum(eff.reserve_bytes, 0.1 * np.asarray(memory_bytes)) + eff.fragmentation * live
+
+
+def unreported_bytes(lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
+    """What the device holds and the peak that a stack prints leaves out: counters of the
+    allocator see neither the context nor the buffers of communicators."""
+    context = reserve_bytes(live=0.0, memory_bytes=cluster.memory_bytes, eff=eff)
+    buffers = communicators(lay) * eff.communicator_bytes * (1 + np.asarray(eff.fragmentation))
+    return (1 - np.asarray(eff.reserve_reported)) * (context + buffers)
 
 
 def peak_bytes(

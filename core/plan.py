@@ -27,6 +27,9 @@ class Layout:
     num_microbatches: int
     recompute: str
     etp: int = 1  # cuts one expert
+    schedule: str = "interleaved"  # with one virtual stage: plain 1F1B
+    context_parallel: str = "ring"
+    reshard_after_forward: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,7 @@ Schedule = Literal["naive", "gpipe", "1f1b", "interleaved", "zero_bubble"]
 ContextParallel = Literal["ring", "all_gather", "ulysses"]
 Offload = Literal["none", "cpu", "nvme"]
 Attention = Literal["flash3", "flash2", "unfused"]
+GradientDtype = Literal["", "bf16", "fp32", "bf16_fp32"]
 LoraTargets = Literal["attention", "all"]
 RankBy = Literal["usd", "time"]
 
@@ -152,6 +153,9 @@ class Scenario(BaseModel):
         True, "Reshard after forward", "FSDP: free the weights until backward", "advanced"
     )
     optimizer: Optimizer = _field("adamw", "Optimizer", "Its states take memory", "advanced")
+    gradient_dtype: GradientDtype = _field(
+        "", "Gradient type", "bf16, fp32 or bf16_fp32 (both); empty: as the stack does", "advanced"
+    )
     offload_optimizer: Offload = _field(
         "none", "Offload optimizer", "States and update on the host", "advanced"
     )
@@ -207,7 +211,7 @@ class Scenario(BaseModel):
     anchor_num_gpus: Annotated[GpuCount | None, BeforeValidator(_number)] = _field(
         None, "Measured on how many", "GPUs of the measurement", "anchor"
     )
-    anchor_layout: Annotated[str, Field(max_length=200, pattern=r"^[\w.=,\- ]*$")] = _field(
+    anchor_layout: Annotated[str, Field(max_length=400, pattern=r"^[\w.=,\- ]*$")] = _field(
         "", "Measured layout", "tp=8,pp=4,micro_batch_size=1,...", "anchor"
     )
 
@@ -249,6 +253,7 @@ class Scenario(BaseModel):
     ssm_num_groups: Small = _field(None, "State-space groups", "", "custom_model")
     ssm_conv_size: Small = _field(None, "State-space convolution", "", "custom_model")
     ssm_dt_rank: Small = _field(None, "State-space step rank", "", "custom_model")
+    ssm_beside_attention: Flag = _field(None, "State space beside attention", "", "custom_model")
     num_linear_layers: Small = _field(None, "Linear-attention layers", "", "custom_model")
     linear_num_key_heads: Small = _field(None, "Linear key heads", "", "custom_model")
     linear_num_value_heads: Small = _field(None, "Linear value heads", "", "custom_model")
@@ -331,7 +336,7 @@ class Scenario(BaseModel):
             guess = nearest(name, cls.model_fields)
             hint = f" Did you mean {guess!r}?" if guess else ""
             return f"{shown(name)[1:-1]}={value} is not a field of a scenario.{hint}"
-        choices = _choices(cls.model_fields[name].annotation)
+        choices = [c for c in _choices(cls.model_fields[name].annotation) if c]
         if choices:
             guess = nearest(str(error["input"]), choices)
             hint = f" Did you mean {guess!r}?" if guess else ""

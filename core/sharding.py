@@ -4,15 +4,20 @@
 [W23] Wang et al., "ZeRO++", arXiv:2306.10209, section 3.
 [Z23] Zhao et al., "PyTorch FSDP", VLDB 2023, arXiv:2304.11277 (full and hybrid sharding).
 
+[D24] deepspeedai/DeepSpeed: deepspeed/runtime/bf16_optimizer.py (`grad_acc_dtype` fp32).
+
 Bytes per parameter under mixed precision with AdamW. ZeRO keeps 16-bit weights and gradients
 and 12 bytes of fp32 master weight, momentum and variance (16 in all, [R20, section 3.1]); a
-Megatron-style distributed optimizer (zero1) accumulates gradients in fp32 (18 in all); PyTorch
-DDP and FSDP keep fp32 weights and gradients, which are their own master copy (16 in all).
+Megatron-style distributed optimizer (zero1) accumulates gradients in fp32 (18 in all); what
+accumulates 16-bit gradients into an fp32 buffer beside them holds both (20 in all, [D24]).
+PyTorch DDP and FSDP keep fp32 weights and gradients, which are their own master copy (16 in
+all); the gradient type of FSDP is only that of the reduction.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +87,8 @@ STRATEGIES = (
 )  # fmt: skip
 ADAMW_STATE_BYTES = 8.0
 INDEX = {s.name: i for i, s in enumerate(STRATEGIES)}
+# Bytes of gradient that are held per parameter, by `Scenario.gradient_dtype`; NaN: the table's.
+GRADIENT_BYTES = {"": nan, "bf16": 2.0, "fp32": 4.0, "bf16_fp32": 6.0}
 
 
 def column(strategy: Numeric, quantity: str) -> NDArray[np.float64]:
@@ -90,7 +97,26 @@ def column(strategy: Numeric, quantity: str) -> NDArray[np.float64]:
     return values[np.asarray(strategy, dtype=int)]
 
 
-def model_state_bytes_per_param(*, strategy: Numeric, shards: Numeric) -> Numeric:
+def held_gradient_bytes(*, strategy: Numeric, gradient_bytes: Numeric = nan) -> NDArray[np.float64]:
+    """Bytes of gradient per parameter before sharding; NaN is the strategy's habit. The
+    gradient of an fp32 weight stays fp32 whatever it is reduced in. [Z23, section 4.4]"""
+    habit = column(strategy, "gradient_bytes")
+    said = ~np.isnan(gradient_bytes) & (column(strategy, "parameter_bytes") < 4)
+    return np.where(said, gradient_bytes, habit)
+
+
+def reduced_gradient_bytes(*, strategy: Numeric, gradient_bytes: Numeric = nan) -> Numeric:
+    """Bytes per parameter in a reduction of gradients: the accumulator's where there is one.
+    DDP reduces what it holds, and gradients that are quantised for it [W23] stay so."""
+    habit = column(strategy, "reduced_bytes")
+    shards = column(strategy, "shards_optimizer") > 0
+    said = ~np.isnan(gradient_bytes) & shards & (habit >= 2)
+    return np.where(said, np.minimum(gradient_bytes, 4.0), habit)
+
+
+def model_state_bytes_per_param(
+    *, strategy: Numeric, shards: Numeric, gradient_bytes: Numeric = nan
+) -> Numeric:
     """Bytes of weights, gradients and optimizer per parameter and GPU. [R20, figure 1]
 
     >>> float(model_state_bytes_per_param(strategy=INDEX["zero3"], shards=64.0))
@@ -100,5 +126,8 @@ def model_state_bytes_per_param(*, strategy: Numeric, shards: Numeric) -> Numeri
     total: Numeric = 0.0
     for bytes_of, what in parts:
         sharded = column(strategy, f"shards_{what}") > 0
-        total = total + column(strategy, f"{bytes_of}_bytes") / np.where(sharded, shards, 1.0)
+        held: Numeric = column(strategy, f"{bytes_of}_bytes")
+        if what == "gradients":
+            held = held_gradient_bytes(strategy=strategy, gradient_bytes=gradient_bytes)
+        total = total + held / np.where(sharded, shards, 1.0)
     return total

@@ -21,14 +21,14 @@ from core.memory import StageParams, stage_params, tokens_per_rank
 from core.numeric import Numeric
 from core.overlap import exposed_s, hidden_s
 from core.pipeline import bubble_fraction, layers_of_largest_stage
-from core.sharding import column
+from core.sharding import column, held_gradient_bytes
 from core.transformer import (
     attention_score_flops_per_token,
     forward_flops_per_token,
     head_flops_per_token,
     num_moe_layers,
 )
-from core.workload import NVME, Workload
+from core.workload import NVME, Workload, more_state_bytes_of_ends
 
 PARTS = (
     "matmul", "attention", "experts", "memory_bound", "head_loss", "recompute", "tp_exposed",
@@ -182,7 +182,14 @@ def _data_parallel(
     m = np.asarray(lay.num_microbatches, dtype=float)
     gathers, hidden = _overlapped(
         traffic.gather_s(
-            lay, cluster, eff, params, work.trained_fraction, layers, frozen_bytes=work.weight_bytes
+            lay,
+            cluster,
+            eff,
+            params,
+            work.trained_fraction,
+            layers,
+            frozen_bytes=work.weight_bytes,
+            gradient_bytes=work.gradient_bytes,
         ),
         free_s,
         eff.fsdp_exposed,
@@ -192,8 +199,8 @@ def _data_parallel(
         column(lay.strategy, "shards_parameters") == 0
     )
     gradients, _ = _overlapped(
-        traffic.gradient_s(lay, cluster, eff, params, work.trained_fraction)
-        + traffic.replica_s(lay, cluster, eff, params, work.trained_fraction),
+        traffic.gradient_s(lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
+        + traffic.replica_s(lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes),
         np.where(zero2, m, 1.0) * free_s - hidden / eff.overlap_window,
         eff.dp_exposed,
         eff,
@@ -226,6 +233,16 @@ def _owned_params(work: Workload, lay: Layouts, params: StageParams) -> Numeric:
     return held * work.trained_fraction
 
 
+def _owned_ends_and_experts(
+    work: Workload, lay: Layouts, params: StageParams
+) -> tuple[Numeric, Numeric]:
+    """Those of them in embeddings and LM head, which adapters leave alone, and in experts."""
+    sharded = column(lay.strategy, "shards_optimizer") > 0
+    ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
+    experts = params.experts / np.where(sharded, params.expert_shards, 1.0)
+    return ends * (1.0 - np.asarray(work.adapters)), experts * work.trained_fraction
+
+
 def _optimizer_s(
     work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams
 ) -> Numeric:
@@ -236,11 +253,14 @@ def _optimizer_s(
         eff.host_bytes_per_s,
         np.asarray(cluster.memory_bytes_per_s) * eff.memory,
     )
-    moved = optimizers.step_bytes_per_param(state_bytes=work.optimizer_state_bytes)
-    flops = optimizers.newton_schulz_flops_per_param(hidden_size=work.model.hidden_size)
+    ends, experts = _owned_ends_and_experts(work, lay, params)
+    moved = owned * optimizers.step_bytes_per_param(state_bytes=work.optimizer_state_bytes)
+    moved = moved + 2 * ends * more_state_bytes_of_ends(work)
+    of_dense, of_experts = optimizers.orthogonalisation_flops_per_param(work.model)
+    flops = (owned - ends - experts) * of_dense + experts * of_experts
     matmul_rate = np.asarray(cluster.peak_flops_per_s) * cluster.ceiling * eff.matmul
     orthogonal = np.where(work.orthogonalises, flops / matmul_rate, 0.0)
-    return owned * (moved / rate + orthogonal)
+    return moved / rate + orthogonal
 
 
 def _offload_s(
@@ -263,11 +283,13 @@ def _offload_s(
     drive = np.minimum(eff.nvme_bytes_per_s, link)
     owned = _owned_params(work, lay, params)
     states = owned * (4.0 + np.asarray(work.optimizer_state_bytes))
+    states = states + _owned_ends_and_experts(work, lay, params)[0] * more_state_bytes_of_ends(work)
     on_nvme = np.asarray(work.offload_optimizer) == NVME
+    down = held_gradient_bytes(strategy=lay.strategy, gradient_bytes=work.gradient_bytes)
+    down = np.minimum(down, 4.0)
     once = np.where(
         np.asarray(work.offload_optimizer) > 0,
-        owned * (column(lay.strategy, "gradient_bytes") + 2.0) / link
-        + np.where(on_nvme, 2 * states / drive, 0.0),
+        owned * (down + 2.0) / link + np.where(on_nvme, 2 * states / drive, 0.0),
         np.where(work.paged_optimizer, 2 * states / link, 0.0),
     )
     sharded = column(lay.strategy, "shards_parameters") > 0
@@ -299,7 +321,7 @@ def _utilisation(
     layers' forward if full, the attention core if selective (arXiv:2205.05198, section 5)."""
     shape = np.broadcast(*parts.values()).shape
     columns = {k: np.broadcast_to(v, shape).astype(float) for k, v in parts.items()}
-    step_s = np.sum(list(columns.values()), axis=0)
+    step_s = sum(columns.values(), np.zeros(shape))  # in one order, for one row or many
     sequences = np.asarray(lay.micro_batch_size) * lay.num_microbatches * dp(lay)
     tokens = np.broadcast_to(sequences * work.seq_len, shape)
     tokens_per_s = tokens / step_s

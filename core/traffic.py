@@ -9,6 +9,8 @@ Sizes are per GPU. Groups: tp neighbours are adjacent, then cp, then data parall
 
 from __future__ import annotations
 
+from math import nan
+
 import numpy as np
 
 from core import collectives
@@ -17,10 +19,11 @@ from core.efficiency import Efficiency
 from core.layouts import CONTEXT_METHODS, Layouts, dp
 from core.memory import StageParams, tokens_per_rank
 from core.numeric import Numeric
-from core.sharding import column
+from core.sharding import column, reduced_gradient_bytes
 from core.transformer import (
     attention_output_size,
     attention_share,
+    is_mla,
     is_moe,
     kv_size,
     num_dense_mlp_layers,
@@ -81,7 +84,8 @@ def context_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Effi
 
     Ring and all-gather move keys and values once forward, them and their gradients back
     (arXiv:2310.01889); Ulysses exchanges queries, keys, values and outputs by all-to-all, four
-    times in all (arXiv:2309.14509, section 3.2).
+    times in all (arXiv:2309.14509, section 3.2). It gives every rank whole heads: fewer KV heads
+    than tp x cp are repeated before the exchange (ALST, arXiv:2506.13996).
     """
     rate, latency, _ = _group(cluster, eff, ranks=lay.cp, stride=lay.tp)
     tokens = tokens_per_rank(work, lay)
@@ -91,7 +95,9 @@ def context_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Effi
     )
     domain = np.maximum(cluster.scale_up_domain, cluster.gpus_per_node)
     model = work.model
-    widths = query_size(model) + kv_size(model) + attention_output_size(model)
+    kv_heads = np.where(is_mla(model), model.num_attention_heads, model.num_kv_heads)
+    repeated = np.maximum(np.multiply(lay.tp, lay.cp) / np.maximum(kv_heads, 1.0), 1.0)
+    widths = query_size(model) + kv_size(model) * repeated + attention_output_size(model)
     exchanged = collectives.all_to_all_s(
         size_bytes=2.0 * tokens * widths / lay.tp,
         ranks=lay.cp,
@@ -183,14 +189,20 @@ def _ring_latency_s(lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
 
 
 def gradient_s(
-    lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams, trained: Numeric
+    lay: Layouts,
+    cluster: Cluster,
+    eff: Efficiency,
+    params: StageParams,
+    trained: Numeric,
+    gradient_bytes: Numeric = nan,
 ) -> Numeric:
     """Per step where weights stay whole: gradients reduced, updated weights gathered. [R20]
 
     DDP reduces once (an all-reduce is a scatter and a gather of gradients), as does ZeRO-1;
     ZeRO-2 keeps shards of gradients only, so it scatters them after every micro-batch.
     """
-    reduced = column(lay.strategy, "reduced_bytes") * np.asarray(trained)
+    reduced = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
+    reduced = reduced * np.asarray(trained)
     gathered = column(lay.strategy, "gathered_bytes") * np.asarray(trained)
     scatter = _over_copies_s(lay, cluster, eff, params, reduced)
     back = np.where(column(lay.strategy, "shards_optimizer") > 0, gathered, reduced)
@@ -213,12 +225,14 @@ def gather_s(
     trained: Numeric,
     layers: Numeric,
     frozen_bytes: Numeric = 2.0,
+    gradient_bytes: Numeric = nan,
 ) -> Numeric:
     """Per micro-batch (per step in a pipeline) where weights are sharded: every layer gathered
     for forward and for backward, its gradients scattered. [R20, section 7.2.2]"""
     # A quantised base travels as it is kept.
     weights = np.minimum(column(lay.strategy, "gathered_bytes"), frozen_bytes)
-    gradients = column(lay.strategy, "reduced_bytes") * np.asarray(trained)
+    gradients = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
+    gradients = gradients * np.asarray(trained)
     # Gathered once where the weights stay: in a pipeline, or without resharding. ZeRO++ gathers
     # its second copy for backward inside the node.
     stays = (np.asarray(lay.pp) > 1) | (np.asarray(lay.reshard) == 0)
@@ -236,7 +250,12 @@ def gather_s(
 
 
 def replica_s(
-    lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams, trained: Numeric
+    lay: Layouts,
+    cluster: Cluster,
+    eff: Efficiency,
+    params: StageParams,
+    trained: Numeric,
+    gradient_bytes: Numeric = nan,
 ) -> Numeric:
     """Once per step where shards are replicated (hybrid sharding, or ZeRO-1 inside a group):
     all-reduce the gradient shards over the replicas."""
@@ -248,8 +267,9 @@ def replica_s(
     )
     shard = params.dense / params.dense_shards + params.experts / params.expert_shards
     shard = shard * np.asarray(trained)
+    reduced = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
     one = collectives.all_reduce_s(
-        size_bytes=4.0 * shard, ranks=lay.dp_replicate, bytes_per_s=rate, latency_s=latency
+        size_bytes=reduced * shard, ranks=lay.dp_replicate, bytes_per_s=rate, latency_s=latency
     )
     hybrid = np.asarray(lay.dp_replicate) > 1
     return np.where(hybrid, one, 0.0)

@@ -22,6 +22,7 @@ class Circumstances:
     """What makes a forecast less sure. Numbers or columns; flags are 0 or 1."""
 
     num_inferred: Numeric = 0.0  # of recompute, precision, schedule, degrees, network, batch...
+    num_inferred_of_memory: Numeric = 0.0  # of recompute, degrees, sharding, micro-batch
     unknown_stack: Numeric = 0.0  # no profile
     unmeasured: Numeric = 0.0  # no matmul was ever measured on the accelerator
     experts: Numeric = 0.0
@@ -58,7 +59,7 @@ def memory_terms(known: Circumstances) -> dict[str, Numeric]:
     """The same of memory."""
     return {
         "memory_sigma": 1.0 + 0.0 * np.asarray(known.num_inferred),
-        "memory_inferred_sigma": np.sqrt(known.num_inferred),
+        "memory_inferred_sigma": np.sqrt(known.num_inferred_of_memory),
         "memory_unknown_stack_sigma": np.asarray(known.unknown_stack),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import nan
 
 import numpy as np
 
@@ -24,7 +25,9 @@ class Workload:
     quantised_bytes: Numeric = 0.0  # per matmul input element, core/precision.py
     # Optimizer (core/optimizers.py) and where its states live
     optimizer_state_bytes: Numeric = 8.0
+    ends_state_bytes: Numeric = nan  # of embeddings and LM head; NaN: as of the others
     orthogonalises: Bools = False
+    gradient_bytes: Numeric = nan  # held per parameter; NaN: the sharding strategy's habit
     offload_optimizer: Numeric = NOWHERE
     paged_optimizer: Bools = False  # states wait on the host and are updated on the device
     offload_params: Numeric = NOWHERE
@@ -44,6 +47,13 @@ class Workload:
     # Experts: rows they are padded to over the mean (0: not padded), and the busiest rank's
     capacity_factor: Numeric = 0.0
     expert_imbalance: Numeric = 1.0
+
+
+def more_state_bytes_of_ends(work: Workload) -> Numeric:
+    """Optimizer bytes of a parameter of embedding or LM head over those of the others. Adapters
+    train neither end."""
+    more = np.subtract(work.ends_state_bytes, work.optimizer_state_bytes)
+    return np.where(np.isnan(more) | work.adapters, 0.0, more)
 
 
 def expert_load(work: Workload, *, ep: Numeric) -> Numeric:

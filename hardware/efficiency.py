@@ -30,8 +30,10 @@ class Stack:
     family: str
     dp_sharding: str  # its usual strategy; '' for none in particular
     shardings: tuple[str, ...]  # what it can do; () for all
-    recompute: str  # of its recipes; '' for the least that fits
+    recompute: str  # of its recipes, one or several; '' for the least that fits
+    gradient_dtype: str  # a core.scenario.GradientDtype; '' for the sharding strategy's
     attention: str  # 'best' kernel of the device, or 'flash2'
+    note: str  # what else it does by default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +118,16 @@ def load_efficiencies(path: Path = EFFICIENCY_CSV) -> dict[str, Efficiency]:
 
 
 def profiles(entries: list[Entry]) -> dict[str, Efficiency]:
-    """One complete `Efficiency` per family: its own values over the generic ones."""
+    """One complete `Efficiency` per name in the table, a family or a single stack of one: its own
+    values over its family's over the generic ones."""
     own: dict[str, dict[str, float]] = {GENERIC: {}}
     for entry in entries:
         own.setdefault(entry.stack, {})[entry.quantity] = entry.value
-    return {family: from_values({**own[GENERIC], **values}) for family, values in own.items()}
+    family = {name: own.get(s.family, {}) for name, s in stacks().items()}
+    return {
+        name: from_values({**own[GENERIC], **family.get(name, {}), **values})
+        for name, values in own.items()
+    }
 
 
 @cache
@@ -134,7 +141,9 @@ def stacks() -> dict[str, Stack]:
                 dp_sharding=r["dp_sharding"],
                 shardings=tuple(r["shardings"].split()),
                 recompute=r["recompute"],
+                gradient_dtype=r["gradient_dtype"],
                 attention=r["attention"],
+                note=r["note"],
             )
             for r in csv.DictReader(file)
         }
@@ -162,4 +171,4 @@ def efficiency(stack: str, table: Mapping[str, Efficiency] | None = None) -> Eff
     if stack not in stacks():
         raise unknown_name("stack", stack, stacks())
     table = _efficiencies() if table is None else table
-    return table.get(stacks()[stack].family, table[GENERIC])
+    return table.get(stack) or table.get(stacks()[stack].family) or table[GENERIC]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,10 @@ IDEAL = replace(
     scale_up=1.0, scale_out=1.0, all_to_all=1.0, tp_exposed=1.0, cp_exposed=0.0, ep_exposed=1.0,
     pp_exposed=0.0, dp_exposed=1.0, fsdp_exposed=1.0, overlap_window=1.0, overlap_slowdown=0.0,
     straggler=0.0, activation_copies=1.0, selective_kept=0.6, logits_bytes=10.0,
-    reserve_bytes=0.0, fragmentation=0.0,
+    reserve_bytes=0.0, fragmentation=0.0, compiled_kept=1.0, frozen_kept=1.0, quantised_kept=1.0,
+    routed_copies=1.0, held_logits_bytes=10.0, compiled_logits=1.0, reuse=0.0,
+    own_weight_bytes=4.0, unit_gradient_bytes=4.0, bucket_copies=0.0, step_bytes=0.0,
+    communicator_bytes=0.0, reserve_reported=1.0,
 )  # fmt: skip
 
 
@@ -171,6 +175,8 @@ def jobs(
         chunked_loss=draw(st.booleans()),
         optimizer_state_bytes=draw(st.sampled_from([0.01, 2.0, 4.0, 8.0])),
         orthogonalises=draw(st.booleans()),
+        ends_state_bytes=draw(st.sampled_from([nan, 8.0])),
+        gradient_bytes=draw(st.sampled_from([nan, nan, 2.0, 4.0, 6.0])),
         offload_optimizer=draw(st.sampled_from([NOWHERE, NOWHERE, CPU, NVME])),
         offload_params=draw(st.sampled_from([NOWHERE, NOWHERE, CPU, NVME])),
         offloads_activations=draw(st.booleans()),

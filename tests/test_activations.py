@@ -21,6 +21,7 @@ from core.activations import (
     input_bytes,
     kept_bytes,
     layer_bytes,
+    layer_kept,
     offloaded_bytes,
 )
 from core.pipeline import microbatches_in_flight
@@ -138,12 +139,36 @@ def test_what_leaves_for_the_host_is_what_is_kept_elsewhere(recompute):
     assert float(offloaded_bytes(LLAMA_8B, recompute=recompute, offloaded=False, **shape)) == 0
 
 
-def kept(recompute, **changes):
-    given = {
-        "tokens": 8192.0, "tp": 1.0, "sequence_parallel": 0.0, "selective_kept": 0.6,
-        "layers_in_flight": 32.0, **changes,
-    }  # fmt: skip
-    return float(kept_bytes(LLAMA_8B, recompute=recompute, **given))
+def one_layer(recompute, model=LLAMA_8B, **changes):
+    given = {"tokens": 8192.0, "tp": 1.0, "sequence_parallel": 0.0, "selective_kept": 0.6}
+    return layer_kept(model, recompute=recompute, **{**given, **changes})
+
+
+def kept(recompute, *, layers_in_flight=32.0, offloaded=False, **changes):
+    """Of all layers, and the one in backward whole."""
+    layer = one_layer(recompute, **changes)
+    held = kept_bytes(
+        layer, recompute=recompute, layers_in_flight=layers_in_flight, offloaded=offloaded
+    )
+    return float(held + layer.whole - layer.kept)
+
+
+@pytest.mark.parametrize("recompute", [NONE, SELECTIVE, FULL])
+def test_a_layer_keeps_its_input_once_whatever_the_stack_copies(recompute):
+    entry = 8192 * 4096 * 2
+    one, two = (float(one_layer(recompute, copies=c).kept) for c in (1.0, 2.0))
+    assert two - entry == pytest.approx(2 * (one - entry))
+    assert one >= entry
+
+
+def test_copies_of_routed_tokens_are_kept_in_16_bits_and_cut_by_tp():
+    """8 bytes for four copies of each of two experts' tokens, of Mixtral's 4,096 values."""
+    one, four = (
+        float(one_layer(NONE, MIXTRAL_8X7B, routed_copies=c, tp=2.0).kept) for c in (1.0, 4.0)
+    )
+    assert four - one == pytest.approx(3 * 2 * 2 * 4096 * 8192 / 2)
+    dense = [float(one_layer(NONE, routed_copies=c).kept) for c in (1.0, 4.0)]
+    assert dense[0] == dense[1]
 
 
 def test_full_recompute_keeps_inputs_and_one_layer():

@@ -8,10 +8,12 @@ import pytest
 
 from core.efficiency import NAMES, Efficiency, as_columns, from_values
 from core.errors import FactError, ScenarioError
+from core.scenario import GradientDtype, Recompute, Sharding
 from core.units import GIB
 from hardware import efficiency as table
 
 HEADER = "stack,quantity,value,low,high,unit,basis,date,note\n"
+STACKS = list(csv.DictReader(table.STACKS_CSV.read_text().splitlines()))
 SHIPPED = table.EFFICIENCY_CSV.read_text().splitlines(keepends=True)
 
 
@@ -32,6 +34,29 @@ def test_every_shipped_profile_is_complete_and_bounded():
             assert getattr(eff, share) <= 1, (family, share)
         assert 0.1 * GIB < eff.reserve_bytes < 10 * GIB  # converted from GiB
         assert eff.overlap_slowdown < 1
+
+
+def test_every_stack_says_what_exists_and_where_it_was_read():
+    for row in STACKS:
+        assert set(row["shardings"].split()) | {row["dp_sharding"]} - {""} <= set(
+            Sharding.__args__
+        ), row["stack"]
+        assert set(row["recompute"].split()) <= set(Recompute.__args__), row["stack"]
+        assert row["gradient_dtype"] in GradientDtype.__args__, row["stack"]
+        for said in ("source", "source_date", "note"):
+            assert row[said], (row["stack"], said)
+
+
+def test_stacks_that_are_modelled_alike_say_so():
+    """Of those with the same habits one stands for itself, the others name it."""
+    habits = ("family", "dp_sharding", "shardings", "recompute", "gradient_dtype")
+    alike = {}
+    for row in STACKS:
+        alike.setdefault(tuple(row[h] for h in habits), []).append(row)
+    for rows in alike.values():
+        first, *others = rows
+        for row in others:
+            assert row["note"].startswith(f"the same as {first['stack']} here"), row["stack"]
 
 
 def test_every_shipped_row_says_what_it_rests_on():

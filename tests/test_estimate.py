@@ -247,3 +247,71 @@ def test_padding_and_epochs_are_paid_for():
     assert answer(gpu="h100", num_gpus="8", **data).plans[0].usd.p50 == pytest.approx(
         once.usd.p50 / 2, rel=1e-3
     )
+
+
+JOB = {"gpu": "H100-80GB-SXM", "num_gpus": "64", "cloud": "aws", "tp": "4", "pp": "1",
+       "seq_len": "4096", "global_batch_size": "256"}  # fmt: skip
+
+
+def assumed(**fields):
+    """What the first plan assumes, in one text, and its layout."""
+    found = estimate.answer(estimate.resolve_strict(Scenario.parse({**JOB, **fields})), top=1)
+    return " ".join(found.plans[0].assumptions), found.plans[0].layout
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"sharding": "zero1"}, "fp32 and reduced in 4 bytes, as zero1 does: 18 bytes"),
+        ({"sharding": "zero1", "stack": "deepspeed"}, "16 bits and reduced in 2 bytes, as deeps"),
+        ({"sharding": "zero1", "stack": "deepspeed"}, "deepspeed does: 16 bytes"),
+        ({"sharding": "zero1", "stack": "nanotron"}, "an fp32 sum and reduced in 4 bytes"),
+        ({"sharding": "zero1", "stack": "nanotron"}, "nanotron does: 20 bytes"),
+        ({"sharding": "zero1", "optimizer": "adamw_8bit"}, "zero1 does: 12 bytes"),
+        ({"sharding": "zero1", "stack": "nanotron"}, "nanotron: sums gradients in an fp32"),
+    ],
+)
+def test_the_type_of_gradients_is_said_where_it_is_assumed(fields, says):
+    assert says in assumed(**fields)[0]
+
+
+def test_a_given_type_of_gradients_is_not_assumed():
+    text, _ = assumed(sharding="zero1", gradient_dtype="bf16")
+    assert "Gradients are assumed" not in text
+
+
+@pytest.mark.parametrize(
+    ("stack", "tried"),
+    [("torchtitan", {"selective", "full"}), ("torchtune", {"full"}), ("axolotl", {"none", "full"})],
+)
+def test_a_stack_s_recompute_is_what_is_tried(stack, tried):
+    """On a machine with room for any: the least of what the stack's recipes use."""
+    least = next(r for r in ("none", "selective", "full") if r in tried)
+    assert assumed(model="llama3.2-1b", stack=stack)[1].recompute == least
+
+
+def test_a_plan_says_its_methods():
+    fields = {"cp": "2", "context_parallel": "ulysses", "pp": "2", "schedule": "zero_bubble",
+              "sharding": "fsdp2", "reshard_after_forward": "0"}  # fmt: skip
+    found = assumed(**fields)[1]
+    assert (found.context_parallel, found.schedule) == ("ulysses", "zero_bubble")
+    assert not found.reshard_after_forward
+
+
+def test_virtual_stages_that_are_given_rule_out_a_job_without_a_pipeline():
+    searched = {k: v for k, v in JOB.items() if k != "pp"}
+    scenario = estimate.resolve_strict(Scenario.parse({**searched, "virtual_stages": "2"}))
+    found = estimate.answer(scenario, top=1)
+    assert found.plans[0].layout.virtual_stages == 2
+    assert {e.reason for e in found.excluded} >= {"candidate_no_pipeline"}
+
+
+@pytest.mark.parametrize("config", ["mamba-2.8b", "mamba-codestral-7b", "falcon-h1-7b"])
+@pytest.mark.parametrize("fields", [{}, {"optimizer": "muon"}, {"task": "lora"}])
+def test_models_of_state_spaces_are_planned(config, fields):
+    given = custom_fields(read_config_file(CONFIGS / f"{config}.json"))
+    searched = {k: v for k, v in JOB.items() if k not in ("tp", "pp")}
+    scenario = Scenario.parse({**given, **searched, **fields})
+    plan = estimate.answer(estimate.resolve_strict(scenario), top=1).plans[0]
+    assert 0.15 < plan.mfu < 0.6
+    assert plan.step_s.get("attention", 0) > 0  # the scans are counted there

@@ -127,8 +127,29 @@ def test_what_is_read_is_near_what_was_meant(value):
         ),
         (
             cut(dp_replicate=2, dp_shard=8, sharding="hsdp", cp=2, ep=8, micro_batch_size=4),
-            "CP2 · EP8 · DP2x8 (hsdp) · micro-batch 4 · full recompute",
-            "CP2 EP8 DP2x8 hsdp mb4 full",
+            "CP2 (ring) · EP8 · DP2x8 (hsdp) · micro-batch 4 · full recompute",
+            "CP2 (ring) EP8 DP2x8 hsdp mb4 full",
+        ),
+        (
+            cut(pp=4, schedule="zero_bubble", dp_shard=8, sharding="zero1"),
+            "PP4 (zero bubble) · DP8 (zero1) · micro-batch 1 · full recompute",
+            "PP4 (zero bubble) DP8 zero1 mb1 full",
+        ),
+        (
+            cut(pp=4, schedule="1f1b", context_parallel="ulysses", reshard_after_forward=True),
+            "PP4 · micro-batch 1 · full recompute",
+            "PP4 mb1 full",
+        ),
+        (
+            cut(cp=4, context_parallel="all_gather", dp_shard=8, reshard_after_forward=False),
+            "CP4 (all-gather) · DP8 (fsdp2, weights stay gathered) · micro-batch 1 · "
+            "full recompute",
+            "CP4 (all-gather) DP8 fsdp2 gathered mb1 full",
+        ),
+        (
+            cut(dp_shard=8, sharding="zero1", reshard_after_forward=False),
+            "DP8 (zero1) · micro-batch 1 · full recompute",
+            "DP8 zero1 mb1 full",
         ),
         (cut(recompute="selective"), "micro-batch 1 · selective recompute", "mb1 sel."),
         (cut(tp=2), "TP2 · micro-batch 1 · full recompute", "TP2 mb1 full"),

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.inference import FITS, least_recompute, smallest_degrees, total
+from core.inference import (
+    FITS,
+    least_recompute,
+    smallest_degrees,
+    total,
+    with_paged_optimizer,
+)
 from core.layouts import RECOMPUTE, SEARCHED_RECOMPUTE
 from core.memory import peak_bytes
 from tests.made_up_jobs import CLUSTER, LLAMA_8B, SHIPPED, as_columns, jobs, layout, workload
@@ -37,6 +43,37 @@ def test_longer_sequences_recompute_more():
         found.append(float(least_recompute(*as_columns([row]))[0]))
     assert found == sorted(found)
     assert (found[0], found[-1]) == (0.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "seq_len", "expected"),
+    [
+        (("selective", "full"), 512.0, "selective"),  # the least of what it may be
+        (("selective", "full"), 1e6, "full"),
+        (("none",), 1e6, "none"),  # said, whether it fits or not
+        (("full",), 512.0, "full"),
+        (("none", "offload"), 1e6, "offload"),
+    ],
+)
+def test_only_what_the_stack_does_is_tried(allowed, seq_len, expected):
+    row = (workload(LLAMA_8B, seq_len=seq_len), layout(strategy="fsdp2"), CLUSTER, GENERIC)
+    mask = np.array([[kind in allowed for kind in RECOMPUTE]])
+    found = least_recompute(*as_columns([row]), allowed=mask)
+    assert RECOMPUTE[int(found[0])] == expected
+
+
+def test_an_optimizer_is_paged_where_a_recipe_may_and_nothing_else_fits():
+    small = replace(CLUSTER, memory_bytes=24e9)
+    rows = [
+        (workload(LLAMA_8B, seq_len=2048.0), layout(strategy="ddp", dp_shard=1), device, GENERIC)
+        for device in (small, small, replace(CLUSTER, memory_bytes=500e9))
+    ]
+    work, lay, cluster, eff = as_columns(rows)
+    found = with_paged_optimizer(work, lay, cluster, eff, may=np.array([True, False, True]))
+    assert found.paged_optimizer.tolist() == [True, False, False]
+    parts = peak_bytes(found, lay, cluster, eff)
+    assert parts["optimizer"][0] == 0 < parts["optimizer"][1]
+    assert parts["gradients"][0] == pytest.approx(parts["gradients"][1] / 32)
 
 
 @given(

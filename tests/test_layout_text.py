@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.layout_text import CHOICES, DEGREES, layout_text, parse_layout
+from app.layout_text import CHOICES, DEGREES, OPTIONAL, layout_text, parse_layout
+from app.one_layout import fixed_fields
 from core.errors import ScenarioError
 from core.plan import Layout
 from core.scenario import Scenario
@@ -17,13 +18,25 @@ from tests import made_up_plans as made_up
 VALUES = {
     f.name: st.sampled_from(CHOICES[f.name]) if f.name in CHOICES else st.integers(1, 131_072)
     for f in dataclasses.fields(Layout)
-}
+} | {"reshard_after_forward": st.booleans()}
+
+
+def said(values):
+    """What the text of a layout says: no default, no method of what the layout lacks."""
+    kept = {k: v for k, v in values.items() if k not in OPTIONAL}
+    if values["pp"] > 1 and values["schedule"] != "interleaved":
+        kept["schedule"] = values["schedule"]
+    if values["cp"] > 1 and values["context_parallel"] != "ring":
+        kept["context_parallel"] = values["context_parallel"]
+    if not values["reshard_after_forward"]:
+        kept["reshard_after_forward"] = "0"
+    return kept
 
 
 @given(st.fixed_dictionaries(VALUES))
 def test_a_layout_is_read_as_it_was_written(values):
     text = layout_text(Layout(**values))
-    assert parse_layout(text) == values
+    assert parse_layout(text) == said(values)
     # It fits the field of the scenario that holds the measured one, and its link.
     assert Scenario.parse({"anchor_layout": text}).anchor_layout == text
 
@@ -51,6 +64,13 @@ def test_every_key_of_a_layout_is_known():
     assert text.endswith("sharding=fsdp2,recompute=selective")
 
 
+def test_the_methods_of_a_layout_are_the_fields_of_a_scenario():
+    text = "pp=4,cp=2,schedule=zero_bubble,context_parallel=ulysses,reshard_after_forward=0"
+    scenario = Scenario.parse(fixed_fields(parse_layout(text)))
+    assert (scenario.schedule, scenario.context_parallel) == ("zero_bubble", "ulysses")
+    assert scenario.reshard_after_forward is False
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -72,7 +92,9 @@ def test_every_key_of_a_layout_is_known():
         ("tp=8=8", "tp='8=8'"),
         ("sharding=zero9", "Did you mean 'zero3'?"),
         ("recompute=some", "not one of none, selective, full"),
-        ("x" * 10_000, "at most 400 characters"),
+        ("schedule=zerobubble", "Did you mean 'zero_bubble'?"),
+        ("reshard_after_forward=2", "not one of 1, 0"),
+        ("x" * 10_000, "at most 600 characters"),
         ("\x00\n=\x1b", "is no key of a layout"),
     ],
 )

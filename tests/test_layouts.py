@@ -46,6 +46,7 @@ JOBS = st.fixed_dictionaries(
             schedule=st.sampled_from(SCHEDULES),
             context_method=st.sampled_from(CONTEXT_METHODS),
             etp=st.sampled_from([None, None, 2]),
+            virtual_stages=st.sampled_from([None, None, 2]),
         ),
     }
 )
@@ -87,6 +88,10 @@ def test_every_candidate_is_legal(job):
     assert ((cp == 1) | (job["seq_len"] % (2 * cp) == 0)).all()
     if job["choices"].context_method == "ulysses":
         assert ((cp == 1) | (model.num_attention_heads % (t * cp) == 0)).all()
+        repeated = ((t * cp) % model.num_kv_heads == 0) | (model.num_kv_heads % (t * cp) == 0)
+        assert ((cp == 1) | repeated).all()
+    if (wanted := job["choices"].virtual_stages) is not None:
+        assert (v == wanted).all()
     if job["choices"].schedule == "interleaved":
         assert (p > 1)[v > 1].all()
         assert (p * v <= model.num_layers).all()
@@ -256,6 +261,8 @@ def test_experts_are_cut_or_spread(model):
             "interleaving",
         ),
         ({"pp": 2, "virtual_stages": 2}, "virtual_stages"),
+        ({"pp": 1, "virtual_stages": 2, "schedule": "interleaved"}, "no_pipeline"),
+        ({"cp": 8, "context_method": "ulysses", "model": PHI_3_MEDIUM}, "ulysses_heads"),  # 40, 10
         ({"ep": 16, "model": MIXTRAL_8X7B}, "experts"),
         ({"ep": 8, "etp": 4, "tp": 4, "model": MIXTRAL_8X7B}, "experts"),  # 32 on 16 ranks
         ({"ep": 2, "etp": 2, "tp": 1, "model": MIXTRAL_8X7B}, "expert_cut"),

@@ -1,11 +1,12 @@
 """The Method page: everything it promises is on it, in words a person can read."""
 
 import datetime as dt
+import re
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import claimed_forecasts, claims, method_tables
+from app import claimed_fixes, claimed_forecasts, claims, method_tables
 from hardware.claims import formulas, modelled, not_modelled
 from pricing import offers as prices
 
@@ -50,8 +51,48 @@ def test_every_claim_is_shown_with_its_arithmetic_and_reason(page):
     assert set(table["Verdict"]) >= {"reproduced", "reproduced as a limit", "refuted", "input"}
 
 
+def test_the_claims_are_grouped_and_each_group_counts_its_verdicts(page):
+    checked = claims.all_checked()
+    groups = method_tables.by_topic(checked)
+    assert [c.claim.id for group in groups.values() for c in group] == [c.claim.id for c in checked]
+    assert 10 < len(groups) < 25
+    labels = [e.label for e in page.expander]
+    for title, group in groups.items():
+        assert sum(map(int, re.findall(r"\b(\d+) (?:rep|ref|inp)", title))) == len(group)
+        assert any(label.startswith(title) for label in labels)
+
+
+def test_a_statement_is_short_enough_for_its_column():
+    for c in claims.all_checked():
+        assert len(c.claim.statement) <= 85, c.claim.id
+
+
+def test_what_is_refuted_has_its_reason_beside_it():
+    checked = claims.all_checked()
+    table = method_tables.refuted_frame(checked)
+    assert len(table) == sum(c.verdict == "refuted" for c in checked) > 0
+    assert all(table["Why"].str.endswith("."))
+
+
+def test_where_and_when_a_figure_is_printed_is_shown(page):
+    shown = text(page)
+    for c in claims.all_checked():
+        source, date = c.claim.source, c.claim.source_date
+        assert (source if source.endswith(date) else f"{source} ({date})") in shown
+
+
+def test_what_makes_70b_fit_is_ranked_on_the_page(page):
+    table = next(f for f in frames(page) if "Our forecast" in f)
+    cases = [plain(x) for x in table["Case"]]
+    fixes = claimed_fixes.fixes()
+    assert cases[-len(fixes) :] == [
+        f"70B on 8 H100, {f'fix {n}' if f.plan else 'no fix'}: {f.change}"
+        for n, f in enumerate(fixes, start=1)
+    ]
+
+
 def test_everything_that_is_not_modelled_is_shown_with_its_reason(page):
-    table = next(f for f in frames(page) if "Why" in f)
+    table = next(f for f in frames(page) if {"Name", "Why"} <= set(f))
     shown = [[plain(x) for x in row] for row in table[["Name", "Why"]].values.tolist()]
     assert shown == [[m.name, m.why] for m in not_modelled()]
     assert any("DPO" in m.name for m in not_modelled())

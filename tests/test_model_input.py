@@ -241,3 +241,9 @@ def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path):
     ]:
         with pytest.raises(ModelError, match=says):
             read_config_file(path)
+
+
+def test_only_a_state_space_may_lack_an_mlp():
+    given = custom_fields(from_config(LLAMA))
+    with pytest.raises(ScenarioError, match="needs ffn_hidden_size"):
+        model_of(Scenario.parse({**given, "ffn_hidden_size": 0}))

@@ -1,5 +1,8 @@
 """Optimizers: bytes of state against their papers, work against what it must move."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,11 +10,15 @@ from hypothesis import strategies as st
 from core.errors import ScenarioError
 from core.optimizers import (
     OPTIMIZERS,
-    newton_schulz_flops_per_param,
+    newton_schulz_flops,
     optimizer,
+    orthogonalisation_flops_per_param,
+    orthogonalised_matrices,
     step_bytes_per_param,
 )
 from core.scenario import Optimizer as Names
+from core.transformer import layer_params
+from tests.made_up_jobs import DEEPSEEK_V3, DENSE, LLAMA_8B, MIXTRAL_8X7B
 
 
 @pytest.mark.parametrize(
@@ -62,5 +69,49 @@ def test_smaller_states_move_fewer_bytes_but_weights_and_gradients_stay(state_by
 )
 def test_muon_costs_what_its_author_prints(hidden_size, batch_tokens, printed):
     """kellerjordan.github.io/posts/muon: at most T m / B of the FLOPs, T = 5 iterations."""
-    of_training = float(newton_schulz_flops_per_param(hidden_size=hidden_size)) / (6 * batch_tokens)
+    rows, columns = hidden_size, 4 * hidden_size
+    per_param = newton_schulz_flops(rows=rows, columns=columns) / (rows * columns)
+    of_training = float(per_param) / (6 * batch_tokens)
     assert 0.5 * printed < of_training <= printed * 1.05
+
+
+def test_newton_schulz_counts_the_products_of_its_iterations():
+    """Five times X X^T, its square and one product, a multiply-add 2 FLOPs; either way round."""
+    rows, columns = 3, 7
+    x_xt, square, product = (
+        2 * rows * columns * rows, 2 * rows * rows * rows, 2 * rows * rows * columns
+    )  # fmt: skip
+    want = 5 * (x_xt + square + product)
+    assert newton_schulz_flops(rows=rows, columns=columns) == want
+    assert newton_schulz_flops(rows=columns, columns=rows) == want
+
+
+@pytest.mark.parametrize("model", [*DENSE, MIXTRAL_8X7B, DEEPSEEK_V3])
+def test_the_matrices_are_all_of_the_layers_but_what_is_small(model):
+    """Norms, biases and routers are no matrices that Muon orthogonalises."""
+    held = sum(float(np.asarray(r * c * n)) for r, c, n in orthogonalised_matrices(model))
+    assert 0.985 * float(layer_params(model)) < held <= float(layer_params(model))
+
+
+def test_experts_are_orthogonalised_by_their_own_size():
+    """An expert of 7,168 x 2,048: r is 2,048, not the hidden size."""
+    dense, expert = orthogonalisation_flops_per_param(DEEPSEEK_V3)
+    assert float(expert) == pytest.approx(5 * (4 * 2048 + 2 * 2048**2 / 7168))
+    assert float(expert) < 0.5 * float(dense)
+    small = replace(MIXTRAL_8X7B, moe_ffn_hidden_size=1024)
+    ratio = [float(orthogonalisation_flops_per_param(m)[1]) for m in (MIXTRAL_8X7B, small)]
+    assert ratio[0] > 3 * ratio[1]
+
+
+def test_the_matrices_of_grouped_queries_are_skinny():
+    """Keys and values of 1,024 x 4,096 each cost less per parameter than 4,096 x 14,336."""
+    one_kind = newton_schulz_flops(rows=4096, columns=14336) / (4096 * 14336)
+    dense, _ = orthogonalisation_flops_per_param(LLAMA_8B)
+    assert 0.85 * one_kind < float(dense) < one_kind * 1.1
+
+
+def test_only_muon_keeps_more_of_the_ends_than_of_the_layers():
+    """AdamW for embedding and head, 8 bytes; momentum, 4, for hidden matrices [J24]."""
+    assert {n: o.ends_state_bytes for n, o in OPTIMIZERS.items() if o.ends_state_bytes} == {
+        "muon": 8.0
+    }

@@ -8,32 +8,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.sharding import INDEX, STRATEGIES, column, model_state_bytes_per_param
+from core.scenario import GradientDtype
+from core.sharding import (
+    GRADIENT_BYTES,
+    INDEX,
+    STRATEGIES,
+    column,
+    held_gradient_bytes,
+    model_state_bytes_per_param,
+    reduced_gradient_bytes,
+)
 
 FIGURE_1 = pd.read_csv(Path(__file__).parent / "golden/rajbhandari2020_figure1.csv")
 PRINTED = {row["stage"]: row for row in FIGURE_1.to_dict("records")}
 
 
-def state(name, shards):
-    return float(model_state_bytes_per_param(strategy=INDEX[name], shards=shards))
+def state(name, shards, gradients=""):
+    return float(
+        model_state_bytes_per_param(
+            strategy=INDEX[name], shards=shards, gradient_bytes=GRADIENT_BYTES[gradients]
+        )
+    )
 
 
-@pytest.mark.parametrize("stage", ["zero2", "zero3"])
+@pytest.mark.parametrize("stage", ["zero1", "zero2", "zero3"])
 def test_model_state_of_figure_1(stage):
+    """16 bytes a parameter: gradients in 16 bits."""
     row = PRINTED[stage]
-    bytes_per_param = state(stage, row["shards"])
+    bytes_per_param = state(stage, row["shards"], gradients="bf16")
     assert bytes_per_param * row["params"] / 1e9 == pytest.approx(row["state_gb"], abs=0.05)
     assert 16 / bytes_per_param == pytest.approx(row["times_less"], abs=0.05)
-
-
-@pytest.mark.xfail(
-    strict=True,
-    reason="The one zero1 row accumulates gradients in fp32 (Megatron: 6 + 12/d); the figure's "
-    "P_os keeps them in 16 bits (4 + 12/d = 3.8x). Wanted: named accounting choices (16, 18, 20)",
-)
-def test_zero_1_of_figure_1():
-    row = PRINTED["zero1"]
-    assert state("zero1", 64) * row["params"] / 1e9 == pytest.approx(row["state_gb"], abs=0.05)
 
 
 @pytest.mark.parametrize("shards", [1, 8, 64, 1024])
@@ -57,6 +61,35 @@ def test_the_printed_4x_and_8x_are_limits_for_many_gpus():
 def test_unsharded_accounting_is_one_of_the_named_choices(name, bytes_per_param):
     """16: fp32 weights their own master, or 16-bit weights and gradients; 18: fp32 gradients."""
     assert state(name, 1) == bytes_per_param
+
+
+@pytest.mark.parametrize(
+    ("gradients", "bytes_per_param"), [("", 18), ("bf16", 16), ("fp32", 18), ("bf16_fp32", 20)]
+)
+def test_zero_1_has_the_three_named_accountings(gradients, bytes_per_param):
+    """16 as [R20, section 3.1], 18 as Megatron, 20 as DeepSpeed's bf16 optimizer holds both."""
+    assert state("zero1", 1, gradients) == bytes_per_param
+    assert state("zero1", 64, gradients) == pytest.approx(bytes_per_param - 12 + 12 / 64)
+
+
+def test_the_accountings_are_those_of_the_scenario():
+    assert set(GRADIENT_BYTES) == set(GradientDtype.__args__)
+
+
+@pytest.mark.parametrize("name", ["ddp", "fsdp1", "fsdp2", "hsdp"])
+@pytest.mark.parametrize("gradients", ["bf16", "fp32", "bf16_fp32"])
+def test_the_gradient_of_an_fp32_weight_is_fp32_whatever_it_is_reduced_in(name, gradients):
+    of = {"strategy": INDEX[name], "gradient_bytes": GRADIENT_BYTES[gradients]}
+    assert float(held_gradient_bytes(**of)) == 4
+    in_16_bits = gradients == "bf16" and name != "ddp"  # which reduces what it holds
+    assert float(reduced_gradient_bytes(**of)) == (2 if in_16_bits else 4)
+
+
+@pytest.mark.parametrize("gradients", ["bf16", "fp32", "bf16_fp32"])
+def test_quantised_reductions_stay_quantised(gradients):
+    of = {"strategy": INDEX["zeropp"], "gradient_bytes": GRADIENT_BYTES[gradients]}
+    assert float(reduced_gradient_bytes(**of)) == 0.5  # [W23, section 3.3]: 4 bits
+    assert float(held_gradient_bytes(**of)) == GRADIENT_BYTES[gradients]
 
 
 @given(

@@ -419,6 +419,46 @@ def test_optimizers_take_the_time_of_their_work(better, worse):
     assert fast < slow
 
 
+def test_orthogonalising_small_experts_is_cheaper_than_large_matrices():
+    """The same parameters in experts an eighth as wide: each is orthogonalised by itself."""
+    fine = replace(MIXTRAL_8X7B, moe_ffn_hidden_size=1792, num_experts=64, experts_per_token=16)
+    lay = layout(strategy="fsdp2")
+
+    def added(model):
+        plain, muon = (
+            float(step(workload(model, orthogonalises=o), lay, CLUSTER, IDEAL).parts["optimizer"])
+            for o in (False, True)
+        )
+        return muon - plain
+
+    assert added(fine) < 0.5 * added(MIXTRAL_8X7B)
+
+
+def test_the_moments_of_the_ends_move_with_muon():
+    lay = layout(strategy="fsdp2")
+    small, more = (
+        float(
+            step(
+                workload(optimizer_state_bytes=4.0, ends_state_bytes=ends), lay, CLUSTER, IDEAL
+            ).parts["optimizer"]
+        )
+        for ends in (4.0, 8.0)
+    )
+    of_ends = 2 * 128256 * 4096 + 4096
+    assert more - small == pytest.approx(2 * 4 * of_ends / 8 / CLUSTER.memory_bytes_per_s)
+
+
+@pytest.mark.parametrize("strategy", ["zero1", "fsdp2", "hsdp"])
+def test_gradients_of_16_bits_take_less_of_the_network(strategy):
+    slow = replace(CLUSTER, scale_up_bytes_per_s=1e9, scale_out_bytes_per_s=1e8)
+    lay = layout(strategy=strategy, dp_replicate=2 if strategy == "hsdp" else 1)
+    habit, half, whole = (
+        float(step(workload(gradient_bytes=g), lay, slow, IDEAL).parts["dp_exposed"])
+        for g in (float("nan"), 2.0, 4.0)
+    )
+    assert half < whole == habit
+
+
 @given(
     job=jobs(),
     better=st.sampled_from(["scale_out_bytes_per_s", "scale_up_bytes_per_s"]),

@@ -223,6 +223,19 @@ class TestModelParallelVolumes:
             assert float(of(workload(MIXTRAL_8X7B), layout(), SLOW, IDEAL)) == 0
 
 
+@pytest.mark.parametrize(
+    ("strategy", "gradients", "bytes_per_param"),
+    [("ddp", 2.0, 4 + 4), ("ddp", 6.0, 4 + 4), ("zero1", 2.0, 2 + 2), ("zero1", 4.0, 4 + 2),
+     ("zero1", float("nan"), 4 + 2), ("zero1", 6.0, 4 + 2), ("zero2", 4.0, 4 + 2)],
+)  # fmt: skip
+def test_the_type_of_gradients_is_that_of_their_reduction(strategy, gradients, bytes_per_param):
+    """[R20, section 7]: a scatter of gradients, a gather of them (DDP) or of 16-bit weights."""
+    lay = layout(strategy=strategy)
+    held = params_of(LLAMA_8B, lay)
+    got = float(traffic.gradient_s(lay, SLOW, IDEAL, held, 1.0, gradients))
+    assert got == pytest.approx(7 / 8 * bytes_per_param * float(held.dense), rel=1e-3)
+
+
 class TestLongSequences:
     """Bytes that one rank sends, against counting who has what and who needs it."""
 
@@ -266,6 +279,18 @@ class TestLongSequences:
 
         assert bytes_of("ulysses", 16) == pytest.approx(bytes_of("ulysses", 4), rel=1e-3)
         assert bytes_of("ring", 16) == pytest.approx(4 * bytes_of("ring", 4), rel=1e-3)
+
+    @pytest.mark.parametrize(("tp", "cp", "held"), [(1, 8, 8), (1, 16, 16), (2, 8, 16), (4, 8, 32)])
+    def test_ulysses_repeats_kv_heads_until_every_rank_has_one(self, tp, cp, held):
+        """arXiv:2506.13996: 8 KV heads are exchanged as if there were tp x cp of them."""
+
+        def moved(kv_heads):
+            work = workload(replace(LLAMA_8B, num_kv_heads=kv_heads), seq_len=131072.0)
+            lay = layout(tp=tp, cp=cp, context_method="ulysses")
+            return float(traffic.context_parallel_s(work, lay, SLOW, IDEAL))
+
+        assert moved(8) == pytest.approx(moved(held))
+        assert moved(2 * held) > moved(8)
 
     def test_only_a_ring_hides_behind_attention(self):
         work = workload(LLAMA_8B, seq_len=131072.0)

@@ -56,7 +56,8 @@ def draw() -> None:
     st.subheader("Our own forecast of those cases", anchor=False)
     st.markdown(
         "The arithmetic above takes the MFU of the guide as given. This is what we forecast for "
-        "the fastest layout: offload and small batches cost time that a given MFU hides."
+        "the fastest layout: offload and small batches cost time that a given MFU hides. Then what "
+        "makes 70B fit, the cheapest first."
     )
     st.caption("MFU is over the dense 16-bit peak, also in fp8.")
     _draw_text(_forecasts())
@@ -73,9 +74,11 @@ def draw() -> None:
 def _draw_claims(checked: tuple[claims.Checked, ...]) -> None:
     st.subheader("Published figures, checked", anchor=False)
     st.markdown(as_text(method_tables.verdict_sentence(checked)))
+    _draw_text(method_tables.refuted_frame(checked))
+    st.markdown("Every figure, to sort and to search; the arithmetic is below, by topic.")
     _draw_table(method_tables.claims_frame(checked), "method_claims", "Published figures, checked")
     for topic, found in method_tables.by_topic(checked).items():
-        with st.expander(f"{topic}: the arithmetic"):
+        with st.expander(as_text(topic)):
             for c in found:
                 st.markdown(
                     f"**{as_text(c.claim.statement)}: {as_text(c.printed_text)}** "

@@ -27,7 +27,7 @@ ADVANCED = (
         "parallelism",
         "Parallelism",
         ("sharding", "tp", "pp", "virtual_stages", "schedule", "cp", "context_parallel", "ep",
-         "etp", "capacity_factor", "expert_imbalance", "micro_batch_size",
+         "etp", "moe_dispatcher", "capacity_factor", "expert_imbalance", "micro_batch_size",
          "reshard_after_forward"),
     ),
     Section(
@@ -39,7 +39,13 @@ ADVANCED = (
     Section(
         "kernels",
         "Precision, kernels and stack",
-        ("precision", "stack", "attention", "compile", "cuda_graphs", "chunked_loss"),
+        ("precision", "stack", "software_date", "attention", "compile", "cuda_graphs",
+         "chunked_loss"),
+    ),
+    Section(
+        "machine",
+        "What you know of the machine",
+        ("power_cap_watts", "network_gbit_per_gpu", "host_slowdown"),
     ),
     Section(
         "finetuning",

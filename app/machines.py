@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from core.accelerator import Accelerator
@@ -86,6 +86,21 @@ def machine(offer: Offer, accelerator: Accelerator) -> Machine:
             scale_out_bytes_per_s=instance_rate / offer.gpu_count,
         ),
         network_known=gbit is not None,
+    )
+
+
+def as_known(m: Machine, scenario: Scenario) -> Machine:
+    """The machine with what the scenario knows better: its network and its power limit."""
+    known: dict[str, float] = {}
+    gbit, watts = scenario.network_gbit_per_gpu, scenario.power_cap_watts
+    if gbit is not None:
+        known["scale_out_bytes_per_s"] = to_si(gbit, "Gbit/s")
+    if watts is not None and m.accelerator.tdp_watts is not None:
+        known["power_share"] = min(watts / m.accelerator.tdp_watts, 1.0)
+    if not known:
+        return m
+    return replace(
+        m, cluster=replace(m.cluster, **known), network_known=m.network_known or gbit is not None
     )
 
 

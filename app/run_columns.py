@@ -24,7 +24,7 @@ from core.cluster import as_columns as cluster_columns
 from core.efficiency import Efficiency
 from core.errors import RuncastError
 from core.inference import least_recompute, smallest_degrees, total, with_paged_optimizer
-from core.layer import MEASURED_YEARS
+from core.layer import decimal_year
 from core.layouts import RECOMPUTE, SCHEDULES, SEARCHED_RECOMPUTE, Layouts
 from core.memory import peak_bytes
 from core.precision import PRECISIONS
@@ -59,7 +59,6 @@ NEW_KERNELS = "2022-06"
 NATIVE_KERNELS = "2026-01"  # of Hopper and Blackwell in PyTorch itself
 # Dispatchers that send a token once per node (DeepEP, February 2025) reached stacks that year.
 NEW_DISPATCHERS = "2025-09"
-MIDDLE_OF_YEAR = 0.5  # of sources that print no month
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +233,7 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workloa
         unfused_attention=_before(inputs, i, NEW_KERNELS),
         compiled=_compiled(inputs, i, stack, recipe.matmul_bits),
         flash2=stack.attention == "flash2" and _before(inputs, i, NATIVE_KERNELS),
-        software_year=_year(str(inputs.source_date[i])),
+        software_year=decimal_year(str(inputs.source_date[i])),
         deduplicates=str(inputs.source_date[i])[:7] >= NEW_DISPATCHERS,
     )
 
@@ -384,14 +383,6 @@ def _adapters(facts: ModelFacts) -> float:
 def _before(inputs: RunInputs, i: int, month: str) -> bool:
     date = str(inputs.source_date[i])[:7]
     return date != "" and date < month
-
-
-def _year(date: str) -> float:
-    """Decimal year of YYYY, YYYY-MM or a range; the newest that was measured where unknown."""
-    year, month = date[:4], date[5:7]
-    if not year.isdigit():
-        return MEASURED_YEARS[1]
-    return float(year) + ((float(month) - 0.5) / 12 if month.isdigit() else MIDDLE_OF_YEAR)
 
 
 def _or(value: float, default: float) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 
 from app.model_input import NamedModel
 from core import adapters, optimizers, task_size
+from core.layer import decimal_year
 from core.layouts import Choices
 from core.precision import precision
 from core.scenario import Scenario
@@ -78,6 +79,9 @@ def workload_of(scenario: Scenario, model: NamedModel) -> Workload:
         compiled=scenario.compile,
         cuda_graphs=scenario.cuda_graphs,
         chunked_loss=scenario.chunked_loss,
+        software_year=decimal_year(scenario.software_date),
+        deduplicates=scenario.moe_dispatcher == "per_node",
+        host_slowdown=scenario.host_slowdown,
         capacity_factor=scenario.capacity_factor or 0.0,
         expert_imbalance=scenario.expert_imbalance,
     )

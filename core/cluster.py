@@ -40,6 +40,7 @@ class Cluster:
     scale_up_domain: Numeric  # devices joined by the scale-up link
     gpus_per_node: Numeric
     scale_out_bytes_per_s: Numeric  # per device, one direction
+    power_share: Numeric = 1.0  # of the full power that the device may draw
     scale_up_hop_s: Numeric = NVLINK_HOP_S
     scale_out_hop_s: Numeric = INFINIBAND_HOP_S
     host_link_bytes_per_s: Numeric = ASSUMED_HOST_LINK_BYTES_PER_S

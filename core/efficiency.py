@@ -45,6 +45,7 @@ class Efficiency:
     host_bytes_per_s: Numeric  # of the host's memory, per GPU: where offloaded states are updated
     step_s: Numeric  # fixed seconds of a step: data, logging, synchronisation
     software_per_year: Numeric  # kernels get faster: of the rate, a year of software
+    power_exponent: Numeric  # matmul rate goes with the power limit to this
     # recompute (share of one forward pass repeated)
     selective_recompute: Numeric
     full_recompute: Numeric

@@ -60,6 +60,18 @@ class LayerSeconds:
     head: Numeric
 
 
+def decimal_year(date: str) -> float:
+    """Of YYYY-MM, YYYY (its middle) or a range (its beginning); the newest measured for ''.
+
+    >>> decimal_year("2024-07")
+    2024.5416666666667
+    """
+    year, month = date[:4], date[5:7]
+    if not year.isdigit():
+        return MEASURED_YEARS[1]
+    return float(year) + ((float(month) - 0.5) / 12 if month.isdigit() else 0.5)
+
+
 def software_factor(software_year: Numeric, per_year: Numeric) -> Numeric:
     """Speed of this year's kernels over those of 2024, the middle of what was measured."""
     return np.exp(per_year * (np.clip(software_year, *MEASURED_YEARS) - 2024.0))
@@ -69,7 +81,8 @@ def rates(work: Workload, cluster: Cluster, eff: Efficiency) -> Rates:
     """Peak times ceiling times the fraction that software reaches. NaN: no such precision."""
     peak = np.asarray(cluster.peak_flops_per_s)
     software = software_factor(work.software_year, eff.software_per_year)
-    sixteen = peak * cluster.ceiling * eff.matmul * software
+    power = np.asarray(cluster.power_share) ** eff.power_exponent
+    sixteen = peak * cluster.ceiling * eff.matmul * software * power
     speedup = matmul_speedup(
         matmul_bits=work.matmul_bits,
         fp8_ratio=cluster.fp8_ratio,
@@ -81,7 +94,7 @@ def rates(work: Workload, cluster: Cluster, eff: Efficiency) -> Rates:
         linear_flops_per_s=sixteen * speedup,
         head_flops_per_s=sixteen,
         attention_flops_per_s=peak
-        * (eff.attention_forward * eff.attention_in_step * software)
+        * (eff.attention_forward * eff.attention_in_step * software * power)
         * (1 + eff.fast_exponentials * np.asarray(cluster.fast_exponentials))
         * np.where(work.flash2, eff.flash2 ** np.asarray(cluster.newer_than_flash2), 1.0),
         bytes_per_s=np.asarray(cluster.memory_bytes_per_s) * eff.memory * software,

@@ -38,6 +38,7 @@ Schedule = Literal["naive", "gpipe", "1f1b", "interleaved", "zero_bubble"]
 ContextParallel = Literal["ring", "all_gather", "ulysses"]
 Offload = Literal["none", "cpu", "nvme"]
 Attention = Literal["flash3", "flash2", "unfused"]
+Dispatcher = Literal["per_node", "per_expert"]
 GradientDtype = Literal["", "bf16", "fp32", "bf16_fp32"]
 LoraTargets = Literal["attention", "all"]
 RankBy = Literal["usd", "time"]
@@ -169,6 +170,22 @@ class Scenario(BaseModel):
     cuda_graphs: bool = _field(False, "CUDA graphs", "No launch overhead", "advanced")
     chunked_loss: bool = _field(False, "Chunked cross-entropy", "Logits in pieces", "advanced")
     attention: Attention = _field("flash3", "Attention kernel", "Of the best here", "advanced")
+    software_date: Annotated[
+        str, Field(max_length=7, pattern=r"^(20[0-9]{2}-(0[1-9]|1[0-2]))?$")
+    ] = _field("", "Software date", "YYYY-MM of the stack; empty: the newest measured", "advanced")
+    moe_dispatcher: Dispatcher = _field(
+        "per_node", "Expert dispatcher", "A token crosses the network per_node or per_expert",
+        "advanced",
+    )  # fmt: skip
+    host_slowdown: Annotated[float, BeforeValidator(_number)] = _field(
+        1.0, "Host slowdown", "Time to launch kernels over the usual", "advanced", gt=0, le=100
+    )
+    power_cap_watts: Rate = _field(
+        None, "Power cap (W)", "Of one GPU; empty: its full power", "advanced"
+    )
+    network_gbit_per_gpu: Rate = _field(
+        None, "Measured network (Gbit/s)", "Of one GPU, one direction; empty: as offered", "advanced"
+    )
     capacity_factor: Annotated[
         Annotated[float, Field(ge=0.1, le=64)] | None, BeforeValidator(_number)
     ] = _field(None, "Capacity factor", "Of an expert; empty is dropless", "advanced")

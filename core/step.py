@@ -90,7 +90,7 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     moe_share = num_moe_layers(work.model) / np.maximum(work.model.num_layers, 1.0)
     adapters = np.where(work.adapters, eff.adapter_host_s, 0.0)
     host_s = eff.host_s + moe_share * eff.expert_host_s + adapters
-    waiting = _host_bound(layer_s, host_s, work.cuda_graphs)
+    waiting = _host_bound(layer_s, host_s * work.host_slowdown, work.cuda_graphs)
     inside = _inside_layer(work, lay, cluster, eff, one)
     per_layer = layer_s + waiting + inside.tp + inside.cp + inside.ep
     pp = eff.pp_exposed * traffic.pipeline_s(work, lay, cluster, eff)

@@ -43,6 +43,7 @@ class Workload:
     cuda_graphs: Bools = False
     chunked_loss: Bools = False  # logits exist in pieces only
     software_year: Numeric = 2026.5  # decimal year of the stack's release
+    host_slowdown: Numeric = 1.0  # time of launches over the usual
     deduplicates: Bools = True  # a token crosses the network once per node, not once per expert
     # Experts: rows they are padded to over the mean (0: not padded), and the busiest rank's
     capacity_factor: Numeric = 0.0

@@ -37,10 +37,10 @@ lint: install-test  ## format, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-validate: install  ## predict every shipped measured run and print the errors
-	$(BIN)/runcast validate --runs hardware/measured_runs.csv --models hardware/measured_models.csv --pairs hardware/measured_pairs.csv $(ARGS)
+validate: install  ## predict every shipped measured run, print the errors, rebuild the README's table
+	$(BIN)/runcast validate --runs hardware/measured_runs.csv --models hardware/measured_models.csv --pairs hardware/measured_pairs.csv --readme README.md $(ARGS)
 
-bench: install-test  ## medians of one answer and of one validation
+bench: install-test  ## medians: one estimate, layouts a second, a cold plan, answers, a validation
 	$(BIN)/python tests/bench_estimate.py $(ARGS)
 
 # The stamps: a second `make` installs again only when the environment's own files changed.

@@ -206,6 +206,9 @@ def validate(
     models: Annotated[Text, _option("--models", "FILE", "Their models.")] = None,
     pairs: Annotated[Text, _option("--pairs", "FILE", "Pairs of runs with one change.")] = None,
     out: Annotated[Text, _option("--out", "FILE", "Write one prediction a row.")] = None,
+    readme: Annotated[
+        Text, _option("--readme", "FILE", "Rewrite the accuracy block of this file.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict measured runs and score the predictions beside a baseline."""
@@ -217,6 +220,11 @@ def validate(
     report = validation.validate(Path(runs), Path(models), Path(pairs) if pairs else None)
     if out is not None:
         validation.write_out(report, Path(out))
+    if readme is not None:
+        from app.accuracy_readme import rewrite
+        from hardware.cross_validation import cross_validation
+
+        rewrite(Path(readme), report, cross_validation())
     if as_json:
         _print_json(validation.report_json(report))
     else:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app import estimate, form, link
 from app.escape import as_text
-from app.views import method, plan
+from app.views import accuracy, method, plan
 from core.errors import RuncastError
 from core.plan import Answer
 from core.scenario import Scenario
@@ -62,6 +62,7 @@ def main() -> None:
     """One run of the script: the address first, then the page that it names."""
     pages = [
         st.Page(draw_plan, title="Training plan", default=True),
+        st.Page(accuracy.draw, title="Accuracy", url_path="accuracy"),
         st.Page(method.draw, title="Method", url_path="method"),
     ]
     current = st.navigation(pages, position="hidden")
@@ -77,9 +78,10 @@ def main() -> None:
         current.run()
     finally:  # the page may drop from the scenario what the answer does not have
         query = link.scenario().to_query()
+        links = top.container(horizontal=True, width="content")
         for page in pages:
             if page is not current:
-                top.page_link(
+                links.page_link(
                     page, query_params=query, icon=":material/arrow_forward:", icon_position="right"
                 )
 

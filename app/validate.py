@@ -9,10 +9,9 @@ Beside every figure stands the baseline of core/baseline.py, on the same rows (v
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -21,35 +20,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.predict import Predictions, predict
+from app.validate_json import report_json as report_json
+from app.validate_json import write_out as write_out
+from app.validate_rows import Offence, offences, word_notes
 from app.validate_scores import (
-    PairSection,
-    Section,
     labels_of,
     memory_scores,
     oom_scores,
     pairs_scores,
     throughput_scores,
 )
+from app.validate_section import PairSection, Section, Texts
 from app.validate_terminal import print_report as print_report
 from core.accelerator import Accelerator
-from core.accuracy import OomAccuracy, PairAccuracy
+from core.accuracy import OomAccuracy
 from core.errors import ScenarioError, unknown_sentence
-from core.presets import PRESETS
+from core.presets import PRESETS, preset
 from hardware import facts
-from hardware.measured import Runs, read_models, read_pairs, read_runs
+from hardware.measured import Models, Pairs, Runs, read_models, read_pairs, read_runs
 from hardware.measured_model import ModelFacts
 
-JSON_SCHEMA = "runcast-validate/1"
-OUT_COLUMNS = (
-    "run_id", "predicted_tokens_per_s_per_gpu", "p10", "p90", "predicted_peak_memory_gib",
-    "probability_oom", "status", "reason",
-)  # fmt: skip
 NOTE = (
     "Rows that the shipped efficiencies were fitted on are no blind test: on them the figures say "
     "how well the model can describe what is known."
 )
-REASONS_SHOWN = 20
-IDS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +52,15 @@ class Report:
 
     runs: Runs
     predictions: Predictions  # of every row: NaN where refused
+    labels: Mapping[str, Texts]  # what every row is, for tables by part
     throughput: Section
     memory: Section
     oom: OomAccuracy
     baseline: Section
     pairs: PairSection
     model_notes: Mapping[str, tuple[str, ...]]  # what was assumed about which model
+    file_notes: tuple[str, ...]  # what the file has or lacks as a whole
+    offences: tuple[Offence, ...]  # rows that cannot be used, or not for everything
     runcast_version: str
     date: str
     note: str = NOTE
@@ -73,14 +70,25 @@ class Report:
         """Rows without a forecast."""
         return int((~self.predictions.ok).sum())
 
-    def refusals(self) -> list[tuple[str, list[str]]]:
-        """Each reason with its run ids, the most frequent first."""
-        rows: dict[str, list[str]] = {}
-        for i in np.flatnonzero(~self.predictions.ok):
-            rows.setdefault(str(self.predictions.reason[i]), []).append(
-                str(self.runs.inputs.run_id[i])
-            )
-        return sorted(rows.items(), key=lambda item: -len(item[1]))
+    @property
+    def num_used(self) -> int:
+        """Rows with nothing wrong."""
+        return len(self.runs) - len(self.offences)
+
+    def refusals(self) -> list[tuple[str, list[Offence]]]:
+        """Each reason for having no forecast with its rows, the most frequent first."""
+        return _by_reason([o for o in self.offences if not o.has_forecast])
+
+    def unscored(self) -> list[tuple[str, list[Offence]]]:
+        """Each reason for not scoring what was measured with its rows."""
+        return _by_reason([o for o in self.offences if o.has_forecast])
+
+
+def _by_reason(found: list[Offence]) -> list[tuple[str, list[Offence]]]:
+    rows: dict[str, list[Offence]] = {}
+    for offence in found:
+        rows.setdefault(offence.reason, []).append(offence)
+    return sorted(rows.items(), key=lambda item: -len(item[1]))
 
 
 def validate(
@@ -92,21 +100,32 @@ def validate(
     """Read, forecast, score. Raises `RunsError` for a file that cannot be used at all."""
     runs, models = read_runs(runs_path), read_models(models_path)
     pairs = None if pairs_path is None else read_pairs(pairs_path)
+    return report_of(runs, models, pairs, today)
+
+
+def report_of(
+    runs: Runs, models: Models, pairs: Pairs | None = None, today: dt.date | None = None
+) -> Report:
+    """Forecast and score runs that were read."""
     known, reason = _models_of(runs, models.facts, models.refused)
     predictions = _forecast(runs, known, reason)
     machines = _machines(runs)
     labels = labels_of(runs, known, machines)
     throughput, baseline = throughput_scores(runs, predictions, known, machines, labels)
+    memory = memory_scores(runs, predictions, machines, labels)
     used = {key: known[key].notes for key in sorted(set(runs.inputs.model_key) & set(known))}
     return Report(
         runs=runs,
         predictions=predictions,
+        labels=labels,
         throughput=throughput,
-        memory=memory_scores(runs, predictions, machines, labels),
+        memory=memory,
         oom=oom_scores(runs, predictions),
         baseline=baseline,
         pairs=pairs_scores(pairs, runs, predictions, labels),
         model_notes={key: notes for key, notes in used.items() if notes},
+        file_notes=(*runs.notes, *word_notes(runs)),
+        offences=tuple(offences(runs, predictions, (throughput, memory))),
         runcast_version=_version(),
         date=(today or dt.datetime.now(dt.UTC).date()).isoformat(),
     )
@@ -130,18 +149,25 @@ def _models_of(
             known[key] = given[key]
         elif key in refused:
             why[key] = refused[key]
-        elif key in PRESETS:
-            model = PRESETS[key].transformer
-            note = "Not in the file of models: the preset of that name."
-            known[key] = ModelFacts(
-                transformer=model, notes=(note,), is_moe=bool(np.asarray(model.num_experts) > 0)
-            )
         else:
-            why[key] = unknown_sentence("model", key, {*given, *PRESETS})
+            try:
+                known[key] = _preset(key)
+            except ScenarioError:
+                why[key] = unknown_sentence("model", key, {*given, *PRESETS})
     reason = runs.reason.copy()
     for i, key in enumerate(runs.inputs.model_key):
         reason[i] = reason[i] or why.get(str(key), "")
     return known, reason
+
+
+def _preset(name: str) -> ModelFacts:
+    found = preset(name)
+    model = found.transformer
+    return ModelFacts(
+        transformer=model,
+        notes=(f"Not in the file of models: the preset {found.id}.",),
+        is_moe=bool(np.asarray(model.num_experts) > 0),
+    )
 
 
 def _forecast(
@@ -183,77 +209,3 @@ def _machines(runs: Runs) -> dict[str, Accelerator]:
         except ScenarioError:
             continue  # the forecast refuses such a row and says why
     return found
-
-
-def report_json(report: Report) -> dict[str, Any]:
-    """The report as JSON values: sections throughput, memory, pairs, baseline, each with n,
-    refused, median_ape, mean_ape, p90_ape, within_20, coverage_80 (null where it has no meaning)
-    and `by` accelerator, precision, architecture, framework and task."""
-    pairs = report.pairs
-    return {
-        "schema": JSON_SCHEMA,
-        "runcast": report.runcast_version,
-        "date": report.date,
-        "note": report.note,
-        "rows": {
-            "total": len(report.runs),
-            "predicted": len(report.runs) - report.num_refused,
-            "refused": report.num_refused,
-            "refused_reasons": [
-                {"reason": reason, "count": len(ids), "run_ids": ids[:IDS_SHOWN]}
-                for reason, ids in report.refusals()[:REASONS_SHOWN]
-            ],
-        },
-        "throughput": _section_json(report.throughput),
-        "memory": {**_section_json(report.memory), "oom": asdict(report.oom)},
-        "pairs": {
-            **_pair_json(pairs.overall),
-            "left_out": dict(pairs.left_out),
-            "memory": _pair_json(pairs.memory),
-            "by": {
-                name: {label: _pair_json(part) for label, part in parts.items()}
-                for name, parts in pairs.by.items()
-            },
-        },
-        "baseline": _section_json(report.baseline),
-        "model_notes": {key: list(notes) for key, notes in report.model_notes.items()},
-    }
-
-
-def _section_json(section: Section) -> dict[str, Any]:
-    return {
-        **asdict(section.overall),
-        "left_out": dict(section.left_out),
-        "by": {
-            name: {label: asdict(part) for label, part in parts.items()}
-            for name, parts in section.by.items()
-        },
-    }
-
-
-def _pair_json(part: PairAccuracy) -> dict[str, Any]:
-    return {**asdict(part), "coverage_80": None}
-
-
-def write_out(report: Report, path: Path) -> None:
-    """One line for every row of the file of runs, in its order; blank numbers where refused."""
-    p = report.predictions
-    numbers = (
-        p.tokens_per_s_per_gpu_p50,
-        p.tokens_per_s_per_gpu_p10,
-        p.tokens_per_s_per_gpu_p90,
-        p.peak_memory_gib,
-        p.probability_oom,
-    )
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(OUT_COLUMNS)
-        for i, run_id in enumerate(report.runs.inputs.run_id):
-            cells = [f"{column[i]:.6g}" if p.ok[i] else "" for column in numbers]
-            status = "ok" if p.ok[i] else "refused"
-            writer.writerow([_safe_cell(str(run_id)), *cells, status, _safe_cell(str(p.reason[i]))])
-
-
-def _safe_cell(text: str) -> str:
-    """Text that a spreadsheet shows and does not run as a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -7,29 +7,30 @@ different ways.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app import format as fmt
 from app.predict import Predictions
-from core.accelerator import Accelerator
-from core.accuracy import (
-    Accuracy,
-    OomAccuracy,
-    PairAccuracy,
-    scored,
-    scored_by,
-    scored_oom,
-    scored_pairs,
-    scored_pairs_by,
+from app.validate_section import (
+    Flags,
+    Numbers,
+    PairSection,
+    Section,
+    Texts,
+    joined,
+    section_of,
 )
+from core.accelerator import Accelerator
+from core.accuracy import OomAccuracy, scored_oom, scored_pairs, scored_pairs_by
 from core.baseline import out_of_group_mfu
 from core.transformer import as_columns, train_flops_per_token
 from core.units import GIB
-from hardware.measured import Pairs, Runs
+from hardware.efficiency import stack_of
+from hardware.measured import Pairs, RunInputs, Runs
 from hardware.measured_model import ModelFacts
 
 # A measured cell outside of these is a placeholder or a slip and is not scored.
@@ -39,30 +40,11 @@ CAPACITY_SLACK = 1.1  # decimal GB printed as GiB, allocators that count what th
 PEAK_RATIO = {"bf16": 1.0, "fp16": 1.0, "tf32": 1.0, "nvfp4": 4.0}  # every other format: 8 bits
 EIGHT_BIT = 2.0
 FROZEN_WEIGHTS = 1.5  # LoRA skips a third of the FLOPs that MFU counts
-
-Numbers = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Texts = NDArray[np.str_]
-Parts = dict[str, dict[str, Accuracy]]  # by what -> which -> metrics
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """Metrics of all rows and of their parts, and what was left out of them."""
-
-    overall: Accuracy
-    by: Parts
-    left_out: Mapping[str, int]  # reason -> rows
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairSection:
-    """Metrics of predicted effects, by knob and by what run a is."""
-
-    overall: PairAccuracy
-    memory: PairAccuracy
-    by: dict[str, dict[str, PairAccuracy]]
-    left_out: Mapping[str, int]
+CONFIGURATION = (
+    "model_key", "task", "num_gpus", "tp", "pp", "vpp", "cp", "ep", "etp", "dp_sharding",
+    "fsdp_degree", "recompute", "offload", "compile", "micro_batch", "global_batch", "seq_len",
+    "precision", "framework",
+)  # fmt: skip
 
 
 def labels_of(
@@ -72,18 +54,35 @@ def labels_of(
     inputs = runs.inputs
     accelerator = [machines[a].name if a in machines else a for a in inputs.accelerator]
     architecture = [_architecture(known.get(str(key))) for key in inputs.model_key]
+    profiles = ["known" if stack_of(str(name)) else "unknown" for name in inputs.framework]
     texts = {
         "accelerator": np.array(accelerator, dtype=np.str_),
         "precision": inputs.precision,
         "architecture": np.array(architecture, dtype=np.str_),
         "framework": inputs.framework,
         "task": inputs.task,
+        "stack_profile": np.array(profiles, dtype=np.str_),
     }
     return {name: np.where(column == "", "not given", column) for name, column in texts.items()}
 
 
 def _architecture(model: ModelFacts | None) -> str:
     return "unknown" if model is None else ("moe" if model.is_moe else "dense")
+
+
+def configurations(inputs: RunInputs, accelerator: Texts) -> Texts:
+    """One text a row that is equal where the same thing was run: model, task, machine, layout,
+    batch, sequence, precision and stack, whatever its release or publication."""
+    columns = (np.asarray(getattr(inputs, name), dtype=np.str_) for name in CONFIGURATION)
+    return joined(accelerator, *columns)
+
+
+def _reasons(rows: Flags, reason: Callable[[int], str]) -> NDArray[np.object_]:
+    """The reason of each of these rows, '' elsewhere."""
+    found = np.full(len(rows), "", dtype=object)
+    for i in np.flatnonzero(rows):
+        found[i] = reason(int(i))
+    return found
 
 
 def _per_machine(runs: Runs, machines: Mapping[str, Accelerator], quantity: str) -> Numbers:
@@ -115,8 +114,9 @@ def throughput_scores(
     given = np.isfinite(measured.tokens_per_s_per_gpu) & ~implausible
     use = measured.throughput_ok & given
     truth = np.where(use, measured.tokens_per_s_per_gpu, np.nan)
-    group = _joined(inputs.source, inputs.model_key, labels["accelerator"])
-    section = _section(
+    group = joined(inputs.source, inputs.model_key, labels["accelerator"])
+    configuration = configurations(inputs, labels["accelerator"])
+    section = section_of(
         labels,
         predicted=predictions.tokens_per_s_per_gpu_p50,
         measured=truth,
@@ -124,6 +124,15 @@ def throughput_scores(
         low=predictions.tokens_per_s_per_gpu_p10,
         high=predictions.tokens_per_s_per_gpu_p90,
         family=group,
+        configuration=configuration,
+        implausible=_reasons(
+            measured.throughput_ok & implausible & ~measured.unreadable_throughput,
+            lambda i: (
+                f"tokens_per_s_per_gpu={measured.tokens_per_s_per_gpu[i]:g} is "
+                f"{fmt.percent(mfu[i])} of the 16-bit peak; {fmt.percent(MIN_MFU)} to "
+                f"{fmt.percent(highest[i])} can be."
+            ),
+        ),
         left_out={
             "throughput_ok is not 1": ~measured.throughput_ok,
             "implausible throughput": measured.throughput_ok & implausible,
@@ -140,7 +149,7 @@ def throughput_scores(
     )
     same_rows = np.where(predictions.ok, truth, np.nan)
     without = predictions.ok & use & ~np.isfinite(others.mfu)
-    baseline = _section(
+    baseline = section_of(
         labels,
         predicted=others.mfu / per_token_s,
         measured=same_rows,
@@ -148,6 +157,8 @@ def throughput_scores(
         low=None,
         high=None,
         family=group,
+        configuration=configuration,
+        implausible=_reasons(np.full(len(runs), False), str),
         left_out={"no other group to learn from": without},
     )
     return section, baseline
@@ -163,49 +174,27 @@ def memory_scores(
     measured = runs.measured
     capacity = _per_machine(runs, machines, "memory_bytes") / GIB
     peak = measured.peak_memory_gib
-    implausible = (peak <= MIN_PEAK_GIB) | (peak > CAPACITY_SLACK * capacity)
-    implausible |= measured.unreadable_memory
+    impossible = (peak <= MIN_PEAK_GIB) | (peak > CAPACITY_SLACK * capacity)
+    implausible = impossible | measured.unreadable_memory
     given = np.isfinite(peak) & ~implausible
-    return _section(
+    return section_of(
         labels,
         predicted=predictions.peak_memory_gib,
         measured=np.where(measured.memory_ok & given, peak, np.nan),
         refused=measured.memory_ok & ~predictions.ok,
         low=predictions.peak_memory_gib_p10,
         high=predictions.peak_memory_gib_p90,
-        family=_joined(runs.inputs.source, runs.inputs.model_key, labels["accelerator"]),
+        family=joined(runs.inputs.source, runs.inputs.model_key, labels["accelerator"]),
+        configuration=configurations(runs.inputs, labels["accelerator"]),
+        implausible=_reasons(
+            measured.memory_ok & impossible,
+            lambda i: f"peak_mem_gib={peak[i]:g} is no peak of a device of {capacity[i]:.3g} GiB.",
+        ),
         left_out={
             "memory_ok is not 1": ~measured.memory_ok,
             "implausible peak memory": measured.memory_ok & implausible,
             "no peak memory measured": measured.memory_ok & ~implausible & ~given,
         },
-    )
-
-
-def _section(
-    labels: Mapping[str, Texts],
-    *,
-    predicted: Numbers,
-    measured: Numbers,
-    refused: Flags,
-    low: Numbers | None,
-    high: Numbers | None,
-    family: Texts,
-    left_out: Mapping[str, Flags],
-) -> Section:
-    columns: dict[str, Any] = {
-        "predicted": predicted,
-        "measured": measured,
-        "refused": refused,
-        "low": low,
-        "high": high,
-        "family": family,
-    }
-    counts = {reason: int(rows.sum()) for reason, rows in left_out.items()}
-    return Section(
-        overall=scored(**columns),
-        by={name: scored_by(column, **columns) for name, column in labels.items()},
-        left_out={reason: count for reason, count in counts.items() if count},
     )
 
 
@@ -258,8 +247,3 @@ def pairs_scores(
         by={name: scored_pairs_by(column, **columns) for name, column in parts.items()},
         left_out={reason: count for reason, count in left_out.items() if count},
     )
-
-
-def _joined(*columns: Texts) -> Texts:
-    """One text a row that is equal where all columns are."""
-    return np.array(["\n".join(cells) for cells in zip(*columns, strict=True)], dtype=np.str_)

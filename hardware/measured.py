@@ -12,11 +12,9 @@ is kept, with the reason, and never stops the others. A blank is unknown, never 
 
 from __future__ import annotations
 
-import csv
-import io
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,15 +22,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import RunsError, nearest, shown
+from hardware.foreign_csv import MAX_BYTES, MAX_ROWS, Row, read_file, table_of
+from hardware.measured_cells import (
+    BOUNDS,
+    MAX_TEXT,
+    MEMORY,
+    THROUGHPUT,
+    configured,
+    degrees_reason,
+    flag,
+    missing_reason,
+    outcome,
+    peak_memory,
+    positive,
+    text,
+    throughput,
+)
 from hardware.measured_model import ModelFacts, read_model
 
 RUNS_CSV = Path(__file__).with_name("measured_runs.csv")
 MODELS_CSV = Path(__file__).with_name("measured_models.csv")
 PAIRS_CSV = Path(__file__).with_name("measured_pairs.csv")
-MAX_BYTES = 20_000_000
-MAX_ROWS = 50_000
-MAX_TEXT = 300  # characters of one configuration cell
-UNKNOWN = ("", "unknown")
+MAX_COLUMNS = 100  # of a header, whose spelling is judged
+ALIKE = 0.8  # names this similar are one name, misspelt
 
 Texts = NDArray[np.str_]
 Numbers = NDArray[np.float64]
@@ -100,11 +112,14 @@ class RunMeasurements:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """One file of runs. Columns are aligned; `reason` is '' where the row could be read."""
+    """One file of runs. Columns are aligned with its rows."""
 
     inputs: RunInputs
     measured: RunMeasurements
-    reason: NDArray[np.object_]
+    reason: NDArray[np.object_]  # why the row cannot be forecast; '' where it can
+    line: NDArray[np.int64]  # of the file
+    unscored: NDArray[np.object_]  # why something measured there cannot be scored; '' where it can
+    notes: tuple[str, ...]  # about the file as a whole
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -132,209 +147,151 @@ class Pairs:
         return len(self.knob)
 
 
-WORDS = ("task", "dp_sharding", "recompute", "precision", "offload", "compile")
-REQUIRED = ("run_id", "model_key", "accelerator", "num_gpus", "seq_len")
-# Column: (lowest, highest, whole). Beyond them a number is a slip of the pen, not a run.
-BOUNDS: dict[str, tuple[float, float, bool]] = {
-    "num_gpus": (1, 2**20, True),
-    "gpus_per_node": (1, 4096, True),
-    "nvlink_domain": (1, 2**17, True),
-    "seq_len": (1, 2**24, False),  # a mean length where sequences are not packed
-    "micro_batch": (1e-3, 2**16, False),
-    "global_batch": (1e-3, 2**26, False),
-    **dict.fromkeys(("tp", "pp", "cp", "ep", "etp", "fsdp_degree"), (1, 2**17, True)),
-    "vpp": (1, 2048, True),
-}
 TEXT_COLUMNS = tuple(f.name for f in fields(RunInputs) if f.name not in BOUNDS)
+MEASURED_COLUMNS = (THROUGHPUT, MEMORY, "oom")
+OTHER_COLUMNS = (
+    "metric", "value", "model_tflops_per_gpu", "mfu_printed", "notes", "throughput_ok", "memory_ok"
+)  # fmt: skip
+COLUMNS = (*(f.name for f in fields(RunInputs)), *MEASURED_COLUMNS, *OTHER_COLUMNS)
 
 
 def read_runs(path: Path) -> Runs:
     """Every row of a file of runs, in file order, each with its reason if it cannot be used."""
-    header, rows = _table(path, needs=("run_id",))
+    return runs_of(read_file(path), name=str(path))
+
+
+def runs_of(
+    content: bytes, *, name: str, max_bytes: int = MAX_BYTES, max_rows: int = MAX_ROWS
+) -> Runs:
+    """The same of content that is already here, such as an upload."""
+    table = table_of(content, name=name, needs=("run_id",), max_bytes=max_bytes, max_rows=max_rows)
     texts: dict[str, list[str]] = {name: [] for name in TEXT_COLUMNS}
     numbers: dict[str, list[float]] = {name: [] for name in BOUNDS}
     reasons: list[str] = []
     first_line: dict[str, int] = {}
-    for line, cells in rows:
-        row = dict(zip(header, cells, strict=False))
-        why = _width_reason(header, cells)
-        for name in TEXT_COLUMNS:
-            text, problem = _text(name, row.get(name, ""))
-            texts[name].append(text)
+    for row in table.rows:
+        why = row.width_reason
+        for column in TEXT_COLUMNS:
+            cell, problem = text(column, row.cells.get(column, ""))
+            texts[column].append(cell)
             why = why or problem
-        for name in BOUNDS:
-            value, problem = _configured(name, row.get(name, ""))
-            numbers[name].append(value)
+        for column in BOUNDS:
+            value, problem = configured(column, row.cells.get(column, ""))
+            numbers[column].append(value)
             why = why or problem
-        why = why or _blank_reason(row) or _degrees_reason(numbers)
+        why = why or missing_reason(row, table.header)
+        why = why or degrees_reason({column: numbers[column][-1] for column in BOUNDS})
         run_id = texts["run_id"][-1]
         if run_id in first_line:
             why = why or f"run_id {shown(run_id)} is already the run of line {first_line[run_id]}."
-        first_line.setdefault(run_id, line)
+        first_line.setdefault(run_id, row.line)
         reasons.append(why)
     columns: dict[str, NDArray[Any]] = {k: np.array(v, dtype=np.str_) for k, v in texts.items()}
     columns |= {k: np.array(v, dtype=np.float64) for k, v in numbers.items()}
+    measured, unscored = _measurements(table.rows, numbers)
     return Runs(
         inputs=RunInputs(**columns),
-        measured=_measurements([dict(zip(header, cells, strict=False)) for _, cells in rows]),
+        measured=measured,
         reason=np.array(reasons, dtype=object),
+        line=np.array([row.line for row in table.rows], dtype=np.int64),
+        unscored=np.array(unscored, dtype=object),
+        notes=_notes(table.header),
     )
+
+
+def _notes(header: tuple[str, ...]) -> tuple[str, ...]:
+    """What the header lets expect: misspelt columns, and nothing to score."""
+    notes = []
+    absent = [name for name in COLUMNS if name not in header]
+    for name in header[:MAX_COLUMNS]:
+        guess = nearest(name, absent) if name and name not in COLUMNS else None
+        if guess and SequenceMatcher(None, name, guess).ratio() >= ALIKE:
+            notes.append(f"The column {shown(name)} is not read; did you mean {guess!r}?")
+    if not {*MEASURED_COLUMNS, "value"} & set(header):
+        notes.append(
+            f"The file has none of the columns {', '.join(MEASURED_COLUMNS)}: there is nothing to "
+            "score."
+        )
+    return tuple(notes)
 
 
 def read_models(path: Path) -> Models:
     """Every model of a file, by model_key."""
-    header, rows = _table(path, needs=("model_key",))
+    return models_of(read_file(path), name=str(path))
+
+
+def models_of(
+    content: bytes, *, name: str, max_bytes: int = MAX_BYTES, max_rows: int = MAX_ROWS
+) -> Models:
+    """The same of content that is already here, such as an upload."""
+    table = table_of(
+        content, name=name, needs=("model_key",), max_bytes=max_bytes, max_rows=max_rows
+    )
     facts: dict[str, ModelFacts] = {}
     refused: dict[str, str] = {}
-    for line, cells in rows:
-        row = {name: cell.strip() for name, cell in zip(header, cells, strict=False)}
-        key = row["model_key"]
+    for row in table.rows:
+        key = row.cell("model_key")
         if not key or key in facts or key in refused:
             continue  # a repeat of a name says nothing new: the first one counts
         try:
-            if why := _width_reason(header, cells):
-                raise RunsError(why)
-            facts[key] = read_model(row)
+            if row.width_reason:
+                raise RunsError(row.width_reason)
+            facts[key] = read_model({column: row.cell(column) for column in row.cells})
         except RunsError as e:
-            refused[key[:MAX_TEXT]] = f"Model {shown(key)} ({path.name}:{line}): {e}"
+            refused[key[:MAX_TEXT]] = f"Model {shown(key)} ({Path(name).name}:{row.line}): {e}"
     return Models(facts=facts, refused=refused)
 
 
 def read_pairs(path: Path) -> Pairs:
     """Every pair of a file; a ratio that is no positive number is NaN."""
-    header, rows = _table(path, needs=("knob", "run_a", "run_b"))
-    given = [dict(zip(header, cells, strict=False)) for _, cells in rows]
+    table = table_of(read_file(path), name=str(path), needs=("knob", "run_a", "run_b"))
 
     def texts(name: str) -> Texts:
-        return np.array([r.get(name, "").strip()[:MAX_TEXT] for r in given], dtype=np.str_)
+        return np.array([row.cell(name)[:MAX_TEXT] for row in table.rows], dtype=np.str_)
+
+    def ratios(name: str) -> Numbers:
+        return np.array([positive(row.cell(name)) for row in table.rows], dtype=np.float64)
 
     return Pairs(
         knob=texts("knob"),
         run_a=texts("run_a"),
         run_b=texts("run_b"),
-        ratio=_positive(r.get("ratio", "") for r in given),
-        memory_ratio=_positive(r.get("mem_ratio", "") for r in given),
+        ratio=ratios("ratio"),
+        memory_ratio=ratios("mem_ratio"),
     )
 
 
-def _table(path: Path, *, needs: tuple[str, ...]) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Header and rows (line number, cells) of a CSV file from outside, or `RunsError`."""
-    name = shown(str(path))
-    if not path.is_file():
-        raise RunsError(f"{name} is not a file.")
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise RunsError(f"{name} is larger than {MAX_BYTES // 10**6} MB.")
-        reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
-        lines: list[tuple[int, list[str]]] = []
-        for cells in reader:
-            if any(cells):
-                lines.append((reader.line_num, cells))
-            if len(lines) > MAX_ROWS + 1:
-                raise RunsError(f"{name} has more than {MAX_ROWS:,} rows.")
-    except OSError as e:
-        raise RunsError(f"{name} cannot be read: {e.strerror}.") from None
-    except UnicodeDecodeError:
-        raise RunsError(f"{name} is not a text file in UTF-8.") from None
-    except csv.Error as e:
-        raise RunsError(f"{name} is not a CSV file: {e}.") from None
-    header = [cell.strip() for cell in lines[0][1]] if lines else []
-    for column in needs:
-        if column not in header:
-            guess = nearest(column, header[:100])
-            hint = f" Did you mean its column {shown(guess)}?" if guess else ""
-            raise RunsError(f"{name} has no column {column!r}.{hint}")
-    named = [cell for cell in header if cell]
-    if len(set(named)) < len(named):
-        twice = next(c for c in named if named.count(c) > 1)
-        raise RunsError(f"{name} has the column {shown(twice)} twice.")
-    if len(lines) == 1:
-        raise RunsError(f"{name} has a header and no rows.")
-    return header, lines[1:]
+def _measurements(
+    rows: Sequence[Row], numbers: Mapping[str, list[float]]
+) -> tuple[RunMeasurements, list[str]]:
+    """What was measured, and for each row why some of it cannot be scored."""
 
+    def flags(name: str) -> Numbers:
+        return np.array([flag(row.cell(name)) for row in rows], dtype=np.float64)
 
-def _width_reason(header: list[str], cells: list[str]) -> str:
-    if len(header) == len(cells):
-        return ""
-    return f"The row has {len(cells)} cells where the header has {len(header)}."
-
-
-def _text(name: str, cell: str) -> tuple[str, str]:
-    """A configuration text and, if it cannot be used, why."""
-    text = cell.strip()
-    if len(text) > MAX_TEXT:
-        return text[:MAX_TEXT], f"{name} has {len(text)} characters; {MAX_TEXT} are allowed."
-    if not text.isprintable():
-        return "".join(c for c in text if c.isprintable()), f"{name} {shown(text)} is not text."
-    return (text.lower() if name in WORDS else text), ""
-
-
-def _configured(name: str, cell: str) -> tuple[float, str]:
-    """A configured number (NaN if blank) and, if it cannot be used, why."""
-    if cell.strip().lower() in UNKNOWN:
-        return math.nan, ""
-    value = _finite(cell)
-    if value is None:
-        return math.nan, f"{name}={shown(cell)} is not a finite number."
-    low, high, whole = BOUNDS[name]
-    if not low <= value <= high:
-        return math.nan, f"{name}={shown(cell)} is not between {low:,g} and {high:,.0f}."
-    if whole and not value.is_integer():
-        return math.nan, f"{name}={shown(cell)} is not a whole number."
-    return value, ""
-
-
-def _finite(cell: str) -> float | None:
-    try:
-        value = float(cell) if len(cell) <= 64 and "_" not in cell else math.nan
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def _blank_reason(row: Mapping[str, str]) -> str:
-    blank = [name for name in REQUIRED if row.get(name, "").strip().lower() in UNKNOWN]
-    return f"{' and '.join(blank)} must be given and cannot be inferred." if blank else ""
-
-
-def _degrees_reason(numbers: Mapping[str, list[float]]) -> str:
-    tp, pp, cp, gpus = (numbers[name][-1] for name in ("tp", "pp", "cp", "num_gpus"))
-    replica = math.prod(1.0 if math.isnan(d) else d for d in (tp, pp, cp))
-    if replica <= gpus:
-        return ""
-    return f"tp x pp x cp = {replica:.0f} GPUs, but the run has {gpus:.0f}."
-
-
-def _positive(cells: Iterable[str]) -> Numbers:
-    """Measured numbers; NaN for a blank, a placeholder or anything that is not positive."""
-    found = [_finite(cell) for cell in cells]
-    return np.array([v if v is not None and v > 0 else math.nan for v in found], dtype=np.float64)
-
-
-def _measurements(rows: list[dict[str, str]]) -> RunMeasurements:
-    def cells(name: str) -> list[str]:
-        return [row.get(name, "").strip() for row in rows]
-
-    flags = {name: _flag(cells(name)) for name in ("throughput_ok", "memory_ok", "oom")}
+    configurations = [{name: numbers[name][i] for name in BOUNDS} for i in range(len(rows))]
+    tokens = [throughput(row, own) for row, own in zip(rows, configurations, strict=True)]
+    memory = [peak_memory(row) for row in rows]
+    oom = [outcome(row) for row in rows]
+    scores_tokens, scores_memory = flags("throughput_ok") == 1, flags("memory_ok") == 1
     # Where no row is marked as usable nobody chose, and all may count.
-    said = bool(np.any((flags["throughput_ok"] == 1) | (flags["memory_ok"] == 1)))
-    tokens, memory = _positive(cells("tokens_per_s_per_gpu")), _positive(cells("peak_mem_gib"))
-    given_tokens = np.array([c != "" for c in cells("tokens_per_s_per_gpu")])
-    given_memory = np.array([c != "" for c in cells("peak_mem_gib")])
-    return RunMeasurements(
-        tokens_per_s_per_gpu=tokens,
-        peak_memory_gib=memory,
-        oom=flags["oom"],
-        throughput_ok=flags["throughput_ok"] == 1 if said else np.full(len(rows), True),
-        memory_ok=flags["memory_ok"] == 1 if said else np.full(len(rows), True),
-        unreadable_throughput=given_tokens & np.isnan(tokens),
-        unreadable_memory=given_memory & np.isnan(memory),
+    if not (scores_tokens.any() or scores_memory.any()):
+        scores_tokens = scores_memory = np.full(len(rows), True)
+    measured = RunMeasurements(
+        tokens_per_s_per_gpu=np.array([value for value, _ in tokens], dtype=np.float64),
+        peak_memory_gib=np.array([value for value, _ in memory], dtype=np.float64),
+        oom=np.array([value for value, _ in oom], dtype=np.float64),
+        throughput_ok=scores_tokens,
+        memory_ok=scores_memory,
+        unreadable_throughput=np.array([why != "" for _, why in tokens]),
+        unreadable_memory=np.array([why != "" for _, why in memory]),
     )
-
-
-def _flag(cells: list[str]) -> Numbers:
-    """1, 0 or NaN for anything else."""
-    values = [_finite(cell) for cell in cells]
-    return np.array([v if v in (0.0, 1.0) else math.nan for v in values], dtype=np.float64)
+    unscored = []
+    for i in range(len(rows)):
+        reasons = (
+            tokens[i][1] if scores_tokens[i] else "",
+            memory[i][1] if scores_memory[i] else "",
+            oom[i][1],
+        )
+        unscored.append(" ".join(filter(None, reasons)))
+    return measured, unscored

@@ -1,20 +1,39 @@
-"""Seconds that a person waits: one answer, and one validation of all shipped runs. `make bench`.
+"""What a person waits for, as medians of several repetitions. `make bench`.
 
-The first answer of a process also reads the tables; the median is of the ones after it.
+The scalar estimate and the batch are of the core alone: step and memory of layouts that are
+already there, in seconds of one core, so that a busy machine does not count. An answer is a whole
+search with prices, in seconds that a person waits; the first one also reads the tables.
 """
 
 import argparse
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 
-from app.estimate import answer, resolve_strict
-from app.validate import validate
-from core.scenario import Scenario
+import numpy as np
 
-HARDWARE = Path(__file__).parent.parent / "hardware"
-RUNS, MODELS, PAIRS = (HARDWARE / f"measured_{n}.csv" for n in ("runs", "models", "pairs"))
+from app.estimate import answer, resolve_strict
+from app.model_input import model_of
+from app.training import choices_of, workload_of
+from app.validate import validate
+from core.cluster import Cluster, cluster_of
+from core.efficiency import Efficiency
+from core.inference import total
+from core.layouts import Layouts, candidates
+from core.memory import peak_bytes
+from core.scenario import Scenario
+from core.search import CHUNK_ROWS
+from core.step import step
+from core.workload import Workload
+from hardware.efficiency import efficiency
+from hardware.facts import accelerator
+
+ROOT = Path(__file__).parent.parent
+RUNS, MODELS, PAIRS = (ROOT / f"hardware/measured_{n}.csv" for n in ("runs", "models", "pairs"))
 
 SCENARIOS: Mapping[str, Mapping[str, str]] = {
     "default scenario": {},
@@ -24,29 +43,122 @@ SCENARIOS: Mapping[str, Mapping[str, str]] = {
         "purchase": "on_demand,spot,reserved_1y,reserved_3y,capacity_block",
     },
 }
+PLAN_70B = (
+    "plan", "--model", "llama3.1-70b", "--tokens", "1T", "--seq-len", "8k",
+    "--global-batch-size", "1024",
+)  # fmt: skip
+BATCH = {"model": "llama3.1-70b", "seq_len": "8192", "global_batch_size": "1024"}
+GPU_COUNTS = (64, 128, 256, 512, 1024)
+BATCH_ROWS = 200_000
 
 
-def seconds(task: Callable[[], object]) -> float:
-    begin = time.perf_counter()
+@dataclass(frozen=True)
+class Case:
+    """One job on H100 and many legal layouts of it."""
+
+    work: Workload
+    layouts: Layouts
+    cluster: Cluster
+    eff: Efficiency
+
+    def estimate(self, layouts: Layouts) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens/s and peak bytes of every layout: what `make bench` times."""
+        time_of = step(self.work, layouts, self.cluster, self.eff)
+        memory = total(peak_bytes(self.work, layouts, self.cluster, self.eff))
+        return np.asarray(time_of.tokens_per_s), memory
+
+
+def case(model: str = BATCH["model"], rows: int = BATCH_ROWS) -> Case:
+    """Legal layouts of a model at several GPU counts, repeated up to `rows`."""
+    scenario = resolve_strict(Scenario.parse({**BATCH, "model": model}))
+    named = model_of(scenario)
+    found = [
+        candidates(
+            model=named.transformer,
+            seq_len=scenario.seq_len,
+            global_batch_size=scenario.global_batch_size,
+            num_gpus=n,
+            gpus_per_node=8,
+            scale_up_domain=8,
+            choices=choices_of(scenario),
+        )[0]
+        for n in GPU_COUNTS
+    ]
+    columns = {
+        f.name: np.concatenate([np.asarray(getattr(x, f.name)) for x in found])
+        for f in fields(Layouts)
+    }
+    chip = accelerator("H100-80GB-SXM")
+    return Case(
+        work=workload_of(scenario, named),
+        layouts=Layouts(**{name: np.resize(column, rows) for name, column in columns.items()}),
+        cluster=cluster_of(
+            chip, gpus_per_node=8, scale_up_domain=8, scale_out_bytes_per_s=50e9
+        ),
+        eff=efficiency("megatron-lm"),
+    )  # fmt: skip
+
+
+def one(layouts: Layouts, row: int) -> Layouts:
+    """One layout, each field a number."""
+    return Layouts(**{f.name: float(getattr(layouts, f.name)[row]) for f in fields(Layouts)})
+
+
+def in_chunks(of: Case) -> None:
+    """The whole batch, in the pieces that the search takes."""
+    for start in range(0, BATCH_ROWS, CHUNK_ROWS):
+        of.estimate(of.layouts.take(np.arange(start, min(start + CHUNK_ROWS, BATCH_ROWS))))
+
+
+def seconds(task: Callable[[], object], clock: Callable[[], float]) -> float:
+    begin = clock()
     task()
-    return time.perf_counter() - begin
+    return clock() - begin
 
 
-def report(name: str, task: Callable[[], object], *, repeats: int) -> None:
-    first = seconds(task)
-    later = statistics.median(seconds(task) for _ in range(repeats))
-    print(f"{name:<32}{first:>10.3f}{later:>10.3f}{repeats:>9}")
+def medians(
+    task: Callable[[], object], repeats: int, clock: Callable[[], float] = time.perf_counter
+) -> tuple[float, float]:
+    """Seconds of the first and median seconds of the later ones, waited unless the clock is of
+    the processor."""
+    first = seconds(task, clock)
+    return first, statistics.median(seconds(task, clock) for _ in range(repeats))
+
+
+def report(name: str, first: str, median: str, repeats: object) -> None:
+    print(f"{name:<48}{first:>10}{median:>10}{repeats!s:>9}")
+
+
+def cold_plan() -> None:
+    """`runcast plan` in a process of its own, as somebody types it."""
+    command = [sys.executable, "-m", "app.cli", *PLAN_70B]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5, help="answers after the first one")
+    parser.add_argument("--repeats", type=int, default=5, help="repetitions after the first")
     repeats = parser.parse_args().repeats
-    print(f"{'seconds of':<32}{'first':>10}{'median':>10}{'repeats':>9}")
-    for name, fields in SCENARIOS.items():
-        scenario = resolve_strict(Scenario.parse(fields))
-        report(name, lambda s=scenario: answer(s), repeats=repeats)
-    report("validate, all shipped runs", lambda: validate(RUNS, MODELS, PAIRS), repeats=1)
+    report("", "first", "median", "repeats")
+    for model in (BATCH["model"], "deepseek-v3"):
+        many = case(model)
+        layout = one(many.layouts, len(many.layouts.tp) // 2)
+        first, later = medians(
+            lambda m=many, x=layout: m.estimate(x), 200 * repeats, time.process_time
+        )
+        cells = (f"{first * 1e3:.2f}", f"{later * 1e3:.2f}")
+        report(f"one estimate of {model} (ms of a core)", *cells, 200 * repeats)
+        first, later = medians(lambda m=many: in_chunks(m), repeats, time.process_time)
+        cells = (f"{BATCH_ROWS / first:,.0f}", f"{BATCH_ROWS / later:,.0f}")
+        report(f"layouts per second of a core, {model}", *cells, repeats)
+    first, later = medians(cold_plan, repeats)
+    report("cold `runcast plan` of llama3.1-70b (s)", f"{first:.2f}", f"{later:.2f}", repeats)
+    for name, given in SCENARIOS.items():
+        scenario = resolve_strict(Scenario.parse(given))
+        first, later = medians(lambda s=scenario: answer(s), repeats)
+        report(f"answer: {name} (s)", f"{first:.2f}", f"{later:.2f}", repeats)
+    first, later = medians(lambda: validate(RUNS, MODELS, PAIRS), repeats)
+    report("validate, all shipped runs (s)", f"{first:.2f}", f"{later:.2f}", repeats)
 
 
 if __name__ == "__main__":

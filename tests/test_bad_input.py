@@ -35,6 +35,7 @@ REFUSED = [
     ({"pp": 16, "virtual_stages": 2, "global_batch_size": 8}, "nterleaving needs"),
     ({"pp": 2, "virtual_stages": 4, "schedule": "interleaved"}, None),
     ({"virtual_stages": 4, "schedule": "1f1b"}, "irtual stages belong to the interleaved schedule"),
+    ({"pp": 1, "virtual_stages": 4}, "irtual stages need a pipeline"),
     ({"pp": 2, "virtual_stages": 4, "schedule": "gpipe"}, "irtual stages belong to the inter"),
     ({"ep": 16, "model": "mixtral-8x7b"}, "divide the experts"),
     ({"ep": 3, "model": "mixtral-8x7b"}, "divide the experts"),
@@ -73,6 +74,7 @@ def test_the_rule_is_named_or_the_layout_is_planned(asked, rule):
     [
         ({"virtual_stages": 4, "schedule": "1f1b"}, "virtual_stages=1"),
         ({"ep": 2}, "ep=1"),
+        ({"pp": 1, "virtual_stages": 2}, "pp=2"),
         ({"pp": 2, "sharding": "zero3"}, "pp=1"),
         ({"ep": 2, "etp": 2, "tp": 1, "model": "mixtral-8x7b"}, "tp=2"),
         ({"sharding": "ddp", "offload_params": "cpu"}, "sharding=zero3"),

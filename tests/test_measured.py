@@ -167,6 +167,10 @@ def test_an_unreadable_measurement_is_known_as_such(write):
         ({"pp": "inf"}, "pp='inf' is not a finite number"),
         ({"cp": "1e999"}, "cp='1e999' is not a finite number"),
         ({"tp": "4", "pp": "4"}, "tp x pp x cp = 16 GPUs, but the run has 8"),
+        ({"tp": "3"}, "tp x pp x cp = 3 does not divide the 8 GPUs of the run"),
+        ({"cp": "2", "pp": "3"}, "tp x pp x cp = 6 does not divide the 8 GPUs"),
+        ({"ep": "3"}, "pp x ep x etp = 3 does not divide the 8 GPUs"),
+        ({"global_batch": "-16"}, "global_batch='-16' is not between"),
         ({"run_id": ""}, "run_id must be given"),
         ({"model_key": "  "}, "model_key must be given"),
         ({"run_id": "fine"}, "run_id 'fine' is already the run of line 2"),
@@ -180,6 +184,57 @@ def test_a_row_that_cannot_be_used_says_why_and_stops_no_other(write, changed, s
     assert says in runs.reason[1]
     assert list(runs.reason[[0, 2]]) == ["", ""]
     assert len(runs.inputs) == 3
+
+
+def test_every_row_knows_its_line(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text('run_id,tp\na,1\n\n\nb,1\n"c\n",1\nd,1\n')
+    assert list(read_runs(path).line) == [2, 5, 6, 8]  # the id of c holds a line break
+
+
+def test_a_missing_column_is_named_with_what_was_meant(write):
+    row = {("gpu_count" if k == "num_gpus" else k): v for k, v in RUN.items() if k != "seq_len"}
+    runs = read_runs(write(row, {**row, "run_id": "b"}))
+    assert len(runs) == 2
+    for reason in runs.reason:
+        assert reason.startswith("The file has no column num_gpus")
+        assert "and no column seq_len" in reason
+
+
+def test_a_misspelt_column_is_noted(write):
+    row = {("peak_mem_gb" if k == "peak_mem_gib" else k): v for k, v in RUN.items()}
+    runs = read_runs(write({**row, "peak_mem_gb": "60", "anything": "x"}))
+    assert runs.notes == ("The column 'peak_mem_gb' is not read; did you mean 'peak_mem_gib'?",)
+
+
+def test_a_file_with_nothing_to_score_says_so(write):
+    runs = read_runs(write({k: v for k, v in RUN.items() if k not in MEASURED}))
+    assert "nothing to score" in runs.notes[0]
+    assert read_runs(write(RUN)).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"tokens_per_s_per_gpu": "-5"}, "tokens_per_s_per_gpu='-5' is not above zero"),
+        ({"tokens_per_s_per_gpu": "0"}, "is not above zero"),
+        ({"tokens_per_s_per_gpu": "nan"}, "tokens_per_s_per_gpu='nan' is not a finite number"),
+        ({"tokens_per_s_per_gpu": "inf"}, "is not a finite number"),
+        ({"tokens_per_s_per_gpu": "5k"}, "tokens_per_s_per_gpu='5k' is not a finite number"),
+        ({"peak_mem_gib": "-1"}, "peak_mem_gib='-1' is not above zero"),
+        ({"oom": "2"}, "oom='2' is neither 0 nor 1"),
+        ({"oom": "unknown"}, ""),
+        ({"peak_mem_gib": ""}, ""),
+        ({"throughput_ok": "0", "tokens_per_s_per_gpu": "x"}, ""),  # nobody asks to score it
+    ],
+)
+def test_a_measurement_that_cannot_be_scored_says_why_and_refuses_nothing(write, changed, says):
+    row = {"run_id": "b", "peak_mem_gib": "60", "memory_ok": "1", **changed}
+    runs = read_runs(write(RUN, {**RUN, **row}))
+    assert list(runs.reason) == ["", ""]
+    assert runs.unscored[0] == ""
+    assert bool(runs.unscored[1]) == bool(says)
+    assert says in runs.unscored[1]
 
 
 def test_a_row_of_another_width_is_refused(write):

@@ -26,6 +26,7 @@ PROMISED = {
     "Precision": (
         "fp16", "bf16", "fp8, tensorwise", "fp8, rowwise", "fp8, blockwise", "mxfp8", "nvfp4",
         "mxfp4", "NF4 weights", "8-bit optimizers", "Adafactor", "Muon", "SGD",
+        "Gradients in 16 bits", "Gradients in fp32", "Gradients in 16 bits and an fp32 sum",
     ),
     "Recompute": ("None", "Selective", "Full", "Offloaded"),
     "Knobs": (

@@ -14,6 +14,8 @@ from rich.console import Console
 
 from app import validate as validation
 from app.predict import Predictions
+from app.validate_section import class_coverages, families
+from app.validate_terminal import where
 from core.errors import RunsError
 from hardware import measured
 from hardware.measured_model import ModelFacts
@@ -222,13 +224,68 @@ def test_parts_by_hand(table, predicted_by):
     by = validate(table([RUN, {**RUN, **moe}])).throughput.by
     assert by["architecture"]["dense"].median_ape == pytest.approx(0.1)
     assert by["architecture"]["moe"].median_ape == pytest.approx(1.0)
-    assert set(by) == {"accelerator", "precision", "architecture", "framework", "task"}
+    assert set(by) >= {"accelerator", "precision", "architecture", "framework", "task"}
+    assert by["stack_profile"]["known"].n == 2
 
 
 def test_other_spellings_of_an_accelerator_are_one_part(table, predicted_by):
     predicted_by(constant_predict())
     rows = [RUN, {**RUN, "run_id": "b", "accelerator": "h100_80gb_sxm"}]
     assert validate(table(rows)).throughput.by["accelerator"]["H100-80GB-SXM"].n == 2
+
+
+def test_releases_of_one_configuration_have_one_vote(table, predicted_by):
+    predicted_by(constant_predict(tokens=12_000.0))
+    again = [{**RUN, "run_id": f"r{i}", "framework_version": str(i)} for i in range(3)]
+    other = {**RUN, "run_id": "b", "seq_len": "8192", "tokens_per_s_per_gpu": "6000"}
+    a = validate(table([*again, other])).throughput.overall
+    assert (a.n, a.configurations) == (4, 2)
+    assert a.mean_ape == pytest.approx((3 * 0.2 + 1.0) / 4)
+    assert a.weighted_mean_ape == pytest.approx((0.2 + 1.0) / 2)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        {"tp": "2"}, {"micro_batch": "2"}, {"global_batch": "16"}, {"precision": "fp8"},
+        {"framework": "torchtitan"}, {"num_gpus": "16"}, {"recompute": "full"},
+        {"model_key": "llama2-70b"}, {"accelerator": "A100-80GB-SXM"}, {"task": "lora"},
+    ],
+)  # fmt: skip
+def test_another_choice_is_another_configuration(table, predicted_by, cells):
+    predicted_by(constant_predict())
+    slow = {**RUN, "tokens_per_s_per_gpu": "1000"}  # that each of these devices can have
+    report = validate(table([slow, {**slow, "run_id": "b", **cells}]))
+    assert (report.throughput.overall.n, report.throughput.overall.configurations) == (2, 2)
+
+
+def test_other_spellings_of_an_accelerator_are_one_configuration(table, predicted_by):
+    predicted_by(constant_predict())
+    rows = [RUN, {**RUN, "run_id": "b", "accelerator": "h100_80gb_sxm", "source": "table 9"}]
+    assert validate(table(rows)).throughput.overall.configurations == 1
+
+
+def test_the_worst_family_is_named_first(table, predicted_by):
+    predicted_by(constant_predict())
+    near = [{**RUN, "run_id": i, "tokens_per_s_per_gpu": t} for i, t in (("a", 9e3), ("b", 8e3))]
+    far = {**RUN, "run_id": "c", "source": "table 2", "tokens_per_s_per_gpu": "5000"}
+    found = families(validate(table([*near, far])).throughput)
+    assert [(f.source, f.model, f.accelerator) for f in found] == [
+        ("table 2", "llama2-7b", "H100-80GB-SXM"), ("table 1", "llama2-7b", "H100-80GB-SXM"),
+    ]  # fmt: skip
+    assert [f.accuracy.n for f in found] == [1, 2]
+    assert found[0].accuracy.median_ape == pytest.approx(1.0)
+    assert found[1].accuracy.median_ape == pytest.approx((1 / 9 + 0.25) / 2)
+
+
+def test_a_class_whose_measurements_are_all_outside_is_too_narrow(table, predicted_by):
+    predicted_by(constant_predict())
+    rows = [{**RUN, "run_id": str(i), "tokens_per_s_per_gpu": "5000"} for i in range(6)]
+    inside = [{**RUN, "run_id": f"x{i}", "framework": "maxtext"} for i in range(6)]
+    found = class_coverages(validate(table([*rows, *inside])).throughput)
+    of = {c.label: c for c in found if c.by == "framework"}
+    assert (of["nemo"].verdict, of["maxtext"].verdict) == ("too narrow", "honest")
+    assert (of["nemo"].accuracy.coverage_80, of["maxtext"].accuracy.coverage_80) == (0, 1)
 
 
 # --- refusals ------------------------------------------------------------------------------------
@@ -273,11 +330,70 @@ def test_a_forecast_that_is_no_number_is_a_refusal(table, predicted_by):
     assert np.isnan(report.predictions.tokens_per_s_per_gpu_p50[0])
 
 
-def test_a_model_that_is_not_in_the_file_may_be_a_preset(table, predicted_by):
+@pytest.mark.parametrize("name", ["llama3.1-8b", "Llama-3.1-8B", "meta-llama/Llama-3.1-8B"])
+def test_a_model_that_is_not_in_the_file_may_be_a_preset(table, predicted_by, name):
     predicted_by(constant_predict())
-    report = validate(table([{**RUN, "model_key": "llama3.1-8b"}]))
+    report = validate(table([{**RUN, "model_key": name}]))
     assert report.num_refused == 0
-    assert "preset" in report.model_notes["llama3.1-8b"][0]
+    assert report.model_notes[name] == ("Not in the file of models: the preset llama3.1-8b.",)
+
+
+def test_every_offending_row_is_named_by_its_line_and_both_are_counted(table, predicted_by):
+    predicted_by(constant_predict())
+    rows = [
+        RUN,
+        {**RUN, "run_id": "b", "tp": "3"},
+        {**RUN, "run_id": "c", "tokens_per_s_per_gpu": "-1"},
+        {**RUN, "run_id": "d", "tokens_per_s_per_gpu": "1e9"},
+        {**RUN, "run_id": "e", "peak_mem_gib": "5000"},
+        {**RUN, "run_id": "f", "seq_len": "nan"},
+        {**RUN, "run_id": "g", "accelerator": "H100", "model_key": "nobody"},
+        {**RUN, "run_id": "a"},
+        {**RUN, "run_id": "h"},
+    ]
+    report = validate(table(rows))
+    assert [(o.line, o.run_id, o.has_forecast) for o in report.offences] == [
+        (3, "b", False), (4, "c", True), (5, "d", True), (6, "e", True), (7, "f", False),
+        (8, "g", False), (9, "a", False),
+    ]  # fmt: skip
+    assert (len(report.runs), report.num_used, report.num_refused) == (9, 2, 4)
+    found = validation.report_json(report)["rows"]
+    assert (found["used"], found["named"]) == (2, 7)
+    lines = [n for r in found["refused_reasons"] + found["unscored_reasons"] for n in r["lines"]]
+    assert sorted(lines) == [3, 4, 5, 6, 7, 8, 9]
+    console = Console(file=(text := io.StringIO()), width=100, markup=False, highlight=False)
+    validation.print_report(report, console)
+    words = " ".join(text.getvalue().split())
+    assert "9 rows, 5 predicted, 4 refused. 2 used, 7 named below." in words
+    assert "line 3 (run b): tp x pp x cp = 3 does not divide the 8 GPUs of the run." in words
+    assert "line 5 (run d): tokens_per_s_per_gpu=1e+09 is" in words
+    assert "line 6 (run e): peak_mem_gib=5000 is no peak of a device of" in words
+
+
+def test_many_rows_with_one_reason_are_one_line_that_names_them_all(table, predicted_by):
+    predicted_by(constant_predict())
+    rows = [{**RUN, "run_id": str(i), "model_key": "nobody"} for i in range(30)]
+    rows[7] = {**rows[7], "model_key": "llama2-7b"}
+    found = validate(table(rows)).refusals()
+    assert len(found) == 1
+    assert where(found[0][1]) == "29 rows, lines 2-8, 10-31"
+
+
+def test_a_word_that_no_forecast_knows_is_noted_with_what_is_assumed(table, predicted_by):
+    predicted_by(constant_predict())
+    words = {"precision": "fp9", "recompute": "some", "dp_sharding": "zero9", "task": "dpo"}
+    rows = [RUN, {**RUN, "run_id": "b", **words}, {**RUN, "run_id": "c", "precision": "fp9"}]
+    report = validate(table(rows))
+    assert report.num_refused == 0
+    assert "precision='fp9' (2 rows from 3) is not a known word: bf16 is assumed." in (
+        report.file_notes
+    )
+    assert sum("is not a known word" in note for note in report.file_notes) == 4
+
+
+def test_the_shipped_words_are_all_known(predicted_by):
+    predicted_by(constant_predict())
+    assert validate().file_notes == ()
 
 
 def test_every_model_of_a_run_reaches_the_forecast(table, predicted_by):
@@ -350,6 +466,19 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
     assert report["baseline"]["coverage_80"] is report["pairs"]["coverage_80"] is None
     assert report["throughput"]["left_out"] == {"throughput_ok is not 1": 62}
     assert report["date"] == "2026-11-21"
+    for section in (report["throughput"], report["memory"], report["baseline"]):
+        assert 0 < section["configurations"] < section["n"]
+        assert section["weighted_median_ape"] > 0
+        assert section["families"] > 0
+    classes = report["throughput"]["coverage_by_class"]
+    assert [c["n"] for c in classes] == sorted((c["n"] for c in classes), reverse=True)
+    assert all(c["coverage_low"] <= c["coverage_80"] <= c["coverage_high"] for c in classes)
+    assert {c["verdict"] for c in classes} <= {"honest", "too wide", "too narrow"}
+    oom = report["memory"]["oom"]
+    assert sum(oom["classes_of_oom"].values()) == oom["n_oom"] == 8
+    assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 861
+    errors = [f["median_ape"] for f in report["throughput"]["worst_families"]]
+    assert errors == sorted(errors, reverse=True)
     json.dumps(report, allow_nan=False)
 
 

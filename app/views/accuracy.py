@@ -1,0 +1,182 @@
+"""The Accuracy page: forecasts beside published runs, and beside runs that a user uploads."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from app import accuracy_charts as charts
+from app import accuracy_tables as tables
+from app import accuracy_words as words
+from app import format as fmt
+from app.escape import as_text
+from app.validate import Report, validate
+from app.views import accuracy_upload
+from app.views.accuracy_runs import download, draw_ratios
+from core.accuracy import Accuracy
+from hardware.cross_validation import cross_validation
+from hardware.measured import MODELS_CSV, PAIRS_CSV, RUNS_CSV
+
+KEPT_S = 6 * 3600
+TABLE_PX = 388
+
+
+@st.cache_resource(ttl=KEPT_S, show_spinner="Forecasting every published run")
+def _shipped() -> Report:
+    """Scores of the shipped runs, worked out once for everybody and never changed."""
+    return validate(RUNS_CSV, MODELS_CSV, PAIRS_CSV)
+
+
+def draw() -> None:
+    """The page: the answer, run by run, your own runs, the interval, memory, knobs, others."""
+    report = _shipped()
+    theme = "dark" if st.context.theme.type == "dark" else "light"
+    a = report.throughput.overall
+    st.markdown(f"**{as_text(words.answer_sentence(a, report.baseline.overall))}**")
+    _draw_metrics(a)
+    _draw_errors(report)
+    _draw_runs(report, theme)
+    accuracy_upload.draw(theme)
+    _draw_coverage(report, theme)
+    _draw_families(report)
+    _draw_memory(report)
+    _draw_pairs(report)
+    _draw_published(report)
+    _draw_missing()
+
+
+def _draw_metrics(a: Accuracy) -> None:
+    shown = (
+        ("Median error", a.weighted_median_ape, "Half of the forecasts are nearer"),
+        ("P90 error", a.weighted_p90_ape, "One forecast in ten is worse"),
+        ("Within 20%", a.weighted_within_20, "Share of the forecasts"),
+        ("Inside P10 to P90", a.weighted_coverage_80, "80% would be exact"),
+    )
+    for column, (label, value, about) in zip(st.columns(len(shown)), shown, strict=True):
+        with column, st.container(border=True, height="stretch", gap="xsmall"):
+            st.metric(label, as_text(fmt.percent(value)))
+            st.caption(about)
+    st.caption(
+        as_text(
+            f"Of {fmt.count(a.n)} runs, each of {fmt.count(a.configurations)} configurations "
+            f"counted once. The median of the medians of {fmt.count(a.families)} families (source, "
+            f"model, accelerator) is {fmt.percent(a.family_median_ape)}."
+        )
+    )
+
+
+def _draw_errors(report: Report) -> None:
+    st.subheader("Against runs that the fit has not seen", anchor=False)
+    folds = cross_validation()
+    st.table(tables.errors(report, folds), hide_index=True)
+    if note := words.fold_note(report, folds):
+        st.warning(as_text(note))
+    st.caption(
+        "The first rows are no blind test: the efficiencies were fitted on these runs. The "
+        "cross-validation is one: each part of the runs is forecast by a fit on the others."
+    )
+
+
+def _draw_runs(report: Report, theme: str) -> None:
+    st.subheader("Run by run", anchor=False)
+    wanted = {}
+    for column, kind in zip(st.columns(len(tables.FILTERS)), tables.FILTERS, strict=True):
+        wanted[kind] = column.multiselect(
+            words.KINDS[kind],
+            tables.choices(report, kind),
+            key=f"accuracy_only_{kind}",
+            placeholder="All",
+        )
+    chosen = tables.chosen_rows(report, wanted)
+    kind = st.segmented_control(
+        "Told apart by",
+        list(tables.FILTERS),
+        default="accelerator",
+        required=True,
+        format_func=lambda k: words.KINDS[k],
+        key="accuracy_by",
+    )
+    draw_ratios(report, chosen, str(kind), theme, "accuracy_ratios", baseline=True)
+
+
+def _draw_coverage(report: Report, theme: str) -> None:
+    st.subheader("Does the interval hold what it promises?", anchor=False)
+    lines = words.coverage_lines(report.throughput)
+    for line in lines:
+        st.markdown(f"- {as_text(line)}")
+    frame = tables.coverage(report)
+    kind = st.segmented_control(
+        "Classes by",
+        list(words.KINDS),
+        default="framework",
+        required=True,
+        format_func=lambda k: words.KINDS[k],
+        key="accuracy_coverage_by",
+    )
+    part = frame[frame["Kind"] == words.KINDS[str(kind)]]
+    st.altair_chart(
+        charts.coverage(part, theme=theme),
+        key="accuracy_coverage",
+        width="stretch",
+        alt="Share of the measurements inside P10 to P90 by class, with exact 90% bounds. "
+        + " ".join(lines),
+    )
+    st.caption(
+        "Bars are exact binomial 90% bounds, the grey band is what a class of 40 runs or more is "
+        "held to, the dashed line is 80%. Neighbours in one table are not quite independent: the "
+        "true bounds are wider."
+    )
+    _draw_frame(frame, "accuracy_classes", "Coverage by class")
+
+
+def _draw_families(report: Report) -> None:
+    st.subheader("Worst families", anchor=False)
+    st.markdown(f"A family is one publication's runs of one model on one accelerator. {words.BIAS}")
+    _draw_frame(tables.worst_families(report), "accuracy_families", "Errors by family")
+
+
+def _draw_memory(report: Report) -> None:
+    st.subheader("Memory", anchor=False)
+    st.markdown(as_text(words.memory_sentence(report)))
+    st.table(tables.memory_classes(report))
+    _draw_frame(tables.memory(report), "accuracy_memory", "Errors of the peak memory by stack")
+
+
+def _draw_pairs(report: Report) -> None:
+    st.subheader("The effect of one knob", anchor=False)
+    st.markdown(as_text(words.pairs_sentence(report)))
+    st.markdown(
+        as_text(f'Of ten pairs or more and no better than "no change": {words.weak_knobs(report)}.')
+    )
+    _draw_frame(tables.pairs(report), "accuracy_pairs", "Errors of predicted effects by knob")
+
+
+def _draw_published(report: Report) -> None:
+    st.subheader("What other estimators print", anchor=False)
+    st.markdown(
+        "Not of the same runs: most of these used traces or profiles of the target machine, or "
+        "were tuned on the runs that they are scored on."
+    )
+    frame = tables.published(report, cross_validation())
+    st.table(tables.read_aloud(frame).map(as_text), hide_index=True)
+    download(st.container(width=200), frame, "runcast_estimators.csv", "accuracy_published_csv")
+
+
+def _draw_missing() -> None:
+    frame = tables.missing()
+    with st.expander(f"What is not modelled: {len(frame)} names"):
+        st.table(frame.map(lambda cell: as_text(str(cell))), hide_index=True)
+
+
+def _draw_frame(frame: pd.DataFrame, key: str, alt: str) -> None:
+    """A table to sort and search, and its CSV."""
+    rows = min(TABLE_PX, 37 * (len(frame) + 1))
+    st.dataframe(
+        tables.styled(frame),
+        key=key,
+        hide_index=True,
+        height=rows,
+        alt=alt,
+        placeholder=fmt.MISSING,
+    )
+    download(st.container(width=200), frame, f"runcast_{key}.csv", f"{key}_csv")

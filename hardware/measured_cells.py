@@ -1,0 +1,165 @@
+"""One row of a file of measured runs, cell by cell: its value, or the reason why it has none.
+
+Configured cells (what was run) and measured cells (what came out) are read apart: a wrong
+configuration refuses the row, a wrong measurement only keeps it from being scored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+from core.errors import nearest, shown
+from hardware.foreign_csv import Row
+
+MAX_TEXT = 300  # characters of one configuration cell
+UNKNOWN = ("", "unknown")
+WORDS = ("task", "dp_sharding", "recompute", "precision", "offload", "compile")
+REQUIRED = ("run_id", "model_key", "accelerator", "num_gpus", "seq_len")
+# Column: (lowest, highest, whole). Beyond them a number is a slip of the pen, not a run.
+BOUNDS: dict[str, tuple[float, float, bool]] = {
+    "num_gpus": (1, 2**20, True),
+    "gpus_per_node": (1, 4096, True),
+    "nvlink_domain": (1, 2**17, True),
+    "seq_len": (1, 2**24, False),  # a mean length where sequences are not packed
+    "micro_batch": (1e-3, 2**16, False),
+    "global_batch": (1e-3, 2**26, False),
+    **dict.fromkeys(("tp", "pp", "cp", "ep", "etp", "fsdp_degree"), (1, 2**17, True)),
+    "vpp": (1, 2048, True),
+}
+# Groups of ranks that share one model: the GPUs are a whole number of such groups.
+GROUPS = (("tp", "pp", "cp"), ("pp", "ep", "etp"))
+
+THROUGHPUT, MEMORY = "tokens_per_s_per_gpu", "peak_mem_gib"
+# What `metric` may say that `value` is. Of the first ones tokens/s per GPU can be worked out; of
+# the others not, because sources count FLOPs in different ways or mean whole trainings.
+CONVERTED = ("tokens/s/gpu", "tokens/s", "step_s", "sequences/s", "samples/s")
+OTHER_METRICS = ("tflop/s/gpu", "mfu", "hfu", "oom", "peak_mem_gb", "gpu-hours",
+                 "total_runtime_min")  # fmt: skip
+
+
+def text(name: str, cell: str) -> tuple[str, str]:
+    """A configuration text and, if it cannot be used, why."""
+    stripped = cell.strip()
+    if len(stripped) > MAX_TEXT:
+        why = f"{name} has {len(stripped)} characters; {MAX_TEXT} are allowed."
+        return stripped[:MAX_TEXT], why
+    if not stripped.isprintable():
+        printable = "".join(c for c in stripped if c.isprintable())
+        return printable, f"{name} {shown(stripped)} is not text."
+    return (stripped.lower() if name in WORDS else stripped), ""
+
+
+def configured(name: str, cell: str) -> tuple[float, str]:
+    """A configured number (NaN if blank) and, if it cannot be used, why."""
+    if cell.strip().lower() in UNKNOWN:
+        return math.nan, ""
+    value = finite(cell)
+    if value is None:
+        return math.nan, f"{name}={shown(cell)} is not a finite number."
+    low, high, whole = BOUNDS[name]
+    if not low <= value <= high:
+        return math.nan, f"{name}={shown(cell)} is not between {low:,g} and {high:,.0f}."
+    if whole and not value.is_integer():
+        return math.nan, f"{name}={shown(cell)} is not a whole number."
+    return value, ""
+
+
+def finite(cell: str) -> float | None:
+    """A cell as a number, None where it is none."""
+    try:
+        value = float(cell) if len(cell) <= 64 and "_" not in cell else math.nan
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def positive(cell: str) -> float:
+    """A measured number; NaN for a blank, a placeholder or anything that is not positive."""
+    value = finite(cell)
+    return value if value is not None and value > 0 else math.nan
+
+
+def flag(cell: str) -> float:
+    """1, 0, or NaN for anything else."""
+    value = finite(cell)
+    return value if value in (0.0, 1.0) else math.nan
+
+
+def missing_reason(row: Row, header: Collection[str]) -> str:
+    """Names the cells without which no run can be forecast."""
+    absent = [name for name in REQUIRED if name not in header]
+    if absent:
+        guesses = {name: nearest(name, list(header)[:100]) for name in absent}
+        named = (f"{n} (did you mean its column {shown(g)}?)" if g else n
+                 for n, g in guesses.items())  # fmt: skip
+        return f"The file has no column {' and no column '.join(named)}."
+    blank = [name for name in REQUIRED if row.cell(name).lower() in UNKNOWN]
+    return f"{' and '.join(blank)} must be given and cannot be inferred." if blank else ""
+
+
+def degrees_reason(numbers: Mapping[str, float]) -> str:
+    """Why the degrees of parallelism cannot be those of so many GPUs; a blank one is not said."""
+    gpus = numbers["num_gpus"]
+    for names in GROUPS:
+        group = math.prod(1.0 if math.isnan(numbers[n]) else numbers[n] for n in names)
+        product = f"{' x '.join(names)} = {group:.0f}"
+        if group > gpus:
+            return f"{product} GPUs, but the run has {gpus:.0f}."
+        if gpus % group:
+            return f"{product} does not divide the {gpus:.0f} GPUs of the run."
+    return ""
+
+
+def throughput(row: Row, numbers: Mapping[str, float]) -> tuple[float, str]:
+    """Measured tokens/s per GPU (NaN if not given) and, if it cannot be scored, why.
+
+    `tokens_per_s_per_gpu` counts where it is given; else `value` in the unit of `metric`.
+    """
+    given, metric, value = row.cell(THROUGHPUT), row.cell("metric"), row.cell("value")
+    if given:
+        return _measured(THROUGHPUT, given)
+    if not metric or not value or metric.lower() in OTHER_METRICS:
+        return math.nan, ""
+    if metric.lower() not in CONVERTED:
+        units = ", ".join(CONVERTED)
+        return math.nan, f"metric={shown(metric)} is no unit of throughput; known are {units}."
+    printed, why = _measured("value", value)
+    per_gpu = _per_gpu(metric.lower(), printed, numbers)
+    if why or math.isfinite(per_gpu):
+        return per_gpu, why
+    return math.nan, f"metric={shown(metric)} needs global_batch to become tokens/s per GPU."
+
+
+def peak_memory(row: Row) -> tuple[float, str]:
+    """Measured GiB of the fullest GPU (NaN if not given) and, if it cannot be scored, why."""
+    given = row.cell(MEMORY)
+    return _measured(MEMORY, given) if given else (math.nan, "")
+
+
+def outcome(row: Row) -> tuple[float, str]:
+    """1 if it ran out of memory, 0 if not, NaN if not said; and what is wrong with the cell."""
+    given, value = row.cell("oom"), flag(row.cell("oom"))
+    wrong = given.lower() not in UNKNOWN and math.isnan(value)
+    return value, f"oom={shown(given)} is neither 0 nor 1." if wrong else ""
+
+
+def _measured(name: str, cell: str) -> tuple[float, str]:
+    value = finite(cell)
+    if value is None:
+        return math.nan, f"{name}={shown(cell)} is not a finite number."
+    if value <= 0:
+        return math.nan, f"{name}={shown(cell)} is not above zero."
+    return value, ""
+
+
+def _per_gpu(metric: str, value: float, numbers: Mapping[str, float]) -> float:
+    """Tokens/s per GPU from what a source printed."""
+    tokens_a_sequence, gpus = numbers["seq_len"], numbers["num_gpus"]
+    return {
+        "tokens/s/gpu": value,
+        "tokens/s": value / gpus,
+        "step_s": numbers["global_batch"] * tokens_a_sequence / value / gpus,
+        "sequences/s": value * tokens_a_sequence / gpus,
+        "samples/s": value * tokens_a_sequence / gpus,
+    }[metric]

@@ -1,0 +1,119 @@
+"""The Accuracy page in a real Chromium: filters, an upload with mistakes in it, small screens."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+PAGE = "/accuracy?gpu=H100-80GB-SXM&cloud=aws&num_gpus=64"
+HEAD = (
+    "run_id,model_key,accelerator,num_gpus,seq_len,micro_batch,global_batch,tp,pp,framework,"
+    "tokens_per_s_per_gpu\n"
+)
+RUNS = HEAD + (
+    "good,llama3.1-8b,H100-80GB-SXM,8,8192,1,16,1,1,torchtitan,5000\n"
+    "degrees,llama3.1-8b,H100-80GB-SXM,8,8192,1,16,3,1,torchtitan,5000\n"
+    "good,llama3.1-8b,H100-80GB-SXM,8,8192,1,16,1,1,torchtitan,5000\n"
+    "negative,llama3.1-8b,H100-80GB-SXM,8,8192,1,16,1,1,torchtitan,-1\n"
+    "<img src=x onerror=alert(1)>,**m** [x](javascript:alert(1)),$H$,8,8192,1,16,1,1,t,1\n"
+)
+
+
+def upload(user, path):
+    user.page.locator('input[type="file"]').first.set_input_files(path)
+    expect(user.page.get_by_text(path.name).first).to_be_visible()
+    user.settle()
+
+
+def fits(user):
+    return user.page.get_by_test_id("stMain").evaluate(
+        """main => {
+          const limit = main.getBoundingClientRect().right + 1;
+          const outside = [...main.querySelectorAll('*')].filter(e =>
+            !e.closest('svg') && !e.closest('[data-testid="stDataFrame"]')
+            && e.getBoundingClientRect().width > 0 && e.getBoundingClientRect().right > limit);
+          return main.scrollWidth <= main.clientWidth + 1 && outside.length === 0 }"""
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_nothing_of_the_accuracy_page_is_cut_off_at_the_side(
+    new_user, tmp_path, scheme, width, height
+):
+    path = tmp_path / "mine.csv"
+    path.write_text(RUNS)
+    user = new_user(color_scheme=scheme, viewport={"width": width, "height": height})
+    user.open(PAGE)
+    assert len(user.headlines()) == 4
+    assert fits(user)
+    upload(user, path)
+    assert fits(user)
+    charts = user.page.get_by_test_id("stVegaLiteChart")
+    assert charts.count() == 3
+    for chart in charts.all():
+        expect(chart.locator("canvas, svg").first).to_be_visible()
+
+
+def test_the_page_keeps_the_scenario_and_leads_back(new_user):
+    user = new_user()
+    user.open(PAGE.replace("/accuracy", "/"))
+    query, before = user.query(), user.headlines()
+    user.follow("Accuracy", "/accuracy")
+    assert (user.query(), user.page.title()) == (query, "Runcast: Accuracy")
+    user.follow("Training plan", "/")
+    assert (user.query(), user.headlines()) == (query, before)
+
+
+def test_a_filter_by_hand_changes_the_chart_and_its_csv(new_user):
+    user = new_user()
+    user.open(PAGE)
+    marks = user.page.get_by_test_id("stVegaLiteChart").first.locator('path[aria-label*="Run:"]')
+    all_runs = marks.count()
+    user.page.get_by_role("combobox", name="Dense or MoE").click()
+    user.page.get_by_role("option", name="moe").click()
+    user.page.keyboard.press("Escape")
+    user.settle()
+    assert 0 < marks.count() < all_runs
+    with user.page.expect_download() as download:
+        user.page.get_by_role("button", name="Download CSV").first.click()
+    rows = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
+    assert len(rows) == marks.count()
+    assert {row["architecture"] for row in rows} == {"moe"}
+
+
+def test_an_upload_names_its_bad_rows_and_runs_nothing(new_user, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(RUNS)
+    user = new_user()
+    user.open(PAGE)
+    upload(user, path)
+    text = user.page.get_by_test_id("stMain").inner_text().replace("\N{WORD JOINER}", "")
+    assert "5 rows: 1 used, 4 named with a reason." in text
+    for sentence in (
+        "tp x pp x cp = 3 does not divide the 8 GPUs of the run.",
+        "run_id 'good' is already the run of line 2.",
+        "tokens_per_s_per_gpu='-1' is not above zero.",
+        "Unknown model '**m** [x](javascript:alert(1))'",
+        "<img src=x onerror=alert(1)>",
+    ):
+        assert sentence in text
+    assert user.page.locator('a[href^="javascript"], img[src="x"]').count() == 0
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_text("a,b\n1,2\n")
+    upload(user, wrong)
+    assert ["'wrong.csv' has no column 'run_id'." in note for note in user.notes()] == [True]
+
+
+def test_what_one_person_uploads_no_other_sees(new_user, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(RUNS)
+    ann, bob = new_user(), new_user()
+    ann.open(PAGE)
+    upload(ann, path)
+    bob.open(PAGE)
+    assert "named with a reason" in ann.page.inner_text("body")
+    assert "named with a reason" not in bob.page.inner_text("body")

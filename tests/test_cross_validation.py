@@ -1,0 +1,81 @@
+"""The table of cross-validated errors: its format is a promise to whoever fits."""
+
+import pytest
+
+from core.errors import FactError
+from hardware.cross_validation import (
+    CROSS_VALIDATION_CSV,
+    SPLITS,
+    Measured,
+    cross_validation,
+    load_cross_validation,
+    write_cross_validation,
+)
+
+HEAD = "split,measure,value,rows,date\n"
+GOOD = "grouped,median,0.1,807,2026-11-21\n"
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(text):
+        path = tmp_path / "cross_validation.csv"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_the_shipped_table_has_the_headline_of_every_split():
+    found = cross_validation()
+    for split in SPLITS:
+        for measure in ("median", "mean", "p90", "within_20"):
+            assert 0 < found[split, measure].value < 2
+            assert found[split, measure].rows > 100
+
+
+def test_the_shipped_folds_are_worse_than_the_fit():
+    found = cross_validation()
+    for split in ("grouped", "new_source"):
+        assert found[split, "mean"].value > found["fitted", "mean"].value
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("blind,median,0.1,807,2026\n", "'blind' 'median' is not a split of fitted, grouped"),
+        ("grouped,mode,0.1,807,2026\n", "'grouped' 'mode' is not a split"),
+        ("grouped,mean,ten,807,2026\n", "could not convert"),
+        ("grouped,mean,nan,807,2026\n", "grouped mean is not a fraction of some rows"),
+        ("grouped,mean,-0.1,807,2026\n", "grouped mean is not a fraction"),
+        ("grouped,mean,0.1,0,2026\n", "grouped mean is not a fraction"),
+        ("grouped,mean,0.1,807,yesterday\n", "'yesterday' is not a date"),
+        (GOOD, "grouped median is given twice"),
+        ("grouped,mean,0.1\n", "does not have 5 cells"),
+    ],
+)
+def test_a_figure_that_cannot_be_is_named_by_its_line(table, line, says):
+    with pytest.raises(FactError) as e:
+        load_cross_validation(table(HEAD + GOOD + line))
+    assert "cross_validation.csv:3" in str(e.value)
+    assert says in str(e.value)
+
+
+def test_other_columns_are_refused(table):
+    with pytest.raises(FactError, match="the columns are not split,measure,value,rows,date"):
+        load_cross_validation(table("split,measure,value\n"))
+
+
+def test_what_is_written_reads_back(tmp_path):
+    path = tmp_path / "new.csv"
+    figure = Measured(value=0.0713, rows=616, date="2026-12-01")
+    write_cross_validation([("grouped", "median", figure), ("fitted", "p90", figure)], path)
+    assert path.read_text().splitlines()[:2] == [
+        HEAD.strip(), "grouped,median,0.0713,616,2026-12-01",
+    ]  # fmt: skip
+    assert load_cross_validation(path) == {
+        ("grouped", "median"): figure, ("fitted", "p90"): figure,
+    }  # fmt: skip
+    shipped = load_cross_validation(CROSS_VALIDATION_CSV)
+    write_cross_validation([(*key, m) for key, m in shipped.items()], path)
+    assert load_cross_validation(path) == shipped

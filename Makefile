@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 
 TESTED := not browser and not services and not slow
 
-.PHONY: help install install-test chromium run test test-all lint validate bench
+.PHONY: help install install-test chromium run test test-all lint fit validate bench
 .DEFAULT_GOAL := help
 
 help:  ## what there is
@@ -36,6 +36,9 @@ lint: install-test  ## format, lint, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+fit: install  ## fit hardware/efficiency.csv from its priors and cross-validate it
+	$(BIN)/runcast fit --write $(ARGS)
 
 validate: install  ## predict every shipped measured run, print the errors, rebuild the README's table
 	$(BIN)/runcast validate --runs hardware/measured_runs.csv --models hardware/measured_models.csv --pairs hardware/measured_pairs.csv --readme README.md $(ARGS)

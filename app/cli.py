@@ -233,6 +233,25 @@ def validate(
         validation.print_report(report, console())
 
 
+@app.command()
+def fit(
+    write: Annotated[bool, typer.Option("--write", help="Replace the shipped tables.")] = False,
+) -> None:
+    """Fit the efficiencies from their priors to the shipped runs, and cross-validate them."""
+    from app.fit import refit
+    from app.fit_report import figures, print_figures
+    from app.terminal import console
+    from hardware.cross_validation import write_cross_validation
+    from hardware.efficiency import read_entries, write_entries
+
+    result = refit(read_entries(), _today())
+    found = list(figures(result, _today()))
+    if write:
+        write_entries(result.entries)
+        write_cross_validation(found)
+    print_figures(result, found, console())
+
+
 def _say_and_save(scenario: Scenario, notes: Sequence[str], path: str | None) -> None:
     """Say the notes, and write the scenario where a file is asked for."""
     for note in notes:

@@ -64,7 +64,8 @@ def choice_of(scenario: Scenario) -> Choice:
         kept.append(machines.custom_machine(scenario))
     if not wanted and not scenario.cloud:
         left_out["no_facts"] = sum(o.purchase in scenario.purchase for o in without)
-    return Choice(machines=tuple(kept), left_out=left_out)
+    known = tuple(machines.as_known(m, scenario) for m in kept)
+    return Choice(machines=known, left_out=left_out)
 
 
 def _counts(scenario: Scenario, m: Machine, run_flops: float) -> tuple[list[int], int]:

@@ -24,7 +24,8 @@ from app.fit_columns import Labels, Numbers, Sample
 from app.predict import reported_memory_bytes, tokens_per_s_per_gpu
 from app.run_columns import Columns
 from core.fitting import Fit, fit, fit_widths
-from core.uncertainty import Z_90, Circumstances, memory_terms, throughput_terms
+from core.numeric import Numeric
+from core.uncertainty import Z_90, Circumstances, memory_terms, throughput_terms, unknown
 from hardware.efficiency import GENERIC, Entry, profiles
 
 GROUPED, NEW_SOURCE = 5, 6  # folds
@@ -139,8 +140,12 @@ def _new_stack(sample: Sample, entries: list[Entry], kind: str) -> Numbers:
     for family in np.unique(sample.family):
         mine = sample.family == family
         one = _fit(sample, entries, kind, left_out=mine)
-        unknown = replace(sample, family=np.where(mine, "", sample.family))
-        out[mine] = fc.model(unknown, parameters, KINDS[kind])(one.value[None])[0][mine]
+        stranger = replace(
+            sample,
+            family=np.where(mine, "", sample.family),
+            stack=np.where(mine, "", sample.stack),
+        )
+        out[mine] = fc.model(stranger, parameters, KINDS[kind])(one.value[None])[0][mine]
     return out
 
 
@@ -168,7 +173,7 @@ def _with(
 def _with_widths(
     entries: list[Entry],
     outcome: Outcome,
-    terms: Callable[[Circumstances], dict[str, Numbers]],
+    terms: Callable[[Circumstances], dict[str, Numeric]],
     fits: str,
     today: dt.date,
 ) -> list[Entry]:
@@ -176,10 +181,12 @@ def _with_widths(
     sample = outcome.sample
     known = sample.columns.circumstances
     errors = [outcome.grouped, outcome.new_source, outcome.new_stack]
-    marks = [known, known, replace(known, unknown_stack=np.ones(len(sample.weight)))]
+    marks = [known, known, unknown(known)]
     residual = np.concatenate([sample.log_measured - e for e in errors])
     weight = np.concatenate([sample.weight, sample.weight, 0.5 * sample.weight])
-    columns = {name: np.concatenate([terms(m)[name] for m in marks]) for name in terms(known)}
+    columns = {
+        name: np.concatenate([np.asarray(terms(m)[name]) for m in marks]) for name in terms(known)
+    }
     families = np.concatenate([sample.family, sample.family, np.full(len(sample.weight), "")])
     widths = [e for e in entries if e.fits == fits]
     matrix = np.stack(

@@ -16,22 +16,19 @@ from numpy.typing import NDArray
 
 from app import fit_kernels
 from app.run_columns import Columns, columns
+from app.validate_scores import configurations
 from core.accuracy import repeat_weights
 from core.efficiency import Efficiency
 from core.errors import RunsError
 from core.fitting import Model, Priors
 from core.units import GIB
+from hardware import names
 from hardware.efficiency import GENERIC, Entry, profiles, stack_of
 from hardware.measured import MODELS_CSV, RUNS_CSV, Runs, read_models, read_runs
 
 Numbers = NDArray[np.float64]
 Labels = NDArray[np.str_]
 ROWS_AT_ONCE = 16_384  # trials times runs of one evaluation: bounds the memory
-# What a repeat of one configuration shares.
-CONFIGURATION = (
-    "model_key", "accelerator", "framework", "num_gpus", "tp", "pp", "vpp", "cp", "ep", "etp",
-    "micro_batch", "global_batch", "seq_len", "precision", "recompute", "task", "dp_sharding",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +42,7 @@ class Sample:
     source: Labels
     publication: Labels  # the repository or paper: a source without its version and section
     group: Labels  # source, model, accelerator
+    configuration: Labels  # equal where the same thing was run
     stack: Labels
     rows: NDArray[np.intp]  # in the file of runs
 
@@ -74,14 +72,14 @@ def _sample(
     places = np.flatnonzero(chosen[kept])
     rows = kept[places]
     inputs = runs.inputs.rows(rows)
-    parts = [np.asarray(getattr(inputs, name)).astype(str) for name in CONFIGURATION]
-    configuration = np.array(["|".join(key) for key in zip(*parts, strict=True)])
+    canonical = np.array([names.canonical(str(a)) for a in inputs.accelerator])
     stacks = [stack_of(str(name)) for name in inputs.framework]
     keys = zip(inputs.source, inputs.model_key, inputs.accelerator, strict=True)
     return Sample(
         columns=found.take(places),
         log_measured=np.log(measured[rows]),
-        weight=repeat_weights(configuration),
+        weight=repeat_weights(configurations(inputs, canonical)),
+        configuration=configurations(inputs, canonical),
         family=np.array([s.family if s else "" for s in stacks]),
         source=np.asarray(inputs.source),
         publication=np.array([re.split(r"[@\s]", str(s))[0] for s in inputs.source]),

@@ -88,16 +88,6 @@ class PairAccuracy:
     changed_direction_right: float | None = None  # the same share of these
 
 
-def repeat_weights(configuration: Labels) -> Numbers:
-    """Weight of each row so that repeats of one configuration count once.
-
-    >>> repeat_weights(np.array(["a", "b", "a"]))
-    array([0.5, 1. , 0.5])
-    """
-    _, code, counts = np.unique(configuration, return_inverse=True, return_counts=True)
-    return 1.0 / counts[code]
-
-
 def relative_errors(*, predicted: Numbers, measured: Numbers) -> Numbers:
     """|p/m - 1|, the absolute percentage error as a fraction; NaN where either is unknown.
 

@@ -18,7 +18,7 @@ NEWER_THAN_FLASH2 = {
     **dict.fromkeys(("H100", "H200", "H800", "H20", "GH200"), 1.0),
     **dict.fromkeys(("B200", "B300", "GB200", "GB300"), 2.0),
 }
-# NVIDIA, "Inside NVIDIA Blackwell Ultra", 2025: twice the attention-layer exponentials of Blackwell.
+# NVIDIA, "Inside NVIDIA Blackwell Ultra", 2025: twice the exponentials of Blackwell.
 FAST_EXPONENTIALS = ("B300", "GB300")
 # hardware/fabrics.csv; a test ties them.
 NVLINK_HOP_S = 3.1e-6

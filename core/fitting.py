@@ -2,7 +2,7 @@
 
 Minimises, over parameters x and one nuisance effect b of each source,
 
-    sum_i w_i rho(y_i - f_i(x) - b_source(i))  +  sum_j ((x_j - prior_j)/sigma_j)^2  +  sum_s (b_s/t)^2
+    sum_i w_i rho(y_i - f_i(x) - b_s(i))  +  sum_j ((x_j - prior_j)/sigma_j)^2  +  sum_s (b_s/t)^2
 
 with y, f logarithms and rho the Huber loss in units of `NOISE`. The effects take what one
 publication measures differently from the others (its clocks, its counting); a forecast never
@@ -105,7 +105,9 @@ def fit(
     residual = measured - model(value[None])[0]
     best, effect = _objective(value, residual, weight, source, priors)
     curvature = np.diag(1 / priors.sigma**2)
-    for iterations in range(1, max_iterations + 1):
+    iterations = 0
+    for _ in range(max_iterations):
+        iterations += 1
         step, curvature = _gauss_newton(model, value, residual, effect, weight, source, priors)
         trials = np.clip(value + np.outer(STEPS, step), priors.low, priors.high)
         found = measured - model(trials)

@@ -184,7 +184,10 @@ class Scenario(BaseModel):
         None, "Power cap (W)", "Of one GPU; empty: its full power", "advanced"
     )
     network_gbit_per_gpu: Rate = _field(
-        None, "Measured network (Gbit/s)", "Of one GPU, one direction; empty: as offered", "advanced"
+        None,
+        "Measured network (Gbit/s)",
+        "Of one GPU, one direction; empty: as offered",
+        "advanced",
     )
     capacity_factor: Annotated[
         Annotated[float, Field(ge=0.1, le=64)] | None, BeforeValidator(_number)

@@ -7,7 +7,7 @@ add in quadrature. hardware/efficiency.csv says what each was estimated on.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,11 @@ class Circumstances:
     unmeasured: Numeric = 0.0  # no matmul was ever measured on the accelerator
     experts: Numeric = 0.0
     adapters: Numeric = 0.0
+
+
+def unknown(known: Circumstances) -> Circumstances:
+    """The same of a stack without a profile."""
+    return replace(known, unknown_stack=np.ones(np.shape(known.num_inferred)))
 
 
 def throughput_sigma(eff: Efficiency, known: Circumstances) -> Numeric:

@@ -15,7 +15,7 @@ import numpy as np
 
 from core import state_space
 from core.layouts import RECOMPUTE
-from core.numeric import Bools, Numeric
+from core.numeric import Bools, Numeric, kept_for_last
 from core.transformer import (
     Transformer,
     attention_output_size,
@@ -31,6 +31,7 @@ NONE, SELECTIVE, FULL, OFFLOAD = (float(RECOMPUTE.index(r)) for r in RECOMPUTE)
 OFFLOADED_LAYERS = 2.0  # layers whose activations are on their way to or from the host
 
 
+@kept_for_last
 def outside_tp_bytes_per_token(model: Transformer) -> Numeric:
     """Kept per layer and token, split by sequence parallelism only: norm inputs and outputs."""
     return 2 * 2 * np.multiply(model.norms_per_layer, model.hidden_size)

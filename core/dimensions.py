@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from core.numeric import Bools, Numeric
+from core.numeric import Bools, Numeric, kept_for_last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,32 +79,38 @@ def as_columns(models: list[Transformer]) -> Transformer:
     return Transformer(**columns)
 
 
+@kept_for_last
 def is_mla(model: Transformer) -> Bools:
     """Whether attention is multi-head latent."""
     return np.asarray(model.kv_lora_rank) > 0
 
 
+@kept_for_last
 def is_moe(model: Transformer) -> Bools:
     """Whether some layers route tokens to experts."""
     return np.asarray(model.num_experts) > 0
 
 
+@kept_for_last
 def num_mixer_layers(model: Transformer) -> Numeric:
     """Layers with a mixer: all of them, unless some are an MLP alone."""
     return np.subtract(model.num_layers, model.num_mlp_layers)
 
 
+@kept_for_last
 def num_attention_layers(model: Transformer) -> Numeric:
     """Layers whose mixer is attention."""
     instead = np.where(model.ssm_beside_attention, 0.0, model.num_ssm_layers)
     return np.subtract(num_mixer_layers(model), np.add(instead, model.num_linear_layers))
 
 
+@kept_for_last
 def attention_share(model: Transformer) -> Numeric:
     """Share of the layers whose mixer is attention."""
     return num_attention_layers(model) / np.maximum(model.num_layers, 1.0)
 
 
+@kept_for_last
 def num_layers_with_mlp(model: Transformer) -> Numeric:
     """Layers with an MLP, dense or experts."""
     alone = np.asarray(model.num_mlp_layers)
@@ -112,12 +118,14 @@ def num_layers_with_mlp(model: Transformer) -> Numeric:
     return np.where(alone > 0, alone, np.where(has_mlp, model.num_layers, 0.0))
 
 
+@kept_for_last
 def num_moe_layers(model: Transformer) -> Numeric:
     """Layers with routed experts."""
     sparse = np.subtract(num_layers_with_mlp(model), model.num_dense_layers)
     return np.where(is_moe(model), sparse, 0.0)
 
 
+@kept_for_last
 def num_dense_mlp_layers(model: Transformer) -> Numeric:
     """Layers with a dense MLP."""
     return np.subtract(num_layers_with_mlp(model), num_moe_layers(model))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from core import state_space
-from core.numeric import Numeric
+from core.numeric import Numeric, kept_for_last
 from core.transformer import (
     Transformer,
     attention_output_size,
@@ -27,12 +27,14 @@ BACKWARD_BYTES = 2.0  # backward reads the saved input and the gradient, writes 
 SCORE_MATRIX_BYTES = 2.0 * 8 + 2
 
 
+@kept_for_last
 def outside_tp_bytes_per_token(model: Transformer) -> Numeric:
     """Forward bytes of norms (read, write) and residual sums (2 reads, write), per layer."""
     h = model.hidden_size
     return np.multiply(model.norms_per_layer, h) * (2 * 2 + 3 * 2)
 
 
+@kept_for_last
 def inside_tp_bytes_per_token(model: Transformer) -> Numeric:
     """Forward bytes of rotary embedding and activation function, mean over layers."""
     rotary = 2 * 2 * (query_size(model) + kv_size(model) / 2)
@@ -46,6 +48,7 @@ def inside_tp_bytes_per_token(model: Transformer) -> Numeric:
     return (rotary + 2 * attention_output_size(model)) * attention_share(model) + mlp
 
 
+@kept_for_last
 def permuted_bytes_per_token(model: Transformer) -> Numeric:
     """Forward bytes of routing, mean over layers: every token is copied once per expert that
     takes it, there and back, read and written."""
@@ -53,6 +56,7 @@ def permuted_bytes_per_token(model: Transformer) -> Numeric:
     return moved * num_moe_layers(model) / np.maximum(model.num_layers, 1.0)
 
 
+@kept_for_last
 def quantised_elements_per_token(model: Transformer) -> Numeric:
     """Elements of matmul inputs that a low-precision recipe casts, forward, per layer."""
     active = np.add(model.experts_per_token, model.num_shared_experts)

@@ -16,7 +16,7 @@ import numpy as np
 
 from core import state_space
 from core.errors import unknown_name
-from core.numeric import Numeric
+from core.numeric import Numeric, kept_for_last
 from core.transformer import (
     Transformer,
     attention_output_size,
@@ -79,6 +79,7 @@ def newton_schulz_flops(*, rows: Numeric, columns: Numeric) -> Numeric:
     return NEWTON_SCHULZ_STEPS * (4 * r**2 * c + 2 * r**3)
 
 
+@kept_for_last
 def orthogonalised_matrices(model: Transformer) -> list[tuple[Numeric, Numeric, Numeric]]:
     """(rows, columns, how many) of the matrices of all layers, one a projection, without routed
     experts. Routers are left out, as they are small."""
@@ -103,6 +104,7 @@ def orthogonalised_matrices(model: Transformer) -> list[tuple[Numeric, Numeric, 
     return found + [(p.n, p.k, p.layers) for p in state_space.projections(model)]
 
 
+@kept_for_last
 def orthogonalisation_flops_per_param(model: Transformer) -> tuple[Numeric, Numeric]:
     """FLOPs per parameter of the layers' matrices, and of the routed experts', which are
     orthogonalised one by one. [J24]

@@ -17,6 +17,7 @@ all); the gradient type of FSDP is only that of the reduction.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from math import nan
 
 import numpy as np
@@ -93,8 +94,12 @@ GRADIENT_BYTES = {"": nan, "bf16": 2.0, "fp32": 4.0, "bf16_fp32": 6.0}
 
 def column(strategy: Numeric, quantity: str) -> NDArray[np.float64]:
     """One column of the table for strategy numbers (`INDEX`)."""
-    values = np.array([float(getattr(s, quantity)) for s in STRATEGIES])
-    return values[np.asarray(strategy, dtype=int)]
+    return _values(quantity)[np.asarray(strategy, dtype=int)]
+
+
+@cache
+def _values(quantity: str) -> NDArray[np.float64]:
+    return np.array([float(getattr(s, quantity)) for s in STRATEGIES])
 
 
 def held_gradient_bytes(*, strategy: Numeric, gradient_bytes: Numeric = nan) -> NDArray[np.float64]:

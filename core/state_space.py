@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from core.dimensions import Transformer
-from core.numeric import Numeric
+from core.numeric import Numeric, kept_for_last
 
 SSM_CHUNK = 256  # tokens between two states that are written [D24]
 DELTA_CHUNK = 64  # of the kernels of the delta rule
@@ -37,35 +37,42 @@ class Projection(NamedTuple):
     cut: str  # "n", "k" or ""
 
 
+@kept_for_last
 def has_state(model: Transformer) -> bool:
     """Whether any layer (of any model of a column) is a state-space or linear-attention one."""
     return bool(np.any(np.add(model.num_ssm_layers, model.num_linear_layers) > 0))
 
 
+@kept_for_last
 def linear_key_size(model: Transformer) -> Numeric:
     """Width of all keys of a linear-attention layer, which is that of its queries."""
     return np.multiply(model.linear_num_key_heads, model.linear_key_head_dim)
 
 
+@kept_for_last
 def linear_value_size(model: Transformer) -> Numeric:
     """Width of all values of a linear-attention layer."""
     return np.multiply(model.linear_num_value_heads, model.linear_value_head_dim)
 
 
+@kept_for_last
 def _ssm_conv_channels(model: Transformer) -> Numeric:
     """x, B and C in Mamba-2, x alone in Mamba-1."""
     b_and_c = 2 * np.multiply(model.ssm_num_groups, model.ssm_state_size)
     return np.where(_is_mamba1(model), model.ssm_inner_size, model.ssm_inner_size + b_and_c)
 
 
+@kept_for_last
 def _linear_conv_channels(model: Transformer) -> Numeric:
     return 2 * linear_key_size(model) + linear_value_size(model)
 
 
+@kept_for_last
 def _is_mamba1(model: Transformer) -> Numeric:
     return np.asarray(model.ssm_dt_rank) > 0
 
 
+@kept_for_last
 def projections(model: Transformer) -> list[Projection]:
     """The matrices of all state-space and linear-attention layers; empty where there is none."""
     if not has_state(model):
@@ -107,6 +114,7 @@ def matmuls(model: Transformer, *, tp: Numeric) -> list[tuple[Numeric, Numeric, 
     ]
 
 
+@kept_for_last
 def matrix_params(model: Transformer) -> Numeric:
     """Weights of the matrices, all layers."""
     total: Numeric = np.zeros_like(np.asarray(model.num_ssm_layers, dtype=float))
@@ -115,6 +123,7 @@ def matrix_params(model: Transformer) -> Numeric:
     return total
 
 
+@kept_for_last
 def params(model: Transformer) -> Numeric:
     """All parameters of these mixers, all layers, without the norm before the mixer."""
     inner, state = model.ssm_inner_size, model.ssm_state_size
@@ -132,6 +141,7 @@ def params(model: Transformer) -> Numeric:
     return matrix_params(model) + small
 
 
+@kept_for_last
 def scan_flops_per_token(model: Transformer) -> Numeric:
     """Forward FLOPs of the convolutions and of the scans, all layers. [MLM]"""
     ssm = SSM_SCAN_FLOPS * np.multiply(model.ssm_inner_size, model.ssm_state_size)
@@ -142,6 +152,7 @@ def scan_flops_per_token(model: Transformer) -> Numeric:
     return np.multiply(model.num_ssm_layers, ssm) + np.multiply(model.num_linear_layers, linear)
 
 
+@kept_for_last
 def scan_bytes_per_token(model: Transformer) -> Numeric:
     """Forward bytes of convolution, scan and gated norm, 16 bits an element, states in fp32,
     mean over all layers of the model. Operator by operator, as in core/kernels.py."""
@@ -161,6 +172,7 @@ def scan_bytes_per_token(model: Transformer) -> Numeric:
     return _mean_over_layers(model, ssm=ssm, linear=linear)
 
 
+@kept_for_last
 def kept_bytes_per_token(model: Transformer) -> Numeric:
     """Bytes kept for backward, all cut by tensor parallelism, mean over all layers of the model:
     the input projection's output, the scan's output and the output projection's input, and, in

@@ -26,15 +26,17 @@ from core.dimensions import num_dense_mlp_layers as num_dense_mlp_layers
 from core.dimensions import num_layers_with_mlp as num_layers_with_mlp
 from core.dimensions import num_mixer_layers as num_mixer_layers
 from core.dimensions import num_moe_layers as num_moe_layers
-from core.numeric import Numeric
+from core.numeric import Numeric, kept_for_last
 
 
+@kept_for_last
 def query_size(model: Transformer) -> Numeric:
     """Width of all query heads."""
     mla_width = np.add(model.qk_nope_head_dim, model.qk_rope_head_dim)
     return model.num_attention_heads * np.where(is_mla(model), mla_width, model.head_dim)
 
 
+@kept_for_last
 def kv_size(model: Transformer) -> Numeric:
     """Width of all key heads plus all value heads that attention reads."""
     mla_width = np.add(np.add(model.qk_nope_head_dim, model.qk_rope_head_dim), model.v_head_dim)
@@ -45,11 +47,13 @@ def kv_size(model: Transformer) -> Numeric:
     )
 
 
+@kept_for_last
 def attention_output_size(model: Transformer) -> Numeric:
     """Width of the concatenated head outputs."""
     return model.num_attention_heads * np.where(is_mla(model), model.v_head_dim, model.head_dim)
 
 
+@kept_for_last
 def attention_matrix_params(model: Transformer) -> Numeric:
     """Weights of one attention layer's matrices, without biases and norms. [D24, eq. 9-13]"""
     h, a = model.hidden_size, model.num_attention_heads
@@ -62,26 +66,31 @@ def attention_matrix_params(model: Transformer) -> Numeric:
     return np.where(is_mla(model), query + down + up + out * h, dense)
 
 
+@kept_for_last
 def mlp_matrix_params(model: Transformer) -> Numeric:
     """Weights of one dense MLP's matrices."""
     return np.multiply(model.hidden_size, model.ffn_hidden_size) * matrices_per_mlp(model)
 
 
+@kept_for_last
 def matrices_per_mlp(model: Transformer) -> Numeric:
     """3 with a gate, 2 without."""
     return np.where(model.gated_mlp, 3.0, 2.0)
 
 
+@kept_for_last
 def expert_matrix_params(model: Transformer) -> Numeric:
     """Weights of one expert's matrices."""
     return np.multiply(model.hidden_size, model.moe_ffn_hidden_size) * matrices_per_mlp(model)
 
 
+@kept_for_last
 def mlp_params(model: Transformer) -> Numeric:
     """One dense MLP: its matrices and, with `linear_bias`, their biases."""
     return mlp_matrix_params(model) + _mlp_biases(model, model.ffn_hidden_size)
 
 
+@kept_for_last
 def expert_params(model: Transformer) -> Numeric:
     """One expert: its matrices and, with `linear_bias`, their biases."""
     return expert_matrix_params(model) + _mlp_biases(model, model.moe_ffn_hidden_size)
@@ -92,18 +101,21 @@ def _mlp_biases(model: Transformer, inner_size: Numeric) -> Numeric:
     return np.where(model.linear_bias, np.add(model.hidden_size, inner), 0.0)
 
 
+@kept_for_last
 def router_params(model: Transformer) -> Numeric:
     """One MoE layer's router."""
     bias = np.where(model.linear_bias, model.num_experts, 0.0)
     return np.multiply(model.hidden_size, model.num_experts) + bias
 
 
+@kept_for_last
 def norm_params(model: Transformer) -> Numeric:
     """Norms of one layer, of whichever type."""
     per_norm = np.where(model.norm_bias, 2.0, 1.0)
     return np.multiply(model.norms_per_layer, model.hidden_size) * per_norm
 
 
+@kept_for_last
 def small_params(model: Transformer) -> Numeric:
     """One attention layer's biases and inner norms; an MLP's biases are with the MLP."""
     latent_norms = np.where(is_mla(model), np.add(model.q_lora_rank, model.kv_lora_rank), 0.0)
@@ -113,6 +125,7 @@ def small_params(model: Transformer) -> Numeric:
     return latent_norms + head_norms + qkv_bias + output_bias
 
 
+@kept_for_last
 def layer_params(model: Transformer) -> Numeric:
     """All parameters of the layers that every rank of a data-parallel group holds alike:
     everything but routed experts, embeddings and LM head."""
@@ -127,16 +140,19 @@ def layer_params(model: Transformer) -> Numeric:
     )
 
 
+@kept_for_last
 def routed_expert_params(model: Transformer) -> Numeric:
     """All parameters of the routed experts."""
     return num_moe_layers(model) * np.multiply(model.num_experts, expert_params(model))
 
 
+@kept_for_last
 def embedding_params(model: Transformer) -> Numeric:
     """Token and position embeddings."""
     return model.hidden_size * np.add(model.vocab_size, model.num_positions)
 
 
+@kept_for_last
 def head_params(model: Transformer) -> Numeric:
     """Final norm and, unless tied, the LM head."""
     h = model.hidden_size
@@ -144,6 +160,7 @@ def head_params(model: Transformer) -> Numeric:
     return head + h * np.where(model.norm_bias, 2.0, 1.0)
 
 
+@kept_for_last
 def total_params(model: Transformer) -> Numeric:
     """Every trained parameter.
 
@@ -160,6 +177,7 @@ def total_params(model: Transformer) -> Numeric:
     )
 
 
+@kept_for_last
 def active_params(model: Transformer) -> Numeric:
     """Parameters that one token passes through: experts that it is not routed to left out."""
     idle = np.subtract(model.num_experts, model.experts_per_token)
@@ -188,6 +206,7 @@ def attention_score_flops_per_token(model: Transformer, seq_len: Numeric) -> Num
     return 2 * widths * (np.subtract(layers, windowed) * whole + windowed * local)
 
 
+@kept_for_last
 def matrix_flops_per_token(model: Transformer) -> Numeric:
     """Forward FLOPs of all matrices of the layers (2 per active weight), without LM head."""
     active_experts = np.add(model.num_shared_experts, model.experts_per_token)
@@ -200,6 +219,7 @@ def matrix_flops_per_token(model: Transformer) -> Numeric:
     )
 
 
+@kept_for_last
 def head_flops_per_token(model: Transformer) -> Numeric:
     """Forward FLOPs of the LM head, tied or not."""
     return 2 * np.multiply(model.hidden_size, model.vocab_size)

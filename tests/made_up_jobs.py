@@ -75,7 +75,7 @@ IDEAL = replace(
     fast_exponentials=0.0, memory=1.0, elementwise=1.0, permutation=1.0, host_s=0.0,
     expert_host_s=0.0, adapter_host_s=0.0, step_s=0.0, software_per_year=0.0,
     selective_recompute=0.4, full_recompute=1.0, scale_up=1.0, scale_out=1.0, hop=1.0,
-    all_to_all=1.0, tp_exposed=1.0, cp_exposed=0.0, ep_exposed=1.0,
+    all_to_all=1.0, tp_exposed=1.0, cp_exposed=0.0, ep_exposed=1.0, ep_network_exposed=1.0,
     pp_exposed=0.0, dp_exposed=1.0, fsdp_exposed=1.0, overlap_window=1.0, overlap_slowdown=0.0,
     straggler=0.0, activation_copies=1.0, selective_kept=0.6, logits_bytes=10.0,
     reserve_bytes=0.0, fragmentation=0.0, compiled_kept=1.0, frozen_kept=1.0, quantised_kept=1.0,

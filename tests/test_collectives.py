@@ -1,19 +1,21 @@
 """Collectives against step-by-step simulations of the rings, [P09]."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.collectives import (
-    SCALE_OUT_HOP_S,
-    SCALE_UP_HOP_S,
     all_gather_s,
     all_reduce_s,
     all_to_all_s,
     group_bytes_per_s,
-    group_latency_s,
     local_ranks,
+    ring_hop_s,
+    share_sent_once,
+    tree_hop_s,
 )
 from tests import simulation
 
@@ -108,11 +110,90 @@ def test_a_group_is_no_faster_than_its_fastest_link(ranks, local, up, out):
     assert float(inside) == up
 
 
-def test_latency_grows_with_the_logarithm_of_the_domains():
-    def ring_s(n):
-        return (n - 1) * float(group_latency_s(ranks=float(n), local_ranks=8.0))
+UP, OUT = 3.1e-6, 9.6e-6  # seconds of a hop inside a domain and between two
 
-    assert ring_s(8) == pytest.approx(8 * SCALE_UP_HOP_S)
-    doubling = 2 * SCALE_OUT_HOP_S
-    assert ring_s(16) - ring_s(8) == pytest.approx(doubling)
-    assert ring_s(8192) - ring_s(4096) == pytest.approx(doubling)
+
+@pytest.mark.parametrize("domains", [1, 2, 8])
+@pytest.mark.parametrize("local", [1, 2, 8])
+def test_a_ring_pays_each_hop_it_takes(domains, local):
+    """Counted on a ring that visits one domain after another and closes."""
+    n = domains * local
+    if n == 1:
+        return
+    places = [rank // local for rank in range(n)]
+    around = sum(OUT if places[i] != places[(i + 1) % n] else UP for i in range(n))
+    got = ring_hop_s(ranks=n, local_ranks=local, scale_up_hop_s=UP, scale_out_hop_s=OUT)
+    assert float(got) == pytest.approx(around / n)
+
+
+@pytest.mark.parametrize("domains", [2, 16, 1024])
+def test_a_tree_pays_the_depth_of_the_domains_up_and_down(domains):
+    """A chain through the domain, and the tree's levels once up and once down."""
+    depth = len(bin(domains)) - 3
+    got = tree_hop_s(
+        ranks=domains * 8.0, local_ranks=8.0, scale_up_hop_s=UP, scale_out_hop_s=OUT
+    ) * (domains * 8 - 1)
+    assert float(got) == pytest.approx(8 * UP + 2 * depth * OUT)
+
+
+@given(
+    domains=st.sampled_from([1, 2, 4, 64, 1024]),
+    local=st.sampled_from([1, 2, 8, 72]),
+    up=st.one_of(st.just(0.0), st.floats(1e-7, 1e-4)),
+    out=st.one_of(st.just(0.0), st.floats(1e-7, 1e-4)),
+)
+def test_rings_grow_with_the_ranks_and_trees_with_their_logarithm(domains, local, up, out):
+    def latency(of, n):
+        hop = of(ranks=float(n), local_ranks=float(min(local, n)), scale_up_hop_s=up,
+                 scale_out_hop_s=out)  # fmt: skip
+        return (n - 1) * float(hop)
+
+    n = domains * local
+    for of in (ring_hop_s, tree_hop_s):
+        assert latency(of, n) >= 0
+        assert latency(of, 2 * n) >= latency(of, n) * (1 - 1e-9)
+    if domains > 1:
+        assert latency(tree_hop_s, 2 * n) - latency(tree_hop_s, n) == pytest.approx(
+            2 * out, rel=1e-6, abs=1e-12
+        )
+        assert latency(ring_hop_s, 2 * n) - latency(ring_hop_s, n) == pytest.approx(
+            domains * ((local - 1) * up + out), rel=1e-6, abs=1e-12
+        )
+
+
+@pytest.mark.parametrize("copies", [1, 2, 3])
+@pytest.mark.parametrize("domains", [1, 2, 4, 8])
+def test_a_token_is_sent_to_the_domains_that_its_experts_lie_in(copies, domains):
+    """Every way to pick, with equal chance, the domains of k experts: how many differ."""
+    picks = list(itertools.product(range(domains), repeat=copies))
+    mean = sum(len(set(p)) for p in picks) / len(picks)
+    got = float(share_sent_once(copies=float(copies), domains=float(domains)))
+    assert got * copies == pytest.approx(mean)
+
+
+@given(copies=st.integers(1, 16), domains=st.integers(1, 128))
+def test_sending_once_is_never_more_than_each_copy_nor_less_than_one(copies, domains):
+    share = float(share_sent_once(copies=float(copies), domains=float(domains)))
+    assert 1 / copies * (1 - 1e-9) <= share <= 1 + 1e-9
+    wider = float(share_sent_once(copies=float(copies), domains=2.0 * domains))
+    assert wider >= share * (1 - 1e-9)
+
+
+@given(
+    once=st.floats(0.1, 1),
+    ranks=st.sampled_from([16, 64, 256]),
+    up=st.floats(25e9, 900e9),
+    out=st.floats(1e9, 100e9),
+)
+def test_sending_once_trades_the_network_for_the_links_inside(once, ranks, up, out):
+    rest = {
+        "size_bytes": 1e9, "ranks": float(ranks), "local_ranks": 8.0, "scale_up_bytes_per_s": up,
+        "scale_out_bytes_per_s": out, "latency_s": 0.0,
+    }  # fmt: skip
+    got = float(all_to_all_s(**rest, sent_once=once))
+    across = once * (ranks - 8) / ranks * 1e9 / out
+    assert got >= across * (1 - 1e-12)
+    if once < 1:  # all that arrives is spread inside, whoever received it
+        assert got == pytest.approx(max(across, 7 / 8 * 1e9 / up))
+    else:
+        assert got == float(all_to_all_s(**rest))

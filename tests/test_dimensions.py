@@ -9,6 +9,7 @@ from core import (
     collectives,
     cost,
     energy,
+    gemm,
     overlap,
     pipeline,
     reliability,
@@ -37,14 +38,28 @@ RING = {"size_bytes": GB, "ranks": 8, "bytes_per_s": 450 * GB / u.s, "latency_s"
         ),
         (
             lambda: attention.forward_s(
-                flops=1e12 * u.flop, head_dim=128, flops_per_s=4e14 * u.flop / u.s
+                flops=1e12 * u.flop, flops_per_s=4e14 * u.flop / u.s, head_dim=128,
+                half_head_dim=30, seq_len=4096 * u.token, half_tokens=500 * u.token,
+            ),
+            "[time]",
+        ),
+        (lambda: attention.backward_s(forward_s=2 * u.s, relative_rate=0.8), "[time]"),
+        (
+            lambda: gemm.matmul_s(
+                m=4096, n=8192, k=8192, flops_per_s=7e14 / u.s, bytes_per_s=2.7e12 / u.s,
+                unhidden=0.5, kernel_s=4e-6 * u.s,
             ),
             "[time]",
         ),
         (
-            lambda: attention.backward_s(
-                flops=1e12 * u.flop, head_dim=128, flops_per_s=4e14 * u.flop / u.s,
-                relative_rate=0.8,
+            lambda: collectives.ring_hop_s(
+                ranks=16, local_ranks=8, scale_up_hop_s=3e-6 * u.s, scale_out_hop_s=1e-5 * u.s
+            ),
+            "[time]",
+        ),
+        (
+            lambda: collectives.tree_hop_s(
+                ranks=16, local_ranks=8, scale_up_hop_s=3e-6 * u.s, scale_out_hop_s=1e-5 * u.s
             ),
             "[time]",
         ),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from core import traffic
-from core.collectives import group_latency_s
+from core.collectives import ring_hop_s, share_sent_once
 from core.memory import stage_params
 from core.step import step
 from core.transformer import total_params
@@ -135,9 +135,40 @@ class TestDataParallelVolumes:
         fast = replace(CLUSTER, scale_up_bytes_per_s=1e30, scale_out_bytes_per_s=1e30)
         lay = layout(strategy="fsdp2", dp_shard=64)
         p = params_of(LLAMA_8B, lay)
-        hops = 63 * float(group_latency_s(ranks=64.0, local_ranks=8.0))
+        hops = 63 * self.ring_hop_s(64)
         got = float(traffic.gather_s(lay, fast, IDEAL, p, 1.0, 32.0))
-        assert got == pytest.approx(3 * hops * LLAMA_8B.num_layers, rel=0.1)
+        assert got == pytest.approx(3 * hops * LLAMA_8B.num_layers, rel=1e-6)
+
+    @staticmethod
+    def ring_hop_s(ranks):
+        """Seconds of a hop, counted: seven inside each machine of eight, one to the next."""
+        return float(
+            ring_hop_s(
+                ranks=ranks, local_ranks=8.0, scale_up_hop_s=CLUSTER.scale_up_hop_s,
+                scale_out_hop_s=CLUSTER.scale_out_hop_s,
+            )
+        )  # fmt: skip
+
+    @pytest.mark.parametrize("model", [LLAMA_8B, LLAMA_70B])
+    def test_every_bucket_of_gradients_pays_the_latency_of_a_ring(self, model):
+        """fp32 gradients in buckets of at most 500 MB, scattered and gathered one by one."""
+        fast = replace(CLUSTER, scale_up_bytes_per_s=1e30, scale_out_bytes_per_s=1e30)
+        lay = layout(strategy="zero1", dp_shard=64)
+        got = float(traffic.gradient_s(lay, fast, IDEAL, params_of(model, lay), 1.0))
+        buckets = -(-4 * int(total_params(model)) // 500_000_000)
+        assert got == pytest.approx(2 * buckets * 63 * self.ring_hop_s(64), rel=1e-6)
+
+    def test_optimizer_shards_inside_a_group_are_reduced_over_its_replicas(self):
+        """ZeRO-1 in groups of 8: scatter and gather inside, an eighth all-reduced over four."""
+        lay = layout(strategy="zero1", dp_shard=8, dp_replicate=4)
+        p = params_of(LLAMA_8B, lay)
+        size = float(total_params(LLAMA_8B))
+        assert float(traffic.gradient_s(lay, SLOW, IDEAL, p, 1.0)) == pytest.approx(
+            (4 + 2) * 7 / 8 * size
+        )
+        assert float(traffic.replica_s(lay, SLOW, IDEAL, p, 1.0)) == pytest.approx(
+            2 * 3 / 4 * 4 * size / 8
+        )
 
 
 class TestModelParallelVolumes:
@@ -185,15 +216,55 @@ class TestModelParallelVolumes:
     @pytest.mark.parametrize(("model", "share"), [(MIXTRAL_8X7B, 1.0), (DEEPSEEK_V3, 58 / 61)])
     def test_experts_receive_each_token_k_times_and_return_it(self, model, share, ep):
         """Dispatch and combine, forward and backward; (ep - 1)/ep of the rows travel."""
-        got = float(traffic.expert_parallel_s(workload(model), layout(ep=ep), SLOW, IDEAL))
+        got = float(traffic.expert_parallel_exposed_s(workload(model), layout(ep=ep), SLOW, IDEAL))
         rows = 4096 * model.experts_per_token
         want = 4 * (ep - 1) / ep * rows * 2 * model.hidden_size * share
         assert got == pytest.approx(want, rel=1e-6)
 
+    @pytest.mark.parametrize("ep", [16, 64])
+    def test_a_token_crosses_to_each_machine_of_its_experts_once(self, ep):
+        """arXiv:2412.19437, section 3.2.2; without it, once for each of its experts."""
+        network = replace(CLUSTER, scale_up_bytes_per_s=1e30, scale_out_bytes_per_s=1.0)
+        each, once = (
+            float(
+                traffic.expert_parallel_exposed_s(
+                    workload(DEEPSEEK_V3, deduplicates=d), layout(ep=ep, dp_shard=64), network,
+                    IDEAL,
+                )
+            )
+            for d in (False, True)
+        )  # fmt: skip
+        rows = 4096 * 8 * (ep - 8) / ep  # copies of tokens that leave the machine
+        assert each == pytest.approx(4 * rows * 2 * 7168 * 58 / 61, rel=1e-6)
+        share = float(share_sent_once(copies=8.0, domains=ep / 8))
+        assert once == pytest.approx(share * each, rel=1e-6)
+        assert once < each
+
+    def test_inside_one_machine_there_is_nothing_to_send_once(self):
+        each, once = (
+            float(
+                traffic.expert_parallel_exposed_s(
+                    workload(DEEPSEEK_V3, deduplicates=d), layout(ep=8), CLUSTER, IDEAL
+                )
+            )
+            for d in (False, True)
+        )
+        assert each == once
+
+    def test_how_much_hides_depends_on_the_tier(self):
+        eff = replace(IDEAL, ep_exposed=0.5, ep_network_exposed=0.25)
+        for ep, share in ((8, 0.5), (16, 0.25)):
+            lay = layout(ep=ep, dp_shard=64)
+            whole, exposed = (
+                float(traffic.expert_parallel_exposed_s(workload(DEEPSEEK_V3), lay, CLUSTER, e))
+                for e in (IDEAL, eff)
+            )
+            assert exposed == pytest.approx(share * whole)
+
     def test_tensor_parallel_ranks_share_the_rows_of_the_all_to_all(self):
         one, four = (
             float(
-                traffic.expert_parallel_s(workload(DEEPSEEK_V3), layout(tp=tp, ep=8), SLOW, IDEAL)
+                traffic.expert_parallel_exposed_s(workload(DEEPSEEK_V3), layout(tp=tp, ep=8), SLOW, IDEAL)
             )
             for tp in (1, 4)
         )
@@ -217,7 +288,7 @@ class TestModelParallelVolumes:
         for of in (
             traffic.tensor_parallel_s,
             traffic.context_parallel_s,
-            traffic.expert_parallel_s,
+            traffic.expert_parallel_exposed_s,
             traffic.pipeline_s,
         ):
             assert float(of(workload(MIXTRAL_8X7B), layout(), SLOW, IDEAL)) == 0
@@ -344,7 +415,7 @@ class TestLoadOfExperts:
     def test_padding_and_imbalance_lengthen_the_all_to_all(self, load):
         even, busy = (
             float(
-                traffic.expert_parallel_s(
+                traffic.expert_parallel_exposed_s(
                     workload(MIXTRAL_8X7B, expert_imbalance=x), layout(ep=8), SLOW, IDEAL
                 )
             )
@@ -435,7 +506,7 @@ def test_faster_links_never_take_longer(job):
         for seconds in (
             lambda c: traffic.tensor_parallel_s(work, lay, c, eff),
             lambda c: traffic.context_parallel_s(work, lay, c, eff),
-            lambda c: traffic.expert_parallel_s(work, lay, c, eff),
+            lambda c: traffic.expert_parallel_exposed_s(work, lay, c, eff),
             lambda c: traffic.gradient_s(lay, c, eff, params, 1.0),
             lambda c: traffic.gather_s(lay, c, eff, params, 1.0, 32.0),
             lambda c: traffic.replica_s(lay, c, eff, params, 1.0),

@@ -14,7 +14,7 @@ from app import words
 from app.claim_text import FORECAST_DIGITS, Ours, span
 from app.model_input import model_of
 from app.plan_rows import layout_of
-from app.training import choices_of, workload_of
+from app.training import choices_of, efficiency_of, workload_of
 from core.cluster import cluster_of
 from core.plan import Layout
 from core.scenario import Scenario
@@ -22,7 +22,6 @@ from core.search import MAX_PROBABILITY_OOM, Job, best_layouts
 from core.uncertainty import probability_above
 from core.units import to_si
 from hardware import facts
-from hardware.efficiency import efficiency
 
 H100 = "H100-80GB-SXM"
 ROOMY_BYTES = 1e18
@@ -89,10 +88,11 @@ def _timed(
     )
     if roomy:
         cluster = replace(cluster, memory_bytes=ROOMY_BYTES)
-    eff = efficiency(scenario.stack)
+    work = workload_of(scenario, model_of(scenario))
+    eff = efficiency_of(scenario, work)
     sigma = float(np.asarray(eff.memory_sigma))
     best = best_layouts(
-        workload_of(scenario, model_of(scenario)),
+        work,
         [Job(cluster=cluster, num_gpus=scenario.num_gpus[0])],
         eff,
         choices_of(scenario),

@@ -14,7 +14,7 @@ from app.compared import LONGEST_DAYS, choice_of, jobs_of
 from app.machines import CUSTOM, Machine
 from app.model_input import model_of
 from app.plan_rows import Row, plan_of, points_of
-from app.training import choices_of, habits_of, tokens_of, workload_of
+from app.training import choices_of, efficiency_of, habits_of, tokens_of, workload_of
 from core import cost, ranking
 from core.errors import ScenarioError, unknown_name, unknown_sentence
 from core.plan import Answer, Exclusion
@@ -24,7 +24,7 @@ from core.search import Best, best_layouts, frontier
 from core.transformer import train_flops_per_token
 from core.units import HOUR_S
 from hardware import facts, names
-from hardware.efficiency import efficiency, stacks
+from hardware.efficiency import stacks
 from pricing import offers as prices
 
 LEAST_MFU = 0.05  # below it nobody rents more GPUs: the plan is counted, not shown
@@ -139,7 +139,7 @@ def _check_anchor(scenario: Scenario) -> None:
     """ScenarioError if the scenario's measurement cannot be one."""
     if scenario.anchor_tokens_per_s_per_gpu is not None:
         work = workload_of(scenario, model_of(scenario))
-        anchoring.anchor_of(scenario, work, efficiency(scenario.stack), choices_of(scenario))
+        anchoring.anchor_of(scenario, work, efficiency_of(scenario, work), choices_of(scenario))
 
 
 def answer(scenario: Scenario, top: int = 50, *, with_frontier: bool = False) -> Answer:
@@ -150,7 +150,7 @@ def answer(scenario: Scenario, top: int = 50, *, with_frontier: bool = False) ->
     """
     model = model_of(scenario)
     work = workload_of(scenario, model)
-    eff = efficiency(scenario.stack)
+    eff = efficiency_of(scenario, work)
     choice = choice_of(scenario)
     choices = choices_of(scenario)
     flops = float(np.asarray(train_flops_per_token(model.transformer, float(scenario.seq_len))))

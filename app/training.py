@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import nan
 
 import numpy as np
 
 from app.model_input import NamedModel
-from core import adapters, optimizers, task_size
+from core import adapters, optimizers, task_size, uncertainty
+from core.efficiency import Efficiency
 from core.layer import decimal_year
 from core.layouts import Choices
 from core.precision import precision
@@ -21,7 +23,7 @@ from core.sharding import (
     reduced_gradient_bytes,
 )
 from core.workload import OFFLOAD, Workload
-from hardware.efficiency import GENERIC, stacks
+from hardware.efficiency import GENERIC, efficiency, stacks
 
 HELD = {2.0: "16 bits", 4.0: "fp32", 6.0: "16 bits and an fp32 sum"}
 
@@ -84,6 +86,22 @@ def workload_of(scenario: Scenario, model: NamedModel) -> Workload:
         host_slowdown=scenario.host_slowdown,
         capacity_factor=scenario.capacity_factor or 0.0,
         expert_imbalance=scenario.expert_imbalance,
+    )
+
+
+def efficiency_of(scenario: Scenario, work: Workload) -> Efficiency:
+    """The stack's profile. Its widths are of this scenario: `generic` is no particular software,
+    so it is as uncertain as an unknown one; experts and adapters are harder to forecast."""
+    eff = efficiency(scenario.stack)
+    known = uncertainty.Circumstances(
+        unknown_stack=float(scenario.stack == GENERIC),
+        experts=float(np.any(np.asarray(work.model.num_experts) > 0)),
+        adapters=float(bool(work.adapters)),
+    )
+    return replace(
+        eff,
+        throughput_sigma=uncertainty.throughput_sigma(eff, known),
+        memory_sigma=uncertainty.memory_sigma(eff, known),
     )
 
 

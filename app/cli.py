@@ -236,6 +236,9 @@ def validate(
 @app.command()
 def fit(
     write: Annotated[bool, typer.Option("--write", help="Replace the shipped tables.")] = False,
+    ablate: Annotated[
+        bool, typer.Option("--ablate", help="Fit again without each ingredient (minutes).")
+    ] = False,
 ) -> None:
     """Fit the efficiencies from their priors to the shipped runs, and cross-validate them."""
     from app.fit import refit
@@ -244,6 +247,12 @@ def fit(
     from hardware.cross_validation import write_cross_validation
     from hardware.efficiency import read_entries, write_entries
 
+    if ablate:
+        from app.fit_ablation import ablation
+        from app.fit_report import print_ablation
+
+        print_ablation(ablation(read_entries(), _today()), console())
+        return
     result = refit(read_entries(), _today())
     found = list(figures(result, _today()))
     if write:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,3 +86,13 @@ def print_figures(result: Result, found: list[tuple[str, str, Measured]], consol
             ends = (f"{x:.3g}" for x in (e.value, e.p10, e.p90))
             table.add_row(e.stack, e.quantity, prior, *ends)
     console.print(table)
+
+
+def print_ablation(found: Iterable[tuple[str, dict[str, float]]], console: Console) -> None:
+    """One line an ingredient, as soon as it is known."""
+    names = ("median", "mean", "p90", "moe_median")
+    console.print(f"{'without':38}" + "".join(f"{s:>33}" for s in ("grouped", "new_source")))
+    console.print(f"{'':38}" + "".join(f"{n:>8}" for n in ("median", "mean", "P90", "MoE")) * 2)
+    for label, figure in found:
+        cells = [figure[f"{s} {n}"] for s in ("grouped", "new_source") for n in names]
+        console.print(f"{label:38}" + "".join(f"{c:>8.1%}" for c in cells))

@@ -74,9 +74,7 @@ class Efficiency:
     logits_bytes: Numeric  # moved per logit and pass (core/layer.py)
     held_logits_bytes: Numeric  # per logit: 16-bit, fp32 copies and gradient
     compiled_logits: Numeric  # of them, where the loss is compiled
-    reuse: Numeric  # of the loss's memory, by the layer in backward after it
     own_weight_bytes: Numeric  # of a weight that is its own master copy: 4, or 2 if all is 16-bit
-    unit_gradient_bytes: Numeric  # per parameter of the unit that is gathered
     bucket_copies: Numeric  # of gradients, in the buckets of replicated data parallelism
     step_bytes: Numeric  # temporaries of the optimizer, per parameter that it updates
     reserve_bytes: Numeric  # context, workspaces, fixed buckets

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.activations import kept_bytes, layer_kept
+from core.activations import LayerKept, kept_bytes, layer_kept
 from core.cluster import Cluster
 from core.efficiency import Efficiency
 from core.layouts import CONTEXT_METHODS, Layouts, dp
@@ -37,6 +37,7 @@ from core.transformer import (
 from core.workload import Workload, expert_load, more_state_bytes_of_ends
 
 CHUNK_OF_LOGITS = 1 / 8  # pieces that a chunked loss cuts the sequence into
+UNIT_GRADIENT_BYTES = 4.0  # of a gathered unit: what its reduction reads in fp32
 SECONDARY_SHARDS = 8.0  # ranks of a node that share ZeRO++'s second partition
 PARTS = (
     "parameters", "gradients", "optimizer", "activations", "logits", "buffers", "reserve",
@@ -155,11 +156,16 @@ def gathered_kv_bytes(work: Workload, lay: Layouts) -> Numeric:
 
 
 def stage_bytes(
-    work: Workload, lay: Layouts, eff: Efficiency, *, first: bool
+    work: Workload,
+    lay: Layouts,
+    eff: Efficiency,
+    *,
+    first: bool,
+    layer: LayerKept | None = None,
 ) -> dict[str, Numeric]:
-    """Bytes by part of the first or the last pipeline stage."""
+    """Bytes by part of the first or the last pipeline stage; `layer` if it is known already."""
+    layer = one_layer(work, lay, eff) if layer is None else layer
     params = stage_params(work, lay, first=first)
-    tokens = tokens_per_rank(work, lay)
     alone = np.asarray(lay.pp) == 1
     in_flight = microbatches_in_flight if first else microbatches_on_last_stage
     flight = in_flight(
@@ -169,17 +175,6 @@ def stage_bytes(
         schedule=lay.schedule,
     )
     layers = layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp)
-    shape = {"tokens": tokens, "tp": lay.tp, "sequence_parallel": lay.sequence_parallel}
-    layer = layer_kept(
-        work.model,
-        **shape,
-        recompute=lay.recompute,
-        selective_kept=eff.selective_kept,
-        copies=kept_copies(work, eff),
-        kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
-        expert_load=expert_load(work, ep=lay.ep),
-        routed_copies=eff.routed_copies,
-    )
     kept = kept_bytes(
         layer,
         recompute=lay.recompute,
@@ -189,11 +184,12 @@ def stage_bytes(
     logits = np.where(alone if first else True, logits_bytes(work, lay, eff), 0.0)
     again = layer.whole - layer.kept  # of the one layer in backward, computed again
     working = 0.5 * layer.whole + gathered_kv_bytes(work, lay)  # its gradients
-    # The loss is over when the last layer's backward begins, which takes its memory again.
-    for_again = eff.reuse * np.minimum(again, logits)
-    for_working = eff.reuse * np.minimum(working, np.maximum(logits - again, 0.0))
+    # The loss is over when the last layer's backward begins, which takes its memory again:
+    # the larger of the two counts.
+    for_again = np.minimum(again, logits)
+    for_working = np.minimum(working, logits - for_again)
     activations = kept + again - for_again
-    buffers = working - for_working + unsharded_bytes(lay, params, eff, work.trained_fraction)
+    buffers = working - for_working + unsharded_bytes(lay, params, work.trained_fraction)
     live = activations + logits + buffers
     gradients = state_bytes(work, lay, params, eff, "gradients")
     beside = state_copies(lay, params, eff, trained=work.trained_fraction, gradients=gradients)
@@ -207,6 +203,22 @@ def stage_bytes(
         "logits": logits,
         "buffers": buffers + beside + step + communicators(lay) * eff.communicator_bytes,
     }
+
+
+def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
+    """Activations of one layer and one micro-batch."""
+    return layer_kept(
+        work.model,
+        tokens=tokens_per_rank(work, lay),
+        tp=lay.tp,
+        sequence_parallel=lay.sequence_parallel,
+        recompute=lay.recompute,
+        selective_kept=eff.selective_kept,
+        copies=kept_copies(work, eff),
+        kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
+        expert_load=expert_load(work, ep=lay.ep),
+        routed_copies=eff.routed_copies,
+    )
 
 
 def kept_copies(work: Workload, eff: Efficiency) -> Numeric:
@@ -229,15 +241,13 @@ def logits_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
     return per_logit * pieces * np.multiply(tokens, work.model.vocab_size) / lay.tp
 
 
-def unsharded_bytes(
-    lay: Layouts, params: StageParams, eff: Efficiency, trained: Numeric
-) -> Numeric:
+def unsharded_bytes(lay: Layouts, params: StageParams, trained: Numeric) -> Numeric:
     """What is gathered at once: the largest unit with its gradients, and the next layer (FSDP1
     may prefetch two). A pipeline keeps the whole stage gathered between micro-batches, as
     torchtitan does; without resharding the weights stay from forward to backward. [Z23]"""
     whole_stage = params.dense + params.experts
     ahead = np.where(np.asarray(lay.strategy) == INDEX["fsdp1"], 2.0, 1.0)
-    gradients = np.multiply(eff.unit_gradient_bytes, trained)
+    gradients = np.multiply(UNIT_GRADIENT_BYTES, trained)
     by_unit = params.largest_unit * (2.0 + gradients) + ahead * 2.0 * params.one_layer
     stays = whole_stage * 2.0 + params.largest_unit * gradients
     alone = np.where(np.asarray(lay.reshard) > 0, by_unit, stays)
@@ -273,13 +283,16 @@ def step_temporaries(work: Workload, lay: Layouts, params: StageParams, eff: Eff
 
 def communicators(lay: Layouts) -> Numeric:
     """Process groups of more than one rank, each with buffers of its own."""
-    degrees = (lay.tp, lay.pp, lay.cp, lay.ep, dp(lay))
-    return np.sum([np.asarray(d) > 1 for d in np.broadcast_arrays(*degrees)], axis=0) * 1.0
+    groups: Numeric = np.where(np.asarray(dp(lay)) > 1, 1.0, 0.0)
+    for degree in (lay.tp, lay.pp, lay.cp, lay.ep):
+        groups = groups + (np.asarray(degree) > 1)
+    return groups
 
 
 def live_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> dict[str, Numeric]:
     """Bytes by part of the fuller end of the pipeline, whatever the device: no `reserve`."""
-    ends = [stage_bytes(work, lay, eff, first=first) for first in (True, False)]
+    layer = one_layer(work, lay, eff)
+    ends = [stage_bytes(work, lay, eff, first=first, layer=layer) for first in (True, False)]
     totals = [sum(np.asarray(v, dtype=float) for v in e.values()) for e in ends]
     fuller = np.asarray(totals[0]) >= np.asarray(totals[1])
     return {k: np.where(fuller, ends[0][k], ends[1][k]) for k in ends[0]}

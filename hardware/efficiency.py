@@ -155,10 +155,11 @@ def _efficiencies() -> dict[str, Efficiency]:
 
 
 def stack_of(framework: str) -> Stack | None:
-    """The profile of a framework's name; 'llama-factory/Unsloth+FA2' is llama-factory."""
+    """The profile of a framework's name; 'llama-factory/Unsloth+FA2' trains with unsloth."""
     known = stacks()
     name = framework.strip().lower().replace("_", "-")
-    for candidate in (name, name.split("/")[0]):
+    trains = name.split("/")[-1].split("+")[0]
+    for candidate in (name, trains, name.split("/")[0]):
         if candidate in known:
             return known[candidate]
     prefixes = [k for k in known if k != GENERIC and name.startswith(k)]

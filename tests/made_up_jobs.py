@@ -79,8 +79,8 @@ IDEAL = replace(
     pp_exposed=0.0, dp_exposed=1.0, fsdp_exposed=1.0, overlap_window=1.0, overlap_slowdown=0.0,
     straggler=0.0, activation_copies=1.0, selective_kept=0.6, logits_bytes=10.0,
     reserve_bytes=0.0, fragmentation=0.0, compiled_kept=1.0, frozen_kept=1.0, quantised_kept=1.0,
-    routed_copies=1.0, held_logits_bytes=10.0, compiled_logits=1.0, reuse=0.0,
-    own_weight_bytes=4.0, unit_gradient_bytes=4.0, bucket_copies=0.0, step_bytes=0.0,
+    routed_copies=1.0, held_logits_bytes=10.0, compiled_logits=1.0,
+    own_weight_bytes=4.0, bucket_copies=0.0, step_bytes=0.0,
     communicator_bytes=0.0, reserve_reported=1.0,
 )  # fmt: skip
 

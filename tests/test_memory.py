@@ -416,13 +416,18 @@ class TestStackHabits:
         printed = (32.04 - 29.84) * 1e9
         assert printed == pytest.approx(2 * 1.1e9, rel=0.01)
 
-    def test_the_layer_in_backward_takes_the_memory_of_the_loss_again(self):
+    @pytest.mark.parametrize("logit_bytes", [0.5, 10.0])
+    def test_the_layer_in_backward_takes_the_memory_of_the_loss_again(self, logit_bytes):
         lay = layout(strategy="zero1", recompute=2, micro_batch_size=8)
-        none, all_of_it = (total(self.parts(replace(IDEAL, reuse=r), lay)) for r in (0.0, 1.0))
-        logits = self.parts(IDEAL, lay)["logits"].item()
-        one = 8 * 4096 * float(layer_bytes(LLAMA_8B, tokens=1.0, tp=1.0, sequence_parallel=0.0))
-        backward = 1.5 * one - 8 * 4096 * 2 * LLAMA_8B.hidden_size  # whole, and half of gradients
-        assert none - all_of_it == pytest.approx(min(logits, backward))
+        eff = replace(IDEAL, held_logits_bytes=logit_bytes)
+        tokens = 8 * 4096
+        logits = logit_bytes * tokens * LLAMA_8B.vocab_size
+        whole = float(layer_bytes(LLAMA_8B, tokens=tokens, tp=1.0, sequence_parallel=0.0))
+        entry = tokens * 2 * LLAMA_8B.hidden_size
+        backward = 1.5 * whole - entry  # computed again but for its input, and its gradients
+        assert (logits > backward) == (logit_bytes == 10.0)
+        live = sum(self.parts(eff, lay)[p].item() for p in ("activations", "logits", "buffers"))
+        assert live == pytest.approx(32 * entry + max(logits, backward))
 
     @pytest.mark.parametrize(("micro_batch", "is_peak"), [(1, True), (64, False)])
     def test_temporaries_of_the_step_count_where_the_pass_before_it_held_less(
@@ -555,8 +560,9 @@ def test_longer_sequences_and_larger_microbatches_need_more(job, seq_len):
 def test_gathered_keys_and_values_of_the_whole_sequence_take_memory(tp):
     """arXiv:2407.21783, section 3.3.2: K, V and their gradients of one layer, in 16 bits."""
     work = workload(LLAMA_8B, seq_len=131072.0)
+    eff = replace(IDEAL, held_logits_bytes=0.0)  # else the loss is the peak
     ring, gathered, ulysses, alone = (
-        peak_bytes(work, layout(tp=tp, **lay), CLUSTER, IDEAL)["buffers"].item()
+        peak_bytes(work, layout(tp=tp, **lay), CLUSTER, eff)["buffers"].item()
         for lay in (
             {"cp": 8, "context_method": "ring"},
             {"cp": 8, "context_method": "all_gather"},
@@ -567,7 +573,7 @@ def test_gathered_keys_and_values_of_the_whole_sequence_take_memory(tp):
     of_all_heads = 2 * 8 * 128 * 131072 * 2  # keys and values, 8 heads of 128
     assert gathered - ring == pytest.approx(2 * of_all_heads / tp)
     assert ulysses == ring
-    assert alone == pytest.approx(peak_bytes(work, layout(tp=tp), CLUSTER, IDEAL)["buffers"].item())
+    assert alone == pytest.approx(peak_bytes(work, layout(tp=tp), CLUSTER, eff)["buffers"].item())
 
 
 @pytest.mark.parametrize(("gradients", "held"), [(float("nan"), 4), (2.0, 2), (4.0, 4), (6.0, 6)])

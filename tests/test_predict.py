@@ -94,6 +94,68 @@ def test_a_configuration_that_was_said_narrows_the_interval(blank):
     assert np.all(width(found) > width(EVERY)[said])
 
 
+def memory_of(chosen, **columns):
+    return float(predict(edited(chosen, **columns), MODELS).peak_memory_gib[0])
+
+
+PIPELINE = row("titan-202412-405b-4d-cp1")  # FSDP2 x tp 8 x pp 8, 64 sequences a step
+
+
+def test_sequence_parallelism_is_as_old_as_selective_recompute():
+    """Both are of arXiv:2205.05198: a run that has the one has the other."""
+    old = np.flatnonzero(
+        (RUNS.inputs.framework == "megatron-lm") & (RUNS.inputs.tp == 8) & (RUNS.inputs.pp > 1)
+    )[:1]
+    peaks = {
+        (kind, date): memory_of(old, recompute=kind, source_date=date)
+        for kind in ("selective", "full")
+        for date in ("2022-05", "2022-06")
+    }
+    change = {k: peaks[k, "2022-05"] / peaks[k, "2022-06"] - 1 for k in ("selective", "full")}
+    assert change["full"] > 2 * change["selective"]  # what is left is unfused attention
+
+
+def test_an_fp32_sum_beside_16_bit_gradients_is_for_bf16():
+    """nanotron: 6 bytes of gradient a parameter in bf16, 2 in fp16."""
+    one = np.flatnonzero((RUNS.inputs.dp_sharding == "zero1") & (RUNS.inputs.precision == "bf16"))
+    peaks = [
+        memory_of(one[:1], framework="nanotron", precision=p, recompute="full", compile="no")
+        for p in ("fp16", "bf16")
+    ]
+    assert peaks[0] < peaks[1]
+
+
+@pytest.mark.parametrize(("precision", "same"), [("nvfp4", "yes"), ("bf16", "no")])
+def test_matmuls_of_few_bits_are_compiled_unless_said_otherwise(precision, same):
+    chosen = np.flatnonzero(
+        (RUNS.inputs.framework == "torchtitan") & (RUNS.inputs.accelerator == "GB200")
+    )[:1]
+    unknown, yes, no = (
+        memory_of(chosen, precision=precision, compile=c, recompute="selective")
+        for c in ("unknown", "yes", "no")
+    )
+    assert yes < no
+    assert unknown == {"yes": yes, "no": no}[same]
+
+
+def test_fsdp_cuts_a_blank_micro_batch_by_the_stages_of_its_pipeline():
+    """64 sequences on 8 replicas and 8 stages: single ones."""
+    blank, single, whole = (memory_of(PIPELINE, micro_batch=b) for b in (np.nan, 1.0, 8.0))
+    assert blank == single < whole
+    blank, four = (memory_of(PIPELINE, global_batch=256, micro_batch=b) for b in (np.nan, 4.0))
+    assert blank == four
+
+
+def test_one_gpu_trains_8b_in_24_gb_with_the_recipe_that_pages_its_optimizer():
+    """pytorch/torchtune, README.md: 18.9 GiB; 16 bytes a parameter are 120."""
+    chosen = np.flatnonzero(
+        (RUNS.inputs.framework == "torchtune")
+        & (RUNS.inputs.task == "sft")
+        & (RUNS.inputs.num_gpus == 1)
+    )
+    assert memory_of(chosen) < 0.5 * memory_of(chosen, framework="accelerate")
+
+
 def test_an_unknown_stack_widens_the_interval():
     some = np.arange(0, len(RUNS), 41)
     found = predict(edited(some, framework="a-new-stack"), MODELS)

@@ -26,7 +26,6 @@ Numbers = NDArray[np.float64]
 Model = Callable[[Numbers], Numbers]
 
 NOISE = 0.06  # log ratio: repeats of one configuration differ by 0.03 at the median, 0.15 at P90
-SOURCE_SIGMA = 0.03  # log ratio: prior width of a source's effect
 STEPS = (1.0, 0.5, 0.25, 0.1, 0.03)
 COVERAGE = 0.8  # of the intervals
 DIFFERENCE = 0.02  # of a prior's sigma, in numerical derivatives
@@ -40,6 +39,7 @@ class Priors:
     sigma: Numbers
     low: Numbers
     high: Numbers
+    source_sigma: float = 0.03  # log ratio: width of a source's effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +67,14 @@ def _loss(residual: Numbers) -> Numbers:
     return np.where(z <= 1, z * z, 2 * z - 1)
 
 
-def _effects(residual: Numbers, weight: Numbers, source: NDArray[np.intp]) -> Numbers:
+def _effects(
+    residual: Numbers, weight: Numbers, source: NDArray[np.intp], source_sigma: float
+) -> Numbers:
     """Each row's source effect: the shrunken robust mean of its source's residuals."""
     effect = np.zeros(int(source.max(initial=0)) + 1)
     for _ in range(5):
         w = weight * huber_weight(residual - effect[source]) / NOISE**2
-        total = np.bincount(source, w, len(effect)) + 1 / SOURCE_SIGMA**2
+        total = np.bincount(source, w, len(effect)) + 1 / source_sigma**2
         effect = np.bincount(source, w * residual, len(effect)) / total
     return effect
 
@@ -80,10 +82,10 @@ def _effects(residual: Numbers, weight: Numbers, source: NDArray[np.intp]) -> Nu
 def _objective(
     value: Numbers, residual: Numbers, weight: Numbers, source: NDArray[np.intp], priors: Priors
 ) -> tuple[float, Numbers]:
-    effect = _effects(residual, weight, source)
+    effect = _effects(residual, weight, source, priors.source_sigma)
     data = np.sum(weight * _loss(residual - effect[source]))
     belief = np.sum(((value - priors.value) / priors.sigma) ** 2)
-    return float(data + belief + np.sum((effect / SOURCE_SIGMA) ** 2)), effect
+    return float(data + belief + np.sum((effect / priors.source_sigma) ** 2)), effect
 
 
 def fit(
@@ -144,7 +146,7 @@ def _gauss_newton(
     jacobian = ((model(value + np.diag(move)) - base) / move[:, None]).T
     w = weight * huber_weight(residual - effect[source]) / NOISE**2
     sources = int(source.max(initial=0)) + 1
-    shrunk = np.bincount(source, w, sources) + 1 / SOURCE_SIGMA**2
+    shrunk = np.bincount(source, w, sources) + 1 / priors.source_sigma**2
     summed = np.zeros((sources, k))
     np.add.at(summed, source, w[:, None] * jacobian)
     pulled = np.bincount(source, w * residual, sources)

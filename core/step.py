@@ -105,12 +105,14 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
         virtual_stages=lay.virtual_stages,
         num_microbatches=m,
         schedule=lay.schedule,
-        weight_gradient_share=weight_gradients / layer_s,
+        weight_gradient_share=weight_gradients * work.model.num_layers / lay.pp / mean_stage_s,
     )
 
     params = stage_params(work, lay, first=True)
     # Communication also runs while the device waits for its host.
     free_s = layers * (layer_s + waiting - inside.cp_hidden / eff.overlap_window) + head
+    data_parallel, hidden = _data_parallel(work, lay, cluster, eff, params, layers, free_s)
+    left_s = m * free_s - hidden / eff.overlap_window
     parts = {
         "matmul": m * layers * (one.matmul_forward + one.matmul_backward),
         "attention": m * layers * (one.attention_forward + one.attention_backward),
@@ -122,8 +124,8 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
         "cp_exposed": m * layers * inside.cp,
         "ep_exposed": m * layers * inside.ep,
         "pp_exposed": m * pp,
-        "dp_exposed": _data_parallel(work, lay, cluster, eff, params, layers, free_s),
-        "offload_exposed": _offload_s(work, lay, cluster, eff, params, layers, free_s),
+        "dp_exposed": data_parallel,
+        "offload_exposed": _offload_s(work, lay, cluster, eff, params, layers, left_s),
         "bubble": m * mean_stage_s * bubble,
         "optimizer": _optimizer_s(work, lay, cluster, eff, params),
         "overhead": m * layers * waiting + eff.step_s,
@@ -172,8 +174,8 @@ def _data_parallel(
     params: StageParams,
     layers: Numeric,
     free_s: Numeric,
-) -> Numeric:
-    """Exposed seconds a step of gathers, scatters and reductions.
+) -> tuple[Numeric, Numeric]:
+    """Exposed and hidden seconds a step of gathers, scatters and reductions.
 
     One computation hides one communication at a time: the gathers of its own micro-batch, and
     what they leave of the last one hides the reduction of gradients. ZeRO-2 scatters after
@@ -198,14 +200,15 @@ def _data_parallel(
     zero2 = (column(lay.strategy, "shards_gradients") > 0) & (
         column(lay.strategy, "shards_parameters") == 0
     )
-    gradients, _ = _overlapped(
+    gradients, hidden_gradients = _overlapped(
         traffic.gradient_s(lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
         + traffic.replica_s(lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes),
         np.where(zero2, m, 1.0) * free_s - hidden / eff.overlap_window,
         eff.dp_exposed,
         eff,
     )
-    return np.where(np.asarray(lay.pp) > 1, 1.0, m) * gathers + gradients
+    times = np.where(np.asarray(lay.pp) > 1, 1.0, m)
+    return times * gathers + gradients, times * hidden + hidden_gradients
 
 
 def _overlapped(
@@ -270,13 +273,14 @@ def _offload_s(
     eff: Efficiency,
     params: StageParams,
     layers: Numeric,
-    free_s: Numeric,
+    left_s: Numeric,
 ) -> Numeric:
     """Transfers to and from the host that computation does not hide.
 
     Optimizer [Ren et al., "ZeRO-Offload", arXiv:2101.06840]: gradients down, weights up, once a
     step and exposed; from NVMe its states cross twice more. Weights: fetched for forward and
-    backward of every micro-batch. Activations: out in forward, back in backward.
+    backward of every micro-batch. Activations: out in forward, back in backward. Both hide in
+    `left_s`, what the step's computation has left beside data parallelism.
     """
     m = np.asarray(lay.num_microbatches, dtype=float)
     link = eff.host_link * np.asarray(cluster.host_link_bytes_per_s)
@@ -307,8 +311,8 @@ def _offload_s(
         kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
     )
     kept = eff.activation_copies * kept
-    exposed, _ = _overlapped(fetch + 2 * layers * kept / link, free_s, 0.0, eff)
-    return once + m * exposed
+    exposed, _ = _overlapped(m * (fetch + 2 * layers * kept / link), left_s, 0.0, eff)
+    return once + exposed
 
 
 def _utilisation(

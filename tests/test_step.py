@@ -510,7 +510,6 @@ def test_one_second_of_computation_hides_one_second_of_communication():
     assert seconds(step(workload(), lay, fast, eff)) <= seconds(step(workload(), lay, slow, eff))
 
 
-@pytest.mark.xfail(strict=True, reason="Gathers and fetches each get the whole window")
 def test_one_second_of_computation_does_not_hide_gathers_and_fetches():
     slow = replace(CLUSTER, scale_up_bytes_per_s=20e9, host_link_bytes_per_s=20e9)
     eff = replace(IDEAL, fsdp_exposed=0.0, dp_exposed=0.0, host_link=1.0)

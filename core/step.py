@@ -99,7 +99,9 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     uneven = np.asarray(layers) > np.floor(np.divide(work.model.num_layers, lay.pp))
     head = np.where(uneven, np.maximum(one.head - per_layer, 0.0), one.head)
     mean_stage_s = (work.model.num_layers * per_layer + one.head) / lay.pp + pp
-    weight_gradients = (one.matmul_forward + one.experts_forward) * (1 - np.asarray(work.adapters))
+    # A third of the launches that a device waits for are of weight gradients, too.
+    weight_gradients = one.matmul_forward + one.experts_forward + waiting / 3
+    weight_gradients = weight_gradients * (1 - np.asarray(work.adapters))
     bubble = bubble_fraction(
         pp=lay.pp,
         virtual_stages=lay.virtual_stages,

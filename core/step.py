@@ -91,7 +91,7 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     adapters = np.where(work.adapters, eff.adapter_host_s, 0.0)
     host_s = eff.host_s + moe_share * eff.expert_host_s + adapters
     waiting = _host_bound(layer_s, host_s * work.host_slowdown, work.cuda_graphs)
-    inside = _inside_layer(work, lay, cluster, eff, one)
+    inside = _inside_layer(work, lay, cluster, eff, one, waiting)
     per_layer = layer_s + waiting + inside.tp + inside.cp + inside.ep
     pp = eff.pp_exposed * traffic.pipeline_s(work, lay, cluster, eff)
 
@@ -149,14 +149,19 @@ class _InsideLayer:
 
 
 def _inside_layer(
-    work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency, one: LayerSeconds
+    work: Workload,
+    lay: Layouts,
+    cluster: Cluster,
+    eff: Efficiency,
+    one: LayerSeconds,
+    waiting: Numeric,
 ) -> _InsideLayer:
     """Tensor, context and expert parallelism. Full recompute repeats the forward's share: 2 of
     4 all-reduces, 1 of 3 passes of keys and values, 2 of 4 all-to-alls."""
     again = np.where(np.asarray(lay.recompute) >= RECOMPUTE.index("full"), 1.0, 0.0)
     cp, cp_hidden = _overlapped(
         traffic.context_parallel_s(work, lay, cluster, eff) * (1 + again / 3),
-        one.attention_forward * (1 + again) + one.attention_backward,
+        one.attention_forward * (1 + again) + one.attention_backward + waiting,
         np.where(np.asarray(lay.context_method) == 0, eff.cp_exposed, 1.0),  # only a ring hides
         eff,
     )
@@ -296,7 +301,7 @@ def _offload_s(
     once = np.where(
         np.asarray(work.offload_optimizer) > 0,
         owned * (down + 2.0) / link + np.where(on_nvme, 2 * states / drive, 0.0),
-        np.where(work.paged_optimizer, 2 * states / link, 0.0),
+        np.where(work.paged_optimizer, 2 * owned * work.optimizer_state_bytes / link, 0.0),
     )
     sharded = column(lay.strategy, "shards_parameters") > 0
     held = (params.dense / params.dense_shards + params.experts / params.expert_shards) * 2.0

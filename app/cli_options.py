@@ -72,6 +72,11 @@ TABLE = (
     FieldOption("cuda_graphs", "", "With CUDA graphs."),
     FieldOption("chunked_loss", "", "Cross-entropy in pieces."),
     FieldOption("stack", "NAME", "Software stack to assume."),
+    FieldOption("software_date", "YYYY-MM", "Date of its release."),
+    FieldOption("moe_dispatcher", "D", "Tokens cross the network per_node or per_expert."),
+    FieldOption("host_slowdown", "X", "Time to launch kernels over the usual."),
+    FieldOption("power_cap_watts", "W", "Power limit of one GPU."),
+    FieldOption("network_gbit_per_gpu", "GBIT", "Measured network of one GPU, one direction."),
 )
 OPTION_OF = {"num_tokens": "--tokens"}  # the options that are not called like their field
 

@@ -120,7 +120,8 @@ def test_a_short_row_stops_the_load_with_its_line(tmp_path):
     [
         ("megatron-lm", "megatron-lm"),
         ("Megatron_LM", "megatron-lm"),
-        ("llama-factory/Unsloth+FA2", "llama-factory"),
+        ("llama-factory/Unsloth+FA2", "unsloth"),  # what trains, not what drives it
+        ("llama-factory/no-such-trainer", "llama-factory"),
         ("torchtitan", "torchtitan"),
         ("  DeepSpeed ", "deepspeed"),
         ("megatron-lm-core-0.9", "megatron-lm"),

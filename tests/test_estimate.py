@@ -214,7 +214,9 @@ def test_a_measurement_of_the_same_layout_becomes_the_forecast():
     assert ratio == pytest.approx(0.8, rel=0.05)
     assert moved.tokens_per_s.p90 / moved.tokens_per_s.p10 < 1.2
     assert plain.tokens_per_s.p90 / plain.tokens_per_s.p10 > 1.4
-    assert any("Your measurement moves this forecast by -2" in a for a in moved.assumptions)
+    told = re.search(r"Your measurement moves this forecast by (-\d+)%", " ".join(moved.assumptions))
+    assert told is not None
+    assert abs(int(told[1]) + 20) <= 3
     assert sum(moved.step_s.values()) == pytest.approx(8192 * 512 / moved.tokens_per_s.p50)
 
 
@@ -268,7 +270,7 @@ def assumed(**fields):
         ({"sharding": "zero1", "stack": "nanotron"}, "an fp32 sum and reduced in 4 bytes"),
         ({"sharding": "zero1", "stack": "nanotron"}, "nanotron does: 20 bytes"),
         ({"sharding": "zero1", "optimizer": "adamw_8bit"}, "zero1 does: 12 bytes"),
-        ({"sharding": "zero1", "stack": "nanotron"}, "nanotron: sums gradients in an fp32"),
+        ({"sharding": "zero1", "stack": "nanotron"}, "sums gradients in an fp32"),
     ],
 )
 def test_the_type_of_gradients_is_said_where_it_is_assumed(fields, says):

@@ -88,7 +88,7 @@ def _fit(
 ) -> Fit:
     parameters = _parameters(entries, kind)
     weight = sample.weight if left_out is None else np.where(left_out, 0.0, sample.weight)
-    runs = fc.model(sample, parameters, KINDS[kind])
+    runs = fc.model(sample, entries, parameters, KINDS[kind])
     if kind == "memory":
         measured, source, of_all = sample.log_measured, sample.source, runs
     else:
@@ -112,7 +112,7 @@ def _fit(
 
 def _outcome(sample: Sample, entries: list[Entry], kind: str) -> Outcome:
     parameters = _parameters(entries, kind)
-    of = fc.model(sample, parameters, KINDS[kind])
+    of = fc.model(sample, entries, parameters, KINDS[kind])
     found = _fit(sample, entries, kind)
 
     def unseen(keys: Labels, number: int) -> Numbers:
@@ -140,12 +140,8 @@ def _new_stack(sample: Sample, entries: list[Entry], kind: str) -> Numbers:
     for family in np.unique(sample.family):
         mine = sample.family == family
         one = _fit(sample, entries, kind, left_out=mine)
-        stranger = replace(
-            sample,
-            family=np.where(mine, "", sample.family),
-            stack=np.where(mine, "", sample.stack),
-        )
-        out[mine] = fc.model(stranger, parameters, KINDS[kind])(one.value[None])[0][mine]
+        stranger = fc.strangers(sample, mine, profiles(entries)[GENERIC])
+        out[mine] = fc.model(stranger, entries, parameters, KINDS[kind])(one.value[None])[0][mine]
     return out
 
 
@@ -154,7 +150,7 @@ def _with(
 ) -> list[Entry]:
     """The table with the fitted values of one kind."""
     parameters = _parameters(entries, kind)
-    values = fc.fitted_values(parameters, found.value)
+    values = fc.fitted_values(entries, parameters, found.value)
     basis = f"fitted: {len(sample.weight)} {kind} rows of hardware/measured_runs.csv"
     new = {
         (e.stack, e.quantity): replace(

@@ -18,12 +18,12 @@ from app import fit_kernels
 from app.run_columns import Columns, columns
 from app.validate_scores import configurations
 from core.accuracy import repeat_weights
-from core.efficiency import Efficiency
+from core.efficiency import NAMES, Efficiency
 from core.errors import RunsError
 from core.fitting import Model, Priors
 from core.units import GIB
 from hardware import names
-from hardware.efficiency import GENERIC, Entry, profiles, stack_of
+from hardware.efficiency import GENERIC, Entry, profiles, stack_of, stacks
 from hardware.measured import MODELS_CSV, RUNS_CSV, Runs, read_models, read_runs
 
 Numbers = NDArray[np.float64]
@@ -108,27 +108,45 @@ def priors(entries: list[Entry]) -> Priors:
     )
 
 
-def model(sample: Sample, entries: list[Entry], predict: Callable[[Columns], Numbers]) -> Model:
-    """The logarithm of what `predict` says of every row, for many trials of the parameters."""
-    quantities = sorted({e.quantity for e in entries})
-    eff = sample.columns.efficiency
-    start = {q: np.broadcast_to(getattr(eff, q), sample.weight.shape) for q in quantities}
+def _level(entry: Entry) -> int:
+    """0 generic, 1 a family, 2 a single stack: the later is the more specific."""
+    families = {s.family for s in stacks().values()}
+    return 0 if entry.stack == GENERIC else 1 if entry.stack in families else 2
+
+
+def model(
+    sample: Sample,
+    table: list[Entry],
+    parameters: list[Entry],
+    predict: Callable[[Columns], Numbers],
+) -> Model:
+    """The logarithm of what `predict` says of every row, for many trials of the parameters.
+
+    A row has the value of its stack, else of its family, else the generic one, as a forecast
+    does: also where the table sets that value and does not fit it.
+    """
+    place = {(e.stack, e.quantity): j for j, e in enumerate(parameters)}
+    quantities = sorted({e.quantity for e in parameters})
+    rows = {
+        e.stack: (sample.family == e.stack) | (sample.stack == e.stack) | (e.stack == GENERIC)
+        for e in table
+    }
+    levels = {q: sorted((e for e in table if e.quantity == q), key=_level) for q in quantities}
 
     def some(values: Numbers) -> Numbers:
         changed = {}
         for q in quantities:
-            column = np.repeat(start[q][None], len(values), axis=0)
-            for j, entry in enumerate(entries):  # generic first: families build on it
-                if entry.quantity == q and entry.stack == GENERIC:
-                    column[:] = values[:, j : j + 1]
-            for j, entry in enumerate(entries):
-                if entry.quantity == q and entry.stack != GENERIC:
-                    mine = (sample.family == entry.stack) | (sample.stack == entry.stack)
+            column = np.zeros((len(values), len(sample.weight)))
+            for entry in levels[q]:
+                mine, j = rows[entry.stack], place.get((entry.stack, q))
+                if j is None:
+                    column[:, mine] = entry.value
+                else:
                     base = column[:, mine] if entry.prior is None else 0.0
                     column[:, mine] = np.clip(base + values[:, j : j + 1], entry.low, entry.high)
             changed[q] = column
-        tried = replace(sample.columns, efficiency=replace(eff, **changed))
-        return np.log(predict(tried))
+        eff = replace(sample.columns.efficiency, **changed)
+        return np.log(predict(replace(sample.columns, efficiency=eff)))
 
     def of_trials(values: Numbers) -> Numbers:
         size = max(ROWS_AT_ONCE // max(len(sample.weight), 1), 1)
@@ -149,12 +167,29 @@ def kernels_model(entries: list[Entry], parameters: list[Entry]) -> Model:
     return of_trials
 
 
-def fitted_values(entries: list[Entry], found: Numbers) -> list[float]:
-    """The value of each entry: a family's difference added to the generic value."""
-    generic = {e.quantity: v for e, v in zip(entries, found, strict=True) if e.stack == GENERIC}
-    return [
-        float(np.clip(generic[e.quantity] + v, e.low, e.high))
-        if e.stack != GENERIC and e.prior is None
-        else float(v)
-        for e, v in zip(entries, found, strict=True)
-    ]
+def fitted_values(table: list[Entry], parameters: list[Entry], found: Numbers) -> list[float]:
+    """The value of each parameter: a difference is added to the next less specific value."""
+    families = {name: s.family for name, s in stacks().items()}
+    place = {(e.stack, e.quantity): j for j, e in enumerate(parameters)}
+    value: dict[tuple[str, str], float] = {}
+    for e in sorted(table, key=_level):
+        key = (e.stack, e.quantity)
+        if key not in place:
+            value[key] = e.value
+            continue
+        above = (families.get(e.stack, GENERIC), e.quantity)
+        base = value.get(above, value.get((GENERIC, e.quantity), 0.0)) if e.prior is None else 0.0
+        value[key] = float(np.clip(base + found[place[key]], e.low, e.high))
+    return [value[e.stack, e.quantity] for e in parameters]
+
+
+def strangers(sample: Sample, mine: NDArray[np.bool_], generic: Efficiency) -> Sample:
+    """The sample with some rows as of a stack that has no profile."""
+    own = sample.columns.efficiency
+    eff = {n: np.where(mine, getattr(generic, n), getattr(own, n)) for n in NAMES}
+    return replace(
+        sample,
+        columns=replace(sample.columns, efficiency=Efficiency(**eff)),
+        family=np.where(mine, "", sample.family),
+        stack=np.where(mine, "", sample.stack),
+    )

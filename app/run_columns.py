@@ -23,7 +23,13 @@ from core.cluster import Cluster, cluster_of
 from core.cluster import as_columns as cluster_columns
 from core.efficiency import Efficiency
 from core.errors import RuncastError
-from core.inference import least_recompute, smallest_degrees, total, with_paged_optimizer
+from core.inference import (
+    least_recompute,
+    smallest_degrees,
+    total,
+    with_least_offload,
+    with_paged_optimizer,
+)
 from core.layer import decimal_year
 from core.layouts import RECOMPUTE, SCHEDULES, SEARCHED_RECOMPUTE, Layouts
 from core.memory import peak_bytes
@@ -45,7 +51,6 @@ FLAGS = (
     "adapters",
     "orthogonalises",
     "paged_optimizer",
-    "offloads_activations",
     "unfused_attention",
     "flash2",
     "compiled",
@@ -137,6 +142,7 @@ def _columns_of(rows: list[_Row]) -> Columns:
     allowed = np.array([[kind in k for kind in RECOMPUTE] for k in kinds])
     lay = replace(lay, recompute=least_recompute(work, lay, cluster, eff, allowed=allowed))
     may_page = np.array([r.may_page for r in rows])
+    work = with_least_offload(work, lay, cluster, eff)
     return Columns(
         work=with_paged_optimizer(work, lay, cluster, eff, may=may_page),
         layouts=lay,
@@ -229,7 +235,7 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workloa
         gradient_bytes=_gradient_bytes(stack, name),
         offload_optimizer=offloaded_to(offload, "optimizer"),
         offload_params=offloaded_to(offload, "param"),
-        offloads_activations="activation" in offload,
+        offloads_activations=float("activation" in offload),
         unfused_attention=_before(inputs, i, NEW_KERNELS),
         compiled=_compiled(inputs, i, stack, recipe.matmul_bits),
         flash2=stack.attention == "flash2" and _before(inputs, i, NATIVE_KERNELS),

@@ -72,7 +72,7 @@ def workload_of(scenario: Scenario, model: NamedModel) -> Workload:
         offload_optimizer=OFFLOAD[scenario.offload_optimizer],
         paged_optimizer=scenario.paged_optimizer,
         offload_params=OFFLOAD[scenario.offload_params],
-        offloads_activations=scenario.offload_activations,
+        offloads_activations=float(scenario.offload_activations),
         trained_fraction=trained,
         weight_bytes=weight_bytes,
         adapters=scenario.task in ("lora", "qlora"),

@@ -15,7 +15,7 @@ import numpy as np
 
 from core import state_space
 from core.layouts import RECOMPUTE
-from core.numeric import Bools, Numeric, kept_for_last
+from core.numeric import Numeric, kept_for_last
 from core.transformer import (
     Transformer,
     attention_output_size,
@@ -133,12 +133,12 @@ def kept_bytes(
     *,
     recompute: Numeric,
     layers_in_flight: Numeric,
-    offloaded: Bools = False,
+    offloaded: Numeric = 0.0,
 ) -> Numeric:
-    """Bytes that all layers in flight keep; of those on the host, a few on their way."""
-    on_host = np.asarray(offloaded, dtype=bool) | (np.asarray(recompute) == OFFLOAD)
-    held = np.where(on_host, np.minimum(layers_in_flight, OFFLOADED_LAYERS), layers_in_flight)
-    return held * layer.kept
+    """Bytes that all layers in flight keep; of the share on the host, a few on their way."""
+    share = np.where(np.asarray(recompute) == OFFLOAD, 1.0, offloaded)
+    held = np.minimum(layers_in_flight, (1 - share) * layers_in_flight + OFFLOADED_LAYERS)
+    return np.where(share > 0, held, layers_in_flight) * layer.kept
 
 
 def offloaded_bytes(
@@ -149,7 +149,7 @@ def offloaded_bytes(
     sequence_parallel: Numeric,
     recompute: Numeric,
     selective_kept: Numeric,
-    offloaded: Bools,
+    offloaded: Numeric,
     kept_scores_of: Numeric = 0.0,
 ) -> Numeric:
     """Bytes of one layer and micro-batch that go to the host and come back."""
@@ -162,5 +162,4 @@ def offloaded_bytes(
         selective_kept=selective_kept,
         kept_scores_of=kept_scores_of,
     )
-    on_host = np.asarray(offloaded, dtype=bool) | (np.asarray(recompute) == OFFLOAD)
-    return np.where(on_host, layer.kept, 0.0)
+    return np.where(np.asarray(recompute) == OFFLOAD, 1.0, offloaded) * layer.kept

@@ -15,6 +15,7 @@ from core.numeric import Numeric
 from core.optimizers import optimizer
 from core.workload import Workload
 
+OFFLOADED_SHARES = (0.125, 0.25, 0.5, 0.75)
 FITS = 0.95  # of the usable memory: what people leave free
 
 
@@ -49,6 +50,20 @@ def least_recompute(
         fits = need <= FITS * np.asarray(cluster.memory_bytes)
         chosen = np.where(allowed[:, kind] & fits, float(kind), chosen)
     return chosen
+
+
+def with_least_offload(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Workload:
+    """Where activations are offloaded: the least share that fits. Stacks let people choose how
+    many layers do, and nobody sends more over the link to the host than needed."""
+    wanted = np.asarray(work.offloads_activations) > 0
+    chosen = np.where(wanted, 1.0, 0.0)
+    for share in sorted(OFFLOADED_SHARES, reverse=True) if wanted.any() else ():
+        tried = replace(work, offloads_activations=np.where(wanted, share, 0.0))
+        fits = total(peak_bytes(tried, lay, cluster, eff)) <= FITS * np.asarray(
+            cluster.memory_bytes
+        )
+        chosen = np.where(wanted & fits, share, chosen)
+    return replace(work, offloads_activations=chosen)
 
 
 def with_paged_optimizer(

@@ -31,7 +31,7 @@ class Workload:
     offload_optimizer: Numeric = NOWHERE
     paged_optimizer: Bools = False  # states wait on the host and are updated on the device
     offload_params: Numeric = NOWHERE
-    offloads_activations: Bools = False
+    offloads_activations: Numeric = 0.0  # share of what is kept that waits on the host
     # Adapters (core/adapters.py)
     adapters: Bools = False  # the base is frozen
     trained_fraction: Numeric = 1.0  # trained parameters over those of the model

@@ -89,10 +89,10 @@ def print_figures(result: Result, found: list[tuple[str, str, Measured]], consol
 
 
 def print_ablation(found: Iterable[tuple[str, dict[str, float]]], console: Console) -> None:
-    """One line an ingredient, as soon as it is known."""
+    """One line an ingredient."""
     names = ("median", "mean", "p90", "moe_median")
-    console.print(f"{'without':38}" + "".join(f"{s:>33}" for s in ("grouped", "new_source")))
-    console.print(f"{'':38}" + "".join(f"{n:>8}" for n in ("median", "mean", "P90", "MoE")) * 2)
+    table = Table("without", *(f"{s} {n}" for s in ("grouped", "new_source") for n in names))
     for label, figure in found:
-        cells = [figure[f"{s} {n}"] for s in ("grouped", "new_source") for n in names]
-        console.print(f"{label:38}" + "".join(f"{c:>8.1%}" for c in cells))
+        cells = (figure[f"{s} {n}"] for s in ("grouped", "new_source") for n in names)
+        table.add_row(label, *(f"{c:.1%}" for c in cells))
+    console.print(table)

@@ -1,5 +1,6 @@
 """The fitting engine on rows that were made with known parameters."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -164,9 +165,7 @@ def test_a_row_of_weight_0_cannot_change_the_result(seed, share):
 def test_a_row_of_weight_2_is_two_rows():
     model, measured, source = made_up(2, n=60)
     work = rows(2, 60)
-    twice = fitted(
-        model_of(np.concatenate([work, work])), np.tile(measured, 2), np.tile(source, 2)
-    )
+    twice = fitted(model_of(np.concatenate([work, work])), np.tile(measured, 2), np.tile(source, 2))
     assert fitted(model, measured, source, weight=np.full(60, 2.0)).value == pytest.approx(
         twice.value, rel=1e-9
     )
@@ -181,9 +180,7 @@ def test_the_same_rows_give_the_same_bits():
 def test_the_order_of_rows_and_the_names_of_sources_do_not_matter():
     model, measured, source = made_up(4, outliers=0.05, effects=0.03)
     order = np.random.default_rng(0).permutation(len(measured))
-    shuffled = fitted(
-        model_of(rows(4)[order]), measured[order], (NUM_SOURCES - 1 - source)[order]
-    )
+    shuffled = fitted(model_of(rows(4)[order]), measured[order], (NUM_SOURCES - 1 - source)[order])
     assert shuffled.value == pytest.approx(fitted(model, measured, source).value, rel=1e-6)
 
 
@@ -193,7 +190,7 @@ def test_no_iteration_worsens_the_objective():
         fitted(model, measured, source, max_iterations=i, tolerance=0.0).objective
         for i in range(1, 8)
     ]
-    assert all(b <= a * (1 + 1e-12) for a, b in zip(scores, scores[1:], strict=False))
+    assert all(b <= a * (1 + 1e-12) for a, b in itertools.pairwise(scores))
     assert scores[-1] < scores[0]
 
 

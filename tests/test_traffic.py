@@ -264,7 +264,9 @@ class TestModelParallelVolumes:
     def test_tensor_parallel_ranks_share_the_rows_of_the_all_to_all(self):
         one, four = (
             float(
-                traffic.expert_parallel_exposed_s(workload(DEEPSEEK_V3), layout(tp=tp, ep=8), SLOW, IDEAL)
+                traffic.expert_parallel_exposed_s(
+                    workload(DEEPSEEK_V3), layout(tp=tp, ep=8), SLOW, IDEAL
+                )
             )
             for tp in (1, 4)
         )

@@ -133,6 +133,29 @@ def answer_sentence(a: Accuracy, baseline: Accuracy | None = None) -> str:
     )
 
 
+BLIND = "new_source"  # the split that is most like a run of somebody else
+
+
+def blind_sentence(overall: Accuracy, baseline: Accuracy, folds: CrossValidation) -> str:
+    """The page's answer: the error on publications that the fit had not seen; that of the fitted
+    rows only where no fold was measured."""
+    needed = ("median", "within_20", "coverage")
+    if any((BLIND, m) not in folds for m in needed):
+        return answer_sentence(overall, baseline)
+    median, near, inside = (fmt.percent(folds[BLIND, m].value) for m in needed)
+    base = (
+        f" A constant MFU per kind of run is off by {fmt.percent(baseline.weighted_median_ape)}."
+        if baseline.weighted_median_ape is not None
+        else ""
+    )
+    return (
+        f"Forecast by a fit that had seen nothing of their publication, half of "
+        f"{fmt.count(overall.configurations)} measured configurations ({fmt.count(overall.n)} "
+        f"runs) are within {median} of the measured throughput, {near} are within 20%, and "
+        f"{inside} are inside P10 to P90.{base}"
+    )
+
+
 def coverage_lines(section: Section) -> list[str]:
     """Which classes the interval is honest for, one sentence a line."""
     found = class_coverages(section)

@@ -38,6 +38,8 @@ OPTION_LABELS = {
     "ring": "Ring attention",
     "all_gather": "All-gather of keys and values",
     "ulysses": "Ulysses (all-to-all)",
+    "per_node": "A token once per machine",
+    "per_expert": "A token once per expert",
     "adamw": "AdamW",
     "adamw_8bit": "AdamW, 8-bit states",
     "adafactor": "Adafactor",

@@ -69,7 +69,8 @@ def decimal_year(date: str) -> float:
     year, month = date[:4], date[5:7]
     if not year.isdigit():
         return MEASURED_YEARS[1]
-    return float(year) + ((float(month) - 0.5) / 12 if month.isdigit() else 0.5)
+    known = month.isdigit() and 1 <= int(month) <= 12  # not a range of years
+    return float(year) + ((float(month) - 0.5) / 12 if known else 0.5)
 
 
 def software_factor(software_year: Numeric, per_year: Numeric) -> Numeric:

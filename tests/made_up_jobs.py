@@ -159,7 +159,11 @@ def clusters(draw: st.DrawFn) -> Cluster:
         gpus_per_node=draw(st.sampled_from([4, 8])),
         scale_out_bytes_per_s=draw(st.floats(1e9, 100e9)),
         host_link_bytes_per_s=draw(st.floats(8e9, 450e9)),
-        newer_than_flash2=draw(st.sampled_from([0.0, 1.0])),
+        newer_than_flash2=draw(st.sampled_from([0.0, 1.0, 2.0])),
+        fast_exponentials=draw(st.sampled_from([0.0, 1.0])),
+        power_share=draw(st.sampled_from([1.0, 0.6])),
+        scale_up_hop_s=draw(st.sampled_from([3.1e-6, 1e-6])),
+        scale_out_hop_s=draw(st.sampled_from([9.6e-6, 50e-6])),
     )
 
 
@@ -186,6 +190,9 @@ def jobs(
         paged_optimizer=draw(st.booleans()),
         capacity_factor=draw(st.sampled_from([0.0, 0.0, 1.25])),
         expert_imbalance=draw(st.sampled_from([1.0, 4.0])),
+        software_year=draw(st.sampled_from([2022.0, 2026.5])),
+        host_slowdown=draw(st.sampled_from([1.0, 1.0, 5.0])),
+        deduplicates=draw(st.booleans()),
     )
     lay = draw(layouts(experts=model.num_experts > 0))
     return work, lay, draw(clusters()), draw(st.sampled_from(list(SHIPPED.values())))

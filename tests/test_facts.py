@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.accelerator import Accelerator
-from core.cluster import ASSUMED_CEILING
+from core.cluster import ASSUMED_CEILING, INFINIBAND_HOP_S, NVLINK_HOP_S
 from core.errors import FactError, ScenarioError
 from core.units import GIB, to_si
 from hardware import facts, names
@@ -259,3 +259,16 @@ def test_the_assumed_matmul_ceiling_is_the_median_of_the_measured_ones():
     parts = [a for a in facts.accelerators().values() if a.matmul_flops_per_s]
     ratios = sorted(a.matmul_flops_per_s / a.bf16_flops_per_s for a in parts)
     assert ratios[len(ratios) // 2] == pytest.approx(ASSUMED_CEILING, abs=0.005)
+
+
+def test_the_hops_that_core_assumes_are_those_of_the_table():
+    assert facts.fabric("nvlink", "latency_s") == pytest.approx(NVLINK_HOP_S)
+    assert facts.fabric("infiniband", "latency_s") == pytest.approx(INFINIBAND_HOP_S)
+
+
+def test_no_hop_inside_a_machine_takes_longer_than_one_between_two():
+    hops = {n: facts.fabric(n, "latency_s") for n in facts.fabrics()}
+    inside = [hops[n] for n in ("nvlink", "xgmi", "pcie", "ici")]
+    between = [hops[n] for n in ("infiniband", "roce", "efa", "ethernet", "ethernet_assumed")]
+    assert max(inside) < min(between)
+    assert all(1e-7 < h < 1e-3 for h in hops.values())

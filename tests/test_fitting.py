@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.fitting import NOISE, SOURCE_SIGMA, Priors, fit, fit_widths, huber_weight
+from core.fitting import NOISE, Priors, fit, fit_widths, huber_weight
 from core.uncertainty import Z_90
 
 TRUE = np.array([0.7, 0.3, 0.5])
@@ -96,8 +96,23 @@ def test_what_one_large_source_measures_differently_stays_with_it(seed):
     assert apart < 0.5 * alike
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_source_of_which_less_is_believed_pulls_more(seed):
+    """A narrow width of effects leaves no room for what the large source reads differently."""
+    model, measured, source = made_up(seed)
+    source = np.where(np.arange(len(source)) % 10 < 6, 0, source)
+    biased = measured + 0.1 * (source == 0)
+    off = [
+        np.abs(
+            fitted(model, biased, source, replace(VAGUE, source_sigma=s)).value / TRUE - 1
+        ).mean()
+        for s in (0.001, 0.03, 0.3)
+    ]
+    assert off[0] > 1.5 * off[1] > off[2]
+
+
 def test_many_sources_with_effects_are_averaged():
-    found = fitted(*made_up(7, effects=SOURCE_SIGMA))
+    found = fitted(*made_up(7, effects=VAGUE.source_sigma))
     assert found.value == pytest.approx(TRUE, rel=0.06)
 
 
@@ -196,7 +211,7 @@ def test_no_iteration_worsens_the_objective():
 
 def test_the_posterior_width_is_that_of_refits():
     """Against the scatter of fits of 60 draws that are as noisy as the engine believes."""
-    draws = [fitted(*made_up(s, noise=NOISE, effects=SOURCE_SIGMA)) for s in range(60)]
+    draws = [fitted(*made_up(s, noise=NOISE, effects=VAGUE.source_sigma)) for s in range(60)]
     scatter = np.std([d.value for d in draws], axis=0)
     assert np.mean([d.sigma for d in draws], axis=0) == pytest.approx(scatter, rel=0.35)
 

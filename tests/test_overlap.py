@@ -80,3 +80,42 @@ def test_cases_by_hand(always, window, slowdown, want):
         slowdown=slowdown,
     )  # fmt: skip
     assert float(got) == pytest.approx(want)
+
+
+@given(communication=SECONDS, computation=SECONDS)
+def test_the_limits_are_the_longer_of_both_and_their_sum(communication, computation):
+    """Two streams that do not disturb one another, and two that share everything."""
+
+    def together(**how):
+        hiding = {"communication_s": communication, "computation_s": computation}
+        return computation + float(exposed_beside(**hiding, **how))
+
+    free = together(always_exposed=0.0, window=1.0, slowdown=0.0)
+    assert free == pytest.approx(max(communication, computation))
+    for how in (
+        {"always_exposed": 0.0, "window": 1.0, "slowdown": 1.0},  # hidden time is paid in full
+        {"always_exposed": 1.0, "window": 1.0, "slowdown": 0.0},
+        {"always_exposed": 0.0, "window": 0.0, "slowdown": 0.0},
+    ):
+        assert together(**how) == pytest.approx(communication + computation)
+
+
+@pytest.mark.parametrize("slowdown", [0.0, 0.1, 0.3, 1.0])
+@pytest.mark.parametrize("communication", [1.0, 4.0, 10.0, 25.0])
+def test_two_rates_are_those_of_a_simulation_in_small_ticks(communication, slowdown):
+    """While both run each second of overlap costs `slowdown` of a second more; alone, nothing."""
+    computation, tick = 10.0, 1e-3
+    left = {"communication": communication, "computation": computation}
+    now = 0.0
+    while any(x > tick / 2 for x in left.values()):
+        busy = [k for k, x in left.items() if x > tick / 2]
+        for k in busy:
+            left[k] -= tick
+        now += tick * (1 + slowdown if len(busy) == 2 else 1)
+    got = computation + float(
+        exposed_beside(
+            communication_s=communication, computation_s=computation, always_exposed=0.0,
+            window=1.0, slowdown=slowdown,
+        )
+    )  # fmt: skip
+    assert got == pytest.approx(now, rel=1e-3)

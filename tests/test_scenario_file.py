@@ -20,6 +20,7 @@ NAME = st.text(alphabet="abcXYZ019_.-/+:()éß中𝒜", min_size=1, max_size=12)
 BOUNDS = {
     "epochs": (0.1, 1e4),
     "expert_imbalance": (1, 1024),
+    "host_slowdown": (0.1, 100),
     "capacity_factor": (0.1, 64),
     "deadline_days": (0.1, 36_500),
     "packing_efficiency": (0.1, 1),
@@ -38,6 +39,8 @@ def values_of(name, field):
         return st.lists(st.integers(1, 131_072), max_size=8, unique=True).map(tuple)
     if name == "prices":
         return st.from_regex(r"[0-9a-f]{0,12}", fullmatch=True)
+    if name == "software_date":
+        return st.sampled_from(["", "2024-01", "2026-12"])
     if name == "anchor_layout":
         return st.sampled_from(["", "tp=8,pp=4,sharding=zero1", "tp=8, pp=4"])
     if is_list(field):
@@ -82,9 +85,10 @@ def test_every_field_can_be_saved():
         elif is_list(field):
             value = ("RTX 4090",)
         else:
-            value = {"prices": "1e5", "anchor_layout": "tp=8,pp=4", "packing_efficiency": 0.5}.get(
-                name, "4090" if isinstance(field.default, str) else 64
-            )
+            value = {
+                "prices": "1e5", "anchor_layout": "tp=8,pp=4", "packing_efficiency": 0.5,
+                "software_date": "2024-10",
+            }.get(name, "4090" if isinstance(field.default, str) else 64)  # fmt: skip
         scenario = Scenario.parse({name: value})
         assert scenario != Scenario(), name
         assert sf.read_scenario(sf.write_scenario(scenario)) == scenario

@@ -1,5 +1,6 @@
 """Intervals: quantiles of a log-normal, against the standard library's normal."""
 
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -7,7 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.uncertainty import p10, p90, probability_above, quadrature
+from core.efficiency import NAMES, Efficiency
+from core.uncertainty import (
+    Circumstances,
+    memory_sigma,
+    memory_terms,
+    p10,
+    p90,
+    probability_above,
+    quadrature,
+    throughput_sigma,
+    throughput_terms,
+    unknown,
+)
 
 VALUE = st.floats(1e-3, 1e12)
 SIGMA = st.floats(0.01, 2)
@@ -51,3 +64,62 @@ def test_a_column_gives_what_its_rows_give():
     rows = [float(probability_above(x, p50=2.0, sigma=0.3)) for x in limits]
     assert np.asarray(column).tolist() == rows
     assert rows[1] == 0.5
+
+
+EFF = Efficiency(**{n: 0.1 * (1 + i % 7) for i, n in enumerate(NAMES)})
+FLAG = st.sampled_from([0.0, 1.0])
+CIRCUMSTANCES = st.builds(
+    Circumstances, num_inferred=st.integers(0, 7), num_inferred_of_memory=st.integers(0, 4),
+    unknown_stack=FLAG, unmeasured=FLAG, experts=FLAG, adapters=FLAG,
+)  # fmt: skip
+
+
+@given(known=CIRCUMSTANCES)
+def test_a_width_is_the_quadrature_of_its_causes(known):
+    """Each thing that is not said adds the same variance, whichever it is."""
+    variance = (
+        EFF.throughput_sigma**2
+        + known.num_inferred * EFF.inferred_sigma**2
+        + known.unknown_stack * EFF.unknown_stack_sigma**2
+        + known.unmeasured * EFF.unmeasured_sigma**2
+        + known.experts * EFF.experts_sigma**2
+        + known.adapters * EFF.adapters_sigma**2
+    )
+    assert float(throughput_sigma(EFF, known)) == pytest.approx(variance**0.5)
+    variance = (
+        EFF.memory_sigma**2
+        + known.num_inferred_of_memory * EFF.memory_inferred_sigma**2
+        + known.unknown_stack * EFF.memory_unknown_stack_sigma**2
+    )
+    assert float(memory_sigma(EFF, known)) == pytest.approx(variance**0.5)
+
+
+@given(known=CIRCUMSTANCES)
+def test_nothing_that_is_not_known_narrows_an_interval(known):
+    for change in (
+        {"num_inferred": known.num_inferred + 1},
+        {"num_inferred_of_memory": known.num_inferred_of_memory + 1},
+        {"unknown_stack": 1.0}, {"unmeasured": 1.0}, {"experts": 1.0}, {"adapters": 1.0},
+    ):  # fmt: skip
+        less = replace(known, **change)
+        for sigma in (throughput_sigma, memory_sigma):
+            assert float(sigma(EFF, less)) >= float(sigma(EFF, known))
+
+
+def test_an_unknown_stack_is_no_other_circumstance():
+    known = Circumstances(num_inferred=np.array([0.0, 2.0]), experts=np.array([1.0, 0.0]))
+    found = unknown(known)
+    assert found.unknown_stack.tolist() == [1, 1]
+    assert replace(found, unknown_stack=0.0) == replace(known, unknown_stack=0.0)
+
+
+def test_every_width_is_a_quantity_of_the_table_and_a_column_gives_what_its_rows_give():
+    rows = [Circumstances(num_inferred=n, num_inferred_of_memory=n, experts=e)
+            for n in (0.0, 3.0) for e in (0.0, 1.0)]  # fmt: skip
+    column = Circumstances(
+        **{n: np.array([getattr(r, n) for r in rows]) for n in Circumstances.__slots__}
+    )
+    for terms, sigma in ((throughput_terms, throughput_sigma), (memory_terms, memory_sigma)):
+        assert set(terms(column)) <= {n for n in NAMES if n.endswith("_sigma")}
+        assert all(len(t) == len(rows) for t in terms(column).values())
+        assert sigma(EFF, column).tolist() == [float(sigma(EFF, r)) for r in rows]

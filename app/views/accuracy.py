@@ -32,7 +32,9 @@ def draw() -> None:
     report = _shipped()
     theme = "dark" if st.context.theme.type == "dark" else "light"
     a = report.throughput.overall
-    st.markdown(f"**{as_text(words.answer_sentence(a, report.baseline.overall))}**")
+    st.markdown(
+        f"**{as_text(words.blind_sentence(a, report.baseline.overall, cross_validation()))}**"
+    )
     _draw_metrics(a)
     _draw_errors(report)
     _draw_runs(report, theme)
@@ -46,16 +48,20 @@ def draw() -> None:
 
 
 def _draw_metrics(a: Accuracy) -> None:
+    folds = cross_validation()
     shown = (
-        ("Median error", a.weighted_median_ape, "Half of the forecasts are nearer"),
-        ("P90 error", a.weighted_p90_ape, "One forecast in ten is worse"),
-        ("Within 20%", a.weighted_within_20, "Share of the forecasts"),
-        ("Inside P10 to P90", a.weighted_coverage_80, "80% would be exact"),
+        ("Median error", "median", a.weighted_median_ape, "Half of the forecasts are nearer"),
+        ("P90 error", "p90", a.weighted_p90_ape, "One forecast in ten is worse"),
+        ("Within 20%", "within_20", a.weighted_within_20, "Share of the forecasts"),
+        ("Inside P10 to P90", "coverage", a.weighted_coverage_80, "80% would be exact"),
     )
-    for column, (label, value, about) in zip(st.columns(len(shown)), shown, strict=True):
+    for column, (label, measure, fitted, about) in zip(st.columns(len(shown)), shown, strict=True):
+        unseen = folds.get((words.BLIND, measure))
         with column, st.container(border=True, height="stretch", gap="xsmall"):
-            st.metric(label, as_text(fmt.percent(value)))
+            st.metric(label, as_text(fmt.percent(unseen.value if unseen else fitted)))
             st.caption(about)
+            if unseen:
+                st.caption(as_text(f"{fmt.percent(fitted)} on the rows of the fit itself"))
     st.caption(
         as_text(
             f"Of {fmt.count(a.n)} runs, each of {fmt.count(a.configurations)} configurations "

@@ -240,7 +240,7 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workloa
         compiled=_compiled(inputs, i, stack, recipe.matmul_bits),
         flash2=stack.attention == "flash2" and _before(inputs, i, NATIVE_KERNELS),
         software_year=decimal_year(str(inputs.source_date[i])),
-        deduplicates=str(inputs.source_date[i])[:7] >= NEW_DISPATCHERS,
+        deduplicates=not _before(inputs, i, NEW_DISPATCHERS),
     )
 
 
@@ -387,8 +387,8 @@ def _adapters(facts: ModelFacts) -> float:
 
 
 def _before(inputs: RunInputs, i: int, month: str) -> bool:
-    date = str(inputs.source_date[i])[:7]
-    return date != "" and date < month
+    """Whether the source is older; one without a date is as new as any, as `decimal_year` says."""
+    return decimal_year(str(inputs.source_date[i])) < decimal_year(month)
 
 
 def _or(value: float, default: float) -> float:

@@ -555,6 +555,21 @@ def test_the_bubble_of_zero_bubble_is_filled_with_seconds_of_weight_gradients_on
     assert float(parts["bubble"]) == pytest.approx(3 * (stage - 2 * weight_gradients), rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    "degrees",
+    [{"pp": 8, "num_microbatches": 16, "schedule": "zero_bubble"}, {"cp": 4}],
+    ids=["weight gradients in the bubble", "a ring beside attention"],
+)
+def test_a_faster_device_that_waits_for_its_host_is_not_slower(degrees):
+    """Launches of weight gradients fill a bubble, and a ring turns while the device waits."""
+    eff = replace(IDEAL, host_s=2e-2, cp_exposed=0.0)
+    lay = layout(dp_shard=1, **degrees)
+    slow = replace(CLUSTER, scale_up_bytes_per_s=5e9)
+    fast = replace(slow, peak_flops_per_s=16 * slow.peak_flops_per_s)
+    work = workload(replace(LLAMA_8B, vocab_size=0))  # no head, which would only get faster
+    assert seconds(step(work, lay, fast, eff)) <= seconds(step(work, lay, slow, eff))
+
+
 def test_communication_hides_while_the_device_waits_for_its_host():
     work = workload(LLAMA_8B, seq_len=512.0)
     fast = replace(CLUSTER, peak_flops_per_s=2 * CLUSTER.peak_flops_per_s)

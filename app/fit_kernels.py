@@ -50,6 +50,7 @@ def log_predicted(eff: Efficiency) -> Numbers:
         flops_per_s=peak * eff.attention_forward * eff.flash2**old,
         head_dim=rows.head_dim,
         half_head_dim=eff.attention_half_head_dim,
+        unaligned_slowdown=eff.unaligned_slowdown,
         seq_len=rows.seq_len,
         half_tokens=eff.attention_half_tokens,
     )

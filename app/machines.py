@@ -16,6 +16,7 @@ from hardware.instances import find_instance, instances
 from pricing import offers as prices
 
 CUSTOM = "custom"
+ANY = "infiniband"  # whose latency a network has where its rate is printed and its kind is not
 CUSTOM_FIGURES = (
     "custom_tflop_per_s",
     "custom_memory_gib",
@@ -69,6 +70,7 @@ def machine(offer: Offer, accelerator: Accelerator) -> Machine:
         instance_rate = facts.fabric("ethernet_assumed", "instance_bytes_per_s")
     else:
         instance_rate = to_si(gbit, "Gbit/s")
+    fabric = known.fabric if known and known.fabric else "ethernet_assumed" if gbit is None else ANY
     spans_nodes = accelerator.scale_up_domain > accelerator.gpus_per_node
     whole = offer.gpu_count >= accelerator.gpus_per_node
     domain = accelerator.scale_up_domain if spans_nodes and whole else min(
@@ -84,6 +86,8 @@ def machine(offer: Offer, accelerator: Accelerator) -> Machine:
             gpus_per_node=offer.gpu_count,
             scale_up_domain=domain,
             scale_out_bytes_per_s=instance_rate / offer.gpu_count,
+            scale_up_hop_s=facts.scale_up_hop_s(accelerator),
+            scale_out_hop_s=facts.fabric(fabric, "latency_s"),
         ),
         network_known=gbit is not None,
     )

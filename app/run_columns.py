@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.run_words import PRECISION_NAMES, SHARDING_NAMES, network_bytes_per_s, offloaded_to
+from app.run_words import (
+    PRECISION_NAMES,
+    SHARDING_NAMES,
+    network_bytes_per_s,
+    network_fabric,
+    offloaded_to,
+)
 from core import efficiency as efficiencies
 from core import transformer, workload
 from core.accelerator import Accelerator
@@ -39,7 +45,7 @@ from core.transformer import Transformer
 from core.uncertainty import Circumstances
 from core.workload import Workload
 from hardware.efficiency import GENERIC, Stack, efficiency, stack_of, stacks
-from hardware.facts import accelerator, fabric
+from hardware.facts import accelerator, fabric, scale_up_hop_s
 from hardware.measured import RunInputs
 from hardware.measured_model import ModelFacts
 
@@ -262,6 +268,8 @@ def _cluster(inputs: RunInputs, i: int, chip: Accelerator) -> tuple[Cluster, boo
             gpus_per_node=int(per_node),
             scale_up_domain=int(domain),
             scale_out_bytes_per_s=rate,
+            scale_up_hop_s=scale_up_hop_s(chip),
+            scale_out_hop_s=fabric(network_fabric(text), "latency_s"),
         ),
         known,
     )

@@ -26,6 +26,7 @@ SHARDING_NAMES = {
     "fsdp2": "fsdp2",
     "hsdp": "hsdp",
 }
+FABRIC_WORDS = {"roce": "roce", "efa": "efa", "ethernet": "ethernet", "tcp": "ethernet"}
 GBIT_PER_GPU = re.compile(r"(\d+)\s*gb/gpu", re.IGNORECASE)
 GBIT_PER_NODE = re.compile(r"(?:(\d+)\s*x\s*)?(\d+)\s*gb(?:/s)?(?:/node|.*node)", re.IGNORECASE)
 GBYTE_PER_NODE = re.compile(r"(\d+)\s*x\s*(\d+)\s*gb/s per node")
@@ -40,6 +41,12 @@ def network_bytes_per_s(text: str, gpus_per_node: float) -> float | None:
     if match := GBIT_PER_NODE.search(text):
         return to_si(float(match[1] or 1) * float(match[2]), "Gbit/s") / gpus_per_node
     return None
+
+
+def network_fabric(text: str) -> str:
+    """The row of hardware/fabrics.csv of a network as rows spell it; InfiniBand where unsaid."""
+    words = text.lower()
+    return next((kind for word, kind in FABRIC_WORDS.items() if word in words), "infiniband")
 
 
 def offloaded_to(offload: str, what: str) -> float:

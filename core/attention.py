@@ -12,10 +12,9 @@ from core.numeric import Numeric
 
 BACKWARD_FLOPS = 2.5  # over forward [D23]
 REFERENCE_HEAD_DIM = 128.0
-UNALIGNED_SLOWDOWN = 3.9  # head_dim no multiple of 8: no fused kernel takes it unpadded
 
 
-def head_dim_factor(head_dim: Numeric, half: Numeric) -> Numeric:
+def head_dim_factor(head_dim: Numeric, half: Numeric, unaligned: Numeric = 1.0) -> Numeric:
     """Rate at this head_dim over the rate at 128. Validity: 32 to 256.
 
     >>> float(head_dim_factor(128.0, half=48.0))
@@ -24,7 +23,7 @@ def head_dim_factor(head_dim: Numeric, half: Numeric) -> Numeric:
     d = np.asarray(head_dim, dtype=float)
     limit = (REFERENCE_HEAD_DIM + half) / REFERENCE_HEAD_DIM
     smooth = np.minimum(limit * d / (d + half), 1.1)
-    return np.where(d % 8 == 0, smooth, smooth / UNALIGNED_SLOWDOWN)
+    return np.where(d % 8 == 0, smooth, smooth / unaligned)
 
 
 def sequence_factor(seq_len: Numeric, half: Numeric) -> Numeric:
@@ -43,11 +42,14 @@ def forward_s(
     flops_per_s: Numeric,
     head_dim: Numeric,
     half_head_dim: Numeric,
+    unaligned_slowdown: Numeric,
     seq_len: Numeric,
     half_tokens: Numeric,
 ) -> Numeric:
     """Seconds of the forward kernel; `flops_per_s` is its rate at head_dim 128, long sequence."""
-    shape = head_dim_factor(head_dim, half_head_dim) * sequence_factor(seq_len, half_tokens)
+    shape = head_dim_factor(head_dim, half_head_dim, unaligned_slowdown) * sequence_factor(
+        seq_len, half_tokens
+    )
     return flops / (flops_per_s * shape)
 
 

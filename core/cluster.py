@@ -59,6 +59,8 @@ def cluster_of(
     gpus_per_node: int,
     scale_up_domain: int,
     scale_out_bytes_per_s: float,
+    scale_up_hop_s: float = NVLINK_HOP_S,
+    scale_out_hop_s: float = INFINIBAND_HOP_S,
 ) -> Cluster:
     """The cluster that one node shape makes; a missing measured ceiling is the assumed one."""
     peak = accelerator.bf16_flops_per_s
@@ -79,6 +81,8 @@ def cluster_of(
         scale_up_domain=scale_up_domain,
         gpus_per_node=gpus_per_node,
         scale_out_bytes_per_s=scale_out_bytes_per_s,
+        scale_up_hop_s=scale_up_hop_s,
+        scale_out_hop_s=scale_out_hop_s,
         fast_exponentials=float(accelerator.name.startswith(FAST_EXPONENTIALS)),
         newer_than_flash2=next(
             (n for prefix, n in NEWER_THAN_FLASH2.items() if accelerator.name.startswith(prefix)),

@@ -27,6 +27,7 @@ class Efficiency:
     fp8_of_peak_ratio: Numeric
     fp4_of_peak_ratio: Numeric
     attention_forward: Numeric  # of the 16-bit peak, head_dim 128, long sequence
+    unaligned_slowdown: Numeric  # head_dim no multiple of 8: no fused kernel takes it unpadded
     attention_in_step: Numeric  # of the rate of the kernel measured alone
     attention_half_tokens: Numeric  # sequence at which the kernel reaches half of that rate
     attention_half_head_dim: Numeric  # head_dim at which it reaches half of its limit
@@ -37,6 +38,7 @@ class Efficiency:
     permutation: Numeric  # traffic of routing tokens to experts over the operator count
     host_s: Numeric  # host seconds to launch one layer's forward; the GPU waits if faster
     expert_host_s: Numeric  # more of it where the layer routes to experts
+    queue: Numeric  # how sharply the device waits for its host: exponent of a smooth maximum
     adapter_host_s: Numeric  # more of it where small adapters sit beside every matrix
     flash2: Numeric  # FlashAttention 2 over the best kernel, each generation of devices later
     compiled: Numeric  # elementwise traffic left when a compiler fuses it
@@ -53,6 +55,8 @@ class Efficiency:
     scale_up: Numeric  # of the scale-up link
     scale_out: Numeric  # of the network link
     hop: Numeric  # latency of a hop over the printed one
+    all_to_all_hop: Numeric  # of a hop: messages to all ranks are under way together
+    bucket_bytes: Numeric  # of gradients reduced at once
     all_to_all: Numeric  # of either, for all-to-all
     tp_exposed: Numeric  # share of the communication that computation does not hide
     cp_exposed: Numeric

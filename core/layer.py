@@ -188,6 +188,7 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         flops_per_s=rate.attention_flops_per_s,
         head_dim=head_dim,
         half_head_dim=eff.attention_half_head_dim,
+        unaligned_slowdown=eff.unaligned_slowdown,
         seq_len=work.seq_len,
         half_tokens=eff.attention_half_tokens,
     )

@@ -49,9 +49,6 @@ class Step:
     hfu: NDArray[np.float64]
 
 
-QUEUE = 3.0  # how sharply the device waits for its host
-
-
 def recompute_fraction(recompute: Numeric, eff: Efficiency) -> Numeric:
     """Share of a forward pass that is repeated in backward."""
     kind = np.asarray(recompute)
@@ -62,13 +59,13 @@ def recompute_fraction(recompute: Numeric, eff: Efficiency) -> Numeric:
     )
 
 
-def _host_bound(layer_s: Numeric, host_s: Numeric, graphs: Numeric) -> Numeric:
+def _host_bound(layer_s: Numeric, host_s: Numeric, graphs: Numeric, queue: Numeric) -> Numeric:
     """Seconds the GPU waits for launches: three forwards' worth per layer and micro-batch.
 
     A queue that runs empty now and then: a smooth maximum of both, not a sharp one.
     """
     launch = np.where(np.asarray(graphs) > 0, 0.0, 3.0 * np.asarray(host_s))
-    return (layer_s**QUEUE + launch**QUEUE) ** (1 / QUEUE) - layer_s
+    return (layer_s**queue + launch**queue) ** (1 / np.asarray(queue)) - layer_s
 
 
 def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Step:
@@ -90,7 +87,7 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     moe_share = num_moe_layers(work.model) / np.maximum(work.model.num_layers, 1.0)
     adapters = np.where(work.adapters, eff.adapter_host_s, 0.0)
     host_s = eff.host_s + moe_share * eff.expert_host_s + adapters
-    waiting = _host_bound(layer_s, host_s * work.host_slowdown, work.cuda_graphs)
+    waiting = _host_bound(layer_s, host_s * work.host_slowdown, work.cuda_graphs, eff.queue)
     inside = _inside_layer(work, lay, cluster, eff, one, waiting)
     per_layer = layer_s + waiting + inside.tp + inside.cp + inside.ep
     pp = eff.pp_exposed * traffic.pipeline_s(work, lay, cluster, eff)

@@ -33,9 +33,6 @@ from core.transformer import (
 )
 from core.workload import Workload, expert_load
 
-BUCKET_BYTES = 500e6  # of gradients reduced at once
-ALL_TO_ALL_HOP = 1 / 3  # of a ring's hop: messages to all ranks are under way together
-
 
 def _group(
     cluster: Cluster, eff: Efficiency, *, ranks: Numeric, stride: Numeric
@@ -132,7 +129,7 @@ def expert_parallel_exposed_s(
         local_ranks=local,
         scale_up_bytes_per_s=eff.all_to_all * np.asarray(cluster.scale_up_bytes_per_s),
         scale_out_bytes_per_s=eff.all_to_all * np.asarray(cluster.scale_out_bytes_per_s),
-        latency_s=ALL_TO_ALL_HOP * eff.hop * np.asarray(cluster.scale_up_hop_s),
+        latency_s=eff.all_to_all_hop * eff.hop * np.asarray(cluster.scale_up_hop_s),
     )
     share = num_moe_layers(model) / np.maximum(model.num_layers, 1.0)
     return np.where(is_moe(model) & (np.asarray(lay.ep) > 1), 4 * exposed * one * share, 0.0)
@@ -207,7 +204,7 @@ def gradient_s(
     scatter = _over_copies_s(lay, cluster, eff, params, reduced)
     back = np.where(column(lay.strategy, "shards_optimizer") > 0, gathered, reduced)
     gather = _over_copies_s(lay, cluster, eff, params, back)
-    buckets = np.maximum(np.ceil(params.dense * reduced / BUCKET_BYTES), 1.0)
+    buckets = np.maximum(np.ceil(params.dense * reduced / eff.bucket_bytes), 1.0)
     latency = buckets * _ring_latency_s(lay, cluster, eff)
     times = np.where(
         column(lay.strategy, "shards_gradients") > 0, np.maximum(lay.num_microbatches, 1.0), 1.0

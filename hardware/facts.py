@@ -62,6 +62,7 @@ _ACCELERATOR_COLUMNS = (
     "note",
 )
 _FABRIC_COLUMNS = ("fabric", *_ACCELERATOR_COLUMNS[1:])
+SCALE_UP_FABRICS = {"nvidia": "nvlink", "amd": "xgmi"}  # by vendor; others: as a TPU's
 
 
 def load_accelerators(path: Path = ACCELERATORS_CSV) -> dict[str, Accelerator]:
@@ -163,6 +164,12 @@ def fabrics() -> dict[str, dict[str, tuple[float, Source]]]:
 def fabric(name: str, quantity: str) -> float:
     """One link constant in SI units: `fabric("infiniband", "latency_s")`."""
     return _fabric_fact(name, quantity)[0]
+
+
+def scale_up_hop_s(of: Accelerator) -> float:
+    """Latency of a hop between devices of one machine, by what joins them."""
+    joined = SCALE_UP_FABRICS.get(of.vendor, "ici") if of.scale_up_domain > 1 else "pcie"
+    return fabric(joined, "latency_s")
 
 
 def fabric_source(name: str, quantity: str) -> Source:

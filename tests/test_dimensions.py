@@ -39,7 +39,8 @@ RING = {"size_bytes": GB, "ranks": 8, "bytes_per_s": 450 * GB / u.s, "latency_s"
         (
             lambda: attention.forward_s(
                 flops=1e12 * u.flop, flops_per_s=4e14 * u.flop / u.s, head_dim=128,
-                half_head_dim=30, seq_len=4096 * u.token, half_tokens=500 * u.token,
+                half_head_dim=30, unaligned_slowdown=3.9, seq_len=4096 * u.token,
+                half_tokens=500 * u.token,
             ),
             "[time]",
         ),

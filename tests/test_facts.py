@@ -272,3 +272,13 @@ def test_no_hop_inside_a_machine_takes_longer_than_one_between_two():
     between = [hops[n] for n in ("infiniband", "roce", "efa", "ethernet", "ethernet_assumed")]
     assert max(inside) < min(between)
     assert all(1e-7 < h < 1e-3 for h in hops.values())
+
+
+def test_the_hops_of_a_machine_are_those_of_its_links():
+    hops = {name: facts.scale_up_hop_s(facts.accelerator(name)) for name in ("H100-80GB-SXM", "MI300X")}
+    assert hops == {
+        "H100-80GB-SXM": facts.fabric("nvlink", "latency_s"),
+        "MI300X": facts.fabric("xgmi", "latency_s"),
+    }
+    alone = next(a for a in facts.accelerators().values() if a.scale_up_domain <= 1)
+    assert facts.scale_up_hop_s(alone) == facts.fabric("pcie", "latency_s")

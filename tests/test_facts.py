@@ -275,7 +275,8 @@ def test_no_hop_inside_a_machine_takes_longer_than_one_between_two():
 
 
 def test_the_hops_of_a_machine_are_those_of_its_links():
-    hops = {name: facts.scale_up_hop_s(facts.accelerator(name)) for name in ("H100-80GB-SXM", "MI300X")}
+    shown = ("H100-80GB-SXM", "MI300X")
+    hops = {name: facts.scale_up_hop_s(facts.accelerator(name)) for name in shown}
     assert hops == {
         "H100-80GB-SXM": facts.fabric("nvlink", "latency_s"),
         "MI300X": facts.fabric("xgmi", "latency_s"),

@@ -27,6 +27,7 @@ SPLITS = {
     "grouped": "Cross-validation: the fit saw no row of the same source, model and accelerator",
     "new_source": "Cross-validation: the fit saw no row of the same publication",
     "new_stack": "Cross-validation: the fit saw no row of the same family of stacks",
+    "new_accelerator": "Cross-validation: the fit saw no row of the same accelerator",
 }
 STALE = 0.005  # of a median error: beyond, the folds are of another state of the model
 BIAS = "A bias above 0 is a forecast that is too fast, or too large."

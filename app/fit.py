@@ -6,7 +6,8 @@ the priors. Folds:
 
 - grouped: 5, no source, model and accelerator in common with the rest;
 - new_source: 6, no publication in common (a repository or paper, all versions);
-- new_stack: one a family of stacks, forecast as an unknown stack. For the widths only.
+- new_stack: one a family of stacks, forecast as an unknown stack;
+- new_accelerator: one an accelerator.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +47,7 @@ class Outcome:
     grouped: Numbers
     new_source: Numbers
     new_stack: Numbers
+    new_accelerator: Numbers
     found: Fit
 
 
@@ -116,7 +119,9 @@ def _outcome(sample: Sample, entries: list[Entry], kind: str) -> Outcome:
     found = _fit(sample, entries, kind)
 
     def unseen(keys: Labels, number: int) -> Numbers:
-        fold = fc.folds(keys, number)
+        return unseen_each(fc.folds(keys, number))
+
+    def unseen_each(fold: NDArray[Any]) -> Numbers:
         out = np.full(len(fold), np.nan)
         for f in np.unique(fold):
             one = _fit(sample, entries, kind, left_out=fold == f)
@@ -129,6 +134,7 @@ def _outcome(sample: Sample, entries: list[Entry], kind: str) -> Outcome:
         grouped=unseen(sample.group, GROUPED),
         new_source=unseen(sample.publication, NEW_SOURCE),
         new_stack=_new_stack(sample, entries, kind),
+        new_accelerator=unseen_each(sample.accelerator),
         found=found,
     )
 
@@ -176,14 +182,15 @@ def _with_widths(
     """Widths of the intervals: those of the best interval score on unseen rows."""
     sample = outcome.sample
     known = sample.columns.circumstances
-    errors = [outcome.grouped, outcome.new_source, outcome.new_stack]
-    marks = [known, known, unknown(known)]
+    n = len(sample.weight)
+    errors = [outcome.grouped, outcome.new_source, outcome.new_stack, outcome.new_accelerator]
+    marks = [known, known, unknown(known), replace(known, unseen_accelerator=np.ones(n))]
     residual = np.concatenate([sample.log_measured - e for e in errors])
-    weight = np.concatenate([sample.weight, sample.weight, 0.5 * sample.weight])
+    weight = np.concatenate([v * sample.weight for v in (1.0, 1.0, 0.5, 0.5)])
     columns = {
         name: np.concatenate([np.asarray(terms(m)[name]) for m in marks]) for name in terms(known)
     }
-    families = np.concatenate([sample.family, sample.family, np.full(len(sample.weight), "")])
+    families = np.concatenate([sample.family, sample.family, np.full(n, ""), sample.family])
     widths = [e for e in entries if e.fits == fits]
     matrix = np.stack(
         [

@@ -44,6 +44,7 @@ class Sample:
     group: Labels  # source, model, accelerator
     configuration: Labels  # equal where the same thing was run
     stack: Labels
+    accelerator: Labels
     rows: NDArray[np.intp]  # in the file of runs
 
 
@@ -85,6 +86,7 @@ def _sample(
         publication=np.array([re.split(r"[@\s]", str(s))[0] for s in inputs.source]),
         group=np.array(["|".join(map(str, key)) for key in keys]),
         stack=np.array([s.name if s else "" for s in stacks]),
+        accelerator=canonical,
         rows=rows,
     )
 

@@ -18,6 +18,7 @@ from core.layouts import CONTEXT_METHODS, RECOMPUTE, SCHEDULES, Layouts
 from core.plan import Interval, Layout, Plan
 from core.search import Best
 from core.sharding import STRATEGIES
+from hardware.measured import measured_accelerators
 
 STEADY = "Steady state: failures, checkpoints, restarts and waiting for capacity are not counted."
 UNCALIBRATED = (
@@ -121,12 +122,15 @@ def plan_of(
     says what is assumed of the software."""
     m, n = row.machine, row.best_row
     crosses = row.num_nodes > 1
+    unseen = eff.unseen_accelerator_sigma
     sigma = float(
         np.asarray(
             uncertainty.quadrature(
                 eff.throughput_sigma * variance_left**0.5,
                 0.0 if m.accelerator.matmul_flops_per_s else eff.unmeasured_sigma,
-                eff.inferred_sigma if crosses and not m.network_known else 0.0,
+                0.0 if m.accelerator.name in measured_accelerators() else unseen,
+                eff.scale_sigma * uncertainty.doublings(row.num_gpus),
+                eff.network_sigma if crosses and not m.network_known else 0.0,
             )
         )
     )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.run_layout import NEW_KERNELS, is_before, layout_of
 from app.run_words import (
     PRECISION_NAMES,
     SHARDING_NAMES,
@@ -31,22 +32,19 @@ from core.efficiency import Efficiency
 from core.errors import RuncastError
 from core.inference import (
     least_recompute,
-    smallest_degrees,
-    total,
     with_least_offload,
     with_paged_optimizer,
 )
 from core.layer import decimal_year
-from core.layouts import RECOMPUTE, SCHEDULES, SEARCHED_RECOMPUTE, Layouts
-from core.memory import peak_bytes
+from core.layouts import RECOMPUTE, SEARCHED_RECOMPUTE, Layouts
 from core.precision import PRECISIONS
-from core.sharding import GRADIENT_BYTES, INDEX
+from core.sharding import GRADIENT_BYTES
 from core.transformer import Transformer
-from core.uncertainty import Circumstances
+from core.uncertainty import Circumstances, doublings
 from core.workload import Workload
 from hardware.efficiency import GENERIC, Stack, efficiency, stack_of, stacks
 from hardware.facts import accelerator, fabric, scale_up_hop_s
-from hardware.measured import RunInputs
+from hardware.measured import RunInputs, measured_accelerators
 from hardware.measured_model import ModelFacts
 
 # Recipes that page an 8-bit optimizer and update in backward where one GPU trains every weight
@@ -64,9 +62,6 @@ FLAGS = (
     "chunked_loss",
     "deduplicates",
 )
-# FlashAttention (arXiv:2205.14135) and sequence parallelism (arXiv:2205.05198) were published in
-# May 2022: no run before had either.
-NEW_KERNELS = "2022-06"
 NATIVE_KERNELS = "2026-01"  # of Hopper and Blackwell in PyTorch itself
 # Dispatchers that send a token once per node (DeepEP, February 2025) reached stacks that year.
 NEW_DISPATCHERS = "2025-09"
@@ -179,7 +174,7 @@ def _row(
     if sharding == "fsdp2" and chip.vendor == "google":
         # Slices are joined by the data-centre network: their runs replicate over it.
         sharding = "hsdp" if float(inputs.num_gpus[i]) > cluster.scale_up_domain else sharding
-    layout, degrees_known = _layout(inputs, i, facts, work, cluster, eff, sharding)
+    layout, degrees_known = layout_of(inputs, i, facts, work, cluster, eff, sharding)
     recompute = str(inputs.recompute[i])
     habit = tuple(stack.recompute.split()) if stack else ()
     said = recompute in RECOMPUTE
@@ -217,6 +212,9 @@ def _row(
             "num_inferred_of_memory": float(sum(of_memory)),
             "unknown_stack": float(stack is None),
             "unmeasured": float(chip.matmul_flops_per_s is None),
+            "unseen_accelerator": float(chip.name not in measured_accelerators()),
+            "doublings": float(np.asarray(doublings(inputs.num_gpus[i]))),
+            "network_guessed": 0.0,  # what people measured on is a cluster, not a guess
             "experts": float(np.asarray(facts.transformer.num_experts) > 0),
             "adapters": float(work.adapters),
         },
@@ -242,11 +240,11 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workloa
         offload_optimizer=offloaded_to(offload, "optimizer"),
         offload_params=offloaded_to(offload, "param"),
         offloads_activations=float("activation" in offload),
-        unfused_attention=_before(inputs, i, NEW_KERNELS),
+        unfused_attention=is_before(inputs, i, NEW_KERNELS),
         compiled=_compiled(inputs, i, stack, recipe.matmul_bits),
-        flash2=stack.attention == "flash2" and _before(inputs, i, NATIVE_KERNELS),
+        flash2=stack.attention == "flash2" and is_before(inputs, i, NATIVE_KERNELS),
         software_year=decimal_year(str(inputs.source_date[i])),
-        deduplicates=not _before(inputs, i, NEW_DISPATCHERS),
+        deduplicates=not is_before(inputs, i, NEW_DISPATCHERS),
     )
 
 
@@ -282,93 +280,6 @@ def _sharding(inputs: RunInputs, i: int, stack: Stack) -> tuple[str, bool]:
     return stack.dp_sharding or "zero1", False
 
 
-def _layout(
-    inputs: RunInputs,
-    i: int,
-    facts: ModelFacts,
-    work: Workload,
-    cluster: Cluster,
-    eff: Efficiency,
-    sharding: str,
-) -> tuple[dict[str, float], bool]:
-    """The row's layout as scalars; blank degrees are the smallest that fit the memory."""
-    gpus = float(inputs.num_gpus[i])
-    tp, pp = float(inputs.tp[i]), float(inputs.pp[i])
-    known = tp == tp and pp == pp
-    pod = float(np.asarray(cluster.scale_up_domain)) > 72  # the largest switched domain
-    unit = float(np.asarray(cluster.scale_up_domain if pod else cluster.gpus_per_node))
-    if known:
-        return _degrees(inputs, i, facts, sharding, tp, pp, unit), True
-    tps, pps = smallest_degrees(
-        heads=int(facts.transformer.num_attention_heads),
-        layers=int(facts.transformer.num_layers),
-        num_gpus=int(gpus),
-        domain=int(max(cluster.scale_up_domain, 1)),
-        tp=tp,
-        pp=pp,
-    )
-    options = [
-        _degrees(inputs, i, facts, sharding, float(t), float(p), unit)
-        for t, p in zip(tps, pps, strict=True)
-    ]
-    columns = Layouts(**{n: np.array([o[n] for o in options]) for n in options[0]})
-    full = replace(columns, recompute=np.full(len(options), float(RECOMPUTE.index("full"))))
-    need = total(peak_bytes(work, full, cluster, eff))
-    fits = np.flatnonzero(need <= np.asarray(cluster.memory_bytes))
-    return options[int(fits[0]) if len(fits) else int(np.argmin(need))], False
-
-
-def _degrees(
-    inputs: RunInputs,
-    i: int,
-    facts: ModelFacts,
-    sharding: str,
-    tp: float,
-    pp: float,
-    unit: float,
-) -> dict[str, float]:
-    """The layout of given tp and pp; `unit`: the GPUs that hybrid sharding shards over."""
-    gpus = float(inputs.num_gpus[i])
-    cp, ep = _or(inputs.cp[i], 1.0), _or(inputs.ep[i], 1.0)
-    ranks = max(gpus / (tp * pp * cp), 1.0)
-    moe = float(facts.transformer.num_experts) > 0
-    etp = _or(inputs.etp[i], tp if moe and ep == 1 else 1.0)
-    micro = inputs.micro_batch[i]
-    batch = inputs.global_batch[i]
-    if np.isnan(micro):
-        # FSDP stacks cut a batch into as many micro-batches as there are stages
-        # (pytorch/torchtitan@b5bcd76c: pipeline_parallel_microbatches); others into single ones.
-        cuts = pp if pp > 1 and sharding in ("fsdp1", "fsdp2", "hsdp") else np.inf
-        single = max(min(batch / ranks, 1.0), 1e-3)
-        micro = 1.0 if np.isnan(batch) else max(batch / ranks / cuts, single)
-    if np.isnan(batch):
-        batch = ranks * micro * max(pp * 4, 1.0)
-    shard = _or(inputs.fsdp_degree[i], ranks if sharding != "hsdp" else unit)
-    shard = min(shard / cp if shard > ranks else shard, ranks)
-    if sharding not in ("fsdp2", "hsdp"):
-        shard = ranks
-    vpp = _or(inputs.vpp[i], 1.0)
-    return {
-        "num_gpus": gpus,
-        "tp": tp,
-        "pp": pp,
-        "virtual_stages": vpp if pp > 1 else 1.0,
-        "cp": cp,
-        "ep": ep,
-        "etp": etp,
-        "dp_replicate": ranks / shard,
-        "dp_shard": shard,
-        "strategy": float(INDEX[sharding]),
-        "micro_batch_size": float(micro),
-        "num_microbatches": max(float(batch) / (ranks * float(micro)), 1.0),
-        "recompute": 0.0,
-        "sequence_parallel": 1.0 if tp > 1 and _splits_sequence(inputs, i) else 0.0,
-        "schedule": float(SCHEDULES.index("1f1b")),
-        "context_method": 0.0,
-        "reshard": 1.0,
-    }
-
-
 def _compiled(inputs: RunInputs, i: int, stack: Stack, matmul_bits: int) -> bool:
     """As said. Matmuls of 8 or 4 bits need a compiler in PyTorch: without one, quantising
     costs more than they save (pytorch/ao: torchao/float8/README.md)."""
@@ -384,20 +295,5 @@ def _gradient_bytes(stack: Stack, precision: str) -> float:
     return GRADIENT_BYTES["bf16" if dtype == "bf16_fp32" and precision == "fp16" else dtype]
 
 
-def _splits_sequence(inputs: RunInputs, i: int) -> bool:
-    """Sequence parallelism came with selective recompute (arXiv:2205.05198), so that a run
-    that has the one has the other."""
-    return not _before(inputs, i, NEW_KERNELS) or str(inputs.recompute[i]) == "selective"
-
-
 def _adapters(facts: ModelFacts) -> float:
     return float(np.asarray(trained_fraction(facts.transformer, rank=LORA_RANK, on_mlp=True)))
-
-
-def _before(inputs: RunInputs, i: int, month: str) -> bool:
-    """Whether the source is older; one without a date is as new as any, as `decimal_year` says."""
-    return decimal_year(str(inputs.source_date[i])) < decimal_year(month)
-
-
-def _or(value: float, default: float) -> float:
-    return default if np.isnan(value) else float(value)

@@ -93,6 +93,9 @@ class Efficiency:
     inferred_sigma: Numeric  # for each of: recompute, degrees, batch, network not said
     unmeasured_sigma: Numeric  # no matmul was ever measured on the accelerator
     memory_unknown_stack_sigma: Numeric
+    unseen_accelerator_sigma: Numeric  # no published run of it was fitted
+    scale_sigma: Numeric  # for each doubling of GPUs beyond the largest run that was fitted
+    network_sigma: Numeric  # the network between machines is a guess
     experts_sigma: Numeric  # routed experts
     adapters_sigma: Numeric  # LoRA, QLoRA
 

@@ -14,6 +14,7 @@ import numpy as np
 from core.efficiency import Efficiency
 from core.numeric import Numeric
 
+LARGEST_RUN = 3360.0  # GPUs; a test ties it to hardware/measured_runs.csv
 Z_90 = 1.2815515655446004  # standard normal quantile of 0.9
 
 
@@ -25,8 +26,20 @@ class Circumstances:
     num_inferred_of_memory: Numeric = 0.0  # of recompute, degrees, sharding, micro-batch
     unknown_stack: Numeric = 0.0  # no profile
     unmeasured: Numeric = 0.0  # no matmul was ever measured on the accelerator
+    unseen_accelerator: Numeric = 0.0  # no published run of it was fitted
+    doublings: Numeric = 0.0  # of GPUs, beyond `LARGEST_RUN`
+    network_guessed: Numeric = 0.0
     experts: Numeric = 0.0
     adapters: Numeric = 0.0
+
+
+def doublings(num_gpus: Numeric) -> Numeric:
+    """Doublings beyond the largest run that was fitted.
+
+    >>> float(doublings(13_440))
+    2.0
+    """
+    return np.log2(np.maximum(np.divide(num_gpus, LARGEST_RUN), 1.0))
 
 
 def unknown(known: Circumstances) -> Circumstances:
@@ -48,6 +61,9 @@ def throughput_terms(known: Circumstances) -> dict[str, Numeric]:
         "inferred_sigma": np.sqrt(known.num_inferred),
         "unknown_stack_sigma": np.asarray(known.unknown_stack),
         "unmeasured_sigma": np.asarray(known.unmeasured),
+        "unseen_accelerator_sigma": np.asarray(known.unseen_accelerator),
+        "scale_sigma": np.asarray(known.doublings),
+        "network_sigma": np.asarray(known.network_guessed),
         "experts_sigma": np.asarray(known.experts),
         "adapters_sigma": np.asarray(known.adapters),
     }

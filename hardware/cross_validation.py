@@ -21,7 +21,8 @@ COLUMNS = ("split", "measure", "value", "rows", "date")
 # fitted: the fit saw the rows. grouped: it saw no row of the same source, model and accelerator.
 # new_source: it saw no row of the same publication.
 # new_stack: it saw no row of the same family of stacks, which is forecast as an unknown one.
-SPLITS = ("fitted", "grouped", "new_source", "new_stack")
+# new_accelerator: it saw no row of the same accelerator.
+SPLITS = ("fitted", "grouped", "new_source", "new_stack", "new_accelerator")
 MEASURES = (
     "median", "mean", "p90", "within_20", "coverage", "moe_median", "family_median",
     "memory_median", "memory_p90",

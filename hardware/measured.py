@@ -12,9 +12,11 @@ is kept, with the reason, and never stops the others. A blank is unknown, never 
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import SequenceMatcher
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -39,6 +41,7 @@ from hardware.measured_cells import (
     throughput,
 )
 from hardware.measured_model import ModelFacts, read_model
+from hardware.names import canonical
 
 RUNS_CSV = Path(__file__).with_name("measured_runs.csv")
 MODELS_CSV = Path(__file__).with_name("measured_models.csv")
@@ -295,3 +298,11 @@ def _measurements(
         )
         unscored.append(" ".join(filter(None, reasons)))
     return measured, unscored
+
+
+@cache
+def measured_accelerators(path: Path = RUNS_CSV) -> frozenset[str]:
+    """Canonical names of the accelerators whose throughput the shipped runs measured."""
+    with path.open(newline="", encoding="utf-8") as file:
+        found = {r["accelerator"] for r in csv.DictReader(file) if r["throughput_ok"] == "1"}
+    return frozenset(map(canonical, found))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core import uncertainty
 from core.efficiency import NAMES, Efficiency
 from core.uncertainty import (
     Circumstances,
@@ -21,6 +22,7 @@ from core.uncertainty import (
     throughput_terms,
     unknown,
 )
+from hardware.measured import RUNS_CSV, read_runs
 
 VALUE = st.floats(1e-3, 1e12)
 SIGMA = st.floats(0.01, 2)
@@ -123,3 +125,9 @@ def test_every_width_is_a_quantity_of_the_table_and_a_column_gives_what_its_rows
         assert set(terms(column)) <= {n for n in NAMES if n.endswith("_sigma")}
         assert all(len(t) == len(rows) for t in terms(column).values())
         assert sigma(EFF, column).tolist() == [float(sigma(EFF, r)) for r in rows]
+
+
+def test_the_largest_run_is_that_of_the_table():
+    runs = read_runs(RUNS_CSV)
+    fitted = runs.measured.throughput_ok
+    assert runs.inputs.num_gpus[fitted].max() == uncertainty.LARGEST_RUN

@@ -73,8 +73,11 @@ def test_a_filter_by_hand_changes_the_chart_and_its_csv(new_user):
     user.open(PAGE)
     marks = user.page.get_by_test_id("stVegaLiteChart").first.locator('path[aria-label*="Run:"]')
     all_runs = marks.count()
-    user.page.get_by_role("combobox", name="Dense or MoE").click()
-    user.page.get_by_role("option", name="moe").click()
+    box = user.page.get_by_role("combobox", name="Dense or MoE")
+    box.scroll_into_view_if_needed()
+    user.settle()  # charts below it still grow, which closes an open list
+    box.click()
+    user.page.get_by_role("option", name="moe", exact=True).click()
     user.page.keyboard.press("Escape")
     user.settle()
     assert 0 < marks.count() < all_runs

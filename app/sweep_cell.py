@@ -1,0 +1,112 @@
+"""One cell of a sweep: a scenario in, its row out. What every worker imports.
+
+It is here and not in runners/, because an answer is made in app/estimate.py and runners may not
+import app: app/sweep_run.py hands this function to runners/sweeps.py. A process reads the facts at
+its first cell and keeps them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from app.estimate import answer, resolve_strict
+from app.plan_json import Json, plan_json
+from app.words import MEMORY_PARTS, STEP_PARTS
+from core.errors import ModelError, ScenarioError
+from core.plan import Layout
+from core.scenario import Scenario
+from pricing.offers import snapshot_ids
+
+# Keys of a plan in docs/plan-json.md -> type; column best_layout_tp holds key layout.tp.
+PLAN_KEYS: dict[str, type] = {
+    **dict.fromkeys(
+        ("id", "accelerator", "provider", "instance_type", "region", "purchase"), str
+    ),
+    "num_gpus": int,
+    "num_nodes": int,
+    **{f"layout.{name}": kind for name, kind in get_type_hints(Layout).items()},
+    **dict.fromkeys(
+        (
+            "tokens_per_s", "tokens_per_s_p10", "tokens_per_s_p90", "tokens_per_s_per_gpu", "mfu",
+            "hfu", "num_steps", *(f"step_s.{part}" for part in (*STEP_PARTS, "total")),
+            *(f"memory_bytes.{part}" for part in (*MEMORY_PARTS, "total", "capacity")),
+            "probability_oom", "gpu_hours", "wall_clock_hours", "usd", "usd_p10", "usd_p90",
+            "usd_per_gpu_hour", "price.usd_per_hour",
+        ),
+        float,
+    ),
+    **dict.fromkeys(("price.observed_at", "price.source", "price.quality"), str),
+    "meets_deadline": bool,
+    "meets_budget": bool,
+    "assumptions": str,
+}  # fmt: skip
+COLUMNS: dict[str, type] = {
+    "num_candidates": int,
+    "num_pruned": int,
+    "num_evaluated": int,
+    "num_plans": int,
+    "no_plan": str,  # the sentence that says why
+    **{f"best_{key.replace('.', '_')}": kind for key, kind in PLAN_KEYS.items()},
+    "link": str,
+}
+PACKAGES = ("app", "core", "hardware", "pricing")
+# What no cell reads: pages, what fetches prices, and snapshots, whose ids are content hashes.
+UNREAD = ("app/views/", "pricing/providers/", "pricing/snapshots/")
+
+
+def cell(query: Mapping[str, str]) -> dict[str, Any]:
+    """The row of one scenario, and what it was made with. A combination of values that cannot
+    be a run is a row without a plan, too; without the prices that it names there is no row."""
+    asked = Scenario.parse({name: text for name, text in query.items() if name != "v"})
+    if asked.prices and asked.prices not in snapshot_ids():
+        return {"row": None, "made_with": made_with()}
+    try:
+        scenario = resolve_strict(asked)
+        row = row_of(plan_json(scenario, answer(scenario, top=1)))
+    except (ScenarioError, ModelError) as e:
+        row = {**dict.fromkeys(COLUMNS), "no_plan": str(e)}
+    return {"row": row, "made_with": made_with()}
+
+
+def row_of(found: Mapping[str, Any]) -> dict[str, Json]:
+    """The columns of one answer of `runcast plan --json`."""
+    counts = {e["reason"]: e["count"] for e in found["excluded"]}
+    pruned = sum(n for reason, n in counts.items() if reason.startswith("candidate_"))
+    row: dict[str, Json] = {
+        **dict.fromkeys(COLUMNS),
+        "num_candidates": found["num_candidates"],
+        "num_pruned": pruned,
+        "num_evaluated": found["num_candidates"] - pruned,
+        "num_plans": found["num_plans"],
+        "no_plan": found["nothing_fits"],
+        "link": found["link"],
+    }
+    for key in PLAN_KEYS if found["plans"] else ():
+        value: Any = found["plans"][0]
+        for part in key.split("."):
+            value = value[part]
+        if isinstance(value, list):  # sentences
+            value = " ".join(value)
+        row[f"best_{key.replace('.', '_')}"] = value
+    return row
+
+
+@cache
+def made_with() -> dict[str, str]:
+    """Content hashes of the tables and of the code that this process computes with."""
+    root = Path(__file__).parent.parent
+    tables, code = hashlib.sha256(), hashlib.sha256(f"numpy {np.__version__}".encode())
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*")):
+            name = path.relative_to(root).as_posix()
+            if path.suffix in (".py", ".csv") and not name.startswith(UNREAD):
+                into = code if path.suffix == ".py" else tables
+                into.update(f"{name} {path.stat().st_size}\n".encode())
+                into.update(path.read_bytes())
+    return {"tables": tables.hexdigest(), "code": code.hexdigest()}

@@ -1,4 +1,5 @@
-"""The command line: `runcast plan`, `estimate`, `models`, `gpus`, `offers`, `validate`.
+"""The command line: `runcast plan`, `estimate`, `models`, `gpus`, `offers`, `sweep`,
+`refresh`, `validate`.
 
 Every value is taken as text and becomes a `Scenario` where a link does, so that 1e12, 15T and 8k
 work and every mistake is one sentence on stderr and exit status 2. Modules that read facts are
@@ -198,6 +199,43 @@ def models(
     else:
         presets = presets_json(seq_len=scenario.seq_len)
         _print_json(presets) if as_json else terminal.print_presets(presets)
+
+
+@app.command()
+def sweep(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="YAML, see docs/sweeps.md.")],
+    out: Annotated[Text, _option("--out", "DIR", "Results; FILE.sweep if left out.")] = None,
+    workers: Annotated[Text, _option("--workers", "N", "Processes; one a core.")] = None,
+    ray: Annotated[Text, _option("--ray", "ADDRESS", "On this Ray cluster instead.")] = None,
+    max_cells: Annotated[Text, _option("--max-cells", "N", "Refuse more (100,000).")] = None,
+) -> None:
+    """Cross lists of scenario values into a table, a row a cell; a killed one resumes."""
+    from app.sweep_run import run_sweep
+
+    said = run_sweep(Path(file), out=out, workers=workers, ray=ray, max_cells=max_cells)
+    typer.echo("\n".join(said))
+
+
+@app.command()
+def refresh(
+    source: Annotated[
+        list[str] | None, _option("--source", "NAME", "Ask this source only; repeatable.")
+    ] = None,
+    accept: Annotated[
+        list[str] | None,
+        _option("--accept", "NAME", "Believe this source's jumps and losses; repeatable."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask and check, but publish nothing.")
+    ] = False,
+    every: Annotated[Text, _option("--every", "TIME", "Again and again: 30m, 6h, 1d.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fetch live prices, check them and publish a price snapshot on this installation."""
+    from app.refresh_cli import run
+
+    status = run(source or [], accepted=accept or [], dry_run=dry_run, every=every, as_json=as_json)
+    raise typer.Exit(status)
 
 
 @app.command()

@@ -23,7 +23,8 @@ from pathlib import Path
 from core.errors import FactError, RuncastError, shown
 from core.offer import Offer
 from pricing.integrity import Finding, check, price_bands
-from pricing.offers import CHEAPEST_US, COLUMNS, SNAPSHOTS, Row, content_id, make_offer
+from pricing.offers import CHEAPEST_US, COLUMNS, SNAPSHOTS, Row, make_offer
+from pricing.publish import make_current, write_snapshot
 
 MAX_BYTES = 64_000_000
 DECISIONS_CSV = Path(__file__).with_name("row_decisions.csv")
@@ -227,16 +228,7 @@ def _left_out(line: int, row: SourceRow, purchase: str, usd: str, reason: str) -
 
 def write(built: Bundle, folder: Path) -> str:
     """Write the snapshot, make it the installed one, and return its id."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-    import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
-
-    arrow = {str: pa.string(), int: pa.int64(), float: pa.float64()}
-    schema = pa.schema([(name, arrow[kind]) for name, kind in COLUMNS.items()])
-    columns = list(zip(*built.rows, strict=True))
-    snapshot_id = content_id(built.rows)
-    folder.mkdir(parents=True, exist_ok=True)
-    table = pa.table(dict(zip(COLUMNS, columns, strict=True)), schema=schema)
-    pq.write_table(table, folder / f"{snapshot_id}.parquet", compression="zstd")
+    snapshot_id = write_snapshot(built.rows, folder)
     with (folder / "left_out.csv").open("w", encoding="utf-8", newline="") as f:
         writer = csv.writer(f, lineterminator="\n")
         writer.writerow(LEFT_OUT_COLUMNS)
@@ -250,7 +242,7 @@ def write(built: Bundle, folder: Path) -> str:
                 ]
             )  # fmt: skip
     # Last, so that a builder that died half way leaves the old snapshot installed.
-    (folder / "current").write_text(snapshot_id + "\n", encoding="ascii")
+    make_current(snapshot_id, folder)
     return snapshot_id
 
 

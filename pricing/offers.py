@@ -4,6 +4,9 @@ pricing/snapshots/<id>.parquet   one row = one `Offer` and what else its source 
 pricing/snapshots/current        the id of the snapshot that is used unless another is named
 pricing/snapshots/left_out.csv   every price of the source table that is in no offer, and why
 
+`runcast refresh` publishes snapshots of the same form in the installation's data folder; the newest
+of them is used, and the bundled one where there is none. Both folders' snapshots can be named.
+
 The id hashes the rows and not the file, so it is the same whatever wrote the parquet; a file
 whose rows do not hash to its name is refused. A link or a saved plan names the id.
 """
@@ -13,21 +16,24 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import re
 from calendar import monthrange
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args
 
 from core.errors import FactError, ScenarioError, shown, unknown_name
 from core.offer import Offer, Purchase
+from pricing.disk import prices_folder
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 MAX_BYTES = 32_000_000
-MAX_ROWS = 200_000
+MAX_ROWS = 500_000
 
 # Regions that name no place: the newest observation of the same machine at a named one is better.
 ANY_REGION = "*"  # one price for all regions, or the source names none
@@ -60,7 +66,10 @@ COLUMNS: dict[str, type[str] | type[int] | type[float]] = {
     "memory_gib": float,
 }
 OFFER_FIELDS = tuple(COLUMNS)[:12]
+_FIELDS_OF = attrgetter(*OFFER_FIELDS)
+_NOTHING_OF_THE_HOST = (None,) * (len(COLUMNS) - len(OFFER_FIELDS))
 _OPTIONAL = {"scale_out_gbit_per_s", "gpu_memory_gib", "vcpus", "memory_gib"}
+_AS_JSON = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _ID = re.compile(r"[0-9a-f]{12}")
 _DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?", re.ASCII)
 
@@ -81,38 +90,55 @@ def content_id(rows: Iterable[Row]) -> str:
     First 12 hex digits of sha256 over the column names and the sorted rows as JSON. Python
     writes a float as the shortest text that reads back equal, so the text is the value.
     """
-    lines = sorted(json.dumps(row, allow_nan=False, separators=(",", ":")) for row in rows)
+    lines = sorted(map(_AS_JSON, rows))
     text = "\n".join([json.dumps(list(COLUMNS)), *lines])
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:12]
 
 
-def snapshot_ids(*, folder: Path = SNAPSHOTS) -> list[str]:
-    """Every snapshot that is here, by id."""
-    return sorted(p.stem for p in folder.glob("*.parquet") if _ID.fullmatch(p.stem))
+def published_folder() -> Path:
+    """Where `runcast refresh` publishes on this installation; it may not exist."""
+    return prices_folder() / "snapshots"
 
 
-def installed_id(*, folder: Path = SNAPSHOTS) -> str:
+def snapshot_ids(*, folder: Path | None = None) -> list[str]:
+    """Every snapshot that is here, by id: of one folder, or of both."""
+    folders = (published_folder(), SNAPSHOTS) if folder is None else (folder,)
+    found = {p.stem for f in folders for p in f.glob("*.parquet") if _ID.fullmatch(p.stem)}
+    return sorted(found)
+
+
+def installed_id(*, folder: Path | None = None) -> str:
     """The id of the snapshot that is used when none is named."""
+    if folder is None:
+        published = published_folder()
+        folder = published if _is_file(published / "current") else SNAPSHOTS
     current = folder / "current"
     try:
         text = current.read_text(encoding="ascii")[:64].strip()
     except (OSError, UnicodeDecodeError) as e:
         raise FactError(f"{current.name}: {type(e).__name__}, no price snapshot is named") from None
-    if text not in snapshot_ids(folder=folder):
+    if not (_ID.fullmatch(text) and _is_file(folder / f"{text}.parquet")):
         raise FactError(f"{current.name} names {shown(text)}, and there is no {text[:12]}.parquet")
     return text
 
 
-def snapshot(snapshot_id: str | None = None, *, folder: Path = SNAPSHOTS) -> Snapshot:
+def snapshot(snapshot_id: str | None = None, *, folder: Path | None = None) -> Snapshot:
     """The snapshot of this id, or the installed one. Read once per process."""
     if not snapshot_id:
-        return _opened(installed_id(folder=folder), folder)
+        snapshot_id = installed_id(folder=folder)
+    folders = (published_folder(), SNAPSHOTS) if folder is None else (folder,)
+    for place in folders:
+        if _ID.fullmatch(snapshot_id) and _is_file(place / f"{snapshot_id}.parquet"):
+            return _opened(snapshot_id, place)
     known = snapshot_ids(folder=folder)
     if not known:
         raise ScenarioError(f"No price snapshot {shown(snapshot_id)}: none is installed.")
-    if snapshot_id not in known:
-        raise unknown_name("price snapshot", snapshot_id, known)
-    return _opened(snapshot_id, folder)
+    raise unknown_name("price snapshot", snapshot_id, known)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is there and may be seen: a data folder that is not ours is as good as none."""
+    return os.path.isfile(path)
 
 
 @lru_cache(maxsize=8)
@@ -157,6 +183,11 @@ def _check_types(row: Row, file_name: str) -> None:
             continue
         if type(value) is not kind or (isinstance(value, float) and not math.isfinite(value)):
             raise FactError(f"{file_name}: {name} is {shown(value)}, not a {kind.__name__}")
+
+
+def make_row(offer: Offer) -> Row:
+    """The row of an offer whose source says nothing of the host."""
+    return (*_FIELDS_OF(offer), *_NOTHING_OF_THE_HOST)
 
 
 def make_offer(row: Row) -> Offer:

@@ -20,6 +20,12 @@ settings.register_profile("ci", deadline=None, derandomize=True, database=None, 
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+@pytest.fixture(autouse=True)
+def _own_data(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A developer's refreshed prices stay out of the tests."""
+    monkeypatch.setenv("RUNCAST_DATA_DIR", str(tmp_path_factory.getbasetemp() / "data"))
+
+
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Path of the real browser. Without one a test is skipped, but never where CI is set."""

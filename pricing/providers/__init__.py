@@ -1,1 +1,1 @@
-"""One module per price source: `fetch(session) -> Iterable[Offer]`. None is written yet."""
+"""One file per price source behind `fetch(session)`; pricing/sources.py lists them."""

@@ -1,0 +1,155 @@
+"""Ask every price source at the same time; whatever one of them does, the others are heard."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+
+from core.offer import Offer
+from pricing.body_cache import BodyCache
+from pricing.judgement import has_shrunk
+from pricing.network import SourceError
+from pricing.offers import MAX_ROWS
+from pricing.session import NoCredentialError, Part, Refused, Session
+from pricing.sources import Source
+
+MAX_OFFERS = 120_000  # of one source
+MAX_LIVE = MAX_ROWS // 2  # of all: what is kept from before needs room, too
+log = logging.getLogger("runcast.refresh")
+
+
+@dataclass(slots=True, kw_only=True)
+class Fetched:
+    """What one source said, or why it did not."""
+
+    source: Source
+    offers: list[Offer] = field(default_factory=list)
+    status: str = "refreshed"
+    sentence: str = ""
+    seconds: float = 0.0
+    bytes_read: int = 0
+    parts: list[Part] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+# a source that has ended, how many have, of how many
+Progress = Callable[[Fetched, int, int], None]
+
+
+def ask(
+    sources: Sequence[Source],
+    environ: Mapping[str, str],
+    caches: Path | None,
+    last: Mapping[str, Sequence[Offer]],
+    accepted: Collection[str],
+    progress: Progress | None,
+    now: Callable[[], datetime],
+) -> list[Fetched]:
+    """Every source in a thread of its own: they wait for their servers at the same time."""
+    found: dict[str, Fetched] = {}
+    stop = threading.Event()  # so that Ctrl-C waits for one read and not for a deadline
+    with ThreadPoolExecutor(max_workers=max(1, len(sources))) as pool, _set_at_the_end(stop):
+        running = {
+            pool.submit(
+                _fetch, s, environ, caches, len(last[s.name]), s.name in accepted, now, stop
+            ): s
+            for s in sources
+        }  # fmt: skip
+        for future in as_completed(running):
+            one = _ended(future, running[future])
+            found[one.source.name] = one
+            if progress is not None:
+                progress(one, len(found), len(sources))
+    answers = [found[s.name] for s in sources]
+    _drop_the_largest(answers)
+    return answers
+
+
+def _drop_the_largest(answers: list[Fetched]) -> None:
+    """More prices than a snapshot holds are none of the market's: the longest list is not believed,
+    so that the others are published."""
+    while sum(len(f.offers) for f in answers) > MAX_LIVE:
+        largest = max(answers, key=lambda f: len(f.offers))
+        largest.sentence = f"It lists {len(largest.offers)} prices, too many beside the others."
+        largest.status, largest.offers = "failed", []
+
+
+@contextmanager
+def _set_at_the_end(event: threading.Event) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        event.set()
+
+
+def _ended(future: Future[Fetched], source: Source) -> Fetched:
+    """What a thread returned. A fault of ours in one source must not take the others with it."""
+    error = future.exception()
+    if error is None:
+        return future.result()
+    log.error("the source %s has a fault", source.name, exc_info=error)
+    says = f"A fault of this program, not of the source: {type(error).__name__}."
+    return Fetched(source=source, status="failed", sentence=says)
+
+
+def _fetch(
+    source: Source,
+    environ: Mapping[str, str],
+    caches: Path | None,
+    last_rows: int,
+    accepted: bool,
+    now: Callable[[], datetime],
+    stop: threading.Event,
+) -> Fetched:
+    """Ask one source; every way in which it can fail is a sentence."""
+    began = time.monotonic()
+    found = Fetched(source=source)
+    try:
+        with Session(
+            source=source.name,
+            deadline_s=source.deadline_s,
+            cap_bytes=source.cap_bytes,
+            cache=BodyCache(caches / source.name) if caches else None,
+            environ=environ,
+            now=now,
+            stop=stop,
+        ) as session:
+            try:
+                found.offers = list(islice(source.fetch(session), MAX_OFFERS + 1))
+            finally:
+                found.parts = session.parts
+                found.refused = session.refused
+                found.left_out = dict(session.left_out)
+                found.warnings = tuple(session.warnings)
+                found.bytes_read = session.bytes_read
+        if len(found.offers) > MAX_OFFERS:
+            found.offers = []
+            raise SourceError(f"It lists more than {MAX_OFFERS} prices.")
+        kept_rows = last_rows if not found.parts else 0
+        if has_shrunk(len(found.offers), kept_rows) and not (accepted and found.offers):
+            why = found.parts[0].sentence if found.parts else (
+                f"It lists {len(found.offers)} prices where there were {last_rows}."
+            )  # fmt: skip
+            found.status, found.sentence = "failed", why
+        elif found.parts:
+            found.status = "in part"
+            more = f" (and {len(found.parts) - 1} more parts)" if len(found.parts) > 1 else ""
+            found.sentence = found.parts[0].sentence + more
+    except NoCredentialError as e:
+        found.status, found.sentence = "no key", str(e)
+    except SourceError as e:
+        found.status, found.sentence = "failed", str(e)
+    except OSError as e:  # the cache: a full disk, a folder that is not ours
+        found.status, found.sentence = "failed", f"Its cache cannot be written: {e.strerror}."
+    found.seconds = time.monotonic() - began
+    return found

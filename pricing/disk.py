@@ -1,0 +1,46 @@
+"""Where prices live on an installation, and how a file there is replaced whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+from core.errors import FactError, shown
+
+DATA_DIR = "RUNCAST_DATA_DIR"
+
+
+def prices_folder() -> Path:
+    """The folder of refreshed prices: `$RUNCAST_DATA_DIR/prices`, else the user's data folder."""
+    named = os.environ.get(DATA_DIR, "").strip()
+    try:
+        return (Path(named).expanduser() if named else user_data_path("runcast")) / "prices"
+    except RuntimeError:  # ~somebody who is not here
+        raise FactError(f"{DATA_DIR} is {shown(named)}, which is no folder here.") from None
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write beside the place, flush to the disk, rename: a reader sees the old or the new file.
+
+    On any error (a full disk, a killed process) the old file stays; a leftover temporary file
+    starts with '.' and is not read by anything.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the new name, too, survives a power cut
+    finally:
+        os.close(folder)

@@ -1,0 +1,78 @@
+"""One refresh at a time: an exclusive lock that ends with its process, and a number that tells two
+refreshes apart.
+
+The lock is the kernel's, so nothing is left behind by a killed process. The number guards what the
+lock cannot: a folder that was moved or emptied under a refresh, or a file system without locks.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from core.errors import RuncastError
+
+RECORD_BYTES = 512
+
+
+class LeaseError(RuncastError):
+    """Another refresh works, or this one has lost its right to publish."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to publish in a folder."""
+
+    path: Path
+    token: int
+    inode: int
+
+    def check(self) -> None:
+        """`LeaseError` unless the lock file is still ours: asked right before publishing."""
+        try:
+            held = self.path.stat().st_ino == self.inode and _written(self.path)[0] == self.token
+        except OSError:
+            held = False
+        if not held:
+            raise LeaseError("Another refresh has begun meanwhile: this one publishes nothing.")
+
+
+@contextmanager
+def lease(folder: Path) -> Iterator[Lease]:
+    """Hold the folder for one refresh, or say who does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "lease"
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LeaseError(f"Another refresh works{_written(path)[1]}.") from None
+        token = _written(path)[0] + 1
+        who = {
+            "token": token,
+            "process": os.getpid(),
+            "host": socket.gethostname(),
+            "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        # One write of one size: a process that is killed here leaves the old number or the new.
+        os.pwrite(handle, json.dumps(who).ljust(RECORD_BYTES).encode(), 0)
+        yield Lease(path=path, token=token, inode=os.fstat(handle).st_ino)
+    finally:
+        os.close(handle)
+
+
+def _written(path: Path) -> tuple[int, str]:
+    """The number of the last lease, and who holds it, as far as the file says."""
+    try:
+        who = json.loads(path.read_text(encoding="utf-8"))
+        return int(who["token"]), f" (process {who['process']} on {who['host']}, {who['since']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0, ""

@@ -1,0 +1,222 @@
+"""The connection to a price feed: one deadline for all of it, and no private address behind it.
+
+httpx bounds each read, so a server that sends a byte a second is never too slow for it; here every
+connect, handshake and read gets what is left of one deadline. A host is resolved once, refused if
+any of its addresses is private, loopback or link-local, and connected to at that very address, so
+that a name cannot point somewhere else a moment later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any
+
+import httpcore
+import httpx
+
+from core.errors import RuncastError, shown
+
+Place = tuple[str, int]  # host and port
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+class SourceError(RuncastError):
+    """A price source cannot be read; the sentence says what it did."""
+
+
+class PassedDeadlineError(SourceError):
+    """The source took longer than it was given."""
+
+
+class Deadline:
+    """Seconds that a source may take in all, on the monotonic clock, unless all are stopped."""
+
+    def __init__(self, limit_s: float, stop: threading.Event) -> None:
+        self.limit_s = limit_s
+        self._stop = stop
+        self._end_s = time.monotonic() + limit_s
+
+    def left_s(self) -> float:
+        """What is left of it; `PassedDeadlineError` when that is nothing."""
+        if self._stop.is_set():
+            raise PassedDeadlineError("It was stopped.")
+        left_s = self._end_s - time.monotonic()
+        if left_s <= 0:
+            raise PassedDeadlineError(f"It took longer than its {self.limit_s:g} s.")
+        return left_s
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is one of the open Internet, also behind an IPv4-in-IPv6 form.
+
+    >>> is_public("169.254.169.254"), is_public("::ffff:10.0.0.1"), is_public("93.184.216.34")
+    (False, False, True)
+    """
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = [ip.ipv4_mapped, ip.sixtofour, *(ip.teredo or ())]
+        if ip in _NAT64:
+            inner.append(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF))
+        if not all(v4.is_global for v4 in inner if v4 is not None):
+            return False
+        if ip.ipv4_mapped is not None:
+            return True
+    return ip.is_global and not ip.is_multicast
+
+
+def resolved(host: str, port: int, own: frozenset[Place]) -> list[str]:
+    """The addresses of a host. Private ones only where the operator named that host and port."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as e:
+        raise httpcore.ConnectError(f"the name {shown(host)} cannot be resolved") from e
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    if (host, port) not in own:
+        private = [a for a in addresses if not is_public(a)]
+        if private:
+            raise SourceError(f"{shown(host)} is the private address {private[0]}: refused.")
+    return addresses
+
+
+@cache
+def _ssl_context() -> ssl.SSLContext:
+    """Read once: a tenth of a second of certificates."""
+    return httpx.create_ssl_context(trust_env=False)
+
+
+class _Bounded(httpcore.NetworkStream):
+    """A connection whose every wait ends at the deadline."""
+
+    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
+        self._stream = stream
+        self._deadline = deadline
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _least(timeout, self._deadline))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, _least(timeout, self._deadline))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        timeout = _least(timeout, self._deadline)
+        return _Bounded(
+            self._stream.start_tls(ssl_context, server_hostname, timeout), self._deadline
+        )
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def _least(timeout: float | None, deadline: Deadline) -> float:
+    left_s = deadline.left_s()
+    return left_s if timeout is None else min(timeout, left_s)
+
+
+class _Guard(httpcore.NetworkBackend):
+    """Connects to addresses that were checked, and bounds what comes of it."""
+
+    def __init__(self, deadline: Deadline, own: frozenset[Place]) -> None:
+        self._plain = httpcore.SyncBackend()
+        self._deadline = deadline
+        self._own = own
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        failed: httpcore.ConnectError | httpcore.ConnectTimeout | None = None
+        for address in resolved(host, port, self._own):
+            try:
+                stream = self._plain.connect_tcp(
+                    address, port, _least(timeout, self._deadline), local_address, socket_options
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as e:
+                failed = e
+            else:
+                return _Bounded(stream, self._deadline)
+        raise failed or httpcore.ConnectError(f"{shown(host)} has no address")
+
+    def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore.NetworkStream:
+        raise SourceError("A price feed is never a local socket.")
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(min(seconds, self._deadline.left_s()))
+
+
+class GuardedTransport(httpx.BaseTransport):
+    """What an `httpx.Client` of a price source sends its requests through."""
+
+    def __init__(self, deadline: Deadline, own: frozenset[Place] = frozenset()) -> None:
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=_ssl_context(),
+            max_connections=4,
+            network_backend=_Guard(deadline, own),
+        )
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request; the body is read by whoever asked for it."""
+        if not isinstance(request.stream, httpx.SyncByteStream):
+            raise TypeError("a request of a price source has a plain body")
+        url = request.url
+        with _as_httpx():
+            answer = self._pool.handle_request(
+                httpcore.Request(
+                    method=request.method,
+                    url=httpcore.URL(
+                        scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+                    ),
+                    headers=request.headers.raw,
+                    content=request.stream,
+                    extensions=request.extensions,
+                )
+            )
+        return httpx.Response(
+            answer.status, headers=answer.headers, stream=_Body(answer), request=request
+        )
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class _Body(httpx.SyncByteStream):
+    def __init__(self, answer: httpcore.Response) -> None:
+        self._answer = answer
+
+    def __iter__(self) -> Iterator[bytes]:
+        with _as_httpx():
+            yield from self._answer.iter_stream()
+
+    def close(self) -> None:
+        self._answer.close()
+
+
+@contextlib.contextmanager
+def _as_httpx() -> Iterator[None]:
+    """The errors of the layer below, as those that users of httpx know."""
+    try:
+        yield
+    except httpcore.TimeoutException as e:
+        raise httpx.ReadTimeout(str(e) or "it timed out") from e
+    except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError) as e:
+        raise httpx.TransportError(str(e) or type(e).__name__) from e

@@ -1,0 +1,48 @@
+"""Publish a price snapshot: an immutable file named by its content, then a pointer to it.
+
+Both are written beside their place and renamed, so a reader sees the old snapshot or the new one,
+never half of one, also when the writer is killed or the disk is full.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.errors import FactError
+from pricing.disk import write_atomically
+from pricing.offers import COLUMNS, MAX_BYTES, MAX_ROWS, Row, content_id
+
+
+def parquet(rows: Sequence[Row]) -> bytes:
+    """The file of these rows, in canonical order."""
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+    import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
+
+    arrow = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    schema = pa.schema([(name, arrow[kind]) for name, kind in COLUMNS.items()])
+    columns = list(zip(*sorted(rows, key=repr), strict=True))
+    out = io.BytesIO()
+    table = pa.table(dict(zip(COLUMNS, columns, strict=True)), schema=schema)
+    pq.write_table(table, out, compression="zstd")
+    return out.getvalue()
+
+
+def write_snapshot(rows: Sequence[Row], folder: Path) -> str:
+    """Write the snapshot of these rows unless it is there, and return its id."""
+    if not rows or len(rows) > MAX_ROWS:
+        raise FactError(f"{len(rows)} rows are no price snapshot: it has 1 to {MAX_ROWS}.")
+    snapshot_id = content_id(rows)
+    path = folder / f"{snapshot_id}.parquet"
+    if not path.is_file():
+        data = parquet(rows)
+        if len(data) > MAX_BYTES:
+            raise FactError(f"The price snapshot has {len(data)} bytes, more than {MAX_BYTES}.")
+        write_atomically(path, data)
+    return snapshot_id
+
+
+def make_current(snapshot_id: str, folder: Path) -> None:
+    """Make a written snapshot the one that is used."""
+    write_atomically(folder / "current", f"{snapshot_id}\n".encode("ascii"))

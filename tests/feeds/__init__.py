@@ -1,0 +1,1 @@
+"""Price feeds in their documented shapes, behind real servers on the loopback interface."""

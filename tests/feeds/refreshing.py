@@ -1,0 +1,46 @@
+"""A process that refreshes again and again until it is killed: `python -m tests.feeds.refreshing`.
+
+It prints the id of each snapshot after it was published: what is printed must never be lost.
+"""
+
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from core.offer import Offer
+from pricing.refresh import refresh
+from pricing.sources import Source
+
+ROWS = 300
+
+
+def made(usd: float) -> Source:
+    """A source without a server: one price in many regions."""
+    offer = Offer(
+        provider="aws",
+        instance_type="p5.48xlarge",
+        accelerator="H100-80GB-SXM",
+        gpu_count=8,
+        region="",
+        purchase="on_demand",
+        usd_per_hour=usd,
+        scale_out_gbit_per_s=None,
+        observed_at=datetime.now(UTC).date().isoformat(),
+        source="made",
+        quality="high",
+    )
+    rows = [replace(offer, region=f"region-{i}") for i in range(ROWS)]
+    return Source(name="made", says="made for a test", fetch=lambda session: rows)
+
+
+def main() -> None:
+    folder, step = Path(sys.argv[1]), int(sys.argv[2])
+    while True:
+        step += 1
+        usd = 40 + step / 100_000  # every snapshot of every process is another
+        print(refresh([made(usd)], folder=folder, environ={}).snapshot_id, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,536 @@
+"""Small payloads in the shape of each price source, with the field names and traps of real ones.
+
+`replica()` is a server of all of them. Prices are of the order of 2026's; what is checked is the
+arithmetic between a payload and its offers, not the price.
+"""
+
+import csv
+import io
+import json
+import zipfile
+from datetime import UTC, datetime, timedelta
+
+from tests.feeds.server import Reply, as_json, as_text
+
+TODAY = datetime.now(UTC).date()
+YESTERDAY = TODAY - timedelta(days=1)
+VERSION = "20261120-2040"
+
+
+def table(columns, rows, quoting=csv.QUOTE_MINIMAL) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, quoting=quoting, lineterminator="\n", restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+# --- gpuhunt -------------------------------------------------------------------------------------
+
+_GPUHUNT_HEADER = (
+    "instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,spot,disk_size,"
+    "gpu_vendor,flags,cpu_arch,provider_data"
+)
+GPUHUNT_COLUMNS = _GPUHUNT_HEADER.split(",")
+
+
+def gpuhunt_row(name, location, price, count, gpu, memory, spot="False", flags=""):
+    return {
+        "instance_name": name, "location": location, "price": price, "cpu": 96, "memory": 1152.0,
+        "gpu_count": count, "gpu_name": gpu, "gpu_memory": memory, "spot": spot, "flags": flags,
+        "gpu_vendor": "nvidia", "cpu_arch": "x86", "provider_data": "{}",
+    }  # fmt: skip
+
+
+GPUHUNT = {
+    "aws": [
+        gpuhunt_row("p5.48xlarge", "us-east-1", 55.04, 8, "H100", 80.0),
+        gpuhunt_row("p5.48xlarge", "us-east-1", 21.5, 8, "H100", 80.0, "True"),
+        gpuhunt_row("p4d.24xlarge", "us-east-1", 21.96, 8, "A100", 40.0),
+        gpuhunt_row("c5.xlarge", "us-east-1", 0.17, 0, "", ""),
+    ],
+    "gcp": [
+        gpuhunt_row("a3-highgpu-8g", "us-central1-a", 88.49, 8, "H100", 80.0),
+        gpuhunt_row("a3-highgpu-8g", "us-central1-b", 88.49, 8, "H100", 80.0),
+        gpuhunt_row("a3-highgpu-1g", "us-central1-a", 11.06, 1, "H100", 80.0),
+        gpuhunt_row("a2-highgpu-1g", "us-central1-a", 1.8, 1, "A100", 40.0, "True"),
+        gpuhunt_row("a2-highgpu-1g", "us-central1-f", 1.6, 1, "A100", 40.0, "True"),
+    ],
+    "nebius": [
+        gpuhunt_row("gpu-h200-sxm_8gpu", "eu-north1", 28.0, 8, "H200", 141.0),
+        gpuhunt_row("gpu-h200-sxm_8gpu", "eu-north1", 12.0, 8, "H200", 141.0, flags="special"),
+    ],
+}
+
+
+def gpuhunt_zip(provider, rows) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{provider}.csv", table(GPUHUNT_COLUMNS, rows))
+    return out.getvalue()
+
+
+def gpuhunt():
+    routes = {}
+    for theirs in ("aws", "azure", "gcp", "oci", "lambdalabs", "nebius", "runpod", "verda",
+                   "cloudrift"):  # fmt: skip
+        routes[f"/v3/{theirs}/version"] = as_text(VERSION, kind="binary/octet-stream")
+        data = gpuhunt_zip(theirs, GPUHUNT.get(theirs, []))
+        routes[f"/v3/{theirs}/{VERSION}/catalog.zip"] = Reply(
+            data,
+            kind="application/zip",
+            headers={"Last-Modified": f"{YESTERDAY:%a, %d %b %Y} 20:40:00 GMT"},
+        )
+    return routes
+
+
+# --- SkyPilot ------------------------------------------------------------------------------------
+
+SKYPILOT = {
+    "aws": (
+        "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,"
+        "Region,AvailabilityZone,Arch\n"
+        "p5.48xlarge,H100,8.0,192.0,2048.0,x,55.04,23.0,us-east-2,use2-az1,x86_64\n"
+        "p5.48xlarge,H100,8.0,192.0,2048.0,x,55.04,19.0,us-east-2,use2-az2,x86_64\n"
+        "p4d.24xlarge,A100,8.0,96.0,1152.0,x,21.96,21.96,us-east-2,use2-az1,x86_64\n"
+        "p4d.24xlarge,A100,8.0,96.0,1152.0,x,21.96,2.196,us-west-2,usw2-az1,x86_64\n"
+        "m5.large,,,2.0,8.0,,0.096,0.04,us-east-2,use2-az1,x86_64\n"
+    ),
+    "gcp": (
+        "InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,"
+        "AvailabilityZone,Price,SpotPrice\n"
+        "a2-highgpu-1g,12.0,85.0,,,,us-central1,us-central1-a,0.73948,0.36975\n"
+        "a2-highgpu-1g,12.0,85.0,,,,us-west9,us-west9-a,0.73948,0.36975\n"
+        "n1-highmem-8,8.0,52.0,,,,us-central1,us-central1-a,0.47321,0.09962\n"
+        ",,,A100,1.0,x,us-central1,us-central1-a,2.93391,1.46699\n"
+        ",,,tpu-v6e-64,1,tpu-v6e-64,us-central1,us-central1-a,700.0,700.0\n"
+    ),
+    "vast": (
+        "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,Region,"
+        "GpuInfo\n1x-H100_SXM-32-65536,H100_SXM,1.0,32.0,64.0,2.1,0.9,US,x\n"
+    ),
+    "hyperstack": (
+        "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,Region,"
+        "GpuInfo\nn3-H100x8,H100,8.0,252.0,1440.0,15.2,,CANADA-1,x\n"
+    ),
+}
+SKYPILOT_EMPTY = (
+    "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,Region,GpuInfo\n"
+)
+SKYPILOT_CLOUDS = (
+    "aws", "gcp", "azure", "lambda", "runpod", "vast", "verda", "nebius", "oci", "shadeform",
+    "hyperstack", "primeintellect", "spheron", "yotta", "lium", "cudo", "jarvislabs", "hyperbolic",
+)  # fmt: skip
+SKYPILOT_FIRST = "/skypilot-org/skypilot-catalog/master/catalogs/v8/{}/vms.csv"
+SKYPILOT_MIRROR = "/catalogs/v8/{}/vms.csv"
+
+
+def skypilot():
+    return {
+        SKYPILOT_FIRST.format(cloud): as_text(SKYPILOT.get(cloud, SKYPILOT_EMPTY))
+        for cloud in SKYPILOT_CLOUDS
+    }
+
+
+# --- AWS -----------------------------------------------------------------------------------------
+
+_AWS_HEADER = (
+    "SKU,OfferTermCode,RateCode,TermType,PriceDescription,EffectiveDate,StartingRange,EndingRange,"
+    "Unit,PricePerUnit,Currency,RelatedTo,LeaseContractLength,PurchaseOption,OfferingClass,"
+    "Product Family,serviceCode,Location,Location Type,Instance Type,Current Generation,"
+    "Instance Family,vCPU,Tenancy,Operating System,License Model,Pre Installed S/W,CapacityStatus,"
+    "MarketOption,Region Code"
+)
+AWS_COLUMNS = _AWS_HEADER.split(",")
+AWS_PREFACE = (
+    '"FormatVersion","v1.0"\n"Disclaimer","This pricing list is for informational purposes only."\n'
+    f'"Publication Date","{YESTERDAY}T22:53:08Z"\n"Version","20261120225308"\n'
+    '"OfferCode","AmazonEC2"\n'
+)
+
+
+def aws_row(instance_type="p5.48xlarge", price="55.0400000000", **more):
+    return {
+        "SKU": "AAAA", "OfferTermCode": "JRTCKXETXF", "TermType": "OnDemand", "Unit": "Hrs",
+        "PricePerUnit": price, "Currency": "USD", "Product Family": "Compute Instance",
+        "Instance Type": instance_type, "Tenancy": "Shared", "Operating System": "Linux",
+        "License Model": "No License required", "Pre Installed S/W": "NA",
+        "CapacityStatus": "Used", "MarketOption": "OnDemand",
+    } | more  # fmt: skip
+
+
+def aws_reserved(price, length, option="No Upfront", kind="standard", **more):
+    return aws_row(
+        price=price, TermType="Reserved", LeaseContractLength=length, PurchaseOption=option,
+        OfferingClass=kind, **more,
+    )  # fmt: skip
+
+
+AWS_ROWS = [
+    aws_row(),
+    aws_row("p4d.24xlarge", "21.9576000000"),
+    aws_reserved("35.0", "1yr"),
+    aws_reserved("25.0", "3yr"),
+    aws_reserved("0.0000000000", "1yr", "All Upfront"),
+    aws_reserved("400000", "3yr", "All Upfront", Unit="Quantity"),
+    aws_reserved("38.0", "1yr", kind="convertible"),
+    aws_row(price="0.0000000000", MarketOption="CapacityBlock"),
+    aws_row(price="0.0000000000", CapacityStatus="AllocatedCapacityReservation"),
+    aws_row(price="64.0", **{"Operating System": "Windows"}),
+    aws_row(price="60.0", Tenancy="Dedicated"),
+    aws_row(price="70.0", **{"Pre Installed S/W": "SQL Ent"}),
+    aws_row("m5.large", "0.0960000000"),
+]
+
+
+def aws_csv(rows=AWS_ROWS) -> str:
+    return AWS_PREFACE + table(AWS_COLUMNS, rows, csv.QUOTE_ALL)
+
+
+def aws_path(region):
+    return f"/offers/v1.0/aws/AmazonEC2/current/{region}/index.csv"
+
+
+AWS_REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-north-1", "eu-central-1",
+               "ap-northeast-1")  # fmt: skip
+
+
+def aws_on_demand():
+    return {aws_path(region): as_text(aws_csv(), kind="text/csv") for region in AWS_REGIONS}
+
+
+def aws_spot_js(price="19.5"):
+    def size(name, usd):
+        columns = [
+            {"name": "linux", "prices": {"USD": usd}},
+            {"name": "mswin", "prices": {"USD": "99.0"}},
+        ]
+        return {"size": name, "valueColumns": columns}
+
+    sizes = [size("p5.48xlarge", price), size("p4d.24xlarge", "N/A*"), size("m5.large", "0.03")]
+    families = [{"type": "gpuCurrentGen", "sizes": sizes}]
+    regions = [{"region": name, "instanceTypes": families} for name in ("us-east", "eu-north-1")]
+    config = {"rate": "perhr", "currencies": ["USD"], "valueColumns": ["linux", "mswin"],
+              "regions": regions}  # fmt: skip
+    text = f"callback({json.dumps({'vers': 0.01, 'config': config})});"
+    return as_text(text, kind="application/x-javascript")
+
+
+def aws_spot():
+    advisor = {
+        "global_rate": "<10%",
+        "ranges": [
+            {"index": i, "label": label, "dots": i, "max": 1}
+            for i, label in enumerate(["<5%", "5-10%", "10-15%", "15-20%", ">20%"])
+        ],
+        "spot_advisor": {
+            "us-east-1": {"Linux": {"p5.48xlarge": {"s": 65, "r": 2}}, "Windows": {}},
+            "eu-north-1": {"Linux": {"p5.48xlarge": {"s": -62, "r": 4}}},
+        },
+    }
+    return {
+        "/spot.js": aws_spot_js(),
+        "/spot-advisor-data.json": as_json(advisor, kind="binary/octet-stream"),
+    }
+
+
+# --- Azure ---------------------------------------------------------------------------------------
+
+
+def azure_item(price, meter="ND96isr H100 v5", **more):
+    return {
+        "currencyCode": "USD", "tierMinimumUnits": 0.0, "retailPrice": price, "unitPrice": price,
+        "armRegionName": "eastus", "location": "US East", "meterName": meter, "skuName": meter,
+        "effectiveStartDate": "2026-01-01T00:00:00Z", "serviceName": "Virtual Machines",
+        "productName": "Virtual Machines NDv5 Series", "serviceFamily": "Compute",
+        "unitOfMeasure": "1 Hour", "type": "Consumption", "isPrimaryMeterRegion": True,
+        "armSkuName": "Standard_ND96isr_H100_v5",
+    } | more  # fmt: skip
+
+
+AZURE_FIRST = [
+    azure_item(
+        98.32,
+        savingsPlan=[
+            {"unitPrice": 60.0, "retailPrice": 60.0, "term": "1 Year"},
+            {"unitPrice": 45.0, "retailPrice": 45.0, "term": "3 Years"},
+        ],
+    ),
+    azure_item(35.0, "ND96isr H100 v5 Spot"),
+    azure_item(20.0, "ND96isr H100 v5 Low Priority"),
+    azure_item(110.0, productName="Virtual Machines NDv5 Series Windows"),
+    azure_item(98.32, productName="NDv5 Series Cloud Services"),
+    azure_item(50.0, armSkuName="Standard_ND96isr_H100_v5_Promo"),
+]
+AZURE_SECOND = [
+    azure_item(525_600.0, type="Reservation", reservationTerm="1 Year"),
+    azure_item(70_000.0, unitOfMeasure="1/Month"),
+    azure_item(90.0, currencyCode="EUR"),
+    azure_item(98.0, type="DevTestConsumption"),
+    azure_item(0.0, "NC24ads A100 v4", armSkuName="Standard_NC24ads_A100_v4"),
+    azure_item(0.5, "D4s v5", armSkuName="Standard_D4s_v5"),
+]
+
+
+def azure_page(items, link=None):
+    return as_json(
+        {"BillingCurrency": "USD", "Items": items, "NextPageLink": link, "Count": len(items)},
+        kind="application/json; charset=utf-8",
+    )
+
+
+def azure():
+    def answer(asked):
+        if "eastus'" not in asked.query["$filter"][0]:
+            return azure_page([])
+        if "$skip" in asked.query:
+            return azure_page(AZURE_SECOND)
+        host = asked.headers["host"]
+        wanted = asked.query["$filter"][0].replace(" ", "%20").replace("'", "%27")
+        link = f"http://{host}/api/retail/prices?$filter={wanted}&$skip=1000"
+        return azure_page(AZURE_FIRST, link)
+
+    return {"/api/retail/prices": answer}
+
+
+# --- GCP -----------------------------------------------------------------------------------------
+
+GCP_YAML = """---
+about:
+  copyright: Apache-2.0
+compute:
+  instance:
+    a3-highgpu-8g:
+      cost:
+        us-central1:
+          hour: 88.490000
+          hour_spot: 27.720000
+          month: 64597.7
+          month_1y: 44165.000000
+          month_3y: 28470.000000
+        africa-south1:
+          hour: 0
+          month: 0
+          month_1y: 0
+          month_3y: 0
+      cpu: 208
+      ram: 1872
+    a2-highgpu-1g:
+      cost:
+        us-central1:
+          hour: 3.673385
+          hour_spot: 1.83674
+          month: 2681.57105
+          month_1y: 2681.57105
+          month_3y: 938.55
+    a3-highgpu-1g:
+      cost:
+        us-central1:
+          hour: 11.06
+          hour_spot: 3.46
+    e2-standard-2:
+      cost:
+        us-central1:
+          hour: 0.067
+"""
+GCP_YAML_PATH = "/Cyclenerd/google-cloud-pricing-cost-calculator/master/pricing.yml"
+
+
+def gcp_yaml():
+    return {GCP_YAML_PATH: as_text(GCP_YAML)}
+
+
+def sku(description, nanos, usage="OnDemand", unit="h", units="0", currency="USD"):
+    price = {"currencyCode": currency, "units": units, "nanos": nanos}
+    rate = {"startUsageAmount": 0, "unitPrice": price}
+    return {
+        "name": "services/6F81-5844-456A/skus/0000-0000-0000", "skuId": "0000-0000-0000",
+        "description": description,
+        "category": {"serviceDisplayName": "Compute Engine", "resourceFamily": "Compute",
+                     "resourceGroup": "GPU", "usageType": usage},
+        "serviceRegions": ["us-central1"],
+        "pricingInfo": [{"pricingExpression": {"usageUnit": unit, "tieredRates": [rate]},
+                         "currencyConversionRate": 1}],
+    }  # fmt: skip
+
+
+SKUS = [
+    [
+        sku("A2 Instance Core running in Americas", 31_611_000),
+        sku("A2 Instance Ram running in Americas", 4_237_000, unit="GiBy.h"),
+        sku("Nvidia Tesla A100 GPU running in Americas", 933_908_000, units="2"),
+    ],
+    [
+        sku("Spot Preemptible A2 Instance Core running in Americas", 15_800_000, "Preemptible"),
+        sku("Spot Preemptible A2 Instance Ram running in Americas", 2_100_000, "Preemptible",
+            unit="GiBy.h"),
+        sku("Nvidia Tesla A100 GPU attached to Spot Preemptible VMs running in Americas",
+            466_954_000, "Preemptible", units="1"),
+        sku("Nvidia H100 80GB GPU running in Americas", 0, unit="mo", units="5000"),
+        sku("Commitment v1: A2 Cpu in Americas for 1 Year", 19_915_000, "Commit1Yr"),
+    ],
+]  # fmt: skip
+
+
+def gcp_skus():
+    def answer(asked):
+        if asked.headers.get("x-goog-api-key") != "gcp-secret":
+            return Reply(b"{}", status=403)
+        second = asked.query.get("pageToken") == ["next"]
+        page = {"skus": SKUS[1 if second else 0], "nextPageToken": "" if second else "next"}
+        return as_json(page)
+
+    return {"/v1/services/6F81-5844-456A/skus": answer}
+
+
+# --- marketplaces and small clouds ---------------------------------------------------------------
+
+
+def runpod_type(name, memory, secure, stock="High", **more):
+    return {
+        "id": f"NVIDIA {name}", "displayName": name, "memoryInGb": memory, "secureCloud": True,
+        "communityCloud": False, "securePrice": secure, "communityPrice": 0.0,
+        "secureSpotPrice": None, "communitySpotPrice": None, "maxGpuCountSecureCloud": 8,
+        "maxGpuCountCommunityCloud": 0,
+        "lowestPrice": {"minimumBidPrice": 0.3, "uninterruptablePrice": secure,
+                        "stockStatus": stock},
+    } | more  # fmt: skip
+
+
+RUNPOD = [
+    runpod_type("H100 SXM", 80, 2.99, secureSpotPrice=1.75),
+    runpod_type("A100 PCIe", 80, 1.64, stock=None),
+    runpod_type("RTX 3070", 8, 0.13),
+]
+
+
+def runpod():
+    return {"/graphql": as_json({"data": {"gpuTypes": RUNPOD}})}
+
+
+def vast_offer(dph, name="H100 SXM", gpus=8, ram=81559, place="Texas, US", **more):
+    return {
+        "id": 1, "gpu_name": name, "num_gpus": gpus, "gpu_ram": ram, "dph_base": dph - 0.1,
+        "dph_total": dph, "min_bid": dph / 3, "storage_cost": 0.15, "geolocation": place,
+        "reliability2": 0.995, "verification": "verified", "rentable": True, "hosting_type": 1,
+    } | more  # fmt: skip
+
+
+VAST = {
+    "H100 SXM": [
+        vast_offer(17.6), vast_offer(16.0), vast_offer(18.4), vast_offer(0.4),
+        vast_offer(2.1, gpus=1, place=None), vast_offer(15.0, reliability2=0.9),
+    ],
+}  # fmt: skip
+
+
+def vast():
+    def answer(asked):
+        wanted = json.loads(asked.query["q"][0])
+        return as_json({"offers": VAST.get(wanted["gpu_name"]["eq"], [])})
+
+    return {"/api/v0/bundles/": answer}
+
+
+def lambda_type(name, gpu, cents, gpus, regions):
+    return {
+        "instance_type": {
+            "name": name, "description": f"{gpus}x {gpu}", "gpu_description": gpu,
+            "price_cents_per_hour": cents,
+            "specs": {"vcpus": 208, "memory_gib": 1800, "storage_gib": 22528, "gpus": gpus},
+        },
+        "regions_with_capacity_available": [{"name": r, "description": r} for r in regions],
+    }  # fmt: skip
+
+
+LAMBDA = {
+    "gpu_8x_h100_sxm5": lambda_type(
+        "gpu_8x_h100_sxm5", "H100 (80 GB SXM5)", 3192, 8, ["us-west-3", "us-east-1"]
+    ),
+    "gpu_8x_a100_80gb_sxm4": lambda_type("gpu_8x_a100_80gb_sxm4", "A100 (80 GB SXM4)", 1432, 8, []),
+    "cpu_4x_general": lambda_type("cpu_4x_general", "N/A", 20, 0, ["us-west-1"]),
+}
+
+
+def lambda_cloud():
+    def answer(asked):
+        good = asked.headers.get("authorization") == "Bearer lambda-secret"
+        return as_json({"data": LAMBDA}) if good else Reply(b"{}", status=401)
+
+    return {"/api/v1/instance-types": answer}
+
+
+def verda_type(name, gpu, count, total_gb, price, spot, currency="usd"):
+    return {
+        "best_for": [], "cpu": {"description": "30 CPU", "number_of_cores": 30},
+        "currency": currency, "description": "Dedicated Hardware Instance",
+        "gpu": {"description": gpu, "number_of_gpus": count},
+        "gpu_memory": {"description": "GPU RAM", "size_in_gigabytes": total_gb},
+        "id": "c01dd00d-0000-480b-ae4e-d429115d055b", "instance_type": name,
+        "memory": {"description": "120GB RAM", "size_in_gigabytes": 120}, "model": gpu[3:],
+        "price_per_hour": price, "spot_price": spot,
+    }  # fmt: skip
+
+
+VERDA = [
+    verda_type("1H100.80S.30V", "1x H100 SXM5 80GB", 1, 80, "2.50", "1.10"),
+    verda_type("8H200.141S.176V", "8x H200 SXM5 141GB", 8, 1128, "24.00", "9.60"),
+    verda_type("8B200.240V", "8x B200 SXM6 180GB", 8, 1440, "36.00", None, "eur"),
+    verda_type("CPU.120V.480G", "", 0, 0, "3.00", "1.50"),
+]
+ECB = f"""<?xml version="1.0" encoding="UTF-8"?>
+<gesmes:Envelope xmlns:gesmes="http://www.gesmes.org/xml/2002-08-01"
+ xmlns="http://www.ecb.int/vocabulary/2002-08-01/eurofxref">
+<gesmes:subject>Reference rates</gesmes:subject>
+<Cube><Cube time='{YESTERDAY}'><Cube currency='USD' rate='1.25'/>
+<Cube currency='JPY' rate='160.0'/></Cube></Cube></gesmes:Envelope>
+"""
+ECB_PATH = "/stats/eurofxref/eurofxref-daily.xml"
+
+
+def verda():
+    return {"/v1/instance-types": as_json(VERDA), ECB_PATH: as_text(ECB, kind="text/xml")}
+
+
+def oci_part(number, name, value, metric="GPU Per Hour", currency="USD"):
+    prices = [{"model": "PAY_AS_YOU_GO", "value": value}, {"model": "MONTHLY_COMMIT", "value": 1}]
+    return {
+        "partNumber": number, "displayName": name, "metricName": metric,
+        "serviceCategory": "Compute - GPU",
+        "currencyCodeLocalizations": [{"currencyCode": currency, "prices": prices}],
+    }  # fmt: skip
+
+
+OCI = [
+    oci_part("B98415", "Oracle Cloud Infrastructure - Compute - GPU - H100", 10.0),
+    oci_part("B109485", "Compute - GPU - MI300X", 6.0),
+    oci_part("B110519", "Compute - GPU - H200", 7440.0, metric="GPU Per Month"),
+    oci_part("B110978", "Compute - GPU - B200", 14.0, currency="EUR"),
+    oci_part("B88514", "Compute - Standard - E2", 0.03, metric="OCPU Per Hour"),
+]
+
+
+def oci():
+    path = "/pls/apex/cetools/api/v1/products/"
+    return {path: as_json({"lastUpdated": "2026-11-20T00:00:00Z", "items": OCI})}
+
+
+ROUTES = {
+    "gpuhunt": gpuhunt, "skypilot": skypilot, "aws_on_demand": aws_on_demand, "aws_spot": aws_spot,
+    "azure": azure, "gcp_yaml": gcp_yaml, "gcp_skus": gcp_skus, "runpod": runpod, "vast": vast,
+    "lambda": lambda_cloud, "verda": verda, "oci": oci,
+}  # fmt: skip
+KEYS = {"GCP_API_KEY": "gcp-secret", "LAMBDA_API_KEY": "lambda-secret"}
+
+
+def replica() -> dict:
+    """The routes of every source on one server, which no two of them share a path of."""
+    routes: dict = {}
+    for made in ROUTES.values():
+        routes |= made()
+    return routes
+
+
+def mirrors(base: str) -> dict[str, str]:
+    """The environment that sends every source to that server."""
+    return {f"RUNCAST_PRICE_URL_{name.upper()}": base for name in ROUTES} | KEYS

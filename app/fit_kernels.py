@@ -32,6 +32,7 @@ def log_predicted(eff: Efficiency) -> Numbers:
     is_matmul = rows.kernel == "matmul"
     chips = [accelerator(str(name)) for name in rows.accelerator]
     peak = np.array([c.bf16_flops_per_s for c in chips])
+    processors = np.array([c.multiprocessor_count or np.nan for c in chips])
     flops = np.where(is_matmul, 2 * rows.m * rows.n * rows.k, 1.0)
     seconds = gemm.matmul_s(
         m=rows.m,
@@ -42,6 +43,7 @@ def log_predicted(eff: Efficiency) -> Numbers:
         unhidden=eff.matmul_unhidden,
         input_bytes=np.array([INPUT_BYTES[str(p)] for p in rows.precision]),
         kernel_s=eff.kernel_s,
+        idle=eff.wave * gemm.wave_share(m=rows.m, n=rows.n, multiprocessors=processors),
     )
     newer = np.array([NEWER_THAN_FLASH2.get(c.name.split("-")[0], 0.0) for c in chips])
     old = np.where(rows.version == FLASH2, newer, 0.0)

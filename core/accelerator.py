@@ -39,6 +39,7 @@ class Accelerator:
     matmul_flops_per_s: float | None = None  # best measured 16-bit matmul
     host_link_bytes_per_s: float | None = None  # PCIe or C2C, one direction
     tdp_watts: float | None = None
+    multiprocessor_count: float | None = None  # SMs or compute units that tiles are dealt to
     fp16_only: float | None = None  # 1: the 16-bit matrix units do not take bf16 (V100)
     sources: Mapping[str, Source] = field(default_factory=dict)
     note: str = ""

@@ -40,6 +40,7 @@ class Cluster:
     scale_up_domain: Numeric  # devices joined by the scale-up link
     gpus_per_node: Numeric
     scale_out_bytes_per_s: Numeric  # per device, one direction
+    multiprocessors: Numeric = float("nan")  # that tiles are dealt to; NaN: does not deal tiles
     power_share: Numeric = 1.0  # of the full power that the device may draw
     scale_up_hop_s: Numeric = NVLINK_HOP_S
     scale_out_hop_s: Numeric = INFINIBAND_HOP_S
@@ -81,6 +82,7 @@ def cluster_of(
         scale_up_domain=scale_up_domain,
         gpus_per_node=gpus_per_node,
         scale_out_bytes_per_s=scale_out_bytes_per_s,
+        multiprocessors=accelerator.multiprocessor_count or nan,
         scale_up_hop_s=scale_up_hop_s,
         scale_out_hop_s=scale_out_hop_s,
         fast_exponentials=float(accelerator.name.startswith(FAST_EXPONENTIALS)),

@@ -22,6 +22,7 @@ class Efficiency:
     # compute (core/gemm.py, core/attention.py, core/kernels.py)
     matmul: Numeric  # of the measured ceiling, large matrices
     matmul_unhidden: Numeric  # share of a matmul's memory traffic that adds to its time
+    wave: Numeric  # of the idle time of a last wave of tiles that is really lost
     kernel_s: Numeric  # seconds in which a matmul fills and drains the device
     grouped_matmul: Numeric  # of `matmul`, experts
     fp8_of_peak_ratio: Numeric

@@ -171,7 +171,8 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     }
     matmul: Numeric = 0.0
     for n, k, share in _matmuls(work, lay):
-        matmul = matmul + share * gemm.matmul_s(n=n, k=k, **linear)
+        idle = gemm.wave_share(m=tokens, n=n, multiprocessors=cluster.multiprocessors)
+        matmul = matmul + share * gemm.matmul_s(n=n, k=k, idle=eff.wave * idle, **linear)
     # A frozen weight needs no gradient; an adapter's own matmuls are small.
     backward = np.where(work.adapters, 1.0, 2.0)
     experts = _expert_forward_s(work, lay, rate, eff, tokens)

@@ -37,6 +37,7 @@ OPTIONAL = (
     "tdp_watts",
     "fp16_only",
     "host_link_bytes_per_s",
+    "multiprocessor_count",
 )
 QUANTITIES = REQUIRED + OPTIONAL
 FABRIC_QUANTITIES = ("latency_s", "instance_bytes_per_s")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from core import gemm, kernels
@@ -153,3 +153,25 @@ def test_a_machine_twice_as_fast_computes_in_half_the_time():
         float(layer_seconds(workload(), layout(), c, IDEAL).matmul_forward) for c in (CLUSTER, fast)
     )
     assert fast_s == pytest.approx(slow_s / 2)
+
+
+@given(m=st.integers(1, 20_000), n=st.integers(1, 20_000), multiprocessors=st.integers(1, 300))
+def test_waves_are_what_dealing_tiles_out_gives(m, n, multiprocessors):
+    """Tiles are dealt one by one; a wave that is begun lasts as long as a full one."""
+    idle = []
+    for tile_m, tile_n in gemm.TILES:
+        tiles = -(-m // tile_m) * -(-n // tile_n)
+        rounds, left = 0, tiles
+        while left > 0:
+            left -= multiprocessors
+            rounds += 1
+            if rounds > 5_000:
+                break
+        idle.append(rounds * multiprocessors / tiles - 1)
+        assume(rounds <= 5_000)
+    got = float(gemm.wave_share(m=float(m), n=float(n), multiprocessors=float(multiprocessors)))
+    assert got == pytest.approx(min(idle), abs=1e-9)
+
+
+def test_a_device_without_tiles_has_no_waves():
+    assert float(gemm.wave_share(m=100.0, n=100.0, multiprocessors=float("nan"))) == 0

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pandas as pd
 import pytest
@@ -16,6 +18,16 @@ import pytest
 from app import cli, sweep_run
 from app.sweep_cell import COLUMNS, cell, made_with
 from tests.test_sweeps import gone
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _plain_main() -> Iterator[None]:
+    """Spawned processes import `__main__` again. Streamlit's AppTest, run before in the same
+    process, leaves the whole dashboard there; a command line has its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+        yield
+
 
 ROOT = Path(__file__).parent.parent
 # Small searches, and one cell in three without a plan.

@@ -49,9 +49,7 @@ def unknown(known: Circumstances) -> Circumstances:
 
 def throughput_sigma(eff: Efficiency, known: Circumstances) -> Numeric:
     """Width of a forecast of tokens per second."""
-    return quadrature(
-        *(np.multiply(getattr(eff, name), t) for name, t in throughput_terms(known).items())
-    )
+    return _width(eff, throughput_terms(known))
 
 
 def throughput_terms(known: Circumstances) -> dict[str, Numeric]:
@@ -71,9 +69,7 @@ def throughput_terms(known: Circumstances) -> dict[str, Numeric]:
 
 def memory_sigma(eff: Efficiency, known: Circumstances) -> Numeric:
     """Width of a forecast of bytes."""
-    return quadrature(
-        *(np.multiply(getattr(eff, name), t) for name, t in memory_terms(known).items())
-    )
+    return _width(eff, memory_terms(known))
 
 
 def memory_terms(known: Circumstances) -> dict[str, Numeric]:
@@ -83,6 +79,10 @@ def memory_terms(known: Circumstances) -> dict[str, Numeric]:
         "memory_inferred_sigma": np.sqrt(known.num_inferred_of_memory),
         "memory_unknown_stack_sigma": np.asarray(known.unknown_stack),
     }
+
+
+def _width(eff: Efficiency, terms: dict[str, Numeric]) -> Numeric:
+    return quadrature(*(np.multiply(getattr(eff, name), t) for name, t in terms.items()))
 
 
 def quadrature(*sigmas: Numeric) -> Numeric:

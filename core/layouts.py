@@ -196,6 +196,31 @@ def _constrained(
     choices: Choices,
 ) -> tuple[Layouts, list[Constraint]]:
     """Drop what the named constraints forbid; each candidate is counted by the first."""
+    out = np.zeros(np.shape(layouts.tp), dtype=bool)
+    removed = []
+    broken = broken_rules(
+        layouts,
+        model=model,
+        seq_len=seq_len,
+        global_batch_size=global_batch_size,
+        choices=choices,
+    )
+    for reason, forbidden in broken.items():
+        first = forbidden & ~out
+        removed.append(Constraint(reason=reason, sentence=RULES[reason], count=int(first.sum())))
+        out |= first
+    return layouts.take(np.flatnonzero(~out)), removed
+
+
+def broken_rules(
+    layouts: Layouts,
+    *,
+    model: Transformer,
+    seq_len: int,
+    global_batch_size: int,
+    choices: Choices,
+) -> dict[str, NDArray[np.bool_]]:
+    """Of every rule, in the order of RULES: the rows of `layouts` (columns) that break it."""
     t, p, cp = (np.asarray(x) for x in (layouts.tp, layouts.pp, layouts.cp))
     v, ep, etp = (np.asarray(x) for x in (layouts.virtual_stages, layouts.ep, layouts.etp))
     ranks = np.asarray(dp(layouts))
@@ -247,13 +272,7 @@ def _constrained(
         ("hybrid",
          (s == INDEX["hsdp"]) & ((replicas < 2) | (replicas % 1 != 0) | (shards % 1 != 0))),
     )  # fmt: skip
-    out = np.zeros(t.shape, dtype=bool)
-    removed = []
-    for reason, forbidden in rules:
-        first = np.asarray(forbidden, dtype=bool) & ~out
-        removed.append(Constraint(reason=reason, sentence=RULES[reason], count=int(first.sum())))
-        out |= first
-    return layouts.take(np.flatnonzero(~out)), removed
+    return {reason: np.broadcast_to(np.asarray(b, dtype=bool), t.shape) for reason, b in rules}
 
 
 def _powers(limit: int) -> list[int]:

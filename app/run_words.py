@@ -27,19 +27,22 @@ SHARDING_NAMES = {
     "hsdp": "hsdp",
 }
 FABRIC_WORDS = {"roce": "roce", "efa": "efa", "ethernet": "ethernet", "tcp": "ethernet"}
-GBIT_PER_GPU = re.compile(r"(\d+)\s*gb/gpu", re.IGNORECASE)
-GBIT_PER_NODE = re.compile(r"(?:(\d+)\s*x\s*)?(\d+)\s*gb(?:/s)?(?:/node|.*node)", re.IGNORECASE)
-GBYTE_PER_NODE = re.compile(r"(\d+)\s*x\s*(\d+)\s*gb/s per node")
+RATE = r"(?:(\d+)\s*x\s*)?(\d+)\s*{unit}(?:/s|ps|it/s)?"  # 8x400Gb/s, 3200 Gbps
+PER_GPU, PER_NODE = r"\s*(?:/|per )\s*(?:gpu|device|chip)", r"(?:/|.*)(?:node|instance|machine)"
+# A capital B is bytes: 8x50GB/s is 8x400Gb/s.
+NETWORK_RATES = tuple(
+    (re.compile(RATE.format(unit=letters) + f"(?i:{whose})"), unit, per_gpu)
+    for whose, per_gpu in ((PER_GPU, True), (PER_NODE, False))
+    for letters, unit in (("[Gg]b", "Gbit/s"), ("GB", "GB/s"))
+)
 
 
 def network_bytes_per_s(text: str, gpus_per_node: float) -> float | None:
     """Bytes/s per device of a network as rows spell it; None where no rate is printed."""
-    if match := GBIT_PER_GPU.search(text):
-        return to_si(float(match[1]), "Gbit/s")
-    if match := GBYTE_PER_NODE.search(text.lower()):
-        return to_si(float(match[1]) * float(match[2]), "GB/s") / gpus_per_node
-    if match := GBIT_PER_NODE.search(text):
-        return to_si(float(match[1] or 1) * float(match[2]), "Gbit/s") / gpus_per_node
+    for pattern, unit, per_gpu in NETWORK_RATES:
+        if match := pattern.search(text):
+            rate = to_si(float(match[1] or 1) * float(match[2]), unit)
+            return rate if per_gpu else rate / gpus_per_node
     return None
 
 

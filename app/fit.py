@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from app import fit_columns as fc
 from app import fit_kernels
-from app.fit_columns import Labels, Numbers, Sample
+from app.fit_columns import Numbers, Sample
 from app.predict import reported_memory_bytes, tokens_per_s_per_gpu
 from app.run_columns import Columns
 from core.fitting import Fit, fit, fit_widths
@@ -31,6 +31,7 @@ from core.uncertainty import Z_90, Circumstances, memory_terms, throughput_terms
 from hardware.efficiency import GENERIC, Entry, profiles
 
 GROUPED, NEW_SOURCE = 5, 6  # folds
+Label = Callable[[Sample], NDArray[Any]]  # of each row: what folds keep together
 KINDS: dict[str, Callable[[Columns], Numbers]] = {
     "throughput": tokens_per_s_per_gpu,
     "memory": reported_memory_bytes,
@@ -62,17 +63,25 @@ class Result:
 
 def refit(entries: list[Entry], today: dt.date) -> Result:
     """Fit everything from the priors of `entries`."""
-    entries = [at_prior(e) for e in entries]
-    for _ in range(2):  # what is inferred of a run depends on its memory, and the fit on that
-        _, sample = fc.samples(profiles(entries))
-        entries = _with(entries, "memory", sample, _fit(sample, entries, "memory"), today)
-    throughput, memory = fc.samples(profiles(entries))
-    of_memory = _outcome(memory, entries, "memory")
-    of_throughput = _outcome(throughput, entries, "throughput")
+    entries, throughput, memory = _memory_fitted([at_prior(e) for e in entries], today)
+    of_memory = _outcome(memory, entries, "memory", today)
+    of_throughput = _outcome(throughput, entries, "throughput", today)
     entries = _with(entries, "throughput", throughput, of_throughput.found, today)
     entries = _with_widths(entries, of_throughput, throughput_terms, "throughput intervals", today)
     entries = _with_widths(entries, of_memory, memory_terms, "memory intervals", today)
     return Result(entries=entries, throughput=of_throughput, memory=of_memory)
+
+
+def _memory_fitted(
+    entries: list[Entry], today: dt.date, label: Label | None = None, key: object = None
+) -> tuple[list[Entry], Sample, Sample]:
+    """The table with its memory values, and the samples as these settle them: what is inferred
+    of a run depends on its memory, and the fit on that. Without the rows of a key, if given."""
+    for _ in range(2):
+        _, sample = fc.samples(profiles(entries))
+        left_out = None if label is None else label(sample) == key
+        entries = _with(entries, "memory", sample, _fit(sample, entries, "memory", left_out), today)
+    return entries, *fc.samples(profiles(entries))
 
 
 def at_prior(entry: Entry) -> Entry:
@@ -113,41 +122,45 @@ def _fit(
     )
 
 
-def _outcome(sample: Sample, entries: list[Entry], kind: str) -> Outcome:
+def _outcome(sample: Sample, entries: list[Entry], kind: str, today: dt.date) -> Outcome:
     parameters = _parameters(entries, kind)
     of = fc.model(sample, entries, parameters, KINDS[kind])
     found = _fit(sample, entries, kind)
-
-    def unseen(keys: Labels, number: int) -> Numbers:
-        return unseen_each(fc.folds(keys, number))
-
-    def unseen_each(fold: NDArray[Any]) -> Numbers:
-        out = np.full(len(fold), np.nan)
-        for f in np.unique(fold):
-            one = _fit(sample, entries, kind, left_out=fold == f)
-            out[fold == f] = of(one.value[None])[0][fold == f]
-        return out
-
     return Outcome(
         sample=sample,
         fitted=of(found.value[None])[0],
-        grouped=unseen(sample.group, GROUPED),
-        new_source=unseen(sample.publication, NEW_SOURCE),
-        new_stack=_new_stack(sample, entries, kind),
-        new_accelerator=unseen_each(sample.accelerator),
+        grouped=_unseen(sample, entries, kind, today, lambda s: fc.folds(s.group, GROUPED)),
+        new_source=_unseen(
+            sample, entries, kind, today, lambda s: fc.folds(s.publication, NEW_SOURCE)
+        ),
+        new_stack=_unseen(sample, entries, kind, today, lambda s: s.family, as_strangers=True),
+        new_accelerator=_unseen(sample, entries, kind, today, lambda s: s.accelerator),
         found=found,
     )
 
 
-def _new_stack(sample: Sample, entries: list[Entry], kind: str) -> Numbers:
-    """Each family of stacks forecast with the generic values of a fit without it."""
-    parameters = _parameters(entries, kind)
-    out = np.full(len(sample.weight), np.nan)
-    for family in np.unique(sample.family):
-        mine = sample.family == family
-        one = _fit(sample, entries, kind, left_out=mine)
-        stranger = fc.strangers(sample, mine, profiles(entries)[GENERIC])
-        out[mine] = fc.model(stranger, entries, parameters, KINDS[kind])(one.value[None])[0][mine]
+def _unseen(
+    whole: Sample,
+    entries: list[Entry],
+    kind: str,
+    today: dt.date,
+    label: Label,
+    *,
+    as_strangers: bool = False,
+) -> Numbers:
+    """Each row forecast by fits, of memory too, without the rows of its label; `as_strangers`:
+    with the generic values of such a fit."""
+    out = np.full(len(whole.weight), np.nan)
+    priors = [at_prior(e) for e in entries]
+    for key in np.unique(label(whole)):
+        table, *both = _memory_fitted(priors, today, label, key)
+        sample = both[("throughput", "memory").index(kind)]
+        mine = label(sample) == key
+        one = _fit(sample, table, kind, left_out=mine)
+        if as_strangers:
+            sample = fc.strangers(sample, mine, profiles(table)[GENERIC])
+        of = fc.model(sample, table, _parameters(table, kind), KINDS[kind])
+        out[mine] = of(one.value[None])[0][mine]
     return out
 
 
@@ -186,7 +199,7 @@ def _with_widths(
     errors = [outcome.grouped, outcome.new_source, outcome.new_stack, outcome.new_accelerator]
     marks = [known, known, unknown(known), replace(known, unseen_accelerator=np.ones(n))]
     residual = np.concatenate([sample.log_measured - e for e in errors])
-    weight = np.concatenate([v * sample.weight for v in (1.0, 1.0, 0.5, 0.5)])
+    weight = np.concatenate([v * sample.weight for v in (0.5, 1.5, 0.5, 0.5)])
     columns = {
         name: np.concatenate([np.asarray(terms(m)[name]) for m in marks]) for name in terms(known)
     }

@@ -35,7 +35,7 @@ from core.inference import (
     with_least_offload,
     with_paged_optimizer,
 )
-from core.layer import decimal_year
+from core.layer import decimal_year, is_since
 from core.layouts import RECOMPUTE, SEARCHED_RECOMPUTE, Layouts
 from core.precision import PRECISIONS
 from core.sharding import GRADIENT_BYTES
@@ -61,6 +61,8 @@ FLAGS = (
     "cuda_graphs",
     "chunked_loss",
     "deduplicates",
+    "async_tp",
+    "overlaps_gradients",
 )
 NATIVE_KERNELS = "2026-01"  # of Hopper and Blackwell in PyTorch itself
 # Dispatchers that send a token once per node (DeepEP, February 2025) reached stacks that year.
@@ -227,6 +229,7 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workloa
     task = str(inputs.task[i])
     adapters = task in ("lora", "qlora")
     offload = str(inputs.offload[i])
+    year = decimal_year(str(inputs.source_date[i]))
     return Workload(
         model=facts.transformer,
         seq_len=float(inputs.seq_len[i]),
@@ -243,7 +246,9 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workloa
         unfused_attention=is_before(inputs, i, NEW_KERNELS),
         compiled=_compiled(inputs, i, stack, recipe.matmul_bits),
         flash2=stack.attention == "flash2" and is_before(inputs, i, NATIVE_KERNELS),
-        software_year=decimal_year(str(inputs.source_date[i])),
+        software_year=year,
+        async_tp=bool(is_since(year, stack.async_tp_since)),
+        overlaps_gradients=bool(is_since(year, stack.gradient_overlap_since)),
         deduplicates=not is_before(inputs, i, NEW_DISPATCHERS),
     )
 
@@ -292,7 +297,7 @@ def _gradient_bytes(stack: Stack, precision: str) -> float:
     """Held per parameter: the stack's habit. An fp32 sum beside 16-bit gradients is for bf16;
     fp16 has loss scaling instead."""
     dtype = stack.gradient_dtype
-    return GRADIENT_BYTES["bf16" if dtype == "bf16_fp32" and precision == "fp16" else dtype]
+    return GRADIENT_BYTES["bf16" if dtype in ("fp32", "bf16_fp32") and precision == "fp16" else dtype]
 
 
 def _adapters(facts: ModelFacts) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from app.model_input import NamedModel
 from core import adapters, optimizers, task_size, uncertainty
 from core.efficiency import Efficiency
-from core.layer import decimal_year
+from core.layer import decimal_year, is_since
 from core.layouts import Choices
 from core.precision import precision
 from core.scenario import Scenario
@@ -44,6 +44,7 @@ def workload_of(scenario: Scenario, model: NamedModel) -> Workload:
     recipe = precision(scenario.precision)
     optimizer = optimizers.optimizer(scenario.optimizer)
     stack = stacks()[scenario.stack]
+    year = decimal_year(scenario.software_date)
     trained, weight_bytes = 1.0, 2.0
     if scenario.task in ("lora", "qlora"):
         trained = float(
@@ -81,7 +82,9 @@ def workload_of(scenario: Scenario, model: NamedModel) -> Workload:
         compiled=scenario.compile,
         cuda_graphs=scenario.cuda_graphs,
         chunked_loss=scenario.chunked_loss,
-        software_year=decimal_year(scenario.software_date),
+        software_year=year,
+        async_tp=bool(is_since(year, stack.async_tp_since)),
+        overlaps_gradients=bool(is_since(year, stack.gradient_overlap_since)),
         deduplicates=scenario.moe_dispatcher == "per_node",
         host_slowdown=scenario.host_slowdown,
         capacity_factor=scenario.capacity_factor or 0.0,

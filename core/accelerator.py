@@ -40,6 +40,8 @@ class Accelerator:
     host_link_bytes_per_s: float | None = None  # PCIe or C2C, one direction
     tdp_watts: float | None = None
     multiprocessor_count: float | None = None  # SMs or compute units that tiles are dealt to
+    torus_axes: int | None = None  # of the links between devices; None: a switch or all-to-all
+    switch_reduces: int | None = None  # 1: its scale-up switches add up an all-reduce
     fp16_only: float | None = None  # 1: the 16-bit matrix units do not take bf16 (V100)
     sources: Mapping[str, Source] = field(default_factory=dict)
     note: str = ""

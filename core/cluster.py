@@ -41,6 +41,9 @@ class Cluster:
     gpus_per_node: Numeric
     scale_out_bytes_per_s: Numeric  # per device, one direction
     multiprocessors: Numeric = float("nan")  # that tiles are dealt to; NaN: does not deal tiles
+    torus_axes: Numeric = 0.0  # of the scale-up links; 0: a switch
+    switch_reduces: Numeric = 0.0  # 1: scale-up switches add up an all-reduce (NVLink SHARP)
+    network_reduces: Numeric = 0.0  # 1: so do those of the network (InfiniBand SHARP)
     power_share: Numeric = 1.0  # of the full power that the device may draw
     scale_up_hop_s: Numeric = NVLINK_HOP_S
     scale_out_hop_s: Numeric = INFINIBAND_HOP_S
@@ -83,6 +86,8 @@ def cluster_of(
         gpus_per_node=gpus_per_node,
         scale_out_bytes_per_s=scale_out_bytes_per_s,
         multiprocessors=accelerator.multiprocessor_count or nan,
+        torus_axes=float(accelerator.torus_axes or 0),
+        switch_reduces=float(accelerator.switch_reduces or 0),
         scale_up_hop_s=scale_up_hop_s,
         scale_out_hop_s=scale_out_hop_s,
         fast_exponentials=float(accelerator.name.startswith(FAST_EXPONENTIALS)),

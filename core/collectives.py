@@ -2,6 +2,9 @@
 
 [P09] Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
       workstations", JPDC 69(2), 2009.
+[G16] Graham et al., "Scalable Hierarchical Aggregation Protocol (SHArP)", COMHPC 2016.
+[A25] Austin et al., "How to Scale Your Model", 2025, chapter "Sharded Matrices": collectives on
+      a torus of bidirectional rings.
 
 Symbols: n ranks, M size_bytes (of the whole, gathered buffer), B bytes_per_s (one direction,
 per rank), a latency_s per hop.
@@ -24,6 +27,34 @@ def all_reduce_s(
     """
     n, M, B, a = ranks, size_bytes, bytes_per_s, latency_s
     return 2 * (n - 1) / n * M / B + 2 * (n - 1) * a
+
+
+def in_switch_all_reduce_s(
+    *,
+    size_bytes: Numeric,
+    ranks: Numeric,
+    local_ranks: Numeric,
+    scale_up_bytes_per_s: Numeric,
+    scale_out_bytes_per_s: Numeric,
+    latency_s: Numeric,
+) -> Numeric:
+    """All-reduce of M bytes that switches add up, inside a scale-up domain of r ranks or across
+    d = n/r of them. [G16]
+
+    A switch reads every rank's copy and sends back one sum: (r+1)/r M/B, where a ring moves
+    2 (r-1)/r. Across domains the ports of r ranks carry M/r each, once up and once down, beside
+    a scatter and a gather inside.
+
+    >>> float(in_switch_all_reduce_s(size_bytes=8e9, ranks=8, local_ranks=8,
+    ...     scale_up_bytes_per_s=1e9, scale_out_bytes_per_s=1e9, latency_s=0.0))
+    9.0
+    """
+    n, M = np.asarray(ranks), np.asarray(size_bytes)
+    r = np.minimum(local_ranks, n)
+    inside_s = (r + 1) / r * M / scale_up_bytes_per_s
+    d = n / r
+    across_s = np.where(d > 1, (d + 1) / d * M / r / scale_out_bytes_per_s, 0.0)
+    return np.where(n > 1, np.maximum(inside_s, across_s) + 2 * np.asarray(latency_s), 0.0)
 
 
 def all_gather_s(
@@ -91,6 +122,35 @@ def group_bytes_per_s(
     """
     across = np.minimum(scale_up_bytes_per_s, local_ranks * np.asarray(scale_out_bytes_per_s))
     return np.where(np.asarray(ranks) <= local_ranks, scale_up_bytes_per_s, across)
+
+
+def torus_share(*, ranks: Numeric, chips: Numeric, axes: Numeric) -> Numeric:
+    """Share of a chip's links that a group of neighbouring chips uses. [A25]
+
+    A slice of `chips` has sides of chips^(1/axes). A group fills one axis after the other, each
+    with two of a chip's 2 x axes links; an axis that is not full is a line, of half the rate.
+
+    >>> float(torus_share(ranks=256, chips=256, axes=2)), float(torus_share(ranks=4, chips=256,
+    ...     axes=2))
+    (1.0, 0.25)
+    """
+    n, a = np.maximum(ranks, 2.0), np.maximum(axes, 1.0)
+    side = np.maximum(np.maximum(chips, n) ** (1 / a), 2.0)
+    filled = np.log(n) / np.log(side)
+    used = np.clip(np.ceil(filled - 1e-9), 1.0, a)
+    whole = filled >= 1 - 1e-9
+    return used / a * np.where(whole, 1.0, 0.5)
+
+
+def torus_all_to_all_factor(*, ranks: Numeric, axes: Numeric) -> Numeric:
+    """Time of an all-to-all on a torus of n chips over that behind a switch of the same rate:
+    half of what is sent crosses the middle, where a chip's row has two links of each way. [A25]
+
+    >>> float(torus_all_to_all_factor(ranks=256, axes=2))
+    8.0
+    """
+    a = np.maximum(axes, 1.0)
+    return np.maximum(np.asarray(ranks) ** (1 / a) * a / 4, 1.0)
 
 
 def ring_hop_s(

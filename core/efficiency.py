@@ -36,6 +36,7 @@ class Efficiency:
     attention_backward: Numeric  # of attention_forward
     memory: Numeric  # of the memory bandwidth
     elementwise: Numeric  # traffic of norms, activations, residuals over the unfused count
+    onchip: Numeric  # time on chip over that in memory of elementwise operators, on an A100
     permutation: Numeric  # traffic of routing tokens to experts over the operator count
     host_s: Numeric  # host seconds to launch one layer's forward; the GPU waits if faster
     expert_host_s: Numeric  # more of it where the layer routes to experts
@@ -57,14 +58,15 @@ class Efficiency:
     scale_out: Numeric  # of the network link
     hop: Numeric  # latency of a hop over the printed one
     all_to_all_hop: Numeric  # of a hop: messages to all ranks are under way together
+    fill_bytes: Numeric  # that a step of a ring holds before it sends on
     bucket_bytes: Numeric  # of gradients reduced at once
     all_to_all: Numeric  # of either, for all-to-all
-    tp_exposed: Numeric  # share of the communication that computation does not hide
+    tp_exposed: Numeric  # share not hidden where it is cut in pieces; else all is exposed
     cp_exposed: Numeric
     ep_exposed: Numeric  # inside the scale-up domain
     ep_network_exposed: Numeric  # across domains
-    pp_exposed: Numeric
-    dp_exposed: Numeric  # gradients once per step: ddp, zero1, zero2
+    pp_exposed: Numeric  # of interleaved schedules; else all is exposed
+    dp_exposed: Numeric  # gradients once per step: ddp, zero1, zero2; all where not overlapped
     fsdp_exposed: Numeric  # gathers and scatters of every layer: zero3, fsdp2, hsdp
     overlap_window: Numeric  # share of the computation that can hide communication
     overlap_slowdown: Numeric  # of computation while it shares the GPU

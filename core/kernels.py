@@ -22,9 +22,26 @@ from core.transformer import (
 )
 
 BACKWARD_BYTES = 2.0  # backward reads the saved input and the gradient, writes a gradient
+A100_BYTES_PER_S = 2.039e12 / 108  # of memory, for each multiprocessor of an A100-80GB
 # Unfused attention writes and reads the 16-bit score matrix between its kernels: scores out;
-# scale and mask, softmax, dropout each in and out; weights in. Dropout's mask is one byte.
-SCORE_MATRIX_BYTES = 2.0 * 8 + 2
+# scale, mask and softmax as one (arXiv:2104.04473, section 4.2), dropout, each in and out;
+# weights in. Dropout's mask is one byte, written and read.
+SCORE_MATRIX_BYTES = 2.0 * 6 + 2
+
+
+def onchip_factor(
+    *, memory_bytes_per_s: Numeric, multiprocessors: Numeric, onchip: Numeric
+) -> Numeric:
+    """Time of an elementwise operator over that of its memory traffic alone.
+
+    Issue slots and special functions come with multiprocessors, not with memory, so that faster
+    memory alone gains less than its rate. NaN multiprocessors: as an A100.
+
+    >>> float(onchip_factor(memory_bytes_per_s=2.039e12, multiprocessors=108, onchip=0.25))
+    1.25
+    """
+    each = np.divide(memory_bytes_per_s, multiprocessors) / A100_BYTES_PER_S
+    return 1 + np.asarray(onchip) * np.where(np.isnan(each), 1.0, each)
 
 
 @kept_for_last

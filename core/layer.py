@@ -73,6 +73,17 @@ def decimal_year(date: str) -> float:
     return float(year) + ((float(month) - 0.5) / 12 if known else 0.5)
 
 
+def is_since(software_year: Numeric, since: str) -> Numeric:
+    """Whether software of that year does what stacks do `since` a date, 'always' or never ('').
+
+    >>> bool(is_since(2022.5, "2023-01")), bool(is_since(2022.5, "always"))
+    (False, True)
+    """
+    if since in ("", "always"):
+        return np.full_like(np.asarray(software_year, dtype=float), since == "always", dtype=bool)
+    return np.asarray(software_year) >= decimal_year(since)
+
+
 def software_factor(software_year: Numeric, per_year: Numeric) -> Numeric:
     """Speed of this year's kernels over those of 2024, the middle of what was measured."""
     return np.exp(per_year * (np.clip(software_year, *MEASURED_YEARS) - 2024.0))
@@ -206,6 +217,11 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     held = layer_params(m) / lay.tp + routed_expert_params(m) / np.multiply(lay.ep, lay.etp)
     weights = held / np.maximum(m.num_layers, 1.0)
     expand_s = expanded * weights * np.asarray(work.adapters) / rate.bytes_per_s
+    moved = moved * kernels.onchip_factor(
+        memory_bytes_per_s=cluster.memory_bytes_per_s,
+        multiprocessors=cluster.multiprocessors,
+        onchip=eff.onchip,
+    )
     cast = work.quantised_bytes * kernels.quantised_elements_per_token(m) / lay.tp
     head = gemm.matmul_s(
         m=tokens,

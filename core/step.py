@@ -90,7 +90,9 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     waiting = _host_bound(layer_s, host_s * work.host_slowdown, work.cuda_graphs, eff.queue)
     inside = _inside_layer(work, lay, cluster, eff, one, waiting)
     per_layer = layer_s + waiting + inside.tp + inside.cp + inside.ep
-    pp = eff.pp_exposed * traffic.pipeline_s(work, lay, cluster, eff)
+    # Only the interleaved schedule has other chunks to run meanwhile (arXiv:2104.04473).
+    chunked = (np.asarray(lay.virtual_stages) > 1) & np.asarray(work.overlaps_gradients)
+    pp = np.where(chunked, eff.pp_exposed, 1.0) * traffic.pipeline_s(work, lay, cluster, eff)
 
     # The last stage also runs the head; where layers divide unevenly it holds one fewer.
     uneven = np.asarray(layers) > np.floor(np.divide(work.model.num_layers, lay.pp))
@@ -163,7 +165,9 @@ def _inside_layer(
         eff,
     )
     return _InsideLayer(
-        tp=eff.tp_exposed * traffic.tensor_parallel_s(work, lay, cluster, eff) * (1 + again / 2),
+        tp=np.where(work.async_tp, eff.tp_exposed, 1.0)
+        * traffic.tensor_parallel_s(work, lay, cluster, eff)
+        * (1 + again / 2),
         cp=cp,
         ep=traffic.expert_parallel_exposed_s(work, lay, cluster, eff) * (1 + again / 2),
         cp_hidden=cp_hidden,
@@ -208,7 +212,7 @@ def _data_parallel(
         traffic.gradient_s(lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
         + traffic.replica_s(lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes),
         np.where(zero2, m, 1.0) * free_s - hidden / eff.overlap_window,
-        eff.dp_exposed,
+        np.where(work.overlaps_gradients, eff.dp_exposed, 1.0),
         eff,
     )
     times = np.where(np.asarray(lay.pp) > 1, 1.0, m)

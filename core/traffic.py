@@ -13,7 +13,7 @@ from math import nan
 
 import numpy as np
 
-from core import collectives
+from core import collectives, links
 from core.cluster import Cluster
 from core.efficiency import Efficiency
 from core.layouts import CONTEXT_METHODS, Layouts, dp
@@ -34,40 +34,25 @@ from core.transformer import (
 from core.workload import Workload, expert_load
 
 
-def _group(
-    cluster: Cluster, eff: Efficiency, *, ranks: Numeric, stride: Numeric
-) -> tuple[Numeric, Numeric, Numeric]:
-    """Bandwidth over a group, and the latency of one hop of a ring and of an all-reduce."""
-    domain = np.maximum(cluster.scale_up_domain, 1.0)
-    # PCIe-only machines still share a host: their link is the PCIe rate in scale_up_bytes_per_s.
-    domain = np.maximum(domain, cluster.gpus_per_node)
-    local = collectives.local_ranks(ranks=ranks, stride=stride, domain=domain)
-    rate = collectives.group_bytes_per_s(
-        ranks=ranks,
-        local_ranks=local,
-        scale_up_bytes_per_s=eff.scale_up * np.asarray(cluster.scale_up_bytes_per_s),
-        scale_out_bytes_per_s=eff.scale_out * np.asarray(cluster.scale_out_bytes_per_s),
-    )
-    hops = {
-        "ranks": ranks,
-        "local_ranks": local,
-        "scale_up_hop_s": eff.hop * np.asarray(cluster.scale_up_hop_s),
-        "scale_out_hop_s": eff.hop * np.asarray(cluster.scale_out_hop_s),
-    }
-    ring, tree = collectives.ring_hop_s(**hops), collectives.tree_hop_s(**hops)
-    return rate, ring, np.minimum(ring, tree)
-
-
 def tensor_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
     """Per layer (mean) and micro-batch, forward and backward: 4 all-reduces' worth. [K23]
 
-    Two of them are the MLP's; routed experts that are not cut (etp 1) need none.
+    Two of them are the MLP's; routed experts that are not cut (etp 1) need none. A step of a ring
+    holds some bytes before it sends on. Gathers and scatters of sequence parallelism gain nothing
+    from switches that add up.
     """
-    rate, _, latency = _group(cluster, eff, ranks=lay.tp, stride=1.0)
+    rate, _, latency = links.group(cluster, eff, lay, ranks=lay.tp, stride=1.0)
     size = 2.0 * tokens_per_rank(work, lay) * work.model.hidden_size
-    one = collectives.all_reduce_s(
+    ring = collectives.all_reduce_s(
         size_bytes=size, ranks=lay.tp, bytes_per_s=rate, latency_s=latency
     )
+    fill = 2 * (np.asarray(lay.tp) - 1) * np.minimum(size / lay.tp, eff.fill_bytes) / rate
+    ring = ring + fill
+    one = ring
+    if not np.all(np.asarray(lay.sequence_parallel) > 0):
+        added = links.in_switch_s(cluster, eff, lay, size_bytes=size, ranks=lay.tp, stride=1.0)
+        whole = np.minimum(ring, added)
+        one = np.where(np.asarray(lay.sequence_parallel) > 0, ring, whole)
     model = work.model
     cut = (np.asarray(lay.etp) > 1) | (np.asarray(model.num_shared_experts) > 0)
     with_mlp = num_dense_mlp_layers(model) + num_moe_layers(model) * cut
@@ -84,13 +69,13 @@ def context_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Effi
     times in all (arXiv:2309.14509, section 3.2). It gives every rank whole heads: fewer KV heads
     than tp x cp are repeated before the exchange (ALST, arXiv:2506.13996).
     """
-    rate, latency, _ = _group(cluster, eff, ranks=lay.cp, stride=lay.tp)
+    rate, latency, _ = links.group(cluster, eff, lay, ranks=lay.cp, stride=lay.tp)
     tokens = tokens_per_rank(work, lay)
     gathered = 2.0 * tokens * lay.cp * kv_size(work.model) / lay.tp
     ring = 3 * collectives.all_gather_s(
         size_bytes=gathered, ranks=lay.cp, bytes_per_s=rate, latency_s=latency
     )
-    domain = np.maximum(cluster.scale_up_domain, cluster.gpus_per_node)
+    domain = links.domain(cluster)
     model = work.model
     kv_heads = np.where(is_mla(model), model.num_attention_heads, model.num_kv_heads)
     repeated = np.maximum(np.multiply(lay.tp, lay.cp) / np.maximum(kv_heads, 1.0), 1.0)
@@ -99,8 +84,7 @@ def context_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Effi
         size_bytes=2.0 * tokens * widths / lay.tp,
         ranks=lay.cp,
         local_ranks=collectives.local_ranks(ranks=lay.cp, stride=lay.tp, domain=domain),
-        scale_up_bytes_per_s=eff.all_to_all * np.asarray(cluster.scale_up_bytes_per_s),
-        scale_out_bytes_per_s=eff.all_to_all * np.asarray(cluster.scale_out_bytes_per_s),
+        **links.all_to_all_rates(cluster, eff, lay.cp),
         latency_s=eff.hop * np.asarray(cluster.scale_up_hop_s),
     )
     ulysses = np.asarray(lay.context_method) == CONTEXT_METHODS.index("ulysses")
@@ -114,7 +98,7 @@ def expert_parallel_exposed_s(
     """Per layer (mean) and micro-batch: dispatch and combine, forward and backward. Exposed
     seconds: how much hides depends on whether it stays inside the scale-up domain."""
     model = work.model
-    domain = np.maximum(cluster.scale_up_domain, cluster.gpus_per_node)
+    domain = links.domain(cluster)
     # Ranks of a group are spread over tp x cp x dp of one stage, next to one another.
     local = collectives.local_ranks(ranks=lay.ep, stride=lay.etp, domain=domain)
     exposed = np.where(np.asarray(lay.ep) > local, eff.ep_network_exposed, eff.ep_exposed)
@@ -127,8 +111,7 @@ def expert_parallel_exposed_s(
         sent_once=np.where(work.deduplicates, once, 1.0),
         ranks=lay.ep,
         local_ranks=local,
-        scale_up_bytes_per_s=eff.all_to_all * np.asarray(cluster.scale_up_bytes_per_s),
-        scale_out_bytes_per_s=eff.all_to_all * np.asarray(cluster.scale_out_bytes_per_s),
+        **links.all_to_all_rates(cluster, eff, lay.ep),
         latency_s=eff.all_to_all_hop * eff.hop * np.asarray(cluster.scale_up_hop_s),
     )
     share = num_moe_layers(model) / np.maximum(model.num_layers, 1.0)
@@ -139,14 +122,9 @@ def pipeline_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) 
     """Per micro-batch and stage: activations to the next stage, gradients back. One hop over
     the network paces the whole pipeline. Each tensor-parallel rank sends its own part, also
     where all hold the whole (arXiv:2104.04473, section 4.1)."""
-    size = (
-        2.0
-        * tokens_per_rank(work, lay)
-        * work.model.hidden_size
-        / np.where(np.asarray(lay.sequence_parallel) > 0, lay.tp, 1.0)
-    )
+    size = 2.0 * tokens_per_rank(work, lay) * work.model.hidden_size / lay.tp
     ranks_before = np.multiply(np.multiply(lay.tp, lay.cp), dp(lay))
-    domain = np.maximum(cluster.scale_up_domain, cluster.gpus_per_node)
+    domain = links.domain(cluster)
     rate = np.where(
         ranks_before * np.asarray(lay.pp) <= domain,
         eff.scale_up * np.asarray(cluster.scale_up_bytes_per_s),
@@ -166,22 +144,48 @@ def _over_copies_s(
     """Ring all-gather, or reduce-scatter, of a stage's parameters over the ranks that hold
     copies: dense ones over dp_shard x cp, experts over fewer. Latency is not counted here."""
     ranks = np.multiply(lay.dp_shard, lay.cp)
-    rate, _, _ = _group(cluster, eff, ranks=ranks, stride=lay.tp)
+    rate, _, _ = links.group(cluster, eff, lay, ranks=ranks, stride=lay.tp)
     dense_s = collectives.all_gather_s(
         size_bytes=params.dense * bytes_per_param, ranks=ranks, bytes_per_s=rate, latency_s=0.0
     )
     copies = np.maximum(params.expert_shards, 1.0)
-    rate, _, _ = _group(cluster, eff, ranks=copies, stride=np.multiply(lay.ep, lay.etp))
+    rate, _, _ = links.group(cluster, eff, lay, ranks=copies, stride=np.multiply(lay.ep, lay.etp))
     experts_s = collectives.all_gather_s(
         size_bytes=params.experts * bytes_per_param, ranks=copies, bytes_per_s=rate, latency_s=0.0
     )
     return dense_s + experts_s
 
 
+def _added_by_switches_s(
+    lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams, bytes_per_param: Numeric
+) -> Numeric:
+    """All-reduce of the same by switches that add up, where every rank keeps all; else inf."""
+    keeps_all = column(lay.strategy, "shards_optimizer") == 0
+    if not np.any(keeps_all):
+        return np.inf
+    dense_s = links.in_switch_s(
+        cluster,
+        eff,
+        lay,
+        size_bytes=params.dense * bytes_per_param,
+        ranks=np.multiply(lay.dp_shard, lay.cp),
+        stride=lay.tp,
+    )
+    experts_s = links.in_switch_s(
+        cluster,
+        eff,
+        lay,
+        size_bytes=params.experts * bytes_per_param,
+        ranks=np.maximum(params.expert_shards, 1.0),
+        stride=np.multiply(lay.ep, lay.etp),
+    )
+    return np.where(keeps_all, dense_s + experts_s, np.inf)
+
+
 def _ring_latency_s(lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
     """Latency of one collective of the data-parallel group."""
     ranks = np.multiply(lay.dp_shard, lay.cp)
-    _, latency, _ = _group(cluster, eff, ranks=ranks, stride=lay.tp)
+    _, latency, _ = links.group(cluster, eff, lay, ranks=ranks, stride=lay.tp)
     return (ranks - 1) * latency
 
 
@@ -211,7 +215,9 @@ def gradient_s(
     )
     whole = column(lay.strategy, "shards_parameters") == 0
     shared = np.multiply(np.multiply(lay.dp_shard, lay.dp_replicate), lay.cp) > 1
-    return np.where(whole & shared, times * (scatter + latency) + gather + latency, 0.0)
+    ring = times * (scatter + latency) + gather + latency
+    added = _added_by_switches_s(lay, cluster, eff, params, reduced)
+    return np.where(whole & shared, np.minimum(ring, added), 0.0)
 
 
 def gather_s(
@@ -256,17 +262,18 @@ def replica_s(
 ) -> Numeric:
     """Once per step where shards are replicated (hybrid sharding, or ZeRO-1 inside a group):
     all-reduce the gradient shards over the replicas."""
-    rate, _, latency = _group(
-        cluster,
-        eff,
-        ranks=lay.dp_replicate,
-        stride=np.multiply(np.multiply(lay.tp, lay.cp), lay.dp_shard),
-    )
+    if not np.any(np.asarray(lay.dp_replicate) > 1):
+        return 0.0
     shard = params.dense / params.dense_shards + params.experts / params.expert_shards
     shard = shard * np.asarray(trained)
     reduced = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
-    one = collectives.all_reduce_s(
-        size_bytes=reduced * shard, ranks=lay.dp_replicate, bytes_per_s=rate, latency_s=latency
+    one = links.all_reduce_s(
+        cluster,
+        eff,
+        lay,
+        size_bytes=reduced * shard,
+        ranks=lay.dp_replicate,
+        stride=np.multiply(np.multiply(lay.tp, lay.cp), lay.dp_shard),
     )
     hybrid = np.asarray(lay.dp_replicate) > 1
     return np.where(hybrid, one, 0.0)

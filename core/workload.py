@@ -42,6 +42,8 @@ class Workload:
     compiled: Bools = False  # elementwise operators fused by a compiler
     cuda_graphs: Bools = False
     chunked_loss: Bools = False  # logits exist in pieces only
+    async_tp: Bools = True  # tensor-parallel communication in pieces beside its matmuls
+    overlaps_gradients: Bools = True  # their reduction runs beside backward
     software_year: Numeric = 2026.5  # decimal year of the stack's release
     host_slowdown: Numeric = 1.0  # time of launches over the usual
     deduplicates: Bools = True  # a token crosses the network once per node, not once per expert

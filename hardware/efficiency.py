@@ -33,6 +33,8 @@ class Stack:
     recompute: str  # of its recipes, one or several; '' for the least that fits
     gradient_dtype: str  # a core.scenario.GradientDtype; '' for the sharding strategy's
     attention: str  # 'best' kernel of the device, or 'flash2'
+    async_tp_since: str  # YYYY[-MM], 'always' or '': tensor parallelism beside computation
+    gradient_overlap_since: str  # the same of gradients
     note: str  # what else it does by default
 
 
@@ -143,6 +145,8 @@ def stacks() -> dict[str, Stack]:
                 recompute=r["recompute"],
                 gradient_dtype=r["gradient_dtype"],
                 attention=r["attention"],
+                async_tp_since=r["async_tp_since"],
+                gradient_overlap_since=r["gradient_overlap_since"],
                 note=r["note"],
             )
             for r in csv.DictReader(file)

@@ -19,7 +19,7 @@ ACCELERATORS_CSV = Path(__file__).with_name("accelerators.csv")
 FABRICS_CSV = Path(__file__).with_name("fabrics.csv")
 
 VENDORS = ("nvidia", "amd", "intel", "google", "aws")
-COUNTS = ("scale_up_domain", "gpus_per_node", "fp16_only")
+COUNTS = ("scale_up_domain", "gpus_per_node", "fp16_only", "torus_axes", "switch_reduces")
 REQUIRED = (
     "vendor",
     "bf16_flops_per_s",
@@ -38,6 +38,8 @@ OPTIONAL = (
     "fp16_only",
     "host_link_bytes_per_s",
     "multiprocessor_count",
+    "torus_axes",
+    "switch_reduces",
 )
 QUANTITIES = REQUIRED + OPTIONAL
 FABRIC_QUANTITIES = ("latency_s", "instance_bytes_per_s")

@@ -72,7 +72,7 @@ IDEAL = replace(
     SHIPPED["generic"], matmul=1.0, matmul_unhidden=0.0, grouped_matmul=1.0, fp8_of_peak_ratio=1.0,
     fp4_of_peak_ratio=1.0, kernel_s=0.0, attention_forward=1.0, attention_in_step=1.0,
     attention_half_tokens=0.0, attention_half_head_dim=0.0, attention_backward=1.0,
-    fast_exponentials=0.0, memory=1.0, elementwise=1.0, permutation=1.0, host_s=0.0,
+    fast_exponentials=0.0, memory=1.0, elementwise=1.0, onchip=0.0, permutation=1.0, host_s=0.0,
     expert_host_s=0.0, adapter_host_s=0.0, step_s=0.0, software_per_year=0.0,
     selective_recompute=0.4, full_recompute=1.0, scale_up=1.0, scale_out=1.0, hop=1.0,
     all_to_all=1.0, tp_exposed=1.0, cp_exposed=0.0, ep_exposed=1.0, ep_network_exposed=1.0,
@@ -80,7 +80,7 @@ IDEAL = replace(
     straggler=0.0, activation_copies=1.0, selective_kept=0.6, logits_bytes=10.0,
     reserve_bytes=0.0, fragmentation=0.0, compiled_kept=1.0, frozen_kept=1.0, quantised_kept=1.0,
     routed_copies=1.0, held_logits_bytes=10.0, compiled_logits=1.0,
-    own_weight_bytes=4.0, bucket_copies=0.0, step_bytes=0.0,
+    own_weight_bytes=4.0, bucket_copies=0.0, step_bytes=0.0, fill_bytes=0.0,
     communicator_bytes=0.0, reserve_reported=1.0,
 )  # fmt: skip
 

@@ -133,17 +133,21 @@ def test_full_recompute_repeats_the_collectives_of_the_forward(part):
     assert full / plain == pytest.approx(1 + share)
 
 
+INSTANT = replace(CLUSTER, scale_up_bytes_per_s=1e30, scale_out_bytes_per_s=1e30,
+                  scale_up_hop_s=0.0, scale_out_hop_s=0.0)  # fmt: skip
+
+
 class TestPipelineAgainstSimulation:
     """Compute parts and bubble against an event simulation with the same stage times."""
 
     def times(self, model, lay, eff=IDEAL):
-        one = layer_seconds(workload(model), lay, CLUSTER, eff)
+        one = layer_seconds(workload(model), lay, INSTANT, eff)
         forward = one.matmul_forward + one.attention_forward + one.memory_bound_forward
         backward = one.matmul_backward + one.attention_backward + one.memory_bound_backward
         return float(forward), float(backward), float(one.head)
 
     def computed(self, model, lay, eff=IDEAL):
-        parts = step(workload(model), lay, CLUSTER, eff).parts
+        parts = step(workload(model), lay, INSTANT, eff).parts
         return sum(float(v) for k, v in parts.items() if k not in ("optimizer", "overhead"))
 
     @pytest.mark.parametrize("pp", [2, 4, 8])
@@ -263,14 +267,14 @@ class TestSchedules:
     MODEL = replace(LLAMA_70B, vocab_size=0)  # no head: every stage alike
 
     def computed(self, lay, **work):
-        parts = step(workload(self.MODEL, **work), lay, CLUSTER, IDEAL).parts
+        parts = step(workload(self.MODEL, **work), lay, INSTANT, IDEAL).parts
         return sum(float(v) for k, v in parts.items() if k not in ("optimizer", "overhead"))
 
     @pytest.mark.parametrize("kind", ["naive", "gpipe", "1f1b"])
     @pytest.mark.parametrize("pp", [2, 8])
     def test_a_step_takes_what_its_schedule_does(self, kind, pp):
         lay = layout(pp=pp, num_microbatches=16, dp_shard=1, schedule=kind)
-        one = layer_seconds(workload(self.MODEL), lay, CLUSTER, IDEAL)
+        one = layer_seconds(workload(self.MODEL), lay, INSTANT, IDEAL)
         forward = float(one.matmul_forward + one.attention_forward + one.memory_bound_forward)
         backward = float(one.matmul_backward + one.attention_backward + one.memory_bound_backward)
         layers = self.MODEL.num_layers / pp
@@ -295,7 +299,7 @@ class TestSchedules:
                         schedule=k,
                         virtual_stages=2 if k == "interleaved" else 1,
                     ),
-                    CLUSTER,
+                    INSTANT,
                     IDEAL,
                 )
             )
@@ -315,7 +319,7 @@ class TestSchedules:
                 step(
                     workload(self.MODEL, **work),
                     layout(pp=8, num_microbatches=16, schedule=k, recompute=recompute),
-                    CLUSTER,
+                    INSTANT,
                     IDEAL,
                 ).parts["bubble"]
             )
@@ -550,7 +554,7 @@ def test_the_bubble_of_zero_bubble_is_filled_with_seconds_of_weight_gradients_on
     one = layer_seconds(workload(model), lay, slow, IDEAL)
     parts = step(workload(model), lay, slow, IDEAL).parts
     weight_gradients = float(one.matmul_forward) * 20  # layers of a stage
-    inside = ("matmul", "attention", "memory_bound", "tp_exposed")
+    inside = ("matmul", "attention", "memory_bound", "tp_exposed", "pp_exposed")
     stage = sum(float(parts[n]) for n in inside) / 8
     assert float(parts["bubble"]) == pytest.approx(3 * (stage - 2 * weight_gradients), rel=1e-6)
 
@@ -660,7 +664,8 @@ def test_a_column_gives_what_its_rows_give(rows):
     columns = step(*as_columns(rows))
     for i, row in enumerate(rows):
         alone = step(*row)
-        assert parts_at(columns.parts, i) == pytest.approx(parts_at(alone.parts, 0), rel=1e-9)
+        wanted = parts_at(alone.parts, 0)  # waiting is a small difference of long times
+        assert parts_at(columns.parts, i) == pytest.approx(wanted, rel=1e-9, abs=1e-9)
         for name in ("step_s", "tokens_per_s", "tokens_per_s_per_gpu", "mfu", "hfu"):
             assert getattr(columns, name)[i] == pytest.approx(float(getattr(alone, name)))
 

@@ -23,7 +23,8 @@ OTHER = "other GPUs"
 PICK = "pick"  # name of the selection that a click on the frontier makes
 PARETO_PX = 350  # heights are of the whole chart: plot, axis and legend
 MEMORY_PX, LEGEND_ROW_PX = 152, 19
-STEP_PX, STEP_ROW_PX = 60, 25
+STEP_PX, TORNADO_PX = 52, 92
+ROW_PX, BAR_PX, BAR_DOWN_PX = 34, 12, 8  # a row of a name and a bar beneath it
 GAP = 1.35  # how far the axes go beyond the data, so that labels stay inside
 
 
@@ -204,14 +205,13 @@ def memory_bar(
 
 
 def step_waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
-    """Where one optimizer step goes, part after part, down to the whole step."""
+    """Where one optimizer step goes, part after part, down to the whole step. Names stand above
+    their bars, so that a narrow screen has room for both."""
     ink = INK[theme]
     end = float(parts["end_s"].max())
-    order = list(parts["part"])
-    y = alt.Y("part:N", sort=order, axis=_axis(None, theme, labelOverlap=False, labelLimit=240))
     scale = alt.Scale(domain=[0, (end or 1.0) * 1.5], nice=False)
-    base = alt.Chart(parts).encode(y=y)
-    bars = base.mark_bar(height=16, cornerRadius=1).encode(
+    base = alt.Chart(parts).encode(y=alt.Y("part:N", sort=list(parts["part"]), axis=None))
+    bars = base.mark_bar(height=BAR_PX, yOffset=BAR_DOWN_PX, cornerRadius=1).encode(
         x=alt.X("start_s:Q", scale=scale, axis=_axis("Seconds of one step", theme)),
         x2="end_s:Q",
         color=alt.condition(
@@ -221,7 +221,50 @@ def step_waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
         ),
         tooltip=[alt.Tooltip("part:N", title="Part"), alt.Tooltip("text:N", title="Time")],
     )
-    labels = base.mark_text(align="left", dx=6, color=ink, fontSize=12).encode(
+    times = base.mark_text(align="left", dx=6, dy=BAR_DOWN_PX, color=ink, fontSize=12).encode(
         x=alt.X("end_s:Q", scale=scale), text="text:N"
     )
-    return alt.layer(bars, labels).properties(height=STEP_PX + STEP_ROW_PX * len(order))
+    names = _above(base, "part:N", ink)
+    return alt.layer(bars, times, names).properties(height=STEP_PX + ROW_PX * len(parts))
+
+
+def _above(rows: alt.Chart, name: str, ink: str) -> alt.Chart:
+    """The name of each row, above its bar at the left."""
+    text = rows.mark_text(align="left", dx=2, dy=-BAR_DOWN_PX, color=ink, fontSize=12)
+    return text.encode(x=alt.value(0), text=name)
+
+
+def tornado(rows: pd.DataFrame, *, moved: str, theme: str) -> Drawn:
+    """What each input moves when it is lower and when it is higher, the largest on top. `moved`
+    names what is moved. Names stand above their bars, so that a narrow screen has room for both."""
+    ink = INK[theme]
+    widest = float(rows["moved"].abs().max()) or 1.0
+    names = list(rows.sort_values("order")["input"].unique())
+    colours = [PALETTE[1], PALETTE[0 if theme == "light" else 4]]
+    scale = alt.Scale(domain=[-widest * 2, widest * 2], nice=False)
+    base = alt.Chart(rows).encode(y=alt.Y("input:N", sort=names, axis=None))
+    axis = _axis(moved, theme, format="+.0%", tickCount=4)
+    bars = base.mark_bar(
+        height=BAR_PX, yOffset=BAR_DOWN_PX, cornerRadius=1, stroke=ink, strokeWidth=0.6
+    ).encode(
+        x=alt.X("moved:Q", scale=scale, axis=axis),
+        color=alt.Color(
+            "side:N",
+            scale=alt.Scale(domain=["lower", "higher"], range=colours),
+            legend=_legend("Input is", theme, orient="top", symbolStrokeWidth=0),
+        ),
+        tooltip=[alt.Tooltip("text:N", title="Input")],
+    )
+    zero = alt.Chart(pd.DataFrame({"moved": [0.0]})).mark_rule(color=FAINT[theme], strokeWidth=1)
+    layers: list[Any] = [zero.encode(x=alt.X("moved:Q", scale=scale)), bars]
+    for sign in (1, -1):
+        values = base.transform_filter(f"datum.moved * {sign} > 0").mark_text(
+            align="left" if sign > 0 else "right",
+            dx=4 * sign,
+            dy=BAR_DOWN_PX,
+            color=ink,
+            fontSize=11,
+        )
+        layers.append(values.encode(x=alt.X("moved:Q", scale=scale), text="at:N"))
+    layers.append(_above(base.transform_filter("datum.side == 'lower'"), "input:N", ink))
+    return alt.layer(*layers).properties(height=TORNADO_PX + ROW_PX * len(names))

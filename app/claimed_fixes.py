@@ -16,7 +16,7 @@ from core.scenario import Scenario
 
 _JOB: Mapping[str, object] = {
     "model": "llama3.1-70b", "seq_len": 8192, "global_batch_size": 64, "num_tokens": 1e9,
-    "rank_by": "usd",
+    "rank_by": "usd", "offload_optimizer": "none", "offload_params": "none",
 }  # fmt: skip
 _ON_8_H100: Mapping[str, object] = {"gpu": H100, "num_gpus": 8}
 OFFLOAD = "optimizer on the host"

@@ -15,7 +15,8 @@ _CASES: tuple[tuple[str, str, dict[str, object]], ...] = (
     (
         "70B on 8 H100, states on the GPUs",
         "45 to 50% MFU, 30 h for 1B tokens",
-        {**_BIG, "model": "llama3.1-70b", "num_gpus": 8, "global_batch_size": 64},
+        {**_BIG, "model": "llama3.1-70b", "num_gpus": 8, "global_batch_size": 64,
+         "offload_optimizer": "none", "offload_params": "none"},
     ),
     (
         "70B on 8 H100, optimizer on the host",

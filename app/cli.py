@@ -1,5 +1,5 @@
-"""The command line: `runcast plan`, `estimate`, `models`, `gpus`, `offers`, `sweep`,
-`refresh`, `validate`.
+"""The command line: `runcast plan`, `estimate`, `explain`, `models`, `gpus`, `offers`, `sweep`,
+`decide`, `refresh`, `validate`.
 
 Every value is taken as text and becomes a `Scenario` where a link does, so that 1e12, 15T and 8k
 work and every mistake is one sentence on stderr and exit status 2. Modules that read facts are
@@ -19,6 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from app.cli_options import Given, takes_fields
+from app.decide_cli import decide
+from app.explain_cli import explain
+from app.price_book_cli import book
+from app.prices_cli import add_to
 from core.errors import RuncastError, ScenarioError, shown
 
 if TYPE_CHECKING:
@@ -38,6 +42,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+prices = typer.Typer(
+    name="prices", help="Prices that are kept on this machine.", no_args_is_help=True
+)
+prices.add_typer(book)
+add_to(prices)
+app.add_typer(prices)
 
 Text = str | None
 
@@ -140,6 +151,10 @@ def estimate(
         from app.terminal import print_answer
 
         print_answer(asked, found, today=_today())
+
+
+app.command()(takes_fields(explain))
+app.command()(decide)
 
 
 @app.command()

@@ -16,12 +16,14 @@ from app import format as fmt
 from app.cli_options import Given, option_of
 from app.layout_text import parse_layout
 from app.model_input import custom_fields, read_config_file
-from app.one_layout import check_degrees, fixed_fields
+from app.one_layout import as_named, check_degrees, fixed_fields
+from app.price_books import lacking_sentence
 from app.scenario_file import read_scenario_file
 from core.errors import ScenarioError, shown
 from core.scenario import LINK_VERSION, MAX_QUERY_CHARS, Scenario
 from core.transformer import Transformer
 from pricing.offers import installed_id, snapshot_ids
+from pricing.price_book_store import has_book
 
 # What must be typed where no link and no file, which have defaults, is opened.
 REQUIRED = ("num_tokens", "seq_len", "global_batch_size")
@@ -76,6 +78,7 @@ def layout_scenario(
                 f"`runcast estimate` takes one {what} ({option_of(name)}), not {count}; `runcast "
                 "plan` compares several."
             )
+    scenario = as_named(scenario)
     check_degrees(asked, scenario)
     if opened.link is None and opened.file is None and not {"num_tokens", *DATA_SET} & {*typed}:
         notes.append(
@@ -192,7 +195,7 @@ def link_values(link: str) -> tuple[dict[str, Any], list[str]]:
     version = found.pop("v", str(LINK_VERSION))
     if version != str(LINK_VERSION):
         notes.append(f"The link says v={shown(version)}; this version writes v={LINK_VERSION}.")
-    notes += _without_unknown_prices(found, "link")
+    notes += _without_unknown_prices(found, "link") + _without_unknown_book(found)
     return dict(found), notes
 
 
@@ -206,6 +209,13 @@ def _without_unknown_prices(found: dict[str, Any], what: str) -> list[str]:
         f"The {what} was made with price snapshot {shown(named)}, which is not here: "
         f"computed with {installed_id()}."
     ]
+
+
+def _without_unknown_book(found: dict[str, str]) -> list[str]:
+    """Drop the name of a price book that this server lacks, and say so."""
+    if not found.get("price_book") or has_book(found["price_book"]):
+        return []
+    return [lacking_sentence(found.pop("price_book"))]
 
 
 def plans_to_show(text: str | None, default: int) -> int:

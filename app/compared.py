@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app import machines
+from app import machines, price_books
 from app.machines import CUSTOM, Machine
+from app.training import searches_offload
 from core import ranking
 from core.accelerator import offers_precision
+from core.offload import USABLE_SHARE
 from core.precision import Precision, precision
 from core.scenario import Scenario
 from core.search import Job
-from core.units import DAY_S
+from core.units import DAY_S, GIB
+from hardware.instances import find_instance
 
 LONGEST_DAYS = 365.0  # runs that would take longer are counted, not shown, unless asked for
 TARGET_DAYS = 60.0  # GPU counts are tried up to what ends the run within this
@@ -34,7 +37,7 @@ def _takes(m: Machine, recipe: Precision) -> bool:
 
 
 def choice_of(scenario: Scenario) -> Choice:
-    found, without = machines.priced_machines(scenario.prices)
+    found, without = price_books.machines_of(scenario)
     recipe = precision(scenario.precision)
     left_out: Counter[str] = Counter()
     wanted = set(scenario.gpu)
@@ -42,10 +45,13 @@ def choice_of(scenario: Scenario) -> Choice:
     for m in found:
         if wanted and m.offer.accelerator not in wanted:
             continue
-        if scenario.cloud and m.offer.provider not in scenario.cloud:
+        owned = m.offer.purchase == "owned"  # of a price book: rented from nobody
+        if scenario.cloud and m.offer.provider not in scenario.cloud and not owned:
             continue
-        if m.offer.purchase not in scenario.purchase:
+        if m.offer.purchase not in scenario.purchase and not owned:
             left_out["purchase"] += 1
+        elif _is_too_small(m, scenario):
+            left_out["cluster_size"] += 1
         elif not _takes(m, recipe):
             left_out["precision"] += 1
         elif m.offer.usd_per_hour is not None:
@@ -65,21 +71,38 @@ def choice_of(scenario: Scenario) -> Choice:
     if not wanted and not scenario.cloud:
         left_out["no_facts"] = sum(o.purchase in scenario.purchase for o in without)
     known = tuple(machines.as_known(m, scenario) for m in kept)
-    return Choice(machines=known, left_out=left_out)
+    return Choice(machines=price_books.with_terms(scenario, known), left_out=left_out)
+
+
+def _is_too_small(m: Machine, scenario: Scenario) -> bool:
+    """Whether a cluster has fewer GPUs than the fewest that are asked for."""
+    most, asked = m.largest_num_gpus, scenario.num_gpus
+    return most is not None and bool(asked) and min(asked) > most
 
 
 def _counts(scenario: Scenario, m: Machine, run_flops: float) -> tuple[list[int], int]:
     """GPU counts to try on one machine, and how many of them would take too long."""
+    most = m.largest_num_gpus
     if scenario.num_gpus:
-        return list(scenario.num_gpus), 0
+        return [n for n in scenario.num_gpus if most is None or n <= most], 0
     deadline = scenario.deadline_days
-    return ranking.counts_to_try(
+    counts, slow = ranking.counts_to_try(
         gpus_per_instance=m.offer.gpu_count,
         flops_of_run=run_flops,
         peak_flops_per_s=float(np.asarray(m.cluster.peak_flops_per_s)),
         longest_s=max(LONGEST_DAYS, 2 * (deadline or 0.0)) * DAY_S,
         target_s=min(deadline or TARGET_DAYS, TARGET_DAYS) * DAY_S,
     )
+    return (counts if most is None else sorted({*(n for n in counts if n < most), most})), slow
+
+
+def host_memory(m: Machine) -> float:
+    """Bytes of the host's memory that a search may use beside each GPU: none where no source
+    states how much there is."""
+    known = find_instance(m.offer.provider, m.offer.instance_type)
+    if known is None or not known.host_ram_gib:
+        return 0.0
+    return USABLE_SHARE * known.host_ram_gib * GIB / known.gpu_count
 
 
 def jobs_of(
@@ -97,8 +120,10 @@ def jobs_of(
             nodes = math.ceil(count / m.offer.gpu_count)
             # Inside one instance the network plays no part: offers share the job.
             cluster = m.cluster if nodes > 1 else replace(m.cluster, scale_out_bytes_per_s=1e9)
+            host = host_memory(m) if searches_offload(scenario) else math.inf
             key = (
                 m.accelerator.name,
+                host,
                 cluster.gpus_per_node,
                 cluster.scale_up_domain,
                 cluster.scale_out_bytes_per_s,
@@ -106,6 +131,6 @@ def jobs_of(
             )
             if key not in number:
                 number[key] = len(jobs)
-                jobs.append(Job(cluster=cluster, num_gpus=count))
+                jobs.append(Job(cluster=cluster, num_gpus=count, host_bytes=host))
             rows.append((m, number[key]))
     return jobs, rows, too_slow

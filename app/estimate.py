@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app import anchoring, machines, nearest_fit
+from app import anchoring, machines, nearest_fit, price_books
 from app.compared import LONGEST_DAYS, choice_of, jobs_of
 from app.machines import CUSTOM, Machine
 from app.model_input import model_of
 from app.plan_rows import Row, plan_of, points_of
-from app.training import choices_of, efficiency_of, habits_of, tokens_of, workload_of
+from app.training import (
+    choices_of,
+    efficiency_of,
+    habits_of,
+    searches_offload,
+    tokens_of,
+    workload_of,
+)
 from core import cost, ranking
 from core.errors import ScenarioError, unknown_name, unknown_sentence
 from core.plan import Answer, Exclusion
 from core.presets import PRESETS, preset
 from core.scenario import Scenario
-from core.search import Best, best_layouts, frontier
+from core.search import Best, Job, best_layouts, frontier
 from core.transformer import train_flops_per_token
 from core.units import HOUR_S
 from hardware import facts, names
 from hardware.efficiency import stacks
 from pricing import offers as prices
+from pricing.price_book_store import has_book
 
+# What one search may take before it ends with what it has; the largest counts come last.
+SEARCH_S = 20.0
+MOST_LEGAL = 30_000_000  # legal layouts
 LEAST_MFU = 0.05  # below it nobody rents more GPUs: the plan is counted, not shown
 
 
@@ -87,6 +100,9 @@ def resolve(scenario: Scenario) -> tuple[Scenario, list[str]]:
         kept["anchor_tokens_per_s_per_gpu"] = None
     if scenario.prices and scenario.prices not in prices.snapshot_ids():
         kept["prices"] = ""
+    if scenario.price_book and not has_book(scenario.price_book):
+        notes.append(price_books.lacking_sentence(scenario.price_book))
+        kept["price_book"] = ""
     return Scenario.model_validate(kept), notes
 
 
@@ -103,6 +119,7 @@ def resolve_strict(scenario: Scenario) -> Scenario:
     )
     if CUSTOM in resolved.gpu:
         machines.accelerator_of(CUSTOM, resolved)
+    price_books.book_of(resolved)
     _check_anchor(resolved)
     return resolved
 
@@ -152,10 +169,19 @@ def answer(scenario: Scenario, top: int = 50, *, with_frontier: bool = False) ->
     work = workload_of(scenario, model)
     eff = efficiency_of(scenario, work)
     choice = choice_of(scenario)
-    choices = choices_of(scenario)
+    choices = replace(choices_of(scenario), searches_offload=searches_offload(scenario))
     flops = float(np.asarray(train_flops_per_token(model.transformer, float(scenario.seq_len))))
     jobs, pairs, too_slow = jobs_of(scenario, choice.machines, flops * tokens_of(scenario))
-    best = best_layouts(work, jobs, eff, choices, memory_sigma=float(np.asarray(eff.memory_sigma)))
+    over = time.monotonic() + SEARCH_S
+    best = best_layouts(
+        work,
+        jobs,
+        eff,
+        choices,
+        memory_sigma=float(np.asarray(eff.memory_sigma)),
+        most_rows=MOST_LEGAL,
+        stop=lambda: time.monotonic() > over,
+    )
     of_job = {job: m.accelerator.name for m, job in pairs}
     best, shift, variance_left = anchoring.corrected(
         best,
@@ -198,7 +224,9 @@ def answer(scenario: Scenario, top: int = 50, *, with_frontier: bool = False) ->
         ),
         num_plans=len(ranked),
         points=points_of(ranked),
-        num_candidates=best.num_candidates + sum(best.removed.values()),
+        num_candidates=best.counts.candidates,
+        counts=best.counts,
+        not_searched=_not_searched(jobs, best),
         excluded=_exclusions(choice.left_out, best, pairs, too_slow + slow, wasteful, ranked),
         nothing_fits=None
         if ranked
@@ -242,6 +270,23 @@ def _rows(
     return rows, slow, wasteful
 
 
+def _not_searched(jobs: Sequence[Job], best: Best) -> str:
+    """What the search left out because it was over its budget."""
+    counts = sorted({jobs[n].num_gpus for n in best.jobs_cut})
+    found = []
+    if counts:
+        found.append(
+            f"The search ended after {SEARCH_S:.0f} seconds or {MOST_LEGAL:,} legal layouts; not "
+            f"looked at: {', '.join(f'{n:,}' for n in counts)} GPUs."
+        )
+    if best.counts.cut:
+        found.append(
+            f"{best.counts.cut:,} layouts of GPU counts with very many divisors were not looked "
+            "at: powers of two and small model-parallel groups came first."
+        )
+    return " ".join(found)
+
+
 def _exclusions(
     left_out: Counter[str],
     best: Best,
@@ -251,6 +296,7 @@ def _exclusions(
     ranked: list[Row],
 ) -> tuple[Exclusion, ...]:
     """Every reason that removed something, with its count and a sentence."""
+    cut = set(best.jobs_cut)
     no_memory, no_layout = set(best.jobs_out_of_memory), set(best.jobs_without_layout)
     counted = [
         ("no_price", sum(math.isnan(r.usd) for r in ranked),
@@ -258,6 +304,8 @@ def _exclusions(
         ("no_facts", left_out["no_facts"],
          "offers are of accelerators whose figures no source prints"),
         ("purchase", left_out["purchase"], "offers are of a purchase kind that was not chosen"),
+        ("cluster_size", left_out["cluster_size"],
+         "owned clusters have fewer GPUs than are asked for"),
         ("precision", left_out["precision"],
          "offers are of accelerators without the chosen precision"),
         ("memory", sum(job in no_memory for _, job in pairs),
@@ -268,7 +316,13 @@ def _exclusions(
          f"offers at some GPU count: the run would take longer than {LONGEST_DAYS:.0f} days"),
         ("wasteful", wasteful,
          f"offers at some GPU count: the network keeps the MFU under {LEAST_MFU:.0%}"),
-        ("candidate_memory", best.num_out_of_memory, "layouts do not fit the memory"),
+        ("not_searched", sum(job in cut for _, job in pairs),
+         "offers at some GPU count: the search was over its budget before it came to them"),
+        ("candidate_memory", best.counts.pruned_by_memory, "layouts do not fit the memory"),
+        ("candidate_time", best.counts.pruned_by_time,
+         "layouts are proven to be no faster than another one that fits"),
+        ("candidate_cut", best.counts.cut,
+         "layouts were not looked at: their GPU counts have too many"),
         *(
             (f"candidate_{reason}", count, f"layouts are not legal: {reason.replace('_', ' ')}")
             for reason, count in sorted(best.removed.items())

@@ -26,9 +26,9 @@ ADVANCED = (
     Section(
         "parallelism",
         "Parallelism",
-        ("sharding", "tp", "pp", "virtual_stages", "schedule", "cp", "context_parallel", "ep",
-         "etp", "moe_dispatcher", "capacity_factor", "expert_imbalance", "micro_batch_size",
-         "reshard_after_forward"),
+        ("sharding", "dp_shard", "tp", "tp_across_nodes", "async_tp", "pp", "virtual_stages",
+         "schedule", "cp", "context_parallel", "ep", "etp", "moe_dispatcher", "capacity_factor",
+         "expert_imbalance", "micro_batch_size", "reshard_after_forward"),
     ),
     Section(
         "memory",
@@ -45,13 +45,14 @@ ADVANCED = (
     Section(
         "machine",
         "What you know of the machine",
-        ("power_cap_watts", "network_gbit_per_gpu", "host_slowdown"),
+        ("power_cap_watts", "network_gbit_per_gpu", "network_reduction", "host_slowdown"),
     ),
     Section(
         "finetuning",
         "Fine-tuning",
         ("task", "lora_rank", "lora_targets", "double_quantisation", "paged_optimizer"),
     ),
+    Section("prices", "Your prices", ("price_book",)),
 )  # fmt: skip
 OTHER = ("more", "More")
 LAST = ("anchor_tokens_per_s_per_gpu",)

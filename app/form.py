@@ -7,6 +7,7 @@ value becomes a sentence under its field, and the last valid scenario stays on t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -26,7 +27,7 @@ from app.field_table import (
     sections,
     written,
 )
-from app.form_words import ABOUT, OPTION_LABELS, PLACEHOLDERS
+from app.form_words import ABOUT, NOTHING, OPTION_LABELS, PLACEHOLDERS
 from app.model_input import custom_fields, parse_config
 from app.scenario_file import read_scenario, write_scenario
 from core.errors import ModelError, ScenarioError
@@ -189,7 +190,7 @@ def draw_field(name: str, options: Options, *, horizontal: bool = False) -> None
     elif choices and horizontal:
         st.segmented_control(**common, options=choices, format_func=_option_label, required=True)
     elif choices:
-        st.selectbox(**common, options=choices, format_func=_option_label)
+        st.selectbox(**common, options=choices, format_func=partial(_label_of, name))
     elif is_switch(field):
         st.checkbox(**common)
     elif is_flag(field):
@@ -198,6 +199,10 @@ def draw_field(name: str, options: Options, *, horizontal: bool = False) -> None
         st.text_input(**common, max_chars=LINES_FOR_TEXT * 4, placeholder=placeholder)
     if name in errors():
         st.error(as_text(errors()[name]))
+
+
+def _label_of(field: str, value: str) -> str:
+    return _option_label(value) if value else NOTHING.get(field, _option_label(value))
 
 
 def _option_label(value: str) -> str:

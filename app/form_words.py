@@ -40,6 +40,8 @@ OPTION_LABELS = {
     "ulysses": "Ulysses (all-to-all)",
     "per_node": "A token once per machine",
     "per_expert": "A token once per expert",
+    "on": "On",
+    "off": "Off",
     "adamw": "AdamW",
     "adamw_8bit": "AdamW, 8-bit states",
     "adafactor": "Adafactor",
@@ -49,6 +51,7 @@ OPTION_LABELS = {
     "bf16_fp32": "Both: 16 bits, and an FP32 sum",
     "cpu": "To CPU memory",
     "nvme": "To NVMe",
+    "search": "Where it helps",
     "flash3": "FlashAttention 3",
     "flash2": "FlashAttention 2",
     "unfused": "Unfused",
@@ -61,6 +64,7 @@ OPTION_LABELS = {
     "": "As the stack does",
     "custom": "custom (typed in)",
 }
+NOTHING = {"price_book": "List prices", "anchor_gpu": "None"}  # what '' means of a field
 PLACEHOLDERS = {
     "gpu": "Every GPU",
     "cloud": "Every cloud",

@@ -219,6 +219,16 @@ def _stay_gathered(layout: Layout) -> bool:
     return not layout.reshard_after_forward and layout.sharding in GATHERING
 
 
+def _away(layout: Layout) -> tuple[str, str] | None:
+    """What waits beside the device, and where."""
+    places = {layout.offload_optimizer, layout.offload_params} - {"none"}
+    if not places:
+        return None
+    both = "none" not in (layout.offload_optimizer, layout.offload_params)
+    what = "optimizer" if layout.offload_optimizer != "none" else "weights"
+    return ("optimizer and weights" if both else what), ("NVMe" if "nvme" in places else "the host")
+
+
 def _degrees(layout: Layout) -> list[str]:
     """TP8, PP4 (2 virtual stages), CP2, EP8, DP16 or DP2x8: degrees of 1 left out."""
     out = [f"TP{layout.tp}"] if layout.tp > 1 else []
@@ -246,6 +256,8 @@ def layout(chosen: Layout) -> str:
         degrees[-1] += f" ({chosen.sharding}{stays})"
     recompute = "no" if chosen.recompute == "none" else chosen.recompute
     words = [*degrees, f"micro-batch {chosen.micro_batch_size}", f"{recompute} recompute"]
+    if away := _away(chosen):
+        words.append(f"{away[0]} on {away[1]}")
     return " · ".join(words)
 
 
@@ -256,7 +268,8 @@ def layout_short(chosen: Layout) -> str:
         degrees[-1] += f" {chosen.sharding}{' gathered' if _stay_gathered(chosen) else ''}"
     shorter = {"none": [], "selective": ["sel."]}
     recompute = shorter.get(chosen.recompute, [chosen.recompute])
-    words = [*degrees, f"mb{chosen.micro_batch_size}", *recompute]
+    away = ["offload"] if _away(chosen) else []
+    words = [*degrees, f"mb{chosen.micro_batch_size}", *recompute, *away]
     return " ".join(words).replace(" virtual stages", "v")
 
 

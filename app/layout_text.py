@@ -10,7 +10,7 @@ from typing import get_args
 
 from core.errors import ScenarioError, nearest, shown
 from core.plan import Layout
-from core.scenario import ContextParallel, Recompute, Schedule, Sharding
+from core.scenario_types import ContextParallel, Recompute, Schedule, Sharding
 
 MAX_CHARS = 600  # twice what the longest layout takes
 LARGEST_DEGREE = 131_072
@@ -29,15 +29,20 @@ DEGREES = (
     "micro_batch_size",
     "num_microbatches",
 )
+PLACES = ("none", "cpu", "nvme")  # of what a layout offloads: it is somewhere, not searched
 CHOICES: dict[str, tuple[str, ...]] = {
     "sharding": get_args(Sharding),
     "recompute": get_args(Recompute),
     "schedule": get_args(Schedule),
     "context_parallel": get_args(ContextParallel),
     "reshard_after_forward": ("1", "0"),
+    "offload_optimizer": PLACES,
+    "offload_params": PLACES,
 }
 # Written only where they say something: the methods of what the layout has, no defaults.
-OPTIONAL = ("schedule", "context_parallel", "reshard_after_forward")
+OPTIONAL = (
+    "schedule", "context_parallel", "reshard_after_forward", "offload_optimizer", "offload_params",
+)  # fmt: skip
 KEYS = (*DEGREES, *CHOICES)
 
 
@@ -82,6 +87,9 @@ def layout_text(layout: Layout) -> str:
         values["context_parallel"] = layout.context_parallel
     if not layout.reshard_after_forward:
         values["reshard_after_forward"] = 0
+    for what in ("offload_optimizer", "offload_params"):
+        if getattr(layout, what, "none") != "none":
+            values[what] = getattr(layout, what)
     return ",".join(f"{key}={value}" for key, value in values.items() if value is not None)
 
 

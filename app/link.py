@@ -24,6 +24,8 @@ Resolve = Callable[[Scenario], tuple[Scenario, list[str]]]
 # What somebody sees who follows no link: without a deadline the cheapest plan is a slow one.
 FIRST_VISIT = {"deadline_days": "14"}
 
+VIEW = "show_"  # begins the names of what a page shows: no fields of the scenario
+
 _SCENARIO = "link_scenario"
 _NOTES = "link_notes"
 _SEEN = "link_seen"  # the query that the page last wrote or took over
@@ -72,7 +74,8 @@ def changed(scenario: Scenario, **fields: object) -> Scenario:
 def take_over(resolve: Resolve, prices: str) -> bool:
     """Let the address win if it is not what was last seen; say whether it did."""
     state = st.session_state
-    query = {name: st.query_params.get_all(name) for name in st.query_params}
+    names = [name for name in st.query_params if not name.startswith(VIEW)]
+    query = {name: st.query_params.get_all(name) for name in names}
     edited = state.pop(_EDITED, False)
     state[_TAKEN_OVER] = not (_SCENARIO in state and (edited or query == state.get(_SEEN)))
     if not state[_TAKEN_OVER]:
@@ -92,8 +95,10 @@ def is_taken_over() -> bool:
 def write() -> None:
     """Put the scenario into the address; no new step of history when it is there already."""
     flat = scenario().to_query()
-    if st.query_params.to_dict() != flat:
-        st.query_params.from_dict(flat)
+    address = st.query_params.to_dict()
+    view = {name: value for name, value in address.items() if name.startswith(VIEW)}
+    if address != flat | view:
+        st.query_params.from_dict(flat | view)
     st.session_state[_SEEN] = {name: [value] for name, value in flat.items()}
 
 

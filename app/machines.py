@@ -14,6 +14,7 @@ from core.units import to_si
 from hardware import facts
 from hardware.instances import find_instance, instances
 from pricing import offers as prices
+from pricing.price_book_offers import NO_TERMS, Terms
 
 CUSTOM = "custom"
 ANY = "infiniband"  # whose latency a network has where its rate is printed and its kind is not
@@ -38,6 +39,8 @@ class Machine:
     accelerator: Accelerator
     cluster: Cluster
     network_known: bool
+    largest_num_gpus: int | None = None  # of a cluster that has so many and no more
+    terms: Terms = NO_TERMS  # what a run pays beside the machine, and what is taken off
 
 
 def accelerator_of(name: str, scenario: Scenario) -> Accelerator:
@@ -101,6 +104,8 @@ def as_known(m: Machine, scenario: Scenario) -> Machine:
         known["scale_out_bytes_per_s"] = to_si(gbit, "Gbit/s")
     if watts is not None and m.accelerator.tdp_watts is not None:
         known["power_share"] = min(watts / m.accelerator.tdp_watts, 1.0)
+    if scenario.network_reduction:
+        known["network_reduces"] = 1.0
     if not known:
         return m
     return replace(

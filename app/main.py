@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import estimate, form, link
+from app import estimate, first_look, form, link, price_books
 from app.escape import as_text
-from app.views import accuracy, method, plan
+from app.views import accuracy, decisions, method, plan, prices
+from app.views import first_look as first
 from core.errors import RuncastError
 from core.plan import Answer
 from core.scenario import Scenario
@@ -20,13 +21,14 @@ OPTIONS: form.Options = {
     "gpu": estimate.accelerator_names,
     "cloud": estimate.cloud_names,
     "stack": estimate.stack_names,
+    "price_book": lambda: ["", *price_books.names()],
     "anchor_gpu": lambda: ["", *estimate.accelerator_names()],
 }
 
 
 @st.cache_data(max_entries=KEPT_ANSWERS, ttl=KEPT_S, show_spinner="Searching for plans")
-def _kept(query: tuple[tuple[str, str], ...]) -> Answer:
-    """The answer to a link, kept for everybody who opens it."""
+def _kept(query: tuple[tuple[str, str], ...], book_id: str) -> Answer:
+    """The answer to a link, kept for everybody who opens it while its price book is the same."""
     scenario, _ = Scenario.from_query(dict(query))
     return estimate.answer(scenario, top=TOP, with_frontier=True)
 
@@ -34,10 +36,11 @@ def _kept(query: tuple[tuple[str, str], ...]) -> Answer:
 def answer_of(scenario: Scenario) -> Answer:
     """The answer to a scenario. A plan beyond the listed ones is asked for by its name."""
     query = tuple((k, v) for k, v in scenario.to_query().items() if k != "plan")
-    answer = _kept(query)
+    book_id = price_books.book_id(scenario)
+    answer = _kept(query, book_id)
     if plan.is_listed(scenario, answer) or not plan.is_point(scenario, answer):
         return answer
-    return _kept((*query, ("plan", scenario.plan)))
+    return _kept((*query, ("plan", scenario.plan)), book_id)
 
 
 def draw_plan() -> None:
@@ -46,7 +49,7 @@ def draw_plan() -> None:
         st.markdown("**Runcast**")
         form.draw(OPTIONS)
     try:
-        answer = answer_of(link.scenario())
+        answer = _answer_after_a_first_look(link.scenario())
     except RuncastError as e:
         _draw_notes()
         st.error(as_text(str(e)))
@@ -58,12 +61,35 @@ def draw_plan() -> None:
     plan.draw(link.scenario(), answer, OPTIONS)
 
 
+def _answer_after_a_first_look(scenario: Scenario) -> Answer:
+    """The whole answer; while it is made, where that takes a while, the usual accelerators."""
+    key = (scenario.model_copy(update={"plan": ""}), price_books.book_id(scenario))
+    if not first_look.is_due(scenario, key):
+        return answer_of(scenario)
+    shown = st.empty()
+    some = answer_of(first_look.narrowed(scenario))
+    if some.plans:
+        with shown.container():
+            first.draw(scenario, some)
+    answer = answer_of(scenario)
+    shown.empty()
+    first_look.remember(key)
+    return answer
+
+
+def draw_prices() -> None:
+    """The Prices page, which may ask what the plan of the link cost on another day."""
+    prices.draw(answer_of)
+
+
 def main() -> None:
     """One run of the script: the address first, then the page that it names."""
     pages = [
         st.Page(draw_plan, title="Training plan", default=True),
         st.Page(accuracy.draw, title="Accuracy", url_path="accuracy"),
+        st.Page(draw_prices, title="Prices", url_path="prices"),
         st.Page(method.draw, title="Method", url_path="method"),
+        st.Page(decisions.draw, title="Decision tables", url_path="decisions"),
     ]
     current = st.navigation(pages, position="hidden")
     st.set_page_config(page_title=f"Runcast: {current.title}", page_icon="🧭", layout="wide")

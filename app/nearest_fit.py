@@ -12,6 +12,7 @@ from app.layout_text import layout_text
 from app.plan_rows import layout_of
 from app.words import memory_part
 from core.cluster import cluster_of
+from core.degrees import divisors
 from core.efficiency import Efficiency
 from core.layouts import RULES, Choices
 from core.plan import Layout
@@ -22,10 +23,12 @@ from core.workload import Workload
 from hardware import facts
 
 LARGEST = 16_384
+MOST_GPUS = 131_072
+MOST_VALUES = 18  # of a choice that are tried
 # Fixed choices in the order in which they are let go, and rules that only say which strategy
 # cannot be: named when nothing else is.
 LISTS = ("shardings", "recomputes")
-PINS = ("tp", "pp", "cp", "ep", "etp", "virtual_stages", "micro_batch_size", *LISTS)
+PINS = ("dp_shard", "tp", "pp", "cp", "ep", "etp", "virtual_stages", "micro_batch_size", *LISTS)
 FIELD_OF = {"shardings": "sharding", "recomputes": "recompute"}
 BY_STRATEGY = ("pipeline_sharding", "nothing_to_shard", "hybrid")
 # Where more GPUs of the same kind do not help: parts with more memory, in rising order.
@@ -90,7 +93,7 @@ def _why_illegal(
     if told and told[-1] in ("nothing_to_shard", "hybrid"):
         pinned.sort(key=lambda p: p not in LISTS)
     for field in pinned:
-        for value in _values_near(choices, field):
+        for value in _values_near(choices, field, jobs[0].num_gpus):
             tried = _with(choices, field, value)
             if found := _first(work, jobs, eff, tried):
                 name = FIELD_OF.get(field, field)
@@ -98,15 +101,32 @@ def _why_illegal(
     free = replace(choices, tp=None, pp=None, cp=None, ep=None, etp=None, micro_batch_size=None)
     if choices != free and (found := _first(work, jobs, eff, free)):
         return f"{why} Legal, with the degrees free: {layout_text(found)}."
+    for count in _counts_near(jobs[0]):
+        if _first(work, [replace(jobs[0], num_gpus=count)], eff, choices):
+            return f"{why} Nearest count with a legal layout: {counted(count)}."
+    for count in _counts_near(jobs[0]):
+        if found := _first(work, [replace(jobs[0], num_gpus=count)], eff, free):
+            return f"{why} Legal on {counted(count)}, with the degrees free: {layout_text(found)}."
     return f"{why} Change the global batch size or the number of GPUs."
 
 
-def _values_near(choices: Choices, field: str) -> list[object]:
-    """Other values of a fixed choice, the nearest first: powers of two; for lists, any."""
+def _values_near(choices: Choices, field: str, num_gpus: int) -> list[object]:
+    """Other values of a fixed choice, the nearest first: divisors of the GPUs and powers of two;
+    for lists, any."""
     if field in LISTS:
         return [()]
     given = float(getattr(choices, field))
-    return sorted((2**i for i in range(14)), key=lambda n: abs(math.log2(n / given)))
+    values = {*divisors(num_gpus), *(2**i for i in range(14))}
+    return sorted(values, key=lambda n: abs(math.log2(n / given)))[:MOST_VALUES]
+
+
+def _counts_near(job: Job) -> list[int]:
+    """Other GPU counts, the nearest first: whole machines and powers of two."""
+    n, per_node = job.num_gpus, int(np.asarray(job.cluster.gpus_per_node))
+    whole = {max(n // per_node + more, 1) * per_node for more in (-1, 0, 1, 2)}
+    powers = {2**i for i in range(18)}
+    counts = {c for c in whole | powers if c != n and c <= MOST_GPUS}
+    return sorted(counts, key=lambda c: (abs(math.log2(c / n)), c))[:MOST_VALUES]
 
 
 def _with(choices: Choices, name: str, value: object) -> Choices:
@@ -146,6 +166,8 @@ def _tries(
         context_method=fixed.context_method,
         fetches_params=fixed.fetches_params,
         offloads=fixed.offloads,
+        searches_offload=fixed.searches_offload,
+        tp_across_nodes=fixed.tp_across_nodes,
     )
     if fixed != free:
         yield "It fits when the layout is searched freely", work, list(jobs), free
@@ -156,7 +178,7 @@ def _tries(
         # A batch that cannot be cut over more GPUs is no reason to say that nothing fits.
         batch = max(float(np.asarray(work.global_batch_size)), float(count))
         more = replace(work, global_batch_size=batch)
-        job = Job(cluster=largest.cluster, num_gpus=count)
+        job = replace(largest, num_gpus=count)
         yield "It fits on {gpus} of the same GPUs", more, [job], free
     for name in LARGER:
         chip = facts.accelerator(name)
@@ -166,5 +188,6 @@ def _tries(
             scale_up_domain=chip.scale_up_domain,
             scale_out_bytes_per_s=chip.scale_out_bytes_per_s or 1e9,
         )
-        tried = [Job(cluster=cluster, num_gpus=n) for n in (8, 64, 512, 4096)]
+        # Whose machines these are, and so what their hosts have, is not known.
+        tried = [Job(cluster=cluster, num_gpus=n, host_bytes=0.0) for n in (8, 64, 512, 4096)]
         yield f"It fits on {{gpus}} x {name}", work, tried, free

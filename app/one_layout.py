@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
+from app.training import searches_offload
 from core.errors import ScenarioError
 from core.plan import Answer, Layout
 from core.scenario import Scenario
@@ -24,6 +25,8 @@ FIXED = (
     "schedule",
     "context_parallel",
     "reshard_after_forward",
+    "offload_optimizer",
+    "offload_params",
 )
 FOLLOWS = ("dp_replicate", "dp_shard", "num_microbatches")
 CUTS = ("tp", "pp", "cp")  # what divides the GPUs beside data parallelism
@@ -39,7 +42,18 @@ class Verdict:
 
 def fixed_fields(layout: Mapping[str, object]) -> dict[str, str]:
     """The fields of a scenario that the layout fixes, as text."""
-    return {key: str(layout[key]) for key in FIXED if key in layout}
+    found = {key: str(layout[key]) for key in FIXED if key in layout}
+    if layout.get("sharding") == "hsdp" and "dp_shard" in layout:  # of the others it follows
+        found["dp_shard"] = str(layout["dp_shard"])
+    return found
+
+
+def as_named(scenario: Scenario) -> Scenario:
+    """The scenario of a named layout: a layout that does not speak of the host keeps all it has
+    on the device, and is judged there."""
+    if not searches_offload(scenario):
+        return scenario
+    return scenario.model_copy(update={"offload_optimizer": "none", "offload_params": "none"})
 
 
 def check_degrees(layout: Mapping[str, object], scenario: Scenario) -> None:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from urllib.parse import urlencode
 
 from app.one_layout import Verdict
+from app.picks import Pick, picks_of
 from app.words import MEMORY_PARTS, STEP_PARTS, batch_advice
 from core.offer import Offer
 from core.plan import Answer, Layout, Plan
@@ -42,11 +43,13 @@ def plan_json(scenario: Scenario, answer: Answer) -> dict[str, Json]:
         "price_snapshot": {"id": prices.id, "newest": prices.newest, "oldest": prices.oldest},
         "batch": _batch(batch_advice(scenario)),
         "num_candidates": answer.num_candidates,
+        "search": _search(answer),
         "num_plans": answer.num_plans,
         "nothing_fits": answer.nothing_fits,
         "excluded": [
             {"reason": e.reason, "count": e.count, "sentence": e.sentence} for e in answer.excluded
         ],
+        "also": [_pick(p) for p in picks_of(scenario, answer)],
         "plans": [_plan(p) for p in answer.plans],
     }
 
@@ -57,6 +60,36 @@ def estimate_json(scenario: Scenario, answer: Answer, verdict: Verdict) -> dict[
         **plan_json(scenario, answer),
         "verdict": verdict.word,
         "verdict_sentence": verdict.sentence,
+    }
+
+
+def _search(answer: Answer) -> dict[str, Json]:
+    """What became of the candidates: the counts beside `num_candidates` add up to it."""
+    c = answer.counts
+    return {
+        "num_candidates": c.candidates,
+        "num_removed": c.removed,
+        "num_pruned_by_memory": c.pruned_by_memory,
+        "num_pruned_by_time": c.pruned_by_time,
+        "num_evaluated": c.evaluated,
+        "num_cut": c.cut,
+        "not_searched": answer.not_searched or None,
+    }
+
+
+def _pick(pick: Pick) -> dict[str, Json]:
+    """Another question, and the plan that answers it."""
+    point = pick.point
+    return {
+        "question": pick.question,
+        "limit": _number(pick.limit),
+        "sentence": pick.sentence,
+        "id": str(point["id"]),
+        "rank": int(point["rank"]),
+        "num_gpus": int(point["num_gpus"]),
+        "accelerator": str(point["accelerator"]),
+        "usd": _number(point["usd"]),
+        "wall_clock_hours": _number(point["wall_clock_hours"]),
     }
 
 
@@ -128,6 +161,8 @@ def _layout(layout: Layout) -> dict[str, Json]:
         "schedule": layout.schedule,
         "context_parallel": layout.context_parallel,
         "reshard_after_forward": layout.reshard_after_forward,
+        "offload_optimizer": layout.offload_optimizer,
+        "offload_params": layout.offload_params,
     }
 
 

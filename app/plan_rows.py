@@ -10,21 +10,27 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from app import format as fmt
+from app.compared import host_memory
 from app.machines import ETHERNET, Machine
-from core import cost, uncertainty
+from core import cost, other_costs, uncertainty
 from core.cluster import ASSUMED_CEILING
 from core.efficiency import Efficiency
 from core.layouts import CONTEXT_METHODS, RECOMPUTE, SCHEDULES, Layouts
 from core.plan import Interval, Layout, Plan
 from core.search import Best
 from core.sharding import STRATEGIES
+from core.units import GIB
+from core.workload import OFFLOAD
 from hardware.measured import measured_accelerators
+from pricing.price_book_offers import NO_TERMS, is_booked
 
 STEADY = "Steady state: failures, checkpoints, restarts and waiting for capacity are not counted."
 UNCALIBRATED = (
     "Uncalibrated: the efficiencies were set on published runs of other people, not measured on "
     "these machines."
 )
+PLACES = {round(place): name for name, place in OFFLOAD.items()}
 CAPACITY = "Whether the provider has this many instances free was not checked."
 
 
@@ -40,8 +46,9 @@ class Row:
     num_steps: float
     hours: float
     gpu_hours: float
-    usd: float  # NaN: no price
+    usd: float  # of everything that is priced; NaN: no price
     tokens_per_s: float
+    instances_usd: float = math.nan
     rank: int = 0
     meets_deadline: bool = True
     meets_budget: bool = True
@@ -52,9 +59,9 @@ class Row:
         """Price one row of the search on one machine."""
         o, count = m.offer, int(np.asarray(best.layouts.num_gpus)[n])
         nodes = cost.num_instances(num_gpus=float(count), gpus_per_instance=float(o.gpu_count))
-        usd = math.nan
+        instances_usd = math.nan
         if o.usd_per_hour is not None:
-            usd = float(
+            instances_usd = float(
                 np.asarray(
                     cost.run_usd(
                         wall_clock_hours=hours,
@@ -78,9 +85,25 @@ class Row:
             num_steps=num_steps,
             hours=hours,
             gpu_hours=float(np.asarray(paid)),
-            usd=usd,
+            instances_usd=instances_usd,
+            usd=_total_usd(m, instances_usd, hours),
             tokens_per_s=float(best.step.tokens_per_s[n]),
         )  # fmt: skip
+
+
+def _total_usd(m: Machine, instances_usd: float, hours: float) -> float:
+    """Instances with storage, traffic and credits of the price book; NaN stays NaN."""
+    return float(
+        np.asarray(
+            other_costs.run_total_usd(
+                instances_usd=instances_usd,
+                storage_usd_per_hour=m.terms.usd_per_hour,
+                hours=hours,
+                egress_usd=m.terms.usd,
+                credit_usd=m.terms.credit_usd,
+            )
+        )
+    )
 
 
 def layout_of(layouts: Layouts, n: int) -> Layout:
@@ -105,6 +128,8 @@ def layout_of(layouts: Layouts, n: int) -> Layout:
         schedule=SCHEDULES[whole("schedule")],
         context_parallel=CONTEXT_METHODS[whole("context_method")],
         reshard_after_forward=whole("reshard") > 0,
+        offload_optimizer=PLACES[whole("offload_optimizer")],
+        offload_params=PLACES[whole("offload_params")],
     )
 
 
@@ -138,11 +163,12 @@ def plan_of(
     high = float(np.asarray(uncertainty.p90(row.tokens_per_s, sigma)))
     usd = None
     if not math.isnan(row.usd):  # dollars fall as tokens/s rise
-        usd = Interval(
-            p10=row.usd * row.tokens_per_s / high,
-            p50=row.usd,
-            p90=row.usd * row.tokens_per_s / low,
-        )
+
+        def at(tokens_per_s: float) -> float:
+            stretch = row.tokens_per_s / tokens_per_s
+            return _total_usd(m, row.instances_usd * stretch, row.hours * stretch)
+
+        usd = Interval(p10=at(high), p50=row.usd, p90=at(low))
     layout = layout_of(best.layouts, n)
     found = _assumptions(row, crosses=crosses, shift=shift, variance_left=variance_left)
     return Plan(
@@ -163,12 +189,12 @@ def plan_of(
         num_steps=row.num_steps,
         gpu_hours=row.gpu_hours,
         wall_clock_hours=row.hours,
-        usd_per_gpu_hour=None if usd is None else row.usd / row.gpu_hours,
+        usd_per_gpu_hour=None if usd is None else row.instances_usd / row.gpu_hours,
         usd=usd,
         meets_deadline=row.meets_deadline,
         meets_budget=row.meets_budget,
         frontier=row.frontier,
-        assumptions=(*found, *habits(layout)),
+        assumptions=(*found, *_on_the_host(m, layout, float(best.host_bytes[n])), *habits(layout)),
     )
 
 
@@ -179,6 +205,14 @@ def _assumptions(row: Row, *, crosses: bool, shift: float, variance_left: float)
         f"{variance_left**0.5:.0%} of the width of its interval."
     )
     found = [STEADY, UNCALIBRATED if variance_left == 1 else moved]
+    if is_booked(m.offer):
+        found.append(f"The price is of the {m.offer.source}: {m.offer.note}.")
+    if m.terms != NO_TERMS and not math.isnan(row.usd):
+        found.append(
+            f"The cost is {fmt.usd(row.instances_usd)} of instances, "
+            f"{fmt.usd(m.terms.usd_per_hour * row.hours)} of storage and {fmt.usd(m.terms.usd)} "
+            f"of traffic, less {fmt.usd(m.terms.credit_usd)} of credits, as the price book says."
+        )
     if crosses and not m.network_known:
         found.append(ETHERNET)
     if crosses and "unverified" in m.offer.note:
@@ -199,6 +233,16 @@ def _assumptions(row: Row, *, crosses: bool, shift: float, variance_left: float)
         idle = row.num_nodes * m.offer.gpu_count - row.num_gpus
         found.append(f"{idle} rented GPUs stay idle: instances are rented whole.")
     return tuple(found)
+
+
+def _on_the_host(m: Machine, layout: Layout, needed: float) -> tuple[str, ...]:
+    """What a plan that offloads asks of the host's memory."""
+    if layout.offload_optimizer == layout.offload_params == "none":
+        return ()
+    what = "Optimizer states and weights" if layout.offload_params != "none" else "Optimizer states"
+    usable = host_memory(m)
+    room = f", of {usable / GIB:,.0f} GiB that can be used" if usable else ""
+    return (f"{what} wait in the host's memory: {needed / GIB:,.0f} GiB a GPU{room}.",)
 
 
 def points_of(rows: Sequence[Row]) -> Mapping[str, NDArray[Any]]:

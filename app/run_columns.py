@@ -297,7 +297,9 @@ def _gradient_bytes(stack: Stack, precision: str) -> float:
     """Held per parameter: the stack's habit. An fp32 sum beside 16-bit gradients is for bf16;
     fp16 has loss scaling instead."""
     dtype = stack.gradient_dtype
-    return GRADIENT_BYTES["bf16" if dtype in ("fp32", "bf16_fp32") and precision == "fp16" else dtype]
+    return GRADIENT_BYTES[
+        "bf16" if dtype in ("fp32", "bf16_fp32") and precision == "fp16" else dtype
+    ]
 
 
 def _adapters(facts: ModelFacts) -> float:

@@ -106,6 +106,8 @@ def _degrees(
         "schedule": float(SCHEDULES.index("1f1b")),
         "context_method": 0.0,
         "reshard": 1.0,
+        "offload_optimizer": 0.0,  # a run's offload is of its workload
+        "offload_params": 0.0,
     }
 
 

@@ -76,13 +76,12 @@ def cell(query: Mapping[str, str]) -> dict[str, Any]:
 
 def row_of(found: Mapping[str, Any]) -> dict[str, Json]:
     """The columns of one answer of `runcast plan --json`."""
-    counts = {e["reason"]: e["count"] for e in found["excluded"]}
-    pruned = sum(n for reason, n in counts.items() if reason.startswith("candidate_"))
+    search = found["search"]
     row: dict[str, Json] = {
         **dict.fromkeys(COLUMNS),
-        "num_candidates": found["num_candidates"],
-        "num_pruned": pruned,
-        "num_evaluated": found["num_candidates"] - pruned,
+        "num_candidates": search["num_candidates"],
+        "num_pruned": search["num_candidates"] - search["num_evaluated"],
+        "num_evaluated": search["num_evaluated"],
         "num_plans": found["num_plans"],
         "no_plan": found["nothing_fits"],
         "link": found["link"],

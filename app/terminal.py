@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from app import format as fmt
-from app import words
+from app import picks, words
 from app.model_json import ModelFacts, Presets
 from app.plan_json import link_query
 from core.plan import Answer, Plan
@@ -48,11 +48,23 @@ def print_answer(scenario: Scenario, answer: Answer, *, today: dt.date) -> None:
             out.print("* no other priced plan is both cheaper and faster")
     out.print()
     print_wrapped(out, words.coverage_line(answer))
+    _print_also(out, scenario, answer)
     if answer.plans:
         _print_first(out, answer.plans[0], today, words.batch_advice(scenario).sentence)
     # Never wrapped: a link that is broken in two cannot be copied.
     link = link_query(scenario, snapshot(scenario.prices).id)
     out.print(f"\nLink: {PAGE}?{link}", soft_wrap=True)
+
+
+def _print_also(out: Console, scenario: Scenario, answer: Answer) -> None:
+    """What else people ask: the fewest GPUs, the fastest, the cheapest."""
+    found = [p.sentence for p in picks.picks_of(scenario, answer)]
+    if fewer := picks.smaller_count(scenario, answer):
+        found.append(f"On the machine with the fewest, {fmt.count(fewer)} GPUs would fit, too.")
+    if found:
+        out.print("\nAlso:")
+    for sentence in found:
+        print_wrapped(out, sentence, indent="   ", first=" - ")
 
 
 def _print_first(out: Console, plan: Plan, today: dt.date, batch: str) -> None:

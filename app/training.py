@@ -25,6 +25,7 @@ from core.sharding import (
 from core.workload import OFFLOAD, Workload
 from hardware.efficiency import GENERIC, efficiency, stacks
 
+SEARCH = "search"  # of a scenario's offload: as the search finds best
 HELD = {2.0: "16 bits", 4.0: "fp32", 6.0: "16 bits and an fp32 sum"}
 
 
@@ -70,9 +71,9 @@ def workload_of(scenario: Scenario, model: NamedModel) -> Workload:
         ends_state_bytes=nan if optimizer.ends_state_bytes is None else optimizer.ends_state_bytes,
         orthogonalises=optimizer.orthogonalises,
         gradient_bytes=GRADIENT_BYTES[scenario.gradient_dtype or stack.gradient_dtype],
-        offload_optimizer=OFFLOAD[scenario.offload_optimizer],
+        offload_optimizer=OFFLOAD[said_place(scenario.offload_optimizer)],
         paged_optimizer=scenario.paged_optimizer,
-        offload_params=OFFLOAD[scenario.offload_params],
+        offload_params=OFFLOAD[said_place(scenario.offload_params)],
         offloads_activations=float(scenario.offload_activations),
         trained_fraction=trained,
         weight_bytes=weight_bytes,
@@ -83,7 +84,8 @@ def workload_of(scenario: Scenario, model: NamedModel) -> Workload:
         cuda_graphs=scenario.cuda_graphs,
         chunked_loss=scenario.chunked_loss,
         software_year=year,
-        async_tp=bool(is_since(year, stack.async_tp_since)),
+        async_tp=scenario.async_tp == "on"
+        or (not scenario.async_tp and bool(is_since(year, stack.async_tp_since))),
         overlaps_gradients=bool(is_since(year, stack.gradient_overlap_since)),
         deduplicates=scenario.moe_dispatcher == "per_node",
         host_slowdown=scenario.host_slowdown,
@@ -145,6 +147,22 @@ def choices_of(scenario: Scenario) -> Choices:
         schedule=scenario.schedule,
         context_method=scenario.context_parallel,
         reshard=scenario.reshard_after_forward,
-        fetches_params=scenario.offload_params != "none",
-        offloads={scenario.offload_params, scenario.offload_optimizer} != {"none"},
+        fetches_params=said_place(scenario.offload_params) != "none",
+        offloads=any(
+            said_place(p) != "none" for p in (scenario.offload_params, scenario.offload_optimizer)
+        ),
+        dp_shard=scenario.dp_shard,
+        tp_across_nodes=scenario.tp_across_nodes,
     )
+
+
+def said_place(place: str) -> str:
+    """Where a scenario puts something: what is to be searched stays on the device until a search
+    finds better."""
+    return "none" if place == SEARCH else place
+
+
+def searches_offload(scenario: Scenario) -> bool:
+    """Whether the search tries the host's memory: where the scenario says nothing about it. What
+    is said of the optimizer or of the weights is meant for both, as links before the search say."""
+    return scenario.offload_optimizer == scenario.offload_params == SEARCH

@@ -16,6 +16,7 @@ from core.plan import Answer, Interval, Plan
 from core.scenario import Scenario
 from core.task_size import BatchAdvice, effective_batch_advice, tokens_of
 from pricing.offers import ANY_REGION, UNVERIFIED_INTERCONNECT
+from pricing.price_book_offers import is_booked
 
 OLD_DAYS = 7  # a price older than this says its age
 LIKELY_OOM = 0.1  # from here a plan says that it may run out of memory
@@ -65,6 +66,8 @@ REASONS = {
     "too_slow": "too slow",
     "wasteful": "starved by their network",
     "no_facts": "of accelerators without figures",
+    "cluster_size": "of clusters that are too small",
+    "not_searched": "not searched",
 }
 NOT_OFFERS = ("no_price", "candidate_")
 
@@ -183,7 +186,24 @@ def coverage_line(answer: Answer) -> str:
     left_out = ", ".join(
         f"{fmt.count(n)} {reason(r)}" for r, n in counts.items() if not r.startswith(NOT_OFFERS)
     )
-    return f"{plans}{layouts}{unpriced}{f'; offers left out: {left_out}' if left_out else ''}."
+    offers = f"; offers left out: {left_out}" if left_out else ""
+    return " ".join(x for x in (f"{plans}{layouts}{unpriced}{offers}.", search_line(answer)) if x)
+
+
+def search_line(answer: Answer) -> str:
+    """What became of the layouts: the counts add up to all of them."""
+    c = answer.counts
+    if not c.candidates:
+        return answer.not_searched
+    fates = (
+        (c.removed, "break a rule of the real stacks"),
+        (c.pruned_by_memory, "do not fit the memory"),
+        (c.pruned_by_time, "are proven slower than another one"),
+        (c.evaluated, "were timed"),
+        (c.cut, "were not looked at"),
+    )
+    told = ", ".join(f"{fmt.count(n)} {what}" for n, what in fates if n)
+    return " ".join(x for x in (f"Of the layouts {told}.", answer.not_searched) if x)
 
 
 def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
@@ -203,6 +223,8 @@ def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
         out.append("interconnect unverified")
     if offer.purchase == "spot":
         out.append("spot: can be interrupted")
+    if is_booked(offer):
+        out.append(offer.source)
     if years := COMMITMENTS.get(offer.purchase):
         out.append(f"needs a commitment of {years}")
     if plan.usd is not None and offer.purchase != "owned":

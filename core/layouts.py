@@ -7,16 +7,16 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from core.degrees import MICRO_BATCH_SIZES as MICRO_BATCH_SIZES
 from core.numeric import Numeric
 from core.sharding import INDEX, STRATEGIES
-from core.transformer import Transformer, is_moe
+from core.transformer import Transformer
 
 RECOMPUTE = ("none", "selective", "full", "offload")  # offload: full, with its inputs on the host
 SEARCHED_RECOMPUTE = RECOMPUTE[:3]
 SCHEDULES = ("naive", "gpipe", "1f1b", "interleaved", "zero_bubble")
 CONTEXT_METHODS = ("ring", "all_gather", "ulysses")
 LONG_SEQUENCE = 32_768  # tokens from which context parallelism is searched
-MICRO_BATCH_SIZES = (1, 2, 4, 8, 16)
 SEARCHED = ("ddp", "zero1", "zero2", "zero3", "fsdp2", "hsdp")  # the others on request
 
 
@@ -43,6 +43,8 @@ class Layouts:
     schedule: Numeric = 2.0  # index into SCHEDULES
     context_method: Numeric = 0.0  # index into CONTEXT_METHODS
     reshard: Numeric = 1.0  # 0: FSDP keeps the weights gathered from forward to backward
+    offload_optimizer: Numeric = 0.0  # where it waits: a number of core.workload.OFFLOAD
+    offload_params: Numeric = 0.0
 
     def take(self, rows: NDArray[np.intp]) -> Layouts:
         """The layouts of the given row numbers."""
@@ -85,8 +87,11 @@ RULES = {
     "expert_size": "etp does not divide the size of an expert",
     "pipeline_sharding": "ZeRO-2, ZeRO-3 and ZeRO++ do not combine with a pipeline",
     "offload_params": "only ZeRO-3 and FSDP fetch weights from the host",
+    "offload_optimizer": "ZeRO keeps its optimizer on the host; FSDP keeps it where the weights "
+    "are",
     "nothing_to_shard": "one data-parallel rank has nothing to shard",
     "hybrid": "HSDP needs more ranks than one node holds, in whole groups",
+    "shard_group": "the ranks that share one copy are not as many as asked for",
 }
 
 
@@ -106,110 +111,16 @@ class Choices:
     schedule: str = "1f1b"
     context_method: str = "ring"
     reshard: bool = True
+    dp_shard: int | None = None
     fetches_params: bool = False  # weights live on the host (offload_params)
     offloads: bool = False  # weights or optimizer live on the host: one GPU may shard alone
+    searches_offload: bool = False  # optimizer, then optimizer and weights, on the host, too
+    tp_across_nodes: bool = False  # tensor parallelism may leave the scale-up domain
 
 
 def recompute_kinds(choices: Choices) -> list[int]:
     """Numbers of the recompute modes to try, the least first."""
     return sorted(RECOMPUTE.index(r) for r in (choices.recomputes or SEARCHED_RECOMPUTE))
-
-
-def candidates(
-    *,
-    model: Transformer,
-    seq_len: int,
-    global_batch_size: int,
-    num_gpus: int,
-    gpus_per_node: int,
-    scale_up_domain: int,
-    choices: Choices,
-) -> tuple[Layouts, list[Constraint]]:
-    """Every legal layout of one job on `num_gpus`, and what the named constraints removed.
-
-    Degrees are powers of two; a degree that is given is the only one tried. Context
-    parallelism is searched for long sequences, virtual stages for the interleaved schedule.
-    Rows that differ in recompute only are neighbours, the least recompute first.
-    """
-    c = choices
-    layers = int(np.max(model.num_layers))
-    moe = bool(np.any(is_moe(model)))
-    cps = _powers(min(num_gpus, 64)) if seq_len >= LONG_SEQUENCE else [1]
-    chunks = [1, 2, 4, 8] if c.schedule == "interleaved" else [1]  # one chunk is plain 1F1B
-    axes = (
-        [c.tp] if c.tp else _powers(min(num_gpus, max(scale_up_domain, 1))),
-        [c.pp] if c.pp else [p for p in _powers(num_gpus) if p <= layers],
-        [c.cp] if c.cp else cps,
-        [c.virtual_stages] if c.virtual_stages else chunks,
-        [c.micro_batch_size] if c.micro_batch_size else list(MICRO_BATCH_SIZES),
-        [INDEX[n] for n in c.shardings] or [INDEX[n] for n in SEARCHED],
-        [c.ep] if c.ep else (_powers(int(np.max(model.num_experts))) if moe else [1]),
-        recompute_kinds(c),
-    )
-    grid = np.meshgrid(*(np.array(a, dtype=float) for a in axes), indexing="ij")
-    t, p, cp, v, b, strategy, ep, recompute = (g.ravel() for g in grid)
-    # A job without a pipeline has no chunks: one row of it is enough.
-    once = (p > 1) | (v == float(c.virtual_stages or chunks[0]))
-    t, p, cp, v, b, strategy, ep, recompute = (
-        x[once] for x in (t, p, cp, v, b, strategy, ep, recompute)
-    )
-    v = np.where(p > 1, v, 1.0)
-    ranks = num_gpus / (t * p * cp)
-    hybrid = strategy == INDEX["hsdp"]
-    in_node = np.maximum(gpus_per_node / (t * cp), 1.0)
-    shard = np.where(hybrid, np.minimum(in_node, ranks), ranks)
-    whole_experts = np.where((ep == 1) & moe, t, 1.0)
-    layouts = Layouts(
-        num_gpus=np.full_like(t, num_gpus),
-        tp=t,
-        pp=p,
-        virtual_stages=v,
-        cp=cp,
-        ep=ep,
-        etp=whole_experts if c.etp is None else np.full_like(t, c.etp),
-        dp_replicate=ranks / shard,
-        dp_shard=shard,
-        strategy=strategy,
-        micro_batch_size=b,
-        num_microbatches=global_batch_size / (ranks * b),
-        recompute=recompute,
-        sequence_parallel=(t > 1).astype(float),
-        schedule=np.full_like(t, SCHEDULES.index(c.schedule)),
-        context_method=np.full_like(t, CONTEXT_METHODS.index(c.context_method)),
-        reshard=np.full_like(t, float(c.reshard)),
-    )
-    return _constrained(
-        layouts,
-        model=model,
-        seq_len=seq_len,
-        global_batch_size=global_batch_size,
-        choices=c,
-    )
-
-
-def _constrained(
-    layouts: Layouts,
-    *,
-    model: Transformer,
-    seq_len: int,
-    global_batch_size: int,
-    choices: Choices,
-) -> tuple[Layouts, list[Constraint]]:
-    """Drop what the named constraints forbid; each candidate is counted by the first."""
-    out = np.zeros(np.shape(layouts.tp), dtype=bool)
-    removed = []
-    broken = broken_rules(
-        layouts,
-        model=model,
-        seq_len=seq_len,
-        global_batch_size=global_batch_size,
-        choices=choices,
-    )
-    for reason, forbidden in broken.items():
-        first = forbidden & ~out
-        removed.append(Constraint(reason=reason, sentence=RULES[reason], count=int(first.sum())))
-        out |= first
-    return layouts.take(np.flatnonzero(~out)), removed
 
 
 def broken_rules(
@@ -221,60 +132,96 @@ def broken_rules(
     choices: Choices,
 ) -> dict[str, NDArray[np.bool_]]:
     """Of every rule, in the order of RULES: the rows of `layouts` (columns) that break it."""
+    rules = {
+        **degree_rules(layouts, model=model, seq_len=seq_len),
+        **batch_rules(layouts, global_batch_size=global_batch_size, choices=choices),
+        **expert_rules(layouts, model=model),
+        **strategy_rules(layouts, choices=choices),
+    }
+    shape = np.shape(layouts.tp)
+    return {r: np.broadcast_to(np.asarray(rules[r], dtype=bool), shape) for r in RULES}
+
+
+Broken = dict[str, NDArray[np.bool_]]
+
+
+def degree_rules(layouts: Layouts, *, model: Transformer, seq_len: int) -> Broken:
+    """Rules of tp, pp, cp and virtual stages."""
     t, p, cp = (np.asarray(x) for x in (layouts.tp, layouts.pp, layouts.cp))
-    v, ep, etp = (np.asarray(x) for x in (layouts.virtual_stages, layouts.ep, layouts.etp))
     ranks = np.asarray(dp(layouts))
-    per_step = ranks * layouts.micro_batch_size
-    s = np.asarray(layouts.strategy, dtype=int)
-    sharded = np.array([x.shards_optimizer for x in STRATEGIES])[s]
-    replicas, shards = np.asarray(layouts.dp_replicate), np.asarray(layouts.dp_shard)
     ulysses = np.asarray(layouts.context_method) == CONTEXT_METHODS.index("ulysses")
-    interleaved = (v > 1) & (np.asarray(layouts.schedule) == SCHEDULES.index("interleaved"))
-    rules = (
-        ("gpu_count",
-         (ranks % 1 != 0) | (ranks < 1)),
-        ("heads", model.num_attention_heads % t != 0),
-        ("kv_heads",
-         (model.num_kv_heads % t != 0) & (t % np.maximum(model.num_kv_heads, 1) != 0)),
-        ("state_heads",
-         (np.asarray(model.ssm_num_heads) % t != 0) | (np.asarray(model.ssm_num_groups) % t != 0)
-         | (np.asarray(model.linear_num_key_heads) % t != 0)),
-        ("ffn", model.ffn_hidden_size % t != 0),
-        ("layers", p * v > model.num_layers),
-        ("sequence", (cp > 1) & (seq_len % (np.where(ulysses, 1, 2) * cp) != 0)),
-        ("ulysses_heads",
-         ulysses & (cp > 1)
-         & ((model.num_attention_heads % (t * cp) != 0)
-            | ((model.num_kv_heads % (t * cp) != 0)
-               & ((t * cp) % np.maximum(model.num_kv_heads, 1) != 0)))),
-        ("batch",
-         (per_step > global_batch_size) | (global_batch_size % np.maximum(per_step, 1) != 0)),
+    kv_heads = np.maximum(model.num_kv_heads, 1)
+    return {
+        "gpu_count": (ranks % 1 != 0) | (ranks < 1),
+        "heads": model.num_attention_heads % t != 0,
+        "kv_heads": (model.num_kv_heads % t != 0) & (t % kv_heads != 0),
+        "state_heads": (np.asarray(model.ssm_num_heads) % t != 0)
+        | (np.asarray(model.ssm_num_groups) % t != 0)
+        | (np.asarray(model.linear_num_key_heads) % t != 0),
+        "ffn": model.ffn_hidden_size % t != 0,
         # Layers need not divide: published runs put 126 of them on 8 x 4 chunks.
-        ("interleaving", interleaved & (np.asarray(layouts.num_microbatches) % p != 0)),
-        ("virtual_stages",
-         np.full(t.shape,
-                 (choices.virtual_stages or 1) > 1 and choices.schedule != "interleaved")),
-        ("no_pipeline", (p == 1) & ((choices.virtual_stages or 1) > 1)),
-        ("experts",
-         (ep * etp > 1) & (np.asarray(model.num_experts) > 0)
-         & ((np.asarray(model.num_experts) % ep != 0) | ((ranks * t * cp) % (ep * etp) != 0))),
-        ("expert_cut", (etp > 1) & (t % np.maximum(etp, 1) != 0)),
-        ("no_experts",
-         ((ep > 1) | (etp > 1)) & (np.asarray(model.num_experts) == 0)),
-        ("expert_size",
-         (etp > 1) & (np.asarray(model.moe_ffn_hidden_size) % etp != 0)),
-        ("pipeline_sharding",
-         (p > 1) & np.isin(s, [INDEX[n] for n in ("zero2", "zero3", "zeropp")])),
-        ("offload_params",
-         choices.fetches_params & ~np.array([x.shards_parameters for x in STRATEGIES])[s]),
-        ("nothing_to_shard",
-         sharded & (shards * cp == 1) & (not choices.offloads)),
-        ("hybrid",
-         (s == INDEX["hsdp"]) & ((replicas < 2) | (replicas % 1 != 0) | (shards % 1 != 0))),
-    )  # fmt: skip
-    return {reason: np.broadcast_to(np.asarray(b, dtype=bool), t.shape) for reason, b in rules}
+        "layers": p * layouts.virtual_stages > model.num_layers,
+        "sequence": (cp > 1) & (seq_len % (np.where(ulysses, 1, 2) * cp) != 0),
+        "ulysses_heads": ulysses
+        & (cp > 1)
+        & (
+            (model.num_attention_heads % (t * cp) != 0)
+            | ((model.num_kv_heads % (t * cp) != 0) & ((t * cp) % kv_heads != 0))
+        ),
+    }
 
 
-def _powers(limit: int) -> list[int]:
-    """1, 2, 4, ... up to limit."""
-    return [2**i for i in range(int(limit).bit_length()) if 2**i <= limit]
+def batch_rules(layouts: Layouts, *, global_batch_size: int, choices: Choices) -> Broken:
+    """Rules of the micro-batch, and of the schedule over it."""
+    p, v = np.asarray(layouts.pp), np.asarray(layouts.virtual_stages)
+    per_step = np.asarray(dp(layouts)) * layouts.micro_batch_size
+    interleaved = (v > 1) & (np.asarray(layouts.schedule) == SCHEDULES.index("interleaved"))
+    wanted = (choices.virtual_stages or 1) > 1
+    return {
+        "batch": (per_step > global_batch_size)
+        | (global_batch_size % np.maximum(per_step, 1) != 0),
+        "interleaving": interleaved & (np.asarray(layouts.num_microbatches) % p != 0),
+        "virtual_stages": np.full(p.shape, wanted and choices.schedule != "interleaved"),
+        "no_pipeline": (p == 1) & wanted,
+    }
+
+
+def expert_rules(layouts: Layouts, *, model: Transformer) -> Broken:
+    """Rules of ep and etp."""
+    t, ep, etp = (np.asarray(x) for x in (layouts.tp, layouts.ep, layouts.etp))
+    experts = np.asarray(model.num_experts)
+    stage_ranks = np.asarray(dp(layouts)) * t * layouts.cp
+    return {
+        "experts": (ep * etp > 1)
+        & (experts > 0)
+        & ((experts % ep != 0) | (stage_ranks % (ep * etp) != 0)),
+        "expert_cut": (etp > 1) & (t % np.maximum(etp, 1) != 0),
+        "no_experts": ((ep > 1) | (etp > 1)) & (experts == 0),
+        "expert_size": (etp > 1) & (np.asarray(model.moe_ffn_hidden_size) % etp != 0),
+    }
+
+
+def strategy_rules(layouts: Layouts, *, choices: Choices) -> Broken:
+    """Rules of the data-parallel strategy and of what waits on the host."""
+    s = np.asarray(layouts.strategy, dtype=int)
+    replicas, shards = np.asarray(layouts.dp_replicate), np.asarray(layouts.dp_shard)
+    optimizer, params = np.asarray(layouts.offload_optimizer), np.asarray(layouts.offload_params)
+    alone = (shards * layouts.cp == 1) & (optimizer + params == 0) & (not choices.offloads)
+    searched = choices.searches_offload & (optimizer > 0) & (params == 0)
+    return {
+        "pipeline_sharding": (np.asarray(layouts.pp) > 1) & _NO_PIPELINE[s],
+        "offload_params": (choices.fetches_params | (params > 0)) & ~_SHARDS_PARAMS[s],
+        "offload_optimizer": searched & ~_ZERO[s],
+        "nothing_to_shard": _SHARDS_OPTIMIZER[s] & alone,
+        "hybrid": (s == INDEX["hsdp"])
+        & ((replicas < 2) | (replicas % 1 != 0) | (shards % 1 != 0) | (shards * layouts.cp < 2)),
+        "shard_group": shards != (choices.dp_shard or shards),
+    }
+
+
+_SHARDS_OPTIMIZER = np.array([x.shards_optimizer for x in STRATEGIES])
+_SHARDS_PARAMS = np.array([x.shards_parameters for x in STRATEGIES])
+_NO_PIPELINE = np.array([x.name in ("zero2", "zero3", "zeropp") for x in STRATEGIES])
+# DeepSpeed offloads the optimizer of ZeRO-1 to ZeRO-3 alone (docs/config-json), Megatron-Core that
+# of its distributed optimizer; PyTorch's FSDP offloads weights, gradients and optimizer together.
+_ZERO = np.array([x.name in ("zero1", "zero2", "zero3", "zeropp") for x in STRATEGIES])

@@ -30,6 +30,8 @@ class Layout:
     schedule: str = "interleaved"  # with one virtual stage: plain 1F1B
     context_parallel: str = "ring"
     reshard_after_forward: bool = True
+    offload_optimizer: str = "none"  # none, cpu or nvme
+    offload_params: str = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +82,26 @@ class Exclusion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What became of every candidate layout; the others add up to `candidates`."""
+
+    candidates: int = 0
+    removed: int = 0  # by a rule: no legal layout
+    pruned_by_memory: int = 0
+    pruned_by_time: int = 0  # proven to be no faster than another layout that fits
+    evaluated: int = 0  # timed
+    cut: int = 0  # not looked at: the search was over its budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """Everything that one scenario gets."""
 
     plans: tuple[Plan, ...]  # ranked, at most `top`
     num_plans: int  # ranked in all
     points: Mapping[str, NDArray[Any]]  # every ranked plan as columns, for charts (see search.py)
-    num_candidates: int  # layouts x clusters looked at
+    num_candidates: int  # layouts x clusters, legal or not
     excluded: tuple[Exclusion, ...]
     nothing_fits: str | None  # a sentence: by how much, the largest part, the nearest change
+    counts: Counts = Counts()
+    not_searched: str = ""  # a sentence, where the search was over its budget: what was left out

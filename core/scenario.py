@@ -10,8 +10,8 @@ rename. `from_query` and `to_query` are the one codec.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Self, get_args
+from collections.abc import Mapping
+from typing import Annotated, Any, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -24,69 +24,41 @@ from pydantic import (
 
 from core.errors import ScenarioError, nearest, shown
 from core.offer import Purchase
-from core.units import written_number
+from core.scenario_types import (
+    Amount,
+    AsyncTp,
+    Attention,
+    ContextParallel,
+    Count,
+    Days,
+    Degree,
+    Dispatcher,
+    Dollars,
+    Flag,
+    GpuCount,
+    GradientDtype,
+    Large,
+    Length,
+    LoraTargets,
+    Name,
+    Names,
+    Offload,
+    Optimizer,
+    Precision,
+    RankBy,
+    Rate,
+    Recompute,
+    Schedule,
+    Sharding,
+    Small,
+    Task,
+    counts,
+    listed,
+    number,
+)
 
 LINK_VERSION = 1
 MAX_QUERY_CHARS = 16_384  # holds every legal scenario
-
-Precision = Literal["fp16", "bf16", "fp8", "fp8_rowwise", "fp8_blockwise", "mxfp8", "nvfp4"]
-Sharding = Literal["ddp", "zero1", "zero2", "zero3", "fsdp1", "fsdp2", "hsdp", "zeropp"]
-Recompute = Literal["none", "selective", "full", "offload"]
-Task = Literal["pretrain", "sft", "lora", "qlora"]
-Optimizer = Literal["adamw", "adamw_8bit", "adafactor", "muon", "sgd"]
-Schedule = Literal["naive", "gpipe", "1f1b", "interleaved", "zero_bubble"]
-ContextParallel = Literal["ring", "all_gather", "ulysses"]
-Offload = Literal["none", "cpu", "nvme"]
-Attention = Literal["flash3", "flash2", "unfused"]
-Dispatcher = Literal["per_node", "per_expert"]
-GradientDtype = Literal["", "bf16", "fp32", "bf16_fp32"]
-LoraTargets = Literal["attention", "all"]
-RankBy = Literal["usd", "time"]
-
-
-def _listed(value: Any) -> Any:
-    """'a,b' or ['a', 'b'] -> ('a', 'b'), each once, in the order given."""
-    parts = value.split(",") if isinstance(value, str) else value
-    if isinstance(parts, (list, tuple)):
-        parts = [p.strip() if isinstance(p, str) else p for p in parts]
-        return _once(p for p in parts if p != "")
-    return (parts,)
-
-
-def _once(parts: Iterable[Any]) -> tuple[Any, ...]:
-    """Each part once, in the order given. Works on what cannot be hashed."""
-    found: list[Any] = []
-    for part in parts:
-        if part not in found:
-            found.append(part)
-    return tuple(found)
-
-
-def _number(value: Any) -> Any:
-    return written_number(value) if isinstance(value, str) else value
-
-
-def _length(value: Any) -> Any:
-    return written_number(value, binary=True) if isinstance(value, str) else value
-
-
-def _counts(value: Any) -> Any:
-    return _once(_number(v) for v in _listed(value))
-
-
-Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[\w.\-/+:() ]+$")]
-Names = Annotated[tuple[Name, ...], BeforeValidator(_listed), Field(max_length=64)]
-Count = Annotated[int, BeforeValidator(_number), Field(ge=1)]
-Amount = Annotated[float, BeforeValidator(_number), Field(gt=0)]
-Length = Annotated[int, BeforeValidator(_length)]
-GpuCount = Annotated[int, Field(ge=1, le=131_072)]
-Days = Annotated[Annotated[float, Field(gt=0, le=36_500)] | None, BeforeValidator(_number)]
-Dollars = Annotated[Annotated[float, Field(gt=0, le=1e13)] | None, BeforeValidator(_number)]
-Rate = Annotated[Annotated[float, Field(gt=0, le=1e6)] | None, BeforeValidator(_number)]
-Degree = Annotated[Annotated[int, Field(ge=1, le=65_536)] | None, BeforeValidator(_number)]
-Small = Annotated[Annotated[int, Field(ge=0, le=16_384)] | None, BeforeValidator(_number)]
-Large = Annotated[Annotated[int, Field(ge=0, le=16_777_216)] | None, BeforeValidator(_number)]
-Flag = bool | None
 
 
 def _field(default: Any, label: str, help_text: str, group: str = "basic", **bounds: Any) -> Any:
@@ -112,25 +84,37 @@ class Scenario(BaseModel):
         512, "Global batch size", "Sequences per optimizer step", le=4_194_304
     )
     gpu: Names = _field((), "GPUs", "Accelerators to compare; none chosen means every one")
-    num_gpus: Annotated[tuple[GpuCount, ...], BeforeValidator(_counts), Field(max_length=32)] = (
+    num_gpus: Annotated[tuple[GpuCount, ...], BeforeValidator(counts), Field(max_length=32)] = (
         _field((), "GPU counts", "GPUs in the job; none chosen means powers of two of a node")
     )
     cloud: Names = _field((), "Clouds", "Providers to compare; none chosen means every one")
-    purchase: Annotated[tuple[Purchase, ...], BeforeValidator(_listed), Field(min_length=1)] = (
+    purchase: Annotated[tuple[Purchase, ...], BeforeValidator(listed), Field(min_length=1)] = (
         _field(("on_demand",), "Purchase", "on_demand, spot, reserved_1y, reserved_3y, ...")
     )
     deadline_days: Days = _field(None, "Deadline (days)", "The run must end within this many days")
     budget_usd: Dollars = _field(None, "Budget (USD)", "The run must cost at most this much")
     rank_by: RankBy = _field("usd", "Rank by", "usd: cheapest first; time: fastest first")
 
+    price_book: Annotated[str, Field(max_length=40, pattern=r"^([a-z0-9][a-z0-9_-]*)?$")] = _field(
+        "", "Price book", "Own and negotiated prices, by the name they have on this server",
+        "advanced",
+    )  # fmt: skip
+
     precision: Precision = _field("bf16", "Precision", "Number format of the matmuls", "advanced")
-    sharding: Annotated[tuple[Sharding, ...], BeforeValidator(_listed)] = _field(
+    sharding: Annotated[tuple[Sharding, ...], BeforeValidator(listed)] = _field(
         (), "Sharding", "Data-parallel strategies to search; none means all", "advanced"
     )
-    recompute: Annotated[tuple[Recompute, ...], BeforeValidator(_listed)] = _field(
+    recompute: Annotated[tuple[Recompute, ...], BeforeValidator(listed)] = _field(
         (), "Recompute", "Activation recompute to search; none means all", "advanced"
     )
+    dp_shard: Degree = _field(
+        None, "Sharding group", "Ranks that share one copy; empty searches them for HSDP",
+        "advanced",
+    )  # fmt: skip
     tp: Degree = _field(None, "Tensor parallel", "Fix the degree; empty searches", "advanced")
+    tp_across_nodes: bool = _field(
+        False, "Tensor parallel across nodes", "Else within what the fast link joins", "advanced"
+    )
     pp: Degree = _field(None, "Pipeline parallel", "Fix the degree; empty searches", "advanced")
     micro_batch_size: Degree = _field(
         None, "Micro-batch size", "Sequences per replica and micro-batch", "advanced"
@@ -158,11 +142,12 @@ class Scenario(BaseModel):
         "", "Gradient type", "bf16, fp32 or bf16_fp32 (both); empty: as the stack does", "advanced"
     )
     offload_optimizer: Offload = _field(
-        "none", "Offload optimizer", "States and update on the host", "advanced"
+        "search", "Offload optimizer", "States and update on the host; search tries it", "advanced"
     )
     offload_params: Offload = _field(
-        "none", "Offload parameters", "Weights fetched from the host", "advanced"
-    )
+        "search", "Offload parameters", "Weights fetched from the host; search tries it",
+        "advanced",
+    )  # fmt: skip
     offload_activations: bool = _field(
         False, "Offload activations", "Kept activations wait in the host's memory", "advanced"
     )
@@ -177,7 +162,15 @@ class Scenario(BaseModel):
         "per_node", "Expert dispatcher", "A token crosses the network per_node or per_expert",
         "advanced",
     )  # fmt: skip
-    host_slowdown: Annotated[float, BeforeValidator(_number)] = _field(
+    async_tp: AsyncTp = _field(
+        "", "Async tensor parallel", "In pieces beside its matmuls: on or off; empty: as the stack",
+        "advanced",
+    )  # fmt: skip
+    network_reduction: bool = _field(
+        False, "Reduction in the network", "Its switches add up all-reduces (InfiniBand SHARP)",
+        "advanced",
+    )  # fmt: skip
+    host_slowdown: Annotated[float, BeforeValidator(number)] = _field(
         1.0, "Host slowdown", "Time to launch kernels over the usual", "advanced", gt=0, le=100
     )
     power_cap_watts: Rate = _field(
@@ -190,9 +183,9 @@ class Scenario(BaseModel):
         "advanced",
     )
     capacity_factor: Annotated[
-        Annotated[float, Field(ge=0.1, le=64)] | None, BeforeValidator(_number)
+        Annotated[float, Field(ge=0.1, le=64)] | None, BeforeValidator(number)
     ] = _field(None, "Capacity factor", "Of an expert; empty is dropless", "advanced")
-    expert_imbalance: Annotated[float, BeforeValidator(_number)] = _field(
+    expert_imbalance: Annotated[float, BeforeValidator(number)] = _field(
         1.0, "Expert imbalance", "Busiest expert's tokens over the mean", "advanced", ge=1, le=1024
     )
     task: Task = _field("pretrain", "Task", "pretrain, sft, lora or qlora", "advanced")
@@ -209,26 +202,26 @@ class Scenario(BaseModel):
 
     # A data set instead of a token count: examples x their length x epochs.
     num_examples: Annotated[
-        Annotated[float, Field(gt=0, le=1e15)] | None, BeforeValidator(_number)
+        Annotated[float, Field(gt=0, le=1e15)] | None, BeforeValidator(number)
     ] = _field(None, "Examples", "Instead of training tokens", "task_size")
     tokens_per_example: Annotated[
-        Annotated[float, Field(gt=0, le=16_777_216)] | None, BeforeValidator(_number)
+        Annotated[float, Field(gt=0, le=16_777_216)] | None, BeforeValidator(number)
     ] = _field(None, "Tokens per example", "Mean length; empty is the sequence", "task_size")
-    epochs: Annotated[float, BeforeValidator(_number)] = _field(
+    epochs: Annotated[float, BeforeValidator(number)] = _field(
         1.0, "Epochs", "Passes over the data", "task_size", gt=0, le=10_000
     )
-    packing_efficiency: Annotated[float, BeforeValidator(_number)] = _field(
+    packing_efficiency: Annotated[float, BeforeValidator(number)] = _field(
         1.0, "Packing efficiency", "Share of each sequence that is data", "task_size", gt=0, le=1
     )
 
     # What somebody measured: rescales the forecast.
     anchor_tokens_per_s_per_gpu: Annotated[
-        Annotated[float, Field(gt=0, le=1e9)] | None, BeforeValidator(_number)
+        Annotated[float, Field(gt=0, le=1e9)] | None, BeforeValidator(number)
     ] = _field(None, "Measured tokens/s/GPU", "On the machine and layout below", "anchor")
     anchor_gpu: Annotated[str, Field(max_length=80, pattern=r"^[\w.\-/+:() ]*$")] = _field(
         "", "Measured on GPU", "Accelerator of the measurement", "anchor"
     )
-    anchor_num_gpus: Annotated[GpuCount | None, BeforeValidator(_number)] = _field(
+    anchor_num_gpus: Annotated[GpuCount | None, BeforeValidator(number)] = _field(
         None, "Measured on how many", "GPUs of the measurement", "anchor"
     )
     anchor_layout: Annotated[str, Field(max_length=400, pattern=r"^[\w.=,\- ]*$")] = _field(
@@ -294,7 +287,7 @@ class Scenario(BaseModel):
     custom_scale_out_gbit_per_s: Rate = _field(
         None, "Network (Gbit/s per GPU)", "One direction", "custom_gpu"
     )
-    custom_gpus_per_node: Annotated[int, BeforeValidator(_number)] = _field(
+    custom_gpus_per_node: Annotated[int, BeforeValidator(number)] = _field(
         8, "GPUs per node", "", "custom_gpu", ge=1, le=1024
     )
     custom_usd_per_gpu_hour: Rate = _field(

@@ -1,37 +1,38 @@
-"""Find the fastest layout that fits, for every machine shape and GPU count at once."""
+"""Find the fastest layout that fits, for every machine shape and GPU count at once.
+
+Every legal candidate is either timed or proven not to be the winner: its memory does not fit, the
+same layout with less recompute or less on the host fits (which is never slower), or its bound
+(core/bounds.py) is above a time that another layout of the job reaches.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.cluster import Cluster
 from core.cluster import as_columns as cluster_columns
 from core.efficiency import Efficiency
-from core.layouts import Choices, Layouts, candidates, recompute_kinds
+from core.layouts import Choices, Layouts
 from core.memory import PARTS as MEMORY_PARTS
-from core.memory import live_bytes, reserve_bytes
+from core.memory import live_bytes, peak_bytes, reserve_bytes
+from core.offload import host_bytes, work_on
+from core.plan import Counts
+from core.race import Job as Job
+from core.race import Problem, chunks, race
+from core.space import Key, Part, Space, spaces
 from core.step import Step, step
 from core.uncertainty import probability_above
 from core.workload import Workload
 
 MAX_PROBABILITY_OOM = 0.2
 Z_80 = 0.8416212335729143  # standard normal quantile of 1 - MAX_PROBABILITY_OOM
-CHUNK_ROWS = 50_000
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """One machine shape at one GPU count: what a layout is searched for."""
-
-    cluster: Cluster  # of scalars
-    num_gpus: int
+Ints = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,15 +40,16 @@ class Best:
     """The winner of each job that has one, as columns aligned with `job` (row numbers of the
     jobs). `closest` describes the candidate that misses the memory by least, if none fits."""
 
-    job: NDArray[np.intp]
+    job: Ints
     layouts: Layouts
     step: Step
     memory: dict[str, Floats]
+    host_bytes: Floats  # that one GPU keeps in the host's memory
     probability_oom: Floats
-    num_candidates: int
-    num_out_of_memory: int  # candidates
-    jobs_out_of_memory: NDArray[np.intp]
-    jobs_without_layout: NDArray[np.intp]
+    counts: Counts
+    jobs_out_of_memory: Ints
+    jobs_without_layout: Ints
+    jobs_cut: Ints  # not looked at: the search was over its budget
     removed: Counter[str] = field(default_factory=Counter)
     closest: Closest | None = None
 
@@ -63,40 +65,22 @@ class Closest:
     memory: dict[str, float]
     layout_row: Layouts
 
+    @property
+    def over(self) -> float:
+        """Bytes needed over those of the device."""
+        return self.need_bytes / self.limit_bytes
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Candidates:
-    """Legal layouts of one job size and node shape, and the bytes they need on any device."""
 
-    layouts: Layouts
-    live: dict[str, Floats]
-    live_bytes: Floats
+@dataclass(slots=True, kw_only=True)
+class _Found:
+    """What the search has found so far."""
+
+    counts: Counter[str]
     removed: Counter[str]
-
-
-def _candidates(
-    work: Workload, job: Job, eff: Efficiency, choices: Choices, per_node: int, domain: int
-) -> _Candidates:
-    layouts, constraints = candidates(
-        model=work.model,
-        seq_len=int(np.asarray(work.seq_len)),
-        global_batch_size=int(np.asarray(work.global_batch_size)),
-        num_gpus=job.num_gpus,
-        gpus_per_node=per_node,
-        scale_up_domain=domain,
-        choices=choices,
-    )
-    shape = np.asarray(layouts.tp).shape
-    live = {
-        k: np.broadcast_to(v, shape).astype(float)
-        for k, v in live_bytes(work, layouts, eff).items()
-    }
-    return _Candidates(
-        layouts=layouts,
-        live=live,
-        live_bytes=np.sum(list(live.values()), axis=0),
-        removed=Counter({c.reason: c.count for c in constraints}),
-    )
+    misfits: list[int]
+    illegal: list[int]
+    winners: list[tuple[Ints, Layouts]]
+    closest: Closest | None = None
 
 
 def best_layouts(
@@ -106,147 +90,241 @@ def best_layouts(
     choices: Choices,
     *,
     memory_sigma: float,
+    most_rows: float = float("inf"),
+    stop: Callable[[], bool] = lambda: False,
+    exhaustive: bool = False,
 ) -> Best:
-    """Of every legal layout of every job that fits, keep the fastest.
+    """Of every legal layout of every job that fits, the fastest; of equal ones the first.
 
-    Bytes do not depend on the device, so jobs of one size share them; and less recompute is
-    never slower, so that only the least that fits is timed: both save work, not candidates.
+    Candidates depend on GPU count and node shape only, so jobs of one kind share them and their
+    bytes. The search ends early, with the small counts done, once it has looked at `most_rows`
+    legal candidates or `stop()` says so; `exhaustive` times whatever fits (what tests compare).
     """
-    known: dict[tuple[int, int, int], _Candidates] = {}
-    removed: Counter[str] = Counter()
-    usable_share = np.exp(-Z_80 * memory_sigma)
-    kinds = len(recompute_kinds(choices))
-    chosen: list[Layouts] = []
-    memory: list[dict[str, Floats]] = []
-    owner: list[NDArray[np.intp]] = []
-    out_of_memory, misfits, illegal = 0, [], []
-    num_candidates = 0
-    closest: Closest | None = None
+    problem = _problem(work, jobs, eff, choices, memory_sigma, exhaustive)
+    of_key: dict[Key, list[int]] = {}
     for number, job in enumerate(jobs):
-        per_node = int(np.asarray(job.cluster.gpus_per_node))
-        domain = max(int(np.asarray(job.cluster.scale_up_domain)), per_node)
-        key = (job.num_gpus, per_node, domain)
-        if key not in known:
-            known[key] = _candidates(work, job, eff, choices, per_node, domain)
-        found = known[key]
-        removed.update(found.removed)
-        count = len(found.live_bytes)
-        num_candidates += count
-        if count == 0:
-            illegal.append(number)
-            continue
-        capacity = float(np.asarray(job.cluster.memory_bytes))
-        reserve = np.asarray(
-            reserve_bytes(live=found.live_bytes, memory_bytes=capacity, eff=eff), dtype=float
-        )
-        need = found.live_bytes + reserve
-        fits = need <= capacity * usable_share
-        out_of_memory += int(count - fits.sum())
-        by_kind = fits.reshape(-1, kinds)
-        rows = (np.arange(len(by_kind)) * kinds + by_kind.argmax(axis=1))[by_kind.any(axis=1)]
-        if np.any(work.offloads_activations):  # less recompute sends more to the host
-            rows = np.flatnonzero(fits)
-        if len(rows) == 0:
-            misfits.append(number)
-            miss = _miss(number, found, need, reserve, capacity, float(usable_share))
-            if closest is None or _excess(miss) < _excess(closest):
-                closest = miss
-            continue
-        chosen.append(found.layouts.take(rows))
-        memory.append({**{k: v[rows] for k, v in found.live.items()}, "reserve": reserve[rows]})
-        owner.append(np.full(len(rows), number, dtype=np.intp))
-    winners, layouts, times, bytes_of = _timed(work, jobs, eff, chosen, memory, owner)
-    timed = np.zeros(len(jobs), dtype=bool)
-    timed[winners] = True
-    attempted = {int(o[0]) for o in owner}
-    need = sum(bytes_of.values(), np.zeros(len(winners)))
-    limit = np.array([float(np.asarray(jobs[w].cluster.memory_bytes)) for w in winners])
-    return Best(
-        job=winners,
-        layouts=layouts,
-        step=times,
-        memory=bytes_of,
-        probability_oom=np.asarray(
-            probability_above(limit, p50=np.maximum(need, 1.0), sigma=memory_sigma)
-        ),
-        num_candidates=num_candidates,
-        num_out_of_memory=out_of_memory,
-        jobs_out_of_memory=np.array(misfits, dtype=np.intp),
-        jobs_without_layout=np.array(
-            sorted({*illegal, *(n for n in attempted if not timed[n])}), dtype=np.intp
-        ),
-        removed=removed,
-        closest=closest,
-    )
+        of_key.setdefault(_key(job), []).append(number)
+    keys = sorted(of_key, key=lambda k: k.num_gpus)
+    found = _Found(counts=Counter(), removed=Counter(), misfits=[], illegal=[], winners=[])
+    done, rows = 0, 0
+    for space in spaces(
+        keys,
+        model=work.model,
+        seq_len=int(np.asarray(work.seq_len)),
+        global_batch_size=int(np.asarray(work.global_batch_size)),
+        choices=choices,
+    ):
+        here = [of_key[k] for k in keys[done : done + len(space.parts)]]
+        _search(problem, space, here, found)
+        done, rows = done + len(space.parts), rows + space.num_rows
+        if rows >= most_rows or stop():
+            break
+    cut = [n for k in keys[done:] for n in of_key[k]]
+    return _best(problem, found, cut, memory_sigma)
 
 
-def _miss(
-    job: int, found: _Candidates, need: Floats, reserve: Floats, capacity: float, share: float
-) -> Closest:
-    """The candidate of a job that misses the memory by least."""
-    row = int(np.argmin(need))
-    return Closest(
-        job=job,
-        need_bytes=float(need[row]),
-        limit_bytes=capacity,
-        usable_bytes=capacity * share,
-        memory={
-            **{k: float(v[row]) for k, v in found.live.items()},
-            "reserve": float(reserve[row]),
-        },
-        layout_row=found.layouts.take(np.array([row])),
-    )
+def _key(job: Job) -> Key:
+    per_node = int(np.asarray(job.cluster.gpus_per_node))
+    domain = max(int(np.asarray(job.cluster.scale_up_domain)), per_node)
+    return Key(num_gpus=job.num_gpus, gpus_per_node=per_node, domain=domain)
 
 
-def _excess(miss: Closest) -> float:
-    return miss.need_bytes / miss.limit_bytes
-
-
-def _joined(found: Sequence[Layouts]) -> Layouts:
-    return Layouts(
-        **{
-            f.name: np.concatenate([np.asarray(getattr(x, f.name)) for x in found] or [np.empty(0)])
-            for f in fields(Layouts)
-        }
-    )
-
-
-def _timed(
+def _problem(
     work: Workload,
     jobs: Sequence[Job],
     eff: Efficiency,
-    chosen: list[Layouts],
-    memory: list[dict[str, Floats]],
-    owner: list[NDArray[np.intp]],
-) -> tuple[NDArray[np.intp], Layouts, Step, dict[str, Floats]]:
-    """Time the layouts that fit, in chunks that stay in the processor's cache; keep each job's
-    fastest. A layout without a finite time (no such precision) is none."""
-    layouts = _joined(chosen)
-    owners = np.concatenate(owner) if owner else np.empty(0, dtype=np.intp)
+    choices: Choices,
+    memory_sigma: float,
+    exhaustive: bool,
+) -> Problem:
     clusters = cluster_columns([j.cluster for j in jobs])
-    speed = np.full(len(owners), -np.inf)
-    for start in range(0, len(owners), CHUNK_ROWS):
-        rows = np.arange(start, min(start + CHUNK_ROWS, len(owners)))
-        result = step(work, layouts.take(rows), clusters.take(owners[rows]), eff)
-        speed[rows] = np.where(np.isfinite(result.tokens_per_s), result.tokens_per_s, -np.inf)
-    best = _first_of_each(owners, speed, speed > 0)
-    kept = layouts.take(best)
-    bytes_of = {
-        p: np.concatenate([x[p] for x in memory] or [np.empty(0)])[best] for p in MEMORY_PARTS
-    }
-    times = step(work, kept, clusters.take(owners[best]), eff)
-    return owners[best], kept, times, bytes_of
+    # Where activations go to the host, less recompute sends more of them. A host that updates
+    # faster than the device, or states that are paged anyway, may gain by offloading.
+    device = np.asarray(clusters.memory_bytes_per_s) * eff.memory
+    slower_host = (eff.host_bytes_per_s <= device) & (not np.any(work.paged_optimizer))
+    return Problem(
+        work=work,
+        jobs=jobs,
+        eff=eff,
+        clusters=clusters,
+        usable_share=float(np.exp(-Z_80 * memory_sigma)),
+        exhaustive=exhaustive,
+        less_recompute_wins=not np.any(work.offloads_activations),
+        less_offload_wins=np.broadcast_to(slower_host, (len(jobs),)),
+    )
 
 
-def _first_of_each(
-    owner: NDArray[np.intp], score: Floats, allowed: NDArray[np.bool_]
-) -> NDArray[np.intp]:
-    """Row number of the best allowed score of each owner, in owner order."""
-    order = np.lexsort((-score, owner))
-    order = order[allowed[order]]
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = owner[order][1:] != owner[order][:-1]
-    return order[first]
+def _search(p: Problem, space: Space, jobs_of: list[list[int]], found: _Found) -> None:
+    """Search the candidates of a few keys; `jobs_of` numbers the jobs of each."""
+    live, on_host = _bytes(p, space)
+    rows: list[Ints] = []
+    owners: list[int] = []
+    for part, numbers in zip(space.parts, jobs_of, strict=True):
+        many = len(numbers)
+        found.counts["candidates"] += part.num_candidates * many
+        found.counts["cut"] += part.num_cut * many
+        found.counts["removed"] += sum(part.removed.values()) * many
+        for reason, count in part.removed.items():
+            found.removed[reason] += count * many
+        known: dict[tuple[float, float, bool], tuple[Ints, int]] = {}
+        for number in numbers:
+            if not part.num_legal:
+                found.illegal.append(number)
+                continue
+            room = _room(p, number)
+            if room not in known:
+                known[room] = _worth_timing(p, space, part, room, live, on_host)
+            kept, num_fit = known[room]
+            found.counts["pruned_by_memory"] += part.num_legal * len(space.kinds) - num_fit
+            found.counts["pruned_by_time"] += num_fit - len(kept)
+            if len(kept):
+                rows.append(kept)
+                owners.append(number)
+            else:
+                found.misfits.append(number)
+                _nearer(p, space, part, number, live, found)
+    if rows:
+        winners, layouts, timed = race(p, space, rows, owners)
+        found.counts["evaluated"] += timed
+        found.counts["pruned_by_time"] += sum(map(len, rows)) - timed
+        found.illegal += sorted(set(owners) - set(winners.tolist()))
+        found.winners.append((winners, layouts))
+
+
+def _bytes(p: Problem, space: Space) -> tuple[Floats, ...]:
+    """Bytes of every row on any device, and on the host, as recompute modes x families."""
+    kinds = len(space.kinds)
+    live, on_host = np.empty(space.num_rows), np.zeros(space.num_rows)
+    for rows in chunks(np.arange(space.num_rows)):
+        lay = space.layouts(rows)
+        parts = live_bytes(work_on(p.work, lay), lay, p.eff)
+        live[rows] = sum((np.asarray(v, dtype=float) for v in parts.values()), np.zeros(len(rows)))
+        away = np.flatnonzero(np.asarray(lay.offload_optimizer) > 0)
+        if len(away):
+            on_host[rows[away]] = host_bytes(p.work, lay.take(away), p.eff)
+    return tuple(np.ascontiguousarray(x.reshape(-1, kinds).T) for x in (live, on_host))
+
+
+def _room(p: Problem, number: int) -> tuple[float, float, bool]:
+    """Memory of a job's device and of its host, and whether the host is the slower of the two:
+    jobs that agree in these have the same rows to time."""
+    job = p.jobs[number]
+    capacity = float(np.asarray(job.cluster.memory_bytes))
+    return capacity, float(job.host_bytes), bool(p.less_offload_wins[number])
+
+
+def _worth_timing(
+    p: Problem,
+    space: Space,
+    part: Part,
+    room: tuple[float, float, bool],
+    live: Floats,
+    on_host: Floats,
+) -> tuple[Ints, int]:
+    """Rows that fit and that no row with less recompute, or less on the host, makes superfluous;
+    and how many fit. `live` and `on_host` are recompute modes x families."""
+    kinds, (capacity, host, less_offload_wins) = len(space.kinds), room
+    kept: list[Ints] = []
+    least: list[NDArray[np.int8]] = []
+    num_fit = 0
+    for level, families in enumerate(part.families):
+        allowed = part.allowed[level]
+        fits = []
+        mode = np.full(len(allowed), kinds, dtype=np.int8)
+        for kind in reversed(range(kinds)):
+            need = live[kind, families]
+            need = need + reserve_bytes(live=need, memory_bytes=capacity, eff=p.eff)
+            fit = (need <= capacity * p.usable_share) & allowed
+            if level:
+                fit &= on_host[kind, families] <= host
+            mode[fit] = kind
+            num_fit += int(np.count_nonzero(fit))
+            fits.append(fit)
+        if p.exhaustive or not p.less_recompute_wins:
+            every = np.flatnonzero(np.stack(fits[::-1], axis=1))
+            kept.append(families.start * kinds + every)
+            continue
+        wins = mode < kinds
+        if less_offload_wins:
+            for other, at in zip(least, part.below[level], strict=True):
+                if len(other):
+                    wins &= (at < 0) | (mode < other[at])
+        family = np.flatnonzero(wins)
+        kept.append((families.start + family) * kinds + mode[family])
+        least.append(mode)
+    return np.concatenate(kept), num_fit
+
+
+def _nearer(p: Problem, space: Space, part: Part, number: int, live: Floats, found: _Found) -> None:
+    """Remember the candidate of a job that misses the memory by least, if it is the nearest yet.
+    What waits on the host is told by its own reason, so the device's miss is told of layouts that
+    keep all they have."""
+    level = next(n for n, a in enumerate(part.allowed) if a.any())
+    families, kinds = part.families[level], len(space.kinds)
+    least = np.where(part.allowed[level], live[:, families], np.inf)
+    kind, family = np.unravel_index(int(np.argmin(least)), least.shape)
+    row = (families.start + int(family)) * kinds + int(kind)
+    cluster = p.jobs[number].cluster
+    capacity = float(np.asarray(cluster.memory_bytes))
+    alone = float(live[kind, families.start + family])
+    need = alone + float(np.asarray(reserve_bytes(live=alone, memory_bytes=capacity, eff=p.eff)))
+    if found.closest is None or need / capacity < found.closest.over:
+        lay = space.layouts(np.array([row]))
+        memory = peak_bytes(work_on(p.work, lay), lay, cluster, p.eff)
+        found.closest = Closest(
+            job=number,
+            need_bytes=need,
+            limit_bytes=capacity,
+            usable_bytes=capacity * p.usable_share,
+            memory={name: float(v[0]) for name, v in memory.items()},
+            layout_row=_with_places(lay, work_on(p.work, lay)),
+        )
+
+
+def _best(p: Problem, found: _Found, cut: list[int], memory_sigma: float) -> Best:
+    """The winners of all parts, in the order of the jobs, with everything a plan shows."""
+    owner = np.concatenate([o for o, _ in found.winners] or [np.empty(0, dtype=np.intp)])
+    order = np.argsort(owner, kind="stable")
+    owner = owner[order]
+    layouts = Layouts(
+        **{
+            f.name: np.concatenate(
+                [np.asarray(getattr(x, f.name)) for _, x in found.winners] or [np.empty(0)]
+            )[order]
+            for f in fields(Layouts)
+        }
+    )
+    clusters = p.clusters.take(owner)
+    work = work_on(p.work, layouts)
+    memory = peak_bytes(work, layouts, clusters, p.eff)
+    need = sum((memory[name] for name in MEMORY_PARTS), np.zeros(len(owner)))
+    limit = np.asarray(clusters.memory_bytes)
+    return Best(
+        job=owner,
+        layouts=_with_places(layouts, work),
+        step=step(work, layouts, clusters, p.eff),
+        memory={name: memory[name] for name in MEMORY_PARTS},
+        host_bytes=np.asarray(host_bytes(p.work, layouts, p.eff), dtype=float),
+        probability_oom=np.asarray(
+            probability_above(limit, p50=np.maximum(need, 1.0), sigma=memory_sigma)
+        ),
+        counts=Counts(**found.counts),
+        jobs_out_of_memory=np.array(sorted(found.misfits), dtype=np.intp),
+        jobs_without_layout=np.array(sorted(found.illegal), dtype=np.intp),
+        jobs_cut=np.array(sorted(cut), dtype=np.intp),
+        removed=found.removed,
+        closest=found.closest,
+    )
+
+
+def _with_places(layouts: Layouts, work: Workload) -> Layouts:
+    """The layouts with all that waits on the host: what was searched, and what was asked for."""
+    shape = np.shape(layouts.tp)
+    return replace(
+        layouts,
+        offload_optimizer=np.broadcast_to(work.offload_optimizer, shape),
+        offload_params=np.broadcast_to(work.offload_params, shape),
+    )
 
 
 def frontier(cost: Floats, time: Floats) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.browsing"]
+pytest_plugins = ["tests.browsing", "tests.postgres"]
 
 ROOT = Path(__file__).parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -24,6 +24,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 def _own_data(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A developer's refreshed prices stay out of the tests."""
     monkeypatch.setenv("RUNCAST_DATA_DIR", str(tmp_path_factory.getbasetemp() / "data"))
+    monkeypatch.delenv("RUNCAST_DATABASE_URL", raising=False)
 
 
 @pytest.fixture(scope="session")

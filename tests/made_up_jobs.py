@@ -91,7 +91,8 @@ def layout(**changes: Any) -> Layouts:
     given: dict[str, Any] = {
         "tp": 1, "pp": 1, "virtual_stages": 1, "cp": 1, "ep": 1, "etp": 1, "dp_replicate": 1,
         "dp_shard": 8, "strategy": "ddp", "micro_batch_size": 1, "num_microbatches": 1,
-        "recompute": 0, "sequence_parallel": 0, "context_method": "ring", "reshard": 1, **changes,
+        "recompute": 0, "sequence_parallel": 0, "context_method": "ring", "reshard": 1,
+        "offload_optimizer": 0, "offload_params": 0, **changes,
     }  # fmt: skip
     several = np.max(given["virtual_stages"]) > 1
     given.setdefault("schedule", "interleaved" if several else "1f1b")

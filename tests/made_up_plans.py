@@ -101,11 +101,33 @@ def plan(**changes: object) -> Plan:
     return Plan(**given)  # type: ignore[arg-type]
 
 
+def points(plans: tuple[Plan, ...]) -> dict[str, object]:
+    """The plans as the columns that an answer has of every ranked one."""
+    nan = float("nan")
+    columns = {
+        "id": [p.id for p in plans],
+        "rank": [p.rank for p in plans],
+        "usd": [p.usd.p50 if p.usd else nan for p in plans],
+        "wall_clock_hours": [p.wall_clock_hours for p in plans],
+        "num_gpus": [p.num_gpus for p in plans],
+        "tokens_per_s": [p.tokens_per_s.p50 for p in plans],
+        **{
+            name: [getattr(p.offer, name) for p in plans]
+            for name in ("accelerator", "provider", "instance_type", "region", "purchase")
+        },
+        **{
+            name: [getattr(p, name) for p in plans]
+            for name in ("frontier", "meets_deadline", "meets_budget")
+        },
+    }
+    return {name: np.array(values) for name, values in columns.items()}
+
+
 def answer(*plans: Plan, **changes: object) -> Answer:
     given = {
         "plans": plans,
         "num_plans": len(plans),
-        "points": {"usd": np.array([])},
+        "points": points(plans),
         "num_candidates": 5300,
         "excluded": (
             Exclusion(reason="no_price", count=9, sentence="9 plans are without dollars."),

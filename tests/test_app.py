@@ -338,12 +338,13 @@ def test_every_choice_has_a_name():
 def test_a_closed_part_of_the_form_says_how_much_a_link_changed_in_it():
     page = opened(**QUICK, tp="8", pp="2", optimizer="muon", chunked_loss="1", epochs="2")
     assert not page.warning
-    assert [e.label for e in page.sidebar.expander][:7] == [
+    assert [e.label for e in page.sidebar.expander][:8] == [
         "Parallelism (2 changed)",
         "Memory (1 changed)",
         "Precision, kernels and stack (1 changed)",
         "What you know of the machine",
         "Fine-tuning",
+        "Your prices",
         "Data set (1 changed)",
         "Measured anchor",
     ]

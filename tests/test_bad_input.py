@@ -50,7 +50,7 @@ REFUSED = [
     ({"sharding": "zero1", "offload_params": "nvme"}, "fetch weights from the host"),
     ({"sharding": "zero2", "offload_params": "cpu"}, "fetch weights from the host"),
     ({"sharding": "zero3", "offload_params": "cpu"}, None),
-    ({"sharding": "fsdp2", "num_gpus": "1"}, "nothing to shard"),
+    ({"sharding": "fsdp2", "num_gpus": "1", "offload_params": "none"}, "nothing to shard"),
     ({"gpu": "a100", "precision": "fp8"}, "none of the chosen GPUs has fp8"),
     ({"gpu": "h100", "precision": "nvfp4"}, "none of the chosen GPUs has nvfp4"),
 ]  # fmt: skip
@@ -99,7 +99,7 @@ def test_the_nearest_legal_value_is_said_and_legal(asked, value):
     ("asked", "rule"),
     [
         ({"sharding": "zeropp", "pp": 4}, "do not combine with a pipeline"),
-        ({"sharding": "hsdp", "num_gpus": "8", "cloud": "aws"}, "HSDP needs|nothing to shard"),
+        ({"sharding": "hsdp", "num_gpus": "2", "cloud": "aws"}, "HSDP needs|nothing to shard"),
     ],
     ids=str,
 )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from core.scenario import Scenario
 from tests import bench_estimate as bench
 
 
@@ -30,3 +31,19 @@ def test_medians_are_of_the_repetitions_after_the_first():
     ticks = iter([0.0, 9.0, 10.0, 11.0, 20.0, 23.0, 30.0, 32.0])
     found = bench.medians(lambda: None, repeats=3, clock=lambda: next(ticks))
     assert found == (9.0, 2.0)
+
+
+def test_every_search_that_is_timed_finds_plans_and_has_a_target():
+    for given, target in bench.SEARCHES.values():
+        scenario = Scenario.parse(given)
+        assert len(scenario.num_gpus) >= 5
+        assert 0 < target <= 5
+    smallest = {**bench.SEARCHES["llama3.1-70b, 8 to 1,024 GPUs"][0], "num_gpus": "64"}
+    found = bench.answer(bench.resolve_strict(Scenario.parse(smallest)))
+    assert found.num_plans
+    assert found.counts.evaluated > 0
+
+
+def test_the_peak_memory_is_that_of_a_process_that_searches():
+    mib = bench.peak_mib({"model": "llama3.1-8b", "gpu": "H100-80GB-SXM", "num_gpus": "8"})
+    assert 50 < mib < bench.MOST_MIB

@@ -3,14 +3,17 @@
 import csv
 import datetime as dt
 import io
+from dataclasses import replace
 
 import altair as alt
 import numpy as np
 import pytest
 
-from app import charts, tables
+from app import charts, explain_tables, tables
+from app.sensitivity import Sensitivity
 from core.plan import Interval
 from core.scenario import Scenario
+from core.sensitivity import Effect
 from core.units import GIB
 from tests.made_up_plans import MEMORY_BYTES, STEP_S, answer, offer, plan
 
@@ -223,4 +226,42 @@ def test_charts_are_valid_vega_lite():
     """Altair checks a chart against the schema when it is written."""
     assert isinstance(charts.step_waterfall(tables.step(plan()), theme="light"), alt.LayerChart)
     spec = charts.step_waterfall(tables.step(plan()), theme="light").to_dict(validate=True)
-    assert spec["layer"][0]["encoding"]["y"]["axis"]["labelOverlap"] is False
+    assert spec["layer"][0]["encoding"]["y"]["axis"] is None  # names are marks: none is left out
+    assert {x["encoding"]["text"]["field"] for x in spec["layer"][1:]} == {"text", "part"}
+
+
+def made_up_effects(priced=True):
+    usd = 0.2 if priced else np.nan
+    known = {"usd_low": -usd, "usd_high": usd, "oom_low": 0.0, "oom_high": 0.0}
+    return Sensitivity(
+        change=0.1,
+        effects=tuple(
+            Effect(name=name, kind="job", value=100.0, low=90.0, high=110.0,
+                   time_low=-0.1 / n, time_high=0.1 / n, **known)
+            for n, name in enumerate(("num_tokens", "matmul", "scale_up"), start=1)
+        ),
+        unknowns=(),
+        sigma=0.1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("priced", [True, False])
+def test_the_tornado_names_every_input_once_and_both_of_its_sides(theme, priced):
+    rows = explain_tables.tornado(made_up_effects(priced))
+    assert list(rows["moved"])[:2] == ([-0.2, 0.2] if priced else [-0.1, 0.1])
+    assert ("cost" in rows["text"].iloc[0]) == priced
+    spec = charts.tornado(rows, moved="Change of the cost", theme=theme).to_dict(validate=True)
+    assert set(text_colours(spec)) == {charts.INK[theme]}
+    bars = next(x for x in spec["layer"] if x["mark"]["type"] == "bar")
+    assert bars["encoding"]["color"]["scale"]["domain"] == ["lower", "higher"]
+    assert bars["encoding"]["x"]["axis"]["title"] == "Change of the cost"
+    assert bars["encoding"]["y"]["sort"] == list(rows["input"].unique())
+
+
+def test_the_inputs_that_move_most_are_drawn():
+    many = made_up_effects()
+    effects = tuple(replace(many.effects[0], name=f"input_{n}") for n in range(30))
+    rows = explain_tables.tornado(replace(many, effects=effects))
+    assert rows["input"].nunique() == explain_tables.DRAWN
+    assert rows["input"].iloc[0] == "input 0"

@@ -224,6 +224,8 @@ def test_a_named_layout_is_asked_for(run, asked):
         sharding=("fsdp2",),
         micro_batch_size=1,
         recompute=("selective",),
+        offload_optimizer="none",  # a named layout keeps on the device what it does not speak of
+        offload_params="none",
     )
     assert out.startswith("Llama 3.1 8B, 1T tokens: about $12,400")
     assert "Plan 1: TP8" in out

@@ -8,7 +8,7 @@ import pytest
 
 from core.efficiency import NAMES, Efficiency, as_columns, from_values
 from core.errors import FactError, ScenarioError
-from core.scenario import GradientDtype, Recompute, Sharding
+from core.scenario_types import GradientDtype, Recompute, Sharding
 from core.units import GIB
 from hardware import efficiency as table
 

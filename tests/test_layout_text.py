@@ -30,6 +30,9 @@ def said(values):
         kept["context_parallel"] = values["context_parallel"]
     if not values["reshard_after_forward"]:
         kept["reshard_after_forward"] = "0"
+    for what in ("offload_optimizer", "offload_params"):
+        if values[what] != "none":
+            kept[what] = values[what]
     return kept
 
 

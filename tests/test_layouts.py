@@ -10,16 +10,18 @@ from hypothesis import strategies as st
 
 from core.layouts import (
     CONTEXT_METHODS,
-    MICRO_BATCH_SIZES,
     RECOMPUTE,
+    RULES,
     SCHEDULES,
     SEARCHED,
     SEARCHED_RECOMPUTE,
     Choices,
-    candidates,
+    broken_rules,
     dp,
 )
+from core.offload import LEVELS
 from core.sharding import INDEX, STRATEGIES
+from core.space import candidates
 from tests.made_up_jobs import (
     DEEPSEEK_V3,
     LLAMA_8B,
@@ -47,6 +49,8 @@ JOBS = st.fixed_dictionaries(
             context_method=st.sampled_from(CONTEXT_METHODS),
             etp=st.sampled_from([None, None, 2]),
             virtual_stages=st.sampled_from([None, None, 2]),
+            searches_offload=st.booleans(),
+            tp_across_nodes=st.sampled_from([False, False, True]),
         ),
     }
 )
@@ -83,7 +87,8 @@ def test_every_candidate_is_legal(job):
     assert ((model.num_kv_heads % t == 0) | (t % model.num_kv_heads == 0)).all()
     assert (model.ffn_hidden_size % t == 0).all()
     assert (p <= model.num_layers).all()
-    assert (t <= max(job["scale_up_domain"], 1)).all()
+    if not job["choices"].tp_across_nodes:
+        assert (t <= max(job["scale_up_domain"], 1)).all()
     assert ((ranks * t * cp) % (ep * etp) == 0).all()
     assert ((cp == 1) | (job["seq_len"] % (2 * cp) == 0)).all()
     if job["choices"].context_method == "ulysses":
@@ -105,7 +110,8 @@ def test_every_candidate_is_legal(job):
     sharded = np.array([s.shards_optimizer for s in STRATEGIES])[
         np.asarray(found.strategy, dtype=int)
     ]
-    assert ((np.asarray(found.dp_shard) * cp)[sharded] > 1).all()
+    on_host = np.asarray(found.offload_optimizer) > 0
+    assert ((np.asarray(found.dp_shard) * cp)[sharded & ~on_host] > 1).all()
     stage3 = np.isin(found.strategy, [INDEX[s] for s in ("zero2", "zero3", "zeropp")])
     assert (p[stage3] == 1).all()
     hybrid = np.asarray(found.strategy) == INDEX["hsdp"]
@@ -113,16 +119,26 @@ def test_every_candidate_is_legal(job):
     assert (np.asarray(found.dp_replicate)[hybrid] >= 2).all()
 
 
-@given(job=JOBS.filter(lambda job: job["choices"].schedule != "interleaved"))
+@given(job=JOBS)
 def test_candidates_are_distinct_and_all_is_accounted_for(job):
     found, removed = candidates(**job)
     seen = {tuple(r.values()) for r in rows(found)}
     assert len(seen) == len(rows(found))
-    kept_and_removed = len(seen) + sum(c.count for c in removed)
-    grid = _grid(job)
-    assert kept_and_removed == grid
+    assert len(seen) + sum(c.count for c in removed) == _grid(job)
     assert all(c.count >= 0 and c.reason and c.sentence for c in removed)
-    assert len({c.reason for c in removed}) == len(removed)
+    assert [c.reason for c in removed] == list(RULES)
+
+
+@given(job=JOBS)
+def test_the_rules_find_nothing_to_remove_among_the_candidates(job):
+    """What was dropped in stages is what the rules forbid of whole layouts."""
+    found, _ = candidates(**job)
+    broken = broken_rules(
+        found, model=job["model"], seq_len=job["seq_len"],
+        global_batch_size=job["global_batch_size"], choices=job["choices"],
+    )  # fmt: skip
+    assert list(broken) == list(RULES)
+    assert not any(rows.any() for rows in broken.values())
 
 
 @pytest.mark.parametrize("num_gpus", [1, 16])
@@ -138,41 +154,63 @@ def test_interleaving_without_a_pipeline_is_plain(num_gpus):
 def _grid(job):
     """Combinations there are, counted without the code under test."""
 
-    def powers(limit):
-        return sum(1 for i in range(40) if 2**i <= limit)
+    def divisors(n, most):
+        return [d for d in range(1, min(n, most) + 1) if n % d == 0]
 
-    tps = powers(min(job["num_gpus"], max(job["scale_up_domain"], 1)))
-    pps = powers(min(job["num_gpus"], job["model"].num_layers))
-    eps = powers(job["model"].num_experts) if job["model"].num_experts else 1
-    cps = powers(min(job["num_gpus"], 64)) if job["seq_len"] >= 32_768 else 1
-    chunks = 4 if job["choices"].schedule == "interleaved" else 1
-    # Without a pipeline there are no chunks to choose.
-    stages = 1 + (pps - 1) * chunks
-    searched = len(SEARCHED) * len(SEARCHED_RECOMPUTE) * len(MICRO_BATCH_SIZES)
-    return tps * stages * cps * eps * searched
+    gpus, model, choices = job["num_gpus"], job["model"], job["choices"]
+    domain = gpus if choices.tp_across_nodes else max(job["scale_up_domain"], 1)
+    tps = divisors(gpus, domain)
+    cps = len(divisors(gpus, 64)) if job["seq_len"] >= 32_768 else 1
+    stages = 0
+    for p in divisors(gpus, model.num_layers):
+        if p == 1 or (choices.schedule != "interleaved" and not choices.virtual_stages):
+            stages += 1  # without a pipeline there are no chunks to choose
+        elif choices.virtual_stages:
+            stages += 1
+        else:
+            layers = -(-model.num_layers // p)
+            stages += len({1, 2, 4, 8, *divisors(layers, layers)})
+    experts = 0
+    for t in tps:
+        eps = len(divisors(model.num_experts, model.num_experts)) if model.num_experts else 1
+        cuts = 2 if model.num_experts and t > 1 and choices.etp is None else 1
+        experts += eps * cuts
+    nodes = max(gpus // job["gpus_per_node"], 1)
+    strategies = len(SEARCHED) - 1 + len(divisors(nodes, nodes))
+    levels = len(LEVELS) if choices.searches_offload else 1
+    batches = len(divisors(job["global_batch_size"], 16))
+    return experts * stages * cps * strategies * len(SEARCHED_RECOMPUTE) * batches * levels
 
 
-def test_nothing_legal_is_missed():
-    """Brute force over a small job, with the rules written out again."""
-    model, gpus, batch = LLAMA_8B, 16, 64
+@pytest.mark.parametrize(("gpus", "batch"), [(16, 64), (24, 96), (12, 60), (7, 21), (40, 40)])
+def test_nothing_legal_is_missed(gpus, batch):
+    """Brute force over a small job, with the rules written out again, for every whole number."""
+    model = LLAMA_8B
     want = set()
     for tp, pp, b, s, r in product(
-        (1, 2, 4, 8), (1, 2, 4, 8, 16), MICRO_BATCH_SIZES, STRATEGIES, range(3)
+        range(1, 9), range(1, gpus + 1), range(1, 17), STRATEGIES, range(3)
     ):
-        if s.name not in SEARCHED:
+        if s.name not in SEARCHED or pp > model.num_layers:
             continue
         ranks, rest = divmod(gpus, tp * pp)
-        if rest or ranks < 1 or batch % (ranks * b) or model.num_kv_heads % tp:
+        if rest or ranks < 1 or batch % (ranks * b):
+            continue
+        if model.num_kv_heads % tp or model.ffn_hidden_size % tp:
             continue
         if (s.shards_optimizer and ranks == 1) or (pp > 1 and s.name in ("zero2", "zero3")):
             continue
-        if s.replicates and (ranks <= 8 // tp or tp == 8):
-            continue
-        want.add((tp, pp, b, s.name, r))
+        groups = [ranks]
+        if s.replicates:  # a copy on whole nodes, more than one of them, more than one copy
+            groups = [
+                8 * n // tp for n in range(1, gpus) if gpus // 8 and (gpus // 8) % n == 0
+                and 8 * n % tp == 0 and ranks % (8 * n / tp) == 0
+            ]  # fmt: skip
+            groups = [g for g in groups if g > 1 and ranks // g >= 2]
+        want |= {(tp, pp, b, s.name, g, r) for g in groups}
     found, _ = candidates_of(model=model, global_batch_size=batch, num_gpus=gpus)
     got = {
         (r["tp"], r["pp"], r["micro_batch_size"], STRATEGIES[int(r["strategy"])].name,
-         r["recompute"])
+         r["dp_shard"], r["recompute"])
         for r in rows(found)
     }  # fmt: skip
     assert got == want
@@ -192,6 +230,16 @@ def test_nothing_legal_is_missed():
 def test_layouts_that_people_run_are_among_them(model, gpus, batch, tp, pp, sharding):
     found, _ = candidates_of(model=model, global_batch_size=batch, num_gpus=gpus)
     assert any((r["tp"], r["pp"], r["strategy"]) == (tp, pp, INDEX[sharding]) for r in rows(found))
+
+
+def test_the_layout_of_the_405b_run_is_among_them():
+    """TP8, PP16 with 4 chunks, DP128 (arXiv:2407.21783, table 4): 126 layers on 16 x 4 chunks."""
+    found, _ = candidates_of(
+        model=LLAMA_405B, seq_len=8192, global_batch_size=2048, num_gpus=16384,
+        schedule="interleaved", shardings=("zero1",),
+    )  # fmt: skip
+    cuts = {(r["tp"], r["pp"], r["virtual_stages"], r["dp_shard"]) for r in rows(found)}
+    assert (8, 16, 4, 128) in cuts
 
 
 @pytest.mark.parametrize(
@@ -215,8 +263,9 @@ def test_a_given_value_is_the_only_one_tried(choice, of):
 
 
 def test_hybrid_sharding_fills_whole_nodes():
+    """One copy on one node, on two, on four: more than one copy is left."""
     found, _ = candidates_of(global_batch_size=512, num_gpus=64, shardings=("hsdp",))
-    assert (np.asarray(found.tp) * found.dp_shard == 8).all()
+    assert set(np.asarray(found.tp) * found.dp_shard) == {8, 16, 32}
 
 
 def test_a_shard_group_has_a_whole_number_of_ranks():
@@ -238,7 +287,9 @@ def test_experts_are_cut_or_spread(model):
     found, _ = candidates_of(model=model, num_gpus=64)
     ep, etp, tp = (np.asarray(x) for x in (found.ep, found.etp, found.tp))
     assert set(ep) > {1.0, 8.0}
-    assert (etp == np.where(ep == 1, tp, 1)).all()
+    ways = set(zip(etp[tp > 1] > 1, ep[tp > 1] > 1, strict=True))
+    assert ways == set(product((False, True), repeat=2))
+    assert ((etp == 1) | (etp == tp)).all()
 
 
 @pytest.mark.parametrize(

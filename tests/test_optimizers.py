@@ -16,7 +16,7 @@ from core.optimizers import (
     orthogonalised_matrices,
     step_bytes_per_param,
 )
-from core.scenario import Optimizer as Names
+from core.scenario_types import Optimizer as Names
 from core.transformer import layer_params
 from tests.made_up_jobs import DEEPSEEK_V3, DENSE, LLAMA_8B, MIXTRAL_8X7B
 

@@ -36,6 +36,8 @@ def values_of(name: str, schema: dict[str, Any]) -> st.SearchStrategy[Any]:
             return st.text(alphabet=LETTERS + " ~*", max_size=60)
         if name == "anchor_layout":
             return st.text(alphabet="tpcz019_.=,- ", max_size=60)
+        if name == "price_book":
+            return st.sampled_from(("", "acme", "rates-2026_q4"))
         if name == "software_date":
             return st.sampled_from(("", "2022-05", "2026-11"))
         if name == "anchor_gpu":

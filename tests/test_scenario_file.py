@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from app import scenario_file as sf
 from app.estimate import resolve_strict
 from app.field_table import is_flag, is_list, literals
+from app.yaml_document import MAX_BYTES
 from core.errors import ScenarioError
 from core.scenario import Scenario
 
@@ -39,6 +40,8 @@ def values_of(name, field):
         return st.lists(st.integers(1, 131_072), max_size=8, unique=True).map(tuple)
     if name == "prices":
         return st.from_regex(r"[0-9a-f]{0,12}", fullmatch=True)
+    if name == "price_book":
+        return st.from_regex(r"([a-z0-9][a-z0-9_-]{0,10})?", fullmatch=True)
     if name == "software_date":
         return st.sampled_from(["", "2024-01", "2026-12"])
     if name == "anchor_layout":
@@ -138,7 +141,7 @@ def test_the_documented_file_reads():
     scenario = sf.read_scenario(example)
     assert (scenario.num_tokens, scenario.seq_len, scenario.compile) == (15e12, 8192, True)
     assert resolve_strict(scenario) == scenario  # every name in it exists
-    assert f"{sf.MAX_BYTES:,} bytes" in text
+    assert f"{MAX_BYTES:,} bytes" in text
     assert f"{sf.MAX_ITEMS:,} values" in text
 
 

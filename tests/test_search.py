@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.layouts import Choices, candidates
+from core.layouts import Choices
 from core.memory import PARTS as MEMORY_PARTS
 from core.memory import peak_bytes
+from core.plan import Counts
 from core.search import MAX_PROBABILITY_OOM, Job, best_layouts, frontier
+from core.space import candidates
 from core.step import step
 from core.uncertainty import probability_above
 from core.workload import CPU
@@ -75,7 +77,7 @@ def test_the_winner_is_that_of_brute_force(model, cluster, num_gpus):
     job = Job(cluster=cluster, num_gpus=num_gpus)
     want, misses = brute_force(work, job, Choices())
     best = search(work, [job])
-    assert best.num_out_of_memory == misses
+    assert best.counts.pruned_by_memory == misses
     if want is None:
         assert not len(best.job)
     else:
@@ -103,7 +105,7 @@ def test_the_winner_of_every_choice_is_that_of_brute_force(model, changes, fixed
     job, choices = Job(cluster=CLUSTER, num_gpus=8), Choices(**fixed)
     want, misses = brute_force(work, job, choices)
     best = search(work, [job], choices)
-    assert best.num_out_of_memory == misses
+    assert best.counts.pruned_by_memory == misses
     if want is None:
         assert not len(best.job)
     else:
@@ -181,9 +183,9 @@ def test_a_precision_that_the_device_lacks_leaves_no_layout():
 
 def test_no_jobs_and_no_layouts_are_answers_too():
     work = workload(LLAMA_8B, global_batch_size=64)
-    assert search(work, []).num_candidates == 0
+    assert search(work, []).counts == Counts()
     none = search(work, [Job(cluster=CLUSTER, num_gpus=8)], Choices(tp=7))
-    assert none.num_candidates == 0
+    assert none.counts.candidates == none.counts.removed
     assert list(none.jobs_without_layout) == [0]
     assert sum(none.removed.values()) > 0
 

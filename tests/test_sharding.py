@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.scenario import GradientDtype
+from core.scenario_types import GradientDtype
 from core.sharding import (
     GRADIENT_BYTES,
     INDEX,

@@ -7,8 +7,9 @@ import time
 import pytest
 from hypothesis import given
 
-from app.scenario_file import MAX_BYTES, write_scenario
+from app.scenario_file import write_scenario
 from app.sweep_file import Written, read_sweep, read_sweep_file
+from app.yaml_document import MAX_BYTES
 from core.errors import ScenarioError
 from core.scenario import Scenario
 from tests.test_scenario_file import scenarios

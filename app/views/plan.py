@@ -11,6 +11,7 @@ from app import charts, form, link, neighbours, neighbours_table, tables, words
 from app import format as fmt
 from app.escape import as_text
 from app.layout_text import layout_text
+from app.views import why
 from core.errors import shown
 from core.plan import Answer, Plan
 from core.scenario import Scenario
@@ -214,6 +215,7 @@ def _draw_selected(
         )
         st.caption(as_text(tables.step_sentence(plan)))
 
+    why.draw(scenario, answer, plan, theme)
     _draw_neighbours(scenario, plan)
     _draw_measured(scenario, plan)
     st.markdown("**What is assumed**")

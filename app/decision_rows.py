@@ -1,0 +1,72 @@
+"""The rows of the Decision tables page, as Markdown text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from app.decision_answer import Decision, Verdict
+from app.escape import as_text
+
+MARKS: Mapping[Verdict, str] = {
+    "agrees": ":material/check_circle:",
+    "agrees in part": ":material/contrast:",
+    "disagrees": ":material/cancel:",
+    "no opinion": ":material/remove:",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One concrete case, in three cells that stand beside one another or, on a phone, stack."""
+
+    job: str
+    recommends: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One published row and the cases that it was asked about."""
+
+    published: str
+    rows: tuple[Row, ...]
+
+
+def cases(found: Iterable[Decision], addresses: Mapping[str, str]) -> list[Case]:
+    """Decisions under the published rows they belong to, in the order of the table.
+    `addresses`: decision -> the link of its case, if it has one."""
+    under: dict[tuple[str, str], list[Decision]] = {}
+    for d in found:
+        under.setdefault((d.advice.case, d.advice.advice), []).append(d)
+    return [
+        Case(
+            published=f"**{as_text(case)}**: {as_text(advice)}",
+            rows=tuple(_row(d, addresses.get(d.advice.id)) for d in rows),
+        )
+        for (case, advice), rows in under.items()
+    ]
+
+
+def _row(d: Decision, address: str | None) -> Row:
+    verdict = f"{MARKS[d.verdict]} {d.verdict}"
+    recommends = f"**{as_text(d.recommends)}**"
+    if d.details:
+        recommends += f"  \n{as_text(d.details)}"
+    why = f"**{as_text(d.disagreement)}**  \n" if d.disagreement else ""
+    return Row(
+        job=f"{verdict}  \n{as_text(d.job)}" if d.job else verdict,
+        recommends=f"{recommends}  \n[Open as a plan]({address})" if address else recommends,
+        why=why + as_text(" ".join(d.other_reasons)),
+    )
+
+
+def sources_line(found: Iterable[Decision]) -> str:
+    """Where and when the rows of a table are printed."""
+    printed = dict.fromkeys(
+        d.advice.source
+        if d.advice.source.endswith(d.advice.source_date)
+        else f"{d.advice.source} ({d.advice.source_date})"
+        for d in found
+    )
+    return f"Printed in: {'; '.join(printed)}."

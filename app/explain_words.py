@@ -1,0 +1,339 @@
+"""Explanations in words: differences, obstacles, bottlenecks, changes. Plain text, no markup.
+
+The page and the command line say the same because both take their words from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from app import format as fmt
+from app import words
+from app.explained import Against, Figures, Named
+from core.bottleneck import BATCH, HIDDEN, LAUNCH, WORK, Bottleneck, Faster, Remedy
+from core.changes import Change, Changes
+from core.explain import Difference
+from core.obstacles import Obstacle, Shortage
+from core.sensitivity import Unknown
+
+LEAST_S = 5e-4  # of a step: what is less is no difference in words
+LEAST_H = 1 / 60  # the same of a run
+
+GROUPS = {
+    "compute": "Computing",
+    "recompute": words.STEP_PARTS["recompute"],
+    **{n: t for n, t in words.STEP_PARTS.items() if n.endswith("_exposed")},
+    "bubble": words.STEP_PARTS["bubble"],
+    "optimizer": words.STEP_PARTS["optimizer"],
+    "overhead": "Overhead: launches, synchronisation, stragglers",
+}
+# Name of an input, and the unit in which it is shown ('' for a plain number).
+INPUTS = {
+    "num_tokens": ("Training tokens", ""),
+    "seq_len": ("Sequence length", ""),
+    "global_batch_size": ("Global batch size", ""),
+    "num_microbatches": ("Global batch", ""),
+    "host_slowdown": ("Time to launch kernels", "times the usual"),
+    "capacity_factor": ("Capacity factor of an expert", ""),
+    "expert_imbalance": ("Expert imbalance", ""),
+    "peak_flops_per_s": ("16-bit peak of a GPU", "TFLOP/s"),
+    "memory_bytes": ("Memory of a GPU", "GiB"),
+    "memory_bytes_per_s": ("Memory bandwidth of a GPU", "GB/s"),
+    "scale_up_bytes_per_s": ("Link inside the node", "GB/s"),
+    "scale_out_bytes_per_s": ("Network of a GPU", "Gbit/s"),
+    "host_link_bytes_per_s": ("Link to the host", "GB/s"),
+    "scale_up_hop_s": ("Latency inside the node", "us"),
+    "scale_out_hop_s": ("Latency of the network", "us"),
+    "power_share": ("Share of full power", ""),
+    "usd_per_instance_hour": ("Price of an instance-hour", "USD/h"),
+    "matmul": ("Matmul efficiency", ""),
+    "memory": ("Share of memory bandwidth reached", ""),
+    "scale_up": ("Share of the node's link reached", ""),
+    "scale_out": ("Share of the network reached", ""),
+    "all_to_all": ("Share reached by all-to-all", ""),
+    "grouped_matmul": ("Efficiency of expert matmuls", ""),
+    "attention_forward": ("Attention efficiency", ""),
+    "attention_in_step": ("Attention efficiency inside a step", ""),
+    "attention_backward": ("Attention backward over forward", ""),
+    "full_recompute": ("Share that full recompute repeats", ""),
+    "selective_recompute": ("Share that selective recompute repeats", ""),
+    "tp_exposed": ("Share of tensor-parallel traffic exposed", ""),
+    "cp_exposed": ("Share of context-parallel traffic exposed", ""),
+    "ep_exposed": ("Share of expert traffic exposed", ""),
+    "ep_network_exposed": ("Share of expert traffic exposed, network", ""),
+    "pp_exposed": ("Share of pipeline traffic exposed", ""),
+    "dp_exposed": ("Share of gradient traffic exposed", ""),
+    "fsdp_exposed": ("Share of weight gathers exposed", ""),
+    "straggler": ("Time added per doubling of nodes", ""),
+    "elementwise": ("Elementwise traffic over the operator count", ""),
+    "fp8_of_peak_ratio": ("FP8 speed-up reached", ""),
+    "software_per_year": ("Speed gained by a year of software", ""),
+    "matmul_unhidden": ("Matmul traffic that is not hidden", ""),
+    "logits_bytes": ("Bytes moved per logit", "B"),
+    "host_s": ("Host time to launch a layer", "us"),
+    "expert_host_s": ("Host time to launch experts", "us"),
+    "overlap_slowdown": ("Slowdown of computing beside traffic", ""),
+    "overlap_window": ("Share of computing that hides traffic", ""),
+    "step_s": ("Fixed time of a step", "ms"),
+    "wave": ("Idle time of last waves that is lost", ""),
+}
+UNKNOWNS = {
+    "throughput_sigma": "the forecast's own error on published runs of known stacks",
+    "inferred_sigma": "settings that are not said",
+    "unknown_stack_sigma": "the software stack, which is not named",
+    "unmeasured_sigma": "the accelerator, whose matmul nobody measured",
+    "unseen_accelerator_sigma": "the accelerator, of which no published run was fitted",
+    "scale_sigma": "more GPUs than any published run that was fitted",
+    "network_sigma": "the network between instances, which is a guess",
+    "experts_sigma": "routed experts",
+    "adapters_sigma": "adapters (LoRA)",
+}
+KNOBS = {
+    "virtual_stages": "virtual stages",
+    "micro_batch_size": "micro-batch",
+    "num_gpus": "GPUs",
+    "accelerator": "GPU",
+}
+
+
+def group(name: str) -> str:
+    """A bottleneck, in words."""
+    return GROUPS.get(name, words.step_part(name))
+
+
+def input_name(name: str) -> str:
+    """An input of the forecast, in words; a fraction without a better name is its own."""
+    return INPUTS[name][0] if name in INPUTS else name.replace("_", " ")
+
+
+def input_value(name: str, value: float) -> str:
+    """An input with its unit: 450 GB/s, 100B."""
+    unit = INPUTS.get(name, ("", ""))[1]
+    if name == "memory_bytes":
+        return fmt.gib(value)
+    if name == "usd_per_instance_hour":
+        return fmt.usd_per_hour(value)
+    if name == "num_tokens":
+        return fmt.tokens(value)
+    if name in ("seq_len", "global_batch_size"):
+        return fmt.count(value)
+    if unit.startswith("times"):
+        return f"{number(value)} {unit}"
+    if unit in ("", "B"):
+        return f"{number(value)}{' B' if unit else ''}"
+    return f"{fmt.in_unit(value, unit)} {unit}".replace(" us", " µs")
+
+
+def number(value: float) -> str:
+    """Whole numbers in full, others with three digits."""
+    return fmt.count(value) if float(value).is_integer() else fmt.in_unit(value, "count")
+
+
+def _lower(text: str) -> str:
+    return text if text[:2].isupper() else text[0].lower() + text[1:]
+
+
+def more(seconds: float) -> str:
+    """+1.2 s, -35 ms, ±0 s."""
+    sign = "+" if seconds > 0 else "-" if seconds < 0 else "±"
+    return f"{sign}{fmt.seconds(abs(seconds))}"
+
+
+def more_usd(usd: float) -> str:
+    """+$1.2k, -$35, ±$0."""
+    sign = "+" if usd > 0 else "-" if usd < 0 else "±"
+    return f"{sign}{fmt.usd_short(abs(usd))}"
+
+
+# --- two plans or layouts ------------------------------------------------------------------------
+
+
+def difference_sentence(step: Difference, other: str) -> str:
+    """Why another step takes longer or less: three parts, then all else."""
+    if abs(step.more_s) < LEAST_S and all(abs(t.more_s) < LEAST_S for t in step.terms):
+        return f"{other} takes the same {fmt.seconds(step.first_s)} a step."
+    told = [
+        f"{_lower(words.step_part(t.part))} {more(t.more_s)} "
+        f"({fmt.seconds(t.first_s)} to {fmt.seconds(t.second_s)})"
+        for t in step.terms
+    ]
+    direction = "longer" if step.more_s > 0 else "less"
+    rest = f"; all else {more(step.rest_s)}" if abs(step.rest_s) >= LEAST_S else ""
+    return (
+        f"{other} takes {fmt.seconds(abs(step.more_s))} {direction} a step "
+        f"({fmt.seconds(step.first_s)} to {fmt.seconds(step.second_s)}): {', '.join(told)}{rest}."
+    )
+
+
+def run_sentence(against: Against) -> str:
+    """What the difference makes of the whole run, in time and dollars."""
+    time = "the same time"
+    if abs(against.hours) >= LEAST_H:
+        time = f"{fmt.days(abs(against.hours))} {'more' if against.hours > 0 else 'less'}"
+    if against.cost is None:
+        return f"Over the run: {time}; without a price of both there are no dollars to compare."
+    c = against.cost
+    return (
+        f"Over the run: {time} and {more_usd(c.more_usd)}, of which "
+        f"{more_usd(c.by_gpu_hours_usd)} for GPU-hours and {more_usd(c.by_price_usd)} for the "
+        "price of a GPU-hour."
+    )
+
+
+# --- one layout ----------------------------------------------------------------------------------
+
+
+def obstacle_sentence(obstacle: Obstacle) -> str:
+    """A broken rule with its figures."""
+    figures = ", ".join(f"{name} = {number(value)}" for name, value in obstacle.figures)
+    return f"{obstacle.sentence}{f' ({figures})' if figures else ''}."
+
+
+def shortage_sentence(lacks: Shortage) -> str:
+    """By how much the memory is missed, and its largest part."""
+    return (
+        f"It lacks {fmt.gib(lacks.over_bytes)} a GPU: it needs {fmt.gib(lacks.need_bytes)}, and "
+        f"{fmt.gib(lacks.usable_bytes)} of {fmt.gib(lacks.capacity_bytes)} can be planned with, "
+        "given the forecast's error. The largest part is "
+        f"{_lower(words.memory_part(lacks.largest_part))}, {fmt.gib(lacks.largest_bytes)}."
+    )
+
+
+def figures_sentence(figures: Figures) -> str:
+    """Step, run, dollars and memory of one layout."""
+    cost = "no price" if figures.usd is None else fmt.usd_short(figures.usd)
+    return (
+        f"{fmt.seconds(figures.step_s)} a step, {fmt.days(figures.hours)}, {cost}, "
+        f"{fmt.gib(sum(figures.memory_bytes.values()))} of {fmt.gib(figures.capacity_bytes)} a "
+        f"GPU ({fmt.percent(figures.probability_oom)} chance of out of memory)."
+    )
+
+
+def named_sentences(named: Named) -> list[str]:
+    """The verdict on a named layout, and why."""
+    if named.verdict == "illegal":
+        count = len(named.obstacles)
+        head = (
+            f"{named.text} is not possible: {count} rule{'s are' if count > 1 else ' is'} broken."
+        )
+        return [head, *(_upper(obstacle_sentence(o)) for o in named.obstacles)]
+    if named.shortage is not None:
+        return [f"{named.text} does not fit the memory.", shortage_sentence(named.shortage)]
+    return [
+        f"{named.text} fits.",
+        *([_upper(figures_sentence(named.figures))] if named.figures else []),
+    ]
+
+
+def _upper(text: str) -> str:
+    # Names of degrees are written small wherever they stand.
+    return (
+        text
+        if text.startswith(("tp ", "ep ", "etp ", "cp ", "pp "))
+        else text[0].upper() + text[1:]
+    )
+
+
+def changed(change: Change) -> str:
+    """What a change turns: tp 1 to 4, sharding ddp to zero1."""
+    return ", ".join(_turn(k, v) for k, v in change.changed.items())
+
+
+def _turn(knob: str, values: tuple[str, str]) -> str:
+    if knob == "offload":
+        return values[1]
+    return f"{KNOBS.get(knob, knob)} {values[0]} to {values[1]}"
+
+
+def changes_sentence(changes: Changes, *, fits: bool) -> str:
+    """How much was looked at."""
+    looked = (
+        f"{fmt.count(changes.num_tried)} changes of one or two knobs were tried: "
+        f"{fmt.count(changes.num_legal)} are legal, {fmt.count(changes.num_fit)} fit"
+    )
+    if changes.ranked:
+        return f"{looked}. The best, " + ("that improve on it:" if fits else "the cheapest first:")
+    return f"{looked}, {'none is better' if fits else 'none of them helps'}."
+
+
+# --- faster --------------------------------------------------------------------------------------
+
+
+def next_sentence(faster: Faster) -> str:
+    """The next bottleneck, how far it is from hidden and what would hide it."""
+    found = faster.next
+    if found is None:
+        return (
+            "Nothing but computing takes more than "
+            f"{fmt.percent(HIDDEN)} of the step: only faster GPUs, or more of them, are faster."
+        )
+    return (
+        f"Next bottleneck: {_lower(group(found.group))}, {fmt.seconds(found.exposed_s)} or "
+        f"{fmt.percent(found.share)} of the step. {remedy_sentence(found, faster)}"
+    )
+
+
+def remedy_sentence(found: Bottleneck, faster: Faster) -> str:
+    """What would hide one part, or how far the best resource gets."""
+    if found.hidden:
+        hidden = "" if found.group in WORK else ": hidden"
+        return f"At most {fmt.percent(HIDDEN)} of the step{hidden}."
+    if not found.remedies:
+        return "No bandwidth, latency or batch changes it."
+    best = found.remedies[0]
+    saved = f"{fmt.seconds(best.saved_s)} ({fmt.percent(best.saved_s / faster.step_s)}) less a step"
+    if best.needed is not None:
+        verb = "would do with less of it" if best.resource == "memory_bytes" else "would hide it"
+        return f"{_upper(needed(best))} {verb}: {saved}."
+    if found.group in WORK:
+        return f"Twice the {_lower(input_name(best.resource))}: {saved}."
+    return (
+        f"Twice the {_lower(twice_of(best))}: {saved}. No amount hides it: "
+        f"{fmt.seconds(best.left_s)} are latency, or what the software never hides."
+    )
+
+
+def twice_of(remedy: Remedy) -> str:
+    """What is doubled, or halved where less is better."""
+    name = input_name(remedy.resource)
+    if remedy.resource == LAUNCH or remedy.resource.endswith("_hop_s"):
+        return f"speed of what is now {_lower(name)}"
+    return name
+
+
+def needed(remedy: Remedy) -> str:
+    """What hides a part: 1,920 GB/s of link inside the node (4.3 times today's 450 GB/s)."""
+    if remedy.needed is None:
+        return fmt.MISSING
+    name, value = _lower(input_name(remedy.resource)), remedy.needed
+    if remedy.resource == BATCH:
+        return f"a global batch {number(value / remedy.now)} times as large"
+    if remedy.resource == LAUNCH:
+        return f"kernels launched {number(remedy.now / value)} times as fast (or CUDA graphs)"
+    if remedy.resource.endswith("_hop_s"):
+        return (
+            f"a {name} of {input_value(remedy.resource, value)} instead of "
+            f"{input_value(remedy.resource, remedy.now)}"
+        )
+    now = input_value(remedy.resource, remedy.now)
+    return (
+        f"{name} {input_value(remedy.resource, value)} "
+        f"({number(value / remedy.now)} times today's {now})"
+    )
+
+
+# --- the interval --------------------------------------------------------------------------------
+
+
+def unknowns_sentence(unknowns: Sequence[Unknown]) -> str:
+    """What the interval is made of, the widest cause first."""
+    told = [f"{UNKNOWNS.get(u.name, u.name)} ({fmt.percent(u.share)})" for u in unknowns]
+    if not told:
+        return "The forecast has no interval."
+    rest = f"; then {', '.join(told[1:])}" if told[1:] else ""
+    return f"Most of the interval's variance is {told[0]}{rest}."
+
+
+def parts_text(parts: Mapping[str, float]) -> str:
+    """Parts of a step in one line."""
+    return ", ".join(f"{_lower(words.step_part(n))} {fmt.seconds(s)}" for n, s in parts.items())

@@ -1,0 +1,73 @@
+"""Types of the scenario's fields: allowed words, bounds, and how people write numbers and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from core.units import written_number
+
+Precision = Literal["fp16", "bf16", "fp8", "fp8_rowwise", "fp8_blockwise", "mxfp8", "nvfp4"]
+Sharding = Literal["ddp", "zero1", "zero2", "zero3", "fsdp1", "fsdp2", "hsdp", "zeropp"]
+Recompute = Literal["none", "selective", "full", "offload"]
+Task = Literal["pretrain", "sft", "lora", "qlora"]
+Optimizer = Literal["adamw", "adamw_8bit", "adafactor", "muon", "sgd"]
+Schedule = Literal["naive", "gpipe", "1f1b", "interleaved", "zero_bubble"]
+ContextParallel = Literal["ring", "all_gather", "ulysses"]
+Offload = Literal["none", "cpu", "nvme", "search"]
+Attention = Literal["flash3", "flash2", "unfused"]
+Dispatcher = Literal["per_node", "per_expert"]
+AsyncTp = Literal["", "on", "off"]
+GradientDtype = Literal["", "bf16", "fp32", "bf16_fp32"]
+LoraTargets = Literal["attention", "all"]
+RankBy = Literal["usd", "time"]
+
+
+def listed(value: Any) -> Any:
+    """'a,b' or ['a', 'b'] -> ('a', 'b'), each once, in the order given."""
+    parts = value.split(",") if isinstance(value, str) else value
+    if isinstance(parts, (list, tuple)):
+        parts = [p.strip() if isinstance(p, str) else p for p in parts]
+        return once(p for p in parts if p != "")
+    return (parts,)
+
+
+def once(parts: Iterable[Any]) -> tuple[Any, ...]:
+    """Each part once, in the order given. Works on what cannot be hashed."""
+    found: list[Any] = []
+    for part in parts:
+        if part not in found:
+            found.append(part)
+    return tuple(found)
+
+
+def number(value: Any) -> Any:
+    """'15T' -> 1.5e13; what is no text stays."""
+    return written_number(value) if isinstance(value, str) else value
+
+
+def length(value: Any) -> Any:
+    """'8k' -> 8192: lengths count in 1024s."""
+    return written_number(value, binary=True) if isinstance(value, str) else value
+
+
+def counts(value: Any) -> Any:
+    """'8,64' -> (8, 64), each once."""
+    return once(number(v) for v in listed(value))
+
+
+Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[\w.\-/+:() ]+$")]
+Names = Annotated[tuple[Name, ...], BeforeValidator(listed), Field(max_length=64)]
+Count = Annotated[int, BeforeValidator(number), Field(ge=1)]
+Amount = Annotated[float, BeforeValidator(number), Field(gt=0)]
+Length = Annotated[int, BeforeValidator(length)]
+GpuCount = Annotated[int, Field(ge=1, le=131_072)]
+Days = Annotated[Annotated[float, Field(gt=0, le=36_500)] | None, BeforeValidator(number)]
+Dollars = Annotated[Annotated[float, Field(gt=0, le=1e13)] | None, BeforeValidator(number)]
+Rate = Annotated[Annotated[float, Field(gt=0, le=1e6)] | None, BeforeValidator(number)]
+Degree = Annotated[Annotated[int, Field(ge=1, le=65_536)] | None, BeforeValidator(number)]
+Small = Annotated[Annotated[int, Field(ge=0, le=16_384)] | None, BeforeValidator(number)]
+Large = Annotated[Annotated[int, Field(ge=0, le=16_777_216)] | None, BeforeValidator(number)]
+Flag = bool | None

@@ -1,0 +1,103 @@
+"""Tables of published advice: which strategy or stack guides name for which case.
+
+decision_tables.csv has one row for each concrete case that an advice is asked about; rows with
+the same table and case are of one published row. What we find is worked out in app/decisions.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, get_args
+from urllib.parse import parse_qsl
+
+from core.errors import FactError, shown
+from hardware.claims import claims
+from hardware.tables import check_source, rows
+
+DECISIONS_CSV = Path(__file__).with_name("decision_tables.csv")
+TABLES = {
+    "A": "By model size and GPU memory",
+    "B": "By what fits where",
+    "C": "What it costs against DDP",
+    "D": "Fine-tuning by model and number of GPUs",
+    "E": "Which software stack",
+    "F": "What sharding saves",
+}
+# strategy: the fastest of several; task: the most that can be trained; memory: a rule of thumb;
+# saving: a printed factor; none: what no forecast can answer.
+Kind = Literal["strategy", "task", "stack", "memory", "saving", "none"]
+SEPARATOR = "|"
+_COLUMNS = (
+    "id", "table", "case", "advice", "kind", "scenario", "ways", "then", "beside", "claims",
+    "gb_per_billion", "gb_more", "note", "source", "source_date",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """One concrete case of one published row."""
+
+    id: str
+    table: str
+    case: str  # as the guide names it
+    advice: str
+    kind: Kind
+    scenario: dict[str, str]  # the fields that make the case concrete
+    ways: tuple[str, ...]  # what is advised; of a rule of thumb, the models it is tried on
+    then: tuple[str, ...]  # what is advised where that does not do, in its order
+    beside: tuple[str, ...]  # what else is compared
+    claims: tuple[str, ...]  # of hardware/claims.csv: the figures printed with the advice
+    gb_per_billion: float | None
+    gb_more: float | None
+    note: str  # why there is no answer
+    source: str
+    source_date: str
+
+
+def load_decision_tables(path: Path = DECISIONS_CSV) -> tuple[Advice, ...]:
+    """Read the table; a row that nothing could be computed for is an error."""
+    found: dict[str, Advice] = {}
+    known = {c.id for c in claims()}
+    for where, row in rows(path, _COLUMNS):
+        name = row["id"]
+        check_source(where, name, row)
+        if not name or name in found:
+            raise FactError(f"{where}: the id {shown(name)} is empty or given twice")
+        if row["table"] not in TABLES or row["kind"] not in get_args(Kind):
+            raise FactError(
+                f"{where}: {name} is of table {shown(row['table'])} and kind "
+                f"{shown(row['kind'])}, not of {', '.join(TABLES)} and {', '.join(get_args(Kind))}"
+            )
+        kind = next(k for k in get_args(Kind) if k == row["kind"])
+        needed = ["case", "advice", *(["note"] if kind == "none" else ["scenario", "ways"])]
+        needed += {"memory": ["claims", "gb_per_billion", "gb_more"], "saving": ["claims"]}.get(
+            kind, []
+        )
+        if missing := [c for c in needed if not row[c]]:
+            raise FactError(f"{where}: {name} has no {', '.join(missing)}")
+        if unknown := set(_listed(row["claims"])) - known:
+            raise FactError(f"{where}: {name} names the claim {', '.join(sorted(unknown))}")
+        try:
+            slope, more = (float(row[c]) if row[c] else None for c in ("gb_per_billion", "gb_more"))
+            scenario = dict(parse_qsl(row["scenario"], strict_parsing=bool(row["scenario"])))
+        except ValueError as e:
+            raise FactError(f"{where}: {name}: {e}") from None
+        found[name] = Advice(
+            id=name, table=row["table"], case=row["case"], advice=row["advice"], kind=kind,
+            scenario=scenario, ways=_listed(row["ways"]), then=_listed(row["then"]),
+            beside=_listed(row["beside"]), claims=_listed(row["claims"]), gb_per_billion=slope,
+            gb_more=more, note=row["note"], source=row["source"], source_date=row["source_date"],
+        )  # fmt: skip
+    return tuple(found.values())
+
+
+@cache
+def decision_tables() -> tuple[Advice, ...]:
+    """The shipped table, read once, in its order."""
+    return load_decision_tables()
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part for part in text.split(SEPARATOR) if part)

@@ -1,0 +1,84 @@
+"""Why this plan, in a real Chromium: it opens, answers, and fits a narrow screen."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+FEW = "/?model=llama3.1-70b&gpu=H100-80GB-SXM&cloud=aws&num_gpus=256"
+LAYOUT = "A layout on these machines"
+
+
+def section(user):
+    """The section, opened."""
+    part = user.page.get_by_test_id("stExpander").filter(has_text="why not your layout")
+    part.locator("summary").click()
+    user.settle()
+    return part
+
+
+def test_the_section_opens_and_says_why(new_user):
+    user = new_user()
+    user.open(FEW)
+    body = user.page.inner_text("body")
+    assert "Next bottleneck: " in body
+    assert "Why not my layout?" not in body
+    part = section(user)
+    expect(part).to_contain_text("What would make it faster")
+    chart = part.get_by_test_id("stVegaLiteChart")
+    expect(chart.locator("canvas, svg").first).to_be_visible()
+    assert "The most: Training tokens" in chart.get_attribute("aria-label")
+
+
+def test_a_layout_of_ones_own_gets_its_reasons(new_user):
+    user = new_user()
+    user.open(FEW)
+    part = section(user)
+    user.type(LAYOUT, "tp=3")
+    expect(part).to_contain_text("tp does not divide the attention heads")
+    query = user.query()
+    user.type(LAYOUT, "tp=1,pp=1,sharding=ddp")
+    expect(part).to_contain_text("does not fit the memory")
+    expect(part).to_contain_text("sharding ddp to")
+    user.type(LAYOUT, "<img src=x onerror=alert(1)>")
+    assert "is no key" in " ".join(user.notes()) or "KEY=VALUE" in " ".join(user.notes())
+    assert user.query() == query  # a trial is no choice: it is not in the link
+    user.type(LAYOUT, "")
+    assert user.notes() == []
+
+
+def test_the_csv_holds_every_input(new_user):
+    user = new_user()
+    user.open(FEW)
+    section(user)
+    with user.page.expect_download() as download:
+        user.page.get_by_role("button", name="Download what moves the answer").click()
+    rows = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
+    inputs = {r["name"]: r for r in rows}
+    assert {"num_tokens", "usd_per_instance_hour", "peak_flops_per_s", "matmul"} <= {*inputs}
+    assert float(inputs["num_tokens"]["time_high"]) == pytest.approx(0.1, abs=0.01)
+    assert re.match(r"https?://", rows[0]["Link"])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_nothing_of_it_is_cut_off_at_the_side(new_user, tmp_path, scheme, width, height):
+    user = new_user(color_scheme=scheme, viewport={"width": width, "height": height})
+    user.open(FEW)
+    part = section(user)
+    user.type(LAYOUT, "tp=1,pp=1,sharding=ddp")
+    main = user.page.get_by_test_id("stMain")
+    assert main.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+    # The memory bar's legend and the chart of inputs keep their text inside.
+    for chart in user.page.get_by_test_id("stVegaLiteChart").all():
+        box = chart.bounding_box()
+        for text in chart.locator("svg text").all():
+            inner = text.bounding_box()
+            if inner and inner["width"]:
+                assert inner["x"] >= box["x"] - 4
+                assert inner["x"] + inner["width"] <= box["x"] + box["width"] + 4
+    assert part.screenshot(path=tmp_path / f"why_{scheme}_{width}.png")

@@ -1,0 +1,258 @@
+"""The schedules under deploy/: each in the eyes of its own tool, all of them the same command."""
+
+import configparser
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+
+from app.cli import app
+
+ROOT = Path(__file__).parent.parent
+DEPLOY = ROOT / "deploy"
+SERVICE = DEPLOY / "systemd/runcast-refresh.service"
+TIMER = DEPLOY / "systemd/runcast-refresh.timer"
+CRONTAB = DEPLOY / "crontab"
+CRONJOB = DEPLOY / "kubernetes/cronjob.yaml"
+WORKFLOW = DEPLOY / "github-actions/refresh-prices.yml"
+COMMAND = ["runcast", "refresh", "--json"]
+# minute, hour, day of the month, month, day of the week: crontab(5)
+CRON_FIELDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
+
+
+def run(*command: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+
+
+def beside_python(name: str) -> str:
+    """A tool of the environment that runs the tests."""
+    return str(Path(sys.executable).with_name(name))
+
+
+def tool(name: str) -> str:
+    if found := shutil.which(name):
+        return found
+    pytest.skip(f"{name} is not installed here")
+
+
+def unit(path: Path) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(strict=False, interpolation=None)
+    parser.optionxform = str
+    parser.read_string(path.read_text())
+    return parser
+
+
+def cron_lines(text: str) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Variables and (schedule, command) of a user's crontab; AssertionError for anything else."""
+    variables, jobs = {}, []
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        if found := re.fullmatch(r"([A-Z_]+)=(\S+)", line):
+            variables[found[1]] = found[2]
+            continue
+        *fields, command = line.split(None, len(CRON_FIELDS))
+        assert len(fields) == len(CRON_FIELDS), line
+        for field, (low, high) in zip(fields, CRON_FIELDS, strict=True):
+            assert is_cron_field(field, low, high), field
+        assert "%" not in command, "cron reads % as a line break"
+        jobs.append((" ".join(fields), command))
+    return variables, jobs
+
+
+def is_cron_field(field: str, low: int, high: int) -> bool:
+    found = re.fullmatch(r"(?:\*|(\d+)(?:-(\d+))?)(?:/(\d+))?", field)
+    if not found:
+        return False
+    numbers = [int(g) for g in found.groups()[:2] if g is not None]
+    return all(low <= n <= high for n in numbers) and found[3] != "0"
+
+
+def github_lines() -> list[str]:
+    job = yaml.safe_load(WORKFLOW.read_text())["jobs"]["refresh"]
+    return [line for step in job["steps"] for line in step.get("run", "").splitlines()]
+
+
+def kubernetes() -> list[dict]:
+    return list(yaml.safe_load_all(CRONJOB.read_text()))
+
+
+def container() -> dict:
+    job = next(d for d in kubernetes() if d["kind"] == "CronJob")
+    [only] = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    return only
+
+
+def commands() -> dict[str, list[str]]:
+    """The command of every schedule, without the redirection of its output."""
+    _, jobs = cron_lines(CRONTAB.read_text())
+    written = {
+        "systemd": unit(SERVICE)["Service"]["ExecStart"],
+        "cron": jobs[0][1],
+        "github": next(line for line in github_lines() if "runcast refresh" in line),
+    }
+    found = {name: shlex.split(text.partition(" > ")[0]) for name, text in written.items()}
+    return {**found, "kubernetes": container()["command"]}
+
+
+@pytest.mark.parametrize("schedule", ["systemd", "cron", "kubernetes", "github"])
+def test_every_schedule_runs_the_same_command_which_the_command_line_takes(schedule):
+    program, *arguments = commands()[schedule]
+    assert [Path(program).name, *arguments] == COMMAND
+    refresh = typer.main.get_command(app).commands[arguments[0]]
+    assert refresh.make_context("refresh", arguments[1:]).params["as_json"] is True
+
+
+def test_a_wrong_option_in_a_schedule_would_be_noticed():
+    refresh = typer.main.get_command(app).commands["refresh"]
+    with pytest.raises(typer.TyperException, match="--jsonn"):
+        refresh.make_context("refresh", ["--jsonn"])
+
+
+def verified(folder: Path, service: str, timer: str) -> subprocess.CompletedProcess[str]:
+    analyze = tool("systemd-analyze")
+    (folder / SERVICE.name).write_text(service)
+    (folder / TIMER.name).write_text(timer)
+    return run(analyze, "verify", folder / SERVICE.name, folder / TIMER.name)
+
+
+def test_systemd_takes_the_service_and_its_timer(tmp_path):
+    # The program is where the administrator installs it: here, one that is there.
+    service = SERVICE.read_text().replace("/opt/runcast/.venv/bin/runcast", sys.executable)
+    done = verified(tmp_path, service, TIMER.read_text())
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ("OnCalendar=*-*-* 00/6:17:00", "OnCalendar=every six hours"),
+        ("Type=oneshot", "Tipe=oneshot"),
+    ],
+)
+def test_systemd_would_refuse_a_mistake(tmp_path, good, bad):
+    service = SERVICE.read_text().replace("/opt/runcast/.venv/bin/runcast", sys.executable)
+    texts = [text.replace(good, bad) for text in (service, TIMER.read_text())]
+    assert texts != [service, TIMER.read_text()]
+    assert verified(tmp_path, *texts).stderr
+
+
+def test_the_service_ends_well_when_some_sources_failed_or_another_refresh_works():
+    service = unit(SERVICE)["Service"]
+    assert service["SuccessExitStatus"].split() == ["3", "5"]
+    assert service["Environment"] == f"RUNCAST_DATA_DIR=/var/lib/{service['StateDirectory']}"
+    assert unit(TIMER)["Timer"]["Persistent"] == "true"
+
+
+def test_the_crontab_is_one():
+    variables, jobs = cron_lines(CRONTAB.read_text())
+    assert len(jobs) == 1
+    assert set(variables) == {"SHELL", "RUNCAST_DATA_DIR"}
+    assert CRONTAB.read_text().endswith("\n")
+    assert run("sh", "-n", "-c", jobs[0][1]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "line", ["17 24 * * * true", "61 * * * * true", "* * * * true", "x * * * * y"]
+)
+def test_what_is_no_crontab_would_be_noticed(line):
+    with pytest.raises(AssertionError):
+        cron_lines(line)
+
+
+def test_cron_itself_takes_the_crontab():
+    """Where this system's crontab can check a file (-T)."""
+    crontab = tool("crontab")
+    if "-T" not in run(crontab, "-h").stderr:
+        pytest.skip("this crontab cannot check a file")
+    assert run(crontab, "-T", CRONTAB).returncode == 0
+
+
+def test_kubernetes_takes_the_cronjob():
+    """Against the schemas of Kubernetes itself, where an unknown field is an error."""
+    done = run(beside_python("kubernetes-validate"), "--strict", CRONJOB)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [d["kind"] for d in kubernetes()] == ["PersistentVolumeClaim", "CronJob"]
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [("concurrencyPolicy", "concurencyPolicy"), ("backoffLimit: 0", "backoffLimit: none")],
+)
+def test_kubernetes_would_refuse_a_mistake(tmp_path, good, bad):
+    path = tmp_path / "cronjob.yaml"
+    path.write_text(CRONJOB.read_text().replace(good, bad))
+    assert run(beside_python("kubernetes-validate"), "--strict", path).returncode != 0
+
+
+def test_kubectl_reads_the_cronjob():
+    done = run(tool("kubectl"), "label", "--local", "-f", CRONJOB, "a=b", "-o", "name")
+    assert done.stdout.split() == [
+        "persistentvolumeclaim/runcast-data", "cronjob.batch/runcast-refresh",
+    ], done.stderr  # fmt: skip
+
+
+def test_the_cronjob_keeps_prices_on_the_claim_and_fits_cron():
+    claim, job = kubernetes()
+    pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    named = {v["name"]: v for v in pod["volumes"]}
+    mounts = {m["mountPath"]: m["name"] for m in container()["volumeMounts"]}
+    [data] = [e["value"] for e in container()["env"] if e["name"] == "RUNCAST_DATA_DIR"]
+    assert named[mounts[data]]["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    cron_lines(f"{job['spec']['schedule']} true\n")
+    assert job["spec"]["concurrencyPolicy"] == "Forbid"
+
+
+def test_github_takes_the_workflow():
+    schema = [beside_python("check-jsonschema"), "--builtin-schema", "vendor.github-workflows"]
+    done = run(*schema, WORKFLOW)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"), [("runs-on:", "run-on:"), ("contents: write", "contents: sometimes")]
+)
+def test_github_would_refuse_a_mistake(tmp_path, good, bad):
+    path = tmp_path / "workflow.yml"
+    path.write_text(WORKFLOW.read_text().replace(good, bad))
+    schema = [beside_python("check-jsonschema"), "--builtin-schema", "vendor.github-workflows"]
+    assert run(*schema, path).returncode != 0
+
+
+def test_the_steps_of_the_workflow_are_shell_and_commit_prices_alone():
+    job = yaml.safe_load(WORKFLOW.read_text())["jobs"]["refresh"]
+    for step in job["steps"]:
+        assert run("bash", "-n", "-c", step.get("run", "true")).returncode == 0
+    added = [line for line in github_lines() if "git add" in line]
+    assert added
+    assert all('"data/prices/' in line for line in added)
+    crons = [c["cron"] for c in yaml.safe_load(WORKFLOW.read_text())[True]["schedule"]]
+    assert cron_lines(f"{crons[0]} true\n")[1]
+
+
+def test_the_commit_step_commits_the_snapshot_once(tmp_path):
+    """The step itself, in a repository whose remote is a folder."""
+    origin, clone = tmp_path / "origin", tmp_path / "clone"
+    assert run("git", "init", "-q", "--bare", origin).returncode == 0
+    assert run("git", "clone", "-q", origin, clone).returncode == 0
+    for place in ("snapshots", "cache"):
+        (clone / "data/prices" / place).mkdir(parents=True)
+        (clone / "data/prices" / place / "file").write_text("x")
+    steps = yaml.safe_load(WORKFLOW.read_text())["jobs"]["refresh"]["steps"]
+    script = next(s["run"] for s in steps if s.get("name") == "Commit the snapshot")
+    for _ in range(2):
+        done = subprocess.run(
+            ["bash", "-eo", "pipefail", "-c", script],
+            cwd=clone, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    listed = run("git", "-C", origin, "log", "--name-only", "--format=%s", "HEAD").stdout.split(
+        "\n"
+    )
+    assert [line for line in listed if line] == ["Refresh prices", "data/prices/snapshots/file"]

@@ -1,0 +1,64 @@
+"""What waits on the host: its bytes are those that the device no longer holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.memory import live_bytes
+from core.offload import LEVELS, host_bytes, least_host_s, work_on
+from core.step import step
+from core.transformer import total_params
+from core.workload import CPU, NVME
+from tests.made_up_jobs import CLUSTER, IDEAL, LLAMA_8B, jobs, layout, workload
+
+PARAMS = float(total_params(LLAMA_8B))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "level", "bytes_per_param"),
+    [
+        ("zero1", LEVELS[1], 12),  # arXiv:2101.06840, section 4.1: master weights and two moments
+        ("zero3", LEVELS[1], 12),
+        ("zero3", LEVELS[2], 16),  # 16-bit weights and gradients follow
+        ("fsdp2", LEVELS[2], 16),  # fp32 weights, gradients and moments
+        ("zero3", LEVELS[0], 0),
+    ],
+)
+def test_eight_gpus_share_what_waits_on_their_host(strategy, level, bytes_per_param):
+    lay = layout(strategy=strategy, offload_optimizer=level[0], offload_params=level[1])
+    found = host_bytes(workload(), lay, IDEAL)
+    assert float(found) == pytest.approx(bytes_per_param * PARAMS / 8)
+
+
+@given(job=jobs(), level=st.sampled_from(LEVELS))
+def test_what_the_device_loses_the_host_has(job, level):
+    work, lay, _, eff = job
+    here = replace(work, offload_optimizer=0.0, offload_params=0.0, paged_optimizer=False)
+    lay = replace(lay, pp=np.float64(1), virtual_stages=np.float64(1))  # one end, so one sum
+    away = replace(lay, offload_optimizer=level[0], offload_params=level[1])
+    states = ("parameters", "gradients", "optimizer")
+    before, after = live_bytes(here, lay, eff), live_bytes(work_on(here, away), away, eff)
+    lost = sum(float(before[p]) - float(after[p]) for p in states)
+    if level[1] and not lost:  # a strategy that does not fetch weights keeps them
+        return
+    assert float(host_bytes(here, away, eff)) >= lost * (1 - 1e-12)
+
+
+def test_a_workload_keeps_what_it_says_itself():
+    work = workload(offload_optimizer=NVME)
+    assert work_on(work, layout()) is work
+    both = work_on(work, layout(offload_optimizer=CPU, offload_params=CPU))
+    assert (float(both.offload_optimizer), float(both.offload_params)) == (NVME, CPU)
+
+
+def test_the_host_s_update_is_part_of_the_step():
+    work, lay = workload(), layout(strategy="zero3", offload_optimizer=CPU)
+    update = float(least_host_s(work, lay, IDEAL))
+    took = step(work_on(work, lay), lay, CLUSTER, IDEAL)
+    assert 0 < update <= float(took.parts["optimizer"])
+    assert float(least_host_s(work, layout(strategy="zero3"), IDEAL)) == 0

@@ -4,6 +4,7 @@ PORT ?= 8501
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+KILLS ?= 200
 
 # The first interpreter that is new enough and can make a virtual environment.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
@@ -12,7 +13,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 
 TESTED := not browser and not services and not slow
 
-.PHONY: help install install-test chromium run test test-all lint fit validate bench
+.PHONY: help install install-test chromium postgres run test test-all soak lint fit validate bench bench-store
 .DEFAULT_GOAL := help
 
 help:  ## what there is
@@ -28,8 +29,11 @@ run: install  ## the dashboard on localhost:8501 (PORT=9000 for another port)
 test: lint chromium  ## lint and every quick test, with one walk through a real browser
 	$(BIN)/python -m pytest -n auto -m "$(TESTED)" $(ARGS)
 
-test-all: test  ## then real installations and the whole browser suite
+test-all: postgres test  ## then real installations, a real PostgreSQL and the whole browser suite
 	$(BIN)/python -m pytest -m "not ($(TESTED))" $(ARGS)
+
+soak: install-test postgres  ## kill refreshes 200 times, on SQLite and PostgreSQL (KILLS=N for more)
+	RUNCAST_KILLS=$(KILLS) $(BIN)/python -m pytest -s -k kill tests/services/test_refresh_end_to_end.py $(ARGS)
 
 lint: install-test  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -45,6 +49,9 @@ validate: install  ## predict every shipped measured run, print the errors, rebu
 
 bench: install-test  ## medians: one estimate, layouts a second, a cold plan, answers, a validation
 	$(BIN)/python tests/bench_estimate.py $(ARGS)
+
+bench-store: install-test  ## the store's queries at a million observations (ARGS=10_000_000 for more)
+	$(BIN)/python -m tests.bench_store $(ARGS)
 
 # The stamps: a second `make` installs again only when the environment's own files changed.
 $(VENV)/.made:
@@ -66,3 +73,10 @@ chromium:
 	@for c in "$$CHROMIUM" chromium chromium-browser google-chrome; do command -v "$$c" >/dev/null && exit 0; done; { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
 	|| echo "There is no Chromium here, so the tests that need it are skipped (where CI is set they fail): apt-get install chromium."
+
+# The database server of the tests, which they start themselves. Without one they are skipped, except
+# where CI is set: there they fail.
+postgres:
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null; } \
+	|| echo "There is no PostgreSQL here, so the tests that need it are skipped (where CI is set they fail): apt-get install postgresql."

@@ -20,7 +20,8 @@ from app.terminal import console, print_wrapped
 from core.errors import ScenarioError, shown
 from pricing.asking import Fetched
 from pricing.lease import LeaseError
-from pricing.refresh import Line, Report, refresh
+from pricing.refresh import refresh
+from pricing.report import Line, Report
 from pricing.source_state import NEVER_LIVE
 from pricing.sources import chosen
 
@@ -129,11 +130,12 @@ def report_json(report: Report, *, dry_run: bool) -> dict[str, Any]:
         "snapshot": report.snapshot_id,
         "published": report.published,
         "dry_run": dry_run,
-        "outcome": "failed" if report.failed else "in part" if report.partial else "refreshed",
+        "outcome": report.outcome,
         "num_offers": report.offers,
         "seconds": round(report.seconds, 3),
         "sources": [asdict(line) for line in report.lines],
-        "quarantine": [asdict(q) for q in report.quarantined],
+        "quarantine": [{"key": q.key, **asdict(q)} for q in report.quarantined],
+        "store": report.store,
     }
 
 
@@ -154,6 +156,8 @@ def _print(report: Report, *, dry_run: bool, as_json: bool) -> None:
         print_wrapped(out, f"held back, {q.source}, {q.rule}: {q.sentence}")
     if (more := len(report.quarantined) - QUARANTINE_SHOWN) > 0:
         out.print(f"and {fmt.count(more)} more rows are held back: --json lists all")
+    if report.store:
+        print_wrapped(out, f"{report.store} The price history misses this refresh.")
     print_wrapped(out, _sentence(report, dry_run))
 
 

@@ -2,11 +2,13 @@
 
 A new row is kept unless a rule of pricing/integrity.py refuses it, its source prints the same place
 at two prices, or it is more than three times the last price of its place, either way. A jump is
-released when a second source prints it too, or when a person accepts its source.
+released when a second source prints it too, or when a person accepts its source; a person may also
+release single prices, and then about that price is believed at that place until it moves on.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,6 +18,7 @@ from datetime import date
 from core.offer import Offer
 from pricing.integrity import Bands, check, named
 from pricing.offers import age_days
+from pricing.series import Sku, sku_of
 
 JUMP = 3.0
 AGREES = 1.25  # two sources that print the same, but for rounding and the hour of the day
@@ -23,17 +26,55 @@ COMPARED_DAYS = 180  # an older price of another source says nothing about a jum
 SHRUNK = 0.5  # of the last rows, below which a source has lost what it listed
 FEW_ROWS = 20
 
-Place = tuple[str, str, str, int, str, str]
+# What a person can know better. A price that is no number, or of no hour, nobody can.
+RELEASABLE = frozenset({"jump", "band", "spot", "duplicate"})
+
+# (source, place) -> prices that a person has released there
+Released = Mapping[tuple[str, Sku], Collection[float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quarantined:
-    """A row that is held back, and why."""
+    """A row that is held back, and why. A row that could not be read as an offer has no place."""
 
     source: str
     rule: str
     sentence: str
     usd_per_hour: float | None = None
+    provider: str = ""
+    instance_type: str = ""
+    accelerator: str = ""
+    gpu_count: int = 0
+    region: str = ""
+    purchase: str = ""
+
+    @property
+    def sku(self) -> Sku | None:
+        """The place whose price is held back."""
+        if not self.provider:
+            return None
+        return Sku(
+            self.provider, self.instance_type, self.accelerator, self.gpu_count, self.region,
+            self.purchase,
+        )  # fmt: skip
+
+    @property
+    def key(self) -> str:
+        """12 hex digits, the same in the next refresh: what is held back, whatever it costs then.
+
+        Two prices of one place are two rows, and so are two rows that could not be read.
+        """
+        if self.sku is None:
+            what: tuple[object, ...] = (self.sentence,)
+        else:
+            what = (*self.sku, self.usd_per_hour if self.rule == "duplicate" else "")
+        text = "\n".join(map(str, (self.source, self.rule, *what)))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def releasable(self) -> bool:
+        """Whether a person may say that the price is right."""
+        return self.rule in RELEASABLE and self.usd_per_hour is not None and self.sku is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +88,10 @@ class Judged:
     gone: int
     kept_old: int
 
-
-def place(o: Offer) -> Place:
-    """What a price is the price of."""
-    return (o.provider, o.instance_type, o.accelerator, o.gpu_count, o.region, o.purchase)
+    @property
+    def fresh(self) -> tuple[Offer, ...]:
+        """The rows that were seen now."""
+        return self.offers[: len(self.offers) - self.kept_old]
 
 
 def has_shrunk(fetched: int, last: int) -> bool:
@@ -66,52 +107,79 @@ def judged(
     bands: Bands,
     today: date,
     accepted: Collection[str] = (),
+    released: Released | None = None,
 ) -> dict[str, Judged]:
     """Judge the new rows of every source against its last good ones and all others."""
+    released = released or {}
     held: dict[str, list[tuple[Offer, Quarantined]]] = {name: [] for name in fresh}
     good: dict[str, list[Offer]] = {}
     for name, offers in fresh.items():
-        good[name] = _one_price(name, offers, held[name])
-    refused = {
-        (f.offer.source, place(f.offer)): (f.rule, f.sentence)
-        for f in check([o for offers in good.values() for o in offers], bands=bands, today=today)
-        if f.severity == "refuse"
-    }
+        good[name] = _one_price(name, offers, held[name], released)
+    findings: dict[tuple[str, Sku], list[tuple[str, str]]] = defaultdict(list)
+    for f in check([o for offers in good.values() for o in offers], bands=bands, today=today):
+        if f.severity == "refuse":
+            findings[f.offer.source, sku_of(f.offer)].append((f.rule, f.sentence))
     for name, offers in good.items():
+        kept = []
         for o in offers:
-            if (o.source, place(o)) in refused:
-                rule, sentence = refused[o.source, place(o)]
-                held[name].append((o, _quarantined(name, rule, sentence, o)))
-        good[name] = [o for o in offers if (o.source, place(o)) not in refused]
-    jumps = _jumps(good, last, others, today, accepted)
+            found = findings.get((o.source, sku_of(o)), [])
+            if _is_released(name, o, released):
+                found = [f for f in found if f[0] not in RELEASABLE]
+            if found:
+                held[name].append((o, _quarantined(name, *found[-1], o)))
+            else:
+                kept.append(o)
+        good[name] = kept
+    jumps = [
+        (name, o, sentence)
+        for name, o, sentence in _jumps(good, last, others, today, accepted)
+        if not _is_released(name, o, released)
+    ]
     for name, o, sentence in jumps:
         held[name].append((o, _quarantined(name, "jump", sentence, o)))
-    jumped = {(name, place(o)) for name, o, _ in jumps}
+    jumped = {(name, sku_of(o)) for name, o, _ in jumps}
     return {
-        name: _judged([o for o in good[name] if (name, place(o)) not in jumped], last.get(name, ()),
-                      held[name])
+        name: _judged([o for o in good[name] if (name, sku_of(o)) not in jumped],
+                      last.get(name, ()), held[name])
         for name in fresh
     }  # fmt: skip
+
+
+def _is_released(name: str, o: Offer, released: Released) -> bool:
+    """Whether a person has said that about this price is right at its place."""
+    prices = released.get((name, sku_of(o)), ())
+    usd = o.usd_per_hour
+    return usd is not None and usd > 0 and any(1 / AGREES <= usd / p <= AGREES for p in prices)
 
 
 def _quarantined(source: str, rule: str, sentence: str, o: Offer) -> Quarantined:
     usd = o.usd_per_hour
     shown_usd = usd if usd is not None and math.isfinite(usd) else None
-    return Quarantined(source=source, rule=rule, sentence=sentence, usd_per_hour=shown_usd)
+    return Quarantined(
+        source=source, rule=rule, sentence=sentence, usd_per_hour=shown_usd, **sku_of(o)._asdict()
+    )
 
 
 def _one_price(
-    name: str, offers: Iterable[Offer], held: list[tuple[Offer, Quarantined]]
+    name: str,
+    offers: Iterable[Offer],
+    held: list[tuple[Offer, Quarantined]],
+    released: Released,
 ) -> list[Offer]:
-    """One row per place; a source that prints two prices for one place is believed in neither."""
-    by_place: dict[Place, list[Offer]] = defaultdict(list)
+    """One row per place; a source that prints two prices for one place is believed in neither,
+    unless a person has said which one is right."""
+    by_place: dict[Sku, list[Offer]] = defaultdict(list)
     for o in offers:
-        by_place[place(o)].append(o)
+        by_place[sku_of(o)].append(o)
     good = []
     for same in by_place.values():
         prices = sorted({o.usd_per_hour for o in same if o.usd_per_hour is not None})
         if len(prices) <= 1:
             good.append(same[0])
+            continue
+        right = [o for o in same if _is_released(name, o, released)]
+        if len({o.usd_per_hour for o in right}) == 1:
+            good.append(right[0])
             continue
         texts = " and ".join(f"{p:g}" for p in prices[:3])
         for o in same:
@@ -128,26 +196,26 @@ def _jumps(
     accepted: Collection[str],
 ) -> list[tuple[str, Offer, str]]:
     """New prices too far from the last one of their place that nobody else prints."""
-    printed: dict[Place, list[tuple[str, float]]] = defaultdict(list)
+    printed: dict[Sku, list[tuple[str, float]]] = defaultdict(list)
     for name, offers in good.items():
         for o in offers:
-            printed[place(o)].append((name, o.usd_per_hour or 0.0))
+            printed[sku_of(o)].append((name, o.usd_per_hour or 0.0))
     elsewhere = {
-        place(o): o
+        sku_of(o): o
         for o in sorted(others, key=lambda o: o.observed_at)
         if o.usd_per_hour and age_days(o.observed_at, today) <= COMPARED_DAYS
     }
     found = []
     for name, offers in good.items():
-        before = {place(o): o for o in last.get(name, ()) if o.usd_per_hour}
+        before = {sku_of(o): o for o in last.get(name, ()) if o.usd_per_hour}
         for o in offers if name not in accepted else ():
-            old = before.get(place(o)) or elsewhere.get(place(o))
+            old = before.get(sku_of(o)) or elsewhere.get(sku_of(o))
             if old is None or old.usd_per_hour is None or o.usd_per_hour is None:
                 continue
             ratio = o.usd_per_hour / old.usd_per_hour
             if 1 / JUMP <= ratio <= JUMP:
                 continue
-            witnesses = [usd for other, usd in printed[place(o)] if other != name]
+            witnesses = [usd for other, usd in printed[sku_of(o)] if other != name]
             if any(1 / AGREES <= o.usd_per_hour / usd <= AGREES for usd in witnesses):
                 continue
             says = f"it was {old.usd_per_hour:g} USD/h on {old.observed_at} and no second source"
@@ -159,9 +227,9 @@ def _judged(
     good: Sequence[Offer], last: Sequence[Offer], held: Sequence[tuple[Offer, Quarantined]]
 ) -> Judged:
     """The good rows, and the last good row of every place whose new one is held back."""
-    before = {place(o): o for o in last}
-    now = {place(o): o for o in good}
-    waiting = {place(o) for o, _ in held} - set(now)
+    before = {sku_of(o): o for o in last}
+    now = {sku_of(o): o for o in good}
+    waiting = {sku_of(o) for o, _ in held} - set(now)
     kept_old = [before[p] for p in waiting if p in before]
     both = before.keys() & now.keys()
     return Judged(

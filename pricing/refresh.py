@@ -2,7 +2,8 @@
 
 What was published stays until the next snapshot replaces it by one rename. A source that fails
 keeps its last good rows with their date; rows that are held back go to the quarantine and the last
-good row of their place stays. Two refreshes exclude one another.
+good row of their place stays. Two refreshes exclude one another. `state.json` is written before
+the rename: a process that is killed between them has its publication ended by the next refresh.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -28,8 +29,10 @@ from pricing.offers import (
     make_offer,
     make_row,
     read_rows,
+    snapshot_ids,
 )
 from pricing.publish import make_current, write_snapshot
+from pricing.report import Report, found_run, lines_of
 from pricing.session import OVERRIDE
 from pricing.source_state import (
     SourceState,
@@ -43,53 +46,10 @@ from pricing.source_state import (
     write_state,
 )
 from pricing.sources import SOURCES, Source
+from pricing.store.memory import Memory, memory
+from pricing.store.recording import RunFound
 
 REFUSED_KEPT = 200  # of one source's malformed rows; the count says how many there were
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """What became of one source."""
-
-    source: str
-    says: str
-    status: str  # refreshed, in part, failed, no key, not asked
-    rows: int = 0  # published, old ones that stay among them
-    new: int = 0
-    changed: int = 0
-    gone: int = 0
-    quarantined: int = 0
-    left_out: int = 0
-    age_days: float | None = None  # since it last succeeded; None: it never did
-    live: bool = False  # it has succeeded against its real server here
-    seconds: float = 0.0
-    megabytes: float = 0.0
-    sentence: str = ""
-    warnings: tuple[str, ...] = ()
-    left_out_why: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What became of a refresh."""
-
-    lines: tuple[Line, ...]
-    snapshot_id: str  # the one in use afterwards
-    published: bool  # a snapshot was published, be it the same as before
-    offers: int
-    seconds: float
-    quarantined: tuple[Quarantined, ...]
-
-    @property
-    def failed(self) -> bool:
-        """No source that was asked succeeded, not even in part."""
-        asked = [x for x in self.lines if x.status not in ("not asked", "no key")]
-        return not any(x.status in ("refreshed", "in part") for x in asked)
-
-    @property
-    def partial(self) -> bool:
-        """Some sources failed or were read in part only."""
-        return any(x.status in ("failed", "in part") for x in self.lines)
 
 
 def refresh(
@@ -106,9 +66,9 @@ def refresh(
     folder = prices_folder() if folder is None else folder
     environ = os.environ if environ is None else environ
     if dry_run:
-        return _refresh(sources, folder, environ, accepted, None, progress, now)
-    with lease(folder) as held:
-        return _refresh(sources, folder, environ, accepted, held, progress, now)
+        return _refresh(sources, folder, environ, accepted, None, Memory(), progress, now)
+    with lease(folder) as held, memory(folder, environ) as store:
+        return _refresh(sources, folder, environ, accepted, held, store, progress, now)
 
 
 def _refresh(
@@ -117,11 +77,15 @@ def _refresh(
     environ: Mapping[str, str],
     accepted: Collection[str],
     held: Lease | None,
+    store: Memory,
     progress: Progress | None,
     now: Callable[[], datetime],
 ) -> Report:
-    began = time.monotonic()
+    began, began_at = time.monotonic(), now()
     state = read_state(folder)
+    if held:
+        end_publication(state, folder)
+        store.catch_up(state, folder)
     names = dict.fromkeys(s.name for s in (*SOURCES, *sources))
     last = {name: last_good(state, name, folder) for name in names}
     base = read_rows(SNAPSHOTS / f"{installed_id(folder=SNAPSHOTS)}.parquet")
@@ -134,45 +98,68 @@ def _refresh(
         bands=price_bands(),
         today=now().astimezone(UTC).date(),
         accepted=accepted,
+        released=store.released(),
     )
-    at = now().astimezone(UTC).isoformat(timespec="seconds")
+    at = now().astimezone(UTC).replace(microsecond=0)
     records = dict(state.sources)
     good = dict(last)
     for f in found:
         name = f.source.name
-        if verdict := verdicts.get(name):
+        verdict = verdicts.get(name)
+        if verdict is not None:
             good[name] = (*verdict.offers, *_of_failed_parts(f, verdict, last[name]))
-        records[name] = _record(state.of(name), f, len(good[name]), verdicts.get(name), at, environ)
+        records[name] = _record(state.of(name), f, len(good[name]), verdict, at, environ)
     quarantine = _quarantine(found, verdicts, folder)
     rows = _merged(base, [o for offers in good.values() for o in offers])
     succeeded = bool(verdicts)
     snapshot_id = state.snapshot_id
-    if held:
-        if succeeded:
-            snapshot_id = write_snapshot(rows, folder / "snapshots")
-            for name in verdicts:
-                rows_id = keep_rows(good[name], folder)
-                records[name] = replace(records[name], rows_id=rows_id)
-            held.check()
-            make_current(snapshot_id, folder / "snapshots")
-        after = State(
-            snapshot_id=snapshot_id,
-            published_at=at if succeeded else state.published_at,
-            token=held.token,
-            sources=records,
-        )
-        held.check()
-        write_quarantine(quarantine, folder)
-        write_state(after, folder)
-        forget_unused_rows(after, folder)
-    return Report(
-        lines=_lines(found, verdicts, records, good, now()),
+    if held and succeeded:
+        snapshot_id = write_snapshot(rows, folder / "snapshots")
+        for name in verdicts:
+            records[name] = replace(records[name], rows_id=keep_rows(good[name], folder))
+    report = Report(
+        lines=lines_of(found, verdicts, records, good, now()),
         snapshot_id=snapshot_id or installed_id(folder=SNAPSHOTS),
         published=bool(held) and succeeded,
         offers=len(rows),
         seconds=time.monotonic() - began,
         quarantined=tuple(quarantine),
     )
+    if not held:
+        return report
+    after = State(
+        snapshot_id=snapshot_id,
+        published_at=at.isoformat() if succeeded else state.published_at,
+        token=held.token,
+        sources=records,
+    )
+
+    def write_files() -> None:
+        held.check()
+        write_quarantine(quarantine, folder)
+        write_state(after, folder)
+        if succeeded:
+            make_current(snapshot_id, folder / "snapshots")
+        forget_unused_rows(after, folder)
+
+    def run(token: int) -> RunFound:
+        return found_run(report, verdicts, good, token=token, began_at=began_at, ended_at=at)
+
+    store.publish(write_files, run)
+    return replace(report, seconds=time.monotonic() - began, store=store.sentence)
+
+
+def end_publication(state: State, folder: Path) -> None:
+    """What a killed refresh had decided to publish, and whole on the disk, is published now."""
+    snapshots = folder / "snapshots"
+    if state.snapshot_id not in snapshot_ids(folder=snapshots):
+        return
+    try:
+        current = (snapshots / "current").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        current = ""
+    if current != state.snapshot_id:
+        make_current(state.snapshot_id, snapshots)
 
 
 # --- what is published ---------------------------------------------------------------------------
@@ -232,61 +219,21 @@ def _record(
     f: Fetched,
     rows: int,
     verdict: Judged | None,
-    at: str,
+    at: datetime,
     environ: Mapping[str, str],
 ) -> SourceState:
     """The record of a source after this refresh; one that was not asked keeps its own."""
     if f.status == "no key":
         return replace(before, sentence=f.sentence)
-    after = replace(before, attempted_at=at, seconds=round(f.seconds, 3), sentence=f.sentence)
+    when = at.isoformat()
+    after = replace(before, attempted_at=when, seconds=round(f.seconds, 3), sentence=f.sentence)
     if verdict is None:
         return after
     mirror = environ.get(OVERRIDE + f.source.name.upper(), "").strip()
     return replace(
         after,
-        succeeded_at=at,
-        live_at=before.live_at if mirror else at,
+        succeeded_at=when,
+        live_at=before.live_at if mirror else when,
         rows=rows,
         quarantined=len(verdict.quarantined) + len(f.refused),
     )
-
-
-def _lines(
-    found: Sequence[Fetched],
-    verdicts: Mapping[str, Judged],
-    records: Mapping[str, SourceState],
-    good: Mapping[str, Sequence[Offer]],
-    now: datetime,
-) -> tuple[Line, ...]:
-    """One line per source, also of those that were not asked."""
-    asked = {f.source.name: f for f in found}
-    lines = []
-    for source in SOURCES + tuple(f.source for f in found if f.source not in SOURCES):
-        record = records.get(source.name) or SourceState(name=source.name)
-        line = Line(
-            source=source.name,
-            says=source.says,
-            status="not asked",
-            rows=len(good.get(source.name, ())),
-            quarantined=record.quarantined,
-            age_days=record.age_days(now),
-            live=bool(record.live_at),
-            sentence=record.sentence,
-        )
-        if f := asked.get(source.name):
-            verdict = verdicts.get(source.name)
-            line = replace(
-                line,
-                status=f.status,
-                new=verdict.new if verdict else 0,
-                changed=verdict.changed if verdict else 0,
-                gone=verdict.gone if verdict else 0,
-                left_out=sum(f.left_out.values()),
-                left_out_why=f.left_out,
-                seconds=f.seconds,
-                megabytes=f.bytes_read / 1e6,
-                sentence=f.sentence,
-                warnings=f.warnings,
-            )
-        lines.append(line)
-    return tuple(lines)

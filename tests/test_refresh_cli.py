@@ -72,6 +72,8 @@ def test_the_json_has_a_record_of_every_source(feed, run):
     assert by_name["vast"]["status"] == "not asked"
     assert by_name["vast"]["age_days"] is None
     assert {q["source"] for q in told["quarantine"]} == {"oci"}
+    assert all(len(q["key"]) == 12 for q in told["quarantine"])
+    assert told["store"] == ""
 
 
 def test_the_exit_status_tells_some_from_all_from_busy_from_a_mistake(feed, run, tmp_path):

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator
 from core.offer import Offer, Purchase
 from hardware.instances import instances
 from pricing import decoding
-from pricing.network import SourceError
-from pricing.providers.boundary import Raw, offer, only_usd, parsed
+from pricing.providers.boundary import Raw, each_region, offer, only_usd, parsed
 from pricing.session import Session
 
 BASE = "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonEC2/current"
@@ -44,14 +43,14 @@ class Row(Raw):
 
 def fetch(session: Session) -> Iterable[Offer]:
     """Offers of every region; one that fails is a failed part, and its old rows stay."""
-    named = session.environ.get(REGIONS_VARIABLE, "").split(",")
-    for region in [r.strip() for r in named if r.strip()] or REGIONS:
-        try:
-            if not _REGION.fullmatch(region):
-                raise SourceError(f"{REGIONS_VARIABLE} names {region[:30]!r}, not a region.")
-            yield from _offers(session, region)
-        except SourceError as e:
-            session.part_failed(f"{region}: {e}", provider="aws", region=region)
+    return each_region(
+        session,
+        _offers,
+        provider="aws",
+        regions=REGIONS,
+        variable=REGIONS_VARIABLE,
+        shape=_REGION,
+    )
 
 
 def _offers(session: Session, region: str) -> Iterator[Offer]:

@@ -16,7 +16,16 @@ from pydantic import Field
 from core.errors import shown
 from core.offer import Offer, Purchase
 from pricing.network import SourceError
-from pricing.providers.boundary import YEAR_H, Raw, document, known_machine, offer, only_usd, parsed
+from pricing.providers.boundary import (
+    YEAR_H,
+    Raw,
+    document,
+    each_region,
+    known_machine,
+    offer,
+    only_usd,
+    parsed,
+)
 from pricing.session import Session
 
 URL = "https://prices.azure.com/api/retail/prices"
@@ -64,14 +73,14 @@ class Page(Raw):
 
 def fetch(session: Session) -> Iterable[Offer]:
     """Offers of every region; one that fails is a failed part, and its old rows stay."""
-    named = session.environ.get(REGIONS_VARIABLE, "").split(",")
-    for region in [r.strip() for r in named if r.strip()] or REGIONS:
-        try:
-            if not _REGION.fullmatch(region):
-                raise SourceError(f"{REGIONS_VARIABLE} names {region[:30]!r}, not a region.")
-            yield from _offers(session, region)
-        except SourceError as e:
-            session.part_failed(f"{region}: {e}", provider="azure", region=region)
+    return each_region(
+        session,
+        _offers,
+        provider="azure",
+        regions=REGIONS,
+        variable=REGIONS_VARIABLE,
+        shape=_REGION,
+    )
 
 
 def _offers(session: Session, region: str) -> Iterator[Offer]:

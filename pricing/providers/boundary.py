@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import cache
@@ -37,6 +37,27 @@ _FORM = re.compile(r"\b(SXM|PCI-?E|NVL)\w*", re.IGNORECASE)
 # Names go into tables, links and files: one line of plain characters, no markup, no option.
 _NAME = re.compile(r"\*|[A-Za-z0-9][\w .:/()+,-]{0,79}", re.ASCII)
 _MAKER = re.compile(r"^(?:NVIDIA|AMD|Tesla|Instinct)\s+", re.IGNORECASE)
+
+
+def each_region(
+    session: Session,
+    fetch: Callable[[Session, str], Iterable[Offer]],
+    *,
+    provider: str,
+    regions: Sequence[str],
+    variable: str,
+    shape: re.Pattern[str],
+) -> Iterator[Offer]:
+    """Offers of every region, or of those that `variable` names, comma-separated. A region that
+    fails is a failed part: its old rows stay, and the others are read."""
+    named = [r.strip() for r in session.environ.get(variable, "").split(",") if r.strip()]
+    for region in named or regions:
+        try:
+            if not shape.fullmatch(region):
+                raise SourceError(f"{variable} names {region[:30]!r}, not a region.")
+            yield from fetch(session, region)
+        except SourceError as e:
+            session.part_failed(f"{region}: {e}", provider=provider, region=region)
 
 
 class Raw(BaseModel):

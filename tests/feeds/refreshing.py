@@ -1,16 +1,22 @@
 """A process that refreshes again and again until it is killed: `python -m tests.feeds.refreshing`.
 
-It prints the id of each snapshot after it was published: what is printed must never be lost.
+It prints the id of each snapshot after it was published: what is printed must never be lost. The
+store is beside the prices, or where RUNCAST_DATABASE_URL says; the lease of a killed process ends
+within a second there.
 """
 
+import os
 import sys
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from core.offer import Offer
+from pricing.lease import LeaseError
 from pricing.refresh import refresh
 from pricing.sources import Source
+from pricing.store import lease
 
 ROWS = 300
 
@@ -36,10 +42,17 @@ def made(usd: float) -> Source:
 
 def main() -> None:
     folder, step = Path(sys.argv[1]), int(sys.argv[2])
+    environ = {k: v for k, v in os.environ.items() if k == "RUNCAST_DATABASE_URL"}
+    lease.TERM_S = 1.0
     while True:
         step += 1
         usd = 40 + step / 100_000  # every snapshot of every process is another
-        print(refresh([made(usd)], folder=folder, environ={}).snapshot_id, flush=True)
+        try:
+            report = refresh([made(usd)], folder=folder, environ=environ)
+        except LeaseError:  # of the process that was killed before
+            time.sleep(0.05)
+            continue
+        print(report.snapshot_id if not report.store else report.store, flush=True)
 
 
 if __name__ == "__main__":

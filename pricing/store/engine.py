@@ -1,0 +1,200 @@
+"""Open the store: SQLite beside the snapshots, or the database that RUNCAST_DATABASE_URL names.
+
+Whatever keeps it from working is a `StoreError`, one sentence without a password. Nobody needs
+the store to plan: whoever calls says the sentence and goes on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from core.errors import RuncastError, shown
+from pricing.disk import prices_folder
+
+DATABASE_URL = "RUNCAST_DATABASE_URL"
+STORE_FILE = "store.sqlite"
+BUSY_S = 5.0  # that a writer waits for another one
+CONNECT_S = 5
+_POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
+_BUSY = "another process writes to it, and did not end in time"
+_WRITES = {"runcast_writes": True}
+# Of one transaction: a lost machine must not hold the others up.
+_SHARED_LIMITS = ("lock_timeout = '10s'", "idle_in_transaction_session_timeout = '60s'")
+
+
+class StoreError(RuncastError):
+    """The store cannot be used now: its sentence says why, and never a password."""
+
+
+class StoreBusyError(StoreError):
+    """Another process holds what this one waited for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """An open store. Its tables are those of this version."""
+
+    engine: Engine
+    name: str  # of a file, or host and database: no user, no password
+    url: URL
+
+    @property
+    def is_shared(self) -> bool:
+        """Several machines may use it, so that a lock file of one of them says nothing."""
+        return self.engine.dialect.name != "sqlite"
+
+    def close(self) -> None:
+        """Give its connections back; it opens new ones when it is asked again."""
+        self.engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection that sees one state of the store for as long as the block lasts."""
+        with _as_sentences(self.name, self.url), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A connection whose changes are all kept at the end of the block, or none of them."""
+        with _as_sentences(self.name, self.url), self.engine.connect() as connection:
+            chosen = connection.execution_options(**_WRITES)
+            with chosen.begin():
+                if self.is_shared:
+                    for setting in _SHARED_LIMITS:
+                        chosen.exec_driver_sql(f"SET LOCAL {setting}")
+                yield chosen
+
+
+def open_store(*, folder: Path | None = None, environ: Mapping[str, str] | None = None) -> Store:
+    """The store of this installation, its tables made or brought forward.
+
+    `folder` is that of the prices; RUNCAST_DATABASE_URL goes before it.
+    """
+    environ = os.environ if environ is None else environ
+    url = _url(environ.get(DATABASE_URL, "").strip(), prices_folder() if folder is None else folder)
+    return _opened(url.render_as_string(hide_password=False), os.getpid())
+
+
+@lru_cache(maxsize=8)
+def _opened(address: str, process: int) -> Store:
+    """One engine a process: connections must not be shared with a fork."""
+    from pricing.store.upgrade import upgrade
+
+    url = make_url(address)
+    name = _name(url)
+    if url.get_backend_name() == "sqlite":
+        file = Path(url.database or "")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as e:
+            raise StoreError(f"The store {name} cannot be made: {_lower(e.strerror)}.") from None
+    store = Store(engine=_engine(url), name=name, url=url)
+    atexit.register(store.close)  # a connection that nobody closed is warned of
+    upgrade(store)
+    return store
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() != "sqlite":
+        settings = {
+            "connect_timeout": CONNECT_S,
+            "tcp_user_timeout": 15_000,  # ms; a server that has gone silent
+            "application_name": "runcast",
+        }
+        return create_engine(url, pool_pre_ping=True, pool_size=2, connect_args=settings)
+    # A file opens in a third of a millisecond: no connection is kept that a test or a fork shares.
+    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_S})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, record: object) -> None:
+    """WAL, so that readers and a writer do not wait for one another; FULL, for a power cut."""
+    connection.isolation_level = None  # this module says BEGIN, also before a CREATE TABLE
+    deadline = time.monotonic() + BUSY_S
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as e:
+            # Two processes that change it at once: the busy timeout does not cover that.
+            if "locked" not in str(e) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """A writer asks for its lock at once: a reader that becomes a writer may be refused."""
+    writes = connection.get_execution_options().get("runcast_writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _url(text: str, folder: Path) -> URL:
+    """The database that was named; an address that cannot be meant is a sentence without it."""
+    if not text:
+        return URL.create("sqlite", database=str((folder / STORE_FILE).absolute()))
+    means = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+    try:
+        url = make_url(text)
+        kind = url.drivername
+    except (ArgumentError, ValueError):
+        raise StoreError(f"{DATABASE_URL} is no address like {means}.") from None
+    if kind in _POSTGRESQL:
+        return url.set(drivername="postgresql+psycopg")
+    if kind == "sqlite" and url.database and url.database != ":memory:":
+        return url.set(database=str(Path(url.database).expanduser().absolute()))
+    raise StoreError(f"{DATABASE_URL} names a {shown(kind)} database: allowed is {means}.")
+
+
+def _name(url: URL) -> str:
+    if url.get_backend_name() == "sqlite":
+        return shown(Path(url.database or "").name)
+    host = url.host or url.query.get("host") or "this machine"
+    port = f":{url.port}" if url.port else ""
+    return f"{shown(url.database or url.username or '')} on {host}{port}"
+
+
+@contextmanager
+def _as_sentences(name: str, url: URL) -> Iterator[None]:
+    """What a driver raises, as one sentence."""
+    try:
+        yield
+    except SQLAlchemyError as e:
+        reason = _reason(e, url)
+        kind = StoreBusyError if reason == _BUSY else StoreError
+        raise kind(f"The store {name} cannot be used: {reason}.") from None
+
+
+def _reason(error: SQLAlchemyError, url: URL) -> str:
+    """The first line of what the driver says, nothing of a password in it."""
+    cause: Any = getattr(error, "orig", None) or error
+    text = " ".join(str(cause).split("\n")[0].split()) or type(cause).__name__
+    secrets = [url.password, *(v for k, v in url.query.items() if "pass" in k.lower())]
+    for secret in secrets:
+        if isinstance(secret, str) and secret:
+            text = text.replace(secret, "***")
+    if "locked" in text or "lock timeout" in text:
+        return _BUSY
+    if "disk is full" in text:
+        return "the disk is full"
+    return _lower(text[:200].rstrip(". "))
+
+
+def _lower(text: str | None) -> str:
+    text = text or "unknown error"
+    return text[0].lower() + text[1:]

@@ -1,0 +1,1 @@
+"""The tables, step by step: one file a step, never edited after it was released."""

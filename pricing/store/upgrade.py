@@ -1,0 +1,59 @@
+"""Bring the tables of a store forward to those of this version, never back.
+
+Two processes that start at once: the first one holds the lock of the database while it works, the
+second one then finds nothing to do. It is one transaction, so a process that is killed leaves the
+old tables.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+
+from pricing.store.engine import Store, StoreError
+
+MIGRATIONS = Path(__file__).with_name("migrations")
+_LOCK = 7_203_114_206  # any number: that of this product's migrations
+
+
+def scripts() -> ScriptDirectory:
+    """The migrations that this version has."""
+    return ScriptDirectory(str(MIGRATIONS), version_locations=[str(MIGRATIONS)])
+
+
+def upgrade(store: Store) -> None:
+    """Make or bring forward the tables; `StoreError` when a newer version wrote them."""
+    known = scripts()
+    head = known.get_current_head()
+    with store.reading() as connection:
+        if _current(connection) == head:
+            return
+    with store.writing() as connection:
+        if store.is_shared:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        current = _current(connection)
+        if current is not None and current not in {s.revision for s in known.walk_revisions()}:
+            raise StoreError(
+                f"The store {store.name} was written by a newer version of Runcast (its tables "
+                f"are {current}, this version knows {head}): update this installation."
+            )
+        _run(connection, known)
+
+
+def _current(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _run(connection: Connection, known: ScriptDirectory) -> None:
+    def forward(revision: Any, context: Any) -> Any:
+        return known._upgrade_revs("head", revision)
+
+    with EnvironmentContext(Config(), known, fn=forward) as environment:
+        environment.configure(connection=connection)
+        environment.run_migrations()

@@ -43,7 +43,7 @@ def block(report: Report, folds: CrossValidation) -> str:
         *_moe(report, folds),
         _row("largest median errors", words.weak_classes(report.throughput.by)),
         _row("worst families", words.weak_families(report.throughput)),
-        _row("inside P10-P90, by class", " ".join(words.coverage_lines(report.throughput))),
+        _row("inside P10-P90 on unseen rows, by class", " ".join(words.fold_coverage_lines(folds))),
         _row(
             f"peak memory, {fmt.count(memory.n)} rows",
             f"median error {fmt.percent(memory.median_ape)}, mean {fmt.percent(memory.mean_ape)}, "

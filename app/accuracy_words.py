@@ -10,7 +10,7 @@ from app import format as fmt
 from app.validate_section import ClassCoverage, Section, class_coverages, families
 from core.accuracy import FITS_AT_MOST, MEMORY_CLASSES, TIGHT_AT_MOST, Accuracy, PairAccuracy
 from core.coverage import CLASS_BAND, LARGE, NOMINAL
-from hardware.cross_validation import CrossValidation
+from hardware.cross_validation import CLASS_COVERAGE, CrossValidation
 
 if TYPE_CHECKING:
     from app.validate import Report
@@ -172,6 +172,33 @@ def coverage_lines(section: Section) -> list[str]:
         *(f"{v.capitalize()}: {_named(rows)}." for v, rows in wrong.items() if rows),
         f"{few}: {_named(small) if small else 'none'}.",
     ]
+
+
+def fold_coverage_lines(folds: CrossValidation) -> list[str]:
+    """The same of forecasts whose fit had not seen the rows, one sentence a split."""
+    low, high = CLASS_BAND
+    lines = []
+    for split, name in (("grouped", "Grouped"), ("new_source", "New publication")):
+        found = {
+            measure.removeprefix(CLASS_COVERAGE).split("=", 1)[1]: m.value
+            for (s, measure), m in folds.items()
+            if s == split and measure.startswith(CLASS_COVERAGE)
+        }
+        if not found:
+            continue
+        narrow = {k: v for k, v in found.items() if v < low}
+        wide = {k: v for k, v in found.items() if v > high}
+        listed = "".join(
+            f"; too {word}: " + ", ".join(f"{k} {fmt.percent(v)}" for k, v in part.items())
+            for word, part in (("narrow", narrow), ("wide", wide))
+            if part
+        )
+        honest = len(found) - len(narrow) - len(wide)
+        lines.append(
+            f"{name}: {fmt.count(honest)} of {fmt.count(len(found))} classes of {LARGE} runs or "
+            f"more are inside {fmt.percent(low)} to {fmt.percent(high)}{listed}."
+        )
+    return lines
 
 
 def _named(classes: Sequence[ClassCoverage]) -> str:

@@ -11,11 +11,13 @@ from rich.console import Console
 from rich.table import Table
 
 from app.fit import Outcome, Result
-from app.fit_columns import Numbers, samples
+from app.fit_columns import Numbers, Sample, samples
 from core import uncertainty
 from core.accuracy import Accuracy, scored
-from hardware.cross_validation import MEASURES, SPLITS, Measured
+from core.coverage import LARGE
+from hardware.cross_validation import CLASS_COVERAGE, MEASURES, SPLITS, Measured
 from hardware.efficiency import profiles
+from hardware.measured import RUNS_CSV, read_runs
 
 
 def figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, Measured]]:
@@ -50,6 +52,28 @@ def figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, Measured
         ):
             if value is not None:
                 yield split, measure, Measured(value=value, rows=rows, date=today.isoformat())
+    for split in ("grouped", "new_source"):
+        for label, chosen in _large_classes(result.throughput.sample, moe):
+            part = _accuracy(result.throughput, split, sigma, chosen)
+            if part.coverage_80 is not None:
+                figure = Measured(value=part.coverage_80, rows=part.n, date=today.isoformat())
+                yield split, f"{CLASS_COVERAGE}{label}", figure
+
+
+def _large_classes(
+    sample: Sample, moe: NDArray[np.bool_]
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Classes of rows that are held to a band of coverage."""
+    inputs = read_runs(RUNS_CSV).inputs.rows(sample.rows)
+    for name, labels in (
+        ("architecture", np.where(moe, "moe", "dense")),
+        ("accelerator", sample.accelerator),
+        ("framework", inputs.framework),
+        ("precision", inputs.precision),
+    ):
+        for label in np.unique(labels):
+            if (labels == label).sum() >= LARGE:
+                yield f"{name}={label}", labels == label
 
 
 def _accuracy(

@@ -4,6 +4,7 @@ import pytest
 
 from core.errors import FactError
 from hardware.cross_validation import (
+    CLASS_COVERAGE,
     CROSS_VALIDATION_CSV,
     SPLITS,
     Measured,
@@ -34,6 +35,19 @@ def test_the_shipped_table_has_the_headline_of_every_split():
             assert found[split, measure].rows > 100
 
 
+def test_the_shipped_table_has_the_coverage_of_large_classes_on_unseen_rows():
+    found = cross_validation()
+    for split in ("grouped", "new_source"):
+        classes = {
+            m: f for (s, m), f in found.items() if s == split and m.startswith(CLASS_COVERAGE)
+        }
+        assert len(classes) > 15
+        assert all(f.rows >= 40 and 0.3 < f.value <= 1 for f in classes.values())
+        parts = [classes[f"{CLASS_COVERAGE}architecture={a}"] for a in ("dense", "moe")]
+        whole = sum(p.value * p.rows for p in parts) / sum(p.rows for p in parts)
+        assert whole == pytest.approx(found[split, "coverage"].value, abs=0.03)
+
+
 def test_the_shipped_folds_are_worse_than_the_fit():
     found = cross_validation()
     for split in ("grouped", "new_source"):
@@ -45,6 +59,7 @@ def test_the_shipped_folds_are_worse_than_the_fit():
     [
         ("blind,median,0.1,807,2026\n", "'blind' 'median' is not a split of fitted, grouped"),
         ("grouped,mode,0.1,807,2026\n", "'grouped' 'mode' is not a split"),
+        ("grouped,coverage by luck,0.1,807,2026\n", "'coverage by luck' is not a split"),
         ("grouped,mean,ten,807,2026\n", "could not convert"),
         ("grouped,mean,nan,807,2026\n", "grouped mean is not a fraction of some rows"),
         ("grouped,mean,-0.1,807,2026\n", "grouped mean is not a fraction"),

@@ -107,6 +107,10 @@ def _draw_runs(report: Report, theme: str) -> None:
 
 def _draw_coverage(report: Report, theme: str) -> None:
     st.subheader("Does the interval hold what it promises?", anchor=False)
+    st.markdown("On rows that the fit had not seen:")
+    for line in words.fold_coverage_lines(cross_validation()):
+        st.markdown(f"- {as_text(line)}")
+    st.markdown("As shipped, on rows that it had:")
     lines = words.coverage_lines(report.throughput)
     for line in lines:
         st.markdown(f"- {as_text(line)}")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app import format as fmt
+from app import words
 from app.compared import host_memory
 from app.machines import ETHERNET, Machine
 from core import cost, other_costs, uncertainty
@@ -223,7 +224,7 @@ def _assumptions(row: Row, *, crosses: bool, shift: float, variance_left: float)
             f"{ASSUMED_CEILING:.0%} of its peak is assumed."
         )
     found += [
-        f"{m.accelerator.name}: {quantity} is assumed ({source.printed})."
+        f"{m.accelerator.name}: {words.assumed_fact(quantity, source.printed)}"
         for quantity, source in m.accelerator.sources.items()
         if source.assumed
     ]

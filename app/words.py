@@ -234,3 +234,28 @@ def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
         if age is None or abs(age) > OLD_DAYS:
             out.append(f"price {fmt.age(offer.observed_at, today)}")
     return tuple(out)
+
+
+FACT_WORDS = {
+    "memory_bytes": "the memory that a framework can use",
+    "memory_bytes_per_s": "the memory bandwidth",
+    "scale_up_bytes_per_s": "the link between devices of a machine",
+    "scale_up_domain": "the number of devices that it joins",
+    "scale_out_bytes_per_s": "the network of the usual machine",
+    "gpus_per_node": "the number of devices of a machine",
+    "host_link_bytes_per_s": "the link to the host",
+    "bf16_flops_per_s": "the 16-bit peak",
+    "fp8_flops_per_s": "the 8-bit peak",
+    "fp4_flops_per_s": "the 4-bit peak",
+    "matmul_flops_per_s": "the best measured matmul",
+    "tdp_watts": "the full power",
+    "multiprocessor_count": "the number of multiprocessors",
+    "torus_axes": "the number of axes of its torus",
+}
+
+
+def assumed_fact(quantity: str, printed: str) -> str:
+    """Says that a number of an accelerator is not printed by a source."""
+    if quantity == "switch_reduces":
+        return "its switches are assumed to add up all-reduces."
+    return f"{FACT_WORDS.get(quantity, quantity)} is assumed ({printed})."

@@ -10,6 +10,7 @@ from app import words
 from app.machines import ETHERNET
 from core.plan import Interval
 from core.scenario import Scenario
+from hardware.facts import QUANTITIES
 from tests import made_up_plans as made_up
 
 SCENARIO = Scenario(model="llama3.1-8b", num_tokens=1e11)
@@ -147,3 +148,9 @@ def test_the_slow_end_of_the_time_is_the_slow_end_of_the_speed():
     steady = made_up.plan(tokens_per_s=Interval(p10=50.0, p50=100.0, p90=200.0))
     hours = words.wall_clock_hours(SCENARIO, steady)
     assert (hours.p10, hours.p50, hours.p90) == pytest.approx((37.2, 74.4, 148.8))
+
+
+def test_every_number_of_an_accelerator_has_a_name_for_people():
+    for quantity in QUANTITIES:
+        if quantity not in ("vendor", "fp16_only"):
+            assert quantity not in words.assumed_fact(quantity, "1 unit"), quantity

@@ -12,7 +12,7 @@ from pandas.io.formats.style import Styler
 
 from app import format as fmt
 from app.accuracy_words import KINDS, against_no_change, headlines, memory_class_bounds
-from app.validate_json import safe_cell
+from app.escape import safe_cell
 from app.validate_section import Flags, class_coverages, families
 from core.accuracy import MEMORY_CLASSES
 from hardware.claims import not_modelled

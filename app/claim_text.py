@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from app import format as fmt
@@ -22,6 +23,16 @@ class Ours:
     arithmetic: str
     limit: float | None = None  # our figure in the best case
     digits: int = DIGITS
+
+
+def sources_line(printed: Iterable[tuple[str, str]]) -> str:
+    """Where and when figures are printed, each source once; a date that it ends with is enough.
+
+    >>> sources_line([("a paper", "2024"), ("a page of 2025", "2025"), ("a paper", "2024")])
+    'Printed in: a paper (2024); a page of 2025.'
+    """
+    told = (s if s.endswith(date) else f"{s} ({date})" for s, date in printed)
+    return f"Printed in: {'; '.join(dict.fromkeys(told))}."
 
 
 def exactly(value: float, arithmetic: str, limit: float | None = None) -> Ours:

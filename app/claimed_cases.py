@@ -13,9 +13,9 @@ from app import format as fmt
 from app import words
 from app.claim_text import FORECAST_DIGITS, Ours, span
 from app.model_input import model_of
-from app.plan_rows import layout_of
 from app.training import choices_of, efficiency_of, workload_of
 from core.cluster import cluster_of
+from core.explain import record_of
 from core.plan import Layout
 from core.scenario import Scenario
 from core.search import MAX_PROBABILITY_OOM, Job, best_layouts
@@ -102,7 +102,7 @@ def _timed(
         return None
     need = sum(float(v[0]) for v in best.memory.values())
     return Timed(
-        layout=layout_of(best.layouts, 0),
+        layout=record_of(best.layouts, 0),
         num_gpus=scenario.num_gpus[0],
         step_s=float(best.step.step_s[0]),
         parts_s={p: float(v[0]) for p, v in best.step.parts.items()},

@@ -1,5 +1,4 @@
-"""The command line: `runcast plan`, `estimate`, `explain`, `models`, `gpus`, `offers`, `sweep`,
-`decide`, `refresh`, `validate`.
+"""The command line: every command of `runcast`, here or in a module of its own.
 
 Every value is taken as text and becomes a `Scenario` where a link does, so that 1e12, 15T and 8k
 work and every mistake is one sentence on stderr and exit status 2. Modules that read facts are
@@ -14,16 +13,31 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from app.cli_options import Given, takes_fields
+from app.cli_options import (
+    AsJson,
+    Config,
+    File,
+    Given,
+    Link,
+    Model,
+    Save,
+    SeqLen,
+    Text,
+    print_json,
+    takes_fields,
+    text_option,
+)
 from app.decide_cli import decide
 from app.explain_cli import explain
+from app.measured_cli import fit, validate
 from app.price_book_cli import book
 from app.prices_cli import add_to
-from core.errors import RuncastError, ScenarioError, shown
+from app.risk_cli import risk
+from core.errors import RuncastError, shown
 
 if TYPE_CHECKING:
     from core.scenario import Scenario
@@ -44,29 +58,13 @@ app = typer.Typer(
 )
 
 prices = typer.Typer(
-    name="prices", help="Prices that are kept on this machine.", no_args_is_help=True
+    name="prices",
+    help="Price history, refreshes, quarantine and price books.",
+    no_args_is_help=True,
 )
 prices.add_typer(book)
 add_to(prices)
 app.add_typer(prices)
-
-Text = str | None
-
-
-def _option(name: str, metavar: str, text: str) -> Any:
-    return typer.Option(name, metavar=metavar, help=text, show_default=False)
-
-
-# Shared by several commands; the fields of a scenario are in app/cli_options.py.
-Model = Annotated[Text, _option("--model", "ID", "A preset: see `runcast models`.")]
-Config = Annotated[Text, _option("--config", "FILE", "A Hugging Face config.json instead.")]
-SeqLen = Annotated[Text, _option("--seq-len", "N", "Tokens per sequence; 8k is 8192.")]
-Link = Annotated[Text, _option("--link", "QUERY", "Reopen a link; other options override it.")]
-File = Annotated[
-    Text, _option("--scenario", "FILE", "Open a scenario file (YAML); other options override it.")
-]
-Save = Annotated[Text, _option("--save", "FILE", "Write the scenario to a file (YAML).")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -97,10 +95,10 @@ def plan(
     link: Link = None,
     scenario: File = None,
     save: Save = None,
-    top: Annotated[Text, _option("--top", "K", "Plans to show (10; 50 as JSON).")] = None,
+    top: Annotated[Text, text_option("--top", "K", "Plans to show (10; 50 as JSON).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rank the machines and layouts that could do a training run, with time and dollars."""
+    """Rank clouds, GPUs and layouts for a run, by dollars and days."""
     from app.cli_values import Opened, plan_scenario, plans_to_show
     from app.estimate import answer, resolve_strict
     from app.plan_json import plan_json
@@ -112,7 +110,7 @@ def plan(
     _say_and_save(asked, notes, save)
     found = answer(asked, top=shown_plans)
     if as_json:
-        _print_json(plan_json(asked, found))
+        print_json(plan_json(asked, found))
     else:
         from app.terminal import print_answer
 
@@ -126,14 +124,17 @@ def estimate(
     model: Model = None,
     config: Config = None,
     layout: Annotated[
-        Text, _option("--layout", "KEY=N,..", "tp=8,pp=4,dp_shard=16,sharding=zero1,...")
+        Text, text_option("--layout", "KEY=N,..", "tp=8,pp=4,dp_shard=16,sharding=zero1,...")
     ] = None,
     link: Link = None,
     scenario: File = None,
     save: Save = None,
     as_json: AsJson = False,
 ) -> None:
-    """Forecast one named layout on one kind of GPU; what it leaves out is searched."""
+    """Forecast one layout on one kind of GPU.
+
+    Degrees and settings that are not named are searched.
+    """
     from app.cli_values import TOP_MAX, Opened, layout_scenario
     from app.estimate import answer, resolve_strict
     from app.one_layout import judged
@@ -146,7 +147,7 @@ def estimate(
     found, verdict = judged(answer(asked, top=TOP_MAX), keys)
     found = replace(found, plans=found.plans[: TOP_JSON if as_json else TOP_TABLE])
     if as_json:
-        _print_json(estimate_json(asked, found, verdict))
+        print_json(estimate_json(asked, found, verdict))
     else:
         from app.terminal import print_answer
 
@@ -155,6 +156,7 @@ def estimate(
 
 app.command()(takes_fields(explain))
 app.command()(decide)
+app.command()(risk)
 
 
 @app.command()
@@ -163,7 +165,7 @@ def gpus(as_json: AsJson = False) -> None:
     from app.machine_json import gpus_json
 
     if as_json:
-        _print_json(gpus_json())
+        print_json(gpus_json())
     else:
         from app.machine_tables import print_gpus
 
@@ -172,13 +174,13 @@ def gpus(as_json: AsJson = False) -> None:
 
 @app.command()
 def offers(
-    gpu: Annotated[Text, _option("--gpu", "A,B", "Of these accelerators only.")] = None,
-    cloud: Annotated[Text, _option("--cloud", "A,B", "Of these providers only.")] = None,
-    purchase: Annotated[Text, _option("--purchase", "A,B", "on_demand, spot, ...")] = None,
-    top: Annotated[Text, _option("--top", "K", "Offers to show (40; all as JSON).")] = None,
+    gpu: Annotated[Text, text_option("--gpu", "A,B", "Of these accelerators only.")] = None,
+    cloud: Annotated[Text, text_option("--cloud", "A,B", "Of these providers only.")] = None,
+    purchase: Annotated[Text, text_option("--purchase", "A,B", "on_demand, spot, ...")] = None,
+    top: Annotated[Text, text_option("--top", "K", "Offers to show (40; all as JSON).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the newest prices of the installed snapshot, the cheapest GPU-hour first."""
+    """List the newest prices, the cheapest GPU-hour first."""
     from app.cli_values import offers_scenario, plans_to_show
     from app.machine_json import offers_json
 
@@ -187,7 +189,7 @@ def offers(
     found = offers_json(asked, any_purchase=purchase is None, today=_today())
     found["offers"] = found["offers"][:shown_offers]
     if as_json:
-        _print_json(found)
+        print_json(found)
     else:
         from app.machine_tables import print_offers
 
@@ -210,21 +212,24 @@ def models(
     scenario = parsed({**chosen, **options}, written_as=written_as)
     if chosen:
         facts = model_json(model_of(scenario), seq_len=scenario.seq_len)
-        _print_json(facts) if as_json else terminal.print_model(facts)
+        print_json(facts) if as_json else terminal.print_model(facts)
     else:
         presets = presets_json(seq_len=scenario.seq_len)
-        _print_json(presets) if as_json else terminal.print_presets(presets)
+        print_json(presets) if as_json else terminal.print_presets(presets)
 
 
 @app.command()
 def sweep(
     file: Annotated[str, typer.Argument(metavar="FILE", help="YAML, see docs/sweeps.md.")],
-    out: Annotated[Text, _option("--out", "DIR", "Results; FILE.sweep if left out.")] = None,
-    workers: Annotated[Text, _option("--workers", "N", "Processes; one a core.")] = None,
-    ray: Annotated[Text, _option("--ray", "ADDRESS", "On this Ray cluster instead.")] = None,
-    max_cells: Annotated[Text, _option("--max-cells", "N", "Refuse more (100,000).")] = None,
+    out: Annotated[Text, text_option("--out", "DIR", "Results; FILE.sweep if left out.")] = None,
+    workers: Annotated[Text, text_option("--workers", "N", "Processes; one a core.")] = None,
+    ray: Annotated[Text, text_option("--ray", "ADDRESS", "On this Ray cluster instead.")] = None,
+    max_cells: Annotated[Text, text_option("--max-cells", "N", "Refuse more (100,000).")] = None,
 ) -> None:
-    """Cross lists of scenario values into a table, a row a cell; a killed one resumes."""
+    """Cross lists of scenario values into a table; resumable.
+
+    One row a cell. The same command goes on where a killed one ended.
+    """
     from app.sweep_run import run_sweep
 
     said = run_sweep(Path(file), out=out, workers=workers, ray=ray, max_cells=max_cells)
@@ -234,84 +239,27 @@ def sweep(
 @app.command()
 def refresh(
     source: Annotated[
-        list[str] | None, _option("--source", "NAME", "Ask this source only; repeatable.")
+        list[str] | None, text_option("--source", "NAME", "Ask this source only; repeatable.")
     ] = None,
     accept: Annotated[
         list[str] | None,
-        _option("--accept", "NAME", "Believe this source's jumps and losses; repeatable."),
+        text_option("--accept", "NAME", "Believe this source's jumps and losses; repeatable."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask and check, but publish nothing.")
     ] = False,
-    every: Annotated[Text, _option("--every", "TIME", "Again and again: 30m, 6h, 1d.")] = None,
+    every: Annotated[Text, text_option("--every", "TIME", "Again and again: 30m, 6h, 1d.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch live prices, check them and publish a price snapshot on this installation."""
+    """Fetch live prices, check them and publish a price snapshot."""
     from app.refresh_cli import run
 
     status = run(source or [], accepted=accept or [], dry_run=dry_run, every=every, as_json=as_json)
     raise typer.Exit(status)
 
 
-@app.command()
-def validate(
-    runs: Annotated[Text, _option("--runs", "FILE", "Measured runs.")] = None,
-    models: Annotated[Text, _option("--models", "FILE", "Their models.")] = None,
-    pairs: Annotated[Text, _option("--pairs", "FILE", "Pairs of runs with one change.")] = None,
-    out: Annotated[Text, _option("--out", "FILE", "Write one prediction a row.")] = None,
-    readme: Annotated[
-        Text, _option("--readme", "FILE", "Rewrite the accuracy block of this file.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Predict measured runs and score the predictions beside a baseline."""
-    missing = [f"--{n}" for n, v in (("runs", runs), ("models", models)) if v is None]
-    if runs is None or models is None:
-        raise ScenarioError(f"Missing {', '.join(missing)}: `runcast validate --help` says what.")
-    from app import validate as validation
-
-    report = validation.validate(Path(runs), Path(models), Path(pairs) if pairs else None)
-    if out is not None:
-        validation.write_out(report, Path(out))
-    if readme is not None:
-        from app.accuracy_readme import rewrite
-        from hardware.cross_validation import cross_validation
-
-        rewrite(Path(readme), report, cross_validation())
-    if as_json:
-        _print_json(validation.report_json(report))
-    else:
-        from app.terminal import console
-
-        validation.print_report(report, console())
-
-
-@app.command()
-def fit(
-    write: Annotated[bool, typer.Option("--write", help="Replace the shipped tables.")] = False,
-    ablate: Annotated[
-        bool, typer.Option("--ablate", help="Fit again without each ingredient (minutes).")
-    ] = False,
-) -> None:
-    """Fit the efficiencies from their priors to the shipped runs, and cross-validate them."""
-    from app.fit import refit
-    from app.fit_report import figures, print_figures
-    from app.terminal import console
-    from hardware.cross_validation import write_cross_validation
-    from hardware.efficiency import read_entries, write_entries
-
-    if ablate:
-        from app.fit_ablation import ablation
-        from app.fit_report import print_ablation
-
-        print_ablation(ablation(read_entries(), _today()), console())
-        return
-    result = refit(read_entries(), _today())
-    found = list(figures(result, _today()))
-    if write:
-        write_entries(result.entries)
-        write_cross_validation(found)
-    print_figures(result, found, console())
+app.command()(validate)
+app.command()(fit)
 
 
 def _say_and_save(scenario: Scenario, notes: Sequence[str], path: str | None) -> None:
@@ -326,14 +274,6 @@ def _say_and_save(scenario: Scenario, notes: Sequence[str], path: str | None) ->
 
 def _today() -> dt.date:
     return dt.datetime.now(dt.UTC).date()
-
-
-def _print_json(value: object) -> None:
-    """Indented JSON in the order it was built; NaN cannot be written, orjson makes it null."""
-    import orjson
-
-    options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
-    typer.echo(orjson.dumps(value, option=options), nl=False)
 
 
 def _say(sentence: str) -> None:

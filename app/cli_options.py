@@ -1,4 +1,4 @@
-"""The options of the command line that set a field of the scenario, one line each.
+"""The options that commands share; those that set a field of the scenario have one line each.
 
 `plan` and `estimate` share them; a field that has no option of its own is set by `--set`. The
 table is text and not read from `Scenario`, because `runcast --help` must not wait for pydantic;
@@ -14,6 +14,34 @@ from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints
 
 import typer
+
+Text = str | None
+
+
+def text_option(name: str, metavar: str, text: str) -> Any:
+    """An option whose value is taken as text."""
+    return typer.Option(name, metavar=metavar, help=text, show_default=False)
+
+
+# Shared by several commands.
+Model = Annotated[Text, text_option("--model", "ID", "A preset: see `runcast models`.")]
+Config = Annotated[Text, text_option("--config", "FILE", "A Hugging Face config.json instead.")]
+SeqLen = Annotated[Text, text_option("--seq-len", "N", "Tokens per sequence; 8k is 8192.")]
+Link = Annotated[Text, text_option("--link", "QUERY", "Reopen a link; other options override it.")]
+File = Annotated[
+    Text,
+    text_option("--scenario", "FILE", "Open a scenario file (YAML); other options override it."),
+]
+Save = Annotated[Text, text_option("--save", "FILE", "Write the scenario to a file (YAML).")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+
+
+def print_json(value: object) -> None:
+    """Indented JSON in the order it was built; NaN cannot be written, orjson makes it null."""
+    import orjson
+
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
+    typer.echo(orjson.dumps(value, option=options), nl=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,6 +127,7 @@ def jobs_of(
                 cluster.gpus_per_node,
                 cluster.scale_up_domain,
                 cluster.scale_out_bytes_per_s,
+                cluster.scale_out_hop_s,
                 count,
             )
             if key not in number:

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-Text = str | None
+from app.cli_options import AsJson, Text, print_json, text_option
 
 
 def decide(
-    table: Annotated[
-        Text,
-        typer.Option("--table", metavar="A,B", help="These tables only.", show_default=False),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    table: Annotated[Text, text_option("--table", "A,B", "These tables only.")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Recommend a strategy for every row of the published decision tables, and say why."""
+    """Answer the decision tables of published guides, row by row."""
     from app.decisions import decisions_of
 
     found = decisions_of(_tables(table))
     if as_json:
-        import orjson
-
         from app.decision_json import decisions_json
 
-        options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-        typer.echo(orjson.dumps(decisions_json(found), option=options), nl=False)
+        print_json(decisions_json(found))
     else:
         from app.decision_terminal import print_decisions
 

@@ -13,9 +13,9 @@ from app.claimed_cases import EXACT_SIGMA
 from app.compared import host_memory
 from app.machines import as_known, unpriced_machines
 from app.model_input import model_of
-from app.plan_rows import layout_of
 from app.training import choices_of, efficiency_of, searches_offload, workload_of
 from core.efficiency import Efficiency
+from core.explain import record_of
 from core.layouts import RULES
 from core.offload import host_bytes
 from core.plan import Layout
@@ -114,7 +114,7 @@ def _forecast(items: frozenset[tuple[str, object]]) -> Run | Miss:
         return Miss(host_bytes=on_host, host_limit_bytes=host)
     return Run(
         scenario=scenario,
-        layout=layout_of(best.layouts, 0),
+        layout=record_of(best.layouts, 0),
         step_s=float(best.step.step_s[0]),
         parts_s={p: float(v[0]) for p, v in best.step.parts.items()},
         tokens_per_s=float(best.step.tokens_per_s[0]),

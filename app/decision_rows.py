@@ -59,14 +59,3 @@ def _row(d: Decision, address: str | None) -> Row:
         recommends=f"{recommends}  \n[Open as a plan]({address})" if address else recommends,
         why=why + as_text(" ".join(d.other_reasons)),
     )
-
-
-def sources_line(found: Iterable[Decision]) -> str:
-    """Where and when the rows of a table are printed."""
-    printed = dict.fromkeys(
-        d.advice.source
-        if d.advice.source.endswith(d.advice.source_date)
-        else f"{d.advice.source} ({d.advice.source_date})"
-        for d in found
-    )
-    return f"Printed in: {'; '.join(printed)}."

@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from app.cli_options import Given
+from app.cli_options import (
+    AsJson,
+    Config,
+    File,
+    Given,
+    Link,
+    Model,
+    Text,
+    print_json,
+    text_option,
+)
 
 TOP = 50  # plans among which the other one to hold against is looked for
-
-Text = str | None
-
-
-def _option(name: str, metavar: str, text: str) -> Any:
-    return typer.Option(name, metavar=metavar, help=text, show_default=False)
 
 
 def explain(
     given: Given,
-    model: Annotated[Text, _option("--model", "ID", "A preset: see `runcast models`.")] = None,
-    config: Annotated[
-        Text, _option("--config", "FILE", "A Hugging Face config.json instead.")
-    ] = None,
+    model: Model = None,
+    config: Config = None,
     layout: Annotated[
-        Text, _option("--layout", "KEY=N,..", "Explain this layout, not the best plan's.")
+        Text, text_option("--layout", "KEY=N,..", "Explain this layout, not the best plan's.")
     ] = None,
     against: Annotated[
-        Text, _option("--against", "KEY=N,..", "Hold this layout against it.")
+        Text, text_option("--against", "KEY=N,..", "Hold this layout against it.")
     ] = None,
-    rank: Annotated[Text, _option("--rank", "N", "Explain the plan of this rank (1).")] = None,
-    link: Annotated[
-        Text, _option("--link", "QUERY", "Reopen a link; other options override it.")
-    ] = None,
-    scenario: Annotated[
-        Text, _option("--scenario", "FILE", "Open a scenario file (YAML); options override it.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    rank: Annotated[Text, text_option("--rank", "N", "Explain the plan of this rank (1).")] = None,
+    link: Link = None,
+    scenario: File = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Say why a plan is the best, what would make it faster, or why not another layout."""
+    """Say why a plan is the best, or why not another layout.
+
+    With what would make it faster, and which inputs move it most.
+    """
     from app.cli_values import Opened, plan_scenario
     from app.estimate import answer, resolve_strict
     from app.explanation import explanation
@@ -54,12 +55,9 @@ def explain(
         asked, answer(asked, top=max(TOP, wanted)), rank=wanted, layout=layout, against=against
     )
     if as_json:
-        import orjson
-
         from app.explain_json import explanation_json
 
-        options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-        typer.echo(orjson.dumps(explanation_json(found), option=options), nl=False)
+        print_json(explanation_json(found))
     else:
         from app.explain_terminal import print_explanation
 

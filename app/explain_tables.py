@@ -11,6 +11,7 @@ from app import explain_words as told
 from app import format as fmt
 from app import words
 from app.explained import Named
+from app.input_words import input_name, input_value
 from app.sensitivity import Again, Sensitivity
 from core.bottleneck import Faster
 from core.explain import Difference
@@ -68,7 +69,7 @@ def effects(found: Sensitivity) -> pd.DataFrame:
     """Every input with what time and dollars become: numbers, fractions of the plan's own."""
     return pd.DataFrame(
         {
-            "input": [told.input_name(e.name) for e in found.effects],
+            "input": [input_name(e.name) for e in found.effects],
             "name": [e.name for e in found.effects],
             "kind": [e.kind for e in found.effects],
             "value": [e.value for e in found.effects],
@@ -95,13 +96,13 @@ def tornado(found: Sensitivity) -> pd.DataFrame:
             change = value / e.value - 1
             rows.append(
                 {
-                    "input": told.input_name(e.name),
+                    "input": input_name(e.name),
                     "order": order,
                     "side": side,
-                    "at": told.input_value(e.name, value),
+                    "at": input_value(e.name, value),
                     "moved": usd if priced else time,
-                    "text": f"{told.input_name(e.name)} {_signed(change)} "
-                    f"({told.input_value(e.name, value)}): "
+                    "text": f"{input_name(e.name)} {_signed(change)} "
+                    f"({input_value(e.name, value)}): "
                     f"time {_signed(time)}" + (f", cost {_signed(usd)}" if priced else ""),
                 }
             )
@@ -113,8 +114,8 @@ def sensitivity(found: Sensitivity, *, software: bool = True) -> pd.DataFrame:
     """The same as text, for a table: what a tenth less and more of each input does."""
     rows = [
         (
-            told.input_name(e.name),
-            told.input_value(e.name, e.value),
+            input_name(e.name),
+            input_value(e.name, e.value),
             *(f"{_signed(t)} / {_signed(u)}" if np.isfinite(u) else _signed(t)
               for t, u in ((e.time_low, e.usd_low), (e.time_high, e.usd_high))),
         )
@@ -130,8 +131,8 @@ def again(found: tuple[Again, ...]) -> pd.DataFrame:
     """What a change does where the best layout is searched again."""
     rows = [
         (
-            told.input_name(a.name),
-            f"{told.input_value(a.name, a.value)} to {told.input_value(a.name, a.to)}",
+            input_name(a.name),
+            f"{input_value(a.name, a.value)} to {input_value(a.name, a.to)}",
             "nothing fits" if a.time is None else _signed(a.time),
             "" if a.layout is None else fmt.layout_short(a.layout) if a.changed else "the same",
         )

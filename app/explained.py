@@ -16,7 +16,7 @@ from app.model_input import model_of
 from app.named_layout import completed
 from app.training import choices_of, efficiency_of, searches_offload, tokens_of, workload_of
 from core.bottleneck import Faster, faster
-from core.changes import KNOBS, Changes, changes
+from core.changes import Changes, changes
 from core.errors import ScenarioError
 from core.explain import (
     Case,
@@ -29,6 +29,7 @@ from core.explain import (
     difference,
     evaluate,
 )
+from core.knobs import KNOBS
 from core.layouts import Choices, Layouts
 from core.obstacles import Obstacle, Shortage, obstacles, shortage
 from core.plan import Answer, Layout, Plan

@@ -19,6 +19,7 @@ from core.units import GIB, TO_SI
 
 MISSING = "\N{EN DASH}"
 DIGITS = 3
+MOST_DIGITS = 6  # of two figures that are told beside their difference
 # Schedules that are said: the usual ones, plain and interleaved 1F1B, are known by their stages.
 SCHEDULES = {"naive": "naive", "gpipe": "GPipe", "zero_bubble": "zero bubble"}
 GATHERING = frozenset(s.name for s in STRATEGIES if s.shards_parameters)
@@ -197,7 +198,7 @@ def percent(fraction: float | None) -> str:
     return f"{_plain(value * 100) if abs(value) >= 0.01 else _plain(value * 100, 2)}%"
 
 
-def seconds(s: float | None) -> str:
+def seconds(s: float | None, digits: int = DIGITS) -> str:
     """Seconds of a step or of a part of it: 2.31 s, 412 ms, 35 µs.
 
     >>> seconds(2.314), seconds(0.4123), seconds(3.5e-5), seconds(0.0)
@@ -206,12 +207,31 @@ def seconds(s: float | None) -> str:
     value = _finite(s)
     if value is None:
         return MISSING
-    rounded = abs(_rounded(value, DIGITS))
+    rounded = abs(_rounded(value, digits))
     if rounded >= 1 or rounded == 0:
-        return f"{_plain(value)} s"
+        return f"{_plain(value, digits)} s"
     if rounded >= 1e-3:
-        return f"{_plain(value * 1e3)} ms"
-    return f"{_plain(value * 1e6)} µs"
+        return f"{_plain(value * 1e3, digits)} ms"
+    return f"{_plain(value * 1e6, digits)} µs"
+
+
+def seconds_from_to(first_s: float, second_s: float) -> str:
+    """Two times with as many digits as show what is between them; '' where that takes too many.
+
+    >>> seconds_from_to(15.6012, 15.6096), seconds_from_to(2.0, 2.5)
+    ('15.601 s to 15.61 s', '2 s to 2.5 s')
+    >>> seconds_from_to(15.6, 15.6)
+    ''
+    """
+    between = abs(second_s - first_s)
+    if not 0 < between < math.inf:
+        return ""
+    largest = max(abs(first_s), abs(second_s))
+    needed = math.floor(math.log10(largest)) - math.floor(math.log10(between)) + 1
+    digits = max(DIGITS, needed)
+    if digits > MOST_DIGITS:
+        return ""
+    return f"{seconds(first_s, digits)} to {seconds(second_s, digits)}"
 
 
 def _stay_gathered(layout: Layout) -> bool:

@@ -62,17 +62,6 @@ def _counted(checked: Iterable[claims.Checked]) -> str:
     return ", ".join(f"{count[v]} {v}" for v in VERDICTS if count[v])
 
 
-def sources_line(checked: list[claims.Checked]) -> str:
-    """Where and when the figures of one topic are printed."""
-    printed = dict.fromkeys(
-        c.claim.source
-        if c.claim.source.endswith(c.claim.source_date)
-        else f"{c.claim.source} ({c.claim.source_date})"
-        for c in checked
-    )
-    return f"Printed in: {'; '.join(printed)}."
-
-
 def forecasts_frame() -> pd.DataFrame:
     """Our own forecast beside the cases of the guides, and what makes the first of them fit."""
     found = claimed_forecasts.forecasts()

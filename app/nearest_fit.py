@@ -9,11 +9,11 @@ from dataclasses import fields, replace
 import numpy as np
 
 from app.layout_text import layout_text
-from app.plan_rows import layout_of
 from app.words import memory_part
 from core.cluster import cluster_of
 from core.degrees import divisors
 from core.efficiency import Efficiency
+from core.explain import record_of
 from core.layouts import RULES, Choices
 from core.plan import Layout
 from core.scenario import Scenario
@@ -60,7 +60,7 @@ def sentence(
         return f"No plan: no legal layout. {_why_illegal(work, jobs, best, eff, choices)}"
     miss = best.closest
     part = max(miss.memory, key=lambda p: miss.memory[p])
-    layout = layout_of(miss.layout_row, 0)
+    layout = record_of(miss.layout_row, 0)
     gpus = jobs[miss.job].num_gpus
     found = (
         f"Nothing fits the memory. The nearest miss ({counted(gpus)}, tp={layout.tp}, "
@@ -139,7 +139,7 @@ def _first(work: Workload, jobs: Sequence[Job], eff: Efficiency, choices: Choice
     """A legal layout of the first job that has one, whatever its memory."""
     roomy = [replace(j, cluster=replace(j.cluster, memory_bytes=1e18)) for j in jobs[:8]]
     found = best_layouts(work, roomy, eff, choices, memory_sigma=0.01)
-    return layout_of(found.layouts, 0) if len(found.job) else None
+    return record_of(found.layouts, 0) if len(found.job) else None
 
 
 def _change(fixed: Choices, work: Workload, jobs: Sequence[Job], eff: Efficiency) -> str:
@@ -149,7 +149,7 @@ def _change(fixed: Choices, work: Workload, jobs: Sequence[Job], eff: Efficiency
         result = best_layouts(tried_work, tried, eff, choices, memory_sigma=sigma)
         if len(result.job):
             n = int(np.argmin([tried[j].num_gpus for j in result.job]))
-            layout = layout_of(result.layouts, n)
+            layout = record_of(result.layouts, n)
             return (
                 f"{text.format(gpus=tried[int(result.job[n])].num_gpus)}"
                 f" (tp={layout.tp}, pp={layout.pp}, {layout.sharding}, micro-batch "

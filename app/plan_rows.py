@@ -17,21 +17,21 @@ from app.machines import ETHERNET, Machine
 from core import cost, other_costs, uncertainty
 from core.cluster import ASSUMED_CEILING
 from core.efficiency import Efficiency
-from core.layouts import CONTEXT_METHODS, RECOMPUTE, SCHEDULES, Layouts
+from core.explain import record_of
 from core.plan import Interval, Layout, Plan
 from core.search import Best
-from core.sharding import STRATEGIES
 from core.units import GIB
-from core.workload import OFFLOAD
 from hardware.measured import measured_accelerators
 from pricing.price_book_offers import NO_TERMS, is_booked
 
-STEADY = "Steady state: failures, checkpoints, restarts and waiting for capacity are not counted."
+STEADY = (
+    "Steady state: failures, checkpoints, restarts and waiting for capacity are not counted; "
+    "`runcast risk` adds failures and checkpoints."
+)
 UNCALIBRATED = (
     "Uncalibrated: the efficiencies were set on published runs of other people, not measured on "
     "these machines."
 )
-PLACES = {round(place): name for name, place in OFFLOAD.items()}
 CAPACITY = "Whether the provider has this many instances free was not checked."
 
 
@@ -107,33 +107,6 @@ def _total_usd(m: Machine, instances_usd: float, hours: float) -> float:
     )
 
 
-def layout_of(layouts: Layouts, n: int) -> Layout:
-    """One row of the columns as a record."""
-
-    def whole(name: str) -> int:
-        return round(float(np.asarray(getattr(layouts, name))[n]))
-
-    return Layout(
-        tp=whole("tp"),
-        pp=whole("pp"),
-        virtual_stages=whole("virtual_stages"),
-        cp=whole("cp"),
-        ep=whole("ep"),
-        etp=whole("etp"),
-        dp_replicate=whole("dp_replicate"),
-        dp_shard=whole("dp_shard"),
-        sharding=STRATEGIES[whole("strategy")].name,
-        micro_batch_size=whole("micro_batch_size"),
-        num_microbatches=whole("num_microbatches"),
-        recompute=RECOMPUTE[whole("recompute")],
-        schedule=SCHEDULES[whole("schedule")],
-        context_parallel=CONTEXT_METHODS[whole("context_method")],
-        reshard_after_forward=whole("reshard") > 0,
-        offload_optimizer=PLACES[whole("offload_optimizer")],
-        offload_params=PLACES[whole("offload_params")],
-    )
-
-
 def plan_of(
     row: Row,
     best: Best,
@@ -170,7 +143,7 @@ def plan_of(
             return _total_usd(m, row.instances_usd * stretch, row.hours * stretch)
 
         usd = Interval(p10=at(high), p50=row.usd, p90=at(low))
-    layout = layout_of(best.layouts, n)
+    layout = record_of(best.layouts, n)
     found = _assumptions(row, crosses=crosses, shift=shift, variance_left=variance_left)
     return Plan(
         id=row.id,

@@ -23,7 +23,7 @@ def add(
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or YAML, docs/price-book.md.")],
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="Of the book.")],
 ) -> None:
-    """Check a file and keep it as a price book; one of the same name is replaced whole."""
+    """Check a file and keep it under a name, or replace that."""
     from app.price_book_file import read_book_file
     from app.price_books import today
     from pricing.price_book_store import save_book

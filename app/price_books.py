@@ -47,6 +47,16 @@ def book_id(scenario: Scenario) -> str:
     return f"{load_book(scenario.price_book).id} {today().isoformat()}"
 
 
+def content_id(name: str) -> str:
+    """What a book says of today, as a hash; '' without it. From day to day it stays the same,
+    but for the days on which a row begins or ends."""
+    if not has_book(name):
+        return ""
+    book, day = load_book(name), today()
+    valid = "".join(str(int(row.is_valid_on(day))) for row in book.rows)
+    return f"{book.id}.{valid}"
+
+
 def lacking_sentence(name: str) -> str:
     """What a link hears whose price book is on another server."""
     return f"The price book {name!r} is not on this server: list prices are shown."

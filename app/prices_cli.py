@@ -49,7 +49,7 @@ def history(
     top: Top = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how prices changed: each spell at one price, and the gaps between them."""
+    """Show how prices changed, spell by spell, with the gaps."""
     from app.prices_history_tables import history_json, print_histories
     from pricing.history import history as history_of
 
@@ -82,7 +82,7 @@ def on(
     top: Top = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what machines cost on a day, and what a job would have cost then."""
+    """Show what machines, or a job, would have cost on a day."""
     from app.prices_history_tables import on_json, print_on
     from pricing.history import price_on
 
@@ -100,7 +100,7 @@ def on(
 
 
 def runs(top: Top = None, as_json: AsJson = False) -> None:
-    """List the last refreshes, and what became of each source."""
+    """List the last refreshes and what became of each source."""
     from app.prices_history_tables import print_runs
     from pricing.store.engine import open_store
     from pricing.store.queries import refresh_runs
@@ -120,7 +120,7 @@ def quarantine(
     top: Top = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the rows that are held back, each with its reason and the key that releases it."""
+    """List the rows that are held back, with reason and key."""
     from app.prices_history_tables import held_json, print_held
     from pricing.store.engine import open_store
     from pricing.store.held import quarantine as held_back
@@ -138,7 +138,7 @@ def release(
     why: Annotated[str, _option("--why", "TEXT", "How you know.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Say that a price that is held back is right: the next refresh publishes it."""
+    """Let the next refresh publish a row that is held back."""
     from app.prices_history_tables import print_release
     from pricing.store.engine import open_store
     from pricing.store.held import release as release_price

@@ -13,7 +13,7 @@ from app import format as fmt
 from app import words
 from core.offer import Offer
 from core.other_costs import MONTH_H
-from pricing.offers import first_day
+from pricing.offers import age_days
 
 LISTED = 2000  # rows that the table shows; the CSV has all
 AGING_DAYS, STALE_DAYS = 1, 7  # older than a day, older than a week
@@ -44,18 +44,12 @@ def frame_of(offers: Sequence[Offer], today: dt.date) -> pd.DataFrame:
     frame = pd.DataFrame({name: [getattr(o, name) for o in priced] for name in _OFFER})
     hourly = frame["usd_per_hour"].to_numpy(dtype=float)
     frame["usd_per_gpu_hour"] = hourly / np.maximum(frame["gpu_count"].to_numpy(dtype=float), 1)
-    ages = {day: oldest_days(day, today) for day in frame["observed_at"].unique()}
+    ages = {day: age_days(day, today) for day in frame["observed_at"].unique()}
     frame["age_days"] = [ages[day] for day in frame["observed_at"]]
     frame["freshness"] = freshness(frame["age_days"].to_numpy(dtype=float))
     return frame.sort_values(
         ["usd_per_gpu_hour", "provider", "instance_type", "region"], ignore_index=True
     )
-
-
-def oldest_days(observed_at: str, today: dt.date) -> int:
-    """Days since an observation, at most: a month or a year counts from its first day, so that
-    '2026' is not taken for today."""
-    return max(0, (today - first_day(observed_at)).days)
 
 
 def freshness(days: np.ndarray) -> np.ndarray:

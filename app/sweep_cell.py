@@ -15,6 +15,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
+from app import price_books
 from app.estimate import answer, resolve_strict
 from app.plan_json import Json, plan_json
 from app.words import MEMORY_PARTS, STEP_PARTS
@@ -65,13 +66,15 @@ def cell(query: Mapping[str, str]) -> dict[str, Any]:
     be a run is a row without a plan, too; without the prices that it names there is no row."""
     asked = Scenario.parse({name: text for name, text in query.items() if name != "v"})
     if asked.prices and asked.prices not in snapshot_ids():
-        return {"row": None, "made_with": made_with()}
+        return {"row": None, "made_with": made_with(), "price_book": ""}
     try:
         scenario = resolve_strict(asked)
         row = row_of(plan_json(scenario, answer(scenario, top=1)))
     except (ScenarioError, ModelError) as e:
         row = {**dict.fromkeys(COLUMNS), "no_plan": str(e)}
-    return {"row": row, "made_with": made_with()}
+    # Read after the answer: as it is now it was then, or the sweep hears of the change.
+    book = price_books.content_id(asked.price_book)
+    return {"row": row, "made_with": made_with(), "price_book": book}
 
 
 def row_of(found: Mapping[str, Any]) -> dict[str, Json]:

@@ -130,6 +130,7 @@ def _begun_with(path: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
     for key, what in (
         ("tables", "other tables (accelerators, fabrics, fitted fractions)"),
         ("code", "another version of Runcast or numpy"),
+        ("price_books", "other rows of its price book, or on a day on which other rows count"),
     ):
         if known.get(key) != manifest[key]:
             raise ScenarioError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from app import price_books
 from app.sweep import MAX_CELLS, Sweep, sweep_of
 from app.sweep_cell import cell, made_with
 from app.sweep_file import read_sweep_file
@@ -26,6 +27,7 @@ from app.sweep_folder import SCHEMA, SweepFolder, opened
 from app.sweep_results import write_results
 from core.errors import ScenarioError, shown
 from pricing.offers import installed_id, snapshot_ids
+from pricing.price_book_store import load_book
 from runners.sweeps import WorkerError, on_processes, on_ray
 
 MAX_WORKERS = 4_096
@@ -45,11 +47,13 @@ def run_sweep(
     limit = MAX_CELLS if max_cells is None else _whole("--max-cells", max_cells, 10**9)
     sweep = sweep_of(read_sweep_file(file), max_cells=limit)
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    books = _books(sweep)
     manifest = {
         "schema": SCHEMA,
         "sweep": sweep.content_id(),
         **made_with(),
         "prices": installed_id(),
+        "price_books": books,
         "num_cells": len(sweep),
         "fields": sweep.written(),
     }
@@ -60,7 +64,7 @@ def run_sweep(
             begun += f"; {folder.num_torn:,} line(s) cut short: computed again"
         console.print(sweep.shape() + begun, soft_wrap=True)
         if before < len(sweep):
-            _compute(sweep, folder, console, workers=asked, ray=ray)
+            _compute(sweep, folder, console, books, workers=asked, ray=ray)
         kept = {f"runcast_{n}": str(manifest[n]) for n in ("schema", "sweep", "tables", "code")}
         kept["runcast_prices"] = folder.prices
         written = write_results(folder, sweep, kept)
@@ -72,8 +76,22 @@ def run_sweep(
     ]
 
 
+def _books(sweep: Sweep) -> dict[str, str]:
+    """What every price book of the sweep says, by name; one that is not here is a mistake."""
+    names = [str(n) for n in sweep.fields.get("price_book", ()) if n]
+    for name in names:
+        load_book(name)
+    return {name: price_books.content_id(name) for name in names}
+
+
 def _compute(
-    sweep: Sweep, folder: SweepFolder, console: Console, *, workers: int | None, ray: str | None
+    sweep: Sweep,
+    folder: SweepFolder,
+    console: Console,
+    books: Mapping[str, str],
+    *,
+    workers: int | None,
+    ray: str | None,
 ) -> None:
     """Compute what is not finished; every result is on disk before the next is waited for."""
     if folder.prices not in snapshot_ids():
@@ -96,7 +114,7 @@ def _compute(
             begun = said = time.monotonic()
             first = len(folder.finished)
             for batch in batches:
-                folder.append(_checked(batch))
+                folder.append(_checked(batch, sweep, books))
                 now, done = time.monotonic(), len(folder.finished)
                 bar.update(
                     shown_bar, completed=done, rate=f"{(done - first) / (now - begun):.1f} cells/s"
@@ -119,7 +137,9 @@ def _kept(sweep: Sweep, folder: SweepFolder) -> str:
     )
 
 
-def _checked(batch: list[tuple[int, dict[str, Any]]]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _checked(
+    batch: list[tuple[int, dict[str, Any]]], sweep: Sweep, books: Mapping[str, str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows of workers that compute with what this process computes with."""
     for number, result in batch:
         for key, ours in made_with().items():
@@ -128,6 +148,11 @@ def _checked(batch: list[tuple[int, dict[str, Any]]]) -> Iterator[tuple[int, dic
                 raise WorkerError(f"its worker has {what} than this machine", number)
         if result["row"] is None:
             raise WorkerError("its worker does not have the price snapshot of this machine", number)
+        name = str(sweep.values(number).get("price_book") or "")
+        if result["price_book"] != books.get(name, ""):
+            raise WorkerError(
+                f"its worker's price book {name!r} is not what it was when the sweep began", number
+            )
         yield number, result["row"]
 
 

@@ -17,6 +17,7 @@ from pandas.io.formats.style import Styler
 
 from app import format as fmt
 from app import words
+from app.escape import safe_cell
 from core.plan import Answer, Plan
 from core.scenario import Scenario
 from core.units import DAY_S, GIB, HOUR_S
@@ -25,7 +26,6 @@ DRAWN_DOMINATED = 800  # dominated points of the chart: more are only ink
 DAYS_PER_HOUR = HOUR_S / DAY_S
 WORTH_TELLING = 1e-3  # of a step
 BEYOND = "beyond the plans listed below"
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 COST, COST_LOW, COST_HIGH = "Cost (USD)", "Cost P10 (USD)", "Cost P90 (USD)"
 TIME, PRICE, MEMORY = "Time (days)", "Price (USD per GPU-hour)", "Peak memory (GiB)"
@@ -243,32 +243,41 @@ def csv_bytes(frame: pd.DataFrame, link: str) -> bytes:
     safe = frame.assign(Link=unquote(link) if link.startswith("?") else link)
     for name in safe.columns:
         if not pd.api.types.is_numeric_dtype(safe[name]):
-            safe[name] = [_no_formula(str(v)) for v in safe[name]]
+            safe[name] = [safe_cell(str(v)) for v in safe[name]]
     text: str = safe.to_csv(index=False)
     return text.encode("utf-8")
 
 
-def _no_formula(text: str) -> str:
-    bare = text.lstrip("\ufeff\u00a0 ")
-    return f"'{text}" if bare.startswith(_FORMULA_STARTS) else text
-
-
 def points(answer: Answer) -> pd.DataFrame:
-    """Every priced plan of the chart: the whole frontier and an even sample of the others."""
+    """Every plan of the chart, which costs something: the whole frontier and an even sample of
+    the others. A logarithmic axis has no zero: `free_sentence` says what it leaves out."""
     columns = ("usd", "wall_clock_hours", "num_gpus", "accelerator", "provider", "purchase",
                "frontier", "id")  # fmt: skip
     if "usd" not in answer.points:
         return pd.DataFrame(columns=[*columns, "days"])
     usd = np.asarray(answer.points["usd"], dtype=float)
     frontier = np.asarray(answer.points["frontier"], dtype=bool)
-    others = np.flatnonzero(np.isfinite(usd) & ~frontier)
+    drawn = np.isfinite(usd) & (usd > 0)
+    others = np.flatnonzero(drawn & ~frontier)
     if len(others) > DRAWN_DOMINATED:
         others = others[np.linspace(0, len(others) - 1, DRAWN_DOMINATED).astype(int)]
-    kept = np.concatenate([np.flatnonzero(np.isfinite(usd) & frontier), others])
+    kept = np.concatenate([np.flatnonzero(drawn & frontier), others])
     frame = pd.DataFrame({name: np.asarray(answer.points[name])[kept] for name in columns})
     frame["days"] = frame["wall_clock_hours"] * DAYS_PER_HOUR
     frame["purchase"] = [words.purchase(p) for p in frame["purchase"]]
     return frame
+
+
+def free_sentence(answer: Answer) -> str:
+    """How many plans cost nothing, which the chart cannot show; '' without one."""
+    free = int((np.asarray(answer.points.get("usd", ()), dtype=float) == 0).sum())
+    if not free:
+        return ""
+    plans = "plan costs" if free == 1 else "plans cost"
+    return (
+        f"{fmt.count(free)} {plans} nothing, credits taken off: not in the chart, whose axis of "
+        "dollars has no zero."
+    )
 
 
 def memory(plan: Plan) -> pd.DataFrame:

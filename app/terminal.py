@@ -1,4 +1,7 @@
-"""Answers on a terminal: sentences and ranked tables, at most as wide as the window."""
+"""Answers on a terminal: sentences and ranked tables, at most as wide as the window.
+
+Where there is no window, tables are as wide as what they hold.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from app import format as fmt
@@ -21,14 +26,31 @@ from pricing.offers import snapshot
 
 PAGE = "http://localhost:8501/"  # where `make run` serves the page
 WIDTH = 100  # where no window says otherwise: a pipe, a file
+WIDEST = 10_000  # of a table there
 LEAST_SELLER = 6  # characters that the name of a seller keeps in a narrow window
 RIGHT_OF_SELLER = ("Layout", "Time", "Cost", "MFU")
+
+
+class _Unbounded(Console):
+    """A pipe or a file: sentences end at WIDTH, a table is as wide as its cells."""
+
+    def print(self, *objects: Any, **settings: Any) -> None:
+        """As every console prints, without cutting or folding a cell."""
+        tables = [o for o in objects if isinstance(o, Table)]
+        wide = self.options.update(width=WIDEST)
+        widths = [Measurement.get(self, wide, table).maximum for table in tables]
+        self.width = max(WIDTH, *widths, 0)
+        try:
+            super().print(*objects, **settings)
+        finally:
+            self.width = WIDTH
 
 
 def console() -> Console:
     """Standard output. No markup: names come from users and from sellers."""
     unknown = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(
+    kind = _Unbounded if unknown else Console
+    return kind(
         width=WIDTH if unknown else None,
         markup=False,
         highlight=False,
@@ -88,7 +110,8 @@ def _print_first(out: Console, plan: Plan, today: dt.date, batch: str) -> None:
 
 
 def print_wrapped(out: Console, text: str, *, indent: str = "", first: str | None = None) -> None:
-    """Lines that end at a word and start at `indent`, without blanks at their ends."""
+    """Lines that end at a word and start at `indent`, without blanks at their ends. A word that
+    is longer than a line, as a layout to be copied may be, stays whole."""
     start = indent if first is None else first
     lines = textwrap.fill(
         text,
@@ -96,6 +119,7 @@ def print_wrapped(out: Console, text: str, *, indent: str = "", first: str | Non
         initial_indent=start,
         subsequent_indent=indent,
         break_on_hyphens=False,
+        break_long_words=False,
     )
     out.print(lines, soft_wrap=True)
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.escape import safe_cell
 from app.validate_section import ClassCoverage, FamilyError, Section, class_coverages, families
 from core.accuracy import FITS_AT_MOST, TIGHT_AT_MOST, PairAccuracy
 
@@ -22,7 +23,6 @@ OUT_COLUMNS = (
 )  # fmt: skip
 IDS_SHOWN = 5
 WORST_FAMILIES = 20
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def report_json(report: Report) -> dict[str, Any]:
@@ -138,9 +138,3 @@ def write_out(report: Report, path: Path) -> None:
             status = "ok" if p.ok[i] else "refused"
             texts = (safe_cell(str(run_id)), *cells, status, safe_cell(str(p.reason[i])))
             writer.writerow([*texts, report.runs.line[i]])
-
-
-def safe_cell(text: str) -> str:
-    """Text that a spreadsheet shows and does not run as a formula."""
-    bare = text.lstrip("\ufeff\u00a0 ")
-    return f"'{text}" if bare.startswith(_FORMULA_STARTS) else text

@@ -1,4 +1,4 @@
-"""Failures: what a steady-state forecast leaves out. First formulas; no plan uses them yet.
+"""Failures to first order. Exact times are in core/goodput.py; Young's interval is shown beside.
 
 [Y74] Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974.
 """

@@ -18,8 +18,7 @@ import json
 import math
 import os
 import re
-from calendar import monthrange
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -88,8 +87,13 @@ def content_id(rows: Iterable[Row]) -> str:
     """The id of a set of rows: order does not count, every value does.
 
     First 12 hex digits of sha256 over the column names and the sorted rows as JSON. Python
-    writes a float as the shortest text that reads back equal, so the text is the value.
+    writes a float as the shortest text that reads back equal, so the text is the value. A value
+    that a file would give back as another one (3 as 3.0) has no id: `FactError`.
     """
+    return _id_of(_checked(rows, "A row of a price snapshot"))
+
+
+def _id_of(rows: Iterable[Row]) -> str:
     lines = sorted(map(_AS_JSON, rows))
     text = "\n".join([json.dumps(list(COLUMNS)), *lines])
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:12]
@@ -170,19 +174,20 @@ def read_rows(path: Path) -> list[Row]:
     rows: list[Row] = list(zip(*(c.to_pylist() for c in table.columns), strict=True))
     if not rows:
         raise FactError(f"{path.name} holds no offer")
-    for row in rows:
-        _check_types(row, path.name)
-    if (found := content_id(rows)) != path.stem:
+    if (found := _id_of(_checked(rows, path.name))) != path.stem:
         raise FactError(f"{path.name} was changed: its content hashes to {found}")
     return rows
 
 
-def _check_types(row: Row, file_name: str) -> None:
-    for (name, kind), value in zip(COLUMNS.items(), row, strict=True):
-        if value is None and name in _OPTIONAL:
-            continue
-        if type(value) is not kind or (isinstance(value, float) and not math.isfinite(value)):
-            raise FactError(f"{file_name}: {name} is {shown(value)}, not a {kind.__name__}")
+def _checked(rows: Iterable[Row], what: str) -> Iterator[Row]:
+    """The rows; `FactError` at the first value that is not of its column's type."""
+    for row in rows:
+        for (name, kind), value in zip(COLUMNS.items(), row, strict=True):
+            if value is None and name in _OPTIONAL:
+                continue
+            if type(value) is not kind or (isinstance(value, float) and not math.isfinite(value)):
+                raise FactError(f"{what}: {name} is {shown(value)}, not a {kind.__name__}")
+        yield row
 
 
 def make_row(offer: Offer) -> Row:
@@ -225,38 +230,28 @@ def _machine(o: Offer) -> tuple[object, ...]:
     return (o.provider, o.instance_type, o.accelerator, o.gpu_count, o.purchase)
 
 
+def age_days(observed_at: str, today: date) -> int:
+    """Days since an observation, at most: a month or a year counts from its first day, so that
+    '2026' is not taken for today. Never negative.
+
+    >>> age_days("2026-05-24", date(2026, 5, 31)), age_days("2026-04", date(2026, 5, 31))
+    (7, 60)
+    """
+    return max(0, (today - first_day(observed_at)).days)
+
+
 @lru_cache(maxsize=1024)
 def first_day(observed_at: str) -> date:
     """First day of an ISO day, month or year: the observation is not older than this.
 
     Observations are ordered by it, so that '2026' does not beat '2026-05-24'.
     """
-    return _days(observed_at)[0]
-
-
-def age_days(observed_at: str, today: date) -> int:
-    """Days since an observation, at least: a month or a year counts from its last day.
-
-    Never negative, so a month that is not over yet is 0 days old.
-
-    >>> age_days("2026-05-24", date(2026, 5, 31)), age_days("2026-04", date(2026, 5, 31))
-    (7, 31)
-    """
-    return max(0, (today - _days(observed_at)[1]).days)
-
-
-def _days(observed_at: str) -> tuple[date, date]:
-    """First and last day of an ISO day, month or year."""
     written = _DAY.fullmatch(observed_at)
     try:
         if written is None:
             raise ValueError
         year, month, day = (int(g) if g else None for g in written.groups())
-        first = date(year or 0, month or 1, day or 1)
-        if day:
-            return first, first
-        last_month = month or 12
-        return first, date(first.year, last_month, monthrange(first.year, last_month)[1])
+        return date(year or 0, month or 1, day or 1)
     except ValueError:
         raise FactError(
             f"{shown(observed_at)} is not an ISO day, month or year like 2026-05-24"

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -28,18 +25,28 @@ from pydantic import (
 from core.errors import RuncastError, ScenarioError, nearest, shown
 from core.offer import Purchase
 from core.owned import owned_usd_per_gpu_hour
-from hardware import facts, names
+from hardware import facts
 from pricing.integrity import price_bands
+from pricing.price_book_cells import (
+    ANY,
+    Accelerator,
+    Amount,
+    Day,
+    Discount,
+    Fraction,
+    Gbit,
+    Hourly,
+    Name,
+    Note,
+    Number,
+    NumCheckpoints,
+    Usd,
+    Whole,
+    Yearly,
+)
 
-ANY = "*"
 MAX_ROWS = 500
 MISTAKES_SHOWN = 20
-# As in ids of plans and in links: one line of plain characters, and nothing a spreadsheet runs.
-_NAME = re.compile(r"\*|[A-Za-z0-9][\w .:/()+-]{0,79}", re.ASCII)
-_NOTE = re.compile(r"[^=+\-@|\s][^\x00-\x1f\x7f]{0,199}")
-_NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,20})?(?:[eE][+-]?\d{1,2})?")
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_SIZES = {"k": 1e3, "M": 1e6, "B": 1e9}
 
 
 class PriceBookError(RuncastError):
@@ -50,63 +57,6 @@ class PriceBookError(RuncastError):
         more = len(mistakes) - MISTAKES_SHOWN
         rest = f" And {more} more." if more > 0 else ""
         super().__init__(" ".join(mistakes[:MISTAKES_SHOWN]) + rest)
-
-
-def _number(value: Any) -> Any:
-    """12, 2.10, 1,200,000 or 1.2M; '2,10' would be 210 to a program, so it is refused."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    size = _SIZES.get(text[-1:], 1.0)
-    if not _NUMBER.fullmatch(text[:-1] if size != 1.0 else text):
-        raise ValueError("is not a number like 2.10, 1,200,000 or 1.2M (a point, no currency sign)")
-    return float((text[:-1] if size != 1.0 else text).replace(",", "")) * size
-
-
-def _whole(value: Any) -> Any:
-    number = _number(value)
-    return int(number) if isinstance(number, float) and number.is_integer() else number
-
-
-def _fraction(value: Any) -> Any:
-    """0.3 or 30%."""
-    if isinstance(value, str) and value.strip().endswith("%"):
-        return _number(value.strip()[:-1]) / 100
-    return _number(value)
-
-
-def _day(value: Any) -> Any:
-    if isinstance(value, str) and not _DAY.fullmatch(value.strip()):
-        raise ValueError("is not a day like 2026-11-21")
-    return value
-
-
-def _named(value: str) -> str:
-    if not _NAME.fullmatch(value):
-        raise ValueError("is not plain text: letters, digits, blanks and . : / ( ) + - _")
-    return value
-
-
-def _noted(value: str) -> str:
-    if value and not _NOTE.fullmatch(value):
-        raise ValueError("is not one line of at most 200 characters, or starts like a formula")
-    return value
-
-
-def _accelerator(value: str) -> str:
-    return value if value == ANY else names.canonical(value)
-
-
-Name = Annotated[str, AfterValidator(_named)]
-Accelerator = Annotated[str, AfterValidator(_named), AfterValidator(_accelerator)]
-Day = Annotated[date, BeforeValidator(_day)]
-Usd = Annotated[float, BeforeValidator(_number), Field(gt=0, le=1e12)]
-Hourly = Annotated[float, BeforeValidator(_number), Field(gt=0, le=1e6)]
-Yearly = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1e12)]
-Amount = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1e12)]
-Discount = Annotated[float, BeforeValidator(_fraction), Field(gt=0, lt=1)]
-Whole = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=131_072)]
-Rate_gbit = Annotated[float, BeforeValidator(_number), Field(gt=0, le=1e6)]
 
 
 class Row(BaseModel):
@@ -124,7 +74,7 @@ class Row(BaseModel):
     currency: str = "USD"
     valid_from: Day | None = None
     valid_to: Day | None = None
-    note: Annotated[str, AfterValidator(_noted)] = ""
+    note: Note = ""
 
     @model_validator(mode="after")
     def _in_order(self) -> Row:
@@ -160,7 +110,7 @@ class Rate(_OfMachines):
     purchase: Purchase | Literal["*"] = "on_demand"
     usd_per_hour: Hourly | None = None
     gpu_count: Whole | None = None
-    scale_out_gbit_per_s: Rate_gbit | None = None
+    scale_out_gbit_per_s: Gbit | None = None
 
     @model_validator(mode="after")
     def _one_price(self) -> Rate:
@@ -208,15 +158,15 @@ class Owned(Row):
     gpus_per_node: Annotated[Whole, Field(le=1024)]
     region: Name = ANY
     capex_usd: Usd
-    residual_fraction: Annotated[float, BeforeValidator(_fraction), Field(ge=0, lt=1)] = 0.0
-    depreciation_years: Annotated[float, BeforeValidator(_number), Field(ge=0.5, le=30)]
-    power_kw: Annotated[float, BeforeValidator(_number), Field(gt=0, le=1e6)]
-    pue: Annotated[float, BeforeValidator(_number), Field(ge=1, le=5)]
-    usd_per_kwh: Annotated[float, BeforeValidator(_number), Field(ge=0, le=10)]
+    residual_fraction: Annotated[Fraction, Field(ge=0, lt=1)] = 0.0
+    depreciation_years: Annotated[Number, Field(ge=0.5, le=30)]
+    power_kw: Annotated[Number, Field(gt=0, le=1e6)]
+    pue: Annotated[Number, Field(ge=1, le=5)]
+    usd_per_kwh: Annotated[Number, Field(ge=0, le=10)]
     staff_usd_per_year: Yearly = 0.0
     other_usd_per_year: Yearly = 0.0
-    utilisation: Annotated[float, BeforeValidator(_fraction), Field(gt=0, le=1)]
-    scale_out_gbit_per_s: Rate_gbit | None = None  # of a node
+    utilisation: Annotated[Fraction, Field(gt=0, le=1)]
+    scale_out_gbit_per_s: Gbit | None = None  # of a node
 
     @model_validator(mode="after")
     def _whole_nodes(self) -> Owned:
@@ -255,9 +205,9 @@ class Storage(Row):
     kind: Literal["storage"] = "storage"
     provider: Name = ANY
     region: Name = ANY
-    usd_per_gb_month: Annotated[float, BeforeValidator(_number), Field(ge=0, le=1e3)]
+    usd_per_gb_month: Annotated[Number, Field(ge=0, le=1e3)]
     data_gb: Amount = 0.0
-    checkpoints: Annotated[int, BeforeValidator(_whole), Field(ge=0, le=10_000)] = 0
+    checkpoints: NumCheckpoints = 0
 
 
 class Egress(Row):
@@ -266,9 +216,9 @@ class Egress(Row):
     kind: Literal["egress"] = "egress"
     provider: Name = ANY
     region: Name = ANY
-    usd_per_gb: Annotated[float, BeforeValidator(_number), Field(ge=0, le=1e3)]
+    usd_per_gb: Annotated[Number, Field(ge=0, le=1e3)]
     data_gb: Amount = 0.0
-    checkpoints: Annotated[int, BeforeValidator(_whole), Field(ge=0, le=10_000)] = 0
+    checkpoints: NumCheckpoints = 0
 
 
 AnyRow = Rate | Commitment | Owned | Credit | Storage | Egress

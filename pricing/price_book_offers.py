@@ -12,7 +12,8 @@ from typing import Any
 
 from core.offer import Offer, Purchase
 from core.other_costs import GB, MONTH_H, egress_usd, storage_usd
-from pricing.price_book import ANY, Commitment, Credit, Egress, Owned, PriceBook, Rate, Row, Storage
+from pricing.price_book import Commitment, Credit, Egress, Owned, PriceBook, Rate, Row, Storage
+from pricing.price_book_cells import ANY
 
 OWN = "own"  # the provider of what is owned
 SOURCE = "price book "  # begins the source of every offer that a book made

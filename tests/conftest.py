@@ -4,7 +4,10 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import settings
@@ -25,6 +28,33 @@ def _own_data(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     """A developer's refreshed prices stay out of the tests."""
     monkeypatch.setenv("RUNCAST_DATA_DIR", str(tmp_path_factory.getbasetemp() / "data"))
     monkeypatch.delenv("RUNCAST_DATABASE_URL", raising=False)
+
+
+@pytest.fixture(scope="module")
+def plain_main() -> Iterator[None]:
+    """Spawned processes import `__main__` again. Streamlit's AppTest, run before in the same
+    process, leaves the whole dashboard there; a command line has its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+        yield
+
+
+@pytest.fixture
+def run(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[object, str, str]]:
+    """Run the console entry in this process: exit status, standard output, standard error."""
+    from app import cli
+
+    monkeypatch.setenv("COLUMNS", "100")  # parallel test runs set a narrow one
+
+    def _run(*arguments: str) -> tuple[object, str, str]:
+        with pytest.raises(SystemExit) as end:
+            cli.main(arguments)
+        out, err = capfd.readouterr()
+        return end.value.code, out, err
+
+    return _run
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from core.changes import KNOBS, MOST_KNOBS, OFFLOADS, changes
+from core.changes import changes
 from core.explain import Place, columns_of
+from core.knobs import KNOBS, MOST_KNOBS, OFFLOADS
 from core.memory import peak_bytes
 from core.offload import host_bytes
 from core.search import Z_80, Job, best_layouts

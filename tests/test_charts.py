@@ -74,6 +74,24 @@ def test_an_answer_without_prices_has_no_points():
 
 
 @pytest.mark.parametrize("theme", THEMES)
+def test_a_plan_that_costs_nothing_is_told_and_not_drawn(theme):
+    """Credits above the bill: a logarithmic axis has no zero."""
+    some = many_points(50)
+    some["usd"] = np.where(np.isin(np.arange(50), [0, 7]), 0.0, some["usd"])
+    found = answer(plan(), points=some)
+    points = tables.points(found)
+    assert set(points["id"]) == {f"p{n}" for n in range(50)} - {"p0", "p5", "p7"}
+    low, high = pareto(points, theme)["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    assert 0 < low < high
+    assert tables.free_sentence(found).startswith("2 plans cost nothing, credits taken off: not")
+    assert tables.free_sentence(answer(plan(), points=many_points(50))) == ""
+    assert tables.free_sentence(answer(plan(usd=None), points={})) == ""
+    nothing = answer(plan(), points={**many_points(1), "usd": np.zeros(1)})
+    assert tables.points(nothing).empty
+    assert tables.free_sentence(nothing).startswith("1 plan costs nothing")
+
+
+@pytest.mark.parametrize("theme", THEMES)
 def test_the_frontier_chart_names_its_units_and_its_limits(theme):
     spec = pareto(tables.points(answer(plan(), points=many_points())), theme)
     x, y = spec["layer"][0]["encoding"]["x"], spec["layer"][0]["encoding"]["y"]

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import typer
 
 from app import cli, cli_options
 from app import format as fmt
@@ -36,20 +37,6 @@ LLAMA = {
     "max_position_embeddings": 131072,
     "tie_word_embeddings": False,
 }
-
-
-@pytest.fixture
-def run(capfd, monkeypatch):
-    """Run the console entry in this process: exit status, standard output, standard error."""
-    monkeypatch.setenv("COLUMNS", "100")  # parallel test runs set a narrow one
-
-    def _run(*arguments):
-        with pytest.raises(SystemExit) as end:
-            cli.main(arguments)
-        out, err = capfd.readouterr()
-        return end.value.code, out, err
-
-    return _run
 
 
 @pytest.fixture
@@ -640,6 +627,16 @@ def command(*arguments, **options):
         cwd=ROOT,
         **options,
     )
+
+
+def test_the_help_names_every_command_in_one_whole_line(run):
+    _, out, _ = run("--help")
+    lines = out.split("Commands:\n")[1].splitlines()
+    names = [line.split()[0] for line in lines]
+    assert not [line for line in lines if not line.endswith(".") or line.endswith("...")]
+    assert set(names) == {*typer.main.get_command(cli.app).commands}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert not [n for n in names if f"runcast {n}" not in readme]
 
 
 def test_help_reads_no_table():

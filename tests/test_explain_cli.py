@@ -6,25 +6,9 @@ import json
 
 import pytest
 
-from app import cli
-
 JOB = ["--model", "llama3.1-8b", "--tokens", "1e12", "--seq-len", "8k"]
 JOB += ["--global-batch-size", "512", "--gpu", "h100", "--cloud", "aws", "--num-gpus", "64"]
 EXPLAIN = ["explain", *JOB]
-
-
-@pytest.fixture
-def run(capfd, monkeypatch):
-    """Run the console entry in this process: exit status, standard output, standard error."""
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def _run(*arguments):
-        with pytest.raises(SystemExit) as end:
-            cli.main(arguments)
-        out, err = capfd.readouterr()
-        return end.value.code, out, err
-
-    return _run
 
 
 def test_the_best_plan_is_explained(run):

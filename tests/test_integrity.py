@@ -6,25 +6,13 @@ from datetime import date
 import pytest
 
 from core.errors import FactError
-from core.offer import Offer
 from pricing import integrity
 from pricing.integrity import BANDS_CSV, check, price_bands
+from tests import made_up_plans as made_up
 
 TODAY = date(2026, 11, 21)
 BANDS = {("H100-80GB-SXM", "committed"): (0.7, 36.0), ("H100-80GB-SXM", "spot"): (0.4, 14.0)}
-GOOD = Offer(
-    provider="aws",
-    instance_type="p5.48xlarge",
-    accelerator="H100-80GB-SXM",
-    gpu_count=8,
-    region="us-east-1",
-    purchase="on_demand",
-    usd_per_hour=55.04,
-    scale_out_gbit_per_s=3200.0,
-    observed_at="2026-07-20",
-    source="page",
-    quality="high",
-)
+GOOD = made_up.offer(source="page")
 
 
 def findings(*offers, severity=None):

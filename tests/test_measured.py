@@ -12,6 +12,7 @@ from core.errors import RunsError
 from core.transformer import active_params, total_params
 from hardware import measured
 from hardware.measured import RunInputs, read_models, read_pairs, read_runs
+from tests.csv_tables import written_table
 
 MEASURED = {
     "value", "metric", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "mfu_printed",
@@ -36,13 +37,7 @@ MODEL = {
 @pytest.fixture
 def write(tmp_path):
     def table(*rows, name="table.csv"):
-        path = tmp_path / name
-        header = list(dict.fromkeys(key for row in rows for key in row))
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, header, restval="")
-            writer.writeheader()
-            writer.writerows(rows)
-        return path
+        return written_table(rows, tmp_path / name)
 
     return table
 

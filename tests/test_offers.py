@@ -13,6 +13,7 @@ from core.offer import Offer
 from pricing import offers
 from pricing.bundle import Bundle, write
 from pricing.offers import ANY_REGION, CHEAPEST_US, age_days, content_id, newest_per_place
+from pricing.publish import write_snapshot
 
 ROW = (
     "aws", "p5.48xlarge", "H100-80GB-SXM", 8, "us-east-1", "on_demand", 55.04, 3200.0,
@@ -36,7 +37,7 @@ def test_the_id_is_of_the_content_and_not_of_its_order():
 @pytest.mark.parametrize("column", range(len(ROW)))
 def test_a_change_of_any_value_is_another_id(column):
     changed = list(ROW)
-    changed[column] = "x" if isinstance(ROW[column], str) else 7.5
+    changed[column] = {str: "x", int: 7}.get(type(ROW[column]), 7.5)
     assert content_id([tuple(changed), OTHER]) != content_id([ROW, OTHER])
 
 
@@ -47,6 +48,18 @@ def test_a_row_more_or_twice_is_another_id():
 def test_the_id_is_the_same_on_every_machine_and_version():
     """Written down: a change of the serialisation would orphan every link that names a price."""
     assert content_id([ROW, OTHER]) == "0e5a704cc0bf"
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [(6, 55), (3, 8.0), (3, True), (7, 3200), (6, None), (8, None), (0, 1)]
+)
+def test_a_value_that_a_file_would_give_back_as_another_one_is_not_written(tmp_path, column, value):
+    """55 is read back as 55.0, whose text is another one: the file would not be of its name."""
+    row = (*ROW[:column], value, *ROW[column + 1 :])
+    name = list(offers.COLUMNS)[column]
+    with pytest.raises(FactError, match=f"{name} is .*, not an? (str|int|float)"):
+        write_snapshot([OTHER, row], tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_was_written_is_read_back(folder):
@@ -128,11 +141,11 @@ def test_a_wrong_current_file_is_refused(folder, text):
         ("2026-05-24", date(2026, 5, 31), 7),
         ("2026-05-24", date(2026, 5, 24), 0),
         ("2026-05-24", date(2026, 5, 1), 0),  # a clock that is behind
-        ("2026-04", date(2026, 5, 31), 31),  # from 30 April
-        ("2026-05", date(2026, 5, 20), 0),  # the month is not over
-        ("2024-02", date(2024, 3, 1), 1),  # leap year
-        ("2025", date(2026, 1, 31), 31),
-        ("2026", date(2026, 11, 21), 0),
+        ("2026-04", date(2026, 5, 31), 60),  # from 1 April
+        ("2026-05", date(2026, 5, 20), 19),  # the month is not over
+        ("2024-02", date(2024, 3, 1), 29),  # leap year
+        ("2025", date(2026, 1, 31), 395),
+        ("2026", date(2026, 11, 21), 324),  # not of today
     ],
 )
 def test_age(observed_at, today, days):
@@ -151,12 +164,12 @@ days = st.dates(date(2000, 1, 1), date(2100, 1, 1))
 
 
 @given(seen=days, later=st.integers(0, 5000), more=st.integers(0, 5000))
-def test_ages_grow_with_the_day_and_a_vaguer_date_is_never_older(seen, later, more):
+def test_ages_grow_with_the_day_and_a_vaguer_date_is_never_newer(seen, later, more):
     today = seen + timedelta(days=later)
     day = age_days(seen.isoformat(), today)
     month = age_days(seen.strftime("%Y-%m"), today)
     year = age_days(seen.strftime("%Y"), today)
-    assert day == later >= month >= year >= 0
+    assert year >= month >= day == later
     assert age_days(seen.isoformat(), today + timedelta(days=more)) == later + more
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from app.price_book_file import read_book
 from core.errors import FactError, RuncastError, ScenarioError
-from core.offer import Offer
 from core.owned import owned_usd_per_gpu_hour
 from pricing.disk import prices_folder
 from pricing.price_book import COLUMNS, MAX_ROWS, PriceBookError
@@ -24,6 +23,7 @@ from pricing.price_book_store import (
     remove_book,
     save_book,
 )
+from tests import made_up_plans as made_up
 
 TODAY = date(2026, 11, 21)
 OWNED = {
@@ -32,19 +32,7 @@ OWNED = {
     "pue": "1.3", "usd_per_kwh": "0.12", "staff_usd_per_year": "200k", "utilisation": "70%",
 }  # fmt: skip
 RATE = {"kind": "rate", "provider": "aws", "accelerator": "h100", "usd_per_gpu_hour": "2.40"}
-LISTED = Offer(
-    provider="aws",
-    instance_type="p5.48xlarge",
-    accelerator="H100-80GB-SXM",
-    gpu_count=8,
-    region="us-east-1",
-    purchase="on_demand",
-    usd_per_hour=55.04,
-    scale_out_gbit_per_s=3200.0,
-    observed_at="2026-08-01",
-    source="AWS price list",
-    quality="high",
-)
+LISTED = made_up.offer(observed_at="2026-08-01", source="AWS price list")
 SPOT = replace(LISTED, purchase="spot", usd_per_hour=20.0)
 ELSEWHERE = replace(LISTED, provider="gcp", instance_type="a3-highgpu-8g", region="us-central1")
 ALL = [LISTED, SPOT, ELSEWHERE]

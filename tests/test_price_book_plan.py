@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from app import estimate, price_books, words
 from app.cli import _run
@@ -95,6 +96,20 @@ def test_a_credit_larger_than_the_bill_leaves_nothing_to_pay():
     for p in plans(price_book="acme"):
         assert (p.usd.p10, p.usd.p50, p.usd.p90) == (0, 0, 0)
         assert p.usd_per_gpu_hour > 0
+
+
+def test_the_page_of_a_run_that_credits_pay_for_has_no_chart_and_says_why():
+    keep({"kind": "credit", "provider": "aws", "usd": "900M"})
+    page = AppTest.from_file(str(ROOT / "app/main.py"), default_timeout=60)
+    for name, value in {**ASKED, "price_book": "acme"}.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception
+    assert [i.value.split(" ", 1)[1] for i in page.info] == [
+        "plans cost nothing, credits taken off: not in the chart, whose axis of dollars has no "
+        "zero."
+    ]
+    assert {m.label: m.value.replace("\\", "") for m in page.metric}["Cheapest"] == "$0"
 
 
 def test_without_a_book_nothing_changes():

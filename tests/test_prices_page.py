@@ -19,27 +19,17 @@ from app import prices_sources as sources
 from app.accuracy_tables import csv_bytes
 from app.prices_refresh_job import RefreshJob
 from core.errors import ScenarioError
-from core.offer import Offer
 from pricing.disk import prices_folder
 from pricing.history import known_skus, market
 from pricing.lease import lease
 from pricing.offers import newest_per_place, snapshot
 from pricing.source_state import State
+from tests import made_up_plans as made_up
 from tests.feeds.refreshing import made
 
 TODAY = dt.date(2026, 11, 21)
-OFFER = Offer(
-    provider="aws",
-    instance_type="p5.48xlarge",
-    accelerator="H100-80GB-SXM",
-    gpu_count=8,
-    region="us-east-1",
-    purchase="on_demand",
-    usd_per_hour=40.0,
-    scale_out_gbit_per_s=None,
-    observed_at="2026-11-21",
-    source="AWS price list",
-    quality="high",
+OFFER = made_up.offer(
+    usd_per_hour=40.0, scale_out_gbit_per_s=None, observed_at="2026-11-21", source="AWS price list"
 )
 SPOT = replace(OFFER, purchase="spot", usd_per_hour=16.0, observed_at="2026-11-18")
 A100 = replace(

@@ -13,6 +13,7 @@ MANIFEST = {
     "tables": "b",
     "code": "c",
     "prices": "d",
+    "price_books": {"acme": "e"},
     "num_cells": 10,
 }
 ROWS = {n: {"best_usd": n / 3, "no_plan": None, "best_id": f"é{n}"} for n in range(10)}
@@ -82,6 +83,8 @@ def test_a_line_that_is_no_cell_is_left_out(tmp_path, line):
         ({"sweep": "x", "num_cells": 7}, "holds another sweep, of 10 cells"),
         ({"tables": "x"}, "was begun with other tables"),
         ({"code": "x"}, "was begun with another version of Runcast or numpy"),
+        ({"price_books": {"acme": "f"}}, "was begun with other rows of its price book"),
+        ({"price_books": {}}, "was begun with other rows of its price book"),
     ],
 )
 def test_another_sweep_is_refused_and_nothing_is_touched(tmp_path, changed, said):

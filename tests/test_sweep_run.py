@@ -8,26 +8,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pandas as pd
 import pytest
 
-from app import cli, sweep_run
+from app import cli, price_books, sweep_run
+from app.price_book_file import read_book
 from app.sweep_cell import COLUMNS, cell, made_with
+from pricing.price_book_store import save_book
+from tests.test_price_book import RATE, csv_of
 from tests.test_sweeps import gone
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _plain_main() -> Iterator[None]:
-    """Spawned processes import `__main__` again. Streamlit's AppTest, run before in the same
-    process, leaves the whole dashboard there; a command line has its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "__main__", ModuleType("__main__"))
-        yield
-
+pytestmark = pytest.mark.usefixtures("plain_main")
 
 ROOT = Path(__file__).parent.parent
 # Small searches, and one cell in three without a plan.
@@ -166,6 +159,7 @@ def test_only_what_is_not_finished_is_computed(whole, run, file, tmp_path):
     [
         ({"row": {}, "made_with": {"tables": "x", "code": "y"}}, "its worker has other tables"),
         ({"row": None, "made_with": made_with()}, "does not have the price snapshot"),
+        ({"row": {}, "made_with": made_with(), "price_book": "x"}, "price book '' is not what"),
     ],
 )
 def test_a_worker_with_other_facts_is_refused(run, file, tmp_path, monkeypatch, result, said):
@@ -194,6 +188,36 @@ def test_a_sweep_goes_on_with_the_prices_that_it_began_with(whole, run, file, tm
     status, _, err = run(file, "--out", tmp_path / "b")
     assert status == 2
     assert "which is not here any more" in err
+
+
+def test_a_changed_price_book_is_never_mixed_into_a_begun_sweep(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("RUNCAST_DATA_DIR", str(tmp_path / "data"))
+    file, out = tmp_path / "booked.yaml", tmp_path / "out"
+    file.write_text(
+        "price_book: [null, acme]\nmodel: llama3.1-8b\nnum_gpus: [64]\ngpu: h100\ncloud: aws\n"
+    )
+    status, _, err = run(file, "--out", out)
+    assert (status, "No price book 'acme'" in err) == (2, True)
+
+    def keep(price):
+        book = csv_of({**RATE, "usd_per_gpu_hour": price})
+        save_book(read_book(book, file_name="b.csv", name="acme", today=price_books.today()))
+
+    keep("2.40")
+    assert run(file, "--out", out)[0] == 0
+    listed, booked = (
+        row["best_usd"] for row in csv.DictReader((out / "results.csv").read_text().splitlines())
+    )
+    assert float(booked) < float(listed)
+    lines = (out / "cells-0001.jsonl").read_bytes().splitlines(keepends=True)
+    (out / "cells-0001.jsonl").write_bytes(lines[0])
+    keep("2.20")
+    status, _, err = run(file, "--out", out)
+    assert status == 2
+    assert "was begun with other rows of its price book" in err
+    assert [json.loads(x)["cell"] for x in lines[:1]] == list(computed(out))
+    keep("2.40")  # as it was
+    assert run(file, "--out", out)[0] == 0
 
 
 def start(file, out, *more):

@@ -8,25 +8,15 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from core.errors import ScenarioError
 from runners.sweeps import ONE_THREAD, WorkerError, on_processes, on_ray
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _plain_main() -> Iterator[None]:
-    """Spawned processes import `__main__` again. Streamlit's AppTest, run before in the same
-    process, leaves the whole dashboard there; a command line has its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "__main__", ModuleType("__main__"))
-        yield
-
+pytestmark = pytest.mark.usefixtures("plain_main")
 
 ROOT = Path(__file__).parent.parent
 

@@ -19,6 +19,7 @@ from app.validate_terminal import where
 from core.errors import RunsError
 from hardware import measured
 from hardware.measured_model import ModelFacts
+from tests.csv_tables import written_table
 
 TODAY = dt.date(2026, 11, 21)
 METRICS = {
@@ -89,13 +90,7 @@ def predicted_by(monkeypatch):
 @pytest.fixture
 def table(tmp_path):
     def write(rows, name="runs.csv"):
-        path = tmp_path / name
-        header = list(dict.fromkeys(key for row in rows for key in row))
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, header, restval="")
-            writer.writeheader()
-            writer.writerows(rows)
-        return path
+        return written_table(rows, tmp_path / name)
 
     return write
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pandas as pd
 import streamlit as st
 
@@ -94,15 +96,22 @@ def _draw_runs(report: Report, theme: str) -> None:
             placeholder="All",
         )
     chosen = tables.chosen_rows(report, wanted)
-    kind = st.segmented_control(
-        "Told apart by",
-        list(tables.FILTERS),
-        default="accelerator",
-        required=True,
-        format_func=lambda k: words.KINDS[k],
-        key="accuracy_by",
+    kind = _kind("Told apart by", tables.FILTERS, "accelerator", "accuracy_by")
+    draw_ratios(report, chosen, kind, theme, "accuracy_ratios", baseline=True)
+
+
+def _kind(label: str, kinds: Iterable[str], default: str, key: str) -> str:
+    """The kind of class that a reader chooses: accelerator, framework, ..."""
+    return str(
+        st.segmented_control(
+            label,
+            list(kinds),
+            default=default,
+            required=True,
+            format_func=lambda k: words.KINDS[k],
+            key=key,
+        )
     )
-    draw_ratios(report, chosen, str(kind), theme, "accuracy_ratios", baseline=True)
 
 
 def _draw_coverage(report: Report, theme: str) -> None:
@@ -115,15 +124,8 @@ def _draw_coverage(report: Report, theme: str) -> None:
     for line in lines:
         st.markdown(f"- {as_text(line)}")
     frame = tables.coverage(report)
-    kind = st.segmented_control(
-        "Classes by",
-        list(words.KINDS),
-        default="framework",
-        required=True,
-        format_func=lambda k: words.KINDS[k],
-        key="accuracy_coverage_by",
-    )
-    part = frame[frame["Kind"] == words.KINDS[str(kind)]]
+    kind = _kind("Classes by", words.KINDS, "framework", "accuracy_coverage_by")
+    part = frame[frame["Kind"] == words.KINDS[kind]]
     st.altair_chart(
         charts.coverage(part, theme=theme),
         key="accuracy_coverage",

@@ -6,6 +6,7 @@ import streamlit as st
 
 from app import decision_rows as rows_of
 from app import link
+from app.claim_text import sources_line
 from app.decision_answer import VERDICTS, Decision
 from app.decisions import RULES, counts, decisions_of, in_tables, verdict_sentence
 from app.escape import as_text
@@ -62,7 +63,8 @@ def _draw_counts(found: list[Decision]) -> None:
 
 def _draw_table(letter: str, rows: tuple[Decision, ...], verdicts: tuple[str, ...]) -> None:
     st.subheader(f"{letter}. {TABLES[letter]}", anchor=False)
-    st.caption(as_text(f"{verdict_sentence(rows)} {rows_of.sources_line(rows)}"))
+    printed = ((d.advice.source, d.advice.source_date) for d in rows)
+    st.caption(as_text(f"{verdict_sentence(rows)} {sources_line(printed)}"))
     kept = [d for d in in_tables(rows)[letter] if d.verdict in verdicts]
     if not kept:
         st.markdown("No row of this table has one of the chosen verdicts.")

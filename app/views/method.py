@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from app import claims, method_tables
+from app.claim_text import sources_line
 from app.escape import as_text
 
 KEPT_S = 6 * 3600
@@ -88,7 +89,8 @@ def _draw_claims(checked: tuple[claims.Checked, ...]) -> None:
                     f"{as_text(c.claim.formula)}  \n{as_text(c.ours.arithmetic)}  \n"
                     f"{as_text(c.claim.why)}"
                 )
-            st.caption(as_text(method_tables.sources_line(found)))
+            printed = ((c.claim.source, c.claim.source_date) for c in found)
+            st.caption(as_text(sources_line(printed)))
 
 
 def _draw_table(frame: pd.DataFrame, key: str, alt: str) -> None:

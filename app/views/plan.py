@@ -97,8 +97,9 @@ def _draw_headlines(scenario: Scenario, answer: Answer, selected: Plan, today: d
 
 def _draw_chart(scenario: Scenario, answer: Answer, selected: Plan, theme: str) -> None:
     points = tables.points(answer)
+    free = tables.free_sentence(answer)
     if points.empty:
-        st.info("No plan here has a price, so there is no chart of cost against time.")
+        st.info(free or "No plan here has a price, so there is no chart of cost against time.")
         return
     chart = charts.pareto(
         points,
@@ -120,6 +121,8 @@ def _draw_chart(scenario: Scenario, answer: Answer, selected: Plan, theme: str) 
             + words.answer_sentence(scenario, answer)
         ),
     )
+    if free:
+        st.caption(free)
 
 
 def _draw_ranked(scenario: Scenario, answer: Answer, selected: Plan, options: form.Options) -> None:

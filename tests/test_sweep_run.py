@@ -220,11 +220,17 @@ def test_a_changed_price_book_is_never_mixed_into_a_begun_sweep(run, tmp_path, m
     assert run(file, "--out", out)[0] == 0
 
 
+def _answers_ctrl_c():
+    """A background shell has its children ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(file, out, *more):
     command = [sys.executable, "-m", "app.cli", "sweep", str(file), "--out", str(out), *more]
     return subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=_answers_ctrl_c,
+    )  # fmt: skip
 
 
 def wait_for(out, count, process):

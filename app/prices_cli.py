@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.cli_options import AsJson, Text, text_option
 from core.errors import ScenarioError, shown
 
 if TYPE_CHECKING:
@@ -21,22 +22,14 @@ SHOWN = 40
 ROWS_MAX = 10_000
 HOURS_MAX = 1e6
 
-Text = str | None
-
-
-def _option(name: str, metavar: str, text: str) -> Any:
-    return typer.Option(name, metavar=metavar, help=text, show_default=False)
-
-
-Gpu = Annotated[Text, _option("--gpu", "NAME", "Of this accelerator only.")]
-Cloud = Annotated[Text, _option("--cloud", "NAME", "Of this provider only.")]
-Instance = Annotated[Text, _option("--instance", "NAME", "Of this machine only.")]
-Region = Annotated[Text, _option("--region", "NAME", "Of this region only.")]
-Purchase = Annotated[Text, _option("--purchase", "KIND", "on_demand, spot, ...")]
-Since = Annotated[Text, _option("--since", "DAY", "From this day on, as 2026-01-31.")]
-Source = Annotated[Text, _option("--source", "NAME", "Of this source only.")]
-Top = Annotated[Text, _option("--top", "K", f"Rows to show ({SHOWN}).")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+Gpu = Annotated[Text, text_option("--gpu", "NAME", "Of this accelerator only.")]
+Cloud = Annotated[Text, text_option("--cloud", "NAME", "Of this provider only.")]
+Instance = Annotated[Text, text_option("--instance", "NAME", "Of this machine only.")]
+Region = Annotated[Text, text_option("--region", "NAME", "Of this region only.")]
+Purchase = Annotated[Text, text_option("--purchase", "KIND", "on_demand, spot, ...")]
+Since = Annotated[Text, text_option("--since", "DAY", "From this day on, as 2026-01-31.")]
+Source = Annotated[Text, text_option("--source", "NAME", "Of this source only.")]
+Top = Annotated[Text, text_option("--top", "K", f"Rows to show ({SHOWN}).")]
 
 
 def history(
@@ -77,8 +70,8 @@ def on(
     instance: Instance = None,
     region: Region = None,
     purchase: Purchase = None,
-    machines: Annotated[Text, _option("--machines", "N", "Price so many machines (1).")] = None,
-    hours: Annotated[Text, _option("--hours", "H", "For so many hours (1).")] = None,
+    machines: Annotated[Text, text_option("--machines", "N", "Price so many machines (1).")] = None,
+    hours: Annotated[Text, text_option("--hours", "H", "For so many hours (1).")] = None,
     top: Top = None,
     as_json: AsJson = False,
 ) -> None:
@@ -135,7 +128,7 @@ def quarantine(
 
 def release(
     key: Annotated[str, typer.Argument(metavar="KEY", help="From `runcast prices quarantine`.")],
-    why: Annotated[str, _option("--why", "TEXT", "How you know.")] = "",
+    why: Annotated[str, text_option("--why", "TEXT", "How you know.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Let the next refresh publish a row that is held back."""

@@ -171,6 +171,7 @@ class GuardedTransport(httpx.BaseTransport):
         self._pool = httpcore.ConnectionPool(
             ssl_context=_ssl_context(),
             max_connections=4,
+            http2=True,  # where the server speaks it, by ALPN
             network_backend=_Guard(deadline, own),
         )
 
@@ -192,7 +193,11 @@ class GuardedTransport(httpx.BaseTransport):
                 )
             )
         return httpx.Response(
-            answer.status, headers=answer.headers, stream=_Body(answer), request=request
+            answer.status,
+            headers=answer.headers,
+            stream=_Body(answer),
+            request=request,
+            extensions={"http_version": answer.extensions["http_version"]},
         )
 
     def close(self) -> None:

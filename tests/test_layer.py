@@ -11,6 +11,7 @@ from core import kernels
 from core.layer import MEASURED_YEARS, decimal_year, layer_seconds, rates, software_factor
 from core.precision import PRECISIONS
 from core.transformer import num_moe_layers
+from hardware.facts import accelerator
 from tests.made_up_jobs import (
     CLUSTER,
     DEEPSEEK_V3,
@@ -170,3 +171,9 @@ def test_every_matmul_fills_and_drains_the_device(tp):
     assert some["matmul_forward"] - none["matmul_forward"] == pytest.approx(4e-3)
     assert some["matmul_backward"] - none["matmul_backward"] == pytest.approx(8e-3)
     assert some["head"] - none["head"] == pytest.approx(3e-3)
+
+
+def test_the_reference_of_elementwise_work_is_the_a100_of_the_facts():
+    a100 = accelerator("A100-80GB-SXM")
+    each = a100.memory_bytes_per_s / a100.multiprocessor_count
+    assert each == pytest.approx(kernels.A100_BYTES_PER_S)

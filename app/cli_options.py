@@ -110,8 +110,42 @@ TABLE = (
     FieldOption("host_slowdown", "X", "Time to launch kernels over the usual."),
     FieldOption("power_cap_watts", "W", "Power limit of one GPU."),
     FieldOption("network_gbit_per_gpu", "GBIT", "Measured network of one GPU, one direction."),
+    FieldOption("failures_per_node_day", "F", "Failures of 8 GPUs and their host, a day."),
+    FieldOption("job_failures_per_day", "F", "Stops of the whole job beside them, a day."),
+    FieldOption("checkpoint_s", "S", "How long a checkpoint stops training."),
+    FieldOption("upload_s", "S", "How long it is then uploaded behind training (0)."),
+    FieldOption("async_checkpoint", "", "Checkpoints stop training only to copy states."),
+    FieldOption("interval_s", "S", "Work between checkpoints; the best if left out."),
+    FieldOption("detection_s", "S", "From a failure until the job is started again."),
+    FieldOption("restart_s", "S", "From there until it trains: start, reading the checkpoint."),
+    FieldOption("wait_s", "S", "Mean wait for a replacement machine."),
+    FieldOption("spares", "N", "Spare machines that need no waiting."),
+    FieldOption("repair_s", "S", "Until a failed machine is a spare again; with --spares."),
+    FieldOption("slow_probability", "F", "Chance that a node is 10% slow."),
+    FieldOption("weibull_shape", "K", "Simulate uptimes of this shape: below 1 they are bursty."),
+    FieldOption("preemptions_per_day", "F", "Of one spot instance, while it is up."),
+    FieldOption("outage_hours", "H", "Mean time until spot capacity is back."),
+    FieldOption("preemption_cv", "X", "Burstiness: deviation over mean of spot uptimes."),
+    FieldOption("spot_zones", "N", "Spot markets that the job may move between."),
+    FieldOption("reserved_utilisation", "F", "Share of a reservation's term that is used."),
+    FieldOption("block_days", "D", "Window of a capacity block, paid whole."),
+    FieldOption("experiment_share", "F", "Experiments and failed runs, over the run."),
+    FieldOption("dataset_tb", "TB", "Data that is stored."),
+    FieldOption("kept_checkpoints", "N", "Checkpoints that are stored at a time."),
+    FieldOption("pue", "F", "Energy of the data centre over that of its machines."),
+    FieldOption("usd_per_kwh", "U", "Price of electricity, for an owner."),
+    FieldOption("grid_g_co2e_per_kwh", "G", "Carbon of the grid; of the region if left out."),
 )
-OPTION_OF = {"num_tokens": "--tokens"}  # the options that are not called like their field
+OPTION_OF = {  # the options that are not called like their field
+    "num_tokens": "--tokens",
+    "async_checkpoint": "--asynchronous",
+    **{
+        f"{name}_s": f"--{name}-seconds"
+        for name in (
+            "checkpoint", "upload", "interval", "detection", "restart", "wait", "repair"
+        )
+    },
+}  # fmt: skip
 
 
 def option_of(field: str) -> str | None:

@@ -56,7 +56,13 @@ ADVANCED = (
 )  # fmt: skip
 OTHER = ("more", "More")
 LAST = ("anchor_tokens_per_s_per_gpu",)
-GROUPS = (("task_size", "Data set"), ("anchor", "Measured anchor"))
+GROUPS = (
+    ("task_size", "Data set"),
+    ("anchor", "Measured anchor"),
+    ("failures", "Failures and checkpoints"),
+    ("market", "Spot and reservations"),
+    ("bill", "What else is on the bill"),
+)
 
 
 def _extra(field: FieldInfo) -> dict[str, Any]:

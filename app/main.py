@@ -11,10 +11,13 @@ from app.views import first_look as first
 from core.errors import RuncastError
 from core.plan import Answer
 from core.scenario import Scenario
+from core.scenario_risk import NOT_SEARCHED
 
 TOP = 50  # plans that the table lists
 KEPT_ANSWERS = 64  # up to 1 MB each
 KEPT_S = 6 * 3600
+
+NOT_IN_ANSWER = {"plan", *NOT_SEARCHED}
 
 OPTIONS: form.Options = {
     "model": estimate.model_names,
@@ -33,9 +36,14 @@ def _kept(query: tuple[tuple[str, str], ...], book_id: str) -> Answer:
     return estimate.answer(scenario, top=TOP, with_frontier=True)
 
 
+def _searched(scenario: Scenario) -> tuple[tuple[str, str], ...]:
+    """What the search takes of a scenario: an answer is kept while it is the same."""
+    return tuple((k, v) for k, v in scenario.to_query().items() if k not in NOT_IN_ANSWER)
+
+
 def answer_of(scenario: Scenario) -> Answer:
     """The answer to a scenario. A plan beyond the listed ones is asked for by its name."""
-    query = tuple((k, v) for k, v in scenario.to_query().items() if k != "plan")
+    query = _searched(scenario)
     book_id = price_books.book_id(scenario)
     answer = _kept(query, book_id)
     if plan.is_listed(scenario, answer) or not plan.is_point(scenario, answer):
@@ -63,7 +71,7 @@ def draw_plan() -> None:
 
 def _answer_after_a_first_look(scenario: Scenario) -> Answer:
     """The whole answer; while it is made, where that takes a while, the usual accelerators."""
-    key = (scenario.model_copy(update={"plan": ""}), price_books.book_id(scenario))
+    key = (_searched(scenario), price_books.book_id(scenario))
     if not first_look.is_due(scenario, key):
         return answer_of(scenario)
     shown = st.empty()

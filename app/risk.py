@@ -8,7 +8,7 @@ from math import isfinite
 
 import numpy as np
 
-from app.risk_inputs import Input
+from app.risk_inputs import Input, given_numbers
 from app.risk_job import Asked, as_float, failures_per_s, job_of, least_interval_s
 from app.words import wall_clock_hours
 from core import checkpoint, finish, goodput, monte_carlo, reliability
@@ -65,11 +65,10 @@ class Risk:
     bursty: tuple[float, float, float] | None = None  # simulated hours: expected, P50, P90
 
 
-def risk_of(
-    scenario: Scenario, plan: Plan, given: Mapping[str, float], *, asynchronous: bool = False
-) -> Risk:
-    """The answer for one plan; every number that was not given is among `inputs`."""
-    asked = job_of(scenario, plan, given, asynchronous=asynchronous)
+def risk_of(scenario: Scenario, plan: Plan) -> Risk:
+    """The answer for one plan; every number that the scenario does not give is among `inputs`."""
+    given = given_numbers(scenario)
+    asked = job_of(scenario, plan, given)
     job, steady_s = asked.job, plan.wall_clock_hours * HOUR_S
     intervals = _intervals(job, least_interval_s(job, plan), given)
     job = replace(job, interval_s=intervals[0].interval_s)

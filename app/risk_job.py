@@ -31,16 +31,14 @@ class Asked:
     slowdown: float  # of its steps by slow nodes
 
 
-def job_of(
-    scenario: Scenario, plan: Plan, given: Mapping[str, float], *, asynchronous: bool
-) -> Asked:
+def job_of(scenario: Scenario, plan: Plan, given: Mapping[str, float]) -> Asked:
     """The job of one plan; every number that was not given is among the inputs."""
     inputs = {
         n: known(n, given)
         for n in ("failures_per_node_day", "job_failures_per_day", "detection_s", "restart_s",
                   "wait_s", "slow_probability", "slow_fraction")
     }  # fmt: skip
-    for item in checkpoint_inputs(scenario, plan, given, asynchronous=asynchronous):
+    for item in checkpoint_inputs(scenario, plan, given):
         inputs[item.name] = item
     value = {n: i.value for n, i in inputs.items()}
     rate = failures_per_s(plan, value["failures_per_node_day"], value["job_failures_per_day"])
@@ -83,7 +81,7 @@ def failures_per_s(plan: Plan, failures_per_node_day: float, job_failures_per_da
 
 
 def checkpoint_inputs(
-    scenario: Scenario, plan: Plan, given: Mapping[str, float], *, asynchronous: bool
+    scenario: Scenario, plan: Plan, given: Mapping[str, float]
 ) -> tuple[Input, ...]:
     """How long a checkpoint stops training and is uploaded, where it is not given: its bytes over
     a rate."""
@@ -105,7 +103,7 @@ def checkpoint_inputs(
     rate = known("checkpoint_bytes_per_s", given)
     written = as_float(checkpoint.write_s(size_bytes=size, bytes_per_s=rate.value))
     why = f"{fmt.gib(size)} at {rate.value / 1e9:g} GB/s in all; {rate.source}"
-    blocking = not asynchronous and "upload_s" not in given
+    blocking = not scenario.async_checkpoint and "upload_s" not in given
     if blocking:
         return (
             Input(name="checkpoint_s", value=written, basis="assumed", source=why),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, JsonValue
 
 from core.units import written_number
 
@@ -23,6 +23,12 @@ AsyncTp = Literal["", "on", "off"]
 GradientDtype = Literal["", "bf16", "fp32", "bf16_fp32"]
 LoraTargets = Literal["attention", "all"]
 RankBy = Literal["usd", "time"]
+
+
+def field(default: Any, label: str, help_text: str, group: str = "basic", **bounds: Any) -> Any:
+    """A field of the scenario, with what the form and the help say of it."""
+    extra: dict[str, JsonValue] = {"label": label, "group": group}
+    return Field(default, title=label, description=help_text, json_schema_extra=extra, **bounds)
 
 
 def listed(value: Any) -> Any:
@@ -71,3 +77,8 @@ Degree = Annotated[Annotated[int, Field(ge=1, le=65_536)] | None, BeforeValidato
 Small = Annotated[Annotated[int, Field(ge=0, le=16_384)] | None, BeforeValidator(number)]
 Large = Annotated[Annotated[int, Field(ge=0, le=16_777_216)] | None, BeforeValidator(number)]
 Flag = bool | None
+Share = Annotated[Annotated[float, Field(ge=0, le=1)] | None, BeforeValidator(number)]
+Frequency = Annotated[Annotated[float, Field(ge=0, le=1e6)] | None, BeforeValidator(number)]
+Seconds = Annotated[Annotated[float, Field(ge=0, le=1e9)] | None, BeforeValidator(number)]
+Spares = Annotated[Annotated[int, Field(ge=0, le=10_000)] | None, BeforeValidator(number)]
+Zones = Annotated[Annotated[int, Field(ge=1, le=32)] | None, BeforeValidator(number)]

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from app import cli
-from app.risk_inputs import OPTIONS, given_numbers
+from app import cli, risk_inputs
+from app.cli_options import option_of
 from app.risk_words import NAMES
+from core.scenario import Scenario
 from hardware.reliability import used
 
 JOB = ["--model", "llama3.1-8b", "--tokens", "1e12", "--seq-len", "8k"]
@@ -173,14 +174,14 @@ def test_adapters_are_small_checkpoints(answered):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--failures-per-node-day", "-1"), "--failures-per-node-day '-1' is not between 0 and"),
+        (("--failures-per-node-day", "-1"), "--failures-per-node-day '-1.0' should be greater"),
         (("--failures-per-node-day", "inf"), "is not a number like"),
-        (("--checkpoint-seconds", "ten"), "--checkpoint-seconds: 'ten' is not a number like"),
-        (("--slow-probability", "2"), "is not between 0 and 1."),
-        (("--weibull-shape", "0"), "is not between 0.2 and 10."),
+        (("--checkpoint-seconds", "ten"), "--checkpoint-seconds 'ten' is not a number like"),
+        (("--slow-probability", "2"), "should be less than or equal to 1."),
+        (("--weibull-shape", "0"), "should be greater than or equal to 0.2"),
         (("--spares", "2"), "--spares needs --repair-seconds"),
         (("--spares", "2", "--repair-seconds", "60"), "--spares needs --wait-seconds"),
-        (("--spares", "1.5", "--repair-seconds", "60", "--wait-seconds", "9"), "whole number"),
+        (("--spares", "1.5", "--repair-seconds", "60", "--wait-seconds", "9"), "valid integer"),
         (("--interval-seconds", "0.01"), "is shorter than"),
         (("--asynchronous", "--checkpoint-seconds", "3"), "leave --checkpoint-seconds out"),
     ],
@@ -212,6 +213,6 @@ def test_every_key_and_option_is_documented(answered):
 
     named = set(re.findall(r"`(\w+)`", text))
     assert set(keys(answered("--weibull-shape", "1"))) <= named
-    options = {o.name for o in OPTIONS}
-    assert options - {"interval_s", "weibull_shape"} <= set(NAMES)
-    assert given_numbers(dict.fromkeys(options)) == {}
+    assert set(risk_inputs.NAMES) - {"interval_s", "weibull_shape"} <= set(NAMES)
+    assert all(option_of(name) for name in risk_inputs.NAMES)
+    assert risk_inputs.given_numbers(Scenario()) == {}

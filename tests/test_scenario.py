@@ -239,7 +239,10 @@ def test_a_scenario_cannot_be_changed_in_place():
         Scenario().seq_len = 4  # type: ignore[misc]
 
 
-GROUPS = ("basic", "advanced", "task_size", "anchor", "custom_model", "custom_gpu", "view")
+GROUPS = (
+    "basic", "advanced", "task_size", "anchor", "failures", "market", "bill", "custom_model",
+    "custom_gpu", "view",
+)  # fmt: skip
 
 
 def test_every_field_has_what_the_form_needs():

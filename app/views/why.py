@@ -21,6 +21,7 @@ from core.bottleneck import Faster
 from core.errors import RuncastError
 from core.plan import Answer, Plan
 from core.scenario import Scenario
+from core.scenario_risk import NOT_SEARCHED
 
 KEPT = 128  # explanations of a few kB
 KEPT_S = 6 * 3600
@@ -66,7 +67,9 @@ def _named(
 
 def draw(scenario: Scenario, answer: Answer, plan: Plan, theme: str) -> None:
     """The next bottleneck in a sentence; the rest where somebody opens it."""
-    query = tuple((k, v) for k, v in scenario.to_query().items() if k != "plan")
+    query = tuple(
+        (k, v) for k, v in scenario.to_query().items() if k != "plan" and k not in NOT_SEARCHED
+    )
     other = explained.other_of(answer, plan)
     found = _why(query, plan.id, other.id if other else "", scenario, plan, other)
     st.markdown("**Why this plan**")

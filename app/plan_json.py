@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import TypeAlias
 from urllib.parse import urlencode
 
 from app.one_layout import Verdict
 from app.picks import Pick, picks_of
+from app.risk_columns import WithFailures, of_plans
 from app.words import MEMORY_PARTS, STEP_PARTS, batch_advice
 from core.offer import Offer
 from core.plan import Answer, Layout, Plan
@@ -50,7 +52,10 @@ def plan_json(scenario: Scenario, answer: Answer) -> dict[str, Json]:
             {"reason": e.reason, "count": e.count, "sentence": e.sentence} for e in answer.excluded
         ],
         "also": [_pick(p) for p in picks_of(scenario, answer)],
-        "plans": [_plan(p) for p in answer.plans],
+        "plans": [
+            {**_plan(p), "with_failures": _with_failures(f)}
+            for p, f in zip(answer.plans, of_plans(scenario, answer.plans), strict=True)
+        ],
     }
 
 
@@ -142,6 +147,11 @@ def _plan(plan: Plan) -> dict[str, Json]:
         "frontier": bool(plan.frontier),
         "assumptions": list(plan.assumptions),
     }
+
+
+def _with_failures(found: WithFailures) -> dict[str, Json]:
+    """Null hours: it never finishes."""
+    return {name: _number(value) for name, value in asdict(found).items()}
 
 
 def _layout(layout: Layout) -> dict[str, Json]:

@@ -93,13 +93,7 @@ def checkpoint_inputs(
             source="" if "upload_s" in given else "0: the checkpoint that was given blocks",
         )
         return known("checkpoint_s", given), upload
-    work = workload_of(scenario, model_of(scenario))
-    size = as_float(
-        checkpoint_bytes(
-            parameters=total_params(work.model) * work.trained_fraction,
-            optimizer_state_bytes=work.optimizer_state_bytes,
-        )
-    )
+    size = checkpoint_size_bytes(scenario)
     rate = known("checkpoint_bytes_per_s", given)
     written = as_float(checkpoint.write_s(size_bytes=size, bytes_per_s=rate.value))
     why = f"{fmt.gib(size)} at {rate.value / 1e9:g} GB/s in all; {rate.source}"
@@ -109,8 +103,7 @@ def checkpoint_inputs(
             Input(name="checkpoint_s", value=written, basis="assumed", source=why),
             Input(name="upload_s", value=0.0, basis="assumed", source="training stops for it all"),
         )
-    link = facts.accelerators().get(plan.offer.accelerator)
-    per_gpu = (link and link.host_link_bytes_per_s) or ASSUMED_HOST_LINK_BYTES_PER_S
+    per_gpu = host_link_bytes_per_s(plan.offer.accelerator)
     copied = checkpoint.write_s(size_bytes=size / plan.num_gpus, bytes_per_s=per_gpu)
     copy = f"{fmt.gib(size / plan.num_gpus)} of each GPU to its host at {per_gpu / 1e9:g} GB/s"
     return (
@@ -119,6 +112,23 @@ def checkpoint_inputs(
         if "upload_s" in given
         else Input(name="upload_s", value=written, basis="assumed", source=why),
     )
+
+
+def checkpoint_size_bytes(scenario: Scenario) -> float:
+    """Bytes of one checkpoint of what the scenario trains."""
+    work = workload_of(scenario, model_of(scenario))
+    return as_float(
+        checkpoint_bytes(
+            parameters=total_params(work.model) * work.trained_fraction,
+            optimizer_state_bytes=work.optimizer_state_bytes,
+        )
+    )
+
+
+def host_link_bytes_per_s(accelerator: str) -> float:
+    """Of one accelerator to its host; assumed where no source prints it."""
+    link = facts.accelerators().get(accelerator)
+    return (link and link.host_link_bytes_per_s) or ASSUMED_HOST_LINK_BYTES_PER_S
 
 
 def least_interval_s(job: Job, plan: Plan) -> float:

@@ -18,6 +18,7 @@ from pandas.io.formats.style import Styler
 from app import format as fmt
 from app import words
 from app.escape import safe_cell
+from app.risk_columns import WithFailures, of_plans
 from core.plan import Answer, Plan
 from core.scenario import Scenario
 from core.units import DAY_S, GIB, HOUR_S
@@ -30,6 +31,8 @@ BEYOND = "beyond the plans listed below"
 COST, COST_LOW, COST_HIGH = "Cost (USD)", "Cost P10 (USD)", "Cost P90 (USD)"
 TIME, PRICE, MEMORY = "Time (days)", "Price (USD per GPU-hour)", "Peak memory (GiB)"
 SPEED, MFU, GPU_HOURS = "Tokens/s", "MFU", "GPU-hours"
+FAILING_TIME, FAILING_COST = "With failures (days)", "With failures (USD)"
+GOODPUT = "Goodput"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +185,17 @@ def step_sentence(plan: Plan) -> str:
     return f"{fmt.seconds(total)} a step; the largest part is {words.step_part(largest)}, {share}."
 
 
-def ranked(plans: Sequence[Plan], *, has_limits: bool) -> pd.DataFrame:
+def ranked(
+    plans: Sequence[Plan], failing: Sequence[WithFailures], *, has_limits: bool
+) -> pd.DataFrame:
     """The ranked table, one row a plan, numbers as numbers."""
     rows = []
-    for p in plans:
+    for p, f in zip(plans, failing, strict=True):
         row: dict[str, object] = {
             "#": p.rank,
             COST: p.usd.p50 if p.usd else np.nan,
             TIME: p.wall_clock_hours * DAYS_PER_HOUR,
+            FAILING_TIME: f.hours_expected * DAYS_PER_HOUR,
             "GPU": p.offer.accelerator,
             "GPUs": p.num_gpus,
             "Cloud": p.offer.provider,
@@ -203,6 +209,8 @@ def ranked(plans: Sequence[Plan], *, has_limits: bool) -> pd.DataFrame:
             COST_HIGH: p.usd.p90 if p.usd else np.nan,
             PRICE: p.usd_per_gpu_hour if p.usd_per_gpu_hour is not None else np.nan,
             GPU_HOURS: p.gpu_hours,
+            FAILING_COST: f.usd_expected,
+            GOODPUT: f.goodput,
             "Region": _region(p.offer.region),
             "Price of": p.offer.observed_at,
             "Fastest or cheapest": "yes" if p.frontier else "no",
@@ -217,6 +225,10 @@ def _gib_number(value: float) -> str:
     return fmt.gib(value * GIB).removesuffix(" GiB")
 
 
+def _days_or_never(value: float) -> str:
+    return _days_number(value) if np.isfinite(value) else "never ends"
+
+
 def _days_number(value: float) -> str:
     return fmt.hours(value / DAYS_PER_HOUR * DAYS_PER_HOUR).removesuffix(" h")
 
@@ -228,6 +240,9 @@ def styled(frame: pd.DataFrame) -> Styler:
         COST_LOW: fmt.usd_short,
         COST_HIGH: fmt.usd_short,
         TIME: _days_number,
+        FAILING_TIME: _days_or_never,
+        FAILING_COST: fmt.usd_short,
+        GOODPUT: fmt.percent,
         PRICE: lambda v: fmt.usd_per_hour(v).removesuffix("/h"),
         MFU: fmt.percent,
         SPEED: fmt.tokens,
@@ -332,6 +347,7 @@ def facts(scenario: Scenario, plan: Plan, today: dt.date) -> list[tuple[str, str
     return [
         ("Cost", cost),
         ("Wall clock", f"{fmt.days(plan.wall_clock_hours)} ({_time_range(scenario, plan)})"),
+        ("With failures", words.failing_sentence(of_plans(scenario, (plan,))[0])),
         ("GPUs", f"{_machine(plan)} in {fmt.count(plan.num_nodes)} "
                  + ("instance" if plan.num_nodes == 1 else "instances")),
         ("Layout", fmt.layout(plan.layout)),

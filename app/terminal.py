@@ -20,6 +20,7 @@ from app import format as fmt
 from app import picks, words
 from app.model_json import ModelFacts, Presets
 from app.plan_json import link_query
+from app.risk_columns import of_plans
 from core.plan import Answer, Plan
 from core.scenario import Scenario
 from pricing.offers import snapshot
@@ -72,7 +73,10 @@ def print_answer(scenario: Scenario, answer: Answer, *, today: dt.date) -> None:
     print_wrapped(out, words.coverage_line(answer))
     _print_also(out, scenario, answer)
     if answer.plans:
-        _print_first(out, answer.plans[0], today, words.batch_advice(scenario).sentence)
+        first = answer.plans[0]
+        failing = words.failing_sentence(of_plans(scenario, (first,))[0])
+        batch = words.batch_advice(scenario).sentence
+        _print_first(out, first, today, failing=failing, batch=batch)
     # Never wrapped: a link that is broken in two cannot be copied.
     link = link_query(scenario, snapshot(scenario.prices).id)
     out.print(f"\nLink: {PAGE}?{link}", soft_wrap=True)
@@ -89,7 +93,7 @@ def _print_also(out: Console, scenario: Scenario, answer: Answer) -> None:
         print_wrapped(out, sentence, indent="   ", first=" - ")
 
 
-def _print_first(out: Console, plan: Plan, today: dt.date, batch: str) -> None:
+def _print_first(out: Console, plan: Plan, today: dt.date, *, failing: str, batch: str) -> None:
     """What stands behind the recommended plan."""
     used = sum(plan.memory_bytes.values())
     out.print(f"\nPlan 1: {fmt.layout(plan.layout)}")
@@ -100,6 +104,7 @@ def _print_first(out: Console, plan: Plan, today: dt.date, batch: str) -> None:
         f"peak memory {fmt.gib(used)} of {fmt.gib(plan.memory_capacity_bytes)} a GPU"
     )
     print_wrapped(out, figures, indent="  ")
+    print_wrapped(out, f"With failures: {failing}", indent="  ")
     print_wrapped(out, batch, indent="  ")
     if notes := words.badges(plan, today):
         print_wrapped(out, "; ".join(notes), indent="  ")

@@ -7,10 +7,12 @@ become text in app/format.py.
 from __future__ import annotations
 
 import datetime as dt
+import math
 
 from app import format as fmt
 from app.machines import ETHERNET
 from app.model_input import model_of
+from app.risk_columns import WithFailures
 from core.offer import Offer
 from core.plan import Answer, Interval, Plan
 from core.scenario import Scenario
@@ -175,6 +177,17 @@ def missed(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
     if scenario.budget_usd is not None and not plan.meets_budget:
         out.append(f"over the budget of {fmt.usd(scenario.budget_usd)}")
     return tuple(out)
+
+
+def failing_sentence(found: WithFailures) -> str:
+    """A plan with failures in a line."""
+    if not math.isfinite(found.hours_expected):
+        return "it never ends at these failure rates"
+    cost = "" if math.isnan(found.usd_expected) else f" and {fmt.usd(found.usd_expected, digits=3)}"
+    return (
+        f"{fmt.days(found.hours_expected)}{cost} expected, P90 {fmt.days(found.hours_p90)}, "
+        f"goodput {fmt.percent(found.goodput)}"
+    )
 
 
 def coverage_line(answer: Answer) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from app import charts, explain_tables, tables
+from app.risk_columns import of_plans
 from app.sensitivity import Sensitivity
 from core.plan import Interval
 from core.scenario import Scenario
@@ -211,7 +212,8 @@ def test_an_unpriced_answer_has_headlines_without_dollars():
 
 
 def test_the_ranked_table_keeps_numbers_and_shows_text():
-    frame = tables.ranked([plan(), plan(rank=2, usd=None)], has_limits=True)
+    plans = [plan(), plan(rank=2, usd=None)]
+    frame = tables.ranked(plans, of_plans(Scenario(), plans), has_limits=True)
     assert frame[tables.COST].tolist()[0] == 12_412.0
     assert np.isnan(frame[tables.COST].tolist()[1])
     html = tables.styled(frame).to_html()
@@ -226,7 +228,8 @@ def test_no_cell_of_the_csv_starts_a_formula(start):
     hostile = plan(
         offer=offer(provider=start, instance_type=start), usd=Interval(p10=-1.5, p50=-2.5, p90=-3.5)
     )
-    text = tables.csv_bytes(tables.ranked([hostile], has_limits=False), "/?v=1").decode()
+    frame = tables.ranked([hostile], of_plans(Scenario(), [hostile]), has_limits=False)
+    text = tables.csv_bytes(frame, "/?v=1").decode()
     row = next(csv.DictReader(io.StringIO(text)))
     assert row["Cloud"] == "'" + start
     assert row["Instance"] == "'" + start

@@ -11,6 +11,7 @@ from app import charts, form, link, neighbours, neighbours_table, tables, words
 from app import format as fmt
 from app.escape import as_text
 from app.layout_text import layout_text
+from app.risk_columns import of_plans
 from app.views import why
 from core.errors import shown
 from core.plan import Answer, Plan
@@ -132,7 +133,7 @@ def _draw_ranked(scenario: Scenario, answer: Answer, selected: Plan, options: fo
     with left:
         form.draw_field("rank_by", options, horizontal=True)
     has_limits = scenario.deadline_days is not None or scenario.budget_usd is not None
-    frame = tables.ranked(answer.plans, has_limits=has_limits)
+    frame = tables.ranked(answer.plans, of_plans(scenario, answer.plans), has_limits=has_limits)
     address = link.address(scenario, st.context.url)
     right.download_button(
         "Download CSV",
@@ -166,6 +167,9 @@ def _columns() -> dict[str, Any]:
         "#": config.NumberColumn(width=45, pinned=True, help="Rank"),
         tables.COST: config.NumberColumn(help="Median cost of the whole run"),
         tables.TIME: config.NumberColumn(help="Median wall clock, without failures"),
+        tables.FAILING_TIME: config.NumberColumn(
+            help="Expected, if machines fail as often as published or as given"
+        ),
         "GPUs": config.NumberColumn(width=65),
         "Cloud": config.TextColumn(width=95),
         "Instance": config.TextColumn(width=150),

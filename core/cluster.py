@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +27,14 @@ INFINIBAND_HOP_S = 9.6e-6
 ASSUMED_HOST_LINK_BYTES_PER_S = 31.5e9  # PCIe 4 x16, where no source prints the link to the host
 
 
+Table: TypeAlias = tuple[Any, ...] | NDArray[np.float64]
+TABLES = ("matmul_at", "matmul_weights")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Rates of one device and the shape of its node. Each field a number or a column."""
+    """Rates of one device and the shape of its node. Each field a number or a column; a table is
+    a tuple of one cluster, or an array with a first axis of clusters."""
 
     peak_flops_per_s: Numeric  # dense 16-bit peak: the denominator of MFU
     ceiling: Numeric  # best measured 16-bit matmul / peak
@@ -50,11 +56,21 @@ class Cluster:
     host_link_bytes_per_s: Numeric = ASSUMED_HOST_LINK_BYTES_PER_S
     newer_than_flash2: Numeric = 0.0  # generations of matrix units that FlashAttention 2 lacks
     fast_exponentials: Numeric = 0.0  # 1: twice the exponentials of its generation
+    # What a calibration found beside these rates; 1 and empty without one (core/shapes.py).
+    attention_factor: Numeric = 1.0  # of the rate of fused attention
+    elementwise_factor: Numeric = 1.0  # of the time of elementwise operators
+    matmul_at: Table = ()  # log m, log n, log k of measured shapes
+    matmul_weights: Table = ()
 
     def take(self, rows: NDArray[np.intp]) -> Cluster:
         """The clusters of the given row numbers."""
-        columns = {f.name: np.asarray(getattr(self, f.name)) for f in fields(self)}
-        return Cluster(**{n: c[rows] if c.ndim else c for n, c in columns.items()})
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Cluster(
+            **{
+                n: v if isinstance(v, tuple) or np.ndim(v) == 0 else np.asarray(v)[rows]
+                for n, v in values.items()
+            }
+        )
 
 
 def cluster_of(
@@ -101,9 +117,16 @@ def cluster_of(
 
 def as_columns(clusters: list[Cluster]) -> Cluster:
     """Many clusters as one: each field a float64 column."""
-    return Cluster(
-        **{
-            f.name: np.array([getattr(c, f.name) for c in clusters], dtype=float)
-            for f in fields(Cluster)
-        }
+    names = [f.name for f in fields(Cluster) if f.name not in TABLES]
+    columns = Cluster(
+        **{n: np.array([getattr(c, n) for c in clusters], dtype=float) for n in names}
     )
+    most = max((len(c.matmul_weights) for c in clusters), default=0)
+    if not most:
+        return columns
+    # Measured shapes of each cluster in as many rows: those of others have no weight.
+    at, weights = np.zeros((len(clusters), most, 3)), np.zeros((len(clusters), most))
+    for n, c in enumerate(clusters):
+        if found := len(c.matmul_weights):
+            at[n, :found], weights[n, :found] = c.matmul_at, c.matmul_weights
+    return replace(columns, matmul_at=at, matmul_weights=weights)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core import attention, gemm, kernels, state_space
+from core import attention, gemm, kernels, shapes, state_space
 from core.cluster import Cluster
 from core.efficiency import Efficiency
 from core.layouts import Layouts
@@ -108,7 +108,8 @@ def rates(work: Workload, cluster: Cluster, eff: Efficiency) -> Rates:
         attention_flops_per_s=peak
         * (eff.attention_forward * eff.attention_in_step * software * power)
         * (1 + eff.fast_exponentials * np.asarray(cluster.fast_exponentials))
-        * np.where(work.flash2, eff.flash2 ** np.asarray(cluster.newer_than_flash2), 1.0),
+        * np.where(work.flash2, eff.flash2 ** np.asarray(cluster.newer_than_flash2), 1.0)
+        * np.asarray(cluster.attention_factor),
         bytes_per_s=np.asarray(cluster.memory_bytes_per_s) * eff.memory * software,
     )
 
@@ -142,8 +143,17 @@ def _matmuls(work: Workload, lay: Layouts) -> list[tuple[Numeric, Numeric, Numer
     ]
 
 
+def _shape_factor(cluster: Cluster, *, m: Numeric, n: Numeric, k: Numeric) -> Numeric:
+    """Measured over predicted rate of matmuls of this shape; 1 where nothing was measured."""
+    if not len(cluster.matmul_weights):
+        return 1.0
+    m, n, k = (np.maximum(size, 1.0) for size in (m, n, k))
+    at, weights = np.asarray(cluster.matmul_at), np.asarray(cluster.matmul_weights)
+    return np.exp(shapes.log_factor(at, weights, m=m, n=n, k=k))
+
+
 def _expert_forward_s(
-    work: Workload, lay: Layouts, rate: Rates, eff: Efficiency, tokens: Numeric
+    work: Workload, lay: Layouts, cluster: Cluster, rate: Rates, eff: Efficiency, tokens: Numeric
 ) -> Numeric:
     """Grouped matmuls of the routed experts on one GPU, mean over layers.
 
@@ -162,9 +172,10 @@ def _expert_forward_s(
         "input_bytes": np.asarray(work.matmul_bits) / 8.0,
     }
     gates = matrices_per_mlp(m) - 1
-    up = gemm.matmul_s(m=per_expert, n=gates * size, k=m.hidden_size, **common)
-    down = gemm.matmul_s(m=per_expert, n=m.hidden_size, k=size, **common)
-    both = local * (up + down) + 2.0 * eff.kernel_s  # one kernel for all experts
+    up = {"m": per_expert, "n": gates * size, "k": m.hidden_size}
+    down = {"m": per_expert, "n": m.hidden_size, "k": size}
+    one = sum(gemm.matmul_s(**s, **common) / _shape_factor(cluster, **s) for s in (up, down))
+    both = local * one + 2.0 * eff.kernel_s  # one kernel for all experts
     return both * num_moe_layers(m) / np.maximum(m.num_layers, 1.0)
 
 
@@ -183,10 +194,11 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     matmul: Numeric = 0.0
     for n, k, share in _matmuls(work, lay):
         idle = gemm.wave_share(m=tokens, n=n, multiprocessors=cluster.multiprocessors)
-        matmul = matmul + share * gemm.matmul_s(n=n, k=k, idle=eff.wave * idle, **linear)
+        one = gemm.matmul_s(n=n, k=k, idle=eff.wave * idle, **linear)
+        matmul = matmul + share * one / _shape_factor(cluster, m=tokens, n=n, k=k)
     # A frozen weight needs no gradient; an adapter's own matmuls are small.
     backward = np.where(work.adapters, 1.0, 2.0)
-    experts = _expert_forward_s(work, lay, rate, eff, tokens)
+    experts = _expert_forward_s(work, lay, cluster, rate, eff, tokens)
 
     unfused = np.asarray(work.unfused_attention, dtype=float)
     score_flops = attention_score_flops_per_token(m, work.seq_len) / np.maximum(m.num_layers, 1.0)
@@ -217,21 +229,27 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     held = layer_params(m) / lay.tp + routed_expert_params(m) / np.multiply(lay.ep, lay.etp)
     weights = held / np.maximum(m.num_layers, 1.0)
     expand_s = expanded * weights * np.asarray(work.adapters) / rate.bytes_per_s
-    moved = moved * kernels.onchip_factor(
-        memory_bytes_per_s=cluster.memory_bytes_per_s,
-        multiprocessors=cluster.multiprocessors,
-        onchip=eff.onchip,
+    moved = (
+        moved
+        * np.asarray(cluster.elementwise_factor)
+        * kernels.onchip_factor(
+            memory_bytes_per_s=cluster.memory_bytes_per_s,
+            multiprocessors=cluster.multiprocessors,
+            onchip=eff.onchip,
+        )
     )
     cast = work.quantised_bytes * kernels.quantised_elements_per_token(m) / lay.tp
+    vocab = np.divide(m.vocab_size, lay.tp)
     head = gemm.matmul_s(
         m=tokens,
-        n=np.divide(m.vocab_size, lay.tp),
+        n=vocab,
         k=m.hidden_size,
         flops_per_s=rate.head_flops_per_s,
         bytes_per_s=rate.bytes_per_s,
         unhidden=eff.matmul_unhidden,
         kernel_s=eff.kernel_s,
     )
+    head = head / _shape_factor(cluster, m=tokens, n=vocab, k=m.hidden_size)
     passes = np.where(work.chunked_loss, 2.0, 3.0)  # a chunk's logits never leave for a copy
     loss = eff.logits_bytes * passes * np.multiply(tokens, m.vocab_size) / lay.tp / rate.bytes_per_s
     return LayerSeconds(

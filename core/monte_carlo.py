@@ -50,49 +50,80 @@ def play(
     intervals = max(1, int(np.ceil(work_s / interval_s - 1e-9)))
     piece = work_s / intervals
     scale = 1 / failures_per_s / gamma(1 + 1 / weibull_shape) if failures_per_s else np.inf
-    sums = {n: np.zeros(trials) for n in ("total", "up", "wait", "reload")}
-    failures = np.zeros(trials, dtype=np.int64)
-    whole, part = np.zeros(trials), np.zeros(trials)  # safe intervals, and work into the next
-    running = np.arange(trials)
+    ended = {n: np.full(trials, np.inf) for n in ("total", "up")}
+    ended |= {n: np.zeros(trials) for n in ("wait", "reload", "failures")}
+    # Only the trials that still run, as columns of their own: `who` says which they are.
+    who = np.arange(trials)
+    now = {n: np.zeros(trials) for n in (*ended, "whole", "part")}
     for attempt in range(MAX_UPTIMES):
-        up = scale * random.weibull(weibull_shape, running.size)
+        up = scale * _uptimes(random, weibull_shape, who.size)
         loading = reload_s if attempt else 0.0
-        left = intervals - whole[running]
-        first = piece - part[running]  # work up to the next checkpoint
-        needed = loading + (left * piece - part[running]) + left * checkpoint_s + upload_s
-        done = up >= needed
-        ended = running[done]
-        sums["total"][ended] += needed[done]
-        sums["up"][ended] += needed[done]
-        sums["reload"][ended] += loading
-        running, up, first = running[~done], up[~done], first[~done]
-        if not running.size:
+        left = intervals - now["whole"]
+        needed = (loading + upload_s) + left * (piece + checkpoint_s) - now["part"]
+        if (done := up >= needed).any():
+            now["total"][done] += needed[done]
+            now["up"][done] += needed[done]
+            now["reload"][done] += loading
+            for name, column in ended.items():
+                column[who[done]] = now[name][done]
+            who, up = who[~done], up[~done]
+            now = {n: column[~done] for n, column in now.items()}
+        if not who.size:
             break
-        failures[running] += 1
-        wait = random.exponential(wait_s, running.size) if wait_s else np.zeros(running.size)
-        sums["total"][running] += up + down_s + wait
-        sums["up"][running] += up
-        sums["wait"][running] += wait
-        sums["reload"][running] += np.minimum(up, loading)
-        trained = np.maximum(up - loading, 0.0)
-        safe = _intervals_ended(trained - upload_s, first, piece, checkpoint_s)
-        noticed = random.random(running.size) < notice_probability
-        reached = _intervals_ended(trained, first, piece, checkpoint_s)
-        inside = _work_inside(trained, reached, first, piece, checkpoint_s)
-        before = part[running]
-        stayed = np.where(safe == 0, before, 0.0)  # an older checkpoint in mid-interval still holds
-        kept = np.where(reached == 0, before + inside, inside)
-        part[running] = np.where(noticed, kept, stayed)
-        whole[running] += np.where(noticed, reached, safe)
-    for name in ("total", "up"):
-        sums[name][running] = np.inf
+        now["failures"] += 1
+        now["total"] += up + down_s
+        if wait_s:
+            wait = random.exponential(wait_s, who.size)
+            now["total"] += wait
+            now["wait"] += wait
+        now["up"] += up
+        now["reload"] += np.minimum(up, loading)
+        _go_back(
+            now,
+            np.maximum(up - loading, 0.0),
+            random.random(who.size) < notice_probability if notice_probability else None,
+            piece=piece, checkpoint_s=checkpoint_s, upload_s=upload_s,
+        )  # fmt: skip
+    for name in ("wait", "reload", "failures"):
+        ended[name][who] = now[name]
     return Trials(
-        total_s=sums["total"],
-        uptime_s=sums["up"],
-        waiting_s=sums["wait"],
-        reload_s=sums["reload"],
-        failures=failures,
+        total_s=ended["total"],
+        uptime_s=ended["up"],
+        waiting_s=ended["wait"],
+        reload_s=ended["reload"],
+        failures=ended["failures"].astype(np.int64),
     )
+
+
+def _uptimes(random: np.random.Generator, shape: float, size: int) -> Column:
+    """Uptimes of scale 1."""
+    return random.standard_exponential(size) if shape == 1 else random.weibull(shape, size)
+
+
+def _go_back(
+    now: dict[str, Column],
+    trained: Column,
+    noticed: NDArray[np.bool_] | None,
+    *,
+    piece: float,
+    checkpoint_s: float,
+    upload_s: float,
+) -> None:
+    """Where each trial goes on after it trained for so long and was stopped: whole intervals that
+    are safe, and work into the next one."""
+    part = now["part"]
+    first = piece - part  # work up to the next checkpoint
+    safe = _intervals_ended(trained - upload_s, first, piece, checkpoint_s)
+    stayed = np.where(safe == 0, part, 0.0)  # an older checkpoint in mid-interval still holds
+    if noticed is None:
+        now["part"] = stayed
+        now["whole"] += safe
+        return
+    reached = _intervals_ended(trained, first, piece, checkpoint_s)
+    inside = _work_inside(trained, reached, first, piece, checkpoint_s)
+    kept = np.where(reached == 0, part + inside, inside)
+    now["part"] = np.where(noticed, kept, stayed)
+    now["whole"] += np.where(noticed, reached, safe)
 
 
 def _intervals_ended(trained: Column, first: Column, piece: float, checkpoint_s: float) -> Column:

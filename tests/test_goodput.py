@@ -55,6 +55,10 @@ REGIMES = {
 }
 
 
+# So few of their trials differ that a deviation needs more of them.
+FEW_FAIL = ("rare", "mostly its last upload")
+
+
 def simulated(case, **more):
     fields = {n: float(getattr(case, n)) for n in case.__slots__}
     return play(**fields, seed=20_240_607, **more)
@@ -65,7 +69,7 @@ def test_the_closed_form_agrees_with_the_simulation(name):
     """Within 0.5% on the mean, P50 and P90, 1.5% on the deviation; the cheap quantiles suppose a
     gamma, which a few deterministic delays are not."""
     case = REGIMES[name]
-    t = simulated(case, trials=400_000 if name == "mostly its last upload" else 40_000)
+    t = simulated(case, trials=400_000 if name in FEW_FAIL else 40_000)
     sure = {"rel": 0.005}
     assert g.expected_s(case) == pytest.approx(t.total_s.mean(), **sure)
     assert g.uptime_s(case) == pytest.approx(t.uptime_s.mean(), **sure)

@@ -98,7 +98,9 @@ def test_there_is_no_utils(project_files):
 
 
 def test_no_module_outgrows_a_sitting(modules):
-    lines = {name: len(source.splitlines()) for name, source in modules.items()}
+    # A probe is copied to a node alone, so it is one file.
+    kept = {name: s for name, s in modules.items() if not name.startswith("runners/probes/")}
+    lines = {name: len(source.splitlines()) for name, source in kept.items()}
     assert not {name: n for name, n in lines.items() if n > 400}
 
 

@@ -107,6 +107,7 @@ TABLE = (
     FieldOption("moe_dispatcher", "D", "Tokens cross the network per_node or per_expert."),
     FieldOption("async_tp", "X", "Tensor parallelism in pieces beside its matmuls: on or off."),
     FieldOption("network_reduction", "", "The network's switches add up all-reduces (SHARP)."),
+    FieldOption("calibration", "ID,ID", "Use the rates of these: `runcast calibrations`."),
     FieldOption("host_slowdown", "X", "Time to launch kernels over the usual."),
     FieldOption("power_cap_watts", "W", "Power limit of one GPU."),
     FieldOption("network_gbit_per_gpu", "GBIT", "Measured network of one GPU, one direction."),

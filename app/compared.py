@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app import machines, price_books
+from app import calibrations, machines, price_books
 from app.machines import CUSTOM, Machine
 from app.training import searches_offload
 from core import ranking
@@ -70,7 +70,9 @@ def choice_of(scenario: Scenario) -> Choice:
         kept.append(machines.custom_machine(scenario))
     if not wanted and not scenario.cloud:
         left_out["no_facts"] = sum(o.purchase in scenario.purchase for o in without)
-    known = tuple(machines.as_known(m, scenario) for m in kept)
+    measured = calibrations.as_measured(tuple(kept), scenario)
+    # What the scenario says of its network is of its own, whatever was measured elsewhere.
+    known = tuple(machines.as_known(m, scenario) for m in measured)
     return Choice(machines=price_books.with_terms(scenario, known), left_out=left_out)
 
 

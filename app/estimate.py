@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app import anchoring, machines, nearest_fit, price_books
+from app import anchoring, calibration_files, calibrations, machines, nearest_fit, price_books
 from app.compared import LONGEST_DAYS, choice_of, jobs_of
 from app.machines import CUSTOM, Machine
 from app.model_input import model_of
@@ -25,7 +25,7 @@ from app.training import (
     workload_of,
 )
 from core import cost, ranking
-from core.errors import ScenarioError, unknown_name, unknown_sentence
+from core.errors import RuncastError, ScenarioError, unknown_name, unknown_sentence
 from core.plan import Answer, Exclusion
 from core.presets import PRESETS, preset
 from core.scenario import Scenario
@@ -98,6 +98,14 @@ def resolve(scenario: Scenario) -> tuple[Scenario, list[str]]:
     except ScenarioError as e:
         notes.append(f"Left out the measurement: {e}")
         kept["anchor_tokens_per_s_per_gpu"] = None
+    for lacking in [c for c in scenario.calibration if not calibration_files.has(c)]:
+        notes.append(f"The calibration {lacking} is not on this server: it is left out.")
+        kept["calibration"] = tuple(c for c in kept["calibration"] if c != lacking)  # type: ignore[attr-defined]
+    try:
+        calibrations.chosen(Scenario.model_validate(kept))
+    except RuncastError as e:
+        notes.append(f"Left out the calibrations: {e}")
+        kept["calibration"] = ()
     if scenario.prices and scenario.prices not in prices.snapshot_ids():
         kept["prices"] = ""
     if scenario.price_book and not has_book(scenario.price_book):
@@ -120,6 +128,7 @@ def resolve_strict(scenario: Scenario) -> Scenario:
     if CUSTOM in resolved.gpu:
         machines.accelerator_of(CUSTOM, resolved)
     price_books.book_of(resolved)
+    calibrations.chosen(resolved)
     _check_anchor(resolved)
     return resolved
 

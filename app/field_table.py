@@ -45,7 +45,7 @@ ADVANCED = (
     Section(
         "machine",
         "What you know of the machine",
-        ("power_cap_watts", "network_gbit_per_gpu", "network_reduction", "host_slowdown"),
+        ("calibration", "power_cap_watts", "network_gbit_per_gpu", "network_reduction", "host_slowdown"),
     ),
     Section(
         "finetuning",

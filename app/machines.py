@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from core.accelerator import Accelerator
 from core.cluster import Cluster, cluster_of
@@ -41,6 +42,8 @@ class Machine:
     network_known: bool
     largest_num_gpus: int | None = None  # of a cluster that has so many and no more
     terms: Terms = NO_TERMS  # what a run pays beside the machine, and what is taken off
+    calibration: str = ""  # id of the one that its rates are of
+    measured: frozenset[str] = frozenset()  # constants of core.calibration that it measured
 
 
 def accelerator_of(name: str, scenario: Scenario) -> Accelerator:
@@ -98,7 +101,7 @@ def machine(offer: Offer, accelerator: Accelerator) -> Machine:
 
 def as_known(m: Machine, scenario: Scenario) -> Machine:
     """The machine with what the scenario knows better: its network and its power limit."""
-    known: dict[str, float] = {}
+    known: dict[str, Any] = {}
     gbit, watts = scenario.network_gbit_per_gpu, scenario.power_cap_watts
     if gbit is not None:
         known["scale_out_bytes_per_s"] = to_si(gbit, "Gbit/s")

@@ -145,6 +145,7 @@ def _plan(plan: Plan) -> dict[str, Json]:
         "meets_deadline": bool(plan.meets_deadline),
         "meets_budget": bool(plan.meets_budget),
         "frontier": bool(plan.frontier),
+        "calibration": plan.calibration or None,
         "assumptions": list(plan.assumptions),
     }
 

@@ -32,6 +32,8 @@ UNCALIBRATED = (
     "Uncalibrated: the efficiencies were set on published runs of other people, not measured on "
     "these machines."
 )
+# What a calibration has measured of a device that published runs of it would tell.
+WHOLE_DEVICE = frozenset({"matmul", "attention", "memory", "elementwise"})
 CAPACITY = "Whether the provider has this many instances free was not checked."
 
 
@@ -122,14 +124,19 @@ def plan_of(
     m, n = row.machine, row.best_row
     crosses = row.num_nodes > 1
     unseen = eff.unseen_accelerator_sigma
+    network_known = m.network_known or "scale_out" in m.measured
     sigma = float(
         np.asarray(
             uncertainty.quadrature(
                 eff.throughput_sigma * variance_left**0.5,
-                0.0 if m.accelerator.matmul_flops_per_s else eff.unmeasured_sigma,
-                0.0 if m.accelerator.name in measured_accelerators() else unseen,
+                0.0
+                if m.accelerator.matmul_flops_per_s or "matmul" in m.measured
+                else eff.unmeasured_sigma,
+                0.0
+                if m.accelerator.name in measured_accelerators() or m.measured >= WHOLE_DEVICE
+                else unseen,
                 eff.scale_sigma * uncertainty.doublings(row.num_gpus),
-                eff.network_sigma if crosses and not m.network_known else 0.0,
+                eff.network_sigma if crosses and not network_known else 0.0,
             )
         )
     )
@@ -168,6 +175,7 @@ def plan_of(
         meets_deadline=row.meets_deadline,
         meets_budget=row.meets_budget,
         frontier=row.frontier,
+        calibration=m.calibration,
         assumptions=(*found, *_on_the_host(m, layout, float(best.host_bytes[n])), *habits(layout)),
     )
 
@@ -178,7 +186,7 @@ def _assumptions(row: Row, *, crosses: bool, shift: float, variance_left: float)
         f"Your measurement moves this forecast by {math.expm1(shift):+.0%} and leaves "
         f"{variance_left**0.5:.0%} of the width of its interval."
     )
-    found = [STEADY, UNCALIBRATED if variance_left == 1 else moved]
+    found = [STEADY, moved if variance_left < 1 else _calibrated(m)]
     if is_booked(m.offer):
         found.append(f"The price is of the {m.offer.source}: {m.offer.note}.")
     if m.terms != NO_TERMS and not math.isnan(row.usd):
@@ -187,11 +195,11 @@ def _assumptions(row: Row, *, crosses: bool, shift: float, variance_left: float)
             f"{fmt.usd(m.terms.usd_per_hour * row.hours)} of storage and {fmt.usd(m.terms.usd)} "
             f"of traffic, less {fmt.usd(m.terms.credit_usd)} of credits, as the price book says."
         )
-    if crosses and not m.network_known:
+    if crosses and not m.network_known and "scale_out" not in m.measured:
         found.append(ETHERNET)
     if crosses and "unverified" in m.offer.note:
         found.append("The network figure of this offer was quoted from memory by its source.")
-    if m.accelerator.matmul_flops_per_s is None:
+    if m.accelerator.matmul_flops_per_s is None and "matmul" not in m.measured:
         found.append(
             f"Nobody's matmul measurement of {m.accelerator.name} is at hand: "
             f"{ASSUMED_CEILING:.0%} of its peak is assumed."
@@ -207,6 +215,16 @@ def _assumptions(row: Row, *, crosses: bool, shift: float, variance_left: float)
         idle = row.num_nodes * m.offer.gpu_count - row.num_gpus
         found.append(f"{idle} rented GPUs stay idle: instances are rented whole.")
     return tuple(found)
+
+
+def _calibrated(m: Machine) -> str:
+    """Whether the rates of the machine were measured, and where."""
+    if not m.calibration:
+        return UNCALIBRATED
+    return (
+        f"Rates of {m.accelerator.name} are those of calibration {m.calibration}: "
+        f"{', '.join(words.measured_constant(n) for n in sorted(m.measured))}."
+    )
 
 
 def _on_the_host(m: Machine, layout: Layout, needed: float) -> tuple[str, ...]:

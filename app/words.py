@@ -166,7 +166,8 @@ def answer_sentence(scenario: Scenario, answer: Answer) -> str:
         claim = f"about {cost} in {fmt.days(time.p50)} on {machine(plan)}"
         spread = f"{fmt.usd_short(plan.usd.p10)}-{fmt.usd_short(plan.usd.p90)}"
     misses = "".join(f"; {m}" for m in missed(scenario, plan))
-    return f"{job}: {claim}, P10-P90 {spread}{misses}; uncalibrated."
+    known = f"calibrated ({plan.calibration})" if plan.calibration else "uncalibrated"
+    return f"{job}: {claim}, P10-P90 {spread}{misses}; {known}."
 
 
 def missed(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
@@ -188,6 +189,25 @@ def failing_sentence(found: WithFailures) -> str:
         f"{fmt.days(found.hours_expected)}{cost} expected, P90 {fmt.days(found.hours_p90)}, "
         f"goodput {fmt.percent(found.goodput)}"
     )
+
+
+MEASURED = {
+    "matmul": "matmuls",
+    "matmul_fp8": "fp8 matmuls",
+    "attention": "attention",
+    "memory": "memory bandwidth",
+    "elementwise": "elementwise operators",
+    "host_link": "the link to the host",
+    "scale_up": "the link inside the node",
+    "scale_up_hop": "its latency",
+    "scale_out": "the network",
+    "scale_out_hop": "the network's latency",
+}
+
+
+def measured_constant(name: str) -> str:
+    """What a calibration measured, in words."""
+    return MEASURED[name]
 
 
 def coverage_line(answer: Answer) -> str:

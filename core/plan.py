@@ -70,6 +70,7 @@ class Plan:
     meets_budget: bool
     frontier: bool  # no other priced plan is both cheaper and faster
     assumptions: tuple[str, ...]  # each a sentence
+    calibration: str = ""  # id of the one that the machine's rates are of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

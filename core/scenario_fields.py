@@ -14,6 +14,7 @@ from core.scenario_types import (
     Amount,
     AsyncTp,
     Attention,
+    Calibrations,
     ContextParallel,
     Count,
     Days,
@@ -149,6 +150,9 @@ class ScenarioFields(BaseModel):
         False, "Reduction in the network", "Its switches add up all-reduces (InfiniBand SHARP)",
         "advanced",
     )  # fmt: skip
+    calibration: Calibrations = field(
+        (), "Calibrations", "Ids of measured machines whose rates are used", "advanced"
+    )
     host_slowdown: Annotated[float, BeforeValidator(number)] = field(
         1.0, "Host slowdown", "Time to launch kernels over the usual", "advanced", gt=0, le=100
     )

@@ -77,6 +77,11 @@ Degree = Annotated[Annotated[int, Field(ge=1, le=65_536)] | None, BeforeValidato
 Small = Annotated[Annotated[int, Field(ge=0, le=16_384)] | None, BeforeValidator(number)]
 Large = Annotated[Annotated[int, Field(ge=0, le=16_777_216)] | None, BeforeValidator(number)]
 Flag = bool | None
+Calibrations = Annotated[
+    tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")], ...],
+    BeforeValidator(listed),
+    Field(max_length=16),
+]
 Share = Annotated[Annotated[float, Field(ge=0, le=1)] | None, BeforeValidator(number)]
 Frequency = Annotated[Annotated[float, Field(ge=0, le=1e6)] | None, BeforeValidator(number)]
 Seconds = Annotated[Annotated[float, Field(ge=0, le=1e9)] | None, BeforeValidator(number)]

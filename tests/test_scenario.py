@@ -30,6 +30,8 @@ def values_of(name: str, schema: dict[str, Any]) -> st.SearchStrategy[Any]:
         least = 1 if "minLength" in schema else 0
         return st.lists(items, min_size=least, max_size=6, unique=True).map(tuple)
     if kind == "string":
+        if name == "calibration":
+            return st.text(alphabet="0123456789abcdef", min_size=16, max_size=16)
         if name == "prices":
             return st.text(alphabet="0123456789abcdef", max_size=64)
         if name == "plan":

@@ -48,6 +48,8 @@ def values_of(name, field):
         return st.booleans()
     if name == "num_gpus":
         return st.lists(st.integers(1, 131_072), max_size=8, unique=True).map(tuple)
+    if name == "calibration":
+        return st.lists(st.from_regex(r"[0-9a-f]{16}", fullmatch=True), max_size=3, unique=True)
     if name == "prices":
         return st.from_regex(r"[0-9a-f]{0,12}", fullmatch=True)
     if name == "price_book":
@@ -96,7 +98,7 @@ def test_every_field_can_be_saved():
         elif name == "num_gpus":
             value = (24,)
         elif is_list(field):
-            value = ("RTX 4090",)
+            value = ("0123456789abcdef",) if name == "calibration" else ("RTX 4090",)
         else:
             value = {
                 "prices": "1e5", "anchor_layout": "tp=8,pp=4", "packing_efficiency": 0.5,

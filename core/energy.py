@@ -1,14 +1,68 @@
-"""Energy of a run. First formula; no plan uses it yet."""
+"""Energy of a run at the plug and at the meter, and what the grid emits for it.
+
+[BHR18] Barroso, Hölzle and Ranganathan, "The Datacenter as a Computer", 3rd edition, 2018,
+chapter 5: energy at the meter is that of the machines times the power usage effectiveness (PUE).
+[P21] Patterson et al., "Carbon Emissions and Large Neural Network Training", arXiv:2104.10350,
+section 2: CO2e is energy at the meter times what the grid emits a kilowatt-hour.
+"""
 
 from __future__ import annotations
 
 from core.numeric import Numeric
 
 
+def rated_watts_per_gpu(
+    *, gpu_watts: Numeric, full_gpu_watts: Numeric, host_over_gpu: Numeric
+) -> Numeric:
+    """What a machine is rated at, per accelerator: its limit, and a share of the host, which a
+    power limit of the accelerator does not lower.
+
+    >>> rated_watts_per_gpu(gpu_watts=500.0, full_gpu_watts=700.0, host_over_gpu=0.5)
+    850.0
+    """
+    return gpu_watts + host_over_gpu * full_gpu_watts
+
+
+def drawn_kwh(
+    *,
+    busy_gpu_hours: Numeric,
+    idle_gpu_hours: Numeric,
+    rated_watts_per_gpu: Numeric,
+    busy_draw: Numeric,
+    idle_draw: Numeric,
+) -> Numeric:
+    """Kilowatt-hours at the plug of the machines; a draw is a share of what they are rated at.
+
+    >>> drawn_kwh(busy_gpu_hours=100.0, idle_gpu_hours=10.0, rated_watts_per_gpu=1000.0,
+    ...     busy_draw=0.5, idle_draw=0.25)
+    52.5
+    """
+    rated_hours = busy_gpu_hours * busy_draw + idle_gpu_hours * idle_draw
+    return rated_hours * rated_watts_per_gpu / 1000
+
+
+def building_kwh(*, drawn_kwh: Numeric, pue: Numeric) -> Numeric:
+    """Kilowatt-hours that cooling and losses of the building add to those at the plug. [BHR18]
+
+    >>> building_kwh(drawn_kwh=100.0, pue=1.25)
+    25.0
+    """
+    return drawn_kwh * (pue - 1)
+
+
 def run_kwh(*, gpu_hours: Numeric, watts_per_gpu: Numeric, pue: Numeric) -> Numeric:
-    """Kilowatt-hours drawn by the GPUs, times the data centre's power usage effectiveness.
+    """Kilowatt-hours of so many hours at one draw, at the meter. [BHR18]
 
     >>> run_kwh(gpu_hours=1000.0, watts_per_gpu=700.0, pue=1.2)
     840.0
     """
     return gpu_hours * watts_per_gpu / 1000 * pue
+
+
+def carbon_kg(*, kwh: Numeric, g_co2e_per_kwh: Numeric) -> Numeric:
+    """Kilograms of CO2 equivalent that the grid emits for this energy. [P21]
+
+    >>> carbon_kg(kwh=1000.0, g_co2e_per_kwh=400.0)
+    400.0
+    """
+    return kwh * g_co2e_per_kwh / 1000

@@ -1,0 +1,62 @@
+"""`runcast scale`: when a run ends and what it costs at other numbers of GPUs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from app.cli_options import (
+    AsJson,
+    Config,
+    File,
+    Given,
+    Link,
+    Model,
+    Text,
+    print_json,
+    takes_fields,
+    text_option,
+)
+
+
+@takes_fields
+def scale(
+    given: Given,
+    model: Model = None,
+    config: Config = None,
+    link: Link = None,
+    scenario: File = None,
+    usd_per_day: Annotated[
+        Text, text_option("--usd-per-day", "U", "What a day less is worth: where doubling pays.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say when and how big: other numbers of GPUs, waiting, the best model for the money.
+
+    On the machines of the best plan, or of the one that the link names.
+    """
+    from app.bill import asked_plan
+    from app.cli_values import Opened, plan_scenario
+    from app.estimate import answer, resolve_strict
+    from app.risk_inputs import given_numbers
+    from app.scale import scale_of
+    from app.scale_words import value_of_a_day
+
+    worth = value_of_a_day(usd_per_day)
+    asked, notes = plan_scenario(
+        given, Opened(model=model, config=config, link=link, file=scenario)
+    )
+    asked = resolve_strict(asked)
+    given_numbers(asked)  # a mistake among them is said before the search
+    for note in notes:
+        typer.echo(note, err=True)
+    result = scale_of(asked, asked_plan(asked, answer(asked, top=1)))
+    if as_json:
+        from app.scale_json import scale_json
+
+        print_json(scale_json(asked, result, worth))
+    else:
+        from app.scale_terminal import print_scale
+
+        print_scale(asked, result, worth)

@@ -147,9 +147,17 @@ def _shape_factor(cluster: Cluster, *, m: Numeric, n: Numeric, k: Numeric) -> Nu
     """Measured over predicted rate of matmuls of this shape; 1 where nothing was measured."""
     if not len(cluster.matmul_weights):
         return 1.0
-    m, n, k = (np.maximum(size, 1.0) for size in (m, n, k))
     at, weights = np.asarray(cluster.matmul_at), np.asarray(cluster.matmul_weights)
-    return np.exp(shapes.log_factor(at, weights, m=m, n=n, k=k))
+    sizes = [np.maximum(size, 1.0) for size in (m, n, k)]
+    if weights.ndim == 1:
+        m, n, k = sizes
+        return np.exp(shapes.log_factor(at, weights, m=m, n=n, k=k))
+    # Only the rows of machines that were measured: most of a search are not.
+    rows = np.flatnonzero(weights.any(axis=1))
+    m, n, k = (np.broadcast_to(size, len(weights))[rows] for size in sizes)
+    found = np.ones(len(weights))
+    found[rows] = np.exp(shapes.log_factor(at[rows], weights[rows], m=m, n=n, k=k))
+    return found
 
 
 def _expert_forward_s(
@@ -192,12 +200,21 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         "kernel_s": eff.kernel_s,
     }
     matmul: Numeric = 0.0
+    of_input: Numeric = 0.0  # gradients, where measured shapes tell them from the forward pass
+    of_weight: Numeric = 0.0
     for n, k, share in _matmuls(work, lay):
         idle = gemm.wave_share(m=tokens, n=n, multiprocessors=cluster.multiprocessors)
-        one = gemm.matmul_s(n=n, k=k, idle=eff.wave * idle, **linear)
-        matmul = matmul + share * one / _shape_factor(cluster, m=tokens, n=n, k=k)
+        one = share * gemm.matmul_s(n=n, k=k, idle=eff.wave * idle, **linear)
+        if len(cluster.matmul_weights):
+            matmul = matmul + one / _shape_factor(cluster, m=tokens, n=n, k=k)
+            of_input = of_input + one / _shape_factor(cluster, m=tokens, n=k, k=n)
+            of_weight = of_weight + one / _shape_factor(cluster, m=n, n=k, k=tokens)
+        else:
+            matmul = of_input = of_weight = matmul + one
     # A frozen weight needs no gradient; an adapter's own matmuls are small.
-    backward = np.where(work.adapters, 1.0, 2.0)
+    frozen = np.asarray(work.adapters)
+    matmul_backward = of_input + np.where(frozen, 0.0, of_weight)
+    backward = np.where(frozen, 1.0, 2.0)
     experts = _expert_forward_s(work, lay, cluster, rate, eff, tokens)
 
     unfused = np.asarray(work.unfused_attention, dtype=float)
@@ -254,7 +271,7 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     loss = eff.logits_bytes * passes * np.multiply(tokens, m.vocab_size) / lay.tp / rate.bytes_per_s
     return LayerSeconds(
         matmul_forward=matmul,
-        matmul_backward=matmul * backward,
+        matmul_backward=matmul_backward,
         experts_forward=experts,
         experts_backward=experts * backward,
         attention_forward=attention_s + scan_s,

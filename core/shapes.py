@@ -68,9 +68,12 @@ def fit(
 def log_factor(at: Numeric, weights: Numeric, *, m: Numeric, n: Numeric, k: Numeric) -> Numeric:
     """The smooth part at other shapes, as the log of a rate. One set of measured shapes, or one a
     row: `at` (..., shapes, 3), `weights` (..., shapes). [RW06, 2.25]"""
-    asked = np.log(np.stack(np.broadcast_arrays(*map(np.asarray, (m, n, k))), axis=-1))
-    near = _likeness(asked[..., None, :], np.asarray(at))
-    return SHAPE_SIGMA**2 * np.sum(near * weights, axis=-1)
+    at = np.asarray(at)
+    squared: Numeric = 0.0
+    for axis, size in enumerate((m, n, k)):
+        squared = squared + np.square(np.log(np.asarray(size))[..., None] - at[..., axis])
+    near = np.exp(squared * (-0.5 / LENGTH**2))
+    return SHAPE_SIGMA**2 * np.einsum("...s,...s->...", near, np.asarray(weights))
 
 
 def _likeness(a: Column, b: Column) -> Column:

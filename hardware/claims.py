@@ -31,7 +31,10 @@ SCALES = {
     **TO_SI, "EFLOP/s": 1e18, "kW": 1e3, "%": 0.01, "x": 1.0, "h": 1.0, "days": 1.0, "USD": 1.0,
     "GPU-h": 1.0, "GPUs": 1.0, "tokens/s": 1.0, "per week": 1.0,
 }  # fmt: skip
-EFFECTS = ("faster", "slower", "less memory", "more memory", "possible", "differs", "dollars")
+EFFECTS = (
+    "faster", "slower", "less memory", "more memory", "possible", "differs", "dollars",
+    "later", "more kWh", "more carbon",
+)  # fmt: skip
 _CLAIM_COLUMNS = (
     "claim", "topic", "statement", "low", "high", "unit", "tolerance", "rule", "formula",
     "verdict", "why", "source", "source_date",

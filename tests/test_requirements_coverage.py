@@ -9,6 +9,8 @@ import math
 import pytest
 
 from app import estimate
+from app.bill import bill_of
+from app.risk_columns import of_plans
 from core.scenario import Scenario
 from hardware.claims import EFFECTS, modelled, not_modelled
 
@@ -61,6 +63,7 @@ PROMISED = {
         "Checkpoint interval", "Hangs and divergence", "Energy", "PUE", "carbon",
     ),
 }  # fmt: skip
+OF_RUNS = ("later", "more kWh", "more carbon")
 LEAST_CHANGE = 1e-4  # of the forecast: less is rounding
 
 
@@ -92,7 +95,9 @@ def test_no_name_is_in_both_tables_and_none_twice():
 
 
 @pytest.mark.parametrize(
-    "m", [m for m in modelled() if m.effect != "dollars"], ids=lambda m: f"{m.group}: {m.name}"
+    "m",
+    [m for m in modelled() if m.effect not in ("dollars", *OF_RUNS)],
+    ids=lambda m: f"{m.group}: {m.name}",
 )
 def test_the_name_changes_the_forecast(m):
     before, after = forecast(m.reference_fields()), forecast(m.fields())
@@ -129,3 +134,18 @@ def test_the_name_changes_the_dollars(m):
         assert plan.offer.provider == wanted.get("cloud", plan.offer.provider)
         if "purchase" in dict(p.split("=") for p in m.setting.split("&")):
             assert plan.offer.purchase == wanted["purchase"]
+
+
+@pytest.mark.parametrize("m", [m for m in modelled() if m.effect in OF_RUNS], ids=lambda m: m.name)
+def test_the_name_changes_the_run(m):
+    def run(fields):
+        scenario = estimate.resolve_strict(Scenario.parse(fields))
+        plan = estimate.answer(scenario, top=1).plans[0]
+        energy = bill_of(scenario, plan).energy
+        return {
+            "later": of_plans(scenario, (plan,))[0].hours_expected,
+            "more kWh": energy.total.expected,
+            "more carbon": energy.carbon.figure.expected,
+        }[m.effect]
+
+    assert run(m.fields()) > (1 + LEAST_CHANGE) * run(m.reference_fields())

@@ -1,0 +1,120 @@
+"""The Audit page: a claim about a training run, and what is to be said of it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import audit_charts, audit_page, audit_tables, link
+from app.audit import Audit
+from app.audit_checks import TITLES
+from app.audit_words import RULE, assumption_sentences, claim_sentence, verdict_sentence
+from app.escape import as_text
+from app.estimate import accelerator_names, current_prices, model_names
+from app.machines import CUSTOM
+from core.precision import PRECISIONS
+from core.scenario import Scenario
+
+KEPT_S = 6 * 3600
+
+
+@st.cache_data(max_entries=64, ttl=KEPT_S, show_spinner="Auditing the claim")
+def _kept(
+    given: tuple[tuple[str, str], ...], query: tuple[tuple[str, str], ...], prices: str
+) -> Audit | str:
+    """The audit of a claim beside the scenario of a link, which may hold its model; kept while
+    the prices are the same."""
+    return audit_page.audited(dict(given), Scenario.from_query(dict(query))[0])
+
+
+def draw() -> None:
+    """The page: the claim on the left, what is to be said of it on the right."""
+    scenario = link.scenario()
+    audit_page.take_over(scenario)
+    st.markdown(
+        "Somebody says: this model, so many tokens, these GPUs, so many days, so many dollars. "
+        "What does that imply, and do physics, published runs and our forecast allow it?"
+    )
+    for note in audit_page.notes():
+        st.warning(as_text(note))
+    left, right = st.columns([2, 5], gap="large")
+    with left:
+        _draw_form()
+    audit_page.write()
+    with right:
+        found = _kept(
+            tuple(audit_page.texts().items()), tuple(scenario.to_query().items()), current_prices()
+        )
+        if isinstance(found, str):
+            st.warning(as_text(found))
+            _draw_rule()
+        else:
+            _draw_audit(found)
+
+
+def _draw_form() -> None:
+    with st.form("audit_claim", border=True):
+        for name in audit_page.USUAL:
+            _draw_field(name)
+        rest = [n for n in audit_page.FIELDS if n not in audit_page.USUAL]
+        with st.expander("More that a claim may say"):
+            for name in rest:
+                _draw_field(name)
+        st.form_submit_button("Audit", type="primary", on_click=audit_page.edited)
+    st.caption("Or one of two published claims:")
+    for example in audit_page.EXAMPLES:
+        st.button(example, key=f"audit_example_{example}", on_click=audit_page.fill,
+                  args=(example,))  # fmt: skip
+
+
+def _draw_field(name: str) -> None:
+    label, text = audit_page.FIELDS[name]
+    options = {
+        "model": lambda: [*model_names(), CUSTOM],
+        "gpu": lambda: [n for n in accelerator_names() if n != CUSTOM],
+        "precision": lambda: list(PRECISIONS),
+    }
+    if name in options:
+        st.selectbox(
+            label, ["", *options[name]()], key=audit_page.key(name), help=text,
+            accept_new_options=True,
+        )  # fmt: skip
+    else:
+        st.text_input(label, key=audit_page.key(name), help=text, max_chars=audit_page.MAX_CHARS)
+
+
+def _draw_audit(found: Audit) -> None:
+    st.markdown(f"**{as_text(verdict_sentence(found))}**")
+    st.markdown(as_text(claim_sentence(found.claim)))
+    shown = audit_page.headline(found)
+    for column, (label, value, text) in zip(st.columns([3, 2, 2, 2]), shown, strict=True):
+        column.metric(label, value, help=text, border=True)
+    theme = "dark" if st.context.theme.type == "dark" else "light"
+    st.subheader("In every precision", anchor=False)
+    st.altair_chart(
+        audit_charts.speeds(audit_charts.speed_rows(found), theme=theme),
+        key="audit_speeds",
+        width="stretch",
+        alt=audit_charts.speeds_sentence(found),
+    )
+    st.table(audit_tables.precisions(found).map(as_text), hide_index=True)
+    st.caption(
+        "Share of it: with causal attention, as a share of the dense peak. P10 to P90: of our "
+        "forecast, tokens/s a GPU."
+    )
+    st.subheader("Why", anchor=False)
+    for s in found.speeds:
+        st.markdown(f"**{s.precision}**: {as_text(s.reasons[0])}")
+    st.subheader("Checks", anchor=False)
+    for check in audit_tables.checks(found):
+        result, name, said = st.columns([1, 2, 8], gap="small")
+        result.badge(check.status, color=audit_tables.COLOURS[check.status])
+        name.markdown(f"**{TITLES[check.name]}**")
+        said.markdown(as_text(check.sentence))
+    for sentence in assumption_sentences(found.claim):
+        st.caption(as_text(sentence))
+    _draw_rule()
+
+
+def _draw_rule() -> None:
+    with st.expander("How a claim is judged"):
+        st.markdown(as_text(RULE))

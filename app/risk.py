@@ -25,14 +25,15 @@ SEED = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Expected, P50 and P90 of hours or dollars; `p50_all` and `p90_all` with the forecast's own
-    error, too."""
+    """Expected, P50 and P90 of hours or dollars; `p10_all`, `p50_all` and `p90_all` with the
+    forecast's own error, too."""
 
     expected: float
     p50: float
     p90: float
     p50_all: float
     p90_all: float
+    p10_all: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +98,7 @@ def _with_answers(risk: Risk, scenario: Scenario, asked: Asked, shape: float | N
         p90=as_float(finish.quantile_s(job, 0.9)) / HOUR_S,
         p50_all=finish.mixed_quantile_s(unsure, 0.5) / HOUR_S,
         p90_all=finish.mixed_quantile_s(unsure, 0.9) / HOUR_S,
+        p10_all=finish.mixed_quantile_s(unsure, 0.1) / HOUR_S,
     )
     late = None
     if scenario.deadline_days is not None:
@@ -177,6 +179,7 @@ def _usd(plan: Plan, hours: Spread) -> Spread | None:
         p90=hours.p90 * per_hour + beside,
         p50_all=hours.p50_all * per_hour + beside,
         p90_all=hours.p90_all * per_hour + beside,
+        p10_all=hours.p10_all * per_hour + beside,
     )
 
 

@@ -69,7 +69,10 @@ def risk_sentences(scenario: Scenario, risk: Risk) -> tuple[str, ...]:
             f"expected and the P90 is {fmt.days(p90)}."
         )
     if risk.plan.offer.purchase == "spot":
-        found.append("It is a spot price: its interruptions are not among these failures.")
+        found.append(
+            "It is a spot price: its interruptions are not among these failures; `runcast buy` has "
+            "them."
+        )
     return tuple(found)
 
 

@@ -21,8 +21,10 @@ import numpy as np
 
 from app.estimate import answer, resolve_strict
 from app.model_input import model_of
+from app.purchase import purchases_of
 from app.training import choices_of, workload_of
 from app.validate import validate
+from core import monte_carlo
 from core.cluster import Cluster, cluster_of
 from core.efficiency import Efficiency
 from core.inference import total
@@ -32,6 +34,7 @@ from core.race import CHUNK_ROWS
 from core.scenario import Scenario
 from core.space import candidates
 from core.step import step
+from core.units import HOUR_S
 from core.workload import Workload
 from hardware.efficiency import efficiency
 from hardware.facts import accelerator
@@ -82,6 +85,7 @@ PLAN_70B = (
     "--global-batch-size", "1024",
 )  # fmt: skip
 BATCH = {"model": "llama3.1-70b", "seq_len": "8192", "global_batch_size": "1024"}
+BOUGHT = {"num_tokens": "1T", "gpu": "h100", "num_gpus": "256", "deadline_days": "60"}
 GPU_COUNTS = (64, 128, 256, 512, 1024)
 BATCH_ROWS = 200_000
 
@@ -169,6 +173,20 @@ def cold_plan() -> None:
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
+def buy() -> None:
+    """Every way to buy one plan, after its search: `runcast buy`."""
+    scenario = resolve_strict(Scenario.parse({**BATCH, **BOUGHT}))
+    purchases_of(scenario, answer(scenario, top=1).plans[0])
+
+
+def simulate() -> None:
+    """A run of 24 hours on 16,384 GPUs that fail every 3.09 hours, 40,000 times."""
+    monte_carlo.play(
+        work_s=24 * HOUR_S, interval_s=465.0, checkpoint_s=10.0, failures_per_s=1 / 11_135,
+        down_s=300.0, reload_s=300.0, seed=1, trials=40_000,
+    )  # fmt: skip
+
+
 def peak_mib(given: Mapping[str, str]) -> float:
     """Peak memory of a process that answers one scenario."""
     code = (
@@ -220,6 +238,12 @@ def main() -> None:
     report_searches(repeats)
     first, later = medians(cold_plan, repeats)
     report("cold `runcast plan` of llama3.1-70b (s)", f"{first:.2f}", f"{later:.2f}", repeats)
+    for name, task in (
+        ("ways to buy a plan (s of a core, at most 3)", buy),
+        ("40,000 trials of a failing run (s of a core, at most 1)", simulate),
+    ):
+        first, later = medians(task, repeats, time.process_time)
+        report(name, f"{first:.2f}", f"{later:.2f}", repeats)
     for name, given in SCENARIOS.items():
         scenario = resolve_strict(Scenario.parse(given))
         first, later = medians(lambda s=scenario: answer(s), repeats)

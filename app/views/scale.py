@@ -36,6 +36,8 @@ def _charts(
 ) -> dict[str, dict[str, Any]]:
     """The charts as they are drawn: to build them takes longer than all the figures in them."""
     points, priced = tables.points(_found), _found.cheapest is not None
+    if points.dropna(subset=["days_p90_all"]).empty:  # at these failure rates no count ends
+        return {}
     days, usd = _scenario.deadline_days, _scenario.budget_usd
     drawn = {
         "days": scale_charts.against_count(
@@ -88,10 +90,11 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
     theme = "dark" if st.context.theme.type == "dark" else "light"
     drawn = _charts(*key, theme, scenario, found)
     shown = [name for name in ("days", "usd") if name in drawn]
-    for column, name in zip(st.columns(len(shown)), shown, strict=True):
-        column.vega_lite_chart(
-            spec=drawn[name], key=f"scale_{name}", width="stretch", alt=tables.alt(found, name)
-        )
+    if shown:
+        for column, name in zip(st.columns(len(shown)), shown, strict=True):
+            column.vega_lite_chart(
+                spec=drawn[name], key=f"scale_{name}", width="stretch", alt=tables.alt(found, name)
+            )
     st.dataframe(tables.shown(found), hide_index=True, width="stretch", key="scale_table")
     address = link.address(scenario, st.context.url)
     st.download_button(

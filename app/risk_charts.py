@@ -1,0 +1,303 @@
+"""The charts of the Prices & risk page, of ready columns of app/risk_tables.py.
+
+As in app/charts.py: text is drawn in the ink of the theme, and colour is never alone. Names stand
+above their bars, so that a narrow screen has room for both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from app import format as fmt
+from app import risk_tables as tables
+from app.charts import FAINT, INK, LIMIT, PALETTE, Drawn
+from app.purchase import Purchases
+from core.scenario import Scenario
+
+ROW_PX, HEAD_PX, BAR_PX, DOWN_PX = 38, 112, 11, 9
+CURVE_PX, POLICY_PX = 400, 104
+WIDE = 6.0  # where the largest is so many times the least, the axis is logarithmic
+GAP = 1.12
+FAMILIES = ("on demand", "spot", "reserved", "capacity block", "own cluster")
+FAMILY_SHAPES = ("square", "circle", "triangle-up", "diamond", "cross")
+FAMILY_COLOURS = (PALETTE[5], PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[1])
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4], [4, 4], [1, 3], [10, 2, 2, 2])
+PARTS = ("writing checkpoints", "work done again", "restarting", "waiting for machines",
+         "slow nodes")  # fmt: skip
+PART_COLOURS = (PALETTE[4], PALETTE[5], PALETTE[1], PALETTE[0], PALETTE[7])
+MARKETS = ("lowest", "in use", "highest", "your trace")
+MARKET_SHAPES = ("triangle-left", "circle", "triangle-right", "circle")
+MARKET_COLOURS = (PALETTE[2], PALETTE[0], PALETTE[5], PALETTE[3])
+
+
+def of(scenario: Scenario, found: Purchases, *, theme: str) -> dict[str, Drawn]:
+    """Every chart of the page that has something to show."""
+    ways, policies = tables.spreads(found), tables.policies(found)
+    charts: dict[str, Drawn] = {}
+    reference = ways[ways["way"] == "on demand"]
+    deadline, budget = scenario.deadline_days, scenario.budget_usd
+    for name, title, number, limit, text in (
+        ("usd", "Cost (USD)", "$,.3~r", budget, f"budget {fmt.usd_short(budget)}"),
+        ("days", "Time (days)", ",.3~r", deadline, f"deadline {fmt.count(deadline)} days"),
+    ):
+        if ways[name].notna().any():
+            charts[name] = spread_bars(
+                ways, of=name, title=title, number=number, limit=limit, limit_text=text, theme=theme
+            )
+        if policies[name].notna().any():
+            at = float(reference[name].iloc[0]) if len(reference) else None
+            charts[f"policy_{name}"] = policy_marks(
+                policies, of=name, title=f"Expected {title[0].lower()}{title[1:]}", number=number,
+                reference=at if at == at else None, theme=theme,
+            )  # fmt: skip
+    if not (curves := tables.curves(found)).empty:
+        charts["curve"] = miss_curves(curves, deadline_days=deadline, theme=theme)
+    if not (lost := tables.lost(found)).empty and lost["days"].sum() > 0:
+        charts["lost"] = lost_bars(lost, theme=theme)
+    return charts
+
+
+def _axis(title: str | None, theme: str, **more: Any) -> alt.Axis:
+    given = {"labelOverlap": "greedy", "titleLimit": 400, "gridOpacity": 0.4, **more}
+    return alt.Axis(title=title, labelColor=INK[theme], titleColor=INK[theme], **given)
+
+
+def _legend(theme: str, **more: Any) -> alt.Legend:
+    given: dict[str, Any] = {
+        "title": None, "orient": "top", "columns": 3, "labelLimit": 260, "rowPadding": 3,
+        "symbolStrokeWidth": 1, "symbolOpacity": 1,
+    }  # fmt: skip
+    return alt.Legend(labelColor=INK[theme], **{**given, **more})
+
+
+def _scale(values: pd.Series, *more: float) -> alt.Scale:
+    given = [*values.dropna(), *more]
+    low, high = min(given), max(given)
+    if high / low > WIDE:
+        return alt.Scale(type="log", domain=[low / GAP**2, high * GAP**2], nice=False)
+    return alt.Scale(domain=[0, high * GAP], nice=False)
+
+
+def _rule(value: float, text: str, scale: alt.Scale, colour: str, dash: list[int]) -> list[Any]:
+    """A line at one value, with its name at the top."""
+    base = alt.Chart(pd.DataFrame({"at": [value], "text": [text]}))
+    at = alt.X("at:Q", scale=scale)
+    return [
+        base.mark_rule(color=colour, strokeWidth=1.5, strokeDash=dash).encode(x=at),
+        base.mark_text(color=colour, align="left", dx=4, fontSize=11).encode(
+            x=at, y=alt.value(6), text="text:N"
+        ),
+    ]
+
+
+def _above(base: alt.Chart, name: str, ink: str) -> alt.Chart:
+    text = base.mark_text(align="left", dx=2, dy=-DOWN_PX, color=ink, fontSize=12)
+    return text.encode(x=alt.value(0), text=name)
+
+
+def spread_bars(
+    rows: pd.DataFrame,
+    *,
+    of: str,
+    title: str,
+    number: str,
+    limit: float | None,
+    limit_text: str,
+    theme: str,
+) -> Drawn:
+    """P10 to P90 as a bar, P50 as a tick, the expected value as a mark of its kind. `of`: usd or
+    days."""
+    ink = INK[theme]
+    shown = rows.dropna(subset=[of])
+    data = pd.DataFrame(
+        {
+            "way": shown["way"], "family": shown["family"], "machine": shown["machine"],
+            "expected": shown[of], "low": shown[f"{of}_p10"], "middle": shown[f"{of}_p50"],
+            "high": shown[f"{of}_p90"],
+        }
+    )  # fmt: skip
+    order = list(data["way"])
+    scale = _scale(pd.concat([data["low"], data["high"]]), *([limit] if limit else []))
+    tips = [
+        alt.Tooltip("way:N", title="Way to buy"),
+        alt.Tooltip("machine:N", title="Machine"),
+        alt.Tooltip("expected:Q", title=f"Expected {title}", format=number),
+        alt.Tooltip("low:Q", title="P10", format=number),
+        alt.Tooltip("middle:Q", title="P50", format=number),
+        alt.Tooltip("high:Q", title="P90", format=number),
+    ]
+    base = alt.Chart(data).encode(y=alt.Y("way:N", sort=order, axis=None))
+    axis = _axis(title, theme, format="$~s" if of == "usd" else ",.4~r")
+    families = [f for f in FAMILIES if f in set(data["family"])]
+    places = [FAMILIES.index(f) for f in families]
+    colour = alt.Color(
+        "family:N",
+        scale=alt.Scale(domain=families, range=[FAMILY_COLOURS[i] for i in places]),
+        legend=_legend(theme),
+    )
+    bars = base.mark_bar(height=BAR_PX, yOffset=DOWN_PX, opacity=0.45, cornerRadius=1).encode(
+        x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q", color=colour, tooltip=tips
+    )
+    ticks = base.mark_tick(
+        color=ink, thickness=2, height=BAR_PX + 4, yOffset=DOWN_PX, orient="vertical"
+    ).encode(x=alt.X("middle:Q", scale=scale), tooltip=tips)
+    dots = base.mark_point(
+        size=70, filled=True, opacity=1, stroke=ink, strokeWidth=1, yOffset=DOWN_PX
+    ).encode(
+        x=alt.X("expected:Q", scale=scale),
+        color=colour,
+        shape=alt.Shape(
+            "family:N",
+            scale=alt.Scale(domain=families, range=[FAMILY_SHAPES[i] for i in places]),
+            legend=_legend(theme),
+        ),
+        tooltip=tips,
+    )
+    layers: list[Any] = []
+    reference = data.loc[data["way"] == "on demand", "expected"]
+    if len(reference):
+        line = alt.Chart(pd.DataFrame({"at": [float(reference.iloc[0])]}))
+        layers.append(
+            line.mark_rule(color=FAINT[theme], strokeDash=[2, 3], strokeWidth=1.5).encode(
+                x=alt.X("at:Q", scale=scale)
+            )
+        )
+    if limit:
+        layers += _rule(limit, limit_text, scale, LIMIT[theme], [7, 4])
+    layers += [bars, ticks, dots, _above(base, "way:N", ink)]
+    return alt.layer(*layers).properties(height=HEAD_PX + ROW_PX * len(order))
+
+
+def miss_curves(rows: pd.DataFrame, *, deadline_days: float | None, theme: str) -> Drawn:
+    """The chance to miss a deadline against the deadline, one line a way."""
+    order = list(dict.fromkeys(rows["way"]))
+    colours = [*PALETTE[:6], FAINT[theme], INK[theme]]  # yellow lines are lost on white
+    scale = alt.Scale(
+        domain=[float(rows["days"].min()), max(float(rows["days"].max()), deadline_days or 0.0)],
+        nice=False,
+    )
+    legend = _legend(theme, columns=2, symbolType="stroke", symbolStrokeWidth=2)
+    lines = (
+        alt.Chart(rows)
+        .mark_line(strokeWidth=2)
+        .encode(
+            x=alt.X("days:Q", scale=scale, axis=_axis("Deadline (days)", theme, format=",.4~r")),
+            y=alt.Y(
+                "late:Q",
+                scale=alt.Scale(domain=[0, 1]),
+                axis=_axis("Chance to miss it", theme, format=".0%"),
+            ),
+            color=alt.Color(
+                "way:N",
+                scale=alt.Scale(
+                    domain=order, range=[colours[i % len(colours)] for i in range(len(order))]
+                ),
+                legend=legend,
+            ),
+            strokeDash=alt.StrokeDash(
+                "way:N",
+                scale=alt.Scale(domain=order, range=[DASHES[i % 8] for i in range(len(order))]),
+                legend=legend,
+            ),
+            tooltip=[
+                alt.Tooltip("way:N", title="Way to buy"),
+                alt.Tooltip("days:Q", title="Deadline (days)", format=".3~r"),
+                alt.Tooltip("late:Q", title="Chance to miss it", format=".0%"),
+            ],
+        )
+    )
+    layers: list[Any] = [lines]
+    if deadline_days:
+        layers += _rule(deadline_days, "deadline", scale, LIMIT[theme], [7, 4])
+    return alt.layer(*layers).properties(height=CURVE_PX)
+
+
+def lost_bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
+    """Expected days that are no training, stacked by part."""
+    order = list(dict.fromkeys(rows["way"]))
+    kept = [p for p in PARTS if rows.loc[rows["part"] == p, "days"].sum() > 0]
+    places = [PARTS.index(p) for p in kept]
+    shown = rows[rows["part"].isin(kept)]
+    end = float(shown.groupby("way")["days"].sum().max()) if len(shown) else 1.0
+    base = alt.Chart(shown).encode(y=alt.Y("way:N", sort=order, axis=None))
+    bars = base.mark_bar(height=BAR_PX, yOffset=DOWN_PX, stroke=INK[theme], strokeWidth=0.4).encode(
+        x=alt.X(
+            "days:Q",
+            stack="zero",
+            scale=alt.Scale(domain=[0, (end or 1.0) * GAP], nice=False),
+            axis=_axis("Expected days that are not training", theme, format=",.4~r"),
+        ),
+        color=alt.Color(
+            "part:N",
+            scale=alt.Scale(domain=kept, range=[PART_COLOURS[i] for i in places]),
+            legend=_legend(theme, columns=2, symbolStrokeWidth=0, symbolType="square"),
+        ),
+        order=alt.Order("order:Q"),
+        tooltip=[
+            alt.Tooltip("way:N", title="Way to buy"),
+            alt.Tooltip("part:N", title="Part"),
+            alt.Tooltip("text:N", title="Expected"),
+        ],
+    )
+    names = _above(
+        alt.Chart(pd.DataFrame({"way": order})).encode(y=alt.Y("way:N", sort=order, axis=None)),
+        "way:N",
+        INK[theme],
+    )
+    return alt.layer(bars, names).properties(height=HEAD_PX + ROW_PX * len(order))
+
+
+def policy_marks(
+    rows: pd.DataFrame, *, of: str, title: str, number: str, reference: float | None, theme: str
+) -> Drawn:
+    """Each policy on each market, joined by a line; on demand as a dashed line."""
+    ink = INK[theme]
+    shown = rows.dropna(subset=[of]).assign(value=rows[of])
+    order = list(dict.fromkeys(shown["policy"]))
+    scale = _scale(shown["value"], *([reference] if reference else []))
+    base = alt.Chart(shown).encode(y=alt.Y("policy:N", sort=order, axis=None))
+    markets = [m for m in MARKETS if m in set(shown["market"])]
+    places = [MARKETS.index(m) for m in markets]
+    lines = base.mark_line(color=FAINT[theme], strokeWidth=2, yOffset=DOWN_PX).encode(
+        x=alt.X("value:Q", scale=scale, axis=_axis(title, theme,
+                                                   format="$~s" if of == "usd" else ",.4~r")),
+        detail="policy:N",
+    )  # fmt: skip
+    dots = base.mark_point(
+        size=85, filled=True, opacity=1, stroke=ink, strokeWidth=1, yOffset=DOWN_PX
+    ).encode(
+        x=alt.X("value:Q", scale=scale),
+        color=alt.Color(
+            "market:N",
+            scale=alt.Scale(domain=markets, range=[MARKET_COLOURS[i] for i in places]),
+            legend=_legend(theme),
+        ),
+        shape=alt.Shape(
+            "market:N",
+            scale=alt.Scale(domain=markets, range=[MARKET_SHAPES[i] for i in places]),
+            legend=_legend(theme),
+        ),
+        tooltip=[
+            alt.Tooltip("policy:N", title="Policy"),
+            alt.Tooltip("preemptions_per_day:Q", title="Preemptions of the job a day",
+                        format=".3~r"),
+            alt.Tooltip("usd:Q", title="Expected cost (USD)", format="$,.3~r"),
+            alt.Tooltip("days:Q", title="Expected time (days)", format=",.3~r"),
+            alt.Tooltip("late:Q", title="Misses the deadline", format=".0%"),
+            alt.Tooltip("value:Q", title=title, format=number),
+        ],
+    )  # fmt: skip
+    names = _above(
+        alt.Chart(pd.DataFrame({"policy": order})).encode(
+            y=alt.Y("policy:N", sort=order, axis=None)
+        ),
+        "policy:N",
+        ink,
+    )
+    layers: list[Any] = [lines, dots, names]
+    if reference:
+        layers = [*_rule(reference, "on demand", scale, FAINT[theme], [2, 3]), *layers]
+    return alt.layer(*layers).properties(height=POLICY_PX + ROW_PX * len(order))

@@ -1,0 +1,83 @@
+"""What a way to buy capacity makes of the price of an hour: reservations, blocks, samples.
+
+A reservation is paid for its whole term, used or not; a run bears the share of the hours it takes,
+over the share of the term that anybody uses. A capacity block is a window that is paid whole.
+
+[AWS] AWS, "Find and purchase Capacity Blocks" (EC2 User Guide, as of 2025): windows of 1 to 14 days
+      by the day, then by 7 days up to 182; instances are ended from 30 minutes before its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.numeric import Numeric
+from core.units import DAY_S, HOUR_S
+
+TERM_HOURS: Mapping[str, float] = {"reserved_1y": 8760.0, "reserved_3y": 26_280.0}
+DAILY_UP_TO, WEEK_DAYS, LONGEST_BLOCK_DAYS = 14, 7, 182  # [AWS]
+BLOCK_ENDS_EARLY_HOURS = 0.5  # [AWS]
+
+
+def break_even_utilisation(*, reserved_usd: Numeric, on_demand_usd: Numeric) -> Numeric:
+    """Share of its term from which a reservation is cheaper than on demand: the ratio of the two
+    prices. Above 1: never.
+
+    >>> float(break_even_utilisation(reserved_usd=1.5, on_demand_usd=2.5))
+    0.6
+    """
+    return np.divide(reserved_usd, on_demand_usd)[()]
+
+
+def at_utilisation_usd(*, usd: Numeric, utilisation: Numeric) -> Numeric:
+    """Dollars that a run bears of a reservation: `usd`, what its hours cost at full use, over the
+    share of the term that is used, by this run or another.
+
+    >>> float(at_utilisation_usd(usd=300.0, utilisation=0.6))
+    500.0
+    """
+    return np.divide(usd, utilisation)[()]
+
+
+def whole_terms_usd(*, run_hours: Numeric, term_hours: float, usd_per_hour: Numeric) -> Numeric:
+    """Dollars of a reservation that nothing but this run uses: every term that it begins.
+
+    >>> float(whole_terms_usd(run_hours=100.0, term_hours=8760.0, usd_per_hour=2.0))
+    17520.0
+    """
+    terms = np.maximum(np.ceil(np.divide(run_hours, term_hours)), 1.0)
+    return terms * np.multiply(term_hours, usd_per_hour)
+
+
+def block_days(*, run_hours: float) -> float | None:
+    """Days of the shortest block that holds a run of so many hours; None: none is so long. [AWS]
+
+    >>> block_days(run_hours=30.0), block_days(run_hours=24.0 * 15), block_days(run_hours=5000.0)
+    (2.0, 21.0, None)
+    """
+    days = np.ceil((run_hours + BLOCK_ENDS_EARLY_HOURS) / 24)
+    if days > DAILY_UP_TO:
+        days = WEEK_DAYS * np.ceil(days / WEEK_DAYS)
+    return float(days) if days <= LONGEST_BLOCK_DAYS else None
+
+
+def usable_block_s(*, window_days: float) -> float:
+    """Seconds of a block in which a run may train. [AWS]
+
+    >>> usable_block_s(window_days=1.0)
+    84600.0
+    """
+    return window_days * DAY_S - BLOCK_ENDS_EARLY_HOURS * HOUR_S
+
+
+def late_share(samples: NDArray[np.float64], limit: float) -> float:
+    """Share of simulated times, or costs, that are above a limit."""
+    return float(np.mean(samples > limit))
+
+
+def chances(samples: NDArray[np.float64], at: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of the samples that are at most each of `at`: their distribution function."""
+    return np.searchsorted(np.sort(samples), at, side="right") / samples.size

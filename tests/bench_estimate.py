@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from app.estimate import answer, resolve_strict
 from app.model_input import model_of
 from app.purchase import purchases_of
+from app.risk_columns import with_failures
 from app.training import choices_of, workload_of
 from app.validate import validate
 from core import monte_carlo
@@ -179,6 +181,20 @@ def buy() -> None:
     purchases_of(scenario, answer(scenario, top=1).plans[0])
 
 
+def with_risk() -> None:
+    """Goodput, hours and dollars with failures of as many plans as a large search has."""
+    scenario, points = plans_100k()
+    with_failures(scenario, points, num_steps=119_210.0)
+
+
+@cache
+def plans_100k() -> tuple[Scenario, Mapping[str, np.ndarray]]:
+    scenario = resolve_strict(Scenario.parse({**BATCH, **BOUGHT}))
+    points = answer(scenario, top=1).points
+    rows = np.resize(np.arange(len(points["id"])), 100_000)
+    return scenario, {name: column[rows] for name, column in points.items()}
+
+
 def simulate() -> None:
     """A run of 24 hours on 16,384 GPUs that fail every 3.09 hours, 40,000 times."""
     monte_carlo.play(
@@ -239,6 +255,7 @@ def main() -> None:
     first, later = medians(cold_plan, repeats)
     report("cold `runcast plan` of llama3.1-70b (s)", f"{first:.2f}", f"{later:.2f}", repeats)
     for name, task in (
+        ("failures of 100,000 plans (s of a core, at most 0.3)", with_risk),
         ("ways to buy a plan (s of a core, at most 3)", buy),
         ("40,000 trials of a failing run (s of a core, at most 1)", simulate),
     ):

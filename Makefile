@@ -13,7 +13,10 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 
 TESTED := not browser and not services and not slow
 
-.PHONY: help install install-test chromium postgres run test test-all soak lint fit validate bench bench-store
+RAY := 2.60.0
+SKYPILOT := 0.14.1
+
+.PHONY: help install install-test chromium postgres clusters run test test-all soak lint fit validate bench bench-store
 .DEFAULT_GOAL := help
 
 help:  ## what there is
@@ -29,7 +32,7 @@ run: install  ## the dashboard on localhost:8501 (PORT=9000 for another port)
 test: lint chromium  ## lint and every quick test, with one walk through a real browser
 	$(BIN)/python -m pytest -n auto -m "$(TESTED)" $(ARGS)
 
-test-all: postgres test  ## then real installations, a real PostgreSQL and the whole browser suite
+test-all: postgres clusters test  ## then real installations, a real PostgreSQL and the whole browser suite
 	$(BIN)/python -m pytest -m "not ($(TESTED))" $(ARGS)
 
 soak: install-test postgres  ## kill refreshes 200 times, on SQLite and PostgreSQL (KILLS=N for more)
@@ -73,6 +76,24 @@ chromium:
 	@for c in "$$CHROMIUM" chromium chromium-browser google-chrome; do command -v "$$c" >/dev/null && exit 0; done; { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
 	|| echo "There is no Chromium here, so the tests that need it are skipped (where CI is set they fail): apt-get install chromium."
+
+# What the launchers' tests start: SLURM, sshd and the tools of shaped links, and Ray and SkyPilot in
+# environments of their own. Without one its tests are skipped; where CI is set, programs that are
+# missing fail.
+clusters: install-test $(VENV)/.ray $(VENV)/.sky  ## SLURM, sshd, Ray, SkyPilot for the tests
+	@for c in sbatch munged sshd ip tc ethtool; do PATH="$$PATH:/usr/sbin" command -v $$c >/dev/null || lacks=1; done; [ -z "$$lacks" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge openssh-server iproute2 ethtool >/dev/null; } \
+	|| echo "SLURM, sshd or ip are missing here, so the tests that need them are skipped (where CI is set they fail): apt-get install slurm-wlm munge openssh-server iproute2 ethtool."
+
+$(VENV)/.ray: $(VENV)/.made
+	$(PYTHON) -m venv $(VENV)/ray
+	$(VENV)/ray/bin/python -m pip install --quiet --disable-pip-version-check 'ray[default]==$(RAY)' || { rm -rf $(VENV)/ray; echo "ray[default] cannot be installed here, so its tests are skipped."; }
+	@touch $@
+
+$(VENV)/.sky: $(VENV)/.made
+	$(PYTHON) -m venv $(VENV)/sky
+	$(VENV)/sky/bin/python -m pip install --quiet --disable-pip-version-check 'skypilot==$(SKYPILOT)' || { rm -rf $(VENV)/sky; echo "skypilot cannot be installed here, so its tests are skipped."; }
+	@touch $@
 
 # The database server of the tests, which they start themselves. Without one they are skipped, except
 # where CI is set: there they fail.

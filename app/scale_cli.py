@@ -32,7 +32,7 @@ def scale(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say when and how big: other numbers of GPUs, waiting, the best model for the money.
+    """Say when and how big: GPU counts, waiting, the best model.
 
     On the machines of the best plan, or of the one that the link names.
     """

@@ -1,4 +1,4 @@
-"""What a probe measures: calib-plan/1, the file that runners/probes/node.py reads.
+"""What a probe measures: calib-plan/1, the file that runners/probes/plan.py reads.
 
 The shapes are those of the plan being calibrated (model, tensor parallelism, micro-batch,
 sequence), and six anchors that never change, so that any two results can be compared.

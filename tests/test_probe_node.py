@@ -5,25 +5,26 @@ Its shapes are tiny and its times short: what is asserted is what it says, never
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from runners import probe_plan
+from runners.probe_file import probe_text
 from runners.probes import node
+from runners.probes.budget import USED_UP
+from runners.probes.collectives import OPS, bus_factor
 from runners.result import NEEDED, parse_result
 from runners.validity import judged
 
-PROBE = Path(node.__file__)
 ENV = {**os.environ, "OMP_NUM_THREADS": "1", "HF_TOKEN": "hf_x", "NCCL_SECRET": "s3cret"}
 ENV |= {"GLOO_SOCKET_IFNAME": "lo"}
 QUICK = [g for g in probe_plan.GROUPS if g != "compiled_block"]
@@ -46,7 +47,7 @@ def command(folder, plan, *options):
     folder.mkdir(exist_ok=True)
     (folder / "plan.json").write_text(json.dumps(plan))
     # The node has this one file: nothing of ours can be imported beside it.
-    shutil.copy(PROBE, folder / "node.py")
+    (folder / "node.py").write_text(probe_text(), encoding="utf-8")
     return ["node.py", "--plan", "plan.json", "--out", "result.json", *options]
 
 
@@ -79,6 +80,8 @@ def test_the_result_is_on_standard_output_and_in_the_file(probed):
     assert text == (folder / "result.json").read_text()
     assert result.complete
     assert result.run_id == "quick-1"
+    ran = (folder / "node.py").read_bytes()
+    assert result.provenance.probe_sha256 == hashlib.sha256(ran).hexdigest()
     # Neither a partial result nor a checkpoint is left behind.
     assert sorted(p.name for p in folder.iterdir()) == ["node.py", "plan.json", "result.json"]
 
@@ -198,7 +201,7 @@ def test_a_small_budget_names_what_it_left_out(tmp_path):
     assert result.budget_s == pytest.approx(15)  # less than a compilation needs
     assert 0 < result.usd < 0.15
     assert [(s.group, s.reason) for s in result.skipped] == [
-        ("compiled_block", f"{node.USED_UP} before it")
+        ("compiled_block", f"{USED_UP} before it")
     ]
     assert {row.probe for row in result.results} == {"attention"}
     assert not result.complete
@@ -255,10 +258,10 @@ def test_two_processes_measure_collectives_together(tmp_path):
     for row in rows:
         assert row.wrong == 0
         assert (row.params["group"], row.params["ranks"]) == ("intra_node", 2)
-        assert row.bus_factor == node.bus_factor(row.params["op"], 2)
+        assert row.bus_factor == bus_factor(row.params["op"], 2)
         assert row.bus_bytes_per_s == pytest.approx(row.bytes / row.t_med_s * row.bus_factor)
         sizes.setdefault(row.label, []).append(row.bytes)
-    assert set(sizes) == set(node.OPS)
+    assert set(sizes) == set(OPS)
     for found in sizes.values():
         assert found[0] == 8
         assert found == sorted(found)

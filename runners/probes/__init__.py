@@ -1,1 +1,1 @@
-"""Measurements that run on a node: one self-contained file each, one JSON line out."""
+"""What runs on a node: modules that reach it as one file, for Python 3.9 and torch 2.4 or newer."""

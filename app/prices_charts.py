@@ -1,4 +1,4 @@
-"""The charts of the Prices page: who asks least for what, and a price over time.
+"""The charts of the Price data page: who asks least for what, and a price over time.
 
 As in app/charts.py: text is drawn in the ink of the theme, and colour is never alone.
 """

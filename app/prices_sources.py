@@ -1,4 +1,4 @@
-"""What the Prices page says of its sources, of past refreshes and of what is held back."""
+"""What the Price data page says of its sources, of past refreshes and of what is held back."""
 
 from __future__ import annotations
 

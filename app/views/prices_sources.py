@@ -1,4 +1,4 @@
-"""Sources on the Prices page: when each last answered, a refresh now, and what is held back."""
+"""Sources on the Price data page: when each last answered, a refresh now, and what is held back."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from app.calibrate_job import Asked, is_reduced
+from app.machines import CUSTOM
 from core.dimensions import is_mla
 from core.errors import ScenarioError
 from runners.probe_plan import DEFAULT, Workload, probe_plan
@@ -37,12 +38,18 @@ def measured_of(asked: Asked, run_id: str) -> Measured:
         workload=workload,
         reduced=is_reduced(asked),
         device=asked.device,
-        sku_key=None if asked.device == "cpu" else asked.sku_key or accelerator,
+        sku_key=_sku(asked, accelerator),
         told=_told(asked),
     )
     if is_reduced(asked):
         sentences.append("They are reduced to what a CPU core does in a minute.")
     return Measured(plan, tuple(sentences))
+
+
+def _sku(asked: Asked, accelerator: str | None) -> str | None:
+    """The accelerator that the result will be of; None: one that is in no table."""
+    named = asked.sku_key or accelerator
+    return None if asked.device == "cpu" or named == CUSTOM else named
 
 
 def _told(asked: Asked) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 from pydantic.fields import FieldInfo
 
-from app import estimate, link
+from app import calibration_words, estimate, link
 from app.escape import as_text
 from app.field_table import (
     Section,
@@ -39,6 +39,7 @@ MAX_UPLOAD_MB = 2
 LINES_FOR_TEXT = 64  # characters of a typed field; a list of GPU counts is the longest
 
 DRAWN_ELSEWHERE = {"rank_by"}  # above the table that it sorts
+LABELS = {"calibration": calibration_words.id_label}  # of fields whose values are ids
 _ERRORS = "form_errors"
 _CONFIG_TEXT = "form_config_text"
 _CONFIG_FILE = "form_config_file"
@@ -175,7 +176,8 @@ def draw_field(name: str, options: Options, *, horizontal: bool = False) -> None
     field, value = Scenario.model_fields[name], getattr(link.scenario(), name)
     choices = _choices(name, field, value, options)
     key = _key(name)
-    if key not in st.session_state:
+    several = bool(choices) and is_list(field)  # else a list is typed: as where there is no choice
+    if key not in st.session_state or isinstance(st.session_state[key], list) != several:
         st.session_state[key] = _widget_value(name, field, value, choices)
     label, about = field.title or name, _help(field)
     placeholder = PLACEHOLDERS.get(name, "")
@@ -185,7 +187,10 @@ def draw_field(name: str, options: Options, *, horizontal: bool = False) -> None
 
     if choices and is_list(field):
         st.multiselect(
-            **common, options=choices, format_func=_option_label, placeholder=placeholder or "Any"
+            **common,
+            options=choices,
+            format_func=partial(_label_of, name),
+            placeholder=placeholder or "Any",
         )
     elif choices and horizontal:
         st.segmented_control(**common, options=choices, format_func=_option_label, required=True)
@@ -202,6 +207,8 @@ def draw_field(name: str, options: Options, *, horizontal: bool = False) -> None
 
 
 def _label_of(field: str, value: str) -> str:
+    if field in LABELS:
+        return LABELS[field](value)
     return _option_label(value) if value else NOTHING.get(field, _option_label(value))
 
 

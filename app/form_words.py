@@ -67,6 +67,7 @@ OPTION_LABELS = {
 NOTHING = {"price_book": "List prices", "anchor_gpu": "None"}  # what '' means of a field
 PLACEHOLDERS = {
     "gpu": "Every GPU",
+    "calibration": "None: as assumed",
     "cloud": "Every cloud",
     "num_gpus": "8, 64, 512 (empty: powers of two)",
     "deadline_days": "No deadline",

@@ -1,4 +1,4 @@
-"""What the Price data page shows, in the address: `show_cloud=aws,gcp`, beside the scenario's fields.
+"""What the Price data page shows, in the address: `show_cloud=aws,gcp`, beside the scenario.
 
 The scenario is the link's (app/link.py), which leaves these alone. As there, the address wins when
 it is not what the page last wrote; otherwise the widgets do, and the address is written.

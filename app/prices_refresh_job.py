@@ -1,4 +1,4 @@
-"""One refresh at a time, started from the Price data page and followed by everybody who looks at it.
+"""One refresh at a time, started from the Price data page followed by whoever looks at it.
 
 It runs in a thread of the server, so that it goes on when its page is closed. A refresh of another
 process (a schedule, the command line) holds the lease: then this one says so and ends.

@@ -29,7 +29,9 @@ from runners.validity import control_drift
 LEAST_SIGMA = 0.01  # nothing is known better than by a percent
 TYPED_SIGMA = 1.5  # of an accelerator that somebody typed in: its figures are no measurement
 UNMEASURED_SIGMA = 0.25  # of matmuls where nobody measured one before
-LIMITS = (0.02, 50.0)  # a factor beyond is a mistake of the result or of the machine's figures
+# A factor beyond is a mistake of the result or of the machine's figures.
+FARTHEST = 50.0
+FARTHEST_HOP = 1e4  # processes of a CPU take a thousand times as long to meet as GPUs do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +142,8 @@ def _prior_sigma(accelerator: Accelerator) -> dict[str, float]:
 def _constant(name: str, found: Measured, *, prior_sigma: float, drift: float) -> Constant:
     """The measurement joined with its prior; FactError where no machine is so far from it."""
     ratio = found.measured / found.assumed
-    if not LIMITS[0] <= ratio <= LIMITS[1]:
+    farthest = FARTHEST_HOP if name.endswith("_hop") else FARTHEST
+    if not 1 / farthest <= ratio <= farthest:
         raise FactError(
             f"{name} was measured at {found.measured:.3g} {found.unit} where {found.assumed:.3g} "
             "is assumed: the result is of another machine, or its figures are wrong."

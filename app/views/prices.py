@@ -1,4 +1,4 @@
-"""The Price data page: who asks what for which GPU, since when, by whose word; what is held back."""
+"""The Price data page: who asks what for which GPU, since when, by whose word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Price history on the Price data page: one price over time, spot beside on-demand, a plan on a day."""
+"""Price history on the Price data page: one price, spot beside on-demand, a plan on a day."""
 
 from __future__ import annotations
 

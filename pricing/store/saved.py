@@ -110,6 +110,12 @@ def index_calibration(store: Store, calibration: Calibration) -> None:
         connection.execute(_CALIBRATIONS.insert(), asdict(calibration))
 
 
+def forget_calibration(store: Store, name: str) -> None:
+    """Take a calibration out of the index; its file is the caller's."""
+    with store.writing() as connection:
+        connection.execute(_CALIBRATIONS.delete().where(_CALIBRATIONS.c.id == name))
+
+
 def calibrations(store: Store, *, accelerator: str | None = None) -> list[Calibration]:
     """What was calibrated, the newest first."""
     wanted = select(_CALIBRATIONS).order_by(_CALIBRATIONS.c.measured_at.desc(), _CALIBRATIONS.c.id)

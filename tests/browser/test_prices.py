@@ -1,4 +1,4 @@
-"""The Price data page in a real Chromium: filters and Back, downloads, small screens, both themes."""
+"""The Price data page in a real Chromium: filters, Back, downloads, small screens, themes."""
 
 import csv
 from pathlib import Path

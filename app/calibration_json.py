@@ -1,0 +1,129 @@
+"""Calibrations as JSON: every key is documented in docs/calibrations.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from app.calibration_added import Added, Kept
+from app.calibration_words import constant_name, measured_label
+from app.calibrations import Calibration
+from runners.fit_links import Link
+from runners.validity import Judged, slow_nodes
+
+SCHEMA_VERSION = 1
+
+
+def kept_json(kept: Kept, stale: tuple[str, ...] = ()) -> dict[str, Any]:
+    """One result of the list; what a damaged one would say is null."""
+    r = kept.result
+    p = None if r is None else r.provenance
+    return {
+        "id": kept.id,
+        "accelerator": kept.accelerator or None,
+        "device": p.device.name if p else None,
+        "num_gpus": p.world_size if p else None,
+        "num_nodes": len(r.nodes) if r else None,
+        "host": p.host if p else None,
+        "measured_at": p.utc_end if p else None,
+        "torch": p.torch if p else None,
+        "cuda": p.cuda if p else None,
+        "hip": p.hip if p else None,
+        "driver": p.driver if p else None,
+        "problem": kept.problem or None,
+        "stale": list(stale),
+        "note": kept.note,
+    }
+
+
+def listed_json(
+    found: Iterable[Kept], stale: Mapping[str, tuple[str, ...]], sentence: str
+) -> dict[str, Any]:
+    """`runcast calibrations list --json`."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "calibrations": [kept_json(k, stale.get(k.id, ())) for k in found],
+        "index_problem": sentence or None,
+    }
+
+
+def added_json(added: Added) -> dict[str, Any]:
+    """`runcast calibrations add --json`."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "calibration": kept_json(added.kept),
+        "is_new": added.is_new,
+        **_judged(added.judged),
+        "sentences": list(added.sentences),
+    }
+
+
+def shown_json(kept: Kept, c: Calibration, stale: tuple[str, ...]) -> dict[str, Any]:
+    """`runcast calibrations show --json`."""
+    p, f = c.result.provenance, c.fitted
+    step = f.held_out
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "calibration": kept_json(kept, stale),
+        **_judged(c.judged),
+        "control_drift": c.judged.drift,
+        "constants": [
+            {
+                "name": x.name,
+                "label": constant_name(x.name),
+                "unit": x.unit,
+                "assumed": x.assumed,
+                "measured": x.measured,
+                "factor": x.factor,
+                "p10": x.low,
+                "p90": x.high,
+                "num_measured": x.num_measured,
+                "leave_one_out_error": x.left_out_error,
+                "source": measured_label(c),
+                "what": x.note,
+            }
+            for x in f.constants
+        ],
+        "missing": list(f.missing),
+        "held_out": None if step is None else {
+            "num_layers": step.num_layers, "measured_s": step.measured_s,
+            "before_s": step.before_s, "after_s": step.after_s,
+            "before_ratio": step.before, "after_ratio": step.after,
+        },
+        "links": [_link(x) for x in f.links],
+        "checkpoint_bytes_per_s": f.checkpoint_bytes_per_s,
+        "slow_nodes": [
+            {"index": i, "node": c.result.nodes[i].host, "time_ratio": ratio}
+            for i, ratio in slow_nodes(c.result).items()
+        ],
+        "skipped": [s.model_dump() for s in c.result.skipped],
+        "provenance": p.model_dump(exclude={"topology"}),
+    }  # fmt: skip
+
+
+def _judged(judged: Judged) -> dict[str, Any]:
+    return {
+        "status": judged.status,
+        "flags": [
+            {"code": f.code, "severity": f.severity, "sentence": f.sentence} for f in judged.flags
+        ],
+    }
+
+
+def _link(x: Link) -> dict[str, Any]:
+    c = x.curve
+    return {
+        "op": x.op,
+        "group": x.group,
+        "ranks": x.ranks,
+        "nodes": x.nodes,
+        "bus_bytes_per_s": x.bus_bytes_per_s,
+        "bus_bytes_per_s_p5": c.bytes_per_s_low * x.bus_factor,
+        "bus_bytes_per_s_p95": c.bytes_per_s_high * x.bus_factor,
+        "latency_s": c.latency_s,
+        "leave_one_out_error": c.left_out_error,
+        "points": [
+            {"size_bytes": float(b), "time_s": float(t), "spike": bool(s)}
+            for b, t, s in zip(c.size_bytes, c.time_s, c.spikes, strict=True)
+        ],
+    }

@@ -1,0 +1,194 @@
+"""Calibrations in words: what a constant is, what a flag means, what is old, which node is slow."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+
+from app import calibration_files as files
+from app import format as fmt
+from app.calibration_added import Kept, kept_of
+from app.calibrations import OLD_DAYS, Calibration
+from app.machines import CUSTOM
+from core.errors import shown
+from runners.fit import Constant
+from runners.fit_links import Link
+from runners.held_out import HeldOut
+from runners.validity import slow_nodes
+
+NAMES = {
+    "matmul": "Matmuls in 16 bits",
+    "matmul_fp8": "Speed-up of fp8 matmuls",
+    "attention": "Attention",
+    "memory": "Memory bandwidth",
+    "elementwise": "Time of elementwise operators",
+    "host_link": "Link to the host",
+    "scale_up": "Link inside the node",
+    "scale_up_hop": "Latency inside the node",
+    "scale_out": "Network of a GPU",
+    "scale_out_hop": "Latency of the network",
+}
+TIMES = frozenset({"elementwise", "scale_up_hop", "scale_out_hop"})  # a larger one is slower
+SAME = 0.005  # a factor nearer to 1 moved nothing
+
+# What each flag of runners/validity.py means for whoever reads it, and what to do.
+MEANINGS = {
+    "roof": "Faster than the hardware can be: another device, a wrong count, or a wrong clock.",
+    "roof_unchecked": "Nothing bounds these rates from above: an impossible one would pass.",
+    "control_missing": "Without the control operation a machine that changed cannot be told.",
+    "drift": "The same matmul took longer at one time than at another: something else ran, or the "
+    "clocks moved. Every constant is believed less for it. Measure again on a quiet machine.",
+    "spread": "Samples of one operation differ: its constant is believed less.",
+    "throttle": "The device was slowed by heat or its power supply, as it may be in training. If "
+    "other nodes are not, look at the cooling.",
+    "power_cap": "Usual for large matmuls; training runs at this limit, too.",
+    "load": "Other programs used the CPU: measure again when it is idle.",
+    "slow_node": "In a synchronous job every node waits for this one. Take it out, or have it "
+    "looked at, before a long run.",
+    "incomplete": "The budget ended first: what is missing stays as assumed.",
+    "reduced": "Meant for a CPU, or a quick check: constants of large shapes need a full run.",
+    "numerics": "The operation computed something else, so its time says nothing.",
+    "data_entropy": "Zeros or patterns draw less power and run faster than training data.",
+    "loss": "Steps that do not train may have skipped work.",
+    "collective": "The ranks did not get what the operation promises.",
+    "mixed_devices": "The constants are of the slowest of different devices.",
+    "sku": "The result is of another accelerator than it claims.",
+    "sku_untold": "It is used for gpu=custom only, with typed-in figures.",
+    "sku_unknown": "The name could not be checked against the accelerator that was meant.",
+}
+
+
+def constant_name(name: str) -> str:
+    """A constant of a machine, in words."""
+    return NAMES.get(name, name.replace("_", " "))
+
+
+def number(value: float, unit: str) -> str:
+    """A measured or assumed value with its unit: 715 TFLOP/s, 1.3 times the forecast."""
+    return f"{fmt.in_unit(value, 'count')} {unit}".replace(" us", " µs")
+
+
+def moved(constant: Constant) -> str:
+    """Whether a factor makes the machine faster or slower than was assumed."""
+    if abs(constant.factor - 1) < SAME:
+        return "as assumed"
+    is_larger = constant.factor > 1
+    return "slower" if is_larger == (constant.name in TIMES) else "faster"
+
+
+def label(name: str, accelerator: str, host: str, day: dt.date | str) -> str:
+    """A calibration in one line, for lists: H100-80GB-SXM, node0, 2026-11-01 (0123abcd...)."""
+    return f"{accelerator}, {host[:40]}, {day} ({name[:8]}...)"
+
+
+def kept_label(kept: Kept) -> str:
+    """The same of a file; a damaged one says that it is."""
+    if kept.result is None:
+        return f"damaged ({kept.id[:8]}...)"
+    p = kept.result.provenance
+    what = f"custom, {p.device.name[:40]}" if kept.accelerator == CUSTOM else kept.accelerator
+    return label(kept.id, what, p.host, kept.measured_on)
+
+
+def id_label(name: str) -> str:
+    """An id as the form shows it; one that is not here stays an id."""
+    return kept_label(kept_of(name)) if files.has(name) else name
+
+
+def measured_label(c: Calibration) -> str:
+    """The source of a measured constant."""
+    return f"measured ({c.result.provenance.host[:40]}, {c.measured_on})"
+
+
+def staleness(kept: Kept, others: Iterable[Kept], today: dt.date) -> tuple[str, ...]:
+    """Why a result may no longer hold, one sentence each."""
+    if kept.result is None:
+        return ()
+    found = []
+    age = (today - kept.measured_on).days
+    if age > OLD_DAYS:
+        found.append(f"It is {fmt.count(age)} days old, more than {OLD_DAYS}: measure again.")
+    newer = [
+        o for o in others
+        if o.result is not None and o.accelerator == kept.accelerator
+        and o.result.provenance.utc_end > kept.result.provenance.utc_end
+        and o.result.provenance.device.name == kept.result.provenance.device.name
+    ]  # fmt: skip
+    last = max(newer, key=lambda o: o.result.provenance.utc_end if o.result else "", default=None)
+    if last is not None and last.result is not None:
+        mine, new = kept.result.provenance, last.result.provenance
+        for what, field in (
+            ("driver", "driver"), ("torch", "torch"), ("CUDA", "cuda"), ("ROCm", "hip")
+        ):  # fmt: skip
+            old, now = getattr(mine, field), getattr(new, field)
+            if old != now:
+                found.append(
+                    f"Measured with {what} {old or 'unknown'}; the newest result of it, of "
+                    f"{last.measured_on}, has {what} {now or 'unknown'}."
+                )
+    return tuple(found)
+
+
+def held_out_sentence(found: HeldOut | None) -> str:
+    """The step that no constant was fitted to, forecast without and with the calibration."""
+    if found is None:
+        return "The held-out training step was not measured: nothing tests the calibration."
+    return (
+        f"A training step of {found.num_layers} layers, in no fit, took "
+        f"{fmt.seconds(found.measured_s)}. Forecast over measured: {found.before:.3f} without the "
+        f"calibration, {found.after:.3f} with it."
+    )
+
+
+def moved_sentence(c: Calibration) -> str:
+    """Which constants moved, the furthest first."""
+    rows = sorted(c.fitted.constants, key=lambda x: abs(x.factor - 1), reverse=True)
+    told = [
+        f"{constant_name(x.name)} x {x.factor:.2f} ({moved(x)})"
+        for x in rows
+        if moved(x) != "as assumed"
+    ]
+    return f"{'; '.join(told)}." if told else "Every constant is as assumed."
+
+
+def missing_sentence(c: Calibration) -> str:
+    """What nothing was measured of; '' where everything was."""
+    if not c.fitted.missing:
+        return ""
+    names = ", ".join(_lower(constant_name(n)) for n in c.fitted.missing)
+    return f"Not measured, so as assumed: {names}."
+
+
+def nodes_sentence(c: Calibration) -> str:
+    """Which node is sick."""
+    result, slow = c.result, slow_nodes(c.result)
+    timed = any(len(r.t_med_by_node_s or ()) > 1 for r in result.rows("matmul"))
+    if len(result.nodes) < 2:
+        return "One node was measured: there is none to compare it with."
+    if not timed:
+        return f"{len(result.nodes)} nodes were measured, but not timed one by one."
+    if not slow:
+        return f"None of {len(result.nodes)} nodes is more than 5% slower than the median one."
+    told = [
+        f"node {i} ({shown(result.nodes[i].host)}) by {ratio - 1:.0%}" for i, ratio in slow.items()
+    ]
+    return f"Slower than the median node: {', '.join(told)}."
+
+
+def link_sentence(link: Link) -> str:
+    """One operation over one group: bandwidth with its interval, latency."""
+    c = link.curve
+    low, high = c.bytes_per_s_low * link.bus_factor, c.bytes_per_s_high * link.bus_factor
+    return (
+        f"{link.op} over {link.ranks} ranks of {_nodes(link.nodes)}: bus bandwidth "
+        f"{fmt.in_unit(link.bus_bytes_per_s, 'GB/s')} GB/s (P5 to P95 {fmt.in_unit(low, 'GB/s')} "
+        f"to {fmt.in_unit(high, 'GB/s')}), {fmt.seconds(c.latency_s)} for the smallest message."
+    )
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

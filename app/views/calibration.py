@@ -1,0 +1,260 @@
+"""The Calibration page: measured machines, and what they move in the plan of the link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from app import calibration_added as added
+from app import calibration_charts as charts
+from app import calibration_command, calibration_effect, calibration_sources, estimate, link
+from app import calibration_tables as tables
+from app import calibration_words as words
+from app.calibration_added import Kept
+from app.calibrations import Calibration
+from app.escape import as_text
+from app.price_books import today
+from app.views import calibration_result
+from core.errors import RuncastError
+from core.plan import Answer, Plan
+from core.scenario import Scenario
+from runners.result import MAX_BYTES
+
+UPLOADS, SAID = "calibration_uploads", "calibration_said"
+AnswerOf = Callable[[Scenario], Answer]
+MOST_SHOWN = 20  # results that are drawn with their switches; the command line lists all
+
+
+def draw(answer_of: AnswerOf) -> None:
+    """The page: what it is, what is in use and moves, results to use, one of them in detail."""
+    scenario = link.scenario()
+    theme = "dark" if st.context.theme.type == "dark" else "light"
+    st.markdown(
+        "A calibration is ten minutes of measuring on a real node: matmuls of your plan, "
+        "attention, memory, links. Used in a plan it replaces what is assumed of that "
+        "accelerator, and removing it brings the old forecast back."
+    )
+    for note in link.notes():
+        st.warning(as_text(note))
+    found, sentence = added.listed()
+    plan = _draw_effect(scenario, answer_of, found)
+    _draw_results(scenario, found, sentence)
+    _draw_add(scenario, plan, is_empty=not found)
+    if shown := _shown(scenario, found, plan):
+        calibration_result.draw(shown, scenario, theme)
+    if plan is not None:
+        _draw_sources(scenario, plan)
+    _draw_history(scenario, found, plan, theme)
+
+
+def _draw_effect(scenario: Scenario, answer_of: AnswerOf, found: list[Kept]) -> Plan | None:
+    """The plan without and with the calibrations; the plan, or None where there is none."""
+    try:
+        if not scenario.calibration:
+            plan = calibration_effect.chosen_plan(scenario, answer_of(scenario))
+            _draw_nothing_in_use(plan, found)
+            return plan
+        effects = calibration_effect.effects_of(scenario, answer_of)
+    except RuncastError as e:
+        st.error(as_text(str(e)))
+        return None
+    st.subheader("What it moves", anchor=False)
+    st.markdown(f"**{as_text(calibration_effect.sentence(effects))}**")
+    st.table(calibration_effect.frame(effects).map(as_text), hide_index=True)
+    st.caption(as_text(calibration_effect.interval_sentence(effects)))
+    return effects[0].after
+
+
+def _draw_nothing_in_use(plan: Plan | None, found: list[Kept]) -> None:
+    what = f"The plan of this link is on {plan.offer.accelerator}" if plan else "Nothing fits"
+    fitting = [k for k in found if plan is not None and k.accelerator == plan.offer.accelerator]
+    if fitting:
+        rest = "a result of it is below: switch it on."
+    elif found:
+        rest = "no result below is of it."
+    else:
+        rest = (
+            "there is no result yet: run the command below where the GPUs are, and upload the file."
+        )
+    st.info(as_text(f"No calibration is in use. {what}; {rest}"))
+
+
+def _draw_results(scenario: Scenario, found: list[Kept], sentence: str) -> None:
+    if not found:
+        return
+    st.subheader("Results", anchor=False)
+    for kept in found[:MOST_SHOWN]:
+        with st.container(border=True, gap="xsmall"):
+            _draw_kept(scenario, kept, found)
+    if len(found) > MOST_SHOWN:
+        st.caption(f"{len(found) - MOST_SHOWN} older ones: `runcast calibrations list`.")
+    if sentence:
+        st.caption(as_text(f"Notes are not shown: {sentence}"))
+
+
+def _draw_kept(scenario: Scenario, kept: Kept, found: list[Kept]) -> None:
+    """One result: use it, look at it, remove it."""
+    left, right = st.columns([5, 1], vertical_alignment="center")
+    with left:
+        st.markdown(f"**{as_text(words.kept_label(kept))}**")
+        if not kept.problem:
+            key = f"calibration_use_{kept.id}"
+            st.session_state[key] = kept.id in scenario.calibration
+            st.checkbox(
+                f"Use {kept.id[:8]} in this plan",
+                key=key,
+                on_change=_switched,
+                args=(kept,),
+            )
+    with right, st.popover("Remove", key=f"calibration_remove_{kept.id}"):
+        st.markdown("The file is deleted for everybody who uses this server.")
+        st.button("Remove it", key=f"calibration_gone_{kept.id}", on_click=_removed, args=(kept,))
+    if kept.problem:
+        st.error(as_text(kept.problem))
+    elif kept.result is not None:
+        note = f" {kept.note}" if kept.note else ""
+        st.caption(as_text(f"{added.stack_of(kept.result)}.{note}"))
+    if old := words.staleness(kept, found, today()):
+        st.warning(as_text(" ".join(old)))
+
+
+def _draw_add(scenario: Scenario, plan: Plan | None, *, is_empty: bool) -> None:
+    st.subheader("Add a result", anchor=False)
+    kind, said = st.session_state.pop(SAID, ("", ""))
+    if said:
+        (st.error if kind == "error" else st.success)(as_text(said))
+    largest = min(MAX_BYTES // 10**6, int(st.get_option("server.maxUploadSize")))
+    st.file_uploader(
+        "A result of `runcast calibrate` (JSON)",
+        type="json",
+        key=_upload_key(),
+        max_upload_size=largest,
+        on_change=_uploaded,
+        help="calib-result/1. It is checked, and kept on this server for everybody who uses it. "
+        "Larger files: `runcast calibrations add FILE`.",
+    )
+    with st.expander("How to measure for this plan", expanded=is_empty):
+        st.markdown(
+            "Where the GPUs are, with torch installed there; it asks before anything starts that "
+            "costs money. `--launcher` is local, ssh, slurm, ray, sky or k8s; `--dry-run` only "
+            "prints what would run."
+        )
+        st.code(calibration_command.commands(scenario, plan), language="shell", wrap_lines=True)
+
+
+def _shown(scenario: Scenario, found: list[Kept], plan: Plan | None) -> Kept | None:
+    """The result that is drawn in detail: of the plan's accelerator first, those in use first."""
+    sound = [k for k in found if not k.problem]
+    if not sound:
+        return None
+    of = plan.offer.accelerator if plan else ""
+    order = sorted(sound, key=lambda k: (k.id not in scenario.calibration, k.accelerator != of))
+    if len(order) == 1:
+        return order[0]
+    by_id = {k.id: k for k in order}
+    chosen = st.selectbox(
+        "Result in detail",
+        list(by_id),
+        format_func=lambda name: words.kept_label(by_id[name]),
+        key="calibration_shown",
+    )
+    return by_id.get(chosen, order[0])
+
+
+def _draw_sources(scenario: Scenario, plan: Plan) -> None:
+    st.subheader(as_text(f"Where the figures of {plan.offer.accelerator} are from"), anchor=False)
+    try:
+        found = calibration_sources.sources_of(scenario, plan.offer.accelerator)
+    except RuncastError as e:
+        st.error(as_text(str(e)))
+        return
+    st.markdown(as_text(calibration_sources.summary(found)))
+    st.table(tables.sources(found).map(as_text), hide_index=True)
+    st.caption(
+        "In the order of trust: measured here, measured elsewhere, fitted on published runs, "
+        "published, assumed. The network of a price offer counts before that of the accelerator."
+    )
+
+
+def _draw_history(scenario: Scenario, found: list[Kept], plan: Plan | None, theme: str) -> None:
+    names = sorted({k.accelerator for k in found if not k.problem})
+    if not names:
+        return
+    st.subheader("History", anchor=False)
+    first = plan.offer.accelerator if plan and plan.offer.accelerator in names else names[0]
+    name = first if len(names) == 1 else st.selectbox(
+        "Accelerator", names, index=names.index(first), key="calibration_history_of"
+    )  # fmt: skip
+    known: list[Calibration] = []
+    for kept in found:
+        if kept.accelerator == name and not kept.problem:
+            try:
+                known.append(added.learned(kept, scenario))
+            except RuncastError as e:
+                st.caption(as_text(f"{words.kept_label(kept)}: {e}"))
+    if len(known) < 2:
+        st.caption(as_text(f"One result of {name}, or none, can be read: a history needs two."))
+        return
+    rows = tables.history(known)
+    st.altair_chart(
+        charts.history(rows, theme=theme),
+        key="calibration_history",
+        width="stretch",
+        alt=f"Factor of each constant of {name} over time, {len(known)} results.",
+    )
+
+
+def _upload_key() -> str:
+    """Key of the uploader; a new one after each file that was kept, so that it is empty."""
+    return f"calibration_file_{st.session_state.get(UPLOADS, 0)}"
+
+
+def _uploaded() -> None:
+    if (file := st.session_state.get(_upload_key())) is not None:
+        take(file.getvalue())
+
+
+def take(data: bytes) -> None:
+    """Keep an uploaded result, or say why not."""
+    try:
+        done = added.add(data, typed=added.typed_of(link.scenario()))
+    except (RuncastError, OSError) as e:
+        reason = str(e) if isinstance(e, RuncastError) else f"It cannot be kept: {e.strerror}."
+        st.session_state[SAID] = ("error", reason)
+        return
+    st.session_state[UPLOADS] = st.session_state.get(UPLOADS, 0) + 1
+    first = "Kept" if done.is_new else "It was here already:"
+    said = f"{first} {words.kept_label(done.kept)}. Switch it on to use it in this plan."
+    st.session_state[SAID] = ("", " ".join((said, *done.sentences)))
+
+
+def _switched(kept: Kept) -> None:
+    used = bool(st.session_state[f"calibration_use_{kept.id}"])
+    _change(added.switched(link.scenario(), kept, used=used))
+
+
+def _change(calibration: tuple[str, ...]) -> None:
+    """Put calibrations into the scenario, and so into the link; a sentence where that is wrong."""
+    try:
+        asked = link.changed(link.scenario(), calibration=calibration)
+        scenario, notes = estimate.resolve(asked)
+    except RuncastError as e:
+        st.session_state[SAID] = ("error", str(e))
+        return
+    if notes:
+        st.session_state[SAID] = ("error", " ".join(notes))
+        return
+    link.edit(scenario)
+
+
+def _removed(kept: Kept) -> None:
+    try:
+        said: Any = added.remove(kept.id)
+    except (RuncastError, OSError) as e:
+        st.session_state[SAID] = ("error", str(e))
+        return
+    st.session_state[SAID] = ("", " ".join((f"Removed {words.kept_label(kept)}.", *said)))
+    if kept.id in link.scenario().calibration:
+        _change(tuple(c for c in link.scenario().calibration if c != kept.id))

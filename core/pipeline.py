@@ -29,15 +29,18 @@ def bubble_fraction(
     GPipe and 1F1B: (p - 1)/m; interleaved: (p - 1)/(v m) [N21, section 2.2.2]; zero bubble
     (ZB-H1) fills the weight gradients W into it, (p - 1)(F + B - W)/m where 1F1B has
     (p - 1)(F + B + W)/m, B the input gradients [Q23, table 1]: a third where all are equally
-    long. Naive model parallelism works on one stage at a time: p - 1.
+    long. Fewer micro-batches than stages fill less: (p - m) W more is idle (as simulated, exactly).
+    Naive model parallelism works on one stage at a time: p - 1.
 
     >>> float(bubble_fraction(pp=8.0, virtual_stages=2.0, num_microbatches=64.0))
     0.0546875
     """
     kind = np.asarray(schedule)
     plain = np.subtract(pp, 1.0) / np.multiply(virtual_stages, num_microbatches)
-    filled = 1 - 2 * np.clip(weight_gradient_share, 0.0, 0.5)
-    split = np.where(kind == ZERO_BUBBLE, plain * filled, plain)
+    share = np.clip(weight_gradient_share, 0.0, 0.5)
+    few = np.maximum(np.subtract(pp, num_microbatches), 0.0) / num_microbatches
+    zero = plain * (1 - 2 * share) + few * share
+    split = np.where(kind == ZERO_BUBBLE, zero, plain)
     return np.where(kind == NAIVE, np.subtract(pp, 1.0), split)
 
 

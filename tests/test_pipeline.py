@@ -132,6 +132,23 @@ def test_short_weight_gradients_fill_little_of_the_bubble(forward, backward_inpu
     assert idle > sum(times.values())  # far more than a third of 1F1B's
 
 
+@pytest.mark.parametrize("times", [(1, 1, 1), (2, 3, 1), (3, 4, 1)])
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 6])
+def test_few_microbatches_leave_zero_bubble_some(times, m):
+    """With fewer micro-batches than stages there are fewer weight gradients to fill it with."""
+    forward, backward_input, backward_weight = times
+    run = run_zero_bubble(
+        pp=8, num_microbatches=m, forward=forward, backward_input=backward_input,
+        backward_weight=backward_weight,
+    )  # fmt: skip
+    whole = sum(times)
+    fraction = bubble_fraction(
+        pp=8.0, virtual_stages=1.0, num_microbatches=float(m), schedule=4.0,
+        weight_gradient_share=backward_weight / whole,
+    )  # fmt: skip
+    assert run.seconds == pytest.approx(m * whole * (1 + float(fraction)))
+
+
 @pytest.mark.parametrize("num_microbatches", [56, 57, 58, 59, 60])
 def test_the_published_12_percent_of_8_stages_becomes_6_with_2_virtual_stages(num_microbatches):
     """Guides print 12% -> 6% without the micro-batches: (p - 1)/m = 0.12 implies 56 to 60."""

@@ -1,0 +1,41 @@
+"""What was typed beside a file of another tool, checked."""
+
+from __future__ import annotations
+
+from core.errors import ScenarioError, shown
+from core.scenario import Scenario
+from runners.imports.steps import Told
+
+
+def told_of(seq_len: str | None, global_batch_size: str | None, num_gpus: str | None) -> Told:
+    """What the options say of a run; numbers may be written 8k.
+
+    >>> told_of("8k", None, "64")
+    Told(seq_len=8192, global_batch_size=None, num_gpus=64)
+    """
+    typed = {"seq_len": seq_len, "global_batch_size": global_batch_size, "num_gpus": num_gpus}
+    given = {name: value for name, value in typed.items() if value is not None}
+    found = Scenario.parse(given)
+    if len(found.num_gpus) > 1:
+        raise ScenarioError(f"--num-gpus {shown(num_gpus)} is several: a log is of one job.")
+    return Told(
+        seq_len=found.seq_len if "seq_len" in given else None,
+        global_batch_size=found.global_batch_size if "global_batch_size" in given else None,
+        num_gpus=found.num_gpus[0] if found.num_gpus else None,
+    )
+
+
+def whose(text: str | None) -> bool | None:
+    """`--tokens-of` as whether the figures are of a GPU; None leaves it to the log."""
+    if text not in (None, "gpu", "job"):
+        raise ScenarioError(f"--tokens-of {shown(text)} is neither gpu nor job.")
+    return None if text is None else text == "gpu"
+
+
+def count(option: str, text: str | None) -> int | None:
+    """A whole number of an option."""
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 7 and int(text) > 0):
+        raise ScenarioError(f"{option} {shown(text)} is no whole number from 1 to 999,999.")
+    return int(text)

@@ -1,0 +1,167 @@
+"""Constants of a machine from an import-result/1: measured over assumed, joined with its prior as
+those of a calibration are (runners/fit.py).
+
+nccl-tests gives links: the fit of runners/fit_links.py. mamf-finder gives matmuls: that of
+runners/fit_compute.py. Neither tool prints a spread of its samples, so that an error is assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from core import curve
+from core.accelerator import Accelerator
+from core.calibration import PRIOR_SIGMA, Calibrated
+from core.efficiency import Efficiency
+from core.errors import FactError
+from runners import fit_compute, fit_links
+from runners.fit import LEAST_SIGMA, Constant, Fitted, _constant, _prior_sigma, machine_of
+from runners.fit_compute import OF_NORMAL, Matmuls
+from runners.fit_links import LEAST_POINTS, Link
+from runners.imports.result import Collective, ImportResult, MatmulRate
+from runners.imports.text import ImportFileError
+from runners.result import CalibResult, Row
+
+# Of the log of one rate in another session, which neither tool says: chosen, the drift that the
+# gates of a calibration allow (runners/validity.py).
+SESSION_SIGMA = 0.05
+BEST_SIGMA = 0.1  # of a rate that is the best of many shapes: others do not reach it; chosen
+LEAST_WIDE = 2  # messages that take several latencies: less says nothing of bandwidth
+MOST_SHAPES = 48  # that a machine keeps; of more, those that are farthest apart
+ROOF = 1.02  # of the datasheet, as a calibration's
+
+
+def links(found: Sequence[Collective]) -> tuple[Link, ...]:
+    """A curve for each operation and group that shows one; wrong results are left out. It takes
+    four sizes, and two of them that bandwidth decides and not latency."""
+    made = []
+    for one in found:
+        points = [p for p in one.points if not p.wrong]
+        least = min((p.time_s for p in points), default=0.0)
+        wide = sum(p.time_s >= curve.LATENCIES * least for p in points)
+        if len(points) < LEAST_POINTS or wide < LEAST_WIDE:
+            continue
+        made.append(
+            Link(
+                op=one.op,
+                group="node" if one.nodes == 1 else "all",
+                ranks=one.ranks,
+                nodes=one.nodes,
+                bus_factor=one.bus_factor,
+                curve=curve.fit(
+                    size_bytes=np.array([p.size_bytes for p in points]),
+                    time_s=np.array([p.time_s for p in points]),
+                ),
+            )
+        )
+    return tuple(made)
+
+
+def constants(
+    result: ImportResult, accelerator: Accelerator, eff: Efficiency
+) -> tuple[Constant, ...]:
+    """What a document says of its accelerator: `fitted`, without the rest."""
+    return fitted(result, accelerator, eff).constants
+
+
+def fitted(result: ImportResult, accelerator: Accelerator, eff: Efficiency) -> Fitted:
+    """The constants of a document, as those of a calibration. `eff` is the profile of software
+    without a name. ImportFileError where its figures cannot be of that accelerator."""
+    prior, assumed = _prior_sigma(accelerator), machine_of(accelerator)
+    curves = links(result.collectives)
+    measured = dict(fit_links.rates(curves, assumed, eff))
+    shapes: Matmuls | None = None
+    if result.matmuls:
+        _check_roof(result, accelerator)
+        rows = _rows(result)
+        if result.matmul_dtype == "fp8":
+            if (speedup := fit_compute.fp8(rows, assumed, eff)) is not None:
+                measured["matmul_fp8"] = speedup
+        else:
+            shapes = fit_compute.matmuls(
+                rows, assumed, eff, prior_sigma=prior["matmul"], least_sigma=LEAST_SIGMA
+            )
+    if shapes is not None:
+        measured["matmul"] = shapes.constant
+    try:
+        made = tuple(
+            _constant(name, one, prior_sigma=prior[name], drift=SESSION_SIGMA)
+            for name, one in measured.items()
+        )
+    except FactError as e:
+        raise ImportFileError(str(e)) from None
+    return Fitted(
+        factors=Calibrated(
+            **{c.name: c.factor for c in made},
+            matmul_at=() if shapes is None else shapes.at,
+            matmul_weights=() if shapes is None else shapes.weights,
+        ),
+        constants=made,
+        links=curves,
+        held_out=None,
+        checkpoint_bytes_per_s=None,
+        missing=tuple(n for n in PRIOR_SIGMA if n not in measured),
+    )
+
+
+def _check_roof(result: ImportResult, accelerator: Accelerator) -> None:
+    """No matmul is faster than the datasheet."""
+    peak = (
+        accelerator.fp8_flops_per_s
+        if result.matmul_dtype == "fp8"
+        else accelerator.bf16_flops_per_s
+    )
+    best = max(x.flops_per_s for x in result.matmuls)
+    if accelerator.vendor != "custom" and peak and best > ROOF * peak:
+        raise ImportFileError(
+            f"A matmul of {best / 1e12:,.0f} TFLOP/s is above the {peak / 1e12:,.0f} that the "
+            f"datasheet of {result.accelerator} gives in {result.matmul_dtype}: it is of another "
+            "accelerator."
+        )
+
+
+def _rows(result: ImportResult) -> CalibResult:
+    """The matmuls as the fit reads them. It asks a result for its rows and for nothing else."""
+    rows = [_row(x, result.matmul_dtype) for x in _spread_out(result.matmuls)]
+    return cast(CalibResult, _OnlyMatmuls(rows))
+
+
+class _OnlyMatmuls:
+    """Rows of matmuls in the place of a result."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows = rows
+
+    def rows(self, probe: str) -> list[Row]:
+        """The rows of one group; there is no other."""
+        return self._rows if probe == "matmul" else []
+
+
+def _row(found: MatmulRate, dtype: str | None) -> Row:
+    """What the fit reads of a row; what nobody measured is not there."""
+    sigma = SESSION_SIGMA if found.kind in ("median", "sustained") else BEST_SIGMA
+    seconds = 2.0 * found.m * found.n * found.k / found.flops_per_s
+    return Row.model_construct(
+        probe="matmul",
+        label=f"{found.m}x{found.n}x{found.k}",
+        params={"m": found.m, "n": found.n, "k": found.k},
+        dtype=dtype,
+        t_med_s=seconds,
+        rel_iqr=sigma * OF_NORMAL,
+    )
+
+
+def _spread_out(found: Sequence[MatmulRate]) -> list[MatmulRate]:
+    """At most MOST_SHAPES: the fastest, then always the one that is farthest from those taken."""
+    if len(found) <= MOST_SHAPES:
+        return list(found)
+    at = np.log(np.array([(x.m, x.n, x.k) for x in found], dtype=float))
+    taken = [int(np.argmax([x.flops_per_s for x in found]))]
+    far = np.full(len(found), np.inf)
+    while len(taken) < MOST_SHAPES:
+        far = np.minimum(far, np.sum(np.square(at - at[taken[-1]]), axis=1))
+        taken.append(int(np.argmax(far)))
+    return [found[i] for i in taken]

@@ -1,0 +1,96 @@
+"""Logs of the Hugging Face Trainer: dictionaries, one a line, and a summary at the end.
+
+transformers, trainer.py (`log`, `num_tokens`) and trainer_utils.py (`speed_metrics`): with
+include_num_input_tokens_seen each line has the tokens of the whole job so far and, in newer
+versions, the seconds (train_runtime); their differences are the rate. Without it the summary is
+left: samples/s of the job over the whole run. Its train_tokens_per_second is documented as one of a
+device and has been computed in several ways: it is read only where nothing else is there. Values
+may be quoted. TRL counts `num_tokens`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from runners.imports.steps import Log, Step
+from runners.imports.text import positive, whose
+
+NAME = "hf-trainer"
+TOKENS = ("num_input_tokens_seen", "num_tokens")
+PER_GPU = ("tokens_per_second_per_gpu", "tokens/train_per_sec_per_gpu")  # axolotl
+SUMMARY = "train_samples_per_second"
+_PAIR = re.compile(r"['\"]([\w/]{1,40})['\"]: ['\"]?(\d{1,15}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?)")
+_BATCH = re.compile(
+    r"Total train batch size \(w\. parallel[^)]{0,60}\) = (\d{1,3}(?:,\d{3})+|\d{1,9})"
+)
+_METRIC = re.compile(r"^\s*(train_\w{3,30})\s{1,40}=\s{1,40}(\d[\d,]{0,14}(?:\.\d{1,10})?)\s*$")
+
+
+def read(lines: Sequence[str]) -> Log | None:
+    """The steps of a log; None where it has none of this format."""
+    seen: list[tuple[str, float, float]] = []  # rank, seconds, tokens of the job
+    direct: list[Step] = []
+    summary: dict[str, float] = {}
+    facts: dict[str, int] = {}
+    for whole in lines:
+        rank, line = whose(whole)
+        if match := _BATCH.search(line):
+            facts["global_batch_size"] = int(match[1].replace(",", ""))
+        elif match := _METRIC.match(line):
+            summary[match[1]] = positive(match[2]) or 0.0
+        elif "{" in line and (found := _values(line)):
+            if SUMMARY in found:
+                summary |= found
+                continue
+            tokens = next((found[n] for n in TOKENS if n in found), None)
+            if tokens is not None and "train_runtime" in found:
+                seen.append((rank, found["train_runtime"], tokens))
+            per_gpu = next((found[n] for n in PER_GPU if n in found), None)
+            if per_gpu is not None:
+                direct.append(Step(rank=rank, tokens_per_s_per_gpu=per_gpu))
+    return _of_steps(direct, seen, facts) or _of_summary(summary, facts)
+
+
+def _values(line: str) -> dict[str, float]:
+    """The positive numbers of a printed dictionary; those of a line that is cut off, too."""
+    return {
+        m[1]: value
+        for m in _PAIR.finditer(line)
+        if (value := positive(m[2])) is not None and m.end() < len(line)
+    }
+
+
+def _of_steps(
+    direct: list[Step], seen: list[tuple[str, float, float]], facts: dict[str, int]
+) -> Log | None:
+    if direct:
+        unit = "tokens/s per GPU"
+        return Log(format=NAME, steps=tuple(direct), unit=unit, facts=facts)
+    steps = [
+        Step(rank=rank, tokens_per_s=(tokens - tokens_before) / (seconds - before))
+        for (rank_before, before, tokens_before), (rank, seconds, tokens) in pairwise(seen)
+        if rank == rank_before and seconds > before and tokens > tokens_before
+    ]
+    if not steps:
+        return None
+    unit = "tokens of the job so far (num_input_tokens_seen)"
+    return Log(format=NAME, steps=tuple(steps), unit=unit, facts=facts)
+
+
+def _of_summary(summary: dict[str, float], facts: dict[str, int]) -> Log | None:
+    """The one figure of the end; samples before tokens, which are of a device."""
+    mean = "It is the mean of the whole run, with start-up, evaluation and checkpoints."
+    if samples := summary.get(SUMMARY):
+        step = Step(samples_per_s=samples)
+        padded = "Every sample is taken as one full sequence."
+        unit = "samples/s of the job over the whole run (train_samples_per_second)"
+        notes = (mean, padded)
+    elif tokens := summary.get("train_tokens_per_second"):
+        step = Step(tokens_per_s_per_gpu=tokens)
+        unit = "tokens/s of a device over the whole run (train_tokens_per_second)"
+        notes = (mean, "The Trainer has computed it in several ways; it may be of the whole job.")
+    else:
+        return None
+    return Log(format=NAME, steps=(step,), unit=unit, facts=facts, is_mean=True, notes=notes)

@@ -1,0 +1,86 @@
+"""Logs of Megatron-LM and what came of it (Megatron-DeepSpeed, NeMo, Megatron-Bridge, Primus).
+
+megatron/training/training.py (training_log) and arguments.py of Megatron-LM: a line an interval
+with `iteration 10/ 100 |`, `elapsed time per iteration (ms): 450.2 |` and `global batch size: 32`,
+and once a dump of all arguments (`seq_length ........ 4096`). Megatron-DeepSpeed adds `tokens per
+gpu per second (tgs)`. NeMo prints `train_step_timing in s` and `global_batch_size`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from statistics import median
+
+from runners.imports.steps import Log, Step
+from runners.imports.text import positive, whose
+
+NAME = "megatron"
+_FIGURE = r"(\d{1,12}(?:\.\d{1,12})?(?:[eE][+-]?\d{1,3})?)"
+_ITERATION = re.compile(r"\biteration\s{0,12}(\d{1,9})\s{0,12}/\s{0,12}(?:\d{1,9}|infinity)")
+_ELAPSED = re.compile(rf"elapsed time per iteration \(ms\):\s{{0,8}}{_FIGURE}(?=[\s/|])")
+_BATCH = re.compile(r"\bglobal[ _]batch[ _]size:?\s{0,8}(\d{1,9})\b")
+_TGS = re.compile(
+    rf"tokens per gpu per second \(tgs\):\s{{0,8}}{_FIGURE}(?=[\s/|])|"
+    rf"tokens/s/GPU[^\d|]{{0,12}}{_FIGURE}(?=[\s/|])",
+    re.IGNORECASE,
+)
+_NEMO = re.compile(rf"train_step_timing in s:\s{{0,8}}{_FIGURE}")
+_NEMO_STEP = re.compile(r"\bglobal_step:\s{0,8}(\d{1,9})")
+_ARGUMENT = re.compile(r"^\s*(\w{3,50}) \.{3,60} (\d{1,9})\s*$")
+_WORLD = re.compile(r"using world size: (\d{1,7}), data-parallel")
+ARGUMENTS = {
+    "seq_length": "seq_len",
+    "world_size": "num_gpus",
+    "tensor_model_parallel_size": "tp",
+    "pipeline_model_parallel_size": "pp",
+    "context_parallel_size": "cp",
+    "expert_model_parallel_size": "ep",
+    "micro_batch_size": "micro_batch_size",
+}
+
+
+def read(lines: Sequence[str]) -> Log | None:
+    """The steps of a log; None where it has none of this format."""
+    steps: list[Step] = []
+    facts: dict[str, int] = {}
+    for whole in lines:
+        rank, line = whose(whole)
+        if "elapsed time per iteration" in line or "train_step_timing" in line:
+            if (step := _step(line, rank)) is not None:
+                steps.append(step)
+        elif " ..." in line and (match := _ARGUMENT.match(line)) and match[1] in ARGUMENTS:
+            facts[ARGUMENTS[match[1]]] = int(match[2])
+        elif match := _WORLD.search(line):
+            facts["num_gpus"] = int(match[1])
+    if not steps:
+        return None
+    direct = any(s.tokens_per_s_per_gpu is not None for s in steps)
+    batches = [s.batch for s in steps if s.batch is not None]
+    grew = len(batches) > 1 and median(batches) != batches[-1]
+    return Log(
+        format=NAME,
+        steps=tuple(steps),
+        unit="tokens/s per GPU (tgs)" if direct else "seconds of an iteration",
+        facts={name: n for name, n in facts.items() if n > 0},
+        notes=("The global batch grows in this log.",) if grew else (),
+    )
+
+
+def _step(line: str, rank: str) -> Step | None:
+    """One line; None where its time is cut off or no time."""
+    elapsed, nemo, tgs = _ELAPSED.search(line), _NEMO.search(line), _TGS.search(line)
+    at = _ITERATION.search(line) or _NEMO_STEP.search(line)
+    batch = _BATCH.search(line)
+    millis = positive(elapsed[1]) if elapsed else None
+    seconds = positive(nemo[1]) if nemo else None if millis is None else millis * 1e-3
+    per_gpu = None if tgs is None else positive(tgs[1] or tgs[2])
+    if seconds is None and per_gpu is None:
+        return None
+    return Step(
+        number=None if at is None else int(at[1]),
+        rank=rank,
+        step_s=seconds,
+        tokens_per_s_per_gpu=per_gpu,
+        batch=positive(batch[1]) if batch else None,
+    )

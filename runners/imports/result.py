@@ -1,0 +1,196 @@
+"""import-result/1: what was taken from the output of another tool, with where it came from.
+
+It is no calib-result/1: nobody took control samples, clocks or spreads. It holds figures as they
+were printed, the hash of the file that they are from, and what the user said of the machine; what
+it says of that machine is worked out anew every time (constants.py).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import model_validator as checked_together
+
+from core.errors import shown
+from runners.imports.mamf import Mamf
+from runners.imports.nccl_tests import Table, bus_factor
+from runners.imports.text import ImportFileError
+
+SCHEMA = "import-result/1"
+MAX_BYTES = 5 * 10**6
+MAX_MATMULS, MAX_TABLES, MAX_POINTS = 2_000, 100, 500
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=r"^[\w.\-/+:() ]*$")]
+Word = Annotated[str, StringConstraints(max_length=100, pattern=r"^[\w.\-/+:() ]*$")]
+Date = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$")]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Positive = Annotated[float, Field(gt=0, le=1e24, allow_inf_nan=False)]
+Degree = Annotated[int, Field(ge=1, le=2**17)]
+Axis = Annotated[int, Field(ge=1, le=10**7)]
+
+
+class Record(BaseModel):
+    """An unknown key is an error: it may be a typo."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class CollectivePoint(Record):
+    """One message size."""
+
+    size_bytes: Positive
+    time_s: Positive
+    wrong: Annotated[int, Field(ge=0)] | None  # elements; None: not checked
+
+
+class Collective(Record):
+    """One operation over one group of ranks."""
+
+    op: Literal[
+        "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce",
+        "send_recv",
+    ]  # fmt: skip
+    ranks: Annotated[int, Field(ge=2, le=2**17)]
+    nodes: Degree
+    points: Annotated[list[CollectivePoint], Field(min_length=1, max_length=MAX_POINTS)]
+
+    @checked_together(mode="after")
+    def _is_one_group(self) -> Self:
+        sizes = [p.size_bytes for p in self.points]
+        if self.ranks % self.nodes:
+            raise ValueError(f"{self.ranks} ranks are not on {self.nodes} nodes alike")
+        if sizes != sorted(set(sizes)):
+            raise ValueError("the sizes are not each once and increasing")
+        return self
+
+    @property
+    def bus_factor(self) -> float:
+        """busbw over algbw."""
+        return bus_factor(self.op, self.ranks)
+
+
+class MatmulRate(Record):
+    """One shape of matrices."""
+
+    m: Axis
+    n: Axis
+    k: Axis
+    flops_per_s: Positive
+    kind: Literal["median", "best_median", "best_mean", "best_max", "sustained", "boost"]
+
+
+class ImportResult(Record):
+    """The figures of one file."""
+
+    model_config = ConfigDict(title="import-result/1")
+
+    schema_: Annotated[Literal["import-result/1"], Field(alias="schema")]
+    format: Literal["nccl-tests", "mamf-finder"]
+    source_sha256: Digest
+    source_bytes: Annotated[int, Field(ge=1, le=10**9)]
+    accelerator: Name  # canonical, as the user says
+    device: Word  # as the file prints it; '' where it does not
+    measured_on: Date | None  # as the file or the user says
+    software: Annotated[dict[Name, Word], Field(max_length=10)]
+    collectives: Annotated[list[Collective], Field(max_length=MAX_TABLES)] = []
+    matmul_dtype: Literal["bf16", "fp16", "fp8"] | None = None
+    matmuls: Annotated[list[MatmulRate], Field(max_length=MAX_MATMULS)] = []
+
+    @checked_together(mode="after")
+    def _says_something(self) -> Self:
+        if not self.collectives and not self.matmuls:
+            raise ValueError("there is neither a collective nor a matmul")
+        if self.matmuls and self.matmul_dtype is None:
+            raise ValueError("matmul_dtype is not given")
+        return self
+
+
+def of_tables(
+    tables: tuple[Table, ...], *, sha256: str, num_bytes: int, accelerator: str, date: str | None
+) -> ImportResult:
+    """The document of a file of nccl-tests; ImportFileError where it cannot be one."""
+    libraries = sorted({t.library for t in tables if t.library})
+    return _made(
+        {
+            "schema": SCHEMA,
+            "format": "nccl-tests",
+            "source_sha256": sha256,
+            "source_bytes": num_bytes,
+            "accelerator": accelerator,
+            "device": _word(next((t.device for t in tables if t.device), "")),
+            "measured_on": date,
+            "software": {"nccl": _word(libraries[0])} if len(libraries) == 1 else {},
+            "collectives": [
+                {
+                    "op": t.op,
+                    "ranks": t.ranks,
+                    "nodes": t.nodes,
+                    "points": [
+                        {"size_bytes": p.size_bytes, "time_s": p.time_s, "wrong": p.wrong}
+                        for p in t.points
+                    ],
+                }
+                for t in tables
+            ],
+        }
+    )
+
+
+def of_mamf(
+    found: Mamf, *, sha256: str, num_bytes: int, accelerator: str, date: str | None
+) -> ImportResult:
+    """The document of a file of mamf-finder; ImportFileError where it cannot be one."""
+    if found.dtype not in ("bf16", "fp16", "fp8"):
+        said = f"of {found.dtype}" if found.dtype else "of a number format that it does not name"
+        raise ImportFileError(
+            f"The file has matmuls {said}; those of bfloat16, float16 and float8 are used."
+        )
+    return _made(
+        {
+            "schema": SCHEMA,
+            "format": "mamf-finder",
+            "source_sha256": sha256,
+            "source_bytes": num_bytes,
+            "accelerator": accelerator,
+            "device": _word(found.device),
+            "measured_on": date or found.started or None,
+            "software": {name: _word(value) for name, value in found.software.items()},
+            "matmul_dtype": found.dtype,
+            "matmuls": [
+                {"m": x.m, "n": x.n, "k": x.k, "flops_per_s": x.flops_per_s, "kind": x.kind}
+                for x in found.usable[:MAX_MATMULS]
+            ],
+        }
+    )
+
+
+def parse_import(content: bytes) -> ImportResult:
+    """A document from outside; ImportFileError in one sentence if any of it is unsound."""
+    if len(content) > MAX_BYTES:
+        raise ImportFileError(f"An {SCHEMA} has at most {MAX_BYTES // 10**6} MB.")
+    try:
+        return ImportResult.model_validate_json(content)
+    except ValidationError as e:
+        raise ImportFileError(_sentence(e)) from None
+
+
+def _made(values: dict[str, object]) -> ImportResult:
+    try:
+        return ImportResult.model_validate(values)
+    except ValidationError as e:
+        raise ImportFileError(_sentence(e)) from None
+
+
+def _sentence(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(map(str, first["loc"])) or "the top"
+    what = first["msg"].removeprefix("Value error, ").splitlines()[0][:200]
+    return f"The {SCHEMA} is refused at {shown(place)}: {what[:1].lower()}{what[1:]}."
+
+
+def _word(text: str) -> str:
+    """A foreign name with nothing in it but what a name has."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "_.-/+:() ") else "_" for c in text)[
+        :100
+    ]

@@ -1,0 +1,226 @@
+"""A training log as steps, whatever wrote it, and the steady state of them.
+
+What a tool prints is kept in its own unit; `steady` turns it into tokens/s per GPU with what the
+log, or the user, says of batch, sequence and GPUs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+import numpy as np
+
+from runners.imports.text import ImportFileError
+
+WARM_UP_STEPS = 10  # compilation, allocation and autotuning end in them; chosen
+LEAST_STEPS = 3  # of fewer, only the first of each start is left out
+DRIFT = 0.05  # between the halves of a log: no steady state, then
+LIMITS = {"seq_len": 2**24, "global_batch_size": 10**9, "num_gpus": 2**17}
+OPTIONS = {
+    "seq_len": "--seq-len", "global_batch_size": "--global-batch-size", "num_gpus": "--num-gpus",
+}  # fmt: skip
+MEANING = {
+    "seq_len": "the tokens of a sequence", "global_batch_size": "the sequences of a step",
+    "num_gpus": "the number of GPUs",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One logged step, in the units of its tool; None is not printed."""
+
+    number: int | None = None
+    rank: str = ""  # as a launcher wrote it before the line
+    tokens_per_s_per_gpu: float | None = None
+    tokens_per_s: float | None = None  # of the job
+    samples_per_s: float | None = None  # sequences, of the job
+    step_s: float | None = None
+    batch: float | None = None  # sequences of this step, of the job
+    memory_gib: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """What one format found in a log."""
+
+    format: str
+    steps: tuple[Step, ...]
+    unit: str  # what the tool prints, in words
+    facts: Mapping[str, int] = field(default_factory=dict)  # fields of a scenario, as printed
+    device: str = ""
+    is_mean: bool = False  # one figure of the whole run: nothing can be left out of it
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the user says of the run; None is what the log is asked for."""
+
+    seq_len: int | None = None
+    global_batch_size: int | None = None
+    num_gpus: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steady:
+    """The steady state of a log."""
+
+    format: str
+    tokens_per_s_per_gpu: float  # median
+    low: float  # P10 and P90 of the steps
+    high: float
+    num_steps: int
+    num_left_out: int  # of starts
+    num_starts: int
+    num_ranks: int
+    unit: str
+    known: Mapping[str, int]  # of seq_len, global_batch_size, num_gpus and degrees
+    device: str
+    peak_memory_gib: float | None
+    is_mean: bool  # of the whole run, warm-up and all
+    notes: tuple[str, ...]
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Of the whole job; None where nobody says on how many GPUs."""
+        count = self.known.get("num_gpus")
+        return None if count is None else self.tokens_per_s_per_gpu * count
+
+
+def steady(log: Log, told: Told) -> Steady:
+    """The median of the steps after each start. ImportFileError says what is needed for it."""
+    known = _known(log, told)
+    rates: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for key, step in _by_start(log.steps):
+        if (rate := _per_gpu(step, known)) is not None:
+            rates[key].append(rate)
+    if not rates:
+        raise ImportFileError(_lacking(log, known))
+    merged = {key: median(found) for key, found in rates.items()}
+    kept = merged if log.is_mean else _warmed(merged)
+    values = np.array([kept[key] for key in sorted(kept)])
+    batches = [s.batch for s in log.steps[-len(values) :] if s.batch is not None]
+    if batches and told.global_batch_size is None:
+        known["global_batch_size"] = round(median(batches))
+    memory = [s.memory_gib for s in log.steps if s.memory_gib is not None]
+    low, middle, high = (float(x) for x in np.quantile(values, (0.1, 0.5, 0.9)))
+    return Steady(
+        format=log.format,
+        tokens_per_s_per_gpu=middle,
+        low=low,
+        high=high,
+        num_steps=len(values),
+        num_left_out=len(merged) - len(values),
+        num_starts=len({start for start, _ in merged}),
+        num_ranks=len({s.rank for s in log.steps}),
+        unit=log.unit,
+        known=known,
+        device=log.device,
+        peak_memory_gib=max(memory, default=None),
+        is_mean=log.is_mean,
+        notes=(*log.notes, *_notes(values, log)),
+    )
+
+
+def can_be_used(log: Log, told: Told) -> bool:
+    """Whether a rate follows from the log and what is told."""
+    known = _known(log, told, strict=False)
+    return any(_per_gpu(step, known) is not None for step in log.steps)
+
+
+def _known(log: Log, told: Told, *, strict: bool = True) -> dict[str, int]:
+    """What the log says and what the user tells, which must agree."""
+    known = dict(log.facts)
+    for name in LIMITS:
+        given, read = getattr(told, name), log.facts.get(name)
+        if given is None:
+            continue
+        if strict and read is not None and read != given:
+            raise ImportFileError(
+                f"The log says {MEANING[name]} is {read:,}, where {OPTIONS[name]} gives {given:,}: "
+                "it is the log of another run."
+            )
+        known[name] = given
+    return known
+
+
+def _by_start(steps: Sequence[Step]) -> list[tuple[tuple[int, int], Step]]:
+    """Each step with the start that it belongs to and its number there: a number that goes back,
+    or comes twice from one rank, is a restart. Ranks that are told apart are counted apart."""
+    starts: dict[str, int] = defaultdict(int)
+    last: dict[str, int] = {}
+    found = []
+    for step in steps:
+        before = last.get(step.rank)
+        number = step.number if step.number is not None else (before or 0) + 1
+        if before is not None and (number < before or (number == before and step.rank)):
+            starts[step.rank] += 1
+        last[step.rank] = number
+        found.append(((starts[step.rank], number), step))
+    return found
+
+
+def _warmed(merged: Mapping[tuple[int, int], float]) -> dict[tuple[int, int], float]:
+    """Without the steps in which a start warms up; all of a log that has nothing else."""
+    first: dict[int, int] = {}
+    for start, number in sorted(merged):
+        first.setdefault(start, number)
+    kept = {k: v for k, v in merged.items() if k[1] - first[k[0]] >= WARM_UP_STEPS}
+    if len(kept) < LEAST_STEPS:
+        kept = {k: v for k, v in merged.items() if k[1] != first[k[0]]}
+    return kept or dict(merged)
+
+
+def _per_gpu(step: Step, known: Mapping[str, int]) -> float | None:
+    """Tokens/s per GPU of a step; None where the log and the user do not say enough."""
+    if step.tokens_per_s_per_gpu is not None:
+        return step.tokens_per_s_per_gpu
+    gpus, seq_len = known.get("num_gpus"), known.get("seq_len")
+    batch = step.batch if step.batch is not None else known.get("global_batch_size")
+    if gpus is None:
+        return None
+    if step.tokens_per_s is not None:
+        return step.tokens_per_s / gpus
+    if seq_len is None:
+        return None
+    if step.samples_per_s is not None:
+        return step.samples_per_s * seq_len / gpus
+    if step.step_s is None or batch is None:
+        return None
+    return batch * seq_len / step.step_s / gpus
+
+
+def _missing(log: Log, known: Mapping[str, int]) -> list[str]:
+    """The fields without which no rate follows, where all of them together would do."""
+    full = {**dict.fromkeys(LIMITS, 1), **known}
+    needed = []
+    for name in LIMITS:
+        without = {k: v for k, v in full.items() if k != name}
+        if all(_per_gpu(step, without) is None for step in log.steps):
+            needed.append(name)
+    return [name for name in needed if name not in known]
+
+
+def _lacking(log: Log, known: Mapping[str, int]) -> str:
+    what = " and ".join(f"{OPTIONS[n]}, {MEANING[n]}" for n in _missing(log, known))
+    return f"The log ({log.format}) prints {log.unit}: tokens/s per GPU needs {what}."
+
+
+def _notes(values: np.ndarray, log: Log) -> list[str]:
+    if log.is_mean:
+        return []
+    found = []
+    if len(values) < LEAST_STEPS:
+        found.append(f"Few logged steps count ({len(values)}): one says little of the next.")
+    half = len(values) // 2
+    if half >= LEAST_STEPS:
+        change = float(np.median(values[half:]) / np.median(values[:half]) - 1)
+        if abs(change) > DRIFT:
+            found.append(
+                f"The second half of the log is {abs(change):.0%} "
+                f"{'faster' if change > 0 else 'slower'} than the first: no steady state."
+            )
+    return found

@@ -1,0 +1,135 @@
+"""A file that some tool wrote, as lines: within bounds, without colours, hostile until parsed.
+
+One with NUL bytes all over is no text. What cannot be decoded becomes a replacement character, so
+that one broken line costs no other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import RuncastError, shown
+
+MAX_BYTES = 50_000_000  # of the file, and of what a gzip file holds
+MAX_LINE = 4_000  # characters of a line that are read: no figure stands further right
+CHUNK = 1 << 20
+NUL_SHARE = 0.01
+GZIP = b"\x1f\x8b"
+UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\^_])")
+_LINE = re.compile(r"[\r\n]+")
+# How mpirun, torchrun, srun and pdsh say whose line it is.
+_RANK = re.compile(
+    r"^\s*(?:\[(?P<mpi>\d+,\d+)\]<std(?:out|err)>:|\[(?:default|rank)?(?P<torch>\d+)\]:|"
+    r"(?P<srun>\d+): )\s?"
+)
+
+
+class ImportFileError(RuncastError):
+    """A file of another tool that cannot be used; the text says why in one sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A file as lines, and what it was."""
+
+    name: str
+    sha256: str  # of the file as it is on the disk
+    num_bytes: int
+    lines: tuple[str, ...]
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, never more than the bound; ImportFileError."""
+    name = shown(str(path))
+    if not path.is_file():  # a pipe or device would block or never end
+        raise ImportFileError(f"{name} is not a file.")
+    found = bytearray()
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                found += chunk
+                if len(found) > MAX_BYTES:
+                    raise ImportFileError(
+                        f"{name} has more than {MAX_BYTES // 10**6} MB: cut out the part with the "
+                        "figures, for example with `tail -c 40M`."
+                    )
+    except OSError as e:
+        raise ImportFileError(f"{name} cannot be read: {e.strerror}.") from None
+    return bytes(found)
+
+
+def unpacked(content: bytes, name: str) -> bytes:
+    """What a gzip file holds, within the bound; any other content as it is."""
+    if not content.startswith(GZIP):
+        return content
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        plain = stream.decompress(content, MAX_BYTES + 1)
+    except zlib.error:
+        raise ImportFileError(f"{shown(name)} is a damaged gzip file.") from None
+    if len(plain) > MAX_BYTES:
+        raise ImportFileError(
+            f"{shown(name)} holds more than {MAX_BYTES // 10**6} MB: cut out the part with the "
+            "figures."
+        )
+    return plain
+
+
+def text_of(content: bytes, name: str) -> Text:
+    """The lines of a content; ImportFileError where it is empty or no text."""
+    plain = unpacked(content, name)
+    if not plain.strip():
+        raise ImportFileError(f"{shown(name)} is empty.")
+    coding = UTF16.get(plain[:2], "utf-8")
+    if coding == "utf-8" and plain.count(0) > NUL_SHARE * len(plain):
+        raise ImportFileError(f"{shown(name)} is a binary file, not the text that a tool prints.")
+    text = plain.decode(coding, errors="replace").removeprefix("\ufeff")
+    lines = (_ANSI.sub("", line[:MAX_LINE]) for line in _LINE.split(text))
+    return Text(
+        name=name,
+        sha256=hashlib.sha256(content).hexdigest(),
+        num_bytes=len(content),
+        lines=tuple(line for line in lines if line.strip()),
+    )
+
+
+def read_text(path: Path) -> Text:
+    """The lines of a file; ImportFileError."""
+    return text_of(read_bytes(path), path.name)
+
+
+def whose(line: str) -> tuple[str, str]:
+    """The rank that a launcher wrote before a line, '' without one, and the line without it.
+
+    >>> whose("[rank3]:[titan] step: 10")
+    ('3', '[titan] step: 10')
+    """
+    match = _RANK.match(line)
+    if match is None:
+        return "", line
+    return next(g for g in match.groups() if g is not None), line[match.end() :]
+
+
+def number(text: str) -> float | None:
+    """A printed number, with commas between thousands; None for what is none, or no finite one.
+
+    >>> number("5,762"), number("nan"), number("-")
+    (5762.0, None, None)
+    """
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        return None
+    return value if abs(value) < 1e300 else None
+
+
+def positive(text: str) -> float | None:
+    """`number`, where it is above zero."""
+    value = number(text)
+    return value if value is not None and value > 0 else None

@@ -17,6 +17,11 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from app.audit_cli import audit
+from app.bill_cli import bill
+from app.buy_cli import buy
+from app.calibrate_cli import calibrate
+from app.calibrations_cli import calibrations
 from app.cli_options import (
     AsJson,
     Config,
@@ -31,12 +36,16 @@ from app.cli_options import (
     takes_fields,
     text_option,
 )
+from app.compare_cli import compare
 from app.decide_cli import decide
 from app.explain_cli import explain
+from app.export_cli import export
+from app.import_cli import import_file
 from app.measured_cli import fit, validate
 from app.price_book_cli import book
 from app.prices_cli import add_to
 from app.risk_cli import risk
+from app.scale_cli import scale
 from core.errors import RuncastError, shown
 
 if TYPE_CHECKING:
@@ -65,6 +74,7 @@ prices = typer.Typer(
 prices.add_typer(book)
 add_to(prices)
 app.add_typer(prices)
+app.add_typer(calibrations)
 
 
 @app.callback(invoke_without_command=True)
@@ -98,7 +108,7 @@ def plan(
     top: Annotated[Text, text_option("--top", "K", "Plans to show (10; 50 as JSON).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rank clouds, GPUs and layouts for a run, by dollars and days."""
+    """Rank clouds, GPUs and layouts for a run, by cost and time."""
     from app.cli_values import Opened, plan_scenario, plans_to_show
     from app.estimate import answer, resolve_strict
     from app.plan_json import plan_json
@@ -157,6 +167,12 @@ def estimate(
 app.command()(takes_fields(explain))
 app.command()(decide)
 app.command()(risk)
+app.command()(audit)
+app.command()(calibrate)
+app.command()(buy)
+app.command()(bill)
+app.command()(scale)
+app.command()(export)
 
 
 @app.command()
@@ -200,7 +216,7 @@ def offers(
 def models(
     model: Model = None, config: Config = None, seq_len: SeqLen = None, as_json: AsJson = False
 ) -> None:
-    """List the presets, or show the parameters and FLOPs of one model."""
+    """List the presets, or show parameters and FLOPs of one model."""
     from app import terminal
     from app.cli_values import model_values, parsed
     from app.model_input import model_of
@@ -258,6 +274,8 @@ def refresh(
     raise typer.Exit(status)
 
 
+app.command()(compare)
+app.command("import")(import_file)
 app.command()(validate)
 app.command()(fit)
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
-from app import estimate, first_look, form, link, price_books
+from app import calibration_files, estimate, first_look, form, link, price_books
 from app.escape import as_text
-from app.views import accuracy, decisions, method, plan, prices
+from app.views import (
+    accuracy,
+    audit,
+    calibration,
+    decisions,
+    launch,
+    method,
+    plan,
+    prices,
+    risk,
+)
 from app.views import first_look as first
 from core.errors import RuncastError
 from core.plan import Answer
@@ -17,6 +29,8 @@ TOP = 50  # plans that the table lists
 KEPT_ANSWERS = 64  # up to 1 MB each
 KEPT_S = 6 * 3600
 
+PAGE = "main_page"  # which one the session saw last
+
 NOT_IN_ANSWER = {"plan", *NOT_SEARCHED}
 
 OPTIONS: form.Options = {
@@ -25,6 +39,7 @@ OPTIONS: form.Options = {
     "cloud": estimate.cloud_names,
     "stack": estimate.stack_names,
     "price_book": lambda: ["", *price_books.names()],
+    "calibration": lambda: calibration_files.kept(),
     "anchor_gpu": lambda: ["", *estimate.accelerator_names()],
 }
 
@@ -53,20 +68,32 @@ def answer_of(scenario: Scenario) -> Answer:
 
 def draw_plan() -> None:
     """The Plan page: the form in the sidebar, the answer beside it."""
+    if answer := _answered(_answer_after_a_first_look):
+        plan.draw(link.scenario(), answer, OPTIONS)
+
+
+def draw_risk() -> None:
+    """The Prices & risk page: the same form and answer, and what a plan comes to in money."""
+    if answer := _answered(answer_of):
+        risk.draw(link.scenario(), answer)
+
+
+def _answered(answer_to: Callable[[Scenario], Answer]) -> Answer | None:
+    """The form in the sidebar, notes, and the answer; None where a sentence was drawn instead."""
     with st.sidebar:
         st.markdown("**Runcast**")
         form.draw(OPTIONS)
     try:
-        answer = _answer_after_a_first_look(link.scenario())
+        answer = answer_to(link.scenario())
     except RuncastError as e:
         _draw_notes()
         st.error(as_text(str(e)))
-        return
+        return None
     if not plan.is_listed(link.scenario(), answer):
         asked = link.is_taken_over()
         link.drop_plan(plan.unknown_plan_sentence(link.scenario()) if asked else None)
     _draw_notes()
-    plan.draw(link.scenario(), answer, OPTIONS)
+    return answer
 
 
 def _answer_after_a_first_look(scenario: Scenario) -> Answer:
@@ -85,23 +112,40 @@ def _answer_after_a_first_look(scenario: Scenario) -> Answer:
     return answer
 
 
+def draw_launch() -> None:
+    """The Launch page: the same form and answer, and the files that start a plan."""
+    if answer := _answered(answer_of):
+        launch.draw(link.scenario(), answer)
+
+
 def draw_prices() -> None:
-    """The Prices page, which may ask what the plan of the link cost on another day."""
+    """The Price data page, which may ask what the plan of the link cost on another day."""
     prices.draw(answer_of)
+
+
+def draw_calibration() -> None:
+    """The Calibration page, which forecasts the plan of the link without and with what it lists."""
+    calibration.draw(answer_of)
 
 
 def main() -> None:
     """One run of the script: the address first, then the page that it names."""
     pages = [
         st.Page(draw_plan, title="Training plan", default=True),
+        st.Page(draw_risk, title="Prices & risk", url_path="risk"),
+        st.Page(draw_launch, title="Launch", url_path="launch"),
         st.Page(accuracy.draw, title="Accuracy", url_path="accuracy"),
-        st.Page(draw_prices, title="Prices", url_path="prices"),
+        st.Page(draw_prices, title="Price data", url_path="prices"),
         st.Page(method.draw, title="Method", url_path="method"),
         st.Page(decisions.draw, title="Decision tables", url_path="decisions"),
+        st.Page(audit.draw, title="Audit", url_path="audit"),
+        st.Page(draw_calibration, title="Calibration", url_path="calibration"),
     ]
     current = st.navigation(pages, position="hidden")
     st.set_page_config(page_title=f"Runcast: {current.title}", page_icon="🧭", layout="wide")
-    if link.take_over(estimate.resolve, estimate.current_prices()) or current is not pages[0]:
+    moved = st.session_state.get(PAGE) != current.url_path
+    st.session_state[PAGE] = current.url_path
+    if link.take_over(estimate.resolve, estimate.current_prices()) or moved:
         form.fill(link.scenario())  # the widgets of a page that is not drawn are forgotten
     link.write()  # before anything is drawn, so that an error below cannot lose it
     top = st.container(

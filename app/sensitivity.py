@@ -139,7 +139,7 @@ def _again(
     if kind == JOB:
         work = replace(work, **{name: to})  # type: ignore[arg-type]
     else:
-        cluster = replace(cluster, **{name: to})
+        cluster = replace(cluster, **{name: to})  # type: ignore[arg-type]
     job = replace(setting.job(), cluster=cluster)
     case = setting.case
     best = best_layouts(work, [job], case.eff, setting.choices, memory_sigma=case.memory_sigma)

@@ -67,6 +67,7 @@ def ray_cluster(num_nodes: int = 1) -> Iterator[str]:
     beside = Path(str(ray_python())).parent  # as an environment that is active
     environ = {**os.environ, "PATH": f"{beside}:{os.environ['PATH']}"}
     environ.pop("RAY_ADDRESS", None)
+    environ["RAY_AUTH_MODE"] = "disabled"  # a token of another cluster of this user is none of ours
     shared = ["--node-ip-address=127.0.0.1", "--disable-usage-stats", "--num-cpus=2"]
     shared += ["--object-store-memory=80000000"]
     head = [

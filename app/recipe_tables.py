@@ -1,0 +1,104 @@
+"""What the Launch page lists: kinds of files, their texts, one archive of them."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from runners.recipes.job import RecipeJob
+from runners.recipes.registry import OPTIONS, target, targets
+from runners.recipes.target import Target
+
+NO_STACK = ""  # the choice of a command of one's own
+LANGUAGES = {
+    "sh": "bash", "sbatch": "bash", "yaml": "yaml", "yml": "yaml", "py": "python", "json": "json",
+    "toml": "toml", "md": "markdown",
+}  # fmt: skip
+BADGES = {
+    "validated": ("validated with the tool", "green"),
+    "not_validated": ("not validated with the tool", "orange"),
+}
+_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the same files are the same archive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One file as the page draws it."""
+
+    path: str
+    text: str
+    language: str  # '' for plain text
+    target: Target
+
+
+def offered(job: RecipeJob, kind: str) -> list[str]:
+    """Names of the targets of one kind that can launch this job."""
+    return [t.name for t in targets().values() if t.kind == kind and not t.refuses(job)]
+
+
+def refused(job: RecipeJob) -> list[str]:
+    """A sentence for each target that cannot."""
+    found = ((t.title, t.refuses(job)) for t in targets().values())
+    return [f"{title}: {why}." for title, why in found if why]
+
+
+def title(name: str) -> str:
+    """What a choice is called."""
+    return target(name).title if name else "none: a command of my own"
+
+
+def label(option: str) -> str:
+    """What the field of an option is called.
+
+    >>> label("time_hours")
+    'Time hours'
+    """
+    return option.replace("_", " ").capitalize()
+
+
+def options_of(names: Sequence[str], *, has_stack: bool) -> list[tuple[str, str, str]]:
+    """Options of these targets in the table's order: name, how its value looks, what it is. The
+    command is a stack's own where there is one."""
+    taken = {o for n in names for o in target(n).options}
+    left_out = {"env", *(["command"] if has_stack else [])}
+    return [(k, v, w) for k, (v, w) in OPTIONS.items() if k in taken and k not in left_out]
+
+
+def files(found: Mapping[str, Mapping[str, str]]) -> list[Shown]:
+    """Every file once, in the order of its target."""
+    seen: dict[str, Shown] = {}
+    for name, texts in found.items():
+        for path, text in texts.items():
+            seen.setdefault(
+                path,
+                Shown(
+                    path=path,
+                    text=text,
+                    language=LANGUAGES.get(path.rpartition(".")[2], ""),
+                    target=target(name),
+                ),
+            )
+    return list(seen.values())
+
+
+def zip_bytes(shown: Sequence[Shown], folder: str) -> bytes:
+    """The files as one archive with a folder in it; scripts may be run."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in shown:
+            entry = zipfile.ZipInfo(f"{folder}/{file.path}", date_time=_ZIP_DATE)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (0o755 if file.path.endswith(".sh") else 0o644) << 16
+            archive.writestr(entry, file.text)
+    return out.getvalue()
+
+
+def command(link: str, names: Sequence[str], name: str, options: Mapping[str, str]) -> str:
+    """The same files on the command line."""
+    words = ["runcast", "export", "--link", link, "--to", ",".join(names), "--name", name]
+    for key, value in options.items():
+        words += ["--command", value] if key == "command" else ["--option", f"{key}={value}"]
+    return shlex.join([*words, "--out", name])

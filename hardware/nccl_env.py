@@ -1,0 +1,83 @@
+"""What NCCL is told about each fabric, with one line of reason each: hardware/nccl_env.csv.
+
+A variable of a fabric replaces one of `any`. What only a machine knows, like the names of its
+adapters, is said in the note; a value that is a guess begins its note with 'assumed'.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from core.errors import FactError, shown
+from hardware.tables import check_source, rows
+
+NCCL_ENV_CSV = Path(__file__).with_name("nccl_env.csv")
+FABRICS = (
+    "any", "infiniband", "infiniband_sharp", "roce", "efa", "tcpx", "tcpxo", "slingshot", "nvl72",
+    "ethernet",
+)  # fmt: skip
+_COLUMNS = ("variable", "value", "fabric", "reason", "source", "source_date", "note")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_VALUE = re.compile(r"[A-Za-z0-9_^./, -]{1,120}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NcclSetting:
+    """One variable, and why."""
+
+    variable: str
+    value: str
+    fabric: str  # one of FABRICS
+    reason: str
+    source: str
+    source_date: str
+    note: str = ""
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the value is ours and no source's."""
+        return self.note.startswith("assumed")
+
+
+def load_nccl_settings(path: Path = NCCL_ENV_CSV) -> tuple[NcclSetting, ...]:
+    """Read the table; a row without reason, source or a known fabric is an error."""
+    found: dict[tuple[str, str], NcclSetting] = {}
+    for where, row in rows(path, _COLUMNS):
+        name = row["variable"]
+        check_source(where, name, row)
+        if not _VARIABLE.fullmatch(name) or not _VALUE.fullmatch(row["value"]):
+            raise FactError(f"{where}: {shown(name)}={shown(row['value'])} is no variable")
+        if row["fabric"] not in FABRICS:
+            raise FactError(
+                f"{where}: fabric {shown(row['fabric'])} is not one of {', '.join(FABRICS)}"
+            )
+        if not row["reason"]:
+            raise FactError(f"{where}: {name} has no reason")
+        if (name, row["fabric"]) in found:
+            raise FactError(f"{where}: {name} is given twice for {row['fabric']}")
+        found[name, row["fabric"]] = NcclSetting(**row)
+    return tuple(found.values())
+
+
+@cache
+def nccl_settings() -> tuple[NcclSetting, ...]:
+    """The shipped table, read once."""
+    return load_nccl_settings()
+
+
+def settings_of(fabrics: Sequence[str]) -> tuple[NcclSetting, ...]:
+    """The variables of a job on these fabrics, those of `any` first; a later fabric wins.
+
+    >>> [s.variable for s in settings_of(("nvl72",))][-2:]
+    ['NCCL_MNNVL_ENABLE', 'NCCL_CUMEM_ENABLE']
+    """
+    chosen: dict[str, NcclSetting] = {}
+    for fabric in ("any", *fabrics):
+        if fabric not in FABRICS:
+            raise FactError(f"fabric {shown(fabric)} is not one of {', '.join(FABRICS)}")
+        chosen.update({s.variable: s for s in nccl_settings() if s.fabric == fabric})
+    return tuple(chosen.values())

@@ -1,0 +1,161 @@
+"""DeepSpeed's configuration: ZeRO stage, offload, number format and the three batch sizes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from core.errors import shown
+from runners.recipes import quoting
+from runners.recipes.header import header_lines
+from runners.recipes.job import RecipeError, RecipeJob
+from runners.recipes.stack_rules import careful, first, lacks, shards, takes
+from runners.recipes.target import Recovered, Target
+
+FILE, README = "deepspeed_config.json", "deepspeed_config.README.txt"
+STACK = "DeepSpeed's configuration"
+TOOL = "DeepSpeed 0.19.8"
+STAGES = {"ddp": 0, "zero1": 1, "zero2": 2, "zero3": 3, "zeropp": 3}
+NVME_MARK = "REPLACE_ME: folder on a local NVMe disk"
+# DeepSpeed takes any other key at the top without a word.
+TOP_KEYS = {
+    "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps",
+    "bf16", "fp16", "zero_optimization", "activation_checkpointing",
+}  # fmt: skip
+
+
+def refuses(job: RecipeJob) -> str:
+    """Why DeepSpeed's configuration cannot say this plan; '' if it can."""
+    lay = job.layout
+    on_host = {lay.offload_optimizer, lay.offload_params} != {"none"}
+    stage = STAGES.get(lay.sharding, 3)
+    return first(
+        lacks(job, STACK, "tp", "pp", "cp", "ep", "etp"),
+        shards(job, STACK, tuple(STAGES)),
+        takes(STACK, "the precision", job.precision, ("bf16", "fp16")),
+        "DeepSpeed offloads under ZeRO only: plan with sharding zero1, zero2 or zero3."
+        if on_host and stage == 0
+        else "",
+        f"DeepSpeed offloads weights under ZeRO-3 only, and the plan has {lay.sharding}."
+        if lay.offload_params != "none" and stage < 3
+        else "",
+        f"DeepSpeed leaves optimizer states on an NVMe disk under ZeRO-3 only, and the plan has "
+        f"{lay.sharding}."
+        if lay.offload_optimizer == "nvme" and stage < 3
+        else "",
+        "DeepSpeed's ZeRO-3 gathers weights again for backward, and the plan keeps them."
+        if stage == 3 and not lay.reshard_after_forward
+        else "",
+    )
+
+
+def configuration(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
+    """The plan as DeepSpeed's keys, and no key that it did not decide."""
+    if reason := refuses(job):
+        raise RecipeError(f"{reason}.")
+    lay = job.layout
+    zero: dict[str, Any] = {"stage": STAGES.get(lay.sharding, 0)}
+    if lay.sharding not in STAGES and lay.offload_optimizer != "none":
+        zero["stage"] = 3  # one rank: nothing is sharded, but ZeRO is what offloads
+    if lay.sharding == "zeropp":
+        zero["zero_quantized_weights"] = True
+        zero["zero_quantized_gradients"] = True
+        zero["zero_hpz_partition_size"] = min(job.gpus_per_node, job.num_gpus)
+    nvme = options.get("nvme_path", "")
+    place = quoting.path(nvme, "nvme_path") if nvme else NVME_MARK
+    for part, device in (("optimizer", lay.offload_optimizer), ("param", lay.offload_params)):
+        if device != "none":
+            zero[f"offload_{part}"] = {"device": device}
+            if device == "nvme":
+                zero[f"offload_{part}"]["nvme_path"] = place
+    found: dict[str, Any] = {
+        "train_batch_size": job.global_batch_size,
+        "train_micro_batch_size_per_gpu": lay.micro_batch_size,
+        "gradient_accumulation_steps": lay.num_microbatches,
+        job.precision: {"enabled": True},
+        "zero_optimization": zero,
+    }
+    if lay.recompute == "offload":
+        found["activation_checkpointing"] = {"cpu_checkpointing": True}
+    return found
+
+
+def notes(job: RecipeJob) -> list[str]:
+    """What the JSON cannot say, a sentence each."""
+    lay = job.layout
+    told = [
+        f"{job.num_gpus} processes, {job.gpus_per_node} a node; {job.seq_len} tokens a sequence.",
+        f"Optimizer: {job.optimizer}, which your program gives to deepspeed.initialize, with its "
+        "learning rate.",
+    ]
+    if lay.offload_optimizer == "cpu":
+        told.append("The states are on the host: use deepspeed.ops.adam.DeepSpeedCPUAdam.")
+    if lay.recompute != "none":
+        told.append(
+            f"Recompute: {lay.recompute}. Your model must ask for it: gradient checkpointing."
+        )
+    if job.task in ("lora", "qlora"):
+        told.append(
+            f"{job.task}: rank {job.lora_rank}, {job.lora_targets} matrices, in your model."
+        )
+    if job.compiled:
+        told.append("The forecast is of a compiled model: engine.compile().")
+    return told
+
+
+def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
+    """The JSON, and beside it the header, because JSON has no comments. Option: nvme_path."""
+    text = json.dumps(configuration(job, options), indent=2) + "\n"
+    head = header_lines(job.header, tool=TOOL, tier="validated")
+    lines = [f"{FILE}: {job.name}", *head, "What DeepSpeed's file cannot say:"]
+    lines += [f"  - {note}" for note in notes(job)]
+    return {FILE: text, README: "\n".join(lines) + "\n"}
+
+
+def read(files: Mapping[str, str]) -> Recovered:
+    """The layout of a configuration. Unknown keys and batches that do not multiply are errors."""
+    try:
+        given = json.loads(files[FILE])
+    except (KeyError, ValueError):
+        raise RecipeError(f"There is no {FILE} that is JSON.") from None
+    if not isinstance(given, dict):
+        raise RecipeError(f"{FILE} is not an object.")
+    if unknown := sorted(given.keys() - TOP_KEYS):
+        raise RecipeError(f"{FILE} has the key {shown(unknown[0])}, which DeepSpeed would ignore.")
+    names = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
+    sizes = [given.get(name) for name in names]
+    if not all(isinstance(size, int) and size > 0 for size in sizes):
+        raise RecipeError(f"{FILE} lacks one of {', '.join(names)}.")
+    whole, micro, steps = (int(size) for size in sizes if size is not None)
+    dp, rest = divmod(whole, micro * steps)
+    if rest or not dp:
+        raise RecipeError(
+            f"A batch of {whole} is no multiple of micro-batch {micro} x {steps} steps."
+        )
+    return Recovered(
+        world_size=dp,
+        tp=1,
+        pp=1,
+        cp=1,
+        dp=dp,
+        micro_batch_size=micro,
+        num_microbatches=steps,
+        global_batch_size=whole,
+        more=given,
+    )
+
+
+TARGETS = (
+    Target(
+        name="deepspeed",
+        title="DeepSpeed JSON",
+        kind="stack",
+        tier="validated",
+        tool=TOOL,
+        write=write,
+        read=careful(read, FILE),
+        options=("nvme_path",),
+        refuses=refuses,
+    ),
+)

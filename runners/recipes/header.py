@@ -1,0 +1,62 @@
+"""What the first lines of every file say: where it is from, what was forecast, what was assumed."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+from runners.recipes.job import Header
+from runners.recipes.quoting import plain
+from runners.recipes.target import NOT_VALIDATED, Tier
+
+WIDTH = 96
+ASSUMPTIONS = 40  # at most; the scenario has the others
+
+
+def header_lines(header: Header, *, tool: str, tier: Tier) -> list[str]:
+    """The header as lines of plain text without a line break in them; foreign text is made safe."""
+    told = f"Validated with {tool}." if tier == "validated" else f"{NOT_VALIDATED}: {tool}."
+    lines = [
+        f"Written by {plain(header.product)}. {told}",
+        # One word of a shell, whole: it is copied into one.
+        f"Scenario: runcast plan --link '{plain(header.link, quotes=False)}'",
+        f"Prices: snapshot {plain(header.prices)}.",
+        "Forecast, to hold the first minutes of the run against:",
+        *(f"  {plain(text)}" for text in header.forecast),
+    ]
+    if header.assumptions:
+        lines.append("Assumed:")
+        lines += [f"  - {plain(text)}" for text in header.assumptions[:ASSUMPTIONS]]
+    return lines
+
+
+def commented(header: Header, *, tool: str, tier: Tier, prefix: str = "# ") -> str:
+    """The header as comment lines, each beginning with `prefix` and ended by a line break.
+
+    >>> h = Header(product="p 1", link="?v=1", prices="x", forecast=("a\\nb",), assumptions=())
+    >>> print(commented(h, tool="t 1", tier="not_validated"), end="")
+    # Written by p 1. not validated with the tool: t 1.
+    # Scenario: runcast plan --link '?v=1'
+    # Prices: snapshot x.
+    # Forecast, to hold the first minutes of the run against:
+    #   a b
+    """
+    return comments(header_lines(header, tool=tool, tier=tier), prefix=prefix)
+
+
+def comments(lines: Iterable[str], *, prefix: str = "# ") -> str:
+    """Sentences as comment lines, wrapped; foreign text is made safe.
+
+    >>> print(comments(["a\\nb"], prefix="// "), end="")
+    // a b
+    """
+    out = []
+    for text in lines:
+        indent = len(text) - len(text.lstrip(" "))
+        line = " " * indent + plain(text)
+        wrapped = [line] if line.startswith("Scenario:") else textwrap.wrap(
+            line, WIDTH, subsequent_indent=" " * (indent + 2), break_on_hyphens=False,
+            break_long_words=False,
+        )  # fmt: skip
+        out += [f"{prefix}{part}".rstrip() for part in wrapped or [""]]
+    return "".join(f"{line}\n" for line in out)

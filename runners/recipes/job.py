@@ -1,0 +1,120 @@
+"""A plan as its launch files need it: numbers and names that were decided, and nothing else.
+
+What the planner does not know (a data set, a tokenizer, a learning rate) is no field here: a file
+leaves it out or marks it, and never invents it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from core.errors import RuncastError, shown
+from core.plan import Layout
+from core.transformer import Transformer
+
+NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")  # also legal in Kubernetes and SLURM
+
+
+class RecipeError(RuncastError):
+    """A plan or an option from which a file cannot be made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What the first lines of every file say, so that the first minutes can be compared."""
+
+    product: str  # name and version
+    link: str  # the query that reopens the plan
+    prices: str  # id of the price snapshot
+    forecast: tuple[str, ...]  # a sentence each: tokens/s with its interval, step time, memory
+    assumptions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeJob:
+    """One training job, as the planner decided it."""
+
+    name: str  # of the job; see `checked_name`
+    header: Header
+    model_id: str  # of the preset, or `custom`
+    model_label: str
+    model: Transformer
+    seq_len: int
+    global_batch_size: int  # sequences a step
+    num_steps: int
+    layout: Layout
+    num_gpus: int
+    num_nodes: int
+    gpus_per_node: int
+    precision: str  # of core.scenario_types.Precision
+    optimizer: str
+    task: str  # pretrain, sft, lora or qlora
+    lora_rank: int
+    lora_targets: str
+    compiled: bool
+    accelerator: str  # canonical
+    provider: str
+    instance_type: str
+    region: str
+    purchase: str
+    fabric: str  # key of hardware/fabrics.csv or '' where no source says
+    memory_bytes_per_gpu: float  # forecast peak
+    usable_bytes_per_gpu: float
+    # What launchers need beside it.
+    nccl_fabrics: tuple[str, ...] = ()  # of hardware/nccl_env.csv: what joins the nodes
+    limit_hours: float | None = (
+        None  # P90 of the run with failures; None: it never ends in practice
+    )
+    vendor: str = "nvidia"  # of the accelerator: nvidia, amd, or another one's name
+
+    @property
+    def dp(self) -> int:
+        """Data-parallel degree."""
+        return self.layout.dp_replicate * self.layout.dp_shard
+
+
+def checked_name(name: str) -> str:
+    """A job's name that every launcher takes; RecipeError for any other."""
+    if not NAME.fullmatch(name):
+        raise RecipeError(
+            f"{shown(name)} is no name of a job: 1 to 40 of a-z, 0-9 and -, a letter or digit "
+            "first and last."
+        )
+    return name
+
+
+def check_job(job: RecipeJob) -> None:
+    """The planner's own validator: degrees, batch arithmetic, GPU count, memory. Real tools accept
+    some of what is refused here. RecipeError names the first thing that is wrong."""
+    lay, m = job.layout, job.model
+    world = lay.tp * lay.pp * lay.cp * job.dp
+    if world != job.num_gpus:
+        raise RecipeError(
+            f"tp {lay.tp} x pp {lay.pp} x cp {lay.cp} x dp {job.dp} is {world}, not the "
+            f"{job.num_gpus} GPUs of the job."
+        )
+    batch = lay.micro_batch_size * lay.num_microbatches * job.dp
+    if batch != job.global_batch_size:
+        raise RecipeError(
+            f"micro-batch {lay.micro_batch_size} x {lay.num_microbatches} micro-batches x dp "
+            f"{job.dp} is {batch}, not the global batch of {job.global_batch_size}."
+        )
+    for what, count in (("attention heads", m.num_attention_heads), ("MLP size", m.ffn_hidden_size),
+                        ("vocabulary", m.vocab_size)):  # fmt: skip
+        if what != "vocabulary" and int(count) % lay.tp:
+            raise RecipeError(f"The {what} of {int(count)} is not divided evenly by tp {lay.tp}.")
+    kv_heads = int(m.num_kv_heads)
+    if kv_heads and kv_heads % lay.tp and lay.tp % kv_heads:
+        raise RecipeError(f"{kv_heads} KV heads and tp {lay.tp} do not divide one another.")
+    if job.num_nodes * job.gpus_per_node < job.num_gpus:
+        raise RecipeError(
+            f"{job.num_nodes} nodes of {job.gpus_per_node} GPUs hold fewer than {job.num_gpus}."
+        )
+    if job.seq_len % (2 * lay.cp if lay.cp > 1 else 1):
+        raise RecipeError(f"{job.seq_len} tokens are not cut evenly by cp {lay.cp} in two halves.")
+    if job.memory_bytes_per_gpu > job.usable_bytes_per_gpu:
+        raise RecipeError(
+            f"The plan needs {job.memory_bytes_per_gpu / 2**30:.1f} GiB a GPU of "
+            f"{job.usable_bytes_per_gpu / 2**30:.1f} that can be used."
+        )

@@ -1,0 +1,266 @@
+"""Kubernetes: an Indexed Job with a headless Service, a JobSet, a PyTorchJob.
+
+Kubernetes replaces $(NAME) in commands and values by itself, before any shell: a dollar sign
+before a bracket is doubled here, which it takes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml  # type: ignore[import-untyped, unused-ignore]
+
+from runners.recipes import launch, quoting
+from runners.recipes.header import commented, comments
+from runners.recipes.job import RecipeError, RecipeJob, check_job
+from runners.recipes.target import Recovered, Target, Tier
+from runners.recipes.yaml_text import dumped
+
+TOOL = "kubernetes-validate 1.37 (strict schema of Kubernetes 1.37)"
+OUTER = (
+    "the pods by kubernetes-validate 1.37, the fields of {kind} itself only by hand; no server "
+    "with its definition was at hand"
+)
+JOB_FILE, JOBSET_FILE, PYTORCHJOB_FILE = "k8s_job.yaml", "k8s_jobset.yaml", "k8s_pytorchjob.yaml"
+NO_IMAGE = "SET-THE-IMAGE"  # capitals are no image: a cluster refuses it, and says so
+PULL_S = 900  # for pods to be placed and the image to be pulled
+
+
+def escaped(text: str) -> str:
+    """Text that Kubernetes takes as it is.
+
+    >>> escaped("$(HOME) $HOME")
+    '$$(HOME) $HOME'
+    """
+    return text.replace("$(", "$$(")
+
+
+def _script(job: RecipeJob, options: Mapping[str, str], rank: str, address: str) -> str:
+    own = [
+        f"--nnodes={job.num_nodes}", f"--nproc-per-node={launch.per_node(job)}",
+        f'--node-rank="{rank}"', f"--master-addr={address}",
+        f"--master-port={launch.port(options)}",
+    ]  # fmt: skip
+    words = quoting.shell(launch.under_torchrun(launch.words_of(options)))
+    return escaped(" \\\n  ".join(["exec torchrun", *own, words]) + "\n")
+
+
+def _pod(
+    job: RecipeJob, options: Mapping[str, str], script: str, *, container: str, never: str = "Never"
+) -> dict[str, Any]:
+    """The pod of one node: its GPUs, its variables, shared memory for the data loader."""
+    image = quoting.image(options["image"], "image") if "image" in options else NO_IMAGE
+    env = [{"name": v.name, "value": escaped(v.value)} for v in launch.variables(job, options)]
+    return {
+        "restartPolicy": never,
+        "containers": [
+            {
+                "name": container,
+                "image": image,
+                "command": ["bash", "-c", script],
+                "env": env,
+                "resources": {"limits": {launch.gpu_resource(job): launch.per_node(job)}},
+                "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
+            }
+        ],
+        "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}],
+    }
+
+
+def _apart(job: RecipeJob, pod: dict[str, Any]) -> dict[str, Any]:
+    """Each pod on a node of its own."""
+    if job.num_nodes == 1:
+        return pod
+    term = {
+        "labelSelector": {"matchLabels": {"app": job.name}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return {**pod, "affinity": {"podAntiAffinity": required}}
+
+
+def _indexed(job: RecipeJob, options: Mapping[str, str], pod: dict[str, Any]) -> dict[str, Any]:
+    """The spec of an Indexed Job: pod i is node i."""
+    return {
+        "completions": job.num_nodes,
+        "parallelism": job.num_nodes,
+        "completionMode": "Indexed",
+        "backoffLimit": launch.RESTARTS * job.num_nodes,
+        "activeDeadlineSeconds": launch.limit_s(job, options) + PULL_S,
+        "template": {"metadata": {"labels": {"app": job.name}}, "spec": _apart(job, pod)},
+    }
+
+
+def _meta(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
+    space = {"namespace": quoting.name(options["namespace"], "namespace")} if (
+        "namespace" in options
+    ) else {}  # fmt: skip
+    return {"name": job.name, **space, "labels": {"app": job.name}}
+
+
+def _job(job: RecipeJob, options: Mapping[str, str]) -> list[dict[str, Any]]:
+    meta = _meta(job, options)
+    address = "127.0.0.1" if job.num_nodes == 1 else f"{job.name}-0.{job.name}"
+    pod = _pod(job, options, _script(job, options, "$JOB_COMPLETION_INDEX", address),
+               container="train")  # fmt: skip
+    service = {
+        "clusterIP": "None", "selector": {"app": job.name}, "publishNotReadyAddresses": True
+    }  # fmt: skip
+    return [
+        {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": service},
+        {
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": meta,
+            "spec": _indexed(job, options, {**pod, "subdomain": job.name}),
+        },
+    ]  # fmt: skip
+
+
+def _jobset(job: RecipeJob, options: Mapping[str, str]) -> list[dict[str, Any]]:
+    address = f"{job.name}-node-0-0.{job.name}"
+    pod = _pod(job, options, _script(job, options, "$JOB_COMPLETION_INDEX", address),
+               container="train")  # fmt: skip
+    spec = _indexed(job, options, pod)
+    spec["backoffLimit"] = 0  # a pod that fails ends the set, which starts again whole
+    return [
+        {
+            "apiVersion": "jobset.x-k8s.io/v1alpha2",
+            "kind": "JobSet",
+            "metadata": _meta(job, options),
+            "spec": {
+                "failurePolicy": {"maxRestarts": launch.RESTARTS},
+                "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
+                "replicatedJobs": [{"name": "node", "replicas": 1, "template": {"spec": spec}}],
+            },
+        }
+    ]
+
+
+def _pytorchjob(job: RecipeJob, options: Mapping[str, str]) -> list[dict[str, Any]]:
+    # The operator sets RANK to the number of the pod and MASTER_ADDR to the first one.
+    script = _script(job, options, "$RANK", '"$MASTER_ADDR"')
+    pod = _apart(job, _pod(job, options, script, container="pytorch", never="OnFailure"))
+    del pod["restartPolicy"]  # the operator's own, below
+    template = {"metadata": {"labels": {"app": job.name}}, "spec": pod}
+
+    def replicas(count: int) -> dict[str, Any]:
+        return {"replicas": count, "restartPolicy": "OnFailure", "template": template}
+
+    kinds = {"Master": replicas(1)}
+    if job.num_nodes > 1:
+        kinds["Worker"] = replicas(job.num_nodes - 1)
+    return [
+        {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "PyTorchJob",
+            "metadata": _meta(job, options),
+            "spec": {
+                "nprocPerNode": str(launch.per_node(job)),
+                "runPolicy": {
+                    "backoffLimit": launch.RESTARTS,
+                    "activeDeadlineSeconds": launch.limit_s(job, options) + PULL_S,
+                    "cleanPodPolicy": "Running",
+                },
+                "pytorchReplicaSpecs": kinds,
+            },
+        }
+    ]
+
+
+def _refuses(job: RecipeJob) -> str:
+    if why := launch.is_torch(job):
+        return why
+    return (
+        ""
+        if launch.gpu_resource(job)
+        else f"what Kubernetes calls a {job.accelerator} is not known here"
+    )
+
+
+def _written(
+    job: RecipeJob, options: Mapping[str, str], file: str, objects: list[dict[str, Any]],
+    tool: str, tier: Tier,
+) -> dict[str, str]:  # fmt: skip
+    if why := _refuses(job):
+        raise RecipeError(f"{why[0].upper()}{why[1:]}.")
+    notes = [f"Start with: kubectl apply -f {file}"]
+    if "image" not in options:
+        notes.append(f"image was not given: put yours, with torch and your script, for {NO_IMAGE}.")
+    if "command" not in options:
+        notes.append(launch.NO_COMMAND)
+    if {"efa", "infiniband", "infiniband_sharp", "roce"} & {*launch.fabrics(job, options)}:
+        notes.append(
+            "The pods need your cluster's resource of the fast network (vpc.amazonaws.com/efa, "
+            "rdma/...) in `limits`: its name and number are your cluster's."
+        )
+    notes += [f"{v.name}: {v.reason}" for v in launch.variables(job, options)]
+    body = dumped(objects)
+    return {file: commented(job.header, tool=tool, tier=tier) + comments(notes) + body}
+
+
+def _write_job(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
+    check_job(job)
+    return _written(job, options, JOB_FILE, _job(job, options), TOOL, "validated")
+
+
+def _write_jobset(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
+    check_job(job)
+    tool = OUTER.format(kind="JobSet")
+    return _written(job, options, JOBSET_FILE, _jobset(job, options), tool, "not_validated")
+
+
+def _write_pytorchjob(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
+    check_job(job)
+    tool = OUTER.format(kind="PyTorchJob")
+    objects = _pytorchjob(job, options)
+    return _written(job, options, PYTORCHJOB_FILE, objects, tool, "not_validated")
+
+
+def _read(files: Mapping[str, str]) -> Recovered:
+    """The pods of one manifest and the GPUs of each, which torchrun must agree with."""
+    if len(files) != 1:
+        raise RecipeError("One manifest is read.")
+    objects = [o for o in yaml.safe_load_all(next(iter(files.values()))) if isinstance(o, dict)]
+    try:
+        nodes, pod = _nodes(objects)
+        container = pod["containers"][0]
+        count = next(iter(container["resources"]["limits"].values()))
+        script = container["command"][2].replace("$$(", "$(")
+    except (KeyError, IndexError, TypeError, StopIteration):
+        raise RecipeError("The manifest has no job of ours.") from None
+    called = launch.flags(script, "torchrun")
+    if (launch.number(called, "nnodes"), launch.number(called, "nproc-per-node")) != (nodes, count):
+        raise RecipeError("The manifest has other pods or GPUs than torchrun starts.")
+    return launch.recovered(nodes, count, image=container["image"])
+
+
+def _nodes(objects: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
+    (found,) = [o for o in objects if o["kind"] in ("Job", "JobSet", "PyTorchJob")] or [{}]
+    spec: dict[str, Any] = found["spec"]
+    if found["kind"] == "PyTorchJob":
+        kinds = spec["pytorchReplicaSpecs"]
+        return sum(k["replicas"] for k in kinds.values()), kinds["Master"]["template"]["spec"]
+    if found["kind"] == "JobSet":
+        spec = spec["replicatedJobs"][0]["template"]["spec"]
+    if spec["completions"] != spec["parallelism"]:
+        raise RecipeError("The pods of the job would not run together.")
+    return spec["completions"], spec["template"]["spec"]
+
+
+_OPTIONS = ("command", "env", "fabric", "port", "image", "namespace", "time_hours")
+TARGETS = (
+    Target(
+        name="k8s-job", title="Kubernetes Job", kind="launcher", tier="validated", tool=TOOL,
+        write=_write_job, read=_read, options=_OPTIONS, refuses=_refuses,
+    ),
+    Target(
+        name="k8s-jobset", title="Kubernetes JobSet", kind="launcher", tier="not_validated",
+        tool=OUTER.format(kind="JobSet"), write=_write_jobset, read=_read, options=_OPTIONS,
+        refuses=_refuses,
+    ),
+    Target(
+        name="k8s-pytorchjob", title="Kubernetes PyTorchJob (Kubeflow)", kind="launcher",
+        tier="not_validated", tool=OUTER.format(kind="PyTorchJob"), write=_write_pytorchjob,
+        read=_read, options=_OPTIONS, refuses=_refuses,
+    ),
+)  # fmt: skip

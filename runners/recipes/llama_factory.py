@@ -1,0 +1,136 @@
+"""LLaMA-Factory's YAML: full fine-tuning, LoRA and QLoRA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runners.recipes import accelerate_config, deepspeed
+from runners.recipes.header import commented, comments
+from runners.recipes.job import RecipeError, RecipeJob
+from runners.recipes.stack_rules import (
+    batched,
+    careful,
+    first,
+    known_keys,
+    lacks,
+    mapping,
+    named,
+    offloads,
+    shards,
+    takes,
+    world_line,
+)
+from runners.recipes.target import Recovered, Target
+from runners.recipes.yaml_text import dumped
+
+FILE = "llama_factory.yaml"
+STACK = "LLaMA-Factory"
+TOOL = "LLaMA-Factory 0.9.5"
+ATTENTION = "q_proj,k_proj,v_proj,o_proj"
+KEYS = {
+    "stage", "do_train", "model_name_or_path", "finetuning_type", "lora_rank", "lora_target",
+    "quantization_bit", "quantization_method", "dataset", "template", "output_dir", "cutoff_len",
+    "per_device_train_batch_size", "gradient_accumulation_steps", "max_steps", "bf16", "fp16",
+    "optim", "disable_gradient_checkpointing", "torch_compile", "learning_rate", "deepspeed",
+}  # fmt: skip
+
+
+def refuses(job: RecipeJob) -> str:
+    """Why LLaMA-Factory cannot train this plan; '' if it can."""
+    lay = job.layout
+    zero = lay.sharding in deepspeed.STAGES and job.dp > 1
+    return first(
+        takes(STACK, "the task", job.task, ("sft", "lora", "qlora")),
+        lacks(job, STACK, "tp", "pp", "cp", "ep", "etp"),
+        shards(job, STACK, ("ddp", "zero1", "zero2", "zero3", "fsdp2", "hsdp")),
+        takes(STACK, "the precision", job.precision, ("bf16", "fp16")),
+        takes(STACK, "recompute", lay.recompute, ("none", "full")),
+        takes(STACK, "the optimizer", job.optimizer, tuple(accelerate_config.OPTIMIZERS)),
+        "A base quantised by bitsandbytes is not cut by ZeRO-3 or FSDP: plan with sharding ddp or "
+        "zero2."
+        if job.task == "qlora" and job.dp > 1 and lay.sharding in ("zero3", "fsdp2", "hsdp")
+        else "",
+        deepspeed.refuses(job) if zero else "",
+        accelerate_config.refuses_fsdp(job) if lay.sharding in ("fsdp2", "hsdp") else "",
+        offloads(job, f"{STACK} on one GPU", (("none", "none"),)) if job.dp == 1 else "",
+    )
+
+
+def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
+    """llama_factory.yaml, and beside it what DeepSpeed or Accelerate need. Options: model_path,
+    dataset, nvme_path."""
+    if reason := refuses(job):
+        raise RecipeError(f"{reason}.")
+    lay = job.layout
+    values: dict[str, Any] = {
+        "stage": "sft",
+        "do_train": True,
+        "model_name_or_path": named(options, "model_path", f"weights of {job.model_label}"),
+        "finetuning_type": "full" if job.task == "sft" else "lora",
+        "dataset": named(options, "dataset", "a name in your dataset_info.json"),
+        "template": "REPLACE_ME: the chat template of the model",
+        "output_dir": "REPLACE_ME: where checkpoints go",
+        "learning_rate": "REPLACE_ME: learning rate",
+        "cutoff_len": job.seq_len,
+        "per_device_train_batch_size": lay.micro_batch_size,
+        "gradient_accumulation_steps": lay.num_microbatches,
+        "max_steps": job.num_steps,
+        job.precision: True,
+        "optim": accelerate_config.OPTIMIZERS[job.optimizer],
+        "disable_gradient_checkpointing": lay.recompute == "none",
+        "torch_compile": job.compiled,
+    }
+    if job.task != "sft":
+        values["lora_rank"] = job.lora_rank
+        values["lora_target"] = "all" if job.lora_targets == "all" else ATTENTION
+    if job.task == "qlora":
+        values |= {"quantization_bit": 4, "quantization_method": "bnb"}
+    files: dict[str, str] = {}
+    start = "torchrun ... --module llamafactory.launcher " + FILE
+    if job.dp > 1 and lay.sharding in ("zero1", "zero2", "zero3"):
+        values["deepspeed"] = deepspeed.FILE
+        files |= deepspeed.write(job, options)
+    elif job.dp > 1 and lay.sharding in ("fsdp2", "hsdp"):
+        name = accelerate_config.FSDP_FILE
+        files[name] = accelerate_config.write_fsdp(job, options)[name]
+        start = f"accelerate launch --config_file {name} -m llamafactory.launcher {FILE}"
+    notes = [f"Start with: {start}", world_line(job)]
+    head = commented(job.header, tool=TOOL, tier="validated") + comments(notes)
+    return {FILE: head + dumped([values]), **files}
+
+
+def read(files: Mapping[str, str]) -> Recovered:
+    """The layout of llama_factory.yaml; a JSON or YAML beside it must say the same batch."""
+    given = known_keys(mapping(files, FILE), KEYS, FILE)
+    found = batched(
+        files[FILE], FILE, given.get("per_device_train_batch_size"),
+        given.get("gradient_accumulation_steps"),
+    )  # fmt: skip
+    if "deepspeed" in given:
+        inner = deepspeed.read(files)
+        if inner.global_batch_size != found.global_batch_size or inner.dp != found.dp:
+            raise RecipeError(f"{FILE} and {deepspeed.FILE} say different batches.")
+    return found
+
+
+def _starts(job: RecipeJob, options: Mapping[str, str]) -> str:
+    # Under FSDP2 only `accelerate launch` with the file beside it shards.
+    sharded = job.layout.sharding in ("fsdp2", "hsdp") and job.dp > 1
+    return "" if sharded else f"python -m llamafactory.launcher {FILE}"
+
+
+TARGETS = (
+    Target(
+        name="llama-factory",
+        title="LLaMA-Factory YAML",
+        kind="stack",
+        tier="validated",
+        tool=TOOL,
+        write=write,
+        read=careful(read, FILE),
+        options=("model_path", "dataset", "nvme_path"),
+        starts=_starts,
+        refuses=refuses,
+    ),
+)

@@ -1,0 +1,167 @@
+"""MaxText's YAML on GPUs. JAX's stack is not installed beside torch, so MaxText never saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runners.recipes.header import commented, comments
+from runners.recipes.job import RecipeError, RecipeJob
+from runners.recipes.stack_rules import (
+    careful,
+    first,
+    known_keys,
+    lacks,
+    mapping,
+    offloads,
+    shards,
+    takes,
+    world_line,
+    world_of,
+)
+from runners.recipes.target import Recovered, Target
+from runners.recipes.yaml_text import dumped
+
+FILE = "maxtext.yml"
+STACK = "MaxText"
+# Names of its src/maxtext/configs/models that are one of our models.
+MODELS = {
+    "llama3.1-8b": "llama3.1-8b", "llama3.1-70b": "llama3.1-70b", "llama3.1-405b": "llama3.1-405b",
+    "llama2-7b": "llama2-7b", "llama2-13b": "llama2-13b", "llama2-70b": "llama2-70b",
+    "gemma2-9b": "gemma2-9b", "gemma2-27b": "gemma2-27b", "gemma3-4b": "gemma3-4b",
+    "gemma3-12b": "gemma3-12b", "gemma3-27b": "gemma3-27b", "mixtral-8x7b": "mixtral-8x7b",
+    "mixtral-8x22b": "mixtral-8x22b", "deepseek-v2-lite": "deepseek2-16b",
+    "deepseek-v2": "deepseek2-236b", "deepseek-v3": "deepseek3-671b",
+}  # fmt: skip
+REMAT = {"selective": "minimal_with_context", "full": "full"}
+AXES = ("data", "fsdp", "tensor", "context")
+KEYS = {
+    "base_config", "model_name", "hardware", "per_device_batch_size",
+    "gradient_accumulation_steps", "max_target_length", "steps", "dtype", "weight_dtype",
+    "opt_type", "remat_policy", "context_parallel_strategy", "run_name",
+    "base_output_directory", "dataset_type", "learning_rate",
+    *(f"{tier}_{axis}_parallelism" for tier in ("ici", "dcn") for axis in AXES),
+}  # fmt: skip
+
+
+def refuses(job: RecipeJob) -> str:
+    """Why MaxText cannot train this plan; '' if it can."""
+    lay = job.layout
+    return first(
+        f"MaxText has no configuration of {job.model_label} that we know: it has "
+        f"{', '.join(MODELS)}."
+        if job.model_id not in MODELS
+        else "",
+        takes(STACK, "the task", job.task, ("pretrain",)),
+        lacks(job, STACK, "pp", "ep", "etp"),
+        shards(job, STACK, ("fsdp2", "hsdp", "ddp")),
+        takes(STACK, "the precision", job.precision, ("bf16",)),
+        takes(STACK, "the optimizer", job.optimizer, ("adamw",)),
+        takes(STACK, "recompute", lay.recompute, tuple(REMAT)),
+        takes(STACK, "the context-parallel method", lay.context_parallel, ("ring", "all_gather"))
+        if lay.cp > 1
+        else "",
+        offloads(job, STACK, (("none", "none"),)),
+        ""
+        if _axes(job)
+        else "MaxText cuts a node and then the nodes, and this plan's groups of "
+        "GPUs end in the middle of one.",
+    )
+
+
+def _axes(job: RecipeJob) -> dict[str, int]:
+    """Sizes of the mesh inside a node (ici) and over nodes (dcn); {} where groups do not fit."""
+    lay = job.layout
+    node, rest = divmod(job.num_gpus, job.num_nodes)
+    inside, cut = divmod(node, lay.tp * lay.cp)
+    if rest or cut or not inside:
+        return {}
+    if lay.sharding == "ddp":
+        sizes = {"ici_data": inside, "dcn_data": job.num_nodes}
+    elif lay.dp_shard % inside == 0:
+        sizes = {
+            "ici_fsdp": inside, "dcn_fsdp": lay.dp_shard // inside, "dcn_data": lay.dp_replicate
+        }  # fmt: skip
+    elif inside % lay.dp_shard == 0 and lay.dp_replicate % (inside // lay.dp_shard) == 0:
+        replicas = inside // lay.dp_shard
+        sizes = {
+            "ici_fsdp": lay.dp_shard, "ici_data": replicas,
+            "dcn_data": lay.dp_replicate // replicas,
+        }  # fmt: skip
+    else:
+        return {}
+    sizes |= {"ici_tensor": lay.tp, "ici_context": lay.cp}
+    names = [f"{tier}_{axis}" for tier in ("ici", "dcn") for axis in AXES]
+    return {f"{name}_parallelism": sizes.get(name, 1) for name in names}
+
+
+def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
+    """maxtext.yml; `options` has nothing for it."""
+    if reason := refuses(job):
+        raise RecipeError(f"{reason}.")
+    lay = job.layout
+    share = lay.micro_batch_size / (lay.tp * lay.cp)
+    values: dict[str, Any] = {
+        "base_config": "base.yml",
+        "run_name": job.name,
+        "base_output_directory": "REPLACE_ME: where checkpoints go",
+        "dataset_type": "REPLACE_ME: kind of your data set",
+        "learning_rate": "REPLACE_ME: learning rate",
+        "hardware": "gpu",
+        "model_name": MODELS[job.model_id],
+        "per_device_batch_size": int(share) if share == int(share) else share,
+        "gradient_accumulation_steps": lay.num_microbatches,
+        "max_target_length": job.seq_len,
+        "steps": job.num_steps,
+        "dtype": "bfloat16",
+        "weight_dtype": "float32",
+        "opt_type": "adamw",
+        "remat_policy": REMAT[lay.recompute],
+        **_axes(job),
+    }
+    if lay.cp > 1:
+        values["context_parallel_strategy"] = lay.context_parallel
+    notes = [f"Start with: python3 -m maxtext.trainers.pre_train.train {FILE}", world_line(job)]
+    head = commented(job.header, tool=STACK, tier="not_validated") + comments(notes)
+    return {FILE: head + dumped([values])}
+
+
+def read(files: Mapping[str, str]) -> Recovered:
+    """The layout of maxtext.yml: its mesh must be the degrees of its world line."""
+    given = known_keys(mapping(files, FILE), KEYS, FILE)
+    said = world_of(files[FILE], FILE)
+    size = {
+        axis: given[f"ici_{axis}_parallelism"] * given[f"dcn_{axis}_parallelism"] for axis in AXES
+    }
+    dp, tp, cp = size["data"] * size["fsdp"], size["tensor"], size["context"]
+    if (dp, tp, cp) != (said["dp"], said["tp"], said["cp"]):
+        raise RecipeError(f"{FILE} says dp {dp}, tp {tp}, cp {cp}, and others in its first lines.")
+    micro = given["per_device_batch_size"] * tp * cp
+    if micro != round(micro):
+        raise RecipeError(f"{FILE} gives a replica {micro} sequences, which is no whole number.")
+    steps = given["gradient_accumulation_steps"]
+    return Recovered(
+        world_size=dp * tp * cp,
+        tp=tp,
+        pp=1,
+        cp=cp,
+        dp=dp,
+        micro_batch_size=round(micro),
+        num_microbatches=steps,
+        global_batch_size=round(micro) * steps * dp,
+        more=given,
+    )
+
+
+TARGETS = (
+    Target(
+        name="maxtext",
+        title="MaxText YAML",
+        kind="stack",
+        tier="not_validated",
+        tool=STACK,
+        write=write,
+        read=careful(read, FILE),
+        refuses=refuses,
+    ),
+)

@@ -1,0 +1,44 @@
+"""NCCL's environment of the job's fabric as a file of its own, to be sourced before a launcher."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+
+from runners.recipes import launch
+from runners.recipes.header import commented
+from runners.recipes.job import RecipeError, RecipeJob, check_job
+from runners.recipes.target import Recovered, Target
+
+TOOL = "bash"
+FILE = "nccl_env.sh"
+_EXPORT = re.compile(r"export ([A-Z_a-z][A-Z_a-z0-9]*)=(.*)")
+
+
+def _write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
+    check_job(job)
+    head = commented(job.header, tool=TOOL, tier="validated")
+    one = "one node, no network" if job.num_nodes == 1 else "not known: what every network takes"
+    known = ", ".join(launch.fabrics(job, options)) or one
+    note = f"# Use with: source {FILE}\n# Fabric: {known}.\n"
+    return {FILE: head + note + launch.exports(job, options)}
+
+
+def _read(files: Mapping[str, str]) -> Recovered:
+    found = {}
+    for line in files.get(FILE, "").splitlines():
+        if match := _EXPORT.fullmatch(line):
+            words = shlex.split(match[2])
+            found[match[1]] = words[0] if words else ""
+    if not found:
+        raise RecipeError(f"{FILE} exports nothing.")
+    return Recovered(more=found)
+
+
+TARGETS = (
+    Target(
+        name="nccl-env", title="NCCL environment", kind="check", tier="validated", tool=TOOL,
+        write=_write, read=_read, options=("env", "fabric"), refuses=launch.is_torch,
+    ),
+)  # fmt: skip

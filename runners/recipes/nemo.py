@@ -1,0 +1,174 @@
+"""A recipe for Megatron-Bridge, NeMo's trainer. It cannot be installed beside our torch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from core.transformer import is_moe
+from runners.recipes import megatron
+from runners.recipes.header import commented, comments
+from runners.recipes.job import RecipeError, RecipeJob
+from runners.recipes.stack_rules import careful, named, takes, world_line, world_of
+from runners.recipes.target import Recovered, Target
+
+FILE = "megatron_bridge_train.py"
+STACK = "Megatron-Bridge"
+PRECISION = {"bf16": "bf16_mixed", "fp16": "fp16_mixed"}
+
+BEGIN = '''
+"""Train with Megatron-Bridge: its provider of the model, cut as the plan says."""
+
+from megatron.bridge import AutoBridge
+from megatron.bridge.recipes.common import _pretrain_common
+from megatron.bridge.training.gpt_step import forward_step
+from megatron.bridge.training.pretrain import pretrain
+
+'''
+BODY = """
+
+def config():
+    cfg = _pretrain_common()
+    cfg.model = AutoBridge.from_hf_pretrained(MODEL).to_megatron_provider(load_weights=False)
+    for part, values in PLAN.items():
+        for name, value in values.items():
+            if not hasattr(getattr(cfg, part), name):
+                raise SystemExit(f"This version of Megatron-Bridge has no {part}.{name}.")
+            setattr(getattr(cfg, part), name, value)
+    cfg.mixed_precision = PRECISION
+    return cfg
+
+
+if __name__ == "__main__":
+    pretrain(config(), forward_step)
+"""
+
+
+def refuses(job: RecipeJob) -> str:
+    """Why Megatron-Bridge cannot train this plan; '' if it can."""
+    why = megatron.refuses(job).replace(megatron.STACK, STACK)
+    return why or takes(STACK, "the precision", job.precision, tuple(PRECISION)).removesuffix(".")
+
+
+def plan(job: RecipeJob) -> dict[str, dict[str, Any]]:
+    """What the plan decided, by part of Megatron-Bridge's ConfigContainer."""
+    lay = job.layout
+    model: dict[str, Any] = {
+        "tensor_model_parallel_size": lay.tp,
+        "pipeline_model_parallel_size": lay.pp,
+        "virtual_pipeline_model_parallel_size": lay.virtual_stages
+        if lay.virtual_stages > 1
+        else None,
+        "context_parallel_size": lay.cp,
+        "sequence_parallel": lay.tp > 1,
+        "seq_length": job.seq_len,
+    }
+    if is_moe(job.model):
+        model["expert_model_parallel_size"] = lay.ep
+        model["expert_tensor_parallel_size"] = lay.etp
+    if job.model.num_layers % (lay.pp * lay.virtual_stages):
+        model["account_for_embedding_in_pipeline_split"] = True
+        model["account_for_loss_in_pipeline_split"] = True
+    if lay.cp > 1:
+        model["cp_comm_type"] = megatron.CP_METHODS[lay.context_parallel]
+    model["recompute_granularity"] = None if lay.recompute == "none" else lay.recompute
+    if lay.recompute == "full":
+        model |= {"recompute_method": "uniform", "recompute_num_layers": 1}
+    return {
+        "model": model,
+        "train": {
+            "train_iters": job.num_steps,
+            "micro_batch_size": lay.micro_batch_size,
+            "global_batch_size": job.global_batch_size,
+        },
+        "dataset": {"seq_length": job.seq_len},
+        "ddp": {"use_distributed_optimizer": lay.sharding == "zero1"},
+        "optimizer": {"optimizer": megatron.OPTIMIZERS[job.optimizer]},
+    }
+
+
+def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
+    """megatron_bridge_train.py. Option: model_path."""
+    if reason := refuses(job):
+        raise RecipeError(f"{reason}.")
+    notes = [
+        "Learning rate, data and tokenizer stay as Megatron-Bridge's common recipe has them: the "
+        "plan did not decide them.",
+        world_line(job),
+    ]
+    parts = [
+        f'    "{part}": {{\n'
+        + "".join(f'        "{name}": {value!r},\n' for name, value in values.items())
+        + "    },\n"
+        for part, values in plan(job).items()
+    ]
+    model = named(
+        options, "model_path", f"name or folder of {job.model_label} in Hugging Face form"
+    )
+    text = (
+        commented(job.header, tool=STACK, tier="not_validated")
+        + comments(notes)
+        + BEGIN
+        + f"MODEL = {model!r}\nPRECISION = {PRECISION[job.precision]!r}\n"
+        + "PLAN = {\n"
+        + "".join(parts)
+        + "}\n"
+        + BODY
+    )
+    return {FILE: text}
+
+
+def read(files: Mapping[str, str]) -> Recovered:
+    """The layout of the recipe, from its syntax tree: nothing of it runs."""
+    try:
+        tree = ast.parse(files[FILE])
+    except (KeyError, SyntaxError, ValueError):
+        raise RecipeError(f"There is no {FILE} that is Python.") from None
+    values = [
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id == "PLAN"
+    ]
+    if len(values) != 1:
+        raise RecipeError(f"{FILE} has no PLAN.")
+    given = ast.literal_eval(values[0])
+    said = world_of(files[FILE], FILE)
+    model, train = given["model"], given["train"]
+    names = {"tp": "tensor_model_parallel_size", "pp": "pipeline_model_parallel_size",
+             "cp": "context_parallel_size"}  # fmt: skip
+    degrees = {short: model[name] for short, name in names.items()}
+    if any(said[short] != size for short, size in degrees.items()):
+        raise RecipeError(f"{FILE} says other degrees in PLAN than in its first lines.")
+    micro, whole, dp = train["micro_batch_size"], train["global_batch_size"], said["dp"]
+    if whole % (micro * dp):
+        raise RecipeError(f"A batch of {whole} is no multiple of micro-batch {micro} x dp {dp}.")
+    return Recovered(
+        world_size=said["world_size"],
+        tp=said["tp"],
+        pp=said["pp"],
+        cp=said["cp"],
+        dp=dp,
+        micro_batch_size=micro,
+        num_microbatches=whole // (micro * dp),
+        global_batch_size=whole,
+        more=given,
+    )
+
+
+TARGETS = (
+    Target(
+        name="megatron-bridge",
+        title="Megatron-Bridge (NeMo) recipe",
+        kind="stack",
+        tier="not_validated",
+        tool=STACK,
+        write=write,
+        read=careful(read, FILE),
+        options=("model_path",),
+        starts=lambda job, options: f"python {FILE}",
+        refuses=refuses,
+    ),
+)

@@ -1,0 +1,72 @@
+"""A script that looks at one node before it is given a job: nothing but bash, and torch if there.
+
+Every check runs, each under a time limit, and what fails is said; the exit status is that of the
+first one that failed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from runners.recipes import launch
+from runners.recipes.header import commented
+from runners.recipes.job import RecipeError, RecipeJob, check_job
+from runners.recipes.target import Recovered, Target
+
+TOOL = "bash, without a GPU and with a stand-in for nvidia-smi; no GPU was at hand"
+FILE = "preflight.sh"
+STATUS = {  # exit status -> what failed
+    10: "GPU count or kind",
+    11: "driver",
+    12: "link",
+    13: "clocks, temperature or memory errors",
+    14: "NCCL test",
+    15: "disk",
+}
+_BODY = Path(__file__).with_name("preflight.sh")
+_NAMED = re.compile(r"^(EXPECTED_GPUS|NODES)=(\d+)", re.MULTILINE)
+_KIND = re.compile(r"^(?:[A-Z]{1,3}\d{2,4}[A-Z]?|RTX\d{4})(?=$|-)")
+
+
+def _kind(accelerator: str) -> str:
+    """What the name that nvidia-smi prints holds: H100 of 'NVIDIA H100 80GB HBM3'."""
+    found = _KIND.match(accelerator)
+    if found is None:
+        return ""
+    return found[0].replace("RTX", "RTX ")
+
+
+def _write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
+    check_job(job)
+    values = {
+        "COUNT": str(launch.per_node(job)),
+        "KIND": f'"{_kind(job.accelerator)}"',
+        "NODES": str(job.num_nodes),
+        "FABRIC": f'"{",".join(launch.fabrics(job, options))}"',
+    }
+    body = _BODY.read_text(encoding="utf-8")
+    for name, value in values.items():
+        body = body.replace(f"@{name}@", value)
+    head = commented(job.header, tool=TOOL, tier="not_validated")
+    return {FILE: "#!/usr/bin/env bash\n" + head + body}
+
+
+def _read(files: Mapping[str, str]) -> Recovered:
+    found = {m[1]: int(m[2]) for m in _NAMED.finditer(files.get(FILE, ""))}
+    if len(found) != 2:
+        raise RecipeError(f"{FILE} does not say what it expects.")
+    return launch.recovered(found["NODES"], found["EXPECTED_GPUS"])
+
+
+def _refuses(job: RecipeJob) -> str:
+    return "" if job.vendor in ("nvidia", "unknown") else "the checks ask nvidia-smi"
+
+
+TARGETS = (
+    Target(
+        name="preflight", title="Pre-flight check", kind="check", tier="not_validated", tool=TOOL,
+        write=_write, read=_read, options=("fabric",), refuses=_refuses,
+    ),
+)  # fmt: skip

@@ -1,0 +1,134 @@
+"""SkyPilot: a task for `sky jobs launch`, on the cloud and machine of the plan.
+
+SkyPilot takes any region and any accelerator without a word until it looks for machines, so what
+is written here is what the plan's offer has, in SkyPilot's names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml  # type: ignore[import-untyped, unused-ignore]
+
+from runners.recipes import launch, quoting
+from runners.recipes.header import commented, comments
+from runners.recipes.job import RecipeError, RecipeJob, check_job
+from runners.recipes.target import Recovered, Target
+from runners.recipes.yaml_text import dumped
+
+TOOL = "SkyPilot 0.14.1 (sky.Task.from_yaml_config)"
+FILE = "sky.yaml"
+BUCKET = "CHECKPOINT_BUCKET"
+MOUNT = "/checkpoints"
+# What SkyPilot calls the accelerators that its catalogues have; others are refused.
+NAMES = {
+    "A100-40GB-SXM": "A100", "A100-40GB-PCIE": "A100", "A100-80GB-SXM": "A100-80GB",
+    "A100-80GB-PCIE": "A100-80GB", "A10G": "A10G", "B200-180GB": "B200", "B300": "B300",
+    "GB200": "GB200", "GB300": "GB300", "GH200-96GB": "GH200", "H100-80GB-PCIE": "H100",
+    "H100-80GB-SXM": "H100", "H100-94GB-NVL": "H100NVL", "H200-141GB-SXM": "H200", "L4": "L4",
+    "L40S": "L40S", "MI300X": "MI300X", "RTX4090": "RTX4090", "RTX5090": "RTX5090",
+    "V100-16GB": "V100", "V100-32GB": "V100-32GB",
+}  # fmt: skip
+# Machines whose accelerator has a name of its own there.
+OF_INSTANCE = {"a3-megagpu-8g": "H100-MEGA"}
+# Our providers that SkyPilot calls alike; on others it is told no cloud.
+CLOUDS = (
+    "aws", "azure", "cudo", "gcp", "hyperbolic", "lambda", "nebius", "oci", "primeintellect",
+    "runpod", "shadeform", "vast",
+)  # fmt: skip
+_HEAD = 'MASTER_ADDR=$(printf "%s\\n" "$SKYPILOT_NODE_IPS" | head -n 1)\n'
+
+
+def accelerator(job: RecipeJob) -> str:
+    """What SkyPilot calls the job's accelerator; '' where it has no name for it."""
+    return OF_INSTANCE.get(job.instance_type, NAMES.get(job.accelerator, ""))
+
+
+def _refuses(job: RecipeJob) -> str:
+    return launch.is_torch(job) or (
+        "" if accelerator(job) else f"SkyPilot's name of {job.accelerator} is not known here"
+    )
+
+
+def task(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
+    """The task as SkyPilot's YAML has it."""
+    count = launch.per_node(job)
+    # Machines are rented whole, also where the job leaves a GPU of one idle.
+    resources: dict[str, Any] = {"accelerators": f"{accelerator(job)}:{job.gpus_per_node}"}
+    if job.provider in CLOUDS:
+        region = f"/{job.region}" if job.region not in ("", "*") else ""
+        resources["infra"] = f"{job.provider}{region}"
+    if job.num_nodes > 1:
+        resources["network_tier"] = "best"
+    if job.purchase == "spot":
+        resources["use_spot"] = True
+    resources["job_recovery"] = {
+        "strategy": "FAILOVER", "max_restarts_on_errors": launch.RESTARTS
+    }  # fmt: skip
+    given = options.get("bucket")
+    envs: dict[str, str | None] = {
+        BUCKET: None if given is None else quoting.bucket(given, "bucket"),
+        "CHECKPOINT_DIR": MOUNT,
+    }
+    envs |= {v.name: v.value for v in launch.variables(job, options)}
+    own = [
+        f"--nnodes={job.num_nodes}", f"--nproc-per-node={count}",
+        '--node-rank="$SKYPILOT_NODE_RANK"', '--master-addr="$MASTER_ADDR"',
+        f"--master-port={launch.port(options)}",
+    ]  # fmt: skip
+    words = quoting.shell(launch.under_torchrun(launch.words_of(options)))
+    call = " \\\n  ".join(["exec torchrun", *own, words]) + "\n"
+    return {
+        "name": job.name,
+        "num_nodes": job.num_nodes,
+        "resources": resources,
+        "workdir": ".",
+        "envs": envs,
+        # A bucket that is mounted: what is written there outlives the machines.
+        "file_mounts": {MOUNT: {"source": f"${{{BUCKET}}}", "mode": "MOUNT_CACHED"}},
+        "run": "set -euo pipefail\n" + _HEAD + call,
+    }
+
+
+def _write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
+    check_job(job)
+    if why := _refuses(job):
+        raise RecipeError(f"{why}.")
+    notes = [
+        f"Start with: sky jobs launch --env {BUCKET}=s3://<your bucket> {FILE}"
+        if "bucket" not in options
+        else f"Start with: sky jobs launch {FILE}",
+        f"{MOUNT} is that bucket: save checkpoints there. SkyPilot refuses the task without it.",
+        "The machines' image must hold torch, or add a `setup:` that installs it.",
+        *([] if job.provider in CLOUDS else [f"SkyPilot is told no cloud: {job.provider} is not "
+                                            "one that it is known to have."]),
+        *([] if "command" in options else [launch.NO_COMMAND]),
+        *(f"{v.name}: {v.reason}" for v in launch.variables(job, options)),
+    ]  # fmt: skip
+    body = dumped([task(job, options)])
+    return {FILE: commented(job.header, tool=TOOL, tier="validated") + comments(notes) + body}
+
+
+def _read(files: Mapping[str, str]) -> Recovered:
+    found = yaml.safe_load(files.get(FILE, ""))
+    if not isinstance(found, dict):
+        raise RecipeError(f"{FILE} is no table.")
+    called = launch.flags(str(found.get("run", "")), "torchrun")
+    nodes = launch.number({"num_nodes": str(found.get("num_nodes", ""))}, "num_nodes")
+    if launch.number(called, "nnodes") != nodes:
+        raise RecipeError("The task has other nodes than torchrun starts.")
+    resources = found.get("resources", {})
+    return launch.recovered(
+        nodes, launch.number(called, "nproc-per-node"),
+        accelerators=resources.get("accelerators"), use_spot=resources.get("use_spot", False),
+    )  # fmt: skip
+
+
+TARGETS = (
+    Target(
+        name="skypilot", title="SkyPilot task", kind="launcher", tier="validated", tool=TOOL,
+        write=_write, read=_read, options=("command", "env", "fabric", "port", "bucket"),
+        refuses=_refuses,
+    ),
+)  # fmt: skip

@@ -1,0 +1,155 @@
+"""What the files of several stacks share: why a plan is refused, and how a file says its world."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import yaml  # type: ignore[import-untyped, unused-ignore]
+
+from core.errors import shown
+from core.transformer import is_mla, is_moe
+from runners.recipes import quoting
+from runners.recipes.job import RecipeError, RecipeJob
+from runners.recipes.target import Recovered
+
+Read = Callable[[Mapping[str, str]], Recovered]
+DEGREES = {
+    "tp": "tensor parallelism",
+    "pp": "pipeline parallelism",
+    "cp": "context parallelism",
+    "ep": "expert parallelism",
+    "etp": "tensor parallelism of experts",
+}
+
+
+def first(*reasons: str) -> str:
+    """The first reason that is one, without its full stop; '' if none is."""
+    return next((reason.removesuffix(".") for reason in reasons if reason), "")
+
+
+def lacks(job: RecipeJob, stack: str, *degrees: str) -> str:
+    """Why not, where the plan uses one of `degrees`, which the stack does not have."""
+    for name in degrees:
+        if (size := getattr(job.layout, name)) > 1:
+            return f"{stack} has no {DEGREES[name]}, and the plan has {name} {size}."
+    return ""
+
+
+def takes(stack: str, what: str, value: str, allowed: Collection[str]) -> str:
+    """Why not, where a word of the plan is none that the stack can express."""
+    if value in allowed:
+        return ""
+    return f"{stack} cannot express {what} {value}: it takes {', '.join(allowed)}."
+
+
+def shards(job: RecipeJob, stack: str, allowed: Collection[str]) -> str:
+    """Why not, because of data parallelism. On one rank there is nothing to shard."""
+    if job.dp == 1 and job.layout.cp == 1:
+        return ""
+    return takes(stack, "sharding", job.layout.sharding, allowed)
+
+
+def offloads(job: RecipeJob, stack: str, allowed: Collection[tuple[str, str]]) -> str:
+    """Why not, because of what waits on the host: pairs of (optimizer, weights)."""
+    pair = (job.layout.offload_optimizer, job.layout.offload_params)
+    if pair in allowed:
+        return ""
+    return (
+        f"{stack} cannot leave optimizer states on {pair[0]} and weights on {pair[1]}."
+        if "none" not in pair
+        else f"{stack} cannot offload {'weights' if pair[0] == 'none' else 'optimizer states'} "
+        f"alone to {pair[1] if pair[0] == 'none' else pair[0]}."
+    )
+
+
+def dense_only(job: RecipeJob, stack: str) -> str:
+    """Why not, where a layer is more than grouped-query attention and one MLP."""
+    m = job.model
+    parts = {
+        "experts": bool(is_moe(m)),
+        "latent attention": bool(is_mla(m)),
+        "state-space or linear-attention layers": bool(m.num_ssm_layers or m.num_linear_layers),
+        "layers without an MLP or without attention": bool(m.num_mlp_layers)
+        or not m.ffn_hidden_size,
+        "sliding windows": bool(m.num_window_layers),
+        "gated attention": bool(m.attention_gate),
+        f"{float(m.norms_per_layer):g} norms a layer": m.norms_per_layer != 2,
+    }
+    what = next((name for name, has in parts.items() if has), "")
+    return f"{stack} has no {what}, and {job.model_label} has." if what else ""
+
+
+def world_line(job: RecipeJob) -> str:
+    """A comment with the degrees, for files whose tool takes them from its launcher."""
+    lay = job.layout
+    return f"world {job.num_gpus} = tp {lay.tp} x pp {lay.pp} x cp {lay.cp} x dp {job.dp}"
+
+
+def world_of(text: str, name: str) -> dict[str, int]:
+    """What such a line says: world, tp, pp, cp, dp. RecipeError where they do not multiply."""
+    match = re.search(r"^# world (\d+) = tp (\d+) x pp (\d+) x cp (\d+) x dp (\d+)$", text, re.M)
+    if not match:
+        raise RecipeError(f"{name} does not say its world size.")
+    world, tp, pp, cp, dp = (int(part) for part in match.groups())
+    if world != tp * pp * cp * dp:
+        raise RecipeError(f"{name}: tp {tp} x pp {pp} x cp {cp} x dp {dp} is not {world}.")
+    return {"world_size": world, "tp": tp, "pp": pp, "cp": cp, "dp": dp}
+
+
+def batched(text: str, name: str, micro: Any, steps: Any) -> Recovered:
+    """The layout of a file that says its micro-batch and its accumulation, and has a world line."""
+    degrees = world_of(text, name)
+    if not all(isinstance(size, int) and size > 0 for size in (micro, steps)):
+        raise RecipeError(f"{name} has no micro-batch or no number of accumulation steps.")
+    return Recovered(
+        world_size=degrees["world_size"],
+        tp=degrees["tp"],
+        pp=degrees["pp"],
+        cp=degrees["cp"],
+        dp=degrees["dp"],
+        micro_batch_size=micro,
+        num_microbatches=steps,
+        global_batch_size=micro * steps * degrees["dp"],
+    )
+
+
+def mapping(files: Mapping[str, str], name: str) -> dict[str, Any]:
+    """A YAML file as a mapping; RecipeError for anything else."""
+    try:
+        given = yaml.safe_load(files[name])
+    except (KeyError, yaml.YAMLError):
+        raise RecipeError(f"There is no {name} that is YAML.") from None
+    if not isinstance(given, dict):
+        raise RecipeError(f"{name} is no mapping.")
+    return given
+
+
+def known_keys(given: Any, known: Collection[str], where: str) -> dict[str, Any]:
+    """A mapping whose keys are all known: most tools ignore others without a word."""
+    if not isinstance(given, dict):
+        raise RecipeError(f"{where} is no mapping.")
+    if unknown := sorted(str(key) for key in given if key not in known):
+        raise RecipeError(f"{where} has the key {shown(unknown[0])}, which is none of the known.")
+    return given
+
+
+def careful(read: Read, name: str) -> Read:
+    """A reader in which whatever a foreign file lacks is one sentence."""
+
+    def reader(files: Mapping[str, str]) -> Recovered:
+        try:
+            return read(files)
+        except RecipeError:
+            raise
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as e:
+            raise RecipeError(f"{name} lacks or garbles something: {shown(str(e))}.") from None
+
+    return reader
+
+
+def named(options: Mapping[str, str], option: str, what: str) -> str:
+    """A path or name that only the reader knows, or a mark in its place."""
+    given = options.get(option, "")
+    return quoting.path(given, option) if given else f"REPLACE_ME: {what}"

@@ -1,0 +1,181 @@
+"""TorchTitan: a module, one of its configurations, and what the plan changes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from runners.recipes import arguments as words_of
+from runners.recipes.job import RecipeError, RecipeJob
+from runners.recipes.stack_rules import careful, first, lacks, offloads, shards, takes
+from runners.recipes.target import Recovered, Target
+
+FILE = "torchtitan_train.sh"
+STACK = "TorchTitan"
+TOOL = "TorchTitan 0.3.0"
+# Its configurations that are of one of our models, in bf16.
+CONFIGS = {
+    "llama3.1-8b": ("llama3", "llama3_8b"),
+    "llama3.1-70b": ("llama3", "llama3_70b"),
+    "qwen3-0.6b": ("qwen3", "qwen3_0_6b"),
+    "qwen3-1.7b": ("qwen3", "qwen3_1_7b"),
+    "qwen3-14b": ("qwen3", "qwen3_14b"),
+    "qwen3-32b": ("qwen3", "qwen3_32b"),
+    "qwen3-30b-a3b": ("qwen3", "qwen3_30b_a3b"),
+    "deepseek-v2-lite": ("deepseek_v3", "deepseek_v3_16b"),
+    "deepseek-v3": ("deepseek_v3", "deepseek_v3_671b"),
+    "gpt-oss-20b": ("gpt_oss", "gpt_oss_20b"),
+    "gpt-oss-120b": ("gpt_oss", "gpt_oss_120b"),
+}
+SCHEDULES = {"1f1b": "1F1B", "gpipe": "GPipe", "interleaved": "Interleaved1F1B"}
+RECOMPUTE = ("none", "selective", "full")
+
+
+def refuses(job: RecipeJob) -> str:
+    """Why TorchTitan cannot train this plan; '' if it can."""
+    lay = job.layout
+    sharding = ("fsdp2", "hsdp", "ddp")
+    return first(
+        f"TorchTitan 0.3.0 has no configuration of {job.model_label}: it has those of "
+        f"{', '.join(CONFIGS)}."
+        if job.model_id not in CONFIGS
+        else "",
+        takes(STACK, "the task", job.task, ("pretrain",)),
+        takes(STACK, "the precision", job.precision, ("bf16",)),
+        takes(STACK, "the optimizer", job.optimizer, ("adamw",)),
+        lacks(job, STACK, "etp"),
+        shards(job, STACK, sharding),
+        "TorchTitan has no DDP beside another degree."
+        if lay.sharding == "ddp" and job.num_gpus != job.dp
+        else "",
+        takes(STACK, "recompute", lay.recompute, RECOMPUTE),
+        offloads(job, STACK, (("none", "none"), ("cpu", "cpu"))),
+        takes(STACK, "the schedule", lay.schedule, tuple(SCHEDULES)) if lay.pp > 1 else "",
+        takes(STACK, "the context-parallel method", lay.context_parallel, ("ring", "all_gather"))
+        if lay.cp > 1
+        else "",
+        _stages(job)[1],
+    )
+
+
+def _stages(job: RecipeJob) -> tuple[dict[str, int], str]:
+    """Flags that cut the layers as the plan does, or why no flag can."""
+    lay = job.layout
+    if lay.pp == 1:
+        return {}, ""
+    stages = lay.pp * lay.virtual_stages
+    for ends in (0, 1):  # layers that the first and the last stage have less
+        whole, rest = divmod(int(job.model.num_layers) + 2 * ends, stages)
+        if not rest and whole > ends:
+            flag = "--parallelism.pipeline_parallel_"
+            return {
+                f"{flag}layers_per_stage": whole,
+                f"{flag}first_stage_less_layers": ends,
+                f"{flag}last_stage_less_layers": ends,
+            }, ""
+    return {}, (
+        f"TorchTitan cannot cut {int(job.model.num_layers)} layers into {stages} stages: neither "
+        "they nor two more are a multiple."
+    )
+
+
+def arguments(job: RecipeJob) -> dict[str, str | int | bool]:
+    """What the plan decided, as overrides of the configuration."""
+    lay = job.layout
+    module, config = CONFIGS[job.model_id]
+    replicates = lay.sharding == "ddp" and job.dp > 1
+    pipelined = lay.pp > 1
+    found: dict[str, str | int | bool] = {
+        "--module": module,
+        "--config": config,
+        "--training.seq_len": job.seq_len,
+        "--training.steps": job.num_steps,
+        "--training.local_batch_size": lay.micro_batch_size
+        * (lay.num_microbatches if pipelined else 1),
+        "--training.global_batch_size": job.global_batch_size,
+        "--parallelism.data_parallel_replicate_degree": job.dp if replicates else lay.dp_replicate,
+        "--parallelism.data_parallel_shard_degree": 1 if replicates else lay.dp_shard,
+        "--parallelism.tensor_parallel_degree": lay.tp,
+        "--parallelism.pipeline_parallel_degree": lay.pp,
+        "--parallelism.context_parallel_degree": lay.cp,
+        "--parallelism.expert_parallel_degree": lay.ep,
+        "--parallelism.fsdp_reshard_after_forward": "always"
+        if lay.reshard_after_forward
+        else "never",
+        # Both ways, because some of the configurations compile.
+        "--compile.enable" if job.compiled else "--compile.no-enable": True,
+        "--training.enable_cpu_offload": lay.offload_params == "cpu",
+        "--training.disable_cuda_graphs": pipelined or lay.ep > 1,  # TorchTitan asks for it
+    }
+    if pipelined:
+        kind = lay.schedule
+        if kind in ("interleaved", "1f1b"):
+            kind = "interleaved" if lay.virtual_stages > 1 else "1f1b"
+        found["--parallelism.pipeline_parallel_schedule"] = SCHEDULES[kind]
+        found["--parallelism.pipeline_parallel_microbatch_size"] = lay.micro_batch_size
+        found |= _stages(job)[0]
+    return found
+
+
+NOTES = (
+    "Learning rate, data set, tokenizer and checkpoints stay as the configuration has them: the "
+    "plan did not decide them.",
+)
+
+
+def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
+    """torchtitan_train.sh; `options` has nothing for it."""
+    if reason := refuses(job):
+        raise RecipeError(f"{reason}.")
+    text = words_of.script(
+        job.header, FILE, ("-m", "torchtitan.train"), arguments(job), tool=TOOL,
+        tier="validated", notes=NOTES, last=f"activation-checkpoint:{job.layout.recompute}",
+    )  # fmt: skip
+    return {FILE: text}
+
+
+def overrides(text: str) -> list[str]:
+    """The words that TorchTitan's own parser gets."""
+    return words_of.program_words(text, FILE)[2:]
+
+
+def read(files: Mapping[str, str]) -> Recovered:
+    """The layout of torchtitan_train.sh."""
+    *given, last = overrides(files.get(FILE, "")) or [""]
+    found = words_of.flags(given, FILE)
+
+    def count(flag: str) -> int:
+        return words_of.number(found, flag, FILE)
+
+    part = "--parallelism."
+    dp = count(f"{part}data_parallel_replicate_degree") * count(f"{part}data_parallel_shard_degree")
+    tp, pp, cp = (count(f"{part}{n}_parallel_degree") for n in ("tensor", "pipeline", "context"))
+    local, whole = count("--training.local_batch_size"), count("--training.global_batch_size")
+    micro = words_of.number(found, f"{part}pipeline_parallel_microbatch_size", FILE, local)
+    if whole % (micro * dp):
+        raise RecipeError(f"A batch of {whole} is no multiple of micro-batch {micro} x dp {dp}.")
+    return Recovered(
+        world_size=dp * tp * pp * cp,
+        tp=tp,
+        pp=pp,
+        cp=cp,
+        dp=dp,
+        micro_batch_size=micro,
+        num_microbatches=whole // (micro * dp),
+        global_batch_size=whole,
+        more={**found, "recompute": last.partition(":")[2]},
+    )
+
+
+TARGETS = (
+    Target(
+        name="torchtitan",
+        title="TorchTitan command",
+        kind="stack",
+        tier="validated",
+        tool=TOOL,
+        write=write,
+        read=careful(read, FILE),
+        starts=lambda job, options: f"bash {FILE}",
+        refuses=refuses,
+    ),
+)

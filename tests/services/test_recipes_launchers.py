@@ -1,0 +1,476 @@
+"""Launch files held against the real tools: parsers, a local SLURM, a local Ray, two processes."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from runners.recipes import kubernetes, ray, skypilot, slurm
+from runners.recipes.registry import files_of
+from tests.made_up_plans import layout
+from tests.made_up_recipes import one_gpu, recipe_job
+from tests.services.launch import ROOT, lacking
+from tests.services.ray_cluster import ray_cluster, ray_python
+from tests.services.slurm import missing, slurm_cluster
+from tests.services.stack_environment import asked
+from tests.services.test_launch_sky import sky_python
+
+pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(300)]
+
+# Two processes that meet, on CPUs: what each saw is a file.
+TRAIN = """\
+import os, sys
+import torch, torch.distributed as dist
+
+dist.init_process_group("gloo")
+x = torch.full((4,), float(dist.get_rank() + 1))
+dist.all_reduce(x)
+with open(os.path.join(sys.argv[1], f"rank{dist.get_rank()}"), "w") as out:
+    out.write(f"{dist.get_world_size()} {x[0].item()} {os.environ['NCCL_DEBUG']} {sys.argv[2:]}")
+dist.destroy_process_group()
+"""
+SAW = "2 3.0 WARN ['a $(b)']"
+RECORD = '#!/bin/bash\nprintf "%s\\0" "$@" > "$SAID"\n'
+
+
+def two(**changes):
+    """Two GPUs, on as many nodes as asked."""
+    given = {
+        "num_gpus": 2, "layout": layout(tp=1, dp_shard=2, num_microbatches=32), **changes
+    }  # fmt: skip
+    return recipe_job(**given)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "out").mkdir()
+    return tmp_path
+
+
+def command(folder):
+    return f"python {folder}/train.py {folder}/out 'a $(b)'"
+
+
+def seen(folder):
+    return [p.read_text() for p in sorted((folder / "out").iterdir())]
+
+
+def environ(**more):
+    """Programs of this interpreter first; one thread a process."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", **more}
+
+
+# --- the README ----------------------------------------------------------------------------------
+
+
+def test_the_three_commands_of_the_readme_train(tmp_path):
+    section = (ROOT / "README.md").read_text().partition("## From a plan to a running job\n")[2]
+    block = re.search(r"\n\n((?:    .*\n)+)", section)[1]
+    commands = block.replace("\\\n", " ").splitlines()
+    assert len(commands) == 3
+    done = subprocess.run(
+        ["bash", "-euc", block], cwd=tmp_path, env=environ(RUNCAST_DATA_DIR=str(tmp_path)),
+        check=False, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    losses = [float(x) for x in re.findall(r"loss: ([\d.]+)", done.stdout)]
+    assert len(losses) == 3
+    assert losses[0] > losses[1] > losses[2]
+    assert re.search(r"dp_shard=2|world: 2", done.stdout)
+
+
+# --- torchrun ------------------------------------------------------------------------------------
+
+
+def words_for_torchrun(text, tmp_path, program="torchrun"):
+    """What a script of ours calls torchrun with, as bash expands it."""
+    (tmp_path / "bin").mkdir(exist_ok=True)
+    fake = tmp_path / "bin" / program
+    fake.write_text(RECORD)
+    fake.chmod(0o755)
+    said = tmp_path / "said"
+    subprocess.run(
+        ["bash", "-c", text], check=True, timeout=30, stdin=subprocess.DEVNULL,
+        env={"PATH": f"{fake.parent}:/usr/bin:/bin", "SAID": str(said), "HEAD": "node-0",
+             "NODE_RANK": "1"},
+    )  # fmt: skip
+    return said.read_text().split("\0")[:-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "job", "options", "nodes"),
+    [
+        ("torchrun", one_gpu(), {}, (1, 1)),
+        ("torchrun", recipe_job(), {}, (2, 2)),
+        ("torchrun", recipe_job(), {"command": "python -m pkg.train --x 1"}, (2, 2)),
+        ("torchrun", recipe_job(), {"command": "./go.sh x"}, (2, 2)),
+        ("torchrun-elastic", recipe_job(), {"min_nodes": "1"}, (1, 2)),
+    ],
+)
+def test_torchruns_own_parser_takes_the_words(tmp_path, name, job, options, nodes):
+    from torch.distributed.run import config_from_args, parse_args
+
+    (text,) = files_of(name, job, options).values()
+    parsed = parse_args(words_for_torchrun(text, tmp_path))
+    config, entry, words = config_from_args(parsed)
+    assert (config.min_nodes, config.max_nodes) == nodes
+    assert config.nproc_per_node == job.num_gpus // job.num_nodes
+    if job.num_nodes > 1:
+        assert config.rdzv_backend == "c10d"
+        assert config.rdzv_endpoint == "node-0:29500"
+        assert config.run_id == job.name
+    if options.get("command") == "./go.sh x":
+        assert (entry, words) == ("./go.sh", ["x"])
+    else:
+        assert sys.executable in str(entry)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("--nnodes=1:2", "--nnodes=2:1"), ("--nnodes=1:2", "--nodes-of-mine=2"),
+     ("--nproc-per-node=8", "--nproc-per-node=eight")],
+)  # fmt: skip
+def test_torchruns_own_parser_refuses_a_broken_copy(tmp_path, old, new):
+    from torch.distributed.run import config_from_args, parse_args
+
+    (text,) = files_of("torchrun-elastic", recipe_job(), {"min_nodes": "1"}).values()
+    words = words_for_torchrun(text.replace(old, new), tmp_path)
+    with pytest.raises((SystemExit, AssertionError, ValueError)):
+        config_from_args(parse_args(words))
+
+
+def test_the_script_of_one_node_runs_two_processes(folder):
+    (text,) = files_of("torchrun", two(num_nodes=1), {"command": command(folder)}).values()
+    script = folder / "torchrun.sh"
+    script.write_text(text)
+    subprocess.run(["bash", str(script)], env=environ(), check=True, timeout=120, cwd=folder)
+    assert seen(folder) == [SAW, SAW]
+
+
+def test_two_nodes_meet_at_the_rendezvous(folder):
+    """Two `nodes` on this machine, one process each."""
+    options = {"command": command(folder), "hosts": "127.0.0.1,127.0.0.2", "port": "29731"}
+    (text,) = files_of("torchrun-elastic", two(num_nodes=2), options).values()
+    script = folder / "torchrun.sh"
+    script.write_text(text)
+    begun = [subprocess.Popen(["bash", str(script)], env=environ(), cwd=folder) for _ in range(2)]
+    assert [p.wait(120) for p in begun] == [0, 0]
+    assert seen(folder) == [SAW, SAW]
+
+
+# --- SLURM ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    if reason := missing():
+        lacking(reason, installable="apt-get" in reason)
+    with slurm_cluster(num_nodes=2) as found:
+        yield found
+
+
+def submitted(cluster, text, path):
+    path.write_text(text)
+    return subprocess.run(
+        ["sbatch", "--test-only", str(path)], env=cluster.environ, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+
+
+def test_sbatch_takes_the_batch_file_and_refuses_broken_copies(cluster, tmp_path):
+    (text,) = files_of("slurm", recipe_job(), {"partition": "debug"}).values()
+    done = submitted(cluster, text, tmp_path / slurm.FILE)
+    assert done.returncode == 0, done.stderr
+    assert "using 2 processors on nodes node[1-2]" in done.stderr
+    for old, new, says in (
+        ("--gpus-per-node=8", "--gpus-per-node=16", "configuration is not available"),
+        ("--nodes=2", "--nodes=4", "node count|configuration is not available"),
+        ("--requeue", "--requeue-of-mine", "unrecognized option"),
+        ("--time=", "--time=x", "[Ii]nvalid.*time"),
+        ("--partition=debug", "--partition=none", "invalid partition"),
+    ):
+        assert old in text
+        done = submitted(cluster, text.replace(old, new), tmp_path / "broken.sbatch")
+        assert done.returncode != 0
+        assert re.search(says, done.stderr), done.stderr
+
+
+def test_the_batch_file_runs_on_two_nodes(cluster, folder):
+    options = {"command": command(folder), "partition": "debug", "port": "29733"}
+    (text,) = files_of("slurm", two(num_nodes=2), options).values()
+    script = folder / slurm.FILE
+    script.write_text(text)
+    env = {**environ(), "SLURM_CONF": str(cluster.conf)}
+    done = subprocess.run(
+        ["sbatch", "--parsable", str(script)], env=env, cwd=folder, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    number, end = done.stdout.strip(), time.monotonic() + 120
+    while "COMPLETED" not in (state := cluster.asked("scontrol", "show", "job", "-o", number)):
+        logs = "".join(p.read_text() for p in folder.glob("*.out"))
+        assert "JobState=FAILED" not in state, logs
+        assert time.monotonic() < end, state + logs
+        time.sleep(0.3)
+    assert "TimeLimit=1-02:00:00" in state
+    assert "Requeue=1" in state
+    assert seen(folder) == [SAW, SAW]
+
+
+# --- SkyPilot ------------------------------------------------------------------------------------
+
+SKY = """
+import json, sys
+import sky, yaml
+task = sky.Task.from_yaml_config(yaml.safe_load(open(sys.argv[1])),
+                                 env_overrides=json.loads(sys.argv[2]))
+(r,) = task.resources
+print(json.dumps({"nodes": task.num_nodes, "accelerators": r.accelerators, "spot": r.use_spot,
+                  "cloud": str(r.cloud), "region": r.region, "tier": str(r.network_tier),
+                  "run": task.run, "mounts": list(task.storage_mounts)}))
+"""
+BUCKET = [["CHECKPOINT_BUCKET", "s3://mine/runs"]]
+
+
+@pytest.fixture
+def sky(tmp_path):
+    """What SkyPilot makes of a task."""
+    if sky_python() is None:
+        lacking(
+            "No interpreter has skypilot: `make clusters`, or RUNCAST_SKY_PYTHON names one.",
+            installable=False,
+        )
+
+    def _sky(text, overrides=BUCKET):
+        file = tmp_path / skypilot.FILE
+        file.write_text(text)
+        home = tmp_path / "home"
+        home.mkdir(exist_ok=True)
+        return subprocess.run(
+            [str(sky_python()), "-c", SKY, str(file), json.dumps(overrides)], cwd=tmp_path,
+            env={**os.environ, "HOME": str(home), "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"},
+            capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+
+    return _sky
+
+
+def test_skypilot_takes_the_task(sky):
+    (text,) = files_of("skypilot", recipe_job(purchase="spot"), {}).values()
+    done = sky(text)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["nodes"], found["accelerators"]) == (2, {"H100": 8})
+    assert (found["cloud"], found["region"]) == ("AWS", "us-east-1")
+    assert found["spot"] is True
+    assert found["tier"].lower().endswith("best")
+    assert found["mounts"] == ["/checkpoints"]
+    assert "--nnodes=2" in found["run"]
+
+
+def test_skypilot_refuses_the_task_without_a_bucket_and_broken_copies(sky):
+    (text,) = files_of("skypilot", recipe_job(), {}).values()
+    done = sky(text, [])
+    assert done.returncode != 0
+    assert "CHECKPOINT_BUCKET' is None" in done.stderr
+    for old, new, says in (
+        ("num_nodes: 2", "num_node: 2", "num_nodes"),
+        ("num_nodes: 2", "num_nodes: two", "two"),
+        ("H100:8", "H100:eight", "eight"),
+        ("network_tier: best", "network_tier: fast", "fast"),
+    ):
+        assert old in text
+        done = sky(text.replace(old, new))
+        assert done.returncode != 0
+        assert says in done.stderr
+
+
+# --- Kubernetes ----------------------------------------------------------------------------------
+
+
+def strict(objects):
+    """The newest schema of Kubernetes, where every key must be known."""
+    import kubernetes_validate
+
+    for one in objects:
+        kubernetes_validate.validate(one, "1.37", strict=True)
+
+
+@pytest.mark.parametrize("job", [recipe_job(), one_gpu()], ids=["nodes", "one"])
+def test_kubernetes_takes_the_job_and_the_pods_of_the_others(job):
+    options = {"image": "registry/torch:1", "namespace": "training"}
+    (text,) = files_of("k8s-job", job, options).values()
+    strict(list(yaml.safe_load_all(text)))
+    strict(inner("k8s-jobset", job, options) + inner("k8s-pytorchjob", job, options))
+
+
+def inner(name, job, options):
+    """What a JobSet and a PyTorchJob make of their templates, as objects of Kubernetes itself."""
+    (text,) = files_of(name, job, options).values()
+    (found,) = yaml.safe_load_all(text)
+    meta = {"name": "x"}
+    if found["kind"] == "JobSet":
+        assert set(found["spec"]) == {"failurePolicy", "network", "replicatedJobs"}
+        (one,) = found["spec"]["replicatedJobs"]
+        spec = one["template"]["spec"]
+        return [{"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}]
+    assert set(found["spec"]) == {"nprocPerNode", "runPolicy", "pytorchReplicaSpecs"}
+    assert isinstance(found["spec"]["nprocPerNode"], str)
+    return [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": kind["template"]["spec"]}
+        for kind in found["spec"]["pytorchReplicaSpecs"].values()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("restartPolicy:", "restartPolici:"), ("completions: 2", "completions: two"),
+     ("backoffLimit:", "backOffLimit:"), ("clusterIP:", "clusterIp:"),
+     ("- name: shm\n", "- nam: shm\n"), ("completionMode: Indexed", "completionMode: [Indexed]")],
+)  # fmt: skip
+def test_kubernetes_refuses_a_broken_copy(old, new):
+    from kubernetes_validate import SchemaNotFoundError, ValidationError
+
+    text = files_of("k8s-job", recipe_job(), {})[kubernetes.JOB_FILE]
+    assert old in text
+    with pytest.raises(ValidationError) as e:
+        strict(list(yaml.safe_load_all(text.replace(old, new))))
+    assert not isinstance(e.value, SchemaNotFoundError)
+
+
+# --- Ray -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def address():
+    if ray_python() is None:
+        lacking(
+            "No interpreter has ray[default]: `make clusters`, or RUNCAST_RAY_PYTHON names one.",
+            installable=False,
+        )
+    with ray_cluster() as found:
+        yield found
+
+
+def test_ray_takes_the_job_and_refuses_a_broken_copy(address, tmp_path):
+    """The submission is real. The script in it needs no torch, which that Ray may lack."""
+    files = files_of("ray-job", two(num_nodes=2), {"env:GREETING": "$(x) 'y'"})
+    (tmp_path / ray.SCRIPT).write_text(
+        "import os\nprint('saw', os.environ['GREETING'], os.environ['RAY_STORAGE'])\n"
+    )
+    script = tmp_path / ray.SUBMIT
+    beside = Path(str(ray_python())).parent
+    env = {
+        **os.environ, "RAY_ADDRESS": address, "RAY_STORAGE": "/a b",
+        "PATH": f"{beside}:{os.environ['PATH']}",
+    }  # fmt: skip
+
+    def submitted(text):
+        script.write_text(text)
+        return subprocess.run(
+            ["bash", str(script)], env=env, cwd=tmp_path, capture_output=True, text=True,
+            check=False, timeout=120,
+        )  # fmt: skip
+
+    done = submitted(files[ray.SUBMIT])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "saw $(x) 'y' /a b" in done.stdout
+    assert "succeeded" in done.stdout
+    for old, new in (("--submission-id", "--submission-ids"), ('{"working_dir', "{working_dir")):
+        assert old in files[ray.SUBMIT]
+        assert submitted(files[ray.SUBMIT].replace(old, new)).returncode != 0
+
+
+def test_ray_train_runs_the_script_in_two_workers(folder):
+    """Where an interpreter has Ray and torch: on CPUs, in a Ray of its own."""
+    if importlib.util.find_spec("ray") is None:
+        lacking("This interpreter has torch and no Ray.", installable=False)
+    job = two(num_nodes=2)
+    files = files_of("ray-train", job, {"command": command(folder)})
+    (folder / ray.SCRIPT).write_text(files[ray.SCRIPT])
+    done = subprocess.run(
+        [sys.executable, ray.SCRIPT], cwd=folder, check=False, capture_output=True, text=True,
+        timeout=240,
+        env=environ(RAY_TRAIN_ON_CPUS="1", RAY_STORAGE=str(folder / "store"), NCCL_DEBUG="WARN",
+                    RAY_USAGE_STATS_ENABLED="0", HOME=str(folder), RAY_AUTH_MODE="disabled"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert seen(folder) == [SAW, SAW]
+
+
+# --- Accelerate and DeepSpeed --------------------------------------------------------------------
+
+
+ACCELERATE = """
+import json, sys
+from accelerate.commands.launch import launch_command_parser
+
+def parsed(words):
+    try:
+        found = launch_command_parser().parse_args(words)
+    except SystemExit:
+        return None
+    return {k: getattr(found, k) for k in (
+        "num_processes", "num_machines", "mixed_precision", "module", "training_script_args",
+        "main_process_ip", "machine_rank")}
+
+print(json.dumps([parsed(words) for words in json.load(open(sys.argv[1]))]))
+"""
+DEEPSPEED = """
+import json, sys
+from deepspeed.launcher.runner import fetch_hostfile
+
+found = []
+for text in json.load(open(sys.argv[1])):
+    open("hostfile", "w").write(text)
+    try:
+        found.append(dict(fetch_hostfile("hostfile")))
+    except ValueError as e:
+        found.append(str(e))
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.parametrize("job", [recipe_job(), one_gpu(precision="fp8")], ids=["nodes", "one"])
+def test_accelerates_own_parser_takes_the_words_and_no_broken_copy(tmp_path, job):
+    calls = []
+    for line in ("python train.py --x 1", "python -m pkg.train --x 1"):
+        (text,) = files_of("accelerate-launch", job, {"command": line}).values()
+        first, *words = words_for_torchrun(text, tmp_path, "accelerate")
+        assert first == "launch"
+        calls += [words, ["--num_process_count=2", *words], ["--mixed_precision=bf17", *words]]
+    found = asked("light", ACCELERATE, calls, tmp_path)
+    assert [f is None for f in found] == [False, True, True] * 2
+    for one, module in ((found[0], False), (found[3], True)):
+        assert (one["num_processes"], one["num_machines"]) == (job.num_gpus, job.num_nodes)
+        assert one["mixed_precision"] == job.precision
+        assert bool(one["module"]) is module
+        assert one["training_script_args"] == ["--x", "1"]
+        if job.num_nodes > 1:
+            assert (one["main_process_ip"], one["machine_rank"]) == ("node-0", 1)
+
+
+def test_deepspeeds_own_reader_takes_the_hostfile_and_no_broken_copy(tmp_path):
+    (text,) = files_of("hostfile", recipe_job(), {"hosts": "node-0,node-1"}).values()
+    texts = [text, text.replace("slots=8", "slots=eight"), text + "node-1 slots=8\n"]
+    read, *broken = asked("light", DEEPSPEED, texts, tmp_path)
+    assert read == {"node-0": 8, "node-1": 8}
+    assert all(isinstance(x, str) for x in broken)
+
+
+def test_a_plan_that_is_changed_after_it_was_made_is_refused():
+    """The planner's rules hold here, too: no tool sees what they refuse."""
+    job = dataclasses.replace(recipe_job(), global_batch_size=65)
+    with pytest.raises(ValueError, match="not the global batch of 65"):
+        files_of("slurm", job, {})

@@ -120,6 +120,7 @@ TABLE = (
     FieldOption("detection_s", "S", "From a failure until the job is started again."),
     FieldOption("restart_s", "S", "From there until it trains: start, reading the checkpoint."),
     FieldOption("wait_s", "S", "Mean wait for a replacement machine."),
+    FieldOption("node_start_s", "S", "Mean start of a machine; all of them after a preemption."),
     FieldOption("spares", "N", "Spare machines that need no waiting."),
     FieldOption("repair_s", "S", "Until a failed machine is a spare again; with --spares."),
     FieldOption("slow_probability", "F", "Chance that a node is 10% slow."),
@@ -141,9 +142,10 @@ OPTION_OF = {  # the options that are not called like their field
     "num_tokens": "--tokens",
     "async_checkpoint": "--asynchronous",
     **{
-        f"{name}_s": f"--{name}-seconds"
+        f"{name}_s": f"--{name.replace('_', '-')}-seconds"
         for name in (
-            "checkpoint", "upload", "interval", "detection", "restart", "wait", "repair"
+            "checkpoint", "upload", "interval", "detection", "restart", "wait", "node_start",
+            "repair",
         )
     },
 }  # fmt: skip

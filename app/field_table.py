@@ -45,7 +45,8 @@ ADVANCED = (
     Section(
         "machine",
         "What you know of the machine",
-        ("calibration", "power_cap_watts", "network_gbit_per_gpu", "network_reduction", "host_slowdown"),
+        ("calibration", "power_cap_watts", "network_gbit_per_gpu", "network_reduction",
+         "host_slowdown"),
     ),
     Section(
         "finetuning",

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from app.purchase_prices import Priced
 from app.purchase_ways import speeds_of, usd_per_hour
-from app.risk_inputs import given_numbers
+from app.risk_inputs import given_numbers, known
 from app.risk_job import as_float, job_of, least_interval_s
 from core import goodput, spot
 from core.availability import Trace, drawn
+from core.failures import gang_start_s
 from core.goodput import Job
 from core.plan import Plan
 from core.policies import WITH_NET, Policy, play
@@ -67,6 +68,11 @@ def spot_run(scenario: Scenario, priced: Priced, on_demand: Plan | None) -> Spot
         return None
     given = given_numbers(scenario)
     job = job_of(scenario, plan, given).job
+    # A preemption takes every machine: the job goes on when the last of them has started.
+    gang_s = gang_start_s(
+        num_nodes=float(plan.num_nodes), mean_start_s=known("node_start_s", given).value
+    )
+    job = replace(job, reload_s=np.add(job.reload_s, gang_s))
     back = None if on_demand is None else usd_per_hour(on_demand)
     if back is not None and on_demand is not None:
         back *= on_demand.wall_clock_hours / plan.wall_clock_hours

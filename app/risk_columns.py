@@ -95,7 +95,7 @@ def _jobs(scenario: Scenario, points: Columns) -> tuple[Job, Numeric]:
     value = {
         n: known(n, given).value
         for n in ("failures_per_node_day", "job_failures_per_day", "detection_s", "restart_s",
-                  "wait_s", "slow_probability", "slow_fraction")
+                  "wait_s", "node_start_s", "slow_probability", "slow_fraction")
     }  # fmt: skip
     nodes = np.asarray(points["num_nodes"], dtype=float)
     rate = failures.job_failures_per_s(
@@ -121,7 +121,7 @@ def _jobs(scenario: Scenario, points: Columns) -> tuple[Job, Numeric]:
         checkpoint_s=stop_s,
         failures_per_s=rate,
         upload_s=upload_s,
-        down_s=value["detection_s"],
+        down_s=value["detection_s"] + value["node_start_s"],
         wait_s=wait_s,
         reload_s=value["restart_s"],
     )

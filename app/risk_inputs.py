@@ -12,7 +12,7 @@ from hardware.reliability import used
 # Fields of the scenario, and the names of the same quantities in the table.
 NAMES = (
     "failures_per_node_day", "job_failures_per_day", "checkpoint_s", "upload_s", "interval_s",
-    "detection_s", "restart_s", "wait_s", "spares", "repair_s", "slow_probability",
+    "detection_s", "restart_s", "wait_s", "node_start_s", "spares", "repair_s", "slow_probability",
     "weibull_shape",
 )  # fmt: skip
 

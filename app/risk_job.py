@@ -36,7 +36,7 @@ def job_of(scenario: Scenario, plan: Plan, given: Mapping[str, float]) -> Asked:
     inputs = {
         n: known(n, given)
         for n in ("failures_per_node_day", "job_failures_per_day", "detection_s", "restart_s",
-                  "wait_s", "slow_probability", "slow_fraction")
+                  "wait_s", "node_start_s", "slow_probability", "slow_fraction")
     }  # fmt: skip
     for item in checkpoint_inputs(scenario, plan, given):
         inputs[item.name] = item
@@ -62,7 +62,7 @@ def job_of(scenario: Scenario, plan: Plan, given: Mapping[str, float]) -> Asked:
         checkpoint_s=value["checkpoint_s"],
         failures_per_s=rate,
         upload_s=value["upload_s"],
-        down_s=value["detection_s"],
+        down_s=value["detection_s"] + value["node_start_s"],  # of the one that is replaced
         wait_s=wait_s,
         reload_s=value["restart_s"],
     )

@@ -22,6 +22,7 @@ NAMES = {
     "detection_s": "failure to restart",
     "restart_s": "restart and reload",
     "wait_s": "wait for a machine",
+    "node_start_s": "start of a machine",
     "slow_probability": "chance that a node is slow",
     "slow_fraction": "how much slower",
     "checkpoint_s": "training stopped by a checkpoint",

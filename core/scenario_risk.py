@@ -47,6 +47,12 @@ class RiskFields(ScenarioFields):
     wait_s: Seconds = field(
         None, "Wait for a machine (s)", "Mean wait for a replacement", "failures"
     )
+    node_start_s: Seconds = field(
+        None,
+        "Start of a machine (s)",
+        "Mean; a job that lost all waits for its last one",
+        "failures",
+    )
     spares: Spares = field(
         None, "Spare machines", "Need no waiting; give the repair and the wait, too", "failures"
     )

@@ -21,8 +21,8 @@ COLUMNS = ("quantity", "value", "unit", "role", "scope", "source", "source_date"
 Role = Literal["default", "assumed", "published"]
 QUANTITIES = (
     "failures_per_node_day", "job_failures_per_day", "detection_s", "restart_s", "wait_s",
-    "slow_probability", "slow_fraction", "checkpoint_bytes_per_s", "checkpoint_s", "upload_s",
-    "goodput",
+    "node_start_s", "slow_probability", "slow_fraction", "checkpoint_bytes_per_s", "checkpoint_s",
+    "upload_s", "goodput",
 )  # fmt: skip
 # A day stays a day here: core/failures.py turns rates into seconds.
 UNITS = {**TO_SI, "per node-day": 1.0, "per day": 1.0, "min": 60.0}

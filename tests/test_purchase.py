@@ -279,6 +279,15 @@ def test_the_low_end_is_the_band_of_the_machine_where_it_has_one():
     assert low.preemptions_per_day < 0.05
 
 
+def test_a_preempted_gang_waits_for_its_last_machine(usual):
+    _, slow = bought(node_start_s="600")
+    spot, on_demand = (
+        named(slow)[kind].hours.expected / named(usual[1])[kind].hours.expected
+        for kind in ("spot_only", "on_demand")
+    )
+    assert spot > 1.02 > 1.005 > on_demand > 1
+
+
 def test_several_zones_wait_less(usual):
     three = named(bought(preemptions_per_day=str(RATE), spot_zones="3")[1])
     one = named(usual[1])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from app import calibration_files as files
 from app import calibrations
+from app.calibration_origin import AnyResult, Origin, origin_of
 from app.calibrations import Calibration
 from app.field_table import fields_of
 from app.machines import CUSTOM, CUSTOM_FIGURES, accelerator_of
@@ -21,7 +22,8 @@ from core.errors import RuncastError, ScenarioError
 from core.scenario import Scenario
 from pricing.store import saved
 from pricing.store.engine import StoreError
-from runners.result import MAX_BYTES, CalibResult, ResultError, parse_result
+from runners.imports.result import ImportResult
+from runners.result import MAX_BYTES, ResultError
 from runners.validity import Judged, judged
 
 NOTE_MAX = 200
@@ -33,17 +35,19 @@ class Kept:
     """One file of this installation, and what it says; a damaged one says only why it is."""
 
     id: str
-    accelerator: str  # canonical, `custom` where the result names none, '' where it is damaged
-    result: CalibResult | None
+    origin: Origin | None  # None: it is damaged
     problem: str = ""
     note: str = ""
 
     @property
-    def measured_on(self) -> dt.date:
-        """The day of the measurement; the first of all days where the file is damaged."""
-        if self.result is None:
-            return dt.date.min
-        return dt.date.fromisoformat(self.result.provenance.utc_end[:10])
+    def accelerator(self) -> str:
+        """Canonical, `custom` where the result names none, '' where it is damaged."""
+        return "" if self.origin is None else self.origin.accelerator
+
+    @property
+    def measured_on(self) -> dt.date | None:
+        """The day of the measurement; None where nobody said it, or the file is damaged."""
+        return None if self.origin is None else self.origin.measured_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,25 +78,27 @@ def add(data: bytes, *, note: str = "", typed: Scenario = NOTHING_TYPED) -> Adde
     `typed` holds the figures of a custom accelerator, which a result without an accelerator of the
     table is held against; without them it is kept, and held against them where it is used.
     """
+    return keep(files.parse_kept(data), note=note, typed=typed)
+
+
+def keep(result: AnyResult, *, note: str = "", typed: Scenario = NOTHING_TYPED) -> Added:
+    """`add`, of a document that was read already."""
     if len(note) > NOTE_MAX or not (note.isprintable() or not note):
         raise ScenarioError(f"A note has at most {NOTE_MAX} printable characters, on one line.")
-    result = parse_result(data)
     verdict = _believed(result, typed)
     is_new = not files.has(files.id_of(result))
     name = files.keep(result)
-    kept = Kept(
-        id=name, accelerator=calibrations.accelerator_named(result), result=result, note=note
-    )
+    kept = Kept(id=name, origin=origin_of(result), note=note)
     said = [_indexed(kept)]
     if kept.accelerator == CUSTOM:
         said.append("It names no accelerator: it is used for gpu=custom, with typed-in figures.")
     return Added(kept=kept, judged=verdict, is_new=is_new, sentences=tuple(s for s in said if s))
 
 
-def _believed(result: CalibResult, typed: Scenario) -> Judged:
+def _believed(result: AnyResult, typed: Scenario) -> Judged:
     """The verdict on a result that can be used; ScenarioError where it cannot."""
-    accelerator = calibrations.accelerator_named(result)
-    if accelerator != CUSTOM or has_figures(typed):
+    accelerator = origin_of(result).accelerator
+    if isinstance(result, ImportResult) or accelerator != CUSTOM or has_figures(typed):
         return calibrations.learned(result, accelerator_of(accelerator, typed)).judged
     verdict = judged(result, peak_flops_by_dtype={}, memory_bandwidth=None)
     if not verdict.is_usable:
@@ -118,10 +124,16 @@ def remove(name: str) -> tuple[str, ...]:
 
 
 def listed() -> tuple[list[Kept], str]:
-    """Every result, the newest first, damaged ones last; what keeps the notes of the index away."""
+    """Every result, the newest first, then those without a day, damaged ones last; and what keeps
+    the notes of the index away."""
     indexed, sentence = _index()
     found = [kept_of(name, indexed.get(name, "")) for name in files.kept()]
-    return sorted(found, key=lambda k: (k.measured_on, k.id), reverse=True), sentence
+    order = sorted(
+        found,
+        key=lambda k: (not k.problem, k.measured_on or dt.date.min, k.id),
+        reverse=True,
+    )
+    return order, sentence
 
 
 def learned(kept: Kept, scenario: Scenario) -> Calibration:
@@ -166,31 +178,33 @@ def kept_of(name: str, note: str = "") -> Kept:
         return _read(name, note, stat.st_mtime_ns, stat.st_size)
     except (OSError, RuncastError) as e:
         said = str(e) if isinstance(e, RuncastError) else f"It cannot be read: {e.strerror}."
-        return Kept(id=name, accelerator="", result=None, problem=said, note=note)
+        return Kept(id=name, origin=None, problem=said, note=note)
 
 
 @lru_cache(maxsize=256)
 def _read(name: str, note: str, changed_ns: int, size: int) -> Kept:
     """A file is read again where it has changed."""
-    result = files.load(name)
-    return Kept(
-        id=name, accelerator=calibrations.accelerator_named(result), result=result, note=note
-    )
+    return Kept(id=name, origin=origin_of(files.load(name)), note=note)
 
 
 def _indexed(kept: Kept) -> str:
     """Put a result into the index; a sentence where that did not work."""
     store, sentence = store_or_sentence()
-    if store is None or kept.result is None:
+    o = kept.origin
+    if store is None or o is None:
         return f"It is not in the index: {sentence}" if sentence else ""
-    p = kept.result.provenance
-    at = dt.datetime.fromisoformat(p.utc_end.replace("Z", "+00:00"))
+    if o.measured_at is None:
+        lost = " Its note is not kept, which stands there." if kept.note else ""
+        return f"It is not in the index, as nobody said when it was measured.{lost}"
+    at = dt.datetime.fromisoformat(o.measured_at.replace("Z", "+00:00"))
+    if at.tzinfo is None:  # a day
+        at = at.replace(tzinfo=dt.UTC)
     row = saved.Calibration(
         id=kept.id,
         accelerator=kept.accelerator,
-        num_gpus=p.world_size,
-        machine=p.host,
-        stack=stack_of(kept.result),
+        num_gpus=o.num_gpus,
+        machine=o.where,
+        stack=o.stack,
         measured_at=at,
         path=str(files.folder() / f"{kept.id}.json"),
         note=kept.note,
@@ -200,10 +214,3 @@ def _indexed(kept: Kept) -> str:
     except StoreError as e:
         return f"It is not in the index: {e}"
     return ""
-
-
-def stack_of(result: CalibResult) -> str:
-    """The software of a result on one line: torch 2.13.0, CUDA 13.0, driver 580.10."""
-    p = result.provenance
-    named = (("torch", p.torch), ("CUDA", p.cuda), ("ROCm", p.hip), ("driver", p.driver))
-    return ", ".join(f"{what} {version}" for what, version in named if version)

@@ -184,7 +184,7 @@ def history(rows: pd.DataFrame, *, theme: str) -> Drawn:
     """The factor of each constant over time."""
     ink = INK[theme]
     names = list(dict.fromkeys(rows["constant"]))
-    data = rows.assign(at=pd.to_datetime(rows["at"], utc=True))
+    data = rows.assign(at=pd.to_datetime(rows["at"], utc=True, format="ISO8601"))
     scale = _log(*rows["factor"], 1.0)
     x = alt.X("at:T", axis=_axis("Measured on", theme, format="%Y-%m-%d", tickCount=5))
     y = alt.Y("factor:Q", scale=scale, axis=_axis("Factor on what was assumed", theme, format="~g"))

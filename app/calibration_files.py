@@ -12,13 +12,19 @@ import hashlib
 import re
 from pathlib import Path
 
+from app.calibration_origin import AnyResult
 from core.errors import ScenarioError, shown, unknown_sentence
 from pricing.disk import prices_folder, write_atomically
-from runners.result import CalibResult, ResultError, parse_result
+from runners.imports.result import SCHEMA as IMPORTED
+from runners.imports.result import parse_import
+from runners.imports.text import ImportFileError
+from runners.result import ResultError, parse_result
 
 ID_CHARS = 16
 MOST = 2_000
 _ID = re.compile(rf"[0-9a-f]{{{ID_CHARS}}}")
+# Inside of a string its quotes would be escaped, so that no other document can hold it.
+_IS_IMPORT = re.compile(rb'"schema"\s*:\s*"' + re.escape(IMPORTED.encode()) + b'"')
 
 
 def folder() -> Path:
@@ -26,17 +32,17 @@ def folder() -> Path:
     return prices_folder().with_name("calibrations")
 
 
-def text_of(result: CalibResult) -> bytes:
+def text_of(result: AnyResult) -> bytes:
     """The one spelling of a result that its id is the hash of."""
     return result.model_dump_json(by_alias=True).encode()
 
 
-def id_of(result: CalibResult) -> str:
+def id_of(result: AnyResult) -> str:
     """The id of a result: the same numbers have the same id everywhere."""
     return hashlib.sha256(text_of(result)).hexdigest()[:ID_CHARS]
 
 
-def keep(result: CalibResult) -> str:
+def keep(result: AnyResult) -> str:
     """Write a result, whole or not at all; the same one twice is one. Its id."""
     name = id_of(result)
     if not has(name) and len(kept()) >= MOST:
@@ -55,7 +61,12 @@ def has(name: str) -> bool:
     return bool(_ID.fullmatch(name)) and _path(name).is_file()
 
 
-def load(name: str) -> CalibResult:
+def parse_kept(content: bytes) -> AnyResult:
+    """A calib-result/1, or an import-result/1 where it says so; ResultError, ImportFileError."""
+    return parse_import(content) if _IS_IMPORT.search(content) else parse_result(content)
+
+
+def load(name: str) -> AnyResult:
     """A result by its id; an unknown one is a mistake, a damaged one says so."""
     if not has(name):
         known = kept()
@@ -63,8 +74,8 @@ def load(name: str) -> CalibResult:
             raise ScenarioError(f"No calibration {shown(name)}: this server has none.")
         raise ScenarioError(unknown_sentence("calibration", name, known))
     try:
-        found = parse_result(_path(name).read_bytes())
-    except (OSError, ResultError) as e:
+        found = parse_kept(_path(name).read_bytes())
+    except (OSError, ResultError, ImportFileError) as e:
         raise ScenarioError(f"The calibration {name} is damaged: add it again. ({e})") from None
     if id_of(found) != name:
         raise ScenarioError(f"The calibration {name} is not what was added: add it again.")

@@ -16,20 +16,22 @@ SCHEMA_VERSION = 1
 
 def kept_json(kept: Kept, stale: tuple[str, ...] = ()) -> dict[str, Any]:
     """One result of the list; what a damaged one would say is null."""
-    r = kept.result
-    p = None if r is None else r.provenance
+    o = kept.origin
+    software = {} if o is None else o.software
     return {
         "id": kept.id,
         "accelerator": kept.accelerator or None,
-        "device": p.device.name if p else None,
-        "num_gpus": p.world_size if p else None,
-        "num_nodes": len(r.nodes) if r else None,
-        "host": p.host if p else None,
-        "measured_at": p.utc_end if p else None,
-        "torch": p.torch if p else None,
-        "cuda": p.cuda if p else None,
-        "hip": p.hip if p else None,
-        "driver": p.driver if p else None,
+        "imported_from": o.imported_from if o else None,
+        "device": (o.device or None) if o else None,
+        "num_gpus": o.num_gpus if o else None,
+        "num_nodes": o.num_nodes if o else None,
+        "host": o.host if o else None,
+        "measured_at": o.measured_at if o else None,
+        "torch": software.get("torch"),
+        "cuda": software.get("CUDA"),
+        "hip": software.get("ROCm"),
+        "driver": software.get("driver"),
+        "nccl": software.get("NCCL"),
         "problem": kept.problem or None,
         "stale": list(stale),
         "note": kept.note,
@@ -60,7 +62,7 @@ def added_json(added: Added) -> dict[str, Any]:
 
 def shown_json(kept: Kept, c: Calibration, stale: tuple[str, ...]) -> dict[str, Any]:
     """`runcast calibrations show --json`."""
-    p, f = c.result.provenance, c.fitted
+    measured, document, f = c.measured, c.imported, c.fitted
     step = f.held_out
     return {
         "schema_version": SCHEMA_VERSION,
@@ -93,11 +95,17 @@ def shown_json(kept: Kept, c: Calibration, stale: tuple[str, ...]) -> dict[str, 
         "links": [_link(x) for x in f.links],
         "checkpoint_bytes_per_s": f.checkpoint_bytes_per_s,
         "slow_nodes": [
-            {"index": i, "node": c.result.nodes[i].host, "time_ratio": ratio}
-            for i, ratio in slow_nodes(c.result).items()
-        ],
-        "skipped": [s.model_dump() for s in c.result.skipped],
-        "provenance": p.model_dump(exclude={"topology"}),
+            {"index": i, "node": measured.nodes[i].host, "time_ratio": ratio}
+            for i, ratio in slow_nodes(measured).items()
+        ] if measured else [],
+        "skipped": [s.model_dump() for s in measured.skipped] if measured else [],
+        "provenance": (
+            measured.provenance.model_dump(exclude={"topology"}) if measured else None
+        ),
+        "imported": (
+            document.model_dump(by_alias=True, exclude={"collectives", "matmuls"})
+            if document else None
+        ),
     }  # fmt: skip
 
 

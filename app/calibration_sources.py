@@ -1,9 +1,10 @@
 """Where each rate of a machine comes from in a forecast: measured here, or by others, or assumed.
 
 A value is a rate of the machine times a fraction that software reaches. It is `measured` where a
-calibration in use measured it; `measured elsewhere` where somebody published a measurement of this
-accelerator; `fitted` where the fraction was fitted on published runs; `published` where a printed
-rate meets a fraction that was only set; `assumed` where the rate itself was.
+calibration in use measured it, by `calibrate` or as imported; `measured elsewhere` where somebody
+published a measurement of this accelerator; `fitted` where the fraction was fitted on published
+runs; `published` where a printed rate meets a fraction that was only set; `assumed` where the rate
+itself was.
 """
 
 from __future__ import annotations

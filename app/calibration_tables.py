@@ -9,11 +9,15 @@ import pandas as pd
 
 from app import calibration_words as words
 from app import format as fmt
-from app.calibration_added import Kept, stack_of
+from app.calibration_added import Kept
+from app.calibration_origin import origin_of
 from app.calibration_sources import ValueSource
 from app.calibrations import Calibration
 from core import curve
 from runners.fit_links import Link
+from runners.imports.constants import with_curve
+from runners.imports.result import ImportResult
+from runners.result import CalibResult
 
 CURVE_POINTS = 60
 
@@ -59,7 +63,7 @@ def held_out(found: Iterable[Calibration]) -> pd.DataFrame:
     rows = []
     for c in found:
         if (step := c.fitted.held_out) is not None:
-            name = f"{c.result.provenance.host[:24]}, {c.measured_on}"
+            name = f"{c.origin.where[:24]}, {c.origin.day}"
             rows.append({"result": name, "forecast": "without it", "ratio": step.before})
             rows.append({"result": name, "forecast": "with it", "ratio": step.after})
     return pd.DataFrame(rows, columns=["result", "forecast", "ratio"])
@@ -102,11 +106,22 @@ def measured_points(c: Calibration, group: str) -> pd.DataFrame:
         if group_name(x) != group:
             continue
         spikes = dict(zip(x.curve.size_bytes.tolist(), x.curve.spikes.tolist(), strict=True))
-        for r in c.result.rows("collectives"):
-            if r.params["op"] != x.op or r.params["group"] != x.group or r.bytes is None:
-                continue
-            rows.append(_point(x, r.bytes, r.t_med_s) | {"spike": bool(spikes.get(r.bytes))})
+        for size_bytes, time_s in _times(c, x):
+            rows.append(_point(x, size_bytes, time_s) | {"spike": bool(spikes.get(size_bytes))})
     return pd.DataFrame(rows, columns=["op", "bytes", "us", "busbw", "spike"])
+
+
+def _times(c: Calibration, x: Link) -> list[tuple[float, float]]:
+    """Sizes and times that a curve was fitted to, as they were measured, spikes as well."""
+    if c.measured is not None:
+        return [
+            (r.bytes, r.t_med_s)
+            for r in c.measured.rows("collectives")
+            if (r.params["op"], r.params["group"]) == (x.op, x.group) and r.bytes is not None
+        ]
+    tables = with_curve(c.imported.collectives) if c.imported else []
+    one = tables[next(i for i, link in enumerate(c.fitted.links) if link is x)]
+    return [(p.size_bytes, p.time_s) for p in one.points]
 
 
 def fitted_lines(c: Calibration, group: str) -> pd.DataFrame:
@@ -130,15 +145,36 @@ def _point(x: Link, size_bytes: float, time_s: float) -> dict[str, object]:
 
 def provenance(c: Calibration) -> pd.DataFrame:
     """Where, when and with what it was measured."""
-    r, p = c.result, c.result.provenance
+    rows = _import_rows(c.imported) if c.measured is None else _rows_of(c, c.measured)
+    rows = {"Id": c.id, **rows}
+    return pd.DataFrame({"What": list(rows), "Value": list(rows.values())})
+
+
+def _import_rows(r: ImportResult | None) -> dict[str, str]:
+    if r is None:
+        return {}
+    o = origin_of(r)
+    return {
+        "Measured by": f"{r.format}, imported",
+        "Accelerator (as told or printed)": o.accelerator,
+        "Device": o.device or fmt.MISSING,
+        "GPUs, nodes": f"{o.num_gpus}, {o.num_nodes}",
+        "Measured": o.day,
+        "Software": o.stack or fmt.MISSING,
+        "File": f"{fmt.count(r.source_bytes)} bytes, sha256 {r.source_sha256[:16]}",
+        "Not recorded": "host, clocks, a control operation, the spread of samples",
+    }
+
+
+def _rows_of(c: Calibration, r: CalibResult) -> dict[str, str]:
+    p = r.provenance
     told = ", ".join(f"{k} {v}" for k, v in p.told.items())
-    rows = {
-        "Id": c.id,
+    return {
         "Device": f"{p.device.num_local} x {p.device.name}",
         "Nodes": ", ".join(n.host for n in r.nodes[:8])
         + (f" and {len(r.nodes) - 8} more" if len(r.nodes) > 8 else ""),
         "Measured": f"{p.utc_start} to {p.utc_end}, {fmt.seconds(r.wall_s)}",
-        "Software": stack_of(r),
+        "Software": c.origin.stack,
         "Python, system": f"{p.python}, {p.os}",
         "Launcher": " ".join(x for x in (p.launcher, p.job_id) if x) or fmt.MISSING,
         "Where (as told)": told or fmt.MISSING,
@@ -147,7 +183,6 @@ def provenance(c: Calibration) -> pd.DataFrame:
         "Probe": f"version {r.probe_version}, sha256 {p.probe_sha256[:16]}",
         "Not measured": ", ".join(dict.fromkeys(s.group for s in r.skipped)) or "nothing",
     }
-    return pd.DataFrame({"What": list(rows), "Value": list(rows.values())})
 
 
 def sources(found: Iterable[ValueSource]) -> pd.DataFrame:
@@ -164,15 +199,23 @@ def listed(found: Iterable[Kept], stale: Mapping[str, tuple[str, ...]]) -> pd.Da
     """Every result of this installation, for a terminal."""
     rows = []
     for k in found:
-        p = None if k.result is None else k.result.provenance
-        state = "damaged" if k.problem else "old" if stale.get(k.id) else "ok"
+        o = k.origin
+        state = (
+            "damaged"
+            if k.problem
+            else "no date"
+            if k.measured_on is None
+            else "old"
+            if stale.get(k.id)
+            else "ok"
+        )
         rows.append(
             {
                 "Id": k.id,
                 "Accelerator": k.accelerator or fmt.MISSING,
-                "Measured": fmt.MISSING if p is None else f"{k.measured_on} on {p.host[:40]}",
-                "GPUs": fmt.MISSING if p is None else fmt.count(p.world_size),
-                "Software": fmt.MISSING if k.result is None else stack_of(k.result),
+                "Measured": fmt.MISSING if o is None else words.day_and_place(o),
+                "GPUs": fmt.MISSING if o is None else fmt.count(o.num_gpus),
+                "Software": (o.stack if o else "") or fmt.MISSING,
                 "State": state,
                 "Note": k.note,
             }
@@ -181,15 +224,16 @@ def listed(found: Iterable[Kept], stale: Mapping[str, tuple[str, ...]]) -> pd.Da
 
 
 def history(found: Iterable[Calibration]) -> pd.DataFrame:
-    """The factor of each constant over time, of the results of one accelerator."""
+    """The factor of each constant over time, of the results of one accelerator that say when."""
     return pd.DataFrame(
         [
             {
-                "at": c.result.provenance.utc_end, "constant": words.constant_name(x.name),
+                "at": c.origin.measured_at, "constant": words.constant_name(x.name),
                 "factor": x.factor, "low": x.low, "high": x.high,
-                "host": c.result.provenance.host[:40], "id": c.id,
+                "host": c.origin.where, "id": c.id,
             }
             for c in found
+            if c.origin.measured_at is not None
             for x in c.fitted.constants
         ],
         columns=["at", "constant", "factor", "low", "high", "host", "id"],

@@ -54,7 +54,7 @@ def print_shown(kept: Kept, c: Calibration, stale: tuple[str, ...]) -> None:
     if kept.note:
         print_wrapped(out, f"Note: {kept.note}")
     for sentence in stale:
-        print_wrapped(out, f"Old: {sentence}")
+        print_wrapped(out, f"Old: {sentence}" if kept.measured_on else sentence)
     out.print()
     frame = tables.constants(c)
     short = {"Measured rows": "Rows", "Leave-one-out error": "Left-out error"}

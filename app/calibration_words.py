@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from app import calibration_files as files
 from app import format as fmt
 from app.calibration_added import Kept, kept_of
+from app.calibration_origin import TITLE_MAX, Origin
 from app.calibrations import OLD_DAYS, Calibration
 from app.machines import CUSTOM
 from core.errors import shown
@@ -83,11 +84,23 @@ def label(name: str, accelerator: str, host: str, day: dt.date | str) -> str:
 
 def kept_label(kept: Kept) -> str:
     """The same of a file; a damaged one says that it is."""
-    if kept.result is None:
+    o = kept.origin
+    if o is None:
         return f"damaged ({kept.id[:8]}...)"
-    p = kept.result.provenance
-    what = f"custom, {p.device.name[:40]}" if kept.accelerator == CUSTOM else kept.accelerator
-    return label(kept.id, what, p.host, kept.measured_on)
+    what = f"custom, {o.device[:TITLE_MAX]}" if o.accelerator == CUSTOM else o.accelerator
+    return label(kept.id, what, o.where, o.day)
+
+
+def day_and_place(o: Origin) -> str:
+    """When and where: 2026-11-01 on node0; 2026-11-01, imported from nccl-tests."""
+    return f"{o.day} on {o.where}" if o.imported_from is None else f"{o.day}, {o.where}"
+
+
+def software_sentence(kept: Kept) -> str:
+    """Its software and its note."""
+    stack = "" if kept.origin is None else kept.origin.stack
+    note = f" {kept.note}" if kept.note else ""
+    return f"{stack or 'No software is named'}.{note}"
 
 
 def id_label(name: str) -> str:
@@ -97,34 +110,34 @@ def id_label(name: str) -> str:
 
 def measured_label(c: Calibration) -> str:
     """The source of a measured constant."""
-    return f"measured ({c.result.provenance.host[:40]}, {c.measured_on})"
+    return c.origin.label
 
 
 def staleness(kept: Kept, others: Iterable[Kept], today: dt.date) -> tuple[str, ...]:
     """Why a result may no longer hold, one sentence each."""
-    if kept.result is None:
+    mine = kept.origin
+    if mine is None:
         return ()
+    if mine.measured_at is None or mine.measured_on is None:
+        return ("Nobody said when it was measured, so it may be old: import it with --date.",)
     found = []
-    age = (today - kept.measured_on).days
+    age = (today - mine.measured_on).days
     if age > OLD_DAYS:
         found.append(f"It is {fmt.count(age)} days old, more than {OLD_DAYS}: measure again.")
     newer = [
-        o for o in others
-        if o.result is not None and o.accelerator == kept.accelerator
-        and o.result.provenance.utc_end > kept.result.provenance.utc_end
-        and o.result.provenance.device.name == kept.result.provenance.device.name
+        o for k in others
+        if (o := k.origin) is not None and o.accelerator == mine.accelerator
+        and o.imported_from == mine.imported_from  # others name other software
+        and (o.measured_at or "") > mine.measured_at and o.device == mine.device
     ]  # fmt: skip
-    last = max(newer, key=lambda o: o.result.provenance.utc_end if o.result else "", default=None)
-    if last is not None and last.result is not None:
-        mine, new = kept.result.provenance, last.result.provenance
-        for what, field in (
-            ("driver", "driver"), ("torch", "torch"), ("CUDA", "cuda"), ("ROCm", "hip")
-        ):  # fmt: skip
-            old, now = getattr(mine, field), getattr(new, field)
+    last = max(newer, key=lambda o: o.measured_at or "", default=None)
+    if last is not None:
+        for what in dict.fromkeys((*mine.software, *last.software)):
+            old, now = mine.software.get(what), last.software.get(what)
             if old != now:
                 found.append(
                     f"Measured with {what} {old or 'unknown'}; the newest result of it, of "
-                    f"{last.measured_on}, has {what} {now or 'unknown'}."
+                    f"{last.day}, has {what} {now or 'unknown'}."
                 )
     return tuple(found)
 
@@ -161,7 +174,10 @@ def missing_sentence(c: Calibration) -> str:
 
 def nodes_sentence(c: Calibration) -> str:
     """Which node is sick."""
-    result, slow = c.result, slow_nodes(c.result)
+    result = c.measured
+    if result is None:
+        return f"{c.origin.imported_from} does not time nodes one by one."
+    slow = slow_nodes(result)
     timed = any(len(r.t_med_by_node_s or ()) > 1 for r in result.rows("matmul"))
     if len(result.nodes) < 2:
         return "One node was measured: there is none to compare it with."

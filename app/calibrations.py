@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from app import calibration_files
+from app.calibration_origin import AnyResult, Origin, origin_of
 from app.field_table import fields_of
-from app.machines import CUSTOM, Machine, accelerator_of
+from app.machines import Machine, accelerator_of
 from core.accelerator import Accelerator
 from core.calibration import applied
 from core.errors import ScenarioError
 from core.scenario import Scenario
-from hardware import names
 from hardware.efficiency import GENERIC, efficiency
 from runners.fit import Fitted, fitted
+from runners.imports import constants as imported
+from runners.imports.result import ImportResult
 from runners.result import CalibResult
-from runners.validity import Judged, judged
+from runners.validity import Flag, Judged, judged
 
 CUSTOM_GROUP = "custom_gpu"
 OLD_DAYS = 180  # software and firmware of a machine move on
@@ -28,21 +29,25 @@ class Calibration:
     """One result with what it says of its accelerator."""
 
     id: str
-    accelerator: str  # canonical, or `custom` where the result names none
-    result: CalibResult
+    result: AnyResult
+    origin: Origin
     judged: Judged
     fitted: Fitted
 
     @property
-    def measured_on(self) -> dt.date:
-        """The day on which it was measured."""
-        return dt.date.fromisoformat(self.result.provenance.utc_end[:10])
+    def accelerator(self) -> str:
+        """Canonical, or `custom` where the result names none."""
+        return self.origin.accelerator
 
+    @property
+    def measured(self) -> CalibResult | None:
+        """The result of `calibrate`, which says more; None: it was imported."""
+        return None if isinstance(self.result, ImportResult) else self.result
 
-def accelerator_named(result: CalibResult) -> str:
-    """The accelerator that a result is of; one that names none is of a custom one."""
-    told = result.provenance.device.sku_key
-    return CUSTOM if told is None else names.canonical(told)
+    @property
+    def imported(self) -> ImportResult | None:
+        """What another tool measured; None: it is a result of `calibrate`."""
+        return self.result if isinstance(self.result, ImportResult) else None
 
 
 def judged_of(result: CalibResult, accelerator: Accelerator) -> Judged:
@@ -60,18 +65,48 @@ def judged_of(result: CalibResult, accelerator: Accelerator) -> Judged:
     )
 
 
-def learned(result: CalibResult, accelerator: Accelerator) -> Calibration:
-    """A result with its constants; ScenarioError with the reason where it cannot be believed."""
+def learned(result: AnyResult, accelerator: Accelerator) -> Calibration:
+    """A result with its constants; an error with the reason where it cannot be believed.
+
+    An import has no gates but the datasheet and the factors that no machine has (FARTHEST of
+    runners/fit.py): its tool printed nothing that others could look at.
+    """
+    if isinstance(result, ImportResult):
+        found = imported.fitted(result, accelerator, efficiency(GENERIC))
+        if not found.constants:
+            raise ScenarioError(
+                f"The import is refused: nothing in this file of {result.format} moves a forecast; "
+                "all_reduce with four sizes or more does, two of them large, or matmuls."
+            )
+        return Calibration(
+            id=calibration_files.id_of(result),
+            result=result,
+            origin=origin_of(result),
+            judged=Judged(status="ok", flags=_import_flags(found, accelerator), drift=None),
+            fitted=found,
+        )
     verdict = judged_of(result, accelerator)
     if not verdict.is_usable:
         raise ScenarioError(f"The calibration is refused: {verdict.refusal()}")
     return Calibration(
         id=calibration_files.id_of(result),
-        accelerator=accelerator_named(result),
         result=result,
+        origin=origin_of(result),
         judged=verdict,
         fitted=fitted(result, accelerator, efficiency(GENERIC)),
     )
+
+
+def _import_flags(found: Fitted, accelerator: Accelerator) -> tuple[Flag, ...]:
+    said = Flag(
+        "imported",
+        "note",
+        "Its tool recorded no clocks, no control operation and no spread: whether the machine was "
+        "quiet and well is not known.",
+    )
+    if not imported.switch_adds(found.links, accelerator):
+        return (said,)
+    return said, Flag("switch_adds", "note", imported.SWITCH_ADDS)
 
 
 def of_id(name: str, scenario: Scenario) -> Calibration:
@@ -85,7 +120,7 @@ def of_id(name: str, scenario: Scenario) -> Calibration:
 @lru_cache(maxsize=64)
 def _of_id(name: str, typed: Scenario) -> Calibration:
     result = calibration_files.load(name)
-    return learned(result, accelerator_of(accelerator_named(result), typed))
+    return learned(result, accelerator_of(origin_of(result).accelerator, typed))
 
 
 def chosen(scenario: Scenario) -> dict[str, Calibration]:

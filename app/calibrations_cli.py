@@ -28,7 +28,9 @@ Note = Annotated[Text, text_option("--note", "TEXT", "What to remember of it.")]
 
 @calibrations.command()
 def add(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What `runcast calibrate` wrote.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="What `calibrate` or `import --out` wrote.")
+    ],
     note: Note = None,
     link: Link = None,
     as_json: AsJson = False,

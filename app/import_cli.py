@@ -31,6 +31,10 @@ def import_file(
     out: Annotated[
         Text, text_option("--out", "FILE", "Write an import-result/1 (docs/imports.md).")
     ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep it as a calibration, for --calibration ID.")
+    ] = False,
+    note: Annotated[Text, text_option("--note", "TEXT", "With --keep: what to remember.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Read what other tools measured: links, matmuls, logs.
@@ -54,18 +58,29 @@ def import_file(
         date=date,
     )
     found = imported(Path(file), asked)
-    if out is not None:
-        if found.document is None:
-            raise ScenarioError(
-                "--out writes what nccl-tests or mamf-finder measured of a known accelerator "
-                "(--gpu); of this file there is nothing to write."
-            )
+    if note is not None and not keep:
+        raise ScenarioError("--note is of what --keep keeps: give both.")
+    if (out is not None or keep) and found.document is None:
+        what = "--out writes" if out is not None else "--keep keeps"
+        raise ScenarioError(
+            f"{what} what nccl-tests or mamf-finder measured of a known accelerator (--gpu); of "
+            f"this file there is nothing to {'write' if out is not None else 'keep'}."
+        )
+    added = None
+    if keep and found.document is not None:
+        from app.calibration_added import keep as keep_result
+
+        added = keep_result(found.document, note=note or "")
+    if out is not None and found.document is not None:
         Path(out).write_text(found.document.model_dump_json(by_alias=True, indent=1) + "\n")
     if as_json:
-        print_json(import_json(found))
+        print_json(import_json(found, added))
         return
+    from app.calibration_terminal import print_added
     from app.terminal import console, print_wrapped
 
     screen = console()
     for sentence in import_sentences(found):
         print_wrapped(screen, sentence, indent="  ", first="")
+    if added is not None:
+        print_added(added)

@@ -12,7 +12,7 @@ from core.accelerator import Accelerator
 from core.errors import ScenarioError, shown
 from hardware import facts, names
 from hardware.efficiency import GENERIC, efficiency
-from runners.fit import Constant, machine_of
+from runners.fit import Constant
 from runners.fit_links import Link
 from runners.imports import constants, mamf, nccl_tests, profiler, training_log
 from runners.imports.mamf import Mamf
@@ -182,11 +182,6 @@ def _learned(plain: Imported, document: ImportResult, links: tuple[Link, ...] = 
         return replace(plain, links=links, notes=(*plain.notes, note))
     chip: Accelerator = facts.accelerator(plain.accelerator)
     found = constants.fitted(document, chip, efficiency(GENERIC))
-    inside = [x.bus_bytes_per_s for x in links if x.nodes == 1 and x.op == "all_reduce"]
-    if inside and max(inside) > machine_of(chip).scale_up_bytes_per_s:
-        note = (
-            "The bus bandwidth is above what the link carries: the switch adds up (NVLS), which "
-            "it does for all_reduce alone. All-gathers of FSDP and ZeRO do not get it."
-        )
-        plain = replace(plain, notes=(*plain.notes, note))
+    if constants.switch_adds(links, chip):
+        plain = replace(plain, notes=(*plain.notes, constants.SWITCH_ADDS))
     return replace(plain, links=links, document=document, constants=found.constants)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from app.calibration_added import Added
 from app.import_file import Imported
 from app.import_words import import_sentences
 from runners.imports.nccl_tests import Table
@@ -13,7 +14,7 @@ from runners.imports.steps import Steady
 SCHEMA_VERSION = 1
 
 
-def import_json(found: Imported) -> dict[str, Any]:
+def import_json(found: Imported, kept: Added | None = None) -> dict[str, Any]:
     """The document of `runcast import --json`; null is what the file does not say."""
     return {
         "schema_version": SCHEMA_VERSION,
@@ -33,6 +34,13 @@ def import_json(found: Imported) -> dict[str, Any]:
         "log": None if found.steady is None else steady_json(found.steady),
         "profile": None if found.profile is None else asdict(found.profile),
         "constants": [asdict(c) for c in found.constants],
+        "kept": None
+        if kept is None
+        else {
+            "id": kept.kept.id,
+            "is_new": kept.is_new,
+            "sentences": list(kept.sentences),
+        },
     }
 
 

@@ -77,7 +77,7 @@ def fitted(result: CalibResult, accelerator: Accelerator, eff: Efficiency) -> Fi
     """The constants of a result that was judged usable. `eff` is the profile of software without
     a name: what a forecast multiplies these rates with."""
     drift = max(LEAST_SIGMA, (control_drift(result) or 0.0) / 2)
-    prior = _prior_sigma(accelerator)
+    prior = prior_sigma(accelerator)
     assumed = machine_of(accelerator)
     learned = _Learned(prior, drift)
     learned.take("memory", fit_compute.memory(result, assumed, eff))
@@ -116,7 +116,7 @@ class _Learned:
         """Join a measurement with its prior; None is nothing to learn."""
         if found is not None:
             sigma = self._prior_sigma[name]
-            one = _constant(name, found, prior_sigma=sigma, drift=self._drift)
+            one = constant(name, found, prior_sigma=sigma, drift=self._drift)
             self.constants.append(one)
 
     def factors(self) -> Calibrated:
@@ -132,14 +132,15 @@ class _Learned:
         return applied(cluster, self.factors())
 
 
-def _prior_sigma(accelerator: Accelerator) -> dict[str, float]:
+def prior_sigma(accelerator: Accelerator) -> dict[str, float]:
+    """Of the log of each constant, before anything was measured of it."""
     if accelerator.vendor == "custom":
         return dict.fromkeys(PRIOR_SIGMA, TYPED_SIGMA)
     known = accelerator.matmul_flops_per_s is not None
     return {**PRIOR_SIGMA, **({} if known else {"matmul": UNMEASURED_SIGMA})}
 
 
-def _constant(name: str, found: Measured, *, prior_sigma: float, drift: float) -> Constant:
+def constant(name: str, found: Measured, *, prior_sigma: float, drift: float) -> Constant:
     """The measurement joined with its prior; FactError where no machine is so far from it."""
     ratio = found.measured / found.assumed
     farthest = FARTHEST_HOP if name.endswith("_hop") else FARTHEST

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Protocol
 
 import numpy as np
 
@@ -11,10 +12,17 @@ from core import attention, gemm, shapes
 from core.cluster import Cluster
 from core.efficiency import Efficiency
 from core.precision import matmul_speedup
-from runners.result import CalibResult, Row
+from runners.result import Row
 
 MAIN = ("bf16", "fp16")  # 16-bit matmuls, in order of preference
 OF_NORMAL = 1.35  # interquartile range of a normal distribution over its deviation
+
+
+class HasRows(Protocol):
+    """All that is asked of a result."""
+
+    def rows(self, probe: str) -> list[Row]:
+        """The rows of one group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +53,7 @@ def spread(row: Row) -> float:
     return row.rel_iqr / OF_NORMAL
 
 
-def main_dtype(result: CalibResult) -> str | None:
+def main_dtype(result: HasRows) -> str | None:
     """The 16-bit type that was measured; None: none was."""
     found = {row.dtype for row in result.rows("matmul")}
     return next((d for d in MAIN if d in found), None)
@@ -75,7 +83,7 @@ def standalone_s(
 
 
 def matmuls(
-    result: CalibResult,
+    result: HasRows,
     cluster: Cluster,
     eff: Efficiency,
     *,
@@ -118,7 +126,7 @@ def _once(rows: list[Row]) -> list[Row]:
     return list(reversed(kept.values()))
 
 
-def fp8(result: CalibResult, cluster: Cluster, eff: Efficiency) -> Measured | None:
+def fp8(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
     """Speed-up of fp8 matmuls over 16-bit ones; None where the device has or measured none."""
     rows = [row for row in result.rows("matmul") if row.dtype == "fp8"]
     speedup = matmul_speedup(
@@ -147,7 +155,7 @@ def fp8(result: CalibResult, cluster: Cluster, eff: Efficiency) -> Measured | No
     )
 
 
-def attention_rate(result: CalibResult, cluster: Cluster, eff: Efficiency) -> Measured | None:
+def attention_rate(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
     """Fused attention as torch runs it, forward and with backward."""
     logs, sigmas, rates = [], [], []
     for row in result.rows("attention"):
@@ -183,7 +191,7 @@ def attention_rate(result: CalibResult, cluster: Cluster, eff: Efficiency) -> Me
     )
 
 
-def memory(result: CalibResult, cluster: Cluster, eff: Efficiency) -> Measured | None:
+def memory(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
     """Bandwidth of a copy, which reads and writes as training does."""
     return _bandwidth(
         [row for row in result.rows("memory_bandwidth") if row.label == "copy"],
@@ -191,14 +199,14 @@ def memory(result: CalibResult, cluster: Cluster, eff: Efficiency) -> Measured |
     )
 
 
-def host_link(result: CalibResult, cluster: Cluster, eff: Efficiency) -> Measured | None:
+def host_link(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
     """Copies of pinned memory to the device and back: the slower of the two."""
     rows = [row for row in result.rows("host_device") if row.label != "memcpy"]
     assumed = float(np.asarray(cluster.host_link_bytes_per_s * eff.host_link))
     return _bandwidth(sorted(rows, key=lambda r: r.bytes_per_s or 0.0)[:1], assumed)
 
 
-def checkpoint_bytes_per_s(result: CalibResult) -> float | None:
+def checkpoint_bytes_per_s(result: HasRows) -> float | None:
     """What all ranks of one machine wrote together; None where it was not measured."""
     rows = result.rows("checkpoint")
     if not rows:

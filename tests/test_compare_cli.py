@@ -205,13 +205,15 @@ def test_an_import_is_written_and_read_back(answered, tmp_path):
     assert any("NVLS" in s for s in found["sentences"])
 
 
-def test_every_key_is_documented(answered, tmp_path):
+def test_every_key_is_documented(answered, tmp_path, monkeypatch):
+    monkeypatch.setenv("RUNCAST_DATA_DIR", str(tmp_path / "data"))
     profile = tmp_path / "trace.json"
     profile.write_bytes(trace())
     printed: set[str] = set()
     for name in ("all_reduce_node.txt", "mamf_v2.txt", "torchtitan.txt"):
         printed |= set(paths(answered("import", LOGS / name)))
     printed |= set(paths(answered("import", profile)))
+    printed |= set(paths(answered("import", LOGS / "all_reduce_node.txt", "--keep")))
     open_ended = ("matmuls.software.", "log.known.", "profile.shares.")
     printed = {p for p in printed if not p.startswith(open_ended)}
     assert printed == documented("`runcast import --json`")

@@ -113,9 +113,8 @@ def _draw_kept(scenario: Scenario, kept: Kept, found: list[Kept]) -> None:
         st.button("Remove it", key=f"calibration_gone_{kept.id}", on_click=_removed, args=(kept,))
     if kept.problem:
         st.error(as_text(kept.problem))
-    elif kept.result is not None:
-        note = f" {kept.note}" if kept.note else ""
-        st.caption(as_text(f"{added.stack_of(kept.result)}.{note}"))
+    else:
+        st.caption(as_text(words.software_sentence(kept)))
     if old := words.staleness(kept, found, today()):
         st.warning(as_text(" ".join(old)))
 
@@ -127,12 +126,13 @@ def _draw_add(scenario: Scenario, plan: Plan | None, *, is_empty: bool) -> None:
         (st.error if kind == "error" else st.success)(as_text(said))
     largest = min(MAX_BYTES // 10**6, int(st.get_option("server.maxUploadSize")))
     st.file_uploader(
-        "A result of `runcast calibrate` (JSON)",
+        "A result of `runcast calibrate` or `runcast import --out` (JSON)",
         type="json",
         key=_upload_key(),
         max_upload_size=largest,
         on_change=_uploaded,
-        help="calib-result/1. It is checked, and kept on this server for everybody who uses it. "
+        help="calib-result/1 or import-result/1. It is checked, and kept on this server for "
+        "everybody who uses it. "
         "Larger files: `runcast calibrations add FILE`.",
     )
     with st.expander("How to measure for this plan", expanded=is_empty):
@@ -189,13 +189,15 @@ def _draw_history(scenario: Scenario, found: list[Kept], plan: Plan | None, them
     )  # fmt: skip
     known: list[Calibration] = []
     for kept in found:
-        if kept.accelerator == name and not kept.problem:
+        if kept.accelerator == name and kept.measured_on is not None:
             try:
                 known.append(added.learned(kept, scenario))
             except RuncastError as e:
                 st.caption(as_text(f"{words.kept_label(kept)}: {e}"))
     if len(known) < 2:
-        st.caption(as_text(f"One result of {name}, or none, can be read: a history needs two."))
+        st.caption(
+            as_text(f"One result of {name} with a date, or none, can be read: a history needs two.")
+        )
         return
     rows = tables.history(known)
     st.altair_chart(

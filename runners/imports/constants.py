@@ -8,7 +8,6 @@ runners/fit_compute.py. Neither tool prints a spread of its samples, so that an 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 
@@ -18,12 +17,12 @@ from core.calibration import PRIOR_SIGMA, Calibrated
 from core.efficiency import Efficiency
 from core.errors import FactError
 from runners import fit_compute, fit_links
-from runners.fit import LEAST_SIGMA, Constant, Fitted, _constant, _prior_sigma, machine_of
+from runners.fit import LEAST_SIGMA, Constant, Fitted, constant, machine_of, prior_sigma
 from runners.fit_compute import OF_NORMAL, Matmuls
 from runners.fit_links import LEAST_POINTS, Link
 from runners.imports.result import Collective, ImportResult, MatmulRate
 from runners.imports.text import ImportFileError
-from runners.result import CalibResult, Row
+from runners.result import Row
 
 # Of the log of one rate in another session, which neither tool says: chosen, the drift that the
 # gates of a calibration allow (runners/validity.py).
@@ -32,32 +31,48 @@ BEST_SIGMA = 0.1  # of a rate that is the best of many shapes: others do not rea
 LEAST_WIDE = 2  # messages that take several latencies: less says nothing of bandwidth
 MOST_SHAPES = 48  # that a machine keeps; of more, those that are farthest apart
 ROOF = 1.02  # of the datasheet, as a calibration's
+SWITCH_ADDS = (
+    "The bus bandwidth is above what the link carries: the switch adds up (NVLS), which it does "
+    "for all_reduce alone. All-gathers of FSDP and ZeRO do not get it."
+)
 
 
-def links(found: Sequence[Collective]) -> tuple[Link, ...]:
-    """A curve for each operation and group that shows one; wrong results are left out. It takes
-    four sizes, and two of them that bandwidth decides and not latency."""
-    made = []
+def with_curve(found: Sequence[Collective]) -> list[Collective]:
+    """Those that show a curve, without wrong results: four sizes, and two of them that bandwidth
+    decides and not latency."""
+    kept = []
     for one in found:
         points = [p for p in one.points if not p.wrong]
         least = min((p.time_s for p in points), default=0.0)
         wide = sum(p.time_s >= curve.LATENCIES * least for p in points)
-        if len(points) < LEAST_POINTS or wide < LEAST_WIDE:
-            continue
-        made.append(
-            Link(
-                op=one.op,
-                group="node" if one.nodes == 1 else "all",
-                ranks=one.ranks,
-                nodes=one.nodes,
-                bus_factor=one.bus_factor,
-                curve=curve.fit(
-                    size_bytes=np.array([p.size_bytes for p in points]),
-                    time_s=np.array([p.time_s for p in points]),
-                ),
-            )
+        if len(points) >= LEAST_POINTS and wide >= LEAST_WIDE:
+            kept.append(one.model_copy(update={"points": points}))
+    return kept
+
+
+def links(found: Sequence[Collective]) -> tuple[Link, ...]:
+    """A curve for each operation and group of `with_curve`, in their order."""
+    return tuple(
+        Link(
+            op=one.op,
+            group="node" if one.nodes == 1 else "all",
+            ranks=one.ranks,
+            nodes=one.nodes,
+            bus_factor=one.bus_factor,
+            curve=curve.fit(
+                size_bytes=np.array([p.size_bytes for p in one.points]),
+                time_s=np.array([p.time_s for p in one.points]),
+            ),
         )
-    return tuple(made)
+        for one in with_curve(found)
+    )
+
+
+def switch_adds(found: Sequence[Link], accelerator: Accelerator) -> bool:
+    """Whether an all-reduce inside a node is faster than its link, as where the switch adds up."""
+    inside = [x.bus_bytes_per_s for x in found if x.nodes == 1 and x.op == fit_links.USED]
+    link = float(np.asarray(machine_of(accelerator).scale_up_bytes_per_s))
+    return max(inside, default=0.0) > link
 
 
 def constants(
@@ -70,7 +85,7 @@ def constants(
 def fitted(result: ImportResult, accelerator: Accelerator, eff: Efficiency) -> Fitted:
     """The constants of a document, as those of a calibration. `eff` is the profile of software
     without a name. ImportFileError where its figures cannot be of that accelerator."""
-    prior, assumed = _prior_sigma(accelerator), machine_of(accelerator)
+    prior, assumed = prior_sigma(accelerator), machine_of(accelerator)
     curves = links(result.collectives)
     measured = dict(fit_links.rates(curves, assumed, eff))
     shapes: Matmuls | None = None
@@ -88,7 +103,7 @@ def fitted(result: ImportResult, accelerator: Accelerator, eff: Efficiency) -> F
         measured["matmul"] = shapes.constant
     try:
         made = tuple(
-            _constant(name, one, prior_sigma=prior[name], drift=SESSION_SIGMA)
+            constant(name, one, prior_sigma=prior[name], drift=SESSION_SIGMA)
             for name, one in measured.items()
         )
     except FactError as e:
@@ -123,10 +138,9 @@ def _check_roof(result: ImportResult, accelerator: Accelerator) -> None:
         )
 
 
-def _rows(result: ImportResult) -> CalibResult:
-    """The matmuls as the fit reads them. It asks a result for its rows and for nothing else."""
-    rows = [_row(x, result.matmul_dtype) for x in _spread_out(result.matmuls)]
-    return cast(CalibResult, _OnlyMatmuls(rows))
+def _rows(result: ImportResult) -> _OnlyMatmuls:
+    """The matmuls as the fit reads them."""
+    return _OnlyMatmuls([_row(x, result.matmul_dtype) for x in _spread_out(result.matmuls)])
 
 
 class _OnlyMatmuls:

@@ -7,9 +7,17 @@ it says of that machine is worked out anew every time (constants.py).
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 from pydantic import model_validator as checked_together
 
 from core.errors import shown
@@ -21,9 +29,16 @@ SCHEMA = "import-result/1"
 MAX_BYTES = 5 * 10**6
 MAX_MATMULS, MAX_TABLES, MAX_POINTS = 2_000, 100, 500
 
+
+def _day(text: str) -> str:
+    """A day that there is."""
+    dt.date.fromisoformat(text)
+    return text
+
+
 Name = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=r"^[\w.\-/+:() ]*$")]
 Word = Annotated[str, StringConstraints(max_length=100, pattern=r"^[\w.\-/+:() ]*$")]
-Date = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$")]
+Date = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$"), AfterValidator(_day)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Positive = Annotated[float, Field(gt=0, le=1e24, allow_inf_nan=False)]
 Degree = Annotated[int, Field(ge=1, le=2**17)]

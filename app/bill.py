@@ -11,15 +11,14 @@ from app import price_books, words
 from app.bill_energy import Energy, energy_of, energy_text
 from app.bill_line import Line, Status, not_known
 from app.price_books import book_of, today
-from app.prices_over_time import chosen_plan
 from app.risk import Risk, risk_of
 from app.risk_job import as_float, checkpoint_size_bytes
 from app.risk_words import shown_value
 from core import bill as lines
 from core import finish, other_costs
 from core.bill import Figure, Hours
-from core.errors import ScenarioError, shown
-from core.plan import Answer, Plan
+from core.errors import ScenarioError
+from core.plan import Plan
 from core.scenario import Scenario
 from core.units import HOUR_S
 from hardware import power
@@ -46,16 +45,6 @@ class Bill:
     def not_priced(self) -> tuple[Line, ...]:
         """Lines that are on the bill, and nobody knows with how much."""
         return tuple(line for line in self.lines if line.status == "not_priced")
-
-
-def asked_plan(scenario: Scenario, found: Answer) -> Plan:
-    """The plan that the scenario names, else the best one; ScenarioError where there is none."""
-    plan = chosen_plan(scenario, found)
-    if plan is None:
-        raise ScenarioError(words.answer_sentence(scenario, found))
-    if scenario.plan not in ("", plan.id):
-        raise ScenarioError(f"The plan {shown(scenario.plan)} is not in this answer.")
-    return plan
 
 
 def bill_of(scenario: Scenario, plan: Plan) -> Bill:

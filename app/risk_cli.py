@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from app.cli_options import AsJson, Config, File, Given, Link, Model, print_json, takes_fields
 
 
@@ -20,24 +18,12 @@ def risk(
 
     And to what the time is lost: checkpoints, repeated steps, restarts, waiting.
     """
-    from app.cli_values import Opened, plan_scenario
-    from app.estimate import answer, resolve_strict
+    from app.cli_values import Opened
+    from app.plan_cli import planned
     from app.risk import risk_of
-    from app.risk_inputs import given_numbers
-    from app.words import answer_sentence
-    from core.errors import ScenarioError
 
-    asked, notes = plan_scenario(
-        given, Opened(model=model, config=config, link=link, file=scenario)
-    )
-    asked = resolve_strict(asked)
-    given_numbers(asked)  # a mistake among them is said before the search
-    for note in notes:
-        typer.echo(note, err=True)
-    found = answer(asked, top=1)
-    if not found.plans:
-        raise ScenarioError(answer_sentence(asked, found))
-    result = risk_of(asked, found.plans[0])
+    asked, plan = planned(given, Opened(model=model, config=config, link=link, file=scenario))
+    result = risk_of(asked, plan)
     if as_json:
         from app.risk_json import risk_json
 

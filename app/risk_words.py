@@ -35,7 +35,7 @@ NAMES = {
 def risk_sentences(scenario: Scenario, risk: Risk) -> tuple[str, ...]:
     """The answer, and what it does not say."""
     steady = fmt.days(risk.plan.wall_clock_hours)
-    head = f"Plan 1 on {words.machine(risk.plan)} takes {steady} without failures"
+    head = f"Plan {risk.plan.rank} on {words.machine(risk.plan)} takes {steady} without failures"
     if not risk.finishes or risk.hours is None:
         chance = fmt.percent(risk.attempt_probability)
         return (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from app.cli_options import (
     AsJson,
     Config,
@@ -36,22 +34,14 @@ def scale(
 
     On the machines of the best plan, or of the one that the link names.
     """
-    from app.bill import asked_plan
-    from app.cli_values import Opened, plan_scenario
-    from app.estimate import answer, resolve_strict
-    from app.risk_inputs import given_numbers
+    from app.cli_values import Opened
+    from app.plan_cli import planned
     from app.scale import scale_of
     from app.scale_words import value_of_a_day
 
     worth = value_of_a_day(usd_per_day)
-    asked, notes = plan_scenario(
-        given, Opened(model=model, config=config, link=link, file=scenario)
-    )
-    asked = resolve_strict(asked)
-    given_numbers(asked)  # a mistake among them is said before the search
-    for note in notes:
-        typer.echo(note, err=True)
-    result = scale_of(asked, asked_plan(asked, answer(asked, top=1)))
+    asked, plan = planned(given, Opened(model=model, config=config, link=link, file=scenario))
+    result = scale_of(asked, plan)
     if as_json:
         from app.scale_json import scale_json
 

@@ -48,9 +48,9 @@ def run(
 
     monkeypatch.setenv("COLUMNS", "100")  # parallel test runs set a narrow one
 
-    def _run(*arguments: str) -> tuple[object, str, str]:
+    def _run(*arguments: object) -> tuple[object, str, str]:
         with pytest.raises(SystemExit) as end:
-            cli.main(arguments)
+            cli.main([str(a) for a in arguments])
         out, err = capfd.readouterr()
         return end.value.code, out, err
 

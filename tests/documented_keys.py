@@ -22,6 +22,17 @@ def paths(value: object, at: str = "") -> Iterator[str]:
             yield from paths(inner, f"{at}[]")
 
 
+def keys(value: object) -> Iterator[str]:
+    """Every key at any depth, by its own name."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from keys(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from keys(inner)
+
+
 def documented(section: str) -> list[str]:
     """The keys in the tables of one section, in their order."""
     text = DOCUMENT.read_text(encoding="utf-8").partition(f"\n## {section}\n")[2]

@@ -9,6 +9,7 @@ import pytest
 
 from app.audit_checks import TITLES
 from app.audit_claim import OPTIONS
+from tests.documented_keys import keys
 
 A = ["audit", "--model", "llama3.1-70b", "--tokens", "1T", "--gpu", "h100", "--num-gpus", "256"]
 B = ["audit", "--model", "llama3.1-70b", "--tokens", "1T", "--gpu", "gb200", "--num-gpus", "72"]
@@ -25,16 +26,6 @@ def answered(run):
         return json.loads(out)
 
     return _answered
-
-
-def keys(value):
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield name
-            yield from keys(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from keys(inner)
 
 
 def test_the_first_claim_in_words(run):

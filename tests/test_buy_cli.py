@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.documented_keys import keys
+
 JOB = ["--model", "llama3.1-8b", "--tokens", "1e12", "--seq-len", "8k",
        "--global-batch-size", "512", "--gpu", "h100", "--num-gpus", "64"]  # fmt: skip
 BUY = ["buy", *JOB, "--deadline-days", "30"]
@@ -71,15 +73,6 @@ def test_a_bursty_trace_is_replayed_and_the_reason_said(run, tmp_path):
 def test_the_json_is_documented_key_by_key(answered, tmp_path):
     text = DOCUMENT.read_text(encoding="utf-8")
 
-    def keys(value):
-        if isinstance(value, dict):
-            for key, inner in value.items():
-                yield key
-                yield from keys(inner)
-        elif isinstance(value, list):
-            for inner in value:
-                yield from keys(inner)
-
     found = answered("--trace", str(bursts(tmp_path / "mine.csv")))
     assert set(keys(found)) <= set(re.findall(r"`(\w+)`", text))
     assert {m["name"] for m in found["markets"]} == {"trace"}
@@ -113,7 +106,7 @@ def test_the_plan_of_a_link_is_the_one_that_is_bought(run, answered):
     third = json.loads(out)["plans"][2]["id"]
     assert answered(*RATE, "--set", f"plan={third}")["plan"]["id"] == third
     status, _, err = run(*BUY, *RATE, "--set", "plan=nobody", "--json")
-    assert status == 0
+    assert status == 2
     assert "'nobody' is not among the ranked plans" in err
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.errors import FactError
-from hardware import carbon, power
+from hardware import carbon, power, role_facts
 from hardware.carbon import COLUMNS, load_carbon, region_of
 from hardware.power import load_power
 
@@ -102,11 +102,11 @@ def test_what_machines_draw_has_one_used_figure_each():
 )
 def test_a_bad_row_of_power_is_named(tmp_path, row, says):
     with pytest.raises(FactError, match=r"facts\.csv:2.*") as error:
-        load_power(table(tmp_path, row, columns=power.COLUMNS))
+        load_power(table(tmp_path, row, columns=role_facts.COLUMNS))
     assert says in str(error.value)
 
 
 def test_two_figures_of_one_quantity_cannot_both_be_used(tmp_path):
     row = ("pue", "1", "fraction", "default", "all", "a", "2024", "")
     with pytest.raises(FactError, match=r"facts\.csv:3.*already has a value"):
-        load_power(table(tmp_path, row, row, columns=power.COLUMNS))
+        load_power(table(tmp_path, row, row, columns=role_facts.COLUMNS))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from app import cli
 from app.accuracy_own import report_of_upload
 from app.cli_values import link_values
 from app.compare_row import COLUMNS
@@ -23,20 +22,6 @@ TITAN += ["--compile", "--stack", "torchtitan"]
 LAYOUT = "tp=1,pp=1,sharding=fsdp2,micro_batch_size=2,recompute=selective"
 MEGATRON = ["compare", str(LOGS / "megatron.txt"), "--model", "llama3.1-70b", "--gpu", "h100"]
 DOCUMENT = Path(__file__).parent.parent / "docs/imports.md"
-
-
-@pytest.fixture
-def run(capfd, monkeypatch):
-    """Run the console entry in this process: exit status, standard output, standard error."""
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def _run(*arguments):
-        with pytest.raises(SystemExit) as end:
-            cli.main([str(a) for a in arguments])
-        out, err = capfd.readouterr()
-        return end.value.code, out, err
-
-    return _run
 
 
 @pytest.fixture

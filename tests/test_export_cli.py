@@ -10,28 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from app import cli
 from app.export import list_json
 from runners.recipes.registry import targets
+from tests.documented_keys import keys
 
 JOB = ["--model", "llama3.1-8b", "--tokens", "1e12", "--seq-len", "8k"]
 JOB += ["--global-batch-size", "512", "--gpu", "h100", "--num-gpus", "64", "--cloud", "aws"]
 EXPORT = ["export", *JOB]
 DOCUMENT = Path(__file__).parent.parent / "docs/launch.md"
-
-
-@pytest.fixture
-def run(capfd, monkeypatch):
-    """Run the console entry in this process: exit status, standard output, standard error."""
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def _run(*arguments):
-        with pytest.raises(SystemExit) as end:
-            cli.main(arguments)
-        out, err = capfd.readouterr()
-        return end.value.code, out, err
-
-    return _run
 
 
 @pytest.fixture
@@ -164,19 +150,9 @@ def test_the_json_has_every_file_and_every_documented_key(run):
     assert status == 0
     listed = json.loads(out)
     assert [t["name"] for t in listed["targets"]] == list(targets())
-    keys = {k for value in (found, listed) for k in keys_of(value)}
+    written = {*keys(found), *keys(listed)}
     text = DOCUMENT.read_text().partition("## Keys of `--json`")[2]
-    assert keys == set(re.findall(r"`([a-z_]+)`", text))
-
-
-def keys_of(value):
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield key
-            yield from keys_of(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from keys_of(inner)
+    assert written == set(re.findall(r"`([a-z_]+)`", text))
 
 
 def test_the_list_names_every_target_and_its_tier(run):

@@ -3,7 +3,8 @@
 import pytest
 
 from core.errors import FactError
-from hardware.reliability import COLUMNS, QUANTITIES, load_reliability, published, reliability, used
+from hardware.reliability import QUANTITIES, load_reliability, published, reliability, used
+from hardware.role_facts import COLUMNS
 
 HEAD = ",".join(COLUMNS) + "\n"
 GOOD = "restart_s,5,min,published,a cluster,arXiv:2410.21680,2024-10,\n"

@@ -8,30 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from app import cli, risk_inputs
+from app import risk_inputs
 from app.cli_options import option_of
 from app.risk_words import NAMES
 from core.scenario import Scenario
 from hardware.reliability import used
+from tests.documented_keys import keys
 
 JOB = ["--model", "llama3.1-8b", "--tokens", "1e12", "--seq-len", "8k"]
 JOB += ["--global-batch-size", "512", "--gpu", "h100", "--num-gpus", "64"]
 RISK = ["risk", *JOB]
 DOCUMENT = Path(__file__).parent.parent / "docs/risk.md"
-
-
-@pytest.fixture
-def run(capfd, monkeypatch):
-    """Run the console entry in this process: exit status, standard output, standard error."""
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def _run(*arguments):
-        with pytest.raises(SystemExit) as end:
-            cli.main(arguments)
-        out, err = capfd.readouterr()
-        return end.value.code, out, err
-
-    return _run
 
 
 @pytest.fixture
@@ -202,15 +189,6 @@ def test_nothing_fits_is_a_sentence(run):
 
 def test_every_key_and_option_is_documented(answered):
     text = DOCUMENT.read_text(encoding="utf-8")
-
-    def keys(value):
-        if isinstance(value, dict):
-            for key, inner in value.items():
-                yield key
-                yield from keys(inner)
-        elif isinstance(value, list):
-            for inner in value:
-                yield from keys(inner)
 
     named = set(re.findall(r"`(\w+)`", text))
     assert set(keys(answered("--weibull-shape", "1"))) <= named

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app import estimate, price_trend, scale_charts, scale_tables
-from app.bill import asked_plan
+from app.plan_cli import asked_plan
 from app.risk import risk_of
 from app.scale import scale_of
 from app.scale_words import optimal_sentences, scale_sentences, waiting_sentences
@@ -25,6 +25,7 @@ from core.scaling import counts_around
 from core.scenario import Scenario
 from pricing import trend as trends
 from pricing.trend import Trend, trend_of
+from tests.documented_keys import keys
 
 DOCUMENT = Path(__file__).parent.parent / "docs/scale.md"
 ASKED = {
@@ -343,17 +344,7 @@ def test_the_command_prints_the_table_and_the_json_is_documented(run):
     assert found["meets_deadline_num_gpus"] in [p["num_gpus"] for p in found["points"]]
     assert found["worth_num_gpus"] >= found["least_usd_num_gpus"]
     named = set(re.findall(r"`(\w+)`", DOCUMENT.read_text(encoding="utf-8")))
-    assert set(_keys(found)) <= named
-
-
-def _keys(value):
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield key
-            yield from _keys(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _keys(inner)
+    assert set(keys(found)) <= named
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from runners.launchers.quoting import LaunchError, UnreachableError, shell_line
 
 CONNECT_S = 15
 COPY_S = 60.0
+SOCKETS = "/tmp/runcast-ssh"  # shown by a dry run; a real one makes a folder of its own for them
 SSH_FAILED = 255  # of ssh itself; other statuses are the remote command's
 
 
@@ -120,7 +121,7 @@ class Ssh(Launcher):
     def _options(self, host: str) -> Command:
         options = [
             f"ConnectTimeout={CONNECT_S}", "ServerAliveInterval=5", "ServerAliveCountMax=3",
-            f"ControlPath={self._control or '/tmp/runcast-ssh'}/%C", "ControlMaster=auto",
+            f"ControlPath={self._control or SOCKETS}/%C", "ControlMaster=auto",
             "ControlPersist=60", "ForwardX11=no", "ForwardAgent=no",
         ]  # fmt: skip
         if not self.interactive:
@@ -162,7 +163,7 @@ class Ssh(Launcher):
 
     def _placed(self, command: Command) -> Command:
         """The command with the folder of sockets that this process made."""
-        return tuple(w.replace("/tmp/runcast-ssh/%C", f"{self._control}/%C") for w in command)
+        return tuple(w.replace(f"{SOCKETS}/%C", f"{self._control}/%C") for w in command)
 
     def _of(self, job: Job) -> Nodes:
         if job.run_id not in self._nodes:

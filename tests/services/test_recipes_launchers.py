@@ -311,8 +311,11 @@ def strict(objects):
 def test_kubernetes_takes_the_job_and_the_pods_of_the_others(job):
     options = {"image": "registry/torch:1", "namespace": "training"}
     (text,) = files_of("k8s-job", job, options).values()
-    strict(list(yaml.safe_load_all(text)))
-    strict(inner("k8s-jobset", job, options) + inner("k8s-pytorchjob", job, options))
+    objects = list(yaml.safe_load_all(text))
+    pods = inner("k8s-jobset", job, options) + inner("k8s-pytorchjob", job, options)
+    strict(objects + pods)  # raises where a key is unknown or of another type
+    assert {o["kind"] for o in objects} >= {"Job"}
+    assert {o["kind"] for o in pods} == {"Job", "Pod"}
 
 
 def inner(name, job, options):

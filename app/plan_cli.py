@@ -1,0 +1,39 @@
+"""The plan that a command is about: what was typed as a scenario, and what its search found."""
+
+from __future__ import annotations
+
+import typer
+
+from app import words
+from app.cli_options import Given
+from app.cli_values import Opened, plan_scenario
+from app.estimate import answer, resolve_strict
+from app.prices_over_time import chosen_plan
+from app.risk_inputs import given_numbers
+from core.errors import ScenarioError, shown
+from core.plan import Answer, Plan
+from core.scenario import Scenario
+
+
+def planned(given: Given, opened: Opened) -> tuple[Scenario, Plan]:
+    """The scenario, and the plan that it names or the best one. Notes go to standard error;
+    ScenarioError, before the search where it can be, for what does not go together."""
+    asked, notes = plan_scenario(given, opened)
+    asked = resolve_strict(asked)
+    given_numbers(asked)  # a mistake among them is said before the search
+    for note in notes:
+        typer.echo(note, err=True)
+    return asked, asked_plan(asked, answer(asked, top=1))
+
+
+def asked_plan(scenario: Scenario, found: Answer) -> Plan:
+    """The plan that the scenario names, else the best one; ScenarioError where there is none."""
+    plan = chosen_plan(scenario, found)
+    if plan is None:
+        raise ScenarioError(words.answer_sentence(scenario, found))
+    if scenario.plan not in ("", plan.id):
+        raise ScenarioError(
+            f"The plan {shown(scenario.plan)} is not among the ranked plans: `runcast plan --json` "
+            "names them."
+        )
+    return plan

@@ -24,17 +24,11 @@ class Effect:
     after: Plan | None
 
 
-def chosen_plan(scenario: Scenario, answer: Answer) -> Plan | None:
-    """The plan that the link names, else the best; None where nothing fits."""
-    named = (p for p in answer.plans if p.id == scenario.plan)
-    return next(named, answer.plans[0] if answer.plans else None)
-
-
 def effects_of(scenario: Scenario, answer_of: AnswerOf) -> tuple[Effect, ...]:
     """The chosen plan, and the best one where that is another machine or number of GPUs."""
     without = link.changed(scenario, calibration=(), plan="")
     after, before = answer_of(scenario), answer_of(without)
-    plan = chosen_plan(scenario, after)
+    plan = after.chosen(scenario.plan)
     same = None
     if plan is not None:
         asked = link.changed(without, plan=plan.id)

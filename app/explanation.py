@@ -76,7 +76,7 @@ def _plan(scenario: Scenario, answer: Answer, rank: int) -> Plan | None:
     if not answer.plans:
         return None
     if rank == 1 and scenario.plan:
-        return next((p for p in answer.plans if p.id == scenario.plan), answer.plans[0])
+        return answer.chosen(scenario.plan)
     found = next((p for p in answer.plans if p.rank == rank), None)
     if found is None:
         raise ScenarioError(

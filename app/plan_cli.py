@@ -8,7 +8,6 @@ from app import words
 from app.cli_options import Given
 from app.cli_values import Opened, plan_scenario
 from app.estimate import answer, resolve_strict
-from app.prices_over_time import chosen_plan
 from app.risk_inputs import given_numbers
 from core.errors import ScenarioError, shown
 from core.plan import Answer, Plan
@@ -28,7 +27,7 @@ def planned(given: Given, opened: Opened) -> tuple[Scenario, Plan]:
 
 def asked_plan(scenario: Scenario, found: Answer) -> Plan:
     """The plan that the scenario names, else the best one; ScenarioError where there is none."""
-    plan = chosen_plan(scenario, found)
+    plan = found.chosen(scenario.plan)
     if plan is None:
         raise ScenarioError(words.answer_sentence(scenario, found))
     if scenario.plan not in ("", plan.id):

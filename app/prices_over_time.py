@@ -13,8 +13,7 @@ import pandas as pd
 
 from app import format as fmt
 from app import words
-from core.plan import Answer, Plan
-from core.scenario import Scenario
+from core.plan import Plan
 from pricing.history import CostOn, History, Market, cost_on, history, known_skus
 from pricing.series import Sku, ratios, volatility
 from pricing.store.engine import Store, StoreError, open_store
@@ -202,9 +201,3 @@ def longest(found: Sequence[Sku]) -> int:
 def a_year_before(today: dt.date) -> dt.date:
     """The day that is proposed."""
     return today - timedelta(days=365)
-
-
-def chosen_plan(scenario: Scenario, answer: Answer) -> Plan | None:
-    """The plan that the link selects, else the recommended one."""
-    named = (p for p in answer.plans if p.id == scenario.plan)
-    return next(named, answer.plans[0] if answer.plans else None)

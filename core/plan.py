@@ -106,3 +106,8 @@ class Answer:
     nothing_fits: str | None  # a sentence: by how much, the largest part, the nearest change
     counts: Counts = Counts()
     not_searched: str = ""  # a sentence, where the search was over its budget: what was left out
+
+    def chosen(self, plan_id: str) -> Plan | None:
+        """The listed plan of that id, else the best one; None where there is no plan."""
+        named = (p for p in self.plans if p.id == plan_id)
+        return next(named, self.plans[0] if self.plans else None)

@@ -53,7 +53,7 @@ def _draw_effect(scenario: Scenario, answer_of: AnswerOf, found: list[Kept]) -> 
     """The plan without and with the calibrations; the plan, or None where there is none."""
     try:
         if not scenario.calibration:
-            plan = calibration_effect.chosen_plan(scenario, answer_of(scenario))
+            plan = answer_of(scenario).chosen(scenario.plan)
             _draw_nothing_in_use(plan, found)
             return plan
         effects = calibration_effect.effects_of(scenario, answer_of)

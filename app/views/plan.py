@@ -59,7 +59,7 @@ def unknown_plan_sentence(scenario: Scenario) -> str:
 
 def chosen(scenario: Scenario, answer: Answer) -> Plan:
     """The plan that the link names, or the recommended one."""
-    return next((p for p in answer.plans if p.id == scenario.plan), answer.plans[0])
+    return answer.chosen(scenario.plan) or answer.plans[0]
 
 
 def _row_chosen(ids: tuple[str, ...], key: str) -> None:

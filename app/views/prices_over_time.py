@@ -101,7 +101,7 @@ def _draw_plan(
         return
     try:
         answer = answer_of(scenario)
-        plan = over_time.chosen_plan(scenario, answer)
+        plan = answer.chosen(scenario.plan)
         if plan is None:
             st.info(as_text(words.answer_sentence(scenario, answer)))
             return

@@ -20,6 +20,7 @@ moves is the drift of the session. Nothing of the machine is ever set, no clock 
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import time
@@ -157,4 +158,9 @@ def main(argv: list[str]) -> int:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, _terminated)
-    sys.exit(main(sys.argv[1:]))
+    status = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Gloo's threads outlive their groups: one that still lets go of a tensor while the interpreter
+    # ends aborts the process, and torchrun then ends the rank that writes the result.
+    os._exit(status)

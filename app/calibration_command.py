@@ -16,7 +16,9 @@ def commands(scenario: Scenario, plan: Plan | None) -> str:
 
     The matmuls that are measured are those of the plan that the link names.
     """
-    kept = {n: v for n, v in scenario.to_query().items() if n not in ("calibration", "plan")}
+    kept = {
+        n: v for n, v in scenario.to_query().items() if n not in ("calibration", "plan", "pinned")
+    }
     if plan is not None:
         kept["plan"] = plan.id
     asked = shlex.quote("?" + urlencode(kept, safe=",/:~"))

@@ -16,6 +16,7 @@ from app.compared import LONGEST_DAYS, choice_of, jobs_of
 from app.machines import CUSTOM, Machine
 from app.model_input import model_of
 from app.plan_rows import Row, plan_of, points_of
+from app.search_memory import SearchMemory
 from app.training import (
     choices_of,
     efficiency_of,
@@ -168,11 +169,17 @@ def _check_anchor(scenario: Scenario) -> None:
         anchoring.anchor_of(scenario, work, efficiency_of(scenario, work), choices_of(scenario))
 
 
-def answer(scenario: Scenario, top: int = 50, *, with_frontier: bool = False) -> Answer:
+def answer(
+    scenario: Scenario,
+    top: int = 50,
+    *,
+    with_frontier: bool = False,
+    memory: SearchMemory | None = None,
+) -> Answer:
     """Ranked plans of a resolved scenario, and what was left out and why.
 
-    Plans beyond `top` are described only where the scenario selects one, or, on request,
-    where they are on the frontier.
+    Plans beyond `top` are described only where the scenario selects or pins them, or, on request,
+    where they are on the frontier. Given a `memory`, layouts that it knows are not searched again.
     """
     model = model_of(scenario)
     work = workload_of(scenario, model)
@@ -182,15 +189,19 @@ def answer(scenario: Scenario, top: int = 50, *, with_frontier: bool = False) ->
     flops = float(np.asarray(train_flops_per_token(model.transformer, float(scenario.seq_len))))
     jobs, pairs, too_slow = jobs_of(scenario, choice.machines, flops * tokens_of(scenario))
     over = time.monotonic() + SEARCH_S
-    best = best_layouts(
-        work,
-        jobs,
-        eff,
-        choices,
-        memory_sigma=float(np.asarray(eff.memory_sigma)),
-        most_rows=MOST_LEGAL,
-        stop=lambda: time.monotonic() > over,
-    )
+
+    def search(some: Sequence[Job]) -> Best:
+        return best_layouts(
+            work,
+            some,
+            eff,
+            choices,
+            memory_sigma=float(np.asarray(eff.memory_sigma)),
+            most_rows=MOST_LEGAL,
+            stop=lambda: time.monotonic() > over,
+        )
+
+    best = memory.best((work, eff, choices), jobs, search) if memory else search(jobs)
     of_job = {job: m.accelerator.name for m, job in pairs}
     best, shift, variance_left = anchoring.corrected(
         best,
@@ -216,8 +227,9 @@ def answer(scenario: Scenario, top: int = 50, *, with_frontier: bool = False) ->
         )
         for n, i in enumerate(best_first)
     ]  # fmt: skip
+    named = {scenario.plan, *scenario.pinned}
     shown = ranked[:top] + [
-        r for r in ranked[top:] if r.id == scenario.plan or (with_frontier and r.frontier)
+        r for r in ranked[top:] if r.id in named or (with_frontier and r.frontier)
     ]
     return Answer(
         plans=tuple(
@@ -232,7 +244,7 @@ def answer(scenario: Scenario, top: int = 50, *, with_frontier: bool = False) ->
             for r in shown
         ),
         num_plans=len(ranked),
-        points=points_of(ranked),
+        points=points_of(ranked, best),
         num_candidates=best.counts.candidates,
         counts=best.counts,
         not_searched=_not_searched(jobs, best),

@@ -237,9 +237,13 @@ def _on_the_host(m: Machine, layout: Layout, needed: float) -> tuple[str, ...]:
     return (f"{what} wait in the host's memory: {needed / GIB:,.0f} GiB a GPU{room}.",)
 
 
-def points_of(rows: Sequence[Row]) -> Mapping[str, NDArray[Any]]:
-    """Every ranked plan as columns, for charts and downloads."""
+def points_of(rows: Sequence[Row], best: Best) -> Mapping[str, NDArray[Any]]:
+    """Every ranked plan as columns, for charts, tables and downloads."""
     offers = [r.machine.offer for r in rows]
+    at = np.array([r.best_row for r in rows], dtype=np.int64)
+    # Offers share layouts: each is written once.
+    texts = {n: fmt.layout_short(record_of(best.layouts, n)) for n in set(at.tolist())}
+    memory = np.sum(list(best.memory.values()), axis=0)
     return {
         "id": np.array([r.id for r in rows], dtype=object),
         "rank": np.array([r.rank for r in rows], dtype=np.int64),
@@ -258,4 +262,13 @@ def points_of(rows: Sequence[Row]) -> Mapping[str, NDArray[Any]]:
         "frontier": np.array([r.frontier for r in rows], dtype=bool),
         "meets_deadline": np.array([r.meets_deadline for r in rows], dtype=bool),
         "meets_budget": np.array([r.meets_budget for r in rows], dtype=bool),
+        "gpu_hours": np.array([r.gpu_hours for r in rows], dtype=float),
+        "mfu": np.asarray(best.step.mfu, dtype=float)[at],
+        "peak_memory_bytes": np.asarray(memory, dtype=float)[at],
+        "memory_capacity_bytes": np.array(
+            [r.machine.accelerator.memory_bytes for r in rows], dtype=float
+        ),
+        "probability_oom": np.asarray(best.probability_oom, dtype=float)[at],
+        "layout": np.array([texts[n] for n in at.tolist()], dtype=object),
+        "observed_at": np.array([o.observed_at for o in offers], dtype=object),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from math import nan  # one object, so that clusters without a figure are equal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -46,7 +47,7 @@ class Cluster:
     scale_up_domain: Numeric  # devices joined by the scale-up link
     gpus_per_node: Numeric
     scale_out_bytes_per_s: Numeric  # per device, one direction
-    multiprocessors: Numeric = float("nan")  # that tiles are dealt to; NaN: does not deal tiles
+    multiprocessors: Numeric = nan  # that tiles are dealt to; NaN: does not deal tiles
     torus_axes: Numeric = 0.0  # of the scale-up links; 0: a switch
     switch_reduces: Numeric = 0.0  # 1: scale-up switches add up an all-reduce (NVLink SHARP)
     network_reduces: Numeric = 0.0  # 1: so do those of the network (InfiniBand SHARP)
@@ -85,7 +86,6 @@ def cluster_of(
     """The cluster that one node shape makes; a missing measured ceiling is the assumed one."""
     peak = accelerator.bf16_flops_per_s
     measured = accelerator.matmul_flops_per_s
-    nan = float("nan")
     return Cluster(
         peak_flops_per_s=peak,
         ceiling=ASSUMED_CEILING if measured is None else measured / peak,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from numpy.typing import NDArray
@@ -92,6 +92,9 @@ class Counts:
     pruned_by_time: int = 0  # proven to be no faster than another layout that fits
     evaluated: int = 0  # timed
     cut: int = 0  # not looked at: the search was over its budget
+
+
+COUNTED = tuple(f.name for f in fields(Counts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,10 +50,10 @@ class Problem:
 
 def race(
     p: Problem, space: Space, rows: list[Ints], owners: list[int]
-) -> tuple[Ints, Layouts, int]:
-    """The jobs that have a winner, in order, with each one's fastest layout; and how many rows
-    were timed. `rows` of each of the `owners` are in the order of the space: of equally fast ones
-    the first wins. A layout without a finite time (no such precision) is none."""
+) -> tuple[Ints, Layouts, Ints]:
+    """The jobs that have a winner, in order, with each one's fastest layout; and how many rows of
+    each of the `owners` were timed. Their `rows` are in the order of the space: of equally fast
+    ones the first wins. A layout without a finite time (no such precision) is none."""
     starts = np.cumsum([0, *(len(r) for r in rows)])
     row, owner = np.concatenate(rows), np.repeat(owners, np.diff(starts))
     speed = np.full(len(row), -np.inf)
@@ -85,7 +85,8 @@ def race(
     best = np.repeat(np.maximum.reduceat(speed, starts[:-1]), np.diff(starts))
     fastest = np.flatnonzero((speed == best) & (speed > 0))
     winners = fastest[np.diff(owner[fastest], prepend=-1) != 0]
-    return owner[winners], space.layouts(row[winners]), int(timed.sum())
+    num_timed = np.add.reduceat(timed.astype(np.intp), starts[:-1])
+    return owner[winners], space.layouts(row[winners]), num_timed
 
 
 def _least_of_each(owner: Ints, score: Floats, some: int) -> Ints:

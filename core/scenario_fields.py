@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from core.offer import Purchase
 from core.scenario_types import (
+    PLAN_ID,
     Amount,
     AsyncTp,
     Attention,
@@ -31,6 +32,7 @@ from core.scenario_types import (
     Names,
     Offload,
     Optimizer,
+    Pinned,
     Precision,
     RankBy,
     Rate,
@@ -277,8 +279,11 @@ class ScenarioFields(BaseModel):
         None, "Price (USD per GPU-hour)", "Empty: a plan without dollars", "custom_gpu"
     )
 
-    plan: Annotated[str, Field(max_length=200, pattern=r"^[\w.\-/+:() ~*]*$")] = field(
+    plan: Annotated[str, Field(max_length=200, pattern=rf"^{PLAN_ID}*$")] = field(
         "", "Selected plan", "Id of the plan that the page shows in detail", "view"
+    )
+    pinned: Pinned = field(
+        (), "Pinned plans", "Ids of up to four plans that are compared side by side", "view"
     )
     prices: Annotated[str, Field(max_length=64, pattern=r"^[0-9a-f]*$")] = field(
         "", "Price snapshot", "Id of the price snapshot that the answer used", "view"

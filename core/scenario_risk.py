@@ -112,3 +112,4 @@ class RiskFields(ScenarioFields):
 
 
 NOT_SEARCHED = frozenset(RiskFields.model_fields) - frozenset(ScenarioFields.model_fields)
+VIEW = frozenset({"plan", "pinned"})  # what is looked at: an answer changes only in what it lists

@@ -82,6 +82,13 @@ Calibrations = Annotated[
     BeforeValidator(listed),
     Field(max_length=16),
 ]
+PLAN_ID = r"[\w.\-/+:() ~*]"
+MOST_PINNED = 4
+Pinned = Annotated[
+    tuple[Annotated[str, Field(max_length=200, pattern=rf"^{PLAN_ID}+$")], ...],
+    BeforeValidator(listed),
+    Field(max_length=MOST_PINNED),
+]
 Share = Annotated[Annotated[float, Field(ge=0, le=1)] | None, BeforeValidator(number)]
 Frequency = Annotated[Annotated[float, Field(ge=0, le=1e6)] | None, BeforeValidator(number)]
 Seconds = Annotated[Annotated[float, Field(ge=0, le=1e9)] | None, BeforeValidator(number)]

@@ -20,7 +20,7 @@ from core.layouts import Choices, Layouts
 from core.memory import PARTS as MEMORY_PARTS
 from core.memory import live_bytes, peak_bytes, reserve_bytes
 from core.offload import host_bytes, work_on
-from core.plan import Counts
+from core.plan import COUNTED, Counts
 from core.race import Job as Job
 from core.race import Problem, chunks, race
 from core.space import Key, Part, Space, spaces
@@ -47,6 +47,8 @@ class Best:
     host_bytes: Floats  # that one GPU keeps in the host's memory
     probability_oom: Floats
     counts: Counts
+    counts_of: dict[str, Ints]  # the same of each job, by core.plan.COUNTED
+    removed_of: dict[str, Ints]  # of each job and reason
     jobs_out_of_memory: Ints
     jobs_without_layout: Ints
     jobs_cut: Ints  # not looked at: the search was over its budget
@@ -75,8 +77,9 @@ class Closest:
 class _Found:
     """What the search has found so far."""
 
-    counts: Counter[str]
-    removed: Counter[str]
+    num_jobs: int
+    counts: dict[str, Ints]  # of each job
+    removed: dict[str, Ints]
     misfits: list[int]
     illegal: list[int]
     winners: list[tuple[Ints, Layouts]]
@@ -105,7 +108,14 @@ def best_layouts(
     for number, job in enumerate(jobs):
         of_key.setdefault(_key(job), []).append(number)
     keys = sorted(of_key, key=lambda k: k.num_gpus)
-    found = _Found(counts=Counter(), removed=Counter(), misfits=[], illegal=[], winners=[])
+    found = _Found(
+        num_jobs=len(jobs),
+        counts={name: np.zeros(len(jobs), dtype=np.intp) for name in COUNTED},
+        removed={},
+        misfits=[],
+        illegal=[],
+        winners=[],
+    )
     done, rows = 0, 0
     for space in spaces(
         keys,
@@ -160,12 +170,12 @@ def _search(p: Problem, space: Space, jobs_of: list[list[int]], found: _Found) -
     rows: list[Ints] = []
     owners: list[int] = []
     for part, numbers in zip(space.parts, jobs_of, strict=True):
-        many = len(numbers)
-        found.counts["candidates"] += part.num_candidates * many
-        found.counts["cut"] += part.num_cut * many
-        found.counts["removed"] += sum(part.removed.values()) * many
+        found.counts["candidates"][numbers] = part.num_candidates
+        found.counts["cut"][numbers] = part.num_cut
+        found.counts["removed"][numbers] = sum(part.removed.values())
         for reason, count in part.removed.items():
-            found.removed[reason] += count * many
+            none = np.zeros(found.num_jobs, dtype=np.intp)
+            found.removed.setdefault(reason, none)[numbers] = count
         known: dict[tuple[float, float, bool], tuple[Ints, int]] = {}
         for number in numbers:
             if not part.num_legal:
@@ -175,8 +185,8 @@ def _search(p: Problem, space: Space, jobs_of: list[list[int]], found: _Found) -
             if room not in known:
                 known[room] = _worth_timing(p, space, part, room, live, on_host)
             kept, num_fit = known[room]
-            found.counts["pruned_by_memory"] += part.num_legal * len(space.kinds) - num_fit
-            found.counts["pruned_by_time"] += num_fit - len(kept)
+            found.counts["pruned_by_memory"][number] = part.num_legal * len(space.kinds) - num_fit
+            found.counts["pruned_by_time"][number] = num_fit - len(kept)
             if len(kept):
                 rows.append(kept)
                 owners.append(number)
@@ -185,8 +195,8 @@ def _search(p: Problem, space: Space, jobs_of: list[list[int]], found: _Found) -
                 _nearer(p, space, part, number, live, found)
     if rows:
         winners, layouts, timed = race(p, space, rows, owners)
-        found.counts["evaluated"] += timed
-        found.counts["pruned_by_time"] += sum(map(len, rows)) - timed
+        found.counts["evaluated"][owners] = timed
+        found.counts["pruned_by_time"][owners] += np.array([len(r) for r in rows]) - timed
         found.illegal += sorted(set(owners) - set(winners.tolist()))
         found.winners.append((winners, layouts))
 
@@ -308,13 +318,25 @@ def _best(p: Problem, found: _Found, cut: list[int], memory_sigma: float) -> Bes
         probability_oom=np.asarray(
             probability_above(limit, p50=np.maximum(need, 1.0), sigma=memory_sigma)
         ),
-        counts=Counts(**found.counts),
+        counts=counts_in(found.counts),
+        counts_of=found.counts,
+        removed_of=found.removed,
         jobs_out_of_memory=np.array(sorted(found.misfits), dtype=np.intp),
         jobs_without_layout=np.array(sorted(found.illegal), dtype=np.intp),
         jobs_cut=np.array(sorted(cut), dtype=np.intp),
-        removed=found.removed,
+        removed=removed_in(found.removed),
         closest=found.closest,
     )
+
+
+def counts_in(counts_of: dict[str, Ints]) -> Counts:
+    """The counts of all jobs together."""
+    return Counts(**{name: int(column.sum()) for name, column in counts_of.items()})
+
+
+def removed_in(removed_of: dict[str, Ints]) -> Counter[str]:
+    """What each rule removed, of all jobs together."""
+    return Counter({reason: int(column.sum()) for reason, column in removed_of.items()})
 
 
 def _with_places(layouts: Layouts, work: Workload) -> Layouts:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from core.errors import ScenarioError
 from core.scenario import LINK_VERSION, MAX_QUERY_CHARS, Scenario
+from core.scenario_types import MOST_PINNED
 
 SCHEMA = Scenario.model_json_schema()["properties"]
 LETTERS = "abcXYZ019_.-/+:()éß中"
@@ -28,12 +29,15 @@ def values_of(name: str, schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     if kind == "array":
         items = values_of(name, schema["items"])
         least = 1 if "minLength" in schema else 0
-        return st.lists(items, min_size=least, max_size=6, unique=True).map(tuple)
+        most = MOST_PINNED if name == "pinned" else 6
+        return st.lists(items, min_size=least, max_size=most, unique=True).map(tuple)
     if kind == "string":
         if name == "calibration":
             return st.text(alphabet="0123456789abcdef", min_size=16, max_size=16)
         if name == "prices":
             return st.text(alphabet="0123456789abcdef", max_size=64)
+        if name == "pinned":
+            return st.text(alphabet=LETTERS + "~*", min_size=1, max_size=60)
         if name == "plan":
             return st.text(alphabet=LETTERS + " ~*", max_size=60)
         if name == "anchor_layout":

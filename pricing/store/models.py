@@ -191,9 +191,11 @@ class ScenarioRow(Base):
     """A scenario that somebody saved: the query of its link. Own prices are not in it."""
 
     __tablename__ = "saved_scenarios"
+    __table_args__ = (Index("ix_saved_scenarios_id", "id", unique=True),)
 
     owner: Mapped[str] = mapped_column(String(200), primary_key=True)
     name: Mapped[str] = mapped_column(String(200), primary_key=True)
+    id: Mapped[str] = mapped_column(String(16))  # of its short link
     query: Mapped[str] = mapped_column(Text)
     snapshot_id: Mapped[str] = mapped_column(String(12))
     created_at: Mapped[datetime] = mapped_column(UtcTime)

@@ -1,17 +1,20 @@
 """Scenarios that people saved, and the index of calibrations.
 
-Every question about a scenario names its owner: one person never reads another's. What a scenario
-holds is the query of its link, so it opens as a link does, and own prices are not in it.
+Every question about a scenario names its owner: one person never lists or changes another's. The
+id alone opens one, for reading: that is what a short link is. What a scenario holds is the query of
+its link, so it opens as a link does, and own prices are not in it.
 """
 
 from __future__ import annotations
 
+import base64
+import secrets
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, Connection, func, select
 
-from core.errors import ScenarioError
+from core.errors import ScenarioError, shown
 from pricing.store.engine import Store
 from pricing.store.models import CalibrationRow, ScenarioRow, table_of
 
@@ -20,12 +23,14 @@ _CALIBRATIONS = table_of(CalibrationRow)
 NAME_MAX = 200
 QUERY_MAX = 20_000
 SCENARIOS_MAX = 1_000  # of one owner
+_JOINERS = ("\N{ZERO WIDTH NON-JOINER}", "\N{ZERO WIDTH JOINER}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedScenario:
     """A scenario under a name of its owner."""
 
+    id: str  # of its short link
     owner: str
     name: str
     query: str
@@ -56,31 +61,58 @@ def save_scenario(
     query: str,
     snapshot_id: str = "",
     now: datetime | None = None,
+    replace: bool = True,
 ) -> SavedScenario:
-    """Keep a scenario under a name; one of that name is replaced."""
+    """Keep a scenario under a name; one of that name is replaced and keeps its id.
+
+    Where `replace` is false, a name that is taken is a `ScenarioError`.
+    """
     at = datetime.now(UTC) if now is None else now
-    for what, text, most in (("name", name, NAME_MAX), ("owner", owner, NAME_MAX)):
-        if not text.strip() or len(text) > most or not text.isprintable():
-            raise ScenarioError(f"The {what} of a scenario has 1 to {most} printable characters.")
-    if len(query) > QUERY_MAX:
-        raise ScenarioError(f"The scenario has {len(query)} characters, more than {QUERY_MAX}.")
-    which = (_SCENARIOS.c.owner == owner, _SCENARIOS.c.name == name)
+    _check(owner, name, query)
     with store.writing() as connection:
-        before = connection.execute(select(_SCENARIOS.c.created_at).where(*which)).scalar()
-        of_owner = select(_SCENARIOS.c.name).where(_SCENARIOS.c.owner == owner)
-        if before is None and len(connection.execute(of_owner).all()) >= SCENARIOS_MAX:
-            raise ScenarioError(f"There are {SCENARIOS_MAX} saved scenarios: forget one first.")
+        _wait_for_others(store, connection, owner)
+        before = connection.execute(select(_SCENARIOS).where(*_key(owner, name))).first()
+        if before is not None and not replace:
+            raise _taken(name)
         kept = SavedScenario(
+            id=before.id if before else new_id(),
             owner=owner,
             name=name,
             query=query,
             snapshot_id=snapshot_id,
-            created_at=before or at,
+            created_at=before.created_at if before else at,
             updated_at=at,
         )
-        connection.execute(_SCENARIOS.delete().where(*which))
-        connection.execute(_SCENARIOS.insert(), asdict(kept))
+        _put(connection, kept)
     return kept
+
+
+def restore_scenario(store: Store, scenario: SavedScenario) -> None:
+    """Put back what was deleted, under its id; `ScenarioError` if its name is taken since."""
+    with store.writing() as connection:
+        _wait_for_others(store, connection, scenario.owner)
+        taken = select(_SCENARIOS.c.id).where(*_key(scenario.owner, scenario.name))
+        if connection.execute(taken).first():
+            raise _taken(scenario.name)
+        _put(connection, scenario)
+
+
+def rename_scenario(
+    store: Store, *, owner: str, name: str, to: str, now: datetime | None = None
+) -> SavedScenario:
+    """Give a scenario another name; its id, and so its short link, stays."""
+    at = datetime.now(UTC) if now is None else now
+    _check(owner, to, "")
+    with store.writing() as connection:
+        _wait_for_others(store, connection, owner)
+        found = connection.execute(select(_SCENARIOS).where(*_key(owner, name))).first()
+        if found is None:
+            raise ScenarioError(f"There is no saved scenario {shown(name)}.")
+        if to != name and connection.execute(select(_SCENARIOS).where(*_key(owner, to))).first():
+            raise _taken(to)
+        values = {"name": to, "updated_at": at}
+        connection.execute(_SCENARIOS.update().where(*_key(owner, name)).values(values))
+    return SavedScenario(**{**found._mapping, **values})
 
 
 def saved_scenarios(store: Store, *, owner: str) -> list[SavedScenario]:
@@ -94,13 +126,62 @@ def saved_scenarios(store: Store, *, owner: str) -> list[SavedScenario]:
         return [SavedScenario(**row._mapping) for row in connection.execute(wanted)]
 
 
+def scenario_of_id(store: Store, id: str) -> SavedScenario | None:
+    """The scenario that a short link names, whoever asks; None where there is none."""
+    with store.reading() as connection:
+        found = connection.execute(select(_SCENARIOS).where(_SCENARIOS.c.id == id)).first()
+    return None if found is None else SavedScenario(**found._mapping)
+
+
 def forget_scenario(store: Store, *, owner: str, name: str) -> bool:
     """Delete a scenario; whether there was one."""
     with store.writing() as connection:
-        done = connection.execute(
-            _SCENARIOS.delete().where(_SCENARIOS.c.owner == owner, _SCENARIOS.c.name == name)
-        )
+        done = connection.execute(_SCENARIOS.delete().where(*_key(owner, name)))
     return done.rowcount == 1
+
+
+def new_id() -> str:
+    """80 random bits as 16 letters and digits: nobody comes upon one by trying."""
+    return base64.b32encode(secrets.token_bytes(10)).decode().lower()
+
+
+def _key(owner: str, name: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return _SCENARIOS.c.owner == owner, _SCENARIOS.c.name == name
+
+
+def _put(connection: Connection, scenario: SavedScenario) -> None:
+    """Write one row in place of that of its name, within the limit of its owner."""
+    connection.execute(_SCENARIOS.delete().where(*_key(scenario.owner, scenario.name)))
+    of_owner = select(func.count()).where(_SCENARIOS.c.owner == scenario.owner)
+    if connection.execute(of_owner).scalar_one() >= SCENARIOS_MAX:
+        raise ScenarioError(f"There are {SCENARIOS_MAX:,} saved scenarios: delete one first.")
+    connection.execute(_SCENARIOS.insert(), asdict(scenario))
+
+
+def _wait_for_others(store: Store, connection: Connection, owner: str) -> None:
+    """One writer of an owner at a time: SQLite has only one, PostgreSQL is asked for it."""
+    if store.is_shared:
+        lock = select(func.pg_advisory_xact_lock(func.hashtext("runcast scenarios " + owner)))
+        connection.execute(lock)
+
+
+def _check(owner: str, name: str, query: str) -> None:
+    for what, text, most in (("name", name, NAME_MAX), ("owner", owner, NAME_MAX)):
+        if not text.strip() or len(text) > most or not _is_printable(text):
+            raise ScenarioError(f"The {what} of a scenario has 1 to {most} printable characters.")
+    if len(query) > QUERY_MAX:
+        raise ScenarioError(f"The scenario has {len(query)} characters, more than {QUERY_MAX}.")
+
+
+def _is_printable(text: str) -> bool:
+    """Without control characters; Persian and emoji need the two joiners."""
+    return text.replace(_JOINERS[0], "").replace(_JOINERS[1], "").isprintable()
+
+
+def _taken(name: str) -> ScenarioError:
+    return ScenarioError(
+        f"There is already a saved scenario {shown(name)}: replace it, or take another name."
+    )
 
 
 def index_calibration(store: Store, calibration: Calibration) -> None:

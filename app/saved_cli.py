@@ -1,0 +1,139 @@
+"""`runcast scenarios`: list, save, show, rename and delete saved scenarios."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from app.cli_options import (
+    AsJson,
+    Config,
+    File,
+    Given,
+    Link,
+    Model,
+    Text,
+    print_json,
+    takes_fields,
+    text_option,
+)
+
+scenarios = typer.Typer(
+    name="scenarios",
+    help="Scenarios under names, as the page lists them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="As `list` prints it.")]
+OwnerOption = Annotated[
+    Text, text_option("--owner", "ID", "Whose; 'local' if left out: docs/teams.md.")
+]
+LOCAL = "local"  # app/owner.py; importing it would load Streamlit for every --help
+
+
+@scenarios.command(name="list")
+def list_saved(
+    search: Annotated[Text, text_option("--search", "WORDS", "All in name or model.")] = None,
+    owner: OwnerOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """What is saved, the last changed first."""
+    from app import saved
+    from app.saved_json import list_json
+    from app.saved_words import terminal_line
+
+    every = saved.listed(owner=owner or LOCAL)
+    found = saved.matching(every, search or "")
+    if as_json:
+        print_json(list_json(found, owner=owner or LOCAL))
+        return
+    if not every:
+        typer.echo("Nothing is saved: `runcast scenarios save NAME` or the page saves one.")
+    elif not found:
+        typer.echo(f"None of {len(every)} has that in its name or model.")
+    for one in found:
+        typer.echo(terminal_line(one))
+
+
+@scenarios.command()
+@takes_fields
+def save(
+    name: Name,
+    given: Given,
+    model: Model = None,
+    config: Config = None,
+    link: Link = None,
+    scenario: File = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace one of that name, which keeps its id.")
+    ] = False,
+    owner: OwnerOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Keep a scenario under a name."""
+    from app import saved
+    from app.cli_values import Opened, plan_scenario
+    from app.estimate import resolve_strict
+    from app.saved_json import scenario_json
+    from app.saved_words import saved_sentence
+
+    opened = Opened(model=model, config=config, link=link, file=scenario)
+    asked, notes = plan_scenario(given, opened)
+    for note in notes:
+        typer.echo(note, err=True)
+    asked = resolve_strict(asked)
+    kept = saved.keep(asked, owner=owner or LOCAL, name=name, replace=replace)
+    if as_json:
+        print_json(scenario_json(kept))
+    else:
+        typer.echo(saved_sentence(kept))
+
+
+@scenarios.command()
+def show(name: Name, owner: OwnerOption = None, as_json: AsJson = False) -> None:
+    """One scenario: its link, its short link, its prices."""
+    from app import saved
+    from app.saved_json import scenario_json
+    from app.saved_words import lines
+
+    found = saved.named(name, owner=owner or LOCAL)
+    if as_json:
+        print_json(scenario_json(found))
+    else:
+        typer.echo("\n".join(lines(found)))
+
+
+@scenarios.command()
+def rename(
+    name: Name,
+    new_name: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
+    owner: OwnerOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a scenario another name; its short link stays."""
+    from app import saved
+    from app.saved_json import scenario_json
+    from app.saved_words import saved_sentence
+
+    found = saved.named(name, owner=owner or LOCAL)
+    kept = saved.rename(found.name, owner=found.owner, to=new_name)
+    if as_json:
+        print_json(scenario_json(kept))
+    else:
+        typer.echo(saved_sentence(kept))
+
+
+@scenarios.command()
+def delete(name: Name, owner: OwnerOption = None, as_json: AsJson = False) -> None:
+    """Delete a scenario; its short link opens nothing afterwards."""
+    from app import saved
+    from app.saved_json import scenario_json
+    from app.saved_words import deleted_sentence
+
+    gone = saved.delete(name, owner=owner or LOCAL)
+    if as_json:
+        print_json(scenario_json(gone))
+    else:
+        typer.echo(deleted_sentence(gone))

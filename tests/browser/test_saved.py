@@ -1,0 +1,124 @@
+"""Saved scenarios in a real Chromium: saved by one person, opened by another, found, deleted."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browsing import FEW, served
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = "<img src=x onerror=alert(1)> [a](javascript:alert(2)) =1+1"
+
+
+@pytest.fixture(scope="module")
+def base_url(tmp_path_factory):
+    """A server with a store of its own."""
+    folder = tmp_path_factory.mktemp("saved")
+    with served(folder / "log", RUNCAST_DATA_DIR=str(folder / "data")) as server:
+        yield server.url
+
+
+def press(user, name):
+    user.page.get_by_role("button", name=name, exact=True).click()
+    user.settle()
+
+
+def unfold(user):
+    user.page.get_by_text("Saved scenarios", exact=True).click()
+    user.settle()
+
+
+def save(user, name):
+    user.type("Name", name)
+    press(user, "Save")
+
+
+def rows(user):
+    which = user.page.get_by_role("radiogroup", name="Which")
+    shown = which.locator("label").all_inner_texts()
+    return [t.split("\n")[0].replace("\N{WORD JOINER}", "") for t in shown]
+
+
+def test_what_one_person_saved_another_opens_by_its_short_link(new_user):
+    ann = new_user()
+    ann.open("/" + FEW)
+    ann.type("Training tokens", "2T")
+    saved, headlines = ann.query(), ann.headlines()
+    unfold(ann)
+    assert "Nothing is saved yet." in ann.page.inner_text("body")
+    save(ann, "Ours, on H100")
+    assert "Saved as 'Ours, on H100'." in " ".join(ann.notes())
+    assert ann.query() == saved
+    short = ann.page.get_by_test_id("stSidebar").get_by_test_id("stCode").inner_text().strip()
+    assert short.startswith(ann.base_url + "/?s=")
+
+    bob = new_user()
+    bob.page.goto(short)
+    bob.settle()
+    assert (bob.query(), bob.headlines(), bob.notes()) == (saved, headlines, [])
+    assert "Ours" not in bob.page.inner_text("body")
+    bob.page.goto(short + "&num_tokens=3e12")
+    bob.settle()
+    assert bob.query() == saved.replace("num_tokens=2e12", "num_tokens=3e12")
+    bob.page.reload()
+    bob.settle()
+    assert bob.value("Training tokens") == "3T"
+
+    ann.type("Training tokens", "5T")
+    press(ann, "Open this scenario")
+    assert (ann.query(), ann.headlines()) == (saved, headlines)
+    ann.back()
+    assert ann.value("Training tokens") == "5T"
+    ann.forward()
+    assert ann.value("Training tokens") == "2T"
+
+
+def test_search_rename_delete_and_undo(new_user):
+    user = new_user()
+    user.open("/" + FEW)
+    unfold(user)
+    for name in ("First", "Second", HOSTILE):
+        save(user, name)
+    assert rows(user)[0] == HOSTILE
+    assert user.page.locator('img[src="x"], a[href^="javascript"]').count() == 0
+    user.type("Find", "second LLAMA")
+    assert rows(user) == ["Second"]
+    user.page.get_by_text("Second", exact=True).click()
+    user.settle()
+    user.type("New name", "Zweite")
+    press(user, "Rename")
+    assert rows(user)[0] == "Zweite"
+    short = user.page.get_by_test_id("stSidebar").get_by_test_id("stCode").inner_text().strip()
+    press(user, "Delete")
+    assert "Deleted 'Zweite'" in " ".join(user.notes())
+
+    other = new_user()
+    other.page.goto(short)
+    other.settle()
+    (note,) = other.notes()
+    assert "is of no scenario on this server" in note
+    assert len(other.headlines()) == 4
+
+    press(user, "Undo the deletion")
+    other.page.goto(short)
+    other.settle()
+    assert other.notes() == []
+
+
+def test_the_section_is_used_with_the_keyboard_alone(new_user):
+    user = new_user()
+    user.open("/" + FEW)
+    user.page.locator("summary", has_text="Saved scenarios").focus()
+    user.page.keyboard.press("Enter")
+    user.settle()
+    user.page.get_by_label("Name", exact=True).focus()
+    user.page.keyboard.type("By keyboard")
+    user.page.keyboard.press("Tab")
+    user.settle()
+    for _ in range(3):  # the question mark of the field may come first
+        if user.page.evaluate("document.activeElement.innerText").strip() == "Save":
+            break
+        user.page.keyboard.press("Tab")
+    user.page.keyboard.press("Enter")
+    user.settle()
+    expect(user.page.get_by_text("Saved as 'By keyboard'.")).to_be_visible()

@@ -1,0 +1,53 @@
+"""`runcast where`: where each number of a plan comes from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from app.cli_options import (
+    AsJson,
+    Config,
+    File,
+    Given,
+    Link,
+    Model,
+    Text,
+    print_json,
+    takes_fields,
+    text_option,
+)
+
+
+@takes_fields
+def where(
+    given: Given,
+    model: Model = None,
+    config: Config = None,
+    number: Annotated[
+        Text, text_option("--number", "KEY", "Only this number, with all that it rests on.")
+    ] = None,
+    link: Link = None,
+    scenario: File = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say where each number of a plan comes from.
+
+    Its formula with the plan's numbers, and what of it is measured, fitted or assumed.
+    """
+    from app.cli_values import Opened
+    from app.plan_cli import planned
+    from app.price_books import today
+    from app.provenance import provenance_of, record_named
+
+    asked, plan = planned(given, Opened(model=model, config=config, link=link, file=scenario))
+    records = provenance_of(asked, plan, with_energy=True)
+    if number is not None:
+        records = (record_named(records, number),)
+    if as_json:
+        from app.provenance_tables import provenance_json
+
+        print_json(provenance_json(asked, plan, records, today()))
+    else:
+        from app.provenance_terminal import print_provenance
+
+        print_provenance(records, today(), is_one=number is not None)

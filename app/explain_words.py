@@ -53,6 +53,7 @@ def more(seconds: float) -> str:
 
 def more_usd(usd: float) -> str:
     """+$1.2k, -$35, ±$0."""
+    usd = 0.0 if abs(usd) < 0.005 else usd  # less than a cent is rounding
     sign = "+" if usd > 0 else "-" if usd < 0 else "±"
     return f"{sign}{fmt.usd_short(abs(usd))}"
 

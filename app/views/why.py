@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import charts, explained, link, sensitivity
+from app import chart_files, charts, explained, sensitivity
 from app import explain_tables as tables
 from app import explain_words as told
 from app import format as fmt
@@ -16,12 +14,12 @@ from app.escape import as_text
 from app.explained import Against, Named, Why
 from app.layout_text import MAX_CHARS
 from app.sensitivity import Sensitivity
-from app.tables import csv_bytes
+from app.views import figure
 from core.bottleneck import Faster
 from core.errors import RuncastError
 from core.plan import Answer, Plan
 from core.scenario import Scenario
-from core.scenario_risk import NOT_SEARCHED
+from core.scenario_risk import NOT_SEARCHED, VIEW
 
 KEPT = 128  # explanations of a few kB
 KEPT_S = 6 * 3600
@@ -46,10 +44,10 @@ def _sensitivity(query: Query, plan_id: str, _scenario: Scenario, _plan: Plan) -
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _tornado(
     query: Query, plan_id: str, theme: str, _rows: pd.DataFrame, _what: str
-) -> dict[str, Any]:
+) -> chart_files.Spec:
     """The chart as it is drawn: to build it takes longer than all the figures in it."""
     moved = f"Change of the {_what} of the run"
-    return charts.tornado(_rows, moved=moved, theme=theme).to_dict()
+    return chart_files.spec_of(charts.tornado(_rows, moved=moved, theme=theme))
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
@@ -67,9 +65,7 @@ def _named(
 
 def draw(scenario: Scenario, answer: Answer, plan: Plan, theme: str) -> None:
     """The next bottleneck in a sentence; the rest where somebody opens it."""
-    query = tuple(
-        (k, v) for k, v in scenario.to_query().items() if k != "plan" and k not in NOT_SEARCHED
-    )
+    query = tuple((k, v) for k, v in scenario.to_query().items() if k not in NOT_SEARCHED | VIEW)
     other = explained.other_of(answer, plan)
     found = _why(query, plan.id, other.id if other else "", scenario, plan, other)
     st.markdown("**Why this plan**")
@@ -95,7 +91,7 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan, theme: str) -> None:
             )
         _draw_faster(found.faster)
         _draw_sensitivity(query, plan, _sensitivity(query, plan.id, scenario, plan), theme)
-        _draw_mine(query, scenario, plan)
+        draw_mine(query, scenario, plan)
 
 
 def _draw_against(title: str, against: Against, other: str) -> None:
@@ -120,45 +116,39 @@ def _draw_sensitivity(query: Query, plan: Plan, found: Sensitivity, theme: str) 
         return
     priced = any(np.isfinite(e.usd_low) for e in found.effects)
     what = "cost" if priced else "time"
-    top = rows.iloc[int(rows["moved"].abs().argmax())]
-    st.vega_lite_chart(
-        spec=_tornado(query, plan.id, theme, rows, what),
-        key="plan_tornado",
-        width="stretch",
-        alt=(
-            f"What each input, {fmt.percent(found.change)} lower and higher, does to the {what} of "
-            f"the run with the layout as it is. The most: {top['text']}."
-        ),
-    )
-    st.caption(
-        as_text(
-            f"Each input {fmt.percent(found.change)} lower and higher, one at a time, with the "
-            f"layout as it is. {told.unknowns_sentence(found.unknowns)}"
+    top, change = rows.iloc[int(rows["moved"].abs().argmax())], fmt.percent(found.change)
+    figure.draw(
+        figure.Figure(
+            key="plan_tornado",
+            spec=_tornado(query, plan.id, theme, rows, what),
+            alt=f"What each input, {change} lower and higher, does to the {what} of the run with "
+            f"the layout as it is. The most: {top['text']}.",
+            caption=f"Each input {change} lower and higher, one at a time, with "
+            f"the layout as it is. {told.unknowns_sentence(found.unknowns)}",
+            file="runcast_sensitivity",
+            data=lambda: tables.effects(found),
         )
     )
-    address = link.address(link.scenario(), st.context.url)
-    st.download_button(
-        "Download what moves the answer",
-        data=lambda: csv_bytes(tables.effects(found), address),
-        file_name="runcast_sensitivity.csv",
-        mime="text/csv",
-        key="plan_sensitivity_csv",
-        on_click="ignore",
-    )
 
 
-def _draw_mine(query: Query, scenario: Scenario, plan: Plan) -> None:
+def draw_mine(query: Query, scenario: Scenario, plan: Plan, *, key: str = MINE) -> None:
+    """Where somebody names a layout, and what becomes of it. `key` is of the box, one a page."""
     st.markdown("**Why not my layout?**")
     text = st.text_input(
         "A layout on these machines",
-        key=MINE,
+        key=key,
         max_chars=MAX_CHARS,
         placeholder="tp=8,pp=4,sharding=zero1",
         help="What is left out is searched. Keys: tp, pp, cp, ep, virtual_stages, dp_shard, "
         "micro_batch_size, sharding, recompute, ...",
     )
-    if not text.strip():
-        return
+    if text.strip():
+        draw_named(query, scenario, plan, text)
+
+
+def draw_named(query: Query, scenario: Scenario, plan: Plan, text: str) -> None:
+    """The verdict on one layout: the rules it breaks or the bytes it lacks, what it would take,
+    and the changes that help, the cheapest first."""
     try:
         named, against = _named(query, plan.id, text, scenario, plan)
     except RuncastError as e:

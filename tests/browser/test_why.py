@@ -54,9 +54,10 @@ def test_a_layout_of_ones_own_gets_its_reasons(new_user):
 def test_the_csv_holds_every_input(new_user):
     user = new_user()
     user.open(FEW)
-    section(user)
+    section(user).get_by_role("button", name="Chart as a file").click()
+    user.settle()
     with user.page.expect_download() as download:
-        user.page.get_by_role("button", name="Download what moves the answer").click()
+        user.page.get_by_role("button", name="Data as CSV").click()
     rows = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
     inputs = {r["name"]: r for r in rows}
     assert {"num_tokens", "usd_per_instance_hour", "peak_flops_per_s", "matmul"} <= {*inputs}

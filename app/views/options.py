@@ -1,0 +1,194 @@
+"""The Options & compare page: every plan of the answer, and up to four of them side by side."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app import chart_files, form, link, options_words, tables, words
+from app import options_tables as plans
+from app.answers import KEPT_S, Query, key_of
+from app.escape import as_text
+from app.views import compare, options_filters, options_heatmap
+from core.plan import Answer
+from core.scenario import Scenario
+from core.scenario_risk import VIEW
+from core.scenario_types import MOST_PINNED
+
+KEPT = 16  # lists of plans, up to 1.5 MB each
+TABLE_PX = 420
+TABLE, PINS, REFUSED = "options_table", "options_pins", "options_refused"
+FULL = f"{MOST_PINNED} plans are pinned, the most there can be: take one off the list first."
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _every(query: Query, book_id: str, _scenario: Scenario, _answer: Answer) -> pd.DataFrame:
+    """Every ranked plan as a table, the same for everybody who asks the same."""
+    return plans.every(_scenario, _answer)
+
+
+def draw(scenario: Scenario, answer: Answer, options: form.Options) -> None:
+    """The page for a scenario and its answer."""
+    today = dt.datetime.now(tz=dt.UTC).date()
+    st.markdown(f"**{as_text(options_words.coverage_sentence(answer))}**")
+    st.caption(as_text(options_words.not_compared_sentence(answer)))
+    _draw_left_out(answer)
+    if not answer.plans:
+        st.error(as_text(words.answer_sentence(scenario, answer)))
+        compare.draw_other_link(scenario, answer, today)
+        return
+    query = tuple((k, v) for k, v in scenario.to_query().items() if k not in VIEW)
+    book_id = key_of(scenario)[1]
+    every = _every(query, book_id, scenario, answer)
+    has_limits = scenario.deadline_days is not None or scenario.budget_usd is not None
+    filters, order, unit = options_filters.draw(every, has_limits=has_limits)
+    kept = plans.in_order(plans.narrowed(every, filters), order)
+    _draw_table(scenario, kept, len(every), order, unit, has_limits=has_limits)
+    _draw_pins(scenario, every, kept)
+    compare.draw_pinned(scenario, answer, today)
+    options_heatmap.draw(query, book_id, scenario, filters, every, kept)
+    compare.draw_other_link(scenario, answer, today)
+
+
+def _draw_left_out(answer: Answer) -> None:
+    if not answer.excluded:
+        return
+    part = st.expander("What was left out, and why", key="options_left_out", on_change="rerun")
+    if not part.open:
+        return
+    with part:
+        st.caption(as_text(words.search_line(answer)))
+        st.dataframe(
+            tables.excluded(answer),
+            key="options_excluded",
+            hide_index=True,
+            column_config={"Left out": st.column_config.TextColumn(width=90)},
+            alt="What was left out",
+        )
+
+
+# --- the table and the pins ----------------------------------------------------------------------
+
+
+def _pin(wanted: Sequence[str]) -> bool:
+    """Pin these plans, in this order, unless they are too many; whether they are pinned."""
+    if len(wanted) > MOST_PINNED:
+        st.session_state[REFUSED] = True
+        return False
+    for plan_id in link.scenario().pinned:
+        link.pin(plan_id, pinned=False)
+    for plan_id in wanted:
+        link.pin(plan_id, pinned=True)
+    return True
+
+
+def _rows_chosen(ids: tuple[str, ...], key: str) -> None:
+    """Callback of the table: its chosen rows are the pinned plans among those it lists."""
+    rows = [ids[n] for n in st.session_state[key]["selection"]["rows"] if n < len(ids)]
+    if not _pin(plans.pinned_by_rows(link.scenario().pinned, ids, rows)):
+        link.redraw()  # the row that was refused is not chosen
+
+
+def _listed_chosen() -> None:
+    _pin(st.session_state[PINS])
+    link.redraw()
+
+
+def _draw_table(
+    scenario: Scenario, kept: pd.DataFrame, ranked: int, order: str, unit: str, *, has_limits: bool
+) -> None:
+    left, *buttons = st.columns([4, 1, 1], vertical_alignment="bottom")
+    left.markdown(as_text(options_words.found_sentence(len(kept), ranked, order)))
+    if kept.empty:
+        st.info("No ranked plan is all of this: take a filter away.")
+        return
+    address = link.address(scenario, st.context.url)
+    files: dict[str, tuple[str, Callable[[], bytes]]] = {
+        "CSV": ("text/csv", lambda: tables.csv_bytes(kept, address)),
+        "Parquet": (
+            "application/vnd.apache.parquet",
+            lambda: chart_files.parquet(kept, address),
+        ),
+    }
+    for place, (name, (mime, made)) in zip(buttons, files.items(), strict=True):
+        place.download_button(
+            f"All as {name}",
+            data=made,
+            file_name=f"runcast_options.{name.lower()}",
+            mime=mime,
+            key=f"options_{name.lower()}",
+            on_click="ignore",
+            width="stretch",
+        )
+    shown = plans.listed(kept, unit, has_limits=has_limits)
+    ids = tuple(map(str, kept[plans.ID].head(plans.LISTED)))
+    key = f"{TABLE}_{link.generation()}_{abs(hash((ids, unit)))}"
+    st.dataframe(
+        shown,
+        key=key,
+        hide_index=True,
+        height=min(TABLE_PX, 37 + 35 * len(shown)),
+        column_config=_columns(unit),
+        on_select=lambda: _rows_chosen(ids, key),
+        selection_mode="multi-row",
+        selection_default={
+            "selection": {
+                "rows": [n for n, plan_id in enumerate(ids) if plan_id in scenario.pinned],
+                "columns": [],
+                "cells": [],
+            }
+        },
+        placeholder="",
+        alt="Ranked plans that the filters let through; chosen rows are pinned",
+    )
+    if st.session_state.pop(REFUSED, False):
+        st.warning(FULL)
+
+
+def _columns(unit: str) -> dict[str, Any]:
+    """Widths, formats and hints of the table."""
+    config = st.column_config
+    short = unit == "run"
+    return {
+        "#": config.NumberColumn(width=50, pinned=True, help="Rank"),
+        plans.COST_IN[unit]: config.NumberColumn(
+            format="dollar" if short else "$%.4g", help="Median cost, without failures"
+        ),
+        tables.TIME: config.NumberColumn(format="%.3g", help="Median wall clock, without failures"),
+        tables.FAILING_TIME: config.NumberColumn(format="%.3g", help="Expected, with failures"),
+        plans.GPU: config.TextColumn(width=130),
+        plans.GPUS: config.NumberColumn(width=65),
+        plans.CLOUD: config.TextColumn(width=95),
+        "Instance": config.TextColumn(width=150),
+        plans.PURCHASE: config.TextColumn(width=95),
+        tables.MFU: config.NumberColumn(
+            format="percent", help="Model FLOPs over the dense 16-bit peak"
+        ),
+        tables.SPEED: config.NumberColumn(format="compact"),
+        tables.MEMORY: config.NumberColumn(format="%.3g"),
+        plans.OOM: config.NumberColumn(format="percent"),
+        tables.PRICE: config.NumberColumn(format="%.3g"),
+    }
+
+
+def _draw_pins(scenario: Scenario, every: pd.DataFrame, kept: pd.DataFrame) -> None:
+    """The pinned plans as a list: pinned and taken off by keyboard as well as by mouse."""
+    labels = plans.labels(every[every[plans.ID].isin(scenario.pinned)])
+    labels |= plans.labels(kept.head(plans.LISTED))
+    st.session_state[PINS] = list(scenario.pinned)  # the scenario is the truth
+    st.multiselect(
+        f"Pinned plans (up to {MOST_PINNED}, kept in the link)",
+        list(labels),
+        key=PINS,
+        format_func=lambda plan_id: labels.get(plan_id, plan_id),
+        max_selections=MOST_PINNED,
+        select_all=False,
+        placeholder="Choose rows of the table, or plans here",
+        on_change=_listed_chosen,
+        help="The same choice as the rows of the table. The first one is what the others are "
+        "compared with.",
+    )

@@ -1,0 +1,75 @@
+"""The heatmap of the Options page: the best plan of each GPU at each cloud."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from app import options_charts
+from app import options_heatmap as heat
+from app.answers import KEPT_S, Query
+from app.chart_files import Spec
+from app.escape import as_text
+from app.options_tables import Filters
+from app.views import figure
+from app.views.figure import Figure
+from core.scenario import Scenario
+
+KEPT_CHARTS = 64
+
+
+@st.cache_data(max_entries=KEPT_CHARTS, ttl=KEPT_S, show_spinner=False)
+def _heatmap(
+    query: Query,
+    book_id: str,
+    filters: Filters,
+    measure: str,
+    theme: str,
+    _scenario: Scenario,
+    _every: pd.DataFrame,
+    _kept: pd.DataFrame,
+) -> tuple[heat.Drawn, Spec] | None:
+    """What is drawn, and the chart as a dict."""
+    drawn = heat.drawn_of(_scenario, _every, _kept, measure)
+    if drawn is None:
+        return None
+    return drawn, options_charts.heatmap(drawn.cells, title=heat.MEASURES[measure][2], theme=theme)
+
+
+def draw(
+    query: Query,
+    book_id: str,
+    scenario: Scenario,
+    filters: Filters,
+    every: pd.DataFrame,
+    kept: pd.DataFrame,
+) -> None:
+    """The best plan of each pair among `kept`, by a figure that the reader chooses; its files."""
+    st.subheader("GPU by cloud", anchor=False)
+    measure = st.radio(
+        "Best plan of each pair, by",
+        list(heat.MEASURES),
+        key="options_measure",
+        format_func=lambda name: heat.MEASURES[name][0],
+        horizontal=True,
+        persist_state="session",
+    )
+    drawn = _heatmap(
+        query, book_id, filters, str(measure or "usd"), figure.theme(), scenario, every, kept
+    )
+    if drawn is None:
+        st.info("No plan that the filters let through has such a figure.")
+        return
+    shown, spec = drawn
+    chart = Figure(
+        key="options_heatmap",
+        spec=spec,
+        alt=f"A row a GPU, a column a cloud, the number in the cell. {shown.sentence}",
+        file="runcast_gpu_by_cloud",
+        data=lambda: heat.table(scenario, every, kept, str(measure or "usd")),
+    )
+    # A container of a fixed height scrolls sideways, too, where the screen is small.
+    with st.container(height=options_charts.heatmap_px(shown.cells), border=False):
+        st.vega_lite_chart(spec=chart.spec, key=chart.key, width="content", alt=chart.alt)
+    st.caption(as_text(f"{shown.sentence} {heat.marks_sentence(shown.cells)}"))
+    figure.draw_files(chart)

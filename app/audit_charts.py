@@ -1,6 +1,6 @@
 """The chart of the Audit page: a claim beside peak, best published run and forecast.
 
-As in app/charts.py: text is drawn in the ink of the theme, and shape doubles colour.
+Text is drawn in the ink of the theme, and shape doubles colour.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from app import chart_parts as parts
 from app import format as fmt
 from app.audit import Audit
 from app.audit_speed import Speed, tflops
-from app.charts import INK, PALETTE, Drawn
+from app.chart_parts import PALETTE, Drawn
 
 CLAIM, BEST, PEAK, MIDDLE = "the claim", "best published", "dense peak", "our forecast (P50)"
 ROW_PX, AROUND_PX = 44, 110  # a precision; legend and axis
@@ -46,23 +47,17 @@ def _rows(audit: Audit, s: Speed) -> list[dict[str, object]]:
 
 def speeds(rows: pd.DataFrame, *, theme: str) -> Drawn:
     """One line a precision, on a logarithmic axis."""
-    ink = INK[theme]
     order = list(rows["precision"].unique())
     y = alt.Y(
         "precision:N",
         sort=order,
-        axis=alt.Axis(title=None, labelFontSize=13, labelColor=ink, labelOverlap=False),
+        axis=parts.axis(None, theme, labelFontSize=13, labelOverlap=False),
     )
     scale = alt.Scale(type="log", nice=False, padding=16)
     x = alt.X(
         "tflop_per_s:Q",
         scale=scale,
-        axis=alt.Axis(
-            title="TFLOP/s per GPU, with causal attention",
-            format="~g",
-            labelColor=ink,
-            titleColor=ink,
-        ),
+        axis=parts.axis("TFLOP/s per GPU, with causal attention", theme, format="~g"),
     )
     names = list(SHAPES)
     bars = (
@@ -87,9 +82,7 @@ def speeds(rows: pd.DataFrame, *, theme: str) -> Drawn:
             shape=alt.Shape(
                 "mark:N",
                 scale=alt.Scale(domain=names, range=list(SHAPES.values())),
-                legend=alt.Legend(
-                    title=None, orient="top", labelColor=ink, labelLimit=200, columns=2
-                ),
+                legend=parts.legend(theme, labelLimit=200, columns=2),
             ),
             color=alt.Color(
                 "mark:N", scale=alt.Scale(domain=names, range=[COLOURS[n] for n in names])

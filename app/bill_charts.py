@@ -1,6 +1,6 @@
 """The chart of a bill: a bar a line, with its lower and upper figure.
 
-As in app/charts.py: text is drawn in the ink of the theme, and names stand above their bars.
+Text is drawn in the ink of the theme, and names stand above their bars.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from app.charts import FAINT, INK, PALETTE, Drawn
+from app import chart_parts as parts
+from app.chart_parts import FAINT, INK, Drawn
 
 STEP_PX, ROW_PX, BAR_PX, BAR_DOWN_PX = 84, 42, 12, 9
 
@@ -21,10 +22,7 @@ def bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
     ink = INK[theme]
     low, high = min(0.0, float(rows["lower"].min())), float(rows["upper"].max())
     scale = alt.Scale(domain=[low, high * 1.02], nice=False)
-    axis = alt.Axis(
-        title="Dollars: bar expected, line lower to upper", format="$~s", labelColor=ink,
-        titleColor=ink, titleLimit=400, labelOverlap="greedy", gridOpacity=0.4, tickCount=5,
-    )  # fmt: skip
+    axis = parts.usd_axis(theme, tickCount=5)
     x = alt.X("expected:Q", scale=scale, axis=axis)
     base = alt.Chart(rows).encode(y=alt.Y("line:N", sort=list(rows["line"]), axis=None))
     tips = [
@@ -32,7 +30,7 @@ def bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
         alt.Tooltip("mean_text:N", title="Expected"),
         alt.Tooltip("text:N", title="Lower to upper"),
     ]
-    colour = PALETTE[0 if theme == "light" else 4]
+    colour = parts.main_colour(theme)
     drawn = base.mark_bar(height=BAR_PX, yOffset=BAR_DOWN_PX, cornerRadius=1, color=colour)
     across = base.mark_rule(color=ink, strokeWidth=1.5, yOffset=BAR_DOWN_PX)
     layers: list[Any] = [
@@ -42,8 +40,6 @@ def bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
     for end in ("lower", "upper"):
         tick = base.mark_tick(color=ink, thickness=1.5, size=BAR_PX, yOffset=BAR_DOWN_PX)
         layers.append(tick.encode(x=alt.X(f"{end}:Q", scale=scale)))
-    text = base.mark_text(align="left", dx=2, dy=-BAR_DOWN_PX, color=ink, fontSize=12)
-    layers.append(text.encode(x=alt.value(0), text="label:N"))
-    zero = alt.Chart(pd.DataFrame({"x": [0.0]})).mark_rule(color=FAINT[theme], strokeWidth=1)
-    layers.append(zero.encode(x=alt.X("x:Q", scale=scale)))
+    layers.append(parts.above(base, "label:N", theme, down_px=BAR_DOWN_PX))
+    layers.append(parts.rule("x", 0.0, scale, FAINT[theme], [1, 0]))
     return alt.layer(*layers).properties(height=STEP_PX + ROW_PX * len(rows))

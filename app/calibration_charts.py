@@ -1,70 +1,35 @@
 """The charts of the Calibration page, of ready columns of app/calibration_tables.py.
 
-As in app/charts.py: text is drawn in the ink of the theme, and colour is never alone. Names stand
+Text is drawn in the ink of the theme, and colour is never alone. Names stand
 above their bars, so that a narrow screen has room for both.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 import pandas as pd
 
-from app.charts import FAINT, INK, LIMIT, PALETTE, Drawn
+from app import chart_parts as parts
+from app.chart_parts import INK, LIMIT, PALETTE, SHAPES, Drawn
 
 ROW_PX, HEAD_PX, DOWN_PX = 38, 110, 9
 CURVE_PX, HISTORY_PX, LEGEND_ROW_PX = 400, 360, 19
 NEAR = 0.05  # what a held-out step is held to on a GPU
-GAP = 1.12
 MOVED = ("faster", "as assumed", "slower")
 MOVED_SHAPES = ("triangle-up", "circle", "triangle-down")
 MOVED_COLOURS = (PALETTE[2], PALETTE[7], PALETTE[5])
 FORECASTS = ("without it", "with it")
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down",
-          "triangle-right", "triangle-left")  # fmt: skip
-DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4], [4, 4], [1, 3], [10, 2, 2, 2])
 BUS, TIME = "Bus bandwidth", "Time"
 AXES = {BUS: ("busbw", "Bus bandwidth (GB/s)"), TIME: ("us", "Time of one call (µs)")}
-
-
-def _axis(title: str | None, theme: str, **more: Any) -> alt.Axis:
-    given = {"labelOverlap": "greedy", "titleLimit": 400, "gridOpacity": 0.4, **more}
-    return alt.Axis(title=title, labelColor=INK[theme], titleColor=INK[theme], **given)
-
-
-def _legend(theme: str, **more: Any) -> alt.Legend:
-    given: dict[str, Any] = {
-        "title": None, "orient": "top", "columns": 3, "labelLimit": 260, "rowPadding": 3,
-        "symbolStrokeWidth": 1, "symbolOpacity": 1,
-    }  # fmt: skip
-    return alt.Legend(labelColor=INK[theme], **{**given, **more})
-
-
-def _log(*values: float) -> alt.Scale:
-    return alt.Scale(type="log", domain=[min(values) / GAP, max(values) * GAP], nice=False)
-
-
-def _above(rows: alt.Chart, name: str, ink: str) -> alt.Chart:
-    """The name of each row, above its mark at the left."""
-    text = rows.mark_text(align="left", dx=2, dy=-DOWN_PX, color=ink, fontSize=12)
-    return text.encode(x=alt.value(0), text=name)
-
-
-def _at_one(x: str, scale: alt.Scale, theme: str) -> alt.Chart:
-    base = alt.Chart(pd.DataFrame({"one": [1.0]}))
-    line = base.mark_rule(color=LIMIT[theme], strokeWidth=1.5, strokeDash=[7, 4])
-    at = alt.X("one:Q", scale=scale) if x == "x" else alt.Y("one:Q", scale=scale)
-    return line.encode(x=at) if x == "x" else line.encode(y=at)
 
 
 def factors(rows: pd.DataFrame, *, theme: str) -> Drawn:
     """The factor of each constant with P10 to P90; the dashed line is what was assumed."""
     ink = INK[theme]
-    scale = _log(*rows["low"], *rows["high"], 1.0)
+    scale = parts.log_scale([*rows["low"], *rows["high"]], 1.0)
     names = list(rows["constant"])
     base = alt.Chart(rows).encode(y=alt.Y("constant:N", sort=names, axis=None))
-    axis = _axis("Factor on what was assumed", theme, format="~g")
+    axis = parts.axis("Factor on what was assumed", theme, format="~g")
     tips = [
         alt.Tooltip("constant:N", title="Constant"),
         alt.Tooltip("factor:Q", title="Factor", format=".3f"),
@@ -77,7 +42,7 @@ def factors(rows: pd.DataFrame, *, theme: str) -> Drawn:
     bars = base.mark_rule(color=ink, strokeWidth=2, yOffset=DOWN_PX).encode(
         x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q", tooltip=tips
     )
-    legend = _legend(theme)
+    legend = parts.legend(theme)
     marks = base.mark_point(
         size=110, filled=True, opacity=1, stroke=ink, strokeWidth=1, yOffset=DOWN_PX
     ).encode(
@@ -92,27 +57,28 @@ def factors(rows: pd.DataFrame, *, theme: str) -> Drawn:
         ),
         tooltip=tips,
     )
-    layers = (_at_one("x", scale, theme), bars, marks, _above(base, "constant:N", ink))
+    layers = (
+        parts.rule("x", 1.0, scale, LIMIT[theme]),
+        bars,
+        marks,
+        parts.above(base, "constant:N", theme, down_px=DOWN_PX),
+    )
     return alt.layer(*layers).properties(height=HEAD_PX + ROW_PX * len(names))
 
 
 def ratios(rows: pd.DataFrame, *, theme: str) -> Drawn:
-    """Forecast over measured of the held-out step; the band is 5% to either side."""
-    ink = INK[theme]
-    scale = _log(*rows["ratio"], 1 - NEAR, 1 + NEAR)
+    """Measured over forecast of the held-out step; the band is an error of 5% to either side."""
+    ink, low, high = INK[theme], 1 / (1 + NEAR), 1 / (1 - NEAR)
+    scale = parts.log_scale(rows["measured_over_forecast"], low, high)
     names = list(dict.fromkeys(rows["result"]))
-    band = (
-        alt.Chart(pd.DataFrame({"low": [1 - NEAR], "high": [1 + NEAR]}))
-        .mark_rect(color=FAINT[theme], opacity=0.22)
-        .encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
-    )
+    band = parts.band("x", low, high, scale, theme)
     base = alt.Chart(rows).encode(y=alt.Y("result:N", sort=names, axis=None))
-    axis = _axis("Forecast / measured", theme, format="~g")
-    legend = _legend(theme)
+    axis = parts.axis("Measured / forecast", theme, format="~g")
+    legend = parts.legend(theme)
     marks = base.mark_point(
         size=130, filled=True, opacity=1, stroke=ink, strokeWidth=1, yOffset=DOWN_PX
     ).encode(
-        x=alt.X("ratio:Q", scale=scale, axis=axis),
+        x=alt.X("measured_over_forecast:Q", scale=scale, axis=axis),
         color=alt.Color(
             "forecast:N",
             scale=alt.Scale(domain=list(FORECASTS), range=[PALETTE[1], PALETTE[0]]),
@@ -126,10 +92,15 @@ def ratios(rows: pd.DataFrame, *, theme: str) -> Drawn:
         tooltip=[
             alt.Tooltip("result:N", title="Result"),
             alt.Tooltip("forecast:N", title="Forecast"),
-            alt.Tooltip("ratio:Q", title="Forecast / measured", format=".3f"),
+            alt.Tooltip("measured_over_forecast:Q", title="Measured / forecast", format=".3f"),
         ],
     )
-    layers = (band, _at_one("x", scale, theme), marks, _above(base, "result:N", ink))
+    layers = (
+        band,
+        parts.rule("x", 1.0, scale, LIMIT[theme]),
+        marks,
+        parts.above(base, "result:N", theme, down_px=DOWN_PX),
+    )
     return alt.layer(*layers).properties(height=HEAD_PX + ROW_PX * len(names))
 
 
@@ -140,22 +111,20 @@ def collectives(points: pd.DataFrame, lines: pd.DataFrame, *, of: str, theme: st
     ops = list(dict.fromkeys(points["op"]))[: len(SHAPES)]
     x = alt.X(
         "bytes:Q",
-        scale=_log(points["bytes"].min(), points["bytes"].max()),
-        axis=_axis("Size of the message (bytes)", theme, format="~s"),
+        scale=parts.log_scale(points["bytes"]),
+        axis=parts.axis("Size of the message (bytes)", theme, format="~s"),
     )
     values = [*points[column], *lines[column]]
-    y = alt.Y(f"{column}:Q", scale=_log(min(values), max(values)),
-              axis=_axis(title, theme, format="~g"))  # fmt: skip
-    colour = alt.Scale(domain=ops, range=list(PALETTE[: len(ops)]))
-    legend = _legend(theme, columns=2)
+    y = alt.Y(f"{column}:Q", scale=parts.log_scale(values),
+              axis=parts.axis(title, theme, format="~g"))  # fmt: skip
+    colour = parts.colours(ops)
+    legend = parts.legend(theme, columns=2)
     drawn = (
         alt.Chart(lines)
         .mark_line(strokeWidth=1.8)
         .encode(
             x=x, y=y, color=alt.Color("op:N", scale=colour, legend=legend),
-            strokeDash=alt.StrokeDash(
-                "op:N", scale=alt.Scale(domain=ops, range=list(DASHES[: len(ops)])), legend=None
-            ),
+            strokeDash=alt.StrokeDash("op:N", scale=parts.dashes(ops), legend=None),
         )
     )  # fmt: skip
     dots = (
@@ -165,9 +134,7 @@ def collectives(points: pd.DataFrame, lines: pd.DataFrame, *, of: str, theme: st
             x=x,
             y=y,
             color=alt.Color("op:N", scale=colour, legend=legend),
-            shape=alt.Shape(
-                "op:N", scale=alt.Scale(domain=ops, range=list(SHAPES[: len(ops)])), legend=legend
-            ),
+            shape=alt.Shape("op:N", scale=parts.shapes(ops), legend=legend),
             tooltip=[
                 alt.Tooltip("op:N", title="Operation"),
                 alt.Tooltip("bytes:Q", title="Bytes", format=","),
@@ -185,14 +152,13 @@ def history(rows: pd.DataFrame, *, theme: str) -> Drawn:
     ink = INK[theme]
     names = list(dict.fromkeys(rows["constant"]))
     data = rows.assign(at=pd.to_datetime(rows["at"], utc=True, format="ISO8601"))
-    scale = _log(*rows["factor"], 1.0)
-    x = alt.X("at:T", axis=_axis("Measured on", theme, format="%Y-%m-%d", tickCount=5))
-    y = alt.Y("factor:Q", scale=scale, axis=_axis("Factor on what was assumed", theme, format="~g"))
-    # More constants than colours: the shape and the dash of two of one colour differ.
-    colours = [PALETTE[i % len(PALETTE)] for i in range(len(names))]
-    shapes = [SHAPES[(i + i // len(PALETTE)) % len(SHAPES)] for i in range(len(names))]
-    colour = alt.Scale(domain=names, range=colours)
-    legend = _legend(theme, orient="bottom", columns=1)
+    scale = parts.log_scale(rows["factor"], 1.0)
+    x = alt.X("at:T", axis=parts.axis("Measured on", theme, format="%Y-%m-%d", tickCount=5))
+    y = alt.Y(
+        "factor:Q", scale=scale, axis=parts.axis("Factor on what was assumed", theme, format="~g")
+    )
+    colour = parts.colours(names)  # more constants than colours: then the shapes differ
+    legend = parts.legend(theme, orient="bottom", columns=1)
     lines = (
         alt.Chart(data)
         .mark_line(strokeWidth=1.5)
@@ -205,9 +171,7 @@ def history(rows: pd.DataFrame, *, theme: str) -> Drawn:
             x=x,
             y=y,
             color=alt.Color("constant:N", scale=colour, legend=legend),
-            shape=alt.Shape(
-                "constant:N", scale=alt.Scale(domain=names, range=shapes), legend=legend
-            ),
+            shape=alt.Shape("constant:N", scale=parts.shapes(names), legend=legend),
             tooltip=[
                 alt.Tooltip("constant:N", title="Constant"),
                 alt.Tooltip("at:T", title="Measured on", format="%Y-%m-%d"),
@@ -218,6 +182,6 @@ def history(rows: pd.DataFrame, *, theme: str) -> Drawn:
             ],
         )
     )
-    return alt.layer(_at_one("y", scale, theme), lines, dots).properties(
+    return alt.layer(parts.rule("y", 1.0, scale, LIMIT[theme]), lines, dots).properties(
         height=HISTORY_PX + LEGEND_ROW_PX * len(names)
     )

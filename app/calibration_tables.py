@@ -59,14 +59,16 @@ def factors(c: Calibration) -> pd.DataFrame:
 
 
 def held_out(found: Iterable[Calibration]) -> pd.DataFrame:
-    """Forecast over measured of the held-out step, without and with each calibration."""
+    """The held-out step, without and with each calibration: forecast over measured, and the other
+    way round, as it is drawn."""
     rows = []
     for c in found:
         if (step := c.fitted.held_out) is not None:
             name = f"{c.origin.where[:24]}, {c.origin.day}"
             rows.append({"result": name, "forecast": "without it", "ratio": step.before})
             rows.append({"result": name, "forecast": "with it", "ratio": step.after})
-    return pd.DataFrame(rows, columns=["result", "forecast", "ratio"])
+    frame = pd.DataFrame(rows, columns=["result", "forecast", "ratio"])
+    return frame.assign(measured_over_forecast=1.0 / frame["ratio"].astype(float))
 
 
 def links(c: Calibration) -> pd.DataFrame:

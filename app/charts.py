@@ -21,7 +21,8 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke", "wedge")
 OTHER = "other GPUs"
 PICK = "pick"  # name of the selection that a click on the frontier makes
-PARETO_PX = 350  # heights are of the whole chart: plot, axis and legend
+HERE = "here"  # name of the data of the marker
+PARETO_PX = 312  # heights are of the whole chart: plot, axis and legend
 MEMORY_PX, LEGEND_ROW_PX = 152, 19
 STEP_PX, TORNADO_PX = 52, 92
 ROW_PX, BAR_PX, BAR_DOWN_PX = 34, 12, 8  # a row of a name and a bar beneath it
@@ -53,14 +54,17 @@ def _named(accelerators: pd.Series) -> tuple[list[str], list[str]]:
 def pareto(
     points: pd.DataFrame,
     *,
-    selected_id: str,
     budget_usd: float | None,
     deadline_days: float | None,
     budget_text: str,
     deadline_text: str,
     theme: str,
 ) -> Drawn:
-    """Cost against time, both logarithmic: grey dots are beaten by a point of the frontier."""
+    """Cost against time, both logarithmic: grey dots are beaten by a point of the frontier.
+
+    Without the marker of the selected plan: `here` puts it in, so that to select another plan
+    builds no chart.
+    """
     ink = INK[theme]
     xs = [*points["days"], *([deadline_days] if deadline_days else [])]
     ys = [*points["usd"], *([budget_usd] if budget_usd else [])]
@@ -69,32 +73,32 @@ def pareto(
     )
     y = alt.Y("usd:Q", scale=_log(min(ys), max(ys)), axis=_axis("Cost (USD)", theme, format="$~s"))
     tips = [
-        alt.Tooltip("accelerator:N", title="GPU"),
-        alt.Tooltip("num_gpus:Q", title="GPUs", format=","),
-        alt.Tooltip("provider:N", title="Cloud"),
-        alt.Tooltip("purchase:N", title="Purchase"),
+        alt.Tooltip("machine:N", title="Plan"),
         alt.Tooltip("usd:Q", title="Cost (USD)", format="$,.3~r"),
         alt.Tooltip("days:Q", title="Wall clock (days)", format=",.3~r"),
     ]
-    frontier = points[points["frontier"].astype(bool)].sort_values("days")
+    best = points["frontier"].astype(bool)
+    drawn = _rounded(points)
+    frontier = drawn[best].sort_values("days")
     domain, names = _named(frontier["accelerator"])
-    frontier = frontier.assign(gpu=names)
-    dots = ["days", "usd", "num_gpus", "accelerator", "provider", "purchase"]
-    dominated = points.loc[~points["frontier"].astype(bool), dots]
+    frontier = frontier[["days", "usd", "machine", "id"]].assign(gpu=names)
 
     grey = (
-        alt.Chart(dominated)
+        alt.Chart(drawn.loc[~best, ["days", "usd", "machine"]])
         .mark_circle(size=22, color=FAINT[theme], opacity=0.4)
         .encode(x=x, y=y, tooltip=tips)
     )
     line = (
-        alt.Chart(frontier[["days", "usd"]])
+        alt.Chart(frontier)
         .mark_line(interpolate="step-after", color=ink, strokeWidth=1.5)
         .encode(x=x, y=y)
     )
     pick = alt.selection_point(name=PICK, fields=["id"], on="click", empty=False)
-    legend = _legend("Cheapest for its time", theme, orient="top", columns=4, symbolStrokeWidth=1)
-    best = (
+    legend = _legend(
+        "Cheapest for its time", theme, orient="top", columns=4, symbolStrokeWidth=1,
+        titleOrient="left", titleAnchor="middle",
+    )  # fmt: skip
+    marks = (
         alt.Chart(frontier)
         .mark_point(size=110, filled=True, opacity=1, stroke=ink, strokeWidth=1)
         .encode(
@@ -112,11 +116,30 @@ def pareto(
         )
         .add_params(pick)
     )  # fmt: skip
-    layers: list[Any] = [grey, line, best]
+    layers: list[Any] = [grey, line, marks]
     middle = math.sqrt(min(xs) * max(xs))
     layers += _limits(budget_usd, deadline_days, (budget_text, deadline_text), theme, x, y, middle)
-    layers += _here(points[points["id"] == selected_id], x, y, ink, middle)
+    layers += _marker(x, y, ink, middle)
     return alt.layer(*layers).properties(height=PARETO_PX)
+
+
+def here(spec: dict[str, Any], points: pd.DataFrame, selected_id: str) -> dict[str, Any]:
+    """The chart of `pareto` as a dict, with a ring and a word on the selected plan."""
+    chosen = _rounded(points[points["id"] == selected_id])[["days", "usd"]]
+    return {**spec, "datasets": {**spec.get("datasets", {}), HERE: chosen.to_dict("records")}}
+
+
+def _rounded(points: pd.DataFrame) -> pd.DataFrame:
+    """Each plan in words, and numbers as fine as a screen can show."""
+    kind = points["purchase"].str.lower()
+    machine = [
+        f"{n:,} x {gpu}, {cloud}, {how}"
+        for n, gpu, cloud, how in zip(
+            points["num_gpus"], points["accelerator"], points["provider"], kind, strict=True
+        )
+    ]
+    digits = {c: [float(f"{v:.4g}") for v in points[c]] for c in ("days", "usd")}
+    return points.assign(machine=machine, **digits)
 
 
 def _limits(
@@ -147,18 +170,18 @@ def _limits(
     return out
 
 
-def _here(chosen: pd.DataFrame, x: alt.X, y: alt.Y, ink: str, middle: float) -> list[alt.Chart]:
-    """A ring and a word on the selected plan."""
-    if chosen.empty:
-        return []
-    base = alt.Chart(chosen[["days", "usd"]])
-    left = float(chosen["days"].iloc[0]) <= middle
+def _marker(x: alt.X, y: alt.Y, ink: str, middle: float) -> list[alt.Chart]:
+    """A ring and a word on the selected plan, which `here` names."""
+    base = alt.Chart(alt.NamedData(name=HERE))
     ring = base.mark_point(size=420, filled=False, stroke=ink, strokeWidth=2.5, opacity=1)
-    text = base.mark_text(
-        text="You are here", color=ink, fontWeight="bold", fontSize=12,
-        align="left" if left else "right", dx=15 if left else -15, dy=-13,
-    )  # fmt: skip
-    return [ring.encode(x=x, y=y), text.encode(x=x, y=y)]
+    layers = [ring.encode(x=x, y=y)]
+    for side, test in ((1, "<="), (-1, ">")):
+        text = base.transform_filter(f"datum.days {test} {middle!r}").mark_text(
+            text="You are here", color=ink, fontWeight="bold", fontSize=12,
+            align="left" if side > 0 else "right", dx=15 * side, dy=-13,
+        )  # fmt: skip
+        layers.append(text.encode(x=x, y=y))
+    return layers
 
 
 def memory_bar(

@@ -1,4 +1,4 @@
-"""The rows of the Decision tables page, as Markdown text."""
+"""The rows of the Recommendations page, as Markdown text."""
 
 from __future__ import annotations
 

@@ -89,12 +89,12 @@ def accountings_frame() -> pd.DataFrame:
     return pd.DataFrame(
         {
             "Accounting": [a.name for a in ACCOUNTINGS],
-            "Weights": [a.parameter_bytes for a in ACCOUNTINGS],
-            "Gradients": [a.gradient_bytes for a in ACCOUNTINGS],
-            "Optimizer": [a.optimizer_bytes for a in ACCOUNTINGS],
-            "Bytes per parameter": [a.total_bytes for a in ACCOUNTINGS],
-            "What": [a.about for a in ACCOUNTINGS],
-            "Source": [a.source for a in ACCOUNTINGS],
+            "Bytes per parameter": [f"{a.total_bytes:g}" for a in ACCOUNTINGS],
+            "Weights + gradients + optimizer": [
+                f"{a.parameter_bytes:g} + {a.gradient_bytes:g} + {a.optimizer_bytes:g}"
+                for a in ACCOUNTINGS
+            ],
+            "What": [f"{a.about.rstrip('.')}. After {a.source}." for a in ACCOUNTINGS],
         }
     )
 
@@ -105,9 +105,9 @@ def formulas_frame() -> pd.DataFrame:
     return pd.DataFrame(
         {
             "Part": [f.topic for f in found],
-            "Formula, in words": [f.formula for f in found],
-            "After": [f.source for f in found],
-            "Code": [f.module for f in found],
+            "Formula, in words": [
+                f"{f.formula.rstrip('.')}. After {f.source}. Code: {f.module}" for f in found
+            ],
         }
     )
 

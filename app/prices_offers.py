@@ -15,7 +15,8 @@ from core.offer import Offer
 from core.other_costs import MONTH_H
 from pricing.offers import age_days
 
-LISTED = 2000  # rows that the table shows; the CSV has all
+LISTED = 60  # rows that the table shows; a filter shows others, the CSV has all
+IN_FILE = ("Age (days, at most)", "Note")  # columns of the CSV alone
 AGING_DAYS, STALE_DAYS = 1, 7  # older than a day, older than a week
 FRESH, AGING, STALE = "fresh", "over a day", "over a week"
 Colour = Literal["green", "orange", "red"]
@@ -34,6 +35,8 @@ UNITS = {
     "instance_hour": "USD per instance-hour",
     "instance_month": "USD per instance-month",
 }
+CELLS = ("accelerator", "provider", "usd", "text", "offers", "where")
+PLACE = {"instance": "instance_type", "region": "region", "kind": "purchase", "seen": "observed_at"}
 _OFFER = ("accelerator", "provider", "instance_type", "gpu_count", "region", "purchase",
           "usd_per_hour", "observed_at", "quality", "source", "note")  # fmt: skip
 
@@ -106,7 +109,7 @@ def price_text(usd: float) -> str:
 def heatmap(frame: pd.DataFrame) -> pd.DataFrame:
     """Cheapest GPU-hour by accelerator and cloud, a row for every pair: '-' is not offered."""
     if frame.empty:
-        return pd.DataFrame(columns=["accelerator", "provider", "usd", "text", "offers", "where"])
+        return pd.DataFrame(columns=[*CELLS, *PLACE])
     pairs = frame.groupby(["accelerator", "provider"], sort=True)
     first = frame.loc[pairs["usd_per_gpu_hour"].idxmin()].set_index(["accelerator", "provider"])
     offers = pairs.size()
@@ -130,6 +133,10 @@ def heatmap(frame: pd.DataFrame) -> pd.DataFrame:
             "text": [f"{u:.2f}" if ok else "-" for u, ok in zip(usd, known, strict=True)],
             "offers": offers.reindex(every).fillna(0).astype(int).to_numpy(),
             "where": where,
+            **{
+                name: [str(v) if ok else "" for v, ok in zip(cells[column], known, strict=True)]
+                for name, column in PLACE.items()
+            },
         }
     )
 

@@ -1,4 +1,4 @@
-"""What the Launch page lists: kinds of files, their texts, one archive of them."""
+"""What the Launch & export page lists: kinds of files, their texts, one archive of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The charts of the Prices & risk page, of ready columns of app/risk_tables.py.
 
-As in app/charts.py: text is drawn in the ink of the theme, and colour is never alone. Names stand
+Text is drawn in the ink of the theme, and colour is never alone. Names stand
 above their bars, so that a narrow screen has room for both.
 """
 
@@ -11,20 +11,19 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from app import chart_parts as parts
 from app import format as fmt
 from app import risk_tables as tables
-from app.charts import FAINT, INK, LIMIT, PALETTE, Drawn
+from app.chart_parts import DASHES, FAINT, GAP, INK, LIMIT, PALETTE, Drawn
 from app.purchase import Purchases
 from core.scenario import Scenario
 
 ROW_PX, HEAD_PX, BAR_PX, DOWN_PX = 38, 112, 11, 9
 CURVE_PX, POLICY_PX = 400, 104
 WIDE = 6.0  # where the largest is so many times the least, the axis is logarithmic
-GAP = 1.12
 FAMILIES = ("on demand", "spot", "reserved", "capacity block", "own cluster")
 FAMILY_SHAPES = ("square", "circle", "triangle-up", "diamond", "cross")
 FAMILY_COLOURS = (PALETTE[5], PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[1])
-DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4], [4, 4], [1, 3], [10, 2, 2, 2])
 PARTS = ("writing checkpoints", "work done again", "restarting", "waiting for machines",
          "slow nodes")  # fmt: skip
 PART_COLOURS = (PALETTE[4], PALETTE[5], PALETTE[1], PALETTE[0], PALETTE[7])
@@ -60,19 +59,6 @@ def of(scenario: Scenario, found: Purchases, *, theme: str) -> dict[str, Drawn]:
     return charts
 
 
-def _axis(title: str | None, theme: str, **more: Any) -> alt.Axis:
-    given = {"labelOverlap": "greedy", "titleLimit": 400, "gridOpacity": 0.4, **more}
-    return alt.Axis(title=title, labelColor=INK[theme], titleColor=INK[theme], **given)
-
-
-def _legend(theme: str, **more: Any) -> alt.Legend:
-    given: dict[str, Any] = {
-        "title": None, "orient": "top", "columns": 3, "labelLimit": 260, "rowPadding": 3,
-        "symbolStrokeWidth": 1, "symbolOpacity": 1,
-    }  # fmt: skip
-    return alt.Legend(labelColor=INK[theme], **{**given, **more})
-
-
 def _scale(values: pd.Series, *more: float) -> alt.Scale:
     given = [*values.dropna(), *more]
     low, high = min(given), max(given)
@@ -81,21 +67,25 @@ def _scale(values: pd.Series, *more: float) -> alt.Scale:
     return alt.Scale(domain=[0, high * GAP], nice=False)
 
 
+def _axis(title: str, theme: str, values: list[float], of: str) -> alt.Axis:
+    """Dollars or days; round ticks where the scale is logarithmic."""
+    far = min(values) > 0 and max(values) / min(values) > WIDE
+    more = {"values": parts.log_ticks(values)} if far else {}
+    if of == "usd":
+        return parts.usd_axis(theme, title, **more)
+    return parts.axis(title, theme, format=",.4~r", **more)
+
+
 def _rule(value: float, text: str, scale: alt.Scale, colour: str, dash: list[int]) -> list[Any]:
     """A line at one value, with its name at the top."""
-    base = alt.Chart(pd.DataFrame({"at": [value], "text": [text]}))
+    name = alt.Chart(pd.DataFrame({"at": [value], "text": [text]})).mark_text(
+        color=colour, align="left", dx=4, fontSize=11
+    )
     at = alt.X("at:Q", scale=scale)
     return [
-        base.mark_rule(color=colour, strokeWidth=1.5, strokeDash=dash).encode(x=at),
-        base.mark_text(color=colour, align="left", dx=4, fontSize=11).encode(
-            x=at, y=alt.value(6), text="text:N"
-        ),
+        parts.rule("x", value, scale, colour, dash),
+        name.encode(x=at, y=alt.value(6), text="text:N"),
     ]
-
-
-def _above(base: alt.Chart, name: str, ink: str) -> alt.Chart:
-    text = base.mark_text(align="left", dx=2, dy=-DOWN_PX, color=ink, fontSize=12)
-    return text.encode(x=alt.value(0), text=name)
 
 
 def spread_bars(
@@ -130,13 +120,13 @@ def spread_bars(
         alt.Tooltip("high:Q", title="P90", format=number),
     ]
     base = alt.Chart(data).encode(y=alt.Y("way:N", sort=order, axis=None))
-    axis = _axis(title, theme, format="$~s" if of == "usd" else ",.4~r")
+    axis = _axis(title, theme, [*data["low"].dropna(), *data["high"].dropna()], of)
     families = [f for f in FAMILIES if f in set(data["family"])]
     places = [FAMILIES.index(f) for f in families]
     colour = alt.Color(
         "family:N",
         scale=alt.Scale(domain=families, range=[FAMILY_COLOURS[i] for i in places]),
-        legend=_legend(theme),
+        legend=parts.legend(theme),
     )
     bars = base.mark_bar(height=BAR_PX, yOffset=DOWN_PX, opacity=0.45, cornerRadius=1).encode(
         x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q", color=colour, tooltip=tips
@@ -152,22 +142,17 @@ def spread_bars(
         shape=alt.Shape(
             "family:N",
             scale=alt.Scale(domain=families, range=[FAMILY_SHAPES[i] for i in places]),
-            legend=_legend(theme),
+            legend=parts.legend(theme),
         ),
         tooltip=tips,
     )
     layers: list[Any] = []
     reference = data.loc[data["way"] == "on demand", "expected"]
     if len(reference):
-        line = alt.Chart(pd.DataFrame({"at": [float(reference.iloc[0])]}))
-        layers.append(
-            line.mark_rule(color=FAINT[theme], strokeDash=[2, 3], strokeWidth=1.5).encode(
-                x=alt.X("at:Q", scale=scale)
-            )
-        )
+        layers.append(parts.rule("x", float(reference.iloc[0]), scale, FAINT[theme], [2, 3]))
     if limit:
         layers += _rule(limit, limit_text, scale, LIMIT[theme], [7, 4])
-    layers += [bars, ticks, dots, _above(base, "way:N", ink)]
+    layers += [bars, ticks, dots, parts.above(base, "way:N", theme, down_px=DOWN_PX)]
     return alt.layer(*layers).properties(height=HEAD_PX + ROW_PX * len(order))
 
 
@@ -179,16 +164,18 @@ def miss_curves(rows: pd.DataFrame, *, deadline_days: float | None, theme: str) 
         domain=[float(rows["days"].min()), max(float(rows["days"].max()), deadline_days or 0.0)],
         nice=False,
     )
-    legend = _legend(theme, columns=2, symbolType="stroke", symbolStrokeWidth=2)
+    legend = parts.legend(theme, columns=2, symbolType="stroke", symbolStrokeWidth=2)
     lines = (
         alt.Chart(rows)
         .mark_line(strokeWidth=2)
         .encode(
-            x=alt.X("days:Q", scale=scale, axis=_axis("Deadline (days)", theme, format=",.4~r")),
+            x=alt.X(
+                "days:Q", scale=scale, axis=parts.axis("Deadline (days)", theme, format=",.4~r")
+            ),
             y=alt.Y(
                 "late:Q",
                 scale=alt.Scale(domain=[0, 1]),
-                axis=_axis("Chance to miss it", theme, format=".0%"),
+                axis=parts.axis("Chance to miss it", theme, format=".0%"),
             ),
             color=alt.Color(
                 "way:N",
@@ -199,7 +186,9 @@ def miss_curves(rows: pd.DataFrame, *, deadline_days: float | None, theme: str) 
             ),
             strokeDash=alt.StrokeDash(
                 "way:N",
-                scale=alt.Scale(domain=order, range=[DASHES[i % 8] for i in range(len(order))]),
+                scale=alt.Scale(
+                    domain=order, range=[DASHES[i % len(DASHES)] for i in range(len(order))]
+                ),
                 legend=legend,
             ),
             tooltip=[
@@ -228,12 +217,12 @@ def lost_bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
             "days:Q",
             stack="zero",
             scale=alt.Scale(domain=[0, (end or 1.0) * GAP], nice=False),
-            axis=_axis("Expected days that are not training", theme, format=",.4~r"),
+            axis=parts.axis("Expected days that are not training", theme, format=",.4~r"),
         ),
         color=alt.Color(
             "part:N",
             scale=alt.Scale(domain=kept, range=[PART_COLOURS[i] for i in places]),
-            legend=_legend(theme, columns=2, symbolStrokeWidth=0, symbolType="square"),
+            legend=parts.legend(theme, columns=2, symbolStrokeWidth=0, symbolType="square"),
         ),
         order=alt.Order("order:Q"),
         tooltip=[
@@ -242,10 +231,9 @@ def lost_bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
             alt.Tooltip("text:N", title="Expected"),
         ],
     )
-    names = _above(
-        alt.Chart(pd.DataFrame({"way": order})).encode(y=alt.Y("way:N", sort=order, axis=None)),
-        "way:N",
-        INK[theme],
+    rows_of = alt.Chart(pd.DataFrame({"way": order}))
+    names = parts.above(
+        rows_of.encode(y=alt.Y("way:N", sort=order, axis=None)), "way:N", theme, down_px=DOWN_PX
     )
     return alt.layer(bars, names).properties(height=HEAD_PX + ROW_PX * len(order))
 
@@ -262,8 +250,7 @@ def policy_marks(
     markets = [m for m in MARKETS if m in set(shown["market"])]
     places = [MARKETS.index(m) for m in markets]
     lines = base.mark_line(color=FAINT[theme], strokeWidth=2, yOffset=DOWN_PX).encode(
-        x=alt.X("value:Q", scale=scale, axis=_axis(title, theme,
-                                                   format="$~s" if of == "usd" else ",.4~r")),
+        x=alt.X("value:Q", scale=scale, axis=_axis(title, theme, list(shown["value"]), of)),
         detail="policy:N",
     )  # fmt: skip
     dots = base.mark_point(
@@ -273,12 +260,12 @@ def policy_marks(
         color=alt.Color(
             "market:N",
             scale=alt.Scale(domain=markets, range=[MARKET_COLOURS[i] for i in places]),
-            legend=_legend(theme),
+            legend=parts.legend(theme),
         ),
         shape=alt.Shape(
             "market:N",
             scale=alt.Scale(domain=markets, range=[MARKET_SHAPES[i] for i in places]),
-            legend=_legend(theme),
+            legend=parts.legend(theme),
         ),
         tooltip=[
             alt.Tooltip("policy:N", title="Policy"),
@@ -290,13 +277,11 @@ def policy_marks(
             alt.Tooltip("value:Q", title=title, format=number),
         ],
     )  # fmt: skip
-    names = _above(
-        alt.Chart(pd.DataFrame({"policy": order})).encode(
-            y=alt.Y("policy:N", sort=order, axis=None)
-        ),
-        "policy:N",
-        ink,
-    )
+    rows_of = alt.Chart(pd.DataFrame({"policy": order}))
+    names = parts.above(
+        rows_of.encode(y=alt.Y("policy:N", sort=order, axis=None)), "policy:N", theme,
+        down_px=DOWN_PX,
+    )  # fmt: skip
     layers: list[Any] = [lines, dots, names]
     if reference:
         layers = [*_rule(reference, "on demand", scale, FAINT[theme], [2, 3]), *layers]

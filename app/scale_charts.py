@@ -1,37 +1,23 @@
 """The charts of when and how big: time and cost against the number of GPUs, and what a budget
-trains best. As in app/charts.py: text is drawn in the ink of the theme, and colour is never alone.
+trains best. Text is drawn in the ink of the theme, and colour is never alone.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import altair as alt
 import pandas as pd
 
-from app.charts import INK, LIMIT, PALETTE, Drawn
+from app import chart_parts as parts
+from app.chart_parts import INK, LIMIT, PALETTE, Drawn
 
 PANEL_PX, CURVE_PX = 340, 340
 KINDS = ("without failures", "expected", "P90, the forecast's own error counted")
 DASHES = ((6, 4), (1, 0), (2, 2))
 BILLIONS = "replace(format(datum.value, '~s'), 'G', 'B')"  # SI says G where everybody says B
 GAP = 1.15
-
-
-def _axis(title: str, theme: str, **more: Any) -> alt.Axis:
-    ink = INK[theme]
-    given = {"labelOverlap": "greedy", "titleLimit": 400, "gridOpacity": 0.4, **more}
-    return alt.Axis(title=title, labelColor=ink, titleColor=ink, **given)
-
-
-def _legend(theme: str, **more: Any) -> alt.Legend:
-    ink = INK[theme]
-    return alt.Legend(title=None, labelColor=ink, orient="top", labelLimit=320, **more)
-
-
-def _log(values: pd.Series | list[float], **more: Any) -> alt.Scale:
-    low, high = float(min(values)), float(max(values))
-    return alt.Scale(type="log", domain=[low / GAP, high * GAP], nice=False, **more)
 
 
 def against_count(
@@ -46,19 +32,24 @@ def against_count(
 ) -> Drawn:
     """Days or dollars against the number of GPUs, both logarithmic: a line without failures, one
     expected, the band up to the P90; a dashed line of the user's limit. `what`: days or usd."""
-    ink, main = INK[theme], PALETTE[0 if theme == "light" else 4]
+    ink, main = INK[theme], parts.main_colour(theme)
     names = [f"{what}_{n}" for n in ("steady", "expected", "p90_all")]
     rows = points.dropna(subset=names)
     values = [*rows[names].to_numpy().ravel(), *([limit] if limit else [])]
     powers = [2**k for k in range(18) if rows["num_gpus"].min() <= 2**k <= rows["num_gpus"].max()]
     x = alt.X(
         "num_gpus:Q",
-        scale=_log(rows["num_gpus"], base=2),
-        axis=_axis("GPUs", theme, format=",d", values=powers or list(rows["num_gpus"])),
+        scale=parts.log_scale(rows["num_gpus"], gap=GAP, base=2),
+        axis=parts.axis("GPUs", theme, format=",d", values=powers or list(rows["num_gpus"])),
     )
-    y_scale = _log(values)
+    y_scale = parts.log_scale(values, gap=GAP)
     is_usd = what == "usd"
-    y_axis = _axis(title, theme, format="$~s" if is_usd else ",~g", tickCount=5)
+    ticks = {"values": parts.log_ticks(values)}
+    y_axis = (
+        parts.usd_axis(theme, title, **ticks)
+        if is_usd
+        else parts.axis(title, theme, format=",~g", **ticks)
+    )
     y = alt.Y("value:Q", scale=y_scale, axis=y_axis)
     number = "$,.3~s" if is_usd else ",.3~r"
     tips = [
@@ -84,7 +75,7 @@ def against_count(
             strokeDash=alt.StrokeDash(
                 "kind:N",
                 scale=alt.Scale(domain=list(KINDS), range=[list(d) for d in DASHES]),
-                legend=_legend(theme, symbolStrokeColor=main, symbolSize=400, columns=1),
+                legend=parts.legend(theme, symbolStrokeColor=main, symbolSize=400, columns=1),
             ),
         )
     )
@@ -114,12 +105,19 @@ def optimal(curve: pd.DataFrame, own: pd.DataFrame, *, theme: str) -> Drawn:
     ink = INK[theme]
     laws = list(dict.fromkeys(curve["law"]))
     x = alt.X(
-        "usd:Q", scale=_log(curve["usd"]), axis=_axis("Dollars", theme, format="$~s", tickCount=5)
+        "usd:Q",
+        scale=parts.log_scale(curve["usd"], gap=GAP),
+        axis=parts.usd_axis(theme, values=parts.log_ticks(curve["usd"])),
     )
     y = alt.Y(
         "parameters:Q",
-        scale=_log([*curve["parameters"], *own["parameters"]]),
-        axis=_axis("Parameters of the best model", theme, labelExpr=BILLIONS, tickCount=6),
+        scale=parts.log_scale(curve["parameters"], *own["parameters"], gap=GAP),
+        axis=parts.axis(
+            "Parameters of the best model",
+            theme,
+            labelExpr=BILLIONS,
+            values=parts.log_ticks(curve["parameters"]),
+        ),
     )
     tips = [
         alt.Tooltip("law:N", title="Law"),
@@ -133,11 +131,11 @@ def optimal(curve: pd.DataFrame, own: pd.DataFrame, *, theme: str) -> Drawn:
     columns = {
         "color": alt.Color(
             "law:N", scale=alt.Scale(domain=laws, range=[PALETTE[0], PALETTE[1]]),
-            legend=_legend(theme, columns=1),
+            legend=parts.legend(theme, columns=1),
         ),
         "shape": alt.Shape(
             "law:N", scale=alt.Scale(domain=laws, range=["circle", "square"]),
-            legend=_legend(theme, columns=1),
+            legend=parts.legend(theme, columns=1),
         ),
     }  # fmt: skip
     base = alt.Chart(curve)
@@ -147,10 +145,21 @@ def optimal(curve: pd.DataFrame, own: pd.DataFrame, *, theme: str) -> Drawn:
     )
     run = alt.Chart(own)
     mark = run.mark_point(shape="diamond", size=160, filled=True, color=ink, opacity=1)
-    name = run.mark_text(color=ink, align="right", dx=-10, dy=-8, fontWeight="bold", fontSize=12)
+    # Away from the lines, which rise to the right.
+    is_low = bool((own["parameters"].max() < _at(curve, own)).all())
+    name = run.mark_text(
+        color=ink, fontWeight="bold", fontSize=12, align="left" if is_low else "right",
+        dx=10 if is_low else -10, dy=10 if is_low else -8,
+    )  # fmt: skip
     return alt.layer(
         line,
         dots,
         mark.encode(x=x, y=y, tooltip=tips[1:4]),
         name.encode(x=x, y=y, text="name:N"),
     ).properties(height=CURVE_PX)
+
+
+def _at(curve: pd.DataFrame, own: pd.DataFrame) -> pd.Series:
+    """Parameters of each law at the dollars that are nearest to the run's."""
+    far = (curve["usd"] / own["usd"].max()).map(math.log).abs()
+    return curve.assign(far=far).sort_values("far").groupby("law")["parameters"].first()

@@ -40,8 +40,8 @@ def many_points(n=3000, accelerators=12):
 
 
 def pareto(points, theme="light", **changes):
+    selected_id = changes.pop("selected_id", "p0")
     given = {
-        "selected_id": "p0",
         "budget_usd": 5e4,
         "deadline_days": 30.0,
         "budget_text": "Budget $50k",
@@ -49,7 +49,7 @@ def pareto(points, theme="light", **changes):
         "theme": theme,
         **changes,
     }
-    return charts.pareto(points, **given).to_dict()
+    return charts.here(charts.pareto(points, **given).to_dict(), points, selected_id)
 
 
 def marks(spec):
@@ -110,7 +110,19 @@ def test_without_limits_there_are_no_limit_lines():
     points = tables.points(answer(plan(), points=many_points(50)))
     spec = pareto(points, budget_usd=None, deadline_days=None, selected_id="gone")
     assert "rule" not in marks(spec)
-    assert "text" not in marks(spec)
+    assert spec["datasets"][charts.HERE] == []
+
+
+def test_the_marker_is_where_the_selected_plan_is_and_moves_alone():
+    points = tables.points(answer(plan(), points=many_points(50)))
+    first, second = pareto(points, selected_id="p3"), pareto(points, selected_id="p40")
+    (row,) = second["datasets"][charts.HERE]
+    assert row["usd"] == pytest.approx(1e3 + 400)
+    assert row["days"] == pytest.approx(1e3 / 41 / 24, rel=1e-3)
+    assert {**first, "datasets": None} == {**second, "datasets": None}
+    texts = [x for x in second["layer"] if x["mark"].get("text") == "You are here"]
+    tests = [x["transform"][0]["filter"] for x in texts]
+    assert [t.split()[1] for t in tests] == ["<=", ">"]  # on one side of the middle or the other
 
 
 def test_a_frontier_of_many_accelerators_keeps_shape_and_colour_apart():

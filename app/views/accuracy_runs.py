@@ -1,7 +1,8 @@
-"""Runs beside their forecasts on the Accuracy page: the chart, in words, and its data as CSV."""
+"""Runs beside their forecasts on the Accuracy page: the chart, in words, and its data."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -10,31 +11,41 @@ import streamlit as st
 from app import accuracy_charts as charts
 from app import accuracy_tables as tables
 from app import accuracy_words as words
-from app.escape import as_text
+from app import chart_files
 from app.validate import Report
 from app.validate_section import Flags
+from app.views import figure
+
+SpecOf = Callable[[pd.DataFrame, str, str], chart_files.Spec]  # of points, kind, theme
+
+
+def ratios(points: pd.DataFrame, kind: str, theme: str) -> chart_files.Spec:
+    """The chart as it is drawn."""
+    drawn = charts.ratios(points, kind=kind, title=words.KINDS[kind], theme=theme)
+    return chart_files.spec_of(drawn)
 
 
 def draw_ratios(
-    report: Report, chosen: Flags, kind: str, theme: str, key: str, *, baseline: bool
+    report: Report, chosen: Flags, kind: str, key: str, spec_of: SpecOf, *, baseline: bool
 ) -> None:
-    """The chart of some runs, in words, and their data as CSV. A baseline learns from the other
-    runs of its file: beside a few it says nothing."""
+    """The chart of some runs, in words. A baseline learns from the other runs of its file: beside
+    a few it says nothing."""
     points = tables.points(report, chosen)
     if points.empty:
-        st.info("No measured run is all of this.")
+        st.info("No measured run is all of this: take a filter away.")
         return
     others = report.baseline.of(chosen) if baseline else None
     sentence = words.answer_sentence(report.throughput.of(chosen), others)
-    st.altair_chart(
-        charts.ratios(points, kind=kind, title=words.KINDS[kind], theme=theme),
-        key=key,
-        width="stretch",
-        alt=f"Measured over predicted throughput against predicted, one mark a run. {sentence}",
+    figure.draw(
+        figure.Figure(
+            key=key,
+            spec=spec_of(points, kind, figure.theme()),
+            alt=f"Measured over predicted throughput against predicted, one mark a run. {sentence}",
+            caption=sentence,
+            file="runcast_accuracy",
+            data=lambda: points,
+        )
     )
-    left, right = st.columns([3, 1], vertical_alignment="center")
-    left.caption(as_text(sentence))
-    download(right, points, "runcast_accuracy.csv", f"{key}_csv")
 
 
 def download(place: Any, frame: pd.DataFrame, name: str, key: str) -> None:

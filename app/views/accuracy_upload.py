@@ -13,7 +13,7 @@ from app import format as fmt
 from app.escape import as_text
 from app.validate import Report
 from app.validate_terminal import where
-from app.views.accuracy_runs import download, draw_ratios
+from app.views.accuracy_runs import download, draw_ratios, ratios
 from core.errors import RunsError
 
 UPLOADED = "accuracy_uploaded"  # digest and report of the files that this session uploaded
@@ -21,7 +21,7 @@ READ = 20  # rows that are read as sentences
 UPLOAD_MB = own.MAX_BYTES // 10**6
 
 
-def draw(theme: str) -> None:
+def draw() -> None:
     """Two files in, the error on them out."""
     st.subheader("Your own runs", anchor=False)
     st.markdown(
@@ -60,7 +60,7 @@ def draw(theme: str) -> None:
     except RunsError as e:
         st.error(as_text(str(e)))
         return
-    _draw_uploaded(report, theme)
+    _draw_uploaded(report)
 
 
 def _report_of(runs: bytes, models: bytes | None, name: str) -> Report:
@@ -74,7 +74,7 @@ def _report_of(runs: bytes, models: bytes | None, name: str) -> Report:
     return report
 
 
-def _draw_uploaded(report: Report, theme: str) -> None:
+def _draw_uploaded(report: Report) -> None:
     for note in report.file_notes:
         st.info(as_text(note))
     named = len(report.offences)
@@ -88,7 +88,7 @@ def _draw_uploaded(report: Report, theme: str) -> None:
         _draw_named(report)
     every = tables.chosen_rows(report, {})
     if report.throughput.overall.n:
-        draw_ratios(report, every, "accelerator", theme, "accuracy_own", baseline=False)
+        draw_ratios(report, every, "accelerator", "accuracy_own", ratios, baseline=False)
     if report.memory.overall.n or report.oom.n_oom:
         st.caption(as_text(words.memory_sentence(report)))
     frame = tables.own_runs(report)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import streamlit as st
 
-from app import audit_charts, audit_page, audit_tables, link
+from app import audit_charts, audit_page, audit_tables, chart_files, link
 from app.audit import Audit
 from app.audit_checks import TITLES
 from app.audit_words import RULE, assumption_sentences, claim_sentence, verdict_sentence
 from app.escape import as_text
 from app.estimate import accelerator_names, current_prices, model_names
 from app.machines import CUSTOM
+from app.views import figure
 from core.precision import PRECISIONS
 from core.scenario import Scenario
 
@@ -24,6 +26,12 @@ def _kept(
     """The audit of a claim beside the scenario of a link, which may hold its model; kept while
     the prices are the same."""
     return audit_page.audited(dict(given), Scenario.from_query(dict(query))[0])
+
+
+@st.cache_data(max_entries=64, ttl=KEPT_S, show_spinner=False)
+def _chart(of: str, theme: str, _rows: pd.DataFrame) -> chart_files.Spec:
+    """The chart as it is drawn; `of` is what its rows say."""
+    return chart_files.spec_of(audit_charts.speeds(_rows, theme=theme))
 
 
 def draw() -> None:
@@ -88,15 +96,20 @@ def _draw_audit(found: Audit) -> None:
     shown = audit_page.headline(found)
     for column, (label, value, text) in zip(st.columns([3, 2, 2, 2]), shown, strict=True):
         column.metric(label, value, help=text, border=True)
-    theme = "dark" if st.context.theme.type == "dark" else "light"
     st.subheader("In every precision", anchor=False)
-    st.altair_chart(
-        audit_charts.speeds(audit_charts.speed_rows(found), theme=theme),
-        key="audit_speeds",
-        width="stretch",
-        alt=audit_charts.speeds_sentence(found),
+    rows = audit_charts.speed_rows(found)
+    figure.draw(
+        figure.Figure(
+            key="audit_speeds",
+            spec=_chart(rows.to_csv(), figure.theme(), rows),
+            alt=audit_charts.speeds_sentence(found),
+            caption="Bar behind the forecast: its P10 to P90.",
+            file="runcast_audit",
+            data=lambda: rows,
+        )
     )
-    st.table(audit_tables.precisions(found).map(as_text), hide_index=True)
+    # A column a precision: a phone has room for three of them, not for eight figures.
+    st.table(audit_tables.precisions(found).map(as_text).set_index("Precision").T.rename_axis("In"))
     st.caption(
         "Share of it: with causal attention, as a share of the dense peak. P10 to P90: of our "
         "forecast, tokens/s a GPU."

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
-from app import bill_charts, link
+from app import bill_charts, chart_files
 from app import bill_tables as tables
 from app.bill import Bill, bill_of, bill_sentences
 from app.escape import as_text
 from app.price_books import book_id
-from app.tables import csv_bytes
+from app.views import figure
 from core.errors import RuncastError
 from core.plan import Answer, Plan
 from core.scenario import Scenario
@@ -29,9 +27,9 @@ def _bill(query: Query, plan_id: str, book: str, _scenario: Scenario, _plan: Pla
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
-def _chart(query: Query, plan_id: str, book: str, theme: str, _found: Bill) -> dict[str, Any]:
+def _chart(query: Query, plan_id: str, book: str, theme: str, _found: Bill) -> chart_files.Spec:
     """The chart as it is drawn: to build it takes longer than all the figures in it."""
-    return bill_charts.bars(tables.bars(_found), theme=theme).to_dict()
+    return chart_files.spec_of(bill_charts.bars(tables.bars(_found), theme=theme))
 
 
 def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
@@ -44,26 +42,20 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
         st.warning(as_text(str(e)))
         return
     st.markdown("\n".join(f"- {as_text(s)}" for s in bill_sentences(scenario, found)))
-    bars = tables.bars(found)
-    if not bars.empty:
-        theme = "dark" if st.context.theme.type == "dark" else "light"
-        st.vega_lite_chart(
-            spec=_chart(*key, theme, found),
-            key="bill_bars",
-            width="stretch",
-            alt=tables.alt(found),
+    if not tables.bars(found).empty:
+        figure.draw(
+            figure.Figure(
+                key="bill_bars",
+                spec=_chart(*key, figure.theme(), found),
+                alt=tables.alt(found),
+                caption="Bar: expected. Line with ends: lower to upper.",
+                file="runcast_bill",
+                data=lambda: tables.download(found),
+            )
         )
     st.table(tables.shown(found).map(as_text), hide_index=True)
-    with st.expander("How each line is worked out", key=HOW):
-        st.markdown(
+    part = st.expander("How each line is worked out", key=HOW, on_change="rerun")
+    if part.open:
+        part.markdown(
             "\n".join(f"- **{as_text(label)}**: {as_text(how)}" for label, how in tables.how(found))
         )
-    address = link.address(scenario, st.context.url)
-    st.download_button(
-        "Download the bill",
-        data=lambda: csv_bytes(tables.download(found), address),
-        file_name="runcast_bill.csv",
-        mime="text/csv",
-        key="bill_csv",
-        on_click="ignore",
-    )

@@ -5,23 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from app import calibration_added as added
 from app import calibration_charts as charts
-from app import calibration_command, calibration_effect, calibration_sources, estimate, link
+from app import (
+    calibration_command,
+    calibration_effect,
+    calibration_sources,
+    chart_files,
+    estimate,
+    link,
+)
 from app import calibration_tables as tables
 from app import calibration_words as words
 from app.calibration_added import Kept
 from app.calibrations import Calibration
 from app.escape import as_text
 from app.price_books import today
-from app.views import calibration_result
+from app.views import calibration_result, figure
 from core.errors import RuncastError
 from core.plan import Answer, Plan
 from core.scenario import Scenario
 from runners.result import MAX_BYTES
 
+KEPT, KEPT_S = 64, 6 * 3600  # charts of a few kB
 UPLOADS, SAID = "calibration_uploads", "calibration_said"
 AnswerOf = Callable[[Scenario], Answer]
 MOST_SHOWN = 20  # results that are drawn with their switches; the command line lists all
@@ -30,7 +39,6 @@ MOST_SHOWN = 20  # results that are drawn with their switches; the command line 
 def draw(answer_of: AnswerOf) -> None:
     """The page: what it is, what is in use and moves, results to use, one of them in detail."""
     scenario = link.scenario()
-    theme = "dark" if st.context.theme.type == "dark" else "light"
     st.markdown(
         "A calibration is ten minutes of measuring on a real node: matmuls of your plan, "
         "attention, memory, links. Used in a plan it replaces what is assumed of that "
@@ -43,10 +51,10 @@ def draw(answer_of: AnswerOf) -> None:
     _draw_results(scenario, found, sentence)
     _draw_add(scenario, plan, is_empty=not found)
     if shown := _shown(scenario, found, plan):
-        calibration_result.draw(shown, scenario, theme)
+        calibration_result.draw(shown, scenario)
     if plan is not None:
         _draw_sources(scenario, plan)
-    _draw_history(scenario, found, plan, theme)
+    _draw_history(scenario, found, plan)
 
 
 def _draw_effect(scenario: Scenario, answer_of: AnswerOf, found: list[Kept]) -> Plan | None:
@@ -141,7 +149,7 @@ def _draw_add(scenario: Scenario, plan: Plan | None, *, is_empty: bool) -> None:
             "costs money. `--launcher` is local, ssh, slurm, ray, sky or k8s; `--dry-run` only "
             "prints what would run."
         )
-        st.code(calibration_command.commands(scenario, plan), language="shell", wrap_lines=True)
+        st.code(calibration_command.commands(scenario, plan), language=None, wrap_lines=True)
 
 
 def _shown(scenario: Scenario, found: list[Kept], plan: Plan | None) -> Kept | None:
@@ -178,7 +186,7 @@ def _draw_sources(scenario: Scenario, plan: Plan) -> None:
     )
 
 
-def _draw_history(scenario: Scenario, found: list[Kept], plan: Plan | None, theme: str) -> None:
+def _draw_history(scenario: Scenario, found: list[Kept], plan: Plan | None) -> None:
     names = sorted({k.accelerator for k in found if not k.problem})
     if not names:
         return
@@ -200,12 +208,22 @@ def _draw_history(scenario: Scenario, found: list[Kept], plan: Plan | None, them
         )
         return
     rows = tables.history(known)
-    st.altair_chart(
-        charts.history(rows, theme=theme),
-        key="calibration_history",
-        width="stretch",
-        alt=f"Factor of each constant of {name} over time, {len(known)} results.",
+    figure.draw(
+        figure.Figure(
+            key="calibration_history",
+            spec=_history(rows.to_csv(), figure.theme(), rows),
+            alt=f"Factor of each constant of {name} over time, {len(known)} results.",
+            caption="Dashed: as assumed.",
+            file="runcast_calibration_history",
+            data=lambda: rows,
+        )
     )
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _history(of: str, theme: str, _rows: pd.DataFrame) -> chart_files.Spec:
+    """The chart as it is drawn; `of` is what its rows say."""
+    return chart_files.spec_of(charts.history(_rows, theme=theme))
 
 
 def _upload_key() -> str:

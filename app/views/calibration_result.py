@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Literal
 
+import pandas as pd
 import streamlit as st
 
 from app import calibration_charts as charts
 from app import calibration_tables as tables
 from app import calibration_words as words
-from app import link
+from app import chart_files
 from app.calibration_added import Kept, learned
 from app.calibrations import Calibration
 from app.escape import as_text
-from app.tables import csv_bytes
+from app.views import figure
 from core.errors import RuncastError
 from core.scenario import Scenario
 
+KEPT, KEPT_S = 128, 6 * 3600  # charts of some 10 kB
 COLOURS: dict[str, Literal["green", "orange", "red"]] = {
     "ok": "green", "suspect": "orange", "invalid": "red"
 }  # fmt: skip
@@ -25,7 +27,20 @@ FLAG_COLOURS: dict[str, Literal["gray", "orange", "red"]] = {
 }  # fmt: skip
 
 
-def draw(kept: Kept, scenario: Scenario, theme: str) -> None:
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _chart(name: str, of: str, theme: str, _frames: tuple[pd.DataFrame, ...]) -> chart_files.Spec:
+    """A chart as it is drawn; `of` is what its rows say."""
+    made = {"factors": charts.factors, "ratios": charts.ratios}
+    if name in made:
+        return chart_files.spec_of(made[name](*_frames, theme=theme))
+    return chart_files.spec_of(charts.collectives(*_frames, of=name, theme=theme))
+
+
+def _spec(name: str, *frames: pd.DataFrame) -> chart_files.Spec:
+    return _chart(name, "\n".join(f.to_csv() for f in frames), figure.theme(), frames)
+
+
+def draw(kept: Kept, scenario: Scenario) -> None:
     """Everything that one result says."""
     st.subheader(as_text(words.kept_label(kept)), anchor=False)
     try:
@@ -34,9 +49,9 @@ def draw(kept: Kept, scenario: Scenario, theme: str) -> None:
         st.warning(as_text(str(e)))
         return
     st.badge(c.judged.status, color=COLOURS[c.judged.status])
-    _draw_constants(c, theme)
-    _draw_held_out(c, theme)
-    _draw_links(c, theme)
+    _draw_constants(c)
+    _draw_held_out(c)
+    _draw_links(c)
     st.markdown("**Which node is sick**")
     sentence = words.nodes_sentence(c)
     (st.warning if sentence.startswith("Slower") else st.markdown)(as_text(sentence))
@@ -45,51 +60,49 @@ def draw(kept: Kept, scenario: Scenario, theme: str) -> None:
         st.table(tables.provenance(c).map(as_text), hide_index=True)
 
 
-def _draw_constants(c: Calibration, theme: str) -> None:
+def _draw_constants(c: Calibration) -> None:
     st.markdown("**Which constants moved**")
     st.markdown(as_text(words.moved_sentence(c)))
-    if c.fitted.constants:
-        st.altair_chart(
-            charts.factors(tables.factors(c), theme=theme),
-            key="calibration_factors",
-            width="stretch",
-            alt=f"Factor of each constant with P10 to P90. {words.moved_sentence(c)}",
-        )
-        st.caption(
-            "Mark: the factor that forecasts use, measured joined with what was assumed. Bar: P10 "
-            "to P90. Dashed: as assumed. Latencies and elementwise operators are times."
-        )
     frame = tables.constants(c)
+    if c.fitted.constants:
+        figure.draw(
+            figure.Figure(
+                key="calibration_factors",
+                spec=_spec("factors", tables.factors(c)),
+                alt=f"Factor of each constant with P10 to P90. {words.moved_sentence(c)}",
+                caption="Mark: the factor that forecasts use, measured joined with what was "
+                "assumed. Bar: P10 to P90. Dashed: as assumed. Latencies and elementwise "
+                "operators are times.",
+                file=f"runcast_calibration_{c.id}",
+                data=lambda: frame,
+            )
+        )
     with st.expander("Every constant in figures"):
         st.dataframe(frame, key="calibration_constants", hide_index=True, height="content",
                      alt="Constants of this result")  # fmt: skip
-        address = link.address(link.scenario(), st.context.url)
-        st.download_button(
-            "Download CSV",
-            data=lambda: csv_bytes(frame, address),
-            file_name=f"runcast_calibration_{c.id}.csv",
-            mime="text/csv",
-            key="calibration_constants_csv",
-            on_click="ignore",
-        )
     if missing := words.missing_sentence(c):
         st.caption(as_text(missing))
 
 
-def _draw_held_out(c: Calibration, theme: str) -> None:
+def _draw_held_out(c: Calibration) -> None:
     st.markdown("**Predicted against measured**")
     sentence = words.held_out_sentence(c.fitted.held_out)
     st.markdown(as_text(sentence))
     rows = tables.held_out((c,))
     if not rows.empty:
-        st.altair_chart(
-            charts.ratios(rows, theme=theme), key="calibration_ratios", width="stretch",
-            alt=f"Forecast over measured of the held-out step. {sentence}",
-        )  # fmt: skip
-        st.caption("Band: within 5%, which a calibrated GPU is held to; a CPU is not.")
+        figure.draw(
+            figure.Figure(
+                key="calibration_ratios",
+                spec=_spec("ratios", rows),
+                alt=f"Measured over forecast of the held-out step. {sentence}",
+                caption="Band: within 5%, which a calibrated GPU is held to; a CPU is not.",
+                file="runcast_held_out",
+                data=lambda: rows,
+            )
+        )
 
 
-def _draw_links(c: Calibration, theme: str) -> None:
+def _draw_links(c: Calibration) -> None:
     if not c.fitted.links:
         return
     st.markdown("**Collectives**")
@@ -98,22 +111,23 @@ def _draw_links(c: Calibration, theme: str) -> None:
     group = groups[0] if len(groups) == 1 else left.selectbox(
         "Process group", groups, key="calibration_group"
     )  # fmt: skip
-    of = right.segmented_control(
-        "Shown", list(charts.AXES), default=charts.BUS, required=True, key="calibration_axis"
+    axes = list(charts.AXES)
+    of = right.radio(
+        "Shown", axes, index=axes.index(charts.BUS), horizontal=True, key="calibration_axis"
     )
     points = tables.measured_points(c, group)
     if not points.empty:
-        st.altair_chart(
-            charts.collectives(
-                points, tables.fitted_lines(c, group), of=str(of or charts.BUS), theme=theme
-            ),
-            key="calibration_collectives",
-            width="stretch",
-            alt=f"{of} against the size of the message, {group}: "
-            + " ".join(words.link_sentence(x) for x in c.fitted.links
-                       if tables.group_name(x) == group),
-        )  # fmt: skip
-        st.caption("Marks: measured. Lines: the curve that was fitted, without spikes.")
+        said = (words.link_sentence(x) for x in c.fitted.links if tables.group_name(x) == group)
+        figure.draw(
+            figure.Figure(
+                key="calibration_collectives",
+                spec=_spec(str(of or charts.BUS), points, tables.fitted_lines(c, group)),
+                alt=f"{of} against the size of the message, {group}: {' '.join(said)}",
+                caption="Marks: measured. Lines: the curve that was fitted, without spikes.",
+                file="runcast_collectives",
+                data=lambda: points,
+            )
+        )
     st.table(tables.links(c).map(lambda v: as_text(str(v))), hide_index=True)
 
 

@@ -1,4 +1,4 @@
-"""The Decision tables page: what guides advise, row by row, and what we recommend instead."""
+"""The Recommendations page: what guides advise, row by row, and what we recommend instead."""
 
 from __future__ import annotations
 
@@ -28,29 +28,27 @@ def draw() -> None:
     """The page: the rules, how many rows came out how, filters, one table after the other."""
     st.markdown(
         "Guides for practitioners print tables: this model on these GPUs, so that strategy. Here "
-        "is every row of five of them, and of a list of what sharding saves. A box is one printed "
+        "is every row of five of them, and of a list of what sharding saves: choose which to read. "
+        "A box is one printed "
         "row: the case and the advice, then, for each concrete job, whether Runcast agrees, what "
         "it recommends, and why."
     )
     on_top = st.container()  # filled last: the tables appear while others are worked out
     with st.expander("How a recommendation is made, and when it agrees"):
         st.markdown(as_text(RULES))
-    shown = st.pills(
+    shown = st.multiselect(
         "Tables",
         list(TABLES),
-        selection_mode="multi",
-        default=list(TABLES),
+        default=next(iter(TABLES)),  # all of them are 250 texts: slow on a page that is entered
         format_func=lambda letter: f"{letter}. {TABLES[letter]}",
         key=TABLE,
     )
-    verdicts = st.pills(
-        "Verdicts", VERDICTS, selection_mode="multi", default=list(VERDICTS), key=VERDICT
-    )
+    verdicts = st.multiselect("Verdicts", VERDICTS, default=list(VERDICTS), key=VERDICT)
     for letter in TABLES:
         if letter in shown:
             _draw_table(letter, _found(letter), tuple(verdicts))
     if not shown:
-        st.markdown("No table is chosen.")
+        st.info("No table is chosen: choose one above.")
     with on_top:
         _draw_counts([d for letter in TABLES for d in _found(letter)])
 

@@ -12,6 +12,7 @@ from app.claim_text import sources_line
 from app.escape import as_text
 
 KEPT_S = 6 * 3600
+TOPIC = "method_topic_"  # keys of the parts with the arithmetic, numbered
 STEPS = (
     "A scenario names a model, a number of tokens and a batch. Its dimensions give parameters and "
     "FLOPs, part by part.",
@@ -45,7 +46,7 @@ def draw() -> None:
     for number, step in enumerate(STEPS, start=1):
         st.markdown(f"{number}. {as_text(step)}")
     st.caption("Time is of training steps in steady state; MFU counts causal attention once.")
-    st.subheader("Formulas", anchor=False)
+    st.subheader("Formulas", anchor="formulas")
     _draw_text(method_tables.formulas_frame())
     st.subheader("Bytes per parameter", anchor=False)
     st.markdown(
@@ -78,19 +79,24 @@ def _draw_claims(checked: tuple[claims.Checked, ...]) -> None:
     _draw_text(method_tables.refuted_frame(checked))
     st.markdown("Every figure, to sort and to search; the arithmetic is below, by topic.")
     _draw_table(method_tables.claims_frame(checked), "method_claims", "Published figures, checked")
-    for topic, found in method_tables.by_topic(checked).items():
-        with st.expander(as_text(topic)):
-            for c in found:
-                st.markdown(
-                    f"**{as_text(c.claim.statement)}: {as_text(c.printed_text)}** "
-                    f"({as_text(c.verdict)})"
-                )
-                st.markdown(
-                    f"{as_text(c.claim.formula)}  \n{as_text(c.ours.arithmetic)}  \n"
-                    f"{as_text(c.claim.why)}"
-                )
-            printed = ((c.claim.source, c.claim.source_date) for c in found)
-            st.caption(as_text(sources_line(printed)))
+    for n, (topic, found) in enumerate(method_tables.by_topic(checked).items()):
+        part = st.expander(as_text(topic), key=f"{TOPIC}{n}", on_change="rerun")
+        if part.open:
+            with part:
+                _draw_topic(found)
+
+
+def _draw_topic(found: list[claims.Checked]) -> None:
+    """Each figure of a topic with its arithmetic, then where they are printed."""
+    for c in found:
+        st.markdown(
+            f"**{as_text(c.claim.statement)}: {as_text(c.printed_text)}** ({as_text(c.verdict)})"
+        )
+        st.markdown(
+            f"{as_text(c.claim.formula)}  \n{as_text(c.ours.arithmetic)}  \n{as_text(c.claim.why)}"
+        )
+    printed = ((c.claim.source, c.claim.source_date) for c in found)
+    st.caption(as_text(sources_line(printed)))
 
 
 def _draw_table(frame: pd.DataFrame, key: str, alt: str) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
+from app import chart_files, link, price_books, prices_address, prices_charts
 from app import format as fmt
-from app import link, price_books, prices_address, prices_charts
 from app import prices_offers as offers
 from app.accuracy_tables import csv_bytes
 from app.escape import as_text
-from app.views import prices_over_time, prices_sources
+from app.views import figure, prices_over_time, prices_sources
 from core.errors import RuncastError
 from core.plan import Answer
 from core.scenario import Scenario
@@ -24,6 +24,7 @@ KEPT_S = 6 * 3600
 TABLE_PX = 420
 SINGLE = {"unit": "gpu_hour"}
 AnswerOf = Callable[[Scenario], Answer]
+Shown = tuple[str, str, dt.date, tuple[tuple[str, tuple[str, ...]], ...]]
 
 
 @st.cache_data(max_entries=8, ttl=KEPT_S, show_spinner="Reading the prices")
@@ -36,20 +37,32 @@ def _frame(snapshot_id: str, book: str, book_id: str, today: dt.date) -> pd.Data
     return offers.frame_of(found, today)
 
 
+@st.cache_data(max_entries=64, ttl=KEPT_S, show_spinner=False)
+def _cells(shown: Shown, _chosen: pd.DataFrame) -> pd.DataFrame:
+    """The cheapest price of each accelerator and cloud; `shown` is what the rows depend on."""
+    return offers.heatmap(_chosen)
+
+
+@st.cache_data(max_entries=64, ttl=KEPT_S, show_spinner=False)
+def _heatmap(shown: Shown, theme: str, _cells: pd.DataFrame) -> chart_files.Spec:
+    """The chart of these cells, as it is drawn."""
+    return chart_files.spec_of(prices_charts.heatmap(_cells, theme=theme))
+
+
 def draw(answer_of: AnswerOf) -> None:
     """The page: offers, who is cheapest where, history, sources, what is held back."""
     scenario, today = link.scenario(), price_books.today()
+    book_id = price_books.book_id(scenario)
     try:
-        frame = _frame(scenario.prices, scenario.price_book, price_books.book_id(scenario), today)
+        frame = _frame(scenario.prices, scenario.price_book, book_id, today)
     except RuncastError as e:
         st.error(as_text(str(e)))
         return
-    theme = "dark" if st.context.theme.type == "dark" else "light"
     _draw_summary(frame, scenario, today)
-    chosen = _draw_filters(frame)
-    _draw_heatmap(chosen, theme)
+    chosen, wanted = _draw_filters(frame)
+    _draw_heatmap((scenario.prices, book_id, today, wanted), chosen)
     _draw_offers(chosen)
-    prices_over_time.draw(scenario, answer_of, frame["accelerator"].unique(), theme, today)
+    prices_over_time.draw(scenario, answer_of, frame["accelerator"].unique(), today)
     prices_sources.draw()
 
 
@@ -74,8 +87,10 @@ def _use_newest() -> None:
     link.edit(link.changed(link.scenario(), prices=installed_id()))
 
 
-def _draw_filters(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows that the filters let through; the filters are in the address."""
+def _draw_filters(
+    frame: pd.DataFrame,
+) -> tuple[pd.DataFrame, tuple[tuple[str, tuple[str, ...]], ...]]:
+    """The rows that the filters let through, and the filters, which are in the address."""
     choices = offers.choices(frame)
     prices_address.take_over({**choices, "unit": list(offers.UNITS)}, SINGLE)
     for note in prices_address.notes():
@@ -89,48 +104,49 @@ def _draw_filters(frame: pd.DataFrame) -> pd.DataFrame:
             on_change=prices_address.edited,
             placeholder="All",
         )
-    st.segmented_control(
+    st.radio(
         "Price",
         list(offers.UNITS),
         key=prices_address.key("unit"),
         on_change=prices_address.edited,
         format_func=offers.UNITS.__getitem__,
-        required=True,
+        horizontal=True,
     )
     prices_address.write([*offers.FILTERS, "unit"], SINGLE)
-    return offers.narrowed(frame, wanted)
+    chosen = tuple((name, tuple(sorted(values))) for name, values in wanted.items() if values)
+    return offers.narrowed(frame, wanted), chosen
 
 
-def _draw_heatmap(chosen: pd.DataFrame, theme: str) -> None:
+def _draw_heatmap(of: Shown, chosen: pd.DataFrame) -> None:
     st.subheader("Cheapest GPU-hour by accelerator and cloud", anchor=False)
-    cells = offers.heatmap(chosen)
+    cells = _cells(of, chosen)
     sentence = offers.heatmap_sentence(cells)
-    if not cells.empty:
-        # A container of a fixed height scrolls sideways, too, where the screen is small.
-        with st.container(height=prices_charts.heatmap_px(cells), border=False):
-            st.altair_chart(
-                prices_charts.heatmap(cells, theme=theme),
+    if cells.empty:
+        st.info("No offer is all of this: take a filter away.")
+        return
+    # A container of a fixed height scrolls sideways, too, where the screen is small.
+    with st.container(height=prices_charts.heatmap_px(cells), border=False):
+        figure.draw_chart(
+            drawn := figure.Figure(
                 key="prices_heatmap",
-                width="content",
+                spec=_heatmap(of, figure.theme(), cells),
                 alt="Cheapest USD per GPU-hour, a row an accelerator, a column a cloud. "
                 + sentence,
-            )
-    left, right = st.columns([3, 1], vertical_alignment="center")
-    left.caption(
-        as_text(
-            f"{sentence} USD per GPU-hour of any purchase that the filters let through; a dash: "
-            "not offered."
+                caption=f"{sentence} USD per GPU-hour of any purchase that the filters let "
+                "through; a dash: not offered.",
+                file="runcast_cheapest",
+                data=lambda: offers.wide(cells),
+            ),
+            width="content",
         )
-    )
-    download(right, lambda: offers.wide(cells), "runcast_cheapest.csv", "prices_heatmap_csv")
+    figure.draw_words(drawn)
 
 
 def _draw_offers(chosen: pd.DataFrame) -> None:
     st.subheader("Offers", anchor=False)
     unit = str(st.session_state[prices_address.key("unit")])
-    shown = offers.table(chosen.head(offers.LISTED), unit)
+    shown = offers.table(chosen.head(offers.LISTED), unit).drop(columns=list(offers.IN_FILE))
     if shown.empty:
-        st.info("No offer is all of this: take a filter away.")
         return
     st.dataframe(
         shown,
@@ -152,7 +168,10 @@ def _draw_offers(chosen: pd.DataFrame) -> None:
 def _listed_sentence(listed: int, found: int) -> str:
     if listed == found:
         return f"{fmt.count(found)} offers, the cheapest GPU-hour first."
-    return f"The cheapest {fmt.count(listed)} of {fmt.count(found)} offers; the CSV has all."
+    return (
+        f"The cheapest {fmt.count(listed)} of {fmt.count(found)} offers; a filter shows others, "
+        "the CSV has all, with notes."
+    )
 
 
 def download(

@@ -8,22 +8,23 @@ from collections.abc import Callable, Iterable
 import pandas as pd
 import streamlit as st
 
-from app import prices_charts, words
+from app import chart_files, prices_charts, words
 from app import prices_over_time as over_time
-from app.accuracy_tables import csv_bytes
 from app.escape import as_text
+from app.views import figure
 from core.errors import RuncastError
 from core.plan import Answer
 from core.scenario import Scenario
 from pricing.series import Sku
 from pricing.store.engine import Store, StoreError
 
+KEPT, KEPT_S = 64, 6 * 3600  # charts of some 5 kB
+
 
 def draw(
     scenario: Scenario,
     answer_of: Callable[[Scenario], Answer],
     offered: Iterable[str],
-    theme: str,
     today: dt.date,
 ) -> None:
     """The history of one chosen price, then the plan of the link on another day."""
@@ -33,7 +34,7 @@ def draw(
         st.warning(as_text(sentence))
     if (chosen := _draw_choice(over_time.accelerators(offered), store)) is not None:
         try:
-            _draw_price(chosen, store, theme)
+            _draw_price(chosen, store)
         except StoreError as e:
             st.warning(as_text(str(e)))
     _draw_plan(scenario, answer_of, store, today)
@@ -54,35 +55,47 @@ def _draw_choice(kinds: list[str], store: Store | None) -> Sku | None:
     )  # fmt: skip
 
 
-def _draw_price(sku: Sku, store: Store | None, theme: str) -> None:
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _chart(name: str, of: str, theme: str, _rows: pd.DataFrame) -> chart_files.Spec:
+    """A chart as it is drawn; `of` is what its rows say."""
+    made = {"history": prices_charts.history, "ratio": prices_charts.ratio}
+    return chart_files.spec_of(made[name](_rows, theme=theme))
+
+
+def _draw_price(sku: Sku, store: Store | None) -> None:
     prices = over_time.prices_of(sku, store)
     history = prices.chosen
     lines, sentence = over_time.lines(history), over_time.history_sentence(history)
     if lines.empty:
         st.info(as_text(sentence))
         return
-    st.altair_chart(
-        prices_charts.history(lines, theme=theme),
-        key="prices_history",
-        width="stretch",
-        alt=f"USD per GPU-hour over time, a gap where it was not seen. {sentence}",
+    figure.draw(
+        figure.Figure(
+            key="prices_history",
+            spec=_chart("history", lines.to_csv(), figure.theme(), lines),
+            alt=f"USD per GPU-hour over time, a gap where it was not seen. {sentence}",
+            caption=f"{sentence} Dots are where it was seen; a gap is never filled.",
+            file="runcast_price_history",
+            data=lambda: lines,
+        )
     )
-    left, right = st.columns([3, 1], vertical_alignment="center")
-    left.caption(as_text(f"{sentence} Dots are where it was seen; a gap is never filled."))
-    _download(right, lines, "runcast_price_history.csv", "prices_history_csv")
     if history.gaps:
         with st.expander(f"Gaps ({len(history.gaps)})"):
             st.table(over_time.gaps(history).map(as_text), hide_index=True)
     days = over_time.ratio_days(prices)
     st.markdown(as_text(over_time.market_sentence(over_time.market_of(prices))))
     if not days.empty:
-        st.altair_chart(
-            prices_charts.ratio(days, theme=theme),
-            key="prices_ratio",
-            width="stretch",
-            alt="Spot price over on-demand price of the same machine and place, by day",
+        said = over_time.market_sentence(over_time.market_of(prices))
+        figure.draw(
+            figure.Figure(
+                key="prices_ratio",
+                spec=_chart("ratio", days.to_csv(), figure.theme(), days),
+                alt=f"Spot price over on-demand price of the same machine, by day. {said}",
+                caption="A day on which one of the two is not known is left blank.",
+                file="runcast_spot_ratio",
+                data=lambda: days,
+            )
         )
-        _download(st.container(width=200), days, "runcast_spot_ratio.csv", "prices_ratio_csv")
 
 
 def _draw_plan(
@@ -111,17 +124,3 @@ def _draw_plan(
         return
     st.markdown(as_text(over_time.plan_on_sentence(plan, found)))
     st.caption("Its instances alone: no storage, no traffic, no credits.")
-
-
-def _download(
-    place: st.delta_generator.DeltaGenerator, frame: pd.DataFrame, name: str, key: str
-) -> None:
-    place.download_button(
-        "Download CSV",
-        data=lambda: csv_bytes(frame),
-        file_name=name,
-        mime="text/csv",
-        key=key,
-        on_click="ignore",
-        width="stretch",
-    )

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from app import chart_files, price_books, risk_charts, words
 from app import format as fmt
-from app import link, price_books, risk_charts, words
 from app import purchase_labels as labels
 from app import purchase_words as told
 from app import risk_tables as tables
 from app.escape import as_text
 from app.purchase import Purchases, purchases_of
-from app.tables import csv_bytes
 from app.trace_file import read_trace
-from app.views import bill, scale
+from app.views import bill, figure, scale
 from app.views.plan import chosen
 from core.availability import Trace
 from core.errors import RuncastError
@@ -30,18 +27,7 @@ KEPT, KEPT_S = 64, 6 * 3600  # answers of up to 100 kB
 TRACE = "risk_trace"
 TRACE_TYPES, MAX_UPLOAD_MB = ["csv", "json"], 2
 Query = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """A chart, its place, its words, and the table behind it."""
-
-    key: str
-    title: str
-    alt: str
-    caption: str
-    file: str
-    table: Callable[[], pd.DataFrame]
+Specs = dict[str, chart_files.Spec]
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner="Comparing the ways to buy")
@@ -56,10 +42,10 @@ def _purchases(
 def _charts(
     query: Query, book_id: str, plan_id: str, trace_id: str, theme: str,
     _scenario: Scenario, _found: Purchases,
-) -> dict[str, dict[str, Any]]:  # fmt: skip
+) -> Specs:  # fmt: skip
     """The charts as they are drawn: to build them takes longer than the figures in them."""
     drawn = risk_charts.of(_scenario, _found, theme=theme)
-    return {name: chart.to_dict() for name, chart in drawn.items()}
+    return {name: chart_files.spec_of(chart) for name, chart in drawn.items()}
 
 
 def draw(scenario: Scenario, answer: Answer) -> None:
@@ -68,7 +54,7 @@ def draw(scenario: Scenario, answer: Answer) -> None:
         st.error(as_text(words.answer_sentence(scenario, answer)))
         return
     plan = chosen(scenario, answer)
-    theme = "dark" if st.context.theme.type == "dark" else "light"
+    theme = figure.theme()
     trace, trace_id, wrong = _trace()
     book_id = price_books.book_id(scenario)
     query = tuple(scenario.to_query().items())
@@ -115,7 +101,7 @@ def _draw_answer(scenario: Scenario, found: Purchases) -> None:
         if sentence:
             st.markdown(as_text(sentence))
     st.caption(as_text(f"The plan is {told.plan_label(found.plan)}; another one is chosen on the "
-                       "Training plan page."))  # fmt: skip
+                       "Plan page."))  # fmt: skip
 
 
 def _draw_sentences(sentences: tuple[str, ...]) -> None:
@@ -123,76 +109,57 @@ def _draw_sentences(sentences: tuple[str, ...]) -> None:
         st.markdown(f"- {as_text(sentence)}")
 
 
-def _draw_chart(charts: dict[str, dict[str, Any]], drawing: Drawing) -> None:
-    if drawing.key not in charts:
-        return
-    st.markdown(f"**{drawing.title}**")
-    st.vega_lite_chart(
-        charts[drawing.key], key=f"risk_{drawing.key}", width="stretch", alt=drawing.alt
-    )
-    if drawing.caption:
-        st.caption(as_text(drawing.caption))
-    address = link.address(link.scenario(), st.context.url)
-    st.download_button(
-        "Download CSV",
-        data=lambda: csv_bytes(drawing.table(), address),
-        file_name=drawing.file,
-        mime="text/csv",
-        key=f"risk_{drawing.key}_csv",
-        on_click="ignore",
-    )
+def _draw_chart(
+    charts: Specs, name: str, title: str, alt: str, caption: str, file: str,
+    data: Callable[[], pd.DataFrame],
+) -> None:  # fmt: skip
+    """A chart under its title, where there is something to show."""
+    if name in charts:
+        st.markdown(f"**{title}**")
+        figure.draw(
+            figure.Figure(key=f"risk_{name}", spec=charts[name], alt=alt, caption=caption,
+                          file=file, data=data)
+        )  # fmt: skip
 
 
-def _draw_spreads(found: Purchases, charts: dict[str, dict[str, Any]]) -> None:
+def _draw_spreads(found: Purchases, charts: Specs) -> None:
     st.subheader("Ways to buy", anchor=False)
     rows = tables.spreads(found)
     cheapest = told.cheapest_first_words(found)
     left, right = st.columns(2, gap="medium")
     with left:
         _draw_chart(
-            charts,
-            Drawing(
-                "usd", "Cost of the run", f"Cost by way to buy, P10 to P90. {cheapest}",
-                "Bar: P10 to P90; tick: P50; mark: expected. Failures, preemptions and the "
-                "forecast's own error are in it. Dashed: on demand.",
-                "runcast_ways.csv", lambda: rows,
-            ),
+            charts, "usd", "Cost of the run", f"Cost by way to buy, P10 to P90. {cheapest}",
+            "Bar: P10 to P90; tick: P50; mark: expected. Failures, preemptions and the "
+            "forecast's own error are in it. Dashed: on demand.",
+            "runcast_ways", lambda: rows,
         )  # fmt: skip
     with right:
         _draw_chart(
-            charts,
-            Drawing(
-                "days", "Time of the run", f"Days by way to buy, P10 to P90. {cheapest}",
-                "In the same order, the cheapest first.", "runcast_ways_time.csv", lambda: rows,
-            ),
+            charts, "days", "Time of the run", f"Days by way to buy, P10 to P90. {cheapest}",
+            "In the same order, the cheapest first.", "runcast_ways_time", lambda: rows,
         )  # fmt: skip
 
 
-def _draw_lateness(found: Purchases, charts: dict[str, dict[str, Any]]) -> None:
+def _draw_lateness(found: Purchases, charts: Specs) -> None:
     curves, lost = tables.curves(found), tables.lost(found)
     left, right = st.columns(2, gap="medium")
     with left:
         said = tables.late_from_words(curves)
         _draw_chart(
-            charts,
-            Drawing(
-                "curve", "Chance to miss a deadline", f"Chance to miss a deadline. {said}",
-                f"{said} Greedy, uniform progress and safety net plan for the form's deadline.",
-                "runcast_deadline.csv", lambda: curves,
-            ),
+            charts, "curve", "Chance to miss a deadline", f"Chance to miss a deadline. {said}",
+            f"{said} Greedy, uniform progress and safety net plan for the form's deadline.",
+            "runcast_deadline", lambda: curves,
         )  # fmt: skip
     with right:
         said = tables.lost_sentence(lost)
         _draw_chart(
-            charts,
-            Drawing(
-                "lost", "Where lost time goes", f"Expected days that are not training: {said}.",
-                f"Expected: {said}.", "runcast_lost_time.csv", lambda: lost,
-            ),
+            charts, "lost", "Where lost time goes", f"Expected days that are not training: {said}.",
+            f"Expected: {said}.", "runcast_lost_time", lambda: lost,
         )  # fmt: skip
 
 
-def _draw_spot(found: Purchases, charts: dict[str, dict[str, Any]], wrong: str) -> None:
+def _draw_spot(found: Purchases, charts: Specs, wrong: str) -> None:
     st.subheader("Policies on spot", anchor=False)
     drawn = tables.policies(found)
     if drawn.empty:
@@ -204,25 +171,25 @@ def _draw_spot(found: Purchases, charts: dict[str, dict[str, Any]], wrong: str) 
         left, right = st.columns(2, gap="medium")
         with left:
             _draw_chart(
-                charts,
-                Drawing(
-                    "policy_usd", "Expected cost of each policy",
-                    "Expected cost of each policy by how often spot is taken away.",
-                    told.policies_words(found), "runcast_policies.csv", lambda: drawn,
-                ),
+                charts, "policy_usd", "Expected cost of each policy",
+                "Expected cost of each policy by how often spot is taken away.",
+                told.policies_words(found), "runcast_policies", lambda: drawn,
             )  # fmt: skip
         with right:
             _draw_chart(
-                charts,
-                Drawing(
-                    "policy_days", "Expected time of each policy",
-                    "Expected days of each policy by how often spot is taken away.",
-                    "", "runcast_policies_time.csv", lambda: drawn,
-                ),
+                charts, "policy_days", "Expected time of each policy",
+                "Expected days of each policy by how often spot is taken away.",
+                "", "runcast_policies_time", lambda: drawn,
             )  # fmt: skip
-        st.dataframe(
-            tables.policy_table(drawn), key="risk_policies", height="content", alt="Every policy"
-        )
+        part = st.expander(
+            f"Every policy in figures: {len(drawn)} rows", key="risk_policies_part",
+            on_change="rerun",
+        )  # fmt: skip
+        if part.open:
+            part.dataframe(
+                tables.policy_table(drawn), key="risk_policies", height="content",
+                alt="Every policy",
+            )  # fmt: skip
     st.file_uploader(
         "Your own trace of spot capacity: CSV or JSON of when it was up",
         type=TRACE_TYPES,
@@ -252,7 +219,10 @@ def _draw_ways(found: Purchases) -> None:
 
 
 def _draw_inputs(found: Purchases) -> None:
-    with st.expander("What this rests on", key="risk_inputs_part"):
+    part = st.expander("What this rests on", key="risk_inputs_part", on_change="rerun")
+    if not part.open:
+        return
+    with part:
         rows = tables.inputs(found)
         st.caption(
             "Each is a field of the form, under Failures or Market: empty, it is a published or an "

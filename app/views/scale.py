@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
+from app import chart_files, scale_charts
 from app import format as fmt
-from app import link, scale_charts
 from app import scale_tables as tables
 from app.escape import as_text
 from app.price_books import book_id
 from app.scale import Scale, scale_of
 from app.scale_words import optimal_sentences, scale_sentences, waiting_sentences
-from app.tables import csv_bytes
+from app.views import figure
 from core.errors import RuncastError
 from core.plan import Answer, Plan
 from core.scenario import Scenario
@@ -33,7 +31,7 @@ def _scale(query: Query, plan_id: str, book: str, _scenario: Scenario, _plan: Pl
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _charts(
     query: Query, plan_id: str, book: str, theme: str, _scenario: Scenario, _found: Scale
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, chart_files.Spec]:
     """The charts as they are drawn: to build them takes longer than all the figures in them."""
     points, priced = tables.points(_found), _found.cheapest is not None
     if points.dropna(subset=["days_p90_all"]).empty:  # at these failure rates no count ends
@@ -43,28 +41,28 @@ def _charts(
         "days": scale_charts.against_count(
             points,
             what="days",
-            title="Days",
+            title="Time (days)",
             chosen=_found.plan.num_gpus,
             limit=days,
             limit_text=f"Deadline {fmt.days(days * 24)}" if days else "",
             theme=theme,
-        ).to_dict()
+        )
     }
     if priced:
         drawn["usd"] = scale_charts.against_count(
             points,
             what="usd",
-            title="Dollars",
+            title="Cost (USD)",
             chosen=_found.plan.num_gpus,
             limit=usd,
             limit_text=f"Budget {fmt.usd_short(usd)}" if usd else "",
             theme=theme,
-        ).to_dict()
+        )
     if _found.optimal is not None:
         drawn["optimal"] = scale_charts.optimal(
             tables.optimal_drawn(_found), tables.own_run(_found), theme=theme
-        ).to_dict()
-    return drawn
+        )
+    return {name: chart_files.spec_of(chart) for name, chart in drawn.items()}
 
 
 def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
@@ -87,48 +85,60 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
         help="Days and dollars are then added up, and the least of both is said.",
     )
     _list(scale_sentences(scenario, found, worth or None))
-    theme = "dark" if st.context.theme.type == "dark" else "light"
-    drawn = _charts(*key, theme, scenario, found)
+    drawn = _charts(*key, figure.theme(), scenario, found)
     shown = [name for name in ("days", "usd") if name in drawn]
     if shown:
         for column, name in zip(st.columns(len(shown)), shown, strict=True):
-            column.vega_lite_chart(
-                spec=drawn[name], key=f"scale_{name}", width="stretch", alt=tables.alt(found, name)
-            )
-    st.dataframe(tables.shown(found), hide_index=True, width="stretch", key="scale_table")
-    address = link.address(scenario, st.context.url)
-    st.download_button(
-        "Download the numbers of GPUs",
-        data=lambda: csv_bytes(tables.points(found), address),
-        file_name="runcast_scale.csv",
-        mime="text/csv",
-        key="scale_csv",
-        on_click="ignore",
-    )
+            with column:
+                _draw_points(found, name, drawn[name])
+    part = st.expander(
+        f"Every number of GPUs in figures: {len(found.points)} rows", key="scale_part",
+        on_change="rerun",
+    )  # fmt: skip
+    if part.open:
+        part.dataframe(
+            tables.shown(found), hide_index=True, width="stretch", key="scale_table",
+            alt="Time and cost by the number of GPUs",
+        )  # fmt: skip
     st.markdown("**Waiting for a lower price**")
     _list(waiting_sentences(found, worth or None))
     st.markdown("**The best model for the money**")
     _list(optimal_sentences(found))
     if "optimal" in drawn:
-        _draw_optimal(found, drawn["optimal"], address)
+        _draw_optimal(found, drawn["optimal"])
 
 
 def _list(sentences: tuple[str, ...]) -> None:
     st.markdown("\n".join(f"- {as_text(s)}" for s in sentences))
 
 
-def _draw_optimal(found: Scale, spec: dict[str, Any], address: str) -> None:
-    st.vega_lite_chart(
-        spec=spec, key="scale_optimal", width="stretch", alt=tables.optimal_alt(found)
+def _draw_points(found: Scale, name: str, spec: chart_files.Spec) -> None:
+    """Days or dollars against the number of GPUs."""
+    figure.draw(
+        figure.Figure(
+            key=f"scale_{name}",
+            spec=spec,
+            alt=tables.alt(found, name),
+            caption="A ring: the selected plan." if name == "days" else "",
+            file="runcast_scale" if name == "days" else "runcast_scale_cost",
+            data=lambda: tables.points(found),
+        )
     )
-    st.dataframe(
-        tables.optimal_shown(found), hide_index=True, width="stretch", key="scale_optimal_table"
+
+
+def _draw_optimal(found: Scale, spec: chart_files.Spec) -> None:
+    figure.draw(
+        figure.Figure(
+            key="scale_optimal",
+            spec=spec,
+            alt=tables.optimal_alt(found),
+            file="runcast_compute_optimal",
+            data=lambda: tables.optimal(found),
+        )
     )
-    st.download_button(
-        "Download the compute-optimal curve",
-        data=lambda: csv_bytes(tables.optimal(found), address),
-        file_name="runcast_compute_optimal.csv",
-        mime="text/csv",
-        key="scale_optimal_csv",
-        on_click="ignore",
-    )
+    part = st.expander("The curves in figures", key="scale_optimal_part", on_change="rerun")
+    if part.open:
+        part.dataframe(
+            tables.optimal_shown(found), hide_index=True, width="stretch",
+            key="scale_optimal_table", alt="The best model for a budget, by law",
+        )  # fmt: skip

@@ -1,0 +1,126 @@
+"""What every chart is made of: inks and colours, axes, legends, scales, and small marks.
+
+Text marks do not follow Streamlit's theme, so every chart is told the ink of the page. Colour is
+never alone: shape, dash, order or text says the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+Drawn = alt.LayerChart | alt.FacetChart  # what alt.layer says it returns
+
+INK = {"light": "#17202A", "dark": "#F2F5F8"}
+FAINT = {"light": "#6B7785", "dark": "#93A1B0"}
+LIMIT = {"light": "#B23A00", "dark": "#FF9A5C"}
+# Okabe and Ito, https://jfly.uni-koeln.de/color/: told apart with every common colour blindness.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+# All of one size: a dash or a wedge is lost among eight hundred marks.
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down",
+          "triangle-right", "triangle-left")  # fmt: skip
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4], [4, 4], [1, 3], [10, 2, 2, 2])
+DASHED = [7, 4]  # of a limit, or of what was assumed
+GAP = 1.12  # how far a logarithmic axis goes beyond the data, so that labels stay inside
+TEXT_PX = 12
+
+
+def main_colour(theme: str) -> str:
+    """The blue of a chart of one colour, as light as the background asks."""
+    return PALETTE[0 if theme == "light" else 4]
+
+
+def axis(title: str | None, theme: str, **more: Any) -> alt.Axis:
+    """An axis in the ink of the page; its title names the unit."""
+    given = {"labelOverlap": "greedy", "titleLimit": 400, "gridOpacity": 0.4, **more}
+    return alt.Axis(title=title, labelColor=INK[theme], titleColor=INK[theme], **given)
+
+
+def legend(theme: str, **more: Any) -> alt.Legend:
+    """A legend on top in the ink of the page, three names a row."""
+    given: dict[str, Any] = {
+        "title": None, "orient": "top", "columns": 3, "labelLimit": 260, "rowPadding": 3,
+        "symbolStrokeWidth": 1, "symbolOpacity": 1,
+    }  # fmt: skip
+    return alt.Legend(labelColor=INK[theme], titleColor=INK[theme], **{**given, **more})
+
+
+def log_scale(values: Iterable[float], *always: float, gap: float = GAP, **more: Any) -> alt.Scale:
+    """A logarithmic scale a little wider than the values and what is always shown."""
+    given = [float(v) for v in (*values, *always)]
+    return alt.Scale(type="log", domain=[min(given) / gap, max(given) * gap], nice=False, **more)
+
+
+def usd_axis(theme: str, title: str = "Cost (USD)", **more: Any) -> alt.Axis:
+    """An axis of dollars: $0, $400k, $1.2M, $3B."""
+    text = "datum.value == 0 ? '$0' : replace(datum.label, 'G', 'B')"  # SI says G for billions
+    return axis(title, theme, **{"format": "$~s", "labelExpr": text, **more})
+
+
+def log_ticks(values: Iterable[float], most: int = 7) -> list[float]:
+    """Round ticks of a logarithmic axis, as many as have room: 1 2 5 10, or 1 3 10, or powers.
+
+    >>> log_ticks([8, 300])
+    [10.0, 20.0, 50.0, 100.0, 200.0]
+    """
+    given = [float(v) for v in values]
+    low, high = min(given) / GAP, max(given) * GAP
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    found: list[float] = []
+    for steps in ((1, 2, 5), (1, 3), (1,)):
+        found = [s * 10.0**k for k in powers for s in steps if low <= s * 10.0**k <= high]
+        if len(found) <= most:
+            break
+    return found
+
+
+def colours(names: Sequence[str]) -> alt.Scale:
+    """A colour a name, from the first of the palette on; again where there are more names."""
+    return alt.Scale(
+        domain=list(names), range=[PALETTE[i % len(PALETTE)] for i in range(len(names))]
+    )
+
+
+def shapes(names: Sequence[str]) -> alt.Scale:
+    """A shape a name; two names of one colour have two shapes."""
+    places = [(i + i // len(PALETTE)) % len(SHAPES) for i in range(len(names))]
+    return alt.Scale(domain=list(names), range=[SHAPES[i] for i in places])
+
+
+def dashes(names: Sequence[str]) -> alt.Scale:
+    """A dash a name; two names of one colour have two dashes."""
+    places = [(i + i // len(PALETTE)) % len(DASHES) for i in range(len(names))]
+    return alt.Scale(domain=list(names), range=[DASHES[i] for i in places])
+
+
+def above(rows: alt.Chart, name: str, theme: str, *, down_px: int) -> alt.Chart:
+    """The name of each row at the left, above its mark, which is `down_px` below the middle: so
+    a narrow screen has room for both."""
+    text = rows.mark_text(align="left", dx=2, dy=-down_px, color=INK[theme], fontSize=TEXT_PX)
+    return text.encode(x=alt.value(0), text=name)
+
+
+def rule(
+    x_or_y: str, at: float, scale: alt.Scale, colour: str, dash: list[int] | None = None
+) -> alt.Chart:
+    """A line across the chart at one value of an axis."""
+    line = alt.Chart(pd.DataFrame({"at": [at]})).mark_rule(
+        color=colour, strokeWidth=1.5, strokeDash=DASHED if dash is None else dash
+    )
+    if x_or_y == "x":
+        return line.encode(x=alt.X("at:Q", scale=scale))
+    return line.encode(y=alt.Y("at:Q", scale=scale))
+
+
+def band(x_or_y: str, low: float, high: float, scale: alt.Scale, theme: str) -> alt.Chart:
+    """A grey band between two values of an axis."""
+    area = alt.Chart(pd.DataFrame({"low": [low], "high": [high]})).mark_rect(
+        color=FAINT[theme], opacity=0.2
+    )
+    if x_or_y == "x":
+        return area.encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
+    return area.encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")

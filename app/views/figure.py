@@ -1,0 +1,95 @@
+"""A chart on a page, with a takeaway for who cannot see it and its data and picture as files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+import streamlit as st
+
+from app import chart_files, link
+from app.chart_files import Spec
+from app.escape import as_text
+from app.tables import csv_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """What is drawn: a chart as a dict, its words, and the table behind it."""
+
+    key: str  # of the widget; one name on a page
+    spec: Spec
+    alt: str  # what the chart shows, in a sentence
+    file: str  # name of its files, without an ending
+    data: Callable[[], pd.DataFrame]  # what somebody wants who asks for the numbers
+    caption: str = ""
+
+
+def theme() -> str:
+    """The colours of the page: light or dark."""
+    return "dark" if st.context.theme.type == "dark" else "light"
+
+
+def draw(
+    figure: Figure, *, on_select: Callable[[], None] | None = None, selection: str | None = None
+) -> None:
+    """The chart, its caption, and where its files are."""
+    draw_chart(figure, on_select=on_select, selection=selection)
+    draw_words(figure)
+
+
+def draw_chart(
+    figure: Figure,
+    *,
+    on_select: Callable[[], None] | None = None,
+    selection: str | None = None,
+    width: Literal["stretch", "content"] = "stretch",
+) -> None:
+    """The chart alone. "content": as wide as its own steps, in a box that scrolls."""
+    st.vega_lite_chart(
+        spec=figure.spec,
+        key=figure.key,
+        width=width,
+        on_select=on_select or "ignore",
+        selection_mode=selection,
+        alt=figure.alt,
+    )
+
+
+def draw_words(figure: Figure) -> None:
+    """Its caption, and where its files are."""
+    if figure.caption:
+        st.caption(as_text(figure.caption))
+    draw_files(figure)
+
+
+def draw_files(figure: Figure) -> None:
+    """The data as CSV and Parquet and the chart as PNG and SVG, made when somebody asks."""
+    part = st.popover(
+        "Chart as a file", key=f"{figure.key}_files", type="tertiary", on_change="rerun"
+    )
+    if not part.open:
+        return
+    look, address = theme(), link.address(link.scenario(), st.context.url)
+    kinds: dict[str, tuple[str, Callable[[], bytes | str]]] = {
+        "csv": ("text/csv", lambda: csv_bytes(figure.data(), address)),
+        "parquet": (
+            "application/vnd.apache.parquet",
+            lambda: chart_files.parquet(figure.data(), address),
+        ),
+        "png": ("image/png", lambda: chart_files.png(figure.spec, theme=look)),
+        "svg": ("image/svg+xml", lambda: chart_files.svg(figure.spec, theme=look)),
+    }
+    with part:
+        for ending, (mime, made) in kinds.items():
+            st.download_button(
+                f"{'Data' if ending in ('csv', 'parquet') else 'Picture'} as {ending.upper()}",
+                data=made,
+                file_name=f"{figure.file}.{ending}",
+                mime=mime,
+                key=f"{figure.key}_{ending}",
+                on_click="ignore",
+                width="stretch",
+            )

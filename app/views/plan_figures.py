@@ -1,0 +1,81 @@
+"""The charts of the Plan page, each built once for everybody who looks at the same answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from app import answers, charts, options_words, tables, words
+from app import format as fmt
+from app.chart_files import Spec, spec_of
+from app.views import figure
+from app.views.figure import Figure
+from core.plan import Answer, Plan
+from core.scenario import Scenario
+
+KEPT, KEPT_S = 64, 6 * 3600  # specs of up to 100 kB
+FRONTIER = "plan_chart"
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _pareto(key: answers.Key, theme: str, _scenario: Scenario, _answer: Answer) -> Spec:
+    chart = charts.pareto(
+        tables.points(_answer),
+        budget_usd=_scenario.budget_usd,
+        deadline_days=_scenario.deadline_days,
+        budget_text=f"Budget {fmt.usd_short(_scenario.budget_usd)}",
+        deadline_text=f"Deadline {fmt.count(_scenario.deadline_days)} days",
+        theme=theme,
+    )
+    return spec_of(chart)
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _parts(key: answers.Key, plan_id: str, theme: str, _plan: Plan) -> tuple[Spec, Spec]:
+    memory = charts.memory_bar(
+        tables.memory(_plan),
+        capacity_gib=tables.capacity_gib(_plan),
+        capacity_text=f"Usable {fmt.gib(_plan.memory_capacity_bytes)}",
+        theme=theme,
+    )
+    return spec_of(memory), spec_of(charts.step_waterfall(tables.step(_plan), theme=theme))
+
+
+def draw_frontier(
+    scenario: Scenario, answer: Answer, selected: Plan, on_pick: Callable[[], None]
+) -> None:
+    """Cost against time, with the selected plan; a click on a point of the frontier picks it."""
+    points, free = tables.points(answer), tables.free_sentence(answer)
+    if points.empty:
+        st.info(free or "No plan here has a price, so there is no chart of cost against time.")
+        return
+    spec = _pareto(answers.key_of(scenario), figure.theme(), scenario, answer)
+    drawn = Figure(
+        key=FRONTIER,
+        spec=charts.here(spec, points, selected.id),
+        alt=(
+            "Cost against wall clock of every priced plan. "
+            + words.answer_sentence(scenario, answer)
+        ),
+        file="runcast_cost_against_time",
+        data=lambda: tables.points(answer),
+        caption=" ".join(filter(None, (free, options_words.coverage_sentence(answer)))),
+    )
+    figure.draw(drawn, on_select=on_pick, selection=charts.PICK)
+
+
+def memory_and_step(scenario: Scenario, plan: Plan) -> tuple[Figure, Figure]:
+    """Where the bytes of a GPU and the seconds of a step go."""
+    memory, step = _parts(answers.key_of(scenario), plan.id, figure.theme(), plan)
+    headroom, step_sentence = tables.headroom_sentence(plan), tables.step_sentence(plan)
+    return (
+        Figure(
+            key="plan_memory", spec=memory, alt=f"Memory per GPU by part. {headroom}",
+            file="runcast_memory", data=lambda: tables.memory(plan), caption=headroom,
+        ),
+        Figure(
+            key="plan_step", spec=step, alt=f"Time of one step by part. {step_sentence}",
+            file="runcast_step", data=lambda: tables.step(plan), caption=step_sentence,
+        ),
+    )  # fmt: skip

@@ -16,7 +16,7 @@ TESTED := not browser and not services and not slow
 RAY := 2.60.0
 SKYPILOT := 0.14.1
 
-.PHONY: help install install-test chromium postgres clusters run test test-all soak lint fit validate bench bench-store
+.PHONY: help install install-test chromium nginx postgres clusters run test test-all soak lint fit validate bench bench-ui bench-store
 .DEFAULT_GOAL := help
 
 help:  ## what there is
@@ -32,7 +32,7 @@ run: install  ## the dashboard on localhost:8501 (PORT=9000 for another port)
 test: lint chromium  ## lint and every quick test, with one walk through a real browser
 	$(BIN)/python -m pytest -n auto -m "$(TESTED)" $(ARGS)
 
-test-all: postgres clusters test  ## then real installations, a real PostgreSQL and the whole browser suite
+test-all: postgres nginx clusters test  ## then real installations, a real PostgreSQL and nginx, the whole browser suite
 	$(BIN)/python -m pytest -m "not ($(TESTED))" $(ARGS)
 
 soak: install-test postgres  ## kill refreshes 200 times, on SQLite and PostgreSQL (KILLS=N for more)
@@ -52,6 +52,9 @@ validate: install  ## predict every shipped measured run, print the errors, rebu
 
 bench: install-test  ## medians: one estimate, layouts a second, a cold plan, answers, a validation
 	$(BIN)/python tests/bench_estimate.py $(ARGS)
+
+bench-ui: install-test chromium  ## what somebody at the page waits for, in Chromium (ARGS=--help)
+	$(BIN)/python -m tests.bench_ui $(ARGS)
 
 bench-store: install-test  ## the store's queries at a million observations (ARGS=10_000_000 for more)
 	$(BIN)/python -m tests.bench_store $(ARGS)
@@ -101,3 +104,10 @@ postgres:
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql >/dev/null; } \
 	|| echo "There is no PostgreSQL here, so the tests that need it are skipped (where CI is set they fail): apt-get install postgresql."
+
+# The proxy of the tests, which they start themselves with its own prefix. Without one they are
+# skipped, except where CI is set: there they fail.
+nginx:
+	@PATH="$$PATH:/usr/sbin" command -v nginx >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nginx-light >/dev/null; } \
+	|| echo "There is no nginx here, so the tests that need it are skipped (where CI is set they fail): apt-get install nginx-light."

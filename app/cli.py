@@ -44,7 +44,10 @@ from app.import_cli import import_file
 from app.measured_cli import fit, validate
 from app.price_book_cli import book
 from app.prices_cli import add_to
+from app.provenance_cli import where
+from app.report_cli import report
 from app.risk_cli import risk
+from app.saved_cli import scenarios
 from app.scale_cli import scale
 from core.errors import RuncastError, shown
 
@@ -75,6 +78,7 @@ prices.add_typer(book)
 add_to(prices)
 app.add_typer(prices)
 app.add_typer(calibrations)
+app.add_typer(scenarios)
 
 
 @app.callback(invoke_without_command=True)
@@ -173,6 +177,8 @@ app.command()(buy)
 app.command()(bill)
 app.command()(scale)
 app.command()(export)
+app.command()(where)
+app.command()(report)
 
 
 @app.command()

@@ -1,36 +1,23 @@
 """What the Plan page shows while the whole catalogue is searched: the usual accelerators.
 
-A search of every accelerator takes about a second, one of two of them a fraction of it. The page
-shows these at once, says so, and replaces them by the whole answer. An answer that somebody here
-has seen already is shown as it is.
+A search of every accelerator takes seconds, one of two of them a fraction of one. The page shows
+these at once, says so, stays usable, and shows the whole answer as soon as it is there. An answer
+that somebody here has seen already, or that comes soon, is shown as it is.
 """
 
 from __future__ import annotations
 
-import streamlit as st
-
+from app import answers
+from core.errors import RuncastError
+from core.plan import Answer
 from core.scenario import Scenario
 
 GPUS = ("H100-80GB-SXM", "B200-180GB")
-MOST_KNOWN = 4096
 NOTE = (
     f"A first look at {' and '.join(GPUS)}: every other accelerator is being searched, and the "
     "answer may change."
 )
-
-Key = tuple[object, ...]
-
-
-@st.cache_resource(show_spinner=False)
-def _known() -> set[Key]:
-    """Questions whose whole answer somebody has seen here."""
-    return set()
-
-
-def is_due(scenario: Scenario, key: Key) -> bool:
-    """Whether a first look is worth it: every accelerator is asked for, no plan is selected that
-    may be of another one, and nobody has asked the same before."""
-    return not scenario.gpu and not scenario.plan and key not in _known()
+WAIT_S = 0.2  # what is there within this needs no first look
 
 
 def narrowed(scenario: Scenario) -> Scenario:
@@ -38,9 +25,18 @@ def narrowed(scenario: Scenario) -> Scenario:
     return scenario.model_copy(update={"gpu": GPUS})
 
 
-def remember(key: Key) -> None:
-    """The whole answer is there: the next one who asks gets it at once."""
-    known = _known()
-    if len(known) >= MOST_KNOWN:
-        known.clear()
-    known.add(key)
+def of(scenario: Scenario) -> Answer | None:
+    """The answer of the usual accelerators, where the whole one takes a while; else None.
+
+    None, too, where it has no plan, or lacks one that the scenario selects or pins.
+    """
+    if scenario.gpu:
+        return None
+    try:
+        if answers.is_known(answers.key_of(scenario), within_s=WAIT_S):
+            return None
+        some = answers.answer_of(narrowed(scenario))
+    except RuncastError:
+        return None  # the whole answer says it
+    named = {scenario.plan, *scenario.pinned} - {""}
+    return some if some.plans and named <= {p.id for p in some.plans} else None

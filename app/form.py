@@ -1,7 +1,8 @@
 """The scenario form in the sidebar, drawn from the field table of `core.scenario.Scenario`.
 
 Widgets are views: each edit is parsed by the Scenario's own validators in a callback. A wrong
-value becomes a sentence under its field, and the last valid scenario stays on the page.
+value becomes a sentence under its field, and the last valid scenario stays on the page. Most
+fields are in closed parts, which draw theirs once they are opened (app/form_part.py).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from app.field_table import (
     sections,
     written,
 )
+from app.form_part import part
 from app.form_words import ABOUT, NOTHING, OPTION_LABELS, PLACEHOLDERS
 from app.model_input import custom_fields, parse_config
 from app.scenario_file import read_scenario, write_scenario
@@ -193,7 +195,7 @@ def draw_field(name: str, options: Options, *, horizontal: bool = False) -> None
             placeholder=placeholder or "Any",
         )
     elif choices and horizontal:
-        st.segmented_control(**common, options=choices, format_func=_option_label, required=True)
+        st.radio(**common, options=choices, format_func=_option_label, horizontal=True)
     elif choices:
         st.selectbox(**common, options=choices, format_func=partial(_label_of, name))
     elif is_switch(field):
@@ -250,8 +252,10 @@ def _draw_section(section: Section, options: Options) -> None:
     """One closed part; its title says how much of it is not as it is by default."""
     changed = changed_fields(link.scenario(), section.fields)
     title = section.title + (f" ({len(changed)} changed)" if changed else "")
-    wrong = any(name in errors() for name in section.fields)
-    with st.expander(title, key=f"form_section_{section.key}", expanded=wrong):
+    inside = part(section.key, title, errors(), section.fields)
+    if not inside.open:
+        return
+    with inside:
         if about := ABOUT.get(section.key):
             st.caption(about)
         for name in section.fields:
@@ -267,16 +271,21 @@ def draw(options: Options) -> None:
     for section in sections():
         _draw_section(section, options)
     config = "Model from config.json" + (" (in use)" if scenario.model == CUSTOM else "")
-    with st.expander(config, key="form_section_config", expanded="config" in errors()):
-        _draw_config(options)
+    inside = part("config", config, errors(), ("config", *fields_of("custom_model")))
+    if inside.open:
+        with inside:
+            _draw_config(options)
     _draw_custom_gpu(options)
     _draw_file()
 
 
 def _draw_file() -> None:
     """The scenario as a file, out and in."""
-    wrong, scenario = "scenario_file" in errors(), link.scenario()
-    with st.expander("Scenario file", key="form_section_file", expanded=wrong):
+    scenario = link.scenario()
+    inside = part("file", "Scenario file", errors(), ("scenario_file",))
+    if not inside.open:
+        return
+    with inside:
         st.download_button(
             "Download as YAML",
             data=lambda: write_scenario(scenario),
@@ -294,7 +303,7 @@ def _draw_file() -> None:
             max_upload_size=1,
             on_change=_scenario_uploaded,
         )
-        if wrong:
+        if "scenario_file" in errors():
             st.error(as_text(errors()["scenario_file"]))
 
 
@@ -302,8 +311,10 @@ def _draw_custom_gpu(options: Options) -> None:
     names = fields_of("custom_gpu")
     changed = changed_fields(link.scenario(), names)
     title = "Custom accelerator" + (f" ({len(changed)} changed)" if changed else "")
-    wrong = any(name in errors() for name in ("custom_gpu", *names))
-    with st.expander(title, key="form_section_custom_gpu", expanded=wrong):
+    inside = part("custom_gpu", title, errors(), ("custom_gpu", *names))
+    if not inside.open:
+        return
+    with inside:
         for name in names:
             draw_field(name, options)
         st.button(

@@ -27,6 +27,7 @@ GATHERING = frozenset(s.name for s in STRATEGIES if s.shards_parameters)
 _DAY_H = 24.0
 _DECIMAL = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 _DATED = re.compile(r"(\d{4})(?:-(\d{2}))?(?:-(\d{2}))?(?!\d)")
+NOTHING_USD = 1e-6
 
 
 def _finite(x: float | None) -> float | None:
@@ -90,6 +91,8 @@ def usd_short(x: float | None) -> str:
     ('$10.9k', '$1.2M', '-$2.5k')
     """
     value = _finite(x)
+    if value is not None and abs(value) < NOTHING_USD:
+        value = 0.0  # what the order of a sum leaves
     return MISSING if value is None else _dollars(value, _scaled(value))
 
 

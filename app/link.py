@@ -10,7 +10,7 @@ like Back: `edit` marks the run that it starts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -18,8 +18,10 @@ import streamlit as st
 from app.field_table import fields_of
 from core.errors import shown
 from core.scenario import Scenario
+from core.scenario_types import MOST_PINNED
 
 Resolve = Callable[[Scenario], tuple[Scenario, list[str]]]
+Expand = Callable[[Mapping[str, list[str]]], tuple[Mapping[str, list[str]], list[str]]]
 
 # What somebody sees who follows no link: without a deadline the cheapest plan is a slow one.
 FIRST_VISIT = {"deadline_days": "14"}
@@ -71,8 +73,11 @@ def changed(scenario: Scenario, **fields: object) -> Scenario:
     return Scenario.parse({name: value for name, value in values.items() if value is not None})
 
 
-def take_over(resolve: Resolve, prices: str) -> bool:
-    """Let the address win if it is not what was last seen; say whether it did."""
+def take_over(resolve: Resolve, prices: str, expand: Expand = lambda query: (query, [])) -> bool:
+    """Let the address win if it is not what was last seen; say whether it did.
+
+    `expand` makes the long query of a short link, and says what is wrong with it.
+    """
     state = st.session_state
     names = [name for name in st.query_params if not name.startswith(VIEW)]
     query = {name: st.query_params.get_all(name) for name in names}
@@ -80,8 +85,10 @@ def take_over(resolve: Resolve, prices: str) -> bool:
     state[_TAKEN_OVER] = not (_SCENARIO in state and (edited or query == state.get(_SEEN)))
     if not state[_TAKEN_OVER]:
         return False
-    asked = query or {name: [value] for name, value in FIRST_VISIT.items()}
-    state[_SCENARIO], state[_NOTES] = parse(asked, resolve, prices)
+    expanded, said = expand(query)
+    asked = expanded or {name: [value] for name, value in FIRST_VISIT.items()}
+    state[_SCENARIO], notes = parse(asked, resolve, prices)
+    state[_NOTES] = said + notes
     state[_SEEN] = query
     redraw()
     return True
@@ -123,11 +130,17 @@ def redraw() -> None:
     st.session_state[_GENERATION] = generation() + 1
 
 
-def edit(new: Scenario) -> None:
-    """Replace the scenario; for callbacks of widgets."""
+def edit(new: Scenario, notes: Sequence[str] = ()) -> None:
+    """Replace the scenario, and what is said of it; for callbacks of widgets."""
     st.session_state[_SCENARIO] = new
     st.session_state[_EDITED] = True
-    st.session_state[_NOTES] = []
+    st.session_state[_NOTES] = list(notes)
+    redraw()
+
+
+def keep() -> None:
+    """Let the next run keep the scenario of the session: nobody has moved in the history."""
+    st.session_state[_EDITED] = True
     redraw()
 
 
@@ -140,6 +153,23 @@ def choose(plan_id: str) -> None:
 def drop_plan(note: str | None) -> None:
     """Forget a selected plan that the answer does not have; the note says so to a reader."""
     st.session_state[_SCENARIO] = changed(scenario(), plan="")
+    if note:
+        st.session_state[_NOTES] = [*notes(), note]
+    write()
+
+
+def pin(plan_id: str, *, pinned: bool) -> None:
+    """Pin a plan for the comparison, or take it off; for callbacks of widgets."""
+    others = tuple(p for p in scenario().pinned if p != plan_id)
+    new = (*others, plan_id)[-MOST_PINNED:] if pinned else others
+    st.session_state[_SCENARIO] = changed(scenario(), pinned=new)
+    st.session_state[_EDITED] = True
+
+
+def drop_pins(gone: tuple[str, ...], note: str | None) -> None:
+    """Forget pinned plans that the answer does not have; the note says so to a reader."""
+    kept = tuple(p for p in scenario().pinned if p not in gone)
+    st.session_state[_SCENARIO] = changed(scenario(), pinned=kept)
     if note:
         st.session_state[_NOTES] = [*notes(), note]
     write()

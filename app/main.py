@@ -6,32 +6,33 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app import calibration_files, estimate, first_look, form, link, price_books
+from app import calibration_files, estimate, first_look, form, link, price_books, saved
+from app.answers import answer_of, key_of
 from app.escape import as_text
+from app.risk_inputs import given_numbers
 from app.views import (
     accuracy,
     audit,
     calibration,
     decisions,
     launch,
+    login,
+    memory,
     method,
+    options,
     plan,
     prices,
     risk,
 )
 from app.views import first_look as first
+from app.views import saved as saved_scenarios
 from core.errors import RuncastError
 from core.plan import Answer
 from core.scenario import Scenario
-from core.scenario_risk import NOT_SEARCHED
 
-TOP = 50  # plans that the table lists
-KEPT_ANSWERS = 64  # up to 1 MB each
-KEPT_S = 6 * 3600
-
+SIDEBAR_PX = 272
 PAGE = "main_page"  # which one the session saw last
-
-NOT_IN_ANSWER = {"plan", *NOT_SEARCHED}
+WAITS = "main_waits"  # the question whose answer is still searched for, below a first look
 
 OPTIONS: form.Options = {
     "model": estimate.model_names,
@@ -44,124 +45,156 @@ OPTIONS: form.Options = {
 }
 
 
-@st.cache_data(max_entries=KEPT_ANSWERS, ttl=KEPT_S, show_spinner="Searching for plans")
-def _kept(query: tuple[tuple[str, str], ...], book_id: str) -> Answer:
-    """The answer to a link, kept for everybody who opens it while its price book is the same."""
-    scenario, _ = Scenario.from_query(dict(query))
-    return estimate.answer(scenario, top=TOP, with_frontier=True)
-
-
-def _searched(scenario: Scenario) -> tuple[tuple[str, str], ...]:
-    """What the search takes of a scenario: an answer is kept while it is the same."""
-    return tuple((k, v) for k, v in scenario.to_query().items() if k not in NOT_IN_ANSWER)
-
-
-def answer_of(scenario: Scenario) -> Answer:
-    """The answer to a scenario. A plan beyond the listed ones is asked for by its name."""
-    query = _searched(scenario)
-    book_id = price_books.book_id(scenario)
-    answer = _kept(query, book_id)
-    if plan.is_listed(scenario, answer) or not plan.is_point(scenario, answer):
-        return answer
-    return _kept((*query, ("plan", scenario.plan)), book_id)
-
-
 def draw_plan() -> None:
-    """The Plan page: the form in the sidebar, the answer beside it."""
-    if answer := _answered(_answer_after_a_first_look):
+    """The Plan page: the answer first."""
+    if some := _first_look():
+        plan.draw(*some, OPTIONS)
+    elif answer := _answered(answer_of):
         plan.draw(link.scenario(), answer, OPTIONS)
 
 
+def draw_options() -> None:
+    """The Options & compare page: every plan, and up to four of them side by side."""
+    if some := _first_look():
+        options.draw(*some, OPTIONS)
+    elif answer := _answered(answer_of):
+        options.draw(link.scenario(), answer, OPTIONS)
+
+
+def draw_memory() -> None:
+    """The Memory & speed page: where a plan's bytes and seconds go."""
+    if answer := _answered(answer_of):
+        memory.draw(link.scenario(), answer)
+
+
 def draw_risk() -> None:
-    """The Prices & risk page: the same form and answer, and what a plan comes to in money."""
+    """The Prices & risk page: what a plan comes to in money."""
     if answer := _answered(answer_of):
         risk.draw(link.scenario(), answer)
 
 
-def _answered(answer_to: Callable[[Scenario], Answer]) -> Answer | None:
-    """The form in the sidebar, notes, and the answer; None where a sentence was drawn instead."""
-    with st.sidebar:
-        st.markdown("**Runcast**")
-        form.draw(OPTIONS)
-    try:
-        answer = answer_to(link.scenario())
-    except RuncastError as e:
-        _draw_notes()
-        st.error(as_text(str(e)))
-        return None
-    if not plan.is_listed(link.scenario(), answer):
-        asked = link.is_taken_over()
-        link.drop_plan(plan.unknown_plan_sentence(link.scenario()) if asked else None)
-    _draw_notes()
-    return answer
-
-
-def _answer_after_a_first_look(scenario: Scenario) -> Answer:
-    """The whole answer; while it is made, where that takes a while, the usual accelerators."""
-    key = (_searched(scenario), price_books.book_id(scenario))
-    if not first_look.is_due(scenario, key):
-        return answer_of(scenario)
-    shown = st.empty()
-    some = answer_of(first_look.narrowed(scenario))
-    if some.plans:
-        with shown.container():
-            first.draw(scenario, some)
-    answer = answer_of(scenario)
-    shown.empty()
-    first_look.remember(key)
-    return answer
-
-
 def draw_launch() -> None:
-    """The Launch page: the same form and answer, and the files that start a plan."""
+    """The Launch & export page: the files that start a plan."""
     if answer := _answered(answer_of):
         launch.draw(link.scenario(), answer)
 
 
+def draw_accuracy() -> None:
+    """The Accuracy page."""
+    _draw_notes()
+    accuracy.draw()
+
+
 def draw_prices() -> None:
     """The Price data page, which may ask what the plan of the link cost on another day."""
+    _draw_notes()
     prices.draw(answer_of)
 
 
 def draw_calibration() -> None:
     """The Calibration page, which forecasts the plan of the link without and with what it lists."""
+    _draw_notes()
     calibration.draw(answer_of)
+
+
+def draw_decisions() -> None:
+    """The Recommendations page."""
+    _draw_notes()
+    decisions.draw()
+
+
+def draw_audit() -> None:
+    """The Audit page."""
+    _draw_notes()
+    audit.draw()
+
+
+def draw_method() -> None:
+    """The Method page."""
+    _draw_notes()
+    method.draw()
+
+
+def _answered(answer_to: Callable[[Scenario], Answer]) -> Answer | None:
+    """Notes and the answer; None where a sentence was drawn instead."""
+    try:
+        given_numbers(link.scenario())  # what contradicts itself is a sentence on every page
+        answer = answer_to(link.scenario())
+    except RuncastError as e:
+        _draw_notes()
+        st.error(as_text(str(e)))
+        return None
+    asked = link.is_taken_over()
+    if not plan.is_listed(link.scenario(), answer):
+        link.drop_plan(plan.unknown_plan_sentence(link.scenario()) if asked else None)
+    if gone := plan.unknown_pins(link.scenario(), answer):
+        link.drop_pins(gone, plan.unknown_pins_sentence(gone) if asked else None)
+    _draw_notes()
+    return answer
+
+
+def _first_look() -> tuple[Scenario, Answer] | None:
+    """Notes, and the question of a few accelerators with its answer, where that of all is not
+    there yet; else None."""
+    scenario = link.scenario()
+    try:
+        given_numbers(scenario)
+    except RuncastError:
+        return None  # the whole answer says it
+    some = first_look.of(scenario)
+    if some is None:
+        return None
+    _draw_notes()
+    first.draw()
+    st.session_state[WAITS] = key_of(scenario)
+    return first_look.narrowed(scenario), some
 
 
 def main() -> None:
     """One run of the script: the address first, then the page that it names."""
     pages = [
-        st.Page(draw_plan, title="Training plan", default=True),
+        st.Page(draw_plan, title="Plan", default=True),
+        st.Page(draw_options, title="Options & compare", url_path="options"),
+        st.Page(draw_memory, title="Memory & speed", url_path="memory"),
         st.Page(draw_risk, title="Prices & risk", url_path="risk"),
-        st.Page(draw_launch, title="Launch", url_path="launch"),
-        st.Page(accuracy.draw, title="Accuracy", url_path="accuracy"),
-        st.Page(draw_prices, title="Price data", url_path="prices"),
-        st.Page(method.draw, title="Method", url_path="method"),
-        st.Page(decisions.draw, title="Decision tables", url_path="decisions"),
-        st.Page(audit.draw, title="Audit", url_path="audit"),
+        st.Page(draw_decisions, title="Recommendations", url_path="decisions"),
+        st.Page(draw_launch, title="Launch & export", url_path="launch"),
         st.Page(draw_calibration, title="Calibration", url_path="calibration"),
+        st.Page(draw_accuracy, title="Accuracy", url_path="accuracy"),
+        st.Page(draw_audit, title="Audit", url_path="audit"),
+        st.Page(draw_prices, title="Price data", url_path="prices"),
+        st.Page(draw_method, title="Method", url_path="method"),
     ]
+    st.session_state.pop(WAITS, None)  # of a run that an edit ended
     current = st.navigation(pages, position="hidden")
-    st.set_page_config(page_title=f"Runcast: {current.title}", page_icon="🧭", layout="wide")
+    st.set_page_config(
+        page_title=f"Runcast: {current.title}",
+        page_icon="🧭",
+        layout="wide",
+        initial_sidebar_state=SIDEBAR_PX,
+    )
+    if not login.is_open():
+        return
     moved = st.session_state.get(PAGE) != current.url_path
     st.session_state[PAGE] = current.url_path
-    if link.take_over(estimate.resolve, estimate.current_prices()) or moved:
+    if link.take_over(estimate.resolve, estimate.current_prices(), saved.expanded) or moved:
         form.fill(link.scenario())  # the widgets of a page that is not drawn are forgotten
     link.write()  # before anything is drawn, so that an error below cannot lose it
-    top = st.container(
-        horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"
-    )
-    top.header(current.title, anchor=False, width="content")
+    links = st.container(horizontal=True, gap="xxsmall")
+    st.header(current.title, anchor=False)
+    with st.sidebar:
+        st.markdown("**Runcast**")
+        form.draw(OPTIONS)
+        saved_scenarios.draw()
+        login.draw()
     try:
         current.run()
     finally:  # the page may drop from the scenario what the answer does not have
         query = link.scenario().to_query()
-        links = top.container(horizontal=True, width="content")
         for page in pages:
-            if page is not current:
-                links.page_link(
-                    page, query_params=query, icon=":material/arrow_forward:", icon_position="right"
-                )
+            links.page_link(page, query_params=query)
+    if waits := st.session_state.pop(WAITS, None):
+        first.wait(waits)
 
 
 def _draw_notes() -> None:

@@ -23,7 +23,7 @@ from core.plan import Answer, Plan
 from core.scenario import Scenario
 from core.units import DAY_S, GIB, HOUR_S
 
-DRAWN_DOMINATED = 800  # dominated points of the chart: more are only ink
+DRAWN_DOMINATED = 450  # dominated points of the chart: more are only ink
 DAYS_PER_HOUR = HOUR_S / DAY_S
 WORTH_TELLING = 1e-3  # of a step
 BEYOND = "beyond the plans listed below"
@@ -33,6 +33,12 @@ TIME, PRICE, MEMORY = "Time (days)", "Price (USD per GPU-hour)", "Peak memory (G
 SPEED, MFU, GPU_HOURS = "Tokens/s", "MFU", "GPU-hours"
 FAILING_TIME, FAILING_COST = "With failures (days)", "With failures (USD)"
 GOODPUT = "Goodput"
+LIMITS = "Within limits"
+# What the page lists of a ranked table; its CSV has every column.
+SHOWN = frozenset(
+    {"#", COST, TIME, FAILING_TIME, "GPU", "GPUs", "Cloud", "Instance", "Purchase", "Layout", MFU,
+     SPEED, MEMORY, LIMITS}
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,7 @@ class Headline:
     value: str
     lines: tuple[str, ...]
     about: str
+    of: tuple[str, Plan] | None = None  # which number of which plan; None: of no listed one
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +118,8 @@ def _cheapest(answer: Answer, today: dt.date) -> Headline | None:
     match _extreme(answer, "usd"):
         case Plan() as p:
             lines = (_cost_range(p), _where(fmt.days(p.wall_clock_hours), p), _price_age(p, today))
-            return Headline("Cheapest", fmt.usd_short(p.usd.p50 if p.usd else None), lines, about)
+            value = fmt.usd_short(p.usd.p50 if p.usd else None)
+            return Headline("Cheapest", value, lines, about, ("cost", p))
         case Point() as p:
             where = (f"{fmt.days(p.hours)} on {p.machine}", BEYOND)
             return Headline("Cheapest", fmt.usd_short(p.usd), where, about)
@@ -124,7 +132,8 @@ def _fastest(scenario: Scenario, answer: Answer, today: dt.date) -> Headline | N
         case Plan() as p:
             cost = fmt.usd_short(p.usd.p50 if p.usd else None)
             lines = (_time_range(scenario, p), _where(cost, p), _price_age(p, today))
-            return Headline("Fastest", fmt.days(p.wall_clock_hours), lines, about)
+            value = fmt.days(p.wall_clock_hours)
+            return Headline("Fastest", value, lines, about, ("time", p))
         case Point() as p:
             where = (f"{fmt.usd_short(p.usd)} on {p.machine}", BEYOND)
             return Headline("Fastest", fmt.days(p.hours), where, about)
@@ -144,14 +153,16 @@ def headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date
         _where(fmt.days(best.wall_clock_hours), best),
         _price_age(best, today),
     )
-    recommended = Headline("Recommended", value, lines, "First of the ranked table")
+    of = ("cost" if best.usd else "time", best)
+    recommended = Headline("Recommended", value, lines, "First of the ranked table", of)
     peak, capacity = peak_bytes(selected), selected.memory_capacity_bytes
     lines = (
         f"of {fmt.gib(capacity)} usable ({fmt.percent(peak / capacity)})",
         f"chance of out of memory {fmt.percent(selected.probability_oom)}",
         f"selected plan: #{selected.rank}",
     )
-    memory_of = Headline("Peak memory per GPU", fmt.gib(peak), lines, "Of the selected plan")
+    about, of = "Of the selected plan", ("memory", selected)
+    memory_of = Headline("Peak memory per GPU", fmt.gib(peak), lines, about, of)
     found = (_cheapest(answer, today), _fastest(scenario, answer, today), recommended, memory_of)
     return [h for h in found if h is not None]
 
@@ -216,7 +227,7 @@ def ranked(
             "Fastest or cheapest": "yes" if p.frontier else "no",
         }
         if has_limits:
-            row["Within limits"] = "yes" if p.meets_deadline and p.meets_budget else "no"
+            row[LIMITS] = "yes" if p.meets_deadline and p.meets_budget else "no"
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -234,7 +245,8 @@ def _days_number(value: float) -> str:
 
 
 def styled(frame: pd.DataFrame) -> Styler:
-    """The ranked table as it is shown; sorting still sees the numbers."""
+    """The ranked table as it is shown, the columns of `SHOWN`; sorting still sees the numbers."""
+    frame = frame[[name for name in frame if name in SHOWN]]
     texts: dict[str, Callable[[Any], str]] = {
         COST: fmt.usd_short,
         COST_LOW: fmt.usd_short,

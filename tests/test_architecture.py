@@ -66,7 +66,10 @@ def normal(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-IMPORTED_AS = {"pyyaml": "yaml"}  # distributions whose package has another name
+IMPORTED_AS = {
+    "pyyaml": "yaml",
+    "vl-convert-python": "vl_convert",
+}  # distributions whose package has another name
 
 
 def declared(*extras: str) -> dict[str, str]:

@@ -63,7 +63,7 @@ def test_the_page_says_the_verdict_of_the_claim_in_its_address(b):
         assert status in words  # a word, not a colour alone
     for check in b.checks:
         assert check.sentence in words
-    assert list(page.table[0].value["Verdict"]) == ["impossible", "impossible", "not credible"]
+    assert list(page.table[0].value.loc["Verdict"]) == ["impossible", "impossible", "not credible"]
 
 
 def test_a_link_without_a_claim_fills_the_form_and_says_what_is_missing():

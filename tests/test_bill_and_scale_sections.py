@@ -28,6 +28,8 @@ def opened(**query):
     at = AppTest.from_function(page, default_timeout=60)
     for name, value in {**asked, "prices": estimate.current_prices(), **query}.items():
         at.query_params[name] = value
+    for part in ("scale_part", "scale_optimal_part"):  # as if somebody had clicked on them
+        at.session_state[part] = True
     return at.run()
 
 

@@ -7,6 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import claimed_fixes, claimed_forecasts, claims, method_tables
+from app.views.method import TOPIC
 from hardware.claims import formulas, modelled, not_modelled
 from pricing import offers as prices
 
@@ -19,7 +20,18 @@ def script():
 
 @pytest.fixture(scope="module")
 def page():
-    return AppTest.from_function(script, default_timeout=60).run()
+    """The page with every part opened."""
+    page = AppTest.from_function(script, default_timeout=60)
+    for n in range(len(method_tables.by_topic(claims.all_checked()))):
+        page.session_state[f"{TOPIC}{n}"] = True
+    return page.run()
+
+
+def test_a_part_that_is_closed_is_not_sent():
+    closed = AppTest.from_function(script, default_timeout=60).run()
+    arithmetic = claims.all_checked()[0].ours.arithmetic
+    assert arithmetic not in text(closed)
+    assert len(closed.expander) == len(method_tables.by_topic(claims.all_checked()))
 
 
 def text(page):

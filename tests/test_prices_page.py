@@ -234,7 +234,7 @@ def test_back_takes_a_filter_away():
 def test_what_the_address_asks_for_in_vain_is_said(query, says):
     page = opened(**query)
     assert says in said(page)
-    assert len(table(page, "USD per GPU-hour")) > 1000
+    assert len(table(page, "USD per GPU-hour")) == offers.LISTED
     assert not page.exception
 
 
@@ -330,11 +330,10 @@ def test_the_button_refreshes_and_the_page_says_what_became_of_it(sources_of):
     page.run()
     assert "prices are published as price snapshot" in said(page)
     assert len(table(page, "Outcome")) == 1
-    before = len(table(page, "USD per GPU-hour"))
+    assert " fresh" not in page.markdown[0].value
     assert f"the newest here is {snapshot().id}" in said(page)
     page.button(key="prices_newest").click().run()
-    assert len(table(page, "USD per GPU-hour")) > before
-    assert {"fresh"} <= set(table(page, "USD per GPU-hour")["Freshness"])
+    assert " fresh" in page.markdown[0].value
     view.job.clear()
 
 
@@ -355,7 +354,7 @@ def test_a_refresh_that_runs_is_drawn_with_its_progress(sources_of):
     go.set()
     view.job().wait(60)
     page.button(key="prices_refreshed").click().run()
-    assert "fresh" in set(table(page, "USD per GPU-hour")["Freshness"])
+    assert " fresh" in page.markdown[0].value
     assert not page.exception
     view.job.clear()
 
@@ -381,7 +380,7 @@ def test_the_page_stands_without_its_store(monkeypatch):
     page = opened()
     assert not page.exception
     assert len(page.warning) >= 1
-    assert len(table(page, "USD per GPU-hour")) > 1000
+    assert len(table(page, "USD per GPU-hour")) == offers.LISTED
 
 
 def test_what_the_store_missed_is_held_back_all_the_same(sources_of, monkeypatch):

@@ -1,29 +1,28 @@
-"""The first look on the Plan page: no widgets, because the whole answer draws them."""
+"""The note of a first look, and the wait for the whole answer behind it."""
 
 from __future__ import annotations
 
-import datetime as dt
-
 import streamlit as st
 
-from app import tables, words
-from app.escape import as_text
+from app import answers, link
 from app.first_look import NOTE
-from core.plan import Answer
-from core.scenario import Scenario
 
-LISTED = 8  # plans
+KEY = "first_look"  # of its container, so that others can tell that more is to come
 
 
-def draw(scenario: Scenario, answer: Answer) -> None:
-    """The answer of the usual accelerators: sentence, numbers on top, best plans."""
-    today = dt.datetime.now(tz=dt.UTC).date()
-    st.info(NOTE)
-    st.markdown(f"**{as_text(words.answer_sentence(scenario, answer))}**")
-    headlines = tables.headlines(scenario, answer, answer.plans[0], today)
-    for column, line in zip(st.columns(len(headlines)), headlines, strict=True):
-        with column, st.container(border=True, height="stretch", gap="xsmall"):
-            st.metric(line.label, as_text(line.value), help=line.about)
-            for text in line.lines:
-                st.caption(as_text(text))
-    st.markdown("\n".join(f"- {as_text(tables.label(p))}" for p in answer.plans[:LISTED]))
+def draw() -> None:
+    """Say that more is to come."""
+    with st.container(key=KEY):
+        st.info(NOTE)
+
+
+def wait(key: answers.Key) -> None:
+    """Draw the page again when the search has ended. To be called when everything is drawn: every
+    widget can be used meanwhile, and an edit ends this run, not the search.
+
+    A fragment that asks again and again would do the same, but each time the browser also sends
+    what its widgets held before an answer that is still on its way.
+    """
+    answers.wait(key)
+    link.keep()  # the next run is nobody's step in the browser's history
+    st.rerun(scope="app")

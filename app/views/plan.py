@@ -7,19 +7,19 @@ from typing import Any
 
 import streamlit as st
 
-from app import charts, form, link, neighbours, neighbours_table, tables, words
-from app import format as fmt
+from app import charts, form, link, neighbours, neighbours_table, provenance_hints, tables, words
 from app.escape import as_text
 from app.layout_text import layout_text
 from app.risk_columns import of_plans
-from app.views import why
+from app.views import figure, plan_figures, provenance, share, why
 from core.errors import shown
 from core.plan import Answer, Plan
 from core.scenario import Scenario
+from core.scenario_types import MOST_PINNED
 
 TABLE = "plan_table"
 LIST = "plan_list"
-CHART = "plan_chart"
+PINNED = "plan_pinned"
 MEASURED = "plan_measured"
 FACTS_A_ROW = 3
 
@@ -27,18 +27,17 @@ FACTS_A_ROW = 3
 def draw(scenario: Scenario, answer: Answer, options: form.Options) -> None:
     """The page for a scenario and its answer."""
     today = dt.datetime.now(tz=dt.UTC).date()
-    theme = "dark" if st.context.theme.type == "dark" else "light"
+    theme = figure.theme()
     if not answer.plans:
         _draw_nothing(scenario, answer)
         return
     selected = chosen(scenario, answer)
     st.markdown(f"**{as_text(words.answer_sentence(scenario, answer))}**")
     _draw_headlines(scenario, answer, selected, today)
-    _draw_chart(scenario, answer, selected, theme)
-    st.caption(as_text(words.coverage_line(answer)))
+    plan_figures.draw_frontier(scenario, answer, selected, _point_chosen)
     _draw_ranked(scenario, answer, selected, options)
     _draw_selected(scenario, answer, selected, today, theme)
-    _draw_link(scenario)
+    share.draw(scenario, answer, selected)
     _draw_excluded(answer)
 
 
@@ -47,9 +46,14 @@ def is_listed(scenario: Scenario, answer: Answer) -> bool:
     return not scenario.plan or any(p.id == scenario.plan for p in answer.plans)
 
 
-def is_point(scenario: Scenario, answer: Answer) -> bool:
-    """Whether the selected plan is at least ranked, if not described."""
-    return scenario.plan in set(answer.points.get("id", ()))
+def unknown_pins(scenario: Scenario, answer: Answer) -> tuple[str, ...]:
+    """The pinned plans that the answer does not have."""
+    return tuple(sorted({*scenario.pinned} - {p.id for p in answer.plans}))
+
+
+def unknown_pins_sentence(gone: tuple[str, ...]) -> str:
+    """Says that pinned plans of a link are gone."""
+    return f"Not among the ranked plans any more, so not pinned: {', '.join(map(shown, gone))}."
 
 
 def unknown_plan_sentence(scenario: Scenario) -> str:
@@ -68,13 +72,18 @@ def _row_chosen(ids: tuple[str, ...], key: str) -> None:
         link.choose(ids[rows[0]])
 
 
-def _listed_chosen() -> None:
-    link.choose(st.session_state[LIST])
-    link.redraw()
+def _listed_chosen(ids: tuple[str, ...]) -> None:
+    if (chosen_id := st.session_state[LIST]) in ids:  # else the list has changed meanwhile
+        link.choose(chosen_id)
+        link.redraw()
+
+
+def _pinned(plan_id: str) -> None:
+    link.pin(plan_id, pinned=bool(st.session_state[PINNED]))
 
 
 def _point_chosen() -> None:
-    picked = st.session_state[CHART]["selection"].get(charts.PICK) or []
+    picked = st.session_state[plan_figures.FRONTIER]["selection"].get(charts.PICK) or []
     if picked and "id" in picked[0]:
         link.choose(str(picked[0]["id"]))
         link.redraw()
@@ -84,46 +93,19 @@ def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
     st.error(as_text(words.answer_sentence(scenario, answer)))
     st.caption(as_text(words.coverage_line(answer)))
     _draw_excluded(answer, open_=True)
-    _draw_link(scenario)
+    share.draw(scenario, answer, None)
 
 
 def _draw_headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date) -> None:
     headlines = tables.headlines(scenario, answer, selected, today)
     for column, line in zip(st.columns(len(headlines)), headlines, strict=True):
         with column, st.container(border=True, height="stretch", gap="xsmall"):
-            st.metric(line.label, as_text(line.value), help=line.about)
+            about = line.about
+            if line.of is not None:
+                about += f": {provenance_hints.hint(*line.of, today)}"
+            st.metric(line.label, as_text(line.value), help=as_text(about))
             for text in line.lines:
                 st.caption(as_text(text))
-
-
-def _draw_chart(scenario: Scenario, answer: Answer, selected: Plan, theme: str) -> None:
-    points = tables.points(answer)
-    free = tables.free_sentence(answer)
-    if points.empty:
-        st.info(free or "No plan here has a price, so there is no chart of cost against time.")
-        return
-    chart = charts.pareto(
-        points,
-        selected_id=selected.id,
-        budget_usd=scenario.budget_usd,
-        deadline_days=scenario.deadline_days,
-        budget_text=f"Budget {fmt.usd_short(scenario.budget_usd)}",
-        deadline_text=f"Deadline {fmt.count(scenario.deadline_days)} days",
-        theme=theme,
-    )
-    st.altair_chart(
-        chart,
-        key=CHART,
-        width="stretch",
-        on_select=_point_chosen,
-        selection_mode=charts.PICK,
-        alt=(
-            "Cost against wall clock of every priced plan. "
-            + words.answer_sentence(scenario, answer)
-        ),
-    )
-    if free:
-        st.caption(free)
 
 
 def _draw_ranked(scenario: Scenario, answer: Answer, selected: Plan, options: form.Options) -> None:
@@ -161,20 +143,14 @@ def _draw_ranked(scenario: Scenario, answer: Answer, selected: Plan, options: fo
 
 
 def _columns() -> dict[str, Any]:
-    """Widths and hints of the ranked table."""
-    config = st.column_config
+    """Widths of the ranked table, and what its columns mean."""
+    widths = {"#": 45, "GPUs": 65, "Cloud": 95, "Instance": 150, "Purchase": 95}
+    about = {"#": "Rank", **provenance_hints.COLUMNS}
     return {
-        "#": config.NumberColumn(width=45, pinned=True, help="Rank"),
-        tables.COST: config.NumberColumn(help="Median cost of the whole run"),
-        tables.TIME: config.NumberColumn(help="Median wall clock, without failures"),
-        tables.FAILING_TIME: config.NumberColumn(
-            help="Expected, if machines fail as often as published or as given"
-        ),
-        "GPUs": config.NumberColumn(width=65),
-        "Cloud": config.TextColumn(width=95),
-        "Instance": config.TextColumn(width=150),
-        "Purchase": config.TextColumn(width=95),
-        tables.MFU: config.NumberColumn(help="Model FLOPs over the dense 16-bit peak"),
+        name: st.column_config.Column(
+            width=widths.get(name), pinned=True if name == "#" else None, help=about.get(name)
+        )
+        for name in {**widths, **about}
     }
 
 
@@ -184,43 +160,39 @@ def _draw_selected(
     st.subheader("Selected plan")
     labels = {p.id: tables.label(p) for p in answer.plans}
     st.session_state[LIST] = plan.id  # the scenario is the truth; the list only shows it
-    st.selectbox(
+    st.session_state[PINNED] = plan.id in scenario.pinned
+    left, right = st.columns([5, 1], vertical_alignment="bottom")
+    left.selectbox(
         "Plan",
         list(labels),
         key=LIST,
         format_func=lambda plan_id: labels.get(plan_id, plan_id),
         on_change=_listed_chosen,
+        args=(tuple(labels),),
         help="The same choice as a row of the table or a point of the chart",
+    )
+    right.checkbox(
+        "Pinned",
+        key=PINNED,
+        on_change=_pinned,
+        args=(plan.id,),
+        disabled=len(scenario.pinned) >= MOST_PINNED and plan.id not in scenario.pinned,
+        help="Up to four pinned plans stand side by side on Options & compare; kept in the link",
     )
     with st.container(horizontal=True, gap="small"):
         for badge in words.badges(plan, today):
             st.badge(as_text(badge), color="orange")
     _draw_facts(tables.facts(scenario, plan, today))
+    provenance.draw(scenario, answer, plan)
 
+    memory, step = plan_figures.memory_and_step(scenario, plan)
     left, right = st.columns([5, 6], gap="medium")
     with left:
         st.markdown("**Memory per GPU**")
-        st.altair_chart(
-            charts.memory_bar(
-                tables.memory(plan),
-                capacity_gib=tables.capacity_gib(plan),
-                capacity_text=f"Usable {fmt.gib(plan.memory_capacity_bytes)}",
-                theme=theme,
-            ),
-            key="plan_memory",
-            width="stretch",
-            alt=f"Memory per GPU by part. {tables.headroom_sentence(plan)}",
-        )
-        st.caption(as_text(tables.headroom_sentence(plan)))
+        figure.draw(memory)
     with right:
         st.markdown("**Time of one step**")
-        st.altair_chart(
-            charts.step_waterfall(tables.step(plan), theme=theme),
-            key="plan_step",
-            width="stretch",
-            alt=f"Time of one step by part. {tables.step_sentence(plan)}",
-        )
-        st.caption(as_text(tables.step_sentence(plan)))
+        figure.draw(step)
 
     why.draw(scenario, answer, plan, theme)
     _draw_neighbours(scenario, plan)
@@ -275,11 +247,6 @@ def _draw_facts(facts: list[tuple[str, str]]) -> None:
             with column, st.container(gap=None):
                 st.caption(as_text(name))
                 st.markdown(as_text(text))
-
-
-def _draw_link(scenario: Scenario) -> None:
-    st.subheader("Link to this answer")
-    st.code(link.address(scenario, st.context.url), language=None, wrap_lines=True)
 
 
 def _draw_excluded(answer: Answer, *, open_: bool = False) -> None:

@@ -45,9 +45,7 @@ PLAN: dict[str, Any] = {
 # --- the plan: end
 
 # Not decided by the plan: put in what your model and your recipe say.
-ROPE_THETA = 10_000.0
-NORM_EPS = 1e-5
-INIT_STD = 0.02
+ROPE_THETA, NORM_EPS, INIT_STD = 10_000.0, 1e-5, 0.02
 TRIAL_LEARNING_RATE = 1e-3  # for the synthetic data below
 
 TINY = {"num_layers": 2, "hidden_size": 64, "ffn_hidden_size": 128, "num_attention_heads": 4,
@@ -397,7 +395,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun: the process has nothing left to do
-        # Gloo's threads outlive their groups: one that still lets go of a tensor while the
-        # interpreter ends aborts the process, and a finished run counts as a failed one.
-        os._exit(0)
+    if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun takes it for failed where, while the
+        os._exit(0)  # interpreter ends, a thread of gloo that still lets go of a tensor aborts it

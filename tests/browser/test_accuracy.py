@@ -64,7 +64,7 @@ def test_the_page_keeps_the_scenario_and_leads_back(new_user):
     query, before = user.query(), user.headlines()
     user.follow("Accuracy", "/accuracy")
     assert (user.query(), user.page.title()) == (query, "Runcast: Accuracy")
-    user.follow("Training plan", "/")
+    user.follow("Plan", "/")
     assert (user.query(), user.headlines()) == (query, before)
 
 
@@ -81,8 +81,10 @@ def test_a_filter_by_hand_changes_the_chart_and_its_csv(new_user):
     user.page.keyboard.press("Escape")
     user.settle()
     assert 0 < marks.count() < all_runs
+    user.page.get_by_role("button", name="Chart as a file").first.click()
+    user.settle()
     with user.page.expect_download() as download:
-        user.page.get_by_role("button", name="Download CSV").first.click()
+        user.page.get_by_role("button", name="Data as CSV").click()
     rows = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
     assert len(rows) == marks.count()
     assert {row["architecture"] for row in rows} == {"moe"}

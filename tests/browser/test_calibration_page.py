@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-
 import orjson
 import pytest
 
-from tests.browsing import ROOT, _wait_until_healthy
+from tests.browsing import served
 from tests.made_up_results import H100, document, machine
 
 pytestmark = pytest.mark.browser
@@ -22,25 +17,9 @@ TRUE = {"matmul": 0.83, "attention": 0.9, "memory": 0.92, "elementwise": 1.3, "s
 @pytest.fixture(scope="module")
 def base_url(tmp_path_factory):
     """A server with a data folder of its own: what is uploaded here is nobody else's."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    folder, url = tmp_path_factory.mktemp("calibration"), f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "streamlit", "run", "app/main.py",
-               f"--server.port={port}", "--server.address=127.0.0.1"]  # fmt: skip
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "RUNCAST_DATA_DIR": str(folder / "data")}
-    log = folder / "log"
-    with log.open("w") as file:
-        server = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=file, env=env)
-        try:
-            _wait_until_healthy(server, url, log)
-            yield url
-        finally:
-            server.terminate()
-            server.wait(20)
-    said = log.read_text()
-    assert "Traceback" not in said, said
-    assert "Session State API" not in said, said
+    folder = tmp_path_factory.mktemp("calibration")
+    with served(folder / "log", RUNCAST_DATA_DIR=str(folder / "data")) as server:
+        yield server.url
 
 
 @pytest.fixture
@@ -74,7 +53,7 @@ def test_upload_use_share_and_remove(new_user, written):
     other = new_user()
     other.open(f"/calibration?{user.query()}")
     assert "With the calibration 16 H100-80GB-SXM trains" in text(other)
-    user.follow("Training plan", "/")
+    user.follow("Plan", "/")
     assert "calibration=" in user.query()
     assert "calibrated (" in text(user)
     user.back()

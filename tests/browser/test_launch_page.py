@@ -45,6 +45,6 @@ def test_a_chosen_launcher_is_downloaded_as_it_is_drawn(new_user):
 def test_the_page_is_reached_from_the_plan(new_user):
     user = new_user()
     user.open(f"/?{JOB}")
-    user.follow("Launch", "/launch")
+    user.follow("Launch & export", "/launch")
     assert "num_gpus=64" in user.query()
     expect(user.page.get_by_text("When it goes wrong")).to_be_visible()

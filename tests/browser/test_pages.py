@@ -141,6 +141,7 @@ def test_a_scenario_goes_out_as_a_file_and_comes_back(new_user, tmp_path):
     path.write_bytes(Path(download.value.path()).read_bytes())
     bob = new_user()
     bob.open()
+    bob.page.get_by_text("Scenario file").click()
     bob.page.locator('input[type="file"]').last.set_input_files(path)
     expect(bob.page).to_have_url(re.compile("tp=4"))
     bob.settle()
@@ -180,7 +181,7 @@ def test_the_method_page_keeps_the_scenario_and_back_works(new_user):
     assert user.value("Training tokens") == "100B"
     user.forward()
     user.forward()
-    user.follow("Training plan", "/")
+    user.follow("Plan", "/")
     assert (user.query(), user.headlines()) == (query, before)
     assert user.value("Tensor parallel") == "8"
     assert user.notes() == []
@@ -189,7 +190,7 @@ def test_the_method_page_keeps_the_scenario_and_back_works(new_user):
 def test_a_link_to_the_method_page_keeps_what_was_wrong_with_it(new_user):
     user = new_user()
     user.open("/method" + FEW[1:] + "&seq_len=-1")
-    user.follow("Training plan", "/")
+    user.follow("Plan", "/")
     assert "seq_len" in " ".join(user.notes())
     assert len(user.headlines()) == 4
 

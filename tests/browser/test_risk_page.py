@@ -65,7 +65,7 @@ def test_the_form_and_the_plan_are_those_of_the_plan_page(new_user):
     assert user.value("Deadline (days)") == "25"
     assert user.value("Tensor parallel") == "8"
     user.type("Deadline (days)", "21")
-    user.follow("Training plan", "/")
+    user.follow("Plan", "/")
     assert user.value("Deadline (days)") == "21"
     assert "deadline_days=21" in user.query()
 
@@ -93,8 +93,10 @@ def test_an_uploaded_trace_with_bursts_has_a_higher_p90_and_the_page_says_why(ne
 def test_the_csv_holds_the_ways_and_the_link(new_user):
     user = new_user()
     user.open(PAGE)
+    user.page.get_by_role("button", name="Chart as a file").first.click()
+    user.settle()
     with user.page.expect_download() as download:
-        user.page.get_by_role("button", name="Download CSV").first.click()
+        user.page.get_by_role("button", name="Data as CSV").click()
     rows = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
     assert "on demand" in {r["way"] for r in rows}
     assert "deadline_days=30" in rows[0]["Link"]

@@ -1,0 +1,44 @@
+"""A part of the form that is closed at first: what is inside is drawn while it is open.
+
+Nine of ten fields are in such parts. Drawn on every rerun they cost more than the rest of the form
+and half of what goes to the browser. A field that is not drawn loses nothing: its value is the
+scenario's, from which it is filled again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import streamlit as st
+from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
+
+OPEN = "form_open"  # in the session: the parts that are open
+
+
+def _opened() -> set[str]:
+    return set(st.session_state.get(OPEN, ()))
+
+
+def _toggled(name: str, errors: dict[str, str], fields: Collection[str]) -> None:
+    """Remember it. A part that is closed forgets the wrong values that were typed in it."""
+    if st.session_state[_key(name)]:
+        st.session_state[OPEN] = sorted(_opened() | {name})
+        return
+    st.session_state[OPEN] = sorted(_opened() - {name})
+    for field in fields:
+        errors.pop(field, None)
+
+
+def _key(name: str) -> str:
+    return f"form_section_{name}"
+
+
+def part(
+    name: str, title: str, errors: dict[str, str], fields: Collection[str]
+) -> ExpanderContainer:
+    """A part of the form, to be filled where its `open` is true: where somebody opened it, and
+    where one of its fields is wrong. Its title may change while it is open."""
+    if any(field in errors for field in fields):
+        st.session_state[OPEN] = sorted(_opened() | {name})
+    st.session_state[_key(name)] = name in _opened()
+    return st.expander(title, key=_key(name), on_change=_toggled, args=(name, errors, fields))

@@ -1,0 +1,93 @@
+"""Every page in the eyes of axe-core: WCAG 2.2 AA, light and dark, and what is closed at first."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.browsing import FEW, PAGES
+
+pytestmark = pytest.mark.browser
+
+STANDARD = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+CUSTOM = "&model=custom&num_layers=2&hidden_size=256&num_attention_heads=4&vocab_size=1000"
+STATES = {
+    "notes": f"/{FEW}&seq_len=-1&evil=1&plan=nobody&pinned=nobody",
+    "nothing_fits": "/?model=llama3.1-405b&gpu=L4&num_gpus=1",
+    "custom_model": f"/{FEW}{CUSTOM}",
+    "every_purchase": f"/{FEW}&purchase=on_demand,spot&budget_usd=1e6&deadline_days=60",
+}
+# (rule, part of the element): what Streamlit (1.67) draws, only Streamlit can mend, and is no
+# barrier, with the reason. No upstream issue of it is known.
+STREAMLITS_OWN = {
+    (
+        "target-size",
+        'role="combobox"',
+    ): "The text cursor of a multiselect is narrow beside its tags; its whole box, 38 px high, "
+    "opens the same list (WCAG 2.2, 2.5.8: equivalent).",
+    (
+        "target-size",
+        'role="spinbutton"',
+    ): "The parts of a date are as wide as their digits; the calendar beside them sets the same "
+    "date (2.5.8: equivalent).",
+}
+
+
+def violations(page) -> list[str]:
+    found = (
+        Axe()
+        .run(
+            page,
+            options={
+                "runOnly": STANDARD,
+                "resultTypes": ["violations", "passes"],
+                "rules": {"target-size": {"enabled": True}},  # 2.5.8: axe leaves it out by default
+            },
+        )
+        .response
+    )
+    rules = {rule["id"] for rule in found["passes"] + found["violations"]}
+    assert {"color-contrast", "target-size", "label"} <= rules, rules  # it did look
+    return [
+        f"{rule['id']}: {node['target']} {node['html'][:200]}"
+        for rule in found["violations"]
+        for node in rule["nodes"]
+        if not any(rule["id"] == r and part in node["html"] for r, part in STREAMLITS_OWN)
+    ]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_any_page(new_user, keep_picture, scheme):
+    user = new_user(color_scheme=scheme)
+    user.open("/method" + FEW)
+    found = {}
+    for name in user.walk():
+        keep_picture(user, f"{name}_{scheme}_1440")
+        found[name] = violations(user.page) + user.overhang()
+    assert {name: wrong for name, wrong in found.items() if wrong} == {}
+    assert len(found) == len(PAGES)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("state", STATES)
+def test_axe_finds_nothing_where_something_is_wrong_or_unusual(
+    new_user, keep_picture, state, scheme
+):
+    user = new_user(color_scheme=scheme)
+    user.open(STATES[state])
+    user.unroll()
+    keep_picture(user, f"plan_{state}_{scheme}_1440")
+    assert violations(user.page) == []
+
+
+def test_axe_finds_nothing_in_what_is_closed_at_first(new_user, keep_picture):
+    user = new_user(color_scheme="dark")
+    user.open(f"/{FEW}")
+    for part in user.page.locator("summary").all():
+        part.click()
+    user.settle()
+    user.unroll()
+    assert user.page.locator("details[open]").count() == user.page.locator("summary").count() > 10
+    keep_picture(user, "plan_all_open_dark_1440")
+    assert violations(user.page) == []

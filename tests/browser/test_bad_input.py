@@ -1,0 +1,176 @@
+"""What nobody should send, in a real browser: the page says what it left out, and stands."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlencode
+
+import pytest
+
+from app.form import MAX_UPLOAD_MB
+from core.scenario import Scenario
+from tests.browsing import FEW
+
+pytestmark = pytest.mark.browser
+
+FIELDS = [name for name in Scenario.model_fields if name != "prices"]
+HTML = "<img src=x onerror=alert(1)>"
+# Each is given to every field at once.
+JUNK = {
+    "words": "zzz",
+    "below": "-1",
+    "zero": "0",
+    "beyond": "1e300",
+    "infinite": "1e999",
+    "no number": "nan",
+    "empty": "",
+    "html": HTML,
+    "formula": '=HYPERLINK("http://evil.example","x")',
+    "control characters": "\x01\u202e\u0000",
+    "commas": ",,,,",
+    "long": "9" * 400,
+}
+LARGE = 3_000_000  # bytes
+
+
+def stands(user):
+    """The page has its answer, or the sentence that says why there is none."""
+    assert user.page.get_by_test_id("stException").count() == 0
+    assert len(user.headlines()) == 4 or user.page.get_by_test_id("stAlertContentError").count()
+    assert user.page.locator('a[href*="evil"], img[src*="evil"], img[src="x"]').count() == 0
+
+
+def bound(name, which):
+    """The least or the most that a number may be, as its field says it; None for other fields."""
+    said = re.findall(rf'"{which}": ([-+.\de]+)', str(schema()[name]).replace("'", '"'))
+    return said[0] if said else None
+
+
+def schema():
+    return Scenario.model_json_schema()["properties"]
+
+
+@pytest.mark.parametrize("kind", JUNK)
+def test_a_link_with_the_same_junk_in_every_field_is_explained(new_user, kind):
+    user = new_user()
+    user.open("/?" + urlencode(dict.fromkeys(FIELDS, JUNK[kind])))
+    stands(user)
+    assert user.notes() or kind == "empty"
+    said = " ".join(user.notes())
+    if kind in ("words", "below", "html"):
+        for name in ("num_tokens", "seq_len", "precision", "rank_by", "tp"):
+            assert name in said
+
+
+@pytest.mark.parametrize("which", ["minimum", "maximum"])
+def test_every_number_at_its_bound_is_taken(new_user, which):
+    """Dimensions of a custom model and measured anchors have rules of their own beside bounds."""
+    user = new_user()
+    at = {n: b for n in FIELDS if (b := bound(n, which)) and _group(n) in ("basic", "advanced")}
+    assert len(at) > 10
+    user.open("/?" + urlencode(at))
+    stands(user)
+    assert not [n for n in user.notes() if "Ignored" in n and "than" in n]
+
+
+@pytest.mark.parametrize("which", ["minimum", "maximum"])
+def test_every_number_beyond_its_bound_is_a_note_of_its_own(new_user, which):
+    user = new_user()
+    least = which == "minimum"
+    at = {n: float(b) for n in FIELDS if (b := bound(n, which))}
+    beyond = {n: f"{b - 1 if least else b * 2 + 1:.17g}" for n, b in at.items()}
+    user.open("/?" + urlencode(beyond))
+    stands(user)
+    said = " ".join(user.notes())
+    assert [n for n in beyond if n not in said] == []
+
+
+def _group(name):
+    return Scenario.model_fields[name].json_schema_extra["group"]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("&v=99", "v='99'"),
+        ("&v=0", "v='0'"),
+        ("&v=1;drop", "v='1;drop'"),
+        ("&tp=2&tp=4", "2 times"),
+        ("&evil=1&EVIL=2&tp%00=3", "evil"),
+        ("&plan=nobody~nothing", "not among the ranked plans"),
+        ("&pinned=nobody,nothing", "nobody"),
+        ("&pinned=" + ",".join("abcde"), "pinned"),
+        ("&calibration=0123456789abcdef", "0123456789abcdef"),
+        ("&price_book=nobody", "nobody"),
+    ],
+    ids=str,
+)
+def test_what_a_link_cannot_have_is_said(new_user, query, says):
+    user = new_user()
+    user.open(f"/{FEW}{query}")
+    stands(user)
+    assert says in " ".join(user.notes())
+
+
+def test_a_link_of_100_kb_opens(new_user):
+    user = new_user()
+    user.open(f"/{FEW}&" + "&".join(f"k{n}={'x' * 90}" for n in range(1000)))
+    stands(user)
+    assert len(user.notes()) < 20  # not a thousand of them
+    assert len(user.query()) < 2000
+
+
+@pytest.mark.parametrize("path", ["/options", "/memory", "/risk", "/launch", "/prices", "/audit"])
+def test_the_other_pages_stand_too(new_user, path):
+    user = new_user()
+    user.open(f"{path}{FEW}&seq_len=-1&tp={HTML}&evil=1&pinned=nobody&show_x={HTML}")
+    assert user.page.get_by_test_id("stException").count() == 0
+    assert len(user.notes()) >= 3
+
+
+@pytest.mark.parametrize(
+    ("label", "text", "says"),
+    [
+        ("Training tokens", "1e999", "num_tokens"),
+        ("Training tokens", "ten", "is not a number"),
+        ("Sequence length", "15", "seq_len"),
+        ("Sequence length", "16777217", "seq_len"),
+        ("Global batch size", "0", "global_batch_size"),
+        ("GPU counts", "8,,-3", "num_gpus"),
+        ("GPU counts", HTML, "is not a number"),
+        ("Deadline (days)", "-1", "deadline_days"),
+        ("Budget (USD)", "=1+1", "is not a number"),
+    ],
+)
+def test_what_is_typed_wrong_is_a_sentence_and_the_answer_stays(typist, label, text, says):
+    query, before = typist.query(), typist.headlines()
+    typist.type(label, text)
+    assert says in " ".join(typist.notes())
+    assert (typist.query(), typist.headlines()) == (query, before)
+
+
+@pytest.fixture
+def typist(new_user):
+    user = new_user()
+    user.open(f"/{FEW}")
+    return user
+
+
+def test_uploads_that_are_too_large_or_of_the_wrong_kind_change_nothing(typist, tmp_path):
+    query, before = typist.query(), typist.headlines()
+    typist.page.get_by_text("Model from config.json").click()
+    chosen = typist.page.locator('input[type="file"]').first
+    for name, body, says in (
+        ("large.json", b'{"a": "' + b"x" * LARGE + b'"}', f"{MAX_UPLOAD_MB}"),
+        ("picture.png", b"\x89PNG\r\n\x1a\n" + b"\0" * 100, "not allowed"),
+        ("lies.json", b"\x89PNG\r\n\x1a\n" + b"\0" * 100, "not text"),
+        ("deep.json", b"[" * 100_000, "32 levels"),
+        ("html.json", f'{{"model_type": "{HTML}"}}'.encode(), "Unknown model_type"),
+    ):
+        path = tmp_path / name
+        path.write_bytes(body)
+        chosen.set_input_files(path)
+        typist.settle()
+        assert says in typist.page.get_by_test_id("stSidebar").inner_text(), name
+        assert (typist.query(), typist.headlines()) == (query, before)
+        stands(typist)

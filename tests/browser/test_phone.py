@@ -1,0 +1,78 @@
+"""Every page on a phone: nothing hangs over, everything can be hit, in both themes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from tests.browsing import FEW, PAGES
+
+pytestmark = pytest.mark.browser
+
+PHONE = {"width": 390, "height": 844}
+LEAST = 24  # CSS pixels of a target: WCAG 2.2, 2.5.8
+
+
+@pytest.fixture
+def phone(new_user):
+    def make(scheme="light"):
+        return new_user(color_scheme=scheme, viewport=PHONE, is_mobile=True, has_touch=True)
+
+    return make
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_fits_a_phone(phone, keep_picture, scheme):
+    user = phone(scheme)
+    user.open("/method" + FEW)
+    found = {}
+    for name in user.walk():
+        keep_picture(user, f"{name}_{scheme}_390")
+        wide = user.page.evaluate("() => document.documentElement.scrollWidth")
+        found[name] = user.overhang() + ([f"{wide} px"] if wide > PHONE["width"] else [])
+        for chart in user.page.get_by_test_id("stVegaLiteChart").all():
+            box = chart.bounding_box()
+            # A wide one may scroll within itself: `overhang` has looked at that.
+            if box["x"] < 0 or box["width"] < PHONE["width"] / 2:
+                found[name].append(f"{chart.get_attribute('aria-label')}: {box}")
+    assert {name: wrong for name, wrong in found.items() if wrong} == {}
+    assert len(found) == len(PAGES)
+
+
+def test_the_row_of_links_can_be_tapped_and_names_every_page(phone):
+    user = phone()
+    user.open("/method" + FEW)
+    links = user.page.get_by_test_id("stPageLink-NavLink")
+    assert [text.strip() for text in links.all_inner_texts()] == list(PAGES)
+    boxes = [link.bounding_box() for link in links.all()]
+    assert all(b["height"] >= LEAST and b["width"] >= LEAST for b in boxes)
+    assert all(b["x"] >= 0 and b["x"] + b["width"] <= PHONE["width"] for b in boxes)
+    links.filter(has_text="Audit").tap()
+    user.page.wait_for_url("**/audit?**")
+    user.settle()
+    assert user.page.title() == "Runcast: Audit"
+
+
+def test_the_metrics_stand_under_each_other(phone):
+    user = phone()
+    user.open(f"/{FEW}")
+    boxes = [m.bounding_box() for m in user.page.get_by_test_id("stMetric").all()]
+    assert len(boxes) == 4
+    assert len({round(b["x"]) for b in boxes}) == 1
+    tops = [b["y"] for b in boxes]
+    assert tops == sorted(tops)
+    assert all(later["y"] >= b["y"] + b["height"] for b, later in pairwise(boxes))
+
+
+def test_the_form_opens_edits_and_closes(phone):
+    user = phone()
+    user.open(f"/{FEW}")
+    before = user.headlines()
+    user.page.get_by_test_id("stExpandSidebarButton").tap()
+    user.type("Training tokens", "2T")
+    assert "num_tokens=2e12" in user.query()
+    user.page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").tap()
+    user.settle()
+    assert user.headlines() != before

@@ -102,6 +102,11 @@ class User:
         box.press("Enter")
         self.settle()
 
+    def unfold(self, title: str) -> None:
+        """Open a section of the form; its fields are drawn then."""
+        self.page.get_by_test_id("stSidebar").locator("summary").filter(has_text=title).click()
+        self.settle()
+
     def follow(self, label: str, path: str) -> None:
         """Click a link to another page and wait until it is there."""
         self.page.get_by_role("link", name=label).click()

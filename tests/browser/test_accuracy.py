@@ -53,7 +53,7 @@ def test_nothing_of_the_accuracy_page_is_cut_off_at_the_side(
     upload(user, path)
     assert fits(user)
     charts = user.page.get_by_test_id("stVegaLiteChart")
-    assert charts.count() == 3
+    expect(charts).to_have_count(3)
     for chart in charts.all():
         expect(chart.locator("canvas, svg").first).to_be_visible()
 

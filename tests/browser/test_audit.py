@@ -27,7 +27,8 @@ def test_nothing_of_the_audit_page_is_cut_off_at_the_side(new_user, scheme, widt
 def test_a_typed_claim_is_audited_and_back_undoes_it(new_user):
     user = new_user()
     user.open("/audit?model=llama3.1-70b&num_tokens=1e12&gpu=GB200&num_gpus=72")
-    assert user.value("Training tokens") == "1T"
+    main = user.page.get_by_test_id("stMain")  # the sidebar has a field of that name, too
+    assert main.get_by_label("Training tokens", exact=True).input_value() == "1T"
     assert "missing Days" in " ".join(user.notes())
     user.page.get_by_label("Days", exact=True).fill("14")
     user.page.get_by_role("button", name="Audit", exact=True).click()

@@ -57,7 +57,7 @@ def test_upload_use_share_and_remove(new_user, written):
     assert "calibration=" in user.query()
     assert "calibrated (" in text(user)
     user.back()
-    user.page.get_by_role("button", name="Remove").first.click()
+    user.page.get_by_test_id("stMain").get_by_role("button", name="Remove").first.click()
     user.page.get_by_role("button", name="Remove it").click()
     user.settle()
     assert "calibration=" not in user.query()
@@ -92,6 +92,6 @@ def test_a_phone_has_room_for_it(new_user, written, scheme):
     width = user.page.evaluate("() => document.documentElement.scrollWidth")
     assert width <= 390
     assert user.page.get_by_test_id("stVegaLiteChart").count() >= 3
-    user.page.get_by_role("button", name="Remove").first.click()
+    user.page.get_by_test_id("stMain").get_by_role("button", name="Remove").first.click()
     user.page.get_by_role("button", name="Remove it").click()
     user.settle()

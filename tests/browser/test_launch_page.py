@@ -18,7 +18,7 @@ PAGE = f"/launch?{JOB}"
 def test_nothing_of_the_launch_page_is_cut_off_at_the_side(new_user, scheme, width, height):
     user = new_user(color_scheme=scheme, viewport={"width": width, "height": height})
     user.open(PAGE)
-    assert user.page.title() == "Runcast: Launch"
+    assert user.page.title() == "Runcast: Launch & export"
     assert user.notes() == []
     main = user.page.get_by_test_id("stMain")
     assert main.evaluate("m => m.scrollWidth <= m.clientWidth + 1")

@@ -183,6 +183,7 @@ def test_the_method_page_keeps_the_scenario_and_back_works(new_user):
     user.forward()
     user.follow("Plan", "/")
     assert (user.query(), user.headlines()) == (query, before)
+    user.unfold("Parallelism")
     assert user.value("Tensor parallel") == "8"
     assert user.notes() == []
 

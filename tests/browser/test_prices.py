@@ -13,12 +13,12 @@ PAGE = "/prices?gpu=H100-80GB-SXM&cloud=aws&num_gpus=64"
 
 def chips(user, label):
     """What a filter is set to."""
-    box = user.page.get_by_test_id("stMultiSelect").filter(has_text=label)
+    box = user.page.get_by_test_id("stMain").get_by_test_id("stMultiSelect").filter(has_text=label)
     return box.locator(".react-aria-ComboBox [data-tag]").all_inner_texts()
 
 
 def choose(user, label, option):
-    box = user.page.get_by_role("combobox", name=label)
+    box = user.page.get_by_test_id("stMain").get_by_role("combobox", name=label)
     box.scroll_into_view_if_needed()
     box.fill(option)  # the list is drawn as far as it is seen
     user.page.get_by_role("option", name=option, exact=True).click()

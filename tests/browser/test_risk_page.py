@@ -63,6 +63,7 @@ def test_the_form_and_the_plan_are_those_of_the_plan_page(new_user):
     user.type("Deadline (days)", "25")
     user.follow("Prices & risk", "/risk")
     assert user.value("Deadline (days)") == "25"
+    user.unfold("Parallelism")
     assert user.value("Tensor parallel") == "8"
     user.type("Deadline (days)", "21")
     user.follow("Plan", "/")
@@ -75,6 +76,7 @@ def test_an_uploaded_trace_with_bursts_has_a_higher_p90_and_the_page_says_why(ne
     user.open(PAGE)
     trace = user.page.get_by_test_id("stFileUploader").filter(has_text="trace of spot capacity")
     trace.locator('input[type="file"]').set_input_files(bursts(tmp_path / "mine.csv"))
+    expect(user.page.get_by_text("your trace gives").first).to_be_visible(timeout=30_000)
     user.settle()
     text = " ".join(user.page.inner_text("body").split())
     assert "Replayed from 240 starts, your trace gives spot only a P90 of" in text

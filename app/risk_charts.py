@@ -19,7 +19,7 @@ from app.purchase import Purchases
 from core.scenario import Scenario
 
 ROW_PX, HEAD_PX, BAR_PX, DOWN_PX = 38, 112, 11, 9
-CURVE_PX, POLICY_PX = 400, 104
+CURVE_PX, POLICY_PX, LEGEND_ROW_PX = 400, 104, 24
 WIDE = 6.0  # where the largest is so many times the least, the axis is logarithmic
 FAMILIES = ("on demand", "spot", "reserved", "capacity block", "own cluster")
 FAMILY_SHAPES = ("square", "circle", "triangle-up", "diamond", "cross")
@@ -235,7 +235,7 @@ def lost_bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
     names = parts.above(
         rows_of.encode(y=alt.Y("way:N", sort=order, axis=None)), "way:N", theme, down_px=DOWN_PX
     )
-    return alt.layer(bars, names).properties(height=HEAD_PX + ROW_PX * len(order))
+    return alt.layer(bars, names).properties(height=HEAD_PX + LEGEND_ROW_PX + ROW_PX * len(order))
 
 
 def policy_marks(

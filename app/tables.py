@@ -23,7 +23,7 @@ from core.plan import Answer, Plan
 from core.scenario import Scenario
 from core.units import DAY_S, GIB, HOUR_S
 
-DRAWN_DOMINATED = 450  # dominated points of the chart: more are only ink
+DRAWN_DOMINATED = 300  # dominated points of the chart: more are only ink
 DAYS_PER_HOUR = HOUR_S / DAY_S
 WORTH_TELLING = 1e-3  # of a step
 BEYOND = "beyond the plans listed below"

@@ -185,7 +185,8 @@ def edits(one: Reader) -> list[Line]:
     """Edits of the scenario, each to a value that nobody asked for before."""
 
     def typed(label: str, value: str) -> Took | None:
-        return one.act("type", f'input[aria-label="{label}"]', value=value, watched=NUMBERS)
+        watched = LINK if label == "Deadline (days)" else NUMBERS  # which it may leave as they are
+        return one.act("type", f'input[aria-label="{label}"]', value=value, watched=watched)
 
     one.open(FEW)
     searched = repeated(lambda n: typed("Global batch size", str(192 + 64 * n)), REPEATS, PART_S)

@@ -13,6 +13,7 @@ from app import accuracy_words as words
 from app import chart_files
 from app import format as fmt
 from app.escape import as_text
+from app.glossary import explained
 from app.validate import Report, validate
 from app.views import accuracy_upload, figure
 from app.views.accuracy_runs import download, draw_ratios, ratios
@@ -92,7 +93,8 @@ def _draw_metrics(a: Accuracy) -> None:
     for column, (label, measure, fitted, about) in zip(st.columns(len(shown)), shown, strict=True):
         unseen = folds.get((words.BLIND, measure))
         with column, st.container(border=True, height="stretch", gap="xsmall"):
-            st.metric(label, as_text(fmt.percent(unseen.value if unseen else fitted)))
+            value = fmt.percent(unseen.value if unseen else fitted)
+            st.metric(label, as_text(value), help=explained(label))
             st.caption(about)
             if unseen:
                 st.caption(as_text(f"{fmt.percent(fitted)} on the rows of the fit itself"))

@@ -14,6 +14,7 @@ from app import purchase_labels as labels
 from app import purchase_words as told
 from app import risk_tables as tables
 from app.escape import as_text
+from app.glossary import explained
 from app.purchase import Purchases, purchases_of
 from app.trace_file import read_trace
 from app.views import bill, figure, scale
@@ -95,7 +96,7 @@ def _draw_answer(scenario: Scenario, found: Purchases) -> None:
     headlines = tables.headlines(scenario, found)
     for column, (name, value, line) in zip(st.columns(4), headlines, strict=False):
         with column, st.container(border=True, height="stretch", gap="xsmall"):
-            st.metric(name, as_text(value))
+            st.metric(name, as_text(value), help=explained(f"{name} {line}"))
             st.caption(as_text(line))
     for sentence in (told.budget_sentence(scenario, found), told.break_even_sentence(found)):
         if sentence:

@@ -210,6 +210,17 @@ def test_the_batch_script_asks_for_what_was_asked():
         Slurm().plan(changed(made, folder=Path("/shared/my runs/%j")))
 
 
+def test_slurm_says_why_a_job_failed_though_an_earlier_poll_read_it(tmp_path, monkeypatch):
+    made, states = job(folder=tmp_path), iter([("RUNNING", ""), ("FAILED", "NonZeroExitCode")])
+    monkeypatch.setattr(Slurm, "_state", lambda self, handle: next(states))
+    (tmp_path / "slurm.out").write_text("runcast: node 0: the probe ended with status 7\n")
+    place = Slurm()
+    assert place.poll(made, "8").state == "running"
+    failed = place.poll(made, "8")
+    assert failed.sentence.endswith("(node 0: the probe ended with status 7)")
+    assert failed.log == ""
+
+
 @pytest.mark.parametrize("nodes", [1, 4])
 def test_the_kubernetes_objects_pass_the_strict_schema(nodes):
     place = Kubernetes("registry.example/torch:2.9", namespace="lab", gpus_per_node=8)

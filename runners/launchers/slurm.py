@@ -110,7 +110,9 @@ class Slurm(Launcher):
         if state == "COMPLETED":
             return Progress("done", "", log)
         if state in _ENDED_BADLY:
-            said = [line for line in log.splitlines() if line.startswith("runcast: node")]
+            # All of it: an earlier poll may have read the line while the job still ended.
+            whole = self._output(job).splitlines()
+            said = [line for line in whole if line.startswith("runcast: node")]
             why = f" ({said[-1].partition(': ')[2]})" if said else ""
             return Progress("failed", f"SLURM job {handle} ended as {state}, {reason}{why}", log)
         queued: State = "queued" if state in _QUEUED else "running"

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from app.cli_options import AsJson, Config, File, Given, Link, Model, print_json, takes_fields
+from app.cli_options import AsJson, Given, print_json, takes_fields
 
 
 @takes_fields
 def bill(
     given: Given,
-    model: Model = None,
-    config: Config = None,
-    link: Link = None,
-    scenario: File = None,
     as_json: AsJson = False,
 ) -> None:
     """List everything that a plan costs, with energy and carbon.
@@ -20,10 +16,9 @@ def bill(
     that the link names.
     """
     from app.bill import bill_of
-    from app.cli_values import Opened
     from app.plan_cli import planned
 
-    asked, plan = planned(given, Opened(model=model, config=config, link=link, file=scenario))
+    asked, plan = planned(given)
     result = bill_of(asked, plan)
     if as_json:
         from app.bill_json import bill_json

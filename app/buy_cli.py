@@ -7,11 +7,7 @@ from typing import Annotated
 
 from app.cli_options import (
     AsJson,
-    Config,
-    File,
     Given,
-    Link,
-    Model,
     Text,
     print_json,
     takes_fields,
@@ -22,10 +18,6 @@ from app.cli_options import (
 @takes_fields
 def buy(
     given: Given,
-    model: Model = None,
-    config: Config = None,
-    link: Link = None,
-    scenario: File = None,
     trace: Annotated[
         Text, text_option("--trace", "FILE", "Spot capacity up and down, CSV or JSON: replayed.")
     ] = None,
@@ -36,13 +28,12 @@ def buy(
     On demand, spot under several policies, reserved, a capacity block, owned: cost, finish, and
     the chance to miss a deadline, with failures and preemptions.
     """
-    from app.cli_values import Opened
     from app.plan_cli import planned
     from app.purchase import purchases_of
     from app.trace_file import read_trace_file
 
     capacity = None if trace is None else read_trace_file(Path(trace))
-    asked, plan = planned(given, Opened(model=model, config=config, link=link, file=scenario))
+    asked, plan = planned(given)
     result = purchases_of(asked, plan, capacity)
     if as_json:
         from app.purchase_json import purchases_json

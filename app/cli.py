@@ -25,9 +25,7 @@ from app.calibrations_cli import calibrations
 from app.cli_options import (
     AsJson,
     Config,
-    File,
     Given,
-    Link,
     Model,
     Save,
     SeqLen,
@@ -104,22 +102,17 @@ def _root(
 @takes_fields
 def plan(
     given: Given,
-    model: Model = None,
-    config: Config = None,
-    link: Link = None,
-    scenario: File = None,
     save: Save = None,
     top: Annotated[Text, text_option("--top", "K", "Plans to show (10; 50 as JSON).")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Rank clouds, GPUs and layouts for a run, by cost and time."""
-    from app.cli_values import Opened, plan_scenario, plans_to_show
+    from app.cli_values import plan_scenario, plans_to_show
     from app.estimate import answer, resolve_strict
     from app.plan_json import plan_json
 
     shown_plans = plans_to_show(top, TOP_JSON if as_json else TOP_TABLE)
-    opened = Opened(model=model, config=config, link=link, file=scenario)
-    asked, notes = plan_scenario(given, opened)
+    asked, notes = plan_scenario(given)
     asked = resolve_strict(asked)
     _say_and_save(asked, notes, save)
     found = answer(asked, top=shown_plans)
@@ -135,13 +128,9 @@ def plan(
 @takes_fields
 def estimate(
     given: Given,
-    model: Model = None,
-    config: Config = None,
     layout: Annotated[
         Text, text_option("--layout", "KEY=N,..", "tp=8,pp=4,dp_shard=16,sharding=zero1,...")
     ] = None,
-    link: Link = None,
-    scenario: File = None,
     save: Save = None,
     as_json: AsJson = False,
 ) -> None:
@@ -149,13 +138,12 @@ def estimate(
 
     Degrees and settings that are not named are searched.
     """
-    from app.cli_values import TOP_MAX, Opened, layout_scenario
+    from app.cli_values import TOP_MAX, layout_scenario
     from app.estimate import answer, resolve_strict
     from app.one_layout import judged
     from app.plan_json import estimate_json
 
-    opened = Opened(model=model, config=config, link=link, file=scenario)
-    asked, keys, notes = layout_scenario(given, opened, layout)
+    asked, keys, notes = layout_scenario(given, layout)
     asked = resolve_strict(asked)
     _say_and_save(asked, notes, save)
     found, verdict = judged(answer(asked, top=TOP_MAX), keys)

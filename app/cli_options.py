@@ -46,10 +46,20 @@ def print_json(value: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What was typed: fields that have an option, and the KEY=VALUE of every `--set`."""
+    """What was typed: fields that have an option, the KEY=VALUE of every `--set`, and what is read
+    before them: a model or its config, a link or a file."""
 
     options: Mapping[str, str]
-    sets: tuple[str, ...]
+    sets: tuple[str, ...] = ()
+    model: str | None = None
+    config: str | None = None
+    link: str | None = None
+    file: str | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Neither a link nor a file, which have every field, is reopened."""
+        return self.link is None and self.file is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +169,8 @@ def option_of(field: str) -> str | None:
 
 
 def takes_fields(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter `given` is every option of the table, and `--set`."""
+    """A command whose parameter `given` is every option that makes a scenario: the model, the
+    table, `--set`, a link, a file."""
     own = inspect.signature(command).parameters
     hints = get_type_hints(command, include_extras=True)
     fields = {o.field: _annotation(o) for o in TABLE}
@@ -167,36 +178,41 @@ def takes_fields(command: Callable[..., None]) -> Callable[..., None]:
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Any other field of a scenario; repeat."),
     ]
-    added = [
-        inspect.Parameter(
+    models, read = {"model": Model, "config": Config}, {"link": Link, "scenario": File}
+    added = {
+        name: inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
             default=False if _is_switch(name) else None,
             annotation=annotation,
         )
-        for name, annotation in fields.items()
-    ]
+        for name, annotation in {**models, **fields, **read}.items()
+    }
     kept = {name: p for name, p in own.items() if name != "given"}
 
     @functools.wraps(command)
     def called(**values: Any) -> None:
         typed = {n: values.pop(n) for n in fields}
         sets = typed.pop("set_fields") or []
+        opened = {n: values.pop(n) for n in models} | {
+            "link": values.pop("link"), "file": values.pop("scenario")
+        }  # fmt: skip
         options = {
             name: "true" if value is True else value
             for name, value in typed.items()
             if value is not None and value is not False
         }
-        command(given=Given(options=options, sets=tuple(sets)), **values)
+        command(given=Given(options=options, sets=tuple(sets), **opened), **values)
 
     signature = [
         p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[n]) for n, p in kept.items()
     ]
-    # The model before the fields, what is about the output after them.
-    first = [p for p in signature if p.name in ("model", "config", "layout")]
-    last = [p for p in signature if p not in first]
-    called.__signature__ = inspect.Signature([*first, *added, *last])  # type: ignore[attr-defined]
-    called.__annotations__ = {p.name: p.annotation for p in (*first, *added, *last)}
+    # The model and the layout before the fields, what is about the output after them.
+    layout = [p for p in signature if p.name == "layout"]
+    made = [added[n] for n in models], layout, [added[n] for n in (*fields, *read)]
+    every = [*(p for part in made for p in part), *(p for p in signature if p not in layout)]
+    called.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    called.__annotations__ = {p.name: p.annotation for p in every}
     return called
 
 

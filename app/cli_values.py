@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -25,7 +25,7 @@ from core.transformer import Transformer
 from pricing.offers import installed_id, snapshot_ids
 from pricing.price_book_store import has_book
 
-# What must be typed where no link and no file, which have defaults, is opened.
+# What must be typed where no link and no file, which have defaults, is given.
 REQUIRED = ("num_tokens", "seq_len", "global_batch_size")
 REQUIRED_OF_ONE = ("seq_len", "global_batch_size", "gpu", "num_gpus")
 DATA_SET = ("num_examples", "tokens_per_example")
@@ -36,30 +36,20 @@ TOP_MAX = 1000
 _FIELD_IN_SENTENCE = re.compile(r"(?<![\w'\"])([a-z]\w*)(?:=|: )(?=['\"])")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """What is read before the options: a model or its config, a link or a file."""
-
-    model: str | None = None
-    config: str | None = None
-    link: str | None = None
-    file: str | None = None
-
-
-def plan_scenario(given: Given, opened: Opened) -> tuple[Scenario, list[str]]:
+def plan_scenario(given: Given) -> tuple[Scenario, list[str]]:
     """The scenario that options, a model or its config and a link or a file ask for, and what
     to say.
 
     An option overrides the link or the file; a model given beside them replaces theirs.
     """
     typed = typed_fields(given)
-    if opened.link is None and opened.file is None:
-        _require("plan", opened, typed, REQUIRED)
-    return _scenario(typed, opened)
+    if given.is_new:
+        _require("plan", given, typed, REQUIRED)
+    return _scenario(typed, given)
 
 
 def layout_scenario(
-    given: Given, opened: Opened, layout: str | None
+    given: Given, layout: str | None
 ) -> tuple[Scenario, dict[str, object], list[str]]:
     """The scenario of one named layout on one kind of GPU, the layout, and what to say."""
     typed = typed_fields(given)
@@ -67,10 +57,10 @@ def layout_scenario(
     fixed = fixed_fields(asked)
     if twice := [n for n in fixed if n in typed]:
         raise ScenarioError(f"--layout and {_typed_as(twice[0])} both give {twice[0]}.")
-    if opened.link is None and opened.file is None:
+    if given.is_new:
         missing = [] if layout is not None else ["--layout"]
-        _require("estimate", opened, typed, REQUIRED_OF_ONE, missing)
-    scenario, notes = _scenario({**typed, **fixed}, opened)
+        _require("estimate", given, typed, REQUIRED_OF_ONE, missing)
+    scenario, notes = _scenario({**typed, **fixed}, given)
     for name, what in (("gpu", "kind of GPU"), ("num_gpus", "number of GPUs")):
         count = len(getattr(scenario, name))
         if count != 1:
@@ -80,7 +70,7 @@ def layout_scenario(
             )
     scenario = as_named(scenario)
     check_degrees(asked, scenario)
-    if opened.link is None and opened.file is None and not {"num_tokens", *DATA_SET} & {*typed}:
+    if given.is_new and not {"num_tokens", *DATA_SET} & {*typed}:
         notes.append(
             "No --tokens: time and dollars are of a run of "
             f"{fmt.tokens(scenario.num_tokens)} tokens."
@@ -90,12 +80,12 @@ def layout_scenario(
 
 def _require(
     command: str,
-    opened: Opened,
+    given: Given,
     typed: Mapping[str, str],
     required: Iterable[str],
     missing: Iterable[str] = (),
 ) -> None:
-    lacks = [] if opened.model is not None or opened.config is not None else ["--model or --config"]
+    lacks = [] if given.model is not None or given.config is not None else ["--model or --config"]
     lacks += missing
     lacks += [
         str(option_of(n))
@@ -106,23 +96,23 @@ def _require(
         raise ScenarioError(f"Missing {', '.join(lacks)}: `runcast {command} --help` lists them.")
 
 
-def _scenario(typed: Mapping[str, str], opened: Opened) -> tuple[Scenario, list[str]]:
+def _scenario(typed: Mapping[str, str], given: Given) -> tuple[Scenario, list[str]]:
     """Link or file, then model, then what was typed: the later ones win."""
-    if opened.link is not None and opened.file is not None:
+    if given.link is not None and given.file is not None:
         raise ScenarioError("Give --link or --scenario, not both.")
     found: dict[str, Any] = {}
     notes: list[str] = []
-    if opened.link is not None:
-        found, notes = link_values(opened.link)
-    if opened.file is not None:
-        found = dict(read_scenario_file(Path(opened.file)).to_query())
+    if given.link is not None:
+        found, notes = link_values(given.link)
+    if given.file is not None:
+        found = dict(read_scenario_file(Path(given.file)).to_query())
         del found["v"]
         notes += _without_unknown_prices(found, "scenario file")
     if "num_tokens" in typed:
         if both := [n for n in DATA_SET if n in typed]:
             raise ScenarioError(f"Give --tokens or {option_of(both[0])}, not both.")
         found = {n: v for n, v in found.items() if n not in DATA_SET}
-    if chosen := model_values(opened.model, opened.config):
+    if chosen := model_values(given.model, given.config):
         found = {n: v for n, v in found.items() if n not in DIMENSIONS}
     written_as = {n: _written_as(n) for n in typed} | {"model": "--model "}
     return parsed({**found, **chosen, **typed}, written_as=written_as), notes
@@ -169,7 +159,7 @@ def parsed(values: Mapping[str, Any], *, written_as: Mapping[str, str]) -> Scena
 
 def offers_scenario(values: Mapping[str, str | None]) -> Scenario:
     """The GPUs, clouds and purchase kinds whose offers are listed."""
-    given = Given(options={n: v for n, v in values.items() if v is not None}, sets=())
+    given = Given(options={n: v for n, v in values.items() if v is not None})
     typed = typed_fields(given)
     return parsed(typed, written_as={n: _written_as(n) for n in typed})
 

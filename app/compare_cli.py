@@ -9,11 +9,7 @@ import typer
 
 from app.cli_options import (
     AsJson,
-    Config,
-    File,
     Given,
-    Link,
-    Model,
     Text,
     print_json,
     takes_fields,
@@ -28,13 +24,9 @@ if TYPE_CHECKING:
 def compare(
     given: Given,
     log: Annotated[str, typer.Argument(metavar="LOG", help="The log of a training run.")],
-    model: Model = None,
-    config: Config = None,
     layout: Annotated[
         Text, text_option("--layout", "KEY=N,..", "tp=8,pp=4,sharding=zero1,...: what was run.")
     ] = None,
-    link: Link = None,
-    scenario: File = None,
     tokens_of: Annotated[
         Text, text_option("--tokens-of", "gpu|job", "Whose tokens/s a plain log prints.")
     ] = None,
@@ -47,7 +39,6 @@ def compare(
 
     TorchTitan, Megatron, DeepSpeed, Hugging Face Trainer, anything with tokens/s.
     """
-    from app.cli_values import Opened
     from app.compare_json import compare_json
     from app.compare_log import compared
     from app.compare_row import append as append_row
@@ -55,8 +46,7 @@ def compare(
     from app.import_values import whose
     from core.errors import ScenarioError
 
-    opened = Opened(model=model, config=config, link=link, file=scenario)
-    found = compared(Path(log), given, opened, layout, per_gpu=whose(tokens_of))
+    found = compared(Path(log), given, layout, per_gpu=whose(tokens_of))
     try:
         row = row_of(found)
     except ScenarioError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.cli_options import Given
-from app.cli_values import Opened, layout_scenario, plan_scenario, typed_fields
+from app.cli_values import layout_scenario, plan_scenario, typed_fields
 from app.compare_forecast import (
     TOO_LARGE,
     Run,
@@ -64,7 +64,6 @@ class Comparison:
 def compared(
     path: Path,
     given: Given,
-    opened: Opened,
     layout: str | None,
     *,
     per_gpu: bool | None = None,
@@ -72,8 +71,8 @@ def compared(
     """Forecast the run that is named, and hold the log against it. RuncastError says what is
     missing, or why the log cannot be of that run."""
     text = read_text(path)
-    filled, notes = _filled(given, opened, text, per_gpu)
-    asked, said, more = _scenario(filled, opened, layout)
+    filled, notes = _filled(given, text, per_gpu)
+    asked, said, more = _scenario(filled, layout)
     check_is_one(asked, said)
     run = forecast_of(asked, said)
     told = Told(
@@ -99,11 +98,9 @@ def compared(
     )
 
 
-def _filled(
-    given: Given, opened: Opened, text: Text, per_gpu: bool | None
-) -> tuple[Given, list[str]]:
+def _filled(given: Given, text: Text, per_gpu: bool | None) -> tuple[Given, list[str]]:
     """What was typed and, where nothing else says it, what the log says of the run."""
-    if opened.link is not None or opened.file is not None:
+    if not given.is_new:
         return given, []
     typed = typed_fields(given)
     try:
@@ -128,24 +125,22 @@ def _told(typed: Mapping[str, str]) -> Told:
     )
 
 
-def _scenario(
-    given: Given, opened: Opened, layout: str | None
-) -> tuple[Scenario, dict[str, object], list[str]]:
+def _scenario(given: Given, layout: str | None) -> tuple[Scenario, dict[str, object], list[str]]:
     """The scenario without an anchor of its own, the layout that is named, and what to say."""
     notes: list[str] = []
     said: dict[str, object] = {}
     if layout is None:
         try:
             typed = given.options
-            more = {} if "num_tokens" in typed or opened.link or opened.file else {
+            more = {} if "num_tokens" in typed or not given.is_new else {
                 "num_tokens": "1e12"
             }  # fmt: skip
-            scenario, _ = plan_scenario(replace(given, options={**typed, **more}), opened)
+            scenario, _ = plan_scenario(replace(given, options={**typed, **more}))
         except ScenarioError as e:
             raise ScenarioError(str(e).replace("`runcast plan", "`runcast compare")) from None
     else:
         try:
-            scenario, said, _ = layout_scenario(given, opened, layout)
+            scenario, said, _ = layout_scenario(given, layout)
         except ScenarioError as e:
             raise ScenarioError(str(e).replace("`runcast estimate", "`runcast compare")) from None
     if scenario.anchor_tokens_per_s_per_gpu is not None:

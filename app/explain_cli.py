@@ -8,11 +8,7 @@ import typer
 
 from app.cli_options import (
     AsJson,
-    Config,
-    File,
     Given,
-    Link,
-    Model,
     Text,
     print_json,
     text_option,
@@ -23,8 +19,6 @@ TOP = 50  # plans among which the other one to hold against is looked for
 
 def explain(
     given: Given,
-    model: Model = None,
-    config: Config = None,
     layout: Annotated[
         Text, text_option("--layout", "KEY=N,..", "Explain this layout, not the best plan's.")
     ] = None,
@@ -32,22 +26,18 @@ def explain(
         Text, text_option("--against", "KEY=N,..", "Hold this layout against it.")
     ] = None,
     rank: Annotated[Text, text_option("--rank", "N", "Explain the plan of this rank (1).")] = None,
-    link: Link = None,
-    scenario: File = None,
     as_json: AsJson = False,
 ) -> None:
     """Say why a plan is the best, or why not another layout.
 
     With what would make it faster, and which inputs move it most.
     """
-    from app.cli_values import Opened, plan_scenario
+    from app.cli_values import plan_scenario
     from app.estimate import answer, resolve_strict
     from app.explanation import explanation
 
     wanted = _rank(rank)
-    asked, notes = plan_scenario(
-        given, Opened(model=model, config=config, link=link, file=scenario)
-    )
+    asked, notes = plan_scenario(given)
     asked = resolve_strict(asked)
     for note in notes:
         typer.echo(note, err=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli_options import Given
-from app.cli_values import TOP_MAX, Opened, plan_scenario
+from app.cli_values import TOP_MAX, plan_scenario
 from app.estimate import answer, resolve_strict
 from app.recipe import job_of
 from app.words import answer_sentence
@@ -69,15 +69,18 @@ def options_of(*, command: str | None, env: Sequence[str], pairs: Sequence[str])
 
 
 def made(
-    given: Given, *, model: str | None, config: str | None, link: str | None, file: str | None,
-    rank: str | None, name: str | None, targets: Sequence[str], options: Mapping[str, str],
-) -> tuple[Export, list[str]]:  # fmt: skip
+    given: Given,
+    *,
+    rank: str | None,
+    name: str | None,
+    targets: Sequence[str],
+    options: Mapping[str, str],
+) -> tuple[Export, list[str]]:
     """The files of the plan that options, a link or a file ask for, and what to say."""
     if name is not None:
         checked_name(name)  # a mistake is said before the search
     at = _rank(rank)
-    opened = Opened(model=model, config=config, link=link, file=file)
-    asked, notes = plan_scenario(given, opened)
+    asked, notes = plan_scenario(given)
     asked = resolve_strict(asked)
     found = answer(asked, top=at or 1)
     if not found.plans:

@@ -8,11 +8,7 @@ import typer
 
 from app.cli_options import (
     AsJson,
-    Config,
-    File,
     Given,
-    Link,
-    Model,
     Text,
     print_json,
     takes_fields,
@@ -23,8 +19,6 @@ from app.cli_options import (
 @takes_fields
 def export(
     given: Given,
-    model: Model = None,
-    config: Config = None,
     to: Annotated[Text, text_option("--to", "A,B", "Kinds of files: see --list.")] = None,
     out: Annotated[
         Text, text_option("--out", "DIR", "Write them there, not to the screen.")
@@ -45,8 +39,6 @@ def export(
     rank: Annotated[Text, text_option("--rank", "N", "Of the plan of this rank (1).")] = None,
     listed: Annotated[bool, typer.Option("--list", help="List the kinds of files.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
-    link: Link = None,
-    scenario: File = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the files that launch a plan."""
@@ -58,7 +50,7 @@ def export(
     wanted = export.names_of(to)
     options = export.options_of(command=command, env=env or [], pairs=option or [])
     made, notes = export.made(
-        given, model=model, config=config, link=link, file=scenario, rank=rank, name=name,
+        given, rank=rank, name=name,
         targets=wanted, options=options,
     )  # fmt: skip
     for note in notes:

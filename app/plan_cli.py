@@ -6,7 +6,7 @@ import typer
 
 from app import words
 from app.cli_options import Given
-from app.cli_values import Opened, plan_scenario
+from app.cli_values import plan_scenario
 from app.estimate import answer, resolve_strict
 from app.risk_inputs import given_numbers
 from core.errors import ScenarioError, shown
@@ -14,10 +14,10 @@ from core.plan import Answer, Plan
 from core.scenario import Scenario
 
 
-def planned(given: Given, opened: Opened) -> tuple[Scenario, Plan]:
+def planned(given: Given) -> tuple[Scenario, Plan]:
     """The scenario, and the plan that it names or the best one. Notes go to standard error;
     ScenarioError, before the search where it can be, for what does not go together."""
-    asked, notes = plan_scenario(given, opened)
+    asked, notes = plan_scenario(given)
     asked = resolve_strict(asked)
     given_numbers(asked)  # a mistake among them is said before the search
     for note in notes:

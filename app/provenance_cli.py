@@ -6,11 +6,7 @@ from typing import Annotated
 
 from app.cli_options import (
     AsJson,
-    Config,
-    File,
     Given,
-    Link,
-    Model,
     Text,
     print_json,
     takes_fields,
@@ -21,25 +17,20 @@ from app.cli_options import (
 @takes_fields
 def where(
     given: Given,
-    model: Model = None,
-    config: Config = None,
     number: Annotated[
         Text, text_option("--number", "KEY", "Only this number, with all that it rests on.")
     ] = None,
-    link: Link = None,
-    scenario: File = None,
     as_json: AsJson = False,
 ) -> None:
     """Say where each number of a plan comes from.
 
     Its formula with the plan's numbers, and what of it is measured, fitted or assumed.
     """
-    from app.cli_values import Opened
     from app.plan_cli import planned
     from app.price_books import today
     from app.provenance import provenance_of, record_named
 
-    asked, plan = planned(given, Opened(model=model, config=config, link=link, file=scenario))
+    asked, plan = planned(given)
     records = provenance_of(asked, plan, with_energy=True)
     if number is not None:
         records = (record_named(records, number),)

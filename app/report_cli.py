@@ -6,14 +6,12 @@ from typing import Annotated
 
 import typer
 
-from app.cli_options import Config, File, Given, Link, Model, Text, takes_fields, text_option
+from app.cli_options import Given, Text, takes_fields, text_option
 
 
 @takes_fields
 def report(
     given: Given,
-    model: Model = None,
-    config: Config = None,
     to: Annotated[Text, text_option("--to", "A,B", "md, html, pdf; all if left out.")] = None,
     out: Annotated[Text, text_option("--out", "DIR", "Write the files there.")] = None,
     name: Annotated[
@@ -25,17 +23,13 @@ def report(
     address: Annotated[
         Text, text_option("--address", "URL", "Of your page, so that the link can be clicked.")
     ] = None,
-    link: Link = None,
-    scenario: File = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:
     """Write a plan as a report: Markdown, HTML, PDF."""
     from app import report_files
-    from app.cli_values import Opened
 
     wanted = report_files.wanted(to=to, out=out, date=date, address=address)
-    opened = Opened(model=model, config=config, link=link, file=scenario)
-    found, notes = report_files.report_of_options(given, opened, wanted, name=name or "")
+    found, notes = report_files.report_of_options(given, wanted, name=name or "")
     for note in notes:
         typer.echo(note, err=True)
     if wanted.folder is None:

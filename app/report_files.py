@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from app.cli_options import Given
-from app.cli_values import Opened, plan_scenario
+from app.cli_values import plan_scenario
 from app.estimate import answer, resolve_strict
 from app.report import WRITERS, file_name, report_of
 from app.report_parts import Report
@@ -84,11 +84,9 @@ def _date(text: str | None) -> dt.date:
         raise ScenarioError(f"{EPOCH}={shown(epoch)} is no number of seconds since 1970.") from None
 
 
-def report_of_options(
-    given: Given, opened: Opened, asked: Wanted, *, name: str
-) -> tuple[Report, list[str]]:
+def report_of_options(given: Given, asked: Wanted, *, name: str) -> tuple[Report, list[str]]:
     """The report of what options, a link or a file ask for, and what to say."""
-    scenario, notes = plan_scenario(given, opened)
+    scenario, notes = plan_scenario(given)
     scenario = resolve_strict(scenario)
     given_numbers(scenario)  # a mistake among them is said before the search
     found = answer(scenario, top=TOP, with_frontier=True)

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from app.cli_options import AsJson, Config, File, Given, Link, Model, print_json, takes_fields
+from app.cli_options import AsJson, Given, print_json, takes_fields
 
 
 @takes_fields
 def risk(
     given: Given,
-    model: Model = None,
-    config: Config = None,
-    link: Link = None,
-    scenario: File = None,
     as_json: AsJson = False,
 ) -> None:
     """Say when a plan ends and what it costs if machines fail.
 
     And to what the time is lost: checkpoints, repeated steps, restarts, waiting.
     """
-    from app.cli_values import Opened
     from app.plan_cli import planned
     from app.risk import risk_of
 
-    asked, plan = planned(given, Opened(model=model, config=config, link=link, file=scenario))
+    asked, plan = planned(given)
     result = risk_of(asked, plan)
     if as_json:
         from app.risk_json import risk_json

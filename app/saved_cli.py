@@ -8,11 +8,7 @@ import typer
 
 from app.cli_options import (
     AsJson,
-    Config,
-    File,
     Given,
-    Link,
-    Model,
     Text,
     print_json,
     takes_fields,
@@ -62,10 +58,6 @@ def list_saved(
 def save(
     name: Name,
     given: Given,
-    model: Model = None,
-    config: Config = None,
-    link: Link = None,
-    scenario: File = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace one of that name, which keeps its id.")
     ] = False,
@@ -74,13 +66,12 @@ def save(
 ) -> None:
     """Keep a scenario under a name."""
     from app import saved
-    from app.cli_values import Opened, plan_scenario
+    from app.cli_values import plan_scenario
     from app.estimate import resolve_strict
     from app.saved_json import scenario_json
     from app.saved_words import saved_sentence
 
-    opened = Opened(model=model, config=config, link=link, file=scenario)
-    asked, notes = plan_scenario(given, opened)
+    asked, notes = plan_scenario(given)
     for note in notes:
         typer.echo(note, err=True)
     asked = resolve_strict(asked)

@@ -6,11 +6,7 @@ from typing import Annotated
 
 from app.cli_options import (
     AsJson,
-    Config,
-    File,
     Given,
-    Link,
-    Model,
     Text,
     print_json,
     takes_fields,
@@ -21,10 +17,6 @@ from app.cli_options import (
 @takes_fields
 def scale(
     given: Given,
-    model: Model = None,
-    config: Config = None,
-    link: Link = None,
-    scenario: File = None,
     usd_per_day: Annotated[
         Text, text_option("--usd-per-day", "U", "What a day less is worth: where doubling pays.")
     ] = None,
@@ -34,13 +26,12 @@ def scale(
 
     On the machines of the best plan, or of the one that the link names.
     """
-    from app.cli_values import Opened
     from app.plan_cli import planned
     from app.scale import scale_of
     from app.scale_words import value_of_a_day
 
     worth = value_of_a_day(usd_per_day)
-    asked, plan = planned(given, Opened(model=model, config=config, link=link, file=scenario))
+    asked, plan = planned(given)
     result = scale_of(asked, plan)
     if as_json:
         from app.scale_json import scale_json

@@ -12,13 +12,20 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-Drawn = alt.LayerChart | alt.FacetChart  # what alt.layer says it returns
+from app.chart_parts import (
+    FAINT,
+    INK,
+    LIMIT,
+    PALETTE,
+    SHAPES,
+    Drawn,
+    above,
+    axis,
+    legend,
+    log_scale,
+    usd_axis,
+)
 
-INK = {"light": "#17202A", "dark": "#F2F5F8"}
-FAINT = {"light": "#6B7785", "dark": "#93A1B0"}
-LIMIT = {"light": "#B23A00", "dark": "#FF9A5C"}
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke", "wedge")
 OTHER = "other GPUs"
 PICK = "pick"  # name of the selection that a click on the frontier makes
 HERE = "here"  # name of the data of the marker
@@ -26,21 +33,7 @@ PARETO_PX = 312  # heights are of the whole chart: plot, axis and legend
 MEMORY_PX, LEGEND_ROW_PX = 152, 19
 STEP_PX, TORNADO_PX = 52, 92
 ROW_PX, BAR_PX, BAR_DOWN_PX = 34, 12, 8  # a row of a name and a bar beneath it
-GAP = 1.35  # how far the axes go beyond the data, so that labels stay inside
-
-
-def _axis(title: str | None, theme: str, **more: Any) -> alt.Axis:
-    given = {"labelOverlap": "greedy", "titleLimit": 400, "gridOpacity": 0.4, **more}
-    return alt.Axis(title=title, labelColor=INK[theme], titleColor=INK[theme], **given)
-
-
-def _legend(title: str | None, theme: str, **more: Any) -> alt.Legend:
-    given = {"rowPadding": 3, "labelLimit": 320, **more}
-    return alt.Legend(title=title, labelColor=INK[theme], titleColor=INK[theme], **given)
-
-
-def _log(low: float, high: float) -> alt.Scale:
-    return alt.Scale(type="log", domain=[low / GAP, high * GAP], nice=False)
+GAP = 1.35  # how far the frontier's axes go beyond the data: room for its labels
 
 
 def _named(accelerators: pd.Series) -> tuple[list[str], list[str]]:
@@ -69,9 +62,9 @@ def pareto(
     xs = [*points["days"], *([deadline_days] if deadline_days else [])]
     ys = [*points["usd"], *([budget_usd] if budget_usd else [])]
     x = alt.X(
-        "days:Q", scale=_log(min(xs), max(xs)), axis=_axis("Wall clock (days)", theme, format=",~g")
+        "days:Q", scale=log_scale(xs, gap=GAP), axis=axis("Wall clock (days)", theme, format=",~g")
     )
-    y = alt.Y("usd:Q", scale=_log(min(ys), max(ys)), axis=_axis("Cost (USD)", theme, format="$~s"))
+    y = alt.Y("usd:Q", scale=log_scale(ys, gap=GAP), axis=usd_axis(theme))
     tips = [
         alt.Tooltip("machine:N", title="Plan"),
         alt.Tooltip("usd:Q", title="Cost (USD)", format="$,.3~r"),
@@ -94,8 +87,8 @@ def pareto(
         .encode(x=x, y=y)
     )
     pick = alt.selection_point(name=PICK, fields=["id"], on="click", empty=False)
-    legend = _legend(
-        "Cheapest for its time", theme, orient="top", columns=4, symbolStrokeWidth=1,
+    named = legend(
+        theme, title="Cheapest for its time", orient="top", columns=4, symbolStrokeWidth=1,
         titleOrient="left", titleAnchor="middle",
     )  # fmt: skip
     marks = (
@@ -107,11 +100,11 @@ def pareto(
             tooltip=tips,
             color=alt.Color(
                 "gpu:N", scale=alt.Scale(domain=domain, range=list(PALETTE[: len(domain)])),
-                legend=legend,
+                legend=named,
             ),
             shape=alt.Shape(
                 "gpu:N", scale=alt.Scale(domain=domain, range=list(SHAPES[: len(domain)])),
-                legend=legend,
+                legend=named,
             ),
         )
         .add_params(pick)
@@ -192,7 +185,7 @@ def memory_bar(
     end = max(capacity_gib, float(parts["gib"].sum())) * 1.04
     x = alt.X(
         "gib:Q", stack="zero", scale=alt.Scale(domain=[0, end], nice=False),
-        axis=_axis("Memory per GPU (GiB)", theme, grid=False),
+        axis=axis("Memory per GPU (GiB)", theme, grid=False),
     )  # fmt: skip
     names = list(parts["part"])
     bar = (
@@ -206,8 +199,7 @@ def memory_bar(
                 "part:N",
                 sort=names,
                 scale=alt.Scale(domain=names, range=[PALETTE[i % 8] for i in range(len(names))]),
-                legend=_legend(
-                    None,
+                legend=legend(
                     theme,
                     orient="bottom",
                     columns=1,
@@ -235,7 +227,7 @@ def step_waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
     scale = alt.Scale(domain=[0, (end or 1.0) * 1.5], nice=False)
     base = alt.Chart(parts).encode(y=alt.Y("part:N", sort=list(parts["part"]), axis=None))
     bars = base.mark_bar(height=BAR_PX, yOffset=BAR_DOWN_PX, cornerRadius=1).encode(
-        x=alt.X("start_s:Q", scale=scale, axis=_axis("Seconds of one step", theme)),
+        x=alt.X("start_s:Q", scale=scale, axis=axis("Seconds of one step", theme)),
         x2="end_s:Q",
         color=alt.condition(
             alt.datum.total,
@@ -247,14 +239,8 @@ def step_waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
     times = base.mark_text(align="left", dx=6, dy=BAR_DOWN_PX, color=ink, fontSize=12).encode(
         x=alt.X("end_s:Q", scale=scale), text="text:N"
     )
-    names = _above(base, "part:N", ink)
+    names = above(base, "part:N", theme, down_px=BAR_DOWN_PX)
     return alt.layer(bars, times, names).properties(height=STEP_PX + ROW_PX * len(parts))
-
-
-def _above(rows: alt.Chart, name: str, ink: str) -> alt.Chart:
-    """The name of each row, above its bar at the left."""
-    text = rows.mark_text(align="left", dx=2, dy=-BAR_DOWN_PX, color=ink, fontSize=12)
-    return text.encode(x=alt.value(0), text=name)
 
 
 def tornado(rows: pd.DataFrame, *, moved: str, theme: str) -> Drawn:
@@ -266,15 +252,15 @@ def tornado(rows: pd.DataFrame, *, moved: str, theme: str) -> Drawn:
     colours = [PALETTE[1], PALETTE[0 if theme == "light" else 4]]
     scale = alt.Scale(domain=[-widest * 2, widest * 2], nice=False)
     base = alt.Chart(rows).encode(y=alt.Y("input:N", sort=names, axis=None))
-    axis = _axis(moved, theme, format="+.0%", tickCount=4)
+    across = axis(moved, theme, format="+.0%", tickCount=4)
     bars = base.mark_bar(
         height=BAR_PX, yOffset=BAR_DOWN_PX, cornerRadius=1, stroke=ink, strokeWidth=0.6
     ).encode(
-        x=alt.X("moved:Q", scale=scale, axis=axis),
+        x=alt.X("moved:Q", scale=scale, axis=across),
         color=alt.Color(
             "side:N",
             scale=alt.Scale(domain=["lower", "higher"], range=colours),
-            legend=_legend("Input is", theme, orient="top", symbolStrokeWidth=0),
+            legend=legend(theme, title="Input is", orient="top", symbolStrokeWidth=0),
         ),
         tooltip=[alt.Tooltip("text:N", title="Input")],
     )
@@ -289,5 +275,7 @@ def tornado(rows: pd.DataFrame, *, moved: str, theme: str) -> Drawn:
             fontSize=11,
         )
         layers.append(values.encode(x=alt.X("moved:Q", scale=scale), text="at:N"))
-    layers.append(_above(base.transform_filter("datum.side == 'lower'"), "input:N", ink))
+    layers.append(
+        above(base.transform_filter("datum.side == 'lower'"), "input:N", theme, down_px=BAR_DOWN_PX)
+    )
     return alt.layer(*layers).properties(height=TORNADO_PX + ROW_PX * len(names))

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from app.charts import FAINT, INK, LIMIT, PALETTE, Drawn
+from app.chart_parts import FAINT, INK, LIMIT, PALETTE, Drawn, axis, legend
 from app.memory_words import part
 from core.memory_phases import PARTS
 
@@ -28,26 +28,23 @@ def stacked(parts: pd.DataFrame, heads: pd.DataFrame, lines: pd.DataFrame, *, th
     totals = parts.groupby("row")["gib"].sum()
     end = max(float(lines["gib"].max()), float(totals.max())) * MARGIN
     scale = alt.Scale(domain=[0, end], nice=False)
-    axis = alt.Axis(
-        title="Memory per GPU (GiB)", labelColor=ink, titleColor=ink, grid=False,
-        labelOverlap="greedy",
-    )  # fmt: skip
+    across = axis("Memory per GPU (GiB)", theme, grid=False)
     y = alt.Y("row:O", scale=alt.Scale(domain=[TOP, *heads["row"]]), axis=None)
     names = [n for n in map(part, PARTS) if n in set(parts["part"])]
     colours = [PALETTE[list(map(part, PARTS)).index(n)] for n in names]
-    legend = alt.Legend(
-        title=None, orient="bottom", columns=LEGEND_COLUMNS, labelColor=ink, labelLimit=160,
-        symbolType="square", symbolStrokeWidth=0, rowPadding=3,
+    below = legend(
+        theme, orient="bottom", columns=LEGEND_COLUMNS, labelLimit=160, symbolType="square",
+        symbolStrokeWidth=0,
     )  # fmt: skip
     bars = (
         alt.Chart(parts)
         .mark_bar(height=BAR_PX, yOffset=BAR_DY, stroke=ink, strokeWidth=0.6)
         .encode(
-            x=alt.X("gib:Q", stack="zero", scale=scale, axis=axis),
+            x=alt.X("gib:Q", stack="zero", scale=scale, axis=across),
             y=y,
             order=alt.Order("order:Q"),
             color=alt.Color(
-                "part:N", sort=names, scale=alt.Scale(domain=names, range=colours), legend=legend
+                "part:N", sort=names, scale=alt.Scale(domain=names, range=colours), legend=below
             ),
             tooltip=[
                 alt.Tooltip("part:N", title="Part"),

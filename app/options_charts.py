@@ -6,13 +6,12 @@ import copy
 import json
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from app.chart_files import Spec, spec_of
-from app.charts import FAINT, INK
+from app.chart_parts import FAINT, INK, axis
 
 CELL_PX, CELL_WIDTH_PX, HEAD_PX = 26, 53, 150
 # Viridis, reversed and in steps: the least is light. Printed with the ink that reads on each.
@@ -50,17 +49,14 @@ def _parts(spec: Spec) -> Iterator[Spec]:
 @lru_cache(maxsize=8)
 def _empty(title: str, theme: str) -> Spec:
     """The chart without its data and order: to build it takes longer than all the rest."""
-    axis: dict[str, Any] = {
-        "labelColor": INK[theme], "titleColor": INK[theme], "labelOverlap": False,
-        "domain": False, "ticks": False, "grid": False,
-    }  # fmt: skip
+    bare = {"labelOverlap": False, "domain": False, "ticks": False, "grid": False}
     x = alt.X(
         "cloud:N",
-        axis=alt.Axis(title="Cloud, the best first", labelAngle=-45, orient="top", **axis),
+        axis=axis("Cloud, the best first", theme, labelAngle=-45, orient="top", **bare),
     )
     y = alt.Y(
         "gpu:N",
-        axis=alt.Axis(title=None, labelLimit=140, **axis),
+        axis=axis(None, theme, labelLimit=140, **bare),
     )
     tooltip = [
         alt.Tooltip("gpu:N", title="GPU"),

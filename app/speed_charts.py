@@ -9,7 +9,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from app.charts import BAR_DOWN_PX, BAR_PX, FAINT, INK, PALETTE, ROW_PX, STEP_PX, Drawn
+from app.chart_parts import FAINT, INK, PALETTE, Drawn, above, axis, legend
+from app.charts import BAR_DOWN_PX, BAR_PX, ROW_PX, STEP_PX
 
 KINDS = {"ideal": "ideal", "loss": "loss", "gain": "gain", "whole": "whole step"}
 LABEL_ROOM = 1.45  # of the longest bar, so that text beside it stays inside
@@ -18,12 +19,6 @@ GAP, ROOM = 1.2, 1.8  # beyond the data; at the right the last label needs more
 LEGEND_PX = 50
 LINEAR, BEST = "linear", "best layout"
 BILLIONS = "replace(format(datum.value, '~s'), 'G', 'B')"  # SI says G where everybody says B
-
-
-def _axis(title: str, theme: str, **more: Any) -> alt.Axis:
-    ink = INK[theme]
-    given = {"titleLimit": 400, "gridOpacity": 0.4, **more}
-    return alt.Axis(title=title, labelColor=ink, titleColor=ink, **given)
 
 
 def waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
@@ -39,25 +34,21 @@ def waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
     bars = base.mark_bar(
         height=BAR_PX, yOffset=BAR_DOWN_PX, cornerRadius=1, stroke=ink, strokeWidth=0.6
     ).encode(
-        x=alt.X("start_s:Q", scale=scale, axis=_axis("Seconds of one step", theme)),
+        x=alt.X("start_s:Q", scale=scale, axis=axis("Seconds of one step", theme)),
         x2="end_s:Q",
         color=alt.Color(
             "is_a:N",
             scale=alt.Scale(
                 domain=[KINDS[k] for k in kinds], range=[colours[[*KINDS].index(k)] for k in kinds]
             ),
-            legend=alt.Legend(
-                title=None, orient="top", labelColor=ink, symbolType="square", symbolStrokeWidth=0
-            ),
+            legend=legend(theme, symbolType="square", symbolStrokeWidth=0),
         ),
         tooltip=[alt.Tooltip("part:N", title="Part"), alt.Tooltip("text:N", title="Time")],
     )
     times = base.mark_text(align="left", dx=6, dy=BAR_DOWN_PX, color=ink, fontSize=12).encode(
         x=alt.X("far_s:Q", scale=scale), text="text:N"
     ).transform_calculate(far_s="max(datum.start_s, datum.end_s)")  # fmt: skip
-    names = base.mark_text(align="left", dx=2, dy=-BAR_DOWN_PX, color=ink, fontSize=12).encode(
-        x=alt.value(0), text="part:N"
-    )
+    names = above(base, "part:N", theme, down_px=BAR_DOWN_PX)
     height = STEP_PX + LEGEND_PX + ROW_PX * len(parts)
     return alt.layer(bars, times, names).properties(height=height)
 
@@ -69,7 +60,7 @@ def throughput(points: pd.DataFrame, *, chosen: int, theme: str) -> Drawn:
     y = alt.Y(
         "tokens_per_s:Q",
         scale=scale,
-        axis=_axis(
+        axis=axis(
             "Tokens/s", theme, labelExpr=BILLIONS, values=_thousands(values), labelOverlap="greedy"
         ),
     )
@@ -82,7 +73,7 @@ def efficiency(points: pd.DataFrame, *, chosen: int, theme: str) -> Drawn:
     rows = points.assign(linear=1.0)
     top = max(float(points["efficiency"].max()) * 1.08, 1.08)
     scale = alt.Scale(domain=[0, top], nice=False)
-    y = alt.Y("efficiency:Q", scale=scale, axis=_axis("Parallel efficiency (%)", theme,
+    y = alt.Y("efficiency:Q", scale=scale, axis=axis("Parallel efficiency (%)", theme,
               labelExpr="round(datum.value * 100)", tickCount=6))  # fmt: skip
     return _against_gpus(
         rows, y, alt.Y("linear:Q", scale=scale), chosen=chosen, rises=False, theme=theme
@@ -97,14 +88,13 @@ def _against_gpus(
     x = alt.X(
         "num_gpus:Q",
         scale=alt.Scale(type="log", base=2, domain=[min(gpus) / GAP, max(gpus) * ROOM], nice=False),
-        axis=_axis("GPUs", theme, format=",d", values=_powers(gpus), labelOverlap="greedy"),
+        axis=axis("GPUs", theme, format=",d", values=_powers(gpus), labelOverlap="greedy"),
     )
     kinds = alt.StrokeDash(
         "kind:N",
         scale=alt.Scale(domain=[BEST, LINEAR], range=[[1, 0], [6, 4]]),
-        legend=alt.Legend(title=None, orient="top", labelColor=ink, symbolStrokeColor=ink,
-                          symbolSize=400),
-    )  # fmt: skip
+        legend=legend(theme, symbolStrokeColor=INK[theme], symbolStrokeWidth=1.5, symbolSize=400),
+    )
     tips = [
         alt.Tooltip("num_gpus:Q", title="GPUs", format=","),
         alt.Tooltip("tokens_per_s:Q", title="Tokens/s", format=",.3~s"),

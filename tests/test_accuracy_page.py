@@ -12,7 +12,7 @@ from app import accuracy_own as own
 from app import accuracy_tables as tables
 from app import accuracy_words as words
 from app import format as fmt
-from app.charts import INK, LIMIT
+from app.chart_parts import INK, LIMIT
 from app.validate import validate
 from app.views import accuracy
 from core.accuracy import MEMORY_CLASSES

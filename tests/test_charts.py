@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 import pytest
 
-from app import charts, explain_tables, tables
+from app import chart_parts, charts, explain_tables, tables
 from app.risk_columns import of_plans
 from app.sensitivity import Sensitivity
 from core.plan import Interval
@@ -143,7 +143,7 @@ def test_text_is_drawn_in_the_ink_of_the_theme(theme):
         tables.memory(plan()), capacity_gib=80.0, capacity_text="Usable 80 GiB", theme=theme
     )
     waterfall = charts.step_waterfall(tables.step(plan()), theme=theme)
-    readable = {charts.INK[theme], charts.LIMIT[theme]}
+    readable = {chart_parts.INK[theme], chart_parts.LIMIT[theme]}
     for spec in (pareto(points, theme), bar.to_dict(), waterfall.to_dict()):
         assert text_colours(spec)
         assert set(text_colours(spec)) <= readable
@@ -164,8 +164,8 @@ def contrast(one, other):
 @pytest.mark.parametrize(("theme", "paper"), [("light", "#FFFFFF"), ("dark", "#10151B")])
 def test_chart_text_has_the_contrast_of_wcag_aa(theme, paper):
     assert contrast("#000000", "#FFFFFF") == pytest.approx(21)
-    assert contrast(charts.INK[theme], paper) >= 4.5
-    assert contrast(charts.LIMIT[theme], paper) >= 4.5
+    assert contrast(chart_parts.INK[theme], paper) >= 4.5
+    assert contrast(chart_parts.LIMIT[theme], paper) >= 4.5
 
 
 def test_the_memory_bar_stacks_every_part_to_the_peak():
@@ -285,7 +285,7 @@ def test_the_tornado_names_every_input_once_and_both_of_its_sides(theme, priced)
     assert list(rows["moved"])[:2] == ([-0.2, 0.2] if priced else [-0.1, 0.1])
     assert ("cost" in rows["text"].iloc[0]) == priced
     spec = charts.tornado(rows, moved="Change of the cost", theme=theme).to_dict(validate=True)
-    assert set(text_colours(spec)) == {charts.INK[theme]}
+    assert set(text_colours(spec)) == {chart_parts.INK[theme]}
     bars = next(x for x in spec["layer"] if x["mark"]["type"] == "bar")
     assert bars["encoding"]["color"]["scale"]["domain"] == ["lower", "higher"]
     assert bars["encoding"]["x"]["axis"]["title"] == "Change of the cost"

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from app import purchase_words as words
 from app import risk_charts as charts
 from app import risk_tables as tables
-from app.charts import INK
+from app.chart_parts import INK
 from app.estimate import answer, resolve_strict
 from app.purchase import purchases_of
 from app.purchase_labels import POLICIES, label

@@ -32,6 +32,7 @@ from app.form_part import part
 from app.form_words import ABOUT, NOTHING, OPTION_LABELS, PLACEHOLDERS
 from app.model_input import custom_fields, parse_config
 from app.scenario_file import read_scenario, write_scenario
+from app.views.alone import alone
 from core.errors import ModelError, ScenarioError
 from core.scenario import Scenario
 
@@ -263,11 +264,19 @@ def _draw_section(section: Section, options: Options) -> None:
 
 
 def draw(options: Options) -> None:
-    """The whole form, into the container that is open."""
-    scenario = link.scenario()
+    """The fields that are always there, into the container that is open."""
     for name in fields_of("basic"):
         if name not in DRAWN_ELSEWHERE:
             draw_field(name, options)
+
+
+@alone
+def draw_parts(drawn: Scenario, options: Options) -> None:
+    """The parts that are closed at first, for the scenario that the page shows. To open one draws
+    them alone; an edit in one draws the page."""
+    scenario = link.scenario()
+    if scenario != drawn:
+        st.rerun(scope="app")
     for section in sections():
         _draw_section(section, options)
     config = "Model from config.json" + (" (in use)" if scenario.model == CUSTOM else "")

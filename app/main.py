@@ -1,4 +1,7 @@
-"""Entry point of the page: `streamlit run app/main.py`. Reads the link, asks, draws."""
+"""Entry point of the page: `streamlit run app/main.py`. Reads the link, asks, draws.
+
+Every page but the first is imported when somebody opens it: a cold server answers sooner.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,12 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app import calibration_files, estimate, first_look, form, link, price_books, saved
+from app import calibration_files, estimate, first_look, form, link, price_books, rerun_log, saved
 from app.answers import answer_of, key_of
 from app.escape import as_text
 from app.risk_inputs import given_numbers
-from app.views import (
-    accuracy,
-    audit,
-    calibration,
-    decisions,
-    launch,
-    login,
-    memory,
-    method,
-    options,
-    plan,
-    prices,
-    risk,
-)
 from app.views import first_look as first
+from app.views import login, plan
 from app.views import saved as saved_scenarios
 from core.errors import RuncastError
 from core.plan import Answer
@@ -32,7 +22,6 @@ from core.scenario import Scenario
 
 SIDEBAR_PX = 272
 PAGE = "main_page"  # which one the session saw last
-WAITS = "main_waits"  # the question whose answer is still searched for, below a first look
 
 OPTIONS: form.Options = {
     "model": estimate.model_names,
@@ -55,6 +44,8 @@ def draw_plan() -> None:
 
 def draw_options() -> None:
     """The Options & compare page: every plan, and up to four of them side by side."""
+    from app.views import options
+
     if some := _first_look():
         options.draw(*some, OPTIONS)
     elif answer := _answered(answer_of):
@@ -63,54 +54,72 @@ def draw_options() -> None:
 
 def draw_memory() -> None:
     """The Memory & speed page: where a plan's bytes and seconds go."""
+    from app.views import memory
+
     if answer := _answered(answer_of):
         memory.draw(link.scenario(), answer)
 
 
 def draw_risk() -> None:
     """The Prices & risk page: what a plan comes to in money."""
+    from app.views import risk
+
     if answer := _answered(answer_of):
         risk.draw(link.scenario(), answer)
 
 
 def draw_launch() -> None:
     """The Launch & export page: the files that start a plan."""
+    from app.views import launch
+
     if answer := _answered(answer_of):
         launch.draw(link.scenario(), answer)
 
 
 def draw_accuracy() -> None:
     """The Accuracy page."""
+    from app.views import accuracy
+
     _draw_notes()
     accuracy.draw()
 
 
 def draw_prices() -> None:
     """The Price data page, which may ask what the plan of the link cost on another day."""
+    from app.views import prices
+
     _draw_notes()
     prices.draw(answer_of)
 
 
 def draw_calibration() -> None:
     """The Calibration page, which forecasts the plan of the link without and with what it lists."""
+    from app.views import calibration
+
     _draw_notes()
     calibration.draw(answer_of)
 
 
 def draw_decisions() -> None:
     """The Recommendations page."""
+    from app.views import decisions
+
     _draw_notes()
     decisions.draw()
 
 
 def draw_audit() -> None:
     """The Audit page."""
+    from app.views import audit
+
     _draw_notes()
     audit.draw()
 
 
 def draw_method() -> None:
     """The Method page."""
+    from app.views import method
+
     _draw_notes()
     method.draw()
 
@@ -145,8 +154,7 @@ def _first_look() -> tuple[Scenario, Answer] | None:
     if some is None:
         return None
     _draw_notes()
-    first.draw()
-    st.session_state[WAITS] = key_of(scenario)
+    first.draw(key_of(scenario))
     return first_look.narrowed(scenario), some
 
 
@@ -165,8 +173,9 @@ def main() -> None:
         st.Page(draw_prices, title="Price data", url_path="prices"),
         st.Page(draw_method, title="Method", url_path="method"),
     ]
-    st.session_state.pop(WAITS, None)  # of a run that an edit ended
+    first.begin()
     current = st.navigation(pages, position="hidden")
+    rerun_log.on_page(current.url_path)
     st.set_page_config(
         page_title=f"Runcast: {current.title}",
         page_icon="🧭",
@@ -185,6 +194,7 @@ def main() -> None:
     with st.sidebar:
         st.markdown("**Runcast**")
         form.draw(OPTIONS)
+        parts = st.container()
         saved_scenarios.draw()
         login.draw()
     try:
@@ -193,8 +203,9 @@ def main() -> None:
         query = link.scenario().to_query()
         for page in pages:
             links.page_link(page, query_params=query)
-    if waits := st.session_state.pop(WAITS, None):
-        first.wait(waits)
+        with parts:
+            form.draw_parts(link.scenario(), OPTIONS)
+    first.wait()
 
 
 def _draw_notes() -> None:
@@ -210,4 +221,5 @@ def _use_newest_prices() -> None:
     link.edit(link.changed(link.scenario(), prices=estimate.current_prices()))
 
 
-main()
+with rerun_log.rerun():
+    main()

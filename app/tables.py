@@ -17,7 +17,7 @@ from pandas.io.formats.style import Styler
 
 from app import format as fmt
 from app import words
-from app.escape import safe_cell
+from app.escape import safe_value
 from app.risk_columns import WithFailures, of_plans
 from core.plan import Answer, Plan
 from core.scenario import Scenario
@@ -270,7 +270,7 @@ def csv_bytes(frame: pd.DataFrame, link: str) -> bytes:
     safe = frame.assign(Link=unquote(link) if link.startswith("?") else link)
     for name in safe.columns:
         if not pd.api.types.is_numeric_dtype(safe[name]):
-            safe[name] = [safe_cell(str(v)) for v in safe[name]]
+            safe[name] = [safe_value(v) for v in safe[name]]
     text: str = safe.to_csv(index=False)
     return text.encode("utf-8")
 
@@ -344,7 +344,7 @@ def step(plan: Plan) -> pd.DataFrame:
 
 
 def facts(scenario: Scenario, plan: Plan, today: dt.date) -> list[tuple[str, str]]:
-    """The selected plan in words: label and text."""
+    """The selected plan in words, label and text: five of its money, its machines and its run."""
     offer = plan.offer
     network = offer.scale_out_gbit_per_s
     price = "no price known"
@@ -358,21 +358,21 @@ def facts(scenario: Scenario, plan: Plan, today: dt.date) -> list[tuple[str, str
         cost = f"{fmt.usd(plan.usd.p50)} ({cost})"
     return [
         ("Cost", cost),
-        ("Wall clock", f"{fmt.days(plan.wall_clock_hours)} ({_time_range(scenario, plan)})"),
         ("With failures", words.failing_sentence(of_plans(scenario, (plan,))[0])),
-        ("GPUs", f"{_machine(plan)} in {fmt.count(plan.num_nodes)} "
-                 + ("instance" if plan.num_nodes == 1 else "instances")),
-        ("Layout", fmt.layout(plan.layout)),
-        ("Cloud", f"{offer.provider}, {_region(offer.region)}"),
-        ("Instance", offer.instance_type),
-        ("Purchase", words.purchase(offer.purchase)),
         ("Price", price),
         ("Price seen", seen),
         ("Price source", offer.source),
+        ("GPUs", f"{_machine(plan)} in {fmt.count(plan.num_nodes)} "
+                 + ("instance" if plan.num_nodes == 1 else "instances")),
+        ("Instance", offer.instance_type),
+        ("Cloud", f"{offer.provider}, {_region(offer.region)}"),
+        ("Purchase", words.purchase(offer.purchase)),
         ("Network", "not stated" if network is None else f"{network:,.4g} Gbit/s per instance"),
+        ("Wall clock", f"{fmt.days(plan.wall_clock_hours)} ({_time_range(scenario, plan)})"),
         ("Speed", f"{fmt.tokens_per_s(plan.tokens_per_s.p50)}, "
                   f"{fmt.tokens_per_s(plan.tokens_per_s_per_gpu)} per GPU"),
         ("Utilisation", f"MFU {fmt.percent(plan.mfu)}, HFU {fmt.percent(plan.hfu)}"),
+        ("Layout", fmt.layout(plan.layout)),
         ("Work", f"{fmt.count(plan.num_steps)} steps, {fmt.tokens(plan.gpu_hours)} GPU-hours"),
     ]  # fmt: skip
 

@@ -25,7 +25,7 @@ def held(monkeypatch):
     for them: as it looks meanwhile. What was searched."""
     answers.forget()
     wait = view.wait
-    monkeypatch.setattr(view, "wait", lambda key: wait(key) if go.waits else None)
+    monkeypatch.setattr(view, "wait", lambda: wait() if go.waits else None)
     monkeypatch.setattr(first_look, "WAIT_S", 0.01)
     go, seen = threading.Event(), []
     real = estimate.answer

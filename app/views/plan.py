@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -11,7 +12,8 @@ from app import charts, form, link, neighbours, neighbours_table, provenance_hin
 from app.escape import as_text
 from app.layout_text import layout_text
 from app.risk_columns import of_plans
-from app.views import figure, plan_figures, provenance, share, why
+from app.views import figure, plan_choice, plan_figures, provenance, share, why
+from app.views.alone import alone
 from core.errors import shown
 from core.plan import Answer, Plan
 from core.scenario import Scenario
@@ -21,7 +23,7 @@ TABLE = "plan_table"
 LIST = "plan_list"
 PINNED = "plan_pinned"
 MEASURED = "plan_measured"
-FACTS_A_ROW = 3
+FACTS_A_COLUMN = 5
 
 
 def draw(scenario: Scenario, answer: Answer, options: form.Options) -> None:
@@ -72,12 +74,6 @@ def _row_chosen(ids: tuple[str, ...], key: str) -> None:
         link.choose(ids[rows[0]])
 
 
-def _listed_chosen(ids: tuple[str, ...]) -> None:
-    if (chosen_id := st.session_state[LIST]) in ids:  # else the list has changed meanwhile
-        link.choose(chosen_id)
-        link.redraw()
-
-
 def _pinned(plan_id: str) -> None:
     link.pin(plan_id, pinned=bool(st.session_state[PINNED]))
 
@@ -104,8 +100,7 @@ def _draw_headlines(scenario: Scenario, answer: Answer, selected: Plan, today: d
             if line.of is not None:
                 about += f": {provenance_hints.hint(*line.of, today)}"
             st.metric(line.label, as_text(line.value), help=as_text(about))
-            for text in line.lines:
-                st.caption(as_text(text))
+            st.caption("  \n".join(map(as_text, line.lines)))
 
 
 def _draw_ranked(scenario: Scenario, answer: Answer, selected: Plan, options: form.Options) -> None:
@@ -158,19 +153,10 @@ def _draw_selected(
     scenario: Scenario, answer: Answer, plan: Plan, today: dt.date, theme: str
 ) -> None:
     st.subheader("Selected plan")
-    labels = {p.id: tables.label(p) for p in answer.plans}
-    st.session_state[LIST] = plan.id  # the scenario is the truth; the list only shows it
     st.session_state[PINNED] = plan.id in scenario.pinned
     left, right = st.columns([5, 1], vertical_alignment="bottom")
-    left.selectbox(
-        "Plan",
-        list(labels),
-        key=LIST,
-        format_func=lambda plan_id: labels.get(plan_id, plan_id),
-        on_change=_listed_chosen,
-        args=(tuple(labels),),
-        help="The same choice as a row of the table or a point of the chart",
-    )
+    about = "The same choice as a row of the table or a point of the chart"
+    plan_choice.draw(left, answer, plan, key=LIST, about=about)
     right.checkbox(
         "Pinned",
         key=PINNED,
@@ -198,8 +184,7 @@ def _draw_selected(
     _draw_neighbours(scenario, plan)
     _draw_measured(scenario, plan)
     st.markdown("**What is assumed**")
-    for sentence in plan.assumptions:
-        st.markdown(f"- {as_text(sentence)}")
+    st.markdown("\n".join(f"- {as_text(sentence)}" for sentence in plan.assumptions))
 
 
 def _draw_neighbours(scenario: Scenario, plan: Plan) -> None:
@@ -209,9 +194,15 @@ def _draw_neighbours(scenario: Scenario, plan: Plan) -> None:
     st.markdown("**Nearest measured runs**")
     st.table(neighbours_table.table(found).set_index("Published run"))
     st.caption(as_text(neighbours_table.sentence(found)))
-    with st.popover("Where they were published", key="plan_neighbour_sources"):
-        for n in found:
-            st.markdown(f"- {as_text(f'{n.run_id}: {n.source} ({n.source_date})')}")
+    _draw_sources(found)
+
+
+@alone
+def _draw_sources(found: Sequence[neighbours.Neighbour]) -> None:
+    part = st.popover("Where they were published", key="plan_neighbour_sources", on_change="rerun")
+    if part.open:
+        told = (f"- {as_text(f'{n.run_id}: {n.source} ({n.source_date})')}" for n in found)
+        part.markdown("\n".join(told))
 
 
 def _measured(gpu: str, num_gpus: int, layout: str) -> None:
@@ -241,12 +232,11 @@ def _draw_measured(scenario: Scenario, plan: Plan) -> None:
 
 
 def _draw_facts(facts: list[tuple[str, str]]) -> None:
-    for start in range(0, len(facts), FACTS_A_ROW):
-        columns = st.columns(FACTS_A_ROW)
-        for column, (name, text) in zip(columns, facts[start:], strict=False):
-            with column, st.container(gap=None):
-                st.caption(as_text(name))
-                st.markdown(as_text(text))
+    """One element a column: what the browser draws anew with every edit is what edits cost."""
+    groups = [facts[i : i + FACTS_A_COLUMN] for i in range(0, len(facts), FACTS_A_COLUMN)]
+    for column, group in zip(st.columns(len(groups)), groups, strict=True):
+        lines = (f":gray[:small[{as_text(name)}]]  \n{as_text(text)}" for name, text in group)
+        column.markdown("\n\n".join(lines))
 
 
 def _draw_excluded(answer: Answer, *, open_: bool = False) -> None:

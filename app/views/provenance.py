@@ -8,17 +8,17 @@ from urllib.parse import urlencode
 import pandas as pd
 import streamlit as st
 
-from app import chart_files, link, provenance_tables
+from app import answers, chart_files, link, provenance_tables
 from app.escape import as_text
 from app.price_books import book_id
 from app.provenance import provenance_of
 from app.provenance_age import age_of, fit_sentence, price_age
 from app.provenance_record import KINDS, Kind, Record, walked
 from app.tables import csv_bytes
+from app.views.alone import alone
 from core.errors import RuncastError
 from core.plan import Answer, Plan
 from core.scenario import Scenario
-from core.scenario_risk import VIEW
 
 KEPT = 128  # records of some 200 kB
 KEPT_S = 6 * 3600
@@ -43,8 +43,9 @@ def _records(
     return provenance_of(_scenario, _plan)
 
 
+@alone
 def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
-    """A closed part; its body is worked out when somebody opens it."""
+    """A closed part; its body is worked out when somebody opens it, one number at a time."""
     part = st.expander("Where each number comes from", key=OPEN, on_change="rerun")
     if not part.open:
         return
@@ -52,10 +53,8 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
         _draw_body(scenario, plan)
 
 
-@st.fragment
 def _draw_body(scenario: Scenario, plan: Plan) -> None:
-    """One number at a time; another choice draws only this part again."""
-    query = tuple((k, v) for k, v in scenario.to_query().items() if k not in VIEW)
+    query = answers.query_of(scenario)
     try:
         records = _records(query, plan.id, book_id(scenario), scenario, plan)
     except RuncastError as e:

@@ -14,6 +14,7 @@ from app.escape import as_text
 from app.plan_json import link_query, plan_json
 from app.scenario_file import write_scenario
 from app.views import copy_button
+from app.views.alone import alone
 from core.plan import Answer, Plan
 from core.scenario import Scenario
 from pricing.offers import snapshot
@@ -56,6 +57,7 @@ def draw(scenario: Scenario, answer: Answer, selected: Plan | None) -> None:
         )
 
 
+@alone
 def _draw_command(scenario: Scenario) -> None:
     part = st.popover("On the command line", key=COMMAND, on_change="rerun")
     if not part.open:

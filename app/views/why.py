@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import chart_files, charts, explained, sensitivity
+from app import answers, chart_files, charts, explained, sensitivity
 from app import explain_tables as tables
 from app import explain_words as told
 from app import format as fmt
@@ -15,11 +15,11 @@ from app.explained import Against, Named, Why
 from app.layout_text import MAX_CHARS
 from app.sensitivity import Sensitivity
 from app.views import figure
+from app.views.alone import alone
 from core.bottleneck import Faster
 from core.errors import RuncastError
 from core.plan import Answer, Plan
 from core.scenario import Scenario
-from core.scenario_risk import NOT_SEARCHED, VIEW
 
 KEPT = 128  # explanations of a few kB
 KEPT_S = 6 * 3600
@@ -65,11 +65,16 @@ def _named(
 
 def draw(scenario: Scenario, answer: Answer, plan: Plan, theme: str) -> None:
     """The next bottleneck in a sentence; the rest where somebody opens it."""
-    query = tuple((k, v) for k, v in scenario.to_query().items() if k not in NOT_SEARCHED | VIEW)
+    query, _ = answers.key_of(scenario)
     other = explained.other_of(answer, plan)
     found = _why(query, plan.id, other.id if other else "", scenario, plan, other)
     st.markdown("**Why this plan**")
     st.markdown(as_text(told.next_sentence(found.faster)))
+    _draw_rest(query, scenario, plan, found, theme)
+
+
+@alone
+def _draw_rest(query: Query, scenario: Scenario, plan: Plan, found: Why, theme: str) -> None:
     part = st.expander(
         "Runner-up, bottlenecks, what moves the answer, and why not your layout",
         key=OPEN,

@@ -10,7 +10,7 @@ import pandas as pd
 
 from app import chart_parts as parts
 from app import format as fmt
-from app.chart_parts import INK, LIMIT, PALETTE, SHAPES, Drawn
+from app.chart_parts import INK, LIMIT, PALETTE, SHAPES, Drawn, x_px
 from core.accuracy import NEAR
 from core.coverage import CLASS_BAND, NOMINAL
 
@@ -60,7 +60,7 @@ def ratios(points: pd.DataFrame, *, kind: str, title: str, theme: str) -> Drawn:
     text = (
         alt.Chart(pd.DataFrame({"high": [high], "text": [f"error within {NEAR:.0%}"]}))
         .mark_text(color=INK[theme], align="left", baseline="bottom", dx=4, dy=-4, fontSize=12)
-        .encode(x=alt.value(0), y=alt.Y("high:Q", scale=y_scale), text="text:N")
+        .encode(x=x_px(0), y=alt.Y("high:Q", scale=y_scale), text=alt.Text("text:N"))
     )
     legend = parts.legend(theme, title=title, columns=2, labelLimit=150)
     dots = (
@@ -109,7 +109,7 @@ def coverage(classes: pd.DataFrame, *, theme: str) -> Drawn:
     aim = parts.rule("x", NOMINAL, scale, LIMIT[theme])
     base = alt.Chart(data).encode(y=y)
     bounds = base.mark_rule(color=ink, strokeWidth=1.5).encode(
-        x=alt.X("From:Q", scale=scale), x2="To:Q"
+        x=alt.X("From:Q", scale=scale), x2=alt.X2("To:Q")
     )
     kinds = ["honest", "too wide", "too narrow"]
     legend = parts.legend(theme, labelLimit=200)

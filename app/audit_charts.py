@@ -66,7 +66,7 @@ def speeds(rows: pd.DataFrame, *, theme: str) -> Drawn:
         .encode(
             y=y,
             x=alt.X("p10:Q", scale=scale),
-            x2="p90:Q",
+            x2=alt.X2("p90:Q"),
             tooltip=[
                 alt.Tooltip("p10:Q", title="P10, TFLOP/s", format=",.3~r"),
                 alt.Tooltip("p90:Q", title="P90, TFLOP/s", format=",.3~r"),

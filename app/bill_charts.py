@@ -35,7 +35,7 @@ def bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
     across = base.mark_rule(color=ink, strokeWidth=1.5, yOffset=BAR_DOWN_PX)
     layers: list[Any] = [
         drawn.encode(x=x, tooltip=tips),
-        across.encode(x=alt.X("lower:Q", scale=scale), x2="upper:Q", tooltip=tips),
+        across.encode(x=alt.X("lower:Q", scale=scale), x2=alt.X2("upper:Q"), tooltip=tips),
     ]
     for end in ("lower", "upper"):
         tick = base.mark_tick(color=ink, thickness=1.5, size=BAR_PX, yOffset=BAR_DOWN_PX)

@@ -40,7 +40,7 @@ def factors(rows: pd.DataFrame, *, theme: str) -> Drawn:
         alt.Tooltip("moved:N", title="It is"),
     ]
     bars = base.mark_rule(color=ink, strokeWidth=2, yOffset=DOWN_PX).encode(
-        x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q", tooltip=tips
+        x=alt.X("low:Q", scale=scale, axis=axis), x2=alt.X2("high:Q"), tooltip=tips
     )
     legend = parts.legend(theme)
     marks = base.mark_point(

@@ -5,7 +5,6 @@ Nothing is fetched to draw one: a chart holds its data, and no address is allowe
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -37,7 +36,7 @@ def spec_of(chart: alt.TopLevelMixin) -> Spec:
     """A chart as the dict that the browser and the files draw; to build it is what takes time.
 
     Its tables lose the columns that no mark reads and the digits that no screen shows, and stand
-    as CSV where they are drawn, each text that repeats once: a quarter of what they are as rows.
+    as rows without names where they are drawn, each text that repeats once.
     """
     spec: Spec = chart.to_dict(validate=False)
     tables: dict[str, Rows] = spec.pop("datasets", {})
@@ -51,7 +50,7 @@ def spec_of(chart: alt.TopLevelMixin) -> Spec:
         if place is spec or name not in packed:
             continue  # Streamlit sends the table of a whole chart as rows
         data, texts = packed[name]
-        if (uses[name] - 1) * len(data["values"]) <= ARROW_BYTES:
+        if (uses[name] - 1) * len(json.dumps(data["values"])) <= ARROW_BYTES:
             place["data"] = data
             if texts:
                 place["transform"] = [*texts, *place.get("transform", ())]
@@ -117,20 +116,21 @@ def _short(value: Any) -> Any:
 
 
 def _is_plain(rows: Rows) -> bool:
-    """Whether every column is of numbers or of text, as CSV can hold it."""
+    """Whether every column is of numbers or of text, as rows without names can hold it."""
     kinds = [{type(row[name]) for row in rows} - {type(None)} for name in (rows[0] if rows else ())]
     return bool(kinds) and all(kind <= {int, float} or kind == {str} for kind in kinds)
 
 
 def _packed(rows: Rows, days: set[str]) -> tuple[Spec, list[Spec]]:
-    """Rows as a table of CSV, and the transforms that put back the text that repeats."""
+    """Rows without their names, and the transforms that put back names and text that repeats.
+
+    Not CSV: Vega makes a function of text to read one, which a page without 'unsafe-eval' refuses.
+    """
     columns: dict[str, list[Any]] = {}
-    numbers, texts = [], []
+    texts = []
     for name in rows[0]:
         values = [row[name] for row in rows]
-        if str not in {type(v) for v in values}:
-            numbers.append(name)
-        elif name not in days:
+        if str in {type(v) for v in values} and name not in days:
             once = list(dict.fromkeys("" if v is None else v for v in values))
             saved = sum(map(len, map(str, values))) - sum(map(len, once)) - 3 * len(values)
             if saved > WORTH_BYTES:
@@ -139,14 +139,12 @@ def _packed(rows: Rows, days: set[str]) -> tuple[Spec, list[Spec]]:
                 texts.append({"calculate": written, "as": name})
                 values = [once.index("" if v is None else v) for v in values]
                 name = place
-                numbers.append(name)
         columns[name] = values
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    parse = dict.fromkeys(numbers, "number")
-    return {"values": out.getvalue(), "format": {"type": "csv", "parse": parse}}, texts
+    named = [
+        {"calculate": f"toDate(datum[{n}])" if name in days else f"datum[{n}]", "as": name}
+        for n, name in enumerate(columns)
+    ]
+    return {"values": [*map(list, zip(*columns.values(), strict=True))]}, [*named, *texts]
 
 
 def svg(spec: Spec, *, theme: str) -> str:

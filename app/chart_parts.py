@@ -1,7 +1,8 @@
 """What every chart is made of: inks and colours, axes, legends, scales, and small marks.
 
 Text marks do not follow Streamlit's theme, so every chart is told the ink of the page. Colour is
-never alone: shape, dash, order or text says the same.
+never alone: shape, dash, order or text says the same. A channel that is named by a string costs
+Altair five milliseconds, one that is an object (alt.Text, alt.X2, `x_px`) next to nothing.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ def main_colour(theme: str) -> str:
 def axis(title: str | None, theme: str, **more: Any) -> alt.Axis:
     """An axis in the ink of the page; its title names the unit."""
     given = {"labelOverlap": "greedy", "titleLimit": 400, "gridOpacity": 0.4, **more}
+    if title is None:  # names of rows: each beside its own, the first and the last, too
+        given.setdefault("labelFlush", False)
     return alt.Axis(title=title, labelColor=INK[theme], titleColor=INK[theme], **given)
 
 
@@ -97,11 +100,21 @@ def dashes(names: Sequence[str]) -> alt.Scale:
     return alt.Scale(domain=list(names), range=[DASHES[i] for i in places])
 
 
+def x_px(px: float | str) -> alt.XValue:
+    """A place across the chart, in pixels or "width"."""
+    return alt.XValue(px)  # type: ignore[no-untyped-call]
+
+
+def y_px(px: float) -> alt.YValue:
+    """A place down the chart, in pixels."""
+    return alt.YValue(px)  # type: ignore[no-untyped-call]
+
+
 def above(rows: alt.Chart, name: str, theme: str, *, down_px: int) -> alt.Chart:
     """The name of each row at the left, above its mark, which is `down_px` below the middle: so
     a narrow screen has room for both."""
     text = rows.mark_text(align="left", dx=2, dy=-down_px, color=INK[theme], fontSize=TEXT_PX)
-    return text.encode(x=alt.value(0), text=name)
+    return text.encode(x=x_px(0), text=alt.Text(name))
 
 
 def rule(
@@ -122,5 +135,5 @@ def band(x_or_y: str, low: float, high: float, scale: alt.Scale, theme: str) -> 
         color=FAINT[theme], opacity=0.2
     )
     if x_or_y == "x":
-        return area.encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
-    return area.encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+        return area.encode(x=alt.X("low:Q", scale=scale), x2=alt.X2("high:Q"))
+    return area.encode(y=alt.Y("low:Q", scale=scale), y2=alt.Y2("high:Q"))

@@ -23,7 +23,10 @@ from app.chart_parts import (
     axis,
     legend,
     log_scale,
+    main_colour,
     usd_axis,
+    x_px,
+    y_px,
 )
 
 OTHER = "other GPUs"
@@ -151,7 +154,7 @@ def _limits(
         base = alt.Chart(pd.DataFrame({"usd": [budget_usd], "text": [texts[0]]}))
         name = base.mark_text(color=colour, align="right", dx=-6, dy=-7, fontSize=12)
         out.append(base.mark_rule(**rule).encode(y=y))
-        out.append(name.encode(x=alt.value("width"), y=y, text="text:N"))
+        out.append(name.encode(x=x_px("width"), y=y, text=alt.Text("text:N")))
     if deadline_days:
         base = alt.Chart(pd.DataFrame({"days": [deadline_days], "text": [texts[1]]}))
         left = deadline_days <= middle
@@ -159,7 +162,7 @@ def _limits(
             color=colour, align="left" if left else "right", dx=6 if left else -6, fontSize=12
         )
         out.append(base.mark_rule(**rule).encode(x=x))
-        out.append(name.encode(x=x, y=alt.value(10), text="text:N"))
+        out.append(name.encode(x=x, y=y_px(10), text=alt.Text("text:N")))
     return out
 
 
@@ -193,7 +196,7 @@ def memory_bar(
         .mark_bar(height=34, stroke=ink, strokeWidth=0.6)
         .encode(
             x=x,
-            y=alt.value(38),
+            y=y_px(38),
             order=alt.Order("order:Q"),
             color=alt.Color(
                 "part:N",
@@ -214,7 +217,7 @@ def memory_bar(
     at = alt.X("gib:Q", scale=alt.Scale(domain=[0, end], nice=False))
     rule = base.mark_rule(color=LIMIT[theme], strokeWidth=2.5, strokeDash=[7, 4]).encode(x=at)
     text = base.mark_text(color=LIMIT[theme], align="right", dx=-6, fontSize=12).encode(
-        x=at, y=alt.value(8), text="text:N"
+        x=at, y=y_px(8), text=alt.Text("text:N")
     )
     return alt.layer(bar, rule, text).properties(height=MEMORY_PX + LEGEND_ROW_PX * len(names))
 
@@ -228,16 +231,14 @@ def step_waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
     base = alt.Chart(parts).encode(y=alt.Y("part:N", sort=list(parts["part"]), axis=None))
     bars = base.mark_bar(height=BAR_PX, yOffset=BAR_DOWN_PX, cornerRadius=1).encode(
         x=alt.X("start_s:Q", scale=scale, axis=axis("Seconds of one step", theme)),
-        x2="end_s:Q",
-        color=alt.condition(
-            alt.datum.total,
-            alt.value(FAINT[theme]),
-            alt.value(PALETTE[0 if theme == "light" else 4]),
+        x2=alt.X2("end_s:Q"),
+        color=alt.ColorValue(
+            main_colour(theme), condition={"test": "datum.total", "value": FAINT[theme]}
         ),
         tooltip=[alt.Tooltip("part:N", title="Part"), alt.Tooltip("text:N", title="Time")],
     )
     times = base.mark_text(align="left", dx=6, dy=BAR_DOWN_PX, color=ink, fontSize=12).encode(
-        x=alt.X("end_s:Q", scale=scale), text="text:N"
+        x=alt.X("end_s:Q", scale=scale), text=alt.Text("text:N")
     )
     names = above(base, "part:N", theme, down_px=BAR_DOWN_PX)
     return alt.layer(bars, times, names).properties(height=STEP_PX + ROW_PX * len(parts))
@@ -274,7 +275,7 @@ def tornado(rows: pd.DataFrame, *, moved: str, theme: str) -> Drawn:
             color=ink,
             fontSize=11,
         )
-        layers.append(values.encode(x=alt.X("moved:Q", scale=scale), text="at:N"))
+        layers.append(values.encode(x=alt.X("moved:Q", scale=scale), text=alt.Text("at:N")))
     layers.append(
         above(base.transform_filter("datum.side == 'lower'"), "input:N", theme, down_px=BAR_DOWN_PX)
     )

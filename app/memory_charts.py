@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from app.chart_parts import FAINT, INK, LIMIT, PALETTE, Drawn, axis, legend
+from app.chart_parts import FAINT, INK, LIMIT, PALETTE, Drawn, axis, legend, x_px, y_px
 from app.memory_words import part
 from core.memory_phases import PARTS
 
@@ -52,15 +52,15 @@ def stacked(parts: pd.DataFrame, heads: pd.DataFrame, lines: pd.DataFrame, *, th
             ],
         )
     )
-    named = alt.Chart(heads).encode(x=alt.value(0), y=y)
+    named = alt.Chart(heads).encode(x=x_px(0), y=y)
     layers: list[Any] = [
         bars,
         *_lines(lines, [TOP, *heads["row"]], end, scale, y, theme),
         named.mark_text(
             align="left", dx=2, dy=NAME_DY, color=ink, fontSize=12, fontWeight="bold"
-        ).encode(text="name:N"),
+        ).encode(text=alt.Text("name:N")),
         named.mark_text(align="left", dx=2, dy=NOTE_DY, color=ink, fontSize=12).encode(
-            text="note:N"
+            text=alt.Text("note:N")
         ),
     ]
     rows = -(-len(names) // LEGEND_COLUMNS)
@@ -85,5 +85,5 @@ def _lines(
         name = base.transform_filter(f"datum.row == {TOP}").mark_text(
             color=colour, fontSize=12, align="left" if left else "right", dx=6 if left else -6
         )
-        found += [pieces, name.encode(y=alt.value(8 + 13 * n), text="text:N")]
+        found += [pieces, name.encode(y=y_px(8 + 13 * n), text=alt.Text("text:N"))]
     return found

@@ -74,14 +74,14 @@ def _empty(title: str, theme: str) -> Spec:
         )
     )
     texts = numbers.mark_text(fontSize=11).encode(
-        text="text:N",
+        text=alt.Text("text:N"),
         color=alt.condition(
             f"datum.level >= {WHITE_FROM}", alt.value("#FFFFFF"), alt.value("#000000")
         ),
     )
     marks = base.transform_filter("!isValid(datum.level)").mark_text(
         fontSize=12, color=INK[theme]
-    ).encode(text="text:N")  # fmt: skip
+    ).encode(text=alt.Text("text:N"))  # fmt: skip
     # Steps, not the page's width: on a small screen the chart scrolls and numbers stay apart.
     drawn = alt.layer(squares, texts, marks).properties(
         height=alt.Step(CELL_PX), width=alt.Step(CELL_WIDTH_PX)

@@ -98,7 +98,7 @@ def history(lines: pd.DataFrame, *, theme: str) -> Drawn:
         x=x,
         y=y,
         color=colour,
-        detail="piece:N",
+        detail=alt.Detail("piece:N"),
         strokeDash=alt.StrokeDash("source:N", scale=parts.dashes(sources), legend=legend),
     )
     dots = base.mark_point(size=40, filled=True).encode(x=x, y=y, color=colour, tooltip=tooltip)
@@ -115,7 +115,7 @@ def ratio(days: pd.DataFrame, *, theme: str) -> Drawn:
     )
     base = alt.Chart(days)
     line = base.mark_line(interpolate="step-after", color=parts.main_colour(theme)).encode(
-        x=x, y=y, detail="piece:N"
+        x=x, y=y, detail=alt.Detail("piece:N")
     )
     dots = base.mark_point(size=18, filled=True, color=parts.main_colour(theme)).encode(
         x=x,

@@ -14,7 +14,7 @@ import pandas as pd
 from app import chart_parts as parts
 from app import format as fmt
 from app import risk_tables as tables
-from app.chart_parts import DASHES, FAINT, GAP, INK, LIMIT, PALETTE, Drawn
+from app.chart_parts import DASHES, FAINT, GAP, INK, LIMIT, PALETTE, Drawn, y_px
 from app.purchase import Purchases
 from core.scenario import Scenario
 
@@ -84,7 +84,7 @@ def _rule(value: float, text: str, scale: alt.Scale, colour: str, dash: list[int
     at = alt.X("at:Q", scale=scale)
     return [
         parts.rule("x", value, scale, colour, dash),
-        name.encode(x=at, y=alt.value(6), text="text:N"),
+        name.encode(x=at, y=y_px(6), text=alt.Text("text:N")),
     ]
 
 
@@ -129,7 +129,7 @@ def spread_bars(
         legend=parts.legend(theme),
     )
     bars = base.mark_bar(height=BAR_PX, yOffset=DOWN_PX, opacity=0.45, cornerRadius=1).encode(
-        x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q", color=colour, tooltip=tips
+        x=alt.X("low:Q", scale=scale, axis=axis), x2=alt.X2("high:Q"), color=colour, tooltip=tips
     )
     ticks = base.mark_tick(
         color=ink, thickness=2, height=BAR_PX + 4, yOffset=DOWN_PX, orient="vertical"
@@ -251,7 +251,7 @@ def policy_marks(
     places = [MARKETS.index(m) for m in markets]
     lines = base.mark_line(color=FAINT[theme], strokeWidth=2, yOffset=DOWN_PX).encode(
         x=alt.X("value:Q", scale=scale, axis=_axis(title, theme, list(shown["value"]), of)),
-        detail="policy:N",
+        detail=alt.Detail("policy:N"),
     )  # fmt: skip
     dots = base.mark_point(
         size=85, filled=True, opacity=1, stroke=ink, strokeWidth=1, yOffset=DOWN_PX

@@ -11,7 +11,7 @@ import altair as alt
 import pandas as pd
 
 from app import chart_parts as parts
-from app.chart_parts import INK, LIMIT, PALETTE, Drawn
+from app.chart_parts import INK, LIMIT, PALETTE, Drawn, x_px
 
 PANEL_PX, CURVE_PX = 340, 340
 KINDS = ("without failures", "expected", "P90, the forecast's own error counted")
@@ -96,7 +96,7 @@ def against_count(
         # a budget below.
         down = 12 if is_usd else -8
         text = base.mark_text(color=LIMIT[theme], align="right", dx=-4, dy=down, fontSize=12)
-        layers += [rule.encode(y=y), text.encode(x=alt.value("width"), y=y, text="text:N")]
+        layers += [rule.encode(y=y), text.encode(x=x_px("width"), y=y, text=alt.Text("text:N"))]
     return alt.layer(*layers).properties(height=PANEL_PX)
 
 
@@ -155,7 +155,7 @@ def optimal(curve: pd.DataFrame, own: pd.DataFrame, *, theme: str) -> Drawn:
         line,
         dots,
         mark.encode(x=x, y=y, tooltip=tips[1:4]),
-        name.encode(x=x, y=y, text="name:N"),
+        name.encode(x=x, y=y, text=alt.Text("name:N")),
     ).properties(height=CURVE_PX)
 
 

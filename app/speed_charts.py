@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from app.chart_parts import FAINT, INK, PALETTE, Drawn, above, axis, legend
+from app.chart_parts import FAINT, INK, PALETTE, Drawn, above, axis, legend, y_px
 from app.charts import BAR_DOWN_PX, BAR_PX, ROW_PX, STEP_PX
 
 KINDS = {"ideal": "ideal", "loss": "loss", "gain": "gain", "whole": "whole step"}
@@ -35,7 +35,7 @@ def waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
         height=BAR_PX, yOffset=BAR_DOWN_PX, cornerRadius=1, stroke=ink, strokeWidth=0.6
     ).encode(
         x=alt.X("start_s:Q", scale=scale, axis=axis("Seconds of one step", theme)),
-        x2="end_s:Q",
+        x2=alt.X2("end_s:Q"),
         color=alt.Color(
             "is_a:N",
             scale=alt.Scale(
@@ -46,7 +46,7 @@ def waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
         tooltip=[alt.Tooltip("part:N", title="Part"), alt.Tooltip("text:N", title="Time")],
     )
     times = base.mark_text(align="left", dx=6, dy=BAR_DOWN_PX, color=ink, fontSize=12).encode(
-        x=alt.X("far_s:Q", scale=scale), text="text:N"
+        x=alt.X("far_s:Q", scale=scale), text=alt.Text("text:N")
     ).transform_calculate(far_s="max(datum.start_s, datum.end_s)")  # fmt: skip
     names = above(base, "part:N", theme, down_px=BAR_DOWN_PX)
     height = STEP_PX + LEGEND_PX + ROW_PX * len(parts)
@@ -65,7 +65,7 @@ def throughput(points: pd.DataFrame, *, chosen: int, theme: str) -> Drawn:
         ),
     )
     linear = alt.Y("linear_tokens_per_s:Q", scale=scale)
-    return _against_gpus(points, y, linear, chosen=chosen, rises=True, theme=theme)
+    return _against_gpus(points, y, linear, chosen=chosen, theme=theme)
 
 
 def efficiency(points: pd.DataFrame, *, chosen: int, theme: str) -> Drawn:
@@ -75,13 +75,11 @@ def efficiency(points: pd.DataFrame, *, chosen: int, theme: str) -> Drawn:
     scale = alt.Scale(domain=[0, top], nice=False)
     y = alt.Y("efficiency:Q", scale=scale, axis=axis("Parallel efficiency (%)", theme,
               labelExpr="round(datum.value * 100)", tickCount=6))  # fmt: skip
-    return _against_gpus(
-        rows, y, alt.Y("linear:Q", scale=scale), chosen=chosen, rises=False, theme=theme
-    )
+    return _against_gpus(rows, y, alt.Y("linear:Q", scale=scale), chosen=chosen, theme=theme)
 
 
 def _against_gpus(
-    points: pd.DataFrame, y: alt.Y, linear: alt.Y, *, chosen: int, rises: bool, theme: str
+    points: pd.DataFrame, y: alt.Y, linear: alt.Y, *, chosen: int, theme: str
 ) -> Drawn:
     ink, main = INK[theme], PALETTE[0 if theme == "light" else 4]
     gpus = [float(n) for n in points["num_gpus"]]
@@ -113,16 +111,18 @@ def _against_gpus(
     ]
     here = points[points["num_gpus"] == chosen]
     if not here.empty:
-        # Below a line there is room at the right if it rises, at the left if it falls.
+        # Above the panel no line and no point can cross the words; a thin rule leads to the point.
         place = math.log(chosen / min(gpus)) / (math.log(max(gpus) / min(gpus)) or 1.0)
-        left = place < (0.7 if rises else 0.3)
         mark = alt.Chart(here).encode(x=x, y=y)
         layers += [
-            mark.mark_point(size=260, filled=False, stroke=ink, strokeWidth=2.5, opacity=1),
-            mark.mark_text(
-                text="You are here", color=ink, fontWeight="bold", fontSize=12,
-                align="left" if left else "right", dx=10 if left else -10, dy=22,
+            mark.mark_rule(stroke=ink, strokeWidth=1, strokeDash=[2, 3], opacity=0.7).encode(
+                y2=alt.value(0)
             ),
+            mark.mark_point(size=260, filled=False, stroke=ink, strokeWidth=2.5, opacity=1),
+            alt.Chart(here).mark_text(
+                text="You are here", color=ink, fontWeight="bold", fontSize=12, baseline="bottom",
+                align="left" if place < 0.7 else "right",
+            ).encode(x=x, y=y_px(-3)),
         ]  # fmt: skip
     return alt.layer(*layers).properties(height=PANEL_PX)
 

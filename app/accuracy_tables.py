@@ -12,7 +12,7 @@ from pandas.io.formats.style import Styler
 
 from app import format as fmt
 from app.accuracy_words import KINDS, against_no_change, headlines, memory_class_bounds
-from app.escape import safe_cell
+from app.escape import safe_value
 from app.validate_section import Flags, class_coverages, families
 from core.accuracy import MEMORY_CLASSES
 from hardware.claims import not_modelled
@@ -246,6 +246,6 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
     safe = frame.copy()
     for name in safe.columns:
         if not pd.api.types.is_numeric_dtype(safe[name]):
-            safe[name] = [safe_cell(str(v)) for v in safe[name]]
+            safe[name] = [safe_value(v) for v in safe[name]]
     text: str = safe.to_csv(index=False)
     return text.encode("utf-8")

@@ -14,7 +14,7 @@ from app.search_memory import SearchMemory
 from app.searches import Searches
 from core.plan import Answer
 from core.scenario import Scenario
-from core.scenario_risk import NOT_SEARCHED, VIEW
+from core.scenario_risk import NAMED, NOT_SEARCHED, VIEW
 
 TOP = 50  # plans that a table lists
 KEPT_ANSWERS = 64  # up to 1 MB each
@@ -53,6 +53,11 @@ def key_of(scenario: Scenario) -> Key:
     return searched, price_books.book_id(scenario)
 
 
+def query_of(scenario: Scenario) -> Query:
+    """What the figures of a page depend on: the link without what is merely looked at."""
+    return tuple((k, v) for k, v in scenario.to_query().items() if k not in VIEW)
+
+
 def ask(key: Key) -> Future[Answer]:
     """Start the search of a question in the background, where nobody has asked it yet."""
     return _searches().ask(key, partial(_search, key[0], _memory()))
@@ -77,7 +82,7 @@ def answer_of(scenario: Scenario) -> Answer:
     asked = {scenario.plan, *scenario.pinned} - {"", *(p.id for p in answer.plans)}
     if not asked & set(answer.points.get("id", ())):
         return answer
-    view = tuple((k, v) for k, v in scenario.to_query().items() if k in VIEW)
+    view = tuple((k, v) for k, v in scenario.to_query().items() if k in NAMED)
     return _waited_for(ask(((*query, *view), book_id)))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app import calibrations, machines, price_books
+from app.left_out import LONGEST_DAYS, Key, reason_at
 from app.machines import CUSTOM, Machine
 from app.training import searches_offload
 from core import ranking
@@ -20,7 +21,6 @@ from core.search import Job
 from core.units import DAY_S, GIB
 from hardware.instances import find_instance
 
-LONGEST_DAYS = 365.0  # runs that would take longer are counted, not shown, unless asked for
 TARGET_DAYS = 60.0  # GPU counts are tried up to what ends the run within this
 
 
@@ -29,7 +29,7 @@ class Choice:
     """The machines that a scenario compares, and the offers that it leaves out."""
 
     machines: tuple[Machine, ...]
-    left_out: Counter[str]
+    left_out: Counter[Key]
 
 
 def _takes(m: Machine, recipe: Precision) -> bool:
@@ -39,7 +39,7 @@ def _takes(m: Machine, recipe: Precision) -> bool:
 def choice_of(scenario: Scenario) -> Choice:
     found, without = price_books.machines_of(scenario)
     recipe = precision(scenario.precision)
-    left_out: Counter[str] = Counter()
+    left_out: Counter[Key] = Counter()
     wanted = set(scenario.gpu)
     kept = []
     for m in found:
@@ -49,11 +49,11 @@ def choice_of(scenario: Scenario) -> Choice:
         if scenario.cloud and m.offer.provider not in scenario.cloud and not owned:
             continue
         if m.offer.purchase not in scenario.purchase and not owned:
-            left_out["purchase"] += 1
+            left_out[reason_at("purchase", m.offer)] += 1
         elif _is_too_small(m, scenario):
-            left_out["cluster_size"] += 1
+            left_out[reason_at("cluster_size", m.offer)] += 1
         elif not _takes(m, recipe):
-            left_out["precision"] += 1
+            left_out[reason_at("precision", m.offer)] += 1
         elif m.offer.usd_per_hour is not None:
             kept.append(m)
     priced = {m.offer.accelerator for m in kept}
@@ -65,11 +65,13 @@ def choice_of(scenario: Scenario) -> Choice:
             if _takes(m, recipe):
                 kept.append(m)
             else:
-                left_out["precision"] += 1
+                left_out[reason_at("precision", m.offer)] += 1
     if CUSTOM in wanted:
         kept.append(machines.custom_machine(scenario))
     if not wanted and not scenario.cloud:
-        left_out["no_facts"] = sum(o.purchase in scenario.purchase for o in without)
+        left_out.update(
+            reason_at("no_facts", o) for o in without if o.purchase in scenario.purchase
+        )
     measured = calibrations.as_measured(tuple(kept), scenario)
     # What the scenario says of its network is of its own, whatever was measured elsewhere.
     known = tuple(machines.as_known(m, scenario) for m in measured)
@@ -109,15 +111,15 @@ def host_memory(m: Machine) -> float:
 
 def jobs_of(
     scenario: Scenario, chosen: tuple[Machine, ...], run_flops: float
-) -> tuple[list[Job], list[tuple[Machine, int]], int]:
+) -> tuple[list[Job], list[tuple[Machine, int]], Counter[Key]]:
     """Jobs without repetition, (machine, job number) of every row, and counts left out."""
     number: dict[tuple[object, ...], int] = {}
     jobs: list[Job] = []
     rows: list[tuple[Machine, int]] = []
-    too_slow = 0
+    left_out: Counter[Key] = Counter()
     for m in chosen:
         counts, slow = _counts(scenario, m, run_flops)
-        too_slow += slow
+        left_out[reason_at("too_slow", m.offer)] += slow
         for count in counts:
             nodes = math.ceil(count / m.offer.gpu_count)
             # Inside one instance the network plays no part: offers share the job.
@@ -136,4 +138,4 @@ def jobs_of(
                 number[key] = len(jobs)
                 jobs.append(Job(cluster=cluster, num_gpus=count, host_bytes=host))
             rows.append((m, number[key]))
-    return jobs, rows, too_slow
+    return jobs, rows, left_out

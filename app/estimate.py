@@ -11,8 +11,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app import anchoring, calibration_files, calibrations, machines, nearest_fit, price_books
-from app.compared import LONGEST_DAYS, choice_of, jobs_of
+from app import (
+    anchoring,
+    calibration_files,
+    calibrations,
+    left_out,
+    machines,
+    nearest_fit,
+    price_books,
+    search_log,
+)
+from app.compared import choice_of, jobs_of
+from app.left_out import LEAST_MFU, LONGEST_DAYS
 from app.machines import CUSTOM, Machine
 from app.model_input import model_of
 from app.plan_rows import Row, plan_of, points_of
@@ -27,7 +37,7 @@ from app.training import (
 )
 from core import cost, ranking
 from core.errors import RuncastError, ScenarioError, unknown_name, unknown_sentence
-from core.plan import Answer, Exclusion
+from core.plan import Answer
 from core.presets import PRESETS, preset
 from core.scenario import Scenario
 from core.search import Best, Job, best_layouts, frontier
@@ -41,7 +51,6 @@ from pricing.price_book_store import has_book
 # What one search may take before it ends with what it has; the largest counts come last.
 SEARCH_S = 20.0
 MOST_LEGAL = 30_000_000  # legal layouts
-LEAST_MFU = 0.05  # below it nobody rents more GPUs: the plan is counted, not shown
 
 
 def current_prices() -> str:
@@ -169,6 +178,7 @@ def _check_anchor(scenario: Scenario) -> None:
         anchoring.anchor_of(scenario, work, efficiency_of(scenario, work), choices_of(scenario))
 
 
+@search_log.logged
 def answer(
     scenario: Scenario,
     top: int = 50,
@@ -187,7 +197,7 @@ def answer(
     choice = choice_of(scenario)
     choices = replace(choices_of(scenario), searches_offload=searches_offload(scenario))
     flops = float(np.asarray(train_flops_per_token(model.transformer, float(scenario.seq_len))))
-    jobs, pairs, too_slow = jobs_of(scenario, choice.machines, flops * tokens_of(scenario))
+    jobs, pairs, slow = jobs_of(scenario, choice.machines, flops * tokens_of(scenario))
     over = time.monotonic() + SEARCH_S
 
     def search(some: Sequence[Job]) -> Best:
@@ -209,7 +219,8 @@ def answer(
         [of_job[int(j)] for j in best.job],
         eff,
     )
-    rows, slow, wasteful = _rows(scenario, pairs, best)
+    rows, unwanted = _rows(scenario, pairs, best)
+    without = choice.left_out + slow + unwanted + left_out.without_layout(pairs, best)
     usd = np.array([r.usd for r in rows])
     hours = np.array([r.hours for r in rows])
     deadline = None if scenario.deadline_days is None else scenario.deadline_days * 24.0
@@ -248,7 +259,10 @@ def answer(
         num_candidates=best.counts.candidates,
         counts=best.counts,
         not_searched=_not_searched(jobs, best),
-        excluded=_exclusions(choice.left_out, best, pairs, too_slow + slow, wasteful, ranked),
+        excluded=left_out.exclusions(
+            without, best, num_without_price=sum(math.isnan(r.usd) for r in ranked)
+        ),
+        left_out_at=left_out.by_pair(without),
         nothing_fits=None
         if ranked
         else nearest_fit.sentence(
@@ -258,16 +272,16 @@ def answer(
             best,
             eff,
             choices,
-            without_precision=choice.left_out["precision"],
+            without_precision=left_out.total(choice.left_out, "precision"),
         ),
     )
 
 
 def _rows(
     scenario: Scenario, pairs: list[tuple[Machine, int]], best: Best
-) -> tuple[list[Row], int, int]:
-    """One row per machine and count that has a layout; how many take too long, and how many
-    waste the GPUs. Neither is left out where the scenario gives the number of GPUs."""
+) -> tuple[list[Row], Counter[left_out.Key]]:
+    """One row per machine and count that has a layout; and those that take too long or waste the
+    GPUs. Neither is left out where the scenario gives the number of GPUs."""
     found = {int(job): n for n, job in enumerate(best.job)}
     steps = cost.num_steps(
         num_tokens=tokens_of(scenario),
@@ -276,19 +290,20 @@ def _rows(
     )
     hours: NDArray[np.float64] = np.asarray(steps) * best.step.step_s / HOUR_S
     longest = max(LONGEST_DAYS, 2 * (scenario.deadline_days or 0.0)) * 24.0
-    rows, slow, wasteful = [], 0, 0
+    rows: list[Row] = []
+    unwanted: Counter[left_out.Key] = Counter()
     for m, job in pairs:
         if job not in found:
             continue
         n = found[job]
         if not scenario.num_gpus and hours[n] > longest:
-            slow += 1
+            unwanted[left_out.reason_at("too_slow", m.offer)] += 1
             continue
         if not scenario.num_gpus and best.step.mfu[n] < LEAST_MFU:
-            wasteful += 1
+            unwanted[left_out.reason_at("wasteful", m.offer)] += 1
             continue
         rows.append(Row.of(m, best, n, num_steps=float(np.asarray(steps)), hours=float(hours[n])))
-    return rows, slow, wasteful
+    return rows, unwanted
 
 
 def _not_searched(jobs: Sequence[Job], best: Best) -> str:
@@ -306,51 +321,3 @@ def _not_searched(jobs: Sequence[Job], best: Best) -> str:
             "at: powers of two and small model-parallel groups came first."
         )
     return " ".join(found)
-
-
-def _exclusions(
-    left_out: Counter[str],
-    best: Best,
-    pairs: list[tuple[Machine, int]],
-    too_slow: int,
-    wasteful: int,
-    ranked: list[Row],
-) -> tuple[Exclusion, ...]:
-    """Every reason that removed something, with its count and a sentence."""
-    cut = set(best.jobs_cut)
-    no_memory, no_layout = set(best.jobs_out_of_memory), set(best.jobs_without_layout)
-    counted = [
-        ("no_price", sum(math.isnan(r.usd) for r in ranked),
-         "plans are shown without dollars: no price of the chosen kind is known"),
-        ("no_facts", left_out["no_facts"],
-         "offers are of accelerators whose figures no source prints"),
-        ("purchase", left_out["purchase"], "offers are of a purchase kind that was not chosen"),
-        ("cluster_size", left_out["cluster_size"],
-         "owned clusters have fewer GPUs than are asked for"),
-        ("precision", left_out["precision"],
-         "offers are of accelerators without the chosen precision"),
-        ("memory", sum(job in no_memory for _, job in pairs),
-         "offers at some GPU count: no layout fits the memory"),
-        ("layout", sum(job in no_layout for _, job in pairs),
-         "offers at some GPU count: no legal layout"),
-        ("too_slow", too_slow,
-         f"offers at some GPU count: the run would take longer than {LONGEST_DAYS:.0f} days"),
-        ("wasteful", wasteful,
-         f"offers at some GPU count: the network keeps the MFU under {LEAST_MFU:.0%}"),
-        ("not_searched", sum(job in cut for _, job in pairs),
-         "offers at some GPU count: the search was over its budget before it came to them"),
-        ("candidate_memory", best.counts.pruned_by_memory, "layouts do not fit the memory"),
-        ("candidate_time", best.counts.pruned_by_time,
-         "layouts are proven to be no faster than another one that fits"),
-        ("candidate_cut", best.counts.cut,
-         "layouts were not looked at: their GPU counts have too many"),
-        *(
-            (f"candidate_{reason}", count, f"layouts are not legal: {reason.replace('_', ' ')}")
-            for reason, count in sorted(best.removed.items())
-        ),
-    ]  # fmt: skip
-    return tuple(
-        Exclusion(reason=reason, count=int(count), sentence=f"{int(count):,} {text}.")
-        for reason, count, text in counted
-        if count
-    )

@@ -161,8 +161,8 @@ def terms_in(label: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def explained(label: str) -> str | None:
-    """The sentences of a label's terms, as many as a help text holds; None without one.
+def explained(label: str, most: int = MOST) -> str | None:
+    """The sentences of a label's terms, in at most so many characters; None without one.
 
     >>> explained("MFU")[:30]
     'MFU: Model FLOPs utilisation: '
@@ -170,7 +170,7 @@ def explained(label: str) -> str | None:
     text = ""
     for term in terms_in(label):
         more = f"{term}: {TERMS[term]}"
-        if len(text) + len(more) + 1 > MOST:
+        if len(text) + len(more) + 1 > most:
             break
         text = f"{text} {more}".strip()
     return text or None

@@ -144,10 +144,16 @@ def keep() -> None:
     redraw()
 
 
+def look(**fields: object) -> None:
+    """Change what is looked at of the answer; for callbacks of widgets. ScenarioError if a value
+    is wrong."""
+    st.session_state[_SCENARIO] = changed(scenario(), **fields)
+    st.session_state[_EDITED] = True
+
+
 def choose(plan_id: str) -> None:
     """Select a plan of the answer; for callbacks of widgets."""
-    st.session_state[_SCENARIO] = changed(scenario(), plan=plan_id)
-    st.session_state[_EDITED] = True
+    look(plan=plan_id)
 
 
 def drop_plan(note: str | None) -> None:
@@ -159,11 +165,10 @@ def drop_plan(note: str | None) -> None:
 
 
 def pin(plan_id: str, *, pinned: bool) -> None:
-    """Pin a plan for the comparison, or take it off; for callbacks of widgets."""
+    """Pin a plan for the comparison, or take it off; for callbacks of widgets. Beyond as many as
+    stand side by side none is pinned: the page offers it no more."""
     others = tuple(p for p in scenario().pinned if p != plan_id)
-    new = (*others, plan_id)[-MOST_PINNED:] if pinned else others
-    st.session_state[_SCENARIO] = changed(scenario(), pinned=new)
-    st.session_state[_EDITED] = True
+    look(pinned=(*others, plan_id) if pinned and len(others) < MOST_PINNED else others)
 
 
 def drop_pins(gone: tuple[str, ...], note: str | None) -> None:

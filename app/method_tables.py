@@ -16,6 +16,23 @@ from hardware.claims import formulas, modelled, not_modelled
 from hardware.tables import UNDATED
 from pricing import offers as prices
 
+# How a forecast is made, in the order of the computation.
+STEPS = (
+    "A scenario names a model, a number of tokens and a batch. Its dimensions give parameters and "
+    "FLOPs, part by part.",
+    "Every legal layout of the chosen GPUs is written down; what a stack or a model forbids is "
+    "counted with its reason.",
+    "Memory of the fullest GPU decides which layouts fit: model states, activations, logits, "
+    "buffers and a reserve.",
+    "The time of a step is matrix products, attention, elementwise work and collectives, each a "
+    "physical rate times a fraction that real software reaches, then what hides behind what, then "
+    "the pipeline's bubble.",
+    "The fastest layout of each machine is priced with whole instances of dated offers, and the "
+    "plans are ranked.",
+    "The fractions are fitted on published runs; the spread of what is left is the interval P10 "
+    "to P90.",
+)
+
 
 def claims_frame(checked: tuple[claims.Checked, ...]) -> pd.DataFrame:
     """Every claim in one row: printed, ours, verdict."""

@@ -5,7 +5,7 @@ A cell without a number says why: not offered, offered but without a plan, hidde
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from app import format as fmt
-from app import price_books, tables
+from app import options_words, tables
 from app.options_tables import CLOUD, GPU, GPUS, ID, MTOKEN, PURCHASE
 from app.tables import COST, PRICE, TIME
-from core.scenario import Scenario
+from core.plan import Answer
 
 MOST_GPUS, MOST_CLOUDS = 14, 14  # drawn: the best of both; the file has every one
 LEVELS = 7  # of colour, even on a logarithmic scale
@@ -30,7 +30,7 @@ MEASURES = {
 NOT_OFFERED, NO_PLAN, HIDDEN, NO_PRICE = fmt.MISSING, "\N{MULTIPLICATION SIGN}", "o", "?"
 MARKS = {
     NOT_OFFERED: "not offered",
-    NO_PLAN: "offered, but left out: it does not fit, is too slow, or is bought otherwise",
+    NO_PLAN: "offered, but left out",
     HIDDEN: "hidden by the filters",
     NO_PRICE: "without a price",
 }
@@ -54,27 +54,26 @@ class _Best:
     clouds: list[str]
 
 
-def offered_at(scenario: Scenario) -> dict[tuple[str, str], str]:
-    """Every pair of accelerator and cloud that has an offer, and why it may have no plan."""
-    kinds: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for m in price_books.machines_of(scenario)[0]:
-        wanted = not scenario.gpu or m.offer.accelerator in scenario.gpu
-        if wanted and (not scenario.cloud or m.offer.provider in scenario.cloud):
-            kinds[(m.offer.accelerator, m.offer.provider)].add(m.offer.purchase)
-    asked = {*scenario.purchase, "owned"}
+def reasons(answer: Answer) -> dict[tuple[str, str], str]:
+    """Every pair of accelerator and cloud of which something was left out: what limit it met, and
+    at how many numbers of GPUs."""
     return {
-        pair: "no plan: it does not fit, is too slow, or lacks the precision"
-        if bought & asked
-        else "sold otherwise than the scenario asks for"
-        for pair, bought in kinds.items()
+        pair: f"left out: {_counted(Counter(dict(counts)))}"
+        for pair, counts in answer.left_out_at.items()
     }
 
 
-def _best(scenario: Scenario, every: pd.DataFrame, kept: pd.DataFrame, measure: str) -> _Best:
+def _counted(counts: Counter[str]) -> str:
+    """Reasons with their counts, the most frequent first."""
+    said = options_words.NO_PLAN | options_words.NO_OFFER
+    return ", ".join(f"{said.get(r, r)} {fmt.count(n)}" for r, n in counts.most_common())
+
+
+def _best(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: str) -> _Best:
     column = MEASURES[measure][1]
     priced = kept[np.isfinite(kept[column].to_numpy(dtype=float))]
     first = priced.sort_values(column, kind="stable").drop_duplicates([GPU, CLOUD])
-    pairs = {*offered_at(scenario), *_pairs(every)}
+    pairs = {*answer.left_out_at, *_pairs(every)}
     figures = list(zip(first[GPU], first[CLOUD], strict=True))  # the best first
     gpus = dict.fromkeys([g for g, _ in figures] + sorted({g for g, _ in pairs}))
     clouds = dict.fromkeys([c for _, c in figures] + sorted({c for _, c in pairs}))
@@ -93,7 +92,7 @@ def _pairs(frame: pd.DataFrame) -> set[tuple[str, str]]:
 
 
 def _cells(
-    scenario: Scenario,
+    answer: Answer,
     every: pd.DataFrame,
     kept: pd.DataFrame,
     measure: str,
@@ -101,7 +100,7 @@ def _cells(
     names: tuple[list[str], list[str]],
 ) -> pd.DataFrame:
     """A row for each pair of the names."""
-    offered = offered_at(scenario)
+    left_out = reasons(answer)
     ranked, let_through = _pairs(every), _pairs(kept)
     values = [float(p[best.column]) for p in best.plans.values()]
     rows: list[tuple[str, str, str, float, float, str, str]] = []
@@ -118,23 +117,21 @@ def _cells(
             mark, why = (
                 (NO_PRICE, MARKS[NO_PRICE]) if pair in let_through
                 else (HIDDEN, MARKS[HIDDEN]) if pair in ranked
-                else (NO_PLAN, offered[pair]) if pair in offered
+                else (NO_PLAN, left_out[pair]) if pair in left_out
                 else (NOT_OFFERED, MARKS[NOT_OFFERED])
             )  # fmt: skip
             rows.append((gpu, cloud, mark, np.nan, np.nan, why, ""))
     return pd.DataFrame(rows, columns=["gpu", "cloud", "text", "value", "level", "where", "plan"])
 
 
-def drawn_of(
-    scenario: Scenario, every: pd.DataFrame, kept: pd.DataFrame, measure: str
-) -> Drawn | None:
+def drawn_of(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: str) -> Drawn | None:
     """The best figure of each pair among the kept plans; None where no plan has one. `every` is
     the whole list, which tells what only the filters hide."""
-    best = _best(scenario, every, kept, measure)
+    best = _best(answer, every, kept, measure)
     if not best.plans:
         return None
     names = best.gpus[:MOST_GPUS], best.clouds[:MOST_CLOUDS]
-    cells = _cells(scenario, every, kept, measure, best, names)
+    cells = _cells(answer, every, kept, measure, best, names)
     (gpu, cloud), top = next(iter(best.plans.items()))
     title, column, unit = MEASURES[measure]
     sentence = (
@@ -150,20 +147,24 @@ def drawn_of(
     return Drawn(cells=cells[["gpu", "cloud", "text", "level", "where"]], sentence=sentence)
 
 
-def table(
-    scenario: Scenario, every: pd.DataFrame, kept: pd.DataFrame, measure: str
-) -> pd.DataFrame:
+def table(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: str) -> pd.DataFrame:
     """Every pair for a file: its figure, the plan, or why there is none."""
-    best = _best(scenario, every, kept, measure)
-    cells = _cells(scenario, every, kept, measure, best, (best.gpus, best.clouds))
+    best = _best(answer, every, kept, measure)
+    cells = _cells(answer, every, kept, measure, best, (best.gpus, best.clouds))
     named = cells.rename(columns={"value": MEASURES[measure][2], "where": "best plan, or reason"})
     return named.drop(columns=["text", "level"])
 
 
-def marks_sentence(cells: pd.DataFrame) -> str:
-    """What the marks mean that are drawn instead of numbers."""
+def marks_sentence(answer: Answer, cells: pd.DataFrame) -> str:
+    """What the marks mean that are drawn instead of numbers, and why most was left out."""
     used = set(cells["text"])
     told = [f"{mark} {text}" for mark, text in MARKS.items() if mark in used]
+    if NO_PLAN in used:
+        lacking = cells[cells["text"] == NO_PLAN]
+        pairs = zip(lacking["gpu"], lacking["cloud"], strict=True)
+        met = [answer.left_out_at[pair] for pair in pairs]
+        first = Counter(max(counts, key=counts.__getitem__) for counts in met)
+        told[told.index(f"{NO_PLAN} {MARKS[NO_PLAN]}")] += f" (most often: {_counted(first)})"
     return f"{'; '.join(told)}." if told else ""
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from app import format as fmt
 from app import tables, words
 from app.risk_columns import with_failures
 from app.tables import COST, FAILING_TIME, GPU_HOURS, MEMORY, MFU, PRICE, SPEED, TIME
+from core.offer import Purchase
 from core.plan import Answer
 from core.scenario import Scenario
 from core.units import GIB
@@ -68,6 +70,19 @@ class Filters:
         return sum(map(bool, lists)) + sum(n is not None for n in numbers)
 
 
+# The fields of a scenario that are filters, and what stands over those that narrow by a name.
+FILTERS = tuple(f"list_{f.name}" for f in fields(Filters))
+LABELS = {"list_gpu": GPU, "list_cloud": CLOUD, "list_purchase": PURCHASE}
+
+
+def filters_of(scenario: Scenario, *, has_limits: bool) -> Filters:
+    """The filters that a link asks for; without limits every plan is within them."""
+    asked = {f.name: getattr(scenario, f"list_{f.name}") for f in fields(Filters)}
+    bought = tuple(words.purchase(kind) for kind in scenario.list_purchase)
+    within = scenario.list_within_limits and has_limits
+    return Filters(**{**asked, "purchase": bought, "within_limits": within})
+
+
 def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
     """Every ranked plan, the best first; ID names it in a link. Dollars of what has no price are
     not a number."""
@@ -114,9 +129,10 @@ def _region(name: str) -> str:
 
 
 def choices(frame: pd.DataFrame) -> Mapping[str, Sequence[str]]:
-    """What the filters of names offer, in the order of the alphabet."""
-    named = {"gpu": GPU, "cloud": CLOUD, "purchase": PURCHASE}
-    return {name: sorted(map(str, frame[column].unique())) for name, column in named.items()}
+    """What each of the fields of `LABELS` may be, in the order of the alphabet."""
+    seen = {name: set(map(str, frame[column].unique())) for name, column in LABELS.items()}
+    kinds = {kind for kind in get_args(Purchase) if words.purchase(kind) in seen["list_purchase"]}
+    return {name: sorted(found) for name, found in {**seen, "list_purchase": kinds}.items()}
 
 
 def narrowed(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.cli_options import option_of
 from core.errors import ScenarioError
 from core.scenario import Scenario
 from hardware.reliability import used
@@ -32,15 +33,24 @@ def given_numbers(scenario: Scenario) -> dict[str, float]:
     not go together."""
     found = {n: float(x) for n in NAMES if (x := getattr(scenario, n)) is not None}
     if "spares" in found and "repair_s" not in found:
-        raise ScenarioError("--spares needs --repair-seconds: until a spare is there again.")
+        raise _clash("{spares} needs {repair_s}: until a spare is there again.")
     if "spares" in found and not found.get("wait_s"):
-        raise ScenarioError("--spares needs --wait-seconds: what a job waits without one.")
+        raise _clash("{spares} needs {wait_s}: what a job waits without one.")
     if scenario.async_checkpoint and "checkpoint_s" in found:
-        raise ScenarioError(
-            "--asynchronous works out how long a checkpoint stops training: leave "
-            "--checkpoint-seconds out, or give --upload-seconds beside it instead."
+        raise _clash(
+            "{async_checkpoint} works out how long a checkpoint stops training: leave "
+            "{checkpoint_s} out, or give {upload_s} beside it instead."
         )
     return found
+
+
+def _clash(template: str) -> ScenarioError:
+    """Fields that do not go together, by their labels, and by their options for who types."""
+    fields = Scenario.model_fields
+    return ScenarioError(
+        template.format(**{name: f"'{field.title}'" for name, field in fields.items()}),
+        as_typed=template.format(**{name: option_of(name) or name for name in fields}),
+    )
 
 
 def known(name: str, given: Mapping[str, float]) -> Input:

@@ -14,6 +14,7 @@ from core.units import written_number
 
 SURE = "with a chance of nine in ten, the forecast's own error counted"
 MOST_USD_PER_DAY = 1e12
+TFLOPS = 1e12
 
 
 def value_of_a_day(text: str | None) -> float | None:
@@ -149,7 +150,7 @@ def optimal_sentences(found: Scale) -> tuple[str, ...]:
     said = [
         f"This run trains {fmt.tokens(best.parameters)} parameters on {fmt.tokens(best.tokens)} "
         f"tokens, {_each(best.tokens / best.parameters)}, and achieves "
-        f"{best.flops_per_usd:.3g} FLOPs a dollar, counted as 6 N D."
+        f"{fmt.tokens(best.flops_per_usd / TFLOPS)} TFLOPs a dollar, counted as 6 N D."
     ]
     losses = dict(best.losses)
     said += [

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -33,11 +33,12 @@ class Subject:
     letter: str
     scenario: Scenario
     plan: Plan
+    apart: str = ""  # what tells it from another one on as many of the same machines: us-east-1
 
     @property
     def machine(self) -> str:
         """64 x H100-80GB-SXM, aws."""
-        seller = self.plan.offer.provider
+        seller = " ".join(t for t in (self.plan.offer.provider, self.apart) if t)
         return f"{fmt.count(self.plan.num_gpus)} x {self.plan.offer.accelerator}, {seller}"
 
     @property
@@ -69,11 +70,29 @@ class _Seen:
 
 
 def subjects(scenario: Scenario, plans: Sequence[Plan]) -> tuple[Subject, ...]:
-    """Plans of one scenario, lettered in their order."""
-    return tuple(
+    """Plans of one scenario, lettered in their order; no two of them have one name."""
+    made = tuple(
         Subject(letter=letter, scenario=scenario, plan=plan)
         for letter, plan in zip(LETTERS, plans, strict=False)
     )
+    return tuple(
+        replace(s, apart=_apart(s.plan, [o.plan for o in made if o.machine == s.machine]))
+        for s in made
+    )
+
+
+def _apart(plan: Plan, alike: Sequence[Plan]) -> str:
+    """Instance, region or purchase of a plan, as far as plans of its name differ in them."""
+    said = {
+        p.id: (
+            p.offer.instance_type,
+            "" if p.offer.region == ANY_REGION else p.offer.region,
+            words.purchase(p.offer.purchase),
+        )
+        for p in alike
+    }
+    differ = [len(set(each)) > 1 for each in zip(*said.values(), strict=True)]
+    return " ".join(t for t, d in zip(said[plan.id], differ, strict=True) if d and t)
 
 
 def rows(compared: Sequence[Subject], today: dt.date) -> tuple[Row, ...]:

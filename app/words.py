@@ -58,20 +58,20 @@ PURCHASES = {
     "owned": "owned",
 }
 COMMITMENTS = {"reserved_1y": "1 year", "reserved_3y": "3 years"}
-# Offers left out, in words that follow their count. What removes single layouts of an offer that
-# stays (candidate_*) is no offer left out, and a plan without a price is ranked all the same.
-REASONS = {
-    "purchase": "of another purchase kind",
-    "memory": "that do not fit the memory",
-    "precision": "without the chosen precision",
-    "layout": "without a legal layout",
+# Why an offer at a GPU count has no plan: words that stand before its count.
+NO_PLAN = {
+    "memory": "does not fit",
+    "layout": "no legal layout",
     "too_slow": "too slow",
-    "wasteful": "starved by their network",
-    "no_facts": "of accelerators without figures",
-    "cluster_size": "of clusters that are too small",
+    "wasteful": "starved by the network",
     "not_searched": "not searched",
 }
-NOT_OFFERS = ("no_price", "candidate_")
+NO_OFFER = {
+    "purchase": "other purchase kinds",
+    "precision": "without the precision",
+    "no_facts": "accelerators without figures",
+    "cluster_size": "clusters too small",
+}
 
 
 def _spaced(name: str) -> str:
@@ -91,11 +91,6 @@ def memory_part(name: str) -> str:
 def purchase(name: str) -> str:
     """How capacity is bought, in words."""
     return PURCHASES.get(name, _spaced(name))
-
-
-def reason(name: str) -> str:
-    """Why candidates were left out, in a few words that follow a count."""
-    return REASONS.get(name, _spaced(name))
 
 
 def seller(offer: Offer) -> str:
@@ -211,16 +206,50 @@ def measured_constant(name: str) -> str:
 
 
 def coverage_line(answer: Answer) -> str:
-    """How much is ranked, and how many offers were left out and why."""
+    """How many options are priced, what was left out and why, and what became of the layouts."""
+    layouts = f"From {fmt.count(answer.num_candidates)} layouts."
+    offers = not_compared(answer)
+    said = (coverage_sentence(answer), offers, layouts, search_line(answer))
+    return " ".join(x for x in said if x)
+
+
+def coverage_sentence(answer: Answer) -> str:
+    """How many options are priced, and why the others are not.
+
+    >>> from core.plan import Exclusion
+    >>> left_out = tuple(Exclusion(reason=r, count=n, sentence="")
+    ...                  for r, n in (("no_price", 90), ("memory", 28), ("purchase", 7)))
+    >>> coverage_sentence(Answer(plans=(), num_plans=502, points={}, num_candidates=0,
+    ...                          excluded=left_out, nothing_fits=None))
+    '412 of 530 options priced; 118 not: no price 90, does not fit 28.'
+    """
     counts = {e.reason: e.count for e in answer.excluded}
-    plans = f"{fmt.count(answer.num_plans)} {'plan' if answer.num_plans == 1 else 'plans'} ranked"
-    layouts = f" from {fmt.count(answer.num_candidates)} layouts"
-    unpriced = f", {fmt.count(n)} without a price" if (n := counts.get("no_price", 0)) else ""
-    left_out = ", ".join(
-        f"{fmt.count(n)} {reason(r)}" for r, n in counts.items() if not r.startswith(NOT_OFFERS)
+    no_price = counts.get("no_price", 0)
+    missing = [("no price", no_price), *((t, counts.get(r, 0)) for r, t in NO_PLAN.items())]
+    without = sum(n for _, n in missing)
+    priced = answer.num_plans - no_price
+    head = f"{fmt.count(priced)} of {fmt.count(priced + without)} options priced"
+    if not without:
+        return f"{head}."
+    told = ", ".join(f"{text} {fmt.count(n)}" for text, n in missing if n)
+    return f"{head}; {fmt.count(without)} not: {told}."
+
+
+def not_compared_sentence(answer: Answer) -> str:
+    """What an option is, and the offers that were compared at no number of GPUs."""
+    beside = not_compared(answer)
+    return " ".join(("An option is an offer at one number of GPUs.", *([beside] * bool(beside))))
+
+
+def not_compared(answer: Answer) -> str:
+    """The offers that were compared at no number of GPUs; '' where there are none."""
+    counts = {e.reason: e.count for e in answer.excluded}
+    told = ", ".join(
+        f"{text} {fmt.count(counts[reason])}"
+        for reason, text in NO_OFFER.items()
+        if counts.get(reason)
     )
-    offers = f"; offers left out: {left_out}" if left_out else ""
-    return " ".join(x for x in (f"{plans}{layouts}{unpriced}{offers}.", search_line(answer)) if x)
+    return f"Offers that are not compared: {told}." if told else ""
 
 
 def search_line(answer: Answer) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from numpy.typing import NDArray
@@ -109,6 +109,8 @@ class Answer:
     nothing_fits: str | None  # a sentence: by how much, the largest part, the nearest change
     counts: Counts = Counts()
     not_searched: str = ""  # a sentence, where the search was over its budget: what was left out
+    # Of each accelerator at each cloud, how much of `excluded` is its, by reason.
+    left_out_at: Mapping[tuple[str, str], Mapping[str, int]] = field(default_factory=dict)
 
     def chosen(self, plan_id: str) -> Plan | None:
         """The listed plan of that id, else the best one; None where there is no plan."""

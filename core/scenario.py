@@ -1,5 +1,5 @@
-"""The scenario: everything a user chooses. Its field table (core/scenario_fields.py and
-core/scenario_risk.py) is the link, the form and the help.
+"""The scenario: everything a user chooses. Its field table (core/scenario_fields.py,
+core/scenario_list.py and core/scenario_risk.py) is the link, the form and the help.
 
 The one pydantic model of the core, because it is the one place where text from outside
 becomes numbers. Past `Scenario` nothing is validated again. Names of accelerators, clouds and

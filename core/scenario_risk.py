@@ -11,11 +11,11 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from core.scenario_fields import ScenarioFields
+from core.scenario_list import LIST, ListFields
 from core.scenario_types import Frequency, Rate, Seconds, Share, Spares, Zones, field, number
 
 
-class RiskFields(ScenarioFields):
+class RiskFields(ListFields):
     """The field table, and failures, interruptions and the bill."""
 
     failures_per_node_day: Frequency = field(
@@ -111,5 +111,6 @@ class RiskFields(ScenarioFields):
     ] = field(None, "Grid (g CO2e/kWh)", "Empty: of the region, where it is known", "bill")
 
 
-NOT_SEARCHED = frozenset(RiskFields.model_fields) - frozenset(ScenarioFields.model_fields)
-VIEW = frozenset({"plan", "pinned"})  # what is looked at: an answer changes only in what it lists
+NOT_SEARCHED = frozenset(RiskFields.model_fields) - frozenset(ListFields.model_fields)
+NAMED = frozenset({"plan", "pinned"})  # plans that an answer describes wherever they are ranked
+VIEW = NAMED | LIST  # what is looked at: no figure depends on it

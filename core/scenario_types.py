@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue
 
+from core.offer import Purchase
 from core.units import written_number
 
 Precision = Literal["fp16", "bf16", "fp8", "fp8_rowwise", "fp8_blockwise", "mxfp8", "nvfp4"]
@@ -23,6 +24,9 @@ AsyncTp = Literal["", "on", "off"]
 GradientDtype = Literal["", "bf16", "fp32", "bf16_fp32"]
 LoraTargets = Literal["attention", "all"]
 RankBy = Literal["usd", "time"]
+ListOrder = Literal["rank", "usd", "time", "failing", "gpus", "price", "speed", "mfu", "memory"]
+ListUnit = Literal["run", "mtoken", "gpu_hour"]
+ListMeasure = Literal["usd", "mtoken", "price", "days"]
 
 
 def field(default: Any, label: str, help_text: str, group: str = "basic", **bounds: Any) -> Any:
@@ -66,12 +70,18 @@ def counts(value: Any) -> Any:
 
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[\w.\-/+:() ]+$")]
 Names = Annotated[tuple[Name, ...], BeforeValidator(listed), Field(max_length=64)]
+Kinds = Annotated[tuple[Purchase, ...], BeforeValidator(listed)]
+MOST_LISTED = 16
+FewNames = Annotated[tuple[Name, ...], BeforeValidator(listed), Field(max_length=MOST_LISTED)]
 Count = Annotated[int, BeforeValidator(number), Field(ge=1)]
 Amount = Annotated[float, BeforeValidator(number), Field(gt=0)]
 Length = Annotated[int, BeforeValidator(length)]
 GpuCount = Annotated[int, Field(ge=1, le=131_072)]
+SomeGpus = Annotated[GpuCount | None, BeforeValidator(number)]
 Days = Annotated[Annotated[float, Field(gt=0, le=36_500)] | None, BeforeValidator(number)]
+MostDays = Annotated[Annotated[float, Field(ge=0, le=36_500)] | None, BeforeValidator(number)]
 Dollars = Annotated[Annotated[float, Field(gt=0, le=1e13)] | None, BeforeValidator(number)]
+MostDollars = Annotated[Annotated[float, Field(ge=0, le=1e13)] | None, BeforeValidator(number)]
 Rate = Annotated[Annotated[float, Field(gt=0, le=1e6)] | None, BeforeValidator(number)]
 Degree = Annotated[Annotated[int, Field(ge=1, le=65_536)] | None, BeforeValidator(number)]
 Small = Annotated[Annotated[int, Field(ge=0, le=16_384)] | None, BeforeValidator(number)]

@@ -2,6 +2,9 @@
 
 import datetime as dt
 import io
+import json
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,17 +12,33 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import chart_files, estimate, options_charts, options_words
+from app import (
+    answers,
+    chart_files,
+    estimate,
+    field_table,
+    options_charts,
+    options_words,
+    price_books,
+)
 from app import options_heatmap as heat
 from app import options_tables as plans
+from app.left_out import SENTENCES
 from app.options_tables import Filters
 from core.plan import Answer, Exclusion
 from core.scenario import Scenario
+from core.scenario_list import LIST
 from core.scenario_types import MOST_PINNED
 
 JOB = {
     "model": "llama3.1-8b", "num_tokens": "100B", "gpu": "H100-80GB-SXM,A100-80GB-SXM",
     "cloud": "aws,azure,lambda", "num_gpus": "32,64", "deadline_days": "14",
+}  # fmt: skip
+EVERY_FILTER = {
+    "list_gpu": "A100-80GB-SXM", "list_cloud": "aws", "list_purchase": "spot",
+    "list_min_gpus": "8", "list_max_gpus": "64", "list_max_usd": "1e6", "list_max_days": "9",
+    "list_within_limits": "1", "list_frontier": "1", "list_order": "mfu", "list_unit": "mtoken",
+    "list_measure": "days",
 }  # fmt: skip
 THEMES = ("light", "dark")
 
@@ -142,44 +161,78 @@ def cell(table, gpu, cloud):
 
 
 @pytest.mark.parametrize("measure", heat.MEASURES)
-def test_a_cell_has_the_best_figure_of_its_pair(scenario, every, measure):
+def test_a_cell_has_the_best_figure_of_its_pair(answer, every, measure):
     column, unit = heat.MEASURES[measure][1:]
-    table = heat.table(scenario, every, every, measure)
+    table = heat.table(answer, every, every, measure)
     for (gpu, cloud), rows in every.groupby(["GPU", "Cloud"]):
         assert cell(table, gpu, cloud)[unit] == rows[column].min()
         best = rows.set_index(plans.ID).loc[cell(table, gpu, cloud)["plan"]]
         assert best[column] == rows[column].min()
 
 
-def test_a_cell_without_a_number_says_why(scenario, every):
-    drawn = heat.drawn_of(scenario, every, every, "usd").cells
+def test_a_cell_without_a_number_says_why(answer, every):
+    drawn = heat.drawn_of(answer, every, every, "usd").cells
     assert cell(drawn, "A100-80GB-SXM", "aws")["text"].startswith("$")
     kept = plans.narrowed(every, Filters(gpu=("H100-80GB-SXM",)))
-    hidden = heat.drawn_of(scenario, every, kept, "usd").cells
+    hidden = heat.drawn_of(answer, every, kept, "usd").cells
     assert cell(hidden, "A100-80GB-SXM", "aws")["text"] == heat.HIDDEN
-    one = every[every["Cloud"] == "aws"]
-    left_out = heat.drawn_of(scenario, one, one, "usd").cells
-    assert cell(left_out, "H100-80GB-SXM", "azure")["text"] == heat.NO_PLAN
     unpriced = every.assign(**{"Cost (USD)": every["Cost (USD)"].where(every["Cloud"] == "aws")})
     assert cell(
-        heat.drawn_of(scenario, unpriced, unpriced, "usd").cells, "H100-80GB-SXM", "azure"
+        heat.drawn_of(answer, unpriced, unpriced, "usd").cells, "H100-80GB-SXM", "azure"
     )["text"] == heat.NO_PRICE  # fmt: skip
-    everywhere = scenario.model_copy(update={"gpu": (), "cloud": ()})
-    wide = heat.table(everywhere, every, every, "usd")
-    absent = wide[wide["best plan, or reason"] == heat.MARKS[heat.NOT_OFFERED]]
-    assert not absent.empty
-    pairs = heat.offered_at(everywhere)
-    assert not {(r.gpu, r.cloud) for r in absent.itertuples()} & set(pairs)
+    absent = heat.table(answer, every, every, "usd")
+    absent = absent[absent["best plan, or reason"] == heat.MARKS[heat.NOT_OFFERED]]
+    pairs = {
+        (m.offer.accelerator, m.offer.provider) for m in price_books.machines_of(Scenario())[0]
+    }
+    assert not {(r.gpu, r.cloud) for r in absent.itertuples()} & pairs
 
 
-def test_the_axes_are_sorted_and_cut_and_it_is_said(scenario, every):
-    everywhere = scenario.model_copy(update={"gpu": (), "cloud": ()})
+def test_a_cell_that_was_left_out_says_which_limit_it_met(answer, every):
+    one = every[every["Cloud"] == "aws"]
+    limits = {("H100-80GB-SXM", "azure"): {"memory": 2, "too_slow": 5, "purchase": 1}}
+    left_out = replace(answer, left_out_at=limits)
+    drawn = heat.drawn_of(left_out, one, one, "usd").cells
+    said = "left out: too slow 5, does not fit 2, other purchase kinds 1"
+    assert cell(drawn, "H100-80GB-SXM", "azure")["text"] == heat.NO_PLAN
+    assert cell(drawn, "H100-80GB-SXM", "azure")["where"] == said
+    table = heat.table(left_out, one, one, "usd")
+    assert cell(table, "H100-80GB-SXM", "azure")["best plan, or reason"] == said
+    assert "left out (most often: too slow 1)" in heat.marks_sentence(left_out, drawn)
+
+
+def test_what_each_pair_lost_adds_up_to_what_all_lost(answer):
+    found = estimate.answer(
+        estimate.resolve_strict(
+            Scenario.parse(
+                {**JOB, "num_gpus": "", "gpu": "A100-40GB-SXM,L4,V100-16GB", "cloud": ""}
+            )
+        ),
+        top=1,
+    )
+    everywhere = Counter()
+    for counts in found.left_out_at.values():
+        everywhere.update(counts)
+    counted = {e.reason: e.count for e in found.excluded}
+    assert len(everywhere) > 2
+    assert everywhere == {
+        r: n for r, n in counted.items() if r != "no_price" and not r.startswith("candidate_")
+    }
+    assert {r for counts in answer.left_out_at.values() for r in counts} <= {
+        *options_words.NO_PLAN, *options_words.NO_OFFER
+    }  # fmt: skip
+    assert set(SENTENCES) == {*options_words.NO_PLAN, *options_words.NO_OFFER}
+
+
+def test_the_axes_are_sorted_and_cut_and_it_is_said(answer, every):
+    many = {(f"gpu {n:02d}", f"cloud {n:02d}"): {"memory": 1} for n in range(30)}
+    everywhere = replace(answer, left_out_at=many)
     drawn = heat.drawn_of(everywhere, every, every, "usd")
     assert drawn.cells["gpu"].nunique() == heat.MOST_GPUS
     assert "the file has all" in drawn.sentence
     best = every.groupby("GPU")["Cost (USD)"].min().sort_values()
     assert list(drawn.cells["gpu"].unique())[: len(best)] == list(best.index)
-    assert heat.drawn_of(scenario, every, every.iloc[:0], "usd") is None
+    assert heat.drawn_of(answer, every, every.iloc[:0], "usd") is None
 
 
 def luminance(colour):
@@ -198,8 +251,8 @@ def test_the_number_reads_on_every_colour():
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_heatmap_is_drawn_as_a_file_too(scenario, every, theme):
-    drawn = heat.drawn_of(scenario, every, every, "days")
+def test_the_heatmap_is_drawn_as_a_file_too(answer, every, theme):
+    drawn = heat.drawn_of(answer, every, every, "days")
     spec = options_charts.heatmap(drawn.cells, title="Time", theme=theme)
     svg = chart_files.svg(spec, theme=theme)
     for gpu in drawn.cells["gpu"].unique():
@@ -212,6 +265,8 @@ def test_the_heatmap_is_drawn_as_a_file_too(scenario, every, theme):
 
 
 def script(query):
+    import json
+
     import streamlit as st
 
     from app import estimate, link
@@ -223,6 +278,7 @@ def script(query):
         link.edit(estimate.resolve(Scenario.from_query(query)[0])[0])
     scenario = link.scenario()
     st.code(",".join(scenario.pinned))
+    st.code(json.dumps(scenario.to_query()))
     options.draw(scenario, estimate.answer(scenario, top=5), {})
 
 
@@ -256,21 +312,99 @@ def test_the_page_lists_every_plan_and_says_how_much_is_priced(page, answer):
     assert "Pin two to four plans" in page.info[0].value
 
 
+def asked(page):
+    """What the link says beyond the scenario that was opened."""
+    query = json.loads(page.code[1].value)
+    return {n: v for n, v in query.items() if n not in (*JOB, "v")}
+
+
 def test_filters_narrow_the_list_and_can_be_cleared():
     page = opened()
-    page.multiselect(key="options_filter_gpu").set_value(["A100-80GB-SXM"]).run()
-    page.number_input(key="options_filter_max_gpus").set_value(32.0).run()
+    page.multiselect(key="options_list_gpu").set_value(["A100-80GB-SXM"]).run()
+    page.number_input(key="options_list_max_gpus").set_value(32).run()
     table = page.dataframe[0].value
     assert set(table["GPU"]) == {"A100-80GB-SXM"}
     assert set(table["GPUs"]) == {32}
-    page.selectbox(key="options_order").set_value("mfu").run()
+    page.selectbox(key="options_list_order").set_value("mfu").run()
     assert page.dataframe[0].value["MFU"].is_monotonic_decreasing
-    page.number_input(key="options_filter_max_days").set_value(0.01).run()
+    page.number_input(key="options_list_max_days").set_value(0.01).run()
     assert "take a filter away" in page.info[0].value
     assert not page.exception
     page.button(key="options_clear").click().run()
     assert "All " in plain(page.markdown)
-    assert page.multiselect(key="options_filter_gpu").value == []
+    assert page.multiselect(key="options_list_gpu").value == []
+    assert asked(page) == {"list_order": "mfu"}
+
+
+def test_filters_are_in_the_link_and_a_link_sets_them():
+    page = opened()
+    page.multiselect(key="options_list_cloud").set_value(["aws", "lambda"]).run()
+    page.multiselect(key="options_list_purchase").set_value(["on_demand"]).run()
+    page.number_input(key="options_list_min_gpus").set_value(64).run()
+    page.number_input(key="options_list_max_usd").set_value(1e6).run()
+    page.radio(key="options_list_unit").set_value("mtoken").run()
+    page.radio(key="options_list_measure").set_value("days").run()
+    page.checkbox(key="options_list_within_limits").check().run()
+    query = asked(page)
+    assert query == {
+        "list_cloud": "aws,lambda", "list_purchase": "on_demand", "list_min_gpus": "64",
+        "list_max_usd": "1000000", "list_unit": "mtoken", "list_measure": "days",
+        "list_within_limits": "1",
+    }  # fmt: skip
+    other = opened(**query)
+    assert not other.exception
+    assert not other.warning
+    assert other.dataframe[0].value.equals(page.dataframe[0].value)
+    assert set(other.dataframe[0].value["Cloud"]) == {"aws", "lambda"}
+    assert other.multiselect(key="options_list_purchase").value == ["on_demand"]
+    assert other.button(key="options_clear").label == "Clear filters (5)"
+
+
+def test_a_filter_that_lets_nothing_through_is_shown_to_be_taken_away():
+    page = opened(list_gpu="<b>no</b>,B200-180GB,nothing")
+    assert page.multiselect(key="options_list_gpu").value == []  # one bad name: none of the field
+    page = opened(list_gpu="nothing", list_within_limits="1", deadline_days=None)
+    assert page.multiselect(key="options_list_gpu").value == ["nothing"]
+    assert page.checkbox(key="options_list_within_limits").disabled
+    assert "take a filter away" in page.info[0].value
+    assert page.button(key="options_clear").label == "Clear filters (1)"
+
+
+def test_what_a_filter_cannot_be_is_a_sentence_and_changes_nothing():
+    def refused():
+        import streamlit as st
+
+        from app import link
+        from app.views import options_filters
+        from core.scenario import Scenario
+
+        link.edit(Scenario.parse({"list_cloud": "aws"}))
+        st.session_state[options_filters.key("list_cloud")] = ["A cloud; of a price book"]
+        options_filters.edited("list_cloud")
+        st.code(",".join(link.scenario().list_cloud))
+        st.code(st.session_state[options_filters.WRONG])
+
+    page = AppTest.from_function(refused, default_timeout=60).run()
+    assert not page.exception
+    kept, said = (c.value for c in page.code)
+    assert kept == "aws"
+    assert said.startswith("list_cloud='A cloud; of a price book'")
+
+
+def test_no_search_and_no_figure_depends_on_what_is_looked_at():
+    plain_one = Scenario.parse(JOB)
+    looked = Scenario.parse({**JOB, **EVERY_FILTER})
+    assert set(looked.to_query()) == {*plain_one.to_query(), *LIST}
+    assert answers.key_of(looked) == answers.key_of(plain_one)
+    assert answers.query_of(looked) == answers.query_of(plain_one)
+
+
+def test_each_choice_of_the_scenario_is_one_of_the_page():
+    for field, choices in (
+        ("list_order", plans.ORDERS), ("list_unit", plans.UNITS), ("list_measure", heat.MEASURES)
+    ):  # fmt: skip
+        assert field_table.literals(Scenario.model_fields[field].annotation) == tuple(choices)
+    assert set(plans.FILTERS) | {"list_order", "list_unit", "list_measure"} == LIST
 
 
 def test_a_plan_beyond_the_described_ones_is_pinned_and_compared(answer):

@@ -15,7 +15,7 @@ from app import format as fmt
 from app.escape import as_text
 from app.glossary import explained
 from app.validate import Report, validate
-from app.views import accuracy_upload, figure
+from app.views import accuracy_upload, figure, hints
 from app.views.accuracy_runs import download, draw_ratios, ratios
 from core.accuracy import Accuracy
 from hardware.cross_validation import cross_validation
@@ -227,6 +227,7 @@ def _draw_frame(frame: pd.DataFrame, key: str, title: str, *, has_file: bool = T
     with part:
         st.dataframe(
             tables.styled(frame.head(LISTED)),
+            column_config=hints.columns(frame.columns),
             key=key,
             hide_index=True,
             height=min(TABLE_PX, 37 * (len(frame) + 1)),

@@ -11,6 +11,7 @@ from app.audit_checks import TITLES
 from app.audit_words import RULE, assumption_sentences, claim_sentence, verdict_sentence
 from app.escape import as_text
 from app.estimate import accelerator_names, current_prices, model_names
+from app.glossary import explained
 from app.machines import CUSTOM
 from app.views import figure
 from core.precision import PRECISIONS
@@ -94,9 +95,12 @@ def _draw_audit(found: Audit) -> None:
     st.markdown(f"**{as_text(verdict_sentence(found))}**")
     st.markdown(as_text(claim_sentence(found.claim)))
     shown = audit_page.headline(found)
-    for column, (label, value, text) in zip(st.columns([3, 2, 2, 2]), shown, strict=True):
-        column.metric(label, value, help=text, border=True)
-    st.subheader("In every precision", anchor=False)
+    places = (*st.columns(2), *st.columns(2))  # four in a row would cut their labels off
+    for place, (label, value, text) in zip(places, shown, strict=True):
+        place.metric(label, value, help=text, border=True)
+    st.subheader(
+        "In every precision", anchor=False, help=explained("BF16, FP8, NVFP4, MFU, P10, P90", 600)
+    )
     rows = audit_charts.speed_rows(found)
     figure.draw(
         figure.Figure(

@@ -6,6 +6,7 @@ import streamlit as st
 
 from app import bill_charts, chart_files
 from app import bill_tables as tables
+from app.answers import Query, query_of
 from app.bill import Bill, bill_of, bill_sentences
 from app.escape import as_text
 from app.price_books import book_id
@@ -17,8 +18,6 @@ from core.scenario import Scenario
 KEPT = 128  # bills of a few kB
 KEPT_S = 6 * 3600
 HOW = "bill_how"
-
-Query = tuple[tuple[str, str], ...]
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
@@ -34,7 +33,7 @@ def _chart(query: Query, plan_id: str, book: str, theme: str, _found: Bill) -> c
 
 def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
     """The total in a sentence, a bar a line, and how each line is worked out."""
-    key = (tuple(scenario.to_query().items()), plan.id, book_id(scenario))
+    key = (query_of(scenario), plan.id, book_id(scenario))
     st.subheader("Everything on the bill", anchor=False)
     try:
         found = _bill(*key, scenario, plan)

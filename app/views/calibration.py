@@ -23,6 +23,7 @@ from app import calibration_words as words
 from app.calibration_added import Kept
 from app.calibrations import Calibration
 from app.escape import as_text
+from app.glossary import explained
 from app.price_books import today
 from app.views import calibration_result, figure
 from core.errors import RuncastError
@@ -42,7 +43,8 @@ def draw(answer_of: AnswerOf) -> None:
     st.markdown(
         "A calibration is ten minutes of measuring on a real node: matmuls of your plan, "
         "attention, memory, links. Used in a plan it replaces what is assumed of that "
-        "accelerator, and removing it brings the old forecast back."
+        "accelerator, and removing it brings the old forecast back.",
+        help=explained("Calibration, Node"),
     )
     for note in link.notes():
         st.warning(as_text(note))
@@ -172,7 +174,11 @@ def _shown(scenario: Scenario, found: list[Kept], plan: Plan | None) -> Kept | N
 
 
 def _draw_sources(scenario: Scenario, plan: Plan) -> None:
-    st.subheader(as_text(f"Where the figures of {plan.offer.accelerator} are from"), anchor=False)
+    st.subheader(
+        as_text(f"Where the figures of {plan.offer.accelerator} are from"),
+        anchor=False,
+        help=explained("Measured, Fitted, Published, Assumed, TFLOP/s, Scale-up, Scale-out", 600),
+    )
     try:
         found = calibration_sources.sources_of(scenario, plan.offer.accelerator)
     except RuncastError as e:

@@ -14,7 +14,7 @@ from app import chart_files
 from app.calibration_added import Kept, learned
 from app.calibrations import Calibration
 from app.escape import as_text
-from app.views import figure
+from app.views import figure, hints
 from core.errors import RuncastError
 from core.scenario import Scenario
 
@@ -79,6 +79,7 @@ def _draw_constants(c: Calibration) -> None:
         )
     with st.expander("Every constant in figures"):
         st.dataframe(frame, key="calibration_constants", hide_index=True, height="content",
+                     column_config=hints.columns(frame.columns),
                      alt="Constants of this result")  # fmt: skip
     if missing := words.missing_sentence(c):
         st.caption(as_text(missing))

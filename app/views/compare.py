@@ -10,19 +10,23 @@ import streamlit as st
 from app import answers, link, side_by_side, side_by_side_words, tables, two_links
 from app import format as fmt
 from app.escape import as_text
+from app.glossary import explained
 from app.side_by_side import Subject
+from app.views import copy_button
 from core.errors import RuncastError
 from core.plan import Answer
 from core.scenario import Scenario
 
 OTHER = "options_other_link"
 BASE = "options_baseline"
+TERMS = "MFU, HFU, Goodput, GPU-hours, P10, P90, Recompute, Out of memory, CO2e"
+MOST_TERMS = 900
 A_TABLE = 2  # plans of one table: with their names it fits a narrow screen
 
 
 def draw_pinned(scenario: Scenario, answer: Answer, today: dt.date) -> None:
     """The pinned plans side by side, and in words what sets them apart."""
-    st.subheader("Side by side", anchor=False)
+    st.subheader("Side by side", anchor=False, help=explained(TERMS, MOST_TERMS))
     of_id = {p.id: p for p in answer.plans}
     pinned = [of_id[plan_id] for plan_id in scenario.pinned if plan_id in of_id]
     if len(pinned) < 2:
@@ -44,14 +48,17 @@ def draw_pinned(scenario: Scenario, answer: Answer, today: dt.date) -> None:
         width=420,
     )
     _draw_compared(compared, today, "options_compared")
+    copy_button.draw(
+        "Copy link to this comparison",
+        link.address(scenario, st.context.url),
+        key="options_compared_copy",
+    )
 
 
 def _base_chosen() -> None:
     """Make a pinned plan the first one, which the others are compared with."""
     first, pinned = str(st.session_state[BASE]), link.scenario().pinned
-    for plan_id in [p for p in pinned if p != first]:
-        link.pin(plan_id, pinned=False)
-        link.pin(plan_id, pinned=True)
+    link.look(pinned=(first, *(p for p in pinned if p != first)))
 
 
 def _draw_compared(compared: Sequence[Subject], today: dt.date, key: str) -> None:

@@ -10,11 +10,13 @@ from app.claim_text import sources_line
 from app.decision_answer import VERDICTS, Decision
 from app.decisions import RULES, counts, decisions_of, in_tables, verdict_sentence
 from app.escape import as_text
+from app.glossary import explained
 from core.scenario import Scenario
 from hardware.decision_tables import TABLES
 
 KEPT_S = 6 * 3600
 PATH = "decisions"
+MOST_TERMS = 600
 TABLE, VERDICT = "decisions_table", "decisions_verdict"
 
 
@@ -69,7 +71,7 @@ def _draw_table(letter: str, rows: tuple[Decision, ...], verdicts: tuple[str, ..
         return
     for case in rows_of.cases(kept, _addresses(kept)):
         with st.container(border=True, gap="small"):
-            st.markdown(case.published)
+            st.markdown(case.published, help=explained(case.published, MOST_TERMS))
             for row in case.rows:
                 job, recommends, why = st.columns([3, 3, 5], gap="medium")
                 job.markdown(row.job)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +13,10 @@ from app import chart_files, link
 from app.chart_files import Spec
 from app.escape import as_text
 from app.tables import csv_bytes
+from app.views.alone import alone
+
+# Of each ending: the type of the file, and what makes it.
+Files = dict[str, tuple[str, Callable[[], bytes | str]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,7 @@ def draw_words(figure: Figure) -> None:
     draw_files(figure)
 
 
+@alone
 def draw_files(figure: Figure) -> None:
     """The data as CSV and Parquet and the chart as PNG and SVG, made when somebody asks."""
     part = st.popover(
@@ -73,12 +78,8 @@ def draw_files(figure: Figure) -> None:
     if not part.open:
         return
     look, address = theme(), link.address(link.scenario(), st.context.url)
-    kinds: dict[str, tuple[str, Callable[[], bytes | str]]] = {
-        "csv": ("text/csv", lambda: csv_bytes(figure.data(), address)),
-        "parquet": (
-            "application/vnd.apache.parquet",
-            lambda: chart_files.parquet(figure.data(), address),
-        ),
+    kinds: Files = {
+        **table_files(figure.data, address),
         "png": ("image/png", lambda: chart_files.png(figure.spec, theme=look)),
         "svg": ("image/svg+xml", lambda: chart_files.svg(figure.spec, theme=look)),
     }
@@ -93,3 +94,36 @@ def draw_files(figure: Figure) -> None:
                 on_click="ignore",
                 width="stretch",
             )
+
+
+def table_files(data: Callable[[], pd.DataFrame], address: str) -> Files:
+    """A table as CSV and as Parquet, with the link that it is of: made when somebody asks."""
+    return {
+        "csv": ("text/csv", lambda: csv_bytes(data(), address)),
+        "parquet": (
+            "application/vnd.apache.parquet",
+            lambda: chart_files.parquet(data(), address),
+        ),
+    }
+
+
+def draw_named(
+    page: str,
+    specs: Mapping[str, Spec],
+    name: str,
+    title: str,
+    alt: str,
+    caption: str,
+    file: str,
+    data: Callable[[], pd.DataFrame],
+) -> None:
+    """One of the charts of a page, under its title, where there is something to show."""
+    if name not in specs:
+        return
+    if title:
+        st.markdown(f"**{title}**")
+    draw(
+        Figure(
+            key=f"{page}_{name}", spec=specs[name], alt=alt, caption=caption, file=file, data=data
+        )
+    )

@@ -10,6 +10,7 @@ import streamlit as st
 from app import recipe_tables as tables
 from app import words
 from app.escape import as_text
+from app.glossary import explained
 from app.price_books import book_id, today
 from app.recipe import job_of
 from app.recipe_words import troubles
@@ -22,6 +23,7 @@ from runners.recipes.registry import exported, target
 
 LAUNCHER, STACK, CHECKS, NAME = "launch_launcher", "launch_stack", "launch_checks", "launch_name"
 MAX_CHARS = 2000
+MOST_TERMS = 800
 KEPT, KEPT_S = 64, 6 * 3600  # jobs of a few kB
 
 
@@ -52,7 +54,7 @@ def draw(scenario: Scenario, answer: Answer) -> None:
         "can be held against it."
     )
     for line in job.header.forecast[1:5]:
-        st.caption(as_text(line))
+        st.caption(as_text(line), help=explained(line, MOST_TERMS))
     names = _draw_choices(job)
     if names:
         _draw_files(job, names)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from app import format as fmt
-from app import link, memory_words, speed_tables, tables
+from app import memory_words, speed_tables, tables
 from app.answers import key_of
 from app.escape import as_text
-from app.views import memory_layouts, memory_speed
+from app.glossary import explained
+from app.views import memory_layouts, memory_speed, plan_choice
 from core.plan import Answer, Plan
 from core.scenario import Scenario
 
@@ -22,29 +23,16 @@ def draw(scenario: Scenario, answer: Answer) -> None:
     if plan is None:
         memory_layouts.draw_nothing(scenario, answer, key)
         return
-    _draw_choice(answer, plan)
+    plan_choice.draw(
+        st.container(), answer, plan, key=LIST, about="The same choice as on the Plan page"
+    )
+    st.caption(
+        as_text(f"Its layout: {fmt.layout(plan.layout)}"), help=explained(fmt.layout(plan.layout))
+    )
     _draw_numbers(plan)
     memory_layouts.draw(scenario, plan, key)
     memory_speed.draw(scenario, plan, key)
     memory_layouts.draw_why_not(scenario, plan, key)
-
-
-def _chosen() -> None:
-    link.choose(st.session_state[LIST])
-
-
-def _draw_choice(answer: Answer, plan: Plan) -> None:
-    labels = {p.id: tables.label(p) for p in answer.plans}
-    st.session_state[LIST] = plan.id  # the scenario is the truth; the list only shows it
-    st.selectbox(
-        "Plan",
-        list(labels),
-        key=LIST,
-        format_func=lambda plan_id: labels.get(plan_id, plan_id),
-        on_change=_chosen,
-        help="The same choice as on the Plan page",
-    )
-    st.caption(as_text(f"Its layout: {fmt.layout(plan.layout)}"))
 
 
 def _draw_numbers(plan: Plan) -> None:

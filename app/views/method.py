@@ -10,24 +10,12 @@ import streamlit as st
 from app import claims, method_tables
 from app.claim_text import sources_line
 from app.escape import as_text
+from app.glossary import explained
+from app.views import hints
 
 KEPT_S = 6 * 3600
+TERMS, MOST_TERMS = "FLOPs, Activations, Logits, Optimizer states, Step, P10, P90, MFU", 900
 TOPIC = "method_topic_"  # keys of the parts with the arithmetic, numbered
-STEPS = (
-    "A scenario names a model, a number of tokens and a batch. Its dimensions give parameters and "
-    "FLOPs, part by part.",
-    "Every legal layout of the chosen GPUs is written down; what a stack or a model forbids is "
-    "counted with its reason.",
-    "Memory of the fullest GPU decides which layouts fit: model states, activations, logits, "
-    "buffers and a reserve.",
-    "The time of a step is matrix products, attention, elementwise work and collectives, each a "
-    "physical rate times a fraction that real software reaches, then what hides behind what, then "
-    "the pipeline's bubble.",
-    "The fastest layout of each machine is priced with whole instances of dated offers, and the "
-    "plans are ranked.",
-    "The fractions are fitted on published runs; the spread of what is left is the interval P10 "
-    "to P90.",
-)
 
 
 @st.cache_data(ttl=KEPT_S, show_spinner="Working the figures out")
@@ -42,13 +30,16 @@ def _forecasts() -> pd.DataFrame:
 
 def draw() -> None:
     """The page: method, formulas, accounting, scope, claims, age of the data."""
-    st.subheader("How a forecast is made", anchor=False)
-    for number, step in enumerate(STEPS, start=1):
+    st.subheader("How a forecast is made", anchor=False, help=explained(TERMS, MOST_TERMS))
+    for number, step in enumerate(method_tables.STEPS, start=1):
         st.markdown(f"{number}. {as_text(step)}")
     st.caption("Time is of training steps in steady state; MFU counts causal attention once.")
     st.subheader("Formulas", anchor="formulas")
     _draw_text(method_tables.formulas_frame())
-    st.subheader("Bytes per parameter", anchor=False)
+    st.subheader(
+        "Bytes per parameter", anchor=False,
+        help=explained("AdamW, FP32, Gradients, Optimizer states", MOST_TERMS),
+    )  # fmt: skip
     st.markdown(
         "Guides print 16, 18 or 20 bytes per parameter for AdamW in mixed precision. All are "
         "right, each of another software; adapters and other optimizers keep less."
@@ -101,7 +92,8 @@ def _draw_topic(found: list[claims.Checked]) -> None:
 
 def _draw_table(frame: pd.DataFrame, key: str, alt: str) -> None:
     """A table to sort and search."""
-    st.dataframe(frame, key=key, hide_index=True, width="stretch", alt=alt)
+    st.dataframe(frame, key=key, hide_index=True, width="stretch", alt=alt,
+                 column_config=hints.columns(frame.columns))  # fmt: skip
 
 
 def _draw_text(frame: pd.DataFrame) -> None:

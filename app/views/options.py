@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from app import chart_files, form, link, options_words, tables, words
+from app import form, link, options_words, tables, words
 from app import options_tables as plans
-from app.answers import KEPT_S, Query, key_of
+from app.answers import KEPT_S, Query, key_of, query_of
 from app.escape import as_text
-from app.views import compare, options_filters, options_heatmap
+from app.views import compare, figure, hints, options_filters, options_heatmap
 from core.plan import Answer
 from core.scenario import Scenario
-from core.scenario_risk import VIEW
 from core.scenario_types import MOST_PINNED
 
 KEPT = 16  # lists of plans, up to 1.5 MB each
@@ -41,16 +40,16 @@ def draw(scenario: Scenario, answer: Answer, options: form.Options) -> None:
         st.error(as_text(words.answer_sentence(scenario, answer)))
         compare.draw_other_link(scenario, answer, today)
         return
-    query = tuple((k, v) for k, v in scenario.to_query().items() if k not in VIEW)
-    book_id = key_of(scenario)[1]
+    query, book_id = query_of(scenario), key_of(scenario)[1]
     every = _every(query, book_id, scenario, answer)
     has_limits = scenario.deadline_days is not None or scenario.budget_usd is not None
-    filters, order, unit = options_filters.draw(every, has_limits=has_limits)
-    kept = plans.in_order(plans.narrowed(every, filters), order)
-    _draw_table(scenario, kept, len(every), order, unit, has_limits=has_limits)
+    options_filters.draw(scenario, every, has_limits=has_limits)
+    filters = plans.filters_of(scenario, has_limits=has_limits)
+    kept = plans.in_order(plans.narrowed(every, filters), scenario.list_order)
+    _draw_table(scenario, kept, len(every), has_limits=has_limits)
     _draw_pins(scenario, every, kept)
     compare.draw_pinned(scenario, answer, today)
-    options_heatmap.draw(query, book_id, scenario, filters, every, kept)
+    options_heatmap.draw(query, book_id, scenario, answer, filters, every, kept)
     compare.draw_other_link(scenario, answer, today)
 
 
@@ -79,10 +78,7 @@ def _pin(wanted: Sequence[str]) -> bool:
     if len(wanted) > MOST_PINNED:
         st.session_state[REFUSED] = True
         return False
-    for plan_id in link.scenario().pinned:
-        link.pin(plan_id, pinned=False)
-    for plan_id in wanted:
-        link.pin(plan_id, pinned=True)
+    link.look(pinned=tuple(wanted))
     return True
 
 
@@ -98,29 +94,21 @@ def _listed_chosen() -> None:
     link.redraw()
 
 
-def _draw_table(
-    scenario: Scenario, kept: pd.DataFrame, ranked: int, order: str, unit: str, *, has_limits: bool
-) -> None:
+def _draw_table(scenario: Scenario, kept: pd.DataFrame, ranked: int, *, has_limits: bool) -> None:
+    unit = scenario.list_unit
     left, *buttons = st.columns([4, 1, 1], vertical_alignment="bottom")
-    left.markdown(as_text(options_words.found_sentence(len(kept), ranked, order)))
+    left.markdown(as_text(options_words.found_sentence(len(kept), ranked, scenario.list_order)))
     if kept.empty:
         st.info("No ranked plan is all of this: take a filter away.")
         return
-    address = link.address(scenario, st.context.url)
-    files: dict[str, tuple[str, Callable[[], bytes]]] = {
-        "CSV": ("text/csv", lambda: tables.csv_bytes(kept, address)),
-        "Parquet": (
-            "application/vnd.apache.parquet",
-            lambda: chart_files.parquet(kept, address),
-        ),
-    }
-    for place, (name, (mime, made)) in zip(buttons, files.items(), strict=True):
+    files = figure.table_files(lambda: kept, link.address(scenario, st.context.url))
+    for place, (ending, (mime, made)) in zip(buttons, files.items(), strict=True):
         place.download_button(
-            f"All as {name}",
+            f"All as {'CSV' if ending == 'csv' else 'Parquet'}",
             data=made,
-            file_name=f"runcast_options.{name.lower()}",
+            file_name=f"runcast_options.{ending}",
             mime=mime,
-            key=f"options_{name.lower()}",
+            key=f"options_{ending}",
             on_click="ignore",
             width="stretch",
         )
@@ -132,7 +120,7 @@ def _draw_table(
         key=key,
         hide_index=True,
         height=min(TABLE_PX, 37 + 35 * len(shown)),
-        column_config=_columns(unit),
+        column_config=hints.columns(shown.columns, _columns(unit)),
         on_select=lambda: _rows_chosen(ids, key),
         selection_mode="multi-row",
         selection_default={
@@ -156,14 +144,14 @@ def _columns(unit: str) -> dict[str, Any]:
     return {
         "#": config.NumberColumn(width=50, pinned=True, help="Rank"),
         plans.COST_IN[unit]: config.NumberColumn(
-            format="dollar" if short else "$%.4g", help="Median cost, without failures"
+            format="$%,d" if short else "$%.4g", help="Median cost, without failures"
         ),
         tables.TIME: config.NumberColumn(format="%.3g", help="Median wall clock, without failures"),
         tables.FAILING_TIME: config.NumberColumn(format="%.3g", help="Expected, with failures"),
         plans.GPU: config.TextColumn(width=130),
-        plans.GPUS: config.NumberColumn(width=65),
+        plans.GPUS: config.NumberColumn(width=65, format="%,d"),
         plans.CLOUD: config.TextColumn(width=95),
-        "Instance": config.TextColumn(width=150),
+        "Instance": config.TextColumn(width=215),
         plans.PURCHASE: config.TextColumn(width=95),
         tables.MFU: config.NumberColumn(
             format="percent", help="Model FLOPs over the dense 16-bit peak"
@@ -171,7 +159,7 @@ def _columns(unit: str) -> dict[str, Any]:
         tables.SPEED: config.NumberColumn(format="compact"),
         tables.MEMORY: config.NumberColumn(format="%.3g"),
         plans.OOM: config.NumberColumn(format="percent"),
-        tables.PRICE: config.NumberColumn(format="%.3g"),
+        tables.PRICE: config.NumberColumn(format="$%.3g"),
     }
 
 

@@ -1,104 +1,124 @@
-"""The filters, the order and the unit of the Options page, as widgets that a keyboard reaches."""
+"""The filters, the order and the unit of the Options page, as widgets that a keyboard reaches.
+
+What they show is in the link, as fields of the scenario: the widgets only follow it.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from app import link, words
 from app import options_tables as plans
-from app.options_tables import Filters
+from app.escape import as_text
+from app.glossary import explained
+from core.errors import ScenarioError
+from core.scenario import Scenario
+from core.scenario_types import MOST_LISTED
 
-NUMBERS = (
-    ("min_gpus", "GPUs, at least", 8.0),
-    ("max_gpus", "GPUs, at most", 8.0),
-    ("max_usd", "Cost of the run, at most (USD)", 1000.0),
-    ("max_days", "Time, at most (days)", 1.0),
+NAMES = ("list_gpu", "list_cloud", "list_purchase")
+# The numbers, with the steps of their arrows and the most that each may be.
+NUMBERS: tuple[tuple[str, int | float, int | float], ...] = (
+    ("list_min_gpus", 8, 131_072),
+    ("list_max_gpus", 8, 131_072),
+    ("list_max_usd", 1000.0, 1e13),
+    ("list_max_days", 1.0, 36_500.0),
 )
+# Terms behind the words of a list.
+ABOUT = {"list_purchase": "On demand, Spot, Reserved, Capacity block", "list_cloud": "Instance"}
+SWITCHES = ("list_within_limits", "list_frontier")
+WRONG = "options_wrong"  # what the last edit could not have
 
 
-def _key(name: str) -> str:
-    return f"options_filter_{name}"
+def key(field: str) -> str:
+    """The key of a field's widget in the session."""
+    return f"options_{field}"
+
+
+def follow(scenario: Scenario, field: str) -> None:
+    """Let a field's widget show what the scenario says; call before it is drawn."""
+    value = getattr(scenario, field)
+    shown = list(value) if isinstance(value, tuple) else value
+    if key(field) not in st.session_state or st.session_state[key(field)] != shown:
+        st.session_state[key(field)] = shown
+
+
+def edited(field: str) -> None:
+    """Callback of a field's widget; a value that is not allowed changes nothing."""
+    try:
+        link.look(**{field: st.session_state[key(field)]})
+    except ScenarioError as e:
+        st.session_state[WRONG] = str(e)
+
+
+def _clear() -> None:
+    link.look(**{n: Scenario.model_fields[n].default for n in plans.FILTERS})
+
+
+def _common(scenario: Scenario, field: str) -> dict[str, Any]:
+    """What every widget of a field is given."""
+    follow(scenario, field)
+    return {
+        "label": plans.LABELS.get(field, Scenario.model_fields[field].title or field),
+        "key": key(field),
+        "on_change": edited,
+        "args": (field,),
+    }
+
+
+def draw(scenario: Scenario, every: pd.DataFrame, *, has_limits: bool) -> None:
+    """The filters, the order and the unit, as widgets that a keyboard reaches."""
+    choices = plans.choices(every)
+    *places, last = st.columns(4)
+    for place, name in zip(places, NAMES, strict=True):
+        offered, held = choices[name], getattr(scenario, name)
+        place.multiselect(
+            **_common(scenario, name),
+            options=[*offered, *(v for v in held if v not in offered)],
+            format_func=words.purchase if name == "list_purchase" else str,
+            max_selections=MOST_LISTED,
+            placeholder="All",
+            help=explained(ABOUT.get(name, plans.LABELS[name])),
+        )
+    last.selectbox(
+        **_common(scenario, "list_order"),
+        options=list(plans.ORDERS),
+        format_func=_order_label,
+        help=explained("MFU, tokens/s, out of memory"),
+    )
+    for place, (name, step, most) in zip(st.columns(4), NUMBERS, strict=True):
+        place.number_input(
+            **_common(scenario, name),
+            value=None,
+            min_value=1 if isinstance(step, int) else 0.0,
+            max_value=most,
+            step=step,
+            format=None if isinstance(step, int) else "%.12g",
+            placeholder="Any",
+        )
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.radio(
+            **_common(scenario, "list_unit"),
+            options=list(plans.UNITS),
+            format_func=plans.UNITS.__getitem__,
+            horizontal=True,
+            help=explained("GPU-hours"),
+        )
+        within, frontier = SWITCHES
+        st.checkbox(
+            **_common(scenario, within),
+            disabled=not has_limits,
+            help=None if has_limits else "Needs a deadline or a budget",
+        )
+        st.checkbox(**_common(scenario, frontier), help=Scenario.model_fields[frontier].description)
+        if given := plans.filters_of(scenario, has_limits=has_limits).num_given:
+            st.button(f"Clear filters ({given})", key="options_clear", on_click=_clear)
+    if wrong := st.session_state.pop(WRONG, None):
+        st.error(as_text(wrong))
 
 
 def _order_label(name: str) -> str:
     by = plans.ORDERS[name][0]
     return by[0].upper() + by[1:]
-
-
-def _clear() -> None:
-    for name in ("gpu", "cloud", "purchase"):
-        st.session_state[_key(name)] = []
-    for name, _, _ in NUMBERS:
-        st.session_state[_key(name)] = None
-    for name in ("within_limits", "frontier"):
-        st.session_state[_key(name)] = False
-
-
-def draw(every: pd.DataFrame, *, has_limits: bool) -> tuple[Filters, str, str]:
-    """The filters, the order and the unit, as widgets that a keyboard reaches."""
-    choices = plans.choices(every)
-    top = st.columns(4)
-    names: dict[str, tuple[str, ...]] = {}
-    for column, (name, label) in zip(
-        top, (("gpu", "GPU"), ("cloud", "Cloud"), ("purchase", "Purchase")), strict=False
-    ):
-        held = st.session_state.get(_key(name)) or []
-        offered = choices[name]
-        names[name] = tuple(
-            column.multiselect(
-                label,
-                [*offered, *(v for v in held if v not in offered)],
-                key=_key(name),
-                placeholder="All",
-                persist_state="session",
-            )
-        )
-    order = top[3].selectbox(
-        "Sort by",
-        list(plans.ORDERS),
-        key="options_order",
-        format_func=_order_label,
-        persist_state="session",
-    )
-    numbers = {
-        name: column.number_input(
-            label,
-            value=None,
-            min_value=0.0,
-            step=step,
-            format="%g",
-            key=_key(name),
-            placeholder="Any",
-            persist_state="session",
-        )
-        for column, (name, label, step) in zip(st.columns(4), NUMBERS, strict=True)
-    }
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        unit = st.radio(
-            "Cost",
-            list(plans.UNITS),
-            key="options_unit",
-            format_func=plans.UNITS.__getitem__,
-            horizontal=True,
-            persist_state="session",
-        )
-        within = st.checkbox(
-            "Within deadline and budget",
-            key=_key("within_limits"),
-            disabled=not has_limits,
-            help="Needs a deadline or a budget" if not has_limits else None,
-            persist_state="session",
-        )
-        frontier = st.checkbox(
-            "Fastest or cheapest only",
-            key=_key("frontier"),
-            help="No other priced plan is both cheaper and faster",
-            persist_state="session",
-        )
-        filters = Filters(
-            gpu=names["gpu"], cloud=names["cloud"], purchase=names["purchase"],
-            within_limits=within and has_limits, frontier=frontier, **numbers,
-        )  # fmt: skip
-        if filters.num_given:
-            st.button(f"Clear filters ({filters.num_given})", key="options_clear", on_click=_clear)
-    return filters, order, str(unit or "run")

@@ -11,8 +11,9 @@ from app.answers import KEPT_S, Query
 from app.chart_files import Spec
 from app.escape import as_text
 from app.options_tables import Filters
-from app.views import figure
+from app.views import figure, options_filters
 from app.views.figure import Figure
+from core.plan import Answer
 from core.scenario import Scenario
 
 KEPT_CHARTS = 64
@@ -25,12 +26,12 @@ def _heatmap(
     filters: Filters,
     measure: str,
     theme: str,
-    _scenario: Scenario,
+    _answer: Answer,
     _every: pd.DataFrame,
     _kept: pd.DataFrame,
 ) -> tuple[heat.Drawn, Spec] | None:
     """What is drawn, and the chart as a dict."""
-    drawn = heat.drawn_of(_scenario, _every, _kept, measure)
+    drawn = heat.drawn_of(_answer, _every, _kept, measure)
     if drawn is None:
         return None
     return drawn, options_charts.heatmap(drawn.cells, title=heat.MEASURES[measure][2], theme=theme)
@@ -40,23 +41,25 @@ def draw(
     query: Query,
     book_id: str,
     scenario: Scenario,
+    answer: Answer,
     filters: Filters,
     every: pd.DataFrame,
     kept: pd.DataFrame,
 ) -> None:
     """The best plan of each pair among `kept`, by a figure that the reader chooses; its files."""
     st.subheader("GPU by cloud", anchor=False)
-    measure = st.radio(
+    measure = scenario.list_measure
+    options_filters.follow(scenario, "list_measure")
+    st.radio(
         "Best plan of each pair, by",
         list(heat.MEASURES),
-        key="options_measure",
+        key=options_filters.key("list_measure"),
+        on_change=options_filters.edited,
+        args=("list_measure",),
         format_func=lambda name: heat.MEASURES[name][0],
         horizontal=True,
-        persist_state="session",
     )
-    drawn = _heatmap(
-        query, book_id, filters, str(measure or "usd"), figure.theme(), scenario, every, kept
-    )
+    drawn = _heatmap(query, book_id, filters, measure, figure.theme(), answer, every, kept)
     if drawn is None:
         st.info("No plan that the filters let through has such a figure.")
         return
@@ -66,10 +69,10 @@ def draw(
         spec=spec,
         alt=f"A row a GPU, a column a cloud, the number in the cell. {shown.sentence}",
         file="runcast_gpu_by_cloud",
-        data=lambda: heat.table(scenario, every, kept, str(measure or "usd")),
+        data=lambda: heat.table(answer, every, kept, measure),
     )
     # A container of a fixed height scrolls sideways, too, where the screen is small.
     with st.container(height=options_charts.heatmap_px(shown.cells), border=False):
         st.vega_lite_chart(spec=chart.spec, key=chart.key, width="content", alt=chart.alt)
-    st.caption(as_text(f"{shown.sentence} {heat.marks_sentence(shown.cells)}"))
+    st.caption(as_text(f"{shown.sentence} {heat.marks_sentence(answer, shown.cells)}"))
     figure.draw_files(chart)

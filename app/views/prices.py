@@ -13,7 +13,8 @@ from app import format as fmt
 from app import prices_offers as offers
 from app.accuracy_tables import csv_bytes
 from app.escape import as_text
-from app.views import figure, prices_over_time, prices_sources
+from app.glossary import explained
+from app.views import figure, hints, prices_over_time, prices_sources
 from core.errors import RuncastError
 from core.plan import Answer
 from core.scenario import Scenario
@@ -23,6 +24,8 @@ from pricing.price_book_store import load_book
 KEPT_S = 6 * 3600
 TABLE_PX = 420
 SINGLE = {"unit": "gpu_hour"}
+# Terms behind the words of a list.
+ABOUT = {"gpu": "GPU", "purchase": "On demand, Spot, Reserved, Capacity block"}
 AnswerOf = Callable[[Scenario], Answer]
 Shown = tuple[str, str, dt.date, tuple[tuple[str, tuple[str, ...]], ...]]
 
@@ -103,6 +106,7 @@ def _draw_filters(
             key=prices_address.key(name),
             on_change=prices_address.edited,
             placeholder="All",
+            help=explained(ABOUT.get(name, "")),
         )
     st.radio(
         "Price",
@@ -111,6 +115,7 @@ def _draw_filters(
         on_change=prices_address.edited,
         format_func=offers.UNITS.__getitem__,
         horizontal=True,
+        help=explained("GPU-hours, Instance"),
     )
     prices_address.write([*offers.FILTERS, "unit"], SINGLE)
     chosen = tuple((name, tuple(sorted(values))) for name, values in wanted.items() if values)
@@ -155,10 +160,15 @@ def _draw_offers(chosen: pd.DataFrame) -> None:
         height=TABLE_PX,
         width="stretch",
         alt="Offers, the cheapest GPU-hour first, with source, age and quality",
-        column_config={
-            offers.UNITS[unit]: st.column_config.NumberColumn(format="%.4g"),
-            "Accelerator": st.column_config.Column(pinned=True),
-        },
+        column_config=hints.columns(
+            shown.columns,
+            {
+                offers.UNITS[unit]: st.column_config.NumberColumn(format="$%.3g"),
+                "Accelerator": st.column_config.Column(pinned=True, width=125),
+                "Cloud": st.column_config.Column(width=90),
+                "Instance": st.column_config.Column(width=200),
+            },
+        ),
     )
     left, right = st.columns([3, 1], vertical_alignment="center")
     left.caption(as_text(_listed_sentence(len(shown), len(chosen))))

@@ -7,12 +7,14 @@ import datetime as dt
 import pandas as pd
 import streamlit as st
 
+from app import format as fmt
 from app import link
 from app import prices_sources as tables
 from app.accuracy_tables import csv_bytes
 from app.escape import as_text
 from app.prices_over_time import store_or_sentence
 from app.prices_refresh_job import RefreshJob
+from app.views import hints
 from core.errors import RuncastError
 from pricing import offers as prices
 from pricing.store.engine import Store
@@ -20,6 +22,16 @@ from pricing.store.held import Held
 
 POLL_S = 1.0
 TABLE_PX = 460
+WIDTHS = {  # so that the longest sentence and the last column are seen on a screen of 1440
+    "Source": {"width": 120},
+    "Live": {"width": 100},
+    "Last answer": {"width": 85},
+    "Prices": {"width": 55},
+    "Held back": {"width": 72},
+    "Last said": {"width": 212},
+    "What it lists": {"width": 295},
+    "Seconds": {"width": 62},
+}
 
 
 @st.cache_resource
@@ -124,7 +136,9 @@ def _draw_release(store: Store, releasable: tuple[Held, ...]) -> None:
 def _draw_frame(frame: pd.DataFrame, key: str, alt: str) -> None:
     """A table to sort and search, and its CSV."""
     rows = min(TABLE_PX, 37 * (len(frame) + 1))
-    st.dataframe(frame, key=key, hide_index=True, height=rows, width="stretch", alt=alt)
+    st.dataframe(frame, key=key, hide_index=True, height=rows, width="stretch", alt=alt,
+                 column_config=hints.columns(frame.columns, WIDTHS),
+                 placeholder=fmt.MISSING)  # fmt: skip
     st.container(width=200).download_button(
         "Download CSV",
         data=lambda: csv_bytes(frame),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 
-import pandas as pd
 import streamlit as st
 
 from app import chart_files, price_books, risk_charts, words
@@ -13,11 +12,12 @@ from app import format as fmt
 from app import purchase_labels as labels
 from app import purchase_words as told
 from app import risk_tables as tables
+from app.answers import Query, query_of
 from app.escape import as_text
 from app.glossary import explained
 from app.purchase import Purchases, purchases_of
 from app.trace_file import read_trace
-from app.views import bill, figure, scale
+from app.views import bill, figure, hints, scale
 from app.views.plan import chosen
 from core.availability import Trace
 from core.errors import RuncastError
@@ -27,8 +27,8 @@ from core.scenario import Scenario
 KEPT, KEPT_S = 64, 6 * 3600  # answers of up to 100 kB
 TRACE = "risk_trace"
 TRACE_TYPES, MAX_UPLOAD_MB = ["csv", "json"], 2
-Query = tuple[tuple[str, str], ...]
 Specs = dict[str, chart_files.Spec]
+_draw_chart = partial(figure.draw_named, "risk")
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner="Comparing the ways to buy")
@@ -58,7 +58,7 @@ def draw(scenario: Scenario, answer: Answer) -> None:
     theme = figure.theme()
     trace, trace_id, wrong = _trace()
     book_id = price_books.book_id(scenario)
-    query = tuple(scenario.to_query().items())
+    query = query_of(scenario)
     try:
         found = _purchases(query, book_id, plan.id, trace_id, scenario, plan, trace)
     except RuncastError as e:
@@ -108,19 +108,6 @@ def _draw_answer(scenario: Scenario, found: Purchases) -> None:
 def _draw_sentences(sentences: tuple[str, ...]) -> None:
     for sentence in sentences:
         st.markdown(f"- {as_text(sentence)}")
-
-
-def _draw_chart(
-    charts: Specs, name: str, title: str, alt: str, caption: str, file: str,
-    data: Callable[[], pd.DataFrame],
-) -> None:  # fmt: skip
-    """A chart under its title, where there is something to show."""
-    if name in charts:
-        st.markdown(f"**{title}**")
-        figure.draw(
-            figure.Figure(key=f"risk_{name}", spec=charts[name], alt=alt, caption=caption,
-                          file=file, data=data)
-        )  # fmt: skip
 
 
 def _draw_spreads(found: Purchases, charts: Specs) -> None:
@@ -213,7 +200,11 @@ def _draw_ways(found: Purchases) -> None:
     table = tables.ways_table(found)
     if not table.empty:
         st.dataframe(
-            table, key="risk_ways", height="content", alt="Every way to buy, the cheapest first"
+            table,
+            key="risk_ways",
+            height="content",
+            alt="Every way to buy, the cheapest first",
+            column_config=hints.columns(table.columns),
         )
     for name, why in told.lacking(found):
         st.caption(as_text(f"{name}: {why}"))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 import streamlit as st
 
 from app import chart_files, scale_charts
 from app import format as fmt
 from app import scale_tables as tables
+from app.answers import Query, query_of
 from app.escape import as_text
 from app.price_books import book_id
 from app.scale import Scale, scale_of
 from app.scale_words import optimal_sentences, scale_sentences, waiting_sentences
-from app.views import figure
+from app.views import figure, hints
 from core.errors import RuncastError
 from core.plan import Answer, Plan
 from core.scenario import Scenario
@@ -19,8 +23,9 @@ from core.scenario import Scenario
 KEPT = 64  # some 50 kB each
 KEPT_S = 6 * 3600
 WORTH = "scale_usd_per_day"
-
-Query = tuple[tuple[str, str], ...]
+FILES = {"days": "runcast_scale", "usd": "runcast_scale_cost"}
+CAPTIONS = {"days": "A ring: the selected plan.", "usd": ""}
+_draw_chart = partial(figure.draw_named, "scale")
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner="Trying other numbers of GPUs")
@@ -67,7 +72,7 @@ def _charts(
 
 def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
     """Time and cost against the number of GPUs, whether to wait, and what to train."""
-    key = (tuple(scenario.to_query().items()), plan.id, book_id(scenario))
+    key = (query_of(scenario), plan.id, book_id(scenario))
     st.subheader("When and how big", anchor=False)
     try:
         found = _scale(*key, scenario, plan)
@@ -90,7 +95,10 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
     if shown:
         for column, name in zip(st.columns(len(shown)), shown, strict=True):
             with column:
-                _draw_points(found, name, drawn[name])
+                _draw_chart(
+                    drawn, name, "", tables.alt(found, name), CAPTIONS[name], FILES[name],
+                    lambda: tables.points(found),
+                )  # fmt: skip
     part = st.expander(
         f"Every number of GPUs in figures: {len(found.points)} rows", key="scale_part",
         on_change="rerun",
@@ -99,43 +107,25 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
         part.dataframe(
             tables.shown(found), hide_index=True, width="stretch", key="scale_table",
             alt="Time and cost by the number of GPUs",
+            column_config=hints.columns(tables.shown(found).columns),
         )  # fmt: skip
     st.markdown("**Waiting for a lower price**")
     _list(waiting_sentences(found, worth or None))
     st.markdown("**The best model for the money**")
     _list(optimal_sentences(found))
     if "optimal" in drawn:
-        _draw_optimal(found, drawn["optimal"])
+        _draw_optimal(found, drawn)
 
 
 def _list(sentences: tuple[str, ...]) -> None:
     st.markdown("\n".join(f"- {as_text(s)}" for s in sentences))
 
 
-def _draw_points(found: Scale, name: str, spec: chart_files.Spec) -> None:
-    """Days or dollars against the number of GPUs."""
-    figure.draw(
-        figure.Figure(
-            key=f"scale_{name}",
-            spec=spec,
-            alt=tables.alt(found, name),
-            caption="A ring: the selected plan." if name == "days" else "",
-            file="runcast_scale" if name == "days" else "runcast_scale_cost",
-            data=lambda: tables.points(found),
-        )
-    )
-
-
-def _draw_optimal(found: Scale, spec: chart_files.Spec) -> None:
-    figure.draw(
-        figure.Figure(
-            key="scale_optimal",
-            spec=spec,
-            alt=tables.optimal_alt(found),
-            file="runcast_compute_optimal",
-            data=lambda: tables.optimal(found),
-        )
-    )
+def _draw_optimal(found: Scale, drawn: Mapping[str, chart_files.Spec]) -> None:
+    _draw_chart(
+        drawn, "optimal", "", tables.optimal_alt(found), "", "runcast_compute_optimal",
+        lambda: tables.optimal(found),
+    )  # fmt: skip
     part = st.expander("The curves in figures", key="scale_optimal_part", on_change="rerun")
     if part.open:
         part.dataframe(

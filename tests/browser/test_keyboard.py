@@ -143,6 +143,8 @@ def test_every_chart_and_table_says_what_it_shows(new_user):
     user = new_user()
     user.open("/method" + FEW)
     for name in user.walk():
+        main = user.page.get_by_test_id("stMain")
+        assert main.get_by_test_id("stTooltipHoverTarget").count(), f"{name} explains no term"
         for chart in user.page.get_by_test_id("stVegaLiteChart").all():
             said = chart.get_attribute("aria-label") or ""
             assert len(said.split()) > 4, f"{name}: {said!r}"

@@ -41,9 +41,13 @@ def test_a_comparison_is_in_the_link(new_user):
     assert "B: " in mine
     expect(user.page.get_by_text("Over the run:").first).to_be_visible()
     assert user.page.url.count("~on_demand~") == 2
+    rights = ["clipboard-read", "clipboard-write"]
+    user.page.context.grant_permissions(rights, origin=user.base_url)
+    user.page.get_by_role("button", name="Copy link to this comparison").click()
+    expect(user.page.get_by_text("Copied")).to_be_visible()
 
     other = new_user()
-    other.page.goto(user.page.url)
+    other.page.goto(user.page.evaluate("navigator.clipboard.readText()"))
     other.settle()
     assert compared(other) == [mine]
 
@@ -90,6 +94,38 @@ def test_filters_narrow_the_list_and_the_file(new_user):
     user.page.get_by_role("button", name="Clear filters").click()
     user.settle()
     expect(user.page.get_by_text(re.compile(r"^All \d+ ranked plans"))).to_be_visible()
+
+
+def test_filters_are_in_the_link_and_each_is_a_step_of_the_history(new_user):
+    user = new_user()
+    user.open(FEW)
+    user.type("GPUs, at most", "32")
+    user.page.get_by_text("Per million tokens", exact=True).first.click()
+    user.page.wait_for_url(re.compile("list_unit=mtoken"))
+    user.settle()
+    assert "list_max_gpus=32&list_unit=mtoken" in user.query()
+    mine = user.table()
+    assert "64" not in mine
+
+    other = new_user()
+    other.page.goto(user.page.url)
+    other.settle()
+    assert other.table() == mine
+    assert other.value("GPUs, at most") == "32"
+    assert other.notes() == user.notes()
+    other.follow("Memory & speed", "/memory")  # and back: links carry it to every page
+    assert "list_max_gpus=32&list_unit=mtoken" in other.query()
+    other.follow("Options & compare", "/options")
+    assert other.table() == mine
+
+    user.back()
+    assert "list_unit" not in user.query()
+    assert user.value("GPUs, at most") == "32"
+    user.back()
+    assert "list_" not in user.query()
+    assert user.value("GPUs, at most") == ""
+    user.forward()
+    assert user.value("GPUs, at most") == "32"
 
 
 @pytest.mark.parametrize(

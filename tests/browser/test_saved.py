@@ -7,6 +7,7 @@ from tests.browsing import FEW, served
 
 pytestmark = pytest.mark.browser
 
+SECTION = "Saved scenarios"
 HOSTILE = "<img src=x onerror=alert(1)> [a](javascript:alert(2)) =1+1"
 
 
@@ -18,19 +19,9 @@ def base_url(tmp_path_factory):
         yield server.url
 
 
-def press(user, name):
-    user.page.get_by_role("button", name=name, exact=True).click()
-    user.settle()
-
-
-def unfold(user):
-    user.page.get_by_text("Saved scenarios", exact=True).click()
-    user.settle()
-
-
 def save(user, name):
     user.type("Name", name)
-    press(user, "Save")
+    user.press("Save")
 
 
 def rows(user):
@@ -44,12 +35,12 @@ def test_what_one_person_saved_another_opens_by_its_short_link(new_user):
     ann.open("/" + FEW)
     ann.type("Training tokens", "2T")
     saved, headlines = ann.query(), ann.headlines()
-    unfold(ann)
+    ann.unfold(SECTION)
     assert "Nothing is saved yet." in ann.page.inner_text("body")
     save(ann, "Ours, on H100")
     assert "Saved as 'Ours, on H100'." in " ".join(ann.notes())
     assert ann.query() == saved
-    short = ann.page.get_by_test_id("stSidebar").get_by_test_id("stCode").inner_text().strip()
+    short = ann.short_link()
     assert short.startswith(ann.base_url + "/?s=")
 
     bob = new_user()
@@ -65,7 +56,7 @@ def test_what_one_person_saved_another_opens_by_its_short_link(new_user):
     assert bob.value("Training tokens") == "3T"
 
     ann.type("Training tokens", "5T")
-    press(ann, "Open this scenario")
+    ann.press("Open this scenario")
     assert (ann.query(), ann.headlines()) == (saved, headlines)
     ann.back()
     assert ann.value("Training tokens") == "5T"
@@ -76,7 +67,7 @@ def test_what_one_person_saved_another_opens_by_its_short_link(new_user):
 def test_search_rename_delete_and_undo(new_user):
     user = new_user()
     user.open("/" + FEW)
-    unfold(user)
+    user.unfold(SECTION)
     for name in ("First", "Second", HOSTILE):
         save(user, name)
     assert rows(user)[0] == HOSTILE
@@ -86,10 +77,10 @@ def test_search_rename_delete_and_undo(new_user):
     user.page.get_by_text("Second", exact=True).click()
     user.settle()
     user.type("New name", "Zweite")
-    press(user, "Rename")
+    user.press("Rename")
     assert rows(user)[0] == "Zweite"
-    short = user.page.get_by_test_id("stSidebar").get_by_test_id("stCode").inner_text().strip()
-    press(user, "Delete")
+    short = user.short_link()
+    user.press("Delete")
     assert "Deleted 'Zweite'" in " ".join(user.notes())
 
     other = new_user()
@@ -99,7 +90,7 @@ def test_search_rename_delete_and_undo(new_user):
     assert "is of no scenario on this server" in note
     assert len(other.headlines()) == 4
 
-    press(user, "Undo the deletion")
+    user.press("Undo the deletion")
     other.page.goto(short)
     other.settle()
     assert other.notes() == []

@@ -120,7 +120,7 @@ def of_header(
         given = headers.get(SECRET_HEADER.lower(), [])
         if len(given) != 1 or not hmac.compare_digest(given[0].encode(), secret.encode()):
             raise NoOwnerError("The request did not come through the proxy: saving is off.")
-    elif not _is_loopback(address):
+    elif not is_loopback(address):
         raise NoOwnerError(
             f"{USER_HEADER} is set, but this server listens on more than this machine, so anybody "
             f"could send that header: set server.address to 127.0.0.1, or {PROXY_SECRET}."
@@ -169,7 +169,8 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip()) and value.isprintable()
 
 
-def _is_loopback(address: str | None) -> bool:
+def is_loopback(address: str | None) -> bool:
+    """Whether only this machine can reach an address that a server listens on."""
     if address == "localhost":
         return True
     try:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
+from app import logs
 from core.plan import Answer
 
 
@@ -41,7 +42,7 @@ class Searches:
             if held is not None and now < self._end(held, now):
                 self._asked.move_to_end(key)
                 return held.found
-            found = self._pool.submit(search)
+            found = self._pool.submit(logs.carried(search))
             self._asked[key] = _Asked(found, now + self._keep_s)
             self._asked.move_to_end(key)
             while len(self._asked) > self._most:

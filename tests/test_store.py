@@ -329,7 +329,7 @@ def next_version(tmp_path, monkeypatch):
 def version(store):
     with store.reading() as connection:
         columns = {c["name"] for c in sa.inspect(connection).get_columns("series")}
-        return upgrading._current(connection), "colour" in columns
+        return upgrading.revision_of(connection), "colour" in columns
 
 
 def test_a_newer_version_brings_the_tables_forward_and_keeps_what_is_in_them(store, next_version):

@@ -29,6 +29,8 @@ STORE_FILE = "store.sqlite"
 BUSY_S = 5.0  # that a writer waits for another one
 CONNECT_S = 5
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
+_DAMAGED = ("malformed", "not a database")
+ROOM_BYTES = 2**17  # for the index of the log and some pages of it
 _BUSY = "another process writes to it, and did not end in time"
 _WRITES = {"runcast_writes": True}
 # Of one transaction: a lost machine must not hold the others up.
@@ -55,6 +57,11 @@ class Store:
     def is_shared(self) -> bool:
         """Several machines may use it, so that a lock file of one of them says nothing."""
         return self.engine.dialect.name != "sqlite"
+
+    @property
+    def file(self) -> Path | None:
+        """Where a SQLite store is; None for a server's."""
+        return None if self.is_shared else Path(self.url.database or "")
 
     def close(self) -> None:
         """Give its connections back; it opens new ones when it is asked again."""
@@ -86,6 +93,18 @@ def open_store(*, folder: Path | None = None, environ: Mapping[str, str] | None 
     environ = os.environ if environ is None else environ
     url = _url(environ.get(DATABASE_URL, "").strip(), prices_folder() if folder is None else folder)
     return _opened(url.render_as_string(hide_password=False), os.getpid())
+
+
+def store_as_it_is(
+    *, folder: Path | None = None, environ: Mapping[str, str] | None = None
+) -> Store:
+    """The same store, nothing made or brought forward: to examine it, to copy it, to put it back.
+
+    Whoever connects to a SQLite `file` that is not there makes an empty one.
+    """
+    environ = os.environ if environ is None else environ
+    url = _url(environ.get(DATABASE_URL, "").strip(), prices_folder() if folder is None else folder)
+    return Store(engine=_engine(url), name=_name(url), url=url)
 
 
 @lru_cache(maxsize=8)
@@ -190,9 +209,23 @@ def _reason(error: SQLAlchemyError, url: URL) -> str:
             text = text.replace(secret, "***")
     if "locked" in text or "lock timeout" in text:
         return _BUSY
-    if "disk is full" in text:
+    if "disk is full" in text or ("disk I/O error" in text and _is_full(url)):
         return "the disk is full"
+    if any(said in text for said in _DAMAGED):
+        todo = "restore a backup (`runcast restore`) or move it away"
+        return f"it is damaged, so {todo}: {_lower(text)}"
+    if "readonly database" in text:
+        return "this process may read it and not write it"
     return _lower(text[:200].rstrip(". "))
+
+
+def _is_full(url: URL) -> bool:
+    """Whether SQLite has no room even for what it needs to read."""
+    try:
+        left = os.statvfs(Path(url.database or "").parent)
+    except OSError:
+        return False
+    return left.f_bavail * left.f_frsize < ROOM_BYTES
 
 
 def _lower(text: str | None) -> str:

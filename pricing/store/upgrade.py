@@ -27,27 +27,33 @@ def scripts() -> ScriptDirectory:
     return ScriptDirectory(str(MIGRATIONS), version_locations=[str(MIGRATIONS)])
 
 
+def known_revisions() -> tuple[str, ...]:
+    """The revisions that this version can bring forward, its own first."""
+    return tuple(script.revision for script in scripts().walk_revisions())
+
+
+def revision_of(connection: Connection) -> str | None:
+    """The revision of the tables that are there; None for none."""
+    return MigrationContext.configure(connection).get_current_revision()
+
+
 def upgrade(store: Store) -> None:
     """Make or bring forward the tables; `StoreError` when a newer version wrote them."""
     known = scripts()
     head = known.get_current_head()
     with store.reading() as connection:
-        if _current(connection) == head:
+        if revision_of(connection) == head:
             return
     with store.writing() as connection:
         if store.is_shared:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-        current = _current(connection)
-        if current is not None and current not in {s.revision for s in known.walk_revisions()}:
+        current = revision_of(connection)
+        if current is not None and current not in known_revisions():
             raise StoreError(
                 f"The store {store.name} was written by a newer version of Runcast (its tables "
                 f"are {current}, this version knows {head}): update this installation."
             )
         _run(connection, known)
-
-
-def _current(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection).get_current_revision()
 
 
 def _run(connection: Connection, known: ScriptDirectory) -> None:

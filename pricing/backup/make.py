@@ -1,0 +1,131 @@
+"""Make a backup while the server works: the store, prices, price books, calibrations.
+
+No refresh publishes meanwhile (its lock is held), so that the files and the store are of one state.
+Not in it: bodies kept for the next refresh, locks, settings, secrets.toml.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pricing.backup.archive import (
+    FOLDERS,
+    STORES,
+    BackupError,
+    Manifest,
+    StoreInfo,
+    is_kept,
+    written,
+)
+from pricing.disk import prices_folder
+from pricing.lease import LeaseError, lease
+from pricing.store.condition import condition
+from pricing.store.dump import dump_postgresql, dump_sqlite
+from pricing.store.engine import STORE_FILE, store_as_it_is
+
+WAIT_S = 60.0  # for a refresh that is at work
+LEFT_OUT = ("prices/cache/", "prices/lease", f"prices/{STORE_FILE}")
+
+
+def data_folder() -> Path:
+    """What this installation keeps: the folder of RUNCAST_DATA_DIR, or the user's."""
+    return prices_folder().parent
+
+
+def backup(
+    path: Path,
+    *,
+    version: str,
+    replace: bool = False,
+    wait_s: float = WAIT_S,
+    environ: Mapping[str, str] | None = None,
+    now: datetime | None = None,
+) -> Manifest:
+    """Write everything that this installation keeps into one archive at `path`, mode 0600."""
+    data = data_folder()
+    with (
+        written(path, replace=replace) as archive,
+        tempfile.TemporaryDirectory(dir=path.parent, prefix=".runcast-backup-") as scratch,
+        no_refresh(data / "prices", wait_s=wait_s),
+    ):
+        store = _dumped(Path(scratch), environ)
+        if store.kind != "none":
+            archive.add(STORES[store.kind], Path(scratch) / STORES[store.kind])
+        for name in kept_files(data):
+            archive.add(name, data / name)
+        if not archive.members:
+            raise BackupError("There is nothing to back up: this installation keeps nothing yet.")
+        return archive.finish(store, version, datetime.now(UTC) if now is None else now)
+
+
+def kept_files(data: Path) -> list[str]:
+    """The files that a backup has beside the store, by their paths in the data folder, in order.
+
+    Leftovers of a killed process begin with a dot; links are not followed.
+    """
+    found = []
+    for top in FOLDERS:
+        for folder, folders, files in os.walk(data / top):
+            folders[:] = [f for f in folders if not os.path.islink(os.path.join(folder, f))]
+            for file in files:
+                full = os.path.join(folder, file)
+                name = os.path.relpath(full, data).replace(os.sep, "/")
+                if is_kept(name) and not name.startswith(LEFT_OUT) and not os.path.islink(full):
+                    found.append(name)
+    return sorted(found)
+
+
+@contextmanager
+def no_refresh(prices: Path, *, wait_s: float) -> Iterator[None]:
+    """Hold the lock of refreshes, as soon as the one that is at work has ended."""
+    if not prices.is_dir():
+        yield
+        return
+    until = time.monotonic() + wait_s
+    while True:
+        held = lease(prices)
+        try:
+            held.__enter__()
+        except LeaseError as e:
+            if time.monotonic() >= until:
+                raise BackupError(f"{e} Try again when it has ended.") from None
+            time.sleep(0.2)
+            continue
+        break
+    give_to_owner(prices / "lease", prices)
+    try:
+        yield
+    finally:
+        held.__exit__(None, None, None)
+
+
+def give_to_owner(path: Path, of: Path) -> None:
+    """What root writes belongs to whoever owns the data, so that the server may use it."""
+    if os.geteuid() == 0:
+        owner = of.stat()
+        for one in (path, *path.rglob("*")):
+            os.chown(one, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def _dumped(scratch: Path, environ: Mapping[str, str] | None) -> StoreInfo:
+    """Copy the store into a folder, and say what it is."""
+    found = condition(environ=environ, thorough=False)
+    if found.wrong:
+        raise BackupError(found.wrong)
+    if not found.exists:
+        return StoreInfo(kind="none", revision="", server_version="")
+    store = store_as_it_is(environ=environ)
+    try:
+        if store.is_shared:
+            revision, server = dump_postgresql(store, scratch / STORES["postgresql"])
+            return StoreInfo(kind="postgresql", revision=revision, server_version=server)
+        revision = dump_sqlite(store, scratch / STORES["sqlite"])
+        return StoreInfo(kind="sqlite", revision=revision, server_version=found.server_version)
+    finally:
+        store.close()

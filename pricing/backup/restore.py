@@ -1,0 +1,241 @@
+"""Put a backup back: everything is unpacked and checked beside the data first, then swapped in.
+
+What was there is put aside into `before-restore-TIME/` of the data folder, and back again where a
+step fails. The store is one transaction, files are renamed. A process that is killed between two
+renames leaves both, and the same command with --replace ends what it began.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from core.errors import FactError, shown
+from pricing.backup.archive import FOLDERS, STORES, BackupError, Manifest, Reader, opened
+from pricing.backup.make import WAIT_S, data_folder, give_to_owner, kept_files, no_refresh
+from pricing.offers import installed_id, snapshot
+from pricing.store.dump import (
+    check_sqlite,
+    dump_postgresql,
+    dump_sqlite,
+    has_rows,
+    load_sqlite,
+    restore_postgresql,
+)
+from pricing.store.engine import STORE_FILE, Store, StoreError, store_as_it_is
+from pricing.store.upgrade import known_revisions, upgrade
+
+SPARE_BYTES = 64_000_000  # of the disk, that are left free
+_STAGED = ".restore-"
+_BESIDE_SQLITE = ("-wal", "-shm", "-journal")
+_STAYS = frozenset({"lease", "cache", *(STORE_FILE + end for end in ("", *_BESIDE_SQLITE))})
+
+Undo = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What became of a restore."""
+
+    manifest: Manifest
+    aside: str  # the folder, inside the data folder, that has what was there; '' for nothing
+
+
+def restore(
+    path: Path,
+    *,
+    replace: bool = False,
+    wait_s: float = WAIT_S,
+    environ: Mapping[str, str] | None = None,
+    now: datetime | None = None,
+) -> Restored:
+    """Put the archive at `path` in place of what this installation keeps, whole or not at all.
+
+    `BackupError` or `StoreError` where it cannot be: nothing has changed then.
+    """
+    data = data_folder()
+    at = (datetime.now(UTC) if now is None else now).strftime("%Y%m%dT%H%M%SZ")
+    with opened(path) as archive:
+        manifest = archive.manifest
+        store = store_as_it_is(environ=environ)
+        try:
+            _check_fits(manifest, store)
+            if not replace and (what := _kept_here(data, store)):
+                raise BackupError(
+                    f"This installation has {what} already: --replace puts what is here "
+                    "aside and the archive in its place."
+                )
+            (data / "prices").mkdir(parents=True, exist_ok=True, mode=0o700)
+            give_to_owner(data / "prices", data)
+            _check_room(manifest, data)
+            staged = Path(tempfile.mkdtemp(dir=data, prefix=_STAGED))  # mode 0700
+            try:
+                _unpack(archive, staged)
+                with no_refresh(data / "prices", wait_s=wait_s):
+                    _forget_killed(data, staged)
+                    aside = _swap(staged, data, store, manifest, data / f"before-restore-{at}")
+            finally:
+                shutil.rmtree(staged, ignore_errors=True)
+        finally:
+            store.close()
+    return Restored(manifest=manifest, aside=aside)
+
+
+def _forget_killed(data: Path, ours: Path) -> None:
+    """Delete what a restore that was killed had unpacked."""
+    for left in data.glob(f"{_STAGED}*"):
+        if left != ours:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _check_fits(manifest: Manifest, store: Store) -> None:
+    """The archive is one for this version and this kind of store."""
+    here = "postgresql" if store.is_shared else "sqlite"
+    if manifest.store.kind not in ("none", here):
+        raise BackupError(
+            f"The archive's store is {manifest.store.kind} and this installation's is {here}: "
+            "set or unset RUNCAST_DATABASE_URL."
+        )
+    known = known_revisions()
+    if manifest.store.revision and manifest.store.revision not in known:
+        raise BackupError(
+            f"The archive was written by a newer version of Runcast, "
+            f"{shown(manifest.runcast_version)} (its tables are "
+            f"{shown(manifest.store.revision)}, this version knows {known[0]}): update Runcast."
+        )
+
+
+def _kept_here(data: Path, store: Store) -> str:
+    """What would be put aside; '' for an installation that keeps nothing yet."""
+    files = len(kept_files(data))
+    try:
+        rows = (store.file is None or os.path.exists(store.file)) and has_rows(store)
+    except StoreError:
+        rows = store.file is not None  # a damaged file is still somebody's
+        if not rows:
+            raise
+    said = [f"{files:,} files" if files else "", f"the store {store.name}" if rows else ""]
+    return " and ".join(filter(None, said))
+
+
+def _check_room(manifest: Manifest, data: Path) -> None:
+    free = shutil.disk_usage(data).free
+    if manifest.num_bytes + SPARE_BYTES > free:
+        raise BackupError(
+            f"The archive unpacks to {manifest.num_bytes:,} bytes and the disk has {free:,} free."
+        )
+
+
+def _unpack(archive: Reader, staged: Path) -> None:
+    """Unpack, and look whether the store and the prices in it are sound."""
+    archive.unpack(staged)
+    said = archive.manifest.store
+    if (
+        said.kind == "sqlite"
+        and (found := check_sqlite(staged / STORES["sqlite"])) != said.revision
+    ):
+        raise BackupError(f"The archive's store is {shown(found)}, not {shown(said.revision)}.")
+    published = staged / "prices/snapshots"
+    if (published / "current").is_file():
+        try:
+            snapshot(installed_id(folder=published), folder=published)
+        except FactError as e:
+            raise BackupError(f"The archive's prices are damaged: {e}") from None
+
+
+def _swap(staged: Path, data: Path, store: Store, manifest: Manifest, aside: Path) -> str:
+    """Put the new in place of the old; on any failure the old is back. Where the old is now."""
+    undo: list[Undo] = []
+    aside.mkdir(mode=0o700)
+    give_to_owner(staged, data)
+    try:
+        _put_store(staged, store, manifest, aside, undo)
+        if manifest.store.kind != "none":
+            upgrade(store)  # a server that runs takes its tables for those of its version
+        for name in FOLDERS:
+            _put_folder(staged / name, data / name, aside / name, undo)
+    except BaseException:
+        for step in reversed(undo):
+            with suppress(OSError, StoreError):
+                step()
+        shutil.rmtree(aside, ignore_errors=True)  # what was in it is back
+        raise
+    _sync(data)
+    if any(aside.iterdir()):
+        give_to_owner(aside, data)
+        return aside.name
+    aside.rmdir()
+    return ""
+
+
+def _put_store(
+    staged: Path, store: Store, manifest: Manifest, aside: Path, undo: list[Undo]
+) -> None:
+    kind = "postgresql" if store.is_shared else "sqlite"
+    new, old = staged / STORES[kind], aside / STORES[kind]
+    if store.file is not None:
+        _put_sqlite(new if manifest.store.kind == kind else None, store.file, store, old, undo)
+    elif manifest.store.kind == kind:
+        if has_rows(store):
+            dump_postgresql(store, old)
+            undo.append(partial(restore_postgresql, store, old))
+        store.close()  # its own connections would hold the tables
+        restore_postgresql(store, new)
+
+
+def _put_sqlite(new: Path | None, file: Path, store: Store, old: Path, undo: list[Undo]) -> None:
+    """Through SQLite itself, so that a server that has the file open sees the old or the new."""
+    if os.path.lexists(file):
+        try:
+            dump_sqlite(store, old)
+            undo.append(partial(load_sqlite, store, old))
+        except StoreError:  # damaged: whatever it is, it is put aside as it is
+            old.unlink(missing_ok=True)
+            for end in ("", *_BESIDE_SQLITE):
+                if os.path.lexists(part := file.with_name(file.name + end)):
+                    _move(part, old.with_name(part.name), undo)
+    if new is None and os.path.lexists(file):
+        for end in ("", *_BESIDE_SQLITE):
+            file.with_name(file.name + end).unlink(missing_ok=True)
+    elif new is not None:
+        if not os.path.lexists(file):
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            give_to_owner(file, file.parent)
+            undo.append(partial(file.unlink, missing_ok=True))
+        load_sqlite(store, new)
+
+
+def _put_folder(new: Path, place: Path, aside: Path, undo: list[Undo]) -> None:
+    """The entries of one folder, one by one: the folder itself may be a mount, and that of prices
+    has the lock and the store in it."""
+    stays = _STAYS if place.name == "prices" else frozenset[str]()
+    for old in sorted(place.iterdir()) if place.is_dir() else []:
+        if old.name not in stays:
+            aside.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _move(old, aside / old.name, undo)
+    for one in sorted(new.iterdir()) if new.is_dir() else []:
+        if not place.is_dir():
+            place.mkdir(mode=0o700)
+            give_to_owner(place, place.parent)
+        _move(one, place / one.name, undo)
+
+
+def _move(source: Path, target: Path, undo: list[Undo]) -> None:
+    shutil.move(source, target)
+    undo.append(partial(shutil.move, target, source))
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)  # the new names survive a power cut
+    finally:
+        os.close(handle)

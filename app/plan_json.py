@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 from app.one_layout import Verdict
 from app.picks import Pick, picks_of
+from app.plan_inputs import inputs_json, made_with_json, plan_inputs_json
 from app.risk_columns import WithFailures, of_plans
 from app.words import MEMORY_PARTS, STEP_PARTS, batch_advice
 from core.offer import Offer
@@ -34,10 +35,22 @@ def link_query(scenario: Scenario, prices: str) -> str:
     return urlencode(flat, safe=",/:")
 
 
-def plan_json(scenario: Scenario, answer: Answer) -> dict[str, Json]:
-    """The whole answer. `scenario` is the resolved one, so its names are canonical."""
+def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -> dict[str, Json]:
+    """The whole answer. `scenario` is the resolved one, so its names are canonical.
+
+    `with_inputs`: with all that `runcast recompute` needs, which takes a millisecond a plan.
+    """
     prices = snapshot(scenario.prices)
     asked = {name: _plain(value) for name, value in scenario.model_dump(mode="json").items()}
+    plans: list[dict[str, Json]] = [
+        {**_plan(p), "with_failures": _with_failures(f)}
+        for p, f in zip(answer.plans, of_plans(scenario, answer.plans), strict=True)
+    ]
+    inputs: dict[str, Json] = {}
+    if with_inputs:
+        inputs = {"made_with": made_with_json(), "inputs": inputs_json(scenario, answer.plans)}
+        for plan, own in zip(plans, plan_inputs_json(scenario, answer.plans), strict=True):
+            plan["inputs"] = own
     return {
         "schema_version": SCHEMA_VERSION,
         "scenario": asked,
@@ -52,10 +65,8 @@ def plan_json(scenario: Scenario, answer: Answer) -> dict[str, Json]:
             {"reason": e.reason, "count": e.count, "sentence": e.sentence} for e in answer.excluded
         ],
         "also": [_pick(p) for p in picks_of(scenario, answer)],
-        "plans": [
-            {**_plan(p), "with_failures": _with_failures(f)}
-            for p, f in zip(answer.plans, of_plans(scenario, answer.plans), strict=True)
-        ],
+        "plans": list(plans),
+        **inputs,
     }
 
 
@@ -147,6 +158,17 @@ def _plan(plan: Plan) -> dict[str, Json]:
         "frontier": bool(plan.frontier),
         "calibration": plan.calibration or None,
         "assumptions": list(plan.assumptions),
+    }
+
+
+def brief_json(plan: Plan) -> dict[str, Json]:
+    """The few keys by which other documents name a plan."""
+    return {
+        "id": plan.id,
+        "accelerator": plan.offer.accelerator,
+        "num_gpus": plan.num_gpus,
+        "wall_clock_hours": plan.wall_clock_hours,
+        "usd": None if plan.usd is None else plan.usd.p50,
     }
 
 

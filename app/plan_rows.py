@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -123,23 +123,9 @@ def plan_of(
     says what is assumed of the software."""
     m, n = row.machine, row.best_row
     crosses = row.num_nodes > 1
-    unseen = eff.unseen_accelerator_sigma
-    network_known = m.network_known or "scale_out" in m.measured
-    sigma = float(
-        np.asarray(
-            uncertainty.quadrature(
-                eff.throughput_sigma * variance_left**0.5,
-                0.0
-                if m.accelerator.matmul_flops_per_s or "matmul" in m.measured
-                else eff.unmeasured_sigma,
-                0.0
-                if m.accelerator.name in measured_accelerators() or m.measured >= WHOLE_DEVICE
-                else unseen,
-                eff.scale_sigma * uncertainty.doublings(row.num_gpus),
-                eff.network_sigma if crosses and not network_known else 0.0,
-            )
-        )
-    )
+    narrowed = replace(eff, throughput_sigma=eff.throughput_sigma * variance_left**0.5)
+    known = circumstances_of(m, num_gpus=row.num_gpus, crosses=crosses)
+    sigma = float(np.asarray(uncertainty.throughput_sigma(narrowed, known)))
     low = float(np.asarray(uncertainty.p10(row.tokens_per_s, sigma)))
     high = float(np.asarray(uncertainty.p90(row.tokens_per_s, sigma)))
     usd = None
@@ -177,6 +163,19 @@ def plan_of(
         frontier=row.frontier,
         calibration=m.calibration,
         assumptions=(*found, *_on_the_host(m, layout, float(best.host_bytes[n])), *habits(layout)),
+    )
+
+
+def circumstances_of(m: Machine, *, num_gpus: int, crosses: bool) -> uncertainty.Circumstances:
+    """What makes the forecast of one machine less sure than that of its stack."""
+    measured = m.accelerator.matmul_flops_per_s is not None or "matmul" in m.measured
+    seen = m.accelerator.name in measured_accelerators() or m.measured >= WHOLE_DEVICE
+    network_known = m.network_known or "scale_out" in m.measured
+    return uncertainty.Circumstances(
+        unmeasured=float(not measured),
+        unseen_accelerator=float(not seen),
+        doublings=float(np.asarray(uncertainty.doublings(num_gpus))),
+        network_guessed=float(crosses and not network_known),
     )
 
 

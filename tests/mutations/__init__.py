@@ -1,0 +1,1 @@
+"""Errors planted in the formulas of core, each of which a test must catch."""

@@ -1,0 +1,44 @@
+"""The table of planted errors: one line of one module of core, and what is wrong with the other.
+
+The original text stands in its module exactly once (a test checks it), so that a line that moves
+or changes is planted again by hand. `tests` are those of the module itself: the error must be
+caught close to where it is.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+TABLE = Path(__file__).with_name("planted.csv")
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """One error."""
+
+    module: str  # of core
+    kind: str
+    original: str
+    planted: str
+    files: tuple[str, ...]  # of the tests that must catch it
+
+
+def _planted() -> tuple[Planted, ...]:
+    with TABLE.open(newline="", encoding="utf-8") as file:
+        return tuple(
+            Planted(
+                module=row["module"],
+                kind=row["kind"],
+                original=row["original"].replace("\\n", "\n"),
+                planted=row["planted"].replace("\\n", "\n"),
+                files=tuple(
+                    f"tests/test_{name}.py" for name in (row["tests"] or row["module"]).split()
+                ),
+            )
+            for row in csv.DictReader(file)
+        )
+
+
+PLANTED = _planted()

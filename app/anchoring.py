@@ -135,6 +135,26 @@ def likeness(
     }
 
 
+def moved(
+    found: Anchor | None, layouts: Layouts, accelerators: Sequence[str], eff: Efficiency
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The log shift of each row's throughput, and the share of the forecast's own variance that
+    the measurement leaves."""
+    rows = len(accelerators)
+    if found is None:
+        return np.zeros(rows), np.ones(rows)
+    names = np.array(list(accelerators), dtype=object)
+    shift, sigma = anchor.anchored(
+        predicted_anchor=found.predicted,
+        measured=found.measured,
+        sigma_shared=eff.throughput_sigma,
+        sigma_own=0.0,
+        **likeness(found, layouts, names),
+    )
+    left = np.square(sigma / np.asarray(eff.throughput_sigma))
+    return np.broadcast_to(shift, (rows,)), np.broadcast_to(left, (rows,))
+
+
 def corrected(
     best: Best, found: Anchor | None, accelerators: Sequence[str], eff: Efficiency
 ) -> tuple[Best, NDArray[np.float64], NDArray[np.float64]]:
@@ -143,16 +163,8 @@ def corrected(
     rows = len(best.job)
     if found is None:
         return best, np.zeros(rows), np.ones(rows)
-    names = np.array(list(accelerators), dtype=object)
-    shift, sigma = anchor.anchored(
-        predicted_anchor=found.predicted,
-        measured=found.measured,
-        sigma_shared=eff.throughput_sigma,
-        sigma_own=0.0,
-        **likeness(found, best.layouts, names),
-    )
-    faster = np.broadcast_to(np.exp(shift), (rows,))
-    left = np.square(sigma / np.asarray(eff.throughput_sigma))
+    shift, left = moved(found, best.layouts, accelerators, eff)
+    faster = np.exp(shift)
     step = best.step
     scaled = Step(
         parts={k: v / faster for k, v in step.parts.items()},
@@ -162,4 +174,4 @@ def corrected(
         mfu=step.mfu * faster,
         hfu=step.hfu * faster,
     )
-    return replace(best, step=scaled), np.log(faster), np.broadcast_to(left, (rows,))
+    return replace(best, step=scaled), shift, left

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from app import format as fmt
+from app import shown_query
 from app.audit import Audit, audit_of
 from app.audit_claim import claim_of
 from app.audit_speed import NAMES, times
@@ -65,7 +66,7 @@ def key(name: str) -> str:
 def take_over(scenario: Scenario) -> None:
     """Let the address set the fields if it is not what was written; without one, the scenario."""
     state = st.session_state
-    asked, is_edited = _asked(), state.pop(_EDITED, False)
+    asked, is_edited = shown_query.asked(), state.pop(_EDITED, False)
     if (is_edited or asked == state.get(_WRITTEN)) and all(key(n) in state for n in FIELDS):
         return
     unknown = [n for n in asked if n not in FIELDS]
@@ -120,19 +121,11 @@ def texts() -> dict[str, str]:
 def write() -> None:
     """Put the claim into the address, once somebody made one."""
     shows = texts()
-    is_own = bool(_asked()) or {"days", "gpu_hours", "tokens_per_s", "mfu", "usd"} & {*shows}
-    if not is_own:
+    is_claim = {"days", "gpu_hours", "tokens_per_s", "mfu", "usd"} & {*shows}
+    if not (is_claim or shown_query.asked()):
         return
-    if shows != _asked():
-        kept = {n: v for n, v in st.query_params.to_dict().items() if not n.startswith(VIEW)}
-        st.query_params.from_dict(kept | {f"{VIEW}{n}": v for n, v in shows.items()})
+    shown_query.write(shows)
     st.session_state[_WRITTEN] = shows
-
-
-def _asked() -> dict[str, str]:
-    return {
-        n.removeprefix(VIEW): v for n, v in st.query_params.to_dict().items() if n.startswith(VIEW)
-    }
 
 
 def audited(given: Mapping[str, str], scenario: Scenario) -> Audit | str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from rich.table import Table
-
 from app import bill_tables as tables
 from app.bill import Bill, bill_sentences
-from app.terminal import console, print_wrapped
+from app.terminal import console, figures_table, print_wrapped
 from core.scenario import Scenario
 
 
@@ -15,9 +13,7 @@ def print_bill(scenario: Scenario, found: Bill) -> None:
     out = console()
     for sentence in bill_sentences(scenario, found):
         print_wrapped(out, sentence)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for n, head in enumerate(("", "Lower", "Expected", "Upper")):
-        table.add_column(head, justify="right" if n else "left", no_wrap=True)
+    table = figures_table("", "Lower", "Expected", "Upper")
     rows = tables.rows(found)
     for *cells, _ in rows:
         table.add_row(*cells)

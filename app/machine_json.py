@@ -80,13 +80,14 @@ def gpus_json() -> Gpus:
     return {
         "schema_version": SCHEMA_VERSION,
         "gpus": [
-            {"name": a.name, "vendor": a.vendor, "note": a.note, "facts": _facts(a)}
+            {"name": a.name, "vendor": a.vendor, "note": a.note, "facts": facts_of(a)}
             for a in facts.accelerators().values()
         ],
     }
 
 
-def _facts(accelerator: Accelerator) -> dict[str, Fact | None]:
+def facts_of(accelerator: Accelerator) -> dict[str, Fact | None]:
+    """Every number of an accelerator with its source; None: no source prints it."""
     return {q: _fact(accelerator, q) for q in facts.QUANTITIES if q != "vendor"}
 
 

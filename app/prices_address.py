@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from app import shown_query
 from app.link import VIEW
 from core.errors import nearest, shown
 
@@ -30,7 +31,7 @@ def take_over(choices: Mapping[str, Sequence[str]], single: Mapping[str, str]) -
     `choices` are the values of each filter, `single` the filters of one value with their default.
     """
     state = st.session_state
-    asked, is_edited = _asked(), state.pop(_EDITED, False)
+    asked, is_edited = shown_query.asked(), state.pop(_EDITED, False)
     if (is_edited or asked == state.get(_WRITTEN)) and all(key(n) in state for n in choices):
         return
     notes = [
@@ -75,13 +76,5 @@ def write(names: Sequence[str], single: Mapping[str, str]) -> None:
         text = str(value) if name in single else ",".join(value or ())
         if text and text != single.get(name):
             shows[name] = text
-    if shows != _asked():
-        kept = {n: v for n, v in st.query_params.to_dict().items() if not n.startswith(VIEW)}
-        st.query_params.from_dict(kept | {f"{VIEW}{n}": v for n, v in shows.items()})
+    shown_query.write(shows)
     st.session_state[_WRITTEN] = shows
-
-
-def _asked() -> dict[str, str]:
-    return {
-        n.removeprefix(VIEW): v for n, v in st.query_params.to_dict().items() if n.startswith(VIEW)
-    }

@@ -6,6 +6,7 @@ At most `MOST` characters each: what somebody reads who rests the pointer on a n
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from functools import cache
 
 from app import format as fmt
@@ -48,11 +49,15 @@ def _cost(plan: Plan, today: dt.date) -> str:
     )
 
 
+def _step(plan: Plan) -> str:
+    return fmt.seconds(sum(plan.step_s.values()))
+
+
 def _time(plan: Plan, today: dt.date) -> str:
-    step = fmt.seconds(sum(plan.step_s.values()))
     return (
-        f"Steps x time of a step: {fmt.count(plan.num_steps)} x {step}. A step is work over rates "
-        f"x fractions fitted on {_fit()}. Without failures; P10 to P90 is the forecast's own error."
+        f"Steps x time of a step: {fmt.count(plan.num_steps)} x {_step(plan)}. A step is work "
+        f"over rates x fractions fitted on {_fit()}. Without failures; P10 to P90 is the "
+        "forecast's own error."
     )
 
 
@@ -66,9 +71,8 @@ def _memory(plan: Plan, today: dt.date) -> str:
 
 
 def _speed(plan: Plan, today: dt.date) -> str:
-    step = fmt.seconds(sum(plan.step_s.values()))
     return (
-        f"Tokens of a step over its time, {step}. The time: work over the device's rates x "
+        f"Tokens of a step over its time, {_step(plan)}. The time: work over the device's rates x "
         f"fractions fitted on {_fit()}."
     )
 
@@ -79,10 +83,6 @@ def _mfu(plan: Plan, today: dt.date) -> str:
         f"{plan.offer.accelerator}, with {number(round(plan.tokens_per_s_per_gpu, 1))} tokens/s "
         "per GPU. Causal attention counts once, recompute does not count."
     )
-
-
-def _hfu(plan: Plan, today: dt.date) -> str:
-    return "As MFU, with the FLOPs that activation recompute repeats counted, too."
 
 
 def _price(plan: Plan, today: dt.date) -> str:
@@ -102,31 +102,29 @@ def _gpu_hours(plan: Plan, today: dt.date) -> str:
     )
 
 
-def _oom(plan: Plan, today: dt.date) -> str:
-    return (
+# The same of every plan.
+SAID = {
+    "hfu": "As MFU, with the FLOPs that activation recompute repeats counted, too.",
+    "probability_oom": (
         "Chance that the real peak is above the capacity: a log-normal around the forecast, as "
         "wide as forecasts of published runs missed their measured memory."
-    )
-
-
-def _failing(plan: Plan, today: dt.date) -> str:
-    return (
+    ),
+    "with_failures": (
         "Expected, with failures, checkpoints and restarts at published rates, or at yours: "
         "hardware/reliability.csv names them; the Prices & risk page shows them."
-    )
-
-
-HINTS = {
+    ),
+}
+HINTS: dict[str, Callable[[Plan, dt.date], str]] = {
     "cost": _cost,
     "time": _time,
     "memory": _memory,
     "tokens_per_s": _speed,
     "mfu": _mfu,
-    "hfu": _hfu,
+    "hfu": lambda plan, today: SAID["hfu"],
     "price": _price,
     "gpu_hours": _gpu_hours,
-    "probability_oom": _oom,
-    "with_failures": _failing,
+    "probability_oom": lambda plan, today: SAID["probability_oom"],
+    "with_failures": lambda plan, today: SAID["with_failures"],
 }
 
 # For the heads of the ranked table, where no single plan is meant.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from math import isfinite
 
-from app.plan_json import Json, link_query
+from app.plan_json import Json, brief_json, link_query
 from app.purchase import Purchases, Repeated
 from app.purchase_labels import label
 from app.purchase_play import Market
@@ -26,13 +26,7 @@ def purchases_json(scenario: Scenario, found: Purchases) -> dict[str, Json]:
         "schema_version": SCHEMA_VERSION,
         "link": link_query(scenario, snapshot(scenario.prices).id),
         "sentences": list(sentences(scenario, found)),
-        "plan": {
-            "id": plan.id,
-            "accelerator": plan.offer.accelerator,
-            "num_gpus": plan.num_gpus,
-            "wall_clock_hours": plan.wall_clock_hours,
-            "usd": None if plan.usd is None else plan.usd.p50,
-        },
+        "plan": brief_json(plan),
         "ways": [_way(w) for w in found.ways],
         "break_even": None
         if even is None

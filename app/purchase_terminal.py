@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 
 from app import format as fmt
 from app import purchase_labels as labels
@@ -11,7 +10,7 @@ from app import purchase_words as told
 from app.purchase import Purchases
 from app.purchase_ways import Way
 from app.risk_words import NAMES, shown_value
-from app.terminal import console, print_wrapped
+from app.terminal import console, figures_table, print_wrapped
 from core.scenario import Scenario
 
 
@@ -34,16 +33,9 @@ def print_purchases(scenario: Scenario, found: Purchases) -> None:
         print_wrapped(out, line, indent="   ", first=" - ")
 
 
-def _table(*heads: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for n, head in enumerate(heads):
-        table.add_column(head, justify="right" if n else "left", no_wrap=True)
-    return table
-
-
 def _print_ways(out: Console, found: Purchases) -> None:
     """Expected is of failures and preemptions; P50 and P90 have the forecast's own error, too."""
-    table = _table("Way to buy", "Cost", "P50", "P90", "Time", "P50", "P90", "Late", "Idle")
+    table = figures_table("Way to buy", "Cost", "P50", "P90", "Time", "P50", "P90", "Late", "Idle")
     for way in found.ways:
         if way.hours is None:
             continue
@@ -80,7 +72,9 @@ def _print_lacking(out: Console, found: Purchases) -> None:
 
 def _print_policies(out: Console, found: Purchases) -> None:
     """Every policy on every market."""
-    table = _table("Policy on spot", "Preemptions", "Cost", "P90", "Time", "P90", "Late", "On spot")
+    table = figures_table(
+        "Policy on spot", "Preemptions", "Cost", "P90", "Time", "P90", "Late", "On spot"
+    )
     for repeated in found.markets:
         for way in repeated.ways:
             if way.hours is None:

@@ -13,10 +13,6 @@ from runners.recipes.registry import OPTIONS, target, targets
 from runners.recipes.target import Target
 
 NO_STACK = ""  # the choice of a command of one's own
-LANGUAGES = {
-    "sh": "bash", "sbatch": "bash", "yaml": "yaml", "yml": "yaml", "py": "python", "json": "json",
-    "toml": "toml", "md": "markdown",
-}  # fmt: skip
 BADGES = {
     "validated": ("validated with the tool", "green"),
     "not_validated": ("not validated with the tool", "orange"),
@@ -30,7 +26,6 @@ class Shown:
 
     path: str
     text: str
-    language: str  # '' for plain text
     target: Target
 
 
@@ -74,12 +69,7 @@ def files(found: Mapping[str, Mapping[str, str]]) -> list[Shown]:
         for path, text in texts.items():
             seen.setdefault(
                 path,
-                Shown(
-                    path=path,
-                    text=text,
-                    language=LANGUAGES.get(path.rpartition(".")[2], ""),
-                    target=target(name),
-                ),
+                Shown(path=path, text=text, target=target(name)),
             )
     return list(seen.values())
 

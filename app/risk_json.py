@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from math import isfinite
 
-from app.plan_json import Json, link_query
+from app.plan_json import Json, brief_json, link_query
 from app.risk import Risk, Spread
 from app.risk_words import risk_sentences
 from core.goodput import Badput
@@ -23,13 +23,7 @@ def risk_json(scenario: Scenario, risk: Risk) -> dict[str, Json]:
         "schema_version": SCHEMA_VERSION,
         "link": link_query(scenario, snapshot(scenario.prices).id),
         "sentences": list(risk_sentences(scenario, risk)),
-        "plan": {
-            "id": plan.id,
-            "accelerator": plan.offer.accelerator,
-            "num_gpus": plan.num_gpus,
-            "wall_clock_hours": plan.wall_clock_hours,
-            "usd": None if plan.usd is None else plan.usd.p50,
-        },
+        "plan": brief_json(plan),
         "finishes": risk.finishes,
         "attempt_probability": risk.attempt_probability,
         "failures": risk.failures if risk.finishes else None,

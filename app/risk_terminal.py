@@ -6,12 +6,11 @@ from dataclasses import fields
 from math import isfinite
 
 from rich.console import Console
-from rich.table import Table
 
 from app import format as fmt
 from app.risk import Risk, Spread
 from app.risk_words import CHOICES, NAMES, PARTS, risk_sentences, shown_value
-from app.terminal import console, print_wrapped
+from app.terminal import console, figures_table, print_wrapped
 from core.scenario import Scenario
 from core.units import HOUR_S
 
@@ -33,15 +32,8 @@ def print_risk(scenario: Scenario, risk: Risk) -> None:
         print_wrapped(out, line, indent="   ", first=" - ")
 
 
-def _table(*heads: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for n, head in enumerate(heads):
-        table.add_column(head, justify="right" if n else "left", no_wrap=True)
-    return table
-
-
 def _print_spread(out: Console, hours: Spread, usd: Spread | None) -> None:
-    table = _table("", "Expected", "P50", "P90")
+    table = figures_table("", "Expected", "P50", "P90")
     for name, spread, text in (("Time", hours, fmt.days), ("Cost", usd, _usd)):
         if spread is not None:
             alone, unsure = (spread.p50, spread.p90), (spread.p50_all, spread.p90_all)
@@ -62,7 +54,7 @@ def _print_lost(out: Console, risk: Risk, hours: Spread) -> None:
     parts = {"training": risk.plan.wall_clock_hours}
     parts |= {PARTS[f.name]: float(getattr(lost, f.name)) / HOUR_S for f in fields(lost)}
     parts["slow nodes"] = risk.straggler_hours
-    table = _table("The time goes to", "Expected", "Share")
+    table = figures_table("The time goes to", "Expected", "Share")
     for name, spent in parts.items():
         table.add_row(name, fmt.days(spent), fmt.percent(spent / hours.expected))
     out.print()
@@ -70,7 +62,7 @@ def _print_lost(out: Console, risk: Risk, hours: Spread) -> None:
 
 
 def _print_intervals(out: Console, risk: Risk) -> None:
-    table = _table("Work between checkpoints", "Interval", "Expected time", "Above the best")
+    table = figures_table("Work between checkpoints", "Interval", "Expected time", "Above the best")
     best = next(i for i in risk.intervals if i.name == "best").expected_hours
     for i in risk.intervals:
         above = (

@@ -7,16 +7,12 @@ its first cell and keeps them.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any, get_type_hints
-
-import numpy as np
 
 from app import price_books
 from app.estimate import answer, resolve_strict
+from app.made_with import made_with
 from app.plan_json import Json, plan_json
 from app.words import MEMORY_PARTS, STEP_PARTS
 from core.errors import ModelError, ScenarioError
@@ -56,9 +52,6 @@ COLUMNS: dict[str, type] = {
     **{f"best_{key.replace('.', '_')}": kind for key, kind in PLAN_KEYS.items()},
     "link": str,
 }
-PACKAGES = ("app", "core", "hardware", "pricing")
-# What no cell reads: pages, what fetches prices, and snapshots, whose ids are content hashes.
-UNREAD = ("app/views/", "pricing/providers/", "pricing/snapshots/")
 
 
 def cell(query: Mapping[str, str]) -> dict[str, Any]:
@@ -69,7 +62,7 @@ def cell(query: Mapping[str, str]) -> dict[str, Any]:
         return {"row": None, "made_with": made_with(), "price_book": ""}
     try:
         scenario = resolve_strict(asked)
-        row = row_of(plan_json(scenario, answer(scenario, top=1)))
+        row = row_of(plan_json(scenario, answer(scenario, top=1), with_inputs=False))
     except (ScenarioError, ModelError) as e:
         row = {**dict.fromkeys(COLUMNS), "no_plan": str(e)}
     # Read after the answer: as it is now it was then, or the sweep hears of the change.
@@ -97,18 +90,3 @@ def row_of(found: Mapping[str, Any]) -> dict[str, Json]:
             value = " ".join(value)
         row[f"best_{key.replace('.', '_')}"] = value
     return row
-
-
-@cache
-def made_with() -> dict[str, str]:
-    """Content hashes of the tables and of the code that this process computes with."""
-    root = Path(__file__).parent.parent
-    tables, code = hashlib.sha256(), hashlib.sha256(f"numpy {np.__version__}".encode())
-    for package in PACKAGES:
-        for path in sorted((root / package).rglob("*")):
-            name = path.relative_to(root).as_posix()
-            if path.suffix in (".py", ".csv") and not name.startswith(UNREAD):
-                into = code if path.suffix == ".py" else tables
-                into.update(f"{name} {path.stat().st_size}\n".encode())
-                into.update(path.read_bytes())
-    return {"tables": tables.hexdigest(), "code": code.hexdigest()}

@@ -20,8 +20,9 @@ from rich.progress import (
 )
 
 from app import price_books
+from app.made_with import made_with
 from app.sweep import MAX_CELLS, Sweep, sweep_of
-from app.sweep_cell import cell, made_with
+from app.sweep_cell import cell
 from app.sweep_file import read_sweep_file
 from app.sweep_folder import SCHEMA, SweepFolder, opened
 from app.sweep_results import write_results

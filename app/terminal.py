@@ -129,6 +129,14 @@ def print_wrapped(out: Console, text: str, *, indent: str = "", first: str | Non
     out.print(lines, soft_wrap=True)
 
 
+def figures_table(*heads: str) -> Table:
+    """A table of a name and its figures, which stand to the right."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for n, head in enumerate(heads):
+        table.add_column(head, justify="right" if n else "left", no_wrap=True)
+    return table
+
+
 def _plan_table(plans: Iterable[Plan], width: int) -> Table:
     """One line a plan. Where the window is narrow the seller's name is cut, then layouts wrap."""
     plans = tuple(plans)

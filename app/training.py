@@ -23,7 +23,7 @@ from core.sharding import (
     reduced_gradient_bytes,
 )
 from core.workload import OFFLOAD, Workload
-from hardware.efficiency import GENERIC, efficiency, stacks
+from hardware.efficiency import GENERIC, Stack, efficiency, stacks
 
 SEARCH = "search"  # of a scenario's offload: as the search finds best
 HELD = {2.0: "16 bits", 4.0: "fp32", 6.0: "16 bits and an fp32 sum"}
@@ -41,10 +41,11 @@ def tokens_of(scenario: Scenario) -> float:
     )
 
 
-def workload_of(scenario: Scenario, model: NamedModel) -> Workload:
+def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = None) -> Workload:
+    """What is trained; `stack`: with other habits than those of hardware/stacks.csv."""
     recipe = precision(scenario.precision)
     optimizer = optimizers.optimizer(scenario.optimizer)
-    stack = stacks()[scenario.stack]
+    stack = stack or stacks()[scenario.stack]
     year = decimal_year(scenario.software_date)
     trained, weight_bytes = 1.0, 2.0
     if scenario.task in ("lora", "qlora"):

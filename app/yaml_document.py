@@ -30,13 +30,13 @@ class Document:
     max_values: int | None = None
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
     """The content of a file, never more of it than one byte above the cap."""
     try:
         if not path.is_file():  # a pipe or device would block or never end
             raise ScenarioError(f"There is no file {shown(str(path))}.")
         with path.open("rb") as opened:
-            return opened.read(MAX_BYTES + 1)
+            return opened.read(most + 1)
     except OSError as e:
         raise ScenarioError(f"{shown(str(path))} cannot be read: {e.strerror}.") from None
     except ValueError as e:

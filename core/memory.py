@@ -140,10 +140,8 @@ def state_bytes(
     if what == "optimizer":
         away = (np.asarray(work.offload_optimizer) > 0) | np.asarray(work.paged_optimizer)
         return np.where(away, 0.0, total)
-    if what in ("parameters", "gradients"):  # strategies that gather weights can fetch them
-        # instead, and then send the gradients back
-        return np.where((np.asarray(work.offload_params) > 0) & sharded, 0.0, total)
-    return total
+    # Strategies that gather weights can fetch them instead, and then send the gradients back.
+    return np.where((np.asarray(work.offload_params) > 0) & sharded, 0.0, total)
 
 
 def gathered_kv_bytes(work: Workload, lay: Layouts) -> Numeric:
@@ -167,20 +165,8 @@ def stage_bytes(
     layer = one_layer(work, lay, eff) if layer is None else layer
     params = stage_params(work, lay, first=first)
     alone = np.asarray(lay.pp) == 1
-    in_flight = microbatches_in_flight if first else microbatches_on_last_stage
-    flight = in_flight(
-        pp=lay.pp,
-        virtual_stages=lay.virtual_stages,
-        num_microbatches=np.maximum(lay.num_microbatches, 1.0),
-        schedule=lay.schedule,
-    )
-    layers = layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp)
-    kept = kept_bytes(
-        layer,
-        recompute=lay.recompute,
-        layers_in_flight=flight * layers,
-        offloaded=work.offloads_activations,
-    )
+    flight, layers = in_flight(work, lay, first=first)
+    kept = kept_of_layers(work, lay, layer, flight * layers)
     logits = np.where(alone if first else True, logits_bytes(work, lay, eff), 0.0)
     again = layer.whole - layer.kept  # of the one layer in backward, computed again
     working = 0.5 * layer.whole + gathered_kv_bytes(work, lay)  # its gradients
@@ -203,6 +189,29 @@ def stage_bytes(
         "logits": logits,
         "buffers": buffers + beside + step + communicators(lay) * eff.communicator_bytes,
     }
+
+
+def in_flight(work: Workload, lay: Layouts, *, first: bool) -> tuple[Numeric, Numeric]:
+    """Micro-batches whose activations the first or the last stage holds at its peak, and the
+    layers of the largest stage (core/pipeline.py)."""
+    held = microbatches_in_flight if first else microbatches_on_last_stage
+    flight = held(
+        pp=lay.pp,
+        virtual_stages=lay.virtual_stages,
+        num_microbatches=np.maximum(lay.num_microbatches, 1.0),
+        schedule=lay.schedule,
+    )
+    return flight, layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp)
+
+
+def kept_of_layers(work: Workload, lay: Layouts, layer: LayerKept, layers: Numeric) -> Numeric:
+    """Activations that so many layers' worth of micro-batches keep for backward."""
+    return kept_bytes(
+        layer,
+        recompute=lay.recompute,
+        layers_in_flight=layers,
+        offloaded=work.offloads_activations,
+    )
 
 
 def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:

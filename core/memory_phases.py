@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.activations import LayerKept, kept_bytes
+from core.activations import LayerKept
 from core.cluster import Cluster
 from core.efficiency import Efficiency
 from core.layouts import Layouts
@@ -35,6 +35,8 @@ from core.memory import (
     StageParams,
     communicators,
     gathered_kv_bytes,
+    in_flight,
+    kept_of_layers,
     logits_bytes,
     one_layer,
     reserve_bytes,
@@ -46,11 +48,6 @@ from core.memory import (
     unsharded_bytes,
 )
 from core.numeric import Numeric
-from core.pipeline import (
-    layers_of_largest_stage,
-    microbatches_in_flight,
-    microbatches_on_last_stage,
-)
 from core.workload import Workload
 
 Floats = NDArray[np.float64]
@@ -178,26 +175,14 @@ def _kept(
     work: Workload, lay: Layouts, layer: LayerKept, *, first: bool
 ) -> tuple[Numeric, Numeric, Numeric]:
     """Activations kept at the peak, between two micro-batches, and by one layer alone. [N21]"""
-    in_flight = microbatches_in_flight if first else microbatches_on_last_stage
-    flight = in_flight(
-        pp=lay.pp,
-        virtual_stages=lay.virtual_stages,
-        num_microbatches=np.maximum(lay.num_microbatches, 1.0),
-        schedule=lay.schedule,
-    )
-    layers = layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp)
+    flight, layers = in_flight(work, lay, first=first)
     # One chunk of the stage's layers has gone through backward, the next has not begun.
     fewer = np.maximum(flight - 1 / np.asarray(lay.virtual_stages, dtype=float), 0.0)
-
-    def kept(layers_in_flight: Numeric) -> Numeric:
-        return kept_bytes(
-            layer,
-            recompute=lay.recompute,
-            layers_in_flight=layers_in_flight,
-            offloaded=work.offloads_activations,
-        )
-
-    return kept(flight * layers), kept(fewer * layers), kept(np.minimum(1.0, flight * layers))
+    alone = np.minimum(1.0, flight * layers)
+    at_peak, between, of_layer = (
+        kept_of_layers(work, lay, layer, n) for n in (flight * layers, fewer * layers, alone)
+    )
+    return at_peak, between, of_layer
 
 
 def _phases(s: _Stage) -> dict[str, dict[str, Numeric]]:

@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 
 from app import cli, price_books, sweep_run
+from app.made_with import made_with
 from app.price_book_file import read_book
-from app.sweep_cell import COLUMNS, cell, made_with
+from app.sweep_cell import COLUMNS, cell
 from pricing.price_book_store import save_book
 from tests.test_price_book import RATE, csv_of
 from tests.test_sweeps import gone
@@ -238,27 +239,6 @@ def wait_for(out, count, process):
     while len(computed(out)) < count and process.poll() is None:
         assert time.monotonic() < end
         time.sleep(0.01)
-
-
-@pytest.mark.slow
-def test_killed_again_and_again_and_resumed_gives_the_same_bytes(whole, file, tmp_path):
-    out, kills = tmp_path / "out", 0
-    while True:
-        before = computed(out)
-        process = start(file, out, "--workers", "2")
-        wait_for(out, len(before) + 3, process)
-        process.kill()
-        _, err = process.communicate()
-        if process.returncode == 0:
-            break
-        assert process.returncode == -signal.SIGKILL, err
-        kills += 1
-        after = computed(out)
-        assert after[: len(before)] == before
-        assert len(after) > len(before)
-    assert kills >= 3
-    assert sorted(computed(out)) == list(range(NUM_CELLS))  # none twice
-    assert results(out) == results(whole)
 
 
 def test_ctrl_c_keeps_the_finished_cells_and_says_how_to_go_on(file, tmp_path):

@@ -8,13 +8,15 @@ must be none of these. A spreadsheet runs a cell that begins like a formula.
 from __future__ import annotations
 
 import re
+from numbers import Real
+from typing import Any
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#$|~&])")
 _STARTS_A_BLOCK = re.compile(r"^([-+=]|\d+(?=[.)]))")
 _STARTS_A_LINK = re.compile(r"(:(?=\S)|@|www(?=\.))", re.IGNORECASE)
 _WORD_JOINER = "\N{WORD JOINER}"  # no width, no line break: only ends what Markdown looks for
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\n")
 
 
 def as_text(text: str) -> str:
@@ -32,8 +34,21 @@ def as_text(text: str) -> str:
 def safe_cell(text: str) -> str:
     """Text that a spreadsheet shows and does not run as a formula.
 
-    >>> safe_cell("=1+1"), safe_cell("H100")
-    ("'=1+1", 'H100')
+    A carriage return becomes a line feed: writers of CSV quote that, and a bare one would begin a
+    row, whose first cell could be a formula.
+
+    >>> safe_cell("=1+1"), safe_cell("H100"), safe_cell("a\\r=1+1")
+    ("'=1+1", 'H100', 'a\\n=1+1')
     """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     bare = text.lstrip("\ufeff\u00a0 ")
     return f"'{text}" if bare.startswith(_FORMULA_STARTS) else text
+
+
+def safe_value(value: Any) -> Any:
+    """What a column of mixed values holds: a number stays one, the rest is text that does not run.
+
+    >>> safe_value(-1.5), safe_value("-1.5"), safe_value(None)
+    (-1.5, "'-1.5", 'None')
+    """
+    return value if isinstance(value, Real) else safe_cell(str(value))

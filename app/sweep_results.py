@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 
+from app.escape import safe_cell
 from app.sweep import Sweep
 from app.sweep_cell import COLUMNS
 from app.sweep_folder import SweepFolder, put_in_place
@@ -68,5 +69,7 @@ def _plain(value: Any) -> Any:
 
 
 def _csv(value: Any) -> Any:
-    """Yes and no as in JSON; what is not known is empty."""
-    return str(value).lower() if isinstance(value, bool) else value
+    """Yes and no as in JSON; what is not known is empty; no text starts a formula."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return safe_cell(value) if isinstance(value, str) else value

@@ -1,0 +1,1 @@
+"""What a hostile link, file, feed or neighbour tries, and what happens then: docs/threats.md."""

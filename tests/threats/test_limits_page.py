@@ -1,0 +1,118 @@
+"""docs/limits.md lists every bound with the figure that the code has, and misses none."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.threats.limits import bounding, dotted, value_of, written
+
+PAGE = (ROOT / "docs/limits.md").read_text(encoding="utf-8")
+PACKAGES = ("app", "core", "hardware", "pricing", "runners")
+
+# Found by their names, and no bound on what comes from outside.
+INTERNAL = {
+    "a figure of a machine, a model or a market": """
+        app.anchoring.ANY_MEMORY_BYTES app.claimed_cases.ROOMY_BYTES app.claimed_memory.LOGITS_BYTES
+        app.claimed_times._ETHERNET_GBIT_PER_S app.fit_kernels.INPUT_BYTES
+        app.provenance_case.ONE_INSTANCE_BYTES_PER_S app.purchase_play.LEAST_OUTAGE_S
+        app.explain_words.LEAST_S core.accuracy.FITS_AT_MOST core.accuracy.TIGHT_AT_MOST
+        core.anchor.HIGHEST_MFU core.bottleneck.MOST core.purchase.LONGEST_BLOCK_DAYS
+        core.purchase.TERM_HOURS core.spot.MOST_PER_S core.uncertainty.LARGEST_RUN
+        hardware.spot.ADVISOR_PERIOD_S pricing.history.LONGEST_BUNDLED_GAP
+        pricing.history.LONGEST_GAP pricing.judgement.FEW_ROWS app.doctor_prices.SKEW
+        app.doctor_data.LOW_BYTES app.doctor_data.FULL_BYTES""",
+    "how good a measurement must be": """
+        runners.validity.MAX_DRIFT runners.validity.MAX_ERROR runners.validity.MAX_SPREAD
+        runners.validity.POWER_CAP runners.probes.groups.LEAST_S
+        runners.probes.timing.CPU_SAMPLE_S runners.probes.timing.WARM_UP_S""",
+    "a word, a colour, a column or a pattern": """
+        app.chart_parts.LIMIT app.options_tables.LIMITS app.options_tables.SHOWN
+        app.report_pdf.SHOWN app.scale_tables.OPTIMAL_SHOWN app.scale_tables.SHOWN
+        app.site_pages.README_PAGES app.tables.LIMITS app.tables.SHOWN core.sensitivity.AT_MOST_ONE
+        runners.probes.anonymous._ENV_KEPT""",
+    "how long a text of ours is, or how it is laid out": """
+        app.audit_published.WIDEST app.calibration_command.MOST_HOSTS app.calibration_files.ID_CHARS
+        app.chart_files.ARROW_BYTES app.chart_files.WORTH_BYTES app.claim_text.FORECAST_DIGITS
+        app.claimed_prices.SHOWN app.compare_row.ID_CHARS app.doctor_data.SHOWN
+        app.format.MOST_DIGITS app.glossary.MOST app.provenance_hints.MOST app.terminal.WIDEST
+        app.views.compare.MOST_TERMS app.views.decisions.MOST_TERMS app.views.launch.MOST_TERMS
+        app.views.method.MOST_TERMS pricing.lease.RECORD_BYTES pricing.store.condition.WRONG_SHOWN
+        app.redaction.LEAST_CHARS""",
+    "a pause or a pace, and nobody is refused by it": """
+        app.answers.LOOK_S app.first_look.WAIT_S app.sweep_results.CHUNK_ROWS
+        app.sweep_run.SAY_EVERY_S""",
+    "another name of one that is listed": """
+        app.views.accuracy_upload.UPLOAD_MB""",
+}
+
+
+def rows() -> list[tuple[str, list[str]]]:
+    """The value and the names of each row."""
+    found = []
+    for line in PAGE.splitlines():
+        if line.startswith("| ") and not line.startswith("| what is bounded"):
+            _, value, names, _, said = (c.strip() for c in line.strip("|").split("|"))
+            assert said, line
+            found.append((value, re.findall(r"`([^`]+)`", names)))
+    return found
+
+
+def listed() -> set[str]:
+    return {name for _, names in rows() for name in names}
+
+
+@pytest.fixture(scope="module")
+def constants(project_files) -> set[str]:
+    shipped = {p.relative_to(ROOT).as_posix(): p for p in project_files if p.suffix == ".py"}
+    sources = {n: p.read_text() for n, p in shipped.items() if n.split("/")[0] in PACKAGES}
+    return {dotted(path, name) for path, name in bounding(sources)}
+
+
+def test_the_page_has_rows():
+    assert len(rows()) > 120
+    assert len(listed()) > 150
+
+
+def test_every_figure_on_the_page_is_the_one_of_the_code():
+    """A row of one value names every constant that has it; of several values, one constant each."""
+    wrong = []
+    for value, names in rows():
+        each = [written(value_of(name)) for name in names]
+        whole = ", ".join(each)
+        same = each[0] if len(set(each)) == 1 else whole
+        if not any(re.match(rf"{re.escape(w)}(?![\d,.]*\d)", value) for w in (whole, same)):
+            wrong.append(f"{names}: the page says {value!r}, the code {whole}")
+    assert wrong == []
+
+
+def test_every_bound_of_the_code_is_on_the_page_or_is_none(constants):
+    known = {name for names in INTERNAL.values() for name in names.split()}
+    shared = {n.replace(".*.", ".") for n in listed() if ".*." in n}
+    missing = {
+        c for c in constants - listed() - known
+        if ".".join([*c.split(".")[:-2], c.split(".")[-1]]) not in shared
+    }  # fmt: skip
+    assert missing == set(), "add them to docs/limits.md, or to INTERNAL with the reason"
+
+
+def test_no_exception_is_left_of_a_constant_that_is_gone(constants):
+    known = {name for names in INTERNAL.values() for name in names.split()}
+    assert known - constants == set()
+    assert known & listed() == set()
+
+
+def test_a_bound_is_found_by_its_name():
+    source = "MAX_BYTES = 3\nA, MOST_B = 1, 2\nLIMIT: int = 4\nx = 5\nPART_S = 2.0\nSMAXED = 1\n"
+    found = {name for _, name in bounding({"app/x.py": source})}
+    assert found == {"MAX_BYTES", "MOST_B", "LIMIT", "PART_S"}
+    assert {n for _, n in bounding({"core/x.py": source})} == {"MAX_BYTES", "MOST_B", "LIMIT"}
+
+
+def test_a_wrong_figure_would_be_found():
+    assert written(1_000_000) == "1,000,000"
+    assert not re.match(r"1,000(?![\d,.]*\d)", "1,000,000 bytes")
+    assert value_of("pricing.sources.aws_on_demand.deadline_s") == 1200
+    assert value_of("server.maxUploadSize") == 2

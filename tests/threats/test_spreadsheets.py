@@ -1,0 +1,133 @@
+"""Every file that a spreadsheet opens: no foreign text in it starts a formula, and a number stays
+one, also a negative one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import subprocess
+from dataclasses import replace
+from functools import partial
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app import accuracy_own, accuracy_tables, sweep_results, tables
+from app.escape import safe_cell
+from app.risk_columns import of_plans
+from app.validate_json import write_out
+from core.scenario import Scenario
+from tests import made_up_plans as made_up
+
+BARE = "\ufeff\u00a0 "  # what a spreadsheet skips before it looks
+STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+FORMULAS = (
+    '=HYPERLINK("http://evil.example","x")', "=1+1", "+1+1", "-1+1", "@SUM(1)", "\t=1+1",
+    "\r=1+1", "\n=1+1", "x\r=1+1", "x\r\n=1+1", "x\n=1+1", " =1+1",
+    "\u00a0=1+1", "\ufeff=1+1", "=cmd|' /C calc'!A0", "-2+3+cmd|x",
+)  # fmt: skip
+
+
+def is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def formulas(content: bytes) -> list[str]:
+    """The cells that a spreadsheet would run."""
+    rows = csv.reader(io.StringIO(content.decode("utf-8"), newline=""))
+    cells = [c for row in rows for c in row]
+    return [c for c in cells if c.lstrip(BARE).startswith(STARTS) and not is_number(c)]
+
+
+def frame() -> pd.DataFrame:
+    return pd.DataFrame(
+        {"Name": FORMULAS, "Difference (USD)": [-1.5 - n for n in range(len(FORMULAS))]}
+    )
+
+
+WRITERS = {
+    "pages": partial(tables.csv_bytes, link="?v=1&model=x"),
+    "a link that is a formula": partial(tables.csv_bytes, link="=1+1"),
+    "accuracy": accuracy_tables.csv_bytes,
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_no_cell_starts_a_formula_and_numbers_stay_numbers(writer):
+    content = WRITERS[writer](frame())
+    assert formulas(content) == []
+    rows = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
+    assert [float(r["Difference (USD)"]) for r in rows] == frame()["Difference (USD)"].tolist()
+    read = [r["Name"].removeprefix("'") for r in rows]
+    assert read == [f.replace("\r\n", "\n").replace("\r", "\n") for f in FORMULAS]
+
+
+@pytest.mark.parametrize("writer", ["pages", "accuracy"])
+def test_a_number_in_a_column_with_texts_stays_a_number(writer):
+    content = WRITERS[writer](pd.DataFrame({"Mixed": [-1.5, "", "=1+1", 3]}))
+    assert [r["Mixed"] for r in csv.DictReader(io.StringIO(content.decode()))] == [
+        "-1.5", "", "'=1+1", "3",
+    ]  # fmt: skip
+
+
+@given(st.text(st.sampled_from("=+-@\t\r\n\ufeff\u00a0 ab1,'\""), max_size=12))
+def test_whatever_a_text_begins_with_it_is_no_formula(text):
+    assert not safe_cell(text).lstrip(BARE).startswith(STARTS)
+    assert "\r" not in safe_cell(text)
+    fed = text.replace("\r\n", "\n").replace("\r", "\n")
+    assert safe_cell(text) in (fed, f"'{fed}")
+
+
+def test_plans_of_a_hostile_offer_are_text_in_the_csv_of_the_page():
+    offer = made_up.offer(instance_type="=1+1", region="@x", source="+1", note="-1+1")
+    plans = (replace(made_up.plan(), offer=offer),)
+    ranked = tables.ranked(plans, of_plans(Scenario(), plans), has_limits=False)
+    content = tables.csv_bytes(ranked, "?v=1")
+    assert formulas(content) == []
+    assert b"'=1+1" in content
+
+
+def test_a_sweep_writes_no_formula():
+    assert [sweep_results._csv(v) for v in ("=1+1", "p5", -1.5, True, None)] == [
+        "'=1+1", "p5", -1.5, "true", None,
+    ]  # fmt: skip
+
+
+def test_forecasts_of_hostile_runs_are_text(tmp_path):
+    head = "run_id,model_key,accelerator,num_gpus,seq_len,tokens_per_s_per_gpu\n"
+    bare = [f.replace('"', "") for f in FORMULAS]
+    rows = "".join(f'"{f}{n}",=1+1,@x,8,8192,1\n' for n, f in enumerate(bare))
+    report = accuracy_own.report_of_upload((head + rows).encode(), None, name="=x.csv")
+    assert formulas(accuracy_tables.csv_bytes(accuracy_tables.named_rows(report))) == []
+    write_out(report, tmp_path / "out.csv")
+    content = (tmp_path / "out.csv").read_bytes()
+    assert content.count(b"\n") >= 5
+    assert formulas(content) == []
+
+
+def test_a_formula_would_be_found():
+    assert formulas(b"a,=1+1\n-5,+x\n") == ["=1+1", "+x"]
+
+
+def test_a_spreadsheet_opens_the_file_without_a_formula(tmp_path):
+    """LibreOffice reads it and writes what it saw; `=1+1` would be 2."""
+    office = shutil.which("soffice") or shutil.which("libreoffice")
+    if office is None:
+        pytest.skip("LibreOffice is not installed here: apt-get install libreoffice-calc")
+    (tmp_path / "in.csv").write_bytes(tables.csv_bytes(frame(), "?v=1"))
+    subprocess.run(
+        [office, "--headless", "--convert-to", "csv:Text", "--outdir", str(tmp_path / "out"),
+         str(tmp_path / "in.csv")],
+        check=True, timeout=100, capture_output=True,
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    seen = (tmp_path / "out/in.csv").read_text()
+    assert "'=1+1" in seen
+    assert "\n2," not in seen

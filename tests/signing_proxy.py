@@ -90,6 +90,7 @@ def signing_proxy(prefix: Path, page_port: int) -> Iterator[str]:
         thread.start()
         file = prefix / "nginx.conf"
         file.write_text(_config(prefix, port, page_port, sign_in.server_port))
+        shutil.copy(CONFIG.with_name("runcast-headers.conf"), prefix)
         command = [program, "-p", str(prefix), "-c", str(file), "-e", str(prefix / "error.log")]
         running = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         try:

@@ -1,4 +1,4 @@
-"""The schedules under deploy/: each in the eyes of its own tool, all of them the same command."""
+"""What is under deploy/: each file in the eyes of its own tool, every schedule the same command."""
 
 import configparser
 import re
@@ -21,6 +21,11 @@ TIMER = DEPLOY / "systemd/runcast-refresh.timer"
 CRONTAB = DEPLOY / "crontab"
 CRONJOB = DEPLOY / "kubernetes/cronjob.yaml"
 WORKFLOW = DEPLOY / "github-actions/refresh-prices.yml"
+PAGE = DEPLOY / "systemd/runcast@.service"
+LOGIN = DEPLOY / "systemd/login.conf"
+CONTAINERFILE = DEPLOY / "container/Containerfile"
+COMPOSE = DEPLOY / "container/compose.yaml"
+MOST_EXPOSED = 15  # tenths, of 100: what systemd calls "OK" ends at 20
 COMMAND = ["runcast", "refresh", "--json"]
 # minute, hour, day of the month, month, day of the week: crontab(5)
 CRON_FIELDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
@@ -256,3 +261,165 @@ def test_the_commit_step_commits_the_snapshot_once(tmp_path):
         "\n"
     )
     assert [line for line in listed if line] == ["Refresh prices", "data/prices/snapshots/file"]
+
+
+# --- the page as a service -----------------------------------------------------------------------
+
+
+def page_verified(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+    """systemd's own check of one instance of the service, with the login beside it."""
+    text = text.replace("/opt/runcast/.venv/bin/python", sys.executable)
+    instance = folder / "runcast@8501.service"
+    instance.write_text(text.replace("WorkingDirectory=/opt/runcast", "WorkingDirectory=/"))
+    (folder / f"{instance.name}.d").mkdir()
+    shutil.copy(LOGIN, folder / f"{instance.name}.d")
+    return run(tool("systemd-analyze"), "verify", instance)
+
+
+def test_systemd_takes_the_service_of_the_page_and_its_login(tmp_path):
+    done = page_verified(tmp_path, PAGE.read_text())
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ("ProtectSystem=strict", "ProtectSystem=stricter"),
+        ("SystemCallFilter=@system-service", "SystemCallFilter=@no-such-set"),
+        ("RestrictNamespaces=yes", "RestrictNamespace=yes"),
+    ],
+)
+def test_systemd_would_refuse_a_mistake_in_it(tmp_path, good, bad):
+    text = PAGE.read_text()
+    assert good in text
+    assert page_verified(tmp_path, text.replace(good, bad)).stderr
+
+
+@pytest.mark.parametrize("path", [PAGE, SERVICE], ids=["page", "refresh"])
+def test_systemd_finds_little_that_a_service_could_do_beyond_its_work(path):
+    security = [tool("systemd-analyze"), "security", "--no-pager", "--offline=yes"]
+    done = run(*security, f"--threshold={MOST_EXPOSED}", path)
+    if "Unknown command" in done.stderr or "unrecognized option" in done.stderr:
+        pytest.skip("this systemd cannot judge a file")
+    assert done.returncode == 0, done.stdout
+
+
+def test_systemd_would_find_a_service_without_its_sandbox(tmp_path):
+    bare = tmp_path / SERVICE.name
+    lines = SERVICE.read_text().splitlines()
+    bare.write_text("\n".join(line for line in lines if not re.match("Protect|Sys|Capab", line)))
+    security = [tool("systemd-analyze"), "security", "--no-pager", "--offline=yes"]
+    assert run(*security, f"--threshold={MOST_EXPOSED}", bare).returncode != 0
+
+
+def test_both_services_keep_to_one_folder_and_one_user():
+    page, refresh = unit(PAGE)["Service"], unit(SERVICE)["Service"]
+    for name in ("User", "StateDirectory", "ProtectSystem", "NoNewPrivileges", "SystemCallFilter"):
+        assert page[name] == refresh[name]
+    assert f"RUNCAST_DATA_DIR=/var/lib/{page['StateDirectory']}" in PAGE.read_text()
+    assert page["Restart"] == "on-failure"
+
+
+def secrets_in(text: str) -> list[str]:
+    """What is written beside a name of a secret and looks like one."""
+    named = r"(?:secret|key|password|token)\w*[ =:\"']+([\w+/.=-]{12,})"
+    return [v for v in re.findall(named, text, re.I) if re.search(r"\d", v)]
+
+
+def test_no_file_of_deploy_holds_a_secret():
+    files = [p for p in DEPLOY.rglob("*") if p.suffix not in (".lock", ".pyc") and p.is_file()]
+    assert {p.name: found for p in files if (found := secrets_in(p.read_text()))} == {}
+    assert secrets_in("STREAMLIT_SERVER_COOKIE_SECRET=k3jd9fkq2m5nzp0x") == ["k3jd9fkq2m5nzp0x"]
+
+
+# --- the container -------------------------------------------------------------------------------
+
+
+def linted(path: Path) -> subprocess.CompletedProcess[str]:
+    return run(beside_python("hadolint"), "--no-color", path)
+
+
+def test_hadolint_takes_the_container_file():
+    done = linted(CONTAINERFILE)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ("USER 10001:10001", "USER root"),
+        ("WORKDIR /opt/runcast", "WORKDIR opt/runcast"),
+        ("FROM ${PYTHON_IMAGE} AS build", "FROM python AS build"),
+        ('CMD ["python", "-m", "streamlit"', 'CMD ["python", "-m", \'streamlit\''),
+    ],
+)
+def test_hadolint_would_refuse_a_mistake(tmp_path, good, bad):
+    path = tmp_path / "Containerfile"
+    text = CONTAINERFILE.read_text()
+    assert good in text
+    path.write_text(text.replace(good, bad))
+    assert linted(path).returncode != 0
+
+
+def test_the_image_installs_from_the_locks_alone_and_runs_as_nobody_in_particular():
+    text = CONTAINERFILE.read_text().replace("\\\n", " ")
+    installs = [line for line in re.split(r"\n|&&", text) if "pip install" in line]
+    assert len(installs) == 2
+    assert "--require-hashes" in installs[0]
+    assert {"deploy/build.lock", "deploy/requirements.lock"} <= set(installs[0].split())
+    assert {"--no-deps", "--no-index", "--no-build-isolation"} <= set(installs[1].split())
+    last = text[text.rindex("FROM ") :]
+    assert re.search(r"^USER 10001:10001$", last, re.M)
+    assert last.index("USER") < last.index("CMD")
+    assert "HEALTHCHECK" in last
+    assert not re.search(r"^ADD|--chown", text, re.M)
+
+
+def test_the_image_has_every_package_and_only_what_it_copies():
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", CONTAINERFILE.read_text(), re.M)
+    named = {name for line in copied for name in line.split()}
+    assert all((ROOT / name).exists() for name in named)
+    ignore = CONTAINERFILE.with_name("Containerfile.dockerignore").read_text().splitlines()
+    assert ignore[1] == "*"
+    assert {line[1:] for line in ignore if line.startswith("!")} == named
+    assert {"app", "core", "hardware", "pricing", "runners"} <= named
+
+
+def test_compose_takes_its_file():
+    schema = [beside_python("check-jsonschema"), "--builtin-schema", "vendor.compose-spec"]
+    done = run(*schema, COMPOSE)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"), [("read_only: true", "readonly: true"), ("pids_limit: 256", "pids_limit: []")]
+)
+def test_compose_would_refuse_a_mistake(tmp_path, good, bad):
+    path = tmp_path / "compose.yaml"
+    text = COMPOSE.read_text()
+    assert good in text
+    path.write_text(text.replace(good, bad))
+    schema = [beside_python("check-jsonschema"), "--builtin-schema", "vendor.compose-spec"]
+    assert run(*schema, path).returncode != 0
+
+
+def test_every_container_is_read_only_without_rights_and_with_limits():
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    assert {"page-1", "page-2", "refresh", "nginx"} == set(services)
+    for service in services.values():
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert {"mem_limit", "cpus", "pids_limit", "tmpfs"} <= set(service)
+    published = {name: s["ports"] for name, s in services.items() if "ports" in s}
+    assert set(published) == {"nginx"}
+
+
+def test_the_proxy_of_compose_reaches_both_processes_and_has_its_headers():
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    served = {services[n]["environment"]["STREAMLIT_SERVER_PORT"] for n in ("page-1", "page-2")}
+    conf = (DEPLOY / "nginx/processes.conf").read_text()
+    assert set(re.findall(r"server 127\.0\.0\.1:(\d+)", conf)) == served
+    assert all(services[n]["network_mode"] == "service:nginx" for n in ("page-1", "page-2"))
+    mounts = [mount.split(":")[0] for mount in services["nginx"]["volumes"]]
+    assert all((COMPOSE.parent / mount).resolve().is_file() for mount in mounts)

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,16 +81,19 @@ class Proxy:
 
 
 @contextmanager
-def started(folder: Path, ports: tuple[int, int]) -> Iterator[Proxy]:
-    """nginx in front of two processes, with the shipped configuration but for the ports."""
+def started(folder: Path, ports: Sequence[int]) -> Iterator[Proxy]:
+    """nginx in front of two processes or more, with the shipped configuration but for the ports."""
     proxy = Proxy(free_port(), folder)
     text = CONF.read_text()
+    options = " max_fails=1 fail_timeout=10s;"
+    others = f"{options}\n    ".join(f"server 127.0.0.1:{port}" for port in ports[1:])
     for old, new in (("listen 80;", f"listen 127.0.0.1:{proxy.port};"),
                      ("127.0.0.1:8501", f"127.0.0.1:{ports[0]}"),
-                     ("127.0.0.1:8502", f"127.0.0.1:{ports[1]}")):  # fmt: skip
+                     ("server 127.0.0.1:8502", others)):  # fmt: skip
         assert text.count(old) == 1, old
         text = text.replace(old, new)
     (folder / "runcast.conf").write_text(text)
+    shutil.copy(CONF.with_name("runcast-headers.conf"), folder)
     user = "user root;" if os.getuid() == 0 else ""  # who may read this folder
     (folder / "nginx.conf").write_text(AROUND.format(folder=folder, user=user))
     command = [str(program()), "-p", str(folder), "-c", str(folder / "nginx.conf"),

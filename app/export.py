@@ -15,6 +15,7 @@ from app.words import answer_sentence
 from core.errors import ScenarioError, shown
 from core.plan import Plan
 from core.scenario import Scenario
+from pricing.disk import write_all_or_none
 from runners.recipes import quoting
 from runners.recipes.job import RecipeJob, checked_name
 from runners.recipes.registry import OPTIONS, exported, target, targets
@@ -136,11 +137,8 @@ def write(export: Export, folder: str, *, force: bool) -> list[str]:
     there = [str(p) for p in texts if p.exists() or p.is_symlink()]
     if there and not force:
         raise ScenarioError(f"{shown(there[0])} is there already: --force replaces it.")
-    for path, text in texts.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_symlink():
-            path.unlink()  # the file it leads to is not ours to write
-        path.write_text(text, encoding="utf-8")
+    write_all_or_none({path: text.encode() for path, text in texts.items()})
+    for path in texts:
         if path.suffix == ".sh":
             path.chmod(0o755)
     return [str(p) for p in texts]

@@ -16,6 +16,7 @@ from app.report_parts import Report
 from app.risk_inputs import given_numbers
 from core.errors import ScenarioError, shown, unknown_name
 from core.scenario import Scenario
+from pricing.disk import write_all_or_none
 
 TOP = 50  # plans among which the report finds its neighbours, as on the page
 EPOCH = "SOURCE_DATE_EPOCH"  # https://reproducible-builds.org/specs/source-date-epoch/
@@ -120,10 +121,5 @@ def write(report: Report, asked: Wanted, *, force: bool) -> list[str]:
     there = [p for p in paths.values() if p.exists() or p.is_symlink()]
     if there and not force:
         raise ScenarioError(f"{shown(str(there[0]))} is there already: --force replaces it.")
-    folder.mkdir(parents=True, exist_ok=True)
-    for kind, path in paths.items():
-        content = WRITERS[kind](report)
-        if path.is_symlink():
-            path.unlink()  # the file it leads to is not ours to write
-        path.write_bytes(content)
+    write_all_or_none({path: WRITERS[kind](report) for kind, path in paths.items()})
     return [str(p) for p in paths.values()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from platformdirs import user_data_path
@@ -28,7 +29,34 @@ def write_atomically(path: Path, data: bytes) -> None:
     On any error (a full disk, a killed process) the old file stays; a leftover temporary file
     starts with '.' and is not read by anything.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, data)
+    except OSError as e:  # a write that fails has no name of a file
+        raise OSError(e.errno, e.strerror, str(path)) from None
+
+
+def write_all_or_none(files: Mapping[Path, bytes]) -> None:
+    """Write several files that a person asked for: where one has no room, none is replaced.
+
+    A symlink is replaced, not what it leads to. Who may read them is for the umask to say.
+    """
+    beside = {path: path.with_name(f".{path.name}.{os.getpid()}") for path in files}
+    try:
+        for path, data in files.items():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                beside[path].write_bytes(data)
+            except OSError as e:
+                raise OSError(e.errno, e.strerror, str(path)) from None
+        for path, written in beside.items():
+            written.replace(path)
+    finally:
+        for written in beside.values():
+            written.unlink(missing_ok=True)
+
+
+def _replace(path: Path, data: bytes) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -168,7 +168,10 @@ def read_rows(path: Path) -> list[Row]:
                 raise FactError(f"{path.name} has more than {MAX_ROWS} rows: not a price snapshot")
             table: Any = file.read()
     except (OSError, pa.ArrowException) as e:
-        raise FactError(f"{path.name} cannot be read as parquet ({type(e).__name__})") from None
+        raise FactError(
+            f"{path.name} cannot be read as parquet ({type(e).__name__}): `runcast refresh` may "
+            "write it again, else restore a backup"
+        ) from None
     if table.column_names != list(COLUMNS):
         raise FactError(f"{path.name} has columns {shown(table.column_names)}, not those of offers")
     rows: list[Row] = list(zip(*(c.to_pylist() for c in table.columns), strict=True))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from core.errors import FactError
 from pricing.disk import write_atomically
-from pricing.offers import COLUMNS, MAX_BYTES, MAX_ROWS, Row, content_id
+from pricing.offers import COLUMNS, MAX_BYTES, MAX_ROWS, Row, content_id, read_rows
 
 
 def parquet(rows: Sequence[Row]) -> bytes:
@@ -30,17 +30,28 @@ def parquet(rows: Sequence[Row]) -> bytes:
 
 
 def write_snapshot(rows: Sequence[Row], folder: Path) -> str:
-    """Write the snapshot of these rows unless it is there, and return its id."""
+    """Write the snapshot of these rows unless it is there, whole, and return its id."""
     if not rows or len(rows) > MAX_ROWS:
         raise FactError(f"{len(rows)} rows are no price snapshot: it has 1 to {MAX_ROWS}.")
     snapshot_id = content_id(rows)
     path = folder / f"{snapshot_id}.parquet"
-    if not path.is_file():
+    if not _is_whole(path):
         data = parquet(rows)
         if len(data) > MAX_BYTES:
             raise FactError(f"The price snapshot has {len(data)} bytes, more than {MAX_BYTES}.")
         write_atomically(path, data)
     return snapshot_id
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a snapshot is there and is what its name says: a damaged one is written anew."""
+    if not path.is_file():
+        return False
+    try:
+        read_rows(path)
+    except (FactError, OSError):
+        return False
+    return True
 
 
 def make_current(snapshot_id: str, folder: Path) -> None:

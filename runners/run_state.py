@@ -110,11 +110,15 @@ def write_state(state: RunState, **changes: Any) -> RunState:
 def write_whole(file: Path, content: bytes) -> None:
     """A file that is there whole or not at all, also after a power cut."""
     new = file.with_name(f".{file.name}.{os.getpid()}")
-    with new.open("wb") as out:
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
-    new.replace(file)
+    try:
+        with new.open("wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+        new.replace(file)
+    except OSError as e:  # a write that fails has no name of a file
+        new.unlink(missing_ok=True)
+        raise OSError(e.errno, e.strerror, str(file)) from None
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 from tests.launched import gone
 from tests.services.launch import calibrated, measured
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def test_two_processes_are_measured_together_within_their_budget(tmp_path):

@@ -21,7 +21,7 @@ from tests.services import tun_link
 from tests.services.launch import lacking
 from tests.services.netns import missing, shaped_nodes
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
 
 RATE_MBIT = 200  # at more the shaper itself takes a core
 SLOW_MBIT, DELAY_S = 50, 5e-3  # of the link with a delay

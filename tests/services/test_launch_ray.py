@@ -8,7 +8,7 @@ from tests.launched import alive, followed, gone, job, until
 from tests.services.launch import lacking, measured
 from tests.services.ray_cluster import ray_cluster, ray_python
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module")

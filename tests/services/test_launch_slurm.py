@@ -13,7 +13,7 @@ from tests.launched import alive, changed, followed, gone, job, state_of, until
 from tests.services.launch import calibrated, lacking, measured
 from tests.services.slurm import missing, slurm_cluster
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests.launched import alive, followed, gone, job, state_of, until
 from tests.services.launch import ROOT, calibrated, command, environ, lacking, measured
 from tests.services.sshd import program, ssh_hosts
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

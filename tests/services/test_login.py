@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.services, pytest.mark.timeout(240)]
 COOKIE_SECRET = "canary-cookie-s3cret-of-many-characters"
 ADA = {"sub": "0001", "email": "ada@example.org"}
 BOB = {"sub": "0002", "email": "bob@example.org"}
+SECTION = "Saved scenarios"
 NOT_THROUGH = "The proxy did not say who you are"
 
 
@@ -41,24 +42,10 @@ def body(user):
     return user.page.inner_text("body").replace("\N{WORD JOINER}", "")
 
 
-def press(user, name):
-    user.page.get_by_role("button", name=name, exact=True).click()
-    user.settle()
-
-
-def unfold(user):
-    user.page.get_by_text("Saved scenarios", exact=True).click()
-    user.settle()
-
-
 def save(user, name):
-    unfold(user)
+    user.unfold(SECTION)
     user.type("Name", name)
-    press(user, "Save")
-
-
-def short_link(user):
-    return user.page.get_by_test_id("stSidebar").get_by_test_id("stCode").inner_text().strip()
+    user.press("Save")
 
 
 def names(folder, owner):
@@ -95,7 +82,7 @@ def test_a_login_with_openid_connect(tmp_path, server, new_user):
         assert "gpu=H100-80GB-SXM" in ada.query()
         assert "Logged in as ada@example.org" in body(ada)
         save(ada, "Ada's own")
-        short = short_link(ada)
+        short = ada.short_link()
         assert names(tmp_path, f"oidc:{known.url}#0001") == ["Ada's own"]
 
         known.who = BOB
@@ -106,7 +93,7 @@ def test_a_login_with_openid_connect(tmp_path, server, new_user):
         assert "open your link again after it" in body(bob)
         log_in(bob, short)
         assert bob.query() == ada.query()
-        unfold(bob)
+        bob.unfold(SECTION)
         assert "Nothing is saved yet." in body(bob)
         assert "Ada" not in body(bob)
 
@@ -151,20 +138,20 @@ def test_a_login_by_a_proxy(tmp_path, server, new_user):
         save(ada, "Ada's own")
         assert names(tmp_path, "proxy:ada@example.org") == ["Ada's own"]
         assert names(tmp_path, "proxy:eve@example.org") == []
-        short = short_link(ada)
+        short = ada.short_link()
         assert short.startswith(url)
 
         bob = at(new_user, url, "bob@example.org")
         bob.page.goto(short)
         bob.settle()
         assert bob.query() == ada.query()
-        unfold(bob)
+        bob.unfold(SECTION)
         assert "Nothing is saved yet." in body(bob)
 
     past = new_user()  # on the machine itself, not through the proxy
     past.open("/" + FEW)
     assert "Logged in as" not in body(past)
-    unfold(past)
+    past.unfold(SECTION)
     assert NOT_THROUGH in " ".join(past.notes())
     assert past.page.get_by_test_id("stMetric").count() == 4
 

@@ -16,7 +16,7 @@ from websockets.exceptions import InvalidStatus
 from tests.browsing import FEW, connections, reconnect, served
 from tests.services import nginx
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.timeout(300)]
 
 NAME = "runcast.example.org"  # as deploy/nginx/processes.conf calls it
 OPTIONS = (

@@ -1,0 +1,17 @@
+"""`runcast calibrate` on this machine with tests/made_up_probe.py in place of the real probe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from app import calibrate_job, cli
+from runners.launchers.job import Job
+
+PROBE = Path(__file__).with_name("made_up_probe.py")
+
+
+def main(arguments: Sequence[str]) -> None:
+    calibrate_job.Job = partial(Job, probe=PROBE)  # type: ignore[assignment, misc]
+    cli.main(["calibrate", *arguments])

@@ -1,0 +1,102 @@
+"""The clock is a day off, the time zone and the language are others: ages, sentences, same bytes.
+
+A clock that was set back is the same as data of tomorrow: the refresh is told another time, and the
+commands have the machine's own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pricing.refresh import refresh
+from pricing.source_state import read_state
+from pricing.store.engine import open_store
+from pricing.store.queries import refresh_runs
+from tests.browsing import ROOT
+from tests.feeds.refreshing import made
+
+pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(180)]
+
+LINK = "?model=llama3.1-8b&gpu=H100-80GB-SXM&num_gpus=64&cloud=aws"
+SWEEP = "model: llama3.1-8b\ngpu: h100\nnum_gpus: [[8], [64]]\ncloud: aws\n"
+
+
+def run(*words, **environ):
+    """A command in a process of its own, as a shell starts it."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("LANG", "LANGUAGE", "LC_ALL", "TZ")}
+    return subprocess.run(
+        [sys.executable, "-m", "app.cli", *map(str, words)],
+        cwd=ROOT, env={**kept, "COLUMNS": "200", **environ}, capture_output=True, check=False,
+        timeout=120,
+    )  # fmt: skip
+
+
+def said(done):
+    return " ".join((done.stdout + done.stderr).decode().split())
+
+
+@pytest.mark.parametrize("days", [1, -1])
+def test_a_clock_that_moved_a_day_is_said_and_no_age_is_negative(tmp_path, monkeypatch, days):
+    """+1: the refresh was made by a clock a day ahead, which was then set right."""
+    monkeypatch.setenv("RUNCAST_DATA_DIR", str(tmp_path))
+    folder, moved = tmp_path / "prices", datetime.now(UTC) + timedelta(days=days)
+    refresh([made(43.0)], folder=folder, environ={}, now=lambda: moved)
+    state = read_state(folder).of("made")
+    age = state.age_days(datetime.now(UTC))
+    assert age == (0.0 if days == 1 else pytest.approx(1.0, abs=0.01))
+    plan = run("plan", "--link", LINK, RUNCAST_DATA_DIR=str(tmp_path))
+    assert plan.returncode == 0, plan.stderr
+    assert not re.search(r"-\d+ (day|month|year)s? old", said(plan))
+    told = run("doctor", "--json", RUNCAST_DATA_DIR=str(tmp_path)).stdout.decode()
+    ages = [float(a) for a in re.findall(r'"age_days": (-?[\d.]+)', told)]
+    assert ages
+    assert min(ages) >= 0
+    # The clock is right again: the next refresh is published and written down after the first.
+    later = refresh([made(44.0)], folder=folder, environ={})
+    assert later.published
+    assert later.store == ""
+    runs = refresh_runs(open_store(folder=folder))
+    assert {r.snapshot_id for r in runs} >= {later.snapshot_id}
+    assert read_state(folder).snapshot_id == later.snapshot_id
+    assert all(line.age_days is None or line.age_days >= 0 for line in later.lines)
+
+
+def test_the_doctor_says_that_a_source_answered_at_a_time_to_come(tmp_path):
+    """The file that a refresh leaves whose clock was two days ahead."""
+    folder, moved = tmp_path / "prices", datetime.now(UTC) + timedelta(days=2)
+    refresh([made(43.0)], folder=folder, environ={}, now=lambda: moved)
+    state = json.loads((folder / "state.json").read_text())
+    state["sources"]["verda"] = {**state["sources"].pop("made"), "name": "verda"}
+    (folder / "state.json").write_text(json.dumps(state))
+    done = run("doctor", RUNCAST_DATA_DIR=str(tmp_path))
+    assert "answered at a time to come" in said(done)
+    assert "Set this machine's clock." in said(done)
+
+
+def languages():
+    """A language that writes 1.234,5 or has its own letter i, where one is installed."""
+    listed = subprocess.run(["locale", "-a"], capture_output=True, text=True, check=False).stdout
+    found = [n for n in listed.split() if n.lower().startswith(("tr_tr", "de_de"))]
+    return found[0] if found else "C"
+
+
+def test_time_zone_and_language_change_no_byte_of_a_plan_and_of_a_table(tmp_path):
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    found = []
+    for zone, language in (("UTC", "C.UTF-8"), ("Pacific/Kiritimati", languages())):
+        environ = {"TZ": zone, "LC_ALL": language, "RUNCAST_DATA_DIR": str(tmp_path / "data")}
+        out = tmp_path / zone.replace("/", "-")
+        plan = run("plan", "--link", LINK, "--json", **environ)
+        swept = run("sweep", tmp_path / "sweep.yaml", "--out", out, "--workers", "1", **environ)
+        assert (plan.returncode, swept.returncode) == (0, 0), plan.stderr + swept.stderr
+        assert json.loads(plan.stdout)["plans"]
+        found.append((plan.stdout, (out / "results.csv").read_bytes(),
+                      (out / "results.parquet").read_bytes()))  # fmt: skip
+    assert found[0] == found[1]

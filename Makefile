@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 KILLS ?= 200
+SOAK_MINUTES ?= 30
+FUZZ_S ?= 600
 
 # The first interpreter that is new enough and can make a virtual environment.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
@@ -12,11 +14,17 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 	&& { echo $$p; break; }; done)
 
 TESTED := not browser and not services and not slow
+CORE_TESTS := tests/test_doctests.py tests/test_golden_links.py tests/test_shapes.py \
+	$(wildcard $(patsubst core/%.py,tests/test_%.py,$(wildcard core/*.py)))
 
 RAY := 2.60.0
 SKYPILOT := 0.14.1
+ATHERIS := 3.0.0
+UV := 0.13.9
+PIP_AUDIT := 2.10.1
+CYCLONEDX := 7.5.0
 
-.PHONY: help install install-test chromium nginx postgres clusters run test test-all soak lint fit validate bench bench-ui bench-store
+.PHONY: help install install-test chromium nginx postgres clusters run test test-all soak lint coverage mutants fit validate bench bench-ui bench-store lock install-server audit sbom docs docs-serve
 .DEFAULT_GOAL := help
 
 help:  ## what there is
@@ -32,17 +40,54 @@ run: install  ## the dashboard on localhost:8501 (PORT=9000 for another port)
 test: lint chromium  ## lint and every quick test, with one walk through a real browser
 	$(BIN)/python -m pytest -n auto -m "$(TESTED)" $(ARGS)
 
-test-all: postgres nginx clusters test  ## then real installations, a real PostgreSQL and nginx, the whole browser suite
-	$(BIN)/python -m pytest -m "not ($(TESTED))" $(ARGS)
+test-all: postgres nginx clusters $(VENV)/.audit $(VENV)/.fuzz test  ## then real installations, a real PostgreSQL and nginx, the whole browser suite
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not ($(TESTED)) and not serial" $(ARGS)
+	$(BIN)/python -m pytest -m "not ($(TESTED)) and serial" $(ARGS)
 
-soak: install-test postgres  ## kill refreshes 200 times, on SQLite and PostgreSQL (KILLS=N for more)
-	RUNCAST_KILLS=$(KILLS) $(BIN)/python -m pytest -s -k kill tests/services/test_refresh_end_to_end.py $(ARGS)
+soak: install-test chromium postgres nginx $(VENV)/.fuzz  ## by hand: 50 sessions at once, every kind of kill 200 times, 10 minutes of fuzzing, 30 of edits (KILLS=N SOAK_MINUTES=N FUZZ_S=S)
+	$(BIN)/python -m tests.load
+	RUNCAST_KILLS=$(KILLS) $(BIN)/python -m pytest -s -k kill tests/services/test_refresh_end_to_end.py tests/services/test_faults_kill.py $(ARGS)
+	RUNCAST_FUZZ_S=$(FUZZ_S) $(BIN)/python -m pytest -s tests/threats/test_fuzz.py $(ARGS)
+	$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES)
+
+coverage: install-test  ## lines of core that its quick tests run: at least 95%
+	OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m pytest -n 0 -m "$(TESTED)" $(CORE_TESTS) $(ARGS)
+	$(BIN)/python -m coverage report
+
+mutants: install-test  ## plant errors in the formulas of core and see them caught (ARGS="--random 200")
+	$(BIN)/python -m tests.mutations $(ARGS)
 
 lint: install-test  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+LOCKED := $(VENV)/uv/bin/uv pip compile --quiet --universal --python-version 3.11 -c requirements.txt \
+	--generate-hashes --no-annotate --custom-compile-command "make lock"
+
+lock: $(VENV)/.uv  ## deploy/*.lock: what a server installs, each file with its hash
+	$(LOCKED) pyproject.toml --extra auth -o deploy/requirements.lock
+	echo 'setuptools>=77' | $(LOCKED) - -o deploy/build.lock
+
+install-server: $(VENV)/.made  ## .venv from those locks, and nothing without a hash (for servers)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r deploy/build.lock -r deploy/requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-index --no-build-isolation -e .
+
+audit: $(VENV)/.audit  ## known vulnerabilities of that lock; fails when anything was skipped
+	$(VENV)/audit/bin/python deploy/dependency_audit.py $(ARGS)
+
+sbom: $(VENV)/.audit  ## sbom.json: a CycloneDX list of what that lock installs
+	$(VENV)/audit/bin/cyclonedx-py requirements deploy/requirements.lock --of JSON -o sbom.json
+
+# Material for MkDocs prints a notice of MkDocs 2 at every start; what is pinned is MkDocs 1.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
+
+docs: install-test  ## the documentation's site in build/site; a warning is an error
+	$(MKDOCS) build --strict $(ARGS)
+
+docs-serve: install-test  ## the same on localhost:8000, rebuilt at every change
+	$(MKDOCS) serve $(ARGS)
 
 fit: install  ## fit hardware/efficiency.csv from its priors and cross-validate it
 	$(BIN)/runcast fit --write $(ARGS)
@@ -96,6 +141,22 @@ $(VENV)/.ray: $(VENV)/.made
 $(VENV)/.sky: $(VENV)/.made
 	$(PYTHON) -m venv $(VENV)/sky
 	$(VENV)/sky/bin/python -m pip install --quiet --disable-pip-version-check 'skypilot==$(SKYPILOT)' || { rm -rf $(VENV)/sky; echo "skypilot cannot be installed here, so its tests are skipped."; }
+	@touch $@
+
+# Tools of a release, in environments of their own.
+$(VENV)/.uv: $(VENV)/.made
+	$(PYTHON) -m venv $(VENV)/uv
+	$(VENV)/uv/bin/python -m pip install --quiet --disable-pip-version-check 'uv==$(UV)'
+	@touch $@
+
+$(VENV)/.audit: $(VENV)/.made
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit==$(PIP_AUDIT)' 'cyclonedx-bom==$(CYCLONEDX)' || { rm -rf $(VENV)/audit; echo "pip-audit cannot be installed here, so its tests are skipped."; }
+	@touch $@
+
+# The fuzzer, beside what it instruments: there are wheels for x86-64 and Python up to 3.13 alone.
+$(VENV)/.fuzz: $(VENV)/.tests
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: 'atheris==$(ATHERIS)' || echo "atheris has no wheel for this machine, so its tests are skipped."
 	@touch $@
 
 # The database server of the tests, which they start themselves. Without one they are skipped, except

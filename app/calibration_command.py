@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from urllib.parse import urlencode
 
+from app.answers import query_of
 from core.plan import Plan
 from core.scenario import Scenario
 
@@ -16,9 +17,7 @@ def commands(scenario: Scenario, plan: Plan | None) -> str:
 
     The matmuls that are measured are those of the plan that the link names.
     """
-    kept = {
-        n: v for n, v in scenario.to_query().items() if n not in ("calibration", "plan", "pinned")
-    }
+    kept = {n: v for n, v in query_of(scenario) if n != "calibration"}
     if plan is not None:
         kept["plan"] = plan.id
     asked = shlex.quote("?" + urlencode(kept, safe=",/:~"))

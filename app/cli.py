@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from app import command_log
 from app.audit_cli import audit
+from app.backup_cli import backup, restore
 from app.bill_cli import bill
 from app.buy_cli import buy
 from app.calibrate_cli import calibrate
@@ -36,6 +38,7 @@ from app.cli_options import (
 )
 from app.compare_cli import compare
 from app.decide_cli import decide
+from app.doctor_cli import doctor
 from app.explain_cli import explain
 from app.export_cli import export
 from app.import_cli import import_file
@@ -43,6 +46,7 @@ from app.measured_cli import fit, validate
 from app.price_book_cli import book
 from app.prices_cli import add_to
 from app.provenance_cli import where
+from app.recompute_cli import recompute
 from app.report_cli import report
 from app.risk_cli import risk
 from app.saved_cli import scenarios
@@ -167,6 +171,7 @@ app.command()(scale)
 app.command()(export)
 app.command()(where)
 app.command()(report)
+app.command()(recompute)
 
 
 @app.command()
@@ -270,6 +275,9 @@ def refresh(
 
 app.command()(compare)
 app.command("import")(import_file)
+app.command()(doctor)
+app.command()(backup)
+app.command()(restore)
 app.command()(validate)
 app.command()(fit)
 
@@ -309,7 +317,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         status = app(args=arguments, prog_name="runcast", standalone_mode=False)
         sys.stdout.flush()
     except RuncastError as e:
-        return _fail(str(e))
+        return _fail(e.as_typed)
     except typer.TyperException as e:  # an unknown option, a missing value
         written = getattr(e, "format_message", None)
         return _fail(str(written() if callable(written) else e))
@@ -331,7 +339,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - open until the end
         if reconfigure := getattr(getattr(sys, name), "reconfigure", None):
             reconfigure(errors="replace")  # a terminal without UTF-8 gets a question mark
-    sys.exit(_run(arguments))
+    with command_log.command(app, arguments) as told:
+        told.status = _run(arguments)
+    sys.exit(told.status)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ Values stay text until `Scenario.parse`, the same door that a link comes through
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ def plan_scenario(given: Given) -> tuple[Scenario, list[str]]:
     typed = typed_fields(given)
     if given.is_new:
         _require("plan", given, typed, REQUIRED)
-    return _scenario(typed, given)
+    return scenario_of(typed, given, written_as=_spelled(typed))
 
 
 def layout_scenario(
@@ -60,7 +60,8 @@ def layout_scenario(
     if given.is_new:
         missing = [] if layout is not None else ["--layout"]
         _require("estimate", given, typed, REQUIRED_OF_ONE, missing)
-    scenario, notes = _scenario({**typed, **fixed}, given)
+    asked_of = {**typed, **fixed}
+    scenario, notes = scenario_of(asked_of, given, written_as=_spelled(asked_of))
     for name, what in (("gpu", "kind of GPU"), ("num_gpus", "number of GPUs")):
         count = len(getattr(scenario, name))
         if count != 1:
@@ -86,18 +87,25 @@ def _require(
     missing: Iterable[str] = (),
 ) -> None:
     lacks = [] if given.model is not None or given.config is not None else ["--model or --config"]
-    lacks += missing
-    lacks += [
-        str(option_of(n))
-        for n in required
-        if n not in typed and not (n == "num_tokens" and "num_examples" in typed)
-    ]
+    lacks += [*missing, *(str(option_of(n)) for n in lacking(typed, required))]
     if lacks:
         raise ScenarioError(f"Missing {', '.join(lacks)}: `runcast {command} --help` lists them.")
 
 
-def _scenario(typed: Mapping[str, str], given: Given) -> tuple[Scenario, list[str]]:
-    """Link or file, then model, then what was typed: the later ones win."""
+def lacking(given: Collection[str], required: Iterable[str]) -> list[str]:
+    """The required fields that are not given; examples stand for tokens."""
+    return [
+        n
+        for n in required
+        if n not in given and not (n == "num_tokens" and "num_examples" in given)
+    ]
+
+
+def scenario_of(
+    typed: Mapping[str, Any], given: Given, *, written_as: Mapping[str, str]
+) -> tuple[Scenario, list[str]]:
+    """Link or file, then model, then what was typed: the later ones win. A sentence names a field
+    as `written_as` says, else by its own name."""
     if given.link is not None and given.file is not None:
         raise ScenarioError("Give --link or --scenario, not both.")
     found: dict[str, Any] = {}
@@ -110,11 +118,11 @@ def _scenario(typed: Mapping[str, str], given: Given) -> tuple[Scenario, list[st
         notes += _without_unknown_prices(found, "scenario file")
     if "num_tokens" in typed:
         if both := [n for n in DATA_SET if n in typed]:
-            raise ScenarioError(f"Give --tokens or {option_of(both[0])}, not both.")
+            two = [written_as.get(n, n).strip() for n in ("num_tokens", both[0])]
+            raise ScenarioError(f"Give {' or '.join(two)}, not both.")
         found = {n: v for n, v in found.items() if n not in DATA_SET}
     if chosen := model_values(given.model, given.config):
         found = {n: v for n, v in found.items() if n not in DIMENSIONS}
-    written_as = {n: _written_as(n) for n in typed} | {"model": "--model "}
     return parsed({**found, **chosen, **typed}, written_as=written_as), notes
 
 
@@ -138,6 +146,11 @@ def typed_fields(given: Given) -> dict[str, str]:
 
 def _typed_as(field: str) -> str:
     return option_of(field) or "--set"
+
+
+def _spelled(typed: Iterable[str]) -> dict[str, str]:
+    """How sentences name what was typed, and the model."""
+    return {n: _written_as(n) for n in typed} | {"model": "--model "}
 
 
 def _written_as(field: str) -> str:

@@ -37,13 +37,19 @@ def sources_frame(state: State, now: datetime) -> pd.DataFrame:
             "Source": [s.name for s, _ in rows],
             "Live": [_live(r) for _, r in rows],
             "Last answer": [_ago(r, now) for _, r in rows],
-            "Prices": [r.rows for _, r in rows],
-            "Held back": [r.quarantined for _, r in rows],
+            "Prices": _asked(rows, [r.rows for _, r in rows]),
+            "Held back": _asked(rows, [r.quarantined for _, r in rows]),
             "Last said": [_said(s, r) for s, r in rows],
             "What it lists": [s.says for s, _ in rows],
-            "Seconds": [r.seconds for _, r in rows],
+            "Seconds": _asked(rows, [r.seconds for _, r in rows]),
         }
     )
+
+
+def _asked(rows: Sequence[tuple[Source, SourceState]], values: Sequence[float]) -> pd.Series:
+    """A number of each source; none of one that was never asked: 0 would be an answer."""
+    told = [v if r.attempted_at else None for (_, r), v in zip(rows, values, strict=True)]
+    return pd.Series(told, dtype="Float64").round(1)
 
 
 def _live(record: SourceState) -> str:

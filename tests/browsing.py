@@ -102,6 +102,16 @@ class User:
         box.press("Enter")
         self.settle()
 
+    def press(self, name: str) -> None:
+        """Press a button."""
+        self.page.get_by_role("button", name=name, exact=True).click()
+        self.settle()
+
+    def short_link(self) -> str:
+        """The short link of the saved scenario that is open in the sidebar."""
+        code = self.page.get_by_test_id("stSidebar").get_by_test_id("stCode")
+        return code.inner_text().strip()
+
     def unfold(self, title: str) -> None:
         """Open a section of the form; its fields are drawn then."""
         self.page.get_by_test_id("stSidebar").locator("summary").filter(has_text=title).click()

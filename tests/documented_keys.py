@@ -6,6 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+# Objects that hold the fields of a record of core, which its module documents.
+RECORDS = (
+    "inputs.efficiency", "inputs.workload", "inputs.model.dims", "plans[].inputs.cluster",
+    "inputs.accelerators[].facts", "inputs.calibrations[].factors",
+)  # fmt: skip
 DOCUMENT = Path(__file__).parent.parent / "docs/plan-json.md"
 
 
@@ -16,7 +21,8 @@ def paths(value: object, at: str = "") -> Iterator[str]:
             name = f"{at}.{key}" if at else key
             listed = isinstance(inner, list) and not name.startswith("scenario.")
             yield f"{name}[]" if listed else name
-            yield from paths(inner, name)
+            if name not in RECORDS:
+                yield from paths(inner, name)
     elif isinstance(value, list):
         for inner in value:
             yield from paths(inner, f"{at}[]")

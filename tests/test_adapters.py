@@ -15,7 +15,7 @@ from core.adapters import (
     trained_fraction,
 )
 from core.presets import preset
-from core.transformer import total_params
+from core.transformer import Transformer, total_params
 from tests.made_up_jobs import LLAMA_2_7B, MIXTRAL_8X7B, MODELS
 
 PRINTED = pd.read_csv(Path(__file__).parent / "golden/lora_parameters.csv")
@@ -72,3 +72,21 @@ class TestNF4:
         saved = self.bits(double_quantisation=False) - self.bits(double_quantisation=True)
         assert saved == pytest.approx(0.373, abs=5e-4)
         assert saved * 65e9 / 8 / 1e9 == pytest.approx(3, abs=0.05)
+
+
+def test_a_state_space_mixer_has_adapters_on_both_of_its_projections():
+    """r (k + n) each [H21, section 4.1]: Mamba-2 of inner width 64, 4 heads, 2 groups, state 8."""
+    dense = {
+        "num_layers": 6.0, "hidden_size": 32.0, "ffn_hidden_size": 128.0, "vocab_size": 100.0,
+        "num_attention_heads": 4.0, "num_kv_heads": 4.0, "head_dim": 8.0,
+    }  # fmt: skip
+    mixer = {
+        "num_ssm_layers": 2.0, "ssm_inner_size": 64.0, "ssm_state_size": 8.0,
+        "ssm_num_heads": 4.0, "ssm_num_groups": 2.0, "ssm_conv_size": 4.0,
+    }  # fmt: skip
+    into = 32 + (64 + 2 * 2 * 8) + (64 + 4)  # x, B, C; gate and step of each head
+    out = 64 + 32
+    more = mlp_adapter_params(Transformer(**dense, **mixer), 16.0) - mlp_adapter_params(
+        Transformer(**dense), 16.0
+    )
+    assert more == 16 * 2 * (into + out)

@@ -108,3 +108,17 @@ def test_a_column_gives_what_its_rows_give():
         for d, s in zip(dims, lengths, strict=True)
     ]
     assert np.asarray(column) == pytest.approx(rows)
+
+
+def test_the_forward_kernel_is_its_flops_over_its_rate_at_this_shape():
+    """At head_dim 128 and a long sequence the rate itself; at the half length twice the time."""
+    kernel = {
+        "flops": 6e12, "flops_per_s": 3e12, "head_dim": 128.0, "half_head_dim": 48.0,
+        "unaligned_slowdown": 2.0,
+    }  # fmt: skip
+    assert forward_s(**kernel, seq_len=8192.0, half_tokens=0.0) == pytest.approx(2)
+    assert forward_s(**kernel, seq_len=1024.0, half_tokens=1024.0) == pytest.approx(4)
+    narrow = kernel | {"head_dim": 64.0}
+    slower = 1 / float(head_dim_factor(64.0, 48.0))
+    assert slower > 1
+    assert forward_s(**narrow, seq_len=8192.0, half_tokens=0.0) == pytest.approx(2 * slower)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from core.audit import implied_utilisation
+from core.audit import implied_utilisation, low_precision_share, speed_verdict
 from core.transformer import train_flops_per_token
 from tests.made_up_jobs import LLAMA_70B
 
@@ -33,3 +33,25 @@ def test_the_full_count_of_a_70b_raises_what_the_claim_implies():
     )
     assert by_rule == pytest.approx(0.77, abs=0.01)
     assert by_rule < counted < 0.9
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ({"share_of_peak": 1.01}, "impossible"),
+        ({"share_of_peak": 0.5, "fits": False}, "not_credible"),
+        ({"share_of_peak": 0.5, "over_p10": 1.5, "over_p90": 1.01}, "optimistic"),
+        ({"share_of_peak": 0.5, "over_p10": 1.2, "over_p90": 0.99}, "plausible"),
+        ({"share_of_peak": 0.5, "over_p10": 0.99, "over_p90": 0.6}, "conservative"),
+        ({"share_of_peak": 0.5}, "plausible"),
+    ],
+)
+def test_every_verdict_has_its_own_side_of_a_limit(claim, verdict):
+    none = {"over_best": None, "over_p10": None, "over_p90": None}
+    assert speed_verdict(**none | claim) == verdict
+
+
+def test_attention_and_head_stay_in_16_bits():
+    """A longer sequence has more attention, so less of it runs in low precision."""
+    short, long = low_precision_share(LLAMA_70B, 4096.0), low_precision_share(LLAMA_70B, 131072.0)
+    assert 0 < float(long) < float(short) < 1

@@ -326,7 +326,8 @@ def test_the_table_fits_a_hundred_columns(run, asked, monkeypatch):
 def test_the_table_says_what_stands_behind_the_first_plan(run, asked):
     _, out, _ = run(*PLAN)
     text = " ".join(out.split())
-    assert "412 plans ranked from 5,300 layouts, 9 without a price; offers left out: 90 of" in text
+    assert "403 of 440 options priced; 37 not: no price 9, does not fit 28. Offers that" in text
+    assert "From 5,300 layouts." in text
     assert "Plan 1: TP8 · DP8 (fsdp2) · micro-batch 1 · selective recompute" in text
     assert "peak memory 59.6 GiB of 79.2 GiB a GPU" in text
     assert "- Efficiency is that of published runs." in text

@@ -12,6 +12,7 @@ from core.collectives import (
     all_reduce_s,
     all_to_all_s,
     group_bytes_per_s,
+    in_switch_all_reduce_s,
     local_ranks,
     ring_hop_s,
     share_sent_once,
@@ -197,3 +198,28 @@ def test_sending_once_trades_the_network_for_the_links_inside(once, ranks, up, o
         assert got == pytest.approx(max(across, 7 / 8 * 1e9 / up))
     else:
         assert got == float(all_to_all_s(**rest))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "inside_s", "across_s"),
+    [
+        (8, 9 / 8, 0.0),  # eight copies in, one sum out, over a port that carries M/8 of each
+        (16, 9 / 8, (3 / 2) / 8),  # two domains: the port of a rank carries M/8, up and half down
+        (32, 9 / 8, (5 / 4) / 8),
+    ],
+)
+@pytest.mark.parametrize("network", [1e9, 1e7])
+def test_switches_read_every_copy_and_send_back_one_sum(ranks, inside_s, across_s, network):
+    """A tree of depth one in closed form, [G16]: whichever of the two tiers takes longer."""
+    seconds = in_switch_all_reduce_s(
+        size_bytes=1e9, ranks=ranks, local_ranks=8, scale_up_bytes_per_s=1e9,
+        scale_out_bytes_per_s=network, latency_s=0.25,
+    )  # fmt: skip
+    assert seconds == pytest.approx(max(inside_s, across_s * 1e9 / network) + 0.5)
+
+
+def test_one_rank_reduces_nothing():
+    alone = {"size_bytes": 1e9, "ranks": 1, "latency_s": 1.0}
+    assert all_reduce_s(**alone, bytes_per_s=1e9) == 0
+    rates = {"scale_up_bytes_per_s": 1e9, "scale_out_bytes_per_s": 1e9}
+    assert in_switch_all_reduce_s(**alone, local_ranks=8, **rates) == 0

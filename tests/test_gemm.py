@@ -175,3 +175,17 @@ def test_waves_are_what_dealing_tiles_out_gives(m, n, multiprocessors):
 
 def test_a_device_without_tiles_has_no_waves():
     assert float(gemm.wave_share(m=100.0, n=100.0, multiprocessors=float("nan"))) == 0
+
+
+def test_every_term_of_a_matmul_adds_its_own_seconds():
+    """2 m n k over the rate, its traffic over the bandwidth, the kernel's own time, lost waves."""
+    shape = {"m": 1000.0, "n": 2000.0, "k": 3000.0, "flops_per_s": 1e12, "bytes_per_s": 1e9}
+    compute_s = 2 * 1000 * 2000 * 3000 / 1e12
+    traffic_s = 2 * (1000 * 3000 + 3000 * 2000 + 1000 * 2000) / 1e9
+    alone = {"unhidden": 0.0, "kernel_s": 0.0}
+    assert gemm.matmul_s(**shape, **alone) == pytest.approx(compute_s)
+    assert gemm.matmul_s(**shape, **alone | {"unhidden": 0.5}) == pytest.approx(
+        compute_s + 0.5 * traffic_s
+    )
+    assert gemm.matmul_s(**shape, **alone | {"kernel_s": 7.0}) == pytest.approx(compute_s + 7)
+    assert gemm.matmul_s(**shape, **alone, idle=0.25) == pytest.approx(1.25 * compute_s)

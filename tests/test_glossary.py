@@ -13,6 +13,7 @@ from app import estimate, words
 from app.form_words import OPTION_LABELS
 from app.glossary import MOST, NOT_TERMS, TERMS, explained, terms_in
 from app.provenance_record import KINDS
+from app.views import hints
 from core.scenario import Scenario
 
 MAIN = str(Path(__file__).parent.parent / "app/main.py")
@@ -102,3 +103,12 @@ def test_a_help_text_holds_whole_sentences():
     assert len(text) <= MOST
     assert text.endswith(".")
     assert explained("Region") is None
+
+
+def test_heads_of_tables_explain_their_terms_and_keep_what_they_said():
+    made = hints.columns(["MFU", "Region", "P90 (days)", "#"], {"#": {"help": "Rank", "width": 9}})
+    assert made == {
+        "#": {"help": "Rank", "width": 9},
+        "MFU": {"help": explained("MFU")},
+        "P90 (days)": {"help": explained("P90")},
+    }

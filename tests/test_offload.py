@@ -62,3 +62,21 @@ def test_the_host_s_update_is_part_of_the_step():
     took = step(work_on(work, lay), lay, CLUSTER, IDEAL)
     assert 0 < update <= float(took.parts["optimizer"])
     assert float(least_host_s(work, layout(strategy="zero3"), IDEAL)) == 0
+
+
+def test_of_a_pipeline_the_fuller_end_counts():
+    """The first stage with a large table of positions, the last with a second copy of a tied
+    head: 12 bytes for each parameter of theirs over the ranks that share them."""
+    h, layers = 4096.0, 32.0
+    sizes = {}
+    for name, more in (
+        ("positions", {"num_positions": 1e6, "tied_embeddings": False}),
+        ("tied", {"num_positions": 0.0, "tied_embeddings": True}),
+    ):
+        model = replace(LLAMA_8B, **more)
+        lay = layout(strategy="zero1", pp=2.0, dp_shard=4.0, offload_optimizer=CPU)
+        sizes[name] = float(host_bytes(workload(model=model), lay, IDEAL)) / 12 * 4
+    per_stage = (PARAMS - 2 * 128256 * h - h) / 2  # layers, without embedding, head, final norm
+    assert per_stage * 2 / layers == pytest.approx(218_112_000, rel=1e-6)
+    assert sizes["positions"] == pytest.approx(per_stage + (128256 + 1e6) * h)
+    assert sizes["tied"] == pytest.approx(per_stage + 128256 * h + h)

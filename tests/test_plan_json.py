@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from urllib.parse import parse_qsl
 
 import orjson
@@ -11,6 +12,7 @@ import pytest
 from app import plan_json as pj
 from app.model_input import model_of
 from app.model_json import model_json
+from core.calibration import Calibrated
 from core.plan import Interval
 from core.scenario import Scenario
 from pricing.offers import Snapshot
@@ -32,7 +34,10 @@ def written(*plans, scenario=None, **answer):
     return orjson.loads(orjson.dumps(found))
 
 
-def test_the_document_lists_exactly_the_keys():
+def test_the_document_lists_exactly_the_keys(monkeypatch):
+    fitted = SimpleNamespace(factors=Calibrated(), constants=())
+    one = SimpleNamespace(id="a", accelerator="H100-80GB-SXM", fitted=fitted)
+    monkeypatch.setattr("app.plan_inputs.calibrations.chosen", lambda _: {"H100-80GB-SXM": one})
     emitted = set(paths(written(made_up.plan())))
     assert emitted == documented_plan_keys()
 

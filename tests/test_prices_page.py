@@ -23,7 +23,7 @@ from pricing.disk import prices_folder
 from pricing.history import known_skus, market
 from pricing.lease import lease
 from pricing.offers import newest_per_place, snapshot
-from pricing.source_state import State
+from pricing.source_state import SourceState, State
 from tests import made_up_plans as made_up
 from tests.feeds.refreshing import made
 
@@ -411,6 +411,15 @@ def test_a_source_without_its_key_says_so(monkeypatch):
     monkeypatch.delenv("LAMBDA_API_KEY", raising=False)
     found = sources.sources_frame(State(), dt.datetime.now(dt.UTC)).set_index("Source")
     assert found.loc["lambda", "Last said"] == "not asked without LAMBDA_API_KEY"
+
+
+def test_what_was_never_asked_has_no_numbers_and_what_was_has_its_own():
+    asked = SourceState(name="oci", attempted_at="2026-01-01T00:00:00+00:00", rows=0, seconds=1.25)
+    state = State(sources={"oci": asked})
+    found = sources.sources_frame(state, dt.datetime.now(dt.UTC)).set_index("Source")
+    numbers = found[["Prices", "Held back", "Seconds"]]
+    assert numbers.loc["oci"].tolist() == [0, 0, 1.2]
+    assert numbers.drop(index="oci").isna().all().all()
 
 
 def test_prices_of_a_book_are_listed_with_their_source():

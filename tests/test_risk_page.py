@@ -107,7 +107,7 @@ def test_nothing_fits_is_an_error_and_no_more():
 def test_a_mistake_among_the_inputs_is_a_sentence():
     drawn = page(spares="2")
     assert not drawn.exception
-    assert "--spares needs --repair-seconds" in plain(drawn.error[0].value)
+    assert "'Spare machines' needs 'Repair (s)'" in plain(drawn.error[0].value)
 
 
 # --- tables --------------------------------------------------------------------------------------

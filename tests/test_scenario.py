@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core.errors import ScenarioError
 from core.scenario import LINK_VERSION, MAX_QUERY_CHARS, Scenario
-from core.scenario_types import MOST_PINNED
+from core.scenario_types import MOST_LISTED, MOST_PINNED
 
 SCHEMA = Scenario.model_json_schema()["properties"]
 LETTERS = "abcXYZ019_.-/+:()éß中"
@@ -274,7 +274,8 @@ def test_one_count_written_in_two_ways_is_one_count():
 
 def test_the_longest_legal_scenario_has_a_link():
     names = tuple(f"{i:02d}" + "x" * 78 for i in range(64))
-    scenario = Scenario.parse({"gpu": names, "cloud": names})
+    few = names[:MOST_LISTED]
+    scenario = Scenario.parse({"gpu": names, "cloud": names, "list_gpu": few, "list_cloud": few})
     assert Scenario.from_query(scenario.to_query()) == (scenario, [])
 
 

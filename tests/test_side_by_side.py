@@ -62,6 +62,17 @@ def test_every_figure_is_the_plans_own(rows, plans):
     assert rows["Layout"].texts == tuple(fmt.layout_short(p.layout) for p in plans)
 
 
+def test_plans_of_one_name_are_told_apart(scenario, plans):
+    a = plans[0]
+    elsewhere = replace(a, id="b", offer=replace(a.offer, region="eu-west-1"))
+    spot = replace(a, id="c", offer=replace(a.offer, purchase="spot"))
+    two = side_by_side.subjects(scenario, [a, elsewhere, plans[1]])
+    assert [s.apart for s in two] == [a.offer.region, "eu-west-1", ""]
+    names = [s.name for s in side_by_side.subjects(scenario, [a, elsewhere, spot])]
+    assert names[2] == f"C: 64 x H100-80GB-SXM, aws {a.offer.region} spot"
+    assert len({n.partition(": ")[2] for n in names}) == 3
+
+
 def test_a_difference_is_against_the_first_plan(rows):
     assert rows["GPUs"].deltas == ("", "-32, -50%")
     first, second = rows["Time, median"].numbers

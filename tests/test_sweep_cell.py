@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from app import cli, sweep_cell
+from app import cli, made_with
 from app.estimate import answer, resolve_strict
 from app.plan_json import plan_json
 from app.sweep_cell import COLUMNS, PLAN_KEYS, cell, row_of
@@ -97,8 +97,8 @@ def test_a_query_that_is_no_scenario_is_a_bug_and_no_row():
 
 def test_what_a_cell_was_made_with_changes_with_tables_and_code(tmp_path, monkeypatch):
     def hashes():
-        sweep_cell.made_with.cache_clear()
-        return sweep_cell.made_with()
+        made_with.made_with.cache_clear()
+        return made_with.made_with()
 
     for name, text in (
         ("core/a.py", "1"),
@@ -108,7 +108,7 @@ def test_what_a_cell_was_made_with_changes_with_tables_and_code(tmp_path, monkey
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(sweep_cell, "__file__", str(tmp_path / "app/sweep_cell.py"))
+    monkeypatch.setattr(made_with, "__file__", str(tmp_path / "app/made_with.py"))
     try:
         first = hashes()
         assert hashes() == first
@@ -122,4 +122,4 @@ def test_what_a_cell_was_made_with_changes_with_tables_and_code(tmp_path, monkey
         third = hashes()
         assert (third["tables"], third["code"] == second["code"]) == (second["tables"], False)
     finally:
-        sweep_cell.made_with.cache_clear()
+        made_with.made_with.cache_clear()

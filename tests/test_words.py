@@ -68,11 +68,11 @@ def test_nothing_fits_says_why():
 def test_coverage_counts_offers_and_not_layouts():
     said = words.coverage_line(made_up.answer(made_up.plan(), num_plans=412))
     assert said == (
-        "412 plans ranked from 5,300 layouts, 9 without a price; offers left out: "
-        "90 of another purchase kind, 28 that do not fit the memory."
+        "403 of 440 options priced; 37 not: no price 9, does not fit 28. "
+        "Offers that are not compared: other purchase kinds 90. From 5,300 layouts."
     )
     whole = made_up.answer(made_up.plan(), excluded=())
-    assert words.coverage_line(whole) == "1 plan ranked from 5,300 layouts."
+    assert words.coverage_line(whole) == "1 of 1 options priced. From 5,300 layouts."
 
 
 def test_every_part_has_a_label_and_an_unknown_one_its_name():

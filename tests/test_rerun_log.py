@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,12 @@ def page(monkeypatch, tmp_path, capsys):
     logging.captureWarnings(capture=False)
     threading.excepthook = before
     logs.configure({})
+
+
+def ran(coroutine):
+    """What a coroutine returns. In a thread: a browser test leaves its loop running in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
 
 
 def events(text):
@@ -198,14 +205,14 @@ def test_ready_or_not_is_said_with_every_check(monkeypatch, ok, status, word):
     from app import server
 
     monkeypatch.setattr(server, "_readiness", Kept(lambda: found(ok)))
-    answer = asyncio.run(server.readyz(None))
+    answer = ran(server.readyz(None))
     assert answer.status_code == status
     assert answer.headers["cache-control"] == "no-store"
     assert json.loads(answer.body) == {
         "status": word,
         "checks": [{"name": "store", "ok": ok, "sentence": "as this test says", "kind": "sqlite"}],
     }
-    assert json.loads(asyncio.run(server.healthz(None)).body) == {"status": "ok"}
+    assert json.loads(ran(server.healthz(None)).body) == {"status": "ok"}
 
 
 def test_a_flood_of_questions_is_answered_once():
@@ -279,5 +286,5 @@ def test_the_users_header_is_believed_over_this_machine_only(monkeypatch, server
 
     headers = [(b"x-forwarded-email", b"me@example.org"), (b"host", b"a")]
     scope = {"type": "websocket", "server": server, "headers": headers}
-    asyncio.run(UserHeaderGuard(inner)(scope, None, None))
+    ran(UserHeaderGuard(inner)(scope, None, None))
     assert seen == ([b"x-forwarded-email", b"host"] if passed else [b"host"])

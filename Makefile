@@ -41,8 +41,8 @@ test: lint chromium  ## lint and every quick test, with one walk through a real 
 	$(BIN)/python -m pytest -n auto -m "$(TESTED)" $(ARGS)
 
 test-all: postgres nginx clusters $(VENV)/.audit $(VENV)/.fuzz test  ## then real installations, a real PostgreSQL and nginx, the whole browser suite
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not ($(TESTED)) and not serial" $(ARGS)
-	$(BIN)/python -m pytest -m "not ($(TESTED)) and serial" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not ($(TESTED)) and not serial" --durations=15 $(ARGS)
+	$(BIN)/python -m pytest -m "not ($(TESTED)) and serial" --durations=15 $(ARGS)
 
 soak: install-test chromium postgres nginx $(VENV)/.fuzz  ## by hand: 50 sessions at once, every kind of kill 200 times, 10 minutes of fuzzing, 30 of edits (KILLS=N SOAK_MINUTES=N FUZZ_S=S)
 	$(BIN)/python -m tests.load

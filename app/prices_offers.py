@@ -88,7 +88,7 @@ def table(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
             "Cloud": frame["provider"],
             UNITS[unit]: in_unit(frame, unit).to_numpy(),
             "Purchase": [words.purchase(p) for p in frame["purchase"]],
-            "Region": frame["region"],
+            "Region": frame["region"].replace("*", "not stated"),
             "Instance": frame["instance_type"],
             "GPUs": frame["gpu_count"],
             "Freshness": frame["freshness"],

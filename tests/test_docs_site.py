@@ -12,14 +12,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from app import docstring_markdown as written
 from app import site_pages
 from app.field_table import fields_of
 from core.scenario import Scenario
 from hardware.claims import formulas
-from tests.browsing import FLAGS
 
 ROOT = Path(__file__).parent.parent
 RESOURCES = {"script": "src", "img": "src", "iframe": "src", "source": "src", "object": "data"}
@@ -233,7 +231,7 @@ def test_no_page_loads_anything_from_another_host(site):
 
 
 @pytest.mark.slow
-def test_in_a_browser_it_asks_nobody_else_and_can_be_searched(site, chromium):
+def test_in_a_browser_it_asks_nobody_else_and_can_be_searched(site, browser):
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_):
             pass
@@ -242,22 +240,20 @@ def test_in_a_browser_it_asks_nobody_else_and_can_be_searched(site, chromium):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         base = f"http://127.0.0.1:{server.server_port}/"
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-            page = browser.new_page(viewport={"width": 390, "height": 844})
-            asked: list[str] = []
-            said: list[str] = []
-            page.on("request", lambda r: asked.append(r.url))
-            page.on("console", lambda m: said.append(m.text) if m.type == "error" else None)
-            for path in ("index.html", "method.html", "reference/python.html", "python.html"):
-                page.goto(base + path)
-                assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
-            page.set_viewport_size({"width": 1440, "height": 900})
-            box = page.get_by_role("textbox", name="Search")
-            box.click()
-            box.press_sequentially("in_switch_all_reduce_s")
-            page.get_by_text("1 matching document").wait_for()
-            browser.close()
+        page = browser.new_page(viewport={"width": 390, "height": 844})
+        asked: list[str] = []
+        said: list[str] = []
+        page.on("request", lambda r: asked.append(r.url))
+        page.on("console", lambda m: said.append(m.text) if m.type == "error" else None)
+        for path in ("index.html", "method.html", "reference/python.html", "python.html"):
+            page.goto(base + path)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        page.set_viewport_size({"width": 1440, "height": 900})
+        box = page.get_by_role("textbox", name="Search")
+        box.click()
+        box.press_sequentially("in_switch_all_reduce_s")
+        page.get_by_text("1 matching document").wait_for()
+        page.close()
         server.shutdown()
     assert said == []
     assert [a for a in asked if not a.startswith((base, "data:", "blob:"))] == []

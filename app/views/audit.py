@@ -123,7 +123,7 @@ def _draw_audit(found: Audit) -> None:
         st.markdown(f"**{s.precision}**: {as_text(s.reasons[0])}")
     st.subheader("Checks", anchor=False)
     for check in audit_tables.checks(found):
-        result, name, said = st.columns([1, 2, 8], gap="small")
+        result, name, said = st.columns([3, 4, 15], gap="small")
         result.badge(check.status, color=audit_tables.COLOURS[check.status])
         name.markdown(f"**{TITLES[check.name]}**")
         said.markdown(as_text(check.sentence))

@@ -130,7 +130,8 @@ def test_edit_link_page_and_export_without_a_mouse(new_user):
 
     go_to(user, "a", re.escape("Launch & export"), key="Shift+Tab")
     user.page.keyboard.press("Enter")
-    user.page.wait_for_url("**/launch?**")
+    user.page.wait_for_url("**/launch?**")  # which changes before the page does
+    user.page.get_by_role("button", name="Download all as zip").wait_for()
     user.settle()
     assert "tp=8" in user.query()
     with user.page.expect_download() as download:

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import typer
 
@@ -49,16 +49,13 @@ class command:  # noqa: N801 - used as a context, like the functions of contextl
                 log_id = logs.failed("unexpected", error)
                 print(f"runcast: {sentence(log_id)}", file=sys.stderr)
             if error is None or is_bug:
-                counts: dict[str, Any] = {
-                    name: round(v, 1) for name, v in self._request.counts.items()
-                }
                 logs.event(
                     "command",
                     command=self._name(),
                     status=self.status,
                     ms=round((time.perf_counter() - self._began) * 1000, 1),
                     cpu_ms=round((time.process_time() - self._cpu) * 1000, 1),
-                    **counts,
+                    **self._request.figures(),
                 )
         finally:
             self._working.__exit__(None, None, None)

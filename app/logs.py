@@ -54,6 +54,10 @@ class Request:
         for name, value in counts.items():
             self.counts[name] = self.counts.get(name, 0) + value
 
+    def figures(self) -> dict[str, Any]:
+        """What was added, as its last line says it."""
+        return {name: round(value, 1) for name, value in self.counts.items()}
+
 
 _CURRENT: ContextVar[Request | None] = ContextVar("runcast_request", default=None)
 

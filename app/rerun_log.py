@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import streamlit as st
 
@@ -71,7 +71,7 @@ class rerun:  # noqa: N801 - used as a context, like the functions of contextlib
                 outcome=outcome,
                 ms=round((time.perf_counter() - self._began) * 1000, 1),
                 cpu_ms=round((time.thread_time() - self._cpu) * 1000, 1),
-                **_rounded(self._request.counts),
+                **{"searches": 0} | self._request.figures(),
             )
         finally:
             self._working.__exit__(None, None, None)
@@ -92,10 +92,6 @@ def on_page(url_path: str) -> None:
     """Say which page the rerun draws."""
     if one := logs.current():
         one.page = url_path or "plan"
-
-
-def _rounded(counts: dict[str, float]) -> dict[str, Any]:
-    return {"searches": 0} | {name: round(value, 1) for name, value in counts.items()}
 
 
 def _connection() -> str:

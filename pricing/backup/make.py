@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from pricing.backup.archive import (
     FOLDERS,
@@ -30,6 +31,7 @@ from pricing.store.dump import dump_postgresql, dump_sqlite
 from pricing.store.engine import STORE_FILE, store_as_it_is
 
 WAIT_S = 60.0  # for a refresh that is at work
+LOOK_S = 0.2  # how often it looks whether that has ended
 LEFT_OUT = ("prices/cache/", "prices/lease", f"prices/{STORE_FILE}")
 
 
@@ -87,22 +89,19 @@ def no_refresh(prices: Path, *, wait_s: float) -> Iterator[None]:
     if not prices.is_dir():
         yield
         return
-    until = time.monotonic() + wait_s
-    while True:
-        held = lease(prices)
+    tries = Retrying(
+        retry=retry_if_exception_type(LeaseError),
+        stop=stop_after_delay(wait_s),
+        wait=wait_fixed(LOOK_S),
+        reraise=True,
+    )
+    with ExitStack() as held:
         try:
-            held.__enter__()
+            tries(lambda: held.enter_context(lease(prices)))
         except LeaseError as e:
-            if time.monotonic() >= until:
-                raise BackupError(f"{e} Try again when it has ended.") from None
-            time.sleep(0.2)
-            continue
-        break
-    give_to_owner(prices / "lease", prices)
-    try:
+            raise BackupError(f"{e} Try again when it has ended.") from None
+        give_to_owner(prices / "lease", prices)
         yield
-    finally:
-        held.__exit__(None, None, None)
 
 
 def give_to_owner(path: Path, of: Path) -> None:

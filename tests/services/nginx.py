@@ -17,7 +17,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import ClientConnection, connect
 
-from tests.browsing import ROOT, free_port, is_healthy
+from tests.browsing import ROOT, Server, free_port, is_healthy
 
 CONF = ROOT / "deploy/nginx/processes.conf"
 START_S = 10
@@ -113,14 +113,14 @@ def started(folder: Path, ports: Sequence[int]) -> Iterator[Proxy]:
 
 @contextmanager
 def websocket(
-    proxy: Proxy, cookie: str, *, origin: str | None = None, host: str = "127.0.0.1"
+    server: Proxy | Server, cookie: str = "", *, origin: str | None = None, host: str = "127.0.0.1"
 ) -> Iterator[ClientConnection]:
     """The connection of a page: to this machine, whatever host the page is said to be of."""
     with connect(
-        f"ws://{host}:{proxy.port}/_stcore/stream",
-        address=("127.0.0.1", proxy.port),
-        additional_headers={"Cookie": cookie},
-        origin=origin or proxy.url,
+        f"ws://{host}:{server.port}/_stcore/stream",
+        address=("127.0.0.1", server.port),
+        additional_headers={"Cookie": cookie} if cookie else None,
+        origin=origin or server.url,
         subprotocols=["streamlit"],
         max_size=None,
         open_timeout=20,

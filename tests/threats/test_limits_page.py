@@ -43,6 +43,7 @@ INTERNAL = {
         app.redaction.LEAST_CHARS""",
     "a pause or a pace, and nobody is refused by it": """
         app.answers.LOOK_S app.first_look.WAIT_S app.sweep_results.CHUNK_ROWS
+        pricing.backup.make.LOOK_S
         app.sweep_run.SAY_EVERY_S""",
     "another name of one that is listed": """
         app.views.accuracy_upload.UPLOAD_MB""",

@@ -8,18 +8,18 @@ import json
 import re
 import time
 import tomllib
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import connect
 
 from app.form import MAX_UPLOAD_MB
 from tests.browsing import FEW, Server
 from tests.conftest import ROOT
+from tests.services.nginx import websocket
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
 
@@ -40,21 +40,6 @@ def server(tmp_path_factory):
     said = made.log.read_text()
     # Streamlit tells of a message that is none; nothing else may have gone wrong.
     assert said.count("Traceback") == said.count("Error deserializing back message"), said
-
-
-@contextmanager
-def page(server, *, origin=None, host="127.0.0.1"):
-    """The connection of a page, said to be of any place."""
-    with connect(
-        f"ws://{host}:{server.port}/_stcore/stream",
-        address=("127.0.0.1", server.port),
-        origin=origin or server.url,
-        subprotocols=["streamlit"],
-        max_size=None,
-        open_timeout=20,
-        proxy=None,
-    ) as line:
-        yield line
 
 
 def opened(line, query=FEW):
@@ -104,12 +89,12 @@ def resident(server):
     ],
 )
 def test_a_page_of_another_origin_may_not_connect(server, origin, host):
-    with pytest.raises(InvalidStatus, match="403"), page(server, origin=origin, host=host):
+    with pytest.raises(InvalidStatus, match="403"), websocket(server, origin=origin, host=host):
         pass
 
 
 def test_the_page_itself_connects(server):
-    with page(server) as line:
+    with websocket(server) as line:
         said = opened(line)
     kinds = [m.delta.WhichOneof("type") for m in said if m.WhichOneof("type") == "delta"]
     assert "new_element" in kinds
@@ -143,7 +128,7 @@ def upload(server, line_id, body, token=None):
 
 
 def test_an_upload_without_the_token_of_the_page_is_refused(server):
-    with page(server) as line:
+    with websocket(server) as line:
         session = opened(line)[0].new_session.initialize.session_id
         assert session
         assert upload(server, session, b"{}")[0] == 403
@@ -154,7 +139,7 @@ def test_large_uploads_are_refused_and_the_memory_stays_flat(server):
     _, headers, _ = asked(server, "GET", "/_stcore/health")
     cookie = re.search(r"_streamlit_xsrf=([^;]+)", headers.get("set-cookie", ""))
     token = cookie[1] if cookie else ""
-    with page(server) as line:
+    with websocket(server) as line:
         session = opened(line)[0].new_session.initialize.session_id
         status, _, said = upload(server, session, b"{}", token)
         assert status == 204, said
@@ -166,7 +151,7 @@ def test_large_uploads_are_refused_and_the_memory_stays_flat(server):
 
 
 def test_a_message_that_is_too_large_ends_its_connection_only(server):
-    with page(server) as other, page(server) as line:
+    with websocket(server) as other, websocket(server) as line:
         opened(other)
         with pytest.raises(ConnectionClosed):
             send_and_wait(line, b"\x00" * (SETTINGS["server"]["maxMessageSize"] + 2) * 1_000_000)
@@ -174,7 +159,7 @@ def test_a_message_that_is_too_large_ends_its_connection_only(server):
 
 
 def test_what_is_no_message_does_not_reach_the_others(server):
-    with page(server) as other, page(server) as line:
+    with websocket(server) as other, websocket(server) as line:
         line.send(b"\xff" * 1000)
         time.sleep(0.2)
         assert opened(other)

@@ -18,8 +18,11 @@ import pytest
 from playwright.sync_api import Browser, Page, WebSocket, sync_playwright
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from tests.page_traffic import Traffic
+
 ROOT = Path(__file__).parent.parent
 START_S = 60
+SETTLE_S = 60
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -83,6 +86,7 @@ class User:
     page: Page
     base_url: str
     wrong: list[str] = field(default_factory=list)
+    traffic: Traffic = field(default_factory=Traffic)
 
     def open(self, query: str = "") -> None:
         """Open the page at a link and wait for its answer."""
@@ -91,8 +95,13 @@ class User:
 
     def settle(self) -> None:
         """Wait until the page has drawn its answer."""
-        self.page.wait_for_timeout(300)  # an edit takes a moment to reach the server
-        self.page.wait_for_function(IDLE, timeout=60_000)
+        self.page.wait_for_timeout(300)  # a selection takes a moment to be sent
+        until, quiet = time.monotonic() + SETTLE_S, 0
+        while quiet < 2:
+            self.page.wait_for_function(IDLE, timeout=SETTLE_S * 1000)
+            quiet = quiet + 1 if self.traffic.is_quiet() else 0
+            assert time.monotonic() < until, f"the page does not settle: {self.traffic}"
+            self.page.wait_for_timeout(30)
         self.page.evaluate(TWO_FRAMES)
 
     def type(self, label: str, text: str) -> None:
@@ -311,6 +320,7 @@ def new_user(base_url: str, browser: Browser) -> Iterator[Callable[..., User]]:
         context = browser.new_context(**given)  # type: ignore[arg-type]
         context.route(re.compile(r"^https?://(?!127\.0\.0\.1)"), lambda route: route.abort())
         user = User(context.new_page(), base_url)
+        user.traffic.watch(user.page)
         user.page.on("pageerror", lambda e: user.wrong.append(str(e)))
         user.page.on("dialog", lambda d: (user.wrong.append(d.message), d.dismiss()))
         user.page.on("request", lambda r: _note_foreign(user, r.url))

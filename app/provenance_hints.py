@@ -133,7 +133,8 @@ COLUMNS = {
     tables.COST_LOW: "One run in ten costs less: the forecast's own error, not that of prices",
     tables.COST_HIGH: "One run in ten costs more: the forecast's own error, not that of prices",
     tables.TIME: "Steps x time of a step, median (P50); without failures",
-    tables.FAILING_TIME: "Expected, if machines fail as often as published, or as given",
+    tables.FAILING_TIME: "Expected, if machines fail as often as published, or as given; "
+    "a dash: so often that it never ends",
     tables.FAILING_COST: "Expected, if machines fail as often as published, or as given",
     tables.GOODPUT: "Share of the expected time that is training which is kept",
     tables.MFU: "Model FLOPs over the dense 16-bit peak; recompute does not count",

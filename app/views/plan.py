@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app import charts, form, link, neighbours, neighbours_table, provenance_hints, tables, words
+from app import format as fmt
 from app.escape import as_text
 from app.layout_text import layout_text
 from app.risk_columns import of_plans
@@ -122,12 +123,14 @@ def _draw_ranked(scenario: Scenario, answer: Answer, selected: Plan, options: fo
         width="stretch",
     )
     key = f"{TABLE}_{link.generation()}"
+    table, formats = tables.listed(frame)
     st.dataframe(
-        tables.styled(frame),
+        table,
         key=key,
         hide_index=True,
         height=388,
-        column_config=_columns(),
+        column_config=_columns(formats),
+        placeholder=fmt.MISSING,
         on_select=lambda: _row_chosen(ids, key),
         selection_mode="single-row-required",
         selection_default={
@@ -137,16 +140,21 @@ def _draw_ranked(scenario: Scenario, answer: Answer, selected: Plan, options: fo
     )
 
 
-def _columns() -> dict[str, Any]:
-    """Widths of the ranked table, and what its columns mean."""
+def _columns(formats: dict[str, str]) -> dict[str, Any]:
+    """Widths of the ranked table, its number formats, and what its columns mean."""
     widths = {"#": 45, "GPUs": 65, "Cloud": 95, "Instance": 150, "Purchase": 95}
     about = {"#": "Rank", **provenance_hints.COLUMNS}
-    return {
+    columns: dict[str, Any] = {
         name: st.column_config.Column(
             width=widths.get(name), pinned=True if name == "#" else None, help=about.get(name)
         )
         for name in {**widths, **about}
     }
+    for name, text in {"GPUs": "localized", **formats}.items():
+        columns[name] = st.column_config.NumberColumn(
+            width=widths.get(name), format=text, help=about.get(name)
+        )
+    return columns
 
 
 def _draw_selected(

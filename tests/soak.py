@@ -1,22 +1,22 @@
 """People who come, edit at random and go, for half an hour: `python -m tests.soak --minutes 30`.
 
-What is watched is the server's process: memory, open files, threads. After a warm-up, in which the
-caches fill, a line is fitted through its memory; the bounds are below. The scenarios are drawn from
-a fixed set that is larger than what the server keeps of answers, so caches turn over all the time.
+What is watched is the server's process: memory, open files, threads. The half hour has parts. After
+each everybody has gone, and once the server has forgotten them (after two minutes) it is looked at:
+what grows between such rests is kept for nobody. The first part fills the caches. The scenarios are
+drawn from a set that is larger than what the server keeps of answers, so caches turn over.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import random
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 
@@ -25,10 +25,11 @@ from tests.load import pid_of, where
 from tests.page_client import PageError, Session, crossed, session
 from tests.processes import MIB, cpu_s, num_files, num_threads, rss_bytes
 
+PARTS = 6
+PAUSE_S = 125.0  # the server keeps who left for two minutes
 SAMPLE_S = 5.0
-WARM_UP, LEAST_WARM_UP_S = 0.4, 150.0  # of the time; the server keeps who left for two minutes
-MOST_MIB_PER_HOUR = 60.0  # of the fitted line, beyond its own standard error
-MOST_FILES, MOST_THREADS = 5, 5  # more at the end than after the warm-up, all sessions gone
+MOST_MIB_PER_THOUSAND = 5.0  # edits: of the line through the rests, beyond two standard errors
+MOST_FILES, MOST_THREADS = 3, 3  # more at the last rest than at the second
 GPUS = ("H100-80GB-SXM", "A100-80GB-SXM", "H200-141GB-SXM", "B200-180GB")
 MODELS = ("llama3.1-8b", "llama3.1-70b", "qwen2.5-7b", "mixtral-8x7b")
 PAGES = (
@@ -37,37 +38,38 @@ PAGES = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Rest:
+    """What the process holds with nobody there, after so many edits."""
+
+    edits: int
+    rss_mib: float
+    files: int
+    threads: int
+
+
 @dataclass
-class Watched:
-    """Samples of one process over time."""
+class Most:
+    """The most that the process held while people were there."""
 
-    pid: int
-    at_s: list[float] = field(default_factory=list)
-    rss_mib: list[float] = field(default_factory=list)
-    files: list[int] = field(default_factory=list)
-    threads: list[int] = field(default_factory=list)
+    rss_mib: float = 0.0
+    files: int = 0
+    threads: int = 0
 
-    def look(self, at_s: float) -> None:
-        self.at_s.append(at_s)
-        self.rss_mib.append(rss_bytes(self.pid) / MIB)
-        self.files.append(num_files(self.pid))
-        self.threads.append(num_threads(self.pid))
+    def look(self, pid: int) -> None:
+        self.rss_mib = max(self.rss_mib, rss_bytes(pid) / MIB)
+        self.files = max(self.files, num_files(pid))
+        self.threads = max(self.threads, num_threads(pid))
 
-    def slope(self, since_s: float) -> tuple[float, float]:
-        """MiB an hour of a line through the memory since then, and its standard error.
 
-        Samples beside one another are not independent: the error is that of means of ten parts.
-        """
-        kept = np.array(self.at_s) >= since_s
-        at, rss = np.array(self.at_s)[kept], np.array(self.rss_mib)[kept]
-        parts = min(10, len(at))
-        x = np.array([part.mean() for part in np.array_split(at, parts)]) / 3600
-        y = np.array([part.mean() for part in np.array_split(rss, parts)])
-        (slope, start) = np.polyfit(x, y, 1)
-        rest = y - (slope * x + start)
-        spread = float(np.sum((x - x.mean()) ** 2))
-        error = np.sqrt(float(np.sum(rest**2)) / max(parts - 2, 1) / spread) if spread else 0.0
-        return float(slope), float(error)
+def mib_per_thousand(rests: Sequence[Rest]) -> tuple[float, float]:
+    """MiB per thousand edits of a line through the memory of the rests, and its standard error."""
+    x = np.array([rest.edits for rest in rests]) / 1000
+    y = np.array([rest.rss_mib for rest in rests])
+    (slope, start) = np.polyfit(x, y, 1)
+    left = float(np.sum((y - (slope * x + start)) ** 2))
+    spread = float(np.sum((x - x.mean()) ** 2))
+    return float(slope), float(np.sqrt(left / max(len(rests) - 2, 1) / spread))
 
 
 @dataclass
@@ -127,69 +129,77 @@ async def _person(url: str, rng: random.Random, until: float, done: Done) -> Non
             await asyncio.sleep(1.0)
 
 
-async def soak(url: str, pid: int, minutes: float, people: int, seed: int) -> tuple[Watched, Done]:
-    """So many people for so many minutes; then nobody, until the server has forgotten them."""
-    began, done, watched = time.monotonic(), Done(), Watched(pid)
-    until = began + minutes * 60
+async def soak(url: str, pid: int, minutes: float, people: int, seed: str, done: Done) -> Most:
+    """So many people for so many minutes."""
+    until, most = time.monotonic() + minutes * 60, Most()
     crowd = [
         asyncio.create_task(_person(url, random.Random(f"{seed} {n}"), until, done))
         for n in range(people)
     ]
     while time.monotonic() < until:
         await asyncio.sleep(SAMPLE_S)
-        watched.look(time.monotonic() - began)
+        most.look(pid)
     await asyncio.gather(*crowd)
-    return watched, done
+    return most
 
 
-def verdict(watched: Watched, done: Done, warm_s: float) -> list[str]:
-    """What is not flat, and what went wrong; empty where all is well."""
-    slope, error = watched.slope(warm_s)
-    later = [n for n, at in enumerate(watched.at_s) if at >= warm_s]
-    tenth = max(1, len(later) // 10)
-    found = list(done.wrong)
-    if slope - 2 * error > MOST_MIB_PER_HOUR:
-        found.append(f"memory grows by {slope:.0f} MiB an hour (standard error {error:.0f})")
-    for name, values, most in (("open files", watched.files, MOST_FILES),
-                               ("threads", watched.threads, MOST_THREADS)):  # fmt: skip
-        first = median(values[n] for n in later[:tenth])
-        last = median(values[n] for n in later[-tenth:])
+async def at_rest(url: str, pid: int, edits: int) -> Rest:
+    """Wait until the server has forgotten everybody: it does when the next one comes."""
+    await asyncio.sleep(PAUSE_S)
+    async with session(url) as one:
+        await one.open(query_of(random.Random(0)))
+    await asyncio.sleep(1.0)
+    return Rest(edits, rss_bytes(pid) / MIB, num_files(pid), num_threads(pid))
+
+
+def verdict(rests: Sequence[Rest], done: Done) -> list[str]:
+    """What is not flat after the first part, and what went wrong; empty where all is well."""
+    found, settled = list(done.wrong), rests[1:]
+    slope, error = mib_per_thousand(settled)
+    if slope - 2 * error > MOST_MIB_PER_THOUSAND:
+        found.append(
+            f"memory grows by {slope:.0f} MiB per thousand edits (standard error {error:.0f})"
+        )
+    for name, first, last, most in (
+        ("open files", settled[0].files, settled[-1].files, MOST_FILES),
+        ("threads", settled[0].threads, settled[-1].threads, MOST_THREADS),
+    ):
         if last - first > most:
-            found.append(f"{name} grow from {first:g} to {last:g}")
+            found.append(f"{name} grow from {first} to {last}")
     return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.soak")
-    minutes = float(os.environ.get("SOAK_MINUTES", "30"))
-    parser.add_argument("--minutes", type=float, default=minutes)
+    parser.add_argument("--minutes", type=float, default=30.0, help="of edits, without the rests")
     parser.add_argument("--people", type=int, default=6)
     parser.add_argument("--seed", type=int, default=11)
     given = parser.parse_args()
     print(where())
+    done, rests = Done(), []
     with tempfile.TemporaryDirectory() as folder:
         data = str(Path(folder) / "data")
         with served(Path(folder) / "log", RUNCAST_DATA_DIR=data) as server:
             pid = pid_of(server)
-            watched, done = asyncio.run(
-                soak(server.url, pid, given.minutes, given.people, given.seed)
-            )
+            for part in range(PARTS):
+                minutes, seed = given.minutes / PARTS, f"{given.seed} {part}"
+                most = asyncio.run(soak(server.url, pid, minutes, given.people, seed, done))
+                rest = asyncio.run(at_rest(server.url, pid, done.edits))
+                rests.append(rest)
+                print(
+                    f"after {rest.edits:6d} edits: {rest.rss_mib:4.0f} MiB, {rest.files} files, "
+                    f"{rest.threads} threads at rest; at most {most.rss_mib:4.0f} MiB, "
+                    f"{most.files} files, {most.threads} threads",
+                    flush=True,
+                )
             cpu = cpu_s(pid)
-    warm_s = min(max(given.minutes * 60 * WARM_UP, LEAST_WARM_UP_S), given.minutes * 50)
-    slope, error = watched.slope(warm_s)
+    slope, error = mib_per_thousand(rests[1:])
     print(
         f"{given.minutes:g} minutes, {done.sessions} sessions, {done.edits} edits, {cpu:.0f} s of "
-        f"processor; memory {watched.rss_mib[0]:.0f} MiB at first, after the warm-up "
-        f"{slope:+.0f} MiB an hour (standard error {error:.0f}), {watched.rss_mib[-1]:.0f} MiB at "
-        f"the end; open files {watched.files[0]} to {watched.files[-1]} (most "
-        f"{max(watched.files)}), threads {watched.threads[0]} to {watched.threads[-1]} (most "
-        f"{max(watched.threads)})"
+        f"processor; after the first part {slope:+.1f} MiB per thousand edits (standard error "
+        f"{error:.1f})"
     )
-    every = max(1, len(watched.at_s) // 20)
-    for at, rss, files, threads in list(zip(watched.at_s, watched.rss_mib, watched.files,
-                                            watched.threads, strict=True))[::every]:  # fmt: skip
-        print(f"{at:7.0f} s {rss:7.0f} MiB {files:5d} files {threads:5d} threads")
-    found = verdict(watched, done, warm_s)
+    found = verdict(rests, done)
     for said in found[:20]:
         print(said)
     sys.exit(1 if found else 0)

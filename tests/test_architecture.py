@@ -76,7 +76,8 @@ def declared(*extras: str) -> dict[str, str]:
     """Distributions that pyproject.toml asks for -> what it says of their version."""
     project = PYPROJECT["project"]
     lists = [project["dependencies"], *(project["optional-dependencies"][e] for e in extras)]
-    found = (re.fullmatch(r"([\w.-]+)(\W.+)", line) for lines in lists for line in lines)
+    wanted = (line.partition(";")[0] for lines in lists for line in lines)
+    found = (re.fullmatch(r"([\w.-]+)(\W.+)", line) for line in wanted)
     return {normal(match[1]): match[2] for match in found}
 
 

@@ -80,8 +80,7 @@ def needed(where: dict[str, str]) -> set[str]:
 
 def pins() -> dict[str, str]:
     lines = (ROOT / "requirements.txt").read_text().splitlines()
-    found = (line.partition(";")[0].strip().partition("==") for line in lines)
-    return {normal(name): version for name, _, version in found}
+    return {normal(name): version for name, _, version in (line.partition("==") for line in lines)}
 
 
 def test_every_entry_is_an_exact_version_with_a_sha256():

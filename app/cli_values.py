@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 from app import format as fmt
 from app.cli_options import Given, option_of
 from app.layout_text import parse_layout
+from app.link_age import since
 from app.model_input import custom_fields, read_config_file
 from app.one_layout import as_named, check_degrees, fixed_fields
 from app.price_books import lacking_sentence
@@ -116,6 +117,7 @@ def scenario_of(
         found = dict(read_scenario_file(Path(given.file)).to_query())
         del found["v"]
         notes += _without_unknown_prices(found, "scenario file")
+        notes += _without_maker(found, "scenario file")
     if "num_tokens" in typed:
         if both := [n for n in DATA_SET if n in typed]:
             two = [written_as.get(n, n).strip() for n in ("num_tokens", both[0])]
@@ -199,6 +201,7 @@ def link_values(link: str) -> tuple[dict[str, Any], list[str]]:
     if version != str(LINK_VERSION):
         notes.append(f"The link says v={shown(version)}; this version writes v={LINK_VERSION}.")
     notes += _without_unknown_prices(found, "link") + _without_unknown_book(found)
+    notes += _without_maker(found, "link")
     return dict(found), notes
 
 
@@ -212,6 +215,12 @@ def _without_unknown_prices(found: dict[str, Any], what: str) -> list[str]:
         f"The {what} was made with price snapshot {shown(named)}, which is not here: "
         f"computed with {installed_id()}."
     ]
+
+
+def _without_maker(found: dict[str, Any], what: str) -> list[str]:
+    """Drop the version that made it, and say what has changed since."""
+    scenario, wrong = Scenario.from_query({"made": found.pop("made", "")})
+    return [*wrong, *since(scenario, f"The {what}")]
 
 
 def _without_unknown_book(found: dict[str, str]) -> list[str]:

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from app import link_age
 from app.field_table import fields_of
 from core.errors import shown
 from core.scenario import Scenario
@@ -41,7 +42,8 @@ def parse(
 ) -> tuple[Scenario, list[str]]:
     """A query as the browser sends it, as a scenario and what had to be changed.
 
-    A snapshot of prices that is not here is replaced by the current one, `prices`.
+    A snapshot of prices that is not here is replaced by the current one, `prices`. Where another
+    version made the link, a note says what has changed; the scenario is of this one then.
     """
     notes = [
         f"The link gives {shown(name)} {len(values)} times: the last one counts."
@@ -57,11 +59,12 @@ def parse(
             f"the answer was recomputed with the prices of snapshot {prices!r}."
         )
     notes += more
+    notes += link_age.since(scenario, "This link")
     stray = [n for n in fields_of("custom_model") if getattr(resolved, n) is not None]
     if stray and resolved.model != "custom":
         notes.append(f"Ignored {', '.join(stray)} from the link: they go with model=custom only.")
         resolved = changed(resolved, **dict.fromkeys(stray))
-    return changed(resolved, prices=resolved.prices or prices), notes
+    return link_age.stamped(changed(resolved, prices=resolved.prices or prices)), notes
 
 
 def changed(scenario: Scenario, **fields: object) -> Scenario:
@@ -131,10 +134,11 @@ def redraw() -> None:
 
 
 def edit(new: Scenario, notes: Sequence[str] = ()) -> None:
-    """Replace the scenario, and what is said of it; for callbacks of widgets."""
-    st.session_state[_SCENARIO] = new
+    """Replace the scenario, and what is said of it; for callbacks of widgets. One that another
+    version made, as a file may be, is said to be."""
+    st.session_state[_SCENARIO] = link_age.stamped(new)
     st.session_state[_EDITED] = True
-    st.session_state[_NOTES] = list(notes)
+    st.session_state[_NOTES] = [*notes, *link_age.since(new, "The scenario")]
     redraw()
 
 

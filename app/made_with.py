@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 PACKAGES = ("app", "core", "hardware", "pricing")
-# What no forecast reads: pages, what fetches prices, and snapshots, whose ids are content hashes.
-UNREAD = ("app/views/", "pricing/providers/", "pricing/snapshots/")
+# What no forecast reads: pages, what has changed since a link was made, what fetches prices, and
+# snapshots, whose ids are content hashes.
+UNREAD = ("app/views/", "app/link_changes.csv", "pricing/providers/", "pricing/snapshots/")
 
 
 def version() -> str:

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from typing import TypeAlias
 from urllib.parse import urlencode
 
+from app.link_age import stamped
 from app.one_layout import Verdict
 from app.picks import Pick, picks_of
 from app.plan_inputs import inputs_json, made_with_json, plan_inputs_json
@@ -30,8 +31,8 @@ Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | 
 
 
 def link_query(scenario: Scenario, prices: str) -> str:
-    """The query string that reopens this answer: v=1&...&prices=<snapshot>."""
-    flat = {**scenario.to_query(), "prices": prices}
+    """The query string that reopens this answer: v=1&...&made=<version>&prices=<snapshot>."""
+    flat = {**stamped(scenario).to_query(), "prices": prices}
     return urlencode(flat, safe=",/:")
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from app import format as fmt
 from app.estimate import current_prices
+from app.link_age import stamped
 from app.machines import CUSTOM
 from app.model_input import model_of
 from app.risk import risk_of
@@ -107,7 +108,7 @@ def limit_hours(scenario: Scenario, plan: Plan) -> float | None:
 def header_of(scenario: Scenario, plan: Plan, limit: float | None) -> Header:
     """What the first lines of every file say; `limit` is that of `limit_hours`."""
     fields = {"plan": plan.id, "prices": scenario.prices or current_prices()}
-    query = scenario.to_query() | fields
+    query = stamped(scenario.model_copy(update=fields)).to_query()
     return Header(
         product=_product(),
         link=f"?{urlencode(query)}",

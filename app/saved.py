@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl, urlencode
 
-from app import estimate, link
+from app import estimate, link, link_age
 from core.errors import RuncastError, ScenarioError, nearest, shown
 from core.scenario import Scenario
 from pricing.store.engine import open_store
@@ -39,7 +39,7 @@ def keep(scenario: Scenario, *, owner: str, name: str, replace: bool) -> SavedSc
         open_store(),
         owner=owner,
         name=tidy(name),
-        query=urlencode(pinned.to_query(), safe=",/:"),
+        query=urlencode(link_age.stamped(pinned).to_query(), safe=",/:"),
         snapshot_id=pinned.prices,
         replace=replace,
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import yaml  # type: ignore[import-untyped, unused-ignore]
 
+from app.link_age import stamped
 from app.yaml_document import Document, decoded, events, is_nothing, read_bytes
 from core.errors import ScenarioError, shown
 from core.scenario import LINK_VERSION, Scenario
@@ -58,9 +59,9 @@ def read_scenario_file(path: Path) -> Scenario:
 
 
 def write_scenario_file(scenario: Scenario, path: Path) -> None:
-    """Write a file that `read_scenario_file` reads back equal."""
+    """Write a file that `read_scenario_file` reads back equal, as made by this version."""
     try:
-        path.write_text(write_scenario(scenario), encoding="utf-8")
+        path.write_text(write_scenario(stamped(scenario)), encoding="utf-8")
     except OSError as e:
         raise ScenarioError(f"Cannot write {shown(str(path))}: {e.strerror}.") from None
     except ValueError:

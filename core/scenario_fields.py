@@ -28,6 +28,7 @@ from core.scenario_types import (
     Large,
     Length,
     LoraTargets,
+    Made,
     Name,
     Names,
     Offload,
@@ -285,6 +286,7 @@ class ScenarioFields(BaseModel):
     pinned: Pinned = field(
         (), "Pinned plans", "Ids of up to four plans that are compared side by side", "view"
     )
+    made: Made = field("", "Made with", "Version of Runcast that made the link", "view")
     prices: Annotated[str, Field(max_length=64, pattern=r"^[0-9a-f]*$")] = field(
         "", "Price snapshot", "Id of the price snapshot that the answer used", "view"
     )

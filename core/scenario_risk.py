@@ -113,4 +113,4 @@ class RiskFields(ListFields):
 
 NOT_SEARCHED = frozenset(RiskFields.model_fields) - frozenset(ListFields.model_fields)
 NAMED = frozenset({"plan", "pinned"})  # plans that an answer describes wherever they are ranked
-VIEW = NAMED | LIST  # what is looked at: no figure depends on it
+VIEW = NAMED | LIST | {"made"}  # what is looked at, and what made it: no figure depends on it

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue
 
+from core.errors import shown
 from core.offer import Purchase
 from core.units import written_number
 
@@ -68,6 +70,20 @@ def counts(value: Any) -> Any:
     return once(number(v) for v in listed(value))
 
 
+MOST_VERSION_CHARS = 32
+# PEP 440 without a local part: 0.1.0, 1.0rc2, 1.0.post1.dev3.
+_VERSION = re.compile(r"([0-9]+!)?[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?")
+
+
+def version(value: Any) -> Any:
+    """'0.1.0', or nothing; ValueError for other text."""
+    if not isinstance(value, str) or not value:
+        return value
+    if len(value) > MOST_VERSION_CHARS or not _VERSION.fullmatch(value):
+        raise ValueError(f"{shown(value)} is not a version like 0.1.0")
+    return value
+
+
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[\w.\-/+:() ]+$")]
 Names = Annotated[tuple[Name, ...], BeforeValidator(listed), Field(max_length=64)]
 Kinds = Annotated[tuple[Purchase, ...], BeforeValidator(listed)]
@@ -87,6 +103,7 @@ Degree = Annotated[Annotated[int, Field(ge=1, le=65_536)] | None, BeforeValidato
 Small = Annotated[Annotated[int, Field(ge=0, le=16_384)] | None, BeforeValidator(number)]
 Large = Annotated[Annotated[int, Field(ge=0, le=16_777_216)] | None, BeforeValidator(number)]
 Flag = bool | None
+Made = Annotated[str, BeforeValidator(version), Field(max_length=MOST_VERSION_CHARS)]
 Calibrations = Annotated[
     tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")], ...],
     BeforeValidator(listed),

@@ -13,7 +13,6 @@ import hashlib
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -25,7 +24,6 @@ from app.risk_columns import of_plans
 ROOT = Path(__file__).parent.parent
 FOLDER = Path(__file__).parent / "golden/links"
 RELEASED = FOLDER / "released.csv"  # version, sha256 of its file
-CHANGES = FOLDER / "changes.csv"
 SAME = 1e-6  # relative; numpy may add up in another order on another processor
 TOP = 5
 NUMBERS = (
@@ -35,20 +33,6 @@ NUMBERS = (
 )  # fmt: skip
 TEXTS = ("best", "layout", "listed")
 COLUMNS = ("about", "link", *TEXTS, *NUMBERS)
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A number that a released link opens to otherwise since, and why."""
-
-    version: str  # of the release that the link is of
-    about: str  # the link, by its name in the release's file
-    number: str  # a column; * is all of them
-    old: str
-    new: str
-    since: str  # the version in which it changed
-    reason: str
-    commit: str
 
 
 def opened(query: str) -> dict[str, str]:
@@ -96,11 +80,6 @@ def rows_of(path: Path) -> list[dict[str, str]]:
     """The rows of one table."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
-
-
-def changes() -> list[Change]:
-    """Every change of a number that a released link opens to."""
-    return [Change(**row) for row in rows_of(CHANGES)]
 
 
 def sha256_of(path: Path) -> str:

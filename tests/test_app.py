@@ -7,6 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import estimate, field_table, form_part, form_words, link
 from app.layout_text import layout_text
+from app.link_age import installed
 from core.scenario import Scenario
 
 ROOT = Path(__file__).parent.parent
@@ -54,7 +55,7 @@ def test_the_page_is_useful_without_a_click():
     assert page.header[0].value == "Plan"
     table = page.dataframe[0].value
     assert 10 <= len(table) <= 200
-    first = {"v": "1", **link.FIRST_VISIT, "prices": estimate.current_prices()}
+    first = {"v": "1", **link.FIRST_VISIT, "made": installed(), "prices": estimate.current_prices()}
     assert link_of(page) == first
 
 

@@ -16,6 +16,7 @@ import typer
 from app import cli, cli_options
 from app import format as fmt
 from app.cli_options import option_of
+from app.link_age import installed
 from core.errors import RunsError
 from core.scenario import Scenario
 from pricing.offers import Snapshot
@@ -333,7 +334,7 @@ def test_the_table_says_what_stands_behind_the_first_plan(run, asked):
     assert "Plan 1: TP8 · DP8 (fsdp2) · micro-batch 1 · selective recompute" in text
     assert "peak memory 59.6 GiB of 79.2 GiB a GPU" in text
     assert "- Efficiency is that of published runs." in text
-    assert "http://localhost:8501/?v=1&prices=abc123" in out.splitlines()[-1]
+    assert f"http://localhost:8501/?v=1&made={installed()}&prices=abc123" in out.splitlines()[-1]
 
 
 def test_no_markup_is_read_from_names(run, asked, monkeypatch):

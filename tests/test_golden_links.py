@@ -6,20 +6,19 @@ import re
 from dataclasses import replace
 
 import pytest
+from packaging.version import Version
 
+from app.link_age import TABLE, Change, changes
 from app.made_with import version
 from core.scenario import Scenario
 from pricing.offers import snapshot_ids
 from tests import golden_links
 from tests.golden_links import (
-    CHANGES,
     FOLDER,
     NUMBERS,
     RELEASED,
     ROOT,
     TEXTS,
-    Change,
-    changes,
     differing,
     opened,
     rows_of,
@@ -49,7 +48,7 @@ def test_a_released_link_opens_to_the_same_numbers_or_the_change_is_written_down
     found = differing(row, opened(row["link"]))
     written = {c.number: c for c in changes() if (c.version, c.about) == (release, row["about"])}
     unsaid = {} if "*" in written else {n: v for n, v in found.items() if n not in written}
-    assert not unsaid, f"not in changes.csv (then, now): {unsaid}"
+    assert not unsaid, f"not in app/link_changes.csv (then, now): {unsaid}"
     for number, (_, now) in found.items():
         if number in written:
             assert written[number].new == now
@@ -99,7 +98,7 @@ def test_a_moved_number_is_seen(monkeypatch):
 
 def test_every_change_names_a_released_number_a_reason_and_a_commit():
     known = {(release, row["about"]): row for release, row in ROWS}
-    header = CHANGES.read_text(encoding="utf-8").splitlines()[0]
+    header = TABLE.read_text(encoding="utf-8").splitlines()[0]
     assert header.split(",") == list(Change.__slots__)
     example = Change(
         version="0.1.0", about=ROWS[0][1]["about"], number="usd", old="", new="1", since="0.2.0",
@@ -109,6 +108,8 @@ def test_every_change_names_a_released_number_a_reason_and_a_commit():
         row = known[change.version, change.about]
         assert change.number == "*" or row[change.number] == change.old
         assert len(change.reason) > 20
+        assert change.reason.endswith(".")  # it is told whoever opens an older link
+        assert Version(change.version) < Version(change.since)
         assert re.fullmatch(r"[0-9a-f]{7,40}", change.commit)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from app.escape import as_text
 from app.link import address, changed, parse
+from app.link_age import installed, stamped
 from core.errors import ScenarioError
 from core.scenario import MAX_QUERY_CHARS, Scenario
 
@@ -20,6 +21,11 @@ choices = {
     "sharding": ["ddp", "zero1", "zero2", "zero3", "fsdp1", "fsdp2", "hsdp", "zeropp"],
     "recompute": ["none", "selective", "full", "offload"],
 }
+
+
+def read_here(scenario):
+    """The scenario as a link of it opens here: with prices, and as made by this version."""
+    return stamped(scenario if scenario.prices else changed(scenario, prices=NOW))
 
 
 def some(values, **bounds):
@@ -67,6 +73,7 @@ scenarios = st.fixed_dictionaries(
         "tied_embeddings": st.booleans(),
         "custom_tflop_per_s": st.floats(1e-3, 1e6),
         "plan": st.from_regex(r"[A-Za-z0-9./:~()* _-]{0,60}", fullmatch=True),
+        "made": st.sampled_from(["", installed()]),
         "prices": st.from_regex(r"[0-9a-f]{0,16}", fullmatch=True),
     },
 ).map(lambda given: Scenario.model_validate(given | custom_if_it_has(given)))
@@ -85,7 +92,7 @@ def from_another_clone(scenario):
 def test_a_link_reads_back_as_the_scenario_it_was_written_from(scenario):
     query = parse_qs(urlencode(scenario.to_query()), keep_blank_values=True)
     opened, notes = parse(query, unresolved, NOW)
-    assert opened == (scenario if scenario.prices else changed(scenario, prices=NOW))
+    assert opened == read_here(scenario)
     assert notes == []
 
 
@@ -94,7 +101,7 @@ def test_the_address_to_copy_holds_the_whole_scenario(scenario):
     text = address(scenario, "http://localhost:8501/?v=1&old=1")
     assert text.startswith("http://localhost:8501/?v=1")
     opened, notes = parse(parse_qs(text.partition("?")[2]), unresolved, scenario.prices)
-    assert (opened, notes) == (scenario, [])
+    assert (opened, notes) == (stamped(scenario), [])
 
 
 @given(st.dictionaries(st.text(max_size=30), st.lists(st.text(max_size=40), max_size=3)))
@@ -148,7 +155,7 @@ def test_an_unknown_price_snapshot_is_recomputed_and_said():
 
 def test_dimensions_without_a_custom_model_are_dropped_and_said():
     opened, notes = parse({"model": ["llama3.1-8b"], "num_layers": ["3"]}, unresolved, NOW)
-    assert opened == Scenario(prices=NOW)
+    assert opened == read_here(Scenario())
     assert notes == ["Ignored num_layers from the link: they go with model=custom only."]
 
 

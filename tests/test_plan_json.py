@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from app import plan_json as pj
+from app.link_age import stamped
 from app.model_input import model_of
 from app.model_json import model_json
 from core.calibration import Calibrated
@@ -108,7 +109,7 @@ def test_the_link_reopens_the_scenario_and_names_the_prices():
     assert "gpu=H100-80GB-SXM,B200" in link
     reopened, notes = Scenario.from_query(dict(parse_qsl(link)))
     assert notes == []
-    assert reopened == scenario.model_copy(update={"prices": PRICES})
+    assert reopened == stamped(scenario).model_copy(update={"prices": PRICES})
 
 
 def test_the_scenario_is_whole_and_reads_back():

@@ -288,5 +288,5 @@ def test_a_saved_query_never_leads_to_another_short_link():
 
 def test_a_price_book_is_in_it_by_name_only():
     kept = saved.keep(Scenario.parse({"price_book": "acme"}), owner="a", name="b", replace=False)
-    assert set(parse_qs(kept.query)) == {"v", "price_book", "prices"}
+    assert set(parse_qs(kept.query)) == {"v", "price_book", "made", "prices"}
     assert saved.query_of(kept)["price_book"] == "acme"

@@ -53,6 +53,8 @@ def values_of(name, field):
         return st.lists(st.from_regex(r"[0-9a-f]{16}", fullmatch=True), max_size=3, unique=True)
     if name == "prices":
         return st.from_regex(r"[0-9a-f]{0,12}", fullmatch=True)
+    if name == "made":
+        return st.sampled_from(["", "0.1.0", "1", "2.0rc1"])
     if name == "price_book":
         return st.from_regex(r"([a-z0-9][a-z0-9_-]{0,10})?", fullmatch=True)
     if name == "software_date":

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlencode
 
 import atheris
 
-with atheris.instrument_imports(include=["core", "app.link", "app.model_input"]):
+with atheris.instrument_imports(include=["core", "app.link", "app.link_age", "app.model_input"]):
     from app.link import parse
     from app.model_input import custom_fields, parse_config
     from core.errors import ModelError

@@ -25,7 +25,7 @@ LINKS = (
     "v=1&gpu=h100,b200&num_gpus=64,128&purchase=on_demand,spot&tp=8&pp=2&sharding=zero1",
     "v=1&model=custom&num_layers=32&hidden_size=4096&ffn_hidden_size=14336"
     "&num_attention_heads=32&num_kv_heads=8&head_dim=128&vocab_size=128256",
-    "v=1&plan=aws~p5.48xlarge~1&pinned=a,b&prices=0123456789abcdef",
+    "v=1&plan=aws~p5.48xlarge~1&pinned=a,b&made=0.0.1rc1&prices=0123456789abcdef",
     "v=99&tp=nan&tp=1e999&seq_len=-1&evil=%00%FF&num_gpus=,,,&budget_usd=1_000",
 )
 HOSTILE = (

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from app import format as fmt
 from app.calibrate_job import START_S, Asked, Limits
 from app.cli_options import print_json
+from app.terminal_bar import terminal_bar
 from runners.launchers.follow import Told
 from runners.launchers.launcher import Launch
 from runners.result import CalibResult
@@ -69,16 +67,7 @@ class Live:
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
-        out = Console(stderr=True, markup=False, highlight=False, emoji=False)
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=out,
-            transient=True,
-            disable=quiet or not sys.stderr.isatty(),
-        )
+        self._bar = terminal_bar(quiet=quiet)
         self._task = self._bar.add_task("starting", total=None)
         self._last = ""
 

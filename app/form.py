@@ -84,7 +84,7 @@ def _accepted(where: str, new: dict[str, Any]) -> Scenario | None:
     try:
         scenario, notes = estimate.resolve(link.changed(link.scenario(), **new))
     except ScenarioError as e:
-        notes = [str(e)]
+        notes = [e.as_labelled]
     if notes:
         errors()[where] = " ".join(notes)
         return None

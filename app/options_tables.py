@@ -21,7 +21,6 @@ from core.offer import Purchase
 from core.plan import Answer
 from core.scenario import Scenario
 from core.units import GIB
-from pricing.offers import ANY_REGION
 
 LISTED = 100  # rows on the page: more are too much for one message, and for a reader
 MTOKEN, GPU_HOUR = "Cost (USD per million tokens)", "Cost (USD per GPU-hour)"
@@ -105,7 +104,7 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
             GPUS: p["num_gpus"],
             CLOUD: p["provider"],
             "Instance": p["instance_type"],
-            "Region": [_region(str(r)) for r in p["region"]],
+            "Region": [words.region(str(r)) for r in p["region"]],
             PURCHASE: [words.purchase(str(k)) for k in p["purchase"]],
             "Layout": p["layout"],
             MFU: p["mfu"],
@@ -122,10 +121,6 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
             FRONTIER: np.where(np.asarray(p["frontier"], dtype=bool), "yes", "no"),
         }
     )
-
-
-def _region(name: str) -> str:
-    return "not stated" if name in ("", ANY_REGION) else name
 
 
 def choices(frame: pd.DataFrame) -> Mapping[str, Sequence[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -29,6 +29,7 @@ FILTERS = {  # named as the fields of a scenario are
     "quality": "Quality",
 }
 _COLUMN = {"gpu": "accelerator", "cloud": "provider"}  # of the frame, where it has another name
+WORDS: dict[str, Callable[[str], str]] = {"purchase": words.purchase, "region": words.region}
 UNITS = {
     "gpu_hour": "USD per GPU-hour",
     "gpu_month": "USD per GPU-month",
@@ -65,6 +66,15 @@ def choices(frame: pd.DataFrame) -> dict[str, list[str]]:
     return {name: sorted(map(str, frame[_COLUMN.get(name, name)].unique())) for name in FILTERS}
 
 
+def choice_label(name: str, value: str) -> str:
+    """What a filter calls one of its choices: as its column of the table does.
+
+    >>> choice_label("region", "*"), choice_label("purchase", "on_demand")
+    ('not stated', 'on demand')
+    """
+    return WORDS.get(name, str)(value)
+
+
 def narrowed(frame: pd.DataFrame, wanted: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """The rows that every filter lets through; an empty filter lets everything through."""
     kept = np.ones(len(frame), dtype=bool)
@@ -87,8 +97,8 @@ def table(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
             "Accelerator": frame["accelerator"],
             "Cloud": frame["provider"],
             UNITS[unit]: in_unit(frame, unit).to_numpy(),
-            "Purchase": [words.purchase(p) for p in frame["purchase"]],
-            "Region": frame["region"].replace("*", "not stated"),
+            "Purchase": frame["purchase"].map(words.purchase),
+            "Region": frame["region"].map(words.region),
             "Instance": frame["instance_type"],
             "GPUs": frame["gpu_count"],
             "Freshness": frame["freshness"],
@@ -121,7 +131,8 @@ def heatmap(frame: pd.DataFrame) -> pd.DataFrame:
     usd = cells["usd_per_gpu_hour"].to_numpy(dtype=float)
     known = np.isfinite(usd)
     where = [
-        f"{c.instance_type}, {c.region}, {words.purchase(str(c.purchase))}, seen {c.observed_at}"
+        f"{c.instance_type}, region {words.region(str(c.region))}, "
+        f"{words.purchase(str(c.purchase))}, seen {c.observed_at}"
         if ok else "not offered"
         for c, ok in zip(cells.itertuples(), known, strict=True)
     ]  # fmt: skip
@@ -134,7 +145,10 @@ def heatmap(frame: pd.DataFrame) -> pd.DataFrame:
             "offers": offers.reindex(every).fillna(0).astype(int).to_numpy(),
             "where": where,
             **{
-                name: [str(v) if ok else "" for v, ok in zip(cells[column], known, strict=True)]
+                name: [
+                    choice_label(column, str(v)) if ok else ""
+                    for v, ok in zip(cells[column], known, strict=True)
+                ]
                 for name, column in PLACE.items()
             },
         }

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from datetime import datetime
 
 import pandas as pd
 
 from app import format as fmt
-from app import words
+from app import prices_over_time
 from core.errors import FactError
 from pricing.disk import prices_folder
 from pricing.source_state import NEVER_LIVE, SourceState, State, read_quarantine, read_state
@@ -29,14 +28,16 @@ def state_or_sentence() -> tuple[State, str]:
         return State(), str(e)
 
 
-def sources_frame(state: State, now: datetime) -> pd.DataFrame:
+def sources_frame(state: State) -> pd.DataFrame:
     """One row a source, also those that were never asked."""
     rows = [(source, state.of(source.name)) for source in SOURCES]
     return pd.DataFrame(
         {
             "Source": [s.name for s, _ in rows],
             "Live": [_live(r) for _, r in rows],
-            "Last answer": [_ago(r, now) for _, r in rows],
+            "Last answer": pd.to_datetime(
+                [r.succeeded_at for _, r in rows], format="ISO8601", utc=True
+            ),
             "Prices": _asked(rows, [r.rows for _, r in rows]),
             "Held back": _asked(rows, [r.quarantined for _, r in rows]),
             "Last said": [_said(s, r) for s, r in rows],
@@ -54,11 +55,6 @@ def _asked(rows: Sequence[tuple[Source, SourceState]], values: Sequence[float]) 
 
 def _live(record: SourceState) -> str:
     return f"since {record.live_at[:10]}" if record.live_at else NEVER_LIVE
-
-
-def _ago(record: SourceState, now: datetime) -> str:
-    days = record.age_days(now)
-    return "never" if days is None else f"{fmt.days(days * 24)} ago"
 
 
 def _said(source: Source, record: SourceState) -> str:
@@ -141,10 +137,7 @@ def _held_by_key(store: Store | None, keys: Sequence[str]) -> tuple[dict[str, He
 
 def held_label(held: Held) -> str:
     """One row that may be released, in one line."""
-    place = held.sku
-    what = "" if place is None else (
-        f"{place.provider} {place.instance_type} {place.region}, {words.purchase(place.purchase)}"
-    )  # fmt: skip
+    what = "" if held.sku is None else prices_over_time.label(held.sku)
     return f"{what}: {fmt.usd_per_hour(held.usd_per_hour)} ({held.source}, {held.rule})"
 
 

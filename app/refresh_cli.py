@@ -11,12 +11,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from app import format as fmt
 from app.terminal import console, print_wrapped
+from app.terminal_bar import terminal_bar
 from core.errors import ScenarioError, shown
 from pricing.asking import Fetched
 from pricing.lease import LeaseError
@@ -100,16 +99,7 @@ class _bar:  # noqa: N801 - used as a context, like the functions of contextlib
     """A progress bar on a terminal's standard error, nothing elsewhere."""
 
     def __init__(self, total: int, *, quiet: bool) -> None:
-        out = Console(stderr=True, markup=False, highlight=False, emoji=False)
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=out,
-            transient=True,
-            disable=quiet or not sys.stderr.isatty(),
-        )
+        self._bar = terminal_bar(quiet=quiet)
         self._task = self._bar.add_task("asking the sources", total=total)
 
     def __enter__(self) -> Callable[[Fetched, int, int], None]:

@@ -263,8 +263,7 @@ def _price_seen(s: _Seen) -> str:
 
 
 def _region(s: _Seen) -> str:
-    region = s.plan.offer.region
-    return "not stated" if region in ("", ANY_REGION) else region
+    return words.region(s.plan.offer.region)
 
 
 def _limits(s: _Seen) -> str:

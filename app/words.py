@@ -98,10 +98,19 @@ def seller(offer: Offer) -> str:
     return "" if offer.purchase == "owned" else f"{offer.provider} {offer.instance_type}".strip()
 
 
+def region(name: str) -> str:
+    """A region's name; some prices are of every region, or their source names none.
+
+    >>> region("us-east-1"), region("*")
+    ('us-east-1', 'not stated')
+    """
+    return "not stated" if name in ("", ANY_REGION) else name
+
+
 def place(offer: Offer) -> str:
     """The seller's machine and, where the price is of one, its region."""
-    region = "" if offer.region == ANY_REGION else offer.region
-    return f"{seller(offer)} {region}".strip() or purchase(offer.purchase)
+    named = "" if offer.region == ANY_REGION else offer.region
+    return f"{seller(offer)} {named}".strip() or purchase(offer.purchase)
 
 
 def machine(plan: Plan) -> str:

@@ -19,12 +19,14 @@ LISTED = 12  # names that a sentence lists before it counts the rest
 class RuncastError(ValueError):
     """Base of every error that is shown to the user as a sentence, not a traceback.
 
-    `as_typed` is the sentence for the command line, where that calls fields by their options.
+    `as_typed` is the sentence for the command line, where that calls fields by their options;
+    `as_labelled` is the one for a form, where that calls them by their labels.
     """
 
-    def __init__(self, sentence: str = "", *, as_typed: str = "") -> None:
+    def __init__(self, sentence: str = "", *, as_typed: str = "", as_labelled: str = "") -> None:
         super().__init__(sentence)
         self.as_typed = as_typed or sentence
+        self.as_labelled = as_labelled or sentence
 
 
 class ScenarioError(RuncastError):

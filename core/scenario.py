@@ -11,7 +11,7 @@ rename. `from_query` and `to_query` are the one codec.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Self, get_args
 
 from pydantic import ValidationError
@@ -28,11 +28,22 @@ class Scenario(RiskFields):
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Self:
-        """Build from outside values; every wrong one is named in one `ScenarioError`."""
+        """Build from outside values; every wrong one is named in one `ScenarioError`.
+
+        >>> try:
+        ...     Scenario.parse({"num_tokens": "ten"})
+        ... except ScenarioError as e:
+        ...     print(e, e.as_labelled, sep="\\n")
+        num_tokens: 'ten' is not a number like 8192, 1e12, 15T or 8k.
+        Training tokens: 'ten' is not a number like 8192, 1e12, 15T or 8k (num_tokens in a link).
+        """
         try:
             return cls.model_validate(dict(values))
         except ValidationError as e:
-            raise ScenarioError(" ".join(cls._sentence(x) for x in e.errors())) from None
+            raise ScenarioError(
+                " ".join(cls._sentence(x) for x in e.errors()),
+                as_labelled=" ".join(cls._sentence(x, by_label=True) for x in e.errors()),
+            ) from None
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> tuple[Self, list[str]]:
@@ -66,23 +77,42 @@ class Scenario(RiskFields):
         return flat
 
     @classmethod
-    def _sentence(cls, error: Any, given: object = None) -> str:
+    def _sentence(cls, error: Any, given: object = None, *, by_label: bool = False) -> str:
         """One sentence of a pydantic error: the field, what was given, what is allowed."""
         name = str(error["loc"][0])
-        value = shown(error["input"] if given is None else given)
+        found = error["input"] if given is None else given
+        value = shown(_written(found) if isinstance(found, float) else found)
         if error["type"] == "extra_forbidden":
-            guess = nearest(name, cls.model_fields)
-            hint = f" Did you mean {guess!r}?" if guess else ""
+            hint = _hint(name, cls.model_fields)
             return f"{shown(name)[1:-1]}={value} is not a field of a scenario.{hint}"
-        choices = [c for c in _choices(cls.model_fields[name].annotation) if c]
-        if choices:
-            guess = nearest(str(error["input"]), choices)
-            hint = f" Did you mean {guess!r}?" if guess else ""
-            return f"{name}={value} is not one of {', '.join(choices)}.{hint}"
-        if error["type"] == "value_error":  # core.units says what a number looks like
-            return f"{name}: {str(error['msg']).removeprefix('Value error, ')}."
-        reason = str(error["msg"]).removeprefix("Input ")
-        return f"{name}={value} {reason[0].lower() + reason[1:]}."
+        field, hint, mark = cls.model_fields[name], "", "="
+        if choices := [c for c in _choices(field.annotation) if c]:
+            reason = f"{value} is not one of {', '.join(choices)}"
+            hint = _hint(str(error["input"]), choices)
+        elif error["type"] == "value_error":  # core.units says what a number looks like
+            reason, mark = str(error["msg"]).removeprefix("Value error, "), ": "
+        else:
+            reason = f"{value} {_rule(error)}"
+        if by_label:
+            return f"{field.title}: {reason} ({name} in a link).{hint}"
+        return f"{name}{mark}{reason}.{hint}"
+
+
+_BOUNDS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+
+
+def _rule(error: Any) -> str:
+    """What a pydantic error asks for: 'should be at least 16'."""
+    for bound, words in _BOUNDS.items():
+        if bound in (limits := error.get("ctx", {})):
+            return f"should be {words} {limits[bound]:,.12g}".replace("e+", "e")
+    reason = str(error["msg"]).removeprefix("Input ")
+    return reason[0].lower() + reason[1:]
+
+
+def _hint(given: str, known: Collection[str]) -> str:
+    guess = nearest(given, known)
+    return f" Did you mean {guess!r}?" if guess else ""
 
 
 def _choices(annotation: Any) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def test_a_pinned_strategy_is_blamed_before_the_degrees_that_are_free(asked, rul
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({"task": "lora", "lora_rank": "0"}, "lora_rank='0' should be greater than or equal to 1"),
+        ({"task": "lora", "lora_rank": "0"}, "lora_rank='0' should be at least 1"),
         ({"expert_imbalance": "0.5"}, "expert_imbalance"),
         ({"capacity_factor": "0"}, "capacity_factor"),
         ({"tp": "0"}, "tp='0"),

@@ -113,8 +113,8 @@ def test_the_plan_of_a_link_is_the_one_that_is_bought(run, answered):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--preemptions-per-day", "-1"), "--preemptions-per-day '-1.0' should be greater"),
-        (("--reserved-utilisation", "0"), "--reserved-utilisation '0.0' should be greater than 0"),
+        (("--preemptions-per-day", "-1"), "--preemptions-per-day '-1' should be at least 0"),
+        (("--reserved-utilisation", "0"), "--reserved-utilisation '0' should be above 0"),
         (("--block-days", "nan"), "is not a number like"),
         (("--trace", "/no/such.csv"), "such.csv"),
         (("--interval-seconds", "0.01"), "is shorter than"),

@@ -21,6 +21,10 @@ def opened(*parts, **query):
     return page.run()
 
 
+def plain(text):
+    return text.replace("\\", "").replace("\N{WORD JOINER}", "")
+
+
 def drawn(page):
     kinds = ("text_input", "selectbox", "multiselect", "checkbox")
     return {w.key for kind in kinds for w in page.sidebar.get(kind)}
@@ -54,6 +58,28 @@ def test_a_wrong_value_in_a_part_is_seen_and_leaves_with_a_right_one():
     assert len(page.sidebar.error) == 1
     page.text_input(key="form_tp").set_value("4").run()
     assert not page.sidebar.error
+
+
+@pytest.mark.parametrize(
+    ("key", "typed", "says"),
+    [
+        ("num_tokens", "ten", "Training tokens: 'ten' is not a number like 8192, 1e12, 15T or 8k"),
+        ("seq_len", "16777217", "Sequence length: '16777217' should be at most 16,777,216"),
+        ("tp", "0", "Tensor parallel: '0' should be at least 1"),
+    ],
+)
+def test_a_wrong_value_is_named_by_the_label_above_it_and_by_its_key(key, typed, says):
+    page = opened("parallelism")
+    field = page.text_input(key=f"form_{key}").set_value(typed)
+    field.run()
+    (error,) = page.sidebar.error
+    assert plain(error.value) == f"{says} ({key} in a link)."
+    assert says.startswith(f"{field.label}: ")
+
+
+def test_a_wrong_value_in_a_link_is_named_by_its_key_alone():
+    (note,) = opened(num_tokens="ten").warning
+    assert "link: num_tokens: 'ten' is not a number" in plain(note.value)
 
 
 @pytest.mark.parametrize("is_open", [True, False])

@@ -315,7 +315,7 @@ def test_the_page_lists_every_plan_and_says_how_much_is_priced(page, answer):
 def asked(page):
     """What the link says beyond the scenario that was opened."""
     query = json.loads(page.code[1].value)
-    return {n: v for n, v in query.items() if n not in (*JOB, "v")}
+    return {n: v for n, v in query.items() if n not in (*JOB, "v", "made")}
 
 
 def test_filters_narrow_the_list_and_can_be_cleared():
@@ -388,7 +388,8 @@ def test_what_a_filter_cannot_be_is_a_sentence_and_changes_nothing():
     assert not page.exception
     kept, said = (c.value for c in page.code)
     assert kept == "aws"
-    assert said.startswith("list_cloud='A cloud; of a price book'")
+    assert said.startswith("Listed clouds: 'A cloud; of a price book'")
+    assert said.endswith("(list_cloud in a link).")
 
 
 def test_no_search_and_no_figure_depends_on_what_is_looked_at():

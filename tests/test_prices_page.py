@@ -24,6 +24,7 @@ from pricing.history import known_skus, market
 from pricing.lease import lease
 from pricing.offers import newest_per_place, snapshot
 from pricing.source_state import SourceState, State
+from pricing.store.held import Held
 from tests import made_up_plans as made_up
 from tests.feeds.refreshing import made
 
@@ -124,6 +125,23 @@ def test_the_heatmap_of_nothing_is_a_sentence(frame):
     assert offers.heatmap_sentence(cells) == "No offer is all of this."
 
 
+def test_the_heatmap_says_where_in_words():
+    cells = offers.heatmap(offers.frame_of([replace(OFFER, region="*")], TODAY))
+    assert cells["region"].tolist() == ["not stated"]
+    assert cells["kind"].tolist() == ["on demand"]
+
+
+def test_a_price_that_is_held_back_names_a_region_only_if_it_has_one():
+    held = Held(
+        key="k", source="s", rule="jump", sentence="", usd_per_hour=2.0, until=None,
+        sku=over_time_sku()._replace(region="*"), since=dt.datetime.now(dt.UTC), releasable=True,
+    )  # fmt: skip
+    assert "*" not in sources.held_label(held)
+    assert "us-east-9" in sources.held_label(
+        replace(held, sku=over_time_sku()._replace(region="us-east-9"))
+    )
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_charts_draw_in_both_themes(frame, theme):
     drawn = charts.heatmap(offers.heatmap(frame), theme=theme).to_dict()
@@ -211,6 +229,16 @@ def test_filters_come_from_the_address_and_go_back_into_it():
     assert query["show_purchase"] == "spot"
     assert query["show_cloud"] == "aws,gcp"
     assert query["gpu"] == "H100-80GB-SXM"
+
+
+def test_a_price_of_no_stated_region_is_found_by_those_words_in_list_and_table():
+    page = opened(show_region="*")  # links hold the value, as they always did
+    shown = table(page, "USD per GPU-hour")
+    assert set(shown["Region"]) == {"not stated"}
+    offered = page.multiselect(key="prices_region")
+    assert "not stated" in offered.options
+    assert "*" not in offered.options
+    assert page.query_params["show_region"] == "*"
 
 
 def test_back_takes_a_filter_away():
@@ -409,17 +437,30 @@ def test_a_damaged_state_is_a_sentence():
 
 def test_a_source_without_its_key_says_so(monkeypatch):
     monkeypatch.delenv("LAMBDA_API_KEY", raising=False)
-    found = sources.sources_frame(State(), dt.datetime.now(dt.UTC)).set_index("Source")
+    found = sources.sources_frame(State()).set_index("Source")
     assert found.loc["lambda", "Last said"] == "not asked without LAMBDA_API_KEY"
 
 
 def test_what_was_never_asked_has_no_numbers_and_what_was_has_its_own():
     asked = SourceState(name="oci", attempted_at="2026-01-01T00:00:00+00:00", rows=0, seconds=1.25)
     state = State(sources={"oci": asked})
-    found = sources.sources_frame(state, dt.datetime.now(dt.UTC)).set_index("Source")
+    found = sources.sources_frame(state).set_index("Source")
     numbers = found[["Prices", "Held back", "Seconds"]]
     assert numbers.loc["oci"].tolist() == [0, 0, 1.2]
     assert numbers.drop(index="oci").isna().all().all()
+
+
+def test_the_last_answers_sort_by_time_and_one_that_never_came_is_missing():
+    days = {
+        "oci": "2026-10-02T08:00:00+00:00",
+        "vast": "2026-09-30T08:00:00.123456+00:00",
+        "verda": "2026-11-01T08:00:00+00:00",
+    }
+    kept = {name: SourceState(name=name, succeeded_at=at) for name, at in days.items()}
+    answers = sources.sources_frame(State(sources=kept)).set_index("Source")["Last answer"]
+    assert list(answers.sort_values().index[:3]) == ["vast", "oci", "verda"]
+    assert answers.drop(index=list(days)).isna().all()
+    assert "2026-09-30 08:00" in csv_bytes(answers.reset_index()).decode()
 
 
 def test_prices_of_a_book_are_listed_with_their_source():

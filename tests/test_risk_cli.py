@@ -162,11 +162,11 @@ def test_adapters_are_small_checkpoints(answered):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--failures-per-node-day", "-1"), "--failures-per-node-day '-1.0' should be greater"),
+        (("--failures-per-node-day", "-1"), "--failures-per-node-day '-1' should be at least 0"),
         (("--failures-per-node-day", "inf"), "is not a number like"),
         (("--checkpoint-seconds", "ten"), "--checkpoint-seconds 'ten' is not a number like"),
-        (("--slow-probability", "2"), "should be less than or equal to 1."),
-        (("--weibull-shape", "0"), "should be greater than or equal to 0.2"),
+        (("--slow-probability", "2"), "should be at most 1."),
+        (("--weibull-shape", "0"), "should be at least 0.2"),
         (("--spares", "2"), "--spares needs --repair-seconds"),
         (("--spares", "2", "--repair-seconds", "60"), "--spares needs --wait-seconds"),
         (("--spares", "1.5", "--repair-seconds", "60", "--wait-seconds", "9"), "valid integer"),

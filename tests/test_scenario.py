@@ -36,6 +36,10 @@ def values_of(name: str, schema: dict[str, Any]) -> st.SearchStrategy[Any]:
             return st.text(alphabet="0123456789abcdef", min_size=16, max_size=16)
         if name == "prices":
             return st.text(alphabet="0123456789abcdef", max_size=64)
+        if name == "made":
+            return st.from_regex(
+                r"([0-9]{1,4}(\.[0-9]{1,4}){0,3}((a|b|rc)[0-9])?)?", fullmatch=True
+            )
         if name == "pinned":
             return st.text(alphabet=LETTERS + "~*", min_size=1, max_size=60)
         if name == "plan":
@@ -216,6 +220,28 @@ def test_sentences_say_what_is_allowed(query, says):
     _, notes = Scenario.from_query(query)
     assert len(notes) == 1
     assert says in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "says", "labelled"),
+    [
+        ({"num_tokens": "1e17"}, "num_tokens='1e17' should be at most 1e16.",
+         "Training tokens: '1e17' should be at most 1e16 (num_tokens in a link)."),
+        ({"num_gpus": "8,-3"}, "num_gpus='-3' should be at least 1.",
+         "GPU counts: '-3' should be at least 1 (num_gpus in a link)."),
+        ({"deadline_days": "0"}, "deadline_days='0' should be above 0.",
+         "Deadline (days): '0' should be above 0 (deadline_days in a link)."),
+        ({"rank_by": "tim"}, "rank_by='tim' is not one of usd, time. Did you mean 'time'?",
+         "Rank by: 'tim' is not one of usd, time (rank_by in a link). Did you mean 'time'?"),
+        ({"budget": 3}, "budget='3' is not a field of a scenario. Did you mean 'budget_usd'?",
+         "budget='3' is not a field of a scenario. Did you mean 'budget_usd'?"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_sentence_names_a_field_as_a_link_does_or_as_the_form_does(values, says, labelled):
+    with pytest.raises(ScenarioError) as e:
+        Scenario.parse(values)
+    assert (str(e.value), e.value.as_labelled) == (says, labelled)
 
 
 def test_another_version_is_read_and_said():

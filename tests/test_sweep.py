@@ -99,7 +99,7 @@ def test_the_shape_names_what_varies():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("seq_len: [4k, 4]", "should be greater than or equal to 16"),
+        ("seq_len: [4k, 4]", "should be at least 16"),
         ("seq_len:\n- 4k\n- x", "Line 3 of the sweep file: seq_len"),
         ("precision: [bf16,\n fp9]", "Line 2 of the sweep file: precision='fp9' is not one of "
                                      "fp16, bf16, fp8"),

@@ -1,10 +1,14 @@
 """The console of every command: a window's width on a terminal, nothing cut in a pipe."""
 
+import io
+import sys
+
 import pytest
 from rich.table import Table
 
 from app.terminal import WIDTH, cut, print_wrapped
 from app.terminal import console as make_console
+from app.terminal_bar import terminal_bar
 
 CELLS = [f"a cell of {'some ' * 4}words {n}" for n in range(8)]
 
@@ -47,3 +51,29 @@ def test_a_word_longer_than_a_line_can_be_copied_whole(monkeypatch, capsys):
 
 def test_a_text_is_cut_with_an_ellipsis():
     assert (cut("abcdef", 6), cut("abcdef", 4)) == ("abcdef", "abc…")
+
+
+class Screen(io.StringIO):
+    """What is written to a terminal, or to a pipe."""
+
+    def __init__(self, *, is_terminal):
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def isatty(self):
+        return self._is_terminal
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "quiet", "draws"),
+    [(True, False, True), (True, True, False), (False, False, False)],
+)
+def test_a_bar_is_on_a_terminals_error_output_alone(monkeypatch, capsys, is_terminal, quiet, draws):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", screen := Screen(is_terminal=is_terminal))
+    with terminal_bar(quiet=quiet) as bar:
+        bar.add_task("[red]a seller", total=12, completed=3)
+    written = screen.getvalue()
+    assert ("3/12" in written) == draws
+    assert ("[red]a seller" in written) == draws  # a name is no markup
+    assert capsys.readouterr().out == ""

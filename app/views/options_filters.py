@@ -50,7 +50,7 @@ def edited(field: str) -> None:
     try:
         link.look(**{field: st.session_state[key(field)]})
     except ScenarioError as e:
-        st.session_state[WRONG] = str(e)
+        st.session_state[WRONG] = e.as_labelled
 
 
 def _clear() -> None:

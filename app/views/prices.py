@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -105,6 +106,7 @@ def _draw_filters(
             choices[name],
             key=prices_address.key(name),
             on_change=prices_address.edited,
+            format_func=partial(offers.choice_label, name),
             placeholder="All",
             help=explained(ABOUT.get(name, "")),
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import datetime as dt
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -22,14 +23,15 @@ from pricing.store.held import Held
 
 POLL_S = 1.0
 TABLE_PX = 460
-WIDTHS = {  # so that the longest sentence and the last column are seen on a screen of 1440
-    "Source": {"width": 120},
-    "Live": {"width": 100},
-    "Last answer": {"width": 85},
+# Widths so that the longest sentence and the last column are seen on a screen of 1440.
+COLUMNS: dict[str, Mapping[str, Any]] = {
+    "Source": {"width": 115},
+    "Live": {"width": 116},
+    "Last answer": st.column_config.DatetimeColumn(format="distance", width=94),
     "Prices": {"width": 55},
     "Held back": {"width": 72},
     "Last said": {"width": 212},
-    "What it lists": {"width": 295},
+    "What it lists": {"width": 279},
     "Seconds": {"width": 62},
 }
 
@@ -48,7 +50,7 @@ def draw() -> None:
         st.error(as_text(sentence))
     st.markdown(as_text(tables.never_live_sentence(state)))
     _draw_refresh()
-    frame = tables.sources_frame(state, dt.datetime.now(dt.UTC))
+    frame = tables.sources_frame(state)
     _draw_frame(frame, "prices_sources", "Sources, each with its last answer")
     store, sentence = store_or_sentence()
     runs, more = tables.past_runs(store)
@@ -137,7 +139,7 @@ def _draw_frame(frame: pd.DataFrame, key: str, alt: str) -> None:
     """A table to sort and search, and its CSV."""
     rows = min(TABLE_PX, 37 * (len(frame) + 1))
     st.dataframe(frame, key=key, hide_index=True, height=rows, width="stretch", alt=alt,
-                 column_config=hints.columns(frame.columns, WIDTHS),
+                 column_config=hints.columns(frame.columns, COLUMNS),
                  placeholder=fmt.MISSING)  # fmt: skip
     st.container(width=200).download_button(
         "Download CSV",

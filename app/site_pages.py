@@ -2,7 +2,7 @@
 docstrings, the field table, the command line and the README. docs/hooks.py gives them to MkDocs.
 
     method.md and formulas/*.md   core's docstrings, module by module
-    reference/python.md           runcast.py and the results that it gives
+    reference/python.md           the module runcast and the results that it gives
     reference/fields.md           the fields of a scenario
     reference/cli.md              the commands and their options
     record.md, assumptions.md     sections of the README; contributing.md: CONTRIBUTING.md
@@ -113,8 +113,8 @@ def module_page(path: str) -> str:
 
 
 def python_page() -> str:
-    """The functions of runcast.py, its answer, and the classes of the results."""
-    source = (ROOT / "runcast.py").read_text(encoding="utf-8")
+    """The functions of runcast, its answer, and the classes of the results."""
+    source = (ROOT / "runcast/__init__.py").read_text(encoding="utf-8")
     tree = ast.parse(source)
     parts = ["# The module runcast", markdown_of(ast.get_docstring(tree) or "")]
     found = sorted(public(tree), key=lambda node: isinstance(node, ast.ClassDef))

@@ -200,7 +200,7 @@ def test_nothing_fits_is_an_answer_without_a_best_plan():
     [
         ({"training_tokens": 1e12}, "Did you mean 'num_tokens'?"),
         ({"precision": "bf61"}, "Did you mean 'bf16'?"),
-        ({"seq_len": 1}, "seq_len='1' should be greater than or equal to 16."),
+        ({"seq_len": 1}, "seq_len='1' should be at least 16."),
         ({"tp": "x"}, "tp: 'x' is not a number like 8192, 1e12, 15T or 8k."),
         ({"num_tokens": float("nan")}, "num_tokens="),
     ],

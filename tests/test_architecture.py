@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("app", "core", "hardware", "pricing", "runners", "runcast.py")
+PACKAGES = ("app", "core", "hardware", "pricing", "runners", "runcast")
 TEXT = {".py", ".md", ".toml", ".txt", ".csv", ".json", ".yml", ".yaml", ".cfg", ".sh", ""}
 README = ROOT / "README.md"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -159,17 +159,16 @@ def tokens(n: float | None) -> str:
     return MISSING if value is None else _scaled(value)
 
 
-def column_unit(values: Sequence[float], before: str = "") -> tuple[float, str]:
-    """The decimal unit that suits the median of a column, and its cells as a printf format, in
-    which the browser writes them: all in one unit, so that they compare at a glance.
+def column_unit(values: Sequence[float]) -> tuple[float, str]:
+    """The decimal unit that suits the median of a column, for its head: its cells are compared at
+    a glance where all are in one.
 
-    >>> column_unit([9_400.0, 12_412.0, 2.1e6], before="$"), column_unit([math.nan, 950.0])
-    ((1000.0, '$%.3gk'), (1.0, '%.3g'))
+    >>> column_unit([9_400.0, 12_412.0, 2.1e6]), column_unit([math.nan, 950.0])
+    ((1000.0, 'k'), (1.0, ''))
     """
     finite = [abs(v) for v in values if math.isfinite(v)]
     middle = _rounded(median(finite), DIGITS) if finite else 0.0
-    size, suffix = next((unit for unit in _DECIMAL if middle >= unit[0]), (1.0, ""))
-    return size, f"{before}%.{DIGITS}g{suffix}"
+    return next((unit for unit in _DECIMAL if middle >= unit[0]), (1.0, ""))
 
 
 def tokens_per_s(x: float | None) -> str:

@@ -228,19 +228,19 @@ def test_the_ranked_table_keeps_numbers_and_shows_text():
     frame = tables.ranked(plans, of_plans(Scenario(), plans), has_limits=True)
     assert frame[tables.COST].tolist()[0] == 12_412.0
     assert np.isnan(frame[tables.COST].tolist()[1])
-    table, formats = tables.listed(frame)
-    assert table[tables.COST].tolist()[0] == pytest.approx(12.412)
-    assert (formats[tables.COST], formats[tables.MFU]) == ("$%.3gk", "%.3g%%")
-    assert table[tables.MFU].tolist()[0] == pytest.approx(41.2, abs=0.1)
-    assert set(table) == set(frame) & tables.SHOWN
+    listed = tables.listed(frame)
+    assert listed.table["Cost (k USD)"].tolist()[0] == pytest.approx(12.412)
+    assert listed.table["MFU (%)"].tolist()[0] == pytest.approx(41.2, abs=0.1)
+    assert set(listed.of.values()) == set(frame) & tables.SHOWN
+    assert list(listed.of) == list(listed.table)
+    assert set(listed.formats) < set(listed.table)
     assert frame["Within limits"].tolist() == ["yes", "yes"]
 
 
 def test_a_plan_that_never_ends_has_no_number_of_days():
     frame = tables.ranked([plan()], of_plans(Scenario(), [plan()]), has_limits=False)
     frame[tables.FAILING_TIME] = np.inf
-    table, _ = tables.listed(frame)
-    assert table[tables.FAILING_TIME].isna().all()
+    assert tables.listed(frame).table[tables.FAILING_TIME].isna().all()
 
 
 @pytest.mark.parametrize("start", ["=1+1", "+1", "-1", "@x", "\t=1", "\u00a0=1", "\ufeff=1", " =1"])

@@ -123,13 +123,13 @@ def _draw_ranked(scenario: Scenario, answer: Answer, selected: Plan, options: fo
         width="stretch",
     )
     key = f"{TABLE}_{link.generation()}"
-    table, formats = tables.listed(frame)
+    listed = tables.listed(frame)
     st.dataframe(
-        table,
+        listed.table,
         key=key,
         hide_index=True,
         height=388,
-        column_config=_columns(formats),
+        column_config=_columns(listed),
         placeholder=fmt.MISSING,
         on_select=lambda: _row_chosen(ids, key),
         selection_mode="single-row-required",
@@ -140,20 +140,18 @@ def _draw_ranked(scenario: Scenario, answer: Answer, selected: Plan, options: fo
     )
 
 
-def _columns(formats: dict[str, str]) -> dict[str, Any]:
+def _columns(listed: tables.Listed) -> dict[str, Any]:
     """Widths of the ranked table, its number formats, and what its columns mean."""
     widths = {"#": 45, "GPUs": 65, "Cloud": 95, "Instance": 150, "Purchase": 95}
     about = {"#": "Rank", **provenance_hints.COLUMNS}
-    columns: dict[str, Any] = {
-        name: st.column_config.Column(
-            width=widths.get(name), pinned=True if name == "#" else None, help=about.get(name)
-        )
-        for name in {**widths, **about}
-    }
-    for name, text in {"GPUs": "localized", **formats}.items():
-        columns[name] = st.column_config.NumberColumn(
-            width=widths.get(name), format=text, help=about.get(name)
-        )
+    columns: dict[str, Any] = {}
+    for name, of in listed.of.items():
+        given: dict[str, Any] = {"width": widths.get(of), "help": about.get(of)}
+        if name in listed.formats:
+            given["format"] = listed.formats[name]
+            columns[name] = st.column_config.NumberColumn(**given)
+        else:
+            columns[name] = st.column_config.Column(**given, pinned=True if of == "#" else None)
     return columns
 
 

@@ -201,7 +201,9 @@ def _point(line: str, table: _Open) -> Point | None:
 
 def _time_s(half: dict[str, str]) -> float | None:
     """Seconds of one half of a line; None where it is missing or was cut off."""
-    if "busbw" not in half or number(half["busbw"]) is None or number(half["algbw"]) is None:
+    if not {"time", "algbw", "busbw"} <= half.keys():
+        return None
+    if number(half["algbw"]) is None or number(half["busbw"]) is None:
         return None
     micros = positive(half["time"])
     return None if micros is None else micros * 1e-6

@@ -66,6 +66,7 @@ def _config(prefix: Path, port: int, page_port: int, sign_in_port: int) -> str:
     lines = [line for line in shipped.splitlines() if "ssl_certificate" not in line]
     server = "\n".join(lines)
     for old, new in (
+        ("listen 80;", f"listen unix:{prefix}/plain;"),
         ("listen 443 ssl;", f"listen 127.0.0.1:{port};"),
         ("127.0.0.1:8501", f"127.0.0.1:{page_port}"),
         ("127.0.0.1:4180", f"127.0.0.1:{sign_in_port}"),

@@ -6,6 +6,7 @@ import http.client
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,8 +31,7 @@ pid {folder}/pid;
 error_log {folder}/error.log;
 events {{ worker_connections 1024; }}
 http {{
-    log_format who '$runcast_process $upstream_addr $status';
-    access_log {folder}/access.log who;
+    {log}
     client_body_temp_path {folder}/body;
     proxy_temp_path {folder}/proxy;
     fastcgi_temp_path {folder}/fastcgi;
@@ -40,6 +40,8 @@ http {{
     include {folder}/runcast.conf;
 }}
 """
+# Who was answered by which process: variables of processes.conf.
+WHO = "log_format who '$runcast_process $upstream_addr $status'; access_log access.log who;"
 
 
 def program() -> str | None:
@@ -92,20 +94,27 @@ def started(folder: Path, ports: Sequence[int]) -> Iterator[Proxy]:
                      ("server 127.0.0.1:8502", others)):  # fmt: skip
         assert text.count(old) == 1, old
         text = text.replace(old, new)
-    (folder / "runcast.conf").write_text(text)
-    shutil.copy(CONF.with_name("runcast-headers.conf"), folder)
-    user = "user root;" if os.getuid() == 0 else ""  # who may read this folder
-    (folder / "nginx.conf").write_text(AROUND.format(folder=folder, user=user))
-    command = [str(program()), "-p", str(folder), "-c", str(folder / "nginx.conf"),
-               "-e", str(folder / "error.log")]  # fmt: skip
-    subprocess.run([*command, "-t", "-q"], check=True)
-    nginx = subprocess.Popen(command)
-    try:
+    with running(folder, text, log=WHO):
         until = time.monotonic() + START_S
         while not is_healthy(proxy.url):
             assert time.monotonic() < until, (folder / "error.log").read_text()
             time.sleep(0.05)
         yield proxy
+
+
+@contextmanager
+def running(folder: Path, text: str, *, log: str = "access_log off;") -> Iterator[None]:
+    """nginx with `text` as its conf.d/runcast.conf, and the shipped headers beside it."""
+    (folder / "runcast.conf").write_text(text)
+    shutil.copy(CONF.with_name("runcast-headers.conf"), folder)
+    user = "user root;" if os.getuid() == 0 else ""  # who may read this folder
+    (folder / "nginx.conf").write_text(AROUND.format(folder=folder, user=user, log=log))
+    command = [str(program()), "-p", str(folder), "-c", str(folder / "nginx.conf"),
+               "-e", str(folder / "error.log")]  # fmt: skip
+    subprocess.run([*command, "-t", "-q"], check=True)
+    nginx = subprocess.Popen(command)
+    try:
+        yield
     finally:
         nginx.terminate()
         nginx.wait(10)
@@ -113,11 +122,17 @@ def started(folder: Path, ports: Sequence[int]) -> Iterator[Proxy]:
 
 @contextmanager
 def websocket(
-    server: Proxy | Server, cookie: str = "", *, origin: str | None = None, host: str = "127.0.0.1"
+    server: Proxy | Server,
+    cookie: str = "",
+    *,
+    origin: str | None = None,
+    host: str = "127.0.0.1",
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[ClientConnection]:
     """The connection of a page: to this machine, whatever host the page is said to be of."""
     with connect(
-        f"ws://{host}:{server.port}/_stcore/stream",
+        f"{'wss' if tls else 'ws'}://{host}:{server.port}/_stcore/stream",
+        ssl=tls,
         address=("127.0.0.1", server.port),
         additional_headers={"Cookie": cookie} if cookie else None,
         origin=origin or server.url,
@@ -131,16 +146,22 @@ def websocket(
 
 def rerun(line: ClientConnection, query: str) -> tuple[float, int]:
     """Open a link on a connection: seconds until its page is whole, bytes that it took."""
-    begin, size = time.perf_counter(), 0
+    begin = time.perf_counter()
+    size = len(drawn(line, query))
+    return time.perf_counter() - begin, size
+
+
+def drawn(line: ClientConnection, query: str) -> bytes:
+    """Open a link on a connection: all that the server says until its page is whole."""
+    said = []
     message = BackMsg()
     message.rerun_script.query_string = query.removeprefix("?")
     line.send(message.SerializeToString())
     while True:
-        said = line.recv(timeout=60)
-        size += len(said)
-        answer = ForwardMsg.FromString(said)  # type: ignore[arg-type]
+        said.append(line.recv(timeout=60, decode=False))
+        answer = ForwardMsg.FromString(said[-1])
         if answer.WhichOneof("type") != "script_finished":
             continue
         assert answer.script_finished != ForwardMsg.FINISHED_WITH_COMPILE_ERROR
         if answer.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY:
-            return time.perf_counter() - begin, size
+            return b"".join(said)

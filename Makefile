@@ -122,7 +122,7 @@ $(VENV)/.tests: $(VENV)/.made pyproject.toml requirements.txt
 # where CI is set: there they fail.
 chromium:
 	@for c in "$$CHROMIUM" chromium chromium-browser google-chrome; do command -v "$$c" >/dev/null && exit 0; done; { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
+	&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium libatomic1 >/dev/null; } \
 	|| echo "There is no Chromium here, so the tests that need it are skipped (where CI is set they fail): apt-get install chromium."
 
 # What the launchers' tests start: SLURM, sshd and the tools of shaped links, and Ray and SkyPilot in

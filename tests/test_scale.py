@@ -325,9 +325,9 @@ def test_one_machine_is_scaled_fast_enough():
     scenario, plan, _ = scaled(model="llama3.1-70b", num_gpus="256")
     took = []
     for _ in range(3):  # other processes of the machine may hold one of them up
-        begun = time.perf_counter()
+        begun = time.process_time()
         scale_of(scenario, plan)
-        took.append(time.perf_counter() - begun)
+        took.append(time.process_time() - begun)
     assert min(took) < SLOWEST_S
 
 

@@ -29,7 +29,14 @@ from app import calibration_added, calibration_files, saved
 from pricing.price_book_store import book_names, load_book
 from runners.result import parse_result
 from runners.run_state import known_runs, read_state
-from tests.acknowledged import BOOKED, OWNER, calibration_of, price_of, tokens_of
+from tests.acknowledged import (
+    BOOKED,
+    OWNER,
+    STEPS_PER_USD,
+    calibration_of,
+    price_of,
+    tokens_of,
+)
 from tests.browsing import FEW, Server
 from tests.forks import forks, until_printed
 from tests.launched import alive, gone
@@ -105,7 +112,7 @@ def everything():
         rows = load_book(name).rows
         assert len(rows) == len(BOOKED)
         (price,) = {row.usd_per_gpu_hour for row in rows}
-        found["book", name] = round((price - price_of(0)) * 1000)
+        found["book", name] = round((price - price_of(0)) * STEPS_PER_USD)
     listed, sentence = calibration_added.listed()
     assert not sentence
     for one in listed:

@@ -12,7 +12,6 @@ from app import format as fmt
 from app import words
 from app.terminal import console, cut, print_wrapped
 from pricing.history import History, PriceOn
-from pricing.offers import ANY_REGION
 from pricing.series import Sku
 from pricing.store.held import Held, Release
 from pricing.store.queries import Run
@@ -135,7 +134,7 @@ def _row_on(p: PriceOn, machine_hours: float | None) -> tuple[str, ...]:
         f"{p.sku.gpu_count} x {p.sku.accelerator}",
         words.purchase(p.sku.purchase).removeprefix("reserved "),
         _day(p.seen_from) if p.exact else f"last {_day(p.seen_until)}",
-        f"{p.sku.provider} {p.sku.instance_type} {_stated(p.sku)}".strip(),
+        f"{p.sku.provider} {p.sku.instance_type} {words.stated_region(p.sku.region)}".strip(),
     )
 
 
@@ -191,13 +190,9 @@ def print_release(given: Release) -> None:
     )
 
 
-def _stated(sku: Sku) -> str:
-    """Its region; '' where its source names none."""
-    return "" if sku.region == ANY_REGION else sku.region
-
-
 def _named(sku: Sku) -> str:
-    where = f" in {_stated(sku)}" if _stated(sku) else ""
+    region = words.stated_region(sku.region)
+    where = f" in {region}" if region else ""
     return (
         f"{sku.provider} {sku.instance_type} ({sku.gpu_count} x {sku.accelerator}){where}, "
         f"{words.purchase(sku.purchase)}"

@@ -15,7 +15,6 @@ from app import format as fmt
 from app import words
 from core.plan import Plan
 from pricing.history import CostOn, History, Market, cost_on, history, known_skus
-from pricing.offers import ANY_REGION
 from pricing.series import Sku, ratios, volatility
 from pricing.store.engine import Store, StoreError, open_store
 
@@ -33,11 +32,8 @@ def store_or_sentence() -> tuple[Store | None, str]:
 
 def label(sku: Sku) -> str:
     """One price in one line, for a list to choose from."""
-    region = "" if sku.region == ANY_REGION else f" {sku.region}"
-    return (
-        f"{sku.gpu_count} x {sku.accelerator}, {sku.provider} {sku.instance_type}{region}, "
-        f"{words.purchase(sku.purchase)}"
-    )
+    where = f"{sku.provider} {sku.instance_type} {words.stated_region(sku.region)}".strip()
+    return f"{sku.gpu_count} x {sku.accelerator}, {where}, {words.purchase(sku.purchase)}"
 
 
 def accelerators(offered: Iterable[str]) -> list[str]:
@@ -169,7 +165,7 @@ def plan_on_sentence(plan: Plan, found: CostOn) -> str:
     price = found.price
     seen = price.seen_until.date()
     of_day = "" if price.exact else f", seen last on {seen}"
-    region = "no stated region" if price.sku.region == ANY_REGION else price.sku.region
+    region = words.stated_region(price.sku.region) or "no stated region"
     place = "" if price.sku.region == plan.offer.region else f" (its price in {region})"
     head = f"{what}: {fmt.usd(found.usd)} on {found.day}{of_day}{place}, by {price.source}"
     if found.usd_now is None or found.ratio is None:

@@ -13,7 +13,7 @@ from app.link_age import stamped
 from app.machines import CUSTOM
 from app.model_input import model_of
 from app.risk import risk_of
-from app.words import machine, wall_clock_hours
+from app.words import machine, stated_region, wall_clock_hours
 from core.plan import Plan
 from core.scenario import Scenario
 from hardware.instances import find_instance
@@ -124,9 +124,9 @@ def forecast_sentences(scenario: Scenario, plan: Plan, limit: float | None) -> t
     spread = (rate.p50 / rate.p90, rate.p50 / rate.p10)  # of the time of a step
     hours = wall_clock_hours(scenario, plan)
     peak = math.fsum(plan.memory_bytes.values())
-    lay = plan.layout
+    lay, region = plan.layout, stated_region(plan.offer.region)
     lines = [
-        machine(plan) + ("" if plan.offer.region in ("", "*") else f" in {plan.offer.region}"),
+        machine(plan) + (f" in {region}" if region else ""),
         f"tp {lay.tp}, pp {lay.pp}, cp {lay.cp}, ep {lay.ep}, dp {lay.dp_replicate * lay.dp_shard} "
         f"({lay.sharding}), micro-batch {lay.micro_batch_size} x {lay.num_microbatches}, "
         f"recompute {lay.recompute}, {scenario.precision}",

@@ -19,7 +19,6 @@ from app.risk_columns import WithFailures, of_plans
 from core.bill import Figure, Hours
 from core.plan import Interval, Plan
 from core.scenario import Scenario
-from pricing.offers import ANY_REGION
 
 LETTERS = "ABCD"
 UNKNOWN, NEVER = "not known", "never ends"
@@ -86,7 +85,7 @@ def _apart(plan: Plan, alike: Sequence[Plan]) -> str:
     said = {
         p.id: (
             p.offer.instance_type,
-            "" if p.offer.region == ANY_REGION else p.offer.region,
+            words.stated_region(p.offer.region),
             words.purchase(p.offer.purchase),
         )
         for p in alike

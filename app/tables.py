@@ -79,7 +79,7 @@ def _price_age(plan: Plan, today: dt.date) -> str:
 
 
 def _region(name: str) -> str:
-    return "region not stated" if name in ("", "*") else name
+    return words.stated_region(name) or "region not stated"
 
 
 def _cost_range(plan: Plan) -> str:
@@ -255,7 +255,8 @@ def listed(frame: pd.DataFrame) -> Listed:
     return Listed(
         table=table.rename(columns=heads),
         of={heads.get(n, n): n for n in map(str, table)},
-        formats={heads.get(name, name): "%.3g" for name in units} | {"GPUs": "localized"},
+        formats={heads.get(name, name): f"%.{fmt.DIGITS}g" for name in units}
+        | {"GPUs": "localized"},
     )
 
 

@@ -98,19 +98,27 @@ def seller(offer: Offer) -> str:
     return "" if offer.purchase == "owned" else f"{offer.provider} {offer.instance_type}".strip()
 
 
+def stated_region(name: str) -> str:
+    """A region's name; '' where the price is of every region, or its source names none.
+
+    >>> stated_region("us-east-1"), stated_region("*")
+    ('us-east-1', '')
+    """
+    return "" if name == ANY_REGION else name
+
+
 def region(name: str) -> str:
-    """A region's name; some prices are of every region, or their source names none.
+    """The same in a column of its own.
 
     >>> region("us-east-1"), region("*")
     ('us-east-1', 'not stated')
     """
-    return "not stated" if name in ("", ANY_REGION) else name
+    return stated_region(name) or "not stated"
 
 
 def place(offer: Offer) -> str:
     """The seller's machine and, where the price is of one, its region."""
-    named = "" if offer.region == ANY_REGION else offer.region
-    return f"{seller(offer)} {named}".strip() or purchase(offer.purchase)
+    return f"{seller(offer)} {stated_region(offer.region)}".strip() or purchase(offer.purchase)
 
 
 def machine(plan: Plan) -> str:

@@ -12,8 +12,6 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Sequence
-from statistics import median
 
 from core.plan import Layout
 from core.sharding import STRATEGIES
@@ -157,18 +155,6 @@ def tokens(n: float | None) -> str:
     """
     value = _finite(n)
     return MISSING if value is None else _scaled(value)
-
-
-def column_unit(values: Sequence[float]) -> tuple[float, str]:
-    """The decimal unit that suits the median of a column, for its head: its cells are compared at
-    a glance where all are in one.
-
-    >>> column_unit([9_400.0, 12_412.0, 2.1e6]), column_unit([math.nan, 950.0])
-    ((1000.0, 'k'), (1.0, ''))
-    """
-    finite = [abs(v) for v in values if math.isfinite(v)]
-    middle = _rounded(median(finite), DIGITS) if finite else 0.0
-    return next((unit for unit in _DECIMAL if middle >= unit[0]), (1.0, ""))
 
 
 def tokens_per_s(x: float | None) -> str:

@@ -39,6 +39,13 @@ SHOWN = frozenset(
 )  # fmt: skip
 
 
+# How the browser writes the numbers of tables: a pandas Styler would take 14 ms of every rerun.
+FORMATS = {
+    COST: "$%,d", TIME: "%.3g", FAILING_TIME: "%.3g", "GPUs": "%,d", MFU: "percent",
+    SPEED: "compact", MEMORY: "%.3g", PRICE: "$%.3g",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Headline:
     """One of the four numbers on top: its value and the lines that qualify it."""
@@ -48,15 +55,6 @@ class Headline:
     lines: tuple[str, ...]
     about: str
     of: tuple[str, Plan] | None = None  # which number of which plan; None: of no listed one
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A table as it is shown. The browser writes its numbers: a pandas Styler takes 14 ms."""
-
-    table: pd.DataFrame
-    of: dict[str, str]  # the column of the ranked table that each is
-    formats: dict[str, str]  # of those that are numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,25 +237,9 @@ def ranked(
     return pd.DataFrame(rows)
 
 
-def listed(frame: pd.DataFrame) -> Listed:
-    """The ranked table as it is shown: the columns of `SHOWN`, dollars, tokens and shares in the
-    unit of their column's head. What is missing or never ends is no number there."""
-    dollars, dollar_suffix = fmt.column_unit(frame[COST].tolist())
-    tokens, token_suffix = fmt.column_unit(frame[SPEED].tolist())
-    units = {COST: dollars, SPEED: tokens, MFU: 0.01, TIME: 1.0, FAILING_TIME: 1.0, MEMORY: 1.0}
-    heads = {MFU: f"{MFU} (%)"}
-    if dollar_suffix:
-        heads[COST] = f"Cost ({dollar_suffix} USD)"
-    if token_suffix:
-        heads[SPEED] = f"{SPEED} ({token_suffix})"
-    table = frame[[str(n) for n in frame if n in SHOWN]].replace(np.inf, np.nan)
-    table = table.assign(**{name: table[name] / unit for name, unit in units.items()})
-    return Listed(
-        table=table.rename(columns=heads),
-        of={heads.get(n, n): n for n in map(str, table)},
-        formats={heads.get(name, name): f"%.{fmt.DIGITS}g" for name in units}
-        | {"GPUs": "localized"},
-    )
+def listed(frame: pd.DataFrame) -> pd.DataFrame:
+    """The ranked table as it is shown: the columns of `SHOWN`; what never ends is no number."""
+    return frame[[name for name in frame if name in SHOWN]].replace(np.inf, np.nan)
 
 
 def csv_bytes(frame: pd.DataFrame, link: str) -> bytes:

@@ -139,27 +139,31 @@ def _draw_table(scenario: Scenario, kept: pd.DataFrame, ranked: int, *, has_limi
 
 def _columns(unit: str) -> dict[str, Any]:
     """Widths, formats and hints of the table."""
-    config = st.column_config
+    config, formats = st.column_config, tables.FORMATS
     short = unit == "run"
     return {
         "#": config.NumberColumn(width=50, pinned=True, help="Rank"),
         plans.COST_IN[unit]: config.NumberColumn(
-            format="$%,d" if short else "$%.4g", help="Median cost, without failures"
+            format=formats[tables.COST] if short else "$%.4g", help="Median cost, without failures"
         ),
-        tables.TIME: config.NumberColumn(format="%.3g", help="Median wall clock, without failures"),
-        tables.FAILING_TIME: config.NumberColumn(format="%.3g", help="Expected, with failures"),
+        tables.TIME: config.NumberColumn(
+            format=formats[tables.TIME], help="Median wall clock, without failures"
+        ),
+        tables.FAILING_TIME: config.NumberColumn(
+            format=formats[tables.FAILING_TIME], help="Expected, with failures"
+        ),
         plans.GPU: config.TextColumn(width=130),
-        plans.GPUS: config.NumberColumn(width=65, format="%,d"),
+        plans.GPUS: config.NumberColumn(width=65, format=formats["GPUs"]),
         plans.CLOUD: config.TextColumn(width=95),
         "Instance": config.TextColumn(width=215),
         plans.PURCHASE: config.TextColumn(width=95),
         tables.MFU: config.NumberColumn(
-            format="percent", help="Model FLOPs over the dense 16-bit peak"
+            format=formats[tables.MFU], help="Model FLOPs over the dense 16-bit peak"
         ),
-        tables.SPEED: config.NumberColumn(format="compact"),
-        tables.MEMORY: config.NumberColumn(format="%.3g"),
+        tables.SPEED: config.NumberColumn(format=formats[tables.SPEED]),
+        tables.MEMORY: config.NumberColumn(format=formats[tables.MEMORY]),
         plans.OOM: config.NumberColumn(format="percent"),
-        tables.PRICE: config.NumberColumn(format="$%.3g"),
+        tables.PRICE: config.NumberColumn(format=formats[tables.PRICE]),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import streamlit as st
@@ -125,11 +125,11 @@ def _draw_ranked(scenario: Scenario, answer: Answer, selected: Plan, options: fo
     key = f"{TABLE}_{link.generation()}"
     listed = tables.listed(frame)
     st.dataframe(
-        listed.table,
+        listed,
         key=key,
         hide_index=True,
         height=388,
-        column_config=_columns(listed),
+        column_config=_columns(listed.columns),
         placeholder=fmt.MISSING,
         on_select=lambda: _row_chosen(ids, key),
         selection_mode="single-row-required",
@@ -140,18 +140,17 @@ def _draw_ranked(scenario: Scenario, answer: Answer, selected: Plan, options: fo
     )
 
 
-def _columns(listed: tables.Listed) -> dict[str, Any]:
+def _columns(names: Iterable[str]) -> dict[str, Any]:
     """Widths of the ranked table, its number formats, and what its columns mean."""
     widths = {"#": 45, "GPUs": 65, "Cloud": 95, "Instance": 150, "Purchase": 95}
     about = {"#": "Rank", **provenance_hints.COLUMNS}
     columns: dict[str, Any] = {}
-    for name, of in listed.of.items():
-        given: dict[str, Any] = {"width": widths.get(of), "help": about.get(of)}
-        if name in listed.formats:
-            given["format"] = listed.formats[name]
-            columns[name] = st.column_config.NumberColumn(**given)
+    for name in names:
+        given: dict[str, Any] = {"width": widths.get(name), "help": about.get(name)}
+        if name in tables.FORMATS:
+            columns[name] = st.column_config.NumberColumn(**given, format=tables.FORMATS[name])
         else:
-            columns[name] = st.column_config.Column(**given, pinned=True if of == "#" else None)
+            columns[name] = st.column_config.Column(**given, pinned=True if name == "#" else None)
     return columns
 
 

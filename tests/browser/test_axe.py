@@ -86,7 +86,7 @@ def test_axe_finds_nothing_in_what_is_closed_at_first(new_user, keep_picture):
     user.open(f"/{FEW}")
     for part in user.page.locator("summary").all():
         part.click()
-    user.settle()
+        user.settle()  # what is drawn in it moves the next one, also from under the mouse
     user.unroll()
     assert user.page.locator("details[open]").count() == user.page.locator("summary").count() > 10
     keep_picture(user, "plan_all_open_dark_1440")

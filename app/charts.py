@@ -29,6 +29,8 @@ from app.chart_parts import (
     y_px,
 )
 
+Place = dict[str, float]  # days and usd
+
 OTHER = "other GPUs"
 PICK = "pick"  # name of the selection that a click on the frontier makes
 HERE = "here"  # name of the data of the marker
@@ -119,10 +121,15 @@ def pareto(
     return alt.layer(*layers).properties(height=PARETO_PX)
 
 
-def here(spec: dict[str, Any], points: pd.DataFrame, selected_id: str) -> dict[str, Any]:
-    """The chart of `pareto` as a dict, with a ring and a word on the selected plan."""
-    chosen = _rounded(points[points["id"] == selected_id])[["days", "usd"]]
-    return {**spec, "datasets": {**spec.get("datasets", {}), HERE: chosen.to_dict("records")}}
+def places(points: pd.DataFrame) -> dict[str, Place]:
+    """Where the chart of `pareto` has each plan, by the plan's id."""
+    rows = _rounded(points)[["days", "usd"]].to_dict("records")
+    return dict(zip(points["id"], rows, strict=True))
+
+
+def here(spec: dict[str, Any], place: Place | None) -> dict[str, Any]:
+    """The chart of `pareto` as a dict, with a ring and a word where the selected plan is drawn."""
+    return {**spec, "datasets": {**spec.get("datasets", {}), HERE: [place] if place else []}}
 
 
 def _rounded(points: pd.DataFrame) -> pd.DataFrame:

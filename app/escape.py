@@ -25,7 +25,9 @@ def as_text(text: str) -> str:
     >>> as_text("$5 *and* <b>")
     '\\\\$5 \\\\*and\\\\* \\\\<b\\\\>'
     """
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else " " for c in text)
+    line = " ".join(text.split())
     escaped = _SPECIAL.sub(r"\\\1", line)
     escaped = _STARTS_A_BLOCK.sub(lambda m: _WORD_JOINER + m[1], escaped)
     return _STARTS_A_LINK.sub(lambda m: m[1] + _WORD_JOINER, escaped)

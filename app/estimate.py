@@ -70,7 +70,7 @@ def accelerator_names() -> list[str]:
 
 def cloud_names() -> list[str]:
     """Providers that the installed snapshot has offers of."""
-    return sorted({o.provider for o in prices.snapshot().offers})
+    return list(prices.snapshot().providers)
 
 
 def stack_names() -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
@@ -70,9 +72,11 @@ def _extra(field: FieldInfo) -> dict[str, Any]:
     return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
 
 
-def fields_of(group: str) -> dict[str, FieldInfo]:
+@cache
+def fields_of(group: str) -> Mapping[str, FieldInfo]:
     """Fields of one group of the form, in the order of the table."""
-    return {n: f for n, f in Scenario.model_fields.items() if _extra(f).get("group") == group}
+    every = Scenario.model_fields.items()
+    return MappingProxyType({n: f for n, f in every if _extra(f).get("group") == group})
 
 
 def sections() -> tuple[Section, ...]:

@@ -9,6 +9,7 @@ from app import chart_files, charts, tables, words
 from app import format as fmt
 from app.report_parts import Block, Bullets, Figure, Paragraph, Section, Table
 from app.risk import Risk, Spread
+from app.risk_columns import of_plans
 from core.plan import Answer, Interval, Plan
 from core.scenario import Scenario
 
@@ -88,7 +89,7 @@ def _spread(risk: Risk, found: Spread | None, write: Callable[[float], str]) -> 
 
 def plan_section(scenario: Scenario, plan: Plan) -> Section:
     """What is rented and how the job is cut over it; where memory and time go."""
-    told = tables.facts(scenario, plan, UNDATED)
+    told = tables.facts(scenario, plan, of_plans(scenario, (plan,))[0], UNDATED)
     offer = plan.offer
     seen = f"{offer.observed_at}, quality {offer.quality}"
     facts = [(k, seen if k == "Price seen" else v) for k, v in told]

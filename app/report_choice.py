@@ -80,7 +80,10 @@ def _pareto(scenario: Scenario, answer: Answer, plan: Plan) -> tuple[Block, ...]
         f"axes. {fmt.count(len(best))} of them are the cheapest for their time.",
         caption="Cost against time. Grey plans are beaten in both by one with a symbol; the ring "
         "is the plan of this report.",
-        spec={**charts.here(chart_files.spec_of(chart), drawn, plan.id), "width": WIDTH_PX},
+        spec={
+            **charts.here(chart_files.spec_of(chart), charts.places(drawn).get(plan.id)),
+            "width": WIDTH_PX,
+        },
         numbers=_frontier_table(best),
     )
     return (figure, *said)

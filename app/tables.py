@@ -16,7 +16,7 @@ import pandas as pd
 from app import format as fmt
 from app import words
 from app.escape import safe_value
-from app.risk_columns import WithFailures, of_plans
+from app.risk_columns import WithFailures
 from core.plan import Answer, Plan
 from core.scenario import Scenario
 from core.units import DAY_S, GIB, HOUR_S
@@ -320,7 +320,9 @@ def step(plan: Plan) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def facts(scenario: Scenario, plan: Plan, today: dt.date) -> list[tuple[str, str]]:
+def facts(
+    scenario: Scenario, plan: Plan, failing: WithFailures, today: dt.date
+) -> list[tuple[str, str]]:
     """The selected plan in words, label and text: five of its money, its machines and its run."""
     offer = plan.offer
     network = offer.scale_out_gbit_per_s
@@ -335,7 +337,7 @@ def facts(scenario: Scenario, plan: Plan, today: dt.date) -> list[tuple[str, str
         cost = f"{fmt.usd(plan.usd.p50)} ({cost})"
     return [
         ("Cost", cost),
-        ("With failures", words.failing_sentence(of_plans(scenario, (plan,))[0])),
+        ("With failures", words.failing_sentence(failing)),
         ("Price", price),
         ("Price seen", seen),
         ("Price source", offer.source),

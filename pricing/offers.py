@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args
@@ -73,7 +73,7 @@ _ID = re.compile(r"[0-9a-f]{12}")
 _DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: `providers` is worked out once
 class Snapshot:
     """All offers of one snapshot, old ones included (`newest_per_place` picks)."""
 
@@ -81,6 +81,11 @@ class Snapshot:
     offers: tuple[Offer, ...]
     newest: str  # observed_at as printed
     oldest: str
+
+    @cached_property
+    def providers(self) -> tuple[str, ...]:
+        """Who offers something, in the order of their names."""
+        return tuple(sorted({o.provider for o in self.offers}))
 
 
 def content_id(rows: Iterable[Row]) -> str:

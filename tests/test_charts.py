@@ -50,7 +50,9 @@ def pareto(points, theme="light", **changes):
         "theme": theme,
         **changes,
     }
-    return charts.here(charts.pareto(points, **given).to_dict(), points, selected_id)
+    return charts.here(
+        charts.pareto(points, **given).to_dict(), charts.places(points).get(selected_id)
+    )
 
 
 def marks(spec):
@@ -221,7 +223,9 @@ def test_an_unpriced_answer_has_headlines_without_dollars():
     found = tables.headlines(Scenario(), answer(bare, points=points), bare, TODAY)
     assert [h.label for h in found] == ["Fastest", "Recommended", "Peak memory per GPU"]
     assert "no price known" in found[1].lines
-    assert ("Price", "no price known") in tables.facts(Scenario(), bare, TODAY)
+    assert ("Price", "no price known") in tables.facts(
+        Scenario(), bare, of_plans(Scenario(), [bare])[0], TODAY
+    )
 
 
 def test_the_ranked_table_keeps_numbers_and_shows_text():

@@ -26,6 +26,7 @@ from app.provenance_case import case_of
 from app.provenance_money import money_records
 from app.provenance_record import FUNCTIONS, KINDS, number, record, walked
 from app.provenance_step import step_record
+from app.risk_columns import of_plans
 from core.errors import ScenarioError
 from core.plan import Interval
 from core.scenario import Scenario
@@ -159,7 +160,7 @@ def test_what_is_shown_is_the_plans_own():
         assert found[f"step_{name}_s"].value == seconds
     for name, size in plan.memory_bytes.items():
         assert found[f"memory_{name}_bytes"].value == size
-    shown = dict(tables.facts(scenario, plan, TODAY))
+    shown = dict(tables.facts(scenario, plan, of_plans(scenario, (plan,))[0], TODAY))
     assert found["run_usd"].text in shown["Cost"]
     assert found["wall_clock_hours"].text in shown["Wall clock"]
     assert found["expected_hours"].text in shown["With failures"]

@@ -13,7 +13,7 @@ from app import form, link, options_words, tables, words
 from app import options_tables as plans
 from app.answers import KEPT_S, Query, key_of, query_of
 from app.escape import as_text
-from app.views import compare, figure, hints, options_filters, options_heatmap
+from app.views import compare, figure, hints, left_out, options_filters, options_heatmap
 from core.plan import Answer
 from core.scenario import Scenario
 from core.scenario_types import MOST_PINNED
@@ -35,7 +35,7 @@ def draw(scenario: Scenario, answer: Answer, options: form.Options) -> None:
     today = dt.datetime.now(tz=dt.UTC).date()
     st.markdown(f"**{as_text(options_words.coverage_sentence(answer))}**")
     st.caption(as_text(options_words.not_compared_sentence(answer)))
-    _draw_left_out(answer)
+    left_out.draw(answer, "options_left_out")
     if not answer.plans:
         st.error(as_text(words.answer_sentence(scenario, answer)))
         compare.draw_other_link(scenario, answer, today)
@@ -51,23 +51,6 @@ def draw(scenario: Scenario, answer: Answer, options: form.Options) -> None:
     compare.draw_pinned(scenario, answer, today)
     options_heatmap.draw(query, book_id, scenario, answer, filters, every, kept)
     compare.draw_other_link(scenario, answer, today)
-
-
-def _draw_left_out(answer: Answer) -> None:
-    if not answer.excluded:
-        return
-    part = st.expander("What was left out, and why", key="options_left_out", on_change="rerun")
-    if not part.open:
-        return
-    with part:
-        st.caption(as_text(words.search_line(answer)))
-        st.dataframe(
-            tables.excluded(answer),
-            key="options_excluded",
-            hide_index=True,
-            column_config={"Left out": st.column_config.TextColumn(width=90)},
-            alt="What was left out",
-        )
 
 
 # --- the table and the pins ----------------------------------------------------------------------

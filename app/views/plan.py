@@ -12,8 +12,8 @@ from app import charts, form, link, neighbours, neighbours_table, provenance_hin
 from app import format as fmt
 from app.escape import as_text
 from app.layout_text import layout_text
-from app.risk_columns import of_plans
-from app.views import figure, plan_choice, plan_figures, provenance, share, why
+from app.risk_columns import WithFailures, of_plans
+from app.views import figure, left_out, plan_choice, plan_figures, provenance, share, why
 from app.views.alone import alone
 from core.errors import shown
 from core.plan import Answer, Plan
@@ -24,6 +24,7 @@ TABLE = "plan_table"
 LIST = "plan_list"
 PINNED = "plan_pinned"
 MEASURED = "plan_measured"
+LEFT_OUT = "plan_left_out"
 FACTS_A_COLUMN = 5
 
 
@@ -38,10 +39,12 @@ def draw(scenario: Scenario, answer: Answer, options: form.Options) -> None:
     st.markdown(f"**{as_text(words.answer_sentence(scenario, answer))}**")
     _draw_headlines(scenario, answer, selected, today)
     plan_figures.draw_frontier(scenario, answer, selected, _point_chosen)
-    _draw_ranked(scenario, answer, selected, options)
-    _draw_selected(scenario, answer, selected, today, theme)
+    failing = of_plans(scenario, answer.plans)
+    _draw_ranked(scenario, answer, selected, failing, options)
+    its_own = failing[answer.plans.index(selected)]
+    _draw_selected(scenario, answer, selected, its_own, today, theme)
     share.draw(scenario, answer, selected)
-    _draw_excluded(answer)
+    left_out.draw(answer, LEFT_OUT)
 
 
 def is_listed(scenario: Scenario, answer: Answer) -> bool:
@@ -89,7 +92,7 @@ def _point_chosen() -> None:
 def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
     st.error(as_text(words.answer_sentence(scenario, answer)))
     st.caption(as_text(words.coverage_line(answer)))
-    _draw_excluded(answer, open_=True)
+    left_out.draw(answer, LEFT_OUT, is_open=True)
     share.draw(scenario, answer, None)
 
 
@@ -104,14 +107,20 @@ def _draw_headlines(scenario: Scenario, answer: Answer, selected: Plan, today: d
             st.caption("  \n".join(map(as_text, line.lines)))
 
 
-def _draw_ranked(scenario: Scenario, answer: Answer, selected: Plan, options: form.Options) -> None:
+def _draw_ranked(
+    scenario: Scenario,
+    answer: Answer,
+    selected: Plan,
+    failing: Sequence[WithFailures],
+    options: form.Options,
+) -> None:
     st.subheader("Ranked plans")
     ids = tuple(p.id for p in answer.plans)
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
         form.draw_field("rank_by", options, horizontal=True)
     has_limits = scenario.deadline_days is not None or scenario.budget_usd is not None
-    frame = tables.ranked(answer.plans, of_plans(scenario, answer.plans), has_limits=has_limits)
+    frame = tables.ranked(answer.plans, failing, has_limits=has_limits)
     address = link.address(scenario, st.context.url)
     right.download_button(
         "Download CSV",
@@ -155,7 +164,12 @@ def _columns(names: Iterable[str]) -> dict[str, Any]:
 
 
 def _draw_selected(
-    scenario: Scenario, answer: Answer, plan: Plan, today: dt.date, theme: str
+    scenario: Scenario,
+    answer: Answer,
+    plan: Plan,
+    failing: WithFailures,
+    today: dt.date,
+    theme: str,
 ) -> None:
     st.subheader("Selected plan")
     st.session_state[PINNED] = plan.id in scenario.pinned
@@ -173,7 +187,7 @@ def _draw_selected(
     with st.container(horizontal=True, gap="small"):
         for badge in words.badges(plan, today):
             st.badge(as_text(badge), color="orange")
-    _draw_facts(tables.facts(scenario, plan, today))
+    _draw_facts(tables.facts(scenario, plan, failing, today))
     provenance.draw(scenario, answer, plan)
 
     memory, step = plan_figures.memory_and_step(scenario, plan)
@@ -242,15 +256,3 @@ def _draw_facts(facts: list[tuple[str, str]]) -> None:
     for column, group in zip(st.columns(len(groups)), groups, strict=True):
         lines = (f":gray[:small[{as_text(name)}]]  \n{as_text(text)}" for name, text in group)
         column.markdown("\n\n".join(lines))
-
-
-def _draw_excluded(answer: Answer, *, open_: bool = False) -> None:
-    if answer.excluded:
-        with st.expander("What was left out, and why", expanded=open_):
-            st.dataframe(
-                tables.excluded(answer),
-                key="plan_excluded",
-                hide_index=True,
-                column_config={"Left out": st.column_config.TextColumn(width=90)},
-                alt="What was left out",
-            )

@@ -19,16 +19,22 @@ FRONTIER = "plan_chart"
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
-def _pareto(key: answers.Key, theme: str, _scenario: Scenario, _answer: Answer) -> Spec:
+def _pareto(
+    key: answers.Key, theme: str, _scenario: Scenario, _answer: Answer
+) -> tuple[Spec, dict[str, charts.Place]]:
+    """The chart and where it has which plan; nothing of either where no plan has a price."""
+    points = tables.points(_answer)
+    if points.empty:
+        return {}, {}
     chart = charts.pareto(
-        tables.points(_answer),
+        points,
         budget_usd=_scenario.budget_usd,
         deadline_days=_scenario.deadline_days,
         budget_text=f"Budget {fmt.usd_short(_scenario.budget_usd)}",
         deadline_text=f"Deadline {fmt.count(_scenario.deadline_days)} days",
         theme=theme,
     )
-    return spec_of(chart)
+    return spec_of(chart), charts.places(points)
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
@@ -46,14 +52,14 @@ def draw_frontier(
     scenario: Scenario, answer: Answer, selected: Plan, on_pick: Callable[[], None]
 ) -> None:
     """Cost against time, with the selected plan; a click on a point of the frontier picks it."""
-    points, free = tables.points(answer), tables.free_sentence(answer)
-    if points.empty:
+    free = tables.free_sentence(answer)
+    spec, places = _pareto(answers.key_of(scenario), figure.theme(), scenario, answer)
+    if not places:
         st.info(free or "No plan here has a price, so there is no chart of cost against time.")
         return
-    spec = _pareto(answers.key_of(scenario), figure.theme(), scenario, answer)
     drawn = Figure(
         key=FRONTIER,
-        spec=charts.here(spec, points, selected.id),
+        spec=charts.here(spec, places.get(selected.id)),
         alt=(
             "Cost against wall clock of every priced plan. "
             + words.answer_sentence(scenario, answer)

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from core.errors import ScenarioError, nearest, shown
 from core.scenario_risk import RiskFields
+from core.scenario_types import PATTERNS
 
 LINK_VERSION = 1
 MAX_QUERY_CHARS = 16_384  # holds every legal scenario
@@ -99,13 +100,30 @@ class Scenario(RiskFields):
 
 
 _BOUNDS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+_RULES = {  # of pydantic's types of errors: what its own words would tell a programmer
+    "int_parsing_size": "is too large to be a number here",
+    "int_from_float": "should be a whole number",
+    "int_type": "should be a whole number",
+    "float_type": "should be a number",
+    "bool_parsing": "should be 1 or 0, for yes or no",
+    "bool_type": "should be 1 or 0, for yes or no",
+    "string_type": "should be a text",
+    "string_too_short": "should not be empty",
+    "string_too_long": "should have at most {max_length} characters",
+    "too_long": "should be at most {max_length} of them, not {actual_length}",
+}
 
 
 def _rule(error: Any) -> str:
     """What a pydantic error asks for: 'should be at least 16'."""
+    limits = error.get("ctx", {})
     for bound, words in _BOUNDS.items():
-        if bound in (limits := error.get("ctx", {})):
+        if bound in limits:
             return f"should be {words} {limits[bound]:,.12g}".replace("e+", "e")
+    if error["type"] == "string_pattern_mismatch":
+        return PATTERNS[limits["pattern"]]
+    if rule := _RULES.get(error["type"]):
+        return rule.format_map(limits)
     reason = str(error["msg"]).removeprefix("Input ")
     return reason[0].lower() + reason[1:]
 

@@ -11,7 +11,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from core.offer import Purchase
 from core.scenario_types import (
-    PLAN_ID,
+    BOOK,
+    LAYOUT,
+    MONTH,
+    NAME,
+    PLAN,
+    SNAPSHOT,
     Amount,
     AsyncTp,
     Attention,
@@ -78,7 +83,7 @@ class ScenarioFields(BaseModel):
     budget_usd: Dollars = field(None, "Budget (USD)", "The run must cost at most this much")
     rank_by: RankBy = field("usd", "Rank by", "usd: cheapest first; time: fastest first")
 
-    price_book: Annotated[str, Field(max_length=40, pattern=r"^([a-z0-9][a-z0-9_-]*)?$")] = field(
+    price_book: Annotated[str, Field(max_length=40, pattern=BOOK)] = field(
         "", "Price book", "Own and negotiated prices, by the name they have on this server",
         "advanced",
     )  # fmt: skip
@@ -138,9 +143,9 @@ class ScenarioFields(BaseModel):
     cuda_graphs: bool = field(False, "CUDA graphs", "No launch overhead", "advanced")
     chunked_loss: bool = field(False, "Chunked cross-entropy", "Logits in pieces", "advanced")
     attention: Attention = field("flash3", "Attention kernel", "Of the best here", "advanced")
-    software_date: Annotated[
-        str, Field(max_length=7, pattern=r"^(20[0-9]{2}-(0[1-9]|1[0-2]))?$")
-    ] = field("", "Software date", "YYYY-MM of the stack; empty: the newest measured", "advanced")
+    software_date: Annotated[str, Field(max_length=7, pattern=MONTH)] = field(
+        "", "Software date", "YYYY-MM of the stack; empty: the newest measured", "advanced"
+    )
     moe_dispatcher: Dispatcher = field(
         "per_node", "Expert dispatcher", "A token crosses the network per_node or per_expert",
         "advanced",
@@ -204,13 +209,13 @@ class ScenarioFields(BaseModel):
     anchor_tokens_per_s_per_gpu: Annotated[
         Annotated[float, Field(gt=0, le=1e9)] | None, BeforeValidator(number)
     ] = field(None, "Measured tokens/s/GPU", "On the machine and layout below", "anchor")
-    anchor_gpu: Annotated[str, Field(max_length=80, pattern=r"^[\w.\-/+:() ]*$")] = field(
+    anchor_gpu: Annotated[str, Field(max_length=80, pattern=NAME)] = field(
         "", "Measured on GPU", "Accelerator of the measurement", "anchor"
     )
     anchor_num_gpus: Annotated[GpuCount | None, BeforeValidator(number)] = field(
         None, "Measured on how many", "GPUs of the measurement", "anchor"
     )
-    anchor_layout: Annotated[str, Field(max_length=400, pattern=r"^[\w.=,\- ]*$")] = field(
+    anchor_layout: Annotated[str, Field(max_length=400, pattern=LAYOUT)] = field(
         "", "Measured layout", "tp=8,pp=4,micro_batch_size=1,...", "anchor"
     )
 
@@ -280,13 +285,13 @@ class ScenarioFields(BaseModel):
         None, "Price (USD per GPU-hour)", "Empty: a plan without dollars", "custom_gpu"
     )
 
-    plan: Annotated[str, Field(max_length=200, pattern=rf"^{PLAN_ID}*$")] = field(
+    plan: Annotated[str, Field(max_length=200, pattern=PLAN)] = field(
         "", "Selected plan", "Id of the plan that the page shows in detail", "view"
     )
     pinned: Pinned = field(
         (), "Pinned plans", "Ids of up to four plans that are compared side by side", "view"
     )
     made: Made = field("", "Made with", "Version of Runcast that made the link", "view")
-    prices: Annotated[str, Field(max_length=64, pattern=r"^[0-9a-f]*$")] = field(
+    prices: Annotated[str, Field(max_length=64, pattern=SNAPSHOT)] = field(
         "", "Price snapshot", "Id of the price snapshot that the answer used", "view"
     )

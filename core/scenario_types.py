@@ -84,7 +84,24 @@ def version(value: Any) -> Any:
     return value
 
 
-Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[\w.\-/+:() ]+$")]
+NAME = r"^[\w.\-/+:() ]*$"
+LAYOUT = r"^[\w.=,\- ]*$"
+PLAN = r"^[\w.\-/+:() ~*]*$"
+BOOK = r"^([a-z0-9][a-z0-9_-]*)?$"
+MONTH = r"^(20[0-9]{2}-(0[1-9]|1[0-2]))?$"
+SNAPSHOT = r"^[0-9a-f]*$"
+CALIBRATION = r"^[0-9a-f]{16}$"
+PATTERNS = {  # what a text must be that one of them refuses
+    NAME: "may hold letters, digits, spaces and . _ - / + : ( ) only",
+    LAYOUT: "should be like tp=8,pp=4,micro_batch_size=1",
+    PLAN: "is no id of a plan",
+    BOOK: "should be lower-case letters, digits, _ and -, with a letter or digit first",
+    MONTH: "should be a month like 2025-06",
+    SNAPSHOT: "should be the id of a price snapshot, like 418dd4911f7e",
+    CALIBRATION: "should be the id of a calibration: 16 of the digits 0-9 and a-f",
+}
+
+Name = Annotated[str, Field(min_length=1, max_length=80, pattern=NAME)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(listed), Field(max_length=64)]
 Kinds = Annotated[tuple[Purchase, ...], BeforeValidator(listed)]
 MOST_LISTED = 16
@@ -105,14 +122,13 @@ Large = Annotated[Annotated[int, Field(ge=0, le=16_777_216)] | None, BeforeValid
 Flag = bool | None
 Made = Annotated[str, BeforeValidator(version), Field(max_length=MOST_VERSION_CHARS)]
 Calibrations = Annotated[
-    tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")], ...],
+    tuple[Annotated[str, Field(pattern=CALIBRATION)], ...],
     BeforeValidator(listed),
     Field(max_length=16),
 ]
-PLAN_ID = r"[\w.\-/+:() ~*]"
 MOST_PINNED = 4
 Pinned = Annotated[
-    tuple[Annotated[str, Field(max_length=200, pattern=rf"^{PLAN_ID}+$")], ...],
+    tuple[Annotated[str, Field(min_length=1, max_length=200, pattern=PLAN)], ...],
     BeforeValidator(listed),
     Field(max_length=MOST_PINNED),
 ]

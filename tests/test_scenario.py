@@ -214,6 +214,14 @@ def test_a_bad_field_spoils_no_good_one():
         ({"num_gpus": "1e12"}, "num_gpus"),
         ({"num_tokens": "many"}, "'many' is not a number like 8192, 1e12, 15T or 8k"),
         ({"num_layers": "1e9"}, "num_layers"),
+        ({"gpu": "H100!"}, "gpu='H100!' may hold letters, digits, spaces and . _ - / + : ( ) only"),
+        ({"software_date": "2026-13"}, "software_date='2026-13' should be a month like 2025-06."),
+        ({"calibration": "x"}, "should be the id of a calibration: 16 of the digits 0-9 and a-f."),
+        ({"price_book": "Q3 deal"}, "should be lower-case letters, digits, _ and -, with a letter"),
+        ({"pinned": "a,b,c,d,e"}, "pinned='a,b,c,d,e' should be at most 4 of them, not 5."),
+        ({"tp_across_nodes": "on!"}, "'on!' should be 1 or 0, for yes or no."),
+        ({"num_gpus": "8.5"}, "num_gpus='8.5' should be a whole number."),
+        ({"seq_len": "9" * 40}, "is too large to be a number here."),
     ],
 )
 def test_sentences_say_what_is_allowed(query, says):
@@ -242,6 +250,21 @@ def test_a_sentence_names_a_field_as_a_link_does_or_as_the_form_does(values, say
     with pytest.raises(ScenarioError) as e:
         Scenario.parse(values)
     assert (str(e.value), e.value.as_labelled) == (says, labelled)
+
+
+JUNK = ("zz zz!", "", "-1", "8.5", "1e400", "9" * 30, "x" * 600, "a,b,c,d,e", 3.5, 7, True, None,
+        [1], [[]], {}, ",".join(f"g{n}" for n in range(70)))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(FIELDS))
+def test_no_sentence_speaks_as_a_programmer_does(name):
+    for junk in JUNK:
+        try:
+            Scenario.parse({name: junk})
+        except ScenarioError as e:
+            said = str(e).lower()
+            for word in ("pattern", "boolean", "string", "integer", "tuple", "valid", "input"):
+                assert word not in said.replace(repr(name), ""), (junk, said)
 
 
 def test_another_version_is_read_and_said():

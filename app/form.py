@@ -29,7 +29,7 @@ from app.field_table import (
     written,
 )
 from app.form_part import part
-from app.form_words import ABOUT, NOTHING, OPTION_LABELS, PLACEHOLDERS
+from app.form_words import ABOUT, NOTHING, OPTION_LABELS, PLACEHOLDERS, labelled
 from app.model_input import custom_fields, parse_config
 from app.scenario_file import read_scenario, write_scenario
 from app.views.alone import alone
@@ -86,7 +86,7 @@ def _accepted(where: str, new: dict[str, Any]) -> Scenario | None:
     except ScenarioError as e:
         notes = [e.as_labelled]
     if notes:
-        errors()[where] = " ".join(notes)
+        errors()[where] = labelled(" ".join(notes))
         return None
     errors().pop(where, None)
     link.edit(scenario)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+from core.scenario import Scenario
+
 OPTION_LABELS = {
     "on_demand": "On demand",
     "spot": "Spot",
@@ -88,3 +92,25 @@ ABOUT = {
     "forecast and narrows it, the more the more alike the plan is.",
     "task_size": "Examples x tokens of each x epochs, instead of a number of training tokens.",
 }
+
+_WITH_VALUE = "|".join(Scenario.model_fields)
+_ALONE = "|".join(n for n in Scenario.model_fields if "_" in n)  # the others are words too
+_QUOTED = "(?<!['=,])"  # what was given is left as it is: 'tp=8,pp=4'
+_KEY = re.compile(rf"{_QUOTED}\b(?:({_WITH_VALUE})=|({_ALONE})\b(?! in a link))")
+
+
+def labelled(sentence: str) -> str:
+    """A sentence that names fields by their keys in a link, as the form names them.
+
+    >>> labelled("anchor_gpu is not given: on which GPU was it measured?")
+    "'Measured on GPU' is not given: on which GPU was it measured?"
+    >>> labelled("model=custom needs hidden_size.")
+    "'Model' custom needs 'Hidden size'."
+    >>> labelled("anchor_layout='tp=3,pp=2' is no legal layout.")
+    "'Measured layout' 'tp=3,pp=2' is no legal layout."
+    """
+    return _KEY.sub(lambda m: _called(m[1]) + " " if m[1] else _called(m[2]), sentence)
+
+
+def _called(name: str) -> str:
+    return f"'{Scenario.model_fields[name].title}'"

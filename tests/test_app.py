@@ -279,6 +279,16 @@ def test_a_config_that_is_none_is_a_sentence(config):
     assert "model" not in link_of(page)
 
 
+def test_a_custom_accelerator_without_figures_is_refused_by_the_names_of_the_form():
+    page = opened(["custom_gpu"], num_gpus="64")
+    page.text_input(key="form_custom_memory_gib").set_value("96").run()
+    page.button(key="form_custom_gpu_use").click().run()
+    said = texts(page.error)[0]
+    assert "not given: 'Peak (TFLOP/s)', 'Memory bandwidth (GB/s)'" in said
+    assert "custom_" not in said
+    assert "gpu" not in link_of(page)
+
+
 def test_a_typed_accelerator_is_planned_with():
     page = opened(["custom_gpu"], num_gpus="64")
     given = {

@@ -7,12 +7,14 @@ import xml.etree.ElementTree as ET
 
 import altair as alt
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
+from streamlit.dataframe_util import convert_anything_to_arrow_bytes
 
 from app import chart_files, chart_parts
-from app.chart_files import png, spec_of, svg
+from app.chart_files import png, sent, spec_of, svg
 
 THEMES = ("light", "dark")
 HOSTILE = "<script>alert(1)</script> ]]> & \"x\", 'y'\n=1+1"
@@ -94,6 +96,26 @@ def test_what_csv_cannot_hold_stays_as_rows():
     base = alt.Chart(frame).encode(x="a:Q", y="b:Q", color="c:N")
     small = spec_of(alt.layer(base.mark_point(), base.mark_line()))
     assert next(iter(small["datasets"].values()))[0]["c"] is True
+
+
+def test_yes_and_no_are_packed_like_numbers():
+    frame = pd.DataFrame({"a": [1.5, 2.0], "c": [True, False]})
+    base = alt.Chart(frame).encode(x="a:Q", color="c:N")
+    small = spec_of(alt.layer(base.mark_point(), base.mark_line()))
+    assert "datasets" not in small
+    assert texts(svg(small, theme="light")) >= {"true", "false"}
+
+
+def test_a_table_is_sent_as_streamlit_would_send_its_rows():
+    whole = [{"days": 3, "usd": 0.5, "who": "a"}, {"days": 1.25, "usd": None, "who": "b"}]
+    nested = [{"x": [1]}]
+    made = {"layer": [], "datasets": {"here": whole, "none": [], "nested": nested}}
+    found = sent(made)["datasets"]
+    assert (found["none"], found["nested"]) == ([], nested)
+    ours = pa.ipc.open_stream(found["here"]).read_pandas()
+    theirs = pa.ipc.open_stream(convert_anything_to_arrow_bytes(whole)).read_pandas()
+    pd.testing.assert_frame_equal(ours, theirs, check_dtype=False)
+    assert made["datasets"]["here"] is whole  # the files are drawn of it
 
 
 # --- pictures ------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def draw_chart(
 ) -> None:
     """The chart alone. "content": as wide as its own steps, in a box that scrolls."""
     st.vega_lite_chart(
-        spec=figure.spec,
+        spec=chart_files.sent(figure.spec),
         key=figure.key,
         width=width,
         on_select=on_select or "ignore",

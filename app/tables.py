@@ -262,14 +262,30 @@ def points(answer: Answer) -> pd.DataFrame:
     usd = np.asarray(answer.points["usd"], dtype=float)
     frontier = np.asarray(answer.points["frontier"], dtype=bool)
     drawn = np.isfinite(usd) & (usd > 0)
-    others = np.flatnonzero(drawn & ~frontier)
+    # Not as they are ranked: the same plans are the same chart, which a browser keeps.
+    by_cost = np.lexsort((answer.points["id"], usd))
+    others = by_cost[(drawn & ~frontier)[by_cost]]
     if len(others) > DRAWN_DOMINATED:
         others = others[np.linspace(0, len(others) - 1, DRAWN_DOMINATED).astype(int)]
-    kept = np.concatenate([np.flatnonzero(drawn & frontier), others])
+    kept = np.concatenate([by_cost[(drawn & frontier)[by_cost]], others])
     frame = pd.DataFrame({name: np.asarray(answer.points[name])[kept] for name in columns})
     frame["days"] = frame["wall_clock_hours"] * DAYS_PER_HOUR
     frame["purchase"] = [words.purchase(p) for p in frame["purchase"]]
     return frame
+
+
+def frontier_sentence(points: pd.DataFrame) -> str:
+    """What the chart of cost against time shows, whichever of its plans is ranked first."""
+    best = points[points["frontier"].astype(bool)].sort_values(["usd", "days"])
+    ends = [
+        f"{fmt.usd_short(p['usd'])} in {fmt.days(p['wall_clock_hours'])} on "
+        f"{fmt.count(p['num_gpus'])} x {p['accelerator']}"
+        for p in best.iloc[[0, -1]].to_dict("records")
+    ]
+    if len(best) == 1:
+        return f"Cost against wall clock: the cheapest plan is the fastest, {ends[0]}."
+    span = f"{fmt.count(len(best))} plans are the cheapest of their time"
+    return f"Cost against wall clock: {span}, from {ends[0]} to {ends[1]}."
 
 
 def free_sentence(answer: Answer) -> str:

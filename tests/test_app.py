@@ -416,7 +416,7 @@ def test_a_measurement_that_cannot_be_is_a_sentence(wrong):
     page.text_input(key="plan_measured").set_value(wrong).run()
     assert not page.exception
     assert len(page.error) == 1
-    assert "anchor_tokens_per_s_per_gpu" in texts(page.error)[0]
+    assert "Measured tokens/s/GPU" in texts(page.error)[0]
     assert link_of(page) == before
 
 

@@ -71,6 +71,22 @@ def test_the_whole_frontier_and_a_sample_of_the_rest_is_drawn():
     assert points["days"].to_numpy() == pytest.approx(points["wall_clock_hours"].to_numpy() / 24)
 
 
+def test_the_same_plans_are_the_same_chart_however_they_are_ranked():
+    """A browser keeps a chart whose spec and words are the same."""
+    plans = many_points()
+    ranked_anew = {name: column[::-1] for name, column in plans.items()}
+    points, again = (tables.points(answer(plan(), points=p)) for p in (plans, ranked_anew))
+    pd.testing.assert_frame_equal(points, again)
+    said = tables.frontier_sentence(points)
+    assert said == tables.frontier_sentence(again)
+    assert said == (
+        "Cost against wall clock: 30 plans are the cheapest of their time, from $1k in 41.7 days "
+        "on 1 x GPU0 to $30k in 21 min on 2,901 x GPU8."
+    )
+    one = tables.points(answer(plan(), points=many_points(3)))
+    assert "the cheapest plan is the fastest, $1k in 41.7 days" in tables.frontier_sentence(one)
+
+
 def test_an_answer_without_prices_has_no_points():
     assert tables.points(answer(plan(usd=None), points={})).empty
     unpriced = {**many_points(3), "usd": np.full(3, np.nan)}

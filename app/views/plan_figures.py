@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app import answers, charts, options_words, tables, words
+from app import answers, charts, options_words, tables
 from app import format as fmt
 from app.chart_files import Spec, spec_of
 from app.views import figure
@@ -21,11 +21,11 @@ FRONTIER = "plan_chart"
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _pareto(
     key: answers.Key, theme: str, _scenario: Scenario, _answer: Answer
-) -> tuple[Spec, dict[str, charts.Place]]:
-    """The chart and where it has which plan; nothing of either where no plan has a price."""
+) -> tuple[Spec, dict[str, charts.Place], str]:
+    """The chart, where it has which plan, and what it shows; nothing where no plan has a price."""
     points = tables.points(_answer)
     if points.empty:
-        return {}, {}
+        return {}, {}, ""
     chart = charts.pareto(
         points,
         budget_usd=_scenario.budget_usd,
@@ -34,7 +34,7 @@ def _pareto(
         deadline_text=f"Deadline {fmt.count(_scenario.deadline_days)} days",
         theme=theme,
     )
-    return spec_of(chart), charts.places(points)
+    return spec_of(chart), charts.places(points), tables.frontier_sentence(points)
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
@@ -53,17 +53,14 @@ def draw_frontier(
 ) -> None:
     """Cost against time, with the selected plan; a click on a point of the frontier picks it."""
     free = tables.free_sentence(answer)
-    spec, places = _pareto(answers.key_of(scenario), figure.theme(), scenario, answer)
+    spec, places, shown = _pareto(answers.key_of(scenario), figure.theme(), scenario, answer)
     if not places:
         st.info(free or "No plan here has a price, so there is no chart of cost against time.")
         return
     drawn = Figure(
         key=FRONTIER,
         spec=charts.here(spec, places.get(selected.id)),
-        alt=(
-            "Cost against wall clock of every priced plan. "
-            + words.answer_sentence(scenario, answer)
-        ),
+        alt=shown,  # the browser draws the whole chart anew where this is another text
         file="runcast_cost_against_time",
         data=lambda: tables.points(answer),
         caption=" ".join(filter(None, (free, options_words.coverage_sentence(answer)))),

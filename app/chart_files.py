@@ -28,6 +28,7 @@ BACKGROUND = {"light": "#FFFFFF", "dark": "#10151B"}
 GRID = {"light": "#D5DCE3", "dark": "#34404C"}
 FONT = "DejaVu Sans, Liberation Sans, sans-serif"
 DIGITS = 5  # of a number that is drawn: finer than any screen
+ENDS_DIGITS = 7  # of an end of a scale, which must not cut off what is drawn
 ARROW_BYTES = 800  # that Streamlit sends around the rows of a table
 WORTH_BYTES = 100  # that text which repeats must save to be written once
 
@@ -43,6 +44,8 @@ def spec_of(chart: alt.TopLevelMixin) -> Spec:
     words, days = json.dumps(spec), {*_days(spec)}
     tables = {name: _narrowed(rows, words) for name, rows in tables.items()}
     _gather(spec)
+    _axes_once(spec, {})
+    _shorten_ends(spec)
     uses = Counter(place["data"]["name"] for place in _places(spec))
     packed = {name: _packed(rows, days) for name, rows in tables.items() if _is_plain(rows)}
     for place in _places(spec):
@@ -63,7 +66,7 @@ def spec_of(chart: alt.TopLevelMixin) -> Spec:
 
 def _gather(spec: Spec) -> None:
     """Layers of one table become layers of a layer that has it, so that it is sent once."""
-    if "layer" not in spec or "params" in spec:
+    if "layer" not in spec or "params" in spec or "resolve" in spec:
         return
     held = [spec["data"]["name"]] if "data" in spec else []
     of_layers = [part.get("data", {}).get("name") for part in spec["layer"]]
@@ -76,6 +79,29 @@ def _gather(spec: Spec) -> None:
             del part["data"]
     spec.pop("data", None)
     spec["layer"] = [{"data": {"name": name}, "layer": spec["layer"]}]
+
+
+def _axes_once(spec: Spec, said: dict[str, Any]) -> None:
+    """Layers share an axis: the first that has one tells it for those alike. (A legend is drawn
+    with the marks of the layers that tell it.)"""
+    encoding = spec.get("encoding", {})
+    for channel in {"x", "y"} & {*encoding}:
+        axis = encoding[channel].get("axis")
+        if axis and said.setdefault(channel, axis) is not axis and said[channel] == axis:
+            del encoding[channel]["axis"]
+    for part in spec.get("layer", ()):
+        _axes_once(part, {} if "resolve" in spec else said)  # then each layer has its own
+
+
+def _shorten_ends(spec: Any) -> None:
+    """The numbers of scales and ticks, without digits that no screen shows."""
+    for part in [*spec.values()] if isinstance(spec, dict) else spec:
+        if isinstance(part, dict | list):
+            _shorten_ends(part)
+    if isinstance(spec, dict):
+        for name in {"domain", "values"} & {*spec}:
+            if isinstance(spec[name], list):
+                spec[name] = [_short(v, ENDS_DIGITS) for v in spec[name]]
 
 
 def _places(spec: Any) -> Iterator[Spec]:
@@ -108,9 +134,9 @@ def _narrowed(rows: Rows, words: str) -> Rows:
     return [{name: _short(row[name]) for name in kept} for row in rows]
 
 
-def _short(value: Any) -> Any:
+def _short(value: Any, digits: int = DIGITS) -> Any:
     if isinstance(value, float) and math.isfinite(value):
-        short = float(f"{value:.{DIGITS}g}")
+        short = float(f"{value:.{digits}g}")
         return int(short) if short.is_integer() and abs(short) < 1e15 else short
     return value
 

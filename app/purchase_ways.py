@@ -18,7 +18,7 @@ from core.plan import Plan
 from core.scenario import Scenario
 from core.units import HOUR_S
 
-CURVE_POINTS = 60
+CURVE_POINTS = 48
 CURVE_ENDS = 1.15  # the curve goes on so far beyond the P90
 LOST = ("checkpoint", "rework", "restart", "waiting", "slow_nodes")
 Curve = tuple[tuple[float, float], ...]

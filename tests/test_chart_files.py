@@ -98,6 +98,31 @@ def test_what_csv_cannot_hold_stays_as_rows():
     assert next(iter(small["datasets"].values()))[0]["c"] is True
 
 
+def pixels(spec):
+    return Image.open(io.BytesIO(png(spec, theme="light"))).tobytes()
+
+
+def test_an_axis_that_layers_share_is_told_once():
+    frame = rows(12, days=list(range(12)), usd=[100 * n for n in range(12)])
+    other = chart_parts.axis("Other (days)", "light")
+    legend = chart_parts.legend("light")
+    base = alt.Chart(frame).encode(
+        x=alt.X("days:Q", axis=chart_parts.axis("Time (days)", "light")),
+        y=alt.Y("usd:Q", axis=chart_parts.usd_axis("light")),
+        color=alt.Color("gpu:N", legend=legend),
+    )
+    layers = [base.mark_line(), base.mark_point(), base.mark_bar(opacity=0.2)]
+    drawn = alt.layer(*layers)
+    small, text = spec_of(drawn), json.dumps(spec_of(drawn))
+    assert [text.count(t) for t in ("Time (days)", "Cost (USD)")] == [1, 1]
+    assert pixels(small) == pixels(drawn.to_dict())
+    apart = alt.layer(base.mark_line(), base.mark_point().encode(x=alt.X("days:Q", axis=other)))
+    assert "Other (days)" in json.dumps(spec_of(apart))
+    own = alt.layer(*layers).resolve_scale(y="independent")
+    assert json.dumps(spec_of(own)).count("Cost (USD)") == 3
+    assert pixels(spec_of(own)) == pixels(own.to_dict())
+
+
 def test_yes_and_no_are_packed_like_numbers():
     frame = pd.DataFrame({"a": [1.5, 2.0], "c": [True, False]})
     base = alt.Chart(frame).encode(x="a:Q", color="c:N")

@@ -18,13 +18,14 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 import vl_convert
 
+from app.chart_parts import BACKGROUND
+
 Spec = dict[str, Any]
 Rows = list[dict[str, Any]]
 
 WIDTH_PX = 820  # of the plot, where the page gives a chart the width there is
 PANEL_PX = 400  # of one of several plots beside each other
 PNG_SCALE = 2.0
-BACKGROUND = {"light": "#FFFFFF", "dark": "#10151B"}
 GRID = {"light": "#D5DCE3", "dark": "#34404C"}
 FONT = "DejaVu Sans, Liberation Sans, sans-serif"
 DIGITS = 5  # of a number that is drawn: finer than any screen

@@ -13,6 +13,7 @@ import altair as alt
 import pandas as pd
 
 from app.chart_parts import (
+    BACKGROUND,
     FAINT,
     INK,
     LIMIT,
@@ -117,7 +118,7 @@ def pareto(
     layers: list[Any] = [grey, line, marks]
     middle = math.sqrt(min(xs) * max(xs))
     layers += _limits(budget_usd, deadline_days, (budget_text, deadline_text), theme, x, y, middle)
-    layers += _marker(x, y, ink, middle)
+    layers += _marker(x, y, theme, middle)
     return alt.layer(*layers).properties(height=PARETO_PX)
 
 
@@ -173,17 +174,19 @@ def _limits(
     return out
 
 
-def _marker(x: alt.X, y: alt.Y, ink: str, middle: float) -> list[alt.Chart]:
+def _marker(x: alt.X, y: alt.Y, theme: str, middle: float) -> list[alt.Chart]:
     """A ring and a word on the selected plan, which `here` names."""
-    base = alt.Chart(alt.NamedData(name=HERE))
+    ink, base = INK[theme], alt.Chart(alt.NamedData(name=HERE))
     ring = base.mark_point(size=420, filled=False, stroke=ink, strokeWidth=2.5, opacity=1)
     layers = [ring.encode(x=x, y=y)]
     for side, test in ((1, "<="), (-1, ">")):
-        text = base.transform_filter(f"datum.days {test} {middle!r}").mark_text(
-            text="You are here", color=ink, fontWeight="bold", fontSize=12,
-            align="left" if side > 0 else "right", dx=15 * side, dy=-13,
-        )  # fmt: skip
-        layers.append(text.encode(x=x, y=y))
+        half = base.transform_filter(f"datum.days {test} {middle!r}")
+        for drawn in ({"stroke": BACKGROUND[theme], "strokeWidth": 4}, {"color": ink}):  # a halo
+            text = half.mark_text(
+                text="You are here", fontWeight="bold", fontSize=12,
+                align="left" if side > 0 else "right", dx=15 * side, dy=-13, **drawn,
+            )  # fmt: skip
+            layers.append(text.encode(x=x, y=y))
     return layers
 
 

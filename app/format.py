@@ -67,6 +67,12 @@ def _scaled(x: float, digits: int = DIGITS) -> str:
     return _plain(value, digits)
 
 
+def _dollars_of(x: float | None) -> float | None:
+    """The number, or None; none where it is what the order of a sum leaves."""
+    value = _finite(x)
+    return 0.0 if value is not None and abs(value) < NOTHING_USD else value
+
+
 def _dollars(x: float, text: str) -> str:
     return f"-${text.removeprefix('-')}" if x < 0 and text != "0" else f"${text}"
 
@@ -74,10 +80,10 @@ def _dollars(x: float, text: str) -> str:
 def usd(x: float | None, digits: int = 4) -> str:
     """Dollars in full: $108,400; cents below a hundred.
 
-    >>> usd(108_412.0), usd(12_412.0, digits=3), usd(9.5), usd(0.0)
+    >>> usd(108_412.0), usd(12_412.0, digits=3), usd(9.5), usd(8.6e-13)
     ('$108,400', '$12,400', '$9.50', '$0')
     """
-    value = _finite(x)
+    value = _dollars_of(x)
     if value is None:
         return MISSING
     cents = 0.01 <= abs(value) < 99.995
@@ -90,9 +96,7 @@ def usd_short(x: float | None) -> str:
     >>> usd_short(10_912.0), usd_short(1.2e6), usd_short(-2500.0)
     ('$10.9k', '$1.2M', '-$2.5k')
     """
-    value = _finite(x)
-    if value is not None and abs(value) < NOTHING_USD:
-        value = 0.0  # what the order of a sum leaves
+    value = _dollars_of(x)
     return MISSING if value is None else _dollars(value, _scaled(value))
 
 

@@ -60,7 +60,9 @@ def marks(spec):
 
 
 def text_colours(spec):
-    return [x["mark"]["color"] for x in spec["layer"] if x["mark"]["type"] == "text"]
+    """Of texts themselves: what has a stroke is the halo behind one."""
+    texts = [x["mark"] for x in spec["layer"] if x["mark"]["type"] == "text"]
+    return [mark["color"] for mark in texts if "stroke" not in mark]
 
 
 def test_the_whole_frontier_and_a_sample_of_the_rest_is_drawn():
@@ -140,8 +142,9 @@ def test_the_marker_is_where_the_selected_plan_is_and_moves_alone():
     assert row["days"] == pytest.approx(1e3 / 41 / 24, rel=1e-3)
     assert {**first, "datasets": None} == {**second, "datasets": None}
     texts = [x for x in second["layer"] if x["mark"].get("text") == "You are here"]
-    tests = [x["transform"][0]["filter"] for x in texts]
-    assert [t.split()[1] for t in tests] == ["<=", ">"]  # on one side of the middle or the other
+    tests = [(x["transform"][0]["filter"].split()[1], "stroke" in x["mark"]) for x in texts]
+    # On one side of the middle or the other, each over a halo that keeps lines away from it.
+    assert tests == [("<=", True), ("<=", False), (">", True), (">", False)]
 
 
 def test_a_frontier_of_many_accelerators_keeps_shape_and_colour_apart():

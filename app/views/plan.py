@@ -8,7 +8,17 @@ from typing import Any
 
 import streamlit as st
 
-from app import charts, form, link, neighbours, neighbours_table, provenance_hints, tables, words
+from app import (
+    charts,
+    form,
+    link,
+    neighbours,
+    neighbours_table,
+    options_words,
+    provenance_hints,
+    tables,
+    words,
+)
 from app import format as fmt
 from app.escape import as_text
 from app.layout_text import layout_text
@@ -91,7 +101,7 @@ def _point_chosen() -> None:
 
 def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
     st.error(as_text(words.answer_sentence(scenario, answer)))
-    st.caption(as_text(words.coverage_line(answer)))
+    st.caption(as_text(options_words.coverage_sentence(answer)))
     left_out.draw(answer, LEFT_OUT, is_open=True)
     share.draw(scenario, answer, None)
 

@@ -169,7 +169,7 @@ def test_adapters_are_small_checkpoints(answered):
         (("--weibull-shape", "0"), "should be at least 0.2"),
         (("--spares", "2"), "--spares needs --repair-seconds"),
         (("--spares", "2", "--repair-seconds", "60"), "--spares needs --wait-seconds"),
-        (("--spares", "1.5", "--repair-seconds", "60", "--wait-seconds", "9"), "valid integer"),
+        (("--spares", "1.5", "--repair-seconds", "60", "--wait-seconds", "9"), "whole number"),
         (("--interval-seconds", "0.01"), "is shorter than"),
         (("--asynchronous", "--checkpoint-seconds", "3"), "leave --checkpoint-seconds out"),
     ],

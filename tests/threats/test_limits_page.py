@@ -35,7 +35,8 @@ INTERNAL = {
         runners.probes.anonymous._ENV_KEPT""",
     "how long a text of ours is, or how it is laid out": """
         app.audit_published.WIDEST app.calibration_command.MOST_HOSTS app.calibration_files.ID_CHARS
-        app.chart_files.ARROW_BYTES app.chart_files.WORTH_BYTES app.claim_text.FORECAST_DIGITS
+        app.chart_files.ARROW_BYTES app.chart_files.ENDS_DIGITS app.chart_files.WORTH_BYTES
+        app.claim_text.FORECAST_DIGITS
         app.claimed_prices.SHOWN app.compare_row.ID_CHARS app.doctor_data.SHOWN
         app.format.MOST_DIGITS app.glossary.MOST app.provenance_hints.MOST app.terminal.WIDEST
         app.views.compare.MOST_TERMS app.views.decisions.MOST_TERMS app.views.launch.MOST_TERMS

@@ -74,6 +74,9 @@ OVERHANG = """main => {
   }).map(e => `${e.tagName} ${e.dataset.testid || ''} ${e.innerText || ''}`.slice(0, 80));
   if (main.scrollWidth > main.clientWidth + 1) found.unshift('the page itself');
   return found }"""
+# How long the page is: what is loaded when it is needed (a table, a chart) draws after all is idle.
+LENGTH = """() => [...document.querySelectorAll('[data-testid="stMain"], '
+  + '[data-testid="stSidebarContent"]')].map(e => e.scrollHeight).join()"""
 TWO_FRAMES = "() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"
 # What Streamlit writes into its log when a widget is used wrongly.
 WIDGET_WARNINGS = ("Session State API", "widget with key", "DuplicateWidgetID", "deprecated")
@@ -94,12 +97,13 @@ class User:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until the page has drawn its answer."""
+        """Wait until the page has drawn its answer, and nothing moves any more."""
         self.page.wait_for_timeout(300)  # a selection takes a moment to be sent
-        until, quiet = time.monotonic() + SETTLE_S, 0
-        while quiet < 2:
+        until, quiet, length = time.monotonic() + SETTLE_S, 0, ""
+        while quiet < 3:
             self.page.wait_for_function(IDLE, timeout=SETTLE_S * 1000)
-            quiet = quiet + 1 if self.traffic.is_quiet() else 0
+            before, length = length, self.page.evaluate(LENGTH)
+            quiet = quiet + 1 if self.traffic.is_quiet() and length == before else 0
             assert time.monotonic() < until, f"the page does not settle: {self.traffic}"
             self.page.wait_for_timeout(30)
         self.page.evaluate(TWO_FRAMES)

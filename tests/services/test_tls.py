@@ -19,7 +19,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import InvalidMessage, InvalidStatus
 
 from tests.browsing import FEW, Server, free_port, served
 from tests.services import nginx
@@ -258,16 +258,27 @@ def test_tls_before_1_2_is_refused_by_the_server(which, request, certificate):
                 asked.get("/_stcore/health")
 
 
+def refusal(server: Secure, *, origin: str) -> int | None:
+    """The status with which a websocket is refused; None where it is opened. The answer of a
+    refusal is lost now and then, as the connection is closed behind it (3 of 400 over TLS): then
+    it is asked for again."""
+    for _ in range(5):
+        try:
+            with nginx.websocket(server, origin=origin, host=NAME, tls=server.trust):
+                return None
+        except InvalidStatus as e:
+            return e.response.status_code
+        except InvalidMessage:  # no answer at all
+            continue
+    pytest.fail("five websockets were closed without an answer")
+
+
 def test_a_page_is_drawn_over_wss_on_the_process_of_its_cookie(processes):
     cookie = processes.get().headers["Set-Cookie"]
     assert cookie.startswith("runcast_process=")
     assert cookie.endswith("; Path=/; HttpOnly; SameSite=Lax; Secure")
     assert b"H100-80GB-SXM" in processes.page(Cookie=cookie.partition(";")[0])
-    with (
-        pytest.raises(InvalidStatus, match="403"),
-        nginx.websocket(processes, origin="https://evil.example", host=NAME, tls=processes.trust),
-    ):
-        pass
+    assert refusal(processes, origin="https://evil.example") == 403
 
 
 def test_who_is_not_signed_in_gets_the_sign_in_page_and_nothing_else(login):

@@ -95,7 +95,7 @@ def _axes_once(spec: Spec, said: dict[str, Any]) -> None:
 
 
 def _shorten_ends(spec: Any) -> None:
-    """The numbers of scales and ticks, without digits that no screen shows."""
+    """The numbers of scales and ticks in `ENDS_DIGITS` digits."""
     for part in [*spec.values()] if isinstance(spec, dict) else spec:
         if isinstance(part, dict | list):
             _shorten_ends(part)

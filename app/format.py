@@ -68,7 +68,7 @@ def _scaled(x: float, digits: int = DIGITS) -> str:
 
 
 def _dollars_of(x: float | None) -> float | None:
-    """The number, or None; none where it is what the order of a sum leaves."""
+    """The number, or None; 0 where it is so little that the order of a sum leaves it."""
     value = _finite(x)
     return 0.0 if value is not None and abs(value) < NOTHING_USD else value
 

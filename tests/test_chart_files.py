@@ -123,6 +123,18 @@ def test_an_axis_that_layers_share_is_told_once():
     assert pixels(spec_of(own)) == pixels(own.to_dict())
 
 
+def test_the_ends_of_a_scale_lose_digits_and_cut_nothing_off():
+    given = alt.Scale(domain=[1 / 3, 1000 / 7], nice=False)
+    base = alt.Chart(rows(5)).encode(x=alt.X("days:Q", scale=given), y="usd:Q")
+    small = spec_of(alt.layer(base.mark_line(), base.mark_point()))
+    (low, high), *others = found = re.findall(
+        r'"domain": \[([\d.]+), ([\d.]+)\]', json.dumps(small)
+    )
+    assert (low, high) == ("0.3333333", "142.8571")
+    assert len(set(found)) == 1
+    assert others
+
+
 def test_yes_and_no_are_packed_like_numbers():
     frame = pd.DataFrame({"a": [1.5, 2.0], "c": [True, False]})
     base = alt.Chart(frame).encode(x="a:Q", color="c:N")

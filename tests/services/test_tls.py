@@ -259,9 +259,9 @@ def test_tls_before_1_2_is_refused_by_the_server(which, request, certificate):
 
 
 def refusal(server: Secure, *, origin: str) -> int | None:
-    """The status with which a websocket is refused; None where it is opened. The answer of a
-    refusal is lost now and then, as the connection is closed behind it (3 of 400 over TLS): then
-    it is asked for again."""
+    """The status with which a websocket is refused; None where it is opened. Over TLS 3 of 400
+    refused ones ended before an answer was read, for a reason that was not found: refused all the
+    same, and asked for again."""
     for _ in range(5):
         try:
             with nginx.websocket(server, origin=origin, host=NAME, tls=server.trust):

@@ -12,7 +12,6 @@ from pandas.io.formats.style import Styler
 
 from app import format as fmt
 from app.accuracy_words import KINDS, against_no_change, headlines, memory_class_bounds
-from app.escape import safe_value
 from app.validate_section import Flags, class_coverages, families
 from core.accuracy import MEMORY_CLASSES
 from hardware.claims import not_modelled
@@ -239,13 +238,3 @@ def _three(value: float | None) -> str:
 
 def _figures(value: float) -> str:
     return fmt.MISSING if np.isnan(value) else f"{value:.3g}"
-
-
-def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """A table as CSV; no cell starts a formula."""
-    safe = frame.copy()
-    for name in safe.columns:
-        if not pd.api.types.is_numeric_dtype(safe[name]):
-            safe[name] = [safe_value(v) for v in safe[name]]
-    text: str = safe.to_csv(index=False)
-    return text.encode("utf-8")

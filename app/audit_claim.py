@@ -14,7 +14,7 @@ from typing import Any, get_args
 from app.audit_numbers import DAY_H, NUMBERS, number_of, shares_of
 from app.audit_published import usual_seq_len
 from app.cli_values import model_values, parsed
-from app.estimate import resolve_strict
+from app.forecast.resolve import resolve_strict
 from app.model_input import CUSTOM, NamedModel, model_of
 from core.accelerator import Accelerator, offers_precision
 from core.audit import SAME, rule_flops_per_token, tokens_per_s_per_gpu_at

@@ -10,7 +10,8 @@ from app.audit_money import price_of, prices_of, usd_of
 from app.audit_published import Best
 from app.audit_speed import Decides, Speed, flops_per_token, rule_flops_per_token
 from app.audit_words import assumption_sentences, claim_sentence, verdict_sentence
-from app.plan_json import Json, link_query
+from app.document.as_json import Json
+from app.scenario.link_query import link_query
 from pricing.offers import snapshot
 
 SCHEMA_VERSION = 1

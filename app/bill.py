@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from math import isfinite
 
 from app import format as fmt
-from app import price_books, words
+from app import price_books
 from app.bill_energy import Energy, energy_of, energy_text
 from app.bill_line import Line, Status, not_known
+from app.document import vocabulary
+from app.forecast import interval
 from app.price_books import book_of, today
 from app.risk import Risk, risk_of
 from app.risk_job import as_float, checkpoint_size_bytes
@@ -76,7 +78,7 @@ def _hours(scenario: Scenario, plan: Plan, risk: Risk) -> Hours:
     lost, spread = risk.badput, risk.hours
     if lost is None or spread is None:  # of a run that ends neither is
         raise ScenarioError("This run never ends.")
-    steady = words.wall_clock_hours(scenario, plan)
+    steady = interval.wall_clock_hours(scenario, plan)
     written = plan.wall_clock_hours + risk.straggler_hours + as_float(lost.checkpoint_s) / HOUR_S
     return lines.hours_of(
         training=Figure(lower=steady.p10, expected=steady.p50, upper=steady.p90),
@@ -250,7 +252,7 @@ def _credit(scenario: Scenario, plan: Plan, others: list[Line]) -> list[Line]:
 
 def bill_sentences(scenario: Scenario, found: Bill) -> tuple[str, ...]:
     """What the run costs in all, between what and what, and what is not in it."""
-    head = f"Plan {found.plan.rank} on {words.machine(found.plan)}"
+    head = f"Plan {found.plan.rank} on {vocabulary.machine(found.plan)}"
     said = []
     if found.total is None:
         said.append(f"{head} has no price, so that its bill has no total.")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app import format as fmt
-from app import words
 from app.bill_line import Line, not_known
+from app.document import vocabulary
 from app.machines import accelerator_of
 from app.price_books import book_of, today
 from app.risk_job import as_float
@@ -160,7 +160,7 @@ def _carbon(scenario: Scenario, plan: Plan, kwh: Figure) -> tuple[Line, Line]:
     """By the mean of the region's grid, and by what one more kilowatt-hour emits."""
     offer = plan.offer
     region = carbon.region_of(offer.provider, offer.region)
-    where = f"{offer.provider} {words.stated_region(offer.region)}".strip()
+    where = f"{offer.provider} {vocabulary.stated_region(offer.region)}".strip()
     unknown = f"nobody's figure of the grid at {where} is at hand: --grid-g-co2e-per-kwh gives one"
     given = scenario.grid_g_co2e_per_kwh
     mean = not_known("carbon", "Carbon", unknown)

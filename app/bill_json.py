@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from app.bill import Bill, bill_sentences
 from app.bill_line import Line
-from app.plan_json import Json, link_query
+from app.document.as_json import Json
 from app.risk_job import as_float
+from app.scenario.link_query import link_query
 from core.bill import Figure
 from core.scenario import Scenario
 from pricing.offers import snapshot

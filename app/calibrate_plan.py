@@ -68,7 +68,8 @@ def _told(asked: Asked) -> dict[str, str]:
 def _of_link(link: str) -> tuple[Workload, str, list[str]]:
     """What one GPU of the link's plan computes, and on which accelerator."""
     from app.cli_values import link_values, parsed
-    from app.estimate import answer, resolve_strict
+    from app.estimate import answer
+    from app.forecast.resolve import resolve_strict
     from app.model_input import model_of
     from app.words import answer_sentence
 

@@ -37,7 +37,7 @@ PICK = "pick"  # name of the selection that a click on the frontier makes
 HERE = "here"  # name of the data of the marker
 PARETO_PX = 312  # heights are of the whole chart: plot, axis and legend
 MEMORY_PX, LEGEND_ROW_PX = 152, 19
-STEP_PX, TORNADO_PX = 52, 92
+STEP_PX = 52
 ROW_PX, BAR_PX, BAR_DOWN_PX = 34, 12, 8  # a row of a name and a bar beneath it
 GAP = 1.35  # how far the frontier's axes go beyond the data: room for its labels
 
@@ -252,41 +252,3 @@ def step_waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
     )
     names = above(base, "part:N", theme, down_px=BAR_DOWN_PX)
     return alt.layer(bars, times, names).properties(height=STEP_PX + ROW_PX * len(parts))
-
-
-def tornado(rows: pd.DataFrame, *, moved: str, theme: str) -> Drawn:
-    """What each input moves when it is lower and when it is higher, the largest on top. `moved`
-    names what is moved. Names stand above their bars, so that a narrow screen has room for both."""
-    ink = INK[theme]
-    widest = float(rows["moved"].abs().max()) or 1.0
-    names = list(rows.sort_values("order")["input"].unique())
-    colours = [PALETTE[1], PALETTE[0 if theme == "light" else 4]]
-    scale = alt.Scale(domain=[-widest * 2, widest * 2], nice=False)
-    base = alt.Chart(rows).encode(y=alt.Y("input:N", sort=names, axis=None))
-    across = axis(moved, theme, format="+.0%", tickCount=4)
-    bars = base.mark_bar(
-        height=BAR_PX, yOffset=BAR_DOWN_PX, cornerRadius=1, stroke=ink, strokeWidth=0.6
-    ).encode(
-        x=alt.X("moved:Q", scale=scale, axis=across),
-        color=alt.Color(
-            "side:N",
-            scale=alt.Scale(domain=["lower", "higher"], range=colours),
-            legend=legend(theme, title="Input is", orient="top", symbolStrokeWidth=0),
-        ),
-        tooltip=[alt.Tooltip("text:N", title="Input")],
-    )
-    zero = alt.Chart(pd.DataFrame({"moved": [0.0]})).mark_rule(color=FAINT[theme], strokeWidth=1)
-    layers: list[Any] = [zero.encode(x=alt.X("moved:Q", scale=scale)), bars]
-    for sign in (1, -1):
-        values = base.transform_filter(f"datum.moved * {sign} > 0").mark_text(
-            align="left" if sign > 0 else "right",
-            dx=4 * sign,
-            dy=BAR_DOWN_PX,
-            color=ink,
-            fontSize=11,
-        )
-        layers.append(values.encode(x=alt.X("moved:Q", scale=scale), text=alt.Text("at:N")))
-    layers.append(
-        above(base.transform_filter("datum.side == 'lower'"), "input:N", theme, down_px=BAR_DOWN_PX)
-    )
-    return alt.layer(*layers).properties(height=TORNADO_PX + ROW_PX * len(names))

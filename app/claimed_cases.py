@@ -10,8 +10,8 @@ from functools import cache
 import numpy as np
 
 from app import format as fmt
-from app import words
 from app.claim_text import FORECAST_DIGITS, Ours, span
+from app.document import vocabulary
 from app.model_input import model_of
 from app.training import choices_of, efficiency_of, workload_of
 from core.cluster import cluster_of
@@ -142,5 +142,5 @@ def longest_differences(slow: Timed, fast: Timed, count: int = 2) -> str:
     by_part = {p: s - fast.parts_s.get(p, 0.0) for p, s in slow.parts_s.items()}
     largest = sorted(by_part, key=lambda p: -by_part[p])[:count]
     return ", ".join(
-        f"{words.step_part(p)} +{fmt.seconds(by_part[p])}" for p in largest if by_part[p] > 0
+        f"{vocabulary.step_part(p)} +{fmt.seconds(by_part[p])}" for p in largest if by_part[p] > 0
     )

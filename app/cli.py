@@ -112,7 +112,8 @@ def plan(
 ) -> None:
     """Rank clouds, GPUs and layouts for a run, by cost and time."""
     from app.cli_values import plan_scenario, plans_to_show
-    from app.estimate import answer, resolve_strict
+    from app.estimate import answer
+    from app.forecast.resolve import resolve_strict
     from app.plan_json import plan_json
 
     shown_plans = plans_to_show(top, TOP_JSON if as_json else TOP_TABLE)
@@ -123,7 +124,7 @@ def plan(
     if as_json:
         print_json(plan_json(asked, found))
     else:
-        from app.terminal import print_answer
+        from app.plan.terminal import print_answer
 
         print_answer(asked, found, today=_today())
 
@@ -143,7 +144,8 @@ def estimate(
     Degrees and settings that are not named are searched.
     """
     from app.cli_values import TOP_MAX, layout_scenario
-    from app.estimate import answer, resolve_strict
+    from app.estimate import answer
+    from app.forecast.resolve import resolve_strict
     from app.one_layout import judged
     from app.plan_json import estimate_json
 
@@ -155,7 +157,7 @@ def estimate(
     if as_json:
         print_json(estimate_json(asked, found, verdict))
     else:
-        from app.terminal import print_answer
+        from app.plan.terminal import print_answer
 
         print_answer(asked, found, today=_today())
 
@@ -216,7 +218,7 @@ def models(
     model: Model = None, config: Config = None, seq_len: SeqLen = None, as_json: AsJson = False
 ) -> None:
     """List the presets, or show parameters and FLOPs of one model."""
-    from app import terminal
+    from app.catalogue import models_terminal
     from app.cli_values import model_values, parsed
     from app.model_input import model_of
     from app.model_json import model_json, presets_json
@@ -227,10 +229,10 @@ def models(
     scenario = parsed({**chosen, **options}, written_as=written_as)
     if chosen:
         facts = model_json(model_of(scenario), seq_len=scenario.seq_len)
-        print_json(facts) if as_json else terminal.print_model(facts)
+        print_json(facts) if as_json else models_terminal.print_model(facts)
     else:
         presets = presets_json(seq_len=scenario.seq_len)
-        print_json(presets) if as_json else terminal.print_presets(presets)
+        print_json(presets) if as_json else models_terminal.print_presets(presets)
 
 
 @app.command()

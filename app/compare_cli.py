@@ -63,7 +63,8 @@ def compare(
 def _print(found: Comparison, row: dict[str, str] | None, done: str) -> None:
     from app.compare_row import COLUMNS, line_of
     from app.compare_words import anchor_options, anchor_sentences, compare_sentences
-    from app.terminal import PAGE, console, print_wrapped
+    from app.plan.terminal import PAGE
+    from app.terminal import console, print_wrapped
 
     out = console()
     for sentence in compare_sentences(found):

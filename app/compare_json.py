@@ -9,7 +9,7 @@ from app.compare_log import ANCHOR, Comparison
 from app.compare_words import compare_sentences
 from app.import_json import steady_json
 from app.layout_text import layout_text
-from app.plan_json import link_query
+from app.scenario.link_query import link_query
 from pricing.offers import snapshot
 
 SCHEMA_VERSION = 1

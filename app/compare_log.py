@@ -16,8 +16,8 @@ from app.compare_forecast import (
     forecast_of,
     too_large,
 )
-from app.estimate import resolve_strict
-from app.plan_json import link_query
+from app.forecast.resolve import resolve_strict
+from app.scenario.link_query import link_query
 from core.errors import RuncastError, ScenarioError
 from core.scenario import Scenario
 from pricing.offers import snapshot

@@ -12,8 +12,8 @@ from app.decision_answer import Alternative, Decision
 from app.decision_forecast import Miss, Run
 from app.decision_ways import strategy
 from app.decisions import counts, in_tables
+from app.document.as_json import Json
 from app.layout_text import layout_text
-from app.plan_json import Json
 from hardware.decision_tables import TABLES
 
 SCHEMA_VERSION = 1

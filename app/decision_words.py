@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from app import format as fmt
-from app import words
 from app.decision_forecast import Miss, Run
 from app.decision_ways import TASKS, strategy
+from app.document import vocabulary
 from app.model_input import model_of
 from core.scenario import Scenario
 
@@ -100,7 +100,7 @@ def longest_difference(slow: Run, fast: Run) -> str:
     part = max(more, key=lambda p: more[p])
     if more[part] <= 0:
         return ""
-    return f", mostly {words.step_part(part).lower()} (+{fmt.seconds(more[part])} a step)"
+    return f", mostly {vocabulary.step_part(part).lower()} (+{fmt.seconds(more[part])} a step)"
 
 
 def sentence(text: str) -> str:

@@ -13,17 +13,13 @@ from numpy.typing import NDArray
 
 from app import (
     anchoring,
-    calibration_files,
-    calibrations,
     left_out,
-    machines,
     nearest_fit,
-    price_books,
     search_log,
 )
 from app.compared import choice_of, jobs_of
 from app.left_out import LEAST_MFU, LONGEST_DAYS
-from app.machines import CUSTOM, Machine
+from app.machines import Machine
 from app.model_input import model_of
 from app.plan_rows import Row, plan_of, points_of
 from app.search_memory import SearchMemory
@@ -36,146 +32,15 @@ from app.training import (
     workload_of,
 )
 from core import cost, ranking
-from core.errors import RuncastError, ScenarioError, unknown_name, unknown_sentence
 from core.plan import Answer
-from core.presets import PRESETS, preset
 from core.scenario import Scenario
 from core.search import Best, Job, best_layouts, frontier
 from core.transformer import train_flops_per_token
 from core.units import HOUR_S
-from hardware import facts, names
-from hardware.efficiency import stacks
-from pricing import offers as prices
-from pricing.price_book_store import has_book
 
 # What one search may take before it ends with what it has; the largest counts come last.
 SEARCH_S = 20.0
 MOST_LEGAL = 30_000_000  # legal layouts
-
-
-def current_prices() -> str:
-    """Id of the installed price snapshot."""
-    return prices.installed_id()
-
-
-def model_names() -> list[str]:
-    """Presets, in the order of their table."""
-    return list(PRESETS)
-
-
-def accelerator_names() -> list[str]:
-    """Accelerators that can be estimated, and 'custom'."""
-    return [*facts.accelerators(), CUSTOM]
-
-
-def cloud_names() -> list[str]:
-    """Providers that the installed snapshot has offers of."""
-    return list(prices.snapshot().providers)
-
-
-def stack_names() -> list[str]:
-    """Software stacks that have a profile."""
-    return list(stacks())
-
-
-def resolve(scenario: Scenario) -> tuple[Scenario, list[str]]:
-    """The scenario with canonical names; what does not exist is dropped, with a sentence."""
-    notes: list[str] = []
-    kept: dict[str, object] = scenario.model_dump()
-    for name, one in (("gpu", _gpu), ("cloud", _cloud)):
-        found = []
-        for given in getattr(scenario, name):
-            try:
-                found.append(one(given))
-            except ScenarioError as e:
-                notes.append(f"Left out of {name}: {e}")
-        kept[name] = tuple(dict.fromkeys(found))
-    for name, check in (("model", _model), ("stack", _stack)):
-        try:
-            kept[name] = check(scenario)
-        except ScenarioError as e:
-            default = Scenario.model_fields[name].default
-            notes.append(f"{e} {default} is shown instead.")
-            kept[name] = default
-    if CUSTOM in scenario.gpu:
-        try:
-            machines.accelerator_of(CUSTOM, scenario)
-        except ScenarioError as e:
-            notes.append(f"Left out the custom GPU: {e}")
-            kept["gpu"] = tuple(g for g in kept["gpu"] if g != CUSTOM)  # type: ignore[attr-defined]
-    try:
-        _check_anchor(Scenario.model_validate(kept))
-    except ScenarioError as e:
-        notes.append(f"Left out the measurement: {e}")
-        kept["anchor_tokens_per_s_per_gpu"] = None
-    for lacking in [c for c in scenario.calibration if not calibration_files.has(c)]:
-        notes.append(f"The calibration {lacking} is not on this server: it is left out.")
-        kept["calibration"] = tuple(c for c in kept["calibration"] if c != lacking)  # type: ignore[attr-defined]
-    try:
-        calibrations.chosen(Scenario.model_validate(kept))
-    except RuncastError as e:
-        notes.append(f"Left out the calibrations: {e}")
-        kept["calibration"] = ()
-    if scenario.prices and scenario.prices not in prices.snapshot_ids():
-        kept["prices"] = ""
-    if scenario.price_book and not has_book(scenario.price_book):
-        notes.append(price_books.lacking_sentence(scenario.price_book))
-        kept["price_book"] = ""
-    return Scenario.model_validate(kept), notes
-
-
-def resolve_strict(scenario: Scenario) -> Scenario:
-    """The scenario with canonical names; the first thing that does not exist is an error."""
-    resolved = Scenario.model_validate(
-        {
-            **scenario.model_dump(),
-            "gpu": tuple(_gpu(g) for g in scenario.gpu),
-            "cloud": tuple(_cloud(c) for c in scenario.cloud),
-            "model": _model(scenario),
-            "stack": _stack(scenario),
-        }
-    )
-    if CUSTOM in resolved.gpu:
-        machines.accelerator_of(CUSTOM, resolved)
-    price_books.book_of(resolved)
-    calibrations.chosen(resolved)
-    _check_anchor(resolved)
-    return resolved
-
-
-def _gpu(given: str) -> str:
-    if given.lower() == CUSTOM:
-        return CUSTOM
-    canonical = names.canonical(given)
-    facts.accelerator(canonical)
-    return canonical
-
-
-def _cloud(given: str) -> str:
-    known = {c.lower(): c for c in cloud_names()}
-    if given.lower() not in known:
-        raise unknown_name("cloud", given, known.values())
-    return known[given.lower()]
-
-
-def _model(scenario: Scenario) -> str:
-    if scenario.model == CUSTOM:
-        model_of(scenario)
-        return CUSTOM
-    return preset(scenario.model).id
-
-
-def _stack(scenario: Scenario) -> str:
-    if scenario.stack not in stacks():
-        raise ScenarioError(unknown_sentence("stack", scenario.stack, stacks()))
-    return scenario.stack
-
-
-def _check_anchor(scenario: Scenario) -> None:
-    """ScenarioError if the scenario's measurement cannot be one."""
-    if scenario.anchor_tokens_per_s_per_gpu is not None:
-        work = workload_of(scenario, model_of(scenario))
-        anchoring.anchor_of(scenario, work, efficiency_of(scenario, work), choices_of(scenario))
 
 
 @search_log.logged

@@ -33,8 +33,9 @@ def explain(
     With what would make it faster, and which inputs move it most.
     """
     from app.cli_values import plan_scenario
-    from app.estimate import answer, resolve_strict
+    from app.estimate import answer
     from app.explanation import explanation
+    from app.forecast.resolve import resolve_strict
 
     wanted = _rank(rank)
     asked, notes = plan_scenario(given)

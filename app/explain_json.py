@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from app.document.as_json import Json
 from app.explain_words import (
     difference_sentence,
     named_sentences,
@@ -15,7 +16,7 @@ from app.explain_words import (
 )
 from app.explained import Against, Figures, Named, Why
 from app.explanation import Explanation
-from app.plan_json import Json, link_query
+from app.scenario.link_query import link_query
 from app.sensitivity import Again, Sensitivity
 from core.bottleneck import Faster
 from core.changes import Changes

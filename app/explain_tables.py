@@ -9,7 +9,7 @@ import pandas as pd
 
 from app import explain_words as told
 from app import format as fmt
-from app import words
+from app.document import vocabulary
 from app.explained import Named
 from app.input_words import input_name, input_value
 from app.sensitivity import Again, Sensitivity
@@ -24,7 +24,7 @@ LISTED = 12  # bottlenecks and changes that a table lists
 def terms(step: Difference) -> pd.DataFrame:
     """Two steps side by side: the parts that differ most, all else, the whole."""
     rows = [
-        (words.step_part(t.part), fmt.seconds(t.first_s), fmt.seconds(t.second_s),
+        (vocabulary.step_part(t.part), fmt.seconds(t.first_s), fmt.seconds(t.second_s),
          told.more(t.more_s))
         for t in step.terms
     ]  # fmt: skip

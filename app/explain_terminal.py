@@ -9,7 +9,7 @@ from rich.table import Table
 from app import explain_tables as tables
 from app import explain_words as told
 from app import format as fmt
-from app import words
+from app.document import vocabulary
 from app.explained import Against, Named, Why
 from app.explanation import Explanation
 from app.sensitivity import Again, Sensitivity
@@ -29,7 +29,8 @@ def print_explanation(found: Explanation) -> None:
         print_wrapped(
             out,
             f"Plan {found.plan.rank}: {fmt.layout(found.plan.layout)} on "
-            f"{words.machine(found.plan)}, {fmt.seconds(sum(found.plan.step_s.values()))} a step.",
+            f"{vocabulary.machine(found.plan)}, "
+            f"{fmt.seconds(sum(found.plan.step_s.values()))} a step.",
         )
         out.print()
     for named in found.named:

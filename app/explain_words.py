@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from app import format as fmt
-from app import words
+from app.document import vocabulary
 from app.explained import Against, Figures, Named
 from app.input_words import UNKNOWNS, input_name, input_value, number
 from core.bottleneck import BATCH, HIDDEN, LAUNCH, WORK, Bottleneck, Faster, Remedy
@@ -22,10 +22,10 @@ LEAST_H = 1 / 60  # the same of a run
 
 GROUPS = {
     "compute": "Computing",
-    "recompute": words.STEP_PARTS["recompute"],
-    **{n: t for n, t in words.STEP_PARTS.items() if n.endswith("_exposed")},
-    "bubble": words.STEP_PARTS["bubble"],
-    "optimizer": words.STEP_PARTS["optimizer"],
+    "recompute": vocabulary.STEP_PARTS["recompute"],
+    **{n: t for n, t in vocabulary.STEP_PARTS.items() if n.endswith("_exposed")},
+    "bubble": vocabulary.STEP_PARTS["bubble"],
+    "optimizer": vocabulary.STEP_PARTS["optimizer"],
     "overhead": "Overhead: launches, synchronisation, stragglers",
 }
 KNOBS = {
@@ -38,7 +38,7 @@ KNOBS = {
 
 def group(name: str) -> str:
     """A bottleneck, in words."""
-    return GROUPS.get(name, words.step_part(name))
+    return GROUPS.get(name, vocabulary.step_part(name))
 
 
 def _lower(text: str) -> str:
@@ -66,7 +66,7 @@ def difference_sentence(step: Difference, other: str) -> str:
     if abs(step.more_s) < LEAST_S and all(abs(t.more_s) < LEAST_S for t in step.terms):
         return f"{other} takes the same {fmt.seconds(step.first_s)} a step."
     told = [
-        f"{_lower(words.step_part(t.part))} {more(t.more_s)}{_from_to(t.first_s, t.second_s)}"
+        f"{_lower(vocabulary.step_part(t.part))} {more(t.more_s)}{_from_to(t.first_s, t.second_s)}"
         for t in step.terms
     ]
     direction = "longer" if step.more_s > 0 else "less"
@@ -113,7 +113,7 @@ def shortage_sentence(lacks: Shortage) -> str:
         f"It lacks {fmt.gib(lacks.over_bytes)} a GPU: it needs {fmt.gib(lacks.need_bytes)}, and "
         f"{fmt.gib(lacks.usable_bytes)} of {fmt.gib(lacks.capacity_bytes)} can be planned with, "
         "given the forecast's error. The largest part is "
-        f"{_lower(words.memory_part(lacks.largest_part))}, {fmt.gib(lacks.largest_bytes)}."
+        f"{_lower(vocabulary.memory_part(lacks.largest_part))}, {fmt.gib(lacks.largest_bytes)}."
     )
 
 
@@ -254,4 +254,6 @@ def unknowns_sentence(unknowns: Sequence[Unknown]) -> str:
 
 def parts_text(parts: Mapping[str, float]) -> str:
     """Parts of a step in one line."""
-    return ", ".join(f"{_lower(words.step_part(n))} {fmt.seconds(s)}" for n, s in parts.items())
+    return ", ".join(
+        f"{_lower(vocabulary.step_part(n))} {fmt.seconds(s)}" for n, s in parts.items()
+    )

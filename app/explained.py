@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app import format as fmt
-from app import machines, words
+from app import machines
 from app.compared import choice_of, host_memory
+from app.document import vocabulary
 from app.layout_text import layout_text
 from app.machines import Machine
 from app.model_input import model_of
@@ -254,7 +255,7 @@ def against_plan(plan: Plan, other: Plan) -> Against:
         )
     return Against(
         name=other.id,
-        label=f"Plan {other.rank}, {words.machine(other)}",
+        label=f"Plan {other.rank}, {vocabulary.machine(other)}",
         step=difference(plan.step_s, other.step_s),
         hours=other.wall_clock_hours - plan.wall_clock_hours,
         cost=cost,

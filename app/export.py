@@ -9,7 +9,8 @@ from typing import Any
 
 from app.cli_options import Given
 from app.cli_values import TOP_MAX, plan_scenario
-from app.estimate import answer, resolve_strict
+from app.estimate import answer
+from app.forecast.resolve import resolve_strict
 from app.recipe import job_of
 from app.words import answer_sentence
 from core.errors import ScenarioError, shown

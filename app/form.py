@@ -14,7 +14,7 @@ from typing import Any
 import streamlit as st
 from pydantic.fields import FieldInfo
 
-from app import calibration_words, estimate, link
+from app import calibration_words, link
 from app.escape import as_text
 from app.field_table import (
     Section,
@@ -28,6 +28,7 @@ from app.field_table import (
     sections,
     written,
 )
+from app.forecast import resolve
 from app.form_part import part
 from app.form_words import ABOUT, NOTHING, OPTION_LABELS, PLACEHOLDERS, labelled
 from app.model_input import custom_fields, parse_config
@@ -82,7 +83,7 @@ def errors() -> dict[str, str]:
 def _accepted(where: str, new: dict[str, Any]) -> Scenario | None:
     """The scenario with new values, or None and a sentence if they cannot be used."""
     try:
-        scenario, notes = estimate.resolve(link.changed(link.scenario(), **new))
+        scenario, notes = resolve.resolve(link.changed(link.scenario(), **new))
     except ScenarioError as e:
         notes = [e.as_labelled]
     if notes:
@@ -141,7 +142,7 @@ def _scenario_uploaded() -> None:
     except ScenarioError as e:
         errors()["scenario_file"] = str(e)
         return
-    pinned = given.prices or estimate.current_prices()
+    pinned = given.prices or resolve.current_prices()
     if scenario := _accepted("scenario_file", {**given.model_dump(), "prices": pinned}):
         st.session_state[_FILES] = st.session_state.get(_FILES, 0) + 1
         fill(scenario)

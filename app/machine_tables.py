@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 
 from app import format as fmt
-from app import words
+from app.document import vocabulary
 from app.machine_json import Fact, Gpu, Gpus, OfferRow, Offers
 from app.terminal import console, cut, print_wrapped
 
@@ -98,7 +98,7 @@ def _row(offer: OfferRow) -> tuple[str, ...]:
         f"{offer['gpu_count']} x {offer['accelerator']}",
         cut(f"{offer['provider']} {offer['instance_type']}", SELLER_WIDTH),
         cut(offer["region"], REGION_WIDTH),
-        words.purchase(offer["purchase"]).removeprefix("reserved "),
+        vocabulary.purchase(offer["purchase"]).removeprefix("reserved "),
         network + (ASSUMED if offer["network_assumed"] else ""),
         fmt.count(offer["age_days"]),
         offer["quality"],

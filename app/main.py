@@ -9,13 +9,24 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app import calibration_files, estimate, first_look, form, link, price_books, rerun_log, saved
+from app import (
+    calibration_files,
+    first_look,
+    form,
+    link,
+    price_books,
+    rerun_log,
+    saved,
+)
 from app.answers import answer_of, key_of
 from app.escape import as_text
+from app.forecast import resolve
 from app.risk_inputs import given_numbers
 from app.views import first_look as first
-from app.views import login, plan
+from app.views import login
+from app.views import plan as views_plan
 from app.views import saved as saved_scenarios
+from app.web import selection
 from core.errors import RuncastError
 from core.plan import Answer
 from core.scenario import Scenario
@@ -24,22 +35,22 @@ SIDEBAR_PX = 272
 PAGE = "main_page"  # which one the session saw last
 
 OPTIONS: form.Options = {
-    "model": estimate.model_names,
-    "gpu": estimate.accelerator_names,
-    "cloud": estimate.cloud_names,
-    "stack": estimate.stack_names,
+    "model": resolve.model_names,
+    "gpu": resolve.accelerator_names,
+    "cloud": resolve.cloud_names,
+    "stack": resolve.stack_names,
     "price_book": lambda: ["", *price_books.names()],
     "calibration": lambda: calibration_files.kept(),
-    "anchor_gpu": lambda: ["", *estimate.accelerator_names()],
+    "anchor_gpu": lambda: ["", *resolve.accelerator_names()],
 }
 
 
 def draw_plan() -> None:
     """The Plan page: the answer first."""
     if some := _first_look():
-        plan.draw(*some, OPTIONS)
+        views_plan.draw(*some, OPTIONS)
     elif answer := _answered(answer_of):
-        plan.draw(link.scenario(), answer, OPTIONS)
+        views_plan.draw(link.scenario(), answer, OPTIONS)
 
 
 def draw_options() -> None:
@@ -134,10 +145,10 @@ def _answered(answer_to: Callable[[Scenario], Answer]) -> Answer | None:
         st.error(as_text(str(e)))
         return None
     asked = link.is_taken_over()
-    if not plan.is_listed(link.scenario(), answer):
-        link.drop_plan(plan.unknown_plan_sentence(link.scenario()) if asked else None)
-    if gone := plan.unknown_pins(link.scenario(), answer):
-        link.drop_pins(gone, plan.unknown_pins_sentence(gone) if asked else None)
+    if not selection.is_listed(link.scenario(), answer):
+        link.drop_plan(selection.unknown_plan_sentence(link.scenario()) if asked else None)
+    if gone := selection.unknown_pins(link.scenario(), answer):
+        link.drop_pins(gone, selection.unknown_pins_sentence(gone) if asked else None)
     _draw_notes()
     return answer
 
@@ -186,7 +197,7 @@ def main() -> None:
         return
     moved = st.session_state.get(PAGE) != current.url_path
     st.session_state[PAGE] = current.url_path
-    if link.take_over(estimate.resolve, estimate.current_prices(), saved.expanded) or moved:
+    if link.take_over(resolve.resolve, resolve.current_prices(), saved.expanded) or moved:
         form.fill(link.scenario())  # the widgets of a page that is not drawn are forgotten
     link.write()  # before anything is drawn, so that an error below cannot lose it
     links = st.container(horizontal=True, gap="xxsmall")
@@ -211,14 +222,14 @@ def main() -> None:
 def _draw_notes() -> None:
     for note in link.notes():
         st.warning(as_text(note))
-    asked, newest = link.scenario().prices, estimate.current_prices()
+    asked, newest = link.scenario().prices, resolve.current_prices()
     if asked != newest:
         st.info(f"The prices are those of snapshot {asked}, as the link asks, not the newest here.")
         st.button("Use the newest prices", key="main_newest", on_click=_use_newest_prices)
 
 
 def _use_newest_prices() -> None:
-    link.edit(link.changed(link.scenario(), prices=estimate.current_prices()))
+    link.edit(link.changed(link.scenario(), prices=resolve.current_prices()))
 
 
 with rerun_log.rerun():

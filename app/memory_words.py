@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app import format as fmt
-from app import words
+from app.document import vocabulary
 from app.memory_layouts import Bar, Held
 from core.memory_phases import PHASES
 
@@ -50,7 +50,7 @@ FIX_HELP = (
 
 def part(name: str) -> str:
     """A part of the memory, in words."""
-    return "Temporaries" if name == "temporaries" else words.memory_part(name)
+    return "Temporaries" if name == "temporaries" else vocabulary.memory_part(name)
 
 
 def name(bar: Bar) -> str:

@@ -8,8 +8,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from app.document.vocabulary import memory_part
 from app.layout_text import layout_text
-from app.words import memory_part
 from core.cluster import cluster_of
 from core.degrees import divisors
 from core.efficiency import Efficiency

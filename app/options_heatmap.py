@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from app import format as fmt
-from app import options_words, tables
+from app import tables
+from app.document import vocabulary
 from app.options_tables import CLOUD, GPU, GPUS, ID, MTOKEN, PURCHASE
 from app.tables import COST, PRICE, TIME
 from core.plan import Answer
@@ -65,7 +66,7 @@ def reasons(answer: Answer) -> dict[tuple[str, str], str]:
 
 def _counted(counts: Counter[str]) -> str:
     """Reasons with their counts, the most frequent first."""
-    said = options_words.NO_PLAN | options_words.NO_OFFER
+    said = vocabulary.NO_PLAN | vocabulary.NO_OFFER
     return ", ".join(f"{said.get(r, r)} {fmt.count(n)}" for r, n in counts.most_common())
 
 

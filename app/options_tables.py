@@ -14,7 +14,9 @@ import numpy as np
 import pandas as pd
 
 from app import format as fmt
-from app import tables, words
+from app import tables
+from app.document import vocabulary
+from app.forecast import interval
 from app.risk_columns import with_failures
 from app.tables import COST, FAILING_TIME, GPU_HOURS, MEMORY, MFU, PRICE, SPEED, TIME
 from core.offer import Purchase
@@ -77,7 +79,7 @@ LABELS = {"list_gpu": GPU, "list_cloud": CLOUD, "list_purchase": PURCHASE}
 def filters_of(scenario: Scenario, *, has_limits: bool) -> Filters:
     """The filters that a link asks for; without limits every plan is within them."""
     asked = {f.name: getattr(scenario, f"list_{f.name}") for f in fields(Filters)}
-    bought = tuple(words.purchase(kind) for kind in scenario.list_purchase)
+    bought = tuple(vocabulary.purchase(kind) for kind in scenario.list_purchase)
     within = scenario.list_within_limits and has_limits
     return Filters(**{**asked, "purchase": bought, "within_limits": within})
 
@@ -89,7 +91,7 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
     if not answer.num_plans:
         return pd.DataFrame(columns=[ID, "#", *COST_IN.values(), *SHOWN, LIMITS, FRONTIER])
     failing = with_failures(scenario, p, num_steps=answer.plans[0].num_steps)
-    mtokens = words.run_tokens(scenario) / 1e6
+    mtokens = interval.run_tokens(scenario) / 1e6
     limits = np.asarray(p["meets_deadline"], dtype=bool) & np.asarray(p["meets_budget"], dtype=bool)
     return pd.DataFrame(
         {
@@ -104,8 +106,8 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
             GPUS: p["num_gpus"],
             CLOUD: p["provider"],
             "Instance": p["instance_type"],
-            "Region": [words.region(str(r)) for r in p["region"]],
-            PURCHASE: [words.purchase(str(k)) for k in p["purchase"]],
+            "Region": [vocabulary.region(str(r)) for r in p["region"]],
+            PURCHASE: [vocabulary.purchase(str(k)) for k in p["purchase"]],
             "Layout": p["layout"],
             MFU: p["mfu"],
             SPEED: p["tokens_per_s"],
@@ -126,7 +128,9 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
 def choices(frame: pd.DataFrame) -> Mapping[str, Sequence[str]]:
     """What each of the fields of `LABELS` may be, in the order of the alphabet."""
     seen = {name: set(map(str, frame[column].unique())) for name, column in LABELS.items()}
-    kinds = {kind for kind in get_args(Purchase) if words.purchase(kind) in seen["list_purchase"]}
+    kinds = {
+        kind for kind in get_args(Purchase) if vocabulary.purchase(kind) in seen["list_purchase"]
+    }
     return {name: sorted(found) for name, found in {**seen, "list_purchase": kinds}.items()}
 
 

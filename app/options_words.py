@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from app import format as fmt
 from app.options_tables import LISTED, ORDERS
-from app.words import NO_OFFER as NO_OFFER
-from app.words import NO_PLAN as NO_PLAN
 from app.words import coverage_sentence as coverage_sentence
 from app.words import not_compared_sentence as not_compared_sentence
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from app import format as fmt
-from app import words
 from app.compared import choice_of, host_memory
+from app.document import vocabulary
 from app.machines import Machine
 from app.model_input import model_of
 from app.training import choices_of, efficiency_of, searches_offload, workload_of
@@ -73,7 +73,7 @@ def told(point: Mapping[str, Any]) -> str:
     cost = "no price" if np.isnan(point["usd"]) else fmt.usd(float(point["usd"]), digits=3)
     return (
         f"{fmt.count(int(point['num_gpus']))} x {point['accelerator']} ({seller}, "
-        f"{words.purchase(str(point['purchase']))}), {cost} in "
+        f"{vocabulary.purchase(str(point['purchase']))}), {cost} in "
         f"{fmt.days(float(point['wall_clock_hours']))}"
     )
 

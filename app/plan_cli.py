@@ -7,7 +7,8 @@ import typer
 from app import words
 from app.cli_options import Given
 from app.cli_values import plan_scenario
-from app.estimate import answer, resolve_strict
+from app.estimate import answer
+from app.forecast.resolve import resolve_strict
 from app.risk_inputs import given_numbers
 from core.errors import ScenarioError, shown
 from core.plan import Answer, Plan

@@ -7,18 +7,17 @@ and are not rounded; what is not known or not finite is null.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import TypeAlias
-from urllib.parse import urlencode
 
-from app.link_age import stamped
+from app.document.as_json import Json, number, plain
+from app.document.vocabulary import MEMORY_PARTS, STEP_PARTS
 from app.one_layout import Verdict
 from app.picks import Pick, picks_of
 from app.plan_inputs import inputs_json, made_with_json, plan_inputs_json
 from app.risk_columns import WithFailures, of_plans
-from app.words import MEMORY_PARTS, STEP_PARTS, batch_advice
+from app.scenario.link_query import link_query
+from app.words import batch_advice
 from core.offer import Offer
 from core.plan import Answer, Layout, Plan
 from core.scenario import Scenario
@@ -27,14 +26,6 @@ from pricing.offers import snapshot
 
 SCHEMA_VERSION = 1
 
-Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
-
-
-def link_query(scenario: Scenario, prices: str) -> str:
-    """The query string that reopens this answer: v=1&...&made=<version>&prices=<snapshot>."""
-    flat = {**stamped(scenario).to_query(), "prices": prices}
-    return urlencode(flat, safe=",/:")
-
 
 def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -> dict[str, Json]:
     """The whole answer. `scenario` is the resolved one, so its names are canonical.
@@ -42,7 +33,7 @@ def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -
     `with_inputs`: with all that `runcast recompute` needs, which takes a millisecond a plan.
     """
     prices = snapshot(scenario.prices)
-    asked = {name: _plain(value) for name, value in scenario.model_dump(mode="json").items()}
+    asked = {name: plain(value) for name, value in scenario.model_dump(mode="json").items()}
     plans: list[dict[str, Json]] = [
         {**_plan(p), "with_failures": _with_failures(f)}
         for p, f in zip(answer.plans, of_plans(scenario, answer.plans), strict=True)
@@ -99,23 +90,23 @@ def _pick(pick: Pick) -> dict[str, Json]:
     point = pick.point
     return {
         "question": pick.question,
-        "limit": _number(pick.limit),
+        "limit": number(pick.limit),
         "sentence": pick.sentence,
         "id": str(point["id"]),
         "rank": int(point["rank"]),
         "num_gpus": int(point["num_gpus"]),
         "accelerator": str(point["accelerator"]),
-        "usd": _number(point["usd"]),
-        "wall_clock_hours": _number(point["wall_clock_hours"]),
+        "usd": number(point["usd"]),
+        "wall_clock_hours": number(point["wall_clock_hours"]),
     }
 
 
 def _batch(advice: BatchAdvice) -> dict[str, Json]:
     return {
-        "tokens_per_step": _number(advice.tokens_per_step),
-        "num_steps": _number(advice.num_steps),
-        "critical_tokens_early": _number(advice.critical_tokens_early),
-        "critical_tokens_late": _number(advice.critical_tokens_late),
+        "tokens_per_step": number(advice.tokens_per_step),
+        "num_steps": number(advice.num_steps),
+        "critical_tokens_early": number(advice.critical_tokens_early),
+        "critical_tokens_late": number(advice.critical_tokens_late),
         "verdict": advice.verdict,
         "sentence": advice.sentence,
     }
@@ -134,25 +125,25 @@ def _plan(plan: Plan) -> dict[str, Json]:
         "num_gpus": plan.num_gpus,
         "num_nodes": plan.num_nodes,
         "layout": _layout(plan.layout),
-        "tokens_per_s": _number(plan.tokens_per_s.p50),
-        "tokens_per_s_p10": _number(plan.tokens_per_s.p10),
-        "tokens_per_s_p90": _number(plan.tokens_per_s.p90),
-        "tokens_per_s_per_gpu": _number(plan.tokens_per_s_per_gpu),
-        "mfu": _number(plan.mfu),
-        "hfu": _number(plan.hfu),
-        "num_steps": _number(plan.num_steps),
+        "tokens_per_s": number(plan.tokens_per_s.p50),
+        "tokens_per_s_p10": number(plan.tokens_per_s.p10),
+        "tokens_per_s_p90": number(plan.tokens_per_s.p90),
+        "tokens_per_s_per_gpu": number(plan.tokens_per_s_per_gpu),
+        "mfu": number(plan.mfu),
+        "hfu": number(plan.hfu),
+        "num_steps": number(plan.num_steps),
         "step_s": _parts(plan.step_s, STEP_PARTS),
         "memory_bytes": {
             **_parts(plan.memory_bytes, MEMORY_PARTS),
-            "capacity": _number(plan.memory_capacity_bytes),
+            "capacity": number(plan.memory_capacity_bytes),
         },
-        "probability_oom": _number(plan.probability_oom),
-        "gpu_hours": _number(plan.gpu_hours),
-        "wall_clock_hours": _number(plan.wall_clock_hours),
-        "usd": _number(usd.p50) if usd else None,
-        "usd_p10": _number(usd.p10) if usd else None,
-        "usd_p90": _number(usd.p90) if usd else None,
-        "usd_per_gpu_hour": _number(plan.usd_per_gpu_hour),
+        "probability_oom": number(plan.probability_oom),
+        "gpu_hours": number(plan.gpu_hours),
+        "wall_clock_hours": number(plan.wall_clock_hours),
+        "usd": number(usd.p50) if usd else None,
+        "usd_p10": number(usd.p10) if usd else None,
+        "usd_p90": number(usd.p90) if usd else None,
+        "usd_per_gpu_hour": number(plan.usd_per_gpu_hour),
         "price": _price(offer),
         "meets_deadline": bool(plan.meets_deadline),
         "meets_budget": bool(plan.meets_budget),
@@ -175,7 +166,7 @@ def brief_json(plan: Plan) -> dict[str, Json]:
 
 def _with_failures(found: WithFailures) -> dict[str, Json]:
     """Null hours: it never finishes."""
-    return {name: _number(value) for name, value in asdict(found).items()}
+    return {name: number(value) for name, value in asdict(found).items()}
 
 
 def _layout(layout: Layout) -> dict[str, Json]:
@@ -202,7 +193,7 @@ def _layout(layout: Layout) -> dict[str, Json]:
 
 def _price(offer: Offer) -> dict[str, Json]:
     return {
-        "usd_per_hour": _number(offer.usd_per_hour),
+        "usd_per_hour": number(offer.usd_per_hour),
         "observed_at": offer.observed_at,
         "source": offer.source,
         "quality": offer.quality,
@@ -212,18 +203,4 @@ def _price(offer: Offer) -> dict[str, Json]:
 def _parts(parts: Mapping[str, float], known: Iterable[str]) -> dict[str, Json]:
     """Every known part, 0 where the plan has none of it, in their order; then the sum of all."""
     whole = {**dict.fromkeys(known, 0.0), **parts}
-    return {**{n: _number(v) for n, v in whole.items()}, "total": _number(sum(whole.values()))}
-
-
-def _number(value: float | None) -> float | None:
-    """A number that JSON can hold, or None."""
-    return float(value) if value is not None and math.isfinite(value) else None
-
-
-def _plain(value: object) -> Json:
-    """A field of a scenario: numbers, text, and lists of them."""
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise TypeError(f"a scenario holds no {type(value).__name__}")
+    return {**{n: number(v) for n, v in whole.items()}, "total": number(sum(whole.values()))}

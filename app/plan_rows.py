@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app import format as fmt
-from app import words
 from app.compared import host_memory
+from app.document import vocabulary
 from app.machines import ETHERNET, Machine
 from core import cost, other_costs, uncertainty
 from core.cluster import ASSUMED_CEILING
@@ -204,7 +204,7 @@ def _assumptions(row: Row, *, crosses: bool, shift: float, variance_left: float)
             f"{ASSUMED_CEILING:.0%} of its peak is assumed."
         )
     found += [
-        f"{m.accelerator.name}: {words.assumed_fact(quantity, source.printed)}"
+        f"{m.accelerator.name}: {vocabulary.assumed_fact(quantity, source.printed)}"
         for quantity, source in m.accelerator.sources.items()
         if source.assumed
     ]
@@ -222,7 +222,7 @@ def _calibrated(m: Machine) -> str:
         return UNCALIBRATED
     return (
         f"Rates of {m.accelerator.name} are those of calibration {m.calibration}: "
-        f"{', '.join(words.measured_constant(n) for n in sorted(m.measured))}."
+        f"{', '.join(vocabulary.measured_constant(n) for n in sorted(m.measured))}."
     )
 
 

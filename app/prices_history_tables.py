@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from app import format as fmt
-from app import words
+from app.document import vocabulary
 from app.terminal import console, cut, print_wrapped
 from pricing.history import History, PriceOn
 from pricing.series import Sku
@@ -132,9 +132,9 @@ def _row_on(p: PriceOn, machine_hours: float | None) -> tuple[str, ...]:
         _usd(p.usd_per_hour),
         *([] if machine_hours is None else [fmt.usd(p.usd_per_hour * machine_hours)]),
         f"{p.sku.gpu_count} x {p.sku.accelerator}",
-        words.purchase(p.sku.purchase).removeprefix("reserved "),
+        vocabulary.purchase(p.sku.purchase).removeprefix("reserved "),
         _day(p.seen_from) if p.exact else f"last {_day(p.seen_until)}",
-        f"{p.sku.provider} {p.sku.instance_type} {words.stated_region(p.sku.region)}".strip(),
+        f"{p.sku.provider} {p.sku.instance_type} {vocabulary.stated_region(p.sku.region)}".strip(),
     )
 
 
@@ -191,11 +191,11 @@ def print_release(given: Release) -> None:
 
 
 def _named(sku: Sku) -> str:
-    region = words.stated_region(sku.region)
+    region = vocabulary.stated_region(sku.region)
     where = f" in {region}" if region else ""
     return (
         f"{sku.provider} {sku.instance_type} ({sku.gpu_count} x {sku.accelerator}){where}, "
-        f"{words.purchase(sku.purchase)}"
+        f"{vocabulary.purchase(sku.purchase)}"
     )
 
 

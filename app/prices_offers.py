@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from app import format as fmt
-from app import words
+from app.document import vocabulary
 from core.offer import Offer
 from core.other_costs import MONTH_H
 from pricing.offers import age_days
@@ -29,7 +29,10 @@ FILTERS = {  # named as the fields of a scenario are
     "quality": "Quality",
 }
 _COLUMN = {"gpu": "accelerator", "cloud": "provider"}  # of the frame, where it has another name
-WORDS: dict[str, Callable[[str], str]] = {"purchase": words.purchase, "region": words.region}
+WORDS: dict[str, Callable[[str], str]] = {
+    "purchase": vocabulary.purchase,
+    "region": vocabulary.region,
+}
 UNITS = {
     "gpu_hour": "USD per GPU-hour",
     "gpu_month": "USD per GPU-month",
@@ -97,8 +100,8 @@ def table(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
             "Accelerator": frame["accelerator"],
             "Cloud": frame["provider"],
             UNITS[unit]: in_unit(frame, unit).to_numpy(),
-            "Purchase": frame["purchase"].map(words.purchase),
-            "Region": frame["region"].map(words.region),
+            "Purchase": frame["purchase"].map(vocabulary.purchase),
+            "Region": frame["region"].map(vocabulary.region),
             "Instance": frame["instance_type"],
             "GPUs": frame["gpu_count"],
             "Freshness": frame["freshness"],
@@ -131,8 +134,8 @@ def heatmap(frame: pd.DataFrame) -> pd.DataFrame:
     usd = cells["usd_per_gpu_hour"].to_numpy(dtype=float)
     known = np.isfinite(usd)
     where = [
-        f"{c.instance_type}, region {words.region(str(c.region))}, "
-        f"{words.purchase(str(c.purchase))}, seen {c.observed_at}"
+        f"{c.instance_type}, region {vocabulary.region(str(c.region))}, "
+        f"{vocabulary.purchase(str(c.purchase))}, seen {c.observed_at}"
         if ok else "not offered"
         for c, ok in zip(cells.itertuples(), known, strict=True)
     ]  # fmt: skip

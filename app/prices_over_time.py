@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from app import format as fmt
-from app import words
+from app.document import vocabulary
 from core.plan import Plan
 from pricing.history import CostOn, History, Market, cost_on, history, known_skus
 from pricing.series import Sku, ratios, volatility
@@ -32,8 +32,8 @@ def store_or_sentence() -> tuple[Store | None, str]:
 
 def label(sku: Sku) -> str:
     """One price in one line, for a list to choose from."""
-    where = f"{sku.provider} {sku.instance_type} {words.stated_region(sku.region)}".strip()
-    return f"{sku.gpu_count} x {sku.accelerator}, {where}, {words.purchase(sku.purchase)}"
+    where = f"{sku.provider} {sku.instance_type} {vocabulary.stated_region(sku.region)}".strip()
+    return f"{sku.gpu_count} x {sku.accelerator}, {where}, {vocabulary.purchase(sku.purchase)}"
 
 
 def accelerators(offered: Iterable[str]) -> list[str]:
@@ -159,13 +159,13 @@ def plan_on(plan: Plan, day: dt.date, store: Store | None) -> CostOn:
 
 def plan_on_sentence(plan: Plan, found: CostOn) -> str:
     """The plan on that day, its source, and the difference."""
-    what = f"{words.machine(plan)} for {fmt.days(plan.wall_clock_hours)}"
+    what = f"{vocabulary.machine(plan)} for {fmt.days(plan.wall_clock_hours)}"
     if found.usd is None or found.price is None:
         return f"{what}: nobody's price of {found.day} is at hand."
     price = found.price
     seen = price.seen_until.date()
     of_day = "" if price.exact else f", seen last on {seen}"
-    region = words.stated_region(price.sku.region) or "no stated region"
+    region = vocabulary.stated_region(price.sku.region) or "no stated region"
     place = "" if price.sku.region == plan.offer.region else f" (its price in {region})"
     head = f"{what}: {fmt.usd(found.usd)} on {found.day}{of_day}{place}, by {price.source}"
     if found.usd_now is None or found.ratio is None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from app.calibrations import chosen
+from app.document.vocabulary import FACT_WORDS, measured_constant
 from app.machines import CUSTOM, Machine
 from app.provenance_record import Kind, Record, record
 from app.risk_inputs import Input
-from app.words import FACT_WORDS, measured_constant
 from core.accelerator import Accelerator, Source
 from core.cluster import ASSUMED_CEILING
 from core.offer import Offer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from app import words
+from app.document import vocabulary as words
 from app.provenance_case import Case, as_float
 from app.provenance_facts import fraction, fractions, of_accelerator, of_layout, of_model
 from app.provenance_record import LEFT, Record, by_topic, record

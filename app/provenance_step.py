@@ -6,7 +6,7 @@ from math import log2
 
 import numpy as np
 
-from app import words
+from app.document import vocabulary
 from app.provenance_case import Case, as_float
 from app.provenance_facts import (
     ceiling_of,
@@ -75,7 +75,7 @@ def _part(case: Case, name: str, seconds: float) -> Record:
         formula = f"({formula}) * {MOVED}"
         inputs = (*inputs, _measurement(case, moved))
     return record(
-        f"step_{name}_s", words.step_part(name), seconds, "s", "computed", formula=formula,
+        f"step_{name}_s", vocabulary.step_part(name), seconds, "s", "computed", formula=formula,
         inputs=(*inputs, *_rests_on(case, name, quantities)), topic=by_topic(topic), note=note,
     )  # fmt: skip
 
@@ -118,12 +118,12 @@ def _formula_of(case: Case, name: str, seconds: float) -> tuple[str, tuple[Recor
         return _overhead(case, own)
     if name in ("head_loss", "pp_exposed", "cp_exposed", "ep_exposed"):
         key = f"{name}_of_microbatch_s"
-        one = record(key, f"{words.step_part(name)}, of a micro-batch",
+        one = record(key, f"{vocabulary.step_part(name)}, of a micro-batch",
                      own / (m.value or 1.0), "s", "computed", note=LEFT,
                      topic=RESTS_ON[name][0])  # fmt: skip
         return f"num_microbatches * {key}", (m, one), "the micro-batch's share of the part"
     key = f"{name}_of_step_s"
-    one = record(key, f"{words.step_part(name)}, as computed", own, "s", "computed",
+    one = record(key, f"{vocabulary.step_part(name)}, as computed", own, "s", "computed",
                  topic=RESTS_ON[name][0], note=LEFT)  # fmt: skip
     return key, (one,), ""
 
@@ -171,7 +171,7 @@ def _of_layers(case: Case, name: str) -> tuple[str, tuple[Record, ...], str]:
         formula = "num_microbatches * layers_of_stage * forward_s * repeated_share"
         return formula, (*counts, *inputs), ""
     forward_s, backward_s = (
-        record(f"{name}_{way}_s", f"{words.step_part(name)} of one layer, {way}",
+        record(f"{name}_{way}_s", f"{vocabulary.step_part(name)} of one layer, {way}",
                as_float(getattr(one, f"{name}_{way}")), "s", "computed", topic=topic,
                inputs=(_linear_rate(case),) if name in ("matmul", "experts") else ())
         for way in ("forward", "backward")

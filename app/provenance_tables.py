@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from app import format as fmt
-from app.plan_json import Json, link_query
+from app.document.as_json import Json
 from app.provenance_age import age_of, is_old_price, url_in
 from app.provenance_record import KINDS, NOT_RECORDED, Record, walked
+from app.scenario.link_query import link_query
 from core.plan import Plan
 from core.scenario import Scenario
 from pricing.offers import snapshot

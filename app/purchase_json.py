@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from math import isfinite
 
-from app.plan_json import Json, brief_json, link_query
+from app.document.as_json import Json
+from app.plan_json import brief_json
 from app.purchase import Purchases, Repeated
 from app.purchase_labels import label
 from app.purchase_play import Market
 from app.purchase_ways import LOST, Way
 from app.purchase_words import sentences
 from app.risk import Spread
+from app.scenario.link_query import link_query
 from core.plan import Plan
 from core.scenario import Scenario
 from pricing.offers import snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from app import format as fmt
-from app import words
+from app.document import vocabulary
 from app.purchase_ways import Way
 
 POLICIES = {
@@ -44,21 +44,21 @@ def label(way: Way) -> str:
     if way.name in POLICIES:
         return ("" if way.name == "spot_only" else "spot: ") + POLICIES[way.name]
     if way.name.endswith("_alone"):
-        return f"{words.purchase(way.kind)}, this run alone"
+        return f"{vocabulary.purchase(way.kind)}, this run alone"
     if way.name.startswith("reserved") and way.utilisation is not None:
         share = "all" if way.utilisation == 1 else fmt.percent(way.utilisation)
         best = " (best case)" if way.utilisation == 1 else ""
-        return f"{words.purchase(way.kind)}, {share} used{best}"
+        return f"{vocabulary.purchase(way.kind)}, {share} used{best}"
     if way.window_days:
         return f"capacity block, {fmt.days(way.window_days * 24)}"
-    return OTHER.get(way.name, words.purchase(way.name))
+    return OTHER.get(way.name, vocabulary.purchase(way.name))
 
 
 def machine(way: Way) -> str:
     """Which machine a way's price is of."""
     if way.plan is None:
         return fmt.MISSING
-    return words.place(way.plan.offer)
+    return vocabulary.place(way.plan.offer)
 
 
 def rate(per_day: float) -> str:

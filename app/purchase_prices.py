@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from app import words
+from app.document import vocabulary
 from app.estimate import answer
 from core.offer import Purchase
 from core.plan import Plan
@@ -68,5 +68,5 @@ def _not_sold(scenario: Scenario, kind: str, plan: Plan) -> str:
             f"{gpu} gives one (docs/price-book.md)."
         )
     seller = f" at {' or '.join(scenario.cloud)}" if scenario.cloud else ""
-    bought = words.purchase(kind)
+    bought = vocabulary.purchase(kind)
     return f"No price known: {bought} of {gpu}{seller} is not in this price snapshot."

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app import words
+from app.forecast import interval
 from app.purchase_prices import Priced
 from app.risk import Risk, Spread, risk_of
 from app.risk_job import as_float
@@ -79,7 +79,7 @@ def kept_of(scenario: Scenario, priced: Priced) -> Kept | None:
 
 def speeds_of(scenario: Scenario, plan: Plan, count: int = 25) -> NDArray[np.float64]:
     """How much longer the work may take than forecast: a column, each as likely."""
-    hours = words.wall_clock_hours(scenario, plan)
+    hours = interval.wall_clock_hours(scenario, plan)
     return finish.equally_likely(p50=hours.p50, p90=hours.p90, count=count) / hours.p50
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from app import format as fmt
-from app import words
+from app.document import vocabulary
 from app.purchase import Purchases, Repeated
 from app.purchase_labels import MARKETS, certainty, label, machine, policy, rate
 from app.purchase_play import STARTS
@@ -200,7 +200,7 @@ def block_sentence(found: Purchases) -> str:
 
 def _reservation(found: Purchases, kind: str, even: float) -> str:
     ways = {w.name: w for w in found.ways}
-    name = words.purchase(kind)
+    name = vocabulary.purchase(kind)
     other = "" if ways[kind].same_machine else f", on another machine ({machine(ways[kind])})"
     if even >= 1:
         return f"{name.capitalize()} never pays{other}: it costs {even:.3g} times on demand."
@@ -266,4 +266,4 @@ def market(one: Repeated) -> str:
 
 def plan_label(plan: Plan) -> str:
     """The plan that is bought."""
-    return words.machine(plan)
+    return vocabulary.machine(plan)

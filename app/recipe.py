@@ -8,12 +8,13 @@ from importlib.metadata import PackageNotFoundError, version
 from urllib.parse import urlencode
 
 from app import format as fmt
-from app.estimate import current_prices
+from app.document.vocabulary import machine, stated_region
+from app.forecast.interval import wall_clock_hours
+from app.forecast.resolve import current_prices
 from app.link_age import stamped
 from app.machines import CUSTOM
 from app.model_input import model_of
 from app.risk import risk_of
-from app.words import machine, stated_region, wall_clock_hours
 from core.plan import Plan
 from core.scenario import Scenario
 from hardware.instances import find_instance

@@ -5,8 +5,15 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 
-from app import chart_files, charts, tables, words
+from app import (
+    chart_files,
+    charts,
+    tables,
+    words,
+)
 from app import format as fmt
+from app.document import vocabulary
+from app.forecast import interval
 from app.report_parts import Block, Bullets, Figure, Paragraph, Section, Table
 from app.risk import Risk, Spread
 from app.risk_columns import of_plans
@@ -41,7 +48,7 @@ def answer_section(scenario: Scenario, answer: Answer, plan: Plan, risk: Risk) -
 
 def _claim(plan: Plan) -> str:
     cost = "no price known" if plan.usd is None else fmt.usd_short(plan.usd.p50)
-    return f"{cost}, {fmt.days(plan.wall_clock_hours)} on {words.machine(plan)}"
+    return f"{cost}, {fmt.days(plan.wall_clock_hours)} on {vocabulary.machine(plan)}"
 
 
 def _doubts(plan: Plan) -> tuple[str, ...]:
@@ -56,7 +63,7 @@ def _upper(text: str) -> str:
 
 def decision_table(scenario: Scenario, plan: Plan, risk: Risk) -> Table:
     """What a meeting decides by: dollars, days, speed, memory, each with what is known of it."""
-    time = words.wall_clock_hours(scenario, plan)
+    time = interval.wall_clock_hours(scenario, plan)
     rows = [
         ("Cost of the run, without failures", *_three(plan.usd, fmt.usd_short)),
         ("Wall clock, without failures", *_three(time, fmt.days)),
@@ -122,7 +129,7 @@ def memory_figure(plan: Plan) -> Figure:
     )
     peak = tables.peak_bytes(plan)
     rows = [
-        (words.memory_part(n), fmt.gib(size), fmt.percent(size / peak))
+        (vocabulary.memory_part(n), fmt.gib(size), fmt.percent(size / peak))
         for n, size in plan.memory_bytes.items()
         if size > 0
     ]
@@ -149,7 +156,7 @@ def step_figure(plan: Plan) -> Figure:
     sentence = tables.step_sentence(plan)
     total = float(sum(plan.step_s.values()))
     rows = [
-        (words.step_part(n), fmt.seconds(s), fmt.percent(s / total))
+        (vocabulary.step_part(n), fmt.seconds(s), fmt.percent(s / total))
         for n, s in plan.step_s.items()
         if s > 0
     ]

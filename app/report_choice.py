@@ -7,9 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from app import chart_files, charts, explained, tables, words
+from app import (
+    chart_files,
+    charts,
+    explained,
+    tables,
+    words,
+)
 from app import explain_words as told
 from app import format as fmt
+from app.document import vocabulary
+from app.forecast import interval
 from app.report_answer import THEME, WIDTH_PX
 from app.report_parts import Block, Bullets, Figure, Paragraph, Row, Section, Table
 from app.risk_columns import of_plans
@@ -50,7 +58,7 @@ def _ranked(scenario: Scenario, plans: Sequence[Plan]) -> list[Row]:
             fmt.usd_short(p.usd.p50 if p.usd else None),
             fmt.days(p.wall_clock_hours),
             fmt.days(f.hours_expected) if np.isfinite(f.hours_expected) else "never ends",
-            words.machine(p),
+            vocabulary.machine(p),
             fmt.layout_short(p.layout),
             fmt.percent(p.mfu),
         )
@@ -152,7 +160,7 @@ def pinned_section(scenario: Scenario, answer: Answer) -> Section:
 
 def _column(scenario: Scenario, plan: Plan) -> dict[str, str]:
     failing = of_plans(scenario, (plan,))[0]
-    time = words.wall_clock_hours(scenario, plan)
+    time = interval.wall_clock_hours(scenario, plan)
     cost = fmt.MISSING
     if plan.usd is not None:
         cost = (
@@ -161,7 +169,7 @@ def _column(scenario: Scenario, plan: Plan) -> dict[str, str]:
         )
     peak = tables.peak_bytes(plan)
     return {
-        "Machines": words.machine(plan),
+        "Machines": vocabulary.machine(plan),
         "Cost (P10 to P90)": cost,
         "Time (P10 to P90)": f"{fmt.days(time.p50)} ({fmt.days(time.p10)} to {fmt.days(time.p90)})",
         "With failures": words.failing_sentence(failing),

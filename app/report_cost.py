@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from app import bill_tables, risk_words, words
+from app import bill_tables, risk_words
 from app import format as fmt
 from app.bill import Bill, bill_of
+from app.document import vocabulary
 from app.purchase_prices import Priced, priced
 from app.report_parts import Block, Paragraph, Section, Table
 from app.risk import Risk, risk_of
@@ -76,11 +77,11 @@ def _otherwise(scenario: Scenario, plan: Plan) -> tuple[Block, ...]:
 def _row(one: Priced) -> tuple[str, ...]:
     plan = one.plan
     if plan is None:
-        return (words.purchase(one.kind), one.why_not, "", "", "")
+        return (vocabulary.purchase(one.kind), one.why_not, "", "", "")
     usd = None if plan.usd is None else plan.usd.p50
     return (
-        words.purchase(one.kind),
-        words.place(plan.offer),
+        vocabulary.purchase(one.kind),
+        vocabulary.place(plan.offer),
         fmt.usd_per_hour(plan.usd_per_gpu_hour),
         fmt.usd_short(usd),
         plan.offer.observed_at,

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from app.cli_options import Given
 from app.cli_values import plan_scenario
-from app.estimate import answer, resolve_strict
+from app.estimate import answer
+from app.forecast.resolve import resolve_strict
 from app.report import WRITERS, file_name, report_of
 from app.report_parts import Report
 from app.risk_inputs import given_numbers

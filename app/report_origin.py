@@ -6,16 +6,22 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from app import accuracy_words, explain_tables, explained, tables, words
+from app import (
+    accuracy_words,
+    explain_tables,
+    explained,
+    tables,
+)
 from app import explain_words as told
 from app import format as fmt
 from app.calibration_sources import sources_of
+from app.document import vocabulary
 from app.machines import accelerator_of
 from app.model_input import model_of
 from app.neighbours import nearest
-from app.plan_json import link_query
 from app.report_choice import FIRST
 from app.report_parts import Block, Bullets, Copied, Paragraph, Row, Section, Table
+from app.scenario.link_query import link_query
 from core.accelerator import Source
 from core.plan import Answer, Plan
 from core.scenario import Scenario
@@ -172,7 +178,7 @@ def sources_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
 def _price(plan: Plan) -> Row:
     offer = plan.offer
     return (
-        f"{words.place(offer)}, {words.purchase(offer.purchase)}",
+        f"{vocabulary.place(offer)}, {vocabulary.purchase(offer.purchase)}",
         fmt.usd_per_hour(plan.usd_per_gpu_hour),
         offer.observed_at,
         offer.quality,
@@ -196,14 +202,14 @@ def _accelerator(scenario: Scenario, name: str) -> Iterable[Block]:
     yield Table(
         caption=f"Where this forecast takes each rate of {name} from",
         head=("Rate", "Kind", "Figures"),
-        rows=tuple((words.measured_constant(s.name), s.label, s.text)
+        rows=tuple((vocabulary.measured_constant(s.name), s.label, s.text)
                    for s in sources_of(scenario, name)),
         widths=(3, 3, 8),
     )  # fmt: skip
 
 
 def _quantity(name: str) -> str:
-    text = words.FACT_WORDS.get(name, name.replace("_", " ")).removeprefix("the ")
+    text = vocabulary.FACT_WORDS.get(name, name.replace("_", " ")).removeprefix("the ")
     return f"{text[0].upper()}{text[1:]}"
 
 

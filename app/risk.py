@@ -8,9 +8,9 @@ from math import isfinite
 
 import numpy as np
 
+from app.forecast.interval import wall_clock_hours
 from app.risk_inputs import Input, given_numbers
 from app.risk_job import Asked, as_float, failures_per_s, job_of, least_interval_s
-from app.words import wall_clock_hours
 from core import checkpoint, finish, goodput, monte_carlo, reliability
 from core.errors import ScenarioError
 from core.goodput import Badput, Job

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from math import isfinite
 
-from app.plan_json import Json, brief_json, link_query
+from app.document.as_json import Json
+from app.plan_json import brief_json
 from app.risk import Risk, Spread
 from app.risk_words import risk_sentences
+from app.scenario.link_query import link_query
 from core.goodput import Badput
 from core.scenario import Scenario
 from core.units import HOUR_S

@@ -13,7 +13,7 @@ import pandas as pd
 from app import format as fmt
 from app import purchase_labels as labels
 from app import purchase_words as told
-from app import words
+from app.document import vocabulary
 from app.purchase import Purchases
 from app.purchase_ways import Way
 from app.risk_words import NAMES, shown_value
@@ -239,7 +239,7 @@ def _shared(ways: Sequence[Way]) -> str:
     names = []
     for way in ways:
         if way.kind in TERM_HOURS:
-            names.append(FAMILIES[way.kind] if len(terms) > 1 else words.purchase(way.kind))
+            names.append(FAMILIES[way.kind] if len(terms) > 1 else vocabulary.purchase(way.kind))
         else:
             names.append(labels.label(way) if way.kind == "spot" else FAMILIES[way.kind])
     return ", ".join(dict.fromkeys(names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app import format as fmt
-from app import words
+from app.document import vocabulary
 from app.risk import GIVEN_UP, Risk
 from app.risk_inputs import Input
 from core.scenario import Scenario
@@ -35,7 +35,9 @@ NAMES = {
 def risk_sentences(scenario: Scenario, risk: Risk) -> tuple[str, ...]:
     """The answer, and what it does not say."""
     steady = fmt.days(risk.plan.wall_clock_hours)
-    head = f"Plan {risk.plan.rank} on {words.machine(risk.plan)} takes {steady} without failures"
+    head = (
+        f"Plan {risk.plan.rank} on {vocabulary.machine(risk.plan)} takes {steady} without failures"
+    )
     if not risk.finishes or risk.hours is None:
         chance = fmt.percent(risk.attempt_probability)
         return (

@@ -12,7 +12,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl, urlencode
 
-from app import estimate, link, link_age
+from app import link, link_age
+from app.forecast import resolve
 from core.errors import RuncastError, ScenarioError, nearest, shown
 from core.scenario import Scenario
 from pricing.store.engine import open_store
@@ -34,7 +35,7 @@ Query = Mapping[str, list[str]]  # as a browser sends it
 
 def keep(scenario: Scenario, *, owner: str, name: str, replace: bool) -> SavedScenario:
     """Save a scenario under a name; a taken name is a `ScenarioError` unless it may be replaced."""
-    pinned = link.changed(scenario, prices=scenario.prices or estimate.current_prices())
+    pinned = link.changed(scenario, prices=scenario.prices or resolve.current_prices())
     return save_scenario(
         open_store(),
         owner=owner,
@@ -97,7 +98,7 @@ def model_of(saved: SavedScenario) -> str:
 def opened(saved: SavedScenario) -> tuple[Scenario, list[str]]:
     """The scenario as its link would open it here and now, and what had to be changed."""
     query = {name: [value] for name, value in query_of(saved).items()}
-    return link.parse(query, estimate.resolve, estimate.current_prices())
+    return link.parse(query, resolve.resolve, resolve.current_prices())
 
 
 def expanded(query: Query) -> tuple[Query, list[str]]:

@@ -67,7 +67,7 @@ def save(
     """Keep a scenario under a name."""
     from app import saved
     from app.cli_values import plan_scenario
-    from app.estimate import resolve_strict
+    from app.forecast.resolve import resolve_strict
     from app.saved_json import scenario_json
     from app.saved_words import saved_sentence
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from app import words
+from app.forecast import interval
 from app.price_trend import Waiting, waiting_of
 from app.risk import GIVEN_UP
 from app.risk_inputs import given_numbers
@@ -237,7 +237,7 @@ def _with_the_forecasts_error(scenario: Scenario, plans: Sequence[Plan], job: Jo
     """P90 in seconds where the forecast's speed may be wrong by as much as its interval says."""
     speeds = []
     for p in plans:
-        hours = words.wall_clock_hours(scenario, p)
+        hours = interval.wall_clock_hours(scenario, p)
         speeds.append(finish.equally_likely(p50=hours.p50, p90=hours.p90) / hours.p50)
     columns = {f.name: np.asarray(getattr(job, f.name))[:, None] for f in fields(Job)}
     columns["work_s"] = columns["work_s"] * np.array(speeds)

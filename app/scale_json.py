@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from math import isfinite
 
-from app.plan_json import Json, link_query
+from app.document.as_json import Json
 from app.price_trend import Waiting
 from app.scale import Point, Scale
 from app.scale_optimal import Best, Optimal
 from app.scale_words import optimal_sentences, scale_sentences, waiting_sentences
+from app.scenario.link_query import link_query
 from core.scenario import Scenario
 from pricing.offers import snapshot
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app import format as fmt
-from app import words
+from app.document import vocabulary
 from app.price_trend import break_even_sentence, trend_sentence, wait_sentence
 from app.scale import LITTLE, Point, Scale
 from app.scale_optimal import Optimal
@@ -64,7 +64,7 @@ def _usd(x: float | None) -> str:
 
 
 def _own(found: Scale) -> str:
-    own, machine = found.at(found.plan.num_gpus), words.machine(found.plan)
+    own, machine = found.at(found.plan.num_gpus), vocabulary.machine(found.plan)
     if own is None:
         return f"On {machine} nothing was found at the plan's own count."
     cost = "" if own.usd_expected is None else f" and {_usd(own.usd_expected)}"

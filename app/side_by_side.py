@@ -15,6 +15,8 @@ import pandas as pd
 from app import format as fmt
 from app import tables, words
 from app.bill_energy import Energy, energy_of, energy_text, tonnes
+from app.document import vocabulary
+from app.forecast import interval
 from app.risk_columns import WithFailures, of_plans
 from core.bill import Figure, Hours
 from core.plan import Interval, Plan
@@ -85,8 +87,8 @@ def _apart(plan: Plan, alike: Sequence[Plan]) -> str:
     said = {
         p.id: (
             p.offer.instance_type,
-            words.stated_region(p.offer.region),
-            words.purchase(p.offer.purchase),
+            vocabulary.stated_region(p.offer.region),
+            vocabulary.purchase(p.offer.purchase),
         )
         for p in alike
     }
@@ -132,7 +134,7 @@ def file(found: Sequence[Row], names: Sequence[str]) -> pd.DataFrame:
 
 def _seen(subject: Subject, today: dt.date) -> _Seen:
     scenario, plan = subject.scenario, subject.plan
-    time = words.wall_clock_hours(scenario, plan)
+    time = interval.wall_clock_hours(scenario, plan)
     none = Figure(lower=0.0, expected=0.0, upper=0.0)
     training = Hours(
         training=Figure(lower=time.p10, expected=time.p50, upper=time.p90),
@@ -200,11 +202,11 @@ def _usd(seen: _Seen, which: str) -> float:
 
 
 def _mtokens(seen: _Seen) -> float:
-    return words.run_tokens(seen.scenario) / 1e6
+    return interval.run_tokens(seen.scenario) / 1e6
 
 
 def _time(seen: _Seen) -> Interval:
-    return words.wall_clock_hours(seen.scenario, seen.plan)
+    return interval.wall_clock_hours(seen.scenario, seen.plan)
 
 
 def _headroom(s: _Seen) -> float:
@@ -262,7 +264,7 @@ def _price_seen(s: _Seen) -> str:
 
 
 def _region(s: _Seen) -> str:
-    return words.region(s.plan.offer.region)
+    return vocabulary.region(s.plan.offer.region)
 
 
 def _limits(s: _Seen) -> str:
@@ -271,7 +273,7 @@ def _limits(s: _Seen) -> str:
 
 _TEXTS: tuple[tuple[str, Beside], ...] = (
     ("Price seen", _price_seen),
-    ("Purchase", lambda s: words.purchase(s.plan.offer.purchase)),
+    ("Purchase", lambda s: vocabulary.purchase(s.plan.offer.purchase)),
     ("Cloud", lambda s: s.plan.offer.provider),
     ("Region", _region),
     ("Instance", lambda s: s.plan.offer.instance_type),

@@ -6,9 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from app import explained, words
+from app import explained
 from app import format as fmt
+from app.document import vocabulary
 from app.explain_words import difference_sentence, run_sentence
+from app.forecast import interval
 from app.side_by_side import Subject
 from core.explain import Difference, difference
 from core.units import GIB, HOUR_S
@@ -34,7 +36,7 @@ def _against(first: Subject, other: Subject) -> tuple[str, ...]:
 
 
 def _tokens_of_a_step(subject: Subject) -> float:
-    return words.run_tokens(subject.scenario) / subject.plan.num_steps
+    return interval.run_tokens(subject.scenario) / subject.plan.num_steps
 
 
 def _same_work(first: Subject, other: Subject) -> bool:
@@ -60,7 +62,7 @@ def run_time_sentence(run: Difference, other: str) -> str:
     'B takes 2 h longer over the run, whose steps are other work: matrix multiplications +2 h.'
     """
     direction = "longer" if run.more_s > 0 else "less"
-    told = [f"{_lower(words.step_part(t.part))} {_more_time(t.more_s)}" for t in run.terms]
+    told = [f"{_lower(vocabulary.step_part(t.part))} {_more_time(t.more_s)}" for t in run.terms]
     if not told:
         return f"{other} takes the same {fmt.days(run.first_s / HOUR_S)}."
     rest = f"; all else {_more_time(run.rest_s)}" if abs(run.rest_s) >= 1 else ""
@@ -85,7 +87,9 @@ def memory_sentence(memory: Difference, other: str) -> str:
     told = [t for t in memory.terms if abs(t.more_s) >= least]
     if abs(memory.more_s) < least and not told:
         return f"{other} needs the same {fmt.gib(memory.first_s)} of memory on a GPU."
-    parts = ", ".join(f"{_lower(words.memory_part(t.part))} {_more_gib(t.more_s)}" for t in told)
+    parts = ", ".join(
+        f"{_lower(vocabulary.memory_part(t.part))} {_more_gib(t.more_s)}" for t in told
+    )
     rest = memory.more_s - sum(t.more_s for t in told)
     beside = f"; all else {_more_gib(rest)}" if abs(rest) >= least else ""
     direction = "more" if memory.more_s > 0 else "less"

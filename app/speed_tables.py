@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from app import format as fmt
-from app import words
+from app.document import vocabulary
 from app.scale_search import Searched
 from core.plan import Plan
 from core.scaling import efficiency
@@ -40,7 +40,7 @@ def losses(plan: Plan) -> tuple[float, list[tuple[str, float]]]:
     total = float(sum(plan.step_s.values()))
     ideal = plan.mfu * total
     kernels = sum(plan.step_s.get(p, 0.0) for p in ARITHMETIC) - ideal
-    others = {words.step_part(p): s for p, s in plan.step_s.items() if p not in ARITHMETIC}
+    others = {vocabulary.step_part(p): s for p, s in plan.step_s.items() if p not in ARITHMETIC}
     found = {SLOWER if kernels >= 0 else FASTER: kernels, **others}
     told = {n: s for n, s in found.items() if abs(s) >= WORTH_TELLING * total}
     rest = sum(found.values()) - sum(told.values())

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app import field_table
-from app.estimate import resolve_strict
+from app.forecast.resolve import resolve_strict
 from app.machines import CUSTOM
 from app.sweep_file import Written
 from core.errors import ScenarioError, shown, unknown_name

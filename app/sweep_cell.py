@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from typing import Any, get_type_hints
 
 from app import price_books
-from app.estimate import answer, resolve_strict
+from app.document.as_json import Json
+from app.document.vocabulary import MEMORY_PARTS, STEP_PARTS
+from app.estimate import answer
+from app.forecast.resolve import resolve_strict
 from app.made_with import made_with
-from app.plan_json import Json, plan_json
-from app.words import MEMORY_PARTS, STEP_PARTS
+from app.plan_json import plan_json
 from core.errors import ModelError, ScenarioError
 from core.plan import Layout
 from core.scenario import Scenario

@@ -8,14 +8,14 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
 
 from app import format as fmt
 from app import words
-from app.escape import safe_value
+from app.document import vocabulary
+from app.forecast import interval
 from app.risk_columns import WithFailures
 from core.plan import Answer, Plan
 from core.scenario import Scenario
@@ -77,7 +77,7 @@ def _price_age(plan: Plan, today: dt.date) -> str:
 
 
 def _region(name: str) -> str:
-    return words.stated_region(name) or "region not stated"
+    return vocabulary.stated_region(name) or "region not stated"
 
 
 def _cost_range(plan: Plan) -> str:
@@ -87,14 +87,14 @@ def _cost_range(plan: Plan) -> str:
 
 
 def _time_range(scenario: Scenario, plan: Plan) -> str:
-    time = words.wall_clock_hours(scenario, plan)
+    time = interval.wall_clock_hours(scenario, plan)
     return f"P10 to P90: {fmt.days(time.p10)} to {fmt.days(time.p90)}"
 
 
 def label(plan: Plan) -> str:
     """One plan in one line, for a list to choose from."""
     cost = "no price" if plan.usd is None else fmt.usd_short(plan.usd.p50)
-    kind = words.purchase(plan.offer.purchase)
+    kind = vocabulary.purchase(plan.offer.purchase)
     return (
         f"#{plan.rank}: {cost}, {fmt.days(plan.wall_clock_hours)}, {_machine(plan)}, "
         f"{plan.offer.provider} {plan.offer.instance_type}, {kind}"
@@ -186,7 +186,7 @@ def headroom_sentence(plan: Plan) -> str:
     """How far the peak is from the capacity, and the largest part."""
     peak, capacity = peak_bytes(plan), plan.memory_capacity_bytes
     largest = max(plan.memory_bytes, key=lambda part: plan.memory_bytes[part])
-    share = f"The largest part is {words.memory_part(largest)}."
+    share = f"The largest part is {vocabulary.memory_part(largest)}."
     if peak > capacity:
         return f"{fmt.gib(peak - capacity)} over the capacity of {fmt.gib(capacity)}. {share}"
     left = f"{fmt.gib(capacity - peak)} of {fmt.gib(capacity)} left per GPU"
@@ -198,7 +198,8 @@ def step_sentence(plan: Plan) -> str:
     total = float(sum(plan.step_s.values()))
     largest = max(plan.step_s, key=lambda part: plan.step_s[part])
     share = fmt.percent(plan.step_s[largest] / total)
-    return f"{fmt.seconds(total)} a step; the largest part is {words.step_part(largest)}, {share}."
+    part = vocabulary.step_part(largest)
+    return f"{fmt.seconds(total)} a step; the largest part is {part}, {share}."
 
 
 def ranked(
@@ -216,7 +217,7 @@ def ranked(
             "GPUs": p.num_gpus,
             "Cloud": p.offer.provider,
             "Instance": p.offer.instance_type,
-            "Purchase": words.purchase(p.offer.purchase),
+            "Purchase": vocabulary.purchase(p.offer.purchase),
             "Layout": fmt.layout_short(p.layout),
             MFU: p.mfu,
             SPEED: p.tokens_per_s.p50,
@@ -242,16 +243,6 @@ def listed(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[[name for name in frame if name in SHOWN]].replace(np.inf, np.nan)
 
 
-def csv_bytes(frame: pd.DataFrame, link: str) -> bytes:
-    """A table as CSV with the link that reproduces it; no cell starts a formula."""
-    safe = frame.assign(Link=unquote(link) if link.startswith("?") else link)
-    for name in safe.columns:
-        if not pd.api.types.is_numeric_dtype(safe[name]):
-            safe[name] = [safe_value(v) for v in safe[name]]
-    text: str = safe.to_csv(index=False)
-    return text.encode("utf-8")
-
-
 def points(answer: Answer) -> pd.DataFrame:
     """Every plan of the chart, which costs something: the whole frontier and an even sample of
     the others. A logarithmic axis has no zero: `free_sentence` says what it leaves out."""
@@ -270,7 +261,7 @@ def points(answer: Answer) -> pd.DataFrame:
     kept = np.concatenate([by_cost[(drawn & frontier)[by_cost]], others])
     frame = pd.DataFrame({name: np.asarray(answer.points[name])[kept] for name in columns})
     frame["days"] = frame["wall_clock_hours"] * DAYS_PER_HOUR
-    frame["purchase"] = [words.purchase(p) for p in frame["purchase"]]
+    frame["purchase"] = [vocabulary.purchase(p) for p in frame["purchase"]]
     return frame
 
 
@@ -305,7 +296,7 @@ def memory(plan: Plan) -> pd.DataFrame:
     parts = [(name, size) for name, size in plan.memory_bytes.items() if size > 0]
     return pd.DataFrame(
         {
-            "part": [f"{words.memory_part(n)}: {fmt.gib(size)}" for n, size in parts],
+            "part": [f"{vocabulary.memory_part(n)}: {fmt.gib(size)}" for n, size in parts],
             "gib": [size / GIB for _, size in parts],
             "order": range(len(parts)),
         }
@@ -325,7 +316,7 @@ def step(plan: Plan) -> pd.DataFrame:
     ends = np.cumsum([s for _, s in parts])
     total = float(ends[-1]) if len(ends) else 0.0
     rows = [
-        {"part": words.step_part(name), "start_s": end - s, "end_s": end, "total": False,
+        {"part": vocabulary.step_part(name), "start_s": end - s, "end_s": end, "total": False,
          "text": _share(s, total)}
         for (name, s), end in zip(parts, ends, strict=True)
     ]  # fmt: skip
@@ -361,7 +352,7 @@ def facts(
                  + ("instance" if plan.num_nodes == 1 else "instances")),
         ("Instance", offer.instance_type),
         ("Cloud", f"{offer.provider}, {_region(offer.region)}"),
-        ("Purchase", words.purchase(offer.purchase)),
+        ("Purchase", vocabulary.purchase(offer.purchase)),
         ("Network", "not stated" if network is None else f"{network:,.4g} Gbit/s per instance"),
         ("Wall clock", f"{fmt.days(plan.wall_clock_hours)} ({_time_range(scenario, plan)})"),
         ("Speed", f"{fmt.tokens_per_s(plan.tokens_per_s.p50)}, "

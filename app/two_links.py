@@ -10,8 +10,9 @@ from urllib.parse import parse_qs
 
 import pandas as pd
 
-from app import estimate, link, saved
+from app import link, saved
 from app.field_table import is_list, literals, written
+from app.forecast import resolve
 from app.form_words import NOTHING, OPTION_LABELS, PLACEHOLDERS
 from core.errors import ScenarioError, shown
 from core.plan import Answer, Plan
@@ -55,7 +56,7 @@ def parsed(text: str) -> Other:
     if not asked.keys() & {*Scenario.model_fields, "v", saved.SHORT}:
         raise ScenarioError(NO_LINK)
     whole, notes = saved.expanded(asked)
-    scenario, more = link.parse(whole, estimate.resolve, estimate.current_prices())
+    scenario, more = link.parse(whole, resolve.resolve, resolve.current_prices())
     notes = [*notes, *more]
     if len(notes) > MOST_NOTES:
         left = len(notes) - MOST_NOTES

@@ -10,141 +10,19 @@ import datetime as dt
 import math
 
 from app import format as fmt
+from app.document.vocabulary import COMMITMENTS, NO_OFFER, NO_PLAN, machine
+from app.forecast.interval import run_tokens, wall_clock_hours
 from app.machines import ETHERNET
 from app.model_input import model_of
 from app.risk_columns import WithFailures
-from core.offer import Offer
-from core.plan import Answer, Interval, Plan
+from core.plan import Answer, Plan
 from core.scenario import Scenario
-from core.task_size import BatchAdvice, effective_batch_advice, tokens_of
-from pricing.offers import ANY_REGION, UNVERIFIED_INTERCONNECT
+from core.task_size import BatchAdvice, effective_batch_advice
+from pricing.offers import UNVERIFIED_INTERCONNECT
 from pricing.price_book_offers import is_booked
 
 OLD_DAYS = 7  # a price older than this says its age
 LIKELY_OOM = 0.1  # from here a plan says that it may run out of memory
-
-STEP_PARTS = {
-    "matmul": "Matrix multiplications",
-    "attention": "Attention",
-    "experts": "Experts",
-    "memory_bound": "Memory-bound operations",
-    "head_loss": "LM head and loss",
-    "recompute": "Activation recompute",
-    "tp_exposed": "Tensor-parallel communication not hidden",
-    "cp_exposed": "Context-parallel communication not hidden",
-    "ep_exposed": "Expert-parallel communication not hidden",
-    "pp_exposed": "Pipeline communication not hidden",
-    "dp_exposed": "Data-parallel communication not hidden",
-    "offload_exposed": "Host transfer not hidden",
-    "bubble": "Pipeline bubble",
-    "optimizer": "Optimizer step",
-    "overhead": "Overhead",
-}
-MEMORY_PARTS = {
-    "parameters": "Parameters",
-    "gradients": "Gradients",
-    "optimizer": "Optimizer states",
-    "activations": "Activations",
-    "logits": "Logits",
-    "buffers": "Communication buffers",
-    "reserve": "Framework reserve",
-}
-PURCHASES = {
-    "on_demand": "on demand",
-    "spot": "spot",
-    "reserved_1y": "reserved 1 year",
-    "reserved_3y": "reserved 3 years",
-    "capacity_block": "capacity block",
-    "owned": "owned",
-}
-COMMITMENTS = {"reserved_1y": "1 year", "reserved_3y": "3 years"}
-# Why an offer at a GPU count has no plan: words that stand before its count.
-NO_PLAN = {
-    "memory": "does not fit",
-    "layout": "no legal layout",
-    "too_slow": "too slow",
-    "wasteful": "starved by the network",
-    "not_searched": "not searched",
-}
-NO_OFFER = {
-    "purchase": "other purchase kinds",
-    "precision": "without the precision",
-    "no_facts": "accelerators without figures",
-    "cluster_size": "clusters too small",
-}
-
-
-def _spaced(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def step_part(name: str) -> str:
-    """A part of the step time, in words."""
-    return STEP_PARTS.get(name, _spaced(name))
-
-
-def memory_part(name: str) -> str:
-    """A part of the memory, in words."""
-    return MEMORY_PARTS.get(name, _spaced(name))
-
-
-def purchase(name: str) -> str:
-    """How capacity is bought, in words."""
-    return PURCHASES.get(name, _spaced(name))
-
-
-def seller(offer: Offer) -> str:
-    """Who sells which machine: aws p5.48xlarge; nobody sells what is owned."""
-    return "" if offer.purchase == "owned" else f"{offer.provider} {offer.instance_type}".strip()
-
-
-def stated_region(name: str) -> str:
-    """A region's name; '' where the price is of every region, or its source names none.
-
-    >>> stated_region("us-east-1"), stated_region("*")
-    ('us-east-1', '')
-    """
-    return "" if name == ANY_REGION else name
-
-
-def region(name: str) -> str:
-    """The same in a column of its own.
-
-    >>> region("us-east-1"), region("*")
-    ('us-east-1', 'not stated')
-    """
-    return stated_region(name) or "not stated"
-
-
-def place(offer: Offer) -> str:
-    """The seller's machine and, where the price is of one, its region."""
-    return f"{seller(offer)} {stated_region(offer.region)}".strip() or purchase(offer.purchase)
-
-
-def machine(plan: Plan) -> str:
-    """64 x H100-80GB-SXM (aws p5.48xlarge, on demand)."""
-    gpus = f"{fmt.count(plan.num_gpus)} x {plan.offer.accelerator}"
-    bought = ", ".join(t for t in (seller(plan.offer), purchase(plan.offer.purchase)) if t)
-    return f"{gpus} ({bought})"
-
-
-def wall_clock_hours(scenario: Scenario, plan: Plan) -> Interval:
-    """P10 (fast), P50 and P90 (slow) duration: the slow end is the throughput's P10."""
-    at = plan.tokens_per_s
-    to_hours = plan.wall_clock_hours * at.p50
-    return Interval(p10=to_hours / at.p90, p50=plan.wall_clock_hours, p90=to_hours / at.p10)
-
-
-def run_tokens(scenario: Scenario) -> float:
-    """Tokens that the GPUs process in the run, padding included."""
-    return tokens_of(
-        num_tokens=scenario.num_tokens,
-        num_examples=scenario.num_examples,
-        tokens_per_example=scenario.tokens_per_example,
-        seq_len=scenario.seq_len,
-        epochs=scenario.epochs,
-        packing_efficiency=scenario.packing_efficiency,
-    )
 
 
 def tokens(scenario: Scenario) -> str:
@@ -201,25 +79,6 @@ def failing_sentence(found: WithFailures) -> str:
         f"{fmt.days(found.hours_expected)}{cost} expected, P90 {fmt.days(found.hours_p90)}, "
         f"goodput {fmt.percent(found.goodput)}"
     )
-
-
-MEASURED = {
-    "matmul": "matmuls",
-    "matmul_fp8": "fp8 matmuls",
-    "attention": "attention",
-    "memory": "memory bandwidth",
-    "elementwise": "elementwise operators",
-    "host_link": "the link to the host",
-    "scale_up": "the link inside the node",
-    "scale_up_hop": "its latency",
-    "scale_out": "the network",
-    "scale_out_hop": "the network's latency",
-}
-
-
-def measured_constant(name: str) -> str:
-    """What a calibration measured, in words."""
-    return MEASURED[name]
 
 
 def coverage_line(answer: Answer) -> str:
@@ -313,28 +172,3 @@ def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
         if age is None or abs(age) > OLD_DAYS:
             out.append(f"price {fmt.age(offer.observed_at, today)}")
     return tuple(out)
-
-
-FACT_WORDS = {
-    "memory_bytes": "the memory that a framework can use",
-    "memory_bytes_per_s": "the memory bandwidth",
-    "scale_up_bytes_per_s": "the link between devices of a machine",
-    "scale_up_domain": "the number of devices that it joins",
-    "scale_out_bytes_per_s": "the network of the usual machine",
-    "gpus_per_node": "the number of devices of a machine",
-    "host_link_bytes_per_s": "the link to the host",
-    "bf16_flops_per_s": "the 16-bit peak",
-    "fp8_flops_per_s": "the 8-bit peak",
-    "fp4_flops_per_s": "the 4-bit peak",
-    "matmul_flops_per_s": "the best measured matmul",
-    "tdp_watts": "the full power",
-    "multiprocessor_count": "the number of multiprocessors",
-    "torus_axes": "the number of axes of its torus",
-}
-
-
-def assumed_fact(quantity: str, printed: str) -> str:
-    """Says that a number of an accelerator is not printed by a source."""
-    if quantity == "switch_reduces":
-        return "its switches are assumed to add up all-reduces."
-    return f"{FACT_WORDS.get(quantity, quantity)} is assumed ({printed})."

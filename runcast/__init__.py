@@ -27,9 +27,12 @@ from app import estimate, words
 from app.bill import Bill, bill_of
 from app.cli_options import Given
 from app.cli_values import REQUIRED, TOP_MAX, lacking, scenario_of
+from app.document.as_json import Json
+from app.forecast import resolve
 from app.plan_cli import asked_plan
-from app.plan_json import Json, link_query, plan_json
+from app.plan_json import plan_json
 from app.risk import Risk, risk_of
+from app.scenario.link_query import link_query
 from app.scenario_file import write_scenario_file
 from core import plan as core_plan
 from core.errors import RuncastError, ScenarioError, shown, unknown_name
@@ -309,7 +312,7 @@ def models() -> tuple[str, ...]:
     >>> "llama3.1-70b" in models()
     True
     """
-    return tuple(estimate.model_names())
+    return tuple(resolve.model_names())
 
 
 def gpus() -> tuple[str, ...]:
@@ -318,7 +321,7 @@ def gpus() -> tuple[str, ...]:
     >>> "H100-80GB-SXM" in gpus()
     True
     """
-    return tuple(estimate.accelerator_names())
+    return tuple(resolve.accelerator_names())
 
 
 def clouds() -> tuple[str, ...]:
@@ -327,7 +330,7 @@ def clouds() -> tuple[str, ...]:
     >>> "aws" in clouds()
     True
     """
-    return tuple(estimate.cloud_names())
+    return tuple(resolve.cloud_names())
 
 
 def _given(fields: dict[str, Value], **named: Value) -> dict[str, Value]:
@@ -350,7 +353,7 @@ def _asked(
     path = None if config is None else str(config)
     given = replace(opened, model=model, config=path)
     scenario, notes = scenario_of(typed, given, written_as={})
-    return _answer(estimate.resolve_strict(scenario), top=top, notes=tuple(notes))
+    return _answer(resolve.resolve_strict(scenario), top=top, notes=tuple(notes))
 
 
 def _answer(scenario: Scenario, *, top: int, notes: tuple[str, ...]) -> Answer:

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from app.estimate import answer, resolve_strict
+from app.estimate import answer
+from app.forecast.resolve import resolve_strict
 from app.model_input import model_of
 from app.purchase import purchases_of
 from app.risk_columns import with_failures
@@ -206,7 +207,7 @@ def simulate() -> None:
 def peak_mib(given: Mapping[str, str]) -> float:
     """Peak memory of a process that answers one scenario."""
     code = (
-        "import sys; from app.estimate import answer, resolve_strict; "
+        "import sys; from app.estimate import answer; from app.forecast.resolve import resolve_strict; "
         "from core.scenario import Scenario; "
         "answer(resolve_strict(Scenario.parse(dict(a.split('=', 1) for a in sys.argv[1:])))); "
         "print(next(x.split()[1] for x in open('/proc/self/status') if x.startswith('VmHWM')))"

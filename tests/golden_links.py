@@ -18,6 +18,7 @@ from urllib.parse import parse_qs
 
 from app import estimate, link
 from app.bill import bill_of
+from app.forecast import resolve
 from app.layout_text import layout_text
 from app.risk_columns import of_plans
 
@@ -38,7 +39,7 @@ COLUMNS = ("about", "link", *TEXTS, *NUMBERS)
 def opened(query: str) -> dict[str, str]:
     """What a link opens to today, as texts that read back to the same number."""
     asked = parse_qs(query.removeprefix("?"), keep_blank_values=True)
-    scenario, notes = link.parse(asked, estimate.resolve, estimate.current_prices())
+    scenario, notes = link.parse(asked, resolve.resolve, resolve.current_prices())
     found = estimate.answer(scenario, top=TOP)
     row: dict[str, object] = {"num_plans": found.num_plans, "num_notes": len(notes)}
     if found.plans:

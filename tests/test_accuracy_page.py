@@ -13,6 +13,7 @@ from app import accuracy_tables as tables
 from app import accuracy_words as words
 from app import format as fmt
 from app.chart_parts import INK, LIMIT
+from app.document.csv import csv_bytes
 from app.validate import validate
 from app.views import accuracy
 from core.accuracy import MEMORY_CLASSES
@@ -178,7 +179,7 @@ def test_a_knob_is_held_to_no_change_from_ten_pairs_on(report):
 
 def test_no_cell_of_a_csv_starts_a_formula(report):
     frame = tables.points(report, every(report)).head(2).assign(run_id=["=1+1", " @x"])
-    rows = list(csv.DictReader(io.StringIO(tables.csv_bytes(frame).decode())))
+    rows = list(csv.DictReader(io.StringIO(csv_bytes(frame).decode())))
     assert [row["run_id"] for row in rows] == ["'=1+1", "' @x"]
 
 

@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import estimate, field_table, form_part, form_words, link
+from app import (
+    estimate,
+    field_table,
+    form_part,
+    form_words,
+    link,
+)
+from app.forecast import resolve
 from app.layout_text import layout_text
 from app.link_age import installed
 from core.scenario import Scenario
@@ -55,7 +62,7 @@ def test_the_page_is_useful_without_a_click():
     assert page.header[0].value == "Plan"
     table = page.dataframe[0].value
     assert 10 <= len(table) <= 200
-    first = {"v": "1", **link.FIRST_VISIT, "made": installed(), "prices": estimate.current_prices()}
+    first = {"v": "1", **link.FIRST_VISIT, "made": installed(), "prices": resolve.current_prices()}
     assert link_of(page) == first
 
 
@@ -75,7 +82,7 @@ def test_a_link_opens_the_scenario_it_names():
 
 
 def test_the_page_says_what_the_core_answers():
-    scenario = Scenario.parse({**QUICK, "prices": estimate.current_prices()})
+    scenario = Scenario.parse({**QUICK, "prices": resolve.current_prices()})
     answer = estimate.answer(scenario, top=50)
     table = opened(**QUICK).dataframe[0].value
     assert table["Cost (USD)"].tolist()[:5] == [p.usd.p50 for p in answer.plans[:5]]
@@ -218,7 +225,7 @@ def test_nothing_fits_says_by_how_much_and_what_to_do():
     assert not page.exception
     assert not page.metric
     assert "GiB" in texts(page.error)[0]
-    assert page.code[0].value.endswith(f"prices={estimate.current_prices()}")
+    assert page.code[0].value.endswith(f"prices={resolve.current_prices()}")
 
 
 def test_a_chosen_plan_is_in_the_link_and_reopens():
@@ -236,7 +243,7 @@ def test_a_chosen_plan_is_in_the_link_and_reopens():
 
 
 def _plans():
-    return estimate.answer(Scenario.parse({**QUICK, "prices": estimate.current_prices()})).plans
+    return estimate.answer(Scenario.parse({**QUICK, "prices": resolve.current_prices()})).plans
 
 
 def test_a_selected_plan_that_an_edit_removes_is_forgotten():

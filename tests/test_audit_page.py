@@ -15,10 +15,11 @@ B = audit_page.EXAMPLES["70B, 1T tokens, 72 GB200, 14 days"]
 def script():
     import streamlit as st
 
-    from app import estimate, link
+    from app import link
+    from app.forecast import resolve
     from app.views import audit
 
-    link.take_over(estimate.resolve, estimate.current_prices())
+    link.take_over(resolve.resolve, resolve.current_prices())
     link.write()
     audit.draw()
     st.session_state["drawn"] = True

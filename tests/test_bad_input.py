@@ -5,6 +5,7 @@ import re
 import pytest
 
 from app import estimate
+from app.forecast import resolve
 from core.errors import ScenarioError
 from core.scenario import Scenario
 
@@ -12,7 +13,7 @@ JOB = {"gpu": "h100", "num_gpus": "16"}
 
 
 def answer(**fields):
-    return estimate.answer(estimate.resolve_strict(Scenario.parse({**JOB, **fields})), top=1)
+    return estimate.answer(resolve.resolve_strict(Scenario.parse({**JOB, **fields})), top=1)
 
 
 # What is asked for, and the words that name the rule.

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from app import bill_tables, estimate, price_books
 from app.bill import bill_of, bill_sentences
 from app.bill_json import bill_json
+from app.forecast import resolve
 from app.plan_cli import asked_plan
 from app.price_book_file import read_book
 from app.risk import risk_of
@@ -56,7 +57,7 @@ def books(monkeypatch, tmp_path):
 
 
 def billed(**more):
-    scenario = estimate.resolve_strict(Scenario.parse({**ASKED, **more}))
+    scenario = resolve.resolve_strict(Scenario.parse({**ASKED, **more}))
     plan = asked_plan(scenario, estimate.answer(scenario, top=1))
     return scenario, plan, bill_of(scenario, plan)
 
@@ -211,7 +212,7 @@ def test_carbon_is_as_given_or_not_known():
 
 
 def test_a_region_that_is_published_gives_grid_pue_and_marginal():
-    scenario = estimate.resolve_strict(Scenario.parse(ASKED))
+    scenario = resolve.resolve_strict(Scenario.parse(ASKED))
     plan = estimate.answer(scenario, top=1).plans[0]
     there = dataclasses.replace(plan.offer, region="eu-north-1")
     bill = bill_of(scenario, dataclasses.replace(plan, offer=there))
@@ -224,7 +225,7 @@ def test_a_region_that_is_published_gives_grid_pue_and_marginal():
 
 def test_an_owner_pays_for_power_where_no_price_holds_it(books):
     books(OWNED)
-    scenario = estimate.resolve_strict(Scenario.parse({**ASKED, "price_book": "acme"}))
+    scenario = resolve.resolve_strict(Scenario.parse({**ASKED, "price_book": "acme"}))
     own = next(p for p in estimate.answer(scenario, top=500).plans if p.offer.purchase == "owned")
     found = bill_of(scenario, own)
     assert line(found, "electricity").status == "in_price"
@@ -241,7 +242,7 @@ def test_owned_machines_without_a_published_power_say_so():
 
 
 def test_electricity_of_owned_machines_is_energy_times_its_price():
-    scenario = estimate.resolve_strict(Scenario.parse({**ASKED, "usd_per_kwh": "0.1"}))
+    scenario = resolve.resolve_strict(Scenario.parse({**ASKED, "usd_per_kwh": "0.1"}))
     plan = estimate.answer(scenario, top=1).plans[0]
     owned = dataclasses.replace(plan, offer=dataclasses.replace(plan.offer, purchase="owned"))
     bill = bill_of(scenario, owned)

@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import estimate
+from app.forecast import resolve
 from core.scenario import Scenario
 
 
@@ -26,7 +27,7 @@ def page():
 def opened(**query):
     asked = {"gpu": "H100-80GB-SXM", "cloud": "aws", "num_gpus": "64", "num_tokens": "1e12"}
     at = AppTest.from_function(page, default_timeout=60)
-    for name, value in {**asked, "prices": estimate.current_prices(), **query}.items():
+    for name, value in {**asked, "prices": resolve.current_prices(), **query}.items():
         at.query_params[name] = value
     for part in ("scale_part", "scale_optimal_part"):  # as if somebody had clicked on them
         at.session_state[part] = True

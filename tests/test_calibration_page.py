@@ -20,7 +20,8 @@ from app import calibration_files as files
 from app import calibration_tables as tables
 from app import calibration_words as words
 from app.calibration_command import commands
-from app.estimate import answer, resolve_strict
+from app.estimate import answer
+from app.forecast.resolve import resolve_strict
 from core.calibration import Calibrated
 from core.scenario import Scenario
 from hardware.facts import accelerator
@@ -58,9 +59,10 @@ def script():
     import streamlit as st
 
     from app import estimate, link
+    from app.forecast import resolve
     from app.views import calibration
 
-    link.take_over(estimate.resolve, estimate.current_prices())
+    link.take_over(resolve.resolve, resolve.current_prices())
     link.write()
     if data := st.session_state.pop("given", None):
         calibration.take(data)

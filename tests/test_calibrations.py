@@ -7,7 +7,8 @@ import pytest
 
 from app import calibration_files as files
 from app import calibrations
-from app.estimate import answer, resolve, resolve_strict
+from app.estimate import answer
+from app.forecast.resolve import resolve, resolve_strict
 from app.words import answer_sentence
 from core.errors import ScenarioError
 from core.scenario import Scenario

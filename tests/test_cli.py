@@ -69,11 +69,11 @@ def asked(monkeypatch):
         return made_up.answer(made_up.plan(), num_plans=412)
 
     monkeypatch.setattr("app.estimate.answer", answer)
-    monkeypatch.setattr("app.estimate.resolve_strict", lambda scenario: scenario)
+    monkeypatch.setattr("app.forecast.resolve.resolve_strict", lambda scenario: scenario)
     monkeypatch.setattr("app.cli_values.snapshot_ids", lambda: ["abc123"])
     monkeypatch.setattr("app.cli_values.installed_id", lambda: "abc123")
     installed = Snapshot(id="abc123", offers=(), newest="2026-07-30", oldest="2025")
-    for module in ("app.plan_json", "app.terminal"):
+    for module in ("app.plan_json", "app.plan.terminal"):
         monkeypatch.setattr(f"{module}.snapshot", lambda named: installed)
     return seen
 

@@ -10,7 +10,12 @@ import pytest
 from playwright.sync_api import expect
 from streamlit.testing.v1 import AppTest
 
-from app import claims, cli, decision_rows, estimate
+from app import (
+    claims,
+    cli,
+    decision_rows,
+    estimate,
+)
 from app import decision_words as say
 from app import format as fmt
 from app.compared import host_memory
@@ -21,6 +26,7 @@ from app.decision_stacks import spread
 from app.decision_strategy import ALIKE, CLEARLY, decide_strategy
 from app.decision_ways import ON_GPU, SHARDINGS, WAYS, forecast_of, level, strategy
 from app.decisions import counts, decide, decisions, decisions_of, in_tables
+from app.forecast import resolve
 from app.machines import as_known, unpriced_machines
 from app.model_input import model_of
 from app.training import efficiency_of, workload_of
@@ -384,7 +390,7 @@ def test_every_link_opens_the_case(found):
         scenario, notes = Scenario.from_query(dict(d.link))
         assert not notes, name
         if d.link:
-            assert estimate.resolve_strict(scenario) == scenario, name
+            assert resolve.resolve_strict(scenario) == scenario, name
             assert scenario.rank_by == "time"
             for field, value in d.advice.scenario.items():
                 if field not in ("task", "stack"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from app import estimate
+from app.forecast import resolve
 from app.machines import ETHERNET
 from app.model_input import custom_fields, read_config_file
 from core.errors import ScenarioError
@@ -18,7 +19,7 @@ CONFIGS = Path(__file__).parent / "golden/configs"
 
 
 def answer(top=50, **fields):
-    return estimate.answer(estimate.resolve_strict(Scenario.parse(fields)), top=top)
+    return estimate.answer(resolve.resolve_strict(Scenario.parse(fields)), top=top)
 
 
 @pytest.mark.parametrize(
@@ -149,13 +150,13 @@ def test_a_typed_accelerator_is_estimated_like_the_row_it_copies():
 
 def test_a_page_keeps_standing_where_the_command_line_refuses():
     scenario = Scenario.parse({"gpu": "H100-80G-SXM,h200", "cloud": "asw", "model": "lama3.1-8b"})
-    resolved, notes = estimate.resolve(scenario)
+    resolved, notes = resolve.resolve(scenario)
     assert resolved.gpu == ("H100-80GB-SXM", "H200-141GB-SXM") or len(notes) == 3
     assert any("Did you mean 'aws'" in n for n in notes)
     assert any("Did you mean 'llama3.1-8b'" in n for n in notes)
     assert resolved.model == Scenario().model
     with pytest.raises(ScenarioError):
-        estimate.resolve_strict(scenario)
+        resolve.resolve_strict(scenario)
 
 
 def test_gpus_that_their_network_starves_are_counted_unless_asked_for():
@@ -236,7 +237,7 @@ def test_a_measurement_that_cannot_be_is_a_sentence(anchor, says):
         answer(**fields)
     if says != "is 1":
         assert says in str(e.value)
-    resolved, notes = estimate.resolve(Scenario.parse(fields))
+    resolved, notes = resolve.resolve(Scenario.parse(fields))
     assert resolved.anchor_tokens_per_s_per_gpu is None
     assert any("Left out the measurement" in n for n in notes)
 
@@ -257,7 +258,7 @@ JOB = {"gpu": "H100-80GB-SXM", "num_gpus": "64", "cloud": "aws", "tp": "4", "pp"
 
 def assumed(**fields):
     """What the first plan assumes, in one text, and its layout."""
-    found = estimate.answer(estimate.resolve_strict(Scenario.parse({**JOB, **fields})), top=1)
+    found = estimate.answer(resolve.resolve_strict(Scenario.parse({**JOB, **fields})), top=1)
     return " ".join(found.plans[0].assumptions), found.plans[0].layout
 
 
@@ -302,7 +303,7 @@ def test_a_plan_says_its_methods():
 
 def test_virtual_stages_that_are_given_rule_out_a_job_without_a_pipeline():
     searched = {k: v for k, v in JOB.items() if k != "pp"}
-    scenario = estimate.resolve_strict(Scenario.parse({**searched, "virtual_stages": "2"}))
+    scenario = resolve.resolve_strict(Scenario.parse({**searched, "virtual_stages": "2"}))
     found = estimate.answer(scenario, top=1)
     assert found.plans[0].layout.virtual_stages == 2
     assert {e.reason for e in found.excluded} >= {"candidate_no_pipeline"}
@@ -314,6 +315,6 @@ def test_models_of_state_spaces_are_planned(config, fields):
     given = custom_fields(read_config_file(CONFIGS / f"{config}.json"))
     searched = {k: v for k, v in JOB.items() if k not in ("tp", "pp")}
     scenario = Scenario.parse({**given, **searched, **fields})
-    plan = estimate.answer(estimate.resolve_strict(scenario), top=1).plans[0]
+    plan = estimate.answer(resolve.resolve_strict(scenario), top=1).plans[0]
     assert 0.15 < plan.mfu < 0.6
     assert plan.step_s.get("attention", 0) > 0  # the scans are counted there

@@ -3,12 +3,13 @@
 import pytest
 
 from app import estimate
+from app.forecast import resolve
 from core.scenario import Scenario
 
 
 def best(**fields):
     job = {"num_gpus": "1", "global_batch_size": 16, "num_tokens": "1e8", "seq_len": 2048, **fields}
-    return estimate.answer(estimate.resolve_strict(Scenario.parse(job)), top=1)
+    return estimate.answer(resolve.resolve_strict(Scenario.parse(job)), top=1)
 
 
 V100 = {"gpu": "v100-16gb", "precision": "fp16"}

@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import answers, estimate, first_look
+from app.forecast import resolve
 from app.views import first_look as view
 from app.views import plan
 from core.scenario import Scenario
@@ -60,7 +61,7 @@ def gpus(page):
 def end(go, **query):
     """Let the search go and wait until it has ended."""
     go.set()
-    scenario = Scenario.parse({**query, "prices": estimate.current_prices()})
+    scenario = Scenario.parse({**query, "prices": resolve.current_prices()})
     assert answers.is_known(answers.key_of(scenario), within_s=WAIT_S)
 
 
@@ -74,7 +75,7 @@ def test_the_usual_accelerators_come_first_and_the_whole_answer_replaces_them(he
     page.run()
     assert not page.exception
     assert not note(page)
-    whole = estimate.answer(Scenario.parse({**ONE_CLOUD, "prices": estimate.current_prices()}))
+    whole = estimate.answer(Scenario.parse({**ONE_CLOUD, "prices": resolve.current_prices()}))
     assert page.dataframe[0].value["GPU"].tolist() == [p.offer.accelerator for p in whole.plans]
     assert gpus(page) - set(first_look.GPUS)
 

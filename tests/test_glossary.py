@@ -9,7 +9,8 @@ from typing import get_args
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import estimate, words
+from app.document import vocabulary
+from app.forecast import resolve
 from app.form_words import OPTION_LABELS
 from app.glossary import MOST, NOT_TERMS, TERMS, explained, terms_in
 from app.provenance_record import KINDS
@@ -27,7 +28,7 @@ PLAIN = {"none", "all_gather", "offload"}  # said in words
 
 def lacking(labels):
     """Abbreviations of labels that nothing explains."""
-    names = set(estimate.accelerator_names())
+    names = set(resolve.accelerator_names())
     found = set()
     for label in labels:
         bare = label
@@ -85,7 +86,7 @@ def test_every_choice_of_the_form_is_explained(field):
 
 
 def test_parts_and_kinds_are_explained():
-    for name in (*words.MEMORY_PARTS.values(), *KINDS):
+    for name in (*vocabulary.MEMORY_PARTS.values(), *KINDS):
         assert name == "Parameters" or terms_in(name), name
 
 

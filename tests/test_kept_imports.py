@@ -16,7 +16,8 @@ from app import calibration_tables as tables
 from app import calibration_words as words
 from app import calibrations
 from app.calibration_sources import MEASURED, sources_of
-from app.estimate import answer, resolve_strict
+from app.estimate import answer
+from app.forecast.resolve import resolve_strict
 from app.prices_over_time import store_or_sentence
 from core.errors import RuncastError, ScenarioError
 from core.scenario import Scenario

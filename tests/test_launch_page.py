@@ -8,7 +8,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import recipe_tables as tables
-from app.estimate import answer, resolve_strict
+from app.estimate import answer
+from app.forecast.resolve import resolve_strict
 from app.recipe import job_of
 from app.recipe_words import MEMORY, troubles
 from core.scenario import Scenario
@@ -24,7 +25,8 @@ JOB = {
 
 def script(query):
     from app import link
-    from app.estimate import answer, resolve
+    from app.estimate import answer
+    from app.forecast.resolve import resolve
     from app.views import launch
     from core.scenario import Scenario
 

@@ -84,7 +84,7 @@ def unresolved(scenario):
 
 
 def from_another_clone(scenario):
-    """What app.estimate.resolve does with a snapshot that it does not have."""
+    """What app.forecast.resolve.resolve does with a snapshot that it does not have."""
     return scenario.model_copy(update={"prices": ""}), []
 
 

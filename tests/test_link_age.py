@@ -23,9 +23,11 @@ from app import (
     scenario_file,
     two_links,
 )
+from app.forecast import resolve
 from app.made_with import made_with
 from app.recompute import recomputed
 from app.recompute_file import parse_plan_file
+from app.scenario import link_query
 from core.scenario import Scenario
 from core.scenario_types import MOST_VERSION_CHARS
 from pricing.store.engine import open_store
@@ -59,7 +61,7 @@ def here(monkeypatch, tmp_path):
 
 
 def parsed(**query):
-    return link.parse({n: [v] for n, v in query.items()}, estimate.resolve, "beef")
+    return link.parse({n: [v] for n, v in query.items()}, resolve.resolve, "beef")
 
 
 # --- what a link says of the version that made it ------------------------------------------------
@@ -118,7 +120,7 @@ def test_without_an_installed_version_nothing_is_compared_or_written(here):
     here("")
     scenario, notes = parsed(made="0.1.0")
     assert (scenario.made, notes) == ("", [])
-    assert "made" not in plan_json.link_query(Scenario(made="0.1.0"), "beef")
+    assert "made" not in link_query.link_query(Scenario(made="0.1.0"), "beef")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +172,7 @@ def test_every_link_that_is_written_carries_the_installed_version(here):
     scenario = Scenario.parse({**SMALL, "made": "0.1.0"})
     answer = made_up.answer(made_up.plan())
     for query in (
-        plan_json.link_query(scenario, "beef"),
+        link_query.link_query(scenario, "beef"),
         plan_json.plan_json(scenario, answer, with_inputs=False)["link"],
         recipe.header_of(scenario, made_up.plan(), None).link.removeprefix("?"),
     ):
@@ -226,10 +228,11 @@ def script():
     """What a page does with its address, and a file that another version wrote."""
     import streamlit as st
 
-    from app import estimate, link
+    from app import link
+    from app.forecast import resolve
     from core.scenario import Scenario
 
-    link.take_over(estimate.resolve, estimate.current_prices())
+    link.take_over(resolve.resolve, resolve.current_prices())
     link.write()
     st.button("file", on_click=lambda: link.edit(Scenario(made="0.2.0"), ["Read."]))
     for note in link.notes():
@@ -275,7 +278,7 @@ def test_the_version_is_no_part_of_the_key_of_an_answer(made):
 
 
 def test_the_version_never_changes_an_answer():
-    plain = Scenario.parse({**SMALL, "prices": estimate.current_prices()})
+    plain = Scenario.parse({**SMALL, "prices": resolve.current_prices()})
     wanted = plan_json.plan_json(plain, estimate.answer(plain, top=2))
     assert wanted["plans"]
     for made in ("0.0.1", link_age.installed(), "99.0"):
@@ -310,6 +313,6 @@ def test_the_table_of_changes_is_no_table_that_a_forecast_reads(tmp_path, monkey
 
 
 def test_a_link_keeps_its_version_beside_its_prices():
-    query = plan_json.link_query(Scenario.parse(SMALL), "beef")
+    query = link_query.link_query(Scenario.parse(SMALL), "beef")
     assert query.endswith(f"&made={link_age.installed()}&prices=beef")
     assert parse_qs(query)["v"] == ["1"]

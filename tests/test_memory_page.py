@@ -9,7 +9,8 @@ from streamlit.testing.v1 import AppTest
 
 from app import memory_layouts, memory_tables, memory_words, speed_charts, speed_tables
 from app.chart_files import svg
-from app.estimate import answer, resolve_strict
+from app.estimate import answer
+from app.forecast.resolve import resolve_strict
 from app.machines import accelerator_of
 from app.memory_charts import stacked
 from app.memory_layouts import held_of, misses_of
@@ -39,7 +40,7 @@ def script(query):
 
     from app import link
     from app.answers import answer_of
-    from app.estimate import resolve
+    from app.forecast.resolve import resolve
     from app.views import memory
     from core.scenario import Scenario
 

@@ -23,6 +23,7 @@ from app import (
 )
 from app import options_heatmap as heat
 from app import options_tables as plans
+from app.forecast import resolve
 from app.left_out import SENTENCES
 from app.options_tables import Filters
 from core.plan import Answer, Exclusion
@@ -45,7 +46,7 @@ THEMES = ("light", "dark")
 
 @pytest.fixture(scope="module")
 def scenario():
-    return estimate.resolve_strict(Scenario.parse(JOB))
+    return resolve.resolve_strict(Scenario.parse(JOB))
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +204,7 @@ def test_a_cell_that_was_left_out_says_which_limit_it_met(answer, every):
 
 def test_what_each_pair_lost_adds_up_to_what_all_lost(answer):
     found = estimate.answer(
-        estimate.resolve_strict(
+        resolve.resolve_strict(
             Scenario.parse(
                 {**JOB, "num_gpus": "", "gpu": "A100-40GB-SXM,L4,V100-16GB", "cloud": ""}
             )
@@ -270,12 +271,13 @@ def script(query):
     import streamlit as st
 
     from app import estimate, link
+    from app.forecast import resolve
     from app.views import options
     from core.scenario import Scenario
 
     if "test_begun" not in st.session_state:
         st.session_state["test_begun"] = True
-        link.edit(estimate.resolve(Scenario.from_query(query)[0])[0])
+        link.edit(resolve.resolve(Scenario.from_query(query)[0])[0])
     scenario = link.scenario()
     st.code(",".join(scenario.pinned))
     st.code(json.dumps(scenario.to_query()))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from app import estimate
 from app import picks as said
+from app.forecast import resolve
 from core import picks
 from core.scenario import Scenario
 
@@ -64,7 +65,7 @@ def test_each_pick_is_that_of_looking_at_every_plan(rows, limit):
 
 
 def answered(**fields):
-    scenario = estimate.resolve_strict(Scenario.parse(fields))
+    scenario = resolve.resolve_strict(Scenario.parse(fields))
     return scenario, estimate.answer(scenario, top=1000)
 
 

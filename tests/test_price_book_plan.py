@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import estimate, price_books, words
 from app.cli import _run
+from app.forecast import resolve
 from app.price_book_file import read_book
 from core.errors import ScenarioError
 from core.scenario import Scenario
@@ -37,7 +38,7 @@ def keep(*rows, name="acme"):
 
 
 def plans(**more):
-    scenario = estimate.resolve_strict(Scenario.parse({**ASKED, **more}))
+    scenario = resolve.resolve_strict(Scenario.parse({**ASKED, **more}))
     return estimate.answer(scenario, top=100).plans
 
 
@@ -64,7 +65,7 @@ def test_an_owned_cluster_is_compared_whatever_cloud_and_purchase_are_chosen():
 
 def test_an_owned_cluster_is_never_larger_than_it_is():
     keep({**OWNED, "num_gpus": "96"})
-    scenario = estimate.resolve_strict(Scenario.parse({**ASKED, "price_book": "acme"}))
+    scenario = resolve.resolve_strict(Scenario.parse({**ASKED, "price_book": "acme"}))
     free = scenario.model_copy(update={"num_gpus": ()})
     found = estimate.answer(free, top=1000).plans
     owned = {p.num_gpus for p in found if p.offer.purchase == "owned"}
@@ -133,7 +134,7 @@ def test_a_changed_book_is_another_answer():
 
 def test_a_link_holds_the_name_of_a_book_and_none_of_its_prices():
     keep(RATE)
-    scenario = estimate.resolve_strict(Scenario.parse({**ASKED, "price_book": "acme"}))
+    scenario = resolve.resolve_strict(Scenario.parse({**ASKED, "price_book": "acme"}))
     query = scenario.to_query()
     assert query["price_book"] == "acme"
     assert "2.4" not in json.dumps(query)
@@ -141,11 +142,11 @@ def test_a_link_holds_the_name_of_a_book_and_none_of_its_prices():
 
 
 def test_a_link_whose_book_is_elsewhere_shows_list_prices_and_says_so():
-    resolved, notes = estimate.resolve(Scenario.parse({**ASKED, "price_book": "theirs"}))
+    resolved, notes = resolve.resolve(Scenario.parse({**ASKED, "price_book": "theirs"}))
     assert resolved.price_book == ""
     assert notes == ["The price book 'theirs' is not on this server: list prices are shown."]
     with pytest.raises(ScenarioError, match="'theirs'"):
-        estimate.resolve_strict(Scenario.parse({**ASKED, "price_book": "theirs"}))
+        resolve.resolve_strict(Scenario.parse({**ASKED, "price_book": "theirs"}))
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "A", "x" * 41, "a b", "-a"])

@@ -16,7 +16,7 @@ from app import prices_offers as offers
 from app import prices_over_time as over_time
 from app import prices_refresh_job as job_module
 from app import prices_sources as sources
-from app.accuracy_tables import csv_bytes
+from app.document.csv import csv_bytes
 from app.prices_refresh_job import RefreshJob
 from core.errors import ScenarioError
 from pricing.disk import prices_folder
@@ -42,9 +42,10 @@ UNPRICED = replace(OFFER, provider="azure", usd_per_hour=None)
 
 def script():
     from app import estimate, link
+    from app.forecast import resolve
     from app.views import prices
 
-    link.take_over(estimate.resolve, estimate.current_prices())
+    link.take_over(resolve.resolve, resolve.current_prices())
     link.write()
     prices.draw(lambda scenario: estimate.answer(scenario, top=5))
 

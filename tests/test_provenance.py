@@ -18,9 +18,17 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from app import calibration_files, estimate, provenance_hints, provenance_tables, tables
+from app import (
+    calibration_files,
+    estimate,
+    provenance_hints,
+    provenance_tables,
+    tables,
+)
 from app import provenance as found_in
 from app.chart_files import parquet
+from app.document.csv import csv_bytes
+from app.forecast.resolve import resolve_strict
 from app.provenance_age import is_old_price, price_age
 from app.provenance_case import case_of
 from app.provenance_money import money_records
@@ -72,7 +80,7 @@ CASES = {
 
 def scenario_of(**given):
     values = {k: v for k, v in {**H100, **given}.items() if v != ""}
-    return estimate.resolve_strict(Scenario.parse(values))
+    return resolve_strict(Scenario.parse(values))
 
 
 def best(scenario):
@@ -335,7 +343,7 @@ def test_the_table_holds_everything_and_no_cell_is_a_formula(plain):
     frame = provenance_tables.whole(plain, TODAY)
     assert len(frame) == len({r.key for r in walked(plain)})
     assert set(frame["Kind"]) <= set(KINDS)
-    rows = list(csv.DictReader(io.StringIO(tables.csv_bytes(frame, "?v=1").decode())))
+    rows = list(csv.DictReader(io.StringIO(csv_bytes(frame, "?v=1").decode())))
     assert not [c for row in rows for c in row.values() if str(c).startswith(("=", "+", "@"))]
     held = pq.read_table(io.BytesIO(parquet(frame, "?v=1")))
     assert held.column_names == list(frame.columns)
@@ -392,7 +400,8 @@ def script(query, opened, number_key):
     import streamlit as st
 
     from app import link
-    from app.estimate import answer, resolve
+    from app.estimate import answer
+    from app.forecast.resolve import resolve
     from app.views import provenance
     from core.scenario import Scenario
 

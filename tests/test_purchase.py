@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from app import purchase_play, purchase_words
-from app.estimate import answer, resolve_strict
+from app.estimate import answer
+from app.forecast.resolve import resolve_strict
 from app.purchase import purchases_of
 from app.purchase_json import purchases_json
 from app.purchase_labels import POLICIES, label

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app import calibration_files, calibrations, recompute_file, recompute_words
-from app.estimate import answer, resolve_strict
+from app.estimate import answer
+from app.forecast.resolve import resolve_strict
 from app.plan_json import plan_json
 from app.recompute import recomputed, recomputed_json
 from app.recompute_file import PlanFile, parse_plan_file

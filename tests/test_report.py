@@ -15,9 +15,10 @@ import pytest
 from markdown_it import MarkdownIt
 
 from app import estimate, words
-from app.plan_json import link_query
+from app.forecast import interval, resolve
 from app.report import MAX_NAME, WRITERS, report_of
 from app.report_parts import Copied, Figure, Paragraph, Table
+from app.scenario.link_query import link_query
 from core.errors import ScenarioError
 from core.plan import Answer
 from core.scenario import Scenario
@@ -38,7 +39,7 @@ HOSTILE = (
 
 
 def asked(**more: str) -> tuple[Scenario, Answer]:
-    scenario = estimate.resolve_strict(Scenario.parse({**ASKED, **more}))
+    scenario = resolve.resolve_strict(Scenario.parse({**ASKED, **more}))
     return scenario, estimate.answer(scenario, top=50, with_frontier=True)
 
 
@@ -144,7 +145,7 @@ def test_the_numbers_to_decide_by_are_those_of_the_plan():
     rows = {name: cells for name, *cells in table.rows}
     assert rows["Cost of the run, without failures"][1] == words.fmt.usd_short(plan.usd.p50)
     assert rows["Wall clock, without failures"][0] == words.fmt.days(
-        words.wall_clock_hours(scenario, plan).p10
+        interval.wall_clock_hours(scenario, plan).p10
     )
     steady, failing = (rows[f"Wall clock{x}"] for x in (", without failures", " with failures"))
     as_days = [[float(t.removesuffix(" days")) for t in cells] for cells in (steady, failing)]

@@ -10,6 +10,7 @@ import pytest
 
 from app import estimate
 from app.bill import bill_of
+from app.forecast import resolve
 from app.risk_columns import of_plans
 from core.scenario import Scenario
 from hardware.claims import EFFECTS, modelled, not_modelled
@@ -69,7 +70,7 @@ LEAST_CHANGE = 1e-4  # of the forecast: less is rounding
 
 def forecast(fields):
     """Tokens/s and bytes of the first plan, or None where nothing fits."""
-    found = estimate.answer(estimate.resolve_strict(Scenario.parse(fields)), top=1)
+    found = estimate.answer(resolve.resolve_strict(Scenario.parse(fields)), top=1)
     if not found.plans:
         return None
     return found.plans[0].tokens_per_s.p50, sum(found.plans[0].memory_bytes.values())
@@ -123,7 +124,7 @@ def test_the_name_changes_the_forecast(m):
 )
 def test_the_name_changes_the_dollars(m):
     def dollars(fields):
-        found = estimate.answer(estimate.resolve_strict(Scenario.parse(fields)), top=100_000)
+        found = estimate.answer(resolve.resolve_strict(Scenario.parse(fields)), top=100_000)
         return found, [p.usd.p50 for p in found.plans if p.usd is not None]
 
     (_, before), (found, after) = dollars(m.reference_fields()), dollars(m.fields())
@@ -139,7 +140,7 @@ def test_the_name_changes_the_dollars(m):
 @pytest.mark.parametrize("m", [m for m in modelled() if m.effect in OF_RUNS], ids=lambda m: m.name)
 def test_the_name_changes_the_run(m):
     def run(fields):
-        scenario = estimate.resolve_strict(Scenario.parse(fields))
+        scenario = resolve.resolve_strict(Scenario.parse(fields))
         plan = estimate.answer(scenario, top=1).plans[0]
         energy = bill_of(scenario, plan).energy
         return {

@@ -12,7 +12,8 @@ from app import purchase_words as words
 from app import risk_charts as charts
 from app import risk_tables as tables
 from app.chart_parts import INK
-from app.estimate import answer, resolve_strict
+from app.estimate import answer
+from app.forecast.resolve import resolve_strict
 from app.purchase import purchases_of
 from app.purchase_labels import POLICIES, label
 from core.scenario import Scenario
@@ -26,7 +27,8 @@ THEMES = ("light", "dark")
 
 def script(query):
     from app import link
-    from app.estimate import answer, resolve
+    from app.estimate import answer
+    from app.forecast.resolve import resolve
     from app.views import risk
     from core.scenario import Scenario
 
@@ -194,7 +196,7 @@ def test_colours_are_doubled_by_shape_or_dash(scenario, found):
 
 
 def test_the_csv_is_the_data_of_the_chart(found):
-    from app.tables import csv_bytes
+    from app.document.csv import csv_bytes
 
     rows = tables.spreads(found)
     read = list(csv.DictReader(io.StringIO(csv_bytes(rows, "?v=1").decode())))

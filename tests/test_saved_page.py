@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import estimate, saved
+from app.forecast import resolve
 from core.scenario import Scenario
 from pricing.store import engine
 from pricing.store.engine import open_store
@@ -41,14 +42,19 @@ def script():
     """The sidebar alone, as app/main.py draws it."""
     import streamlit as st
 
-    from app import estimate, form, link, saved
+    from app import (
+        form,
+        link,
+        saved,
+    )
     from app.escape import as_text
+    from app.forecast import resolve
     from app.views import saved as section
 
-    if link.take_over(estimate.resolve, estimate.current_prices(), saved.expanded):
+    if link.take_over(resolve.resolve, resolve.current_prices(), saved.expanded):
         form.fill(link.scenario())
     link.write()
-    form.draw({"model": estimate.model_names, "gpu": estimate.accelerator_names})
+    form.draw({"model": resolve.model_names, "gpu": resolve.accelerator_names})
     section.draw()
     for note in link.notes():
         st.warning(as_text(note))
@@ -102,7 +108,7 @@ def test_what_is_saved_opens_again_by_its_name_and_by_its_short_link():
     assert not page.exception
     assert "Saved as '70B on H100'" in plain(page.success)
     (kept,) = mine()
-    assert (kept.name, kept.snapshot_id) == ("70B on H100", estimate.current_prices())
+    assert (kept.name, kept.snapshot_id) == ("70B on H100", resolve.current_prices())
     before = link_of(page)
     page.text_input(key="form_num_tokens").set_value("3T").run()
     assert link_of(page) != before

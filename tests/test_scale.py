@@ -14,7 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app import estimate, price_trend, scale_charts, scale_tables
+from app import (
+    estimate,
+    price_trend,
+    scale_charts,
+    scale_tables,
+)
+from app.forecast import resolve
 from app.plan_cli import asked_plan
 from app.risk import risk_of
 from app.scale import scale_of
@@ -38,7 +44,7 @@ SLOWEST_S = 1.5
 
 
 def scaled(**more):
-    scenario = estimate.resolve_strict(Scenario.parse({**ASKED, **more}))
+    scenario = resolve.resolve_strict(Scenario.parse({**ASKED, **more}))
     plan = asked_plan(scenario, estimate.answer(scenario, top=1))
     return scenario, plan, scale_of(scenario, plan)
 

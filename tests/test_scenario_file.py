@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app import scenario_file as sf
-from app.estimate import resolve_strict
 from app.field_table import is_flag, is_list, literals
+from app.forecast.resolve import resolve_strict
 from app.yaml_document import MAX_BYTES
 from core.errors import ScenarioError
 from core.scenario import Scenario

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from app import estimate, words
+from app.forecast import resolve
 from app.nearest_fit import sentence as nothing_fits
 from core import stages
 from core.errors import ScenarioError
@@ -31,7 +32,7 @@ JOB = {"gpu": "h100", "num_gpus": "64"}
 
 def answer(**fields):
     given = Scenario.parse({**JOB, **fields})
-    return estimate.answer(estimate.resolve_strict(given), top=1)
+    return estimate.answer(resolve.resolve_strict(given), top=1)
 
 
 def adds_up(c: Counts) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from app import estimate, search_memory
+from app.forecast import resolve
 from app.search_memory import SearchMemory
 from core import search as core_search
 from core.scenario import Scenario
@@ -61,8 +62,8 @@ def differences(a: object, b: object, path: str = "") -> list[str]:
 
 
 def asked(given: dict[str, str]) -> Scenario:
-    query = {"prices": estimate.current_prices(), **FEW, **given}
-    return estimate.resolve_strict(Scenario.parse({k: v for k, v in query.items() if v}))
+    query = {"prices": resolve.current_prices(), **FEW, **given}
+    return resolve.resolve_strict(Scenario.parse({k: v for k, v in query.items() if v}))
 
 
 @pytest.fixture

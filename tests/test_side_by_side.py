@@ -6,9 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from app import estimate, side_by_side, side_by_side_words, two_links
+from app import (
+    estimate,
+    side_by_side,
+    side_by_side_words,
+    two_links,
+)
 from app import format as fmt
 from app.escape import as_text
+from app.forecast import resolve
 from app.side_by_side import Subject
 from core.errors import ScenarioError
 from core.scenario import Scenario
@@ -21,7 +27,7 @@ JOB = {
 
 
 def asked(**given):
-    return estimate.resolve_strict(Scenario.parse({**JOB, **given}))
+    return resolve.resolve_strict(Scenario.parse({**JOB, **given}))
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +153,7 @@ def test_a_link_or_its_query_is_read(text):
     assert other.scenario.model == "llama3.1-70b"
     assert other.scenario.num_gpus == (64,)
     assert other.notes == ()
-    assert other.scenario.prices == estimate.current_prices()
+    assert other.scenario.prices == resolve.current_prices()
 
 
 @pytest.mark.parametrize(
@@ -195,10 +201,10 @@ def test_a_link_of_nonsense_gets_few_notes():
 
 
 def test_the_fields_that_differ_are_told_with_both_values():
-    first = asked(purchase="on_demand", prices=estimate.current_prices())
+    first = asked(purchase="on_demand", prices=resolve.current_prices())
     second = asked(
         purchase="spot", num_tokens="2T", deadline_days="30", cloud="", plan="x", pinned="y,z",
-        prices=estimate.current_prices(),
+        prices=resolve.current_prices(),
     )  # fmt: skip
     found = two_links.differences(first, second).set_index("Field")
     assert found.loc["Purchase"].tolist() == ["On demand", "Spot"]

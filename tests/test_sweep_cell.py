@@ -6,7 +6,8 @@ import orjson
 import pytest
 
 from app import cli, made_with
-from app.estimate import answer, resolve_strict
+from app.estimate import answer
+from app.forecast.resolve import resolve_strict
 from app.plan_json import plan_json
 from app.sweep_cell import COLUMNS, PLAN_KEYS, cell, row_of
 from core.scenario import Scenario

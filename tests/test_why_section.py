@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app import estimate, explain_words, explained
+from app.forecast import resolve
 from app.views import why
 from core.scenario import Scenario
 
@@ -39,7 +40,7 @@ def texts(page):
 def test_the_next_bottleneck_is_said_without_a_click():
     page = opened(section=False)
     assert not page.exception
-    scenario = Scenario.parse({**QUICK, "prices": estimate.current_prices()})
+    scenario = Scenario.parse({**QUICK, "prices": resolve.current_prices()})
     plan = estimate.answer(scenario, top=1).plans[0]
     found = explained.why(scenario, plan, None)
     assert explain_words.next_sentence(found.faster) in texts(page)
@@ -62,7 +63,7 @@ def test_the_open_section_holds_everything():
 
 
 def test_another_plan_is_held_against_the_first():
-    scenario = Scenario.parse({**QUICK, "prices": estimate.current_prices()})
+    scenario = Scenario.parse({**QUICK, "prices": resolve.current_prices()})
     second = estimate.answer(scenario, top=2).plans[1]
     page = opened(plan=second.id)
     assert "**Against the other plan**" in texts(page)

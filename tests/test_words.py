@@ -7,6 +7,8 @@ import datetime as dt
 import pytest
 
 from app import words
+from app.document import vocabulary
+from app.forecast import interval
 from app.machines import ETHERNET
 from core.plan import Interval
 from core.scenario import Scenario
@@ -76,12 +78,14 @@ def test_coverage_counts_offers_and_not_layouts():
 
 
 def test_every_part_has_a_label_and_an_unknown_one_its_name():
-    assert {words.step_part(n) for n in made_up.STEP_S} == set(words.STEP_PARTS.values())
-    assert {words.memory_part(n) for n in made_up.MEMORY_BYTES} == set(words.MEMORY_PARTS.values())
-    assert words.step_part("offload_exposed") == "Host transfer not hidden"
-    assert words.step_part("checkpoint_saving") == "checkpoint saving"
-    assert words.memory_part("kv_cache") == "kv cache"
-    assert words.purchase("reserved_3y") == "reserved 3 years"
+    assert {vocabulary.step_part(n) for n in made_up.STEP_S} == set(vocabulary.STEP_PARTS.values())
+    assert {vocabulary.memory_part(n) for n in made_up.MEMORY_BYTES} == set(
+        vocabulary.MEMORY_PARTS.values()
+    )
+    assert vocabulary.step_part("offload_exposed") == "Host transfer not hidden"
+    assert vocabulary.step_part("checkpoint_saving") == "checkpoint saving"
+    assert vocabulary.memory_part("kv_cache") == "kv cache"
+    assert vocabulary.purchase("reserved_3y") == "reserved 3 years"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +124,7 @@ def test_an_assumed_network_is_a_badge_where_it_was_assumed():
 
 def test_a_machine_of_ones_own_has_no_seller():
     own = made_up.offer(accelerator="custom", provider="custom", purchase="owned")
-    assert words.machine(made_up.plan(offer=own)) == "64 x custom (owned)"
+    assert vocabulary.machine(made_up.plan(offer=own)) == "64 x custom (owned)"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +136,7 @@ def test_a_machine_of_ones_own_has_no_seller():
     ],
 )
 def test_a_place_names_its_region_where_it_has_one(changes, expected):
-    assert words.place(made_up.offer(**changes)) == expected
+    assert vocabulary.place(made_up.offer(**changes)) == expected
 
 
 def test_the_gravest_badge_comes_first():
@@ -146,11 +150,11 @@ def test_the_gravest_badge_comes_first():
 
 def test_the_slow_end_of_the_time_is_the_slow_end_of_the_speed():
     steady = made_up.plan(tokens_per_s=Interval(p10=50.0, p50=100.0, p90=200.0))
-    hours = words.wall_clock_hours(SCENARIO, steady)
+    hours = interval.wall_clock_hours(SCENARIO, steady)
     assert (hours.p10, hours.p50, hours.p90) == pytest.approx((37.2, 74.4, 148.8))
 
 
 def test_every_number_of_an_accelerator_has_a_name_for_people():
     for quantity in QUANTITIES:
         if quantity not in ("vendor", "fp16_only"):
-            assert quantity not in words.assumed_fact(quantity, "1 unit"), quantity
+            assert quantity not in vocabulary.assumed_fact(quantity, "1 unit"), quantity

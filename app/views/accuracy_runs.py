@@ -12,6 +12,7 @@ from app import accuracy_charts as charts
 from app import accuracy_tables as tables
 from app import accuracy_words as words
 from app import chart_files
+from app.document.csv import csv_bytes
 from app.validate import Report
 from app.validate_section import Flags
 from app.views import figure
@@ -52,7 +53,7 @@ def download(place: Any, frame: pd.DataFrame, name: str, key: str) -> None:
     """A table as a file."""
     place.download_button(
         "Download CSV",
-        data=lambda: tables.csv_bytes(frame),
+        data=lambda: csv_bytes(frame),
         file_name=name,
         mime="text/csv",
         key=key,

@@ -10,7 +10,7 @@ from app.audit import Audit
 from app.audit_checks import TITLES
 from app.audit_words import RULE, assumption_sentences, claim_sentence, verdict_sentence
 from app.escape import as_text
-from app.estimate import accelerator_names, current_prices, model_names
+from app.forecast.resolve import accelerator_names, current_prices, model_names
 from app.glossary import explained
 from app.machines import CUSTOM
 from app.views import figure

@@ -15,7 +15,6 @@ from app import (
     calibration_effect,
     calibration_sources,
     chart_files,
-    estimate,
     link,
 )
 from app import calibration_tables as tables
@@ -23,6 +22,7 @@ from app import calibration_words as words
 from app.calibration_added import Kept
 from app.calibrations import Calibration
 from app.escape import as_text
+from app.forecast import resolve
 from app.glossary import explained
 from app.price_books import today
 from app.views import calibration_result, figure
@@ -265,7 +265,7 @@ def _change(calibration: tuple[str, ...]) -> None:
     """Put calibrations into the scenario, and so into the link; a sentence where that is wrong."""
     try:
         asked = link.changed(link.scenario(), calibration=calibration)
-        scenario, notes = estimate.resolve(asked)
+        scenario, notes = resolve.resolve(asked)
     except RuncastError as e:
         st.session_state[SAID] = ("error", str(e))
         return

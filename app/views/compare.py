@@ -7,8 +7,15 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app import answers, link, side_by_side, side_by_side_words, tables, two_links
+from app import (
+    answers,
+    link,
+    side_by_side,
+    side_by_side_words,
+    two_links,
+)
 from app import format as fmt
+from app.document.csv import csv_bytes
 from app.escape import as_text
 from app.glossary import explained
 from app.side_by_side import Subject
@@ -79,7 +86,7 @@ def _draw_compared(compared: Sequence[Subject], today: dt.date, key: str) -> Non
     address = link.address(link.scenario(), st.context.url)
     st.download_button(
         "Comparison as CSV",
-        data=lambda: tables.csv_bytes(side_by_side.file(found, names), address),
+        data=lambda: csv_bytes(side_by_side.file(found, names), address),
         file_name="runcast_comparison.csv",
         mime="text/csv",
         key=f"{key}_csv",

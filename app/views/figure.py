@@ -11,8 +11,8 @@ import streamlit as st
 
 from app import chart_files, link
 from app.chart_files import Spec
+from app.document.csv import csv_bytes
 from app.escape import as_text
-from app.tables import csv_bytes
 from app.views.alone import alone
 
 # Of each ending: the type of the file, and what makes it.

@@ -9,12 +9,13 @@ import streamlit as st
 
 from app import recipe_tables as tables
 from app import words
+from app.document import vocabulary
 from app.escape import as_text
 from app.glossary import explained
 from app.price_books import book_id, today
 from app.recipe import job_of
 from app.recipe_words import troubles
-from app.views.plan import chosen
+from app.web.selection import chosen
 from core.errors import RuncastError
 from core.plan import Answer, Plan
 from core.scenario import Scenario
@@ -49,9 +50,9 @@ def draw(scenario: Scenario, answer: Answer) -> None:
         st.error(as_text(str(e)))
         return
     st.markdown(
-        f"**{as_text(words.machine(plan))}**, as files for the tools you start jobs with. Each "
-        "file begins with the forecast and what it assumes, so that the first minutes of the run "
-        "can be held against it."
+        f"**{as_text(vocabulary.machine(plan))}**, as files for the tools you start jobs with. "
+        "Each file begins with the forecast and what it assumes, so that the first minutes of the "
+        "run can be held against it."
     )
     for line in job.header.forecast[1:5]:
         st.caption(as_text(line), help=explained(line, MOST_TERMS))

@@ -10,8 +10,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app import link, words
+from app import link
 from app import options_tables as plans
+from app.document import vocabulary
 from app.escape import as_text
 from app.glossary import explained
 from core.errors import ScenarioError
@@ -77,7 +78,7 @@ def draw(scenario: Scenario, every: pd.DataFrame, *, has_limits: bool) -> None:
         place.multiselect(
             **_common(scenario, name),
             options=[*offered, *(v for v in held if v not in offered)],
-            format_func=words.purchase if name == "list_purchase" else str,
+            format_func=vocabulary.purchase if name == "list_purchase" else str,
             max_selections=MOST_LISTED,
             placeholder="All",
             help=explained(ABOUT.get(name, plans.LABELS[name])),

@@ -16,16 +16,19 @@ from app import (
     neighbours_table,
     options_words,
     provenance_hints,
-    tables,
     words,
 )
 from app import format as fmt
+from app import (
+    tables as app_tables,
+)
+from app.document.csv import csv_bytes
 from app.escape import as_text
 from app.layout_text import layout_text
 from app.risk_columns import WithFailures, of_plans
 from app.views import figure, left_out, plan_choice, plan_figures, provenance, share, why
 from app.views.alone import alone
-from core.errors import shown
+from app.web.selection import chosen
 from core.plan import Answer, Plan
 from core.scenario import Scenario
 from core.scenario_types import MOST_PINNED
@@ -57,31 +60,6 @@ def draw(scenario: Scenario, answer: Answer, options: form.Options) -> None:
     left_out.draw(answer, LEFT_OUT)
 
 
-def is_listed(scenario: Scenario, answer: Answer) -> bool:
-    """Whether the answer describes the plan that the scenario selects, if it selects one."""
-    return not scenario.plan or any(p.id == scenario.plan for p in answer.plans)
-
-
-def unknown_pins(scenario: Scenario, answer: Answer) -> tuple[str, ...]:
-    """The pinned plans that the answer does not have."""
-    return tuple(sorted({*scenario.pinned} - {p.id for p in answer.plans}))
-
-
-def unknown_pins_sentence(gone: tuple[str, ...]) -> str:
-    """Says that pinned plans of a link are gone."""
-    return f"Not among the ranked plans any more, so not pinned: {', '.join(map(shown, gone))}."
-
-
-def unknown_plan_sentence(scenario: Scenario) -> str:
-    """Says that a link's plan is gone."""
-    return f"The plan {shown(scenario.plan)} of the link is not among the ranked plans."
-
-
-def chosen(scenario: Scenario, answer: Answer) -> Plan:
-    """The plan that the link names, or the recommended one."""
-    return answer.chosen(scenario.plan) or answer.plans[0]
-
-
 def _row_chosen(ids: tuple[str, ...], key: str) -> None:
     rows = st.session_state[key]["selection"]["rows"]
     if rows and rows[0] < len(ids):
@@ -107,7 +85,7 @@ def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
 
 
 def _draw_headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date) -> None:
-    headlines = tables.headlines(scenario, answer, selected, today)
+    headlines = app_tables.headlines(scenario, answer, selected, today)
     for column, line in zip(st.columns(len(headlines)), headlines, strict=True):
         with column, st.container(border=True, height="stretch", gap="xsmall"):
             about = line.about
@@ -130,11 +108,11 @@ def _draw_ranked(
     with left:
         form.draw_field("rank_by", options, horizontal=True)
     has_limits = scenario.deadline_days is not None or scenario.budget_usd is not None
-    frame = tables.ranked(answer.plans, failing, has_limits=has_limits)
+    frame = app_tables.ranked(answer.plans, failing, has_limits=has_limits)
     address = link.address(scenario, st.context.url)
     right.download_button(
         "Download CSV",
-        data=lambda: tables.csv_bytes(frame, address),
+        data=lambda: csv_bytes(frame, address),
         file_name="runcast_plans.csv",
         mime="text/csv",
         key="plan_csv",
@@ -142,7 +120,7 @@ def _draw_ranked(
         width="stretch",
     )
     key = f"{TABLE}_{link.generation()}"
-    listed = tables.listed(frame)
+    listed = app_tables.listed(frame)
     st.dataframe(
         listed,
         key=key,
@@ -166,8 +144,8 @@ def _columns(names: Iterable[str]) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for name in names:
         given: dict[str, Any] = {"width": widths.get(name), "help": about.get(name)}
-        if name in tables.FORMATS:
-            columns[name] = st.column_config.NumberColumn(**given, format=tables.FORMATS[name])
+        if name in app_tables.FORMATS:
+            columns[name] = st.column_config.NumberColumn(**given, format=app_tables.FORMATS[name])
         else:
             columns[name] = st.column_config.Column(**given, pinned=True if name == "#" else None)
     return columns
@@ -197,7 +175,7 @@ def _draw_selected(
     with st.container(horizontal=True, gap="small"):
         for badge in words.badges(plan, today):
             st.badge(as_text(badge), color="orange")
-    _draw_facts(tables.facts(scenario, plan, failing, today))
+    _draw_facts(app_tables.facts(scenario, plan, failing, today))
     provenance.draw(scenario, answer, plan)
 
     memory, step = plan_figures.memory_and_step(scenario, plan)

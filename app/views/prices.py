@@ -12,7 +12,7 @@ import streamlit as st
 from app import chart_files, link, price_books, prices_address, prices_charts
 from app import format as fmt
 from app import prices_offers as offers
-from app.accuracy_tables import csv_bytes
+from app.document.csv import csv_bytes
 from app.escape import as_text
 from app.glossary import explained
 from app.views import figure, hints, prices_over_time, prices_sources

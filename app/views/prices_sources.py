@@ -11,7 +11,7 @@ import streamlit as st
 from app import format as fmt
 from app import link
 from app import prices_sources as tables
-from app.accuracy_tables import csv_bytes
+from app.document.csv import csv_bytes
 from app.escape import as_text
 from app.prices_over_time import store_or_sentence
 from app.prices_refresh_job import RefreshJob

@@ -9,12 +9,12 @@ import pandas as pd
 import streamlit as st
 
 from app import answers, chart_files, link, provenance_tables
+from app.document.csv import csv_bytes
 from app.escape import as_text
 from app.price_books import book_id
 from app.provenance import provenance_of
 from app.provenance_age import age_of, fit_sentence, price_age
 from app.provenance_record import KINDS, Kind, Record, walked
-from app.tables import csv_bytes
 from app.views.alone import alone
 from core.errors import RuncastError
 from core.plan import Answer, Plan

@@ -18,7 +18,7 @@ from app.glossary import explained
 from app.purchase import Purchases, purchases_of
 from app.trace_file import read_trace
 from app.views import bill, figure, hints, scale
-from app.views.plan import chosen
+from app.web.selection import chosen
 from core.availability import Trace
 from core.errors import RuncastError
 from core.plan import Answer, Plan

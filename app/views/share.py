@@ -11,7 +11,8 @@ import streamlit as st
 
 from app import link, report
 from app.escape import as_text
-from app.plan_json import link_query, plan_json
+from app.plan_json import plan_json
+from app.scenario.link_query import link_query
 from app.scenario_file import write_scenario
 from app.views import copy_button
 from app.views.alone import alone

@@ -6,11 +6,17 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import answers, chart_files, charts, explained, sensitivity
+from app import (
+    answers,
+    chart_files,
+    explained,
+    sensitivity,
+)
 from app import explain_tables as tables
 from app import explain_words as told
 from app import format as fmt
 from app.escape import as_text
+from app.explain import charts as explain_charts
 from app.explained import Against, Named, Why
 from app.layout_text import MAX_CHARS
 from app.sensitivity import Sensitivity
@@ -47,7 +53,7 @@ def _tornado(
 ) -> chart_files.Spec:
     """The chart as it is drawn: to build it takes longer than all the figures in it."""
     moved = f"Change of the {_what} of the run"
-    return chart_files.spec_of(charts.tornado(_rows, moved=moved, theme=theme))
+    return chart_files.spec_of(explain_charts.tornado(_rows, moved=moved, theme=theme))
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app import estimate
+from app.forecast import resolve
 from app.plan_json import plan_json
 from app.risk_inputs import given_numbers
 from core.errors import RuncastError
@@ -65,7 +66,7 @@ def test_whatever_is_asked_every_number_of_the_answer_is_one(query):
     scenario, _ = Scenario.from_query({**MACHINE, **query})
     began, refusal = time.process_time(), ""
     try:
-        resolved = estimate.resolve(scenario)[0]
+        resolved = resolve.resolve(scenario)[0]
         given_numbers(resolved)
         answer = estimate.answer(resolved, top=5)
     except RuncastError as e:
@@ -98,7 +99,7 @@ def test_whatever_is_asked_every_number_of_the_answer_is_one(query):
 def test_who_pays_more_an_hour_never_pays_less_for_the_run(usd, times, job):
     cheap, dear = (
         estimate.answer(
-            estimate.resolve_strict(
+            resolve.resolve_strict(
                 Scenario.parse({**MACHINE, **job, "custom_usd_per_gpu_hour": rate})
             ),
             top=20,
@@ -118,7 +119,7 @@ def test_who_pays_more_an_hour_never_pays_less_for_the_run(usd, times, job):
 
 def test_the_numbers_that_are_walked_are_those_of_the_whole_answer():
     """A walk that missed a branch would find nothing wrong in it."""
-    scenario = estimate.resolve_strict(Scenario.parse(MACHINE))
+    scenario = resolve.resolve_strict(Scenario.parse(MACHINE))
     found = plan_json(scenario, estimate.answer(scenario, top=2))
     walked = {path for path, _ in numbers(found)}
     assert len(walked) > 60

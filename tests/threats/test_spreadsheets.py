@@ -15,7 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app import accuracy_own, accuracy_tables, sweep_results, tables
+from app import (
+    accuracy_own,
+    accuracy_tables,
+    sweep_results,
+    tables,
+)
+from app.document.csv import csv_bytes
 from app.escape import safe_cell
 from app.risk_columns import of_plans
 from app.validate_json import write_out
@@ -53,9 +59,9 @@ def frame() -> pd.DataFrame:
 
 
 WRITERS = {
-    "pages": partial(tables.csv_bytes, link="?v=1&model=x"),
-    "a link that is a formula": partial(tables.csv_bytes, link="=1+1"),
-    "accuracy": accuracy_tables.csv_bytes,
+    "pages": partial(csv_bytes, link="?v=1&model=x"),
+    "a link that is a formula": partial(csv_bytes, link="=1+1"),
+    "accuracy": csv_bytes,
 }
 
 
@@ -89,7 +95,7 @@ def test_plans_of_a_hostile_offer_are_text_in_the_csv_of_the_page():
     offer = made_up.offer(instance_type="=1+1", region="@x", source="+1", note="-1+1")
     plans = (replace(made_up.plan(), offer=offer),)
     ranked = tables.ranked(plans, of_plans(Scenario(), plans), has_limits=False)
-    content = tables.csv_bytes(ranked, "?v=1")
+    content = csv_bytes(ranked, "?v=1")
     assert formulas(content) == []
     assert b"'=1+1" in content
 
@@ -105,7 +111,7 @@ def test_forecasts_of_hostile_runs_are_text(tmp_path):
     bare = [f.replace('"', "") for f in FORMULAS]
     rows = "".join(f'"{f}{n}",=1+1,@x,8,8192,1\n' for n, f in enumerate(bare))
     report = accuracy_own.report_of_upload((head + rows).encode(), None, name="=x.csv")
-    assert formulas(accuracy_tables.csv_bytes(accuracy_tables.named_rows(report))) == []
+    assert formulas(csv_bytes(accuracy_tables.named_rows(report))) == []
     write_out(report, tmp_path / "out.csv")
     content = (tmp_path / "out.csv").read_bytes()
     assert content.count(b"\n") >= 5
@@ -120,7 +126,7 @@ def test_a_spreadsheet_opens_the_file_without_a_formula(tmp_path):
     """LibreOffice reads it and writes what it saw: `=1+1` is 2 there."""
     (tmp_path / "bare.csv").write_text("a,b\n=1+1,7\n")
     assert as_opened(tmp_path / "bare.csv") == [["a", "b"], ["2", "7"]]
-    (tmp_path / "table.csv").write_bytes(tables.csv_bytes(frame(), "?v=1"))
+    (tmp_path / "table.csv").write_bytes(csv_bytes(frame(), "?v=1"))
     seen = [cell for row in as_opened(tmp_path / "table.csv") for cell in row]
     assert any(cell.startswith("'=1+1") for cell in seen)
     assert not {"2", "#NAME?", "Err:508"} & set(seen)

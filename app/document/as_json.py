@@ -1,0 +1,22 @@
+"""Values as JSON holds them: what is not finite is null."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+
+
+def number(value: float | None) -> float | None:
+    """A number that JSON can hold, or None."""
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def plain(value: object) -> Json:
+    """A field of a scenario: numbers, text, and lists of them."""
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"a scenario holds no {type(value).__name__}")

@@ -1,0 +1,21 @@
+"""Tables as CSV, in which no cell starts a formula."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+import pandas as pd
+
+from app.escape import safe_value
+
+
+def csv_bytes(frame: pd.DataFrame, link: str = "") -> bytes:
+    """A table as CSV, in UTF-8; `link`, where given, is a last column that reopens the scenario."""
+    safe = frame.copy()
+    if link:
+        safe["Link"] = unquote(link) if link.startswith("?") else link
+    for name in safe.columns:
+        if not pd.api.types.is_numeric_dtype(safe[name]):
+            safe[name] = [safe_value(v) for v in safe[name]]
+    text: str = safe.to_csv(index=False)
+    return text.encode("utf-8")

@@ -1,0 +1,166 @@
+"""Names of things as every page, command and report writes them: parts, purchases, places."""
+
+from __future__ import annotations
+
+from app import format as fmt
+from core.offer import Offer
+from core.plan import Plan
+from pricing.offers import ANY_REGION
+
+STEP_PARTS = {
+    "matmul": "Matrix multiplications",
+    "attention": "Attention",
+    "experts": "Experts",
+    "memory_bound": "Memory-bound operations",
+    "head_loss": "LM head and loss",
+    "recompute": "Activation recompute",
+    "tp_exposed": "Tensor-parallel communication not hidden",
+    "cp_exposed": "Context-parallel communication not hidden",
+    "ep_exposed": "Expert-parallel communication not hidden",
+    "pp_exposed": "Pipeline communication not hidden",
+    "dp_exposed": "Data-parallel communication not hidden",
+    "offload_exposed": "Host transfer not hidden",
+    "bubble": "Pipeline bubble",
+    "optimizer": "Optimizer step",
+    "overhead": "Overhead",
+}
+
+
+MEMORY_PARTS = {
+    "parameters": "Parameters",
+    "gradients": "Gradients",
+    "optimizer": "Optimizer states",
+    "activations": "Activations",
+    "logits": "Logits",
+    "buffers": "Communication buffers",
+    "reserve": "Framework reserve",
+}
+
+
+PURCHASES = {
+    "on_demand": "on demand",
+    "spot": "spot",
+    "reserved_1y": "reserved 1 year",
+    "reserved_3y": "reserved 3 years",
+    "capacity_block": "capacity block",
+    "owned": "owned",
+}
+
+
+COMMITMENTS = {"reserved_1y": "1 year", "reserved_3y": "3 years"}
+
+
+# Why an offer at a GPU count has no plan: words that stand before its count.
+NO_PLAN = {
+    "memory": "does not fit",
+    "layout": "no legal layout",
+    "too_slow": "too slow",
+    "wasteful": "starved by the network",
+    "not_searched": "not searched",
+}
+
+
+NO_OFFER = {
+    "purchase": "other purchase kinds",
+    "precision": "without the precision",
+    "no_facts": "accelerators without figures",
+    "cluster_size": "clusters too small",
+}
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def step_part(name: str) -> str:
+    """A part of the step time, in words."""
+    return STEP_PARTS.get(name, _spaced(name))
+
+
+def memory_part(name: str) -> str:
+    """A part of the memory, in words."""
+    return MEMORY_PARTS.get(name, _spaced(name))
+
+
+def purchase(name: str) -> str:
+    """How capacity is bought, in words."""
+    return PURCHASES.get(name, _spaced(name))
+
+
+def seller(offer: Offer) -> str:
+    """Who sells which machine: aws p5.48xlarge; nobody sells what is owned."""
+    return "" if offer.purchase == "owned" else f"{offer.provider} {offer.instance_type}".strip()
+
+
+def stated_region(name: str) -> str:
+    """A region's name; '' where the price is of every region, or its source names none.
+
+    >>> stated_region("us-east-1"), stated_region("*")
+    ('us-east-1', '')
+    """
+    return "" if name == ANY_REGION else name
+
+
+def region(name: str) -> str:
+    """The same in a column of its own.
+
+    >>> region("us-east-1"), region("*")
+    ('us-east-1', 'not stated')
+    """
+    return stated_region(name) or "not stated"
+
+
+def place(offer: Offer) -> str:
+    """The seller's machine and, where the price is of one, its region."""
+    return f"{seller(offer)} {stated_region(offer.region)}".strip() or purchase(offer.purchase)
+
+
+def machine(plan: Plan) -> str:
+    """64 x H100-80GB-SXM (aws p5.48xlarge, on demand)."""
+    gpus = f"{fmt.count(plan.num_gpus)} x {plan.offer.accelerator}"
+    bought = ", ".join(t for t in (seller(plan.offer), purchase(plan.offer.purchase)) if t)
+    return f"{gpus} ({bought})"
+
+
+MEASURED = {
+    "matmul": "matmuls",
+    "matmul_fp8": "fp8 matmuls",
+    "attention": "attention",
+    "memory": "memory bandwidth",
+    "elementwise": "elementwise operators",
+    "host_link": "the link to the host",
+    "scale_up": "the link inside the node",
+    "scale_up_hop": "its latency",
+    "scale_out": "the network",
+    "scale_out_hop": "the network's latency",
+}
+
+
+def measured_constant(name: str) -> str:
+    """What a calibration measured, in words."""
+    return MEASURED[name]
+
+
+FACT_WORDS = {
+    "memory_bytes": "the memory that a framework can use",
+    "memory_bytes_per_s": "the memory bandwidth",
+    "scale_up_bytes_per_s": "the link between devices of a machine",
+    "scale_up_domain": "the number of devices that it joins",
+    "scale_out_bytes_per_s": "the network of the usual machine",
+    "gpus_per_node": "the number of devices of a machine",
+    "host_link_bytes_per_s": "the link to the host",
+    "bf16_flops_per_s": "the 16-bit peak",
+    "fp8_flops_per_s": "the 8-bit peak",
+    "fp4_flops_per_s": "the 4-bit peak",
+    "matmul_flops_per_s": "the best measured matmul",
+    "tdp_watts": "the full power",
+    "multiprocessor_count": "the number of multiprocessors",
+    "torus_axes": "the number of axes of its torus",
+}
+
+
+def assumed_fact(quantity: str, printed: str) -> str:
+    """Says that a number of an accelerator is not printed by a source."""
+    if quantity == "switch_reduces":
+        return "its switches are assumed to add up all-reduces."
+    return f"{FACT_WORDS.get(quantity, quantity)} is assumed ({printed})."

@@ -1,0 +1,32 @@
+"""Which plan a page is about: the one that the link names, or the recommended one."""
+
+from __future__ import annotations
+
+from core.errors import shown
+from core.plan import Answer, Plan
+from core.scenario import Scenario
+
+
+def is_listed(scenario: Scenario, answer: Answer) -> bool:
+    """Whether the answer describes the plan that the scenario selects, if it selects one."""
+    return not scenario.plan or any(p.id == scenario.plan for p in answer.plans)
+
+
+def unknown_pins(scenario: Scenario, answer: Answer) -> tuple[str, ...]:
+    """The pinned plans that the answer does not have."""
+    return tuple(sorted({*scenario.pinned} - {p.id for p in answer.plans}))
+
+
+def unknown_pins_sentence(gone: tuple[str, ...]) -> str:
+    """Says that pinned plans of a link are gone."""
+    return f"Not among the ranked plans any more, so not pinned: {', '.join(map(shown, gone))}."
+
+
+def unknown_plan_sentence(scenario: Scenario) -> str:
+    """Says that a link's plan is gone."""
+    return f"The plan {shown(scenario.plan)} of the link is not among the ranked plans."
+
+
+def chosen(scenario: Scenario, answer: Answer) -> Plan:
+    """The plan that the link names, or the recommended one."""
+    return answer.chosen(scenario.plan) or answer.plans[0]

@@ -14,8 +14,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 	&& { echo $$p; break; }; done)
 
 TESTED := not browser and not services and not slow
-CORE_TESTS := tests/test_doctests.py tests/test_golden_links.py tests/test_shapes.py \
-	$(wildcard $(patsubst core/%.py,tests/test_%.py,$(wildcard core/*.py)))
+CORE_TESTS := tests/whole/test_doctests.py tests/whole/test_golden_links.py tests/core
 
 RAY := 2.60.0
 SKYPILOT := 0.14.1
@@ -45,10 +44,10 @@ test-all: postgres nginx clusters $(VENV)/.audit $(VENV)/.fuzz test  ## then rea
 	$(BIN)/python -m pytest -m "not ($(TESTED)) and serial" --durations=15 $(ARGS)
 
 soak: install-test chromium postgres nginx $(VENV)/.fuzz  ## by hand: 50 sessions at once, every kind of kill 200 times, 10 minutes of fuzzing, 30 of edits (KILLS=N SOAK_MINUTES=N FUZZ_S=S)
-	$(BIN)/python -m tests.load
+	$(BIN)/python -m tests.support.load
 	RUNCAST_KILLS=$(KILLS) $(BIN)/python -m pytest -s -k kill tests/services/test_refresh_end_to_end.py tests/services/test_faults_kill.py $(ARGS)
 	RUNCAST_FUZZ_S=$(FUZZ_S) $(BIN)/python -m pytest -s tests/threats/test_fuzz.py $(ARGS)
-	$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES)
+	$(BIN)/python -m tests.support.soak --minutes $(SOAK_MINUTES)
 
 coverage: install-test  ## lines of core that its quick tests run: at least 95%
 	OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m pytest -n 0 -m "$(TESTED)" $(CORE_TESTS) $(ARGS)
@@ -96,13 +95,13 @@ validate: install  ## predict every shipped measured run, print the errors, rebu
 	$(BIN)/runcast validate --runs hardware/measured_runs.csv --models hardware/measured_models.csv --pairs hardware/measured_pairs.csv --readme README.md $(ARGS)
 
 bench: install-test  ## medians: one estimate, layouts a second, a cold plan, answers, a validation
-	$(BIN)/python tests/bench_estimate.py $(ARGS)
+	$(BIN)/python tests/bench/estimate.py $(ARGS)
 
 bench-ui: install-test chromium  ## what somebody at the page waits for, in Chromium (ARGS=--help)
-	$(BIN)/python -m tests.bench_ui $(ARGS)
+	$(BIN)/python -m tests.bench.ui $(ARGS)
 
 bench-store: install-test  ## the store's queries at a million observations (ARGS=10_000_000 for more)
-	$(BIN)/python -m tests.bench_store $(ARGS)
+	$(BIN)/python -m tests.bench.store $(ARGS)
 
 # The stamps: a second `make` installs again only when the environment's own files changed.
 $(VENV)/.made:

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from app import command_log
-from app.audit_cli import audit
-from app.backup_cli import backup, restore
-from app.bill_cli import bill
-from app.buy_cli import buy
-from app.calibrate_cli import calibrate
-from app.calibrations_cli import calibrations
-from app.cli_options import (
+from app.accuracy.command import fit, validate
+from app.audit.command import audit
+from app.bill.command import bill
+from app.buy.command import buy
+from app.calibration.calibrate_command import calibrate
+from app.calibration.command import calibrations
+from app.command import command_log
+from app.command.options import (
     AsJson,
     Config,
     Given,
@@ -36,21 +36,21 @@ from app.cli_options import (
     takes_fields,
     text_option,
 )
-from app.compare_cli import compare
-from app.decide_cli import decide
-from app.doctor_cli import doctor
-from app.explain_cli import explain
-from app.export_cli import export
-from app.import_cli import import_file
-from app.measured_cli import fit, validate
-from app.price_book_cli import book
-from app.prices_cli import add_to
-from app.provenance_cli import where
-from app.recompute_cli import recompute
-from app.report_cli import report
-from app.risk_cli import risk
-from app.saved_cli import scenarios
-from app.scale_cli import scale
+from app.explain.command import explain
+from app.guides.command import decide
+from app.imports.command import import_file
+from app.imports.compare_command import compare
+from app.launch.command import export
+from app.operate.backup_command import backup, restore
+from app.operate.command import doctor
+from app.prices.book_command import book
+from app.prices.command import add_to
+from app.provenance.command import where
+from app.recompute.command import recompute
+from app.report.command import report
+from app.risk.command import risk
+from app.saved.command import scenarios
+from app.scale.command import scale
 from core.errors import RuncastError, shown
 
 if TYPE_CHECKING:
@@ -111,10 +111,10 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Rank clouds, GPUs and layouts for a run, by cost and time."""
-    from app.cli_values import plan_scenario, plans_to_show
-    from app.estimate import answer
+    from app.command.values import plan_scenario, plans_to_show
+    from app.forecast.answer import answer
     from app.forecast.resolve import resolve_strict
-    from app.plan_json import plan_json
+    from app.plan.as_json import plan_json
 
     shown_plans = plans_to_show(top, TOP_JSON if as_json else TOP_TABLE)
     asked, notes = plan_scenario(given)
@@ -143,11 +143,11 @@ def estimate(
 
     Degrees and settings that are not named are searched.
     """
-    from app.cli_values import TOP_MAX, layout_scenario
-    from app.estimate import answer
+    from app.command.values import TOP_MAX, layout_scenario
+    from app.forecast.answer import answer
+    from app.forecast.fixed_layout import judged
     from app.forecast.resolve import resolve_strict
-    from app.one_layout import judged
-    from app.plan_json import estimate_json
+    from app.plan.as_json import estimate_json
 
     asked, keys, notes = layout_scenario(given, layout)
     asked = resolve_strict(asked)
@@ -179,12 +179,12 @@ app.command()(recompute)
 @app.command()
 def gpus(as_json: AsJson = False) -> None:
     """List the accelerators with the figures that forecasts use."""
-    from app.machine_json import gpus_json
+    from app.catalogue.as_json import gpus_json
 
     if as_json:
         print_json(gpus_json())
     else:
-        from app.machine_tables import print_gpus
+        from app.catalogue.document import print_gpus
 
         print_gpus(gpus_json())
 
@@ -198,8 +198,8 @@ def offers(
     as_json: AsJson = False,
 ) -> None:
     """List the newest prices, the cheapest GPU-hour first."""
-    from app.cli_values import offers_scenario, plans_to_show
-    from app.machine_json import offers_json
+    from app.catalogue.as_json import offers_json
+    from app.command.values import offers_scenario, plans_to_show
 
     shown_offers = None if as_json and top is None else plans_to_show(top, TOP_OFFERS)
     asked = offers_scenario({"gpu": gpu, "cloud": cloud, "purchase": purchase})
@@ -208,7 +208,7 @@ def offers(
     if as_json:
         print_json(found)
     else:
-        from app.machine_tables import print_offers
+        from app.catalogue.document import print_offers
 
         print_offers(found)
 
@@ -219,9 +219,9 @@ def models(
 ) -> None:
     """List the presets, or show parameters and FLOPs of one model."""
     from app.catalogue import models_terminal
-    from app.cli_values import model_values, parsed
-    from app.model_input import model_of
-    from app.model_json import model_json, presets_json
+    from app.catalogue.model_json import model_json, presets_json
+    from app.command.values import model_values, parsed
+    from app.scenario.model import model_of
 
     options = {} if seq_len is None else {"seq_len": seq_len}
     chosen = model_values(model, config)
@@ -247,7 +247,7 @@ def sweep(
 
     One row a cell. The same command goes on where a killed one ended.
     """
-    from app.sweep_run import run_sweep
+    from app.sweep.run import run_sweep
 
     said = run_sweep(Path(file), out=out, workers=workers, ray=ray, max_cells=max_cells)
     typer.echo("\n".join(said))
@@ -269,7 +269,7 @@ def refresh(
     as_json: AsJson = False,
 ) -> None:
     """Fetch live prices, check them and publish a price snapshot."""
-    from app.refresh_cli import run
+    from app.prices.refresh_command import run
 
     status = run(source or [], accepted=accept or [], dry_run=dry_run, every=every, as_json=as_json)
     raise typer.Exit(status)
@@ -289,7 +289,7 @@ def _say_and_save(scenario: Scenario, notes: Sequence[str], path: str | None) ->
     for note in notes:
         _say(note)
     if path is not None:
-        from app.scenario_file import write_scenario_file
+        from app.scenario.file import write_scenario_file
 
         write_scenario_file(scenario, Path(path))
 

@@ -9,37 +9,29 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app import (
-    calibration_files,
-    first_look,
-    form,
-    link,
-    price_books,
-    rerun_log,
-    saved,
-)
-from app.answers import answer_of, key_of
-from app.escape import as_text
-from app.forecast import resolve
-from app.risk_inputs import given_numbers
-from app.views import first_look as first
-from app.views import login
-from app.views import plan as views_plan
-from app.views import saved as saved_scenarios
-from app.web import selection
+from app.document.escape import as_text
+from app.forecast import calibration_files, price_book, resolve
+from app.forecast.failure_inputs import given_numbers
+from app.plan import page as plan_page
+from app.saved import saved
+from app.saved import sidebar as saved_scenarios
+from app.web import first_look, link, login, rerun_log, selection
+from app.web import first_look_note as first
+from app.web import form as web_form
+from app.web.answers import answer_of, key_of
 from core.errors import RuncastError
-from core.plan import Answer
 from core.scenario import Scenario
+from core.search.plan import Answer
 
 SIDEBAR_PX = 272
 PAGE = "main_page"  # which one the session saw last
 
-OPTIONS: form.Options = {
+OPTIONS: web_form.Options = {
     "model": resolve.model_names,
     "gpu": resolve.accelerator_names,
     "cloud": resolve.cloud_names,
     "stack": resolve.stack_names,
-    "price_book": lambda: ["", *price_books.names()],
+    "price_book": lambda: ["", *price_book.names()],
     "calibration": lambda: calibration_files.kept(),
     "anchor_gpu": lambda: ["", *resolve.accelerator_names()],
 }
@@ -48,91 +40,91 @@ OPTIONS: form.Options = {
 def draw_plan() -> None:
     """The Plan page: the answer first."""
     if some := _first_look():
-        views_plan.draw(*some, OPTIONS)
+        plan_page.draw(*some, OPTIONS)
     elif answer := _answered(answer_of):
-        views_plan.draw(link.scenario(), answer, OPTIONS)
+        plan_page.draw(link.scenario(), answer, OPTIONS)
 
 
 def draw_options() -> None:
     """The Options & compare page: every plan, and up to four of them side by side."""
-    from app.views import options
+    from app.options import page as options_page
 
     if some := _first_look():
-        options.draw(*some, OPTIONS)
+        options_page.draw(*some, OPTIONS)
     elif answer := _answered(answer_of):
-        options.draw(link.scenario(), answer, OPTIONS)
+        options_page.draw(link.scenario(), answer, OPTIONS)
 
 
 def draw_memory() -> None:
     """The Memory & speed page: where a plan's bytes and seconds go."""
-    from app.views import memory
+    from app.memory import page as memory_page
 
     if answer := _answered(answer_of):
-        memory.draw(link.scenario(), answer)
+        memory_page.draw(link.scenario(), answer)
 
 
 def draw_risk() -> None:
     """The Prices & risk page: what a plan comes to in money."""
-    from app.views import risk
+    from app.buy import page as buy_page
 
     if answer := _answered(answer_of):
-        risk.draw(link.scenario(), answer)
+        buy_page.draw(link.scenario(), answer)
 
 
 def draw_launch() -> None:
     """The Launch & export page: the files that start a plan."""
-    from app.views import launch
+    from app.launch import page as launch_page
 
     if answer := _answered(answer_of):
-        launch.draw(link.scenario(), answer)
+        launch_page.draw(link.scenario(), answer)
 
 
 def draw_accuracy() -> None:
     """The Accuracy page."""
-    from app.views import accuracy
+    from app.accuracy import page as accuracy_page
 
     _draw_notes()
-    accuracy.draw()
+    accuracy_page.draw()
 
 
 def draw_prices() -> None:
     """The Price data page, which may ask what the plan of the link cost on another day."""
-    from app.views import prices
+    from app.prices import page as prices_page
 
     _draw_notes()
-    prices.draw(answer_of)
+    prices_page.draw(answer_of)
 
 
 def draw_calibration() -> None:
     """The Calibration page, which forecasts the plan of the link without and with what it lists."""
-    from app.views import calibration
+    from app.calibration import page as calibration_page
 
     _draw_notes()
-    calibration.draw(answer_of)
+    calibration_page.draw(answer_of)
 
 
 def draw_decisions() -> None:
     """The Recommendations page."""
-    from app.views import decisions
+    from app.guides import page as guides_page
 
     _draw_notes()
-    decisions.draw()
+    guides_page.draw()
 
 
 def draw_audit() -> None:
     """The Audit page."""
-    from app.views import audit
+    from app.audit import page as audit_page
 
     _draw_notes()
-    audit.draw()
+    audit_page.draw()
 
 
 def draw_method() -> None:
     """The Method page."""
-    from app.views import method
+    from app.method import page as method_page
 
     _draw_notes()
-    method.draw()
+    method_page.draw()
 
 
 def _answered(answer_to: Callable[[Scenario], Answer]) -> Answer | None:
@@ -198,13 +190,13 @@ def main() -> None:
     moved = st.session_state.get(PAGE) != current.url_path
     st.session_state[PAGE] = current.url_path
     if link.take_over(resolve.resolve, resolve.current_prices(), saved.expanded) or moved:
-        form.fill(link.scenario())  # the widgets of a page that is not drawn are forgotten
+        web_form.fill(link.scenario())  # the widgets of a page that is not drawn are forgotten
     link.write()  # before anything is drawn, so that an error below cannot lose it
     links = st.container(horizontal=True, gap="xxsmall")
     st.header(current.title, anchor=False)
     with st.sidebar:
         st.markdown("**Runcast**")
-        form.draw(OPTIONS)
+        web_form.draw(OPTIONS)
         parts = st.container()
         saved_scenarios.draw()
         login.draw()
@@ -215,7 +207,7 @@ def main() -> None:
         for page in pages:
             links.page_link(page, query_params=query)
         with parts:
-            form.draw_parts(link.scenario(), OPTIONS)
+            web_form.draw_parts(link.scenario(), OPTIONS)
     first.wait()
 
 

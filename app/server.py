@@ -24,10 +24,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app import logs, rerun_log
-from app.installed import version
-from app.owner import PROXY_SECRET, USER_HEADER
-from app.readiness import Kept, ready_json
+from app.log import log
+from app.operate.readiness import Kept, ready_json
+from app.scenario.version import version
+from app.web import rerun_log
+from app.web.owner import PROXY_SECRET, USER_HEADER
 
 _NO_STORE = {"Cache-Control": "no-store"}
 _readiness = Kept()
@@ -44,15 +45,15 @@ async def readyz(request: Request) -> Response:
     ready = found["status"] == "ready"
     if not ready:
         failing = [c["name"] for c in found["checks"] if not c["ok"]]
-        logs.event("not_ready", level=logging.WARNING, checks=failing)
+        log.event("not_ready", level=logging.WARNING, checks=failing)
     return JSONResponse(found, status_code=200 if ready else 503, headers=_NO_STORE)
 
 
 class UserHeaderGuard:
     """Takes the header that names the user out of what did not come in over this machine.
 
-    app/owner.py believes it by `server.address`; this looks at the address that a request arrived
-    at, which a server started in another way cannot contradict.
+    app/web/owner.py believes it by `server.address`; this looks at the address that a request
+    arrived at, which a server started in another way cannot contradict.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -78,16 +79,16 @@ def draw_unexpected(error: Exception) -> bool:
     """Draw an error that Streamlit caught, which has logged it, as a sentence with its id."""
     if st.get_option("client.showErrorDetails") != "none":
         return False
-    st.exception(rerun_log.UnexpectedError(rerun_log.sentence(logs.id_of(error))))
+    st.exception(rerun_log.UnexpectedError(rerun_log.sentence(log.id_of(error))))
     return True
 
 
 @asynccontextmanager
 async def _lifespan(app: st.App) -> AsyncIterator[None]:
-    logs.adopt()
-    logs.event("server_started", version=version(), python=platform.python_version())
+    log.adopt()
+    log.event("server_started", version=version(), python=platform.python_version())
     yield
-    logs.event("server_stopped")
+    log.event("server_stopped")
 
 
 def _routes() -> list[Route]:

@@ -4,7 +4,7 @@
     no suffix: a count or a fraction in [0, 1], never a percentage
 
 Numbers enter in the unit their source prints and are converted once, by `to_si`.
-They leave in the unit a person reads, formatted once, in app/format.py.
+They leave in the unit a person reads, formatted once, in app/document/format.py.
 """
 
 from __future__ import annotations

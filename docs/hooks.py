@@ -1,4 +1,4 @@
-"""MkDocs events: the pages of app/site_pages.py, and links that lead out of this folder."""
+"""MkDocs events: the pages of docs/site_pages.py, and links that lead out of this folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from app.site_pages import (
+from docs.site_pages import (
     FORMULAS,
     LINK,
     ROOT,

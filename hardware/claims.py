@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import get_args
 from urllib.parse import parse_qsl
 
-from core.claims import VERDICTS, Rule
 from core.errors import FactError, shown
+from core.evidence.published_claims import VERDICTS, Rule
 from core.units import TO_SI
 from hardware.tables import check_source, rows
 
@@ -55,7 +55,7 @@ class PublishedClaim:
     tolerance: float  # fraction: how exactly the figure is printed
     rule: Rule
     formula: str  # in words
-    verdict: str  # what we say of it; tests/test_claims.py holds the arithmetic to it
+    verdict: str  # what we say of it; tests/app/guides/test_claims.py holds the arithmetic to it
     why: str
     source: str
     source_date: str

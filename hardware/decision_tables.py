@@ -1,7 +1,8 @@
 """Tables of published advice: which strategy or stack guides name for which case.
 
 decision_tables.csv has one row for each concrete case that an advice is asked about; rows with
-the same table and case are of one published row. What we find is worked out in app/decisions.py.
+the same table and case are of one published row. What we find is worked out in
+app/guides/decisions.py.
 """
 
 from __future__ import annotations

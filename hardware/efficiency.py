@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 
-from core.efficiency import Efficiency, from_values
 from core.errors import FactError, unknown_name
+from core.machine.efficiency import Efficiency, from_values
 from core.units import to_si
 
 EFFICIENCY_CSV = Path(__file__).with_name("efficiency.csv")

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from core.accelerator import Accelerator, Source
 from core.errors import FactError, ScenarioError, shown
+from core.machine.accelerator import Accelerator, Source
 from core.units import to_si
 from hardware import names
 from hardware.tables import UNDATED, check_source, rows

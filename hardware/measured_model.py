@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.errors import RunsError, shown
-from core.transformer import Transformer
+from core.model.transformer import Transformer
 
 USUAL_HEAD_DIM = 128
 GPT_POSITIONS = 2048  # rows of the position table of GPT-3 and its reproductions

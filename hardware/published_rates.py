@@ -1,6 +1,6 @@
 """Load training rates that somebody printed and that are no row of measured_runs.csv.
 
-They are what a claim is held against (app/audit_published.py), and nothing else: no forecast, no
+They are what a claim is held against (app/audit/published.py), and nothing else: no forecast, no
 fit and no score reads them. Rates are as printed, rounded as printed.
 """
 
@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from core.errors import FactError
-from core.precision import precision
-from core.presets import preset
+from core.layout.precision import precision
+from core.model.presets import preset
 from hardware.facts import accelerator
 from hardware.tables import check_source, rows
 

@@ -18,7 +18,7 @@ QUANTITIES = (
     "node_start_s", "slow_probability", "slow_fraction", "checkpoint_bytes_per_s", "checkpoint_s",
     "upload_s", "goodput",
 )  # fmt: skip
-# A day stays a day here: core/failures.py turns rates into seconds.
+# A day stays a day here: core/failures/failures.py turns rates into seconds.
 UNITS = {**TO_SI, "per node-day": 1.0, "per day": 1.0, "min": 60.0}
 
 

@@ -13,12 +13,12 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from core.offer import Offer
-from pricing.body_cache import BodyCache
+from core.machine.offer import Offer
+from pricing.fetch.body_cache import BodyCache
+from pricing.fetch.network import SourceError
+from pricing.fetch.session import NoCredentialError, Part, Refused, Session
 from pricing.judgement import has_shrunk
-from pricing.network import SourceError
 from pricing.offers import MAX_ROWS
-from pricing.session import NoCredentialError, Part, Refused, Session
 from pricing.sources import Source
 
 MAX_OFFERS = 120_000  # of one source

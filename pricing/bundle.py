@@ -21,7 +21,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from core.errors import FactError, RuncastError, shown
-from core.offer import Offer
+from core.machine.offer import Offer
 from pricing.integrity import Finding, check, price_bands
 from pricing.offers import CHEAPEST_US, COLUMNS, SNAPSHOTS, Row, make_offer
 from pricing.publish import make_current, write_snapshot

@@ -17,7 +17,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from core.errors import FactError
-from core.offer import Offer
+from core.machine.offer import Offer
 from pricing.offers import CHEAPEST_US, PURCHASES, first_day
 from pricing.series import Gap, Point, Sku, Spell, pieces, ratios, sku_of, volatility
 

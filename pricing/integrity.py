@@ -19,7 +19,7 @@ from statistics import median
 from typing import Literal
 
 from core.errors import FactError, shown, unknown_sentence
-from core.offer import Offer
+from core.machine.offer import Offer
 from pricing.offers import PURCHASES, QUALITIES, first_day
 
 BANDS_CSV = Path(__file__).with_name("price_bands.csv")

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from core.offer import Offer
+from core.machine.offer import Offer
 from pricing.integrity import Bands, check, named
 from pricing.offers import age_days
 from pricing.series import Sku, sku_of

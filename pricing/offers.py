@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from core.errors import FactError, ScenarioError, shown, unknown_name
-from core.offer import Offer, Purchase
+from core.machine.offer import Offer, Purchase
 from pricing.disk import prices_folder
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")

@@ -15,9 +15,10 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from core.offer import Offer
+from core.machine.offer import Offer
 from pricing.asking import Fetched, Progress, ask
 from pricing.disk import prices_folder
+from pricing.fetch.session import OVERRIDE
 from pricing.integrity import price_bands
 from pricing.judgement import Judged, Quarantined, judged
 from pricing.lease import Lease, lease
@@ -33,7 +34,6 @@ from pricing.offers import (
 )
 from pricing.publish import make_current, write_snapshot
 from pricing.report import Report, found_run, lines_of
-from pricing.session import OVERRIDE
 from pricing.source_state import (
     SourceState,
     State,
@@ -46,8 +46,8 @@ from pricing.source_state import (
     write_state,
 )
 from pricing.sources import SOURCES, Source
-from pricing.store.memory import Memory, memory
 from pricing.store.recording import RunFound
+from pricing.store.refresh_record import Memory, memory
 
 REFUSED_KEPT = 200  # of one source's malformed rows; the count says how many there were
 

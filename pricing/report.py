@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from core.offer import Offer
+from core.machine.offer import Offer
 from pricing.asking import Fetched
 from pricing.judgement import Judged, Quarantined
 from pricing.source_state import SourceState

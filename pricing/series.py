@@ -17,7 +17,7 @@ from operator import attrgetter
 from statistics import median, stdev
 from typing import NamedTuple
 
-from core.offer import Offer
+from core.machine.offer import Offer
 
 
 class Sku(NamedTuple):

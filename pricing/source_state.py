@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import FactError
-from core.offer import Offer
+from core.machine.offer import Offer
 from pricing.disk import write_atomically
 from pricing.judgement import Quarantined
 from pricing.offers import make_offer, make_row, read_rows

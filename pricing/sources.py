@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from core.errors import ScenarioError, unknown_sentence
-from core.offer import Offer
+from core.machine.offer import Offer
+from pricing.fetch.session import Session
 from pricing.providers import (
     aws_on_demand,
     aws_spot,
@@ -21,7 +22,6 @@ from pricing.providers import (
     vast,
     verda,
 )
-from pricing.session import Session
 
 Fetch = Callable[[Session], Iterable[Offer]]
 

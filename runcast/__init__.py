@@ -23,25 +23,26 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pandas as pd
 
-from app import estimate, words
-from app.bill import Bill, bill_of
-from app.cli_options import Given
-from app.cli_values import REQUIRED, TOP_MAX, lacking, scenario_of
+from app.bill.bill import Bill, bill_of
+from app.command.options import Given
+from app.command.planned import asked_plan
+from app.command.values import REQUIRED, TOP_MAX, lacking, scenario_of
 from app.document.as_json import Json
+from app.forecast import answer as forecast_answer
 from app.forecast import resolve
-from app.plan_cli import asked_plan
-from app.plan_json import plan_json
-from app.risk import Risk, risk_of
+from app.plan import words as plan_words
+from app.plan.as_json import plan_json
+from app.risk.risk import Risk, risk_of
+from app.scenario.file import write_scenario_file
 from app.scenario.link_query import link_query
-from app.scenario_file import write_scenario_file
-from core import plan as core_plan
 from core.errors import RuncastError, ScenarioError, shown, unknown_name
-from core.plan import Exclusion, Interval, Layout, Plan
 from core.scenario import Scenario
+from core.search import plan as core_plan
+from core.search.plan import Exclusion, Interval, Layout, Plan
 from pricing.offers import snapshot
 
 if TYPE_CHECKING:
-    from app.side_by_side import Subject
+    from app.options.side_by_side import Subject
 
 __all__ = [
     "Answer",
@@ -82,7 +83,7 @@ class Answer:
     @property
     def sentence(self) -> str:
         """The answer in one sentence, or why there is none."""
-        return words.answer_sentence(self.scenario, self.found)
+        return plan_words.answer_sentence(self.scenario, self.found)
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -161,12 +162,12 @@ class Answer:
         `name` stands under the title; `date` is today's in UTC if left out, and the same date
         gives the same bytes. RuncastError for an unknown kind or a name that is too long.
         """
-        from app.report import WRITERS, report_of
+        from app.report.report import WRITERS, report_of
 
         if kind not in WRITERS:
             raise unknown_name("kind of report", kind, WRITERS)
         # What a report draws is described, too: the plans that no other one beats.
-        whole = estimate.answer(self.scenario, top=TOP, with_frontier=True)
+        whole = forecast_answer.answer(self.scenario, top=TOP, with_frontier=True)
         made = report_of(self.scenario, whole, date=date or _today(), name=name)
         return WRITERS[kind](made)
 
@@ -294,7 +295,7 @@ def side_by_side(*answers: Answer) -> pd.DataFrame:
     >>> found.set_index("quantity").loc["GPUs", ["unit", "B minus A"]].tolist()
     ['GPUs', 0.0]
     """
-    from app import side_by_side as compared
+    from app.options import side_by_side as compared
 
     most = len(compared.LETTERS)
     if not 2 <= len(answers) <= most:
@@ -357,7 +358,7 @@ def _asked(
 
 
 def _answer(scenario: Scenario, *, top: int, notes: tuple[str, ...]) -> Answer:
-    found = estimate.answer(scenario, top=top)
+    found = forecast_answer.answer(scenario, top=top)
     for column in found.points.values():
         column.setflags(write=False)  # an answer is frozen
     return Answer(scenario=scenario, found=found, notes=notes)

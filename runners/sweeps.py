@@ -2,7 +2,7 @@
 
 Both take a function that can be imported by name and numbered tasks, keep one task in flight per
 worker, and hand back results as they come, in any order. What a task is they do not know: the
-caller (app/sweep_run.py) brings the function, because runners may not import app.
+caller (app/sweep/run.py) brings the function, because runners may not import app.
 """
 
 from __future__ import annotations

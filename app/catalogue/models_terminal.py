@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from app import format as fmt
-from app.model_json import ModelFacts, Presets
-from app.terminal import console
+from app.catalogue.model_json import ModelFacts, Presets
+from app.document import format as fmt
+from app.document.terminal import console
 
 
 def print_presets(presets: Presets) -> None:

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 import pandas as pd
 
-from app.escape import safe_value
+from app.document.escape import safe_value
 
 
 def csv_bytes(frame: pd.DataFrame, link: str = "") -> bytes:

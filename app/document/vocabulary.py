@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app import format as fmt
-from core.offer import Offer
-from core.plan import Plan
+from app.document import format as fmt
+from core.machine.offer import Offer
+from core.search.plan import Plan
 from pricing.offers import ANY_REGION
 
 STEP_PARTS = {

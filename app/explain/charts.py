@@ -7,15 +7,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from app.chart_parts import (
-    FAINT,
-    INK,
-    PALETTE,
-    Drawn,
-    above,
-    axis,
-    legend,
-)
+from app.document.chart_parts import FAINT, INK, PALETTE, Drawn, above, axis, legend
 
 TORNADO_PX = 92  # the axis and the legend
 ROW_PX, BAR_PX, BAR_DOWN_PX = 34, 12, 8  # a row of a name and a bar beneath it

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.plan import Interval, Plan
 from core.scenario import Scenario
-from core.task_size import tokens_of
+from core.scenario.task_size import tokens_of
+from core.search.plan import Interval, Plan
 
 
 def wall_clock_hours(scenario: Scenario, plan: Plan) -> Interval:

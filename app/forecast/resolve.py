@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from app import (
-    anchoring,
-    calibration_files,
-    calibrations,
-    machines,
-    price_books,
-)
-from app.machines import CUSTOM
-from app.model_input import model_of
-from app.training import (
-    choices_of,
-    efficiency_of,
-    workload_of,
-)
+from app.forecast import anchor, calibration_files, calibrations, machines, price_book
+from app.forecast.machines import CUSTOM
+from app.forecast.training import choices_of, efficiency_of, workload_of
+from app.scenario.model import model_of
 from core.errors import RuncastError, ScenarioError, unknown_name, unknown_sentence
-from core.presets import PRESETS, preset
+from core.model.presets import PRESETS, preset
 from core.scenario import Scenario
 from hardware import facts, names
 from hardware.efficiency import stacks
 from pricing import offers as prices
-from pricing.price_book_store import has_book
+from pricing.book.files import has_book
 
 
 def current_prices() -> str:
@@ -91,7 +81,7 @@ def resolve(scenario: Scenario) -> tuple[Scenario, list[str]]:
     if scenario.prices and scenario.prices not in prices.snapshot_ids():
         kept["prices"] = ""
     if scenario.price_book and not has_book(scenario.price_book):
-        notes.append(price_books.lacking_sentence(scenario.price_book))
+        notes.append(price_book.lacking_sentence(scenario.price_book))
         kept["price_book"] = ""
     return Scenario.model_validate(kept), notes
 
@@ -109,7 +99,7 @@ def resolve_strict(scenario: Scenario) -> Scenario:
     )
     if CUSTOM in resolved.gpu:
         machines.accelerator_of(CUSTOM, resolved)
-    price_books.book_of(resolved)
+    price_book.book_of(resolved)
     calibrations.chosen(resolved)
     _check_anchor(resolved)
     return resolved
@@ -147,4 +137,4 @@ def _check_anchor(scenario: Scenario) -> None:
     """ScenarioError if the scenario's measurement cannot be one."""
     if scenario.anchor_tokens_per_s_per_gpu is not None:
         work = workload_of(scenario, model_of(scenario))
-        anchoring.anchor_of(scenario, work, efficiency_of(scenario, work), choices_of(scenario))
+        anchor.anchor_of(scenario, work, efficiency_of(scenario, work), choices_of(scenario))

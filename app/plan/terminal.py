@@ -8,14 +8,15 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.table import Table
 
-from app import format as fmt
-from app import picks, words
+from app.document import format as fmt
 from app.document import vocabulary
-from app.risk_columns import of_plans
+from app.document.terminal import console, cut, print_wrapped
+from app.forecast import alternatives as forecast_alternatives
+from app.forecast.with_failures import of_plans
+from app.plan import words
 from app.scenario.link_query import link_query
-from app.terminal import console, cut, print_wrapped
-from core.plan import Answer, Plan
 from core.scenario import Scenario
+from core.search.plan import Answer, Plan
 from pricing.offers import snapshot
 
 PAGE = "http://localhost:8501/"  # where `make run` serves the page
@@ -51,8 +52,8 @@ def print_answer(scenario: Scenario, answer: Answer, *, today: dt.date) -> None:
 
 def _print_also(out: Console, scenario: Scenario, answer: Answer) -> None:
     """What else people ask: the fewest GPUs, the fastest, the cheapest."""
-    found = [p.sentence for p in picks.picks_of(scenario, answer)]
-    if fewer := picks.smaller_count(scenario, answer):
+    found = [p.sentence for p in forecast_alternatives.picks_of(scenario, answer)]
+    if fewer := forecast_alternatives.smaller_count(scenario, answer):
         found.append(f"On the machine with the fewest, {fmt.count(fewer)} GPUs would fit, too.")
     if found:
         out.print("\nAlso:")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from app.link_age import stamped
+from app.scenario.age import stamped
 from core.scenario import Scenario
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from core.errors import shown
-from core.plan import Answer, Plan
 from core.scenario import Scenario
+from core.search.plan import Answer, Plan
 
 
 def is_listed(scenario: Scenario, answer: Answer) -> bool:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from core.offer import Offer, Purchase
+from core.machine.offer import Offer, Purchase
 from hardware.instances import instances
-from pricing import decoding
+from pricing.fetch import decoding
+from pricing.fetch.session import Session
 from pricing.providers.boundary import Raw, each_region, offer, only_usd, parsed
-from pricing.session import Session
 
 BASE = "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonEC2/current"
 REGIONS_VARIABLE = "RUNCAST_AWS_REGIONS"  # comma-separated, instead of these

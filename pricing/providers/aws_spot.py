@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pydantic import Field
 
 from core.errors import shown
-from core.offer import Offer
-from pricing import decoding
-from pricing.network import SourceError
+from core.machine.offer import Offer
+from pricing.fetch import decoding
+from pricing.fetch.network import SourceError
+from pricing.fetch.session import JSON, Session
 from pricing.providers.boundary import Raw, document, known_machine, offer, parsed
-from pricing.session import JSON, Session
 
 PRICES = "https://spot-price.s3.amazonaws.com/spot.js"
 ADVISOR = "https://spot-bid-advisor.s3.amazonaws.com/spot-advisor-data.json"

@@ -14,8 +14,9 @@ from urllib.parse import quote
 from pydantic import Field
 
 from core.errors import shown
-from core.offer import Offer, Purchase
-from pricing.network import SourceError
+from core.machine.offer import Offer, Purchase
+from pricing.fetch.network import SourceError
+from pricing.fetch.session import Session
 from pricing.providers.boundary import (
     YEAR_H,
     Raw,
@@ -26,7 +27,6 @@ from pricing.providers.boundary import (
     only_usd,
     parsed,
 )
-from pricing.session import Session
 
 URL = "https://prices.azure.com/api/retail/prices"
 VERSION = "2023-01-01-preview"

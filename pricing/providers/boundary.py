@@ -19,14 +19,14 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from core.errors import shown
-from core.offer import Offer, Purchase
+from core.machine.offer import Offer, Purchase
 from hardware.instances import find_instance
 from hardware.names import canonical_from_feed
 from pricing import offers as snapshots
 from pricing.bundle import DECISIONS_CSV, Decision, decisions
+from pricing.fetch.network import SourceError
+from pricing.fetch.session import Session
 from pricing.integrity import price_bands
-from pricing.network import SourceError
-from pricing.session import Session
 
 MONTH_H = 730.0  # of price lists that print a month
 YEAR_H = 8760.0

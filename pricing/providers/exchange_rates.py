@@ -13,8 +13,8 @@ from datetime import date
 from xml.etree import ElementTree as ET
 
 from core.errors import shown
-from pricing.network import SourceError
-from pricing.session import Session
+from pricing.fetch.network import SourceError
+from pricing.fetch.session import Session
 
 URL = "https://www.ecb.europa.eu/stats/eurofxref/eurofxref-daily.xml"
 OLDEST_DAYS = 7  # weekends and holidays have no rate of their own

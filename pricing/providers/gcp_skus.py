@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from core.offer import Offer, Purchase
+from core.machine.offer import Offer, Purchase
 from hardware.instances import Instance, find_instance
-from pricing.network import SourceError
+from pricing.fetch.network import SourceError
+from pricing.fetch.session import Session
 from pricing.providers.boundary import Raw, document, offer, parsed
-from pricing.session import Session
 
 URL = "https://cloudbilling.googleapis.com/v1/services/6F81-5844-456A/skus"
 KEY = "GCP_API_KEY"

@@ -14,10 +14,10 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped, unused-ignore]
 
-from core.offer import Offer, Purchase
-from pricing.network import SourceError
+from core.machine.offer import Offer, Purchase
+from pricing.fetch.network import SourceError
+from pricing.fetch.session import Session
 from pricing.providers.boundary import MONTH_H, Raw, document, known_machine, offer, parsed
-from pricing.session import Session
 
 URL = (
     "https://raw.githubusercontent.com/Cyclenerd/google-cloud-pricing-cost-calculator/"

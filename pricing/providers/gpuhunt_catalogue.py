@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from datetime import date
 
 from core.errors import shown
-from core.offer import Offer
-from pricing import decoding
-from pricing.network import SourceError
+from core.machine.offer import Offer
+from pricing.fetch import decoding
+from pricing.fetch.network import SourceError
+from pricing.fetch.session import ZIP, Session
 from pricing.providers.boundary import Raw, cheapest_zone, offer, parsed
-from pricing.session import ZIP, Session
 
 BASE = "https://dstack-gpu-pricing.s3.eu-west-1.amazonaws.com/v3"
 # Their name of a provider -> ours.

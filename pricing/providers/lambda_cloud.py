@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import Field
 
-from core.offer import Offer
+from core.machine.offer import Offer
+from pricing.fetch.session import Session
 from pricing.offers import ANY_REGION
 from pricing.providers.boundary import Raw, document, offer, parsed
-from pricing.session import Session
 
 URL = "https://cloud.lambda.ai/api/v1/instance-types"
 KEY = "LAMBDA_API_KEY"

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
-from core.offer import Offer
+from core.machine.offer import Offer
+from pricing.fetch.session import Session
 from pricing.offers import ANY_REGION
 from pricing.providers.boundary import Raw, document, offer, only_usd, parsed
-from pricing.session import Session
 
 URL = "https://apexapps.oracle.com/pls/apex/cetools/api/v1/products/?currencyCode=USD"
 # Part number -> the shape that is billed by it, its accelerator and how many it has.

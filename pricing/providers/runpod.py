@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from pydantic import Field
 
 from core.errors import shown
-from core.offer import Offer, Purchase
-from pricing.network import SourceError
+from core.machine.offer import Offer, Purchase
+from pricing.fetch.network import SourceError
+from pricing.fetch.session import Session
 from pricing.offers import ANY_REGION
 from pricing.providers.boundary import Raw, document, offer, parsed
-from pricing.session import Session
 
 URL = "https://api.runpod.io/graphql"
 QUERY = (

@@ -13,12 +13,12 @@ import math
 from collections.abc import Iterable, Iterator
 from datetime import date
 
-from core.offer import Offer, Purchase
+from core.machine.offer import Offer, Purchase
 from hardware.instances import instances
-from pricing import decoding
-from pricing.network import SourceError
+from pricing.fetch import decoding
+from pricing.fetch.network import SourceError
+from pricing.fetch.session import Session
 from pricing.providers.boundary import Raw, cheapest_zone, offer, parsed
-from pricing.session import Session
 
 FIRST = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8"
 MIRROR = "https://skypilot-catalog.s3.us-east-1.amazonaws.com/catalogs/v8"

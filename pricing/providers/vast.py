@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from urllib.parse import quote
 
-from core.offer import Offer
-from pricing.network import SourceError
+from core.machine.offer import Offer
+from pricing.fetch.network import SourceError
+from pricing.fetch.session import Session
 from pricing.offers import ANY_REGION
 from pricing.providers.boundary import Raw, document, offer, parsed
-from pricing.session import Session
 
 URL = "https://console.vast.ai/api/v0/bundles/"
 GPUS = (

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from pydantic import Field
 
 from core.errors import shown
-from core.offer import Offer, Purchase
-from pricing.network import SourceError
+from core.machine.offer import Offer, Purchase
+from pricing.fetch.network import SourceError
+from pricing.fetch.session import Session
 from pricing.offers import ANY_REGION
 from pricing.providers import exchange_rates
 from pricing.providers.boundary import MOST_GPUS, Raw, offer, parsed
-from pricing.session import Session
 
 URL = "https://api.verda.com/v1/instance-types"
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, Table, bindparam, func, select
 
-from core.offer import Offer
+from core.machine.offer import Offer
 from pricing.judgement import Quarantined
 from pricing.series import Sku, sku_of
 from pricing.store.models import (

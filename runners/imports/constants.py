@@ -1,8 +1,9 @@
 """Constants of a machine from an import-result/1: measured over assumed, joined with its prior as
-those of a calibration are (runners/fit.py).
+those of a calibration are (runners/calibration/fit.py).
 
-nccl-tests gives links: the fit of runners/fit_links.py. mamf-finder gives matmuls: that of
-runners/fit_compute.py. Neither tool prints a spread of its samples, so that an error is assumed.
+nccl-tests gives links: the fit of runners/calibration/fit_links.py. mamf-finder gives matmuls: that
+of runners/calibration/fit_compute.py. Neither tool prints a spread of its samples, so that an error
+is assumed.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core import curve
-from core.accelerator import Accelerator
-from core.calibration import PRIOR_SIGMA, Calibrated
-from core.efficiency import Efficiency
 from core.errors import FactError
-from runners import fit_compute, fit_links
-from runners.fit import LEAST_SIGMA, Constant, Fitted, constant, machine_of, prior_sigma
-from runners.fit_compute import OF_NORMAL, Matmuls
-from runners.fit_links import LEAST_POINTS, Link
+from core.machine.accelerator import Accelerator
+from core.machine.calibration import PRIOR_SIGMA, Calibrated
+from core.machine.efficiency import Efficiency
+from core.time import message_curve
+from runners.calibration import fit_compute, fit_links
+from runners.calibration.fit import LEAST_SIGMA, Constant, Fitted, constant, machine_of, prior_sigma
+from runners.calibration.fit_compute import OF_NORMAL, Matmuls
+from runners.calibration.fit_links import LEAST_POINTS, Link
+from runners.calibration.result import Row
 from runners.imports.result import Collective, ImportResult, MatmulRate
 from runners.imports.text import ImportFileError
-from runners.result import Row
 
 # Of the log of one rate in another session, which neither tool says: chosen, the drift that the
-# gates of a calibration allow (runners/validity.py).
+# gates of a calibration allow (runners/calibration/validity.py).
 SESSION_SIGMA = 0.05
 BEST_SIGMA = 0.1  # of a rate that is the best of many shapes: others do not reach it; chosen
 LEAST_WIDE = 2  # messages that take several latencies: less says nothing of bandwidth
@@ -44,7 +45,7 @@ def with_curve(found: Sequence[Collective]) -> list[Collective]:
     for one in found:
         points = [p for p in one.points if not p.wrong]
         least = min((p.time_s for p in points), default=0.0)
-        wide = sum(p.time_s >= curve.LATENCIES * least for p in points)
+        wide = sum(p.time_s >= message_curve.LATENCIES * least for p in points)
         if len(points) >= LEAST_POINTS and wide >= LEAST_WIDE:
             kept.append(one.model_copy(update={"points": points}))
     return kept
@@ -59,7 +60,7 @@ def links(found: Sequence[Collective]) -> tuple[Link, ...]:
             ranks=one.ranks,
             nodes=one.nodes,
             bus_factor=one.bus_factor,
-            curve=curve.fit(
+            curve=message_curve.fit(
                 size_bytes=np.array([p.size_bytes for p in one.points]),
                 time_s=np.array([p.time_s for p in one.points]),
             ),

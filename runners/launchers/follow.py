@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from core.errors import RuncastError
+from runners.calibration.result import parse_result
 from runners.launchers.job import Job
 from runners.launchers.launcher import Launcher, Progress
 from runners.launchers.quoting import LaunchError, UnreachableError
-from runners.result import parse_result
 from runners.run_state import RunState, write_state
 
 PATIENCE_S = 120.0  # without an answer

@@ -3,11 +3,12 @@
     python node.py --plan plan.json --out result.json [--budget-s S]
     torchrun --nproc-per-node 8 node.py --plan plan.json --out result.json
 
-plan.json is `calib-plan/1` (runners/probe_plan.py writes it), the result is `calib-result/1`
-(runners/result.py reads it; docs/calibration-result.md says what every key means). The result is
-written to --out and printed on standard output between two marker lines. After each group of
-measurements it is written to --out + ".part": a run that was killed goes on from there.
-Exit status: 0 measured, 2 bad plan or option, 3 the device is busy, 4 the budget is too small.
+plan.json is `calib-plan/1` (runners/calibration/probe_plan.py writes it), the result is
+`calib-result/1` (runners/calibration/result.py reads it; docs/calibration-result.md says what every
+key means). The result is written to --out and printed on standard output between two marker lines.
+After each group of measurements it is written to --out + ".part": a run that was killed goes on
+from there. Exit status: 0 measured, 2 bad plan or option, 3 the device is busy, 4 the budget is too
+small.
 
 How it measures. Inputs are N(0, 1). Every operation is warmed up by count and by time. On a GPU a
 sample is one call between two events, all samples are queued before one synchronization, and a

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 
 from core.errors import RuncastError, shown
-from core.plan import Layout
-from core.transformer import Transformer
+from core.model.transformer import Transformer
+from core.search.plan import Layout
 
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")  # also legal in Kubernetes and SLURM
 
@@ -47,7 +47,7 @@ class RecipeJob:
     num_gpus: int
     num_nodes: int
     gpus_per_node: int
-    precision: str  # of core.scenario_types.Precision
+    precision: str  # of core.scenario.types.Precision
     optimizer: str
     task: str  # pretrain, sft, lora or qlora
     lora_rank: int

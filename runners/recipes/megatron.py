@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from core.errors import shown
-from core.transformer import is_mla, is_moe
+from core.model.transformer import is_mla, is_moe
 from runners.recipes import arguments as words_of
 from runners.recipes import quoting
 from runners.recipes.job import RecipeError, RecipeJob

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from core.transformer import is_moe
+from core.model.transformer import is_moe
 from runners.recipes import megatron
 from runners.recipes.header import commented, comments
 from runners.recipes.job import RecipeError, RecipeJob

@@ -9,7 +9,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped, unused-ignore]
 
 from core.errors import shown
-from core.transformer import is_mla, is_moe
+from core.model.transformer import is_mla, is_moe
 from runners.recipes import quoting
 from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.target import Recovered

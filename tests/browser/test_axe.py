@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.browsing import FEW, PAGES
+from tests.support.browsing import FEW, PAGES
 
 pytestmark = pytest.mark.browser
 

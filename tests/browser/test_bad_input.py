@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from app.form import MAX_UPLOAD_MB
+from app.web.form import MAX_UPLOAD_MB
 from core.scenario import Scenario
-from tests.browsing import FEW
+from tests.support.browsing import FEW
 
 pytestmark = pytest.mark.browser
 

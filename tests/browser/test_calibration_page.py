@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from tests.browsing import served
-from tests.made_up_results import H100, document, machine
+from tests.made_up.results import H100, document, machine
+from tests.support.browsing import served
 
 pytestmark = pytest.mark.browser
 

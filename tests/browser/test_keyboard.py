@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.browsing import FEW, PAGES
+from tests.support.browsing import FEW, PAGES
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.browsing import FEW, PAGES
+from tests.support.browsing import FEW, PAGES
 
 pytestmark = pytest.mark.browser
 

@@ -12,8 +12,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from app.report_markdown import escaped
-from app.scenario_file import read_scenario
+from app.document.markdown import escaped
+from app.scenario.file import read_scenario
 
 pytestmark = pytest.mark.browser
 

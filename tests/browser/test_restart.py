@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browsing import FEW, connections, reconnect, served
+from tests.support.browsing import FEW, connections, reconnect, served
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 

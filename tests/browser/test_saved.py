@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browsing import FEW, served
+from tests.support.browsing import FEW, served
 
 pytestmark = pytest.mark.browser
 

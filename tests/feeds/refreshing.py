@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from core.offer import Offer
+from core.machine.offer import Offer
 from pricing.lease import LeaseError
 from pricing.refresh import refresh
 from pricing.sources import Source

@@ -18,20 +18,22 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from tests.mutations.copies import ROOT, Copy
+from tests.mutations.copies import ROOT, Copy, path_of, tests_of
 from tests.mutations.planted import PLANTED
 from tests.mutations.random_errors import Error, errors_of
 
 # Tables of facts, readers of foreign text and records hold no formulas.
-NO_FORMULAS = re.compile(r"presets|preset_rows|hf_|scenario|errors|plan|offer|units|claims")
+NO_FORMULAS = re.compile(
+    r"presets|preset_rows|hf_|\w*fields|types|errors|plan|offer|units|published_claims"
+)
 # Of modules without a test file of their name, and of those that others test as well.
 TESTED_BY = {
-    "bounds": ("brute_force", "search"), "calibration": ("shapes", "calibration_fit"),
-    "cluster": ("facts", "links"), "finish": ("goodput", "scale"),
+    "bounds": ("brute_force", "search"), "calibration": ("measured_shapes", "calibration_fit"),
+    "cluster": ("facts", "links"), "finish_time": ("goodput", "scale"),
     "joined_search": ("search_memory",), "kernels": ("gemm", "layer"), "knobs": ("changes",),
     "monte_carlo": ("goodput", "policies"), "numeric": ("units",), "other_costs": ("price_book",),
-    "owned": ("price_book",), "race": ("search", "brute_force"), "scaling": ("scale",),
-    "space": ("search", "layouts"), "stages": ("search_limits", "search"),
+    "owned": ("price_book",), "fastest": ("search", "brute_force"), "scaling": ("scale",),
+    "space": ("search", "layouts"), "candidates": ("search_limits", "search"),
     "workload": ("memory", "step"), "accelerator": ("facts",),
 }  # fmt: skip
 # The tests of the whole core that end soon, for what the module's own tests let pass.
@@ -41,9 +43,11 @@ WIDER = ("golden_links", "step", "memory", "traffic", "memory_phases")
 def files_of(module: str) -> tuple[str, ...]:
     """The test files of a module, its doctests among them."""
     names = TESTED_BY.get(module, (module,))
-    files = [f"tests/test_{name}.py" for name in names]
-    doctests = f"tests/test_doctests.py::test_examples[core.{module}]"
-    text = (ROOT / f"core/{module}.py").read_text(encoding="utf-8")
+    files = [file for name in names for file in tests_of(name)]
+    path = path_of(module)
+    dotted = path.removesuffix(".py").replace("/", ".")
+    doctests = f"tests/whole/test_doctests.py::test_examples[{dotted}]"
+    text = (ROOT / path).read_text(encoding="utf-8")
     return (*([doctests] if re.search(r"^ +>>> ", text, re.MULTILINE) else []), *files)
 
 
@@ -72,12 +76,10 @@ def _planted(copy: Copy) -> None:
 
 def _random(copy: Copy, count: int, seed: int, modules: list[str]) -> None:
     every: list[tuple[str, Error]] = []
-    for path in sorted((ROOT / "core").glob("*.py")):
+    for path in sorted((ROOT / "core").rglob("*.py")):
         if path.stem in modules or not (modules or NO_FORMULAS.match(path.stem)):
-            if path.stem.startswith("_") or not all(
-                (ROOT / f.partition("::")[0]).is_file() for f in files_of(path.stem)
-            ):
-                continue  # fmt: skip
+            if path.stem.startswith("_") or not files_of(path.stem):
+                continue
             every += [(path.stem, e) for e in errors_of(path.read_text(encoding="utf-8"))]
     chosen = random.Random(seed).sample(every, min(count, len(every)))
     found: dict[str, list[bool]] = defaultdict(list)
@@ -85,18 +87,18 @@ def _random(copy: Copy, count: int, seed: int, modules: list[str]) -> None:
     for module, error in sorted(chosen, key=lambda c: (c[0], c[1].line)):
         caught, _ = copy.caught(module, error.text, files_of(module))
         if not caught:
-            wider = tuple(f"tests/test_{name}.py" for name in WIDER)
+            wider = tuple(file for name in WIDER for file in tests_of(name))
             caught, _ = copy.caught(module, error.text, wider)
         found[module].append(caught)
         if not sum(map(len, found.values())) % 10:
             print(f"{sum(map(len, found.values()))} planted", flush=True)
         if not caught:
-            print(f"survives core/{module}.py:{error.line}: {error.says}", flush=True)
+            print(f"survives {path_of(module)}:{error.line}: {error.says}", flush=True)
     total = [c for of in found.values() for c in of]
     print(f"\n{sum(total)} of {len(total)} caught ({sum(total) / max(len(total), 1):.0%}) of "
           f"{len(every):,} possible ones, in {time.monotonic() - begin:.0f} s")  # fmt: skip
     for module, of in sorted(found.items(), key=lambda item: sum(item[1]) / len(item[1])):
-        print(f"{sum(of):4} of {len(of):3}  core/{module}.py")
+        print(f"{sum(of):4} of {len(of):3}  {path_of(module)}")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,18 @@ QUIET = "not slow and not browser and not services and not journey"
 MOST_S = 240  # seconds; an error that makes a test endless is caught, too
 
 
+def path_of(module: str) -> str:
+    """Where a module of core is, by its name, which no other has."""
+    (path,) = (ROOT / "core").rglob(f"{module}.py")
+    return path.relative_to(ROOT).as_posix()
+
+
+def tests_of(name: str) -> tuple[str, ...]:
+    """The test files of this name, in whichever folders."""
+    found = sorted((ROOT / "tests").rglob(f"test_{name}.py"))
+    return tuple(path.relative_to(ROOT).as_posix() for path in found)
+
+
 class Copy:
     """A copy of the checkout under `folder`, with the process that tests it. Nothing is ever
     planted elsewhere."""
@@ -49,7 +61,7 @@ class Copy:
 
     def source(self, module: str) -> Path:
         """The file of a module of core in the copy."""
-        return self.folder / f"core/{module}.py"
+        return self.folder / path_of(module)
 
     def caught(self, module: str, text: str, files: tuple[str, ...]) -> tuple[bool, str]:
         """Whether a test of these files fails where the module has this text, and the end of what

@@ -11,6 +11,8 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.mutations.copies import tests_of
+
 TABLE = Path(__file__).with_name("planted.csv")
 
 
@@ -34,7 +36,9 @@ def _planted() -> tuple[Planted, ...]:
                 original=row["original"].replace("\\n", "\n"),
                 planted=row["planted"].replace("\\n", "\n"),
                 files=tuple(
-                    f"tests/test_{name}.py" for name in (row["tests"] or row["module"]).split()
+                    file
+                    for name in (row["tests"] or row["module"]).split()
+                    for file in tests_of(name)
                 ),
             )
             for row in csv.DictReader(file)

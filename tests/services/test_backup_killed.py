@@ -13,7 +13,7 @@ from pricing.backup.restore import restore
 from pricing.disk import write_atomically
 from pricing.store.engine import open_store
 from pricing.store.saved import save_scenario, saved_scenarios
-from tests.browsing import ROOT
+from tests.support.browsing import ROOT
 
 pytestmark = [pytest.mark.services, pytest.mark.serial]
 # Dies as a process does that loses its power, at the nth step of putting things in their place.

@@ -17,7 +17,7 @@ from pricing.store import dump
 from pricing.store.condition import condition
 from pricing.store.engine import StoreError, open_store
 from pricing.store.saved import save_scenario, saved_scenarios
-from tests.postgres import PASSWORD
+from tests.servers.postgres import PASSWORD
 
 pytestmark = pytest.mark.services
 

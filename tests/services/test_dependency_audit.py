@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browsing import ROOT, free_port
+from tests.support.browsing import ROOT, free_port
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
 

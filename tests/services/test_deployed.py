@@ -23,8 +23,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.browsing import FEW, ROOT, free_port, is_healthy
-from tests.services import nginx, systemd_machine
+from tests.servers import nginx, systemd_machine
+from tests.support.browsing import FEW, ROOT, free_port, is_healthy
 
 pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(900)]
 

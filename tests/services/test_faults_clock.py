@@ -19,8 +19,8 @@ from pricing.refresh import refresh
 from pricing.source_state import read_state
 from pricing.store.engine import open_store
 from pricing.store.queries import refresh_runs
-from tests.browsing import ROOT
 from tests.feeds.refreshing import made
+from tests.support.browsing import ROOT
 
 pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(180)]
 

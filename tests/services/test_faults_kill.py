@@ -25,11 +25,14 @@ import orjson
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from app import calibration_added, calibration_files, saved
-from pricing.price_book_store import book_names, load_book
-from runners.result import parse_result
+from app.calibration import added
+from app.forecast import calibration_files
+from app.saved import saved
+from pricing.book.files import book_names, load_book
+from runners.calibration.result import parse_result
 from runners.run_state import known_runs, read_state
-from tests.acknowledged import (
+from tests.runners.test_sweeps import gone as workers_gone
+from tests.support.acknowledged import (
     BOOKED,
     OWNER,
     STEPS_PER_USD,
@@ -37,11 +40,10 @@ from tests.acknowledged import (
     price_of,
     tokens_of,
 )
-from tests.browsing import FEW, Server
-from tests.forks import forks, until_printed
-from tests.launched import alive, gone
-from tests.page_client import crossed, session
-from tests.test_sweeps import gone as workers_gone
+from tests.support.browsing import FEW, Server
+from tests.support.forks import forks, until_printed
+from tests.support.launched import alive, gone
+from tests.support.page_client import crossed, session
 
 pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow]
 
@@ -70,7 +72,7 @@ def test_what_people_keep_is_there_after_every_kill(boss, data, tmp_path):
     kept = {}  # what is acknowledged, by kind and name: its step, None once it is deleted
     acknowledged = in_between = 0
     for kill in range(KILLS):
-        child = boss.start("tests.acknowledged", kill * 1000, environ=data)
+        child = boss.start("tests.support.acknowledged", kill * 1000, environ=data)
         until_printed(child, 2 * rng.randrange(1, 8))
         time.sleep(rng.uniform(0.0, 0.06))
         child.kill()
@@ -113,7 +115,7 @@ def everything():
         assert len(rows) == len(BOOKED)
         (price,) = {row.usd_per_gpu_hour for row in rows}
         found["book", name] = round((price - price_of(0)) * STEPS_PER_USD)
-    listed, sentence = calibration_added.listed()
+    listed, sentence = added.listed()
     assert not sentence
     for one in listed:
         assert not one.problem
@@ -136,7 +138,7 @@ def test_a_calibration_goes_on_after_every_kill_and_no_half_result_is_taken(boss
     while kills < KILLS:
         going_on = bool(begun)
         arguments = ["--resume", begun] if begun else new
-        child = boss.start("tests.made_up_calibrate", *arguments, environ=data)
+        child = boss.start("tests.made_up.calibrate", *arguments, environ=data)
         killed = not child.ends_within(rng.uniform(0.02, 1.2))
         if killed:
             child.kill()
@@ -166,7 +168,7 @@ def test_a_calibration_goes_on_after_every_kill_and_no_half_result_is_taken(boss
     while begun and lost_meanwhile(resumed(boss, begun, data), begun):
         pass
     if not begun:
-        assert boss.run("tests.made_up_calibrate", *new, environ=data).status == 0
+        assert boss.run("tests.made_up.calibrate", *new, environ=data).status == 0
     last = parse_result(out.read_bytes()).run_id
     assert last == begun or not begun
     assert {read_state(r).phase for r in known_runs()} == {"collected"}
@@ -178,7 +180,7 @@ def test_a_calibration_goes_on_after_every_kill_and_no_half_result_is_taken(boss
 
 
 def resumed(boss, run_id, data):
-    return boss.run("tests.made_up_calibrate", "--resume", run_id, environ=data)
+    return boss.run("tests.made_up.calibrate", "--resume", run_id, environ=data)
 
 
 def lost_meanwhile(done, run_id):

@@ -13,10 +13,10 @@ import time
 
 import pytest
 
-from tests.browsing import FEW, ROOT, served
-from tests.forks import forks, until_printed
-from tests.page_client import session
 from tests.services.test_faults_kill import everything
+from tests.support.browsing import FEW, ROOT, served
+from tests.support.forks import forks, until_printed
+from tests.support.page_client import session
 
 pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -65,7 +65,7 @@ def test_a_restarted_postgresql_is_used_again_and_nothing_acknowledged_is_lost(
         monkeypatch.setenv(name, value)
     with forks() as boss, served(tmp_path / "log", **environ) as server:
         refreshes = Refreshes(tmp_path / "data/prices", environ)
-        people = boss.start("tests.acknowledged", 0, environ=environ)
+        people = boss.start("tests.support.acknowledged", 0, environ=environ)
         try:
             until_printed(people, 4)
             figures = asyncio.run(_restarted(postgres_server, server, people, refreshes))

@@ -1,8 +1,9 @@
 """The data folder fails: full, read-only, locked, damaged, of a newer version. Prices and plans are
 answered as before, whatever else is asked says one sentence, and all works again afterwards.
 
-Commands are forks of a real command line, the page is a real server. tests/test_refresh_store.py
-and tests/test_saved_page.py hold the same at the level of functions.
+Commands are forks of a real command line, the page is a real server.
+tests/pricing/test_refresh_store.py and tests/app/saved/test_saved_page.py hold the same at the
+level of functions.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from app import saved
+from app.saved import saved
 from core.scenario import Scenario
-from tests.acknowledged import calibration_of
-from tests.browsing import FEW, served
 from tests.feeds import shapes
 from tests.feeds.server import Feed, serving
-from tests.forks import forks
-from tests.page_client import session
-from tests.small_disk import small_disk
+from tests.support.acknowledged import calibration_of
+from tests.support.browsing import FEW, served
+from tests.support.forks import forks
+from tests.support.page_client import session
+from tests.support.small_disk import small_disk
 
 pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(240)]
 

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import expect
 from websockets.exceptions import InvalidStatus
 
-from tests.browsing import FEW, Server, User, served
-from tests.services import nginx
+from tests.servers import nginx
+from tests.support.browsing import FEW, Server, User, served
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
 

@@ -12,8 +12,8 @@ import pytest
 
 from runners.launchers.kubernetes import Kubernetes
 from runners.launchers.quoting import LaunchError, UnreachableError
-from tests.launched import followed, gone, job
-from tests.services.launch import lacking
+from tests.servers.launch import lacking
+from tests.support.launched import followed, gone, job
 
 pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(120)]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.launched import gone
-from tests.services.launch import calibrated, measured
+from tests.servers.launch import calibrated, measured
+from tests.support.launched import gone
 
 pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from runners.calibration.probe_plan import probe_plan
+from runners.calibration.result import parse_result
 from runners.launchers.follow import follow
 from runners.launchers.ssh import Ssh
 from runners.probe_file import probe_file
-from runners.probe_plan import probe_plan
-from runners.result import parse_result
 from runners.run_state import new_run_id
-from tests.launched import changed, gone, job, state_of
-from tests.services import tun_link
-from tests.services.launch import lacking
-from tests.services.netns import missing, shaped_nodes
+from tests.servers import tun_link
+from tests.servers.launch import lacking
+from tests.servers.netns import missing, shaped_nodes
+from tests.support.launched import changed, gone, job, state_of
 
 pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -4,9 +4,9 @@ import pytest
 
 from runners.launchers.quoting import LaunchError, UnreachableError
 from runners.launchers.ray_jobs import RayJobs
-from tests.launched import alive, followed, gone, job, until
-from tests.services.launch import lacking, measured
-from tests.services.ray_cluster import ray_cluster, ray_python
+from tests.servers.launch import lacking, measured
+from tests.servers.ray_cluster import ray_cluster, ray_python
+from tests.support.launched import alive, followed, gone, job, until
 
 pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(400)]
 

@@ -10,8 +10,8 @@ import pytest
 
 from runners.launchers.quoting import LaunchError
 from runners.launchers.skypilot import SkyPilot
-from tests.launched import followed, gone, job
-from tests.services.launch import lacking
+from tests.servers.launch import lacking
+from tests.support.launched import followed, gone, job
 
 pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -9,9 +9,9 @@ import pytest
 from runners.launchers.follow import follow
 from runners.launchers.quoting import LaunchError
 from runners.launchers.slurm import Slurm
-from tests.launched import alive, changed, followed, gone, job, state_of, until
-from tests.services.launch import calibrated, lacking, measured
-from tests.services.slurm import missing, slurm_cluster
+from tests.servers.launch import calibrated, lacking, measured
+from tests.servers.slurm import missing, slurm_cluster
+from tests.support.launched import alive, changed, followed, gone, job, state_of, until
 
 pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -14,9 +14,9 @@ from runners.launchers.follow import follow
 from runners.launchers.quoting import LaunchError, UnreachableError
 from runners.launchers.ssh import Ssh
 from runners.run_state import known_runs, new_run_id, read_state
-from tests.launched import alive, followed, gone, job, state_of, until
-from tests.services.launch import ROOT, calibrated, command, environ, lacking, measured
-from tests.services.sshd import program, ssh_hosts
+from tests.servers.launch import ROOT, calibrated, command, environ, lacking, measured
+from tests.servers.sshd import program, ssh_hosts
+from tests.support.launched import alive, followed, gone, job, state_of, until
 
 pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -1,6 +1,7 @@
 """A crowd in small: a dozen websocket sessions and a real browser on two processes behind nginx.
 
-`python -m tests.load` is the same with fifty, on one, two and four processes: `make soak` runs it.
+`python -m tests.support.load` is the same with fifty, on one, two and four processes: `make soak`
+runs it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import os
 
 import pytest
 
-from tests.load import HEAD, link_of, measured, tokens_of, where, wrong
-from tests.page_client import Seen
-from tests.services import nginx
+from tests.servers import nginx
+from tests.support.load import HEAD, link_of, measured, tokens_of, where, wrong
+from tests.support.page_client import Seen
 
 pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.timeout(240)]
 

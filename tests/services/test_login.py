@@ -9,9 +9,9 @@ import pytest
 
 from pricing.store.engine import open_store
 from pricing.store.saved import saved_scenarios
-from tests.browsing import FEW, Server, free_port
-from tests.openid import CLIENT_ID, CLIENT_SECRET, provider
-from tests.signing_proxy import signing_proxy
+from tests.servers.openid import CLIENT_ID, CLIENT_SECRET, provider
+from tests.servers.signing_proxy import signing_proxy
+from tests.support.browsing import FEW, Server, free_port
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(240)]
 

@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from tests.browsing import FEW, connections, reconnect, served
-from tests.services import nginx
+from tests.servers import nginx
+from tests.support.browsing import FEW, connections, reconnect, served
 
 pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.timeout(300)]
 

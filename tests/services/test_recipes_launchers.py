@@ -17,12 +17,12 @@ import yaml
 
 from runners.recipes import kubernetes, ray, skypilot, slurm
 from runners.recipes.registry import files_of
-from tests.made_up_plans import layout
-from tests.made_up_recipes import one_gpu, recipe_job
-from tests.services.launch import ROOT, lacking
-from tests.services.ray_cluster import ray_cluster, ray_python
-from tests.services.slurm import missing, slurm_cluster
-from tests.services.stack_environment import asked
+from tests.made_up.plans import layout
+from tests.made_up.recipes import one_gpu, recipe_job
+from tests.servers.launch import ROOT, lacking
+from tests.servers.ray_cluster import ray_cluster, ray_python
+from tests.servers.slurm import missing, slurm_cluster
+from tests.servers.stack_environment import asked
 from tests.services.test_launch_sky import sky_python
 
 pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]

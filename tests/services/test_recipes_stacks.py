@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from core.presets import preset
+from core.model.presets import preset
 from runners.imports import training_log
 from runners.recipes import (
     accelerate_config,
@@ -23,9 +23,9 @@ from runners.recipes import (
     torchtitan,
     torchtune,
 )
-from tests.made_up_plans import layout
-from tests.made_up_recipes import recipe_job
-from tests.services.stack_environment import asked
+from tests.made_up.plans import layout
+from tests.made_up.recipes import recipe_job
+from tests.servers.stack_environment import asked
 
 pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(600)]
 STEP = re.compile(

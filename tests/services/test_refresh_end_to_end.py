@@ -22,9 +22,9 @@ from pricing.series import sku_of
 from pricing.source_state import last_good, read_state
 from pricing.sources import SOURCES
 from pricing.store.engine import open_store
-from pricing.store.held import quarantine
-from pricing.store.memory import memory
+from pricing.store.quarantine import quarantine
 from pricing.store.queries import num_observations, prices_in_use, refresh_runs
+from pricing.store.refresh_record import memory
 from tests.feeds import shapes
 from tests.feeds.server import Feed, Reply, as_json, serving
 

@@ -14,7 +14,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
 
 from pricing.disk import write_atomically
-from tests.browsing import ROOT, START_S, free_port, is_healthy
+from tests.support.browsing import ROOT, START_S, free_port, is_healthy
 
 pytestmark = [pytest.mark.services, pytest.mark.serial]
 CANARY = "canary-s3cret-value"

@@ -16,8 +16,8 @@ from pricing.store.engine import StoreError, open_store
 from pricing.store.lease import store_lease
 from pricing.store.queries import observations, refresh_runs
 from pricing.store.recording import record
-from tests.postgres import PASSWORD
-from tests.recorded import found, offer, run_of
+from tests.servers.postgres import PASSWORD
+from tests.support.recorded import found, offer, run_of
 
 ROOT = Path(__file__).parent.parent.parent
 BOTH = ["sqlite", "postgres"]
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.timeout(180)
 @contextmanager
 def process(what, folder, environ, *more):
     running = subprocess.Popen(
-        [sys.executable, "-m", "tests.store_process", what, str(folder), *more],
+        [sys.executable, "-m", "tests.support.store_process", what, str(folder), *more],
         cwd=ROOT, env={**os.environ, **environ}, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip

@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from websockets.exceptions import InvalidMessage, InvalidStatus
 
-from tests.browsing import FEW, Server, free_port, served
-from tests.services import nginx
+from tests.servers import nginx
+from tests.support.browsing import FEW, Server, free_port, served
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(240)]
 

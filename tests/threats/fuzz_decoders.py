@@ -15,9 +15,11 @@ from urllib.parse import parse_qs, urlencode
 
 import atheris
 
-with atheris.instrument_imports(include=["core", "app.link", "app.link_age", "app.model_input"]):
-    from app.link import parse
-    from app.model_input import custom_fields, parse_config
+with atheris.instrument_imports(
+    include=["core", "app.web.link", "app.scenario.age", "app.scenario.model"]
+):
+    from app.scenario.model import custom_fields, parse_config
+    from app.web.link import parse
     from core.errors import ModelError
     from core.scenario import Scenario
 

@@ -36,7 +36,7 @@ def bounding(modules: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def dotted(path: str, name: str) -> str:
-    """A constant as the page names it: app.form.MAX_UPLOAD_MB."""
+    """A constant as the page names it: app.web.form.MAX_UPLOAD_MB."""
     return f"{Path(path).with_suffix('').as_posix().replace('/', '.')}.{name}"
 
 
@@ -59,13 +59,14 @@ def _constants(tree: ast.Module) -> Iterator[str]:
 
 def value_of(name: str) -> object:
     """What a name on the page stands for: a constant, the default of a field, a field of one price
-    source, a setting of the server, or what several pages share (`app.views.*.KEPT_S`)."""
+    source, a setting of the server, or what several pages share (`app.*.KEPT_S`)."""
     if name.startswith("server."):
         return tomllib.loads((ROOT / ".streamlit/config.toml").read_text())["server"][name[7:]]
     module, _, constant = name.rpartition(".")
     if module.endswith(".*"):
         package = ROOT / module[:-2].replace(".", "/")
-        places = [f"{module[:-1]}{p.stem}" for p in sorted(package.glob("*.py"))]
+        files = sorted(p.relative_to(ROOT).with_suffix("") for p in package.rglob("*.py"))
+        places = [".".join(file.parts) for file in files]
         kept = [_worked_out(p)[constant] for p in places if constant in _worked_out(p)]
         found = set(map(_plain, kept))
         (one,) = found

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app import estimate
+from app.forecast import answer as forecast_answer
 from app.forecast import resolve
-from app.plan_json import plan_json
-from app.risk_inputs import given_numbers
+from app.forecast.failure_inputs import given_numbers
+from app.plan.as_json import plan_json
 from core.errors import RuncastError
 from core.scenario import Scenario
 
@@ -68,7 +68,7 @@ def test_whatever_is_asked_every_number_of_the_answer_is_one(query):
     try:
         resolved = resolve.resolve(scenario)[0]
         given_numbers(resolved)
-        answer = estimate.answer(resolved, top=5)
+        answer = forecast_answer.answer(resolved, top=5)
     except RuncastError as e:
         refusal = str(e)
     assert time.process_time() - began < MOST_CPU_S
@@ -98,7 +98,7 @@ def test_whatever_is_asked_every_number_of_the_answer_is_one(query):
 )
 def test_who_pays_more_an_hour_never_pays_less_for_the_run(usd, times, job):
     cheap, dear = (
-        estimate.answer(
+        forecast_answer.answer(
             resolve.resolve_strict(
                 Scenario.parse({**MACHINE, **job, "custom_usd_per_gpu_hour": rate})
             ),
@@ -120,7 +120,7 @@ def test_who_pays_more_an_hour_never_pays_less_for_the_run(usd, times, job):
 def test_the_numbers_that_are_walked_are_those_of_the_whole_answer():
     """A walk that missed a branch would find nothing wrong in it."""
     scenario = resolve.resolve_strict(Scenario.parse(MACHINE))
-    found = plan_json(scenario, estimate.answer(scenario, top=2))
+    found = plan_json(scenario, forecast_answer.answer(scenario, top=2))
     walked = {path for path, _ in numbers(found)}
     assert len(walked) > 60
     assert walked >= {".plans.step_s.total", ".plans.memory_bytes.capacity", ".plans.usd"}

@@ -46,7 +46,7 @@ PROGRAM = (
     + """
 import json, resource, sys, time
 resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-from app.model_input import parse_config
+from app.scenario.model import parse_config
 from core.errors import ModelError
 parse_config(json.dumps(LLAMA))  # what is loaded once is no part of a file
 found = {}

@@ -15,39 +15,47 @@ PACKAGES = ("app", "core", "hardware", "pricing", "runners")
 # Found by their names, and no bound on what comes from outside.
 INTERNAL = {
     "a figure of a machine, a model or a market": """
-        app.anchoring.ANY_MEMORY_BYTES app.claimed_cases.ROOMY_BYTES app.claimed_memory.LOGITS_BYTES
-        app.claimed_times._ETHERNET_GBIT_PER_S app.fit_kernels.INPUT_BYTES
-        app.provenance_case.ONE_INSTANCE_BYTES_PER_S app.purchase_play.LEAST_OUTAGE_S
-        app.explain_words.LEAST_S core.accuracy.FITS_AT_MOST core.accuracy.TIGHT_AT_MOST
-        core.anchor.HIGHEST_MFU core.bottleneck.MOST core.purchase.LONGEST_BLOCK_DAYS
-        core.purchase.TERM_HOURS core.spot.MOST_PER_S core.uncertainty.LARGEST_RUN
+        app.forecast.anchor.ANY_MEMORY_BYTES app.forecast.claimed_cases.ROOMY_BYTES
+        app.guides.memory.LOGITS_BYTES
+        app.guides.times._ETHERNET_GBIT_PER_S app.accuracy.fit_kernels.INPUT_BYTES
+        app.forecast.case.ONE_INSTANCE_BYTES_PER_S app.buy.simulate.LEAST_OUTAGE_S
+        app.explain.words.LEAST_S core.evidence.accuracy.FITS_AT_MOST
+        core.evidence.accuracy.TIGHT_AT_MOST
+        core.evidence.anchor.HIGHEST_MFU core.explain.bottleneck.MOST
+        core.money.purchase.LONGEST_BLOCK_DAYS
+        core.money.purchase.TERM_HOURS core.failures.spot.MOST_PER_S
+        core.evidence.uncertainty.LARGEST_RUN
         hardware.spot.ADVISOR_PERIOD_S pricing.history.LONGEST_BUNDLED_GAP
-        pricing.history.LONGEST_GAP pricing.judgement.FEW_ROWS app.doctor_prices.SKEW
-        app.doctor_data.LOW_BYTES app.doctor_data.FULL_BYTES""",
+        pricing.history.LONGEST_GAP pricing.judgement.FEW_ROWS app.operate.prices.SKEW
+        app.operate.data.LOW_BYTES app.operate.data.FULL_BYTES""",
     "how good a measurement must be": """
-        runners.validity.MAX_DRIFT runners.validity.MAX_ERROR runners.validity.MAX_SPREAD
-        runners.validity.POWER_CAP runners.probes.groups.LEAST_S
+        runners.calibration.validity.MAX_DRIFT runners.calibration.validity.MAX_ERROR
+        runners.calibration.validity.MAX_SPREAD
+        runners.calibration.validity.POWER_CAP runners.probes.groups.LEAST_S
         runners.probes.timing.CPU_SAMPLE_S runners.probes.timing.WARM_UP_S""",
     "a word, a colour, a column or a pattern": """
-        app.chart_parts.LIMIT app.options_tables.LIMITS app.options_tables.SHOWN
-        app.report_pdf.SHOWN app.scale_tables.OPTIMAL_SHOWN app.scale_tables.SHOWN
-        app.site_pages.README_PAGES app.tables.LIMITS app.tables.SHOWN core.sensitivity.AT_MOST_ONE
+        app.document.chart_parts.LIMIT app.options.document.LIMITS app.options.document.SHOWN
+        app.document.pdf.SHOWN app.scale.document.OPTIMAL_SHOWN app.scale.document.SHOWN
+        docs.site_pages.README_PAGES app.plan.document.LIMITS app.plan.document.SHOWN
+        core.explain.sensitivity.AT_MOST_ONE
         runners.probes.anonymous._ENV_KEPT""",
     "how long a text of ours is, or how it is laid out": """
-        app.audit_published.WIDEST app.calibration_command.MOST_HOSTS app.calibration_files.ID_CHARS
-        app.chart_files.ARROW_BYTES app.chart_files.ENDS_DIGITS app.chart_files.WORTH_BYTES
-        app.claim_text.FORECAST_DIGITS
-        app.claimed_prices.SHOWN app.compare_row.ID_CHARS app.doctor_data.SHOWN
-        app.format.MOST_DIGITS app.glossary.MOST app.provenance_hints.MOST app.terminal.WIDEST
-        app.views.compare.MOST_TERMS app.views.decisions.MOST_TERMS app.views.launch.MOST_TERMS
-        app.views.method.MOST_TERMS pricing.lease.RECORD_BYTES pricing.store.condition.WRONG_SHOWN
-        app.redaction.LEAST_CHARS""",
+        app.audit.published.WIDEST app.calibration.command_line.MOST_HOSTS
+        app.forecast.calibration_files.ID_CHARS
+        app.document.chart_files.ARROW_BYTES app.document.chart_files.ENDS_DIGITS
+        app.document.chart_files.WORTH_BYTES app.guides.claim_text.FORECAST_DIGITS
+        app.guides.prices.SHOWN app.imports.row.ID_CHARS app.operate.data.SHOWN
+        app.document.format.MOST_DIGITS app.document.glossary.MOST app.provenance.hints.MOST
+        app.document.terminal.WIDEST
+        app.options.compare_section.MOST_TERMS app.guides.page.MOST_TERMS app.launch.page.MOST_TERMS
+        app.method.page.MOST_TERMS pricing.lease.RECORD_BYTES pricing.store.condition.WRONG_SHOWN
+        app.log.redaction.LEAST_CHARS""",
     "a pause or a pace, and nobody is refused by it": """
-        app.answers.LOOK_S app.first_look.WAIT_S app.sweep_results.CHUNK_ROWS
+        app.web.answers.LOOK_S app.web.first_look.WAIT_S app.sweep.results.CHUNK_ROWS
         pricing.backup.make.LOOK_S
-        app.sweep_run.SAY_EVERY_S""",
+        app.sweep.run.SAY_EVERY_S""",
     "another name of one that is listed": """
-        app.views.accuracy_upload.UPLOAD_MB""",
+        app.accuracy.upload_section.UPLOAD_MB""",
 }
 
 

@@ -1,6 +1,7 @@
 """Foreign names on the real page: whatever a link, a saved name, a price book, a calibration, an
 upload or a typed field says is shown as text. A script that ran would set `window.__xss`, a
-picture would ask another host, a dialog would open: each fails the test (tests/browsing.py)."""
+picture would ask another host, a dialog would open: each fails the test
+(tests/support/browsing.py)."""
 
 from __future__ import annotations
 
@@ -10,16 +11,16 @@ from urllib.parse import urlencode
 import orjson
 import pytest
 
-from app import calibration_added
-from app.price_book_file import read_book
+from app.calibration import added
+from app.prices.book_file import read_book
 from core.scenario import Scenario
-from pricing.price_book_store import save_book
+from pricing.book.files import save_book
 from pricing.store.engine import open_store
 from pricing.store.saved import save_scenario
-from runners.result import parse_result
-from tests.browsing import served
-from tests.made_up_results import H100, document, machine
-from tests.test_price_book import OWNED, RATE, csv_of
+from runners.calibration.result import parse_result
+from tests.made_up.results import H100, document, machine
+from tests.pricing.book.test_price_book import OWNED, RATE, csv_of
+from tests.support.browsing import served
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -85,7 +86,7 @@ def kept(folder):
         for node in found["nodes"]:
             node["host"] = ALL[:255]
         result = parse_result(orjson.dumps(found))
-        calibration = calibration_added.keep(result, note=ALL[:200]).kept.id
+        calibration = added.keep(result, note=ALL[:200]).kept.id
     return {"price_book": "acme", "calibration": calibration}
 
 

@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from pricing.network import SourceError
-from pricing.session import Session
+from pricing.fetch.network import SourceError
+from pricing.fetch.session import Session
 
 URL = "https://feed.example/list"
 PUBLIC, METADATA, LOOPBACK = "93.184.216.34", "169.254.169.254", "127.0.0.1"

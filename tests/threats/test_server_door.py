@@ -16,10 +16,10 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from app.form import MAX_UPLOAD_MB
-from tests.browsing import FEW, Server
+from app.web.form import MAX_UPLOAD_MB
 from tests.conftest import ROOT
-from tests.services.nginx import websocket
+from tests.servers.nginx import websocket
+from tests.support.browsing import FEW, Server
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
 

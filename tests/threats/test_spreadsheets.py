@@ -15,18 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app import (
-    accuracy_own,
-    accuracy_tables,
-    sweep_results,
-    tables,
-)
+from app.accuracy import document as accuracy_document
+from app.accuracy import own_runs
+from app.accuracy.as_json import write_out
 from app.document.csv import csv_bytes
-from app.escape import safe_cell
-from app.risk_columns import of_plans
-from app.validate_json import write_out
+from app.document.escape import safe_cell
+from app.forecast.with_failures import of_plans
+from app.plan import document as plan_document
+from app.sweep import results as sweep_results
 from core.scenario import Scenario
-from tests import made_up_plans as made_up
+from tests.made_up import plans as made_up
 
 BARE = "\ufeff\u00a0 "  # what a spreadsheet skips before it looks
 STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -94,7 +92,7 @@ def test_whatever_a_text_begins_with_it_is_no_formula(text):
 def test_plans_of_a_hostile_offer_are_text_in_the_csv_of_the_page():
     offer = made_up.offer(instance_type="=1+1", region="@x", source="+1", note="-1+1")
     plans = (replace(made_up.plan(), offer=offer),)
-    ranked = tables.ranked(plans, of_plans(Scenario(), plans), has_limits=False)
+    ranked = plan_document.ranked(plans, of_plans(Scenario(), plans), has_limits=False)
     content = csv_bytes(ranked, "?v=1")
     assert formulas(content) == []
     assert b"'=1+1" in content
@@ -110,8 +108,8 @@ def test_forecasts_of_hostile_runs_are_text(tmp_path):
     head = "run_id,model_key,accelerator,num_gpus,seq_len,tokens_per_s_per_gpu\n"
     bare = [f.replace('"', "") for f in FORMULAS]
     rows = "".join(f'"{f}{n}",=1+1,@x,8,8192,1\n' for n, f in enumerate(bare))
-    report = accuracy_own.report_of_upload((head + rows).encode(), None, name="=x.csv")
-    assert formulas(csv_bytes(accuracy_tables.named_rows(report))) == []
+    report = own_runs.report_of_upload((head + rows).encode(), None, name="=x.csv")
+    assert formulas(csv_bytes(accuracy_document.named_rows(report))) == []
     write_out(report, tmp_path / "out.csv")
     content = (tmp_path / "out.csv").read_bytes()
     assert content.count(b"\n") >= 5

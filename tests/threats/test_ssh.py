@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runners.launchers.ssh import Ssh
-from tests.launched import job
+from tests.support.launched import job
 
 
 @pytest.fixture(scope="module")

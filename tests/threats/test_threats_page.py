@@ -63,7 +63,7 @@ def test_every_test_of_this_folder_is_for_a_threat_of_the_page():
 
 
 def test_a_name_that_is_not_there_is_seen():
-    assert NAMED.findall("`tests/test_link.py::test_x` `tests/y.py`") == [
-        ("tests/test_link.py", "test_x")
+    assert NAMED.findall("`tests/app/web/test_link.py::test_x` `tests/y.py`") == [
+        ("tests/app/web/test_link.py", "test_x")
     ]
-    assert "test_x" not in collected("tests/test_link.py")
+    assert "test_x" not in collected("tests/app/web/test_link.py")

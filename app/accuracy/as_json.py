@@ -1,0 +1,146 @@
+"""The report of `runcast validate` as JSON values, and its forecasts as a CSV file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.accuracy.section_scores import (
+    ClassCoverage,
+    FamilyError,
+    Section,
+    class_coverages,
+    families,
+)
+from app.document.escape import safe_cell
+from core.evidence.accuracy import FITS_AT_MOST, TIGHT_AT_MOST, PairAccuracy
+
+if TYPE_CHECKING:
+    from app.accuracy.rows import Offence
+    from app.accuracy.validate import Report
+
+JSON_SCHEMA = "runcast-validate/1"
+OUT_COLUMNS = (
+    "run_id", "predicted_tokens_per_s_per_gpu", "p10", "p90", "predicted_peak_memory_gib",
+    "probability_oom", "status", "reason", "line",
+)  # fmt: skip
+IDS_SHOWN = 5
+WORST_FAMILIES = 20
+
+
+def report_json(report: Report) -> dict[str, Any]:
+    """The report as JSON values: sections throughput, memory, pairs, baseline, each with n,
+    refused, median_ape, mean_ape, p90_ape, within_20, coverage_80 (null where it has no meaning)
+    and `by` accelerator, precision, architecture, framework, task and stack_profile. What starts
+    with weighted_ counts each configuration once."""
+    pairs = report.pairs
+    return {
+        "schema": JSON_SCHEMA,
+        "runcast": report.runcast_version,
+        "date": report.date,
+        "note": report.note,
+        "rows": {
+            "total": len(report.runs),
+            "predicted": len(report.runs) - report.num_refused,
+            "refused": report.num_refused,
+            "refused_reasons": _reasons_json(report.refusals()),
+            "used": report.num_used,
+            "named": len(report.offences),
+            "unscored_reasons": _reasons_json(report.unscored()),
+            "notes": list(report.file_notes),
+        },
+        "throughput": {
+            **_section_json(report.throughput),
+            "coverage_by_class": [_class_json(c) for c in class_coverages(report.throughput)],
+            "worst_families": [_family_json(f) for f in families(report.throughput)][
+                :WORST_FAMILIES
+            ],
+        },
+        "memory": {
+            **_section_json(report.memory),
+            "oom": {
+                **asdict(report.oom),
+                "fits_at_most": FITS_AT_MOST,
+                "tight_at_most": TIGHT_AT_MOST,
+            },
+        },
+        "pairs": {
+            **_pair_json(pairs.overall),
+            "left_out": dict(pairs.left_out),
+            "memory": _pair_json(pairs.memory),
+            "by": {
+                name: {label: _pair_json(part) for label, part in parts.items()}
+                for name, parts in pairs.by.items()
+            },
+        },
+        "baseline": _section_json(report.baseline),
+        "model_notes": {key: list(notes) for key, notes in report.model_notes.items()},
+    }
+
+
+def _reasons_json(reasons: Iterable[tuple[str, list[Offence]]]) -> list[dict[str, Any]]:
+    """Each reason with every line that has it; `run_ids` are the first ones."""
+    return [
+        {
+            "reason": reason,
+            "count": len(rows),
+            "run_ids": [row.run_id for row in rows[:IDS_SHOWN]],
+            "lines": [row.line for row in rows],
+        }
+        for reason, rows in reasons
+    ]
+
+
+def _section_json(section: Section) -> dict[str, Any]:
+    return {
+        **asdict(section.overall),
+        "left_out": dict(section.left_out),
+        "by": {
+            name: {label: asdict(part) for label, part in parts.items()}
+            for name, parts in section.by.items()
+        },
+    }
+
+
+def _class_json(found: ClassCoverage) -> dict[str, Any]:
+    a = found.accuracy
+    return {
+        "by": found.by, "label": found.label, "n": a.n, "coverage_80": a.coverage_80,
+        "coverage_low": a.coverage_low, "coverage_high": a.coverage_high,
+        "verdict": found.verdict,
+    }  # fmt: skip
+
+
+def _family_json(found: FamilyError) -> dict[str, Any]:
+    a = found.accuracy
+    return {
+        "source": found.source, "model": found.model, "accelerator": found.accelerator,
+        "n": a.n, "median_ape": a.median_ape, "bias": a.bias,
+    }  # fmt: skip
+
+
+def _pair_json(part: PairAccuracy) -> dict[str, Any]:
+    return {**asdict(part), "coverage_80": None}
+
+
+def write_out(report: Report, path: Path) -> None:
+    """One line for every row of the file of runs, in its order; blank numbers where refused."""
+    p = report.predictions
+    numbers = (
+        p.tokens_per_s_per_gpu_p50,
+        p.tokens_per_s_per_gpu_p10,
+        p.tokens_per_s_per_gpu_p90,
+        p.peak_memory_gib,
+        p.probability_oom,
+    )
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(OUT_COLUMNS)
+        for i, run_id in enumerate(report.runs.inputs.run_id):
+            cells = [f"{column[i]:.6g}" if p.ok[i] else "" for column in numbers]
+            status = "ok" if p.ok[i] else "refused"
+            texts = (safe_cell(str(run_id)), *cells, status, safe_cell(str(p.reason[i])))
+            writer.writerow([*texts, report.runs.line[i]])

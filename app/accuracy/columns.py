@@ -1,0 +1,303 @@
+"""Published runs as columns of the estimator, from what they say of themselves; never from what
+they measured.
+
+Blanks are inferred (recompute and degrees: the least that fits the memory; sharding: the
+stack's habit; network: the accelerator's usual machine) and counted: each widens the interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.accuracy.run_layout import NEW_KERNELS, is_before, layout_of
+from app.accuracy.run_words import (
+    PRECISION_NAMES,
+    SHARDING_NAMES,
+    network_bytes_per_s,
+    network_fabric,
+    offloaded_to,
+)
+from core.errors import RuncastError
+from core.evidence.inference import least_recompute, with_least_offload, with_paged_optimizer
+from core.evidence.uncertainty import Circumstances, doublings
+from core.layout import workload
+from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE, Layouts
+from core.layout.precision import PRECISIONS
+from core.layout.sharding import GRADIENT_BYTES
+from core.layout.workload import Workload
+from core.machine import efficiency as efficiencies
+from core.machine.accelerator import Accelerator
+from core.machine.cluster import Cluster, cluster_of
+from core.machine.cluster import as_columns as cluster_columns
+from core.machine.efficiency import Efficiency
+from core.model import transformer as model_transformer
+from core.model.adapters import nf4_bytes_per_param, trained_fraction
+from core.model.transformer import Transformer
+from core.time.layer import decimal_year, is_since
+from hardware.efficiency import GENERIC, Stack, efficiency, stack_of, stacks
+from hardware.facts import accelerator, fabric, scale_up_hop_s
+from hardware.measured import RunInputs, measured_accelerators
+from hardware.measured_model import ModelFacts
+
+# Recipes that page an 8-bit optimizer and update in backward where one GPU trains every weight
+# (pytorch/torchtune@02d703550: recipes/configs/llama3_1/8B_full_single_device.yaml).
+PAGED_RECIPES = ("torchtune",)
+LORA_RANK = 16  # of adapters on every matrix, where rows do not say
+FLAGS = (
+    "adapters",
+    "orthogonalises",
+    "paged_optimizer",
+    "unfused_attention",
+    "flash2",
+    "compiled",
+    "cuda_graphs",
+    "chunked_loss",
+    "deduplicates",
+    "async_tp",
+    "overlaps_gradients",
+)
+NATIVE_KERNELS = "2026-01"  # of Hopper and Blackwell in PyTorch itself
+# Dispatchers that send a token once per node (DeepEP, February 2025) reached stacks that year.
+NEW_DISPATCHERS = "2025-09"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Runs that can be forecast, one row each."""
+
+    work: Workload
+    layouts: Layouts
+    cluster: Cluster
+    efficiency: Efficiency
+    circumstances: Circumstances
+
+    def take(self, rows: NDArray[np.intp]) -> Columns:
+        """The given rows."""
+        work = _columns(self.work, rows, but="model")
+        return Columns(
+            work=Workload(model=Transformer(**_columns(self.work.model, rows)), **work),
+            layouts=Layouts(**_columns(self.layouts, rows)),
+            cluster=self.cluster.take(rows),
+            efficiency=Efficiency(**_columns(self.efficiency, rows)),
+            circumstances=Circumstances(**_columns(self.circumstances, rows)),
+        )
+
+
+def _columns(record: Any, rows: NDArray[np.intp], but: str = "") -> dict[str, Any]:
+    names = [f.name for f in fields(record) if f.name != but]
+    return {n: np.asarray(getattr(record, n))[rows] for n in names}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """One run as scalars, and how much of it was inferred."""
+
+    work: Workload
+    layout: dict[str, float]
+    cluster: Cluster
+    efficiency: Efficiency
+    recomputes: tuple[str, ...]  # what it may be: said, or the stack's habit; () for any
+    may_page: bool  # its recipe keeps the optimizer on the host where nothing else fits
+    circumstances: dict[str, float]
+
+
+def columns(
+    inputs: RunInputs,
+    models: Mapping[str, ModelFacts],
+    profiles: Mapping[str, Efficiency] | None = None,
+) -> tuple[Columns | None, NDArray[np.intp], NDArray[np.object_]]:
+    """The rows that can be forecast (None for none), their numbers, and every row's reason."""
+    rows: list[_Row] = []
+    reasons = np.full(len(inputs), "", dtype=object)
+    kept = []
+    for i in range(len(inputs)):
+        try:
+            rows.append(_row(inputs, i, models, profiles))
+            kept.append(i)
+        except RuncastError as e:
+            reasons[i] = str(e)
+    return (_columns_of(rows) if rows else None), np.array(kept, dtype=np.intp), reasons
+
+
+def _columns_of(rows: list[_Row]) -> Columns:
+    names = [f for f in Workload.__dataclass_fields__ if f != "model"]
+    values: dict[str, Any] = {
+        n: np.array([getattr(r.work, n) for r in rows], dtype=float) for n in names
+    }
+    for flag in FLAGS:
+        values[flag] = values[flag] > 0
+    model = model_transformer.as_columns([r.work.model for r in rows])
+    work = workload.Workload(model=model, **values)
+    lay = Layouts(
+        **{n: np.array([r.layout[n] for r in rows]) for n in Layouts.__dataclass_fields__}
+    )
+    cluster = cluster_columns([r.cluster for r in rows])
+    eff = efficiencies.as_columns([r.efficiency for r in rows])
+    kinds = [r.recomputes or SEARCHED_RECOMPUTE for r in rows]
+    allowed = np.array([[kind in k for kind in RECOMPUTE] for k in kinds])
+    lay = replace(lay, recompute=least_recompute(work, lay, cluster, eff, allowed=allowed))
+    may_page = np.array([r.may_page for r in rows])
+    work = with_least_offload(work, lay, cluster, eff)
+    return Columns(
+        work=with_paged_optimizer(work, lay, cluster, eff, may=may_page),
+        layouts=lay,
+        cluster=cluster,
+        efficiency=eff,
+        circumstances=Circumstances(
+            **{n: np.array([r.circumstances[n] for r in rows]) for n in rows[0].circumstances}
+        ),
+    )
+
+
+def _row(
+    inputs: RunInputs,
+    i: int,
+    models: Mapping[str, ModelFacts],
+    profiles: Mapping[str, Efficiency] | None,
+) -> _Row:
+    key = str(inputs.model_key[i])
+    if key not in models:
+        raise RuncastError(f"Model {key!r} is not in the models file.")
+    facts = models[key]
+    chip = accelerator(str(inputs.accelerator[i]))
+    stack = stack_of(str(inputs.framework[i]))
+    eff = efficiency(stack.name if stack else GENERIC, profiles)
+    work = _work(inputs, i, facts, stack or stacks()[GENERIC])
+    cluster, network_known = _cluster(inputs, i, chip)
+    sharding, sharding_known = _sharding(inputs, i, stack or stacks()[GENERIC])
+    if sharding == "fsdp2" and chip.vendor == "google":
+        # Slices are joined by the data-centre network: their runs replicate over it.
+        sharding = "hsdp" if float(inputs.num_gpus[i]) > cluster.scale_up_domain else sharding
+    layout, degrees_known = layout_of(inputs, i, facts, work, cluster, eff, sharding)
+    recompute = str(inputs.recompute[i])
+    habit = tuple(stack.recompute.split()) if stack else ()
+    said = recompute in RECOMPUTE
+    recomputes = (recompute,) if said else tuple(h for h in habit if h in RECOMPUTE)
+    multi_node = float(inputs.num_gpus[i]) > float(np.asarray(cluster.gpus_per_node))
+    unknown = [
+        not said,
+        inputs.precision[i] in ("", "unknown"),
+        bool(np.isnan(inputs.vpp[i])) and layout["pp"] > 1,
+        not degrees_known,
+        not sharding_known,
+        multi_node and not network_known,
+        bool(np.isnan(inputs.global_batch[i]) or np.isnan(inputs.micro_batch[i])),
+    ]
+    if recomputes:
+        layout["recompute"] = float(RECOMPUTE.index(recomputes[0]))
+    of_memory = [
+        len(recomputes) != 1,
+        not degrees_known,
+        not sharding_known,
+        bool(np.isnan(inputs.micro_batch[i])),
+    ]
+    return _Row(
+        work=work,
+        layout=layout,
+        cluster=cluster,
+        efficiency=eff,
+        recomputes=recomputes,
+        may_page=stack is not None
+        and stack.name in PAGED_RECIPES
+        and float(inputs.num_gpus[i]) == 1
+        and not work.adapters,
+        circumstances={
+            "num_inferred": float(sum(unknown)),
+            "num_inferred_of_memory": float(sum(of_memory)),
+            "unknown_stack": float(stack is None),
+            "unmeasured": float(chip.matmul_flops_per_s is None),
+            "unseen_accelerator": float(chip.name not in measured_accelerators()),
+            "doublings": float(np.asarray(doublings(inputs.num_gpus[i]))),
+            "network_guessed": 0.0,  # what people measured on is a cluster, not a guess
+            "experts": float(np.asarray(facts.transformer.num_experts) > 0),
+            "adapters": float(work.adapters),
+        },
+    )
+
+
+def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workload:
+    name = str(inputs.precision[i])
+    recipe = PRECISIONS.get(PRECISION_NAMES.get(name, name).replace("-", "_"), PRECISIONS["bf16"])
+    task = str(inputs.task[i])
+    adapters = task in ("lora", "qlora")
+    offload = str(inputs.offload[i])
+    year = decimal_year(str(inputs.source_date[i]))
+    return Workload(
+        model=facts.transformer,
+        seq_len=float(inputs.seq_len[i]),
+        global_batch_size=float(inputs.global_batch[i]),
+        matmul_bits=float(recipe.matmul_bits),
+        quantised_bytes=recipe.quantised_bytes,
+        adapters=adapters,
+        trained_fraction=_adapters(facts) if adapters else 1.0,
+        weight_bytes=nf4_bytes_per_param(double_quantisation=True) if task == "qlora" else 2.0,
+        gradient_bytes=_gradient_bytes(stack, name),
+        offload_optimizer=offloaded_to(offload, "optimizer"),
+        offload_params=offloaded_to(offload, "param"),
+        offloads_activations=float("activation" in offload),
+        unfused_attention=is_before(inputs, i, NEW_KERNELS),
+        compiled=_compiled(inputs, i, stack, recipe.matmul_bits),
+        flash2=stack.attention == "flash2" and is_before(inputs, i, NATIVE_KERNELS),
+        software_year=year,
+        async_tp=bool(is_since(year, stack.async_tp_since)),
+        overlaps_gradients=bool(is_since(year, stack.gradient_overlap_since)),
+        deduplicates=not is_before(inputs, i, NEW_DISPATCHERS),
+    )
+
+
+def _cluster(inputs: RunInputs, i: int, chip: Accelerator) -> tuple[Cluster, bool]:
+    per_node = inputs.gpus_per_node[i]
+    per_node = chip.gpus_per_node if np.isnan(per_node) else per_node
+    domain = inputs.nvlink_domain[i]
+    domain = chip.scale_up_domain if np.isnan(domain) else domain
+    text = str(inputs.network[i])
+    rate = network_bytes_per_s(text, float(per_node))
+    known = rate is not None
+    if rate is None:
+        rate = chip.scale_out_bytes_per_s
+    if rate is None:
+        rate = fabric("ethernet_assumed", "instance_bytes_per_s") / float(per_node)
+    return (
+        cluster_of(
+            chip,
+            gpus_per_node=int(per_node),
+            scale_up_domain=int(domain),
+            scale_out_bytes_per_s=rate,
+            scale_up_hop_s=scale_up_hop_s(chip),
+            scale_out_hop_s=fabric(network_fabric(text), "latency_s"),
+        ),
+        known,
+    )
+
+
+def _sharding(inputs: RunInputs, i: int, stack: Stack) -> tuple[str, bool]:
+    written = str(inputs.dp_sharding[i])
+    if written in SHARDING_NAMES:
+        return SHARDING_NAMES[written], True
+    return stack.dp_sharding or "zero1", False
+
+
+def _compiled(inputs: RunInputs, i: int, stack: Stack, matmul_bits: int) -> bool:
+    """As said. Matmuls of 8 or 4 bits need a compiler in PyTorch: without one, quantising
+    costs more than they save (pytorch/ao: torchao/float8/README.md)."""
+    said = str(inputs.compile[i])
+    in_pytorch = stack.family in ("torch", "composer", "transformers")
+    return said in ("yes", "thunder") or (said != "no" and matmul_bits < 16 and in_pytorch)
+
+
+def _gradient_bytes(stack: Stack, precision: str) -> float:
+    """Held per parameter: the stack's habit. An fp32 sum beside 16-bit gradients is for bf16;
+    fp16 has loss scaling instead."""
+    dtype = stack.gradient_dtype
+    return GRADIENT_BYTES[
+        "bf16" if dtype in ("fp32", "bf16_fp32") and precision == "fp16" else dtype
+    ]
+
+
+def _adapters(facts: ModelFacts) -> float:
+    return float(np.asarray(trained_fraction(facts.transformer, rank=LORA_RANK, on_mlp=True)))

@@ -1,0 +1,75 @@
+"""`runcast validate` and `runcast fit`: forecasts held against published runs, and their fit."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.command.options import AsJson, Text, print_json, text_option
+from core.errors import ScenarioError
+
+
+def validate(
+    runs: Annotated[Text, text_option("--runs", "FILE", "Measured runs.")] = None,
+    models: Annotated[Text, text_option("--models", "FILE", "Their models.")] = None,
+    pairs: Annotated[Text, text_option("--pairs", "FILE", "Pairs of runs with one change.")] = None,
+    out: Annotated[Text, text_option("--out", "FILE", "Write one prediction a row.")] = None,
+    readme: Annotated[
+        Text, text_option("--readme", "FILE", "Rewrite the accuracy block of this file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Forecast measured runs and score the forecasts."""
+    missing = [f"--{n}" for n, v in (("runs", runs), ("models", models)) if v is None]
+    if runs is None or models is None:
+        raise ScenarioError(f"Missing {', '.join(missing)}: `runcast validate --help` says what.")
+    from app.accuracy import validate as validation
+
+    report = validation.validate(Path(runs), Path(models), Path(pairs) if pairs else None)
+    if out is not None:
+        validation.write_out(report, Path(out))
+    if readme is not None:
+        from app.accuracy.readme import rewrite
+        from hardware.cross_validation import cross_validation
+
+        rewrite(Path(readme), report, cross_validation())
+    if as_json:
+        print_json(validation.report_json(report))
+    else:
+        from app.document.terminal import console
+
+        validation.print_report(report, console())
+
+
+def fit(
+    write: Annotated[bool, typer.Option("--write", help="Replace the shipped tables.")] = False,
+    ablate: Annotated[
+        bool, typer.Option("--ablate", help="Fit again without each ingredient (minutes).")
+    ] = False,
+) -> None:
+    """Fit the efficiencies to the shipped runs; cross-validate.
+
+    Prints what was found; --write replaces the shipped tables (docs/accuracy.md).
+    """
+    from app.accuracy.fit import refit
+    from app.accuracy.fit_report import figures, print_figures
+    from app.document.terminal import console
+    from hardware.cross_validation import write_cross_validation
+    from hardware.efficiency import read_entries, write_entries
+
+    today = dt.datetime.now(dt.UTC).date()
+    if ablate:
+        from app.accuracy.fit_ablation import ablation
+        from app.accuracy.fit_report import print_ablation
+
+        print_ablation(ablation(read_entries(), today), console())
+        return
+    result = refit(read_entries(), today)
+    found = list(figures(result, today))
+    if write:
+        write_entries(result.entries)
+        write_cross_validation(found)
+    print_figures(result, found, console())

@@ -1,0 +1,230 @@
+"""`make fit`: the fractions of hardware/efficiency.csv, from priors and the shipped runs.
+
+Memory first: it settles what runs leave unsaid (recompute, degrees). Then throughput, then the
+widths of the intervals, on forecasts of runs that their fit had not seen. Every fit starts at
+the priors. Folds:
+
+- grouped: 5, no source, model and accelerator in common with the rest;
+- new_source: 6, no publication in common (a repository or paper, all versions);
+- new_stack: one a family of stacks, forecast as an unknown stack;
+- new_accelerator: one an accelerator.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.accuracy import fit_columns as fc
+from app.accuracy import fit_kernels
+from app.accuracy.columns import Columns
+from app.accuracy.fit_columns import Numbers, Sample
+from app.accuracy.predict import reported_memory_bytes, tokens_per_s_per_gpu
+from core.evidence.fitting import Fit, fit, fit_widths
+from core.evidence.uncertainty import Z_90, Circumstances, memory_terms, throughput_terms, unknown
+from core.numeric import Numeric
+from hardware.efficiency import GENERIC, Entry, profiles
+
+GROUPED, NEW_SOURCE = 5, 6  # folds
+Label = Callable[[Sample], NDArray[Any]]  # of each row: what folds keep together
+KINDS: dict[str, Callable[[Columns], Numbers]] = {
+    "throughput": tokens_per_s_per_gpu,
+    "memory": reported_memory_bytes,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Log forecasts of one kind by rows of its sample; each row's by a fit that had not seen it,
+    but for `fitted`."""
+
+    sample: Sample
+    fitted: Numbers
+    grouped: Numbers
+    new_source: Numbers
+    new_stack: Numbers
+    new_accelerator: Numbers
+    found: Fit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The new table and what it rests on."""
+
+    entries: list[Entry]
+    throughput: Outcome
+    memory: Outcome
+
+
+def refit(entries: list[Entry], today: dt.date) -> Result:
+    """Fit everything from the priors of `entries`."""
+    entries, throughput, memory = _memory_fitted([at_prior(e) for e in entries], today)
+    of_memory = _outcome(memory, entries, "memory", today)
+    of_throughput = _outcome(throughput, entries, "throughput", today)
+    entries = _with(entries, "throughput", throughput, of_throughput.found, today)
+    entries = _with_widths(entries, of_throughput, throughput_terms, "throughput intervals", today)
+    entries = _with_widths(entries, of_memory, memory_terms, "memory intervals", today)
+    return Result(entries=entries, throughput=of_throughput, memory=of_memory)
+
+
+def _memory_fitted(
+    entries: list[Entry], today: dt.date, label: Label | None = None, key: object = None
+) -> tuple[list[Entry], Sample, Sample]:
+    """The table with its memory values, and the samples as these settle them: what is inferred
+    of a run depends on its memory, and the fit on that. Without the rows of a key, if given."""
+    for _ in range(2):
+        _, sample = fc.samples(profiles(entries))
+        left_out = None if label is None else label(sample) == key
+        entries = _with(entries, "memory", sample, _fit(sample, entries, "memory", left_out), today)
+    return entries, *fc.samples(profiles(entries))
+
+
+def at_prior(entry: Entry) -> Entry:
+    """The entry as it was believed before any run was looked at."""
+    if entry.prior is None:
+        return entry
+    return replace(entry, value=entry.prior, p10=None, p90=None)
+
+
+def _parameters(entries: list[Entry], kind: str) -> list[Entry]:
+    return [e for e in entries if e.fits == kind and e.prior_sigma > 0]
+
+
+def _fit(
+    sample: Sample, entries: list[Entry], kind: str, left_out: NDArray[np.bool_] | None = None
+) -> Fit:
+    parameters = _parameters(entries, kind)
+    weight = sample.weight if left_out is None else np.where(left_out, 0.0, sample.weight)
+    runs = fc.model(sample, entries, parameters, KINDS[kind])
+    if kind == "memory":
+        measured, source, of_all = sample.log_measured, sample.source, runs
+    else:
+        kernels = fc.kernels_model(entries, parameters)
+        alone = fit_kernels.log_measured()
+        measured = np.concatenate([sample.log_measured, alone])
+        weight = np.concatenate([weight, np.full(len(alone), fit_kernels.WEIGHT)])
+        source = np.concatenate([sample.source, np.full(len(alone), "kernels")])
+
+        def of_all(values: Numbers) -> Numbers:
+            return np.concatenate([runs(values), kernels(values)], axis=1)
+
+    return fit(
+        of_all,
+        measured=measured,
+        weight=weight,
+        source=np.unique(source, return_inverse=True)[1],
+        priors=fc.priors(parameters),
+    )
+
+
+def _outcome(sample: Sample, entries: list[Entry], kind: str, today: dt.date) -> Outcome:
+    parameters = _parameters(entries, kind)
+    of = fc.model(sample, entries, parameters, KINDS[kind])
+    found = _fit(sample, entries, kind)
+    return Outcome(
+        sample=sample,
+        fitted=of(found.value[None])[0],
+        grouped=_unseen(sample, entries, kind, today, lambda s: fc.folds(s.group, GROUPED)),
+        new_source=_unseen(
+            sample, entries, kind, today, lambda s: fc.folds(s.publication, NEW_SOURCE)
+        ),
+        new_stack=_unseen(sample, entries, kind, today, lambda s: s.family, as_strangers=True),
+        new_accelerator=_unseen(sample, entries, kind, today, lambda s: s.accelerator),
+        found=found,
+    )
+
+
+def _unseen(
+    whole: Sample,
+    entries: list[Entry],
+    kind: str,
+    today: dt.date,
+    label: Label,
+    *,
+    as_strangers: bool = False,
+) -> Numbers:
+    """Each row forecast by fits, of memory too, without the rows of its label; `as_strangers`:
+    with the generic values of such a fit."""
+    out = np.full(len(whole.weight), np.nan)
+    priors = [at_prior(e) for e in entries]
+    for key in np.unique(label(whole)):
+        table, *both = _memory_fitted(priors, today, label, key)
+        sample = both[("throughput", "memory").index(kind)]
+        mine = label(sample) == key
+        one = _fit(sample, table, kind, left_out=mine)
+        if as_strangers:
+            sample = fc.strangers(sample, mine, profiles(table)[GENERIC])
+        of = fc.model(sample, table, _parameters(table, kind), KINDS[kind])
+        out[mine] = of(one.value[None])[0][mine]
+    return out
+
+
+def _with(
+    entries: list[Entry], kind: str, sample: Sample, found: Fit, today: dt.date
+) -> list[Entry]:
+    """The table with the fitted values of one kind."""
+    parameters = _parameters(entries, kind)
+    values = fc.fitted_values(entries, parameters, found.value)
+    basis = f"fitted: {len(sample.weight)} {kind} rows of hardware/measured_runs.csv"
+    new = {
+        (e.stack, e.quantity): replace(
+            e,
+            value=v,
+            p10=max(v - Z_90 * s, e.low),
+            p90=min(v + Z_90 * s, e.high),
+            basis=basis,
+            date=today.isoformat(),
+        )
+        for e, v, s in zip(parameters, values, found.sigma, strict=True)
+    }
+    return [new.get((e.stack, e.quantity), e) for e in entries]
+
+
+def _with_widths(
+    entries: list[Entry],
+    outcome: Outcome,
+    terms: Callable[[Circumstances], dict[str, Numeric]],
+    fits: str,
+    today: dt.date,
+) -> list[Entry]:
+    """Widths of the intervals: those of the best interval score on unseen rows."""
+    sample = outcome.sample
+    known = sample.columns.circumstances
+    n = len(sample.weight)
+    errors = [outcome.grouped, outcome.new_source, outcome.new_stack, outcome.new_accelerator]
+    marks = [known, known, unknown(known), replace(known, unseen_accelerator=np.ones(n))]
+    residual = np.concatenate([sample.log_measured - e for e in errors])
+    weight = np.concatenate([v * sample.weight for v in (0.5, 1.5, 0.5, 0.5)])
+    columns = {
+        name: np.concatenate([np.asarray(terms(m)[name]) for m in marks]) for name in terms(known)
+    }
+    families = np.concatenate([sample.family, sample.family, np.full(n, ""), sample.family])
+    widths = [e for e in entries if e.fits == fits]
+    matrix = np.stack(
+        [
+            np.where(families == e.stack, columns[e.quantity], 0.0)
+            if e.stack != GENERIC
+            else np.where(
+                np.isin(families, [w.stack for w in widths if w.quantity == e.quantity]),
+                0.0,
+                columns[e.quantity],
+            )
+            for e in widths
+        ],
+        axis=1,
+    )
+    found = fit_widths(
+        residual, matrix, weight,
+        low=np.array([e.low for e in widths]), high=np.array([e.high for e in widths]),
+    )  # fmt: skip
+    basis = f"fitted: 80% of {len(residual)} unseen forecasts of hardware/measured_runs.csv inside"
+    new = {
+        (e.stack, e.quantity): replace(e, value=float(v), basis=basis, date=today.isoformat())
+        for e, v in zip(widths, found, strict=True)
+    }
+    return [new.get((e.stack, e.quantity), e) for e in entries]

@@ -1,0 +1,197 @@
+"""Measured runs as columns for a fit: what is predicted, what was measured, who belongs together.
+
+What a run leaves unsaid (recompute, degrees) is inferred once, with the memory model as it
+stands; a fit of throughput moves no memory parameter, so it stays settled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.accuracy import fit_kernels
+from app.accuracy.columns import Columns, columns
+from app.accuracy.scores import configurations
+from core.errors import RunsError
+from core.evidence.accuracy import repeat_weights
+from core.evidence.fitting import Model, Priors
+from core.machine.efficiency import NAMES, Efficiency
+from core.units import GIB
+from hardware import names
+from hardware.efficiency import GENERIC, Entry, profiles, stack_of, stacks
+from hardware.measured import MODELS_CSV, RUNS_CSV, Runs, read_models, read_runs
+
+Numbers = NDArray[np.float64]
+Labels = NDArray[np.str_]
+ROWS_AT_ONCE = 16_384  # trials times runs of one evaluation: bounds the memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The rows of one fit. Columns of n rows."""
+
+    columns: Columns
+    log_measured: Numbers
+    weight: Numbers  # repeats of one configuration count once
+    family: Labels  # of the stack, by hardware/stacks.csv; '' for none
+    source: Labels
+    publication: Labels  # the repository or paper: a source without its version and section
+    group: Labels  # source, model, accelerator
+    configuration: Labels  # equal where the same thing was run
+    stack: Labels
+    accelerator: Labels
+    rows: NDArray[np.intp]  # in the file of runs
+
+
+def samples(table: Mapping[str, Efficiency]) -> tuple[Sample, Sample]:
+    """Throughput and memory rows of hardware/measured_runs.csv that may be scored."""
+    runs = read_runs(RUNS_CSV)
+    found, kept, _ = columns(runs.inputs, read_models(MODELS_CSV).facts, table)
+    if found is None:
+        raise RunsError(f"{RUNS_CSV.name} has no run that can be forecast.")
+    measured = runs.measured
+    throughput = measured.throughput_ok & (measured.tokens_per_s_per_gpu > 0)
+    memory = measured.memory_ok & (measured.peak_memory_gib > 0)
+    return (
+        _sample(runs, found, kept, throughput, measured.tokens_per_s_per_gpu),
+        _sample(runs, found, kept, memory, measured.peak_memory_gib * GIB),
+    )
+
+
+def _sample(
+    runs: Runs,
+    found: Columns,
+    kept: NDArray[np.intp],
+    chosen: NDArray[np.bool_],
+    measured: Numbers,
+) -> Sample:
+    places = np.flatnonzero(chosen[kept])
+    rows = kept[places]
+    inputs = runs.inputs.rows(rows)
+    canonical = np.array([names.canonical(str(a)) for a in inputs.accelerator])
+    stacks = [stack_of(str(name)) for name in inputs.framework]
+    keys = zip(inputs.source, inputs.model_key, inputs.accelerator, strict=True)
+    return Sample(
+        columns=found.take(places),
+        log_measured=np.log(measured[rows]),
+        weight=repeat_weights(configurations(inputs, canonical)),
+        configuration=configurations(inputs, canonical),
+        family=np.array([s.family if s else "" for s in stacks]),
+        source=np.asarray(inputs.source),
+        publication=np.array([re.split(r"[@\s]", str(s))[0] for s in inputs.source]),
+        group=np.array(["|".join(map(str, key)) for key in keys]),
+        stack=np.array([s.name if s else "" for s in stacks]),
+        accelerator=canonical,
+        rows=rows,
+    )
+
+
+def folds(keys: Labels, number: int) -> NDArray[np.int64]:
+    """A fold of each row, the same for all rows of a key and in every run."""
+    digest = [int(hashlib.sha256(str(k).encode()).hexdigest(), 16) % number for k in keys]
+    return np.array(digest, dtype=np.int64)
+
+
+def priors(entries: list[Entry]) -> Priors:
+    """What the table believes of its parameters. A family's blank prior is a difference of 0
+    from the generic value, bounded by it and not by itself."""
+    differs = [e.prior is None for e in entries]
+    wide = 1e9
+    return Priors(
+        value=np.array([e.prior or 0.0 for e in entries]),
+        sigma=np.array([e.prior_sigma for e in entries]),
+        low=np.array([-wide if d else e.low for e, d in zip(entries, differs, strict=True)]),
+        high=np.array([wide if d else e.high for e, d in zip(entries, differs, strict=True)]),
+    )
+
+
+def _level(entry: Entry) -> int:
+    """0 generic, 1 a family, 2 a single stack: the later is the more specific."""
+    families = {s.family for s in stacks().values()}
+    return 0 if entry.stack == GENERIC else 1 if entry.stack in families else 2
+
+
+def model(
+    sample: Sample,
+    table: list[Entry],
+    parameters: list[Entry],
+    predict: Callable[[Columns], Numbers],
+) -> Model:
+    """The logarithm of what `predict` says of every row, for many trials of the parameters.
+
+    A row has the value of its stack, else of its family, else the generic one, as a forecast
+    does: also where the table sets that value and does not fit it.
+    """
+    place = {(e.stack, e.quantity): j for j, e in enumerate(parameters)}
+    quantities = sorted({e.quantity for e in parameters})
+    rows = {
+        e.stack: (sample.family == e.stack) | (sample.stack == e.stack) | (e.stack == GENERIC)
+        for e in table
+    }
+    levels = {q: sorted((e for e in table if e.quantity == q), key=_level) for q in quantities}
+
+    def some(values: Numbers) -> Numbers:
+        changed = {}
+        for q in quantities:
+            column = np.zeros((len(values), len(sample.weight)))
+            for entry in levels[q]:
+                mine, j = rows[entry.stack], place.get((entry.stack, q))
+                if j is None:
+                    column[:, mine] = entry.value
+                else:
+                    base = column[:, mine] if entry.prior is None else 0.0
+                    column[:, mine] = np.clip(base + values[:, j : j + 1], entry.low, entry.high)
+            changed[q] = column
+        eff = replace(sample.columns.efficiency, **changed)
+        return np.log(predict(replace(sample.columns, efficiency=eff)))
+
+    def of_trials(values: Numbers) -> Numbers:
+        size = max(ROWS_AT_ONCE // max(len(sample.weight), 1), 1)
+        return np.concatenate([some(values[i : i + size]) for i in range(0, len(values), size)])
+
+    return of_trials
+
+
+def kernels_model(entries: list[Entry], parameters: list[Entry]) -> Model:
+    """The same of kernels measured alone, which know no stack: generic values."""
+    eff = profiles(entries)[GENERIC]
+    generic = [j for j, e in enumerate(parameters) if e.stack == GENERIC]
+
+    def of_trials(values: Numbers) -> Numbers:
+        tried = {parameters[j].quantity: values[:, j : j + 1] for j in generic}
+        return fit_kernels.log_predicted(replace(eff, **tried))
+
+    return of_trials
+
+
+def fitted_values(table: list[Entry], parameters: list[Entry], found: Numbers) -> list[float]:
+    """The value of each parameter: a difference is added to the next less specific value."""
+    families = {name: s.family for name, s in stacks().items()}
+    place = {(e.stack, e.quantity): j for j, e in enumerate(parameters)}
+    value: dict[tuple[str, str], float] = {}
+    for e in sorted(table, key=_level):
+        key = (e.stack, e.quantity)
+        if key not in place:
+            value[key] = e.value
+            continue
+        above = (families.get(e.stack, GENERIC), e.quantity)
+        base = value.get(above, value.get((GENERIC, e.quantity), 0.0)) if e.prior is None else 0.0
+        value[key] = float(np.clip(base + found[place[key]], e.low, e.high))
+    return [value[e.stack, e.quantity] for e in parameters]
+
+
+def strangers(sample: Sample, mine: NDArray[np.bool_], generic: Efficiency) -> Sample:
+    """The sample with some rows as of a stack that has no profile."""
+    own = sample.columns.efficiency
+    eff = {n: np.where(mine, getattr(generic, n), getattr(own, n)) for n in NAMES}
+    return replace(
+        sample,
+        columns=replace(sample.columns, efficiency=Efficiency(**eff)),
+        family=np.where(mine, "", sample.family),
+        stack=np.where(mine, "", sample.stack),
+    )

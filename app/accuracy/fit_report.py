@@ -1,0 +1,122 @@
+"""What a fit reached on rows that it had not seen: hardware/cross_validation.csv and a table."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from app.accuracy.fit import Outcome, Result
+from app.accuracy.fit_columns import Numbers, Sample, samples
+from core.evidence import uncertainty
+from core.evidence.accuracy import Accuracy, scored
+from core.evidence.coverage import LARGE
+from hardware.cross_validation import CLASS_COVERAGE, MEASURES, SPLITS, Measured
+from hardware.efficiency import profiles
+from hardware.measured import RUNS_CSV, read_runs
+
+
+def figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, Measured]]:
+    """(split, measure, figure), repeats of one configuration counted once."""
+    throughput, memory = samples(profiles(result.entries))
+    eff, known = throughput.columns.efficiency, throughput.columns.circumstances
+    sigma = np.asarray(uncertainty.throughput_sigma(eff, known))
+    eff, known = memory.columns.efficiency, memory.columns.circumstances
+    memory_sigma = np.asarray(uncertainty.memory_sigma(eff, known))
+    unknown = np.asarray(
+        uncertainty.throughput_sigma(
+            profiles(result.entries)["generic"],
+            uncertainty.unknown(throughput.columns.circumstances),
+        )
+    )
+    moe = np.asarray(throughput.columns.circumstances.experts) > 0
+    for split in SPLITS:
+        width = unknown if split == "new_stack" else sigma
+        of_all = _accuracy(result.throughput, split, width)
+        of_moe = _accuracy(result.throughput, split, width, moe)
+        of_memory = _accuracy(result.memory, split, memory_sigma)
+        for measure, value, rows in (
+            ("median", of_all.weighted_median_ape, of_all.n),
+            ("mean", of_all.weighted_mean_ape, of_all.n),
+            ("p90", of_all.weighted_p90_ape, of_all.n),
+            ("within_20", of_all.weighted_within_20, of_all.n),
+            ("coverage", of_all.coverage_80, of_all.n),
+            ("moe_median", of_moe.weighted_median_ape, of_moe.n),
+            ("family_median", of_all.family_median_ape, of_all.n),
+            ("memory_median", of_memory.weighted_median_ape, of_memory.n),
+            ("memory_p90", of_memory.weighted_p90_ape, of_memory.n),
+        ):
+            if value is not None:
+                yield split, measure, Measured(value=value, rows=rows, date=today.isoformat())
+    for split in ("grouped", "new_source"):
+        for label, chosen in _large_classes(result.throughput.sample, moe):
+            part = _accuracy(result.throughput, split, sigma, chosen)
+            if part.coverage_80 is not None:
+                figure = Measured(value=part.coverage_80, rows=part.n, date=today.isoformat())
+                yield split, f"{CLASS_COVERAGE}{label}", figure
+
+
+def _large_classes(
+    sample: Sample, moe: NDArray[np.bool_]
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Classes of rows that are held to a band of coverage."""
+    inputs = read_runs(RUNS_CSV).inputs.rows(sample.rows)
+    for name, labels in (
+        ("architecture", np.where(moe, "moe", "dense")),
+        ("accelerator", sample.accelerator),
+        ("framework", inputs.framework),
+        ("precision", inputs.precision),
+    ):
+        for label in np.unique(labels):
+            if (labels == label).sum() >= LARGE:
+                yield f"{name}={label}", labels == label
+
+
+def _accuracy(
+    outcome: Outcome, split: str, sigma: Numbers, chosen: NDArray[np.bool_] | None = None
+) -> Accuracy:
+    sample = outcome.sample
+    use = np.ones(len(sample.weight), dtype=bool) if chosen is None else chosen
+    predicted = np.exp(getattr(outcome, split))
+    return scored(
+        predicted=predicted[use],
+        measured=np.exp(sample.log_measured)[use],
+        refused=np.zeros(int(use.sum()), dtype=bool),
+        low=np.asarray(uncertainty.p10(predicted, sigma))[use],
+        high=np.asarray(uncertainty.p90(predicted, sigma))[use],
+        family=sample.group[use],
+        configuration=sample.configuration[use],
+    )
+
+
+def print_figures(result: Result, found: list[tuple[str, str, Measured]], console: Console) -> None:
+    """The folds and the fitted values with their intervals."""
+    table = Table("measure", *SPLITS, title="Errors, repeats of one configuration counted once")
+    value = {(split, measure): m.value for split, measure, m in found}
+    for measure in MEASURES:
+        cells = [value.get((split, measure)) for split in SPLITS]
+        table.add_row(measure, *("" if v is None else f"{v:.1%}" for v in cells))
+    console.print(table)
+    table = Table(
+        "stack", "quantity", "prior", "fitted", "P10", "P90", title="Fitted values, SI units"
+    )
+    for e in result.entries:
+        if e.fits and e.p10 is not None and e.p90 is not None:
+            prior = "as generic" if e.prior is None else f"{e.prior:.3g}"
+            ends = (f"{x:.3g}" for x in (e.value, e.p10, e.p90))
+            table.add_row(e.stack, e.quantity, prior, *ends)
+    console.print(table)
+
+
+def print_ablation(found: Iterable[tuple[str, dict[str, float]]], console: Console) -> None:
+    """One line an ingredient."""
+    names = ("median", "mean", "p90", "moe_median")
+    table = Table("without", *(f"{s} {n}" for s in ("grouped", "new_source") for n in names))
+    for label, figure in found:
+        cells = (figure[f"{s} {n}"] for s in ("grouped", "new_source") for n in names)
+        table.add_row(label, *(f"{c:.1%}" for c in cells))
+    console.print(table)

@@ -1,0 +1,50 @@
+"""Runs that somebody uploads: read within bounds, forecast, scored as the shipped ones are."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from app.accuracy.validate import Report, report_of
+from hardware.measured import MODELS_CSV, Models, models_of, read_models, runs_of
+from hardware.measured_cells import MEMORY, THROUGHPUT
+
+MAX_BYTES = 2_000_000
+MAX_ROWS = 5_000
+COLUMNS = (
+    "run_id", "framework", "model_key", "task", "accelerator", "num_gpus", "seq_len",
+    "micro_batch", "global_batch", "tp", "pp", "cp", "ep", "dp_sharding", "recompute",
+    "precision", THROUGHPUT, MEMORY, "oom",
+)  # fmt: skip
+EXAMPLE = (
+    ("llama-8b-on-one-node", "torchtitan", "llama3.1-8b", "pretrain", "H100-80GB-SXM", 8, 8192,
+     1, 16, 1, 1, 1, 1, "fsdp", "selective", "bf16", 5800, 58.5, 0),
+    ("llama-70b-on-32-nodes", "megatron-lm", "llama3.1-70b", "pretrain", "H100-80GB-SXM", 256,
+     8192, 1, 128, 4, 8, 1, 1, "zero1", "none", "fp8", 900, "", ""),
+)  # fmt: skip
+
+
+def report_of_upload(runs: bytes, models: bytes | None, *, name: str) -> Report:
+    """The validation of an uploaded file of runs. Its models are those of the uploaded file of
+    models, else those of the shipped runs, else presets. Raises `RunsError`."""
+    read = runs_of(runs, name=name, max_bytes=MAX_BYTES, max_rows=MAX_ROWS)
+    return report_of(read, _models(models))
+
+
+def _models(uploaded: bytes | None) -> Models:
+    shipped = read_models(MODELS_CSV)
+    if uploaded is None:
+        return shipped
+    own = models_of(uploaded, name="the file of models", max_bytes=MAX_BYTES, max_rows=MAX_ROWS)
+    facts = {**shipped.facts, **own.facts}
+    kept = {key: model for key, model in facts.items() if key not in own.refused}
+    return Models(facts=kept, refused=own.refused)
+
+
+def example_csv() -> bytes:
+    """A file to start from: the columns that are known most often, and two rows."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(EXAMPLE)
+    return text.getvalue().encode("utf-8")

@@ -1,0 +1,240 @@
+"""The Accuracy page: forecasts beside published runs, and beside runs that a user uploads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+import streamlit as st
+
+from app.accuracy import charts, upload_section, words
+from app.accuracy import document as tables
+from app.accuracy.runs_section import download, draw_ratios, ratios
+from app.accuracy.validate import Report, validate
+from app.document import chart_files
+from app.document import format as fmt
+from app.document.escape import as_text
+from app.document.glossary import explained
+from app.web import figure
+from app.web import hints as web_hints
+from core.evidence.accuracy import Accuracy
+from hardware.cross_validation import cross_validation
+from hardware.measured import MODELS_CSV, PAIRS_CSV, RUNS_CSV
+
+KEPT_S = 6 * 3600
+TABLE_PX = 388
+LISTED = 100  # rows of a table on the page; its file has all
+Wanted = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@st.cache_resource(ttl=KEPT_S, show_spinner="Forecasting every published run")
+def _shipped() -> Report:
+    """Scores of the shipped runs, worked out once for everybody and never changed."""
+    return validate(RUNS_CSV, MODELS_CSV, PAIRS_CSV)
+
+
+@st.cache_data(ttl=KEPT_S, show_spinner=False)
+def _frames() -> dict[str, pd.DataFrame]:
+    """The tables of the page, which change only with the shipped facts."""
+    report, folds = _shipped(), cross_validation()
+    return {
+        "errors": tables.errors(report, folds),
+        "coverage": tables.coverage(report),
+        "families": tables.worst_families(report),
+        "memory_classes": tables.memory_classes(report),
+        "memory": tables.memory(report),
+        "pairs": tables.pairs(report),
+        "published": tables.published(report, folds),
+        "missing": tables.missing(),
+    }
+
+
+@st.cache_data(max_entries=64, ttl=KEPT_S, show_spinner=False)
+def _ratios(wanted: Wanted, kind: str, theme: str, _points: pd.DataFrame) -> chart_files.Spec:
+    """The chart of the shipped runs that a filter lets through."""
+    return ratios(_points, kind, theme)
+
+
+@st.cache_data(max_entries=16, ttl=KEPT_S, show_spinner=False)
+def _coverage(kind: str, theme: str) -> chart_files.Spec:
+    """The chart of the classes of one kind."""
+    frame = _frames()["coverage"]
+    part = frame[frame["Kind"] == words.KINDS[kind]]
+    return chart_files.spec_of(charts.coverage(part, theme=theme))
+
+
+def draw() -> None:
+    """The page: the answer, run by run, your own runs, the interval, memory, knobs, others."""
+    report, frames = _shipped(), _frames()
+    a = report.throughput.overall
+    st.markdown(
+        f"**{as_text(words.blind_sentence(a, report.baseline.overall, cross_validation()))}**"
+    )
+    _draw_metrics(a)
+    _draw_errors(report, frames["errors"])
+    _draw_runs(report)
+    upload_section.draw()
+    _draw_coverage(report, frames["coverage"])
+    _draw_families(frames["families"])
+    _draw_memory(report, frames)
+    _draw_pairs(report, frames["pairs"])
+    _draw_published(frames["published"])
+    _draw_missing(frames["missing"])
+
+
+def _draw_metrics(a: Accuracy) -> None:
+    folds = cross_validation()
+    shown = (
+        ("Median error", "median", a.weighted_median_ape, "Half of the forecasts are nearer"),
+        ("P90 error", "p90", a.weighted_p90_ape, "One forecast in ten is worse"),
+        ("Within 20%", "within_20", a.weighted_within_20, "Share of the forecasts"),
+        ("Inside P10 to P90", "coverage", a.weighted_coverage_80, "80% would be exact"),
+    )
+    for column, (label, measure, fitted, about) in zip(st.columns(len(shown)), shown, strict=True):
+        unseen = folds.get((words.BLIND, measure))
+        with column, st.container(border=True, height="stretch", gap="xsmall"):
+            value = fmt.percent(unseen.value if unseen else fitted)
+            st.metric(label, as_text(value), help=explained(label))
+            st.caption(about)
+            if unseen:
+                st.caption(as_text(f"{fmt.percent(fitted)} on the rows of the fit itself"))
+    st.caption(
+        as_text(
+            f"Of {fmt.count(a.n)} runs, each of {fmt.count(a.configurations)} configurations "
+            f"counted once. The median of the medians of {fmt.count(a.families)} families (source, "
+            f"model, accelerator) is {fmt.percent(a.family_median_ape)}."
+        )
+    )
+
+
+def _draw_errors(report: Report, errors: pd.DataFrame) -> None:
+    st.subheader("Against runs that the fit has not seen", anchor=False)
+    folds = cross_validation()
+    st.table(errors, hide_index=True)
+    if note := words.fold_note(report, folds):
+        st.warning(as_text(note))
+    st.caption(
+        "The first rows are no blind test: the efficiencies were fitted on these runs. The "
+        "cross-validation is one: each part of the runs is forecast by a fit on the others."
+    )
+
+
+def _draw_runs(report: Report) -> None:
+    st.subheader("Run by run", anchor=False)
+    wanted = {}
+    for column, kind in zip(st.columns(len(tables.FILTERS)), tables.FILTERS, strict=True):
+        wanted[kind] = column.multiselect(
+            words.KINDS[kind],
+            tables.choices(report, kind),
+            key=f"accuracy_only_{kind}",
+            placeholder="All",
+        )
+    chosen = tables.chosen_rows(report, wanted)
+    kind = _kind("Told apart by", tables.FILTERS, "accelerator", "accuracy_by")
+    query = tuple((k, tuple(sorted(names))) for k, names in wanted.items() if names)
+    draw_ratios(
+        report, chosen, kind, "accuracy_ratios",
+        lambda points, by, theme: _ratios(query, by, theme, points), baseline=True,
+    )  # fmt: skip
+
+
+def _kind(label: str, kinds: Iterable[str], default: str, key: str) -> str:
+    """The kind of class that a reader chooses: accelerator, framework, ..."""
+    offered = list(kinds)
+    return str(
+        st.radio(
+            label,
+            offered,
+            index=offered.index(default),
+            format_func=words.KINDS.__getitem__,
+            key=key,
+            horizontal=True,
+        )
+    )
+
+
+def _draw_coverage(report: Report, frame: pd.DataFrame) -> None:
+    st.subheader("Does the interval hold what it promises?", anchor=False)
+    st.markdown("On rows that the fit had not seen:")
+    for line in words.fold_coverage_lines(cross_validation()):
+        st.markdown(f"- {as_text(line)}")
+    st.markdown("As shipped, on rows that it had:")
+    lines = words.coverage_lines(report.throughput)
+    for line in lines:
+        st.markdown(f"- {as_text(line)}")
+    kind = _kind("Classes by", words.KINDS, "framework", "accuracy_coverage_by")
+    figure.draw(
+        figure.Figure(
+            key="accuracy_coverage",
+            spec=_coverage(kind, figure.theme()),
+            alt="Share of the measurements inside P10 to P90 by class, with exact 90% bounds. "
+            + " ".join(lines),
+            caption="Bars are exact binomial 90% bounds, the grey band is what a class of 40 runs "
+            "or more is held to, the dashed line is 80%. Neighbours in one table are not quite "
+            "independent: the true bounds are wider.",
+            file="runcast_accuracy_classes",
+            data=lambda: frame,
+        )
+    )
+    _draw_frame(frame, "accuracy_classes", "Coverage by class", has_file=False)
+
+
+def _draw_families(frame: pd.DataFrame) -> None:
+    st.subheader("Worst families", anchor=False)
+    st.markdown(f"A family is one publication's runs of one model on one accelerator. {words.BIAS}")
+    _draw_frame(frame, "accuracy_families", "Errors by family")
+
+
+def _draw_memory(report: Report, frames: dict[str, pd.DataFrame]) -> None:
+    st.subheader("Memory", anchor=False)
+    st.markdown(as_text(words.memory_sentence(report)))
+    st.table(frames["memory_classes"])
+    _draw_frame(frames["memory"], "accuracy_memory", "Errors of the peak memory by stack")
+
+
+def _draw_pairs(report: Report, frame: pd.DataFrame) -> None:
+    st.subheader("The effect of one knob", anchor=False)
+    st.markdown(as_text(words.pairs_sentence(report)))
+    st.markdown(
+        as_text(f'Of ten pairs or more and no better than "no change": {words.weak_knobs(report)}.')
+    )
+    _draw_frame(frame, "accuracy_pairs", "Errors of predicted effects by knob")
+
+
+def _draw_published(frame: pd.DataFrame) -> None:
+    st.subheader("What other estimators print", anchor=False)
+    st.markdown(
+        "Not of the same runs: most of these used traces or profiles of the target machine, or "
+        "were tuned on the runs that they are scored on."
+    )
+    st.table(tables.read_aloud(frame).map(as_text), hide_index=True)
+    download(st.container(width=200), frame, "runcast_estimators.csv", "accuracy_published_csv")
+
+
+def _draw_missing(frame: pd.DataFrame) -> None:
+    part = st.expander(
+        f"What is not modelled: {len(frame)} names", key="accuracy_missing", on_change="rerun"
+    )
+    if part.open:
+        part.table(frame.map(lambda cell: as_text(str(cell))), hide_index=True)
+
+
+def _draw_frame(frame: pd.DataFrame, key: str, title: str, *, has_file: bool = True) -> None:
+    """Where somebody opens it: the first rows of a table to sort and search, and all as CSV."""
+    part = st.expander(f"{title}: {len(frame)} rows", key=f"{key}_part", on_change="rerun")
+    if not part.open:
+        return
+    with part:
+        st.dataframe(
+            tables.styled(frame.head(LISTED)),
+            column_config=web_hints.columns(frame.columns),
+            key=key,
+            hide_index=True,
+            height=min(TABLE_PX, 37 * (len(frame) + 1)),
+            alt=title,
+            placeholder=fmt.MISSING,
+        )
+        if len(frame) > LISTED:
+            st.caption(f"The first {LISTED} of {fmt.count(len(frame))} rows; the CSV has all.")
+        if has_file:
+            download(st.container(width=200), frame, f"runcast_{key}.csv", f"{key}_csv")

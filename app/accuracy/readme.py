@@ -1,0 +1,92 @@
+"""The accuracy block of a README, written anew from a validation: `runcast validate --readme`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.accuracy import words
+from app.document import format as fmt
+from core.errors import RunsError, shown
+from hardware.cross_validation import CrossValidation
+
+if TYPE_CHECKING:
+    from app.accuracy.validate import Report
+
+BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
+HINT = "<!-- Written by `make validate`: edit what is outside of this block. -->"
+
+
+def block(report: Report, folds: CrossValidation) -> str:
+    """The lines between the markers."""
+    a, memory = report.throughput.overall, report.memory.overall
+    total = len(report.runs)
+    lines = [
+        HINT,
+        "",
+        f"On the {fmt.count(total)} shipped rows ({report.date}; "
+        f"{fmt.count(total - report.num_refused)} forecast, {fmt.count(report.num_refused)} "
+        "refused):",
+        "",
+        f"| throughput, {fmt.count(a.n)} scored rows | median error | mean | P90 | within 20% | "
+        "inside P10-P90 |",
+        "|---|---|---|---|---|---|",
+        *(_row(h.label, *h.cells()) for h in words.headlines(report, folds)),
+        "",
+        "| | |",
+        "|---|---|",
+        _row(
+            "median of family medians",
+            f"{fmt.percent(a.family_median_ape)} over {fmt.count(a.families)} families (source, "
+            f"model, accelerator)" + _folds(folds, "family_median"),
+        ),
+        *_moe(report, folds),
+        _row("largest median errors", words.weak_classes(report.throughput.by)),
+        _row("worst families", words.weak_families(report.throughput)),
+        _row("inside P10-P90 on unseen rows, by class", " ".join(words.fold_coverage_lines(folds))),
+        _row(
+            f"peak memory, {fmt.count(memory.n)} rows",
+            f"median error {fmt.percent(memory.median_ape)}, mean {fmt.percent(memory.mean_ape)}, "
+            f"P90 {fmt.percent(memory.p90_ape)}; {fmt.percent(memory.coverage_80)} inside P10-P90"
+            + _folds(folds, "memory_median"),
+        ),
+        _row("out of memory", words.oom_text(report)),
+        _row("one knob changed", words.pairs_sentence(report)),
+        _row('knobs no better than "no change"', words.weak_knobs(report)),
+        "",
+    ]
+    if note := words.fold_note(report, folds):
+        lines += [note, ""]
+    return "\n".join(lines)
+
+
+def _moe(report: Report, folds: CrossValidation) -> list[str]:
+    moe = report.throughput.by["architecture"].get("moe")
+    if moe is None:
+        return []
+    text = f"median error {fmt.percent(moe.median_ape)}" + _folds(folds, "moe_median")
+    return [_row(f"mixture of experts, {fmt.count(moe.n)} rows", text)]
+
+
+def _folds(folds: CrossValidation, measure: str) -> str:
+    found = words.fold_figures(folds, measure)
+    return f" (cross-validated: {found})" if found else ""
+
+
+def _row(*cells: str) -> str:
+    """One line of a table; a cell of a file cannot end it."""
+    safe = (" ".join(c.replace("|", "/").replace("<", "&lt;").split()) for c in cells)
+    return f"| {' | '.join(safe)} |"
+
+
+def rewrite(path: Path, report: Report, folds: CrossValidation) -> None:
+    """Put the block of this report between the markers of a file."""
+    text = path.read_text(encoding="utf-8")
+    begin, end = text.find(BEGIN), text.find(END)
+    if not 0 <= begin < end or text.count(BEGIN) > 1 or text.count(END) > 1:
+        raise RunsError(
+            f"{shown(str(path))} needs the line {BEGIN} once and after it the line {END} once: "
+            "the accuracy table goes between them."
+        )
+    new = f"{text[: begin + len(BEGIN)]}\n{block(report, folds)}{text[end:]}"
+    path.write_text(new, encoding="utf-8")

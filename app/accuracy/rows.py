@@ -1,0 +1,73 @@
+"""What is wrong with the rows of a file of measured runs, each named by its line."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.accuracy.predict import Predictions
+from app.accuracy.run_words import PRECISION_NAMES, SHARDING_NAMES
+from app.accuracy.section_scores import Section
+from core.errors import shown
+from core.layout.layouts import RECOMPUTE
+from core.layout.precision import PRECISIONS
+from hardware.measured import RunInputs, Runs
+from hardware.measured_cells import UNKNOWN
+
+TASKS = ("pretrain", "sft", "lora", "qlora")
+# Column: (words that a forecast knows, what it assumes instead of any other).
+VOCABULARY: dict[str, tuple[Collection[str], str]] = {
+    "task": (TASKS, "pre-training is assumed"),
+    "precision": (
+        {*PRECISION_NAMES, *PRECISIONS, *(p.replace("_", "-") for p in PRECISIONS)},
+        "bf16 is assumed",
+    ),
+    "dp_sharding": (SHARDING_NAMES, "the habit of the stack is assumed"),
+    "recompute": (RECOMPUTE, "the habit of the stack or the least that fits is assumed"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offence:
+    """One row that cannot be used, or not for everything."""
+
+    line: int
+    run_id: str
+    reason: str
+    has_forecast: bool  # False: the row is refused; True: something measured is not scored
+
+
+def offences(runs: Runs, predictions: Predictions, sections: Sequence[Section]) -> list[Offence]:
+    """Every row that is refused or has a measurement that cannot be scored, in file order."""
+    found = []
+    for i, (line, run_id) in enumerate(zip(runs.line, runs.inputs.run_id, strict=True)):
+        ok = bool(predictions.ok[i])
+        parts = (str(runs.unscored[i]), *(str(s.implausible[i]) for s in sections))
+        reason = " ".join(filter(None, parts)) if ok else str(predictions.reason[i])
+        if reason:
+            found.append(
+                Offence(line=int(line), run_id=str(run_id), reason=reason, has_forecast=ok)
+            )
+    return found
+
+
+def word_notes(runs: Runs) -> list[str]:
+    """Words that no forecast knows, each with its first line and what is assumed instead."""
+    notes = []
+    readable = np.array([reason == "" for reason in runs.reason], dtype=np.bool_)
+    for column, (known, assumed) in VOCABULARY.items():
+        words = _column(runs.inputs, column)
+        for word in np.unique(words[readable]):
+            if str(word) in known or str(word) in UNKNOWN:
+                continue
+            lines = runs.line[readable & (words == word)]
+            first = f"line {lines[0]}" if len(lines) == 1 else f"{len(lines)} rows from {lines[0]}"
+            notes.append(f"{column}={shown(str(word))} ({first}) is not a known word: {assumed}.")
+    return notes
+
+
+def _column(inputs: RunInputs, name: str) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
+    column: np.ndarray[tuple[int], np.dtype[np.str_]] = getattr(inputs, name)
+    return column

@@ -1,0 +1,126 @@
+"""The layout of a published run: the degrees it says, else the smallest that fit its memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from core.evidence.inference import smallest_degrees, total
+from core.layout.layouts import RECOMPUTE, SCHEDULES, Layouts
+from core.layout.sharding import INDEX
+from core.layout.workload import Workload
+from core.machine.cluster import Cluster
+from core.machine.efficiency import Efficiency
+from core.memory.memory import peak_bytes
+from core.time.layer import decimal_year
+from hardware.measured import RunInputs
+from hardware.measured_model import ModelFacts
+
+# FlashAttention (arXiv:2205.14135) and sequence parallelism (arXiv:2205.05198) were published in
+# May 2022: no run before had either.
+NEW_KERNELS = "2022-06"
+
+
+def layout_of(
+    inputs: RunInputs,
+    i: int,
+    facts: ModelFacts,
+    work: Workload,
+    cluster: Cluster,
+    eff: Efficiency,
+    sharding: str,
+) -> tuple[dict[str, float], bool]:
+    """The row's layout as scalars; blank degrees are the smallest that fit the memory."""
+    gpus = float(inputs.num_gpus[i])
+    tp, pp = float(inputs.tp[i]), float(inputs.pp[i])
+    known = tp == tp and pp == pp
+    pod = float(np.asarray(cluster.scale_up_domain)) > 72  # the largest switched domain
+    unit = float(np.asarray(cluster.scale_up_domain if pod else cluster.gpus_per_node))
+    if known:
+        return _degrees(inputs, i, facts, sharding, tp, pp, unit), True
+    tps, pps = smallest_degrees(
+        heads=int(facts.transformer.num_attention_heads),
+        layers=int(facts.transformer.num_layers),
+        num_gpus=int(gpus),
+        domain=int(max(cluster.scale_up_domain, 1)),
+        tp=tp,
+        pp=pp,
+    )
+    options = [
+        _degrees(inputs, i, facts, sharding, float(t), float(p), unit)
+        for t, p in zip(tps, pps, strict=True)
+    ]
+    columns = Layouts(**{n: np.array([o[n] for o in options]) for n in options[0]})
+    full = replace(columns, recompute=np.full(len(options), float(RECOMPUTE.index("full"))))
+    need = total(peak_bytes(work, full, cluster, eff))
+    fits = np.flatnonzero(need <= np.asarray(cluster.memory_bytes))
+    return options[int(fits[0]) if len(fits) else int(np.argmin(need))], False
+
+
+def _degrees(
+    inputs: RunInputs,
+    i: int,
+    facts: ModelFacts,
+    sharding: str,
+    tp: float,
+    pp: float,
+    unit: float,
+) -> dict[str, float]:
+    """The layout of given tp and pp; `unit`: the GPUs that hybrid sharding shards over."""
+    gpus = float(inputs.num_gpus[i])
+    cp, ep = _or(inputs.cp[i], 1.0), _or(inputs.ep[i], 1.0)
+    ranks = max(gpus / (tp * pp * cp), 1.0)
+    moe = float(facts.transformer.num_experts) > 0
+    etp = _or(inputs.etp[i], tp if moe and ep == 1 else 1.0)
+    micro = inputs.micro_batch[i]
+    batch = inputs.global_batch[i]
+    if np.isnan(micro):
+        # FSDP stacks cut a batch into as many micro-batches as there are stages
+        # (pytorch/torchtitan@b5bcd76c: pipeline_parallel_microbatches); others into single ones.
+        cuts = pp if pp > 1 and sharding in ("fsdp1", "fsdp2", "hsdp") else np.inf
+        single = max(min(batch / ranks, 1.0), 1e-3)
+        micro = 1.0 if np.isnan(batch) else max(batch / ranks / cuts, single)
+    if np.isnan(batch):
+        batch = ranks * micro * max(pp * 4, 1.0)
+    shard = _or(inputs.fsdp_degree[i], ranks if sharding != "hsdp" else unit)
+    shard = min(shard / cp if shard > ranks else shard, ranks)
+    if sharding not in ("fsdp2", "hsdp"):
+        shard = ranks
+    vpp = _or(inputs.vpp[i], 1.0)
+    return {
+        "num_gpus": gpus,
+        "tp": tp,
+        "pp": pp,
+        "virtual_stages": vpp if pp > 1 else 1.0,
+        "cp": cp,
+        "ep": ep,
+        "etp": etp,
+        "dp_replicate": ranks / shard,
+        "dp_shard": shard,
+        "strategy": float(INDEX[sharding]),
+        "micro_batch_size": float(micro),
+        "num_microbatches": max(float(batch) / (ranks * float(micro)), 1.0),
+        "recompute": 0.0,
+        "sequence_parallel": 1.0 if tp > 1 and _splits_sequence(inputs, i) else 0.0,
+        "schedule": float(SCHEDULES.index("1f1b")),
+        "context_method": 0.0,
+        "reshard": 1.0,
+        "offload_optimizer": 0.0,  # a run's offload is of its workload
+        "offload_params": 0.0,
+    }
+
+
+def _splits_sequence(inputs: RunInputs, i: int) -> bool:
+    """Sequence parallelism came with selective recompute (arXiv:2205.05198), so that a run
+    that has the one has the other."""
+    return not is_before(inputs, i, NEW_KERNELS) or str(inputs.recompute[i]) == "selective"
+
+
+def is_before(inputs: RunInputs, i: int, month: str) -> bool:
+    """Whether the source is older; one without a date is as new as any, as `decimal_year` says."""
+    return decimal_year(str(inputs.source_date[i])) < decimal_year(month)
+
+
+def _or(value: float, default: float) -> float:
+    return default if np.isnan(value) else float(value)

@@ -1,0 +1,59 @@
+"""Words of published runs in ours: precisions, strategies, networks, what is offloaded."""
+
+from __future__ import annotations
+
+import re
+
+from core.layout.workload import OFFLOAD
+from core.units import to_si
+
+PRECISION_NAMES = {
+    "": "bf16",
+    "tf32": "bf16",
+    "fp8-current": "fp8",
+    "fp8-delayed": "fp8",
+    "fp8-tensorwise": "fp8",
+    "int8": "fp8",
+}
+SHARDING_NAMES = {
+    "none": "ddp",
+    "ddp": "ddp",
+    "zero1": "zero1",
+    "zero2": "zero2",
+    "zero3": "zero3",
+    "zero3/fsdp": "fsdp2",
+    "fsdp": "fsdp2",
+    "fsdp2": "fsdp2",
+    "hsdp": "hsdp",
+}
+FABRIC_WORDS = {"roce": "roce", "efa": "efa", "ethernet": "ethernet", "tcp": "ethernet"}
+RATE = r"(?:(\d+)\s*x\s*)?(\d+)\s*{unit}(?:/s|ps|it/s)?"  # 8x400Gb/s, 3200 Gbps
+PER_GPU, PER_NODE = r"\s*(?:/|per )\s*(?:gpu|device|chip)", r"(?:/|.*)(?:node|instance|machine)"
+# A capital B is bytes: 8x50GB/s is 8x400Gb/s.
+NETWORK_RATES = tuple(
+    (re.compile(RATE.format(unit=letters) + f"(?i:{whose})"), unit, per_gpu)
+    for whose, per_gpu in ((PER_GPU, True), (PER_NODE, False))
+    for letters, unit in (("[Gg]b", "Gbit/s"), ("GB", "GB/s"))
+)
+
+
+def network_bytes_per_s(text: str, gpus_per_node: float) -> float | None:
+    """Bytes/s per device of a network as rows spell it; None where no rate is printed."""
+    for pattern, unit, per_gpu in NETWORK_RATES:
+        if match := pattern.search(text):
+            rate = to_si(float(match[1] or 1) * float(match[2]), unit)
+            return rate if per_gpu else rate / gpus_per_node
+    return None
+
+
+def network_fabric(text: str) -> str:
+    """The row of hardware/fabrics.csv of a network as rows spell it; InfiniBand where unsaid."""
+    words = text.lower()
+    return next((kind for word, kind in FABRIC_WORDS.items() if word in words), "infiniband")
+
+
+def offloaded_to(offload: str, what: str) -> float:
+    """Where a row says that something lives; 'nvme' alone is of optimizer and weights."""
+    if what in offload:
+        return OFFLOAD["nvme" if "nvme" in offload else "cpu"]
+    return OFFLOAD["nvme" if offload == "nvme" else "none"]

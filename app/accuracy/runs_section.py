@@ -1,0 +1,61 @@
+"""Runs beside their forecasts on the Accuracy page: the chart, in words, and its data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.accuracy import charts, words
+from app.accuracy import document as tables
+from app.accuracy.section_scores import Flags
+from app.accuracy.validate import Report
+from app.document import chart_files
+from app.document.csv import csv_bytes
+from app.web import figure
+
+SpecOf = Callable[[pd.DataFrame, str, str], chart_files.Spec]  # of points, kind, theme
+
+
+def ratios(points: pd.DataFrame, kind: str, theme: str) -> chart_files.Spec:
+    """The chart as it is drawn."""
+    drawn = charts.ratios(points, kind=kind, title=words.KINDS[kind], theme=theme)
+    return chart_files.spec_of(drawn)
+
+
+def draw_ratios(
+    report: Report, chosen: Flags, kind: str, key: str, spec_of: SpecOf, *, baseline: bool
+) -> None:
+    """The chart of some runs, in words. A baseline learns from the other runs of its file: beside
+    a few it says nothing."""
+    points = tables.points(report, chosen)
+    if points.empty:
+        st.info("No measured run is all of this: take a filter away.")
+        return
+    others = report.baseline.of(chosen) if baseline else None
+    sentence = words.answer_sentence(report.throughput.of(chosen), others)
+    figure.draw(
+        figure.Figure(
+            key=key,
+            spec=spec_of(points, kind, figure.theme()),
+            alt=f"Measured over predicted throughput against predicted, one mark a run. {sentence}",
+            caption=sentence,
+            file="runcast_accuracy",
+            data=lambda: points,
+        )
+    )
+
+
+def download(place: Any, frame: pd.DataFrame, name: str, key: str) -> None:
+    """A table as a file."""
+    place.download_button(
+        "Download CSV",
+        data=lambda: csv_bytes(frame),
+        file_name=name,
+        mime="text/csv",
+        key=key,
+        on_click="ignore",
+        width="stretch",
+    )

@@ -1,0 +1,167 @@
+"""One section of a validation: the rows that were scored, their metrics, families and classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.evidence.accuracy import Accuracy, PairAccuracy, scored, scored_by
+from core.evidence.coverage import verdict
+
+Numbers = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Texts = NDArray[np.str_]
+Parts = dict[str, dict[str, Accuracy]]  # by what -> which -> metrics
+
+BETWEEN = "\n"  # parts of a joined label; no cell holds a line break
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """What a section was scored on, as columns aligned with the file."""
+
+    predicted: Numbers
+    measured: Numbers  # NaN where it is not scored
+    refused: Flags
+    low: Numbers | None  # P10
+    high: Numbers | None  # P90
+    family: Texts  # rows of one source, model and accelerator share one
+    configuration: Texts  # rows that repeat one another share one
+
+    def scored(self) -> Flags:
+        """Rows that have a forecast and a measurement."""
+        return np.isfinite(self.predicted) & np.isfinite(self.measured) & ~self.refused
+
+    def ratio(self) -> Numbers:
+        """Measured over predicted: above 1 the run was faster, or larger, than forecast."""
+        return self.measured / self.predicted
+
+    def inside(self) -> Flags:
+        """Measurements in P10 to P90."""
+        low = self.predicted if self.low is None else self.low
+        high = self.predicted if self.high is None else self.high
+        return (low <= self.measured) & (self.measured <= high)
+
+    def columns(self, chosen: Flags | None = None) -> dict[str, Any]:
+        """Arguments of `core.evidence.accuracy.scored`, of the chosen rows only."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        if chosen is None:
+            return given
+        return {name: None if c is None else c[chosen] for name, c in given.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Metrics of all rows and of their parts, and what was left out of them."""
+
+    overall: Accuracy
+    by: Parts
+    left_out: Mapping[str, int]  # reason -> rows
+    rows: Rows
+    implausible: NDArray[np.object_]  # why a row's measurement cannot be one; '' where it can
+
+    def of(self, chosen: Flags) -> Accuracy:
+        """Metrics of some rows."""
+        return scored(**self.rows.columns(chosen))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FamilyError:
+    """How far the forecast is from one publication's runs of one model on one accelerator."""
+
+    source: str
+    model: str
+    accelerator: str
+    accuracy: Accuracy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassCoverage:
+    """How many measurements of one class are inside P10 to P90."""
+
+    by: str
+    label: str
+    accuracy: Accuracy
+    verdict: str  # core/evidence/coverage.py
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSection:
+    """Metrics of predicted effects, by knob and by what run a is."""
+
+    overall: PairAccuracy
+    memory: PairAccuracy
+    by: dict[str, dict[str, PairAccuracy]]
+    left_out: Mapping[str, int]
+
+
+def section_of(
+    labels: Mapping[str, Texts],
+    *,
+    predicted: Numbers,
+    measured: Numbers,
+    refused: Flags,
+    low: Numbers | None,
+    high: Numbers | None,
+    family: Texts,
+    configuration: Texts,
+    implausible: NDArray[np.object_],
+    left_out: Mapping[str, Flags],
+) -> Section:
+    """Score some columns, as a whole and by every kind of label."""
+    rows = Rows(
+        predicted=predicted,
+        measured=measured,
+        refused=refused,
+        low=low,
+        high=high,
+        family=family,
+        configuration=configuration,
+    )
+    columns = rows.columns()
+    counts = {reason: int(flags.sum()) for reason, flags in left_out.items()}
+    return Section(
+        overall=scored(**columns),
+        by={name: scored_by(column, **columns) for name, column in labels.items()},
+        left_out={reason: count for reason, count in counts.items() if count},
+        rows=rows,
+        implausible=implausible,
+    )
+
+
+def families(section: Section) -> list[FamilyError]:
+    """Every family that was scored, the worst median error first."""
+    plain = {**section.rows.columns(), "family": None, "configuration": None}
+    found = scored_by(section.rows.family, **{**plain, "low": None, "high": None})
+    errors = [
+        FamilyError(source=source, model=model, accelerator=chip, accuracy=accuracy)
+        for label, accuracy in found.items()
+        for source, model, chip in [label.split(BETWEEN)]
+        if accuracy.n
+    ]
+    return sorted(errors, key=lambda f: -(f.accuracy.median_ape or 0.0))
+
+
+def class_coverages(section: Section) -> list[ClassCoverage]:
+    """Coverage of every class of every table by part, the largest first."""
+    found = [
+        ClassCoverage(
+            by=name,
+            label=label,
+            accuracy=a,
+            verdict=verdict(n=a.n, coverage=a.coverage_80, high=a.coverage_high),
+        )
+        for name, parts in section.by.items()
+        for label, a in parts.items()
+        if a.coverage_80 is not None and a.coverage_high is not None
+    ]
+    return sorted(found, key=lambda c: -c.accuracy.n)
+
+
+def joined(*columns: Texts) -> Texts:
+    """One text a row that is equal where all columns are."""
+    return np.array([BETWEEN.join(cells) for cells in zip(*columns, strict=True)], dtype=np.str_)

@@ -1,0 +1,121 @@
+"""The part of the Accuracy page where somebody uploads runs of their own."""
+
+from __future__ import annotations
+
+import hashlib
+
+import streamlit as st
+
+from app.accuracy import document as tables
+from app.accuracy import own_runs as own
+from app.accuracy import words
+from app.accuracy.runs_section import download, draw_ratios, ratios
+from app.accuracy.terminal import where
+from app.accuracy.validate import Report
+from app.document import format as fmt
+from app.document.escape import as_text
+from core.errors import RunsError
+
+UPLOADED = "accuracy_uploaded"  # digest and report of the files that this session uploaded
+READ = 20  # rows that are read as sentences
+UPLOAD_MB = own.MAX_BYTES // 10**6
+
+
+def draw() -> None:
+    """Two files in, the error on them out."""
+    st.subheader("Your own runs", anchor=False)
+    st.markdown(
+        "Upload runs that you measured, one a row: the forecast sees what was configured, then it "
+        "is put beside what you measured. A file stays in this session and is stored nowhere."
+    )
+    left, right = st.columns(2)
+    runs = left.file_uploader(
+        "Measured runs (CSV)",
+        type="csv",
+        key="accuracy_runs",
+        max_upload_size=UPLOAD_MB,
+        help=f"At least run_id, model_key, accelerator, num_gpus, seq_len and "
+        f"tokens_per_s_per_gpu or peak_mem_gib; at most {own.MAX_ROWS:,} rows.",
+    )
+    models = right.file_uploader(
+        "Their models (CSV), unless model_key names a preset",
+        type="csv",
+        key="accuracy_models",
+        max_upload_size=UPLOAD_MB,
+        help="model_key, layers, hidden, ffn_hidden, heads, kv_heads, head_dim, vocab, ...",
+    )
+    left.download_button(
+        "Example of such a file",
+        data=own.example_csv,
+        file_name="runcast_runs_example.csv",
+        mime="text/csv",
+        key="accuracy_example",
+        on_click="ignore",
+    )
+    if runs is None:
+        st.session_state.pop(UPLOADED, None)
+        return
+    try:
+        report = _report_of(runs.getvalue(), models.getvalue() if models else None, runs.name)
+    except RunsError as e:
+        st.error(as_text(str(e)))
+        return
+    _draw_uploaded(report)
+
+
+def _report_of(runs: bytes, models: bytes | None, name: str) -> Report:
+    """The report of the uploaded files, worked out once and kept for this session only."""
+    digest = hashlib.sha256(runs + b"\0" + (models or b"")).hexdigest()
+    kept = st.session_state.get(UPLOADED)
+    if kept is None or kept[0] != digest:
+        kept = (digest, own.report_of_upload(runs, models, name=name))
+        st.session_state[UPLOADED] = kept
+    report: Report = kept[1]
+    return report
+
+
+def _draw_uploaded(report: Report) -> None:
+    for note in report.file_notes:
+        st.info(as_text(note))
+    named = len(report.offences)
+    st.markdown(
+        as_text(
+            f"{fmt.count(len(report.runs))} rows: {fmt.count(report.num_used)} used, "
+            f"{fmt.count(named)} named with a reason."
+        )
+    )
+    if named:
+        _draw_named(report)
+    every = tables.chosen_rows(report, {})
+    if report.throughput.overall.n:
+        draw_ratios(report, every, "accelerator", "accuracy_own", ratios, baseline=False)
+    if report.memory.overall.n or report.oom.n_oom:
+        st.caption(as_text(words.memory_sentence(report)))
+    frame = tables.own_runs(report)
+    if not frame.empty:
+        st.dataframe(
+            tables.styled(frame),
+            key="accuracy_own_runs",
+            hide_index=True,
+            alt="Your runs",
+            placeholder=fmt.MISSING,
+        )
+        download(st.container(width=200), frame, "runcast_own_runs.csv", "accuracy_own_runs_csv")
+
+
+def _draw_named(report: Report) -> None:
+    """Every row that cannot be used, or not for everything: few as sentences, many to search."""
+    frame = tables.named_rows(report)
+    if len(frame) <= READ:
+        for offence in report.offences:
+            kind = "not scored" if offence.has_forecast else "no forecast"
+            st.markdown(f"- {as_text(f'{where([offence])}, {kind}: {offence.reason}')}")
+    else:
+        st.dataframe(
+            frame,
+            key="accuracy_named",
+            hide_index=True,
+            alt="Rows that cannot be used, or not for everything",
+            column_config={"Reason": st.column_config.TextColumn(width="large")},
+        )
+    download(st.container(width=200), frame, "runcast_named_rows.csv", "accuracy_named_csv")

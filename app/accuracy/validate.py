@@ -1,0 +1,212 @@
+"""`runcast validate`: forecast published runs, then compare with what was measured there.
+
+The order is the guarantee: `predict` is called with `RunInputs`, which holds nothing measured;
+only afterwards are its answers put beside `RunMeasurements`. A row is forecast whether or not it
+can be scored, so that no measured cell decides which rows are answered.
+
+Beside every figure stands the baseline of core/evidence/baseline.py, on the same rows
+(validate_scores.py).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.accuracy.as_json import report_json as report_json
+from app.accuracy.as_json import write_out as write_out
+from app.accuracy.predict import Predictions, predict
+from app.accuracy.rows import Offence, offences, word_notes
+from app.accuracy.scores import (
+    labels_of,
+    memory_scores,
+    oom_scores,
+    pairs_scores,
+    throughput_scores,
+)
+from app.accuracy.section_scores import PairSection, Section, Texts
+from app.accuracy.terminal import print_report as print_report
+from core.errors import ScenarioError, unknown_sentence
+from core.evidence.accuracy import OomAccuracy
+from core.machine.accelerator import Accelerator
+from core.model.presets import PRESETS, preset
+from hardware import facts
+from hardware.measured import Models, Pairs, Runs, read_models, read_pairs, read_runs
+from hardware.measured_model import ModelFacts
+
+NOTE = (
+    "Rows that the shipped efficiencies were fitted on are no blind test: on them the figures say "
+    "how well the model can describe what is known."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Forecasts of every row of a file, aligned with `runs`, and their scores."""
+
+    runs: Runs
+    predictions: Predictions  # of every row: NaN where refused
+    labels: Mapping[str, Texts]  # what every row is, for tables by part
+    throughput: Section
+    memory: Section
+    oom: OomAccuracy
+    baseline: Section
+    pairs: PairSection
+    model_notes: Mapping[str, tuple[str, ...]]  # what was assumed about which model
+    file_notes: tuple[str, ...]  # what the file has or lacks as a whole
+    offences: tuple[Offence, ...]  # rows that cannot be used, or not for everything
+    runcast_version: str
+    date: str
+    note: str = NOTE
+
+    @property
+    def num_refused(self) -> int:
+        """Rows without a forecast."""
+        return int((~self.predictions.ok).sum())
+
+    @property
+    def num_used(self) -> int:
+        """Rows with nothing wrong."""
+        return len(self.runs) - len(self.offences)
+
+    def refusals(self) -> list[tuple[str, list[Offence]]]:
+        """Each reason for having no forecast with its rows, the most frequent first."""
+        return _by_reason([o for o in self.offences if not o.has_forecast])
+
+    def unscored(self) -> list[tuple[str, list[Offence]]]:
+        """Each reason for not scoring what was measured with its rows."""
+        return _by_reason([o for o in self.offences if o.has_forecast])
+
+
+def _by_reason(found: list[Offence]) -> list[tuple[str, list[Offence]]]:
+    rows: dict[str, list[Offence]] = {}
+    for offence in found:
+        rows.setdefault(offence.reason, []).append(offence)
+    return sorted(rows.items(), key=lambda item: -len(item[1]))
+
+
+def validate(
+    runs_path: Path,
+    models_path: Path,
+    pairs_path: Path | None = None,
+    today: dt.date | None = None,
+) -> Report:
+    """Read, forecast, score. Raises `RunsError` for a file that cannot be used at all."""
+    runs, models = read_runs(runs_path), read_models(models_path)
+    pairs = None if pairs_path is None else read_pairs(pairs_path)
+    return report_of(runs, models, pairs, today)
+
+
+def report_of(
+    runs: Runs, models: Models, pairs: Pairs | None = None, today: dt.date | None = None
+) -> Report:
+    """Forecast and score runs that were read."""
+    known, reason = _models_of(runs, models.facts, models.refused)
+    predictions = _forecast(runs, known, reason)
+    machines = _machines(runs)
+    labels = labels_of(runs, known, machines)
+    throughput, baseline = throughput_scores(runs, predictions, known, machines, labels)
+    memory = memory_scores(runs, predictions, machines, labels)
+    used = {key: known[key].notes for key in sorted(set(runs.inputs.model_key) & set(known))}
+    return Report(
+        runs=runs,
+        predictions=predictions,
+        labels=labels,
+        throughput=throughput,
+        memory=memory,
+        oom=oom_scores(runs, predictions),
+        baseline=baseline,
+        pairs=pairs_scores(pairs, runs, predictions, labels),
+        model_notes={key: notes for key, notes in used.items() if notes},
+        file_notes=(*runs.notes, *word_notes(runs)),
+        offences=tuple(offences(runs, predictions, (throughput, memory))),
+        runcast_version=_version(),
+        date=(today or dt.datetime.now(dt.UTC).date()).isoformat(),
+    )
+
+
+def _version() -> str:
+    try:
+        return version("runcast")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _models_of(
+    runs: Runs, given: Mapping[str, ModelFacts], refused: Mapping[str, str]
+) -> tuple[dict[str, ModelFacts], NDArray[np.object_]]:
+    """The models that the runs name, from the file or else a preset, and each row's reason."""
+    known: dict[str, ModelFacts] = {}
+    why: dict[str, str] = {}
+    for key in map(str, np.unique(runs.inputs.model_key)):
+        if key in given:
+            known[key] = given[key]
+        elif key in refused:
+            why[key] = refused[key]
+        else:
+            try:
+                known[key] = _preset(key)
+            except ScenarioError:
+                why[key] = unknown_sentence("model", key, {*given, *PRESETS})
+    reason = runs.reason.copy()
+    for i, key in enumerate(runs.inputs.model_key):
+        reason[i] = reason[i] or why.get(str(key), "")
+    return known, reason
+
+
+def _preset(name: str) -> ModelFacts:
+    found = preset(name)
+    model = found.transformer
+    return ModelFacts(
+        transformer=model,
+        notes=(f"Not in the file of models: the preset {found.id}.",),
+        is_moe=bool(np.asarray(model.num_experts) > 0),
+    )
+
+
+def _forecast(
+    runs: Runs, known: Mapping[str, ModelFacts], reason: NDArray[np.object_]
+) -> Predictions:
+    """`predict` of the rows that can be read, spread over all rows of the file."""
+    readable = np.flatnonzero(reason == "")
+    columns: dict[str, NDArray[Any]] = {
+        name: np.full(len(runs), np.nan)
+        for name in (
+            "tokens_per_s_per_gpu_p10", "tokens_per_s_per_gpu_p50", "tokens_per_s_per_gpu_p90",
+            "peak_memory_gib_p10", "peak_memory_gib", "peak_memory_gib_p90", "probability_oom",
+        )
+    }  # fmt: skip
+    ok = np.full(len(runs), False)
+    why = reason.copy()
+    if readable.size:
+        found = predict(runs.inputs.rows(readable), known)
+        finite = np.full(readable.size, True)
+        for name, column in columns.items():
+            column[readable] = getattr(found, name)
+            finite &= np.isfinite(column[readable])
+        ok[readable] = found.ok & finite
+        why[readable] = found.reason
+        broken = readable[found.ok & ~finite]
+        why[broken] = "The forecast is not a finite number."
+        for column in columns.values():
+            column[~ok] = np.nan
+        why[ok] = ""
+    return Predictions(**columns, ok=ok, reason=why)
+
+
+def _machines(runs: Runs) -> dict[str, Accelerator]:
+    """The accelerators that the runs name, by the file's spelling; unknown ones left out."""
+    found: dict[str, Accelerator] = {}
+    for spelling in map(str, np.unique(runs.inputs.accelerator)):
+        try:
+            found[spelling] = facts.accelerator(spelling)
+        except ScenarioError:
+            continue  # the forecast refuses such a row and says why
+    return found

@@ -1,0 +1,310 @@
+"""What a validation says in sentences, and its headline rows, for the page and for the README."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.accuracy.section_scores import ClassCoverage, Section, class_coverages, families
+from app.document import format as fmt
+from core.evidence.accuracy import (
+    FITS_AT_MOST,
+    MEMORY_CLASSES,
+    TIGHT_AT_MOST,
+    Accuracy,
+    PairAccuracy,
+)
+from core.evidence.coverage import CLASS_BAND, LARGE, NOMINAL
+from hardware.cross_validation import CLASS_COVERAGE, CrossValidation
+
+if TYPE_CHECKING:
+    from app.accuracy.validate import Report
+
+KINDS = {
+    "accelerator": "Accelerator",
+    "precision": "Precision",
+    "framework": "Stack",
+    "architecture": "Dense or MoE",
+    "task": "Task",
+    "stack_profile": "Profile of the stack",
+}
+SPLITS = {
+    "grouped": "Cross-validation: the fit saw no row of the same source, model and accelerator",
+    "new_source": "Cross-validation: the fit saw no row of the same publication",
+    "new_stack": "Cross-validation: the fit saw no row of the same family of stacks",
+    "new_accelerator": "Cross-validation: the fit saw no row of the same accelerator",
+}
+STALE = 0.005  # of a median error: beyond, the folds are of another state of the model
+BIAS = "A bias above 0 is a forecast that is too fast, or too large."
+KNOBS_FROM = 10  # pairs of a knob from which on it is held to "no change"
+SAME = 1e-9  # log errors that differ by rounding only
+FEWEST = 5  # rows of a class or family whose error is worth a name
+LISTED = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """One row of the table of errors; None where it was not measured."""
+
+    label: str
+    median: float | None
+    mean: float | None
+    p90: float | None
+    within_20: float | None
+    coverage: float | None
+
+    def cells(self) -> list[str]:
+        """The figures as text."""
+        figures = (self.median, self.mean, self.p90, self.within_20, self.coverage)
+        return [fmt.percent(x) for x in figures]
+
+
+def headlines(report: Report, folds: CrossValidation) -> list[Headline]:
+    """The forecast as it is, with repeats counted once, on folds, and the baseline."""
+    a, baseline = report.throughput.overall, report.baseline.overall
+    return [
+        _plain("Forecast, fitted on these rows" if folds else "Forecast", a),
+        Headline(
+            label=f"The same, each of {fmt.count(a.configurations)} configurations once",
+            median=a.weighted_median_ape,
+            mean=a.weighted_mean_ape,
+            p90=a.weighted_p90_ape,
+            within_20=a.weighted_within_20,
+            coverage=a.weighted_coverage_80,
+        ),
+        *(
+            _fold(split, label, folds)
+            for split, label in SPLITS.items()
+            if (split, "median") in folds
+        ),
+        _plain("Baseline: the median MFU of similar runs of other publications", baseline),
+    ]
+
+
+def _plain(label: str, a: Accuracy) -> Headline:
+    return Headline(
+        label=label,
+        median=a.median_ape,
+        mean=a.mean_ape,
+        p90=a.p90_ape,
+        within_20=a.within_20,
+        coverage=a.coverage_80,
+    )
+
+
+def _fold(split: str, label: str, folds: CrossValidation) -> Headline:
+    date = folds[split, "median"].date
+    measures = ("median", "mean", "p90", "within_20", "coverage")
+    found = {m: folds[split, m].value if (split, m) in folds else None for m in measures}
+    return Headline(label=f"{label} ({date})", **found)
+
+
+def fold_note(report: Report, folds: CrossValidation) -> str:
+    """Says that the folds are of another state of the model; '' where they are of this one."""
+    a, then = report.throughput.overall, folds.get(("fitted", "median"))
+    medians = [m for m in (a.median_ape, a.weighted_median_ape) if m is not None]
+    if then is None or not medians or min(abs(m - then.value) for m in medians) <= STALE:
+        return ""
+    return (
+        f"The cross-validation is of an earlier state of the model, whose median error on the "
+        f"rows of its fit was {fmt.percent(then.value)}; it is {fmt.percent(a.median_ape)} now."
+    )
+
+
+def fold_figures(folds: CrossValidation, measure: str) -> str:
+    """One measure of all splits but the fitted one: 'grouped 10%, new source 12%'."""
+    names = {"grouped": "grouped", "new_source": "new source"}
+    found = [
+        f"{name} {fmt.percent(folds[split, measure].value)}"
+        for split, name in names.items()
+        if (split, measure) in folds
+    ]
+    return ", ".join(found)
+
+
+def answer_sentence(a: Accuracy, baseline: Accuracy | None = None) -> str:
+    """How good the forecasts are, in one sentence; each configuration counts once."""
+    if not a.n:
+        return "No run here has both a forecast and a measured throughput."
+    base = (
+        f" A constant MFU per kind of run is off by {fmt.percent(baseline.weighted_median_ape)}."
+        if baseline and baseline.n
+        else ""
+    )
+    return (
+        f"Half of the forecasts of {fmt.count(a.configurations)} measured configurations "
+        f"({fmt.count(a.n)} runs) are within {fmt.percent(a.weighted_median_ape)} of the measured "
+        f"throughput, {fmt.percent(a.weighted_within_20)} are within 20%, and "
+        f"{fmt.percent(a.weighted_coverage_80)} of the measurements are inside P10 to P90.{base}"
+    )
+
+
+BLIND = "new_source"  # the split that is most like a run of somebody else
+
+
+def blind_sentence(overall: Accuracy, baseline: Accuracy, folds: CrossValidation) -> str:
+    """The page's answer: the error on publications that the fit had not seen; that of the fitted
+    rows only where no fold was measured."""
+    needed = ("median", "within_20", "coverage")
+    if any((BLIND, m) not in folds for m in needed):
+        return answer_sentence(overall, baseline)
+    median, near, inside = (fmt.percent(folds[BLIND, m].value) for m in needed)
+    base = (
+        f" A constant MFU per kind of run is off by {fmt.percent(baseline.weighted_median_ape)}."
+        if baseline.weighted_median_ape is not None
+        else ""
+    )
+    return (
+        f"Forecast by a fit that had seen nothing of their publication, half of "
+        f"{fmt.count(overall.configurations)} measured configurations ({fmt.count(overall.n)} "
+        f"runs) are within {median} of the measured throughput, {near} are within 20%, and "
+        f"{inside} are inside P10 to P90.{base}"
+    )
+
+
+def coverage_lines(section: Section) -> list[str]:
+    """Which classes the interval is honest for, one sentence a line."""
+    found = class_coverages(section)
+    large = [c for c in found if c.accuracy.n >= LARGE]
+    low, high = map(fmt.percent, CLASS_BAND)
+    wrong = {v: [c for c in large if c.verdict == v] for v in ("too wide", "too narrow")}
+    small = [c for c in found if c.accuracy.n < LARGE and c.verdict == "too narrow"]
+    honest = len(large) - sum(map(len, wrong.values()))
+    few = f"Smaller classes significantly below {fmt.percent(NOMINAL)} (binomial, 5%)"
+    return [
+        f"{fmt.count(honest)} of {fmt.count(len(large))} classes of {LARGE} runs or more are "
+        f"inside {low} to {high}.",
+        *(f"{v.capitalize()}: {_named(rows)}." for v, rows in wrong.items() if rows),
+        f"{few}: {_named(small) if small else 'none'}.",
+    ]
+
+
+def fold_coverage_lines(folds: CrossValidation) -> list[str]:
+    """The same of forecasts whose fit had not seen the rows, one sentence a split."""
+    low, high = CLASS_BAND
+    lines = []
+    for split, name in (("grouped", "Grouped"), ("new_source", "New publication")):
+        found = {
+            measure.removeprefix(CLASS_COVERAGE).split("=", 1)[1]: m.value
+            for (s, measure), m in folds.items()
+            if s == split and measure.startswith(CLASS_COVERAGE)
+        }
+        if not found:
+            continue
+        narrow = {k: v for k, v in found.items() if v < low}
+        wide = {k: v for k, v in found.items() if v > high}
+        listed = "".join(
+            f"; too {word}: " + ", ".join(f"{k} {fmt.percent(v)}" for k, v in part.items())
+            for word, part in (("narrow", narrow), ("wide", wide))
+            if part
+        )
+        honest = len(found) - len(narrow) - len(wide)
+        lines.append(
+            f"{name}: {fmt.count(honest)} of {fmt.count(len(found))} classes of {LARGE} runs or "
+            f"more are inside {fmt.percent(low)} to {fmt.percent(high)}{listed}."
+        )
+    return lines
+
+
+def _named(classes: Sequence[ClassCoverage]) -> str:
+    return ", ".join(f"{class_name(c)} {fmt.percent(c.accuracy.coverage_80)}" for c in classes)
+
+
+def class_name(c: ClassCoverage) -> str:
+    """A class by itself: most labels say what they are."""
+    if c.by == "stack_profile":
+        return f"stacks of {c.label} profile"
+    return "MoE" if c.label == "moe" else c.label
+
+
+def weak_classes(parts: Mapping[str, Mapping[str, Accuracy]]) -> str:
+    """The classes with the largest median errors, named."""
+    found = [
+        (a.median_ape or 0.0, label, a.n)
+        for by, of in parts.items()
+        if by != "stack_profile"
+        for label, a in of.items()
+        if a.n >= FEWEST
+    ]
+    worst = sorted(found, reverse=True)[:LISTED]
+    return ", ".join(f"{label} {fmt.percent(e)} ({fmt.count(n)} rows)" for e, label, n in worst)
+
+
+def weak_families(section: Section) -> str:
+    """The families of some rows with the largest median errors, named."""
+    worst = [f for f in families(section) if f.accuracy.n >= FEWEST][:LISTED]
+    return ", ".join(
+        f"{f.model} on {f.accelerator} {fmt.percent(f.accuracy.median_ape)} "
+        f"({fmt.count(f.accuracy.n)} rows)"
+        for f in worst
+    )
+
+
+def memory_class_bounds() -> dict[str, str]:
+    """What each class of a memory forecast means."""
+    low, high = fmt.percent(FITS_AT_MOST), fmt.percent(TIGHT_AT_MOST)
+    texts = (f"at most {low}", f"{low} to {high}", f"above {high}")
+    return dict(zip(MEMORY_CLASSES, texts, strict=True))
+
+
+def memory_sentence(report: Report) -> str:
+    """How far the peaks are off, and what was said of runs that ran out of memory."""
+    a, oom = report.memory.overall, report.oom
+    if not a.n and not oom.n_fit + oom.n_oom:
+        return "No run here says its peak memory."
+    median = f"The peak memory of {fmt.count(a.n)} runs is off by {fmt.percent(a.median_ape)}"
+    bounds = ", ".join(f"{name}: {bound}" for name, bound in memory_class_bounds().items())
+    peak = f"{median} at the median. " if a.n else ""
+    return f"{peak}{oom_text(report)} (P of running out: {bounds}.)"
+
+
+def oom_text(report: Report) -> str:
+    """What was said of runs that ran, and of runs that ran out of memory."""
+    oom = report.oom
+    ran = ", ".join(f'"{c}" of {fmt.count(oom.classes_of_fit[c])}' for c in MEMORY_CLASSES)
+    out = ", ".join(f'"{c}" of {fmt.count(oom.classes_of_oom[c])}' for c in MEMORY_CLASSES)
+    return (
+        f"Of {fmt.count(oom.n_fit)} runs that ran, the forecast says {ran}; of "
+        f"{fmt.count(oom.n_oom)} that ran out of memory, {out}."
+    )
+
+
+def pairs_sentence(report: Report) -> str:
+    """Whether the effect of one knob is right."""
+    p = report.pairs.overall
+    if not p.n:
+        return "There are no pairs of runs that differ in one knob."
+    change, none = _log(p.median_log_error), _log(p.no_change_median_log_error)
+    return (
+        f"{fmt.count(p.n)} pairs of runs that differ in one knob: the log of the predicted ratio "
+        f'is off by {change} at the median ({none} for "no change"); of the '
+        f"{fmt.count(p.n_changed)} pairs that differ by more than 5%, "
+        f"{fmt.percent(p.changed_direction_right)} have the right direction."
+    )
+
+
+def against_no_change(p: PairAccuracy) -> str:
+    """Whether the forecast of a knob beats "no change": better, the same, worse, too few pairs."""
+    ours, none = p.median_log_error, p.no_change_median_log_error
+    if p.n < KNOBS_FROM or ours is None or none is None:
+        return "too few pairs"
+    if abs(ours - none) <= SAME:
+        return "the same"
+    return "better" if ours < none else "worse"
+
+
+def weak_knobs(report: Report) -> str:
+    """The knobs whose forecast effect is no nearer than none."""
+    parts = report.pairs.by.get("knob", {})
+    found = {name: p for name, p in parts.items() if against_no_change(p) in ("worse", "the same")}
+    named = (
+        f"{name} {_log(p.median_log_error)} against {_log(p.no_change_median_log_error)} "
+        f"({fmt.count(p.n)} pairs)"
+        for name, p in found.items()
+    )
+    return ", ".join(named) or "none"
+
+
+def _log(value: float | None) -> str:
+    return fmt.MISSING if value is None else f"{value:.3f}"

@@ -1,0 +1,113 @@
+"""The chart of the Audit page: a claim beside peak, best published run and forecast.
+
+Text is drawn in the ink of the theme, and shape doubles colour.
+"""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from app.audit.audit import Audit
+from app.audit.speed import Speed, tflops
+from app.document import chart_parts as parts
+from app.document import format as fmt
+from app.document.chart_parts import PALETTE, Drawn
+
+CLAIM, BEST, PEAK, MIDDLE = "the claim", "best published", "dense peak", "our forecast (P50)"
+ROW_PX, AROUND_PX = 44, 110  # a precision; legend and axis
+SHAPES = {CLAIM: "diamond", BEST: "circle", PEAK: "square", MIDDLE: "triangle-up"}
+COLOURS = {
+    CLAIM: PALETTE[5], BEST: PALETTE[2], PEAK: PALETTE[3], MIDDLE: PALETTE[0],
+}  # fmt: skip
+
+
+def speed_rows(audit: Audit) -> pd.DataFrame:
+    """A row a mark: TFLOP/s per GPU with causal attention; the forecast has its P10 and P90."""
+    return pd.DataFrame([row for s in audit.speeds for row in _rows(audit, s)])
+
+
+def _rows(audit: Audit, s: Speed) -> list[dict[str, object]]:
+    marks: list[tuple[str, float, float | None, float | None]] = [(PEAK, s.peak, None, None)]
+    if s.forecast is not None:
+        per_token = s.flops_per_s / audit.claim.rate
+        p10, p50, p90 = (x * per_token for x in (s.forecast.p10, s.forecast.p50, s.forecast.p90))
+        marks.append((MIDDLE, p50, p10 / 1e12, p90 / 1e12))
+    if s.best is not None:
+        marks.append((BEST, s.best.flops_per_s, None, None))
+    marks.append((CLAIM, s.flops_per_s, None, None))  # last: over what it lies on
+    return [
+        {
+            "precision": s.precision, "mark": mark, "tflop_per_s": x / 1e12, "p10": low,
+            "p90": high, "shown": tflops(x),
+        }
+        for mark, x, low, high in marks
+    ]  # fmt: skip
+
+
+def speeds(rows: pd.DataFrame, *, theme: str) -> Drawn:
+    """One line a precision, on a logarithmic axis."""
+    order = list(rows["precision"].unique())
+    y = alt.Y(
+        "precision:N",
+        sort=order,
+        axis=parts.axis(None, theme, labelFontSize=13, labelOverlap=False),
+    )
+    scale = alt.Scale(type="log", nice=False, padding=16)
+    x = alt.X(
+        "tflop_per_s:Q",
+        scale=scale,
+        axis=parts.axis("TFLOP/s per GPU, with causal attention", theme, format="~g"),
+    )
+    names = list(SHAPES)
+    bars = (
+        alt.Chart(rows[rows["mark"] == MIDDLE])
+        .mark_bar(height=10, opacity=0.4, color=COLOURS[MIDDLE])
+        .encode(
+            y=y,
+            x=alt.X("p10:Q", scale=scale),
+            x2=alt.X2("p90:Q"),
+            tooltip=[
+                alt.Tooltip("p10:Q", title="P10, TFLOP/s", format=",.3~r"),
+                alt.Tooltip("p90:Q", title="P90, TFLOP/s", format=",.3~r"),
+            ],
+        )
+    )
+    points = (
+        alt.Chart(rows)
+        .mark_point(size=130, filled=True, opacity=1)
+        .encode(
+            y=y,
+            x=x,
+            shape=alt.Shape(
+                "mark:N",
+                scale=alt.Scale(domain=names, range=list(SHAPES.values())),
+                legend=parts.legend(theme, labelLimit=200, columns=2),
+            ),
+            color=alt.Color(
+                "mark:N", scale=alt.Scale(domain=names, range=[COLOURS[n] for n in names])
+            ),
+            tooltip=[
+                alt.Tooltip("precision:N", title="Precision"),
+                alt.Tooltip("mark:N", title="What"),
+                alt.Tooltip("shown:N", title="Per GPU"),
+            ],
+        )
+    )
+    return alt.layer(bars, points).properties(height=ROW_PX * len(order) + AROUND_PX)
+
+
+def speeds_sentence(audit: Audit) -> str:
+    """The chart in words."""
+    parts = [
+        f"{s.precision}: the claim's {tflops(s.flops_per_s)} against a dense peak of "
+        f"{tflops(s.peak)}"
+        + (f", {tflops(s.best.flops_per_s)} of the best published run" if s.best else "")
+        + (
+            f", a forecast of {fmt.count(s.forecast.p50)} tokens/s"
+            if s.forecast is not None
+            else ""
+        )
+        for s in audit.speeds
+    ]
+    return f"TFLOP/s per GPU of the claim beside peak, best run and forecast. {'; '.join(parts)}."

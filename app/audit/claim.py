@@ -1,0 +1,262 @@
+"""What a claim says, from text: a run, how fast or how long, and what it costs.
+
+Every value is text until here, typed on the command line or into the page. A mistake is one
+sentence that calls a value as its asker does: `--days`, or the label of a field of the page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from app.audit.numbers import DAY_H, NUMBERS, number_of, shares_of
+from app.audit.published import usual_seq_len
+from app.command.values import model_values, parsed
+from app.forecast.resolve import resolve_strict
+from app.scenario.model import CUSTOM, NamedModel, model_of
+from core.errors import ScenarioError, unknown_name
+from core.evidence.claimed_speed import SAME, rule_flops_per_token, tokens_per_s_per_gpu_at
+from core.layout.precision import PRECISIONS, precision
+from core.machine.accelerator import Accelerator, offers_precision
+from core.machine.offer import Purchase
+from core.scenario import Scenario
+from core.units import HOUR_S
+from hardware import facts
+
+USUAL_SEQ_LEN = 8192
+STEP_TOKENS = 512 * 8192  # of a step, where nothing is said: 4.2M
+MOST_STEP_TOKENS = 2.0**24
+ALIASES = {"fp4": "nvfp4", "mxfp4": "nvfp4"}  # one 4-bit recipe is modelled
+
+FIELDS = (
+    *NUMBERS, "model", "config", "gpu", "precision", "mfu", "seq_len", "global_batch_size"
+)  # fmt: skip
+OPTIONS = {name: f"--{name.replace('_', '-')}" for name in FIELDS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One claim, resolved. `scenario` is the run in 16 bits; None is what the claim leaves out."""
+
+    scenario: Scenario
+    model: NamedModel
+    chip: Accelerator
+    num_gpus: int
+    num_tokens: float | None
+    days: float | None
+    gpu_hours: float | None
+    usd: float | None
+    usd_per_gpu_hour: float | None
+    precision: str | None
+    mfu: tuple[float, float] | None
+    tokens_per_s: float | None
+    params: float | None
+    memory_gb: float | None
+    rate: float  # tokens/s of one GPU: what everything is judged by
+    rate_from: str  # in words: what the rate was worked out from
+    hours: float | None  # of the run, at that rate
+    assumptions: tuple[str, ...] = field(default=())
+
+    @property
+    def all_gpu_hours(self) -> float | None:
+        """GPU-hours of the run, as the days and GPUs give them."""
+        return None if self.hours is None else self.hours * self.num_gpus
+
+
+def claim_of(
+    texts: Mapping[str, str | None],
+    names: Mapping[str, str] = OPTIONS,
+    dimensions: Mapping[str, object] | None = None,
+) -> Claim:
+    """The claim of what was typed; `dimensions` are those of a model called custom.
+
+    ScenarioError: what is missing, unknown or no number.
+    """
+    given = {n: t.strip() for n, t in texts.items() if t is not None}
+    if empty := [names[n] for n, t in given.items() if not t]:
+        raise ScenarioError(f"{', '.join(empty)} without a value: leave it out or give one.")
+    _require(given, names)
+    numbers = {n: number_of(given[n], n, names[n]) for n in NUMBERS if n in given}
+    mfu = shares_of(given["mfu"], names["mfu"]) if "mfu" in given else None
+    num_gpus = _num_gpus(numbers, names)
+    assumed: list[str] = []
+    scenario = _scenario(given, numbers, num_gpus, names, assumed, dimensions or {})
+    model, chip = model_of(scenario), facts.accelerator(scenario.gpu[0])
+    recipe = _recipe(given.get("precision"), chip, names)
+    flops = 6 * numbers["params"] if "params" in numbers else float(rule_flops_per_token(
+        model.transformer))  # fmt: skip
+    rate, words, hours = _rate(numbers, mfu, num_gpus, chip, recipe, flops)
+    return Claim(
+        scenario=scenario,
+        model=model,
+        chip=chip,
+        num_gpus=num_gpus,
+        num_tokens=numbers.get("tokens"),
+        days=numbers.get("days"),
+        gpu_hours=numbers.get("gpu_hours"),
+        usd=numbers.get("usd"),
+        usd_per_gpu_hour=numbers.get("usd_per_gpu_hour"),
+        precision=recipe,
+        mfu=mfu,
+        tokens_per_s=numbers.get("tokens_per_s"),
+        params=numbers.get("params"),
+        memory_gb=numbers.get("memory_gb"),
+        rate=rate,
+        rate_from=words,
+        hours=hours,
+        assumptions=tuple(assumed),
+    )
+
+
+def _require(given: Mapping[str, str], names: Mapping[str, str]) -> None:
+    """What is missing, and what would do in its place."""
+    if "model" in given and "config" in given:
+        raise ScenarioError(f"Give {names['model']} or {names['config']}, not both.")
+    lacks = [] if {"model", "config"} & {*given} else [f"{names['model']} (what is trained)"]
+    if "gpu" not in given:
+        lacks.append(f"{names['gpu']} (on which accelerator)")
+    if "num_gpus" not in given and not {"gpu_hours", "days"} <= {*given}:
+        lacks.append(
+            f"{names['num_gpus']} (or {names['gpu_hours']} and {names['days']}, which give it)"
+        )
+    timed = [n for n in ("days", "gpu_hours", "usd") if n in given]
+    if timed == ["usd"] and "usd_per_gpu_hour" not in given:
+        timed = []
+    if not timed and not {"tokens_per_s", "mfu"} & {*given}:
+        instead = [names[n] for n in ("gpu_hours", "tokens_per_s", "mfu")]
+        lacks.append(
+            f"{names['days']} (how long it took; {', '.join(instead)}, or {names['usd']} with "
+            f"{names['usd_per_gpu_hour']}, would do instead)"
+        )
+    if "tokens" not in given and (timed or not {"tokens_per_s", "mfu"} & {*given}):
+        lacks.append(f"{names['tokens']} (how many tokens were trained on)")
+    if lacks:
+        raise ScenarioError(f"An audit needs more: missing {', '.join(lacks)}.")
+
+
+def _num_gpus(numbers: Mapping[str, float], names: Mapping[str, str]) -> int:
+    if "num_gpus" in numbers:
+        return int(numbers["num_gpus"])
+    exact = numbers["gpu_hours"] / (numbers["days"] * DAY_H)
+    if not 1 <= round(exact) <= NUMBERS["num_gpus"][1] or abs(exact / round(exact) - 1) > SAME:
+        raise ScenarioError(
+            f"{names['gpu_hours']} over {names['days']} is {exact:.4g} GPUs all the time, which is "
+            f"no whole number: give {names['num_gpus']}."
+        )
+    return round(exact)
+
+
+def _scenario(
+    given: Mapping[str, str],
+    numbers: Mapping[str, float],
+    num_gpus: int,
+    names: Mapping[str, str],
+    assumed: list[str],
+    dimensions: Mapping[str, object],
+) -> Scenario:
+    """The run as a scenario with canonical names; what it assumes is added to `assumed`."""
+
+    values: dict[str, Any] = model_values(given.get("model"), given.get("config"))
+    if values.get("model") == CUSTOM:
+        values |= dimensions
+    values |= {n: given[n] for n in ("seq_len", "global_batch_size") if n in given}
+    values |= {
+        "gpu": (given["gpu"],), "num_gpus": (num_gpus,), "rank_by": "time",
+        "purchase": get_args(Purchase),
+    }  # fmt: skip
+    if "tokens" in numbers:
+        values["num_tokens"] = numbers["tokens"]
+    if given["gpu"].lower() == CUSTOM:
+        raise ScenarioError(
+            f"{names['gpu']} must name an accelerator of the table: `runcast gpus`."
+        )
+    found = resolve_strict(parsed(values, written_as={n: f"{t} " for n, t in names.items()}))
+    if found.gpu[0] == CUSTOM:
+        raise ScenarioError(
+            f"{names['gpu']} must name an accelerator of the table: `runcast gpus`."
+        )
+    if "seq_len" not in given:
+        model = model_of(found)
+        usual = usual_seq_len(model.transformer)
+        seq_len = min(usual or USUAL_SEQ_LEN, model.max_seq_len or usual or USUAL_SEQ_LEN)
+        found = found.model_copy(update={"seq_len": seq_len})
+        why = ", as most published runs of this model have" if usual == seq_len else ""
+        assumed.append(f"Sequences of {seq_len:,} tokens{why}.")
+    if "global_batch_size" not in given:
+        batch = usual_batch(num_gpus, found.seq_len)
+        found = found.model_copy(update={"global_batch_size": batch})
+        assumed.append(f"{batch:,} sequences a step in the forecast.")
+    return found
+
+
+def usual_batch(num_gpus: int, seq_len: int) -> int:
+    """Sequences a step that suit the GPUs: at least 4.2M tokens, a multiple of the GPUs or, where
+    that is more than 16.8M tokens, of a power of two less.
+
+    >>> usual_batch(256, 8192), usual_batch(72, 8192), usual_batch(16_384, 8192)
+    (512, 576, 2048)
+    """
+    unit = num_gpus
+    while unit * seq_len > MOST_STEP_TOKENS and unit % 2 == 0:
+        unit //= 2
+    return max(math.ceil(STEP_TOKENS / seq_len / unit), 1) * unit
+
+
+def _recipe(given: str | None, chip: Accelerator, names: Mapping[str, str]) -> str | None:
+    """The precision that was given, where the accelerator takes it."""
+    if given is None:
+        return None
+    name = given.lower().replace("-", "_")
+    name = ALIASES.get(name, name)
+    if name not in PRECISIONS:
+        raise unknown_name("precision", given, PRECISIONS)
+    if not offers_precision(chip, name=name, matmul_bits=precision(name).matmul_bits):
+        takes = [
+            p.name
+            for p in PRECISIONS.values()
+            if offers_precision(chip, name=p.name, matmul_bits=p.matmul_bits)
+        ]
+        raise ScenarioError(
+            f"{names['precision']} {given}: no source prints a peak of {chip.name} for it. It "
+            f"takes {', '.join(takes)}."
+        )
+    return name
+
+
+def _rate(
+    numbers: Mapping[str, float],
+    mfu: tuple[float, float] | None,
+    num_gpus: int,
+    chip: Accelerator,
+    recipe: str | None,
+    flops_per_token: float,
+) -> tuple[float, str, float | None]:
+    """Tokens/s of one GPU, what they follow from, and hours; the most direct figure counts."""
+    tokens = numbers.get("tokens")
+    gpu_hours, words = None, ""
+    if "days" in numbers:
+        gpu_hours, words = numbers["days"] * DAY_H * num_gpus, "tokens, GPUs and days"
+    elif "gpu_hours" in numbers:
+        gpu_hours, words = numbers["gpu_hours"], "tokens and GPU-hours"
+    elif "usd" in numbers and "usd_per_gpu_hour" in numbers and "tokens_per_s" not in numbers:
+        gpu_hours = numbers["usd"] / numbers["usd_per_gpu_hour"]
+        words = "tokens, dollars and price"
+    if gpu_hours is not None and tokens is not None:
+        return tokens / (gpu_hours * HOUR_S), words, gpu_hours / num_gpus
+    if "tokens_per_s" in numbers:
+        rate, words = numbers["tokens_per_s"] / num_gpus, "tokens per second"
+    else:
+        bits = 16 if recipe is None else precision(recipe).matmul_bits
+        peak = {16: chip.bf16_flops_per_s, 8: chip.fp8_flops_per_s, 4: chip.fp4_flops_per_s}[bits]
+        rate = float(
+            tokens_per_s_per_gpu_at(
+                mfu=(mfu or (0.0, 0.0))[1],
+                peak_flops_per_s=peak or math.nan,
+                flops_per_token=flops_per_token,
+            )
+        )
+        words = f"an MFU of {(mfu or (0.0, 0.0))[1]:.3g} of the {bits}-bit peak, by 6 P"
+    hours = None if tokens is None else tokens / (rate * num_gpus) / HOUR_S
+    return rate, words, hours

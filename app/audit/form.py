@@ -1,0 +1,152 @@
+"""The claim of the Audit page: its fields, from the address, the link's scenario or typed.
+
+The address holds the whole claim, `show_days=25` and so on, beside the scenario's fields
+(app/web/link.py leaves these alone), so that a copied address reopens the audit. It wins when it is
+not what the page last wrote; otherwise the form does, and the address is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from app.audit.audit import Audit, audit_of
+from app.audit.claim import claim_of
+from app.audit.speed import NAMES, times
+from app.document import format as fmt
+from app.scenario.fields import fields_of, written
+from app.web import view_query
+from app.web.link import VIEW
+from core.errors import RuncastError, shown
+from core.scenario import Scenario
+
+# Field of a claim -> its label and its help, in the order of the form.
+FIELDS = {
+    "model": ("Model", "A preset; experts count as active"),
+    "tokens": ("Training tokens", "1e12, 15T, 500B"),
+    "gpu": ("Accelerator", "One kind"),
+    "num_gpus": ("Number of GPUs", "Or GPU-hours and days, which give it"),
+    "days": ("Days", "How long it took: 25"),
+    "usd": ("Dollars", "Of the whole run: 460k"),
+    "usd_per_gpu_hour": ("USD per GPU-hour", "Of one GPU, not of a node"),
+    "precision": ("Precision", "Empty: every one of the accelerator"),
+    "gpu_hours": ("GPU-hours", "Instead of days, or checked against them"),
+    "tokens_per_s": ("Tokens per second", "Of the whole run; instead of days, or checked"),
+    "mfu": ("MFU", "0.45, 45% or 45-50%; instead of days, or checked"),
+    "seq_len": ("Sequence length", "8k is 8192; empty: that of published runs of the model"),
+    "global_batch_size": ("Global batch size", "Sequences a step, for the forecast"),
+    "params": ("Parameters counted", "Active ones, where a claim counts its own: 70B"),
+    "memory_gb": ("Memory of a GPU (GB)", "That it is said to take"),
+}
+USUAL = ("model", "tokens", "gpu", "num_gpus", "days", "usd", "usd_per_gpu_hour", "precision")
+LABELS = {name: label for name, (label, _) in FIELDS.items()} | {"config": "Model"}
+EXAMPLES = {
+    "70B, 1T tokens, 256 H100, 25 days": {
+        "model": "llama3.1-70b", "tokens": "1T", "gpu": "H100-80GB-SXM", "num_gpus": "256",
+        "days": "25", "usd": "460k", "usd_per_gpu_hour": "3",
+    },
+    "70B, 1T tokens, 72 GB200, 14 days": {
+        "model": "llama3.1-70b", "tokens": "1T", "gpu": "GB200", "num_gpus": "72", "days": "14",
+        "usd": "145k", "usd_per_gpu_hour": "6",
+    },
+}  # fmt: skip
+MAX_CHARS = 100
+
+_WRITTEN = "audit_address_written"
+_EDITED = "audit_edited"
+_NOTES = "audit_notes"
+
+
+def key(name: str) -> str:
+    """The key of a field's widget in the session."""
+    return f"audit_{name}"
+
+
+def take_over(scenario: Scenario) -> None:
+    """Let the address set the fields if it is not what was written; without one, the scenario."""
+    state = st.session_state
+    asked, is_edited = view_query.asked(), state.pop(_EDITED, False)
+    if (is_edited or asked == state.get(_WRITTEN)) and all(key(n) in state for n in FIELDS):
+        return
+    unknown = [n for n in asked if n not in FIELDS]
+    state[_NOTES] = [
+        f"Ignored from the link: {VIEW}{shown(n)[1:-1]} is no field of a claim." for n in unknown
+    ]
+    known = {n: v[:MAX_CHARS] for n, v in asked.items() if n in FIELDS}
+    for name, value in ({**dict.fromkeys(FIELDS, ""), **(known or of_scenario(scenario))}).items():
+        state[key(name)] = value
+    state[_WRITTEN] = asked
+
+
+def of_scenario(scenario: Scenario) -> dict[str, str]:
+    """What the link's scenario says of a claim: model, tokens, the first GPU and count."""
+    found = {
+        "model": scenario.model,
+        "tokens": written(scenario.num_tokens),
+        "gpu": next(iter(scenario.gpu), ""),
+        "num_gpus": str(next(iter(scenario.num_gpus), "")),
+        "seq_len": str(scenario.seq_len),
+    }
+    default = type(scenario).model_fields["precision"].default
+    if scenario.precision != default:
+        found["precision"] = scenario.precision
+    return {n: v for n, v in found.items() if v}
+
+
+def edited() -> None:
+    """Callback of the form: the browser may still show the address of the claim before."""
+    st.session_state[_EDITED] = True
+    st.session_state[_NOTES] = []
+
+
+def fill(example: str) -> None:
+    """Callback of an example: its claim instead of what is in the form."""
+    for name in FIELDS:
+        st.session_state[key(name)] = EXAMPLES[example].get(name, "")
+    edited()
+
+
+def notes() -> tuple[str, ...]:
+    """What the address asked for and did not get."""
+    return tuple(st.session_state.get(_NOTES, ()))
+
+
+def texts() -> dict[str, str]:
+    """What is in the form; empty fields left out."""
+    found = {n: str(st.session_state.get(key(n)) or "").strip() for n in FIELDS}
+    return {n: t[:MAX_CHARS] for n, t in found.items() if t}
+
+
+def write() -> None:
+    """Put the claim into the address, once somebody made one."""
+    shows = texts()
+    is_claim = {"days", "gpu_hours", "tokens_per_s", "mfu", "usd"} & {*shows}
+    if not (is_claim or view_query.asked()):
+        return
+    view_query.write(shows)
+    st.session_state[_WRITTEN] = shows
+
+
+def audited(given: Mapping[str, str], scenario: Scenario) -> Audit | str:
+    """The audit of what is in the form, or the sentence that says what is wrong with it."""
+    dimensions = {
+        n: value for n in fields_of("custom_model") if (value := getattr(scenario, n)) is not None
+    }
+    try:
+        return audit_of(claim_of(given, LABELS, dimensions))
+    except RuncastError as e:
+        return str(e)
+
+
+def headline(audit: Audit) -> tuple[tuple[str, str, str], ...]:
+    """The numbers on top: label, value, help."""
+    s = audit.decisive
+    best = fmt.MISSING if s.over_best is None else times(s.over_best).replace(" times", "x")
+    found = [
+        ("Verdict", NAMES[audit.verdict].capitalize(), "Of the precision named below"),
+        ("Tokens/s per GPU", fmt.count(audit.claim.rate), "Implied by the claim"),
+        ("Of the dense peak", fmt.percent(s.share), "With causal attention"),
+        ("Of the best published", best, "FLOP/s per GPU over those of the best run of its class"),
+    ]
+    return tuple(found)

@@ -1,0 +1,247 @@
+"""The dollars of a claim: their arithmetic, and the price against all that was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from statistics import median
+
+from app.audit.claim import Claim
+from app.document import format as fmt
+from core.evidence.claimed_speed import SAME, Slip, power_usd_per_gpu_hour, slips_of
+from pricing import history, integrity, offers
+
+USD_PER_KWH = 0.05  # assumed: cheap electricity
+SPOT = "spot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One comparison: `value` is the claim's, `limit` what it is held against."""
+
+    name: str
+    status: str  # pass, warn, fail, info or not given
+    sentence: str
+    value: float | None = None
+    limit: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What a GPU-hour of one accelerator has cost, in USD; `ever` since the history begins."""
+
+    accelerator: str
+    num_offers: int
+    low: float | None  # of today's list, without spot
+    middle: float | None
+    high: float | None
+    spot_low: float | None
+    ever_low: float | None
+    ever_high: float | None
+    ever_since: str
+    snapshot: str
+    newest: str
+
+
+@cache
+def prices_of(accelerator: str, snapshot_id: str) -> Prices:
+    """Bundled and refreshed offers, and the price history."""
+    snapshot = offers.snapshot(snapshot_id)
+    seen: dict[bool, list[float]] = {True: [], False: []}
+    for o in snapshot.offers:
+        if o.accelerator == accelerator and o.usd_per_hour:
+            seen[o.purchase == SPOT].append(o.usd_per_hour / o.gpu_count)
+    spells = [
+        (s.usd_per_hour / sku.gpu_count, s.first_at.date().isoformat())
+        for sku in history.known_skus(accelerator=accelerator)
+        for s in history.history(sku).spells
+    ]
+    rented = seen[False]
+    ever = [p for p, _ in spells] + rented + seen[True]
+    return Prices(
+        accelerator=accelerator,
+        num_offers=len(rented) + len(seen[True]),
+        low=min(rented, default=None),
+        middle=median(rented) if rented else None,
+        high=max(rented, default=None),
+        spot_low=min(seen[True], default=None),
+        ever_low=min(ever, default=None),
+        ever_high=max(ever, default=None),
+        ever_since=min((day for _, day in spells), default=""),
+        snapshot=snapshot.id,
+        newest=snapshot.newest,
+    )
+
+
+def dollars(x: float | None) -> str:
+    """Dollars in full, cents below a thousand.
+
+    >>> dollars(460_800.0), dollars(684.193)
+    ('$460,800', '$684.19')
+    """
+    return fmt.usd(x, digits=max(5, len(f"{x or 0:.0f}")))
+
+
+def price_of(claim: Claim) -> float | None:
+    """USD per GPU-hour, as given or as dollars over GPU-hours."""
+    if claim.usd_per_gpu_hour is not None:
+        return claim.usd_per_gpu_hour
+    hours = claim.gpu_hours if claim.gpu_hours is not None else claim.all_gpu_hours
+    return None if claim.usd is None or not hours else claim.usd / hours
+
+
+def usd_of(claim: Claim) -> float | None:
+    """Dollars of the run, as given or as GPU-hours times the price."""
+    if claim.usd is not None:
+        return claim.usd
+    hours = claim.gpu_hours if claim.gpu_hours is not None else claim.all_gpu_hours
+    return None if claim.usd_per_gpu_hour is None or hours is None else (
+        hours * claim.usd_per_gpu_hour
+    )  # fmt: skip
+
+
+def consistent_if(slips: tuple[Slip, ...]) -> str:
+    """What would explain a mismatch."""
+    return "".join(f" It would be consistent if {s.sentence}." for s in slips[:2])
+
+
+def dollars_check(claim: Claim) -> Check:
+    """Whether dollars are GPU-hours times price, within 2%."""
+    hours = claim.gpu_hours if claim.gpu_hours is not None else claim.all_gpu_hours
+    given, usd = claim.usd_per_gpu_hour, claim.usd
+    if hours is None or (usd is None and given is None):
+        return Check(
+            name="dollars",
+            status="not given",
+            sentence="No dollars are claimed: usd or usd_per_gpu_hour would be checked.",
+        )
+    if usd is None or given is None:
+        price, total = price_of(claim), usd_of(claim)
+        return Check(
+            name="dollars",
+            status="info",
+            sentence=f"{fmt.count(hours)} GPU-hours at {fmt.usd_per_hour(price)} are "
+            f"{dollars(total)}.",
+            value=total,
+        )
+    product = hours * given
+    sentence = (
+        f"{fmt.count(hours)} GPU-hours at {fmt.usd_per_hour(given)} are "
+        f"{dollars(product)}; {dollars(usd)} is claimed"
+    )
+    if abs(usd / product - 1) <= SAME:
+        sentence += f", {fmt.percent(abs(usd / product - 1))} off." if usd != product else "."
+        return Check(name="dollars", status="pass", sentence=sentence, value=usd, limit=product)
+    node = float(claim.chip.gpus_per_node)
+    slips = slips_of(
+        usd / product,
+        (
+            Slip(factor=1 / node, sentence=f"the price were of a node of {node:.0f} GPUs"),
+            Slip(factor=node, sentence=f"GPUs were counted as nodes of {node:.0f}"),
+            Slip(factor=1 / 24, sentence="the price were of a day"),
+            Slip(factor=2.0, sentence="the work were done twice, or paid both ways"),
+        ),
+    )
+    return Check(
+        name="dollars",
+        status="fail",
+        sentence=f"{sentence}: {usd / product:.3g} times as much.{consistent_if(slips)}",
+        value=usd,
+        limit=product,
+    )
+
+
+def price_check(claim: Claim) -> Check:
+    """The price against offers, history and the electricity alone."""
+    price, chip = price_of(claim), claim.chip
+    known = prices_of(chip.name, claim.scenario.prices)
+    if price is None:
+        return Check(
+            name="price",
+            status="not given",
+            sentence=f"No price follows from the claim. {_market(known)}".strip(),
+        )
+    floor = None
+    if chip.tdp_watts is not None:
+        floor = float(power_usd_per_gpu_hour(watts=chip.tdp_watts, usd_per_kwh=USD_PER_KWH))
+    if floor is not None and price < floor:
+        return Check(
+            name="price",
+            status="fail",
+            sentence=f"{fmt.usd_per_hour(price)} for a GPU is less than its electricity alone: "
+            f"{chip.tdp_watts:,.0f} W at ${USD_PER_KWH:g} a kWh (assumed) are "
+            f"{fmt.usd_per_hour(floor)}.",
+            value=price,
+            limit=floor,
+        )
+    if known.ever_low is None or known.ever_high is None:
+        return Check(
+            name="price",
+            status="info",
+            sentence=f"No price of {chip.name} is known to compare with.",
+            value=price,
+        )
+    return _against_market(claim, price, known)
+
+
+def _against_market(claim: Claim, price: float, known: Prices) -> Check:
+    bands = integrity.price_bands()
+    committed = bands.get((known.accelerator, "committed"))
+    node = float(claim.chip.gpus_per_node)
+    low, high = known.ever_low or 0.0, known.ever_high or 0.0
+    says = f"{fmt.usd_per_hour(price)} a GPU"
+    if price < low or price > high:
+        side = "below" if price < low else "above"
+        limit = low if price < low else high
+        hint = ""
+        if price > high and low <= price / node <= high:
+            hint = f" It would be consistent if it were the price of a node of {node:.0f} GPUs."
+        elif price < low and low <= price * node <= high:
+            hint = (
+                f" It would be consistent if a price of a GPU had been divided by the {node:.0f} "
+                "of a node."
+            )
+        outside = committed is not None and not committed[0] <= price <= committed[1]
+        return Check(
+            name="price",
+            status="fail" if outside else "warn",
+            sentence=f"{says} is {side} every price of {known.accelerator} that was ever seen "
+            f"here.{hint} {_market(known)}",
+            value=price,
+            limit=limit,
+        )
+    only_spot = known.low is not None and price < known.low
+    return Check(
+        name="price",
+        status="warn" if only_spot else "pass",
+        sentence=f"{says} {_place(price, known, only_spot=only_spot)} {_market(known)}",
+        value=price,
+        limit=known.middle,
+    )
+
+
+def _place(price: float, known: Prices, *, only_spot: bool) -> str:
+    if only_spot:
+        return "is below every offer of today's list but spot ones."
+    if known.middle is None:
+        return "is within what was seen."
+    return f"is {price / known.middle:.2g} times the median of today's offers."
+
+
+def _market(known: Prices) -> str:
+    """What is asked for, and what was."""
+    if known.ever_low is None:
+        return ""
+    now = (
+        f"Offers of {known.accelerator} (snapshot {known.snapshot}, newest {known.newest}): "
+        f"{fmt.usd_per_hour(known.low)} to {fmt.usd_per_hour(known.high)}, median "
+        f"{fmt.usd_per_hour(known.middle)}"
+        if known.low is not None
+        else f"Seen of {known.accelerator}"
+    )
+    spot = f", spot from {fmt.usd_per_hour(known.spot_low)}" if known.spot_low is not None else ""
+    since = f" since {known.ever_since}" if known.ever_since else ""
+    return (
+        f"{now}{spot}; ever seen{since}: {fmt.usd_per_hour(known.ever_low)} to "
+        f"{fmt.usd_per_hour(known.ever_high)}."
+    )

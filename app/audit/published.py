@@ -1,0 +1,269 @@
+"""The published runs that a claim is held against, and the best one of its class.
+
+A class is what makes FLOP/s per GPU comparable: the accelerator, the width of the matmuls (16, 8
+or 4 bits), dense or with experts, and a model within twice or half the active parameters. Where
+only one publication is in it, its best run says little of what is possible, and the same share of
+the dense peak on related accelerators counts as well. Left out are runs that train adapters only,
+whose work per token is another, and wide models cut to a few layers for a benchmark, which nobody
+trains.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from app.accuracy.run_words import PRECISION_NAMES
+from core.evidence.claimed_speed import attention_flops_per_token, rule_flops_per_token
+from core.layout.precision import PRECISIONS
+from core.machine.accelerator import Accelerator
+from core.model.presets import preset
+from core.model.transformer import Transformer, active_params
+from hardware import facts
+from hardware.measured import MODELS_CSV, RUNS_CSV, read_models, read_runs
+from hardware.published_rates import published_rates
+
+SAME_MODEL = 0.02  # of the active parameters: the same model under another name
+ALIKE = 2.0  # times as many active parameters, or as few
+TASKS = ("pretrain", "sft")
+# Width over layers: 200 is the most of a model that is trained (Megatron 1T), 264 the least of the
+# cut ones (Llama 3.1 405B with 62 layers).
+WIDEST = 250.0
+# Starts of the names of parts of one architecture.
+FAMILIES = {
+    "Ampere": ("A100", "A800"),
+    "Hopper": ("H100", "H200", "H800", "GH200"),
+    "Blackwell": ("B200", "B300", "GB200", "GB300"),
+    "CDNA 2": ("MI250",),
+    "CDNA 3": ("MI300", "MI325"),
+    "CDNA 4": ("MI350", "MI355"),
+    "Volta": ("V100",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRun:
+    """One published run of all weights. FLOP/s are per GPU, 6 P and causal attention."""
+
+    name: str
+    source: str
+    source_date: str
+    model: str
+    accelerator: str
+    num_gpus: int
+    seq_len: int
+    precision: str
+    bits: int
+    has_experts: bool
+    active_params: float
+    tokens_per_s_per_gpu: float
+    flops_per_s: float
+    share_of_peak: float  # dense, of the width of its matmuls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Best:
+    """The run that bounds a claim; `flops_per_s` as the accelerator of the claim would do it."""
+
+    run: PublishedRun
+    flops_per_s: float
+    scope: str  # in words: whose best it is
+    in_class: bool
+    num_runs: int  # of the class
+
+
+def peak_flops_per_s(chip: Accelerator, bits: int) -> float | None:
+    """Dense peak of matmuls of this width; None where no source prints one."""
+    return {16: chip.bf16_flops_per_s, 8: chip.fp8_flops_per_s, 4: chip.fp4_flops_per_s}[bits]
+
+
+def is_cut(model: Transformer) -> bool:
+    """Whether it is as wide as a large model with the layers of a small one."""
+    return float(np.asarray(model.hidden_size)) > WIDEST * float(np.asarray(model.num_layers))
+
+
+def family_of(accelerator: str) -> str:
+    """The architecture, or the accelerator itself where it has no sibling here."""
+    return next(
+        (f for f, starts in FAMILIES.items() if accelerator.startswith(starts)), accelerator
+    )
+
+
+@cache
+def published_runs() -> tuple[PublishedRun, ...]:
+    """Every run of all weights whose rate can be used: shipped rows, and printed rates."""
+    runs, models = read_runs(RUNS_CSV), read_models(MODELS_CSV).facts
+    inputs, rates = runs.inputs, runs.measured.tokens_per_s_per_gpu
+    found = []
+    for i in np.flatnonzero(runs.measured.throughput_ok & np.isfinite(rates)):
+        model = models.get(str(inputs.model_key[i]))
+        if model is None or str(inputs.task[i]) not in TASKS or np.isnan(inputs.seq_len[i]):
+            continue
+        if is_cut(model.transformer):
+            continue
+        found.append(
+            _run(
+                model.transformer,
+                name=str(inputs.run_id[i]),
+                source=str(inputs.source[i]),
+                source_date=str(inputs.source_date[i]),
+                label=str(inputs.model_key[i]),
+                accelerator=str(inputs.accelerator[i]),
+                precision=str(inputs.precision[i]),
+                num_gpus=float(inputs.num_gpus[i]),
+                seq_len=float(inputs.seq_len[i]),
+                rate=float(rates[i]),
+            )
+        )
+    found += [
+        _run(
+            preset(r.model).transformer,
+            name=f"{r.model} on {r.num_gpus} {r.accelerator} in {r.precision}",
+            source=r.source,
+            source_date=r.source_date,
+            label=r.model,
+            accelerator=r.accelerator,
+            precision=r.precision,
+            num_gpus=float(r.num_gpus),
+            seq_len=float(r.seq_len),
+            rate=r.tokens_per_s_per_gpu,
+        )
+        for r in published_rates()
+    ]
+    return tuple(r for r in found if r is not None)
+
+
+def _run(
+    model: Transformer,
+    *,
+    name: str,
+    source: str,
+    source_date: str,
+    label: str,
+    accelerator: str,
+    precision: str,
+    num_gpus: float,
+    seq_len: float,
+    rate: float,
+) -> PublishedRun | None:
+    """The run with what it does; None where the peak of its precision is not printed."""
+    chip = facts.accelerator(accelerator)
+    recipe = PRECISION_NAMES.get(precision, precision).replace("-", "_")
+    bits = PRECISIONS[recipe].matmul_bits if recipe in PRECISIONS else 16
+    peak = peak_flops_per_s(chip, bits)
+    if peak is None:
+        return None
+    flops = rate * float(
+        np.asarray(rule_flops_per_token(model) + attention_flops_per_token(model, seq_len))
+    )
+    return PublishedRun(
+        name=name,
+        source=source,
+        source_date=source_date,
+        model=label,
+        accelerator=chip.name,
+        num_gpus=int(num_gpus),
+        seq_len=int(seq_len),
+        precision=precision or "bf16",
+        bits=bits,
+        has_experts=float(np.asarray(model.num_experts)) > 0,
+        active_params=float(np.asarray(active_params(model))),
+        tokens_per_s_per_gpu=rate,
+        flops_per_s=flops,
+        share_of_peak=flops / peak,
+    )
+
+
+def published_bits(accelerator: str) -> tuple[int, ...]:
+    """Widths of matmuls in which a training run of the accelerator's family has been published;
+    of any accelerator, where the family has none."""
+    of_family = {
+        r.bits for r in published_runs() if family_of(r.accelerator) == family_of(accelerator)
+    }
+    return tuple(sorted(of_family or {r.bits for r in published_runs()}, reverse=True))
+
+
+def usual_seq_len(model: Transformer) -> int | None:
+    """The sequence length of most published runs of this model; None where it has none.
+
+    >>> usual_seq_len(preset("deepseek-v3").transformer)
+    4096
+    """
+    active = float(np.asarray(active_params(model)))
+    has_experts = float(np.asarray(model.num_experts)) > 0
+    seen = Counter(
+        r.seq_len
+        for r in published_runs()
+        if r.has_experts == has_experts and abs(r.active_params / active - 1) <= SAME_MODEL
+    )
+    return max(seen, key=lambda n: (seen[n], n)) if seen else None
+
+
+def class_of(
+    accelerator: str, *, bits: int, has_experts: bool, active: float
+) -> tuple[PublishedRun, ...]:
+    """The published runs of one class, the fastest first."""
+    found = (r for r in _alike(bits, has_experts, active) if r.accelerator == accelerator)
+    return tuple(sorted(found, key=lambda r: -r.flops_per_s))
+
+
+def best_of(chip: Accelerator, *, bits: int, has_experts: bool, active: float) -> Best | None:
+    """The run that bounds a claim, and whose best it is; None where nothing was published in
+    matmuls of this width."""
+    peak = peak_flops_per_s(chip, bits)
+    if peak is None:
+        return None
+    own = class_of(chip.name, bits=bits, has_experts=has_experts, active=active)
+    sort = "models with experts" if has_experts else "dense models"
+    kind = f"{bits}-bit runs of {sort} of this size"
+    choices = [
+        Best(
+            run=r,
+            flops_per_s=r.flops_per_s,
+            scope=f"{kind} on {chip.name}",
+            in_class=True,
+            num_runs=len(own),
+        )
+        for r in own[:1]
+    ]
+    if len({r.source for r in own}) >= 2:
+        return choices[0]
+    alike = _alike(bits, has_experts, active)
+    family = [r for r in alike if family_of(r.accelerator) == family_of(chip.name)]
+    others = [r for r in family if r.accelerator != chip.name]
+    wider = f"{kind} on {family_of(chip.name)}" if others else f"{kind} on any accelerator"
+    found = [(others or alike, wider)]
+    if not own:
+        every = [r for r in published_runs() if r.bits == bits]
+        on_chip = [r for r in every if r.accelerator == chip.name]
+        found.append((on_chip, f"{bits}-bit runs of any model on {chip.name}"))
+        if not alike and not on_chip:
+            found.append((every, f"{bits}-bit runs of any model on any accelerator"))
+    choices += [_scaled(runs, peak, scope, len(own)) for runs, scope in found if runs]
+    return max(choices, key=lambda b: b.flops_per_s, default=None)
+
+
+def _scaled(runs: Iterable[PublishedRun], peak: float, scope: str, num_runs: int) -> Best:
+    """The run that reached the largest share of its peak, at that share of ours."""
+    run = max(runs, key=lambda r: r.share_of_peak)
+    return Best(
+        run=run,
+        flops_per_s=run.share_of_peak * peak,
+        scope=f"{scope}, as a share of the dense peak",
+        in_class=False,
+        num_runs=num_runs,
+    )
+
+
+def _alike(bits: int, has_experts: bool, active: float) -> list[PublishedRun]:
+    return [
+        r
+        for r in published_runs()
+        if r.bits == bits
+        and r.has_experts == has_experts
+        and 1 / ALIKE <= r.active_params / active <= ALIKE
+    ]

@@ -1,0 +1,288 @@
+"""Everything on the bill of one plan: each line with a lower, an expected and an upper figure, and
+how it is worked out. Energy and carbon are in app/bill/energy.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+from app.bill.energy import Energy, energy_of, energy_text
+from app.bill.line import Line, Status, not_known
+from app.document import format as fmt
+from app.document import vocabulary
+from app.forecast import interval, price_book
+from app.forecast.failure_job import as_float, checkpoint_size_bytes
+from app.forecast.price_book import book_of, today
+from app.risk.risk import Risk, risk_of
+from app.risk.words import shown_value
+from core.errors import ScenarioError
+from core.failures import finish_time
+from core.money import bill as lines
+from core.money import other_costs
+from core.money.bill import Figure, Hours
+from core.scenario import Scenario
+from core.search.plan import Plan
+from core.units import HOUR_S
+from hardware import power
+from pricing.book.cells import ANY
+from pricing.book.offers import Terms, terms_of
+from pricing.book.rows import Storage
+
+NO_BOOK = "not priced: a {kind} row of a price book (--price-book) prices it"
+TB = 1e12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What one plan costs in all, line by line."""
+
+    plan: Plan
+    risk: Risk
+    hours: Hours
+    lines: tuple[Line, ...]  # in USD
+    total: Figure | None  # of the lines that have a price; None: the machines have none
+    energy: Energy
+
+    @property
+    def not_priced(self) -> tuple[Line, ...]:
+        """Lines that are on the bill, and nobody knows with how much."""
+        return tuple(line for line in self.lines if line.status == "not_priced")
+
+
+def bill_of(scenario: Scenario, plan: Plan) -> Bill:
+    """The bill of one plan; ScenarioError where failures keep it from ever ending."""
+    risk = risk_of(scenario, plan)
+    if not risk.finishes or risk.hours is None or risk.badput is None:
+        raise ScenarioError(
+            "With these failures the run does not end, so that it has no bill: an attempt gets as "
+            f"far as its next checkpoint with a chance of {fmt.percent(risk.attempt_probability)}."
+        )
+    hours = _hours(scenario, plan, risk)
+    energy = energy_of(scenario, plan, hours)
+    found = [*_machines(plan, risk, hours), *_beside(scenario, plan, hours.total)]
+    found += [_experiments(scenario, found[:4]), _electricity(scenario, plan, energy)]
+    found += _credit(scenario, plan, found)
+    priced = [line.figure for line in found if line.figure is not None]
+    return Bill(
+        plan=plan,
+        risk=risk,
+        hours=hours,
+        lines=tuple(found),
+        total=None if plan.usd_per_gpu_hour is None else lines.total(priced),
+        energy=energy,
+    )
+
+
+def _hours(scenario: Scenario, plan: Plan, risk: Risk) -> Hours:
+    """Lower, expected and upper hours by what they go to."""
+    lost, spread = risk.badput, risk.hours
+    if lost is None or spread is None:  # of a run that ends neither is
+        raise ScenarioError("This run never ends.")
+    steady = interval.wall_clock_hours(scenario, plan)
+    written = plan.wall_clock_hours + risk.straggler_hours + as_float(lost.checkpoint_s) / HOUR_S
+    return lines.hours_of(
+        training=Figure(lower=steady.p10, expected=steady.p50, upper=steady.p90),
+        failure_free=written,
+        run=Figure(
+            lower=as_float(finish_time.quantile_s(risk.job, 0.1)) / HOUR_S,
+            expected=spread.expected,
+            upper=spread.p90,
+        ),
+        failing=as_float(lost.rework_s + lost.restart_s) / HOUR_S,
+        waiting=as_float(lost.waiting_s) / HOUR_S,
+    )
+
+
+def _machines(plan: Plan, risk: Risk, hours: Hours) -> list[Line]:
+    """Whole instances for as long as they train, write checkpoints, fail and wait."""
+    offer, per_hour = plan.offer, None
+    if plan.usd_per_gpu_hour is not None:
+        per_hour = plan.usd_per_gpu_hour * plan.gpu_hours / plan.wall_clock_hours
+    idle = plan.num_nodes * offer.gpu_count - plan.num_gpus
+    inputs = {i.name: i for i in risk.inputs}
+    rate, wait = inputs["failures_per_node_day"], inputs["wait_s"]
+    price = "no price is known" if per_hour is None else fmt.usd_per_hour(per_hour)
+    of_each = "" if per_hour is None else f", {fmt.usd_per_hour(per_hour / plan.num_nodes)} each"
+    stop = shown_value(inputs["checkpoint_s"])
+    how = {
+        "instances": f"{fmt.count(plan.num_nodes)} whole instances of {offer.gpu_count} GPUs, "
+        f"{price} in all{of_each}, for {fmt.days(plan.wall_clock_hours)} of training; "
+        + (f"{fmt.count(idle)} of their GPUs stay idle and are paid" if idle else "no GPU is idle")
+        + "; lower and upper are the P10 and P90 of the forecast",
+        "checkpoints": f"training stops {stop} for each checkpoint ({inputs['checkpoint_s'].basis})"
+        + ("" if not risk.straggler_hours else ", and slow nodes hold the others up"),
+        "failures": f"{risk.failures:.3g} failures expected at {rate.value:g} per node-day "
+        f"({rate.basis}): noticing, restarting, reloading, work done again; lower and upper are "
+        "the P10 and P90 of the time lost",
+        "waiting": f"a mean wait of {shown_value(wait)} for a machine ({wait.basis}) after each "
+        "failure; the machines that are left are kept and paid",
+    }
+    labels = {
+        "instances": "Whole instances", "checkpoints": "Writing checkpoints",
+        "failures": "Failures and restarts", "waiting": "Waiting for machines",
+    }  # fmt: skip
+    parts = (hours.training, hours.checkpoints, hours.failures, hours.waiting)
+    status: Status = "not_priced" if per_hour is None else "priced"
+    return [
+        Line(
+            name=name,
+            label=labels[name],
+            figure=None if per_hour is None else part.times(per_hour),
+            status=status,
+            how=how[name],
+        )
+        for (name, part) in zip(how, parts, strict=True)
+    ]
+
+
+def _beside(scenario: Scenario, plan: Plan, hours: Figure) -> list[Line]:
+    """What is stored while the run lasts, and what leaves the cloud once."""
+    size = checkpoint_size_bytes(scenario)
+    rate = _storage_rate(scenario, plan)
+    whole, data_only = (_terms(scenario, plan, checkpoint_bytes=b) for b in (size, 0.0))
+    kept, data_tb = scenario.kept_checkpoints, scenario.dataset_tb
+    of_book = "as much as the price book says"
+    stored = [
+        ("checkpoint_storage", "Storage of checkpoints",
+         None if kept is None else kept * size, whole.usd_per_hour - data_only.usd_per_hour,
+         f"{of_book if kept is None else f'{kept} kept'}, {size / other_costs.GB:,.4g} GB each"),
+        ("data_storage", "Storage of data",
+         None if data_tb is None else data_tb * TB, data_only.usd_per_hour,
+         of_book if data_tb is None else f"{data_tb:g} TB"),
+    ]  # fmt: skip
+    found = []
+    for name, label, given_bytes, booked, what in stored:
+        if rate is None:
+            said = "" if given_bytes is None else f"{what}: "
+            how = f"{said}{NO_BOOK.format(kind='storage')}"
+            found.append(not_known(name, label, how, status="not_priced"))
+            continue
+        per_hour = booked
+        if given_bytes is not None:
+            per_hour = as_float(
+                other_costs.storage_usd(stored_bytes=given_bytes, usd_per_gb_month=rate, hours=1.0)
+            )
+        how = f"{what}, for as long as the run lasts, at up to {rate:g} USD per GB and month"
+        found.append(
+            Line(name=name, label=label, figure=hours.times(per_hour), status="priced", how=how)
+        )
+    return [*found, _egress(scenario, whole)]
+
+
+def _egress(scenario: Scenario, terms: Terms) -> Line:
+    name, label = "egress", "Traffic out of the cloud"
+    if not terms.usd:
+        how = NO_BOOK.format(kind="traffic (egress)")
+        return not_known(name, label, how, status="not_priced")
+    once = Figure(lower=terms.usd, expected=terms.usd, upper=terms.usd)
+    how = f"once a run, as the price book {scenario.price_book} says"
+    return Line(name=name, label=label, figure=once, status="priced", how=how)
+
+
+def _storage_rate(scenario: Scenario, plan: Plan) -> float | None:
+    """The dearest storage of the price book at the plan's place; None: the book has none."""
+    book = book_of(scenario)
+    if book is None:
+        return None
+    offer = plan.offer
+    rates = [
+        r.usd_per_gb_month
+        for r in book.valid(Storage, today())
+        if r.provider in (ANY, offer.provider) and r.region in (ANY, offer.region)
+    ]
+    return max(rates, default=None)
+
+
+def _terms(scenario: Scenario, plan: Plan, *, checkpoint_bytes: float) -> Terms:
+    book = price_book.book_of(scenario)
+    if book is None:
+        return Terms()
+    offer = plan.offer
+    return terms_of(book, offer.provider, offer.region, today(), checkpoint_bytes=checkpoint_bytes)
+
+
+def _experiments(scenario: Scenario, machines: list[Line]) -> Line:
+    """Runs that failed and ablations, at the price of the run's own GPU-hours."""
+    name, label = "experiments", "Experiments"
+    share = scenario.experiment_share
+    examples = "; ".join(
+        f"{f.value:g} ({f.scope}, {f.source})" for f in power.published("experiment_share")
+    )
+    if any(line.figure is None for line in machines):
+        return not_known(name, label, "the machines have no price", status="not_priced")
+    of_run = lines.total(line.figure for line in machines if line.figure is not None)
+    if share is None:
+        how = (
+            "none are assumed: --experiment-share gives their GPU-hours over those of the run; "
+            f"published: {examples}"
+        )
+        return Line(name=name, label=label, figure=of_run.times(0.0), status="assumed", how=how)
+    how = f"{share:g} times the GPU-hours of the run, at its price"
+    return Line(name=name, label=label, figure=of_run.times(share), status="priced", how=how)
+
+
+def _electricity(scenario: Scenario, plan: Plan, energy: Energy) -> Line:
+    """What an owner pays for power; in every other price it is contained."""
+    name, label = "electricity", "Electricity"
+    if plan.offer.purchase != "owned":
+        how = "inside the price of what is rented"
+        return not_known(name, label, how, status="in_price")
+    if energy.owned_row is not None:
+        how = "inside the price of the owned machines, as the price book works it out"
+        return not_known(name, label, how, status="in_price")
+    if energy.total is None:
+        return not_known(name, label, "the energy is not known", status="not_priced")
+    if scenario.usd_per_kwh is None:
+        how = "not priced: --usd-per-kwh gives the price of electricity"
+        return not_known(name, label, how, status="not_priced")
+    how = f"{energy_text(as_float(energy.total.expected))} at {scenario.usd_per_kwh:g} USD"
+    usd = energy.total.times(scenario.usd_per_kwh)
+    return Line(name=name, label=label, figure=usd, status="priced", how=how)
+
+
+def _credit(scenario: Scenario, plan: Plan, others: list[Line]) -> list[Line]:
+    credit_usd = _terms(scenario, plan, checkpoint_bytes=0.0).credit_usd
+    if not credit_usd or plan.usd_per_gpu_hour is None:
+        return []
+    sums = lines.total(line.figure for line in others if line.figure is not None)
+    figure = lines.credit(others=sums, credit_usd=credit_usd)
+    how = f"as the price book {scenario.price_book} says; what is left of it is not paid out"
+    return [Line(name="credits", label="Credits", figure=figure, status="priced", how=how)]
+
+
+def bill_sentences(scenario: Scenario, found: Bill) -> tuple[str, ...]:
+    """What the run costs in all, between what and what, and what is not in it."""
+    head = f"Plan {found.plan.rank} on {vocabulary.machine(found.plan)}"
+    said = []
+    if found.total is None:
+        said.append(f"{head} has no price, so that its bill has no total.")
+    else:
+        low, mean, high = (
+            fmt.usd(as_float(x), digits=3)
+            for x in (found.total.lower, found.total.expected, found.total.upper)
+        )
+        said.append(f"{head} is expected to cost {mean} in all, between {low} and {high}.")
+        said.append(
+            "Lower is a forecast at its fast end (P10) with little lost to failures (P10), upper "
+            f"its slow end (P90) with much lost (P90): both at once{_together(found)}."
+        )
+        if scenario.budget_usd is not None:
+            over = as_float(found.total.expected) > scenario.budget_usd
+            said.append(
+                f"That is {'over' if over else 'within'} the budget of "
+                f"{fmt.usd(scenario.budget_usd)}; the upper figure is "
+                f"{'over' if as_float(found.total.upper) > scenario.budget_usd else 'within'} it."
+            )
+    missing = [line.label.lower() for line in found.not_priced]
+    if missing:
+        said.append(f"Not priced, and in no total: {', '.join(missing)}. Taxes are in none.")
+    if found.plan.offer.purchase == "spot":
+        said.append("It is a spot price: what its interruptions cost is not on this bill.")
+    return (*said, *found.energy.sentences)
+
+
+def _together(found: Bill) -> str:
+    usd = found.risk.usd
+    if usd is None or not isfinite(usd.p90_all):
+        return ""
+    return f"; the P90 of the two together is {fmt.usd(usd.p90_all, digits=3)} for the plan alone"

@@ -1,0 +1,61 @@
+"""Everything on the bill of one plan: a section of the page about prices and risk."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.bill import charts
+from app.bill import document as tables
+from app.bill.bill import Bill, bill_of, bill_sentences
+from app.document import chart_files
+from app.document.escape import as_text
+from app.forecast.price_book import book_id
+from app.web import figure
+from app.web.answers import Query, query_of
+from core.errors import RuncastError
+from core.scenario import Scenario
+from core.search.plan import Answer, Plan
+
+KEPT = 128  # bills of a few kB
+KEPT_S = 6 * 3600
+HOW = "bill_how"
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _bill(query: Query, plan_id: str, book: str, _scenario: Scenario, _plan: Plan) -> Bill:
+    return bill_of(_scenario, _plan)
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _chart(query: Query, plan_id: str, book: str, theme: str, _found: Bill) -> chart_files.Spec:
+    """The chart as it is drawn: to build it takes longer than all the figures in it."""
+    return chart_files.spec_of(charts.bars(tables.bars(_found), theme=theme))
+
+
+def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
+    """The total in a sentence, a bar a line, and how each line is worked out."""
+    key = (query_of(scenario), plan.id, book_id(scenario))
+    st.subheader("Everything on the bill", anchor=False)
+    try:
+        found = _bill(*key, scenario, plan)
+    except RuncastError as e:
+        st.warning(as_text(str(e)))
+        return
+    st.markdown("\n".join(f"- {as_text(s)}" for s in bill_sentences(scenario, found)))
+    if not tables.bars(found).empty:
+        figure.draw(
+            figure.Figure(
+                key="bill_bars",
+                spec=_chart(*key, figure.theme(), found),
+                alt=tables.alt(found),
+                caption="Bar: expected. Line with ends: lower to upper.",
+                file="runcast_bill",
+                data=lambda: tables.download(found),
+            )
+        )
+    st.table(tables.shown(found).map(as_text), hide_index=True)
+    part = st.expander("How each line is worked out", key=HOW, on_change="rerun")
+    if part.open:
+        part.markdown(
+            "\n".join(f"- **{as_text(label)}**: {as_text(how)}" for label, how in tables.how(found))
+        )

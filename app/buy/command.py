@@ -1,0 +1,38 @@
+"""`runcast buy`: on demand, spot, reserved, a block or owned, side by side for one plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from app.command.options import AsJson, Given, Text, print_json, takes_fields, text_option
+
+
+@takes_fields
+def buy(
+    given: Given,
+    trace: Annotated[
+        Text, text_option("--trace", "FILE", "Spot capacity up and down, CSV or JSON: replayed.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the ways to buy a plan's machines.
+
+    On demand, spot under several policies, reserved, a capacity block, owned: cost, finish, and
+    the chance to miss a deadline, with failures and preemptions.
+    """
+    from app.buy.purchases import purchases_of
+    from app.buy.trace_file import read_trace_file
+    from app.command.planned import planned
+
+    capacity = None if trace is None else read_trace_file(Path(trace))
+    asked, plan = planned(given)
+    result = purchases_of(asked, plan, capacity)
+    if as_json:
+        from app.buy.as_json import purchases_json
+
+        print_json(purchases_json(asked, result))
+    else:
+        from app.buy.terminal import print_purchases
+
+        print_purchases(asked, result)

@@ -1,0 +1,83 @@
+"""Ways to buy, policies and markets in a few words. Plain text."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from app.buy.kept import Way
+from app.document import format as fmt
+from app.document import vocabulary
+
+POLICIES = {
+    "spot_only": "spot only",
+    "switch": "switch",
+    "greedy": "greedy",
+    "uniform_progress": "uniform progress",
+    "safety_net": "safety net",
+}
+RULES = {
+    "spot_only": "waits while there is no spot",
+    "switch": "on demand while there is no spot",
+    "greedy": "waits for spot until the deadline needs on demand to the end",
+    "uniform_progress": "on demand only while progress is behind the line to the deadline",
+    "safety_net": "on demand while there is no spot; to the end when the deadline needs it",
+}
+MARKETS = {
+    "low": "lowest",
+    "used": "in use",
+    "high": "highest",
+    "trace": "your trace",
+    "exponential": "exponential",
+}
+INPUTS = {
+    "preemptions_per_day": "preemptions a day of an instance that is up",
+    "outage_hours": "hours until spot is back",
+    "preemption_cv": "deviation over mean of uptimes",
+    "spot_zones": "spot markets",
+    "common_fraction": "share of preemptions that take every instance",
+}
+OTHER = {"capacity_block": "capacity block", "owned": "own cluster"}
+
+
+def label(way: Way) -> str:
+    """The way in a few words: reserved 1 year, this run alone."""
+    if way.name in POLICIES:
+        return ("" if way.name == "spot_only" else "spot: ") + POLICIES[way.name]
+    if way.name.endswith("_alone"):
+        return f"{vocabulary.purchase(way.kind)}, this run alone"
+    if way.name.startswith("reserved") and way.utilisation is not None:
+        share = "all" if way.utilisation == 1 else fmt.percent(way.utilisation)
+        best = " (best case)" if way.utilisation == 1 else ""
+        return f"{vocabulary.purchase(way.kind)}, {share} used{best}"
+    if way.window_days:
+        return f"capacity block, {fmt.days(way.window_days * 24)}"
+    return OTHER.get(way.name, vocabulary.purchase(way.name))
+
+
+def machine(way: Way) -> str:
+    """Which machine a way's price is of."""
+    if way.plan is None:
+        return fmt.MISSING
+    return vocabulary.place(way.plan.offer)
+
+
+def rate(per_day: float) -> str:
+    """Preemptions a day."""
+    if not isfinite(per_day):
+        return "any"
+    return f"{per_day:.3g}"
+
+
+def chance(p: float | None) -> str:
+    """A chance for a cell; a dash where there is none."""
+    return fmt.MISSING if p is None else certainty(p)
+
+
+def certainty(p: float) -> str:
+    """A chance to two digits: it rests on assumptions."""
+    return "under 1%" if 0 < p < 0.01 else "over 99%" if 0.99 < p < 1 else f"{p:.0%}"
+
+
+def policy(way: Way) -> str:
+    """The name of a policy."""
+    return POLICIES[way.name]

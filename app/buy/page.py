@@ -1,0 +1,229 @@
+"""The Prices & risk page: what each way to buy a plan's machines costs, and when it ends."""
+
+from __future__ import annotations
+
+from functools import partial
+from hashlib import sha256
+
+import streamlit as st
+
+from app.bill import page as bill_page
+from app.buy import charts as buy_charts
+from app.buy import document as tables
+from app.buy import labels
+from app.buy import words as told
+from app.buy.purchases import Purchases, purchases_of
+from app.buy.trace_file import read_trace
+from app.document import chart_files
+from app.document import format as fmt
+from app.document.escape import as_text
+from app.document.glossary import explained
+from app.forecast import price_book
+from app.plan import words as plan_words
+from app.scale import page as scale_page
+from app.web import figure
+from app.web import hints as web_hints
+from app.web.answers import Query, query_of
+from app.web.selection import chosen
+from core.errors import RuncastError
+from core.failures.availability import Trace
+from core.scenario import Scenario
+from core.search.plan import Answer, Plan
+
+KEPT, KEPT_S = 64, 6 * 3600  # answers of up to 100 kB
+TRACE = "risk_trace"
+TRACE_TYPES, MAX_UPLOAD_MB = ["csv", "json"], 2
+Specs = dict[str, chart_files.Spec]
+_draw_chart = partial(figure.draw_named, "risk")
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner="Comparing the ways to buy")
+def _purchases(
+    query: Query, book_id: str, plan_id: str, trace_id: str,
+    _scenario: Scenario, _plan: Plan, _trace: Trace | None,
+) -> Purchases:  # fmt: skip
+    return purchases_of(_scenario, _plan, _trace)
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _charts(
+    query: Query, book_id: str, plan_id: str, trace_id: str, theme: str,
+    _scenario: Scenario, _found: Purchases,
+) -> Specs:  # fmt: skip
+    """The charts as they are drawn: to build them takes longer than the figures in them."""
+    drawn = buy_charts.of(_scenario, _found, theme=theme)
+    return {name: chart_files.spec_of(chart) for name, chart in drawn.items()}
+
+
+def draw(scenario: Scenario, answer: Answer) -> None:
+    """The page for a scenario and its answer."""
+    if not answer.plans:
+        st.error(as_text(plan_words.answer_sentence(scenario, answer)))
+        return
+    plan = chosen(scenario, answer)
+    theme = figure.theme()
+    trace, trace_id, wrong = _trace()
+    book_id = price_book.book_id(scenario)
+    query = query_of(scenario)
+    try:
+        found = _purchases(query, book_id, plan.id, trace_id, scenario, plan, trace)
+    except RuncastError as e:
+        if trace is None:
+            st.error(as_text(str(e)))
+            return
+        wrong, trace_id = str(e), ""
+        found = _purchases(query, book_id, plan.id, "", scenario, plan, None)
+    charts = _charts(query, book_id, plan.id, trace_id, theme, scenario, found)
+    _draw_answer(scenario, found)
+    _draw_spreads(found, charts)
+    _draw_lateness(found, charts)
+    _draw_spot(found, charts, wrong)
+    _draw_ways(found)
+    _draw_inputs(found)
+    bill_page.draw(scenario, answer, plan)
+    if any(w.hours for w in found.ways):  # else no number of GPUs has a time
+        scale_page.draw(scenario, answer, plan)
+
+
+def _trace() -> tuple[Trace | None, str, str]:
+    """The trace that was uploaded, what it is known by, and what is wrong with it."""
+    file = st.session_state.get(TRACE)
+    if file is None:
+        return None, "", ""
+    content = file.getvalue()
+    try:
+        return read_trace(content, name=file.name), sha256(content).hexdigest(), ""
+    except RuncastError as e:
+        return None, "", str(e)
+
+
+def _draw_answer(scenario: Scenario, found: Purchases) -> None:
+    st.markdown(f"**{as_text(told.headline(scenario, found))}**")
+    headlines = tables.headlines(scenario, found)
+    for column, (name, value, line) in zip(st.columns(4), headlines, strict=False):
+        with column, st.container(border=True, height="stretch", gap="xsmall"):
+            st.metric(name, as_text(value), help=explained(f"{name} {line}"))
+            st.caption(as_text(line))
+    for sentence in (told.budget_sentence(scenario, found), told.break_even_sentence(found)):
+        if sentence:
+            st.markdown(as_text(sentence))
+    st.caption(as_text(f"The plan is {told.plan_label(found.plan)}; another one is chosen on the "
+                       "Plan page."))  # fmt: skip
+
+
+def _draw_sentences(sentences: tuple[str, ...]) -> None:
+    for sentence in sentences:
+        st.markdown(f"- {as_text(sentence)}")
+
+
+def _draw_spreads(found: Purchases, charts: Specs) -> None:
+    st.subheader("Ways to buy", anchor=False)
+    rows = tables.spreads(found)
+    cheapest = told.cheapest_first_words(found)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _draw_chart(
+            charts, "usd", "Cost of the run", f"Cost by way to buy, P10 to P90. {cheapest}",
+            "Bar: P10 to P90; tick: P50; mark: expected. Failures, preemptions and the "
+            "forecast's own error are in it. Dashed: on demand.",
+            "runcast_ways", lambda: rows,
+        )  # fmt: skip
+    with right:
+        _draw_chart(
+            charts, "days", "Time of the run", f"Days by way to buy, P10 to P90. {cheapest}",
+            "In the same order, the cheapest first.", "runcast_ways_time", lambda: rows,
+        )  # fmt: skip
+
+
+def _draw_lateness(found: Purchases, charts: Specs) -> None:
+    curves, lost = tables.curves(found), tables.lost(found)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        said = tables.late_from_words(curves)
+        _draw_chart(
+            charts, "curve", "Chance to miss a deadline", f"Chance to miss a deadline. {said}",
+            f"{said} Greedy, uniform progress and safety net plan for the form's deadline.",
+            "runcast_deadline", lambda: curves,
+        )  # fmt: skip
+    with right:
+        said = tables.lost_sentence(lost)
+        _draw_chart(
+            charts, "lost", "Where lost time goes", f"Expected days that are not training: {said}.",
+            f"Expected: {said}.", "runcast_lost_time", lambda: lost,
+        )  # fmt: skip
+
+
+def _draw_spot(found: Purchases, charts: Specs, wrong: str) -> None:
+    st.subheader("Policies on spot", anchor=False)
+    drawn = tables.policies(found)
+    if drawn.empty:
+        st.markdown(as_text(_no_spot(found)))
+    else:
+        _draw_sentences(told.spot_sentences(found)[1:])
+        rules = "; ".join(f"{labels.POLICIES[n]}: {rule}" for n, rule in labels.RULES.items())
+        st.caption(as_text(f"{rules}."))
+        left, right = st.columns(2, gap="medium")
+        with left:
+            _draw_chart(
+                charts, "policy_usd", "Expected cost of each policy",
+                "Expected cost of each policy by how often spot is taken away.",
+                told.policies_words(found), "runcast_policies", lambda: drawn,
+            )  # fmt: skip
+        with right:
+            _draw_chart(
+                charts, "policy_days", "Expected time of each policy",
+                "Expected days of each policy by how often spot is taken away.",
+                "", "runcast_policies_time", lambda: drawn,
+            )  # fmt: skip
+        part = st.expander(
+            f"Every policy in figures: {len(drawn)} rows", key="risk_policies_part",
+            on_change="rerun",
+        )  # fmt: skip
+        if part.open:
+            part.dataframe(
+                tables.policy_table(drawn), key="risk_policies", height="content",
+                alt="Every policy",
+            )  # fmt: skip
+    st.file_uploader(
+        "Your own trace of spot capacity: CSV or JSON of when it was up",
+        type=TRACE_TYPES,
+        key=TRACE,
+        max_upload_size=MAX_UPLOAD_MB,
+        help="Columns start_hours,end_hours (or start_s,end_s, or start,end as ISO 8601): one "
+        "spell in which all machines of the job were up a row. It is replayed and not kept.",
+    )
+    if wrong:
+        st.error(as_text(wrong))
+
+
+def _no_spot(found: Purchases) -> str:
+    return next(why for ways, why in told.lacking(found) if "spot only" in ways)
+
+
+def _draw_ways(found: Purchases) -> None:
+    st.subheader("Every way", anchor=False)
+    _draw_sentences(told.kept_sentences(found))
+    table = tables.ways_table(found)
+    if not table.empty:
+        st.dataframe(
+            table,
+            key="risk_ways",
+            height="content",
+            alt="Every way to buy, the cheapest first",
+            column_config=web_hints.columns(table.columns),
+        )
+    for name, why in told.lacking(found):
+        st.caption(as_text(f"{name}: {why}"))
+
+
+def _draw_inputs(found: Purchases) -> None:
+    part = st.expander("What this rests on", key="risk_inputs_part", on_change="rerun")
+    if not part.open:
+        return
+    with part:
+        rows = tables.inputs(found)
+        st.caption(
+            "Each is a field of the form, under Failures or Market: empty, it is a published or an "
+            f"assumed figure. {fmt.count(len(rows))} inputs."
+        )
+        st.table(rows.set_index("Input"))

@@ -1,0 +1,251 @@
+"""A plan on spot capacity, played through on traces: every start, at every speed it may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.buy.kept import speeds_of, usd_per_hour
+from app.buy.prices import Priced
+from app.forecast.failure_inputs import given_numbers, known
+from app.forecast.failure_job import as_float, job_of, least_interval_s
+from core.failures import goodput, spot
+from core.failures.availability import Trace, drawn
+from core.failures.failures import gang_start_s
+from core.failures.goodput import Job
+from core.failures.policies import WITH_NET, Policy, play
+from core.scenario import Scenario
+from core.search.plan import Plan
+from core.units import DAY_S, HOUR_S
+
+SEED = 1
+STARTS = 240  # starts of one play, evenly over its traces
+SPEEDS = 75  # as likely each, that the forecast may turn out to be
+PLAYED = 200  # preemptions of one play: a run that has more is played in part
+PLAYED_ON_TRACE = 600  # the same on a trace that was given, whose parts are not independent
+LEAST_USEFUL = 1 / 30  # share of the time; below it the run never ends, in practice
+LENGTHS = 200  # runs, or cycles of up and down, that a drawn trace has at least
+LEAST_OUTAGE_S = 1.0
+Column = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Market:
+    """How spot capacity comes and goes."""
+
+    name: str  # used, low, high, exponential or trace
+    preemptions_per_day: float  # of one instance while it is up; of a trace: of all
+    job_per_day: float  # of the job, while all it needs is up
+    outage_hours: float
+    cv: float
+    zones: int
+    source: str
+    trace: Trace | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotRun:
+    """What is played: the work of a plan with its failures, and what an hour costs."""
+
+    priced: Priced
+    plan: Plan
+    job: Job  # of machine failures alone
+    least_s: float
+    interval_s: float | None  # as given
+    speeds: Column
+    spot_usd: float | None  # an hour
+    on_demand_usd: float | None  # for an hour's work of the spot machines
+    deadline_s: float | None
+    budget_usd: float | None
+
+
+def spot_run(scenario: Scenario, priced: Priced, on_demand: Plan | None) -> SpotRun | None:
+    """The plan at its spot price, and at which on-demand price it falls back."""
+    plan = priced.plan
+    if plan is None:
+        return None
+    given = given_numbers(scenario)
+    job = job_of(scenario, plan, given).job
+    # A preemption takes every machine: the job goes on when the last of them has started.
+    gang_s = gang_start_s(
+        num_nodes=float(plan.num_nodes), mean_start_s=known("node_start_s", given).value
+    )
+    job = replace(job, reload_s=np.add(job.reload_s, gang_s))
+    back = None if on_demand is None else usd_per_hour(on_demand)
+    if back is not None and on_demand is not None:
+        back *= on_demand.wall_clock_hours / plan.wall_clock_hours
+    days = scenario.deadline_days
+    return SpotRun(
+        priced=priced,
+        plan=plan,
+        job=job,
+        least_s=least_interval_s(job, plan),
+        interval_s=given.get("interval_s"),
+        speeds=speeds_of(scenario, plan, SPEEDS),
+        spot_usd=usd_per_hour(plan),
+        on_demand_usd=back,
+        deadline_s=None if days is None else days * DAY_S,
+        budget_usd=scenario.budget_usd,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """Hours of every start, a row a speed; failures of machines are in the work."""
+
+    total: Column
+    spot: Column
+    on_demand: Column
+    waiting: Column
+    rework: Column
+    restart: Column
+    checkpoint: Column
+    preemptions: Column
+
+
+def job_on(run: SpotRun, market: Market) -> spot.SpotJob:
+    """The job in closed form on this market: with its best interval, on spot alone. An upload
+    enters as a reload does."""
+    rate = market.job_per_day / DAY_S
+    total = replace(run.job, failures_per_s=run.job.failures_per_s + rate)
+    interval_s = run.interval_s or goodput.at_best_interval(total, least_s=run.least_s).interval_s
+    return spot.SpotJob(
+        preemptions_per_s=rate,
+        outage_s=max(market.outage_hours * HOUR_S, LEAST_OUTAGE_S),
+        interval_s=min(as_float(interval_s), as_float(run.job.work_s)),
+        checkpoint_s=run.job.checkpoint_s,
+        restart_s=run.job.reload_s + run.job.upload_s,
+    )
+
+
+def traces_of(market: Market, length_s: float) -> tuple[Trace, ...]:
+    """The capacity of every zone: the trace that was given, or drawn ones."""
+    if market.trace is not None:
+        return (market.trace,)
+    if not market.job_per_day:
+        always = np.zeros(1), np.array([length_s])
+        return (Trace(starts_s=always[0], ends_s=always[1], length_s=length_s),)
+    return tuple(
+        drawn(
+            up_mean_s=DAY_S / market.job_per_day,
+            down_mean_s=max(market.outage_hours * HOUR_S, LEAST_OUTAGE_S),
+            up_cv=market.cv,
+            length_s=length_s,
+            seed=SEED + zone,
+        )
+        for zone in range(market.zones)
+    )
+
+
+def every_speed(
+    run: SpotRun, market: Market, policy: Policy, job: spot.SpotJob, slower: float, useful: float
+) -> Played:
+    """The starts at every speed. A policy without a deadline takes as much longer as its work
+    does. One with a net is played at some speeds at which on-demand would meet the deadline, and
+    each start is interpolated between them; at the others it is on on-demand from the start."""
+    work_s = as_float(run.job.work_s) * slower
+    cycle_s = DAY_S / market.job_per_day + as_float(job.outage_s) if market.job_per_day else np.inf
+    most = PLAYED if market.trace is None else PLAYED_ON_TRACE
+    part = min(1.0, most * cycle_s / (work_s / max(useful, LEAST_USEFUL)))
+    length_s = LENGTHS * (max(work_s * part, cycle_s) if market.job_per_day else work_s)
+    traces = traces_of(market, length_s)
+
+    def at(speed: float) -> Played:
+        return _played(run, policy, job, traces, work_s * speed, part)
+
+    if policy not in WITH_NET:
+        one = at(1.0)
+        return Played(
+            **{f.name: run.speeds[:, None] * getattr(one, f.name)[None, :] for f in fields(Played)}
+        )
+    needed_s = work_s * run.speeds + job.checkpoint_s * np.ceil(
+        work_s * run.speeds / job.interval_s
+    )
+    meets = needed_s <= (run.deadline_s or np.inf)
+    # Held on on-demand from its start, a job has the interval that is best there.
+    late = _on_demand_alone(_alone_s(run, work_s * run.speeds), work_s * run.speeds)
+    if not meets.any():
+        return late
+    nodes = _nodes(int(meets.sum()), middle=len(meets) // 2)
+    found = [at(float(run.speeds[n])) for n in nodes]
+    every = {}
+    for f in fields(Played):
+        rows = np.stack([getattr(x, f.name) for x in found])
+        between = _between(run.speeds, run.speeds[nodes], rows)
+        every[f.name] = np.where(meets[:, None], between, getattr(late, f.name))
+    limit = (run.deadline_s or np.inf) / HOUR_S
+    every["total"] = np.where(meets[:, None], np.minimum(every["total"], limit), every["total"])
+    return Played(**every)
+
+
+def _alone_s(run: SpotRun, work_s: Column) -> Column:
+    """Seconds of the job on on-demand alone, at each speed; machine failures are in the work."""
+    best = goodput.at_best_interval(run.job, least_s=run.least_s).interval_s
+    interval_s = run.interval_s or as_float(best)
+    return work_s + as_float(run.job.checkpoint_s) * np.ceil(work_s / interval_s - 1e-9)
+
+
+def _nodes(count: int, *, middle: int) -> list[int]:
+    """The first, the last and one in the middle of `count` speeds; that of the forecast itself
+    where it is among them."""
+    between = middle if middle < count else count // 2
+    return sorted({0, between, count - 1})
+
+
+def _on_demand_alone(needed_s: Column, work_s: Column) -> Played:
+    """A job whose net holds it on on-demand from its start."""
+    zero = np.zeros((needed_s.size, STARTS))
+    hours = zero + needed_s[:, None] / HOUR_S
+    return Played(
+        total=hours, spot=zero, on_demand=hours, waiting=zero, rework=zero, restart=zero,
+        checkpoint=hours - work_s[:, None] / HOUR_S, preemptions=zero,
+    )  # fmt: skip
+
+
+def _between(x: Column, nodes: Column, rows: Column) -> Column:
+    """Rows of the nodes at every x, linear between them."""
+    if nodes.size == 1:
+        return np.repeat(rows, x.size, axis=0)
+    right = np.clip(np.searchsorted(nodes, x), 1, nodes.size - 1)
+    share = np.clip((x - nodes[right - 1]) / (nodes[right] - nodes[right - 1]), 0, 1)[:, None]
+    with np.errstate(invalid="ignore"):
+        found = rows[right - 1] * (1 - share) + rows[right] * share
+    return np.where(np.isnan(found), np.inf, np.maximum(found, 0.0))
+
+
+def _played(
+    run: SpotRun, policy: Policy, job: spot.SpotJob, traces: tuple[Trace, ...], work_s: float,
+    part: float,
+) -> Played:  # fmt: skip
+    """One row of starts. A run that is played in part has means in proportion, and deviations
+    in proportion to the root: those of a sum of independent parts."""
+    length_s = max(t.length_s for t in traces)
+    trials = play(
+        policy,
+        work_s=work_s * part,
+        interval_s=as_float(job.interval_s),
+        checkpoint_s=as_float(job.checkpoint_s),
+        restart_s=as_float(job.restart_s),
+        traces=traces,
+        starts_s=(np.arange(STARTS) + 0.5) / STARTS * length_s,
+        deadline_s=None if run.deadline_s is None else run.deadline_s * part,
+    )
+
+    def whole(values: Column) -> Column:
+        if part == 1 or not np.isfinite(values).all():
+            return np.asarray(values / part)
+        mean = values.mean()
+        return np.maximum(mean / part + (values - mean) / np.sqrt(part), 0.0)
+
+    return Played(
+        total=whole(trials.total_s) / HOUR_S,
+        spot=whole(trials.spot_s) / HOUR_S,
+        on_demand=whole(trials.on_demand_s) / HOUR_S,
+        waiting=whole(trials.waiting_s) / HOUR_S,
+        rework=whole(trials.rework_s) / HOUR_S,
+        restart=whole(trials.restart_s) / HOUR_S,
+        checkpoint=whole(trials.checkpoint_s) / HOUR_S,
+        preemptions=whole(trials.preemptions.astype(float)),
+    )

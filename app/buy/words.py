@@ -1,0 +1,269 @@
+"""Ways to buy a plan's machines in sentences. Plain text."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from app.buy.kept import Way
+from app.buy.labels import MARKETS, certainty, label, machine, policy, rate
+from app.buy.purchases import Purchases, Repeated
+from app.buy.simulate import STARTS
+from app.document import format as fmt
+from app.document import vocabulary
+from core.money.purchase import TERM_HOURS
+from core.scenario import Scenario
+from core.search.plan import Plan
+
+RARELY = 0.1  # a chance to be late that most would take
+
+
+def sentences(scenario: Scenario, found: Purchases) -> tuple[str, ...]:
+    """The answer, the break-even, and what makes it uncertain."""
+    first = (headline(scenario, found), budget_sentence(scenario, found))
+    said = (*first, *spot_sentences(found), *kept_sentences(found))
+    return tuple(s for s in said if s)
+
+
+def spot_sentences(found: Purchases) -> tuple[str, ...]:
+    """Of spot."""
+    said = (break_even_sentence(found), markets_sentence(found), burst_sentence(found))
+    return tuple(s for s in said if s)
+
+
+def kept_sentences(found: Purchases) -> tuple[str, ...]:
+    """Of reservations and blocks."""
+    said = [_reservation(found, r.kind, r.break_even_utilisation) for r in found.reservations]
+    return tuple(s for s in (*said, block_sentence(found)) if s)
+
+
+def headline(scenario: Scenario, found: Purchases) -> str:
+    """The cheapest way, and the cheapest that is seldom late."""
+    job = f"{fmt.count(found.plan.num_gpus)} x {found.plan.offer.accelerator}"
+    ways = _bought_for_this_run(scenario, found)
+    if not ways:
+        why = next((w.why_not for w in found.ways if w.plan and w.plan.usd and w.why_not), "")
+        return f"{job}: {why or 'no way to buy it has a price here.'}"
+    best = ways[0]
+    said = f"Bought as {label(best)} ({machine(best)}), {job} is cheapest: {_figures(best)}"
+    if best.misses_deadline is None or scenario.deadline_days is None:
+        return f"{said}."
+    said += (
+        f"; it misses the deadline of {fmt.days(scenario.deadline_days * 24)} with a chance of "
+        f"{certainty(best.misses_deadline)}."
+    )
+    if best.misses_deadline <= RARELY:
+        return said
+    safe = [w for w in ways if w.misses_deadline is not None and w.misses_deadline <= RARELY]
+    if not safe:
+        return f"{said} No way keeps that chance to {fmt.percent(RARELY)}."
+    one = safe[0]
+    return (
+        f"{said} The cheapest that misses it with at most {fmt.percent(RARELY)} is {label(one)} "
+        f"({machine(one)}): {_figures(one)}."
+    )
+
+
+def cheapest(scenario: Scenario, found: Purchases) -> Way | None:
+    """The way that is expected to cost least; None without a price."""
+    return next(iter(_bought_for_this_run(scenario, found)), None)
+
+
+def _bought_for_this_run(scenario: Scenario, found: Purchases) -> list[Way]:
+    """Ways with a price, the cheapest first. A reservation at full use is the best case, not a
+    price: it counts where the scenario says how much it is used. So does a block only where the
+    run mostly ends inside."""
+    shared = scenario.reserved_utilisation is not None
+    ways = [
+        w
+        for w in found.ways
+        if w.usd and (shared or w.name not in TERM_HOURS) and (w.outside_window or 0.0) <= RARELY
+    ]
+    return sorted(ways, key=_expected_usd)
+
+
+def budget_sentence(scenario: Scenario, found: Purchases) -> str:
+    """Which ways the budget does not pay."""
+    priced = [w for w in found.ways if w.usd]
+    if scenario.budget_usd is None or not priced:
+        return ""
+    over = [w for w in priced if _expected_usd(w) > scenario.budget_usd]
+    budget = fmt.usd(scenario.budget_usd)
+    if len(over) == len(priced):
+        least = min(map(_expected_usd, priced))
+        return (
+            f"Every way is over the budget of {budget}: the least that is expected is "
+            f"{_usd(least)}, {_usd(least - scenario.budget_usd)} more."
+        )
+    if not over:
+        return f"Every way that has a price is expected to cost at most the budget of {budget}."
+    return f"Over the budget of {budget}, as expected: {', '.join(map(label, over))}."
+
+
+def break_even_sentence(found: Purchases) -> str:
+    """Spot stops paying above x preemptions a day."""
+    even = found.break_even
+    if even is None:
+        return ""
+    prices = f"{_usd(even.spot_usd)} against {_usd(even.on_demand_usd)} without interruptions"
+    if not even.job_per_day:
+        return f"Spot never pays here: {prices}."
+    if not isfinite(even.job_per_day):
+        return f"Spot always pays here: {prices}."
+    used = found.markets[0] if found.trace else next(
+        m for m in found.markets if m.market.name == "used"
+    )  # fmt: skip
+    one = f" ({rate(even.instance_per_day)} of one instance)"
+    return (
+        f"Spot stops paying above {rate(even.job_per_day)} preemptions of the job a day"
+        f"{'' if found.trace else one}: there a useful hour on it costs as much as on demand "
+        f"({prices}). In use are {rate(used.market.job_per_day)}. Dollars only: waiting for spot "
+        "costs days long before."
+    )
+
+
+def markets_sentence(found: Purchases) -> str:
+    """What the unknown rate of preemptions makes of spot alone."""
+    ends = [(m, m.ways[0]) for m in found.markets if m.ways and m.ways[0].hours]
+    if len(found.markets) < 2 or len(ends) < 2:
+        return ""
+    (low, first), (high, last) = ends[0], ends[-1]
+    if first.hours is None or last.hours is None:
+        return ""
+    cost = ""
+    if first.usd and last.usd:
+        cost = f"costs {_usd(first.usd.expected)} to {_usd(last.usd.expected)} and "
+    return (
+        "How often spot is taken away is hardly known: from "
+        f"{rate(low.market.job_per_day)} ({low.market.source}) to "
+        f"{rate(high.market.job_per_day)} preemptions of the job a day ({high.market.source}) "
+        f"spot only {cost}takes {fmt.days(first.hours.expected)} to "
+        f"{fmt.days(last.hours.expected)}. Your own number narrows this."
+    )
+
+
+def burst_sentence(found: Purchases) -> str:
+    """What bursts do to the P90 of spot alone, and why."""
+    used = found.markets[0] if found.trace else next(
+        (m for m in found.markets if m.market.name == "used"), None
+    )  # fmt: skip
+    beside = found.exponential
+    if used is None or beside is None or not used.ways:
+        return ""
+    mine, smooth = used.ways[0].hours, beside.ways[0].hours
+    if mine is None or smooth is None:
+        return ""
+    cv = used.market.cv
+    p90s = f"{fmt.days(mine.p90)} against {fmt.days(smooth.p90)}"
+    if found.trace is None:
+        return (
+            f"Uptimes are taken to vary {cv:.3g} times as much as exponential ones: the P90 of "
+            f"spot only is {p90s} with exponential uptimes of the same mean, machine failures and "
+            "preemptions alone."
+        )
+    replayed = f"Replayed from {STARTS} starts, your trace gives spot only a P90 of"
+    if mine.p90 > smooth.p90:
+        vary = (
+            f"its uptimes vary {cv:.3g} times more than exponential ones (deviation over mean "
+            f"{cv:.3g}, exponential: 1), so that preemptions come in bursts"
+            if cv > 1
+            else "its outages come together, not its preemptions: the deviation over mean of its "
+            f"uptimes is {cv:.3g} (exponential: 1)"
+        )
+        return (
+            f"{replayed} {fmt.days(mine.p90)}, above the {fmt.days(smooth.p90)} of exponential "
+            f"uptimes and outages with the same means: {vary}."
+        )
+    longer = ""
+    if found.trace_hours < mine.expected:
+        longer = (
+            f" It is {fmt.days(found.trace_hours)} long and repeats until the run has ended: what "
+            "rarer spells would do is not in it."
+        )
+    return (
+        f"{replayed} {fmt.days(mine.p90)}, not above the {fmt.days(smooth.p90)} of exponential "
+        f"uptimes and outages with the same means; its uptimes vary {cv:.3g} times as much."
+        f"{longer}"
+    )
+
+
+def block_sentence(found: Purchases) -> str:
+    """What a capacity block risks."""
+    way = next((w for w in found.ways if w.name == "capacity_block"), None)
+    if way is None or way.usd is None or way.outside_window is None or way.window_days is None:
+        return ""
+    return (
+        f"A capacity block of {fmt.days(way.window_days * 24)} is paid whole, "
+        f"{_usd(way.usd.expected)}; the run does not end inside with a chance of "
+        f"{certainty(way.outside_window)}."
+    )
+
+
+def _reservation(found: Purchases, kind: str, even: float) -> str:
+    ways = {w.name: w for w in found.ways}
+    name = vocabulary.purchase(kind)
+    other = "" if ways[kind].same_machine else f", on another machine ({machine(ways[kind])})"
+    if even >= 1:
+        return f"{name.capitalize()} never pays{other}: it costs {even:.3g} times on demand."
+    alone = ways[f"{kind}_alone"].usd
+    whole = f"; for this run alone its term costs {_usd(alone.expected)}" if alone else ""
+    return f"{name.capitalize()} pays from {fmt.percent(even)} use of its term on{other}{whole}."
+
+
+def lacking(found: Purchases) -> list[tuple[str, str]]:
+    """Ways without some figure, and why: those with one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for way in found.ways:
+        if way.why_not:
+            reasons.setdefault(way.why_not, []).append(label(way))
+    return [(", ".join(ways), why) for why, ways in reasons.items()]
+
+
+def cheapest_first_words(found: Purchases) -> str:
+    """Expected cost and P90 of every way with a price, the cheapest first."""
+    ways = sorted((w for w in found.ways if w.usd and w.hours), key=_expected_usd)
+    said = [
+        f"{label(w)} {_usd(w.usd.expected)}, {fmt.days(w.hours.expected)}"
+        for w in ways
+        if w.usd and w.hours
+    ]
+    return f"Expected: {'; '.join(said)}." if said else ""
+
+
+def policies_words(found: Purchases) -> str:
+    """Which policy is cheapest on each market."""
+    said = []
+    for one in found.markets:
+        ways = sorted((w for w in one.ways if w.usd), key=_expected_usd)
+        if ways:
+            said.append(
+                f"{rate(one.market.job_per_day)} preemptions of the job a day "
+                f"({MARKETS[one.market.name]}): {policy(ways[0])}, {_usd(_expected_usd(ways[0]))}"
+            )
+    return f"Cheapest at {'; '.join(said)}." if said else ""
+
+
+def _figures(way: Way) -> str:
+    if way.usd is None or way.hours is None:
+        return way.why_not
+    return (
+        f"{_usd(way.usd.expected)} expected (P90 {_usd(way.usd.p90_all)}) in "
+        f"{fmt.days(way.hours.expected)} (P90 {fmt.days(way.hours.p90_all)})"
+    )
+
+
+def _expected_usd(way: Way) -> float:
+    return way.usd.expected if way.usd else float("inf")
+
+
+def _usd(x: float) -> str:
+    return fmt.usd(x, digits=3)
+
+
+def market(one: Repeated) -> str:
+    """A market with its rate: lowest, 0.005 a day."""
+    return f"{MARKETS[one.market.name]}, {rate(one.market.job_per_day)} a day"
+
+
+def plan_label(plan: Plan) -> str:
+    """The plan that is bought."""
+    return vocabulary.machine(plan)

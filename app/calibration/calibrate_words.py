@@ -1,0 +1,157 @@
+"""A calibration on a terminal and as JSON: what it may take, how far it is, what came back."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import typer
+
+from app.calibration.job import START_S, Asked, Limits
+from app.command.options import print_json
+from app.document import format as fmt
+from app.document.progress import terminal_bar
+from runners.calibration.result import CalibResult
+from runners.launchers.follow import Told
+from runners.launchers.launcher import Launch
+from runners.run_state import RunState
+
+PROGRAMS = (".py",)  # named by their hash: they are the same in every run
+
+
+def budget_sentence(asked: Asked, where: str, limits: Limits) -> str:
+    """What a run may take and cost, at most."""
+    processes = asked.processes
+    each = "one process a GPU" if processes is None else f"{fmt.count(processes)} processes"
+    each = "one process" if processes == 1 else each
+    nodes = "1 node" if asked.num_nodes == 1 else f"{fmt.count(asked.num_nodes)} nodes"
+    took = (
+        f"{nodes} of {each} on {where}, at most {limits.limit_s:.0f} s there: "
+        f"{limits.budget_s:.0f} s of measuring, {START_S:.0f} s to start"
+    )
+    if limits.billed_s > limits.limit_s:
+        took += f", and {limits.billed_s - limits.limit_s:.0f} s to rent and return the machines"
+    if limits.usd is None and asked.launcher == "local":
+        return f"{took}."
+    if limits.usd is None:
+        return f"{took}. What that costs is not known: --usd-per-hour was not given."
+    return f"{took}. At most {fmt.usd(limits.usd, digits=3)}."
+
+
+def print_launch(run_id: str, launch: Launch, *, as_json: bool) -> None:
+    """Every file and every command of a dry run."""
+    if as_json:
+        print_json(
+            {
+                "run_id": run_id,
+                "files": {path: content.decode() for path, content in launch.files.items()},
+                "commands": [list(command) for command in launch.commands],
+            }
+        )
+        return
+    for path, content in launch.files.items():
+        digest = hashlib.sha256(content).hexdigest()
+        typer.echo(f"# file {path}, {len(content):,} bytes, sha256 {digest}")
+        if not path.endswith(PROGRAMS):
+            typer.echo(content.decode().rstrip("\n"))
+    for command in launch.commands:
+        typer.echo(f"$ {shlex.join(command)}")
+
+
+class Live:
+    """How far a run is: a bar on a terminal's standard error, a line a group elsewhere."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._bar = terminal_bar(quiet=quiet)
+        self._task = self._bar.add_task("starting", total=None)
+        self._last = ""
+
+    def __enter__(self) -> Live:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def __call__(self, told: Told) -> None:
+        words = [told.state, told.group, told.sentence]
+        text = ": ".join(w for w in words if w)
+        # The group that is named has begun; those before it are finished.
+        finished = told.total if told.state == "done" else max(0, told.done - 1)
+        self._bar.update(self._task, description=text, completed=finished, total=told.total or None)
+        line = f"{text} ({told.done}/{told.total})" if told.total else text
+        if self._bar.disable and not self._quiet and line != self._last:
+            typer.echo(line, err=True)
+        self._last = line
+
+
+def result_json(
+    asked: Asked, limits: Limits, state: RunState, result: CalibResult, file: Path
+) -> dict[str, Any]:
+    """The summary that `--json` prints; docs/calibrate.md lists its keys."""
+    made = result.provenance
+    return {
+        "run_id": state.run_id,
+        "launcher": state.launcher,
+        "handle": state.handle,
+        "submissions": state.submissions,
+        "num_nodes": asked.num_nodes,
+        "world_size": made.world_size,
+        "budget_s": limits.budget_s,
+        "limit_s": limits.limit_s,
+        "usd_at_most": limits.usd,
+        "usd": result.usd,
+        "wall_s": result.wall_s,
+        "complete": result.complete,
+        "groups": [group.name for group in result.groups],
+        "num_results": len(result.results),
+        "skipped": [
+            {"group": s.group, "label": s.label, "reason": s.reason} for s in result.skipped
+        ],
+        "device": made.device.name,
+        "sku_key": made.device.sku_key,
+        "host": made.host,
+        "torch": made.torch,
+        "measured_at": made.utc_end,
+        "result_file": str(file),
+    }
+
+
+def print_result(
+    asked: Asked,
+    limits: Limits,
+    state: RunState,
+    result: CalibResult,
+    file: Path,
+    *,
+    as_json: bool,
+) -> None:
+    """What came back and where it is: the one place from which a result goes on."""
+    found = result_json(asked, limits, state, result, file)
+    if as_json:
+        print_json(found)
+        return
+    typer.echo("\n".join(_sentences(found)))
+
+
+def _sentences(found: Mapping[str, Any]) -> list[str]:
+    whole = "every group" if found["complete"] else f"{len(found['groups'])} groups"
+    ranks = "1 process" if found["world_size"] == 1 else f"{found['world_size']} processes"
+    said = [
+        f"Measured {whole} ({found['num_results']} results) on {found['device']}, {ranks}, "
+        f"in {found['wall_s']:.0f} s, torch {found['torch']}."
+    ]
+    if found["usd"] is not None:
+        said[0] += f" About {fmt.usd(found['usd'], digits=3)} of measuring."
+    for skipped in found["skipped"]:
+        what = ": ".join(dict.fromkeys(w for w in (skipped["group"], skipped["label"]) if w))
+        said.append(f"Left out {what}: {skipped['reason']}.")
+    said.append(f"The result is in {found['result_file']}.")
+    return said

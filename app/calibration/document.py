@@ -1,0 +1,242 @@
+"""What a calibration says, as tables: constants, links, flags, provenance, history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from app.calibration import words
+from app.calibration.added import Kept
+from app.calibration.sources import ValueSource
+from app.document import format as fmt
+from app.forecast.calibration_origin import origin_of
+from app.forecast.calibrations import Calibration
+from core.time import message_curve
+from runners.calibration.fit_links import Link
+from runners.calibration.result import CalibResult
+from runners.imports.constants import with_curve
+from runners.imports.result import ImportResult
+
+CURVE_POINTS = 60
+
+
+def constants(c: Calibration) -> pd.DataFrame:
+    """One row a constant: assumed, measured, and the factor that the forecast uses."""
+    return pd.DataFrame(
+        [
+            {
+                "Constant": words.constant_name(x.name),
+                "Assumed": words.number(x.assumed, x.unit),
+                "Measured": words.number(x.measured, x.unit),
+                "Factor used": f"{x.factor:.3f}",
+                "P10 to P90": f"{x.low:.3f} to {x.high:.3f}",
+                "It is": words.moved(x),
+                "Measured rows": x.num_measured,
+                "Leave-one-out error": fmt.percent(x.left_out_error),
+                "From": words.measured_label(c),
+                "What it is": x.note,
+            }
+            for x in c.fitted.constants
+        ]
+    )
+
+
+def factors(c: Calibration) -> pd.DataFrame:
+    """The factors as numbers, for the chart."""
+    return pd.DataFrame(
+        [
+            {
+                "constant": words.constant_name(x.name), "factor": x.factor, "low": x.low,
+                "high": x.high, "moved": words.moved(x),
+                "measured": words.number(x.measured, x.unit),
+                "assumed": words.number(x.assumed, x.unit),
+            }
+            for x in c.fitted.constants
+        ]
+    )  # fmt: skip
+
+
+def held_out(found: Iterable[Calibration]) -> pd.DataFrame:
+    """The held-out step, without and with each calibration: forecast over measured, and the other
+    way round, as it is drawn."""
+    rows = []
+    for c in found:
+        if (step := c.fitted.held_out) is not None:
+            name = f"{c.origin.where[:24]}, {c.origin.day}"
+            rows.append({"result": name, "forecast": "without it", "ratio": step.before})
+            rows.append({"result": name, "forecast": "with it", "ratio": step.after})
+    frame = pd.DataFrame(rows, columns=["result", "forecast", "ratio"])
+    return frame.assign(measured_over_forecast=1.0 / frame["ratio"].astype(float))
+
+
+def links(c: Calibration) -> pd.DataFrame:
+    """One row an operation and group."""
+    return pd.DataFrame(
+        [
+            {
+                "Operation": x.op,
+                "Group": group_name(x),
+                "Bus bandwidth": f"{fmt.in_unit(x.bus_bytes_per_s, 'GB/s')} GB/s",
+                "P5 to P95": f"{_bus(x, x.curve.bytes_per_s_low)} to "
+                f"{_bus(x, x.curve.bytes_per_s_high)} GB/s",
+                "Smallest message": fmt.seconds(x.curve.latency_s),
+                "Sizes": len(x.curve.size_bytes),
+                "Spikes left out": int(x.curve.spikes.sum()),
+                "Leave-one-out error": fmt.percent(x.curve.left_out_error),
+            }
+            for x in c.fitted.links
+        ]
+    )
+
+
+def group_name(x: Link) -> str:
+    """A process group in words: its name, ranks, nodes."""
+    nodes = "1 node" if x.nodes == 1 else f"{x.nodes} nodes"
+    return f"{x.group}: {x.ranks} ranks of {nodes}"
+
+
+def _bus(x: Link, bytes_per_s: float) -> str:
+    return fmt.in_unit(bytes_per_s * x.bus_factor, "GB/s")
+
+
+def measured_points(c: Calibration, group: str) -> pd.DataFrame:
+    """Times of every size as they were measured, of one group."""
+    rows = []
+    for x in c.fitted.links:
+        if group_name(x) != group:
+            continue
+        spikes = dict(zip(x.curve.size_bytes.tolist(), x.curve.spikes.tolist(), strict=True))
+        for size_bytes, time_s in _times(c, x):
+            rows.append(_point(x, size_bytes, time_s) | {"spike": bool(spikes.get(size_bytes))})
+    return pd.DataFrame(rows, columns=["op", "bytes", "us", "busbw", "spike"])
+
+
+def _times(c: Calibration, x: Link) -> list[tuple[float, float]]:
+    """Sizes and times that a curve was fitted to, as they were measured, spikes as well."""
+    if c.measured is not None:
+        return [
+            (r.bytes, r.t_med_s)
+            for r in c.measured.rows("collectives")
+            if (r.params["op"], r.params["group"]) == (x.op, x.group) and r.bytes is not None
+        ]
+    tables = with_curve(c.imported.collectives) if c.imported else []
+    one = tables[next(i for i, link in enumerate(c.fitted.links) if link is x)]
+    return [(p.size_bytes, p.time_s) for p in one.points]
+
+
+def fitted_lines(c: Calibration, group: str) -> pd.DataFrame:
+    """The curve that was fitted to them."""
+    rows = []
+    for x in c.fitted.links:
+        if group_name(x) == group:
+            low, high = x.curve.size_bytes[0], x.curve.size_bytes[-1]
+            sizes = np.geomspace(low, high, CURVE_POINTS)
+            times = np.asarray(message_curve.interpolated_s(x.curve, sizes))
+            rows += [_point(x, float(b), float(t)) for b, t in zip(sizes, times, strict=True)]
+    return pd.DataFrame(rows, columns=["op", "bytes", "us", "busbw"])
+
+
+def _point(x: Link, size_bytes: float, time_s: float) -> dict[str, object]:
+    return {
+        "op": x.op, "bytes": size_bytes, "us": time_s * 1e6,
+        "busbw": size_bytes * x.bus_factor / time_s / 1e9,
+    }  # fmt: skip
+
+
+def provenance(c: Calibration) -> pd.DataFrame:
+    """Where, when and with what it was measured."""
+    rows = _import_rows(c.imported) if c.measured is None else _rows_of(c, c.measured)
+    rows = {"Id": c.id, **rows}
+    return pd.DataFrame({"What": list(rows), "Value": list(rows.values())})
+
+
+def _import_rows(r: ImportResult | None) -> dict[str, str]:
+    if r is None:
+        return {}
+    o = origin_of(r)
+    return {
+        "Measured by": f"{r.format}, imported",
+        "Accelerator (as told or printed)": o.accelerator,
+        "Device": o.device or fmt.MISSING,
+        "GPUs, nodes": f"{o.num_gpus}, {o.num_nodes}",
+        "Measured": o.day,
+        "Software": o.stack or fmt.MISSING,
+        "File": f"{fmt.count(r.source_bytes)} bytes, sha256 {r.source_sha256[:16]}",
+        "Not recorded": "host, clocks, a control operation, the spread of samples",
+    }
+
+
+def _rows_of(c: Calibration, r: CalibResult) -> dict[str, str]:
+    p = r.provenance
+    told = ", ".join(f"{k} {v}" for k, v in p.told.items())
+    return {
+        "Device": f"{p.device.num_local} x {p.device.name}",
+        "Nodes": ", ".join(n.host for n in r.nodes[:8])
+        + (f" and {len(r.nodes) - 8} more" if len(r.nodes) > 8 else ""),
+        "Measured": f"{p.utc_start} to {p.utc_end}, {fmt.seconds(r.wall_s)}",
+        "Software": c.origin.stack,
+        "Python, system": f"{p.python}, {p.os}",
+        "Launcher": " ".join(x for x in (p.launcher, p.job_id) if x) or fmt.MISSING,
+        "Where (as told)": told or fmt.MISSING,
+        "Paid": fmt.usd(r.usd),
+        "Drift of the control": fmt.percent(c.judged.drift),
+        "Probe": f"version {r.probe_version}, sha256 {p.probe_sha256[:16]}",
+        "Not measured": ", ".join(dict.fromkeys(s.group for s in r.skipped)) or "nothing",
+    }
+
+
+def sources(found: Iterable[ValueSource]) -> pd.DataFrame:
+    """Where each constant of the plan's accelerator comes from."""
+    return pd.DataFrame(
+        [
+            {"Constant": words.constant_name(s.name), "Source": s.label, "Value": s.text}
+            for s in found
+        ]
+    )
+
+
+def listed(found: Iterable[Kept], stale: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
+    """Every result of this installation, for a terminal."""
+    rows = []
+    for k in found:
+        o = k.origin
+        state = (
+            "damaged"
+            if k.problem
+            else "no date"
+            if k.measured_on is None
+            else "old"
+            if stale.get(k.id)
+            else "ok"
+        )
+        rows.append(
+            {
+                "Id": k.id,
+                "Accelerator": k.accelerator or fmt.MISSING,
+                "Measured": fmt.MISSING if o is None else words.day_and_place(o),
+                "GPUs": fmt.MISSING if o is None else fmt.count(o.num_gpus),
+                "Software": (o.stack if o else "") or fmt.MISSING,
+                "State": state,
+                "Note": k.note,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def history(found: Iterable[Calibration]) -> pd.DataFrame:
+    """The factor of each constant over time, of the results of one accelerator that say when."""
+    return pd.DataFrame(
+        [
+            {
+                "at": c.origin.measured_at, "constant": words.constant_name(x.name),
+                "factor": x.factor, "low": x.low, "high": x.high,
+                "host": c.origin.where, "id": c.id,
+            }
+            for c in found
+            if c.origin.measured_at is not None
+            for x in c.fitted.constants
+        ],
+        columns=["at", "constant", "factor", "low", "high", "host", "id"],
+    )  # fmt: skip

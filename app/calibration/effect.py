@@ -1,0 +1,131 @@
+"""What the calibrations of a scenario move: one plan, and the best one, without and with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pandas as pd
+
+from app.document import format as fmt
+from app.web import link
+from core.scenario import Scenario
+from core.search.plan import Answer, Plan
+
+AnswerOf = Callable[[Scenario], Answer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """One plan twice: without the calibrations and with them. None: it is not ranked there."""
+
+    name: str
+    before: Plan | None
+    after: Plan | None
+
+
+def effects_of(scenario: Scenario, answer_of: AnswerOf) -> tuple[Effect, ...]:
+    """The chosen plan, and the best one where that is another machine or number of GPUs."""
+    without = link.changed(scenario, calibration=(), plan="")
+    after, before = answer_of(scenario), answer_of(without)
+    plan = after.chosen(scenario.plan)
+    same = None
+    if plan is not None:
+        asked = link.changed(without, plan=plan.id)
+        same = next((p for p in answer_of(asked).plans if p.id == plan.id), None)
+    found = [Effect(name=_name(plan), before=same, after=plan)]
+    best = Effect(
+        name="The best plan",
+        before=before.plans[0] if before.plans else None,
+        after=after.plans[0] if after.plans else None,
+    )
+    if (best.before and best.before.id) != (plan and plan.id) or best.after != plan:
+        found.append(best)
+    return tuple(found)
+
+
+def _name(plan: Plan | None) -> str:
+    if plan is None:
+        return "The plan"
+    return f"{fmt.count(plan.num_gpus)} {plan.offer.accelerator}"
+
+
+def frame(effects: tuple[Effect, ...]) -> pd.DataFrame:
+    """Speed, time and cost without and with the calibrations, as a person reads them."""
+    rows = []
+    for e in effects:
+        for what, number, text in (
+            ("Speed", _speed, fmt.tokens_per_s),
+            ("Time", _hours, fmt.days),
+            ("Cost", _usd, fmt.usd),
+        ):
+            old, new = (None if p is None else number(p) for p in (e.before, e.after))
+            rows.append(
+                {
+                    "Plan": e.name,
+                    "Figure": what,
+                    "Without": text(old),
+                    "With the calibration": text(new),
+                    "Change": f"{new / old - 1:+.1%}" if old and new else fmt.MISSING,
+                }
+            )
+        rows.append(
+            {
+                "Plan": e.name,
+                "Figure": "Layout",
+                "Without": _layout(e.before),
+                "With the calibration": _layout(e.after),
+                "Change": "other" if _layout(e.before) != _layout(e.after) else "same",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def sentence(effects: tuple[Effect, ...]) -> str:
+    """The first effect in one sentence."""
+    e = effects[0]
+    if e.after is None or e.before is None:
+        return "Nothing fits without the calibration or with it: there is nothing to compare."
+    change = e.after.tokens_per_s.p50 / e.before.tokens_per_s.p50 - 1
+    cost = ""
+    if e.before.usd and e.after.usd:
+        cost = f", {fmt.usd(e.before.usd.p50)} {_to(e.after.usd.p50, e.before.usd.p50, fmt.usd)}"
+    if not e.after.calibration:
+        return (
+            f"The plan is on {e.after.offer.accelerator}, of which no calibration in use is: its "
+            "forecast is as without them."
+        )
+    return (
+        f"With the calibration {e.name} trains {fmt.tokens_per_s(e.after.tokens_per_s.p50)} "
+        f"({change:+.1%}): {fmt.days(e.before.wall_clock_hours)} "
+        f"{_to(e.after.wall_clock_hours, e.before.wall_clock_hours, fmt.days)}{cost}."
+    )
+
+
+def interval_sentence(effects: tuple[Effect, ...]) -> str:
+    """How wide P10 to P90 of the speed is, without and with; '' where there is none."""
+    e = effects[0]
+    if e.after is None or e.before is None:
+        return ""
+    old, new = (p.tokens_per_s.p90 / p.tokens_per_s.p10 - 1 for p in (e.before, e.after))
+    return f"P10 to P90 of the speed spans {old:.0%} without and {new:.0%} with it."
+
+
+def _to(new: float, old: float, text: Callable[[float], str]) -> str:
+    return "as before" if text(new) == text(old) else f"become {text(new)}"
+
+
+def _speed(p: Plan) -> float:
+    return p.tokens_per_s.p50
+
+
+def _hours(p: Plan) -> float:
+    return p.wall_clock_hours
+
+
+def _usd(p: Plan) -> float | None:
+    return p.usd.p50 if p.usd else None
+
+
+def _layout(p: Plan | None) -> str:
+    return fmt.MISSING if p is None else fmt.layout_short(p.layout)

@@ -1,0 +1,110 @@
+"""What a calibration measures: the matmuls of a link's plan, or of the usual block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from app.calibration.job import Asked, is_reduced
+from app.forecast.machines import CUSTOM
+from core.errors import ScenarioError
+from core.model.dimensions import is_mla
+from runners.calibration.probe_plan import DEFAULT, Workload, probe_plan
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The plan of the probe, and sentences: of what it is, what is left out of it."""
+
+    plan: Mapping[str, Any]
+    sentences: tuple[str, ...]
+
+
+def measured_of(asked: Asked, run_id: str) -> Measured:
+    """calib-plan/1 of what was asked."""
+    workload, accelerator, sentences = DEFAULT, None, ["The shapes are those of Llama 3 8B."]
+    if asked.plan is not None:
+        workload, accelerator, sentences = _of_link(asked.plan)
+    try:
+        planner = version("runcast")
+    except PackageNotFoundError:
+        planner = "not installed"
+    plan = probe_plan(
+        run_id=run_id,
+        launcher=asked.launcher,
+        planner_version=planner,
+        workload=workload,
+        reduced=is_reduced(asked),
+        device=asked.device,
+        sku_key=_sku(asked, accelerator),
+        told=_told(asked),
+    )
+    if is_reduced(asked):
+        sentences.append("They are reduced to what a CPU core does in a minute.")
+    return Measured(plan, tuple(sentences))
+
+
+def _sku(asked: Asked, accelerator: str | None) -> str | None:
+    """The accelerator that the result will be of; None: one that is in no table."""
+    named = asked.sku_key or accelerator
+    return None if asked.device == "cpu" or named == CUSTOM else named
+
+
+def _told(asked: Asked) -> dict[str, str]:
+    """What was said of where the nodes are; the result keeps it."""
+    cloud, _, place = (asked.infra or "").partition("/")
+    purchase = "spot" if asked.spot else "on_demand" if asked.launcher == "sky" else ""
+    said = {
+        "cloud": cloud,
+        "region": place.partition("/")[0],
+        "purchase": purchase,
+        "image": asked.image or "",
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def _of_link(link: str) -> tuple[Workload, str, list[str]]:
+    """What one GPU of the link's plan computes, and on which accelerator."""
+    from app.command.values import link_values, parsed
+    from app.forecast.answer import answer
+    from app.forecast.resolve import resolve_strict
+    from app.plan.words import answer_sentence
+    from app.scenario.model import model_of
+
+    values, notes = link_values(link)
+    scenario = resolve_strict(parsed(values, written_as={}))
+    found = answer(scenario)
+    if not found.plans:
+        raise ScenarioError(answer_sentence(scenario, found))
+    chosen = next((p for p in found.plans if p.id == scenario.plan), None)
+    if scenario.plan and chosen is None:
+        notes.append("The plan that the link selects is not among the best: the best is measured.")
+    plan = chosen or found.plans[0]
+    model, layout = model_of(scenario), plan.layout
+    t = model.transformer
+    notes.append(
+        f"The shapes are those of {model.label} with tp={layout.tp}, cp={layout.cp}, "
+        f"micro_batch_size={layout.micro_batch_size} at {scenario.seq_len:,} tokens, the plan on "
+        f"{plan.num_gpus} {plan.offer.accelerator}."
+    )
+    if bool(is_mla(t)) or not t.num_attention_heads:
+        notes.append("Its attention is of another kind: its matmuls are measured as plain ones.")
+    ffn = int(t.ffn_hidden_size)
+    if t.num_experts:
+        ffn = int(t.moe_ffn_hidden_size * t.experts_per_token) or ffn
+        notes.append("Its experts are measured as one MLP as wide as those that a token uses.")
+    heads = max(1, int(t.num_attention_heads))
+    workload = Workload(
+        hidden_size=int(t.hidden_size),
+        ffn_hidden_size=ffn or int(t.hidden_size),
+        num_attention_heads=heads,
+        num_kv_heads=max(1, int(t.num_kv_heads)),
+        head_dim=max(1, int(t.head_dim)),
+        vocab_size=int(t.vocab_size),
+        tp=layout.tp if heads % layout.tp == 0 else 1,
+        micro_batch_size=layout.micro_batch_size,
+        seq_len=max(1, scenario.seq_len // layout.cp),
+    )
+    return workload, plan.offer.accelerator, notes

@@ -1,0 +1,143 @@
+"""One result on the Calibration page: its constants, held-out step, links, flags, provenance."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pandas as pd
+import streamlit as st
+
+from app.calibration import charts, words
+from app.calibration import document as tables
+from app.calibration.added import Kept, learned
+from app.document import chart_files
+from app.document.escape import as_text
+from app.forecast.calibrations import Calibration
+from app.web import figure
+from app.web import hints as web_hints
+from core.errors import RuncastError
+from core.scenario import Scenario
+
+KEPT, KEPT_S = 128, 6 * 3600  # charts of some 10 kB
+COLOURS: dict[str, Literal["green", "orange", "red"]] = {
+    "ok": "green", "suspect": "orange", "invalid": "red"
+}  # fmt: skip
+FLAG_COLOURS: dict[str, Literal["gray", "orange", "red"]] = {
+    "note": "gray", "suspect": "orange", "invalid": "red"
+}  # fmt: skip
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _chart(name: str, of: str, theme: str, _frames: tuple[pd.DataFrame, ...]) -> chart_files.Spec:
+    """A chart as it is drawn; `of` is what its rows say."""
+    made = {"factors": charts.factors, "ratios": charts.ratios}
+    if name in made:
+        return chart_files.spec_of(made[name](*_frames, theme=theme))
+    return chart_files.spec_of(charts.collectives(*_frames, of=name, theme=theme))
+
+
+def _spec(name: str, *frames: pd.DataFrame) -> chart_files.Spec:
+    return _chart(name, "\n".join(f.to_csv() for f in frames), figure.theme(), frames)
+
+
+def draw(kept: Kept, scenario: Scenario) -> None:
+    """Everything that one result says."""
+    st.subheader(as_text(words.kept_label(kept)), anchor=False)
+    try:
+        c = learned(kept, scenario)
+    except RuncastError as e:
+        st.warning(as_text(str(e)))
+        return
+    st.badge(c.judged.status, color=COLOURS[c.judged.status])
+    _draw_constants(c)
+    _draw_held_out(c)
+    _draw_links(c)
+    st.markdown("**Which node is sick**")
+    sentence = words.nodes_sentence(c)
+    (st.warning if sentence.startswith("Slower") else st.markdown)(as_text(sentence))
+    _draw_flags(c)
+    with st.expander("Provenance"):
+        st.table(tables.provenance(c).map(as_text), hide_index=True)
+
+
+def _draw_constants(c: Calibration) -> None:
+    st.markdown("**Which constants moved**")
+    st.markdown(as_text(words.moved_sentence(c)))
+    frame = tables.constants(c)
+    if c.fitted.constants:
+        figure.draw(
+            figure.Figure(
+                key="calibration_factors",
+                spec=_spec("factors", tables.factors(c)),
+                alt=f"Factor of each constant with P10 to P90. {words.moved_sentence(c)}",
+                caption="Mark: the factor that forecasts use, measured joined with what was "
+                "assumed. Bar: P10 to P90. Dashed: as assumed. Latencies and elementwise "
+                "operators are times.",
+                file=f"runcast_calibration_{c.id}",
+                data=lambda: frame,
+            )
+        )
+    with st.expander("Every constant in figures"):
+        st.dataframe(frame, key="calibration_constants", hide_index=True, height="content",
+                     column_config=web_hints.columns(frame.columns),
+                     alt="Constants of this result")  # fmt: skip
+    if missing := words.missing_sentence(c):
+        st.caption(as_text(missing))
+
+
+def _draw_held_out(c: Calibration) -> None:
+    st.markdown("**Predicted against measured**")
+    sentence = words.held_out_sentence(c.fitted.held_out)
+    st.markdown(as_text(sentence))
+    rows = tables.held_out((c,))
+    if not rows.empty:
+        figure.draw(
+            figure.Figure(
+                key="calibration_ratios",
+                spec=_spec("ratios", rows),
+                alt=f"Measured over forecast of the held-out step. {sentence}",
+                caption="Band: within 5%, which a calibrated GPU is held to; a CPU is not.",
+                file="runcast_held_out",
+                data=lambda: rows,
+            )
+        )
+
+
+def _draw_links(c: Calibration) -> None:
+    if not c.fitted.links:
+        return
+    st.markdown("**Collectives**")
+    groups = list(dict.fromkeys(map(tables.group_name, c.fitted.links)))
+    left, right = st.columns(2)
+    group = groups[0] if len(groups) == 1 else left.selectbox(
+        "Process group", groups, key="calibration_group"
+    )  # fmt: skip
+    axes = list(charts.AXES)
+    of = right.radio(
+        "Shown", axes, index=axes.index(charts.BUS), horizontal=True, key="calibration_axis"
+    )
+    points = tables.measured_points(c, group)
+    if not points.empty:
+        said = (words.link_sentence(x) for x in c.fitted.links if tables.group_name(x) == group)
+        figure.draw(
+            figure.Figure(
+                key="calibration_collectives",
+                spec=_spec(str(of or charts.BUS), points, tables.fitted_lines(c, group)),
+                alt=f"{of} against the size of the message, {group}: {' '.join(said)}",
+                caption="Marks: measured. Lines: the curve that was fitted, without spikes.",
+                file="runcast_collectives",
+                data=lambda: points,
+            )
+        )
+    st.table(tables.links(c).map(lambda v: as_text(str(v))), hide_index=True)
+
+
+def _draw_flags(c: Calibration) -> None:
+    st.markdown("**Flags**")
+    if not c.judged.flags:
+        st.markdown("None: every gate is open.")
+    for flag in c.judged.flags:
+        left, right = st.columns([1, 9], gap="small")
+        left.badge(flag.severity, color=FLAG_COLOURS[flag.severity])
+        meaning = words.MEANINGS.get(flag.code, "")
+        right.markdown(f"{as_text(flag.sentence)} {as_text(meaning)}".strip())

@@ -1,0 +1,129 @@
+"""Where each rate of a machine comes from in a forecast: measured here, or by others, or assumed.
+
+A value is a rate of the machine times a fraction that software reaches. It is `measured` where a
+calibration in use measured it, by `calibrate` or as imported; `measured elsewhere` where somebody
+published a measurement of this accelerator; `fitted` where the fraction was fitted on published
+runs; `published` where a printed rate meets a fraction that was only set; `assumed` where the rate
+itself was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.calibration.words import measured_label, number
+from app.document import format as fmt
+from app.forecast import calibrations
+from app.forecast.machines import CUSTOM, accelerator_of
+from core.machine.accelerator import Accelerator
+from core.machine.calibration import PRIOR_SIGMA
+from core.machine.cluster import ASSUMED_CEILING, ASSUMED_HOST_LINK_BYTES_PER_S
+from core.scenario import Scenario
+from hardware.efficiency import GENERIC, Entry, read_entries, stacks
+from runners.calibration.fit import Constant
+
+MEASURED, ELSEWHERE, FITTED, PUBLISHED, TYPED, ASSUMED = (
+    "measured", "measured elsewhere", "fitted", "published", "typed in", "assumed"
+)  # fmt: skip
+
+# Which rate of an accelerator, and which fraction of efficiency.csv, make a constant.
+PARTS = {
+    "matmul": ("matmul_flops_per_s", "matmul"),
+    "matmul_fp8": ("fp8_flops_per_s", "fp8_of_peak_ratio"),
+    "attention": ("bf16_flops_per_s", "attention_forward"),
+    "memory": ("memory_bytes_per_s", "memory"),
+    "elementwise": ("memory_bytes_per_s", "elementwise"),
+    "host_link": ("host_link_bytes_per_s", "host_link"),
+    "scale_up": ("scale_up_bytes_per_s", "scale_up"),
+    "scale_up_hop": ("", "hop"),
+    "scale_out": ("scale_out_bytes_per_s", "scale_out"),
+    "scale_out_hop": ("", "hop"),
+}
+USUAL_HOST_LINK = (
+    f"{fmt.in_unit(ASSUMED_HOST_LINK_BYTES_PER_S, 'GB/s')} GB/s, as no source prints it"
+)
+TABLE_OF_HOPS = "a printed latency of the fabric (hardware/fabrics.csv)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueSource:
+    """One constant of a machine and where a forecast takes it from."""
+
+    name: str
+    kind: str
+    label: str  # the kind, with host and date where it was measured
+    text: str  # the figures behind it, with their sources
+
+
+def sources_of(scenario: Scenario, accelerator_name: str) -> tuple[ValueSource, ...]:
+    """Every constant of an accelerator as the scenario's forecast has it."""
+    accelerator = accelerator_of(accelerator_name, scenario)
+    c = calibrations.chosen(scenario).get(accelerator.name)
+    known = {x.name: x for x in c.fitted.constants} if c else {}
+    entries = {(e.stack, e.quantity): e for e in read_entries()}
+    found = []
+    for name in PRIOR_SIGMA:
+        if name == "matmul_fp8" and accelerator.fp8_flops_per_s is None:
+            continue
+        if c is not None and name in known:
+            found.append(
+                ValueSource(
+                    name=name, kind=MEASURED, label=measured_label(c), text=_measured(known[name])
+                )
+            )
+        else:
+            rate, fraction = PARTS[name]
+            found.append(
+                _unmeasured(name, accelerator, rate, _entry(entries, scenario.stack, fraction))
+            )
+    return tuple(found)
+
+
+def _measured(x: Constant) -> str:
+    return (
+        f"{number(x.measured, x.unit)}, assumed was {number(x.assumed, x.unit)}; the forecast uses "
+        f"{x.factor:.3f} times that"
+    )
+
+
+def _entry(entries: dict[tuple[str, str], Entry], stack: str, quantity: str) -> Entry:
+    """The fraction of a stack: its own, else of its family, else of software without a name."""
+    names = (stack, stacks()[stack].family, GENERIC)
+    return next(e for n in names if (e := entries.get((n, quantity))) is not None)
+
+
+def _unmeasured(name: str, accelerator: Accelerator, rate: str, fraction: Entry) -> ValueSource:
+    source = accelerator.sources.get(rate)
+    is_fitted = fraction.basis.startswith("fitted")
+    share = f"x {fraction.value:.3g} ({fraction.basis}, {fraction.date})"
+    if accelerator.name == CUSTOM and rate:
+        if name == "matmul":
+            text = f"{ASSUMED_CEILING:.0%} of the peak that was typed in {share}"
+            return _source(name, ASSUMED, text)
+        if name == "host_link":
+            return _source(name, ASSUMED, f"{USUAL_HOST_LINK} {share}")
+        return _source(name, TYPED, f"the data sheet as typed in {share}")
+    if not rate:
+        return _source(name, FITTED if is_fitted else PUBLISHED, f"{TABLE_OF_HOPS} {share}")
+    if source is None:
+        usual = {"matmul": f"{ASSUMED_CEILING:.0%} of the peak", "host_link": USUAL_HOST_LINK}
+        what = usual.get(name, "what the price offer says, as no source prints it")
+        return _source(name, ASSUMED, f"{what} {share}")
+    text = f"{source.printed} ({source.ref}, {source.date}) {share}"
+    if source.assumed:
+        return _source(name, ASSUMED, text)
+    if name == "matmul":
+        return _source(name, ELSEWHERE, text)
+    return _source(name, FITTED if is_fitted else PUBLISHED, text)
+
+
+def _source(name: str, kind: str, text: str) -> ValueSource:
+    return ValueSource(name=name, kind=kind, label=kind, text=text)
+
+
+def summary(found: tuple[ValueSource, ...]) -> str:
+    """How many constants come from where, in the order of trust."""
+    order = (MEASURED, ELSEWHERE, FITTED, PUBLISHED, TYPED, ASSUMED)
+    counts = {kind: sum(s.kind == kind for s in found) for kind in order}
+    told = ", ".join(f"{fmt.count(n)} {kind}" for kind, n in counts.items() if n)
+    return f"Of {fmt.count(len(found))} constants: {told}."

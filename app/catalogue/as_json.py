@@ -1,0 +1,170 @@
+"""Accelerators and offers as JSON: the documented schemas of `runcast gpus` and `runcast offers`.
+
+docs/plan-json.md documents every key; keys are promises: add, never rename.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TypedDict
+
+from app.document import format as fmt
+from app.forecast.machines import machine
+from core.errors import ScenarioError, unknown_name
+from core.machine.accelerator import Accelerator
+from core.machine.offer import Offer
+from core.scenario import Scenario
+from hardware import facts, names
+from pricing import offers as prices
+
+SCHEMA_VERSION = 1
+
+
+class Fact(TypedDict):
+    """One number of an accelerator in SI units, and where it was read."""
+
+    value: float
+    printed: str
+    source: str
+    source_date: str
+    assumed: bool
+
+
+class Gpu(TypedDict):
+    """One accelerator; a fact that no source prints is null."""
+
+    name: str
+    vendor: str
+    note: str
+    facts: dict[str, Fact | None]
+
+
+class Gpus(TypedDict):
+    """All accelerators that can be estimated."""
+
+    schema_version: int
+    gpus: list[Gpu]
+
+
+class OfferRow(TypedDict):
+    """One newest offer of the price snapshot."""
+
+    accelerator: str
+    provider: str
+    instance_type: str
+    gpu_count: int
+    region: str
+    purchase: str
+    usd_per_hour: float | None
+    usd_per_gpu_hour: float | None
+    scale_out_gbit_per_s: float | None
+    network_assumed: bool | None
+    observed_at: str
+    age_days: int | None
+    quality: str
+    source: str
+    note: str
+
+
+class Offers(TypedDict):
+    """Newest offers, the cheapest GPU-hour first."""
+
+    schema_version: int
+    price_snapshot: dict[str, str]
+    num_offers: int
+    offers: list[OfferRow]
+
+
+def gpus_json() -> Gpus:
+    """Every accelerator of the table, in its order."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "gpus": [
+            {"name": a.name, "vendor": a.vendor, "note": a.note, "facts": facts_of(a)}
+            for a in facts.accelerators().values()
+        ],
+    }
+
+
+def facts_of(accelerator: Accelerator) -> dict[str, Fact | None]:
+    """Every number of an accelerator with its source; None: no source prints it."""
+    return {q: _fact(accelerator, q) for q in facts.QUANTITIES if q != "vendor"}
+
+
+def _fact(accelerator: Accelerator, quantity: str) -> Fact | None:
+    value, source = getattr(accelerator, quantity), accelerator.sources.get(quantity)
+    if value is None or source is None:
+        return None
+    return {
+        "value": value,
+        "printed": source.printed,
+        "source": source.ref,
+        "source_date": source.date,
+        "assumed": source.assumed,
+    }
+
+
+def offers_json(scenario: Scenario, *, any_purchase: bool, today: dt.date) -> Offers:
+    """Newest offers of the scenario's price snapshot, of its GPUs, clouds and purchase kinds."""
+    snapshot = prices.snapshot(scenario.prices)
+    newest = prices.newest_per_place(snapshot.offers)
+    gpus = {names.canonical(g) for g in scenario.gpu}
+    clouds = {_cloud(c, newest) for c in scenario.cloud}
+    rows = [
+        _offer(o, today)
+        for o in newest
+        if (not gpus or o.accelerator in gpus)
+        and (not clouds or o.provider in clouds)
+        and (any_purchase or o.purchase in scenario.purchase)
+    ]
+    rows.sort(key=lambda r: (r["usd_per_gpu_hour"] is None, r["usd_per_gpu_hour"] or 0.0))
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "price_snapshot": {
+            "id": snapshot.id,
+            "newest": snapshot.newest,
+            "oldest": snapshot.oldest,
+        },
+        "num_offers": len(rows),
+        "offers": rows,
+    }
+
+
+def _cloud(given: str, offers: tuple[Offer, ...]) -> str:
+    known = {o.provider.lower(): o.provider for o in offers}
+    try:
+        return known[given.lower()]
+    except KeyError:
+        raise unknown_name("cloud", given, known.values()) from None
+
+
+def _offer(offer: Offer, today: dt.date) -> OfferRow:
+    gbit, assumed = _network(offer)
+    usd = offer.usd_per_hour
+    return {
+        "accelerator": offer.accelerator,
+        "provider": offer.provider,
+        "instance_type": offer.instance_type,
+        "gpu_count": offer.gpu_count,
+        "region": offer.region,
+        "purchase": offer.purchase,
+        "usd_per_hour": usd,
+        "usd_per_gpu_hour": None if usd is None else usd / offer.gpu_count,
+        "scale_out_gbit_per_s": gbit,
+        "network_assumed": assumed,
+        "observed_at": offer.observed_at,
+        "age_days": fmt.age_days(offer.observed_at, today),
+        "quality": offer.quality,
+        "source": offer.source,
+        "note": offer.note,
+    }
+
+
+def _network(offer: Offer) -> tuple[float | None, bool | None]:
+    """Gbit/s of the whole instance as a plan takes it, and whether that is assumed."""
+    try:
+        found = machine(offer, facts.accelerator(offer.accelerator))
+    except ScenarioError:  # known by name only: nothing can be planned on it
+        return offer.scale_out_gbit_per_s, None
+    per_gpu = float(found.cluster.scale_out_bytes_per_s)
+    return round(per_gpu * offer.gpu_count * 8 / 1e9, 6), not found.network_known

@@ -1,0 +1,39 @@
+"""The plan that a command is about: what was typed as a scenario, and what its search found."""
+
+from __future__ import annotations
+
+import typer
+
+from app.command.options import Given
+from app.command.values import plan_scenario
+from app.forecast.answer import answer
+from app.forecast.failure_inputs import given_numbers
+from app.forecast.resolve import resolve_strict
+from app.plan import words as plan_words
+from core.errors import ScenarioError, shown
+from core.scenario import Scenario
+from core.search.plan import Answer, Plan
+
+
+def planned(given: Given) -> tuple[Scenario, Plan]:
+    """The scenario, and the plan that it names or the best one. Notes go to standard error;
+    ScenarioError, before the search where it can be, for what does not go together."""
+    asked, notes = plan_scenario(given)
+    asked = resolve_strict(asked)
+    given_numbers(asked)  # a mistake among them is said before the search
+    for note in notes:
+        typer.echo(note, err=True)
+    return asked, asked_plan(asked, answer(asked, top=1))
+
+
+def asked_plan(scenario: Scenario, found: Answer) -> Plan:
+    """The plan that the scenario names, else the best one; ScenarioError where there is none."""
+    plan = found.chosen(scenario.plan)
+    if plan is None:
+        raise ScenarioError(plan_words.answer_sentence(scenario, found))
+    if scenario.plan not in ("", plan.id):
+        raise ScenarioError(
+            f"The plan {shown(scenario.plan)} is not among the ranked plans: `runcast plan --json` "
+            "names them."
+        )
+    return plan

@@ -1,0 +1,22 @@
+"""The charts of a report as SVG. Each is drawn once: it takes longer than all else in a report."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+
+from app.document import chart_files
+from app.document.blocks import Figure
+from app.report.answer import THEME
+
+KEPT = 48  # pictures of up to 200 kB
+
+
+def svg_of(figure: Figure) -> str:
+    """The document; its texts stay texts."""
+    return _drawn(json.dumps(figure.spec))
+
+
+@lru_cache(maxsize=KEPT)
+def _drawn(spec: str) -> str:
+    return chart_files.svg(json.loads(spec), theme=THEME)

@@ -1,0 +1,61 @@
+"""`runcast explain`: why the best plan, or a named layout, is as it is; one against another."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from app.command.options import AsJson, Given, Text, print_json, text_option
+
+TOP = 50  # plans among which the other one to hold against is looked for
+
+
+def explain(
+    given: Given,
+    layout: Annotated[
+        Text, text_option("--layout", "KEY=N,..", "Explain this layout, not the best plan's.")
+    ] = None,
+    against: Annotated[
+        Text, text_option("--against", "KEY=N,..", "Hold this layout against it.")
+    ] = None,
+    rank: Annotated[Text, text_option("--rank", "N", "Explain the plan of this rank (1).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say why a plan is the best, or why not another layout.
+
+    With what would make it faster, and which inputs move it most.
+    """
+    from app.command.values import plan_scenario
+    from app.explain.question import explanation
+    from app.forecast.answer import answer
+    from app.forecast.resolve import resolve_strict
+
+    wanted = _rank(rank)
+    asked, notes = plan_scenario(given)
+    asked = resolve_strict(asked)
+    for note in notes:
+        typer.echo(note, err=True)
+    found = explanation(
+        asked, answer(asked, top=max(TOP, wanted)), rank=wanted, layout=layout, against=against
+    )
+    if as_json:
+        from app.explain.as_json import explanation_json
+
+        print_json(explanation_json(found))
+    else:
+        from app.explain.terminal import print_explanation
+
+        print_explanation(found)
+
+
+def _rank(text: str | None) -> int:
+    """The value of `--rank`."""
+    from app.command.values import TOP_MAX
+    from core.errors import ScenarioError, shown
+
+    if text is None:
+        return 1
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= TOP_MAX):
+        raise ScenarioError(f"--rank {shown(text)} is not a whole number from 1 to {TOP_MAX}.")
+    return int(text)

@@ -1,0 +1,333 @@
+"""Explanations of plans and layouts: facts and prices meet `core.explain`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.document import format as fmt
+from app.document import vocabulary
+from app.forecast import machines
+from app.forecast.choice import choice_of, host_memory
+from app.forecast.machines import Machine
+from app.forecast.named_layout import completed
+from app.forecast.training import (
+    choices_of,
+    efficiency_of,
+    searches_offload,
+    tokens_of,
+    workload_of,
+)
+from app.scenario.layout import layout_text
+from app.scenario.model import model_of
+from core.errors import ScenarioError
+from core.explain.bottleneck import Faster, faster
+from core.explain.changes import Changes, changes
+from core.explain.explain import (
+    Case,
+    CostDifference,
+    Difference,
+    Evaluated,
+    Place,
+    columns_of,
+    cost_difference,
+    difference,
+    evaluate,
+)
+from core.explain.knobs import KNOBS
+from core.explain.obstacles import Obstacle, Shortage, obstacles, shortage
+from core.layout.layouts import Choices, Layouts
+from core.scenario import Scenario
+from core.search.plan import Answer, Layout, Plan
+from core.search.search import Job
+
+LAYOUT_KNOBS = tuple(k for k in KNOBS if k not in ("num_gpus", "accelerator", "offload"))
+MOST_CHANGES = 8
+ALIKE = 1e-3  # of time and dollars: two plans that nobody need tell apart
+MOST_PLACES = 8  # larger accelerators to try, the cheapest GPU-hour first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Where layouts are compared: one machine, one number of GPUs, one job."""
+
+    scenario: Scenario
+    case: Case
+    machine: Machine
+    choices: Choices
+    num_gpus: int
+
+    def job(self) -> Job:
+        """What a layout is searched for here, as the answer searches it."""
+        host = self.case.place.host_bytes if searches_offload(self.scenario) else math.inf
+        cluster = self.case.place.cluster
+        return Job(cluster=cluster, num_gpus=self.num_gpus, host_bytes=host)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What one layout takes."""
+
+    step_s: float
+    parts_s: dict[str, float]
+    hours: float
+    usd: float | None
+    memory_bytes: dict[str, float]
+    capacity_bytes: float
+    probability_oom: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Against:
+    """One plan or layout beside another."""
+
+    name: str  # of the other: the id of a plan, or a layout as it is written
+    label: str  # the same for a reader
+    step: Difference
+    hours: float  # that the other takes more
+    cost: CostDifference | None  # None: one of both has no price
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """What became of a layout that somebody named."""
+
+    text: str  # the whole layout as it is written; an illegal one as it was given
+    layout: Layout
+    verdict: str  # fits, does_not_fit or illegal: a promise, as the keys of the JSON are
+    obstacles: tuple[Obstacle, ...]
+    shortage: Shortage | None
+    figures: Figures | None  # None: illegal
+    changes: Changes  # of it, that fit; of a layout that fits, those that improve on it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """Why a plan is as it is."""
+
+    runner_up: Against | None  # the next plan of the ranking, or the first one
+    next_layout: Against | None  # the best other layout on the same machines
+    next_changes: Changes
+    faster: Faster
+
+
+def setting_of(scenario: Scenario, plan: Plan) -> Setting:
+    """The machine and the job of a plan. Its layout evaluated there takes the plan's own step:
+    what moved the plan (a measurement of the user) moves all that is compared with it alike."""
+    accelerator = machines.accelerator_of(plan.offer.accelerator, scenario)
+    machine = machines.as_known(machines.machine(plan.offer, accelerator), scenario)
+    found = _setting(scenario, machine, plan.num_gpus)
+    computed = evaluate(found.case, columns_of([plan.layout], [plan.num_gpus]))
+    moved = sum(plan.step_s.values()) / float(computed.step_s[0])
+    place = found.case.place
+    if plan.usd is not None:  # with what else is paid for, where a plan counts more than instances
+        hourly = plan.usd.p50 / (plan.wall_clock_hours * plan.num_nodes)
+        place = replace(place, usd_per_instance_hour=hourly)
+    return replace(found, case=replace(found.case, slowdown=moved, place=place))
+
+
+def setting_without_plan(scenario: Scenario) -> Setting:
+    """The cheapest of the scenario's machines at its first number of GPUs: where nothing fits.
+    Networks that are only guessed come last where several instances are needed."""
+    offered = choice_of(scenario).machines
+    if not offered or not scenario.num_gpus:
+        missing = "the number of GPUs (--num-gpus)" if offered else "GPUs that some offer has"
+        raise ScenarioError(f"Nothing fits, so that a layout can only be explained with {missing}.")
+    count = scenario.num_gpus[0]
+    return _setting(scenario, min(offered, key=lambda m: _dearness(m, count)), count)
+
+
+def _setting(scenario: Scenario, machine: Machine, num_gpus: int) -> Setting:
+    work = workload_of(scenario, model_of(scenario))
+    eff = efficiency_of(scenario, work)
+    return Setting(
+        scenario=scenario,
+        case=Case(
+            work=work,
+            place=_place(machine),
+            eff=eff,
+            memory_sigma=float(np.asarray(eff.memory_sigma)),
+            num_tokens=tokens_of(scenario),
+        ),
+        machine=machine,
+        choices=replace(choices_of(scenario), searches_offload=searches_offload(scenario)),
+        num_gpus=num_gpus,
+    )
+
+
+def _place(machine: Machine) -> Place:
+    usd = machine.offer.usd_per_hour
+    return Place(
+        name=machine.accelerator.name,
+        cluster=machine.cluster,
+        gpus_per_instance=float(machine.offer.gpu_count),
+        usd_per_instance_hour=math.nan if usd is None else usd,
+        host_bytes=host_memory(machine),
+        most_gpus=math.inf if machine.largest_num_gpus is None else machine.largest_num_gpus,
+    )
+
+
+def _dearness(machine: Machine, num_gpus: int) -> tuple[bool, float]:
+    """Order of machines: a guessed network between instances last, then by the GPU-hour."""
+    usd, per_instance = machine.offer.usd_per_hour, machine.offer.gpu_count
+    guessed = not machine.network_known and num_gpus > per_instance
+    return guessed, math.inf if usd is None else usd / per_instance
+
+
+def larger_places(setting: Setting) -> list[Place]:
+    """Of every accelerator with more memory the cheapest offer, what is bought alike; networks
+    that are only guessed last where the job needs several instances."""
+    needed = float(np.asarray(setting.case.place.cluster.memory_bytes))
+    offered = choice_of(setting.scenario.model_copy(update={"gpu": ()})).machines
+    best: dict[str, Machine] = {}
+    for m in sorted(offered, key=lambda m: _dearness(m, setting.num_gpus)):
+        if m.accelerator.memory_bytes > needed and m.offer.usd_per_hour is not None:
+            best.setdefault(m.accelerator.name, m)
+    return [_place(m) for m in list(best.values())[:MOST_PLACES]]
+
+
+def row_of(setting: Setting, layout: Layout) -> Layouts:
+    """A layout as columns of one row."""
+    return columns_of([layout], [setting.num_gpus])
+
+
+def figures_of(found: Evaluated, row: int = 0) -> Figures:
+    """One row of what was evaluated."""
+    usd = float(found.usd[row])
+    return Figures(
+        step_s=float(found.step_s[row]),
+        parts_s={k: float(v[row]) for k, v in found.parts_s.items() if v[row] > 0},
+        hours=float(found.hours[row]),
+        usd=usd if math.isfinite(usd) else None,
+        memory_bytes={k: float(v[row]) for k, v in found.memory_bytes.items()},
+        capacity_bytes=float(found.capacity_bytes[row]),
+        probability_oom=float(found.probability_oom[row]),
+    )
+
+
+# --- what is asked -------------------------------------------------------------------------------
+
+
+def why(scenario: Scenario, plan: Plan, other: Plan | None) -> Why:
+    """A plan beside another one and beside its neighbours, and what would make it faster."""
+    setting = setting_of(scenario, plan)
+    near = changes(
+        setting.case,
+        plan.layout,
+        num_gpus=plan.num_gpus,
+        choices=setting.choices,
+        knobs=LAYOUT_KNOBS,
+        most=1,
+    )
+    next_layout = None
+    if near.ranked:
+        found = figures_of(evaluate(setting.case, row_of(setting, near.ranked[0].layout)))
+        next_layout = against_layout(setting, plan.layout, near.ranked[0].layout, found)
+    return Why(
+        runner_up=None if other is None else against_plan(plan, other),
+        next_layout=next_layout,
+        next_changes=near,
+        faster=faster(setting.case, row_of(setting, plan.layout)),
+    )
+
+
+def other_of(answer: Answer, plan: Plan) -> Plan | None:
+    """The plan to hold a plan against. For the first of the ranking the next one that takes
+    another time or price (the same machines of other regions often do not); else the first."""
+    if plan.rank != 1:
+        return next((p for p in answer.plans if p.rank == 1), None)
+    others = sorted((p for p in answer.plans if p.rank > 1), key=lambda p: p.rank)
+    unlike = (p for p in others if not _alike(p, plan))
+    return next(unlike, others[0] if others else None)
+
+
+def _alike(a: Plan, b: Plan) -> bool:
+    usd = [math.nan if p.usd is None else p.usd.p50 for p in (a, b)]
+    same_usd = math.isclose(*usd, rel_tol=ALIKE) or a.usd is b.usd is None
+    return same_usd and math.isclose(a.wall_clock_hours, b.wall_clock_hours, rel_tol=ALIKE)
+
+
+def against_plan(plan: Plan, other: Plan) -> Against:
+    """Another plan beside one, from what both say."""
+    cost = None
+    if plan.usd is not None and other.usd is not None:
+        cost = cost_difference(
+            first_gpu_hours=plan.gpu_hours,
+            second_gpu_hours=other.gpu_hours,
+            first_usd=plan.usd.p50,
+            second_usd=other.usd.p50,
+        )
+    return Against(
+        name=other.id,
+        label=f"Plan {other.rank}, {vocabulary.machine(other)}",
+        step=difference(plan.step_s, other.step_s),
+        hours=other.wall_clock_hours - plan.wall_clock_hours,
+        cost=cost,
+    )
+
+
+def against_layout(setting: Setting, first: Layout, second: Layout, found: Figures) -> Against:
+    """Another layout beside one, on the same machines."""
+    own = evaluate(setting.case, row_of(setting, first))
+    here = figures_of(own)
+    cost = None
+    if here.usd is not None and found.usd is not None:
+        hourly = float(own.gpu_hours[0]) / here.hours
+        cost = cost_difference(
+            first_gpu_hours=here.hours * hourly,
+            second_gpu_hours=found.hours * hourly,
+            first_usd=here.usd,
+            second_usd=found.usd,
+        )
+    return Against(
+        name=layout_text(second),
+        label=fmt.layout_short(second),
+        step=difference(here.parts_s, found.parts_s),
+        hours=found.hours - here.hours,
+        cost=cost,
+    )
+
+
+def named(setting: Setting, text: str, *, like: Layout, most: int = MOST_CHANGES) -> Named:
+    """A layout that somebody names, on the machines of `setting`. ScenarioError where the text
+    is none; what it leaves out is searched."""
+    layout, choices = completed(
+        text,
+        scenario=setting.scenario,
+        case=setting.case,
+        choices=setting.choices,
+        num_gpus=setting.num_gpus,
+        like=like,
+    )
+    row = row_of(setting, layout)
+    broken = obstacles(setting.case.work, row, 0, choices)
+    found, lacks = None, None
+    if not broken:
+        evaluated = evaluate(setting.case, row)
+        found, lacks = figures_of(evaluated), shortage(evaluated, 0)
+    near = changes(
+        setting.case,
+        layout,
+        num_gpus=setting.num_gpus,
+        choices=setting.choices,
+        places=larger_places(setting),
+        most=4 * most,
+    )
+    ranked = near.ranked
+    if found is not None and lacks is None:  # it works: only what is better is worth a word
+        ranked = tuple(c for c in ranked if _is_better(c.usd, c.hours, found))
+    return Named(
+        text=text.strip() if broken else layout_text(layout),
+        layout=layout,
+        verdict="illegal" if broken else "does_not_fit" if lacks else "fits",
+        obstacles=broken,
+        shortage=lacks,
+        figures=found,
+        changes=replace(near, ranked=ranked[:most]),
+    )
+
+
+def _is_better(usd: float, hours: float, found: Figures) -> bool:
+    return hours < found.hours if found.usd is None else usd < found.usd

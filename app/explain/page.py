@@ -1,0 +1,172 @@
+"""Why a plan is the best: the next bottleneck, and on request everything that was compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app.document import chart_files
+from app.document import format as fmt
+from app.document.escape import as_text
+from app.explain import charts as explain_charts
+from app.explain import document as tables
+from app.explain import explained, sensitivity
+from app.explain import words as told
+from app.explain.explained import Against, Named, Why
+from app.explain.sensitivity import Sensitivity
+from app.scenario.layout import MAX_CHARS
+from app.web import answers, figure
+from app.web.fragment import alone
+from core.errors import RuncastError
+from core.explain.bottleneck import Faster
+from core.scenario import Scenario
+from core.search.plan import Answer, Plan
+
+KEPT = 128  # explanations of a few kB
+KEPT_S = 6 * 3600
+OPEN = "plan_why"
+MINE = "plan_my_layout"
+
+Query = tuple[tuple[str, str], ...]
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _why(
+    query: Query, plan_id: str, other_id: str, _scenario: Scenario, _plan: Plan, _other: Plan | None
+) -> Why:
+    return explained.why(_scenario, _plan, _other)
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _sensitivity(query: Query, plan_id: str, _scenario: Scenario, _plan: Plan) -> Sensitivity:
+    return sensitivity.sensitivity_of(_scenario, _plan)
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _tornado(
+    query: Query, plan_id: str, theme: str, _rows: pd.DataFrame, _what: str
+) -> chart_files.Spec:
+    """The chart as it is drawn: to build it takes longer than all the figures in it."""
+    moved = f"Change of the {_what} of the run"
+    return chart_files.spec_of(explain_charts.tornado(_rows, moved=moved, theme=theme))
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _named(
+    query: Query, plan_id: str, text: str, _scenario: Scenario, _plan: Plan
+) -> tuple[Named, Against | None]:
+    """A named layout, and what sets it apart from the plan's, if it is legal."""
+    setting = explained.setting_of(_scenario, _plan)
+    found = explained.named(setting, text, like=_plan.layout)
+    if found.figures is None:
+        return found, None
+    against = explained.against_layout(setting, _plan.layout, found.layout, found.figures)
+    return found, against
+
+
+def draw(scenario: Scenario, answer: Answer, plan: Plan, theme: str) -> None:
+    """The next bottleneck in a sentence; the rest where somebody opens it."""
+    query, _ = answers.key_of(scenario)
+    other = explained.other_of(answer, plan)
+    found = _why(query, plan.id, other.id if other else "", scenario, plan, other)
+    st.markdown("**Why this plan**")
+    st.markdown(as_text(told.next_sentence(found.faster)))
+    _draw_rest(query, scenario, plan, found, theme)
+
+
+@alone
+def _draw_rest(query: Query, scenario: Scenario, plan: Plan, found: Why, theme: str) -> None:
+    part = st.expander(
+        "Runner-up, bottlenecks, what moves the answer, and why not your layout",
+        key=OPEN,
+        on_change="rerun",
+    )
+    if not part.open:
+        return
+    with part:
+        if found.runner_up is not None:
+            _draw_against("Against the other plan" if plan.rank > 1 else "Against the next plan",
+                          found.runner_up, found.runner_up.label)  # fmt: skip
+        if found.next_layout is not None:
+            _draw_against(
+                "Against the next best layout on the same machines",
+                found.next_layout,
+                f"{found.next_layout.label}, the best of the "
+                f"{fmt.count(found.next_changes.num_fit)} other layouts that fit and differ in one "
+                "or two knobs,",
+            )
+        _draw_faster(found.faster)
+        _draw_sensitivity(query, plan, _sensitivity(query, plan.id, scenario, plan), theme)
+        draw_mine(query, scenario, plan)
+
+
+def _draw_against(title: str, against: Against, other: str) -> None:
+    st.markdown(f"**{title}**")
+    st.markdown(as_text(told.difference_sentence(against.step, other)))
+    if against.step.terms:
+        st.table(tables.terms(against.step).set_index("Part of a step"))
+    st.markdown(as_text(told.run_sentence(against)))
+
+
+def _draw_faster(faster: Faster) -> None:
+    st.markdown("**What would make it faster**")
+    st.table(tables.bottlenecks(faster).set_index("Part of a step"))
+    st.caption("Each line is the step computed again with that resource changed.")
+
+
+def _draw_sensitivity(query: Query, plan: Plan, found: Sensitivity, theme: str) -> None:
+    st.markdown("**What moves the answer**")
+    rows = tables.tornado(found)
+    if rows.empty:
+        st.caption("Nothing moves it.")
+        return
+    priced = any(np.isfinite(e.usd_low) for e in found.effects)
+    what = "cost" if priced else "time"
+    top, change = rows.iloc[int(rows["moved"].abs().argmax())], fmt.percent(found.change)
+    figure.draw(
+        figure.Figure(
+            key="plan_tornado",
+            spec=_tornado(query, plan.id, theme, rows, what),
+            alt=f"What each input, {change} lower and higher, does to the {what} of the run with "
+            f"the layout as it is. The most: {top['text']}.",
+            caption=f"Each input {change} lower and higher, one at a time, with "
+            f"the layout as it is. {told.unknowns_sentence(found.unknowns)}",
+            file="runcast_sensitivity",
+            data=lambda: tables.effects(found),
+        )
+    )
+
+
+def draw_mine(query: Query, scenario: Scenario, plan: Plan, *, key: str = MINE) -> None:
+    """Where somebody names a layout, and what becomes of it. `key` is of the box, one a page."""
+    st.markdown("**Why not my layout?**")
+    text = st.text_input(
+        "A layout on these machines",
+        key=key,
+        max_chars=MAX_CHARS,
+        placeholder="tp=8,pp=4,sharding=zero1",
+        help="What is left out is searched. Keys: tp, pp, cp, ep, virtual_stages, dp_shard, "
+        "micro_batch_size, sharding, recompute, ...",
+    )
+    if text.strip():
+        draw_named(query, scenario, plan, text)
+
+
+def draw_named(query: Query, scenario: Scenario, plan: Plan, text: str) -> None:
+    """The verdict on one layout: the rules it breaks or the bytes it lacks, what it would take,
+    and the changes that help, the cheapest first."""
+    try:
+        named, against = _named(query, plan.id, text, scenario, plan)
+    except RuncastError as e:
+        st.error(as_text(str(e)))
+        return
+    for sentence in told.named_sentences(named):
+        st.markdown(as_text(sentence))
+    if against is not None:
+        it = "It" if named.shortage is None else "With the memory, it"
+        st.markdown(as_text(told.difference_sentence(against.step, it)))
+        st.markdown(as_text(told.run_sentence(against)))
+    st.markdown(as_text(told.changes_sentence(named.changes, fits=named.verdict == "fits")))
+    if named.changes.ranked:
+        st.table(tables.changes(named).set_index("Change"))

@@ -1,0 +1,162 @@
+"""How far a plan moves with each input, with its layout as it is or searched again, and which
+unknown its interval is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from app.explain.explained import Setting, row_of, setting_of
+from core.evidence import uncertainty
+from core.evidence.uncertainty import Z_90, Circumstances
+from core.explain.explain import record_of
+from core.explain.sensitivity import CHANGE, JOB, MACHINE, Effect, Unknown, sensitivities, unknowns
+from core.money import cost as money_cost
+from core.scenario import Scenario
+from core.search.plan import Layout, Plan
+from core.search.search import best_layouts
+from core.units import HOUR_S
+from hardware.efficiency import GENERIC, efficiency, read_entries, stacks
+from hardware.measured import measured_accelerators
+
+# Inputs that a layout depends on, so that it is worth searching it again.
+SEARCHED_AGAIN = (
+    ("seq_len", JOB),
+    ("global_batch_size", JOB),
+    ("memory_bytes", MACHINE),
+    ("scale_up_bytes_per_s", MACHINE),
+    ("scale_out_bytes_per_s", MACHINE),
+)
+TOKENS = 128  # a sequence of other lengths is not cut over GPUs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """One input changed, and the best layout found again: time and dollars over those of the
+    plan, minus one."""
+
+    name: str
+    value: float
+    to: float
+    time: float | None  # None: nothing fits any more
+    layout: Layout | None
+    changed: bool  # is it another layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """How far a plan moves with each input."""
+
+    change: float  # of an input, up and down
+    effects: tuple[Effect, ...]  # with the layout as it is
+    unknowns: tuple[Unknown, ...]  # what the interval of the throughput is made of
+    sigma: float  # its width: standard deviation of the log
+
+
+def sensitivity_of(scenario: Scenario, plan: Plan) -> Sensitivity:
+    """Every input of a plan a tenth down and up, and the causes of its interval."""
+    setting = setting_of(scenario, plan)
+    causes = _unknowns(setting, plan)
+    return Sensitivity(
+        change=CHANGE,
+        effects=sensitivities(
+            setting.case, row_of(setting, plan.layout), bounds=_bounds(scenario.stack)
+        ),
+        unknowns=causes,
+        sigma=float(np.sqrt(sum(u.sigma**2 for u in causes))),
+    )
+
+
+@lru_cache(maxsize=32)
+def _bounds(stack: str) -> dict[str, tuple[float, float]]:
+    """Between what a fraction of the software means something: hardware/efficiency.csv."""
+    families = (GENERIC, stacks()[stack].family)
+    return {e.quantity: (e.low, e.high) for e in read_entries() if e.stack in families}
+
+
+def _unknowns(setting: Setting, plan: Plan) -> tuple[Unknown, ...]:
+    """The terms that the plan's interval was made of. A measurement of the user narrows what is
+    shared with it: by how much is read from the plan's own interval."""
+    scenario, work, machine = setting.scenario, setting.case.work, setting.machine
+    eff = efficiency(scenario.stack)
+    known = Circumstances(
+        unknown_stack=float(scenario.stack == GENERIC),
+        experts=float(np.any(np.asarray(work.model.num_experts) > 0)),
+        adapters=float(bool(work.adapters)),
+        unmeasured=float(machine.accelerator.matmul_flops_per_s is None),
+        unseen_accelerator=float(machine.accelerator.name not in measured_accelerators()),
+        doublings=float(uncertainty.doublings(plan.num_gpus)),
+        network_guessed=float(plan.num_nodes > 1 and not machine.network_known),
+    )
+    at = plan.tokens_per_s
+    variance = float(np.log(at.p90 / at.p10) / (2 * Z_90)) ** 2
+    shared = float(np.asarray(setting.case.eff.throughput_sigma)) ** 2
+    own = sum(u.sigma**2 for u in unknowns(eff, known)) - shared
+    left = min(max((variance - own) / shared, 0.0), 1.0)
+    return unknowns(
+        eff, known, variance_left=1.0 if scenario.anchor_tokens_per_s_per_gpu is None else left
+    )
+
+
+def searched_again(scenario: Scenario, plan: Plan) -> tuple[Again, ...]:
+    """What moves the choice of a layout, a tenth down and up with the best layout found again.
+
+    Lengths are multiples of 128 and batches of the plan's data-parallel ranks, the nearest ones.
+    """
+    setting = setting_of(scenario, plan)
+    found = []
+    for name, kind in SEARCHED_AGAIN:
+        if name == "scale_out_bytes_per_s" and plan.num_nodes == 1:
+            continue
+        owner: object = setting.case.work if kind == JOB else setting.case.place.cluster
+        value = float(np.asarray(getattr(owner, name)))
+        for factor in (1 - CHANGE, 1 + CHANGE):
+            to = _whole(name, value, factor, plan.layout)
+            if to is not None:
+                found.append(_again(setting, plan, name, kind, value, to))
+    return tuple(found)
+
+
+def _whole(name: str, value: float, factor: float, layout: Layout) -> float | None:
+    """A length or a batch that can be cut; None where there is none below."""
+    unit = {
+        "seq_len": float(TOKENS if value >= 10 * TOKENS else 1),
+        "global_batch_size": float(layout.dp_replicate * layout.dp_shard),
+    }.get(name)
+    if unit is None:
+        return value * factor
+    turns = round(value * factor / unit)
+    if turns * unit == value:
+        turns += 1 if factor > 1 else -1
+    return turns * unit if turns >= 1 else None
+
+
+def _again(
+    setting: Setting, plan: Plan, name: str, kind: str, value: float, to: float
+) -> Again:  # fmt: skip
+    work, cluster = setting.case.work, setting.case.place.cluster
+    if kind == JOB:
+        work = replace(work, **{name: to})  # type: ignore[arg-type]
+    else:
+        cluster = replace(cluster, **{name: to})  # type: ignore[arg-type]
+    job = replace(setting.job(), cluster=cluster)
+    case = setting.case
+    best = best_layouts(work, [job], case.eff, setting.choices, memory_sigma=case.memory_sigma)
+    if not len(best.job):
+        return Again(name=name, value=value, to=to, time=None, layout=None, changed=True)
+    layout = record_of(best.layouts, 0)
+    steps = money_cost.num_steps(
+        num_tokens=case.num_tokens, seq_len=work.seq_len, global_batch_size=work.global_batch_size
+    )
+    hours = float(np.asarray(steps)) * float(best.step.step_s[0]) * case.slowdown / HOUR_S
+    same = replace(layout, num_microbatches=plan.layout.num_microbatches) == plan.layout
+    return Again(
+        name=name,
+        value=value,
+        to=to,
+        time=hours / plan.wall_clock_hours - 1,
+        layout=layout,
+        changed=not same,
+    )

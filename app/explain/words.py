@@ -1,0 +1,259 @@
+"""Explanations in words: differences, obstacles, bottlenecks, changes. Plain text, no markup.
+
+The page and the command line say the same because both take their words from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from app.document import format as fmt
+from app.document import vocabulary
+from app.explain.explained import Against, Figures, Named
+from app.plan.input_words import UNKNOWNS, input_name, input_value, number
+from core.explain.bottleneck import BATCH, HIDDEN, LAUNCH, WORK, Bottleneck, Faster, Remedy
+from core.explain.changes import Change, Changes
+from core.explain.explain import Difference
+from core.explain.obstacles import Obstacle, Shortage
+from core.explain.sensitivity import Unknown
+
+LEAST_S = 5e-4  # of a step: what is less is no difference in words
+LEAST_H = 1 / 60  # the same of a run
+
+GROUPS = {
+    "compute": "Computing",
+    "recompute": vocabulary.STEP_PARTS["recompute"],
+    **{n: t for n, t in vocabulary.STEP_PARTS.items() if n.endswith("_exposed")},
+    "bubble": vocabulary.STEP_PARTS["bubble"],
+    "optimizer": vocabulary.STEP_PARTS["optimizer"],
+    "overhead": "Overhead: launches, synchronisation, stragglers",
+}
+KNOBS = {
+    "virtual_stages": "virtual stages",
+    "micro_batch_size": "micro-batch",
+    "num_gpus": "GPUs",
+    "accelerator": "GPU",
+}
+
+
+def group(name: str) -> str:
+    """A bottleneck, in words."""
+    return GROUPS.get(name, vocabulary.step_part(name))
+
+
+def _lower(text: str) -> str:
+    return text if text[:2].isupper() else text[0].lower() + text[1:]
+
+
+def more(seconds: float) -> str:
+    """+1.2 s, -35 ms, ±0 s."""
+    sign = "+" if seconds > 0 else "-" if seconds < 0 else "±"
+    return f"{sign}{fmt.seconds(abs(seconds))}"
+
+
+def more_usd(usd: float) -> str:
+    """+$1.2k, -$35, ±$0."""
+    usd = 0.0 if abs(usd) < 0.005 else usd  # less than a cent is rounding
+    sign = "+" if usd > 0 else "-" if usd < 0 else "±"
+    return f"{sign}{fmt.usd_short(abs(usd))}"
+
+
+# --- two plans or layouts ------------------------------------------------------------------------
+
+
+def difference_sentence(step: Difference, other: str) -> str:
+    """Why another step takes longer or less: three parts, then all else."""
+    if abs(step.more_s) < LEAST_S and all(abs(t.more_s) < LEAST_S for t in step.terms):
+        return f"{other} takes the same {fmt.seconds(step.first_s)} a step."
+    told = [
+        f"{_lower(vocabulary.step_part(t.part))} {more(t.more_s)}{_from_to(t.first_s, t.second_s)}"
+        for t in step.terms
+    ]
+    direction = "longer" if step.more_s > 0 else "less"
+    rest = f"; all else {more(step.rest_s)}" if abs(step.rest_s) >= LEAST_S else ""
+    return (
+        f"{other} takes {fmt.seconds(abs(step.more_s))} {direction} a step"
+        f"{_from_to(step.first_s, step.second_s)}: {', '.join(told)}{rest}."
+    )
+
+
+def _from_to(first_s: float, second_s: float) -> str:
+    """The two times in brackets, if their digits can tell them apart."""
+    both = fmt.seconds_from_to(first_s, second_s)
+    return f" ({both})" if both else ""
+
+
+def run_sentence(against: Against) -> str:
+    """What the difference makes of the whole run, in time and dollars."""
+    time = "the same time"
+    if abs(against.hours) >= LEAST_H:
+        time = f"{fmt.days(abs(against.hours))} {'more' if against.hours > 0 else 'less'}"
+    if against.cost is None:
+        return f"Over the run: {time}; without a price of both there are no dollars to compare."
+    c = against.cost
+    return (
+        f"Over the run: {time} and {more_usd(c.more_usd)}, of which "
+        f"{more_usd(c.by_gpu_hours_usd)} for GPU-hours and {more_usd(c.by_price_usd)} for the "
+        "price of a GPU-hour."
+    )
+
+
+# --- one layout ----------------------------------------------------------------------------------
+
+
+def obstacle_sentence(obstacle: Obstacle) -> str:
+    """A broken rule with its figures."""
+    figures = ", ".join(f"{name} = {number(value)}" for name, value in obstacle.figures)
+    return f"{obstacle.sentence}{f' ({figures})' if figures else ''}."
+
+
+def shortage_sentence(lacks: Shortage) -> str:
+    """By how much the memory is missed, and its largest part."""
+    return (
+        f"It lacks {fmt.gib(lacks.over_bytes)} a GPU: it needs {fmt.gib(lacks.need_bytes)}, and "
+        f"{fmt.gib(lacks.usable_bytes)} of {fmt.gib(lacks.capacity_bytes)} can be planned with, "
+        "given the forecast's error. The largest part is "
+        f"{_lower(vocabulary.memory_part(lacks.largest_part))}, {fmt.gib(lacks.largest_bytes)}."
+    )
+
+
+def figures_sentence(figures: Figures) -> str:
+    """Step, run, dollars and memory of one layout."""
+    cost = "no price" if figures.usd is None else fmt.usd_short(figures.usd)
+    return (
+        f"{fmt.seconds(figures.step_s)} a step, {fmt.days(figures.hours)}, {cost}, "
+        f"{fmt.gib(sum(figures.memory_bytes.values()))} of {fmt.gib(figures.capacity_bytes)} a "
+        f"GPU ({fmt.percent(figures.probability_oom)} chance of out of memory)."
+    )
+
+
+def named_sentences(named: Named) -> list[str]:
+    """The verdict on a named layout, and why."""
+    if named.verdict == "illegal":
+        count = len(named.obstacles)
+        head = (
+            f"{named.text} is not possible: {count} rule{'s are' if count > 1 else ' is'} broken."
+        )
+        return [head, *(_upper(obstacle_sentence(o)) for o in named.obstacles)]
+    if named.shortage is not None:
+        return [f"{named.text} does not fit the memory.", shortage_sentence(named.shortage)]
+    return [
+        f"{named.text} fits.",
+        *([_upper(figures_sentence(named.figures))] if named.figures else []),
+    ]
+
+
+def _upper(text: str) -> str:
+    # Names of degrees are written small wherever they stand.
+    return (
+        text
+        if text.startswith(("tp ", "ep ", "etp ", "cp ", "pp "))
+        else text[0].upper() + text[1:]
+    )
+
+
+def changed(change: Change) -> str:
+    """What a change turns: tp 1 to 4, sharding ddp to zero1."""
+    return ", ".join(_turn(k, v) for k, v in change.changed.items())
+
+
+def _turn(knob: str, values: tuple[str, str]) -> str:
+    if knob == "offload":
+        return values[1]
+    return f"{KNOBS.get(knob, knob)} {values[0]} to {values[1]}"
+
+
+def changes_sentence(changes: Changes, *, fits: bool) -> str:
+    """How much was looked at."""
+    looked = (
+        f"{fmt.count(changes.num_tried)} changes of one or two knobs were tried: "
+        f"{fmt.count(changes.num_legal)} are legal, {fmt.count(changes.num_fit)} fit"
+    )
+    if changes.ranked:
+        return f"{looked}. The best, " + ("that improve on it:" if fits else "the cheapest first:")
+    return f"{looked}, {'none is better' if fits else 'none of them helps'}."
+
+
+# --- faster --------------------------------------------------------------------------------------
+
+
+def next_sentence(faster: Faster) -> str:
+    """The next bottleneck, how far it is from hidden and what would hide it."""
+    found = faster.next
+    if found is None:
+        return (
+            "Nothing but computing takes more than "
+            f"{fmt.percent(HIDDEN)} of the step: only faster GPUs, or more of them, are faster."
+        )
+    return (
+        f"Next bottleneck: {_lower(group(found.group))}, {fmt.seconds(found.exposed_s)} or "
+        f"{fmt.percent(found.share)} of the step. {remedy_sentence(found, faster)}"
+    )
+
+
+def remedy_sentence(found: Bottleneck, faster: Faster) -> str:
+    """What would hide one part, or how far the best resource gets."""
+    if found.hidden:
+        hidden = "" if found.group in WORK else ": hidden"
+        return f"At most {fmt.percent(HIDDEN)} of the step{hidden}."
+    if not found.remedies:
+        return "No bandwidth, latency or batch changes it."
+    best = found.remedies[0]
+    saved = f"{fmt.seconds(best.saved_s)} ({fmt.percent(best.saved_s / faster.step_s)}) less a step"
+    if best.needed is not None:
+        verb = "would do with less of it" if best.resource == "memory_bytes" else "would hide it"
+        return f"{_upper(needed(best))} {verb}: {saved}."
+    if found.group in WORK:
+        return f"Twice the {_lower(input_name(best.resource))}: {saved}."
+    return (
+        f"Twice the {_lower(twice_of(best))}: {saved}. No amount hides it: "
+        f"{fmt.seconds(best.left_s)} are latency, or what the software never hides."
+    )
+
+
+def twice_of(remedy: Remedy) -> str:
+    """What is doubled, or halved where less is better."""
+    name = input_name(remedy.resource)
+    if remedy.resource == LAUNCH or remedy.resource.endswith("_hop_s"):
+        return f"speed of what is now {_lower(name)}"
+    return name
+
+
+def needed(remedy: Remedy) -> str:
+    """What hides a part: 1,920 GB/s of link inside the node (4.3 times today's 450 GB/s)."""
+    if remedy.needed is None:
+        return fmt.MISSING
+    name, value = _lower(input_name(remedy.resource)), remedy.needed
+    if remedy.resource == BATCH:
+        return f"a global batch {number(value / remedy.now)} times as large"
+    if remedy.resource == LAUNCH:
+        return f"kernels launched {number(remedy.now / value)} times as fast (or CUDA graphs)"
+    if remedy.resource.endswith("_hop_s"):
+        return (
+            f"a {name} of {input_value(remedy.resource, value)} instead of "
+            f"{input_value(remedy.resource, remedy.now)}"
+        )
+    now = input_value(remedy.resource, remedy.now)
+    return (
+        f"{name} {input_value(remedy.resource, value)} "
+        f"({number(value / remedy.now)} times today's {now})"
+    )
+
+
+# --- the interval --------------------------------------------------------------------------------
+
+
+def unknowns_sentence(unknowns: Sequence[Unknown]) -> str:
+    """What the interval is made of, the widest cause first."""
+    told = [f"{UNKNOWNS.get(u.name, u.name)} ({fmt.percent(u.share)})" for u in unknowns]
+    if not told:
+        return "The forecast has no interval."
+    rest = f"; then {', '.join(told[1:])}" if told[1:] else ""
+    return f"Most of the interval's variance is {told[0]}{rest}."
+
+
+def parts_text(parts: Mapping[str, float]) -> str:
+    """Parts of a step in one line."""
+    return ", ".join(
+        f"{_lower(vocabulary.step_part(n))} {fmt.seconds(s)}" for n, s in parts.items()
+    )

@@ -1,0 +1,121 @@
+"""What else people ask of an answer: the smallest count that fits, the fastest within a budget, the
+cheapest by a deadline, the best of the cluster at hand. core/search/alternatives.py chooses; this
+says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from app.document import format as fmt
+from app.document import vocabulary
+from app.forecast.choice import choice_of, host_memory
+from app.forecast.machines import Machine
+from app.forecast.training import choices_of, efficiency_of, searches_offload, workload_of
+from app.scenario.model import model_of
+from core.scenario import Scenario
+from core.search import alternatives as search_alternatives
+from core.search.plan import Answer
+from core.search.search import Job, best_layouts
+
+MOST_COUNTS = 64  # that are tried below the smallest that is known to fit
+SAME_OFFER = ("accelerator", "provider", "instance_type", "region", "purchase")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pick:
+    """One answer: what was asked (a stable word), under which limit, and the plan."""
+
+    question: str
+    limit: float | None
+    point: Mapping[str, Any]  # a row of Answer.points
+    sentence: str
+
+
+def picks_of(scenario: Scenario, answer: Answer) -> tuple[Pick, ...]:
+    """Every question that has an answer, in the order in which it is told."""
+    points = answer.points
+    if not answer.num_plans:
+        return ()
+    usd, hours = points["usd"], points["wall_clock_hours"]
+    deadline, budget = scenario.deadline_days, scenario.budget_usd
+    found = [
+        ("smallest_count", None, "Fewest GPUs of those tried",
+         search_alternatives.smallest_count(num_gpus=points["num_gpus"], usd=usd, hours=hours)),
+        ("fastest", budget,
+         "Fastest" if budget is None else f"Fastest within {fmt.usd(budget)}",
+         search_alternatives.fastest(usd=usd, hours=hours, budget_usd=budget)),
+        ("cheapest", deadline,
+         "Cheapest" if deadline is None else f"Cheapest within {fmt.days(deadline * 24)}",
+         search_alternatives.cheapest(
+             usd=usd, hours=hours, deadline_hours=None if deadline is None else deadline * 24.0)),
+    ]  # fmt: skip
+    if len(scenario.gpu) == len(scenario.num_gpus) == 1:
+        mine = (points["accelerator"] == scenario.gpu[0]) & (
+            points["num_gpus"] == scenario.num_gpus[0]
+        )
+        said = f"Best use of {fmt.count(scenario.num_gpus[0])} x {scenario.gpu[0]}"
+        best = search_alternatives.best_of_cluster(is_cluster=mine, usd=usd, hours=hours)
+        found.append(("fixed_cluster", None, said, best))
+    return tuple(
+        Pick(question=question, limit=limit, point=point, sentence=f"{said}: {told(point)}.")
+        for question, limit, said, row in found
+        if row is not None
+        for point in [{name: column[row] for name, column in points.items()}]
+    )
+
+
+def told(point: Mapping[str, Any]) -> str:
+    """One plan in a few words: 64 x H100-80GB-SXM (aws p5.48xlarge, on demand), $12k, 3 days."""
+    seller = f"{point['provider']} {point['instance_type']}"
+    cost = "no price" if np.isnan(point["usd"]) else fmt.usd(float(point["usd"]), digits=3)
+    return (
+        f"{fmt.count(int(point['num_gpus']))} x {point['accelerator']} ({seller}, "
+        f"{vocabulary.purchase(str(point['purchase']))}), {cost} in "
+        f"{fmt.days(float(point['wall_clock_hours']))}"
+    )
+
+
+def smaller_count(scenario: Scenario, answer: Answer) -> int | None:
+    """The fewest GPUs of the machine of the smallest pick on which anything fits, in whole
+    instances, if that is fewer than any count of the answer: those need not be powers of two."""
+    row = search_alternatives.smallest_count(
+        num_gpus=answer.points["num_gpus"], usd=answer.points["usd"],
+        hours=answer.points["wall_clock_hours"],
+    ) if answer.num_plans and not scenario.num_gpus else None  # fmt: skip
+    if row is None:
+        return None
+    point = {name: column[row] for name, column in answer.points.items()}
+    machine = next(
+        (
+            m for m in choice_of(scenario).machines
+            if all(getattr(m.offer, name) == point[name] for name in SAME_OFFER)
+        ),
+        None,
+    )  # fmt: skip
+    if machine is None:
+        return None
+    instance = machine.offer.gpu_count
+    counts = list(range(instance, int(point["num_gpus"]), instance))[-MOST_COUNTS:]
+    fits = fitting_counts(scenario, machine, counts)
+    return min(fits, default=None)
+
+
+def fitting_counts(scenario: Scenario, machine: Machine, counts: list[int]) -> list[int]:
+    """Those of the GPU counts on which some layout fits the machine."""
+    work = workload_of(scenario, model_of(scenario))
+    eff = efficiency_of(scenario, work)
+    search = searches_offload(scenario)
+    host = host_memory(machine) if search else float("inf")
+    jobs = [Job(cluster=machine.cluster, num_gpus=n, host_bytes=host) for n in counts]
+    best = best_layouts(
+        work,
+        jobs,
+        eff,
+        replace(choices_of(scenario), searches_offload=search),
+        memory_sigma=float(np.asarray(eff.memory_sigma)),
+    )
+    return [counts[int(j)] for j in best.job]

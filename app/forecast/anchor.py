@@ -1,0 +1,177 @@
+"""What the user measured, as a correction of the forecast (core/evidence/anchor.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.forecast import machines
+from app.scenario.layout import parse_layout
+from core.errors import ScenarioError
+from core.evidence import anchor as evidence_anchor
+from core.layout.layouts import Choices, Layouts
+from core.layout.workload import Workload
+from core.machine.efficiency import Efficiency
+from core.model.transformer import forward_flops_per_token
+from core.scenario import Scenario
+from core.search.search import Best, Job, best_layouts
+from core.time.step import Step
+
+ANY_MEMORY_BYTES = 1e18  # what was measured did fit
+ALIKE = ("tp", "pp", "cp", "ep", "strategy", "micro_batch_size", "recompute")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """One measurement with the forecast of what was measured."""
+
+    accelerator: str
+    num_gpus: int
+    layouts: Layouts  # one row
+    said: frozenset[str]  # the columns of it that the user gave
+    predicted: float  # tokens/s per GPU
+    measured: float
+
+
+def anchor_of(
+    scenario: Scenario, work: Workload, eff: Efficiency, choices: Choices
+) -> Anchor | None:
+    """The scenario's measurement; None without one. ScenarioError where it cannot be one."""
+    measured = scenario.anchor_tokens_per_s_per_gpu
+    if measured is None:
+        return None
+    chip = machines.accelerator_of(_gpu(scenario), scenario)
+    count = scenario.anchor_num_gpus
+    if count is None:
+        raise ScenarioError("anchor_num_gpus is not given: on how many GPUs was it measured?")
+    machine = next(
+        m for m in (*machines.unpriced_machines(), *_custom(scenario))
+        if m.accelerator.name == chip.name
+    )  # fmt: skip
+    flops = np.asarray(forward_flops_per_token(work.model, work.seq_len))
+    peaks = (chip.bf16_flops_per_s, chip.fp8_flops_per_s, chip.fp4_flops_per_s)
+    evidence_anchor.check_measured(
+        tokens_per_s_per_gpu=measured,
+        flops_per_token=float(flops * np.where(work.adapters, 2.0, 3.0)),
+        fastest_flops_per_s=max(p for p in peaks if p),
+    )
+    pinned = _pinned(scenario.anchor_layout, choices)
+    roomy = replace(machine.cluster, memory_bytes=ANY_MEMORY_BYTES)
+    for cluster in (machine.cluster, roomy):  # it did fit, whatever the forecast thinks
+        job = Job(cluster=cluster, num_gpus=count)
+        found = best_layouts(work, [job], eff, pinned, memory_sigma=0.01)
+        if len(found.job):
+            break
+    else:
+        raise ScenarioError(
+            f"anchor_layout={scenario.anchor_layout!r} on {count} GPUs is no legal layout of this "
+            "model and batch."
+        )
+    return Anchor(
+        accelerator=chip.name,
+        num_gpus=count,
+        layouts=found.layouts,
+        said=frozenset(
+            "strategy" if k == "sharding" else k for k in parse_layout(scenario.anchor_layout)
+        ),
+        predicted=float(found.step.tokens_per_s_per_gpu[0]),
+        measured=measured,
+    )
+
+
+def _gpu(scenario: Scenario) -> str:
+    if scenario.anchor_gpu:
+        return scenario.anchor_gpu
+    if len(scenario.gpu) == 1:
+        return scenario.gpu[0]
+    raise ScenarioError("anchor_gpu is not given: on which GPU was it measured?")
+
+
+def _custom(scenario: Scenario) -> list[machines.Machine]:
+    named = machines.CUSTOM in (scenario.anchor_gpu, *scenario.gpu)
+    return [machines.custom_machine(scenario)] if named else []
+
+
+def _pinned(layout: str, choices: Choices) -> Choices:
+    """The search reduced to the measured layout; what it does not say is searched."""
+    given = parse_layout(layout)
+
+    def degree(name: str) -> int | None:
+        return int(str(given[name])) if name in given else None
+
+    return Choices(
+        shardings=(str(given["sharding"]),) if "sharding" in given else (),
+        recomputes=(str(given["recompute"]),) if "recompute" in given else (),
+        tp=degree("tp"),
+        pp=degree("pp"),
+        cp=degree("cp"),
+        ep=degree("ep"),
+        etp=degree("etp"),
+        virtual_stages=degree("virtual_stages"),
+        micro_batch_size=degree("micro_batch_size"),
+        schedule=str(given.get("schedule", choices.schedule)),
+        context_method=str(given.get("context_parallel", choices.context_method)),
+        reshard=bool(int(str(given.get("reshard_after_forward", int(choices.reshard))))),
+    )
+
+
+def likeness(
+    found: Anchor, layouts: Layouts, accelerators: NDArray[np.object_]
+) -> dict[str, NDArray[np.bool_]]:
+    """How each row resembles the measured configuration, as core.evidence.anchor.anchored asks."""
+    # A layout that was not told is another one; of one that was, what was told must agree.
+    compared = [name for name in ALIKE if name in found.said]
+    alike = np.full(len(accelerators), bool(compared))
+    for name in compared:
+        alike &= np.asarray(getattr(layouts, name)) == np.asarray(getattr(found.layouts, name))[0]
+    return {
+        "same_accelerator": np.asarray(accelerators == found.accelerator),
+        "same_model": np.ones(len(accelerators), dtype=bool),
+        "same_layout": alike,
+        "same_num_gpus": np.asarray(layouts.num_gpus) == found.num_gpus,
+    }
+
+
+def moved(
+    found: Anchor | None, layouts: Layouts, accelerators: Sequence[str], eff: Efficiency
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The log shift of each row's throughput, and the share of the forecast's own variance that
+    the measurement leaves."""
+    rows = len(accelerators)
+    if found is None:
+        return np.zeros(rows), np.ones(rows)
+    names = np.array(list(accelerators), dtype=object)
+    shift, sigma = evidence_anchor.anchored(
+        predicted_anchor=found.predicted,
+        measured=found.measured,
+        sigma_shared=eff.throughput_sigma,
+        sigma_own=0.0,
+        **likeness(found, layouts, names),
+    )
+    left = np.square(sigma / np.asarray(eff.throughput_sigma))
+    return np.broadcast_to(shift, (rows,)), np.broadcast_to(left, (rows,))
+
+
+def corrected(
+    best: Best, found: Anchor | None, accelerators: Sequence[str], eff: Efficiency
+) -> tuple[Best, NDArray[np.float64], NDArray[np.float64]]:
+    """The search's result moved by the measurement; the log shift of each row, and the share of
+    the forecast's own variance that the measurement leaves."""
+    rows = len(best.job)
+    if found is None:
+        return best, np.zeros(rows), np.ones(rows)
+    shift, left = moved(found, best.layouts, accelerators, eff)
+    faster = np.exp(shift)
+    step = best.step
+    scaled = Step(
+        parts={k: v / faster for k, v in step.parts.items()},
+        step_s=step.step_s / faster,
+        tokens_per_s=step.tokens_per_s * faster,
+        tokens_per_s_per_gpu=step.tokens_per_s_per_gpu * faster,
+        mfu=step.mfu * faster,
+        hfu=step.hfu * faster,
+    )
+    return replace(best, step=scaled), shift, left

@@ -1,0 +1,184 @@
+"""The one place where facts meet core: a scenario in, an answer out."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.forecast import anchor, excluded, nearest_fit, search_log
+from app.forecast.choice import choice_of, jobs_of
+from app.forecast.excluded import LEAST_MFU, LONGEST_DAYS
+from app.forecast.machines import Machine
+from app.forecast.plans import Row, plan_of, points_of
+from app.forecast.search_memory import SearchMemory
+from app.forecast.training import (
+    choices_of,
+    efficiency_of,
+    habits_of,
+    searches_offload,
+    tokens_of,
+    workload_of,
+)
+from app.scenario.model import model_of
+from core.model.transformer import train_flops_per_token
+from core.money import cost as money_cost
+from core.scenario import Scenario
+from core.search import ranking
+from core.search.plan import Answer
+from core.search.search import Best, Job, best_layouts, frontier
+from core.units import HOUR_S
+
+# What one search may take before it ends with what it has; the largest counts come last.
+SEARCH_S = 20.0
+MOST_LEGAL = 30_000_000  # legal layouts
+
+
+@search_log.logged
+def answer(
+    scenario: Scenario,
+    top: int = 50,
+    *,
+    with_frontier: bool = False,
+    memory: SearchMemory | None = None,
+) -> Answer:
+    """Ranked plans of a resolved scenario, and what was left out and why.
+
+    Plans beyond `top` are described only where the scenario selects or pins them, or, on request,
+    where they are on the frontier. Given a `memory`, layouts that it knows are not searched again.
+    """
+    model = model_of(scenario)
+    work = workload_of(scenario, model)
+    eff = efficiency_of(scenario, work)
+    choice = choice_of(scenario)
+    choices = replace(choices_of(scenario), searches_offload=searches_offload(scenario))
+    flops = float(np.asarray(train_flops_per_token(model.transformer, float(scenario.seq_len))))
+    jobs, pairs, slow = jobs_of(scenario, choice.machines, flops * tokens_of(scenario))
+    over = time.monotonic() + SEARCH_S
+
+    def search(some: Sequence[Job]) -> Best:
+        return best_layouts(
+            work,
+            some,
+            eff,
+            choices,
+            memory_sigma=float(np.asarray(eff.memory_sigma)),
+            most_rows=MOST_LEGAL,
+            stop=lambda: time.monotonic() > over,
+        )
+
+    best = memory.best((work, eff, choices), jobs, search) if memory else search(jobs)
+    of_job = {job: m.accelerator.name for m, job in pairs}
+    best, shift, variance_left = anchor.corrected(
+        best,
+        anchor.anchor_of(scenario, work, eff, choices),
+        [of_job[int(j)] for j in best.job],
+        eff,
+    )
+    rows, unwanted = _rows(scenario, pairs, best)
+    without = choice.left_out + slow + unwanted + excluded.without_layout(pairs, best)
+    usd = np.array([r.usd for r in rows])
+    hours = np.array([r.hours for r in rows])
+    deadline = None if scenario.deadline_days is None else scenario.deadline_days * 24.0
+    on_time, in_budget = (
+        ranking.within(hours, deadline), ranking.within(usd, scenario.budget_usd)
+    )  # fmt: skip
+    best_first = ranking.order(
+        usd=usd, hours=hours, meets_limits=on_time & in_budget, by=scenario.rank_by
+    )
+    on_frontier = frontier(usd, hours)
+    ranked = [
+        replace(
+            rows[i], rank=n + 1, meets_deadline=bool(on_time[i]),
+            meets_budget=bool(in_budget[i]), frontier=bool(on_frontier[i]),
+        )
+        for n, i in enumerate(best_first)
+    ]  # fmt: skip
+    named = {scenario.plan, *scenario.pinned}
+    shown = ranked[:top] + [
+        r for r in ranked[top:] if r.id in named or (with_frontier and r.frontier)
+    ]
+    return Answer(
+        plans=tuple(
+            plan_of(
+                r,
+                best,
+                eff,
+                shift=float(shift[r.best_row]),
+                variance_left=float(variance_left[r.best_row]),
+                habits=lambda layout: habits_of(scenario, layout.sharding),
+            )
+            for r in shown
+        ),
+        num_plans=len(ranked),
+        points=points_of(ranked, best),
+        num_candidates=best.counts.candidates,
+        counts=best.counts,
+        not_searched=_not_searched(jobs, best),
+        excluded=excluded.exclusions(
+            without, best, num_without_price=sum(math.isnan(r.usd) for r in ranked)
+        ),
+        left_out_at=excluded.by_pair(without),
+        nothing_fits=None
+        if ranked
+        else nearest_fit.sentence(
+            scenario,
+            work,
+            jobs,
+            best,
+            eff,
+            choices,
+            without_precision=excluded.total(choice.left_out, "precision"),
+        ),
+    )
+
+
+def _rows(
+    scenario: Scenario, pairs: list[tuple[Machine, int]], best: Best
+) -> tuple[list[Row], Counter[excluded.Key]]:
+    """One row per machine and count that has a layout; and those that take too long or waste the
+    GPUs. Neither is left out where the scenario gives the number of GPUs."""
+    found = {int(job): n for n, job in enumerate(best.job)}
+    steps = money_cost.num_steps(
+        num_tokens=tokens_of(scenario),
+        seq_len=scenario.seq_len,
+        global_batch_size=scenario.global_batch_size,
+    )
+    hours: NDArray[np.float64] = np.asarray(steps) * best.step.step_s / HOUR_S
+    longest = max(LONGEST_DAYS, 2 * (scenario.deadline_days or 0.0)) * 24.0
+    rows: list[Row] = []
+    unwanted: Counter[excluded.Key] = Counter()
+    for m, job in pairs:
+        if job not in found:
+            continue
+        n = found[job]
+        if not scenario.num_gpus and hours[n] > longest:
+            unwanted[excluded.reason_at("too_slow", m.offer)] += 1
+            continue
+        if not scenario.num_gpus and best.step.mfu[n] < LEAST_MFU:
+            unwanted[excluded.reason_at("wasteful", m.offer)] += 1
+            continue
+        rows.append(Row.of(m, best, n, num_steps=float(np.asarray(steps)), hours=float(hours[n])))
+    return rows, unwanted
+
+
+def _not_searched(jobs: Sequence[Job], best: Best) -> str:
+    """What the search left out because it was over its budget."""
+    counts = sorted({jobs[n].num_gpus for n in best.jobs_cut})
+    found = []
+    if counts:
+        found.append(
+            f"The search ended after {SEARCH_S:.0f} seconds or {MOST_LEGAL:,} legal layouts; not "
+            f"looked at: {', '.join(f'{n:,}' for n in counts)} GPUs."
+        )
+    if best.counts.cut:
+        found.append(
+            f"{best.counts.cut:,} layouts of GPU counts with very many divisors were not looked "
+            "at: powers of two and small model-parallel groups came first."
+        )
+    return " ".join(found)

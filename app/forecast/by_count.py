@@ -1,0 +1,112 @@
+"""The best layout of one machine at many GPU counts, in one search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.forecast import anchor, machines
+from app.forecast.choice import choice_of, jobs_of
+from app.forecast.machines import Machine
+from app.forecast.plans import Row, plan_of
+from app.forecast.training import (
+    choices_of,
+    efficiency_of,
+    habits_of,
+    searches_offload,
+    tokens_of,
+    workload_of,
+)
+from app.scenario.model import model_of
+from core.errors import ScenarioError
+from core.money import cost as money_cost
+from core.money.scaling import counts_around
+from core.scenario import Scenario
+from core.search.plan import Plan
+from core.search.search import best_layouts
+from core.units import HOUR_S
+
+Floats = NDArray[np.float64]
+MOST_GPUS = 131_072
+MOST_LEGAL = 4_000_000  # legal layouts; the largest counts are not looked at beyond
+
+
+def machine_of(scenario: Scenario, plan: Plan) -> Machine:
+    """The machine of a plan, as the answer compared it."""
+    found = next((m for m in choice_of(scenario).machines if m.offer == plan.offer), None)
+    if found is not None:
+        return found
+    accelerator = machines.accelerator_of(plan.offer.accelerator, scenario)
+    return machines.as_known(machines.machine(plan.offer, accelerator), scenario)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """One machine at many GPU counts, ascending."""
+
+    plans: tuple[Plan, ...]
+    no_layout: tuple[int, ...]  # counts at which nothing is legal and fits
+    not_searched: tuple[int, ...]  # the search was over its budget before it came to them
+
+
+def plans_by_count(scenario: Scenario, plan: Plan) -> Searched:
+    """The best layouts of the plan's machine at GPU counts around its own."""
+    machine = machine_of(scenario, plan)
+    counts = counts_around(
+        num_gpus=plan.num_gpus,
+        per_instance=plan.offer.gpu_count,
+        most=min(machine.largest_num_gpus or MOST_GPUS, MOST_GPUS),
+    )
+    work = workload_of(scenario, model_of(scenario))
+    eff = efficiency_of(scenario, work)
+    choices = replace(choices_of(scenario), searches_offload=searches_offload(scenario))
+    asked = scenario.model_copy(update={"num_gpus": tuple(counts)})
+    jobs, _, _ = jobs_of(asked, (machine,), 0.0)
+    best = best_layouts(
+        work,
+        jobs,
+        eff,
+        choices,
+        memory_sigma=float(np.asarray(eff.memory_sigma)),
+        most_rows=MOST_LEGAL,
+    )
+    best, shift, variance_left = anchor.corrected(
+        best,
+        anchor.anchor_of(scenario, work, eff, choices),
+        [machine.accelerator.name for _ in best.job],
+        eff,
+    )
+    steps = float(
+        np.asarray(
+            money_cost.num_steps(
+                num_tokens=tokens_of(scenario),
+                seq_len=scenario.seq_len,
+                global_batch_size=scenario.global_batch_size,
+            )
+        )
+    )
+    found = []
+    for n in range(len(best.job)):
+        hours = steps * float(best.step.step_s[n]) / HOUR_S
+        row = Row.of(machine, best, n, num_steps=steps, hours=hours)
+        found.append(
+            plan_of(
+                row,
+                best,
+                eff,
+                shift=float(shift[row.best_row]),
+                variance_left=float(variance_left[row.best_row]),
+                habits=lambda layout: habits_of(scenario, layout.sharding),
+            )
+        )
+    if not found:
+        raise ScenarioError("No layout fits on this machine at any of the GPU counts around.")
+    fits = {p.num_gpus for p in found}
+    cut = {jobs[n].num_gpus for n in best.jobs_cut}
+    return Searched(
+        plans=tuple(sorted(found, key=lambda p: p.num_gpus)),
+        no_layout=tuple(n for n in counts if n not in fits | cut),
+        not_searched=tuple(n for n in counts if n in cut),
+    )

@@ -1,0 +1,93 @@
+"""Calibration results of this installation: one file each, named by the hash of what it holds.
+
+    <data>/calibrations/ID.json
+
+A link holds the id and nothing else, so that it means the same result wherever that was added. The
+store has an index of them for whoever lists results; planning needs the files alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from app.forecast.calibration_origin import AnyResult
+from core.errors import ScenarioError, shown, unknown_sentence
+from pricing.disk import prices_folder, write_atomically
+from runners.calibration.result import ResultError, parse_result
+from runners.imports.result import SCHEMA as IMPORTED
+from runners.imports.result import parse_import
+from runners.imports.text import ImportFileError
+
+ID_CHARS = 16
+MOST = 2_000
+_ID = re.compile(rf"[0-9a-f]{{{ID_CHARS}}}")
+# Inside of a string its quotes would be escaped, so that no other document can hold it.
+_IS_IMPORT = re.compile(rb'"schema"\s*:\s*"' + re.escape(IMPORTED.encode()) + b'"')
+
+
+def folder() -> Path:
+    """Where results are kept; it may not exist."""
+    return prices_folder().with_name("calibrations")
+
+
+def text_of(result: AnyResult) -> bytes:
+    """The one spelling of a result that its id is the hash of."""
+    return result.model_dump_json(by_alias=True).encode()
+
+
+def id_of(result: AnyResult) -> str:
+    """The id of a result: the same numbers have the same id everywhere."""
+    return hashlib.sha256(text_of(result)).hexdigest()[:ID_CHARS]
+
+
+def keep(result: AnyResult) -> str:
+    """Write a result, whole or not at all; the same one twice is one. Its id."""
+    name = id_of(result)
+    if not has(name) and len(kept()) >= MOST:
+        raise ScenarioError(f"There are {MOST:,} calibrations already: remove one first.")
+    write_atomically(_path(name), text_of(result))
+    return name
+
+
+def kept() -> list[str]:
+    """Ids of every result that is here."""
+    return sorted(p.stem for p in folder().glob("*.json") if _ID.fullmatch(p.stem))
+
+
+def has(name: str) -> bool:
+    """Whether a result of this id is here; never an error, whatever the id."""
+    return bool(_ID.fullmatch(name)) and _path(name).is_file()
+
+
+def parse_kept(content: bytes) -> AnyResult:
+    """A calib-result/1, or an import-result/1 where it says so; ResultError, ImportFileError."""
+    return parse_import(content) if _IS_IMPORT.search(content) else parse_result(content)
+
+
+def load(name: str) -> AnyResult:
+    """A result by its id; an unknown one is a mistake, a damaged one says so."""
+    if not has(name):
+        known = kept()
+        if not known:
+            raise ScenarioError(f"No calibration {shown(name)}: this server has none.")
+        raise ScenarioError(unknown_sentence("calibration", name, known))
+    try:
+        found = parse_kept(_path(name).read_bytes())
+    except (OSError, ResultError, ImportFileError) as e:
+        raise ScenarioError(f"The calibration {name} is damaged: add it again. ({e})") from None
+    if id_of(found) != name:
+        raise ScenarioError(f"The calibration {name} is not what was added: add it again.")
+    return found
+
+
+def remove(name: str) -> None:
+    """Delete a result, a damaged one as well; an unknown one is a mistake."""
+    if not has(name):
+        load(name)  # says what is wrong with the id
+    _path(name).unlink()
+
+
+def _path(name: str) -> Path:
+    return folder() / f"{name}.json"

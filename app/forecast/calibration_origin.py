@@ -1,0 +1,96 @@
+"""Where, when and with what a kept result was measured: by `calibrate`, or by another tool.
+
+The one place that asks which of the two a result is. An import says less: None is what it, or the
+user who imported it, does not say.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.forecast.machines import CUSTOM
+from hardware import facts, names
+from runners.calibration.result import CalibResult
+from runners.imports.result import ImportResult
+
+AnyResult = CalibResult | ImportResult  # both are kept, and named, alike
+
+NO_DATE = "date not said"
+SPELLED = {"nccl": "NCCL", "rccl": "RCCL", "cuda": "CUDA", "hip": "ROCm", "rocm": "ROCm"}
+TITLE_MAX = 40  # characters of a foreign name in a line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What a result says of itself, in the same words for every tool."""
+
+    imported_from: str | None  # nccl-tests or mamf-finder; None: runcast calibrate
+    accelerator: str  # canonical, or `custom` where the result names none
+    device: str  # as the driver names it; '' where it is not said
+    host: str | None  # no import says it
+    num_gpus: int
+    num_nodes: int
+    measured_at: str | None  # UTC time of its end; of an import the day
+    software: Mapping[str, str | None]  # versions by name
+
+    @property
+    def measured_on(self) -> dt.date | None:
+        """The day on which it was measured."""
+        return None if self.measured_at is None else dt.date.fromisoformat(self.measured_at[:10])
+
+    @property
+    def day(self) -> str:
+        """The same in words."""
+        return NO_DATE if self.measured_on is None else str(self.measured_on)
+
+    @property
+    def where(self) -> str:
+        """Host, or the tool: node0; imported from nccl-tests."""
+        if self.imported_from is not None:
+            return f"imported from {self.imported_from}"
+        return (self.host or "")[:TITLE_MAX]
+
+    @property
+    def label(self) -> str:
+        """The source of its constants: measured (node0, 2026-11-01)."""
+        if self.imported_from is not None:
+            return f"imported ({self.imported_from}, {self.day})"
+        return f"measured ({self.where}, {self.day})"
+
+    @property
+    def stack(self) -> str:
+        """Its software on one line: torch 2.13.0, CUDA 13.0, driver 580.10."""
+        return ", ".join(f"{what} {version}" for what, version in self.software.items() if version)
+
+
+def origin_of(result: AnyResult) -> Origin:
+    """What a result says of itself; ScenarioError where nobody knows its accelerator."""
+    if isinstance(result, ImportResult):
+        return _of_import(result)
+    p = result.provenance
+    told = p.device.sku_key
+    return Origin(
+        imported_from=None,
+        accelerator=CUSTOM if told is None else names.canonical(told),
+        device=p.device.name,
+        host=p.host,
+        num_gpus=p.world_size,
+        num_nodes=len(result.nodes),
+        measured_at=p.utc_end,
+        software={"torch": p.torch, "CUDA": p.cuda, "ROCm": p.hip, "driver": p.driver},
+    )
+
+
+def _of_import(result: ImportResult) -> Origin:
+    return Origin(
+        imported_from=result.format,
+        accelerator=facts.accelerator(result.accelerator).name,
+        device=result.device,
+        host=None,
+        num_gpus=max((c.ranks for c in result.collectives), default=1),
+        num_nodes=max((c.nodes for c in result.collectives), default=1),
+        measured_at=result.measured_on,
+        software={SPELLED.get(k.lower(), k): v for k, v in result.software.items()},
+    )

@@ -1,0 +1,77 @@
+"""A plan's own case computed again: its machine, its work, one row of columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.forecast import calibrations, machines
+from app.forecast.machines import Machine
+from app.forecast.price_book import with_terms
+from app.forecast.training import efficiency_of, tokens_of, workload_of
+from app.scenario.model import NamedModel, model_of
+from core.explain.explain import columns_of
+from core.layout.layouts import Layouts
+from core.layout.workload import Workload
+from core.machine.cluster import Cluster
+from core.machine.efficiency import Efficiency
+from core.memory.offload import work_on
+from core.scenario import Scenario
+from core.search.plan import Plan
+from core.time.step import Step, step
+
+ONE_INSTANCE_BYTES_PER_S = 1e9  # of a network that plays no part: as the search has it
+SAME = 1e-9  # relative: two computations of one number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What one plan's numbers are computed from."""
+
+    scenario: Scenario
+    plan: Plan
+    model: NamedModel
+    machine: Machine
+    work: Workload
+    lay: Layouts
+    cluster: Cluster
+    eff: Efficiency
+    step: Step
+    tokens: float  # of the run
+
+    @property
+    def step_s(self) -> float:
+        """Seconds of a step, as the plan has it."""
+        return float(sum(self.plan.step_s.values()))
+
+    @property
+    def moved(self) -> float:
+        """What a measurement of the user multiplies the computed seconds by; 1 without one."""
+        ratio = self.step_s / float(self.step.step_s[0])
+        return 1.0 if abs(ratio - 1) < SAME else ratio
+
+
+def case_of(scenario: Scenario, plan: Plan) -> Case:
+    """The case of one plan; its step comes out as the search found it."""
+    model = model_of(scenario)
+    accelerator = machines.accelerator_of(plan.offer.accelerator, scenario)
+    one = machines.machine(plan.offer, accelerator)
+    (one,) = calibrations.as_measured((one,), scenario)
+    (one,) = with_terms(scenario, (machines.as_known(one, scenario),))
+    cluster = one.cluster
+    if plan.num_nodes == 1:
+        cluster = replace(cluster, scale_out_bytes_per_s=ONE_INSTANCE_BYTES_PER_S)
+    lay = columns_of([plan.layout], [plan.num_gpus])
+    work = workload_of(scenario, model)
+    eff = efficiency_of(scenario, work)
+    work = work_on(work, lay)
+    return Case(
+        scenario=scenario, plan=plan, model=model, machine=one, work=work, lay=lay,
+        cluster=cluster, eff=eff, step=step(work, lay, cluster, eff), tokens=tokens_of(scenario),
+    )  # fmt: skip
+
+
+def as_float(x: object) -> float:
+    """The number in an array of one value."""
+    return float(np.asarray(x, dtype=float).reshape(-1)[0])

@@ -1,0 +1,141 @@
+"""What a scenario compares: machines at GPU counts, and the offers that it leaves out."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.forecast import calibrations, machines, price_book
+from app.forecast.excluded import LONGEST_DAYS, Key, reason_at
+from app.forecast.machines import CUSTOM, Machine
+from app.forecast.training import searches_offload
+from core.layout.precision import Precision, precision
+from core.machine.accelerator import offers_precision
+from core.memory.offload import USABLE_SHARE
+from core.scenario import Scenario
+from core.search import ranking
+from core.search.search import Job
+from core.units import DAY_S, GIB
+from hardware.instances import find_instance
+
+TARGET_DAYS = 60.0  # GPU counts are tried up to what ends the run within this
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The machines that a scenario compares, and the offers that it leaves out."""
+
+    machines: tuple[Machine, ...]
+    left_out: Counter[Key]
+
+
+def _takes(m: Machine, recipe: Precision) -> bool:
+    return offers_precision(m.accelerator, name=recipe.name, matmul_bits=recipe.matmul_bits)
+
+
+def choice_of(scenario: Scenario) -> Choice:
+    found, without = price_book.machines_of(scenario)
+    recipe = precision(scenario.precision)
+    left_out: Counter[Key] = Counter()
+    wanted = set(scenario.gpu)
+    kept = []
+    for m in found:
+        if wanted and m.offer.accelerator not in wanted:
+            continue
+        owned = m.offer.purchase == "owned"  # of a price book: rented from nobody
+        if scenario.cloud and m.offer.provider not in scenario.cloud and not owned:
+            continue
+        if m.offer.purchase not in scenario.purchase and not owned:
+            left_out[reason_at("purchase", m.offer)] += 1
+        elif _is_too_small(m, scenario):
+            left_out[reason_at("cluster_size", m.offer)] += 1
+        elif not _takes(m, recipe):
+            left_out[reason_at("precision", m.offer)] += 1
+        elif m.offer.usd_per_hour is not None:
+            kept.append(m)
+    priced = {m.offer.accelerator for m in kept}
+    if not scenario.cloud:
+        for m in machines.unpriced_machines():
+            named = m.offer.accelerator in wanted if wanted else True
+            if not named or m.offer.accelerator in priced:
+                continue
+            if _takes(m, recipe):
+                kept.append(m)
+            else:
+                left_out[reason_at("precision", m.offer)] += 1
+    if CUSTOM in wanted:
+        kept.append(machines.custom_machine(scenario))
+    if not wanted and not scenario.cloud:
+        left_out.update(
+            reason_at("no_facts", o) for o in without if o.purchase in scenario.purchase
+        )
+    measured = calibrations.as_measured(tuple(kept), scenario)
+    # What the scenario says of its network is of its own, whatever was measured elsewhere.
+    known = tuple(machines.as_known(m, scenario) for m in measured)
+    return Choice(machines=price_book.with_terms(scenario, known), left_out=left_out)
+
+
+def _is_too_small(m: Machine, scenario: Scenario) -> bool:
+    """Whether a cluster has fewer GPUs than the fewest that are asked for."""
+    most, asked = m.largest_num_gpus, scenario.num_gpus
+    return most is not None and bool(asked) and min(asked) > most
+
+
+def _counts(scenario: Scenario, m: Machine, run_flops: float) -> tuple[list[int], int]:
+    """GPU counts to try on one machine, and how many of them would take too long."""
+    most = m.largest_num_gpus
+    if scenario.num_gpus:
+        return [n for n in scenario.num_gpus if most is None or n <= most], 0
+    deadline = scenario.deadline_days
+    counts, slow = ranking.counts_to_try(
+        gpus_per_instance=m.offer.gpu_count,
+        flops_of_run=run_flops,
+        peak_flops_per_s=float(np.asarray(m.cluster.peak_flops_per_s)),
+        longest_s=max(LONGEST_DAYS, 2 * (deadline or 0.0)) * DAY_S,
+        target_s=min(deadline or TARGET_DAYS, TARGET_DAYS) * DAY_S,
+    )
+    return (counts if most is None else sorted({*(n for n in counts if n < most), most})), slow
+
+
+def host_memory(m: Machine) -> float:
+    """Bytes of the host's memory that a search may use beside each GPU: none where no source
+    states how much there is."""
+    known = find_instance(m.offer.provider, m.offer.instance_type)
+    if known is None or not known.host_ram_gib:
+        return 0.0
+    return USABLE_SHARE * known.host_ram_gib * GIB / known.gpu_count
+
+
+def jobs_of(
+    scenario: Scenario, chosen: tuple[Machine, ...], run_flops: float
+) -> tuple[list[Job], list[tuple[Machine, int]], Counter[Key]]:
+    """Jobs without repetition, (machine, job number) of every row, and counts left out."""
+    number: dict[tuple[object, ...], int] = {}
+    jobs: list[Job] = []
+    rows: list[tuple[Machine, int]] = []
+    left_out: Counter[Key] = Counter()
+    for m in chosen:
+        counts, slow = _counts(scenario, m, run_flops)
+        left_out[reason_at("too_slow", m.offer)] += slow
+        for count in counts:
+            nodes = math.ceil(count / m.offer.gpu_count)
+            # Inside one instance the network plays no part: offers share the job.
+            cluster = m.cluster if nodes > 1 else replace(m.cluster, scale_out_bytes_per_s=1e9)
+            host = host_memory(m) if searches_offload(scenario) else math.inf
+            key = (
+                m.accelerator.name,
+                host,
+                cluster.gpus_per_node,
+                cluster.scale_up_domain,
+                cluster.scale_out_bytes_per_s,
+                cluster.scale_out_hop_s,
+                count,
+            )
+            if key not in number:
+                number[key] = len(jobs)
+                jobs.append(Job(cluster=cluster, num_gpus=count, host_bytes=host))
+            rows.append((m, number[key]))
+    return jobs, rows, left_out

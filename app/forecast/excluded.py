@@ -1,0 +1,87 @@
+"""What a search left out and why: counted for each accelerator at each cloud, and in all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from app.forecast.machines import Machine
+from core.machine.offer import Offer
+from core.search.plan import Exclusion
+from core.search.search import Best
+
+LONGEST_DAYS = 365.0  # runs that would take longer are counted, not shown, unless asked for
+LEAST_MFU = 0.05  # below it nobody rents more GPUs: the plan is counted, not shown
+
+Key = tuple[str, str, str]  # a stable word for the reason, an accelerator, a cloud
+# What becomes of an offer that is not compared, or of one at some number of GPUs.
+SENTENCES = {
+    "no_facts": "offers are of accelerators whose figures no source prints",
+    "purchase": "offers are of a purchase kind that was not chosen",
+    "cluster_size": "owned clusters have fewer GPUs than are asked for",
+    "precision": "offers are of accelerators without the chosen precision",
+    "memory": "offers at some GPU count: no layout fits the memory",
+    "layout": "offers at some GPU count: no legal layout",
+    "too_slow": f"offers at some GPU count: the run would take longer than {LONGEST_DAYS:.0f} days",
+    "wasteful": f"offers at some GPU count: the network keeps the MFU under {LEAST_MFU:.0%}",
+    "not_searched": "offers at some GPU count: the search was over its budget before it came to "
+    "them",
+}
+
+
+def reason_at(reason: str, offer: Offer) -> Key:
+    """What an offer is counted under."""
+    return reason, offer.accelerator, offer.provider
+
+
+def without_layout(pairs: Iterable[tuple[Machine, int]], best: Best) -> Counter[Key]:
+    """The machines, each with the number of its job, for which the search has no layout."""
+    reasons = {
+        "memory": set(best.jobs_out_of_memory),
+        "layout": set(best.jobs_without_layout),
+        "not_searched": set(best.jobs_cut),
+    }
+    return Counter(
+        reason_at(reason, m.offer)
+        for m, job in pairs
+        for reason, of in reasons.items()
+        if job in of
+    )
+
+
+def total(left_out: Mapping[Key, int], reason: str) -> int:
+    """How many were left out for one reason."""
+    return sum(count for (why, _, _), count in left_out.items() if why == reason)
+
+
+def by_pair(left_out: Mapping[Key, int]) -> dict[tuple[str, str], dict[str, int]]:
+    """The counts of each accelerator at each cloud, by reason."""
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for (reason, accelerator, cloud), count in left_out.items():
+        found.setdefault((accelerator, cloud), {})[reason] = count
+    return found
+
+
+def exclusions(
+    left_out: Mapping[Key, int], best: Best, *, num_without_price: int
+) -> tuple[Exclusion, ...]:
+    """Every reason that removed something, with its count and a sentence."""
+    counted = [
+        ("no_price", num_without_price,
+         "plans are shown without dollars: no price of the chosen kind is known"),
+        *((reason, total(left_out, reason), text) for reason, text in SENTENCES.items()),
+        ("candidate_memory", best.counts.pruned_by_memory, "layouts do not fit the memory"),
+        ("candidate_time", best.counts.pruned_by_time,
+         "layouts are proven to be no faster than another one that fits"),
+        ("candidate_cut", best.counts.cut,
+         "layouts were not looked at: their GPU counts have too many"),
+        *(
+            (f"candidate_{reason}", count, f"layouts are not legal: {reason.replace('_', ' ')}")
+            for reason, count in sorted(best.removed.items())
+        ),
+    ]  # fmt: skip
+    return tuple(
+        Exclusion(reason=reason, count=int(count), sentence=f"{int(count):,} {text}.")
+        for reason, count, text in counted
+        if count
+    )

@@ -1,0 +1,62 @@
+"""What a job is assumed to suffer: as given, else as hardware/reliability.csv has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.command.options import option_of
+from core.errors import ScenarioError
+from core.scenario import Scenario
+from hardware.reliability import used
+
+# Fields of the scenario, and the names of the same quantities in the table.
+NAMES = (
+    "failures_per_node_day", "job_failures_per_day", "checkpoint_s", "upload_s", "interval_s",
+    "detection_s", "restart_s", "wait_s", "node_start_s", "spares", "repair_s", "slow_probability",
+    "weibull_shape",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One number that the answer rests on, and where it comes from."""
+
+    name: str
+    value: float
+    basis: str  # given, default (published) or assumed
+    source: str
+
+
+def given_numbers(scenario: Scenario) -> dict[str, float]:
+    """The numbers of the group `failures` that the scenario gives; ScenarioError where they do
+    not go together."""
+    found = {n: float(x) for n in NAMES if (x := getattr(scenario, n)) is not None}
+    if "spares" in found and "repair_s" not in found:
+        raise _clash("{spares} needs {repair_s}: until a spare is there again.")
+    if "spares" in found and not found.get("wait_s"):
+        raise _clash("{spares} needs {wait_s}: what a job waits without one.")
+    if scenario.async_checkpoint and "checkpoint_s" in found:
+        raise _clash(
+            "{async_checkpoint} works out how long a checkpoint stops training: leave "
+            "{checkpoint_s} out, or give {upload_s} beside it instead."
+        )
+    return found
+
+
+def _clash(template: str) -> ScenarioError:
+    """Fields that do not go together, by their labels, and by their options for who types."""
+    fields = Scenario.model_fields
+    return ScenarioError(
+        template.format(**{name: f"'{field.title}'" for name, field in fields.items()}),
+        as_typed=template.format(**{name: option_of(name) or name for name in fields}),
+    )
+
+
+def known(name: str, given: Mapping[str, float]) -> Input:
+    """What was given, else the row of the table."""
+    if name in given:
+        return Input(name=name, value=given[name], basis="given", source="")
+    fact = used(name)
+    source = fact.note if fact.role == "assumed" else f"{fact.source}; {fact.scope}; {fact.note}"
+    return Input(name=name, value=fact.value, basis=fact.role, source=source)

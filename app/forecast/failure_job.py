@@ -1,0 +1,143 @@
+"""A plan and the inputs of its risk as the job that core/failures/goodput.py takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.document import format as fmt
+from app.forecast.failure_inputs import Input, known
+from app.forecast.training import workload_of
+from app.scenario.model import model_of
+from core.failures import checkpoint as failures_checkpoint
+from core.failures import failures
+from core.failures.goodput import Job
+from core.machine.cluster import ASSUMED_HOST_LINK_BYTES_PER_S
+from core.model.transformer import total_params
+from core.money.other_costs import checkpoint_bytes
+from core.scenario import Scenario
+from core.search.plan import Plan
+from core.units import HOUR_S
+from hardware import facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A job without an interval yet, and what it was made of."""
+
+    job: Job
+    inputs: Mapping[str, Input]
+    slowdown: float  # of its steps by slow nodes
+
+
+def job_of(scenario: Scenario, plan: Plan, given: Mapping[str, float]) -> Asked:
+    """The job of one plan; every number that was not given is among the inputs."""
+    inputs = {
+        n: known(n, given)
+        for n in ("failures_per_node_day", "job_failures_per_day", "detection_s", "restart_s",
+                  "wait_s", "node_start_s", "slow_probability", "slow_fraction")
+    }  # fmt: skip
+    for item in checkpoint_inputs(scenario, plan, given):
+        inputs[item.name] = item
+    value = {n: i.value for n, i in inputs.items()}
+    rate = failures_per_s(plan, value["failures_per_node_day"], value["job_failures_per_day"])
+    wait_s = value["wait_s"]
+    if "spares" in given:
+        inputs |= {n: known(n, given) for n in ("spares", "repair_s")}
+        empty = failures.exhausted_probability(
+            failures_per_s=rate, repair_s=given["repair_s"], spares=int(given["spares"])
+        )
+        wait_s = as_float(failures.mean_wait_s(replacement_s=wait_s, exhausted_probability=empty))
+    slowdown = as_float(
+        failures.straggler_slowdown(
+            num_nodes=float(plan.num_nodes),
+            slow_probability=value["slow_probability"],
+            slow_fraction=value["slow_fraction"],
+        )
+    )
+    job = Job(
+        work_s=plan.wall_clock_hours * HOUR_S * slowdown,
+        interval_s=np.inf,
+        checkpoint_s=value["checkpoint_s"],
+        failures_per_s=rate,
+        upload_s=value["upload_s"],
+        down_s=value["detection_s"] + value["node_start_s"],  # of the one that is replaced
+        wait_s=wait_s,
+        reload_s=value["restart_s"],
+    )
+    return Asked(job=job, inputs=inputs, slowdown=slowdown)
+
+
+def failures_per_s(plan: Plan, failures_per_node_day: float, job_failures_per_day: float) -> float:
+    """Failures a second of every GPU that is rented, and of the job."""
+    return as_float(
+        failures.job_failures_per_s(
+            num_gpus=float(plan.num_nodes * plan.offer.gpu_count),
+            failures_per_node_day=failures_per_node_day,
+            job_failures_per_day=job_failures_per_day,
+        )
+    )
+
+
+def checkpoint_inputs(
+    scenario: Scenario, plan: Plan, given: Mapping[str, float]
+) -> tuple[Input, ...]:
+    """How long a checkpoint stops training and is uploaded, where it is not given: its bytes over
+    a rate."""
+    if "checkpoint_s" in given:
+        upload = Input(
+            name="upload_s",
+            value=given.get("upload_s", 0.0),
+            basis="given",
+            source="" if "upload_s" in given else "0: the checkpoint that was given blocks",
+        )
+        return known("checkpoint_s", given), upload
+    size = checkpoint_size_bytes(scenario)
+    rate = known("checkpoint_bytes_per_s", given)
+    written = as_float(failures_checkpoint.write_s(size_bytes=size, bytes_per_s=rate.value))
+    why = f"{fmt.gib(size)} at {rate.value / 1e9:g} GB/s in all; {rate.source}"
+    blocking = not scenario.async_checkpoint and "upload_s" not in given
+    if blocking:
+        return (
+            Input(name="checkpoint_s", value=written, basis="assumed", source=why),
+            Input(name="upload_s", value=0.0, basis="assumed", source="training stops for it all"),
+        )
+    per_gpu = host_link_bytes_per_s(plan.offer.accelerator)
+    copied = failures_checkpoint.write_s(size_bytes=size / plan.num_gpus, bytes_per_s=per_gpu)
+    copy = f"{fmt.gib(size / plan.num_gpus)} of each GPU to its host at {per_gpu / 1e9:g} GB/s"
+    return (
+        Input(name="checkpoint_s", value=as_float(copied), basis="assumed", source=copy),
+        known("upload_s", given)
+        if "upload_s" in given
+        else Input(name="upload_s", value=written, basis="assumed", source=why),
+    )
+
+
+def checkpoint_size_bytes(scenario: Scenario) -> float:
+    """Bytes of one checkpoint of what the scenario trains."""
+    work = workload_of(scenario, model_of(scenario))
+    return as_float(
+        checkpoint_bytes(
+            parameters=total_params(work.model) * work.trained_fraction,
+            optimizer_state_bytes=work.optimizer_state_bytes,
+        )
+    )
+
+
+def host_link_bytes_per_s(accelerator: str) -> float:
+    """Of one accelerator to its host; assumed where no source prints it."""
+    link = facts.accelerators().get(accelerator)
+    return (link and link.host_link_bytes_per_s) or ASSUMED_HOST_LINK_BYTES_PER_S
+
+
+def least_interval_s(job: Job, plan: Plan) -> float:
+    """A step, or until the upload of the last checkpoint has ended."""
+    step_s = as_float(job.work_s) / plan.num_steps
+    return max(step_s, as_float(job.upload_s) - as_float(job.checkpoint_s))
+
+
+def as_float(x: object) -> float:
+    """The number in an array of none or one dimension."""
+    return float(np.asarray(x))

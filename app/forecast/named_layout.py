@@ -1,0 +1,224 @@
+"""A layout that somebody names, completed: what it leaves out is searched, as `runcast estimate`
+does; where nothing legal has what it says, the rest is taken from another layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from app.forecast.fixed_layout import check_degrees
+from app.scenario.layout import parse_layout
+from core.errors import ScenarioError
+from core.explain.explain import PLACES, Case, columns_of, record_of
+from core.layout.layouts import Choices, broken_rules
+from core.layout.workload import OFFLOAD, Workload
+from core.scenario import Scenario
+from core.search.plan import Layout
+from core.search.search import Job, best_layouts
+
+CUTS = ("tp", "pp", "cp")
+DEGREES = ("tp", "pp", "virtual_stages", "cp", "ep", "micro_batch_size")
+FALLBACK_SHARDINGS = ("zero1", "fsdp2", "ddp")
+# What the sentences about contradictory degrees call an option, where there is none.
+SAID = {"--num-gpus": "the number of GPUs here", "--global-batch-size": "the global batch here"}
+
+
+def completed(
+    text: str, *, scenario: Scenario, case: Case, choices: Choices, num_gpus: int, like: Layout
+) -> tuple[Layout, Choices]:
+    """The layout of a text, whole, and the choices that its rules are asked with. ScenarioError
+    where the text is no layout, or its degrees contradict one another or the job."""
+    said = parse_layout(text)
+    if {"dp", "dp_replicate", "dp_shard"} & {*said}:  # else the rules say what is wrong
+        _check_degrees(said, scenario, num_gpus)
+    found = [f for one in _cuts(said, num_gpus) if (f := _found(one, case, choices, num_gpus))]
+    found.sort(key=lambda f: f[0])
+    if found:
+        layout, pinned = found[0][1:]
+    else:
+        pinned = _pinned(said, choices)
+        layout = _least_broken(said, case, pinned, num_gpus, like)
+    return _as_said(said, layout, num_gpus, scenario.global_batch_size), pinned
+
+
+def _cuts(said: Mapping[str, object], num_gpus: int) -> list[dict[str, object]]:
+    """What is said; where it gives the whole of data parallelism, with each tp, pp and cp that
+    leaves so many ranks."""
+    if "dp" not in said:
+        return [dict(said)]
+    named = [int(str(said[n])) for n in CUTS if n in said]
+    rest, left = divmod(num_gpus, int(str(said["dp"])) * prod(named))
+    free = [n for n in CUTS if n not in said]
+    if left or not free:
+        return [dict(said)]
+    # Of several that are not said context parallelism is the last that anybody means.
+    first, *others = free
+    second = next(iter(others), None)
+    cuts = []
+    for degree in (d for d in range(1, rest + 1) if rest % d == 0):
+        cut = {first: degree, **dict.fromkeys(others, 1)}
+        if second is None and degree != rest:
+            continue
+        if second is not None:
+            cut[second] = rest // degree
+        cuts.append({**said, **cut})
+    return cuts
+
+
+def _found(
+    said: Mapping[str, object], case: Case, choices: Choices, num_gpus: int
+) -> tuple[tuple[bool, float], Layout, Choices] | None:
+    """The fastest layout that has what is said and fits, else that which misses by least, with
+    how good it is; None where nothing legal has it."""
+    pinned = _pinned(said, choices)
+    job = Job(cluster=case.place.cluster, num_gpus=num_gpus)
+    work = replace(case.work, **_places(said, case.work))
+    best = best_layouts(work, [job], case.eff, pinned, memory_sigma=case.memory_sigma)
+    if len(best.job):
+        score, layout = (False, float(best.step.step_s[0])), record_of(best.layouts, 0)
+    elif best.closest is not None:
+        miss = best.closest
+        score, layout = (True, miss.need_bytes / miss.limit_bytes), record_of(miss.layout_row, 0)
+    else:
+        return None
+    if "num_microbatches" in said and "micro_batch_size" not in said:
+        batch = int(np.asarray(case.work.global_batch_size))
+        ranks = layout.dp_replicate * layout.dp_shard
+        size, left = divmod(batch, ranks * int(str(said["num_microbatches"])))
+        if size and not left:
+            same = {n: getattr(layout, n) for n in CUTS}
+            return _found({**said, **same, "micro_batch_size": size}, case, choices, num_gpus)
+    return score, layout, pinned
+
+
+def _check_degrees(said: Mapping[str, object], scenario: Scenario, num_gpus: int) -> None:
+    try:
+        check_degrees(said, scenario.model_copy(update={"num_gpus": (num_gpus,)}))
+    except ScenarioError as e:
+        sentence = str(e)
+        for option, words in SAID.items():
+            sentence = sentence.replace(option, words)
+        raise ScenarioError(sentence) from None
+
+
+def _places(said: Mapping[str, object], work: Workload) -> dict[str, Any]:
+    """Where optimizer and weights are: as is said, else as the job says."""
+    names = ("offload_optimizer", "offload_params")
+    return {n: OFFLOAD[str(said[n])] if n in said else getattr(work, n) for n in names}
+
+
+def _pinned(said: Mapping[str, object], choices: Choices) -> Choices:
+    """The search reduced to what is said; a choice of the scenario yields to it."""
+    fixed: dict[str, Any] = dict.fromkeys((*DEGREES, "etp"))
+    fixed |= {n: int(str(said[n])) for n in fixed if n in said}
+    for key, name in (("sharding", "shardings"), ("recompute", "recomputes")):
+        if key in said:
+            fixed[name] = (str(said[key]),)
+    fixed["dp_shard"] = (
+        int(str(said["dp_shard"]))
+        if said.get("sharding") == "hsdp" and "dp_shard" in said
+        else None
+    )
+    # A layout that does not speak of the host is judged with all it has on the device.
+    fixed["searches_offload"] = False
+    places = {
+        n: str(said[n]) != "none" for n in ("offload_optimizer", "offload_params") if n in said
+    }
+    fixed["offloads"] = any(places.values()) or (choices.offloads and not places)
+    fixed["fetches_params"] = places.get("offload_params", choices.fetches_params)
+    schedule = str(said.get("schedule", choices.schedule))
+    if int(str(said.get("virtual_stages", 1))) > 1 and "schedule" not in said:
+        schedule = "interleaved"
+    return replace(
+        choices,
+        **fixed,
+        schedule=schedule,
+        context_method=str(said.get("context_parallel", choices.context_method)),
+        reshard=bool(int(str(said.get("reshard_after_forward", int(choices.reshard))))),
+    )
+
+
+def _place_names(said: Mapping[str, object], work: Workload) -> dict[str, Any]:
+    return {n: PLACES[round(float(np.asarray(v)))] for n, v in _places(said, work).items()}
+
+
+def _least_broken(
+    said: Mapping[str, object], case: Case, pinned: Choices, num_gpus: int, like: Layout
+) -> Layout:
+    """Of completions from `like`, or without the degree, the one that breaks fewest rules."""
+
+    def options(name: str) -> list[int]:
+        if name in said:
+            return [int(str(said[name]))]
+        values = (int(getattr(like, name)), 1)
+        return list(dict.fromkeys(values[::-1] if name == "virtual_stages" else values))
+
+    shardings = (
+        [str(said["sharding"])]
+        if "sharding" in said
+        else list(dict.fromkeys((like.sharding, *FALLBACK_SHARDINGS)))
+    )
+    rows = []
+    grid = product(product(*(options(n) for n in DEGREES)), shardings)
+    for degrees, sharding in grid:
+        one: dict[str, Any] = dict(zip(DEGREES, degrees, strict=True))
+        if one["pp"] == 1 and "virtual_stages" not in said:
+            one["virtual_stages"] = 1
+        ranks = num_gpus / (one["tp"] * one["pp"] * one["cp"])
+        etp = int(str(said.get("etp", one["tp"] if one["ep"] == 1 and like.etp > 1 else 1)))
+        rows.append(
+            replace(
+                like,
+                **one,
+                etp=etp,
+                dp_replicate=1,
+                dp_shard=ranks,  # a fraction breaks a rule
+                sharding=sharding,
+                recompute=str(said.get("recompute", like.recompute)),
+                schedule=pinned.schedule,
+                context_parallel=pinned.context_method,
+                **_place_names(said, case.work),
+                num_microbatches=int(
+                    max(np.asarray(case.work.global_batch_size) / ranks, 1)
+                    // one["micro_batch_size"]
+                ),
+            )
+        )
+    layouts = columns_of(rows, [num_gpus] * len(rows))
+    broken = broken_rules(
+        layouts,
+        model=case.work.model,
+        seq_len=int(np.asarray(case.work.seq_len)),
+        global_batch_size=int(np.asarray(case.work.global_batch_size)),
+        choices=pinned,
+    )
+    return rows[int(np.argmin(np.sum(list(broken.values()), axis=0)))]
+
+
+def _as_said(
+    said: Mapping[str, object], layout: Layout, num_gpus: int, global_batch_size: int
+) -> Layout:
+    """The layout with the groups of data parallelism and the micro-batches that were said."""
+    ranks = num_gpus / (layout.tp * layout.pp * layout.cp)
+    if {"dp_replicate", "dp_shard"} & {*said} and ranks >= 1:
+        replicate = int(str(said.get("dp_replicate", 0)))
+        shard = int(str(said.get("dp_shard", 0)))
+        replicate = replicate or round(ranks / shard)
+        layout = replace(layout, dp_replicate=replicate, dp_shard=shard or round(ranks / replicate))
+    if "dp" in said and int(str(said["dp"])) != layout.dp_replicate * layout.dp_shard:
+        raise ScenarioError(
+            f"dp={said['dp']} in the layout does not follow from {num_gpus:,} GPUs with "
+            f"tp={layout.tp}, pp={layout.pp} and cp={layout.cp}: name these, too."
+        )
+    if "num_microbatches" in said and int(str(said["num_microbatches"])) != layout.num_microbatches:
+        raise ScenarioError(
+            f"num_microbatches={said['num_microbatches']} in the layout does not follow from a "
+            f"global batch of {global_batch_size:,} sequences over {ranks:g} data-parallel ranks; "
+            f"micro_batch_size={layout.micro_batch_size} makes {layout.num_microbatches}."
+        )
+    return layout

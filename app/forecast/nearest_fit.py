@@ -1,0 +1,193 @@
+"""When nothing fits: by how much, which part is largest, and the nearest change that fits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+
+from app.document.vocabulary import memory_part
+from app.scenario.layout import layout_text
+from core.explain.explain import record_of
+from core.layout.degrees import divisors
+from core.layout.layouts import RULES, Choices
+from core.layout.workload import Workload
+from core.machine.cluster import cluster_of
+from core.machine.efficiency import Efficiency
+from core.scenario import Scenario
+from core.search.plan import Layout
+from core.search.search import Best, Job, best_layouts
+from core.units import GIB
+from hardware import facts
+
+LARGEST = 16_384
+MOST_GPUS = 131_072
+MOST_VALUES = 18  # of a choice that are tried
+# Fixed choices in the order in which they are let go, and rules that only say which strategy
+# cannot be: named when nothing else is.
+LISTS = ("shardings", "recomputes")
+PINS = ("dp_shard", "tp", "pp", "cp", "ep", "etp", "virtual_stages", "micro_batch_size", *LISTS)
+FIELD_OF = {"shardings": "sharding", "recomputes": "recompute"}
+BY_STRATEGY = ("pipeline_sharding", "nothing_to_shard", "hybrid")
+# Where more GPUs of the same kind do not help: parts with more memory, in rising order.
+LARGER = ("H100-80GB-SXM", "H200-141GB-SXM", "B200-180GB", "B300")
+
+
+def sentence(
+    scenario: Scenario,
+    work: Workload,
+    jobs: Sequence[Job],
+    best: Best,
+    eff: Efficiency,
+    choices: Choices,
+    *,
+    without_precision: int,
+) -> str:
+    """One paragraph: the miss, its largest part, the nearest change."""
+    if not jobs and without_precision:
+        return (
+            f"No plan: none of the chosen GPUs has {scenario.precision} matrix units; choose "
+            "another precision (bf16, or fp16 on a V100), or other GPUs."
+        )
+    if not jobs:
+        return (
+            "No plan: no offer matches the chosen GPUs, clouds and purchase kinds within the "
+            "time limit; choose more of them, or give the number of GPUs."
+        )
+    if best.closest is None:
+        return f"No plan: no legal layout. {_why_illegal(work, jobs, best, eff, choices)}"
+    miss = best.closest
+    part = max(miss.memory, key=lambda p: miss.memory[p])
+    layout = record_of(miss.layout_row, 0)
+    gpus = jobs[miss.job].num_gpus
+    found = (
+        f"Nothing fits the memory. The nearest miss ({counted(gpus)}, tp={layout.tp}, "
+        f"pp={layout.pp}, {layout.sharding}, {layout.recompute} recompute) needs "
+        f"{miss.need_bytes / GIB:.1f} GiB per GPU; {miss.usable_bytes / GIB:.1f} GiB of "
+        f"{miss.limit_bytes / GIB:.1f} GiB can be planned with, given the forecast's error. The "
+        f"largest part is {memory_part(part).lower()} with {miss.memory[part] / GIB:.1f} GiB."
+    )
+    change = _change(choices, work, jobs, eff)
+    return f"{found} {change}"
+
+
+def counted(num_gpus: int) -> str:
+    """'1 GPU', '64 GPUs'."""
+    return f"{num_gpus:,} GPU{'' if num_gpus == 1 else 's'}"
+
+
+def _why_illegal(
+    work: Workload, jobs: Sequence[Job], best: Best, eff: Efficiency, choices: Choices
+) -> str:
+    """The rules that the candidates break, and the nearest value that breaks none."""
+    broken = [r for r in RULES if best.removed.get(r, 0)]
+    told = [r for r in broken if r not in BY_STRATEGY]
+    pinned = [p for p in PINS if getattr(choices, p) not in (None, ())]
+    # A rule about the strategy is told where the strategy was chosen, else only if it is alone.
+    if choices.shardings or not told:
+        told = broken
+    # Rules are asked in turn, so the last one that removed something is what stopped the rest.
+    why = f"The rule that is broken: {RULES[told[-1]]}." if told else "No candidate exists."
+    if told and told[-1] in ("nothing_to_shard", "hybrid"):
+        pinned.sort(key=lambda p: p not in LISTS)
+    for field in pinned:
+        for value in _values_near(choices, field, jobs[0].num_gpus):
+            tried = _with(choices, field, value)
+            if found := _first(work, jobs, eff, tried):
+                name = FIELD_OF.get(field, field)
+                return f"{why} Nearest legal value: {name}={getattr(found, name)}."
+    free = replace(choices, tp=None, pp=None, cp=None, ep=None, etp=None, micro_batch_size=None)
+    if choices != free and (found := _first(work, jobs, eff, free)):
+        return f"{why} Legal, with the degrees free: {layout_text(found)}."
+    for count in _counts_near(jobs[0]):
+        if _first(work, [replace(jobs[0], num_gpus=count)], eff, choices):
+            return f"{why} Nearest count with a legal layout: {counted(count)}."
+    for count in _counts_near(jobs[0]):
+        if found := _first(work, [replace(jobs[0], num_gpus=count)], eff, free):
+            return f"{why} Legal on {counted(count)}, with the degrees free: {layout_text(found)}."
+    return f"{why} Change the global batch size or the number of GPUs."
+
+
+def _values_near(choices: Choices, field: str, num_gpus: int) -> list[object]:
+    """Other values of a fixed choice, the nearest first: divisors of the GPUs and powers of two;
+    for lists, any."""
+    if field in LISTS:
+        return [()]
+    given = float(getattr(choices, field))
+    values = {*divisors(num_gpus), *(2**i for i in range(14))}
+    return sorted(values, key=lambda n: abs(math.log2(n / given)))[:MOST_VALUES]
+
+
+def _counts_near(job: Job) -> list[int]:
+    """Other GPU counts, the nearest first: whole machines and powers of two."""
+    n, per_node = job.num_gpus, int(np.asarray(job.cluster.gpus_per_node))
+    whole = {max(n // per_node + more, 1) * per_node for more in (-1, 0, 1, 2)}
+    powers = {2**i for i in range(18)}
+    counts = {c for c in whole | powers if c != n and c <= MOST_GPUS}
+    return sorted(counts, key=lambda c: (abs(math.log2(c / n)), c))[:MOST_VALUES]
+
+
+def _with(choices: Choices, name: str, value: object) -> Choices:
+    """The choices with one of them replaced."""
+    kept = {f.name: getattr(choices, f.name) for f in fields(Choices)}
+    return Choices(**{**kept, name: value})
+
+
+def _first(work: Workload, jobs: Sequence[Job], eff: Efficiency, choices: Choices) -> Layout | None:
+    """A legal layout of the first job that has one, whatever its memory."""
+    roomy = [replace(j, cluster=replace(j.cluster, memory_bytes=1e18)) for j in jobs[:8]]
+    found = best_layouts(work, roomy, eff, choices, memory_sigma=0.01)
+    return record_of(found.layouts, 0) if len(found.job) else None
+
+
+def _change(fixed: Choices, work: Workload, jobs: Sequence[Job], eff: Efficiency) -> str:
+    """The first change that fits: free the layout, then more GPUs, then larger ones."""
+    for text, tried_work, tried, choices in _tries(work, jobs, fixed):
+        sigma = float(np.asarray(eff.memory_sigma))
+        result = best_layouts(tried_work, tried, eff, choices, memory_sigma=sigma)
+        if len(result.job):
+            n = int(np.argmin([tried[j].num_gpus for j in result.job]))
+            layout = record_of(result.layouts, n)
+            return (
+                f"{text.format(gpus=tried[int(result.job[n])].num_gpus)}"
+                f" (tp={layout.tp}, pp={layout.pp}, {layout.sharding}, micro-batch "
+                f"{layout.micro_batch_size}, {layout.recompute} recompute)."
+            )
+    return f"No change was found up to {LARGEST:,} GPUs."
+
+
+def _tries(
+    work: Workload, jobs: Sequence[Job], fixed: Choices
+) -> Iterator[tuple[str, Workload, list[Job], Choices]]:
+    free = Choices(
+        schedule=fixed.schedule,
+        context_method=fixed.context_method,
+        fetches_params=fixed.fetches_params,
+        offloads=fixed.offloads,
+        searches_offload=fixed.searches_offload,
+        tp_across_nodes=fixed.tp_across_nodes,
+    )
+    if fixed != free:
+        yield "It fits when the layout is searched freely", work, list(jobs), free
+    largest = max(jobs, key=lambda j: float(np.asarray(j.cluster.memory_bytes)))
+    count = max(j.num_gpus for j in jobs)
+    while count < LARGEST:
+        count *= 2
+        # A batch that cannot be cut over more GPUs is no reason to say that nothing fits.
+        batch = max(float(np.asarray(work.global_batch_size)), float(count))
+        more = replace(work, global_batch_size=batch)
+        job = replace(largest, num_gpus=count)
+        yield "It fits on {gpus} of the same GPUs", more, [job], free
+    for name in LARGER:
+        chip = facts.accelerator(name)
+        cluster = cluster_of(
+            chip,
+            gpus_per_node=chip.gpus_per_node,
+            scale_up_domain=chip.scale_up_domain,
+            scale_out_bytes_per_s=chip.scale_out_bytes_per_s or 1e9,
+        )
+        # Whose machines these are, and so what their hosts have, is not known.
+        tried = [Job(cluster=cluster, num_gpus=n, host_bytes=0.0) for n in (8, 64, 512, 4096)]
+        yield f"It fits on {{gpus}} x {name}", work, tried, free

@@ -1,0 +1,277 @@
+"""Rows of the search result joined with offers, and the plan that one row shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.document import format as fmt
+from app.document import vocabulary
+from app.forecast.choice import host_memory
+from app.forecast.machines import ETHERNET, Machine
+from core.evidence import uncertainty
+from core.explain.explain import record_of
+from core.machine.cluster import ASSUMED_CEILING
+from core.machine.efficiency import Efficiency
+from core.money import cost as money_cost
+from core.money import other_costs
+from core.search.plan import Interval, Layout, Plan
+from core.search.search import Best
+from core.units import GIB
+from hardware.measured import measured_accelerators
+from pricing.book.offers import NO_TERMS, is_booked
+
+STEADY = (
+    "Steady state: failures, checkpoints, restarts and waiting for capacity are not counted; "
+    "`runcast risk` adds failures and checkpoints."
+)
+UNCALIBRATED = (
+    "Uncalibrated: the efficiencies were set on published runs of other people, not measured on "
+    "these machines."
+)
+# What a calibration has measured of a device that published runs of it would tell.
+WHOLE_DEVICE = frozenset({"matmul", "attention", "memory", "elementwise"})
+CAPACITY = "Whether the provider has this many instances free was not checked."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One machine at one GPU count with its best layout (row `best_row` of `Best`)."""
+
+    id: str
+    machine: Machine
+    best_row: int
+    num_gpus: int
+    num_nodes: int
+    num_steps: float
+    hours: float
+    gpu_hours: float
+    usd: float  # of everything that is priced; NaN: no price
+    tokens_per_s: float
+    instances_usd: float = math.nan
+    rank: int = 0
+    meets_deadline: bool = True
+    meets_budget: bool = True
+    frontier: bool = False
+
+    @classmethod
+    def of(cls, m: Machine, best: Best, n: int, *, num_steps: float, hours: float) -> Self:
+        """Price one row of the search on one machine."""
+        o, count = m.offer, int(np.asarray(best.layouts.num_gpus)[n])
+        nodes = money_cost.num_instances(
+            num_gpus=float(count), gpus_per_instance=float(o.gpu_count)
+        )
+        instances_usd = math.nan
+        if o.usd_per_hour is not None:
+            instances_usd = float(
+                np.asarray(
+                    money_cost.run_usd(
+                        wall_clock_hours=hours,
+                        num_instances=nodes,
+                        usd_per_instance_hour=o.usd_per_hour,
+                    )
+                )
+            )
+        paid = money_cost.gpu_hours(
+            wall_clock_hours=hours, num_instances=nodes, gpus_per_instance=float(o.gpu_count)
+        )
+        return cls(
+            id="~".join(
+                (o.provider, o.instance_type, o.accelerator, o.region, o.purchase,
+                 str(o.gpu_count), str(count))
+            ),
+            machine=m,
+            best_row=n,
+            num_gpus=count,
+            num_nodes=int(np.asarray(nodes)),
+            num_steps=num_steps,
+            hours=hours,
+            gpu_hours=float(np.asarray(paid)),
+            instances_usd=instances_usd,
+            usd=_total_usd(m, instances_usd, hours),
+            tokens_per_s=float(best.step.tokens_per_s[n]),
+        )  # fmt: skip
+
+
+def _total_usd(m: Machine, instances_usd: float, hours: float) -> float:
+    """Instances with storage, traffic and credits of the price book; NaN stays NaN."""
+    return float(
+        np.asarray(
+            other_costs.run_total_usd(
+                instances_usd=instances_usd,
+                storage_usd_per_hour=m.terms.usd_per_hour,
+                hours=hours,
+                egress_usd=m.terms.usd,
+                credit_usd=m.terms.credit_usd,
+            )
+        )
+    )
+
+
+def plan_of(
+    row: Row,
+    best: Best,
+    eff: Efficiency,
+    *,
+    shift: float = 0.0,
+    variance_left: float = 1.0,
+    habits: Callable[[Layout], tuple[str, ...]] = lambda layout: (),
+) -> Plan:
+    """Everything the screen shows of one row. `shift` is what a measurement added to the log of
+    the throughput, `variance_left` the share of the forecast's variance that it left; `habits`
+    says what is assumed of the software."""
+    m, n = row.machine, row.best_row
+    crosses = row.num_nodes > 1
+    narrowed = replace(eff, throughput_sigma=eff.throughput_sigma * variance_left**0.5)
+    known = circumstances_of(m, num_gpus=row.num_gpus, crosses=crosses)
+    sigma = float(np.asarray(uncertainty.throughput_sigma(narrowed, known)))
+    low = float(np.asarray(uncertainty.p10(row.tokens_per_s, sigma)))
+    high = float(np.asarray(uncertainty.p90(row.tokens_per_s, sigma)))
+    usd = None
+    if not math.isnan(row.usd):  # dollars fall as tokens/s rise
+
+        def at(tokens_per_s: float) -> float:
+            stretch = row.tokens_per_s / tokens_per_s
+            return _total_usd(m, row.instances_usd * stretch, row.hours * stretch)
+
+        usd = Interval(p10=at(high), p50=row.usd, p90=at(low))
+    layout = record_of(best.layouts, n)
+    found = _assumptions(row, crosses=crosses, shift=shift, variance_left=variance_left)
+    return Plan(
+        id=row.id,
+        rank=row.rank,
+        offer=m.offer,
+        num_gpus=row.num_gpus,
+        num_nodes=row.num_nodes,
+        layout=layout,
+        tokens_per_s=Interval(p10=low, p50=row.tokens_per_s, p90=high),
+        tokens_per_s_per_gpu=float(best.step.tokens_per_s_per_gpu[n]),
+        mfu=float(best.step.mfu[n]),
+        hfu=float(best.step.hfu[n]),
+        step_s={p: float(v[n]) for p, v in best.step.parts.items() if v[n] > 0},
+        memory_bytes={p: float(v[n]) for p, v in best.memory.items()},
+        memory_capacity_bytes=m.accelerator.memory_bytes,
+        probability_oom=float(best.probability_oom[n]),
+        num_steps=row.num_steps,
+        gpu_hours=row.gpu_hours,
+        wall_clock_hours=row.hours,
+        usd_per_gpu_hour=None if usd is None else row.instances_usd / row.gpu_hours,
+        usd=usd,
+        meets_deadline=row.meets_deadline,
+        meets_budget=row.meets_budget,
+        frontier=row.frontier,
+        calibration=m.calibration,
+        assumptions=(*found, *_on_the_host(m, layout, float(best.host_bytes[n])), *habits(layout)),
+    )
+
+
+def circumstances_of(m: Machine, *, num_gpus: int, crosses: bool) -> uncertainty.Circumstances:
+    """What makes the forecast of one machine less sure than that of its stack."""
+    measured = m.accelerator.matmul_flops_per_s is not None or "matmul" in m.measured
+    seen = m.accelerator.name in measured_accelerators() or m.measured >= WHOLE_DEVICE
+    network_known = m.network_known or "scale_out" in m.measured
+    return uncertainty.Circumstances(
+        unmeasured=float(not measured),
+        unseen_accelerator=float(not seen),
+        doublings=float(np.asarray(uncertainty.doublings(num_gpus))),
+        network_guessed=float(crosses and not network_known),
+    )
+
+
+def _assumptions(row: Row, *, crosses: bool, shift: float, variance_left: float) -> tuple[str, ...]:
+    m = row.machine
+    moved = (
+        f"Your measurement moves this forecast by {math.expm1(shift):+.0%} and leaves "
+        f"{variance_left**0.5:.0%} of the width of its interval."
+    )
+    found = [STEADY, moved if variance_left < 1 else _calibrated(m)]
+    if is_booked(m.offer):
+        found.append(f"The price is of the {m.offer.source}: {m.offer.note}.")
+    if m.terms != NO_TERMS and not math.isnan(row.usd):
+        found.append(
+            f"The cost is {fmt.usd(row.instances_usd)} of instances, "
+            f"{fmt.usd(m.terms.usd_per_hour * row.hours)} of storage and {fmt.usd(m.terms.usd)} "
+            f"of traffic, less {fmt.usd(m.terms.credit_usd)} of credits, as the price book says."
+        )
+    if crosses and not m.network_known and "scale_out" not in m.measured:
+        found.append(ETHERNET)
+    if crosses and "unverified" in m.offer.note:
+        found.append("The network figure of this offer was quoted from memory by its source.")
+    if m.accelerator.matmul_flops_per_s is None and "matmul" not in m.measured:
+        found.append(
+            f"Nobody's matmul measurement of {m.accelerator.name} is at hand: "
+            f"{ASSUMED_CEILING:.0%} of its peak is assumed."
+        )
+    found += [
+        f"{m.accelerator.name}: {vocabulary.assumed_fact(quantity, source.printed)}"
+        for quantity, source in m.accelerator.sources.items()
+        if source.assumed
+    ]
+    if row.num_nodes > 1:
+        found.append(CAPACITY)
+    if row.num_gpus < row.num_nodes * m.offer.gpu_count:
+        idle = row.num_nodes * m.offer.gpu_count - row.num_gpus
+        found.append(f"{idle} rented GPUs stay idle: instances are rented whole.")
+    return tuple(found)
+
+
+def _calibrated(m: Machine) -> str:
+    """Whether the rates of the machine were measured, and where."""
+    if not m.calibration:
+        return UNCALIBRATED
+    return (
+        f"Rates of {m.accelerator.name} are those of calibration {m.calibration}: "
+        f"{', '.join(vocabulary.measured_constant(n) for n in sorted(m.measured))}."
+    )
+
+
+def _on_the_host(m: Machine, layout: Layout, needed: float) -> tuple[str, ...]:
+    """What a plan that offloads asks of the host's memory."""
+    if layout.offload_optimizer == layout.offload_params == "none":
+        return ()
+    what = "Optimizer states and weights" if layout.offload_params != "none" else "Optimizer states"
+    usable = host_memory(m)
+    room = f", of {usable / GIB:,.0f} GiB that can be used" if usable else ""
+    return (f"{what} wait in the host's memory: {needed / GIB:,.0f} GiB a GPU{room}.",)
+
+
+def points_of(rows: Sequence[Row], best: Best) -> Mapping[str, NDArray[Any]]:
+    """Every ranked plan as columns, for charts, tables and downloads."""
+    offers = [r.machine.offer for r in rows]
+    at = np.array([r.best_row for r in rows], dtype=np.int64)
+    # Offers share layouts: each is written once.
+    texts = {n: fmt.layout_short(record_of(best.layouts, n)) for n in set(at.tolist())}
+    memory = np.sum(list(best.memory.values()), axis=0)
+    return {
+        "id": np.array([r.id for r in rows], dtype=object),
+        "rank": np.array([r.rank for r in rows], dtype=np.int64),
+        "usd": np.array([r.usd for r in rows], dtype=float),
+        "wall_clock_hours": np.array([r.hours for r in rows], dtype=float),
+        "instances_usd": np.array([r.instances_usd for r in rows], dtype=float),
+        "num_gpus": np.array([r.num_gpus for r in rows], dtype=np.int64),
+        "num_nodes": np.array([r.num_nodes for r in rows], dtype=np.int64),
+        "gpus_per_node": np.array([o.gpu_count for o in offers], dtype=np.int64),
+        "tokens_per_s": np.array([r.tokens_per_s for r in rows], dtype=float),
+        "accelerator": np.array([o.accelerator for o in offers], dtype=object),
+        "provider": np.array([o.provider for o in offers], dtype=object),
+        "instance_type": np.array([o.instance_type for o in offers], dtype=object),
+        "region": np.array([o.region for o in offers], dtype=object),
+        "purchase": np.array([o.purchase for o in offers], dtype=object),
+        "frontier": np.array([r.frontier for r in rows], dtype=bool),
+        "meets_deadline": np.array([r.meets_deadline for r in rows], dtype=bool),
+        "meets_budget": np.array([r.meets_budget for r in rows], dtype=bool),
+        "gpu_hours": np.array([r.gpu_hours for r in rows], dtype=float),
+        "mfu": np.asarray(best.step.mfu, dtype=float)[at],
+        "peak_memory_bytes": np.asarray(memory, dtype=float)[at],
+        "memory_capacity_bytes": np.array(
+            [r.machine.accelerator.memory_bytes for r in rows], dtype=float
+        ),
+        "probability_oom": np.asarray(best.probability_oom, dtype=float)[at],
+        "layout": np.array([texts[n] for n in at.tolist()], dtype=object),
+        "observed_at": np.array([o.observed_at for o in offers], dtype=object),
+    }

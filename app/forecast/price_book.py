@@ -1,0 +1,117 @@
+"""The price book that a scenario names, laid over its price snapshot as machines."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+
+import numpy as np
+
+from app.forecast.machines import Machine, machine, priced_machines
+from app.forecast.training import workload_of
+from app.scenario.model import model_of
+from core.machine.offer import Offer
+from core.model.transformer import total_params
+from core.money.other_costs import checkpoint_bytes
+from core.scenario import Scenario
+from hardware import facts
+from pricing import offers as prices
+from pricing.book.files import book_names, has_book, load_book
+from pricing.book.offers import BookedOffers, Terms, booked, terms_of
+from pricing.book.rows import PriceBook
+
+Machines = tuple[tuple[Machine, ...], tuple[Offer, ...]]
+
+
+def today() -> dt.date:
+    """The day on which rows of a book count or do not."""
+    return dt.datetime.now(dt.UTC).date()
+
+
+def names() -> list[str]:
+    """Every price book of this server."""
+    return book_names()
+
+
+def book_of(scenario: Scenario) -> PriceBook | None:
+    """The book that the scenario names; None without one."""
+    return load_book(scenario.price_book) if scenario.price_book else None
+
+
+def book_id(scenario: Scenario) -> str:
+    """What the book of a scenario says today, as a hash: an answer that is kept is kept by it."""
+    if not has_book(scenario.price_book):
+        return ""
+    return f"{load_book(scenario.price_book).id} {today().isoformat()}"
+
+
+def content_id(name: str) -> str:
+    """What a book says of today, as a hash; '' without it. From day to day it stays the same,
+    but for the days on which a row begins or ends."""
+    if not has_book(name):
+        return ""
+    book, day = load_book(name), today()
+    valid = "".join(str(int(row.is_valid_on(day))) for row in book.rows)
+    return f"{book.id}.{valid}"
+
+
+def lacking_sentence(name: str) -> str:
+    """What a link hears whose price book is on another server."""
+    return f"The price book {name!r} is not on this server: list prices are shown."
+
+
+def listed(snapshot_id: str, book: PriceBook, day: dt.date) -> BookedOffers:
+    """The newest offers of a snapshot with the book's prices."""
+    newest = prices.newest_per_place(prices.snapshot(snapshot_id or None).offers)
+    return booked(book, newest, day)
+
+
+def machines_of(scenario: Scenario) -> Machines:
+    """Machines to compare, at the book's prices where there is one, and offers without facts."""
+    book = book_of(scenario)
+    if book is None:
+        return priced_machines(scenario.prices)
+    snapshot_id = scenario.prices or prices.installed_id()
+    return _booked(snapshot_id, book.name, book.id, today())
+
+
+@lru_cache(maxsize=8)
+def _booked(snapshot_id: str, name: str, book_id: str, day: dt.date) -> Machines:
+    found = listed(snapshot_id, load_book(name), day)
+    known = facts.accelerators()
+    return (
+        tuple(
+            replace(
+                machine(o, facts.accelerator(o.accelerator)),
+                largest_num_gpus=found.largest.get(o.instance_type) if _is_owned(o) else None,
+            )
+            for o in found.offers
+            if o.accelerator in known
+        ),
+        tuple(o for o in found.offers if o.accelerator not in known),
+    )
+
+
+def _is_owned(offer: Offer) -> bool:
+    return offer.purchase == "owned"
+
+
+def with_terms(scenario: Scenario, chosen: Sequence[Machine]) -> tuple[Machine, ...]:
+    """The machines with what the book says a run pays beside them."""
+    book = book_of(scenario)
+    if book is None:
+        return tuple(chosen)
+    work = workload_of(scenario, model_of(scenario))
+    trained = float(np.asarray(total_params(work.model) * work.trained_fraction))
+    size = checkpoint_bytes(
+        parameters=trained, optimizer_state_bytes=float(np.asarray(work.optimizer_state_bytes))
+    )
+    day, bytes_of_one = today(), float(np.asarray(size))
+
+    @cache
+    def terms(provider: str, region: str) -> Terms:
+        return terms_of(book, provider, region, day, checkpoint_bytes=bytes_of_one)
+
+    return tuple(replace(m, terms=terms(m.offer.provider, m.offer.region)) for m in chosen)

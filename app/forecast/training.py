@@ -1,0 +1,171 @@
+"""What a scenario trains and fixes, as the core takes it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import nan
+
+import numpy as np
+
+from app.scenario.model import NamedModel
+from core.evidence import uncertainty
+from core.layout import optimizers
+from core.layout.layouts import Choices
+from core.layout.precision import precision
+from core.layout.sharding import (
+    ADAMW_STATE_BYTES,
+    GRADIENT_BYTES,
+    INDEX,
+    held_gradient_bytes,
+    model_state_bytes_per_param,
+    reduced_gradient_bytes,
+)
+from core.layout.workload import OFFLOAD, Workload
+from core.machine.efficiency import Efficiency
+from core.model import adapters
+from core.scenario import Scenario, task_size
+from core.time.layer import decimal_year, is_since
+from hardware.efficiency import GENERIC, Stack, efficiency, stacks
+
+SEARCH = "search"  # of a scenario's offload: as the search finds best
+HELD = {2.0: "16 bits", 4.0: "fp32", 6.0: "16 bits and an fp32 sum"}
+
+
+def tokens_of(scenario: Scenario) -> float:
+    """Tokens that the GPUs process in the run, padding included."""
+    return task_size.tokens_of(
+        num_tokens=scenario.num_tokens,
+        num_examples=scenario.num_examples,
+        tokens_per_example=scenario.tokens_per_example,
+        seq_len=float(scenario.seq_len),
+        epochs=scenario.epochs,
+        packing_efficiency=scenario.packing_efficiency,
+    )
+
+
+def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = None) -> Workload:
+    """What is trained; `stack`: with other habits than those of hardware/stacks.csv."""
+    recipe = precision(scenario.precision)
+    optimizer = optimizers.optimizer(scenario.optimizer)
+    stack = stack or stacks()[scenario.stack]
+    year = decimal_year(scenario.software_date)
+    trained, weight_bytes = 1.0, 2.0
+    if scenario.task in ("lora", "qlora"):
+        trained = float(
+            np.asarray(
+                adapters.trained_fraction(
+                    model.transformer,
+                    rank=float(scenario.lora_rank),
+                    on_mlp=scenario.lora_targets == "all",
+                )
+            )
+        )
+    if scenario.task == "qlora":
+        weight_bytes = adapters.nf4_bytes_per_param(
+            double_quantisation=scenario.double_quantisation
+        )
+    return Workload(
+        model=model.transformer,
+        seq_len=float(scenario.seq_len),
+        global_batch_size=float(scenario.global_batch_size),
+        matmul_bits=float(recipe.matmul_bits),
+        quantised_bytes=recipe.quantised_bytes,
+        optimizer_state_bytes=optimizer.state_bytes,
+        ends_state_bytes=nan if optimizer.ends_state_bytes is None else optimizer.ends_state_bytes,
+        orthogonalises=optimizer.orthogonalises,
+        gradient_bytes=GRADIENT_BYTES[scenario.gradient_dtype or stack.gradient_dtype],
+        offload_optimizer=OFFLOAD[said_place(scenario.offload_optimizer)],
+        paged_optimizer=scenario.paged_optimizer,
+        offload_params=OFFLOAD[said_place(scenario.offload_params)],
+        offloads_activations=float(scenario.offload_activations),
+        trained_fraction=trained,
+        weight_bytes=weight_bytes,
+        adapters=scenario.task in ("lora", "qlora"),
+        unfused_attention=scenario.attention == "unfused",
+        flash2=scenario.attention == "flash2",
+        compiled=scenario.compile,
+        cuda_graphs=scenario.cuda_graphs,
+        chunked_loss=scenario.chunked_loss,
+        software_year=year,
+        async_tp=scenario.async_tp == "on"
+        or (not scenario.async_tp and bool(is_since(year, stack.async_tp_since))),
+        overlaps_gradients=bool(is_since(year, stack.gradient_overlap_since)),
+        deduplicates=scenario.moe_dispatcher == "per_node",
+        host_slowdown=scenario.host_slowdown,
+        capacity_factor=scenario.capacity_factor or 0.0,
+        expert_imbalance=scenario.expert_imbalance,
+    )
+
+
+def efficiency_of(scenario: Scenario, work: Workload) -> Efficiency:
+    """The stack's profile. Its widths are of this scenario: `generic` is no particular software,
+    so it is as uncertain as an unknown one; experts and adapters are harder to forecast."""
+    eff = efficiency(scenario.stack)
+    known = uncertainty.Circumstances(
+        unknown_stack=float(scenario.stack == GENERIC),
+        experts=float(np.any(np.asarray(work.model.num_experts) > 0)),
+        adapters=float(bool(work.adapters)),
+    )
+    return replace(
+        eff,
+        throughput_sigma=uncertainty.throughput_sigma(eff, known),
+        memory_sigma=uncertainty.memory_sigma(eff, known),
+    )
+
+
+def habits_of(scenario: Scenario, sharding: str) -> tuple[str, ...]:
+    """What is assumed of the software where the scenario does not say, a sentence each."""
+    stack = stacks()[scenario.stack]
+    found = [f"{stack.name}: {stack.note}."] if stack.name != GENERIC and stack.note else []
+    if not scenario.gradient_dtype:
+        habit = GRADIENT_BYTES[stack.gradient_dtype]
+        strategy = INDEX[sharding]
+        held = float(held_gradient_bytes(strategy=strategy, gradient_bytes=habit))
+        reduced = float(reduced_gradient_bytes(strategy=strategy, gradient_bytes=habit))
+        states = float(
+            model_state_bytes_per_param(strategy=strategy, shards=1.0, gradient_bytes=habit)
+        ) + (optimizers.optimizer(scenario.optimizer).state_bytes - ADAMW_STATE_BYTES)
+        whose = f"{stack.name} does" if stack.gradient_dtype else f"{sharding} does"
+        found.append(
+            f"Gradients are assumed to be held in {HELD[held]} and reduced in {reduced:g} bytes, "
+            f"as {whose}: {states:.3g} bytes of weights, gradients and optimizer states per "
+            "trained parameter before sharding; gradient_dtype says otherwise."
+        )
+    return tuple(found)
+
+
+def choices_of(scenario: Scenario) -> Choices:
+    """What the scenario fixes of the layout, and what its stack can do."""
+    stack = stacks()[scenario.stack]
+    return Choices(
+        shardings=tuple(scenario.sharding) or stack.shardings,
+        recomputes=tuple(scenario.recompute) or tuple(stack.recompute.split()),
+        tp=scenario.tp,
+        pp=scenario.pp,
+        cp=scenario.cp,
+        ep=scenario.ep,
+        etp=scenario.etp,
+        virtual_stages=scenario.virtual_stages,
+        micro_batch_size=scenario.micro_batch_size,
+        schedule=scenario.schedule,
+        context_method=scenario.context_parallel,
+        reshard=scenario.reshard_after_forward,
+        fetches_params=said_place(scenario.offload_params) != "none",
+        offloads=any(
+            said_place(p) != "none" for p in (scenario.offload_params, scenario.offload_optimizer)
+        ),
+        dp_shard=scenario.dp_shard,
+        tp_across_nodes=scenario.tp_across_nodes,
+    )
+
+
+def said_place(place: str) -> str:
+    """Where a scenario puts something: what is to be searched stays on the device until a search
+    finds better."""
+    return "none" if place == SEARCH else place
+
+
+def searches_offload(scenario: Scenario) -> bool:
+    """Whether the search tries the host's memory: where the scenario says nothing about it. What
+    is said of the optimizer or of the weights is meant for both, as links before the search say."""
+    return scenario.offload_optimizer == scenario.offload_params == SEARCH

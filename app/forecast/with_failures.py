@@ -1,0 +1,146 @@
+"""Every ranked plan with failures: closed forms over columns, no simulation and no search.
+
+The same job as app/risk/risk.py makes of one plan, with the best interval between checkpoints; P50
+and P90 are of failures alone, by the quick fit of core/failures/finish_time.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.forecast.failure_inputs import given_numbers, known
+from app.forecast.failure_job import checkpoint_size_bytes, host_link_bytes_per_s
+from core.failures import checkpoint as failures_checkpoint
+from core.failures import failures, finish_time, goodput
+from core.failures.goodput import Job
+from core.numeric import Numeric
+from core.scenario import Scenario
+from core.search.plan import Plan
+from core.units import HOUR_S
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithFailures:
+    """One plan with failures; infinite hours: it never finishes; NaN dollars: no price."""
+
+    goodput: float
+    hours_expected: float
+    hours_p50: float
+    hours_p90: float
+    usd_expected: float
+    usd_p50: float
+    usd_p90: float
+
+
+def of_plans(scenario: Scenario, plans: Sequence[Plan]) -> tuple[WithFailures, ...]:
+    """Each of the plans with failures, in one go."""
+    if not plans:
+        return ()
+    usd = [p.usd.p50 if p.usd else np.nan for p in plans]
+    rate = [p.usd_per_gpu_hour if p.usd_per_gpu_hour is not None else np.nan for p in plans]
+    points = {
+        "wall_clock_hours": np.array([p.wall_clock_hours for p in plans]),
+        "usd": np.array(usd),
+        "instances_usd": np.array(rate) * [p.gpu_hours for p in plans],
+        "num_gpus": np.array([p.num_gpus for p in plans]),
+        "num_nodes": np.array([p.num_nodes for p in plans]),
+        "gpus_per_node": np.array([p.offer.gpu_count for p in plans]),
+        "accelerator": np.array([p.offer.accelerator for p in plans], dtype=object),
+    }
+    found = with_failures(scenario, points, num_steps=plans[0].num_steps)
+    return tuple(
+        WithFailures(**{name: float(column[n]) for name, column in found.items()})
+        for n in range(len(plans))
+    )
+
+
+def with_failures(scenario: Scenario, points: Columns, *, num_steps: float) -> Columns:
+    """Columns beside those of `Answer.points`: goodput, hours and dollars, expected, P50 and P90.
+
+    Infinite hours and a goodput of 0: the run never finishes. NaN dollars: no price.
+    """
+    job, slowdown = _jobs(scenario, points)
+    least_s = np.maximum(
+        np.divide(job.work_s, num_steps), np.subtract(job.upload_s, job.checkpoint_s)
+    )
+    given = given_numbers(scenario).get("interval_s")
+    if given is None:
+        job = goodput.at_best_interval(job, least_s=least_s)
+    else:
+        job = replace(job, interval_s=np.maximum(given, least_s))
+    steady = np.asarray(points["wall_clock_hours"], dtype=float)
+    hours = {
+        "expected": np.asarray(goodput.expected_s(job)) / HOUR_S,
+        "p50": np.asarray(finish_time.quick_quantile_s(job, 0.5)) / HOUR_S,
+        "p90": np.asarray(finish_time.quick_quantile_s(job, 0.9)) / HOUR_S,
+    }
+    per_hour = np.asarray(points["instances_usd"], dtype=float) / steady
+    beside = np.asarray(points["usd"], dtype=float) - np.asarray(points["instances_usd"])
+    return {
+        "goodput": np.broadcast_to(goodput.goodput(job) / slowdown, steady.shape),
+        **{f"hours_{name}": found for name, found in hours.items()},
+        **{f"usd_{name}": found * per_hour + beside for name, found in hours.items()},
+    }
+
+
+def _jobs(scenario: Scenario, points: Columns) -> tuple[Job, Numeric]:
+    """The plans as a column of jobs without an interval, and what slow nodes do to their steps."""
+    given = given_numbers(scenario)
+    value = {
+        n: known(n, given).value
+        for n in ("failures_per_node_day", "job_failures_per_day", "detection_s", "restart_s",
+                  "wait_s", "node_start_s", "slow_probability", "slow_fraction")
+    }  # fmt: skip
+    nodes = np.asarray(points["num_nodes"], dtype=float)
+    rate = failures.job_failures_per_s(
+        num_gpus=nodes * points["gpus_per_node"],
+        failures_per_node_day=value["failures_per_node_day"],
+        job_failures_per_day=value["job_failures_per_day"],
+    )
+    wait_s: Numeric = value["wait_s"]
+    if "spares" in given:
+        empty = failures.exhausted_probability(
+            failures_per_s=rate, repair_s=given["repair_s"], spares=int(given["spares"])
+        )
+        wait_s = failures.mean_wait_s(replacement_s=wait_s, exhausted_probability=empty)
+    slowdown = failures.straggler_slowdown(
+        num_nodes=nodes,
+        slow_probability=value["slow_probability"],
+        slow_fraction=value["slow_fraction"],
+    )
+    stop_s, upload_s = _checkpoint_s(scenario, points, given)
+    job = Job(
+        work_s=points["wall_clock_hours"] * HOUR_S * slowdown,
+        interval_s=np.inf,
+        checkpoint_s=stop_s,
+        failures_per_s=rate,
+        upload_s=upload_s,
+        down_s=value["detection_s"] + value["node_start_s"],
+        wait_s=wait_s,
+        reload_s=value["restart_s"],
+    )
+    return job, slowdown
+
+
+def _checkpoint_s(
+    scenario: Scenario, points: Columns, given: Mapping[str, float]
+) -> tuple[Numeric, Numeric]:
+    """How long a checkpoint of each plan stops training, and how long it is uploaded."""
+    if "checkpoint_s" in given:
+        return given["checkpoint_s"], given.get("upload_s", 0.0)
+    size = checkpoint_size_bytes(scenario)
+    rate = known("checkpoint_bytes_per_s", given).value
+    written = failures_checkpoint.write_s(size_bytes=size, bytes_per_s=rate)
+    if not scenario.async_checkpoint and "upload_s" not in given:
+        return written, 0.0
+    names, which = np.unique(np.asarray(points["accelerator"], dtype=str), return_inverse=True)
+    link = np.array([host_link_bytes_per_s(str(n)) for n in names])[which]
+    copied = failures_checkpoint.write_s(size_bytes=size / points["num_gpus"], bytes_per_s=link)
+    return copied, given.get("upload_s", written)

@@ -1,0 +1,89 @@
+"""What we find where somebody prints a figure, and how its arithmetic is written down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from app.document import format as fmt
+from hardware.claims import SCALES
+
+DIGITS = 4
+FORECAST_DIGITS = fmt.DIGITS
+_WITH_A_SPACE_BEFORE = {"x": "", "%": ""}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ours:
+    """Our figure for one claim, in core's unit, and the numbers plugged into its formula."""
+
+    low: float
+    high: float
+    arithmetic: str
+    limit: float | None = None  # our figure in the best case
+    digits: int = DIGITS
+
+
+def sources_line(printed: Iterable[tuple[str, str]]) -> str:
+    """Where and when figures are printed, each source once; a date that it ends with is enough.
+
+    >>> sources_line([("a paper", "2024"), ("a page of 2025", "2025"), ("a paper", "2024")])
+    'Printed in: a paper (2024); a page of 2025.'
+    """
+    told = (s if s.endswith(date) else f"{s} ({date})" for s, date in printed)
+    return f"Printed in: {'; '.join(dict.fromkeys(told))}."
+
+
+def exactly(value: float, arithmetic: str, limit: float | None = None) -> Ours:
+    """A figure that is no range."""
+    return Ours(low=float(value), high=float(value), arithmetic=arithmetic, limit=limit)
+
+
+def nothing(arithmetic: str) -> Ours:
+    """No figure of ours stands beside the printed one."""
+    return Ours(low=math.nan, high=math.nan, arithmetic=arithmetic)
+
+
+def number(x: float, digits: int = DIGITS) -> str:
+    """A number to so many digits, at least whole ones in full, never with an exponent.
+
+    >>> number(153600.0), number(0.0603448), number(17.5), number(2.0)
+    ('153,600', '0.06034', '17.5', '2')
+    """
+    if not math.isfinite(x):
+        return fmt.MISSING
+    decimals = digits - 1 - math.floor(math.log10(abs(x))) if x else 0
+    text = f"{x:,.{max(decimals, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def figure(value: float, unit: str, digits: int = DIGITS) -> str:
+    """A number of core's unit in the unit that is printed.
+
+    >>> figure(140e9, "GB"), figure(0.12, "%"), figure(696.0, "USD"), figure(4.0, "x")
+    ('140 GB', '12%', '$696', '4x')
+    """
+    if unit == "USD/h":
+        return fmt.usd_per_hour(value)
+    text = number(value / SCALES[unit], digits)
+    if unit == "USD":
+        return f"${text}"
+    if unit == "count":
+        return fmt.tokens(value)
+    return f"{text}{_WITH_A_SPACE_BEFORE.get(unit, ' ')}{unit}"
+
+
+def span(low: float, high: float, unit: str, digits: int = DIGITS) -> str:
+    """A range, or one figure where its ends read alike; a dash for none.
+
+    >>> span(30e9, 40e9, "GB"), span(30e9, 30e9, "GB"), span(2.0, 3.5, "USD/h")
+    ('30 to 40 GB', '30 GB', '$2.00 to $3.50/h')
+    """
+    if not math.isfinite(low + high):
+        return fmt.MISSING
+    ends = [figure(x, unit, digits) for x in (low, high)]
+    if ends[0] == ends[1]:
+        return ends[0]
+    tail = "/h" if unit == "USD/h" else ("" if unit in ("USD", "count", "x", "%") else f" {unit}")
+    return f"{ends[0].removesuffix(tail) if tail else ends[0]} to {ends[1]}"

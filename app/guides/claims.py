@@ -1,0 +1,77 @@
+"""Every published claim with our own figure: facts meet core/evidence/published_claims.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.guides import (
+    against_ddp,
+    fixes,
+    inputs,
+    layouts,
+    memory,
+    prices,
+    runs,
+    savings,
+    times,
+    tuning,
+)
+from app.guides.claim_text import Ours, span
+from core.evidence.published_claims import Verdict, verdict
+from hardware.claims import PublishedClaim
+from hardware.claims import claims as published
+
+EVALUATED = {
+    **memory.EVALUATED,
+    **fixes.EVALUATED,
+    **savings.EVALUATED,
+    **tuning.EVALUATED,
+    **runs.EVALUATED,
+    **times.EVALUATED,
+    **against_ddp.EVALUATED,
+    **layouts.EVALUATED,
+    **prices.EVALUATED,
+    **inputs.EVALUATED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """One claim, what we find, and what the arithmetic says of it."""
+
+    claim: PublishedClaim
+    ours: Ours
+    verdict: Verdict
+
+    @property
+    def printed_text(self) -> str:
+        """The figure as the guide prints it."""
+        return span(self.claim.low, self.claim.high, self.claim.unit)
+
+    @property
+    def ours_text(self) -> str:
+        """Our figure in the unit of the guide."""
+        return span(self.ours.low, self.ours.high, self.claim.unit, self.ours.digits)
+
+
+def checked(claim: PublishedClaim) -> Checked:
+    """Work one claim out. The verdict is the arithmetic's, not the table's."""
+    ours = EVALUATED[claim.id]()
+    return Checked(
+        claim=claim,
+        ours=ours,
+        verdict=verdict(
+            rule=claim.rule,
+            ours_low=ours.low,
+            ours_high=ours.high,
+            printed_low=claim.low,
+            printed_high=claim.high,
+            tolerance=claim.tolerance,
+            limit=ours.limit,
+        ),
+    )
+
+
+def all_checked() -> tuple[Checked, ...]:
+    """Every claim of the table, in its order."""
+    return tuple(checked(c) for c in published())

@@ -1,0 +1,84 @@
+"""Every row of the published decision tables, answered: the one list behind page and command."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+
+from app.guides.decision import VERDICTS, Decision, Verdict
+from app.guides.figures import decide_memory, decide_saving, with_printed_figures
+from app.guides.stacks import decide_stack
+from app.guides.strategy import ALIKE, CLEARLY, decide_strategy
+from app.guides.tasks import decide_task
+from hardware.decision_tables import TABLES, Advice, decision_tables
+
+RULES = (
+    "Each published row is asked about concrete jobs, on the usual machine of the GPU. Of what "
+    f"fits, strategies within {ALIKE:.0%} of the fastest cannot be told apart by a forecast, so "
+    "the simplest of them is recommended, with offload only where it is faster by more than that, "
+    "or nothing fits without it. Published advice agrees if it is as fast as that, agrees "
+    f"in part if it costs up to {CLEARLY:.0%} more or some of it does not run, and disagrees if "
+    "all of it costs more or none of it runs. On the same GPUs, slower by a share is dearer by the "
+    "same share."
+)
+
+
+def decide(advice: Advice) -> Decision:
+    """One row, by its kind."""
+    if advice.kind == "strategy":
+        return with_printed_figures(decide_strategy(advice))
+    if advice.kind == "task":
+        return decide_task(advice)
+    if advice.kind == "stack":
+        return decide_stack(advice)
+    if advice.kind == "memory":
+        return decide_memory(advice)
+    if advice.kind == "saving":
+        return decide_saving(advice)
+    return Decision(
+        advice=advice, job="", recommends="No opinion", details="", reasons=(advice.note,),
+        verdict="no opinion", disagreement="",
+    )  # fmt: skip
+
+
+@cache
+def _decided(table: str) -> tuple[Decision, ...]:
+    return tuple(decide(advice) for advice in decision_tables() if advice.table == table)
+
+
+def decisions_of(tables: Iterable[str]) -> tuple[Decision, ...]:
+    """Every row of some tables, in their order, each worked out once."""
+    return tuple(d for table in tables for d in _decided(table))
+
+
+def decisions() -> tuple[Decision, ...]:
+    """Every row of every table."""
+    return decisions_of(TABLES)
+
+
+def in_tables(found: Iterable[Decision]) -> dict[str, list[Decision]]:
+    """Decisions under the letters of their tables."""
+    tables: dict[str, list[Decision]] = {}
+    for d in found:
+        tables.setdefault(d.advice.table, []).append(d)
+    return tables
+
+
+def counts(found: Iterable[Decision]) -> dict[Verdict, int]:
+    """How many cases came out how."""
+    counted = Counter(d.verdict for d in found)
+    return {v: counted[v] for v in VERDICTS}
+
+
+def verdict_sentence(found: Iterable[Decision]) -> str:
+    """63 cases of 36 published rows: 29 agree, 24 agree in part, 7 disagree, 3 no opinion."""
+    kept = list(found)
+    published = len({(d.advice.table, d.advice.case) for d in kept})
+    said = ", ".join(
+        f"{n} {v if n == 1 else v.replace('agrees', 'agree')}" for v, n in counts(kept).items() if n
+    )
+    return (
+        f"{len(kept)} case{'' if len(kept) == 1 else 's'} of {published} published "
+        f"row{'' if published == 1 else 's'}: {said}."
+    )

@@ -1,0 +1,61 @@
+"""The rows of the Recommendations page, as Markdown text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from app.document.escape import as_text
+from app.guides.decision import Decision, Verdict
+
+MARKS: Mapping[Verdict, str] = {
+    "agrees": ":material/check_circle:",
+    "agrees in part": ":material/contrast:",
+    "disagrees": ":material/cancel:",
+    "no opinion": ":material/remove:",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One concrete case, in three cells that stand beside one another or, on a phone, stack."""
+
+    job: str
+    recommends: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One published row and the cases that it was asked about."""
+
+    published: str
+    rows: tuple[Row, ...]
+
+
+def cases(found: Iterable[Decision], addresses: Mapping[str, str]) -> list[Case]:
+    """Decisions under the published rows they belong to, in the order of the table.
+    `addresses`: decision -> the link of its case, if it has one."""
+    under: dict[tuple[str, str], list[Decision]] = {}
+    for d in found:
+        under.setdefault((d.advice.case, d.advice.advice), []).append(d)
+    return [
+        Case(
+            published=f"**{as_text(case)}**: {as_text(advice)}",
+            rows=tuple(_row(d, addresses.get(d.advice.id)) for d in rows),
+        )
+        for (case, advice), rows in under.items()
+    ]
+
+
+def _row(d: Decision, address: str | None) -> Row:
+    verdict = f"{MARKS[d.verdict]} {d.verdict}"
+    recommends = f"**{as_text(d.recommends)}**"
+    if d.details:
+        recommends += f"  \n{as_text(d.details)}"
+    why = f"**{as_text(d.disagreement)}**  \n" if d.disagreement else ""
+    return Row(
+        job=f"{verdict}  \n{as_text(d.job)}" if d.job else verdict,
+        recommends=f"{recommends}  \n[Open as a plan]({address})" if address else recommends,
+        why=why + as_text(" ".join(d.other_reasons)),
+    )

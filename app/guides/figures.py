@@ -1,0 +1,138 @@
+"""Figures that decision tables print: cost against DDP, rules of thumb, savings of sharding.
+
+The printed figures and their verdicts are those of hardware/claims.csv, so that this page and the
+Method page cannot say two things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from app.forecast.claimed_cases import timed_if_it_fitted
+from app.guides import claims
+from app.guides import words as say
+from app.guides.claim_text import FORECAST_DIGITS, figure, number
+from app.guides.decision import Decision, Verdict, link_of, together
+from app.guides.strategies import WAYS, forecast_of
+from core.evidence.published_claims import Verdict as ClaimVerdict
+from core.evidence.published_claims import verdict
+from core.model.presets import preset
+from core.model.transformer import total_params
+from core.scenario import Scenario
+from hardware.claims import claims as published
+from hardware.decision_tables import Advice
+
+GB = 1e9
+MEANS: Mapping[ClaimVerdict, Verdict] = {
+    "reproduced": "agrees",
+    "reproduced as a limit": "agrees in part",
+    "refuted": "disagrees",
+    "input": "no opinion",
+}
+# One layout, so that bytes compare: no replica's choice of micro-batch or recompute is in them.
+_LEAST = {"tp": 1, "pp": 1, "cp": 1, "micro_batch_size": 1, "recompute": "full"}
+
+
+@cache
+def _checked(claim: str) -> claims.Checked:
+    return claims.checked(next(c for c in published() if c.id == claim))
+
+
+def with_printed_figures(decision: Decision) -> Decision:
+    """A decision whose advice prints a figure, too: the figure's verdict counts as much."""
+    found = [_checked(name) for name in decision.advice.claims]
+    if not found:
+        return decision
+    verdicts = [MEANS[c.verdict] for c in found]
+    told = [
+        f"cost against DDP, if DDP fitted: printed {c.printed_text}, ours {c.ours_text}"
+        for c in found
+    ]
+    off = [
+        f"the printed {c.printed_text} is {c.ours_text} here: {c.claim.why.rstrip('.')}"
+        for c, v in zip(found, verdicts, strict=True)
+        if v != "agrees"
+    ]
+    why = "; ".join([*([decision.disagreement.rstrip(".")] if decision.disagreement else []), *off])
+    return replace(
+        decision,
+        reasons=(*decision.reasons, *map(say.sentence, told)),
+        verdict=together([decision.verdict, *verdicts]),
+        disagreement=say.sentence(why) if why else "",
+    )
+
+
+def decide_memory(advice: Advice) -> Decision:
+    """A rule of thumb beside our forecast of memory, model by model."""
+    claim = _checked(advice.claims[0]).claim
+    slope, more = advice.gb_per_billion or 0.0, advice.gb_more or 0.0
+    texts, verdicts, sizes, rules = [], [], {}, {}
+    for name in advice.ways:
+        fields = {**advice.scenario, **_LEAST, "model": name}
+        run = timed_if_it_fitted(fields)
+        if run is None:
+            continue
+        billions = float(np.asarray(total_params(preset(name).transformer))) / GB
+        ours, rule = run.memory_bytes * run.num_gpus, (slope * billions + more) * GB
+        sizes[billions], rules[billions] = ours, rule
+        verdicts.append(
+            MEANS[verdict(rule=claim.rule, ours_low=ours, ours_high=ours, printed_low=rule,
+                          printed_high=rule, tolerance=claim.tolerance)]
+        )  # fmt: skip
+        texts.append(
+            f"{number(billions, FORECAST_DIGITS)}B: {figure(ours, 'GB', FORECAST_DIGITS)} against "
+            f"{figure(rule, 'GB', FORECAST_DIGITS)}"
+        )
+    ratios = [sizes[b] / rules[b] for b in sizes]
+    off = [t for t, v in zip(texts, verdicts, strict=True) if v != "agrees"]
+    holds = len(texts) - len(off)
+    scenario = Scenario.parse(advice.scenario)
+    return Decision(
+        advice=advice,
+        job=f"One sequence of {scenario.seq_len:,} tokens a GPU, full recompute, "
+        f"{scenario.num_gpus[0]} GPU{'s' if scenario.num_gpus[0] > 1 else ''}, "
+        f"{len(texts)} models",
+        recommends=f"{number(min(ratios), 2)} to {number(max(ratios), 2)} times the rule",
+        details=f"holds for {holds} of {len(texts)} models",
+        reasons=tuple(say.sentence(t) for t in texts),
+        verdict=together(verdicts),
+        disagreement=say.sentence(f"off for {say.joined(off)}; {_line(sizes)}") if off else "",
+    )
+
+
+def _line(sizes: Mapping[float, float]) -> str:
+    """What our forecast of memory grows by, and what it starts from, between the ends."""
+    least, most = min(sizes), max(sizes)
+    slope = (sizes[most] - sizes[least]) / (most - least)
+    return (
+        f"from {number(least, FORECAST_DIGITS)}B to {number(most, FORECAST_DIGITS)}B ours grows by "
+        f"{figure(slope, 'GB', FORECAST_DIGITS)} per billion, on top of "
+        f"{figure(sizes[least] - slope * least, 'GB', FORECAST_DIGITS)}"
+    )
+
+
+def decide_saving(advice: Advice) -> Decision:
+    """A printed saving of model states, and what it is of a whole GPU in our forecast."""
+    c = _checked(advice.claims[0])
+    case = {**advice.scenario}
+    needs = {way: forecast_of(way, case).need_bytes for way in dict.fromkeys(("ddp", *advice.ways))}
+    way = advice.ways[0]
+    whole = (
+        f"a whole GPU, activations and buffers included: {figure(needs['ddp'], 'GB', 3)} with DDP, "
+        f"{figure(needs[way], 'GB', 3)} with {WAYS[way].words}, "
+        f"{number(needs['ddp'] / needs[way], 2)}x"
+    )
+    return Decision(
+        advice=advice,
+        job=say.job(Scenario.parse(case)),
+        recommends=c.ours_text,
+        details="of the model states it shards",
+        reasons=(say.sentence(c.ours.arithmetic), say.sentence(whole)),
+        verdict=MEANS[c.verdict],
+        disagreement="" if c.verdict == "reproduced" else c.claim.why,
+        link=link_of(advice, None),
+    )

@@ -1,0 +1,92 @@
+"""70B does not fit on 8 H100: what would make it fit, each priced today, the cheapest first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from app.document import format as fmt
+from app.forecast import answer as forecast_answer
+from app.forecast.claimed_cases import H100, range_of
+from app.guides.claim_text import FORECAST_DIGITS, Ours, figure, number
+from core.scenario import Scenario
+from core.search.plan import Plan
+
+_JOB: Mapping[str, object] = {
+    "model": "llama3.1-70b", "seq_len": 8192, "global_batch_size": 64, "num_tokens": 1e9,
+    "rank_by": "usd", "offload_optimizer": "none", "offload_params": "none",
+}  # fmt: skip
+_ON_8_H100: Mapping[str, object] = {"gpu": H100, "num_gpus": 8}
+OFFLOAD = "optimizer on the host"
+# What changes -> fields of the scenario. All train every weight.
+_WAYS: Mapping[str, Mapping[str, object]] = {
+    OFFLOAD: {**_ON_8_H100, "offload_optimizer": "cpu"},
+    "optimizer on NVMe": {**_ON_8_H100, "offload_optimizer": "nvme"},
+    "8-bit AdamW": {**_ON_8_H100, "optimizer": "adamw_8bit"},
+    "16 H100": {"gpu": H100, "num_gpus": 16},
+    "32 H100": {"gpu": H100, "num_gpus": 32},
+    "64 H100": {"gpu": H100, "num_gpus": 64},
+    "8 H200": {"gpu": "H200-141GB-SXM", "num_gpus": 8},
+    "16 H200": {"gpu": "H200-141GB-SXM", "num_gpus": 16},
+    "8 MI300X": {"gpu": "MI300X", "num_gpus": 8},
+    "8 B200": {"gpu": "B200-180GB", "num_gpus": 8},
+    "16 B200": {"gpu": "B200-180GB", "num_gpus": 16},
+    "8 B300": {"gpu": "B300", "num_gpus": 8},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """One change of the job, and its cheapest plan; None: it does not fit either."""
+
+    change: str
+    plan: Plan | None
+
+    @property
+    def usd(self) -> float:
+        """Dollars of 1 billion tokens; infinite where nothing fits or nobody asks a price."""
+        return self.plan.usd.p50 if self.plan and self.plan.usd else math.inf
+
+    @property
+    def text(self) -> str:
+        """Dollars, hours, seller and date of the price, layout."""
+        if self.plan is None:
+            return "does not fit either"
+        p = self.plan
+        return (
+            f"{fmt.usd(self.usd, 3) if p.usd else 'no price'} and {fmt.days(p.wall_clock_hours)} "
+            f"for 1B tokens, {fmt.layout_short(p.layout)}; {p.offer.provider}, "
+            f"{fmt.usd_per_hour(p.usd_per_gpu_hour)} a GPU, observed {p.offer.observed_at}"
+        )
+
+
+@cache
+def fixes() -> tuple[Fix, ...]:
+    """Every change by dollars of 1 billion tokens; what does not fit comes last."""
+    found = []
+    for change, fields in _WAYS.items():
+        answer = forecast_answer.answer(Scenario.parse({**_JOB, **fields}), top=1)
+        found.append(Fix(change=change, plan=answer.plans[0] if answer.plans else None))
+    return tuple(sorted(found, key=lambda f: (f.plan is None, f.usd)))
+
+
+def _offload_over_cheapest() -> Ours:
+    ranked = [f for f in fixes() if math.isfinite(f.usd)]
+    offload = next((f for f in ranked if f.change == OFFLOAD), None)
+    if offload is None:
+        return range_of((), "with the optimizer on the host nothing fits 8 H100")
+    times = offload.usd / ranked[0].usd
+    fastest = min(ranked, key=lambda f: f.plan.wall_clock_hours if f.plan else math.inf)
+    return range_of(
+        [times],
+        f"{figure(offload.usd, 'USD', 3)} / {figure(ranked[0].usd, 'USD', 3)} "
+        f"({ranked[0].change}) = {number(times, FORECAST_DIGITS)}. In order: "
+        + "; ".join(f"{f.change} {figure(f.usd, 'USD', 3)}" for f in ranked)
+        + f". Fastest: {fastest.change}. Not enough: "
+        + ", ".join(f.change for f in fixes() if f.plan is None),
+    )
+
+
+EVALUATED: dict[str, Callable[[], Ours]] = {"70b_cheapest_fix": _offload_over_cheapest}

@@ -1,0 +1,99 @@
+"""Our own forecast beside the cases that guides print: the same model and devices, our MFU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.document import format as fmt
+from app.forecast import answer as forecast_answer
+from core.scenario import Scenario
+from core.search.plan import Plan
+
+_H100 = {"gpu": "H100-80GB-SXM", "cloud": "aws"}
+_BIG = {**_H100, "seq_len": 8192, "num_tokens": 1e9}
+_CASES: tuple[tuple[str, str, dict[str, object]], ...] = (
+    (
+        "70B on 8 H100, states on the GPUs",
+        "45 to 50% MFU, 30 h for 1B tokens",
+        {**_BIG, "model": "llama3.1-70b", "num_gpus": 8, "global_batch_size": 64,
+         "offload_optimizer": "none", "offload_params": "none"},
+    ),
+    (
+        "70B on 8 H100, optimizer on the host",
+        "45 to 50% MFU, 30 h for 1B tokens",
+        {**_BIG, "model": "llama3.1-70b", "num_gpus": 8, "global_batch_size": 64,
+         "offload_optimizer": "cpu"},
+    ),
+    (
+        "405B on 32 H100, optimizer on the host",
+        "35 to 40% MFU, 50 to 60 h for 1B tokens",
+        {**_BIG, "model": "llama3.1-405b", "num_gpus": 32, "global_batch_size": 128,
+         "offload_optimizer": "cpu"},
+    ),
+    (
+        "70B on 256 H100, bf16, 1T tokens",
+        "25 days",
+        {**_BIG, "model": "llama3.1-70b", "num_gpus": 256, "global_batch_size": 1024,
+         "num_tokens": 1e12},
+    ),
+    (
+        "70B on 256 H100, fp8, 1T tokens",
+        "25 days",
+        {**_BIG, "model": "llama3.1-70b", "num_gpus": 256, "global_batch_size": 1024,
+         "num_tokens": 1e12, "precision": "fp8"},
+    ),
+    (
+        "7B QLoRA on one 16 GB card",
+        "fits in 16 GB",
+        {"model": "llama2-7b", "task": "qlora", "gpu": "V100-16GB", "num_gpus": 1,
+         "precision": "fp16",
+         "seq_len": 2048, "global_batch_size": 16, "num_tokens": 1e7},
+    ),
+    (
+        "13B QLoRA on one 24 GB card",
+        "fits in 24 GB",
+        {"model": "llama2-13b", "task": "qlora", "gpu": "RTX4090", "num_gpus": 1,
+         "seq_len": 2048, "global_batch_size": 16, "num_tokens": 1e7},
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """One case: what the guide prints and what we forecast; no plan says why."""
+
+    case: str
+    printed: str
+    plan: Plan | None
+    nothing_fits: str
+
+    @property
+    def text(self) -> str:
+        """The forecast in one line."""
+        if self.plan is None:
+            return self.nothing_fits
+        p = self.plan
+        return (
+            f"{fmt.days(p.wall_clock_hours)} at {fmt.percent(p.mfu)} MFU "
+            f"({fmt.tokens_per_s(p.tokens_per_s.p10)} to "
+            f"{fmt.tokens_per_s(p.tokens_per_s.p90)}), "
+            f"{fmt.gib(sum(p.memory_bytes.values()))} of {fmt.gib(p.memory_capacity_bytes)}, "
+            f"{fmt.layout(p.layout)}"
+        )
+
+
+def forecasts() -> tuple[Forecast, ...]:
+    """Every case, answered now. The fastest plan is taken: a guide's MFU is of a good run."""
+    found = []
+    for case, printed, fields in _CASES:
+        scenario = Scenario.parse({**fields, "rank_by": "time"})
+        answer = forecast_answer.answer(scenario, top=1)
+        found.append(
+            Forecast(
+                case=case,
+                printed=printed,
+                plan=answer.plans[0] if answer.plans else None,
+                nothing_fits=answer.nothing_fits or "",
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,83 @@
+"""Layouts that guides name, each beside the best that the search finds for the same job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from app.forecast.claimed_cases import (
+    Timed,
+    longest_differences,
+    range_of,
+    slowdown,
+    timed,
+    timed_at_even_odds,
+)
+from app.guides.claim_text import Ours
+from core.model.presets import preset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """One printed layout and the job we take it for: guides name neither batch nor length."""
+
+    job: Mapping[str, object]
+    layout: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A named layout and the best found; None: nothing of that kind fits."""
+
+    named: Timed | None
+    best: Timed | None
+
+    @property
+    def slowdown(self) -> float:
+        """Step of the named layout over that of the best; infinite if it does not fit."""
+        return slowdown(self.named, self.best)
+
+
+_70B = {"model": "llama3.1-70b", "seq_len": 8192, "global_batch_size": 512}
+_405B = {"model": "llama3.1-405b", "seq_len": 8192, "global_batch_size": 1024}
+# The open model nearest to a 405B with experts: 400 billion parameters, 17 of them active.
+_MOE = {"model": "llama4-maverick", "seq_len": 8192, "global_batch_size": 1024}
+NAMED: dict[str, Named] = {
+    "layout_70b_64": Named(job={**_70B, "num_gpus": 64}, layout={"tp": 8, "pp": 4, "cp": 1}),
+    "layout_70b_128": Named(job={**_70B, "num_gpus": 128}, layout={"tp": 8, "pp": 4, "cp": 1}),
+    "layout_70b_512": Named(job={**_70B, "num_gpus": 512}, layout={"tp": 8, "pp": 8, "cp": 2}),
+    "layout_405b_256": Named(job={**_405B, "num_gpus": 256}, layout={"tp": 8, "pp": 8, "cp": 2}),
+    "layout_405b_1024": Named(job={**_405B, "num_gpus": 1024}, layout={"tp": 8, "pp": 8, "cp": 1}),
+    "layout_moe_256": Named(job={**_MOE, "num_gpus": 256}, layout={"tp": 8, "pp": 8, "cp": 1}),
+}
+
+
+def compared(name: str) -> Compared:
+    """One named layout; what it leaves open (chunks, sharding, recompute) is searched. One that
+    somebody runs is timed at a risk of memory at which none would be offered."""
+    found = NAMED[name]
+    fields = {**found.job, **found.layout}
+    named, best = timed(fields) or timed_at_even_odds(fields), timed(found.job)
+    if named and best and named.step_s < best.step_s:  # the search tries no cp at short lengths
+        best = named
+    return Compared(named=named, best=best)
+
+
+def _layout(name: str) -> Ours:
+    c = compared(name)
+    if c.best is None:
+        return range_of((), "no layout fits the memory of these GPUs")
+    if c.named is None:
+        return range_of((), f"the named layout does not fit; best found {c.best.text}")
+    gap = longest_differences(c.named, c.best)
+    job = NAMED[name].job
+    return range_of(
+        [c.slowdown],
+        f"{preset(str(job['model'])).name}, {job['global_batch_size']:,} sequences of "
+        f"{job['seq_len']:,} tokens a step. {c.named.text}. Best found {c.best.text}"
+        + (f". Longest differences: {gap}" if gap else ""),
+    )
+
+
+EVALUATED: dict[str, Callable[[], Ours]] = {name: partial(_layout, name) for name in NAMED}

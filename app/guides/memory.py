@@ -1,0 +1,185 @@
+"""Claims about memory, each worked out from presets, accelerators and the formulas of core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from app.guides.claim_text import Ours, exactly, figure, number
+from core.evidence import published_claims
+from core.memory import activations
+from core.model.presets import preset
+from core.model.transformer import (
+    Transformer,
+    attention_score_flops_per_token,
+    forward_flops_per_token,
+    matrix_flops_per_token,
+    train_flops_per_token,
+)
+from hardware import facts
+from hardware.efficiency import GENERIC, efficiency
+
+H100, H200, MI325X = "H100-80GB-SXM", "H200-141GB-SXM", "MI325X"
+ADAMW = published_claims.ACCOUNTINGS[0]
+PARAMS_70B, PARAMS_405B, PARAMS_7B = 70e9, 405e9, 7e9  # as the guides round them
+LOGITS_BYTES = 10.0  # 16-bit logits, an fp32 copy and its gradient
+
+
+def _float(x: object) -> float:
+    return float(np.asarray(x, dtype=float))
+
+
+def _memory(accelerator: str) -> float:
+    return facts.accelerator(accelerator).memory_bytes
+
+
+def _states(num_params: float, bytes_per_param: float, gpus: int = 1) -> Ours:
+    total = _float(
+        published_claims.state_bytes(num_params=num_params, bytes_per_param=bytes_per_param)
+    )
+    over = "" if gpus == 1 else f" / {gpus}"
+    share = total / gpus
+    text = f"{_billions(num_params)} x {number(bytes_per_param)} B{over} = {figure(share, 'GB')}"
+    return exactly(share, text)
+
+
+def _billions(num_params: float) -> str:
+    """70B, 6.738B."""
+    return f"{number(num_params / 1e9)}B"
+
+
+def _70b_states_per_gpu() -> Ours:
+    ours = _states(PARAMS_70B, ADAMW.total_bytes, 8)
+    left = _states(PARAMS_70B, ADAMW.parameter_bytes + ADAMW.gradient_bytes, 8)
+    more = _states(PARAMS_70B, ADAMW.total_bytes, 16)
+    host = PARAMS_70B * ADAMW.optimizer_bytes
+    memory = _memory(H100)
+    return exactly(
+        ours.low,
+        f"{ours.arithmetic}, and an H100 has {figure(memory, 'GB')}. With the optimizer on the "
+        f"host {figure(left.low, 'GB')} stay ({figure(host, 'GB')} of host memory); on 16 GPUs "
+        f"{figure(more.low, 'GB')}",
+    )
+
+
+def _kept(model: Transformer, tokens: float, *, scores_of: float = 0.0) -> float:
+    return _float(model.num_layers) * _float(
+        activations.layer_bytes(
+            model, tokens=tokens, tp=1.0, sequence_parallel=0.0, kept_scores_of=scores_of
+        )
+    )
+
+
+def _7b_activations() -> Ours:
+    model, tokens = preset("llama2-7b").transformer, 4 * 4096.0
+    none = _kept(model, tokens)
+    unfused = _kept(model, tokens, scores_of=4096.0)
+    eff = efficiency(GENERIC)
+    selective = none * _float(eff.selective_kept) * _float(eff.activation_copies)
+    per_layer = none / tokens / _float(model.num_layers)
+    return exactly(
+        none,
+        f"4 x 4,096 tokens x {number(_float(model.num_layers))} layers x "
+        f"{number(per_layer)} B = {figure(none, 'GB')}; selective recompute in our memory model "
+        f"{figure(selective, 'GB')}; with score matrices kept {figure(unfused, 'GB')}",
+    )
+
+
+def _checkpointing_flops() -> Ours:
+    model, s = preset("llama2-7b").transformer, 4096.0
+    layers = _float(matrix_flops_per_token(model)) + _float(
+        attention_score_flops_per_token(model, s)
+    )
+    whole, forward = (
+        _float(train_flops_per_token(model, s)), _float(forward_flops_per_token(model, s))
+    )  # fmt: skip
+    return exactly(
+        layers / whole,
+        f"{number(layers / 1e9)} GFLOP of the layers' forward / (3 x {number(forward / 1e9)} "
+        f"GFLOP) = {figure(layers / whole, '%', 3)}, a token of Llama 2 7B at 4,096",
+    )
+
+
+def _checkpointing_memory() -> Ours:
+    model, tokens = preset("llama2-7b").transformer, 4 * 4096.0
+    logits = LOGITS_BYTES * tokens * _float(model.vocab_size)
+    kept = _kept(model, tokens) + logits
+    inputs = _float(model.num_layers) * _float(
+        activations.input_bytes(model, tokens=tokens, tp=1.0, sequence_parallel=0.0)
+    )
+    one = _kept(model, tokens) / _float(model.num_layers)
+    checkpointed = inputs + one + logits
+    return exactly(
+        kept / checkpointed,
+        f"{figure(kept, 'GB')} / ({figure(inputs, 'GB', 3)} of inputs + {figure(one, 'GB', 3)} "
+        f"of one layer + {figure(logits, 'GB', 3)} of logits) = {number(kept / checkpointed, 3)}",
+    )
+
+
+def _405b_one_node() -> Ours:
+    chip = facts.accelerator(H100)
+    without = (ADAMW.parameter_bytes + ADAMW.gradient_bytes) * PARAMS_405B / 32
+    return exactly(
+        chip.gpus_per_node,
+        f"a machine has {chip.gpus_per_node} H100. Over 32: 405B x 16 B / 32 = "
+        f"{figure(PARAMS_405B * 16 / 32, 'GB')} a GPU; without the optimizer "
+        f"{figure(without, 'GB')} of {figure(_memory(H100), 'GB')}",
+    )
+
+
+def _405b_mi325x() -> Ours:
+    memory = 8 * _memory(MI325X)
+    held = memory / ADAMW.total_bytes
+    return exactly(
+        held,
+        f"8 x {figure(_memory(MI325X), 'GB')} / 16 B = {_billions(held)} parameters; 405B need "
+        f"{figure(PARAMS_405B * 16, 'GB')}, or {figure(PARAMS_405B * 4, 'GB')} with the "
+        "optimizer on the host",
+    )
+
+
+def _405b_least(accelerator: str, printed: int) -> Ours:
+    chip = facts.accelerator(accelerator)
+    total = _float(
+        published_claims.state_bytes(num_params=PARAMS_405B, bytes_per_param=ADAMW.total_bytes)
+    )
+    gpus = _float(
+        published_claims.num_gpus_that_hold(
+            total_bytes=total, memory_bytes=chip.memory_bytes, gpus_per_node=chip.gpus_per_node
+        )
+    )
+    return exactly(
+        gpus,
+        f"405B x 16 B = {figure(total, 'GB')}; / {figure(chip.memory_bytes, 'GB')} = "
+        f"{number(total / chip.memory_bytes, 3)}, in machines of {chip.gpus_per_node}: "
+        f"{number(gpus)} GPUs without one activation. {printed} hold "
+        f"{figure(printed * chip.memory_bytes, 'GB')}, and each would need "
+        f"{figure(total / printed, 'GB')}",
+    )
+
+
+def _405b_32_memory() -> Ours:
+    share = PARAMS_405B * ADAMW.total_bytes / 32
+    return exactly(share, f"405B x 16 B / (8 x 4) = {figure(share, 'GB')}")
+
+
+EVALUATED: dict[str, Callable[[], Ours]] = {
+    "70b_weights": lambda: _states(PARAMS_70B, ADAMW.parameter_bytes),
+    "70b_gradients": lambda: _states(PARAMS_70B, ADAMW.gradient_bytes),
+    "70b_adamw": lambda: _states(PARAMS_70B, ADAMW.optimizer_bytes),
+    "70b_states": lambda: _states(PARAMS_70B, ADAMW.total_bytes),
+    "70b_weights_per_gpu": lambda: _states(PARAMS_70B, ADAMW.parameter_bytes, 8),
+    "70b_gradients_per_gpu": lambda: _states(PARAMS_70B, ADAMW.gradient_bytes, 8),
+    "70b_adamw_per_gpu": lambda: _states(PARAMS_70B, ADAMW.optimizer_bytes, 8),
+    "70b_states_per_gpu": _70b_states_per_gpu,
+    "7b_20_bytes": lambda: _states(PARAMS_7B, published_claims.ACCOUNTINGS[-1].total_bytes),
+    "7b_activations": _7b_activations,
+    "checkpointing_flops": _checkpointing_flops,
+    "checkpointing_memory": _checkpointing_memory,
+    "405b_one_node": _405b_one_node,
+    "405b_mi325x": _405b_mi325x,
+    "405b_min_h100": lambda: _405b_least(H100, 32),
+    "405b_min_h200": lambda: _405b_least(H200, 16),
+    "405b_32_memory": _405b_32_memory,
+}

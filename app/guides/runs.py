@@ -1,0 +1,235 @@
+"""Claims about speed, hours and dollars, worked out from accelerators, prices, published runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from app.document import format as fmt
+from app.guides.claim_text import Ours, exactly, figure, number, span
+from core.evidence import published_claims
+from core.evidence.claimed_speed import implied_utilisation
+from core.layout import pipeline
+from core.model.presets import preset
+from core.model.transformer import total_params, train_flops_per_token
+from core.money.cost import run_usd
+from core.units import HOUR_S
+from hardware import facts, measured, names
+from hardware.claims import PublishedClaim
+from hardware.claims import claims as published
+
+H100, GB200 = "H100-80GB-SXM", "GB200"
+TOKENS_1B, TOKENS_1T = 1e9, 1e12
+SEQ_LEN = 8192.0  # of the published runs that a rate is compared with
+PRECISIONS_16 = ("bf16",)
+PRECISIONS_8 = ("fp8", "fp8-current", "fp8-blockwise", "mxfp8")
+
+
+def printed(name: str) -> PublishedClaim:
+    """One row of the table of claims."""
+    return next(c for c in published() if c.id == name)
+
+
+def _float(x: object) -> float:
+    return float(np.asarray(x, dtype=float))
+
+
+# --- pipeline bubble -----------------------------------------------------------------------------
+
+
+def _bubble(virtual_stages: int) -> Ours:
+    implied = _float(
+        published_claims.microbatches_of_bubble(
+            pp=8.0, virtual_stages=1.0, bubble_fraction=printed("bubble_8").low
+        )
+    )
+    idle, near = (
+        _float(
+            pipeline.bubble_fraction(
+                pp=8.0, virtual_stages=float(virtual_stages), num_microbatches=m
+            )
+        )
+        for m in (implied, 56.0)
+    )
+    return exactly(
+        idle,
+        f"7 / ({virtual_stages} x {number(implied, 3)}) = {figure(idle, '%')}; with 56 "
+        f"micro-batches {figure(near, '%')}",
+    )
+
+
+# --- hours and dollars at a given MFU ------------------------------------------------------------
+
+
+def _rate(gpus: int, mfu: tuple[float, float], num_params: float) -> Ours:
+    peak = facts.accelerator(H100).bf16_flops_per_s
+    low, high = (
+        _float(
+            published_claims.tokens_per_s(
+                num_gpus=gpus, peak_flops_per_s=peak, mfu=share, flops_per_token=6 * num_params
+            )
+        )
+        for share in mfu
+    )
+    shares = span(*mfu, "%")
+    return Ours(
+        low=low,
+        high=high,
+        arithmetic=f"{gpus} x {figure(peak, 'TFLOP/s')} x {shares} / (6 x "
+        f"{number(num_params / 1e9)}B) = {span(low, high, 'tokens/s')}",
+    )
+
+
+def _hours(rate: Ours, num_tokens: float) -> Ours:
+    low, high = (
+        _float(published_claims.run_hours(num_tokens=num_tokens, tokens_per_s=r))
+        for r in (rate.high, rate.low)
+    )
+    return Ours(
+        low=low,
+        high=high,
+        arithmetic=f"{fmt.tokens(num_tokens)} / ({span(rate.low, rate.high, 'tokens/s')}) "
+        f"/ 3,600 s = {span(low, high, 'h', 3)}",
+    )
+
+
+def _usd(hours: float, gpus: int, usd_per_gpu_hour: float) -> Ours:
+    usd = _float(
+        run_usd(wall_clock_hours=hours, num_instances=gpus, usd_per_instance_hour=usd_per_gpu_hour)
+    )
+    return exactly(
+        usd,
+        f"{number(hours)} h x {gpus} x ${usd_per_gpu_hour:.2f} = {figure(usd, 'USD', 6)}",
+    )
+
+
+def _70b_8() -> Ours:
+    return _rate(8, (0.45, 0.50), 70e9)
+
+
+def _405b_32() -> Ours:
+    return _rate(32, (0.35, 0.40), 405e9)
+
+
+def _printed_hours(name: str) -> float:
+    """The middle of the hours that the guide prints: what it multiplies."""
+    claim = printed(name)
+    return (claim.low + claim.high) / 2
+
+
+# --- days that a number of GPUs is said to take --------------------------------------------------
+
+
+def _gpu_hours(gpus: int, days: float) -> Ours:
+    found = _float(published_claims.run_gpu_hours(num_gpus=gpus, days=days))
+    return exactly(found, f"{gpus} x {number(days)} x 24 = {number(found, 6)}")
+
+
+@cache
+def _published(accelerator: str, precisions: tuple[str, ...]) -> tuple[tuple[float, str], ...]:
+    """Tokens/s per GPU of Llama 3 70B in the shipped runs and the run, slowest first."""
+    runs = measured.read_runs(measured.RUNS_CSV)
+    taken = (
+        (runs.inputs.model_key == "llama3-70b")
+        & (runs.inputs.task == "pretrain")
+        & np.isin(runs.inputs.precision, precisions)
+        & (runs.inputs.accelerator == names.canonical(accelerator))
+        & np.asarray(runs.measured.throughput_ok, dtype=bool)
+    )
+    rates = np.asarray(runs.measured.tokens_per_s_per_gpu, dtype=float)
+    return tuple(
+        sorted((float(rates[i]), str(runs.inputs.run_id[i])) for i in np.flatnonzero(taken))
+    )
+
+
+def best_published(accelerator: str, precisions: tuple[str, ...]) -> tuple[float, str]:
+    """The fastest of the shipped runs of Llama 3 70B, tokens/s per GPU, and its name."""
+    return _published(accelerator, precisions)[-1]
+
+
+def implied(*, accelerator: str, gpu_hours: float, bits: int) -> tuple[float, float]:
+    """Share of the dense peak that 70B on 1T tokens needs: by 6 FLOPs a parameter and token,
+    and with attention and the LM head at a sequence of 8,192."""
+    chip, model = facts.accelerator(accelerator), preset("llama3.1-70b").transformer
+    peak = chip.bf16_flops_per_s if bits == 16 else chip.fp8_flops_per_s
+    low, high = (
+        _float(
+            implied_utilisation(
+                flops_per_token=flops,
+                num_tokens=TOKENS_1T,
+                gpu_hours=gpu_hours,
+                peak_flops_per_s=float(peak or "nan"),
+            )
+        )
+        for flops in (
+            6 * _float(total_params(model)),
+            _float(train_flops_per_token(model, SEQ_LEN)),
+        )
+    )
+    return low, high
+
+
+def _days(gpus: int, rate: float) -> float:
+    return _float(published_claims.run_hours(num_tokens=TOKENS_1T, tokens_per_s=gpus * rate)) / 24
+
+
+def _days_text(gpus: int, printed_days: float, accelerator: str, rate: float, run: str) -> str:
+    """What the printed days need, against the rate of one published run and the peaks."""
+    hours = _float(published_claims.run_gpu_hours(num_gpus=gpus, days=printed_days))
+    needed = TOKENS_1T / (hours * HOUR_S)
+    shares = [
+        f"{span(*implied(accelerator=accelerator, gpu_hours=hours, bits=bits), '%', 3)} of "
+        f"the {name} peak"
+        for bits, name in ((16, "bf16"), (8, "fp8"))
+    ]
+    return (
+        f"1T / ({gpus} x {figure(rate, 'tokens/s')}) = {figure(_days(gpus, rate), 'days')} at "
+        f"the best published rate ({run}). {number(printed_days)} days need "
+        f"{figure(needed, 'tokens/s')} a GPU, {number(needed / rate)} times that: "
+        f"{' and '.join(shares)}"
+    )
+
+
+def _70b_256_days(precisions: tuple[str, ...], *, is_limit: bool) -> Ours:
+    found = _published(H100, precisions)
+    best, run = found[-1]
+    text = _days_text(256, 25, H100, best, run)
+    if not is_limit:
+        return exactly(_days(256, best), text)
+    middle = float(np.median([rate for rate, _ in found]))
+    days = _days(256, middle)
+    return exactly(
+        days,
+        f"{figure(days, 'days')} at {figure(middle, 'tokens/s')}, the median of {len(found)} "
+        f"published runs; {text}",
+        _days(256, best),
+    )
+
+
+def _nvl72_days() -> Ours:
+    best = printed("gb200_best_published")
+    return exactly(_days(72, best.low), _days_text(72, 14, GB200, best.low, best.source))
+
+
+EVALUATED: dict[str, Callable[[], Ours]] = {
+    "bubble_8": lambda: _bubble(1),
+    "bubble_8_v2": lambda: _bubble(2),
+    "70b_8_rate": _70b_8,
+    "70b_8_1b_hours": lambda: _hours(_70b_8(), TOKENS_1B),
+    "70b_8_1b_usd": lambda: _usd(_printed_hours("70b_8_1b_hours"), 8, 2.90),
+    "70b_8_1b_spot": lambda: _usd(_printed_hours("70b_8_1b_hours"), 8, 0.80),
+    "70b_8_1t_hours": lambda: _hours(_70b_8(), TOKENS_1T),
+    "70b_8_100m_hours": lambda: _hours(_70b_8(), 1e8),
+    "405b_32_rate": _405b_32,
+    "405b_32_1b_hours": lambda: _hours(_405b_32(), TOKENS_1B),
+    "405b_32_1b_usd": lambda: _usd(_printed_hours("405b_32_1b_hours"), 32, 2.90),
+    "70b_256_gpu_hours": lambda: _gpu_hours(256, 25),
+    "70b_256_usd": lambda: _usd(25 * 24.0, 256, 3.0),
+    "70b_256_days_bf16": lambda: _70b_256_days(PRECISIONS_16, is_limit=False),
+    "70b_256_days_fp8": lambda: _70b_256_days(PRECISIONS_8, is_limit=True),
+    "nvl72_gpu_hours": lambda: _gpu_hours(72, 14),
+    "nvl72_usd": lambda: _usd(14 * 24.0, 72, 6.0),
+    "nvl72_days": _nvl72_days,
+}

@@ -1,0 +1,112 @@
+"""Which software stack a guide names for a job, beside the forecasts of those with a profile.
+
+Stacks differ here in their fitted fractions and in their habits (recompute, strategies); what a
+stack is like to work with is no figure. A difference inside the spread of two forecasts is none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+
+import numpy as np
+
+from app.document import format as fmt
+from app.forecast.one_case import Miss, Run, forecast
+from app.guides import words as say
+from app.guides.decision import Alternative, Decision, Verdict, link_of
+from app.guides.strategies import ON_GPU, strategy
+from app.guides.strategy import ALIKE
+from core.evidence.uncertainty import p90, quadrature
+from core.scenario import Scenario
+from hardware.decision_tables import Advice
+from hardware.efficiency import stack_of
+from hardware.measured import RUNS_CSV, read_runs
+
+
+@cache
+def published_runs() -> Counter[str]:
+    """Published runs of each stack that has a profile."""
+    stacks = [stack_of(str(name)) for name in read_runs(RUNS_CSV).inputs.framework]
+    return Counter(s.name for s in stacks if s is not None)
+
+
+def spread(one: Run, other: Run) -> float:
+    """The ratio of two throughputs that nine of ten of equal stacks would stay under."""
+    sigma = quadrature(one.throughput_sigma, other.throughput_sigma)
+    return float(np.asarray(p90(1.0, sigma)))
+
+
+def decide_stack(advice: Advice) -> Decision:
+    """Of the stacks that are as fast, the one whose profile rests on the most published runs."""
+    asked = dict.fromkeys((*advice.ways, *advice.beside))
+    found = {name: forecast({**advice.scenario, **ON_GPU, "stack": name}) for name in asked}
+    runs = {name: f for name, f in found.items() if isinstance(f, Run)}
+    alternatives = tuple(
+        Alternative(way=name, words=name, published=name in advice.ways, found=f)
+        for name, f in found.items()
+    )
+    job = say.job(Scenario.parse(advice.scenario))
+    if not runs:
+        return Decision(
+            advice=advice, job=job, recommends=say.recommended(None), details="",
+            reasons=tuple(say.sentence(say.compared(n, f, None)) for n, f in found.items()),
+            verdict="disagrees", disagreement="None of these stacks fits the job.",
+            alternatives=alternatives, link=link_of(advice, None),
+        )  # fmt: skip
+    fastest = min(runs.values(), key=lambda r: r.step_s)
+    alike = [n for n, r in runs.items() if r.step_s <= fastest.step_s * (1 + ALIKE)]
+    name = max(alike, key=lambda n: published_runs()[n])
+    chosen = runs[name]
+    beside = [
+        f"{say.compared(n, f, chosen)}{_mostly(f, chosen)} ({_runs(n)})"
+        for n, f in found.items()
+        if n != name
+    ]
+    told = [
+        f"{strategy(chosen)}, {say.memory(chosen)}; {_runs(name)}",
+        f"beside it, {'; '.join(beside)}",
+    ]
+    verdict, why = _verdict(advice, runs, name)
+    return Decision(
+        advice=advice,
+        job=job,
+        recommends=name,
+        details=say.details(chosen),
+        reasons=tuple(map(say.sentence, told)),
+        verdict=verdict,
+        disagreement=why,
+        run=chosen,
+        alternatives=alternatives,
+        link=link_of(advice, chosen),
+    )
+
+
+def _mostly(found: Run | Miss, chosen: Run) -> str:
+    """What takes the time of a stack that is slower by more than nothing."""
+    slower = isinstance(found, Run) and found.step_s > chosen.step_s * (1 + ALIKE)
+    return say.longest_difference(found, chosen) if slower and isinstance(found, Run) else ""
+
+
+def _runs(name: str) -> str:
+    """What a profile rests on; one without runs of its own has those of its family."""
+    n = published_runs()[name]
+    return f"{fmt.count(n) if n else 'no'} published run{'' if n == 1 else 's'} of its own"
+
+
+def _verdict(advice: Advice, runs: dict[str, Run], name: str) -> tuple[Verdict, str]:
+    """Whether the forecasts can tell the published stacks from the one that is recommended."""
+    chosen = runs[name]
+    slow = [
+        n for n in advice.ways
+        if n not in runs or runs[n].step_s > chosen.step_s * spread(runs[n], chosen)
+    ]  # fmt: skip
+    if not slow:
+        return "agrees", ""
+    why = [
+        f"{n} {say.times(runs[n], chosen, name)}{say.longest_difference(runs[n], chosen)}"
+        if n in runs else f"{n} does not fit"
+        for n in slow
+    ]  # fmt: skip
+    verdict: Verdict = "disagrees" if len(slow) == len(advice.ways) else "agrees in part"
+    return verdict, f"{'; '.join(why)}: more than the spread of the two forecasts."

@@ -1,0 +1,219 @@
+"""The strategy that is recommended for one job, and what that says of the published advice.
+
+Of what fits, strategies within `ALIKE` of the fastest cannot be told apart by a forecast: the
+simplest of them is recommended, and what uses the host's memory only where that saves more than
+`ALIKE` of the time, or nothing fits without it. Published advice agrees if it is as fast as that,
+agrees in part if it costs up to `CLEARLY` more or one of its strategies does not run, and disagrees
+if all of it costs more or none of it runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+
+from app.forecast.one_case import Fields, Miss, Run, forecast
+from app.guides import words as say
+from app.guides.decision import Alternative, Decision, Verdict, link_of
+from app.guides.strategies import (
+    LEANEST,
+    OFFLOAD_LEVEL,
+    OFFLOADED,
+    ON_GPU,
+    SIMPLE,
+    WAYS,
+    forecast_of,
+    level,
+    strategy,
+)
+from core.scenario import Scenario
+from hardware.decision_tables import Advice
+
+ALIKE, CLEARLY = 0.05, 0.25
+
+
+def decide_strategy(advice: Advice) -> Decision:
+    """Of every strategy that fits, the fastest, or the simplest of those that are as fast."""
+    case = advice.scenario
+    asked = dict.fromkeys((*advice.ways, *advice.then, *advice.beside))
+    found = {way: forecast_of(way, case) for way in asked}
+    free = [forecast(case)]
+    if isinstance(free[0], Run) and not _fits_on_gpu(free[0]):
+        free.append(forecast({**case, **ON_GPU}))
+    found |= _simpler(case, found, free)
+    if not any(_fits_on_gpu(f) for f in (*found.values(), *free)):
+        found |= {way: forecast_of(way, case) for way in OFFLOADED if way not in found}
+    alternatives = tuple(
+        Alternative(
+            way=way, words=say.named(WAYS[way].words, f), published=way in advice.ways, found=f
+        )
+        for way, f in found.items()
+    )
+    fastest, chosen = _chosen(list(found.values()), free)
+    verdict, why = _verdict(advice, found, chosen)
+    return Decision(
+        advice=advice,
+        job=say.job(Scenario.parse(case)),
+        recommends=say.recommended(chosen),
+        details=say.details(chosen) if chosen else "",
+        reasons=_reasons(alternatives, advice.beside, chosen, fastest),
+        verdict=verdict,
+        disagreement=why,
+        run=chosen,
+        alternatives=alternatives,
+        link=link_of(advice, chosen),
+    )
+
+
+def _simpler(
+    case: Fields, known: Mapping[str, Run | Miss], free: list[Run | Miss]
+) -> dict[str, Run | Miss]:
+    """Simple strategies, the simplest first, up to those that are as fast as anything known. Where
+    no layout fits without the host's memory, the one that shards most shows by how much."""
+    if not any(_fits_on_gpu(f) for f in free):
+        return {way: forecast_of(way, case) for way in LEANEST if way not in known}
+    limit_s = _fastest([f for f in (*known.values(), *free) if isinstance(f, Run)]).step_s
+    found: dict[str, Run | Miss] = {}
+    for ways in SIMPLE:
+        found |= {way: forecast_of(way, case) for way in ways if way not in known}
+        tried = [{**known, **found}[way] for way in ways]
+        if any(_fits_on_gpu(f) and _step_s(f) <= limit_s * (1 + ALIKE) for f in tried):
+            break
+    return found
+
+
+def _step_s(found: Run | Miss) -> float:
+    return found.step_s if isinstance(found, Run) else math.inf
+
+
+def _fits_on_gpu(found: Run | Miss) -> bool:
+    return isinstance(found, Run) and not found.is_tight and level(found) < OFFLOAD_LEVEL
+
+
+def _fastest(runs: list[Run]) -> Run:
+    """The fastest that fits. What uses the host only to be a little faster is left out, and what
+    is tight where anything fits."""
+    fitting = [r for r in runs if not r.is_tight] or runs
+    fastest = min(fitting, key=lambda r: r.step_s)
+    on_gpu = min((r for r in fitting if _fits_on_gpu(r)), key=lambda r: r.step_s, default=fastest)
+    return on_gpu if on_gpu.step_s <= fastest.step_s * (1 + ALIKE) else fastest
+
+
+def _chosen(found: list[Run | Miss], free: list[Run | Miss]) -> tuple[Run | None, Run | None]:
+    """The fastest, and the simplest that is as fast. A free search adds only what no named
+    strategy reaches."""
+    runs = [f for f in found if isinstance(f, Run)]
+    for best in free:
+        if isinstance(best, Run) and not any(
+            say.is_as_fast(r, best) and level(r) <= level(best) for r in runs
+        ):
+            runs.append(best)
+    if not runs:
+        return None, None
+    fastest = _fastest(runs)
+    alike = [
+        r for r in runs
+        if r.is_tight == fastest.is_tight and r.step_s <= fastest.step_s * (1 + ALIKE)
+    ]  # fmt: skip
+    return fastest, min(alike, key=lambda r: (level(r), r.step_s))
+
+
+def _reasons(
+    alternatives: tuple[Alternative, ...],
+    beside: tuple[str, ...],
+    chosen: Run | None,
+    fastest: Run | None,
+) -> tuple[str, ...]:
+    """What is published or asked about, and the next best, each against the recommendation."""
+    told = [
+        say.compared(a.words, a.found, chosen)
+        for a in alternatives
+        if (a.published or a.way in beside) and not _same(a.found, chosen)
+    ]
+    if chosen is None:
+        return tuple(map(say.sentence, told))
+    told.insert(0, f"it fits: {say.memory(chosen)}" if not chosen.is_tight else say.memory(chosen))
+    named = [a.found for a in alternatives if a.published or a.way in beside]
+    if (
+        fastest
+        and not say.is_as_fast(fastest, chosen)
+        and not any(_same(f, fastest) for f in named)
+    ):
+        told.append(
+            f"the fastest, {strategy(fastest)}, {say.times(fastest, chosen)}: too little for a "
+            "forecast to tell"
+        )
+    rest = [
+        a for a in alternatives
+        if not a.published and a.way not in beside and not _same(a.found, chosen)
+        and not _same(a.found, fastest)
+    ]  # fmt: skip
+    runs = [(a.found.step_s, a) for a in rest if isinstance(a.found, Run) and not a.found.is_tight]
+    if runs:
+        after = min(runs, key=lambda r: r[0])[1]
+        told.append(f"next, {say.compared(after.words, after.found, chosen)}")
+    elif misses := [a for a in rest if isinstance(a.found, Miss) and a.found.need_bytes]:
+        nearest = min(misses, key=lambda a: _short(a.found))
+        told.append(say.compared(nearest.words, nearest.found, chosen))
+    return tuple(map(say.sentence, told))
+
+
+def _same(found: Run | Miss, run: Run | None) -> bool:
+    """Whether two ways are one layout."""
+    return (
+        isinstance(found, Run)
+        and run is not None
+        and found.layout == run.layout
+        and (level(found) == level(run))
+    )
+
+
+def _short(found: Run | Miss) -> float:
+    return found.short_bytes if isinstance(found, Miss) else 0.0
+
+
+def _verdict(
+    advice: Advice, found: Mapping[str, Run | Miss], chosen: Run | None
+) -> tuple[Verdict, str]:
+    """What the forecasts say of the published strategies, and why not if they do not agree."""
+    published = {WAYS[w].words: found[w] for w in advice.ways}
+    lacking = [
+        say.compared(name, f, chosen) for name, f in published.items() if isinstance(f, Miss)
+    ]
+    runs = {
+        say.named(name, f): f for name, f in published.items() if isinstance(f, Run)
+    }  # fmt: skip
+    if chosen is None or not runs:
+        left = f"; {strategy(chosen)} does it" if chosen else ""
+        return "disagrees", say.sentence("; ".join(lacking) + left)
+    name, best = min(runs.items(), key=lambda r: (r[1].is_tight, r[1].step_s))
+    more = best.step_s / chosen.step_s - 1
+    if more > CLEARLY and not best.is_tight:
+        return "disagrees", say.sentence(_against(name, best, chosen))
+    told = list(lacking)
+    if best.is_tight:
+        told.append(say.compared(name, best, chosen))
+    elif more > ALIKE:
+        told.append(_against(name, best, chosen))
+    told += [
+        say.compared(other, run, chosen) if run.is_tight else _against(other, run, chosen)
+        for other, run in runs.items()
+        if other != name and (run.is_tight or run.step_s > chosen.step_s * (1 + CLEARLY))
+    ]  # fmt: skip
+    told += _out_of_order([(WAYS[w].words, found[w]) for w in advice.then])
+    return ("agrees in part", say.sentence("; ".join(told))) if told else ("agrees", "")
+
+
+def _against(name: str, run: Run, chosen: Run) -> str:
+    """How much slower, and what takes the time."""
+    return f"{name} {say.times(run, chosen, strategy(chosen))}{say.longest_difference(run, chosen)}"
+
+
+def _out_of_order(then: list[tuple[str, Run | Miss]]) -> list[str]:
+    """Where a later fall-back does better than the one before it."""
+    return [
+        f"of the fall-backs, {earlier} {say.times(a, b, say.named(later, b))}"
+        for (earlier, a), (later, b) in pairwise(then)
+        if isinstance(a, Run) and isinstance(b, Run) and a.step_s > b.step_s * (1 + ALIKE)
+    ]

@@ -1,0 +1,56 @@
+"""What can be trained on a few GPUs: every weight, adapters, or adapters on 4-bit weights."""
+
+from __future__ import annotations
+
+from app.forecast.one_case import Run
+from app.guides import words as say
+from app.guides.decision import Alternative, Decision, Verdict, link_of
+from app.guides.strategies import TASK_ORDER, WAYS, forecast_of
+from core.scenario import Scenario
+from hardware.decision_tables import Advice
+
+
+def decide_task(advice: Advice) -> Decision:
+    """The most that can be trained on these GPUs: every weight, adapters, adapters on 4 bits."""
+    asked = [t for t in TASK_ORDER if t in (*advice.ways, *advice.beside)]
+    found = {task: forecast_of(task, advice.scenario) for task in asked}
+    runs = {t: f for t, f in found.items() if isinstance(f, Run)}
+    able = [t for t, r in runs.items() if not r.is_tight] or list(runs)
+    alternatives = tuple(
+        Alternative(way=t, words=WAYS[t].words, published=t in advice.ways, found=f)
+        for t, f in found.items()
+    )
+    task = able[0] if able else ""
+    chosen = runs.get(task)
+    others = [a for a in alternatives if a.way != task]
+    verdict: Verdict = "agrees" if task in advice.ways else "disagrees"
+    why = ""
+    for way in advice.ways:
+        if chosen is None or way not in runs:
+            why = say.sentence(say.compared(WAYS[way].words, found[way], chosen))
+        elif task != way:
+            verdict = "agrees in part"
+            why = say.sentence(
+                f"{WAYS[way].words} runs but is not needed: {WAYS[task].words} fits with "
+                f"{say.memory(chosen)}"
+            )
+    return Decision(
+        advice=advice,
+        job=say.job(Scenario.parse(advice.scenario), with_task=False),
+        recommends=WAYS[task].words if task else say.recommended(None),
+        details=say.details(chosen) if chosen else "",
+        reasons=tuple(
+            map(
+                say.sentence,
+                [
+                    *([f"it fits: {say.memory(chosen)}"] if chosen else []),
+                    *(say.compared(a.words, a.found, chosen) for a in others),
+                ],
+            )
+        ),
+        verdict=verdict,
+        disagreement=why,
+        run=chosen,
+        alternatives=alternatives,
+        link=link_of(advice, chosen),
+    )

@@ -1,0 +1,144 @@
+"""Claims about how much longer a step takes: recompute and offload, each from our forecast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from app.forecast.claimed_cases import (
+    DATA_PARALLEL,
+    H100,
+    listed,
+    range_of,
+    slowdown,
+    timed,
+    timed_if_it_fitted,
+)
+from app.guides.claim_text import FORECAST_DIGITS, Ours, figure
+from core.evidence import published_claims
+from hardware import facts
+from hardware.efficiency import GENERIC, efficiency
+
+# Recompute: the same layout with and without it, on cases that differ in all else.
+_RECOMPUTED: Mapping[str, Mapping[str, object]] = {
+    "Llama 2 7B, ZeRO-3 on 8 H100": {
+        **DATA_PARALLEL, "model": "llama2-7b", "num_gpus": 8, "seq_len": 4096,
+        "global_batch_size": 64, "sharding": "zero3", "micro_batch_size": 1,
+    },
+    "Llama 3.1 8B at 8,192 tokens": {
+        **DATA_PARALLEL, "model": "llama3.1-8b", "num_gpus": 8, "seq_len": 8192,
+        "global_batch_size": 64, "sharding": "zero3", "micro_batch_size": 1,
+    },
+    "Llama 3.1 70B, TP8 PP4 on 64 H100": {
+        "model": "llama3.1-70b", "num_gpus": 64, "seq_len": 8192, "global_batch_size": 512,
+        "tp": 8, "pp": 4, "cp": 1, "sharding": "zero1", "micro_batch_size": 1,
+    },
+}  # fmt: skip
+# Offload is paid once a step, so the tokens of a step decide what it costs.
+_70B_ON_8: Mapping[str, object] = {
+    **DATA_PARALLEL, "model": "llama3.1-70b", "num_gpus": 8, "seq_len": 4096,
+}  # fmt: skip
+_BATCHES = (8, 64, 512)  # sequences a step: 33k, 262k and 2.1M tokens
+_CPU = {"sharding": "zero3", "offload_optimizer": "cpu"}
+_NVME = {"sharding": "zero3", "offload_optimizer": "nvme", "offload_params": "nvme"}
+_ETHERNET_GBIT_PER_S = (10, 25, 100)  # of a machine of 8 GPUs
+_DRIVES, _GPUS = 4, 8  # of the usual machine: what the rate of a GPU is shared from
+
+
+def _recompute(kind: str) -> Ours:
+    found = {
+        case: slowdown(
+            timed_if_it_fitted({**fields, "recompute": kind}),
+            timed_if_it_fitted({**fields, "recompute": "none"}),
+        )
+        for case, fields in _RECOMPUTED.items()
+    }
+    return range_of(found.values(), f"{kind} recompute over none. {listed(found)}")
+
+
+def _batches(run: Mapping[str, object], over: Mapping[str, object]) -> dict[str, float]:
+    """What a way to run 70B on 8 H100 costs against another, by the sequences of a step."""
+    return {
+        f"{batch} sequences a step": slowdown(
+            timed({**_70B_ON_8, **run, "global_batch_size": batch}),
+            timed_if_it_fitted({**_70B_ON_8, **over, "global_batch_size": batch}),
+        )
+        for batch in _BATCHES
+    }
+
+
+def _cpu() -> dict[str, float]:
+    return _batches(_CPU, {"sharding": "zero3"})
+
+
+def _offload_times() -> Ours:
+    found = _cpu()
+    return range_of(found.values(), f"Llama 3.1 70B on 8 H100. {listed(found)}")
+
+
+def _offload_loss() -> Ours:
+    lost = {
+        case: float(np.asarray(published_claims.throughput_lost(x))) for case, x in _cpu().items()
+    }
+    return range_of(lost.values(), f"Llama 3.1 70B on 8 H100. {listed(lost, '%')}")
+
+
+def _against_ddp() -> Ours:
+    cpu, nvme = (_batches(run, {"sharding": "ddp"}) for run in (_CPU, _NVME))
+    return range_of(
+        [*cpu.values(), *nvme.values()],
+        f"Llama 3.1 70B on 8 H100, over DDP if it fitted. Optimizer on the host: {listed(cpu)}. "
+        f"Optimizer and weights on NVMe: {listed(nvme)}",
+    )
+
+
+def _on_ethernet() -> Ours:
+    case = {**_70B_ON_8, "num_gpus": 32, "global_batch_size": 256}
+    ddp = timed_if_it_fitted({**case, "sharding": "ddp"})
+    found = {
+        f"{gbit} Gbit/s a machine": slowdown(
+            timed({**case, **_CPU, "offload_params": "cpu", "gbit_per_s_per_node": gbit}),
+            ddp,
+        )
+        for gbit in _ETHERNET_GBIT_PER_S
+    }
+    return range_of(
+        found.values(),
+        "Llama 3.1 70B on 32 H100, 256 sequences a step, over DDP if it fitted and had 3,200 "
+        f"Gbit/s. {listed(found)}",
+    )
+
+
+def _nvme_rate() -> Ours:
+    a_gpu = float(np.asarray(efficiency(GENERIC).nvme_bytes_per_s))
+    a_drive = a_gpu * _GPUS / _DRIVES
+    states = (
+        published_claims.ACCOUNTINGS[0].optimizer_bytes * 70e9 / _GPUS
+    )  # read and written each step
+    link = facts.accelerator(H100).host_link_bytes_per_s or a_gpu
+    moved = "; ".join(
+        f"{figure(2 * states / rate, 's', FORECAST_DIGITS)} {what}"
+        for rate, what in (
+            (a_gpu, f"with {_DRIVES} drives of {figure(a_drive, 'GB/s')}, which we assume"),
+            (a_gpu / 2, "with drives half as fast"),
+            (link, "over the link to the host"),
+        )
+    )
+    return Ours(
+        low=a_drive,
+        high=a_drive,
+        arithmetic=f"70B on 8 GPUs: 2 x {figure(states, 'GB')} of AdamW states a GPU and step "
+        f"take {moved}",
+    )
+
+
+EVALUATED: dict[str, Callable[[], Ours]] = {
+    "selective_time": lambda: _recompute("selective"),
+    "full_time": lambda: _recompute("full"),
+    "offload_cpu_times": _offload_times,
+    "offload_cpu_loss": _offload_loss,
+    "offload_vs_ddp": _against_ddp,
+    "offload_ethernet": _on_ethernet,
+    "offload_nvme_rate": _nvme_rate,
+}

@@ -1,0 +1,112 @@
+"""Claims about fine-tuning: what QLoRA and full fine-tuning need, and how large a checkpoint is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+
+from app.forecast.claimed_cases import DATA_PARALLEL, range_of, timed_if_it_fitted
+from app.guides.claim_text import FORECAST_DIGITS, Ours, exactly, figure, number
+from app.guides.memory import LOGITS_BYTES
+from core.evidence.published_claims import ACCOUNTINGS
+from core.memory import activations
+from core.model import adapters
+from core.model.presets import preset
+from core.model.transformer import embedding_params, head_params, total_params
+
+LORA_RANK = 16.0
+QLORA_TOKENS = 2048.0
+BILLION = 1e9
+_LEAST: Mapping[str, object] = {
+    **DATA_PARALLEL, "micro_batch_size": 1, "recompute": "full",
+}  # fmt: skip
+_TUNED = ("llama2-7b", "llama2-13b", "qwen2.5-32b", "llama3.1-70b")
+
+
+def _float(x: object) -> float:
+    return float(np.asarray(x, dtype=float))
+
+
+def _billions(num_params: float) -> str:
+    """70B, 6.738B."""
+    return f"{number(num_params / BILLION)}B"
+
+
+def _qlora(name: str) -> Ours:
+    model = preset(name).transformer
+    params = _float(total_params(model))
+    ends = _float(embedding_params(model)) + _float(head_params(model))
+    per_weight = adapters.nf4_bytes_per_param(double_quantisation=True)
+    frozen = (params - ends) * per_weight + 2 * ends
+    trained = (
+        params
+        * _float(adapters.trained_fraction(model, rank=LORA_RANK, on_mlp=True))
+        * ACCOUNTINGS[0].total_bytes
+    )
+    shape = {"tokens": QLORA_TOKENS, "tp": 1.0, "sequence_parallel": 0.0}
+    live = (
+        _float(model.num_layers) * _float(activations.input_bytes(model, **shape))
+        + _float(activations.layer_bytes(model, **shape))
+        + LOGITS_BYTES * QLORA_TOKENS * _float(model.vocab_size)
+    )
+    total = frozen + trained + live
+    return exactly(
+        total,
+        f"{_billions(params - ends)} x {number(per_weight)} B + {_billions(ends)} x 2 B + "
+        f"adapters {figure(trained, 'GB', 3)} + activations and logits {figure(live, 'GB', 3)} = "
+        f"{figure(total, 'GB', 3)}",
+    )
+
+
+def _qlora_rule() -> Ours:
+    """The bytes that must be there, and our forecast with the device's context beside them."""
+    least = _qlora("llama3.1-70b")
+    forecast = timed_if_it_fitted(
+        {**_LEAST, "model": "llama3.1-70b", "task": "qlora", "sharding": "ddp", "num_gpus": 1,
+         "seq_len": int(QLORA_TOKENS), "global_batch_size": 16}
+    )  # fmt: skip
+    found = "" if forecast is None else (
+        f"; our forecast with the device's context {figure(forecast.memory_bytes, 'GB', 2)}"
+    )  # fmt: skip
+    return exactly(least.low, f"{least.arithmetic}{found}")
+
+
+def _full_tuning_rule() -> Ours:
+    """Bytes of all GPUs of one machine over the parameters, at one sequence a GPU."""
+    found, texts = [], []
+    for name in _TUNED:
+        forecast = timed_if_it_fitted(
+            {**_LEAST, "model": name, "task": "sft", "sharding": "zero3", "num_gpus": 8,
+             "seq_len": 4096, "global_batch_size": 8}
+        )  # fmt: skip
+        if forecast is None:
+            continue
+        billions = _float(total_params(preset(name).transformer)) / BILLION
+        found.append(8 * forecast.memory_bytes / billions)
+        texts.append(
+            f"{preset(name).name}: 8 x {figure(forecast.memory_bytes, 'GB', 3)} / "
+            f"{number(billions)} = {figure(found[-1], 'GB', FORECAST_DIGITS)}"
+        )
+    return range_of(found, "; ".join(texts))
+
+
+def _checkpoint(*names: str) -> Ours:
+    sizes = [2 * _float(total_params(preset(n).transformer)) for n in names]
+    texts = [
+        f"2 B x {_billions(size / 2)} = {figure(size, 'GB')} ({preset(n).name})"
+        for n, size in zip(names, sizes, strict=True)
+    ]
+    return Ours(low=min(sizes), high=max(sizes), arithmetic="; ".join(texts))
+
+
+EVALUATED: dict[str, Callable[[], Ours]] = {
+    "qlora_7b": partial(_qlora, "llama2-7b"),
+    "qlora_13b": partial(_qlora, "llama2-13b"),
+    "qlora_rule_7b": partial(_qlora, "llama2-7b"),
+    "qlora_rule_70b": _qlora_rule,
+    "full_tuning_rule": _full_tuning_rule,
+    "checkpoint_7b": partial(_checkpoint, "llama2-7b", "llama3.1-8b"),
+    "checkpoint_70b": partial(_checkpoint, "llama3.1-70b"),
+}

@@ -1,0 +1,187 @@
+"""One file of another tool: which format it is, what it says, what follows for its accelerator."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from core.errors import ScenarioError, shown
+from core.machine.accelerator import Accelerator
+from hardware import facts, names
+from hardware.efficiency import GENERIC, efficiency
+from runners.calibration.fit import Constant
+from runners.calibration.fit_links import Link
+from runners.imports import constants, mamf, nccl_tests, profiler, training_log
+from runners.imports.mamf import Mamf
+from runners.imports.nccl_tests import Table
+from runners.imports.profiler import Profile
+from runners.imports.result import ImportResult, of_mamf, of_tables
+from runners.imports.steps import Steady, Told
+from runners.imports.text import ImportFileError, Text, read_bytes, text_of
+
+DISTURBED = 1.1  # a time over that of a larger message, from where it is said
+FORMATS = ("nccl-tests", "mamf-finder", "log", "profile")
+_DATE = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the user says beside the file; None is left to the file."""
+
+    format: str = "auto"
+    gpu: str | None = None
+    op: str | None = None
+    ranks: int | None = None
+    nodes: int | None = None
+    told: Told = field(default_factory=Told)
+    per_gpu: bool | None = None  # whose tokens/s a plain log prints
+    date: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What a file says. Of tables, mamf, steady and profile one is there."""
+
+    format: str
+    file: str
+    sha256: str
+    num_bytes: int
+    accelerator: str | None  # canonical
+    is_told: bool  # by the user; else by the file
+    tables: tuple[Table, ...] = ()
+    links: tuple[Link, ...] = ()  # of the tables that have enough sizes
+    mamf: Mamf | None = None
+    steady: Steady | None = None
+    profile: Profile | None = None
+    document: ImportResult | None = None  # what can be kept of it
+    constants: tuple[Constant, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def link_of(self, table: Table) -> Link | None:
+        """The fit of a table; None where it has too few sizes."""
+        same = (table.op, table.ranks, table.nodes, table.points[-1].size_bytes)
+        for x in self.links:
+            if (x.op, x.ranks, x.nodes, float(x.curve.size_bytes[-1])) == same:
+                return x
+        return None
+
+    def disturbed_bytes(self, table: Table) -> list[float]:
+        """Sizes that clearly took longer than larger ones: the curve lowers them."""
+        link = self.link_of(table)
+        if link is None:
+            return []
+        taken = dict(zip(link.curve.size_bytes.tolist(), link.curve.time_s, strict=True))
+        return [
+            p.size_bytes
+            for p in table.points
+            if p.time_s > DISTURBED * taken.get(p.size_bytes, p.time_s)
+        ]
+
+
+def imported(path: Path, asked: Asked) -> Imported:
+    """Read a file. ImportFileError or ScenarioError in one sentence where it cannot be used."""
+    if asked.format not in ("auto", *FORMATS):
+        raise ScenarioError(
+            f"--format {shown(asked.format)} is none of auto, {', '.join(FORMATS)}."
+        )
+    if asked.date is not None and not _DATE.fullmatch(asked.date):
+        raise ScenarioError(f"--date {shown(asked.date)} is no date like 2026-03-31.")
+    told = None if asked.gpu is None else facts.accelerator(names.canonical(asked.gpu)).name
+    content = read_bytes(path)
+    if asked.format == "profile" or (asked.format == "auto" and profiler.is_one(content)):
+        return Imported(
+            format="profile",
+            file=path.name,
+            sha256=hashlib.sha256(content).hexdigest(),
+            num_bytes=len(content),
+            accelerator=told,
+            is_told=told is not None,
+            profile=profiler.parse(content, path.name),
+        )
+    text = text_of(content, path.name)
+    kind = asked.format if asked.format != "auto" else _format_of(text.lines)
+    if kind == "nccl-tests":
+        return _nccl_tests(text, asked, told)
+    if kind == "mamf-finder":
+        return _mamf(text, asked, told)
+    steady = training_log.steady_state(text.lines, asked.told, per_gpu=asked.per_gpu)
+    return _imported(text, "log", told, steady.device, steady=steady)
+
+
+def _format_of(lines: Sequence[str]) -> str:
+    if nccl_tests.is_one(lines):
+        return "nccl-tests"
+    if mamf.is_one(lines):
+        return "mamf-finder"
+    if training_log.is_one(lines):
+        return "log"
+    raise ImportFileError(
+        "The file is in no format that is read: tables of nccl-tests, output of mamf-finder, a "
+        f"training log ({', '.join(training_log.LOOKED_FOR)}), a trace of the torch profiler. "
+        "--format says which it should be, and then what is missing."
+    )
+
+
+def _imported(text: Text, kind: str, told: str | None, device: str, **found: object) -> Imported:
+    named = _named_by(device)
+    if told is not None and named is not None and told != named:
+        raise ScenarioError(f"--gpu is {told}, and the file is of {shown(device)}: {named}.")
+    accelerator = told or named
+    return Imported(
+        format=kind,
+        file=text.name,
+        sha256=text.sha256,
+        num_bytes=text.num_bytes,
+        accelerator=accelerator,
+        is_told=told is not None,
+        **found,  # type: ignore[arg-type]
+    )
+
+
+def _named_by(device: str) -> str | None:
+    """The accelerator that a driver's name means, where it means one that has figures."""
+    found = names.canonical_from_feed(device) if device else None
+    return found if found in facts.accelerators() else None
+
+
+def _nccl_tests(text: Text, asked: Asked, told: str | None) -> Imported:
+    tables = nccl_tests.tables(text.lines, op=asked.op, ranks=asked.ranks, nodes=asked.nodes)
+    device = next((t.device for t in tables if t.device), "")
+    plain = _imported(text, "nccl-tests", told, device, tables=tables)
+    made = of_tables(
+        tables,
+        sha256=text.sha256,
+        num_bytes=text.num_bytes,
+        accelerator=plain.accelerator or "unknown",
+        date=asked.date,
+    )
+    found = constants.links(made.collectives)
+    return _learned(plain, made, links=found)
+
+
+def _mamf(text: Text, asked: Asked, told: str | None) -> Imported:
+    found = mamf.parse(text.lines)
+    plain = _imported(text, "mamf-finder", told, found.device, mamf=found)
+    made = of_mamf(
+        found,
+        sha256=text.sha256,
+        num_bytes=text.num_bytes,
+        accelerator=plain.accelerator or "unknown",
+        date=asked.date,
+    )
+    return _learned(plain, made)
+
+
+def _learned(plain: Imported, document: ImportResult, links: tuple[Link, ...] = ()) -> Imported:
+    """With the constants, where the accelerator is known."""
+    if plain.accelerator is None:
+        note = "The file does not say which accelerator it is of: --gpu puts it beside a forecast."
+        return replace(plain, links=links, notes=(*plain.notes, note))
+    chip: Accelerator = facts.accelerator(plain.accelerator)
+    found = constants.fitted(document, chip, efficiency(GENERIC))
+    if constants.switch_adds(links, chip):
+        plain = replace(plain, notes=(*plain.notes, constants.SWITCH_ADDS))
+    return replace(plain, links=links, document=document, constants=found.constants)

@@ -1,0 +1,134 @@
+"""The forecast that a log is held against: of the plan that a scenario names.
+
+What ran did fit. Where the forecast says that it does not, its speed is forecast all the same, as
+an anchor's is, and that the memory was wrong is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.forecast import anchor as forecast_anchor
+from app.forecast import machines
+from app.forecast.answer import answer
+from app.forecast.fixed_layout import judged
+from app.forecast.training import choices_of, efficiency_of, workload_of
+from app.scenario.layout import layout_text
+from app.scenario.model import model_of
+from core.errors import ScenarioError
+from core.evidence import uncertainty
+from core.explain.explain import record_of
+from core.scenario import Scenario
+from core.search.plan import Interval, Layout, Plan
+
+TOP = 1000  # plans among which the named one is looked for
+MOST_ANCHOR_LAYOUT = 400  # characters, of a scenario
+TOO_LARGE = (
+    "The forecast says that this does not fit the memory. It ran, so that the forecast of its "
+    "memory is wrong; its speed is forecast all the same."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One way to do the run, with its forecast in tokens/s per GPU."""
+
+    plan_id: str  # '' where no plan of it is offered
+    accelerator: str
+    num_gpus: int
+    gpus_per_node: int
+    layout: Layout
+    forecast: Interval
+    fits: bool
+
+
+def check_is_one(scenario: Scenario, said: Mapping[str, object]) -> None:
+    """ScenarioError where the scenario leaves open which run is meant."""
+    if said or scenario.plan:
+        return
+    for name, what in (("gpu", "GPU"), ("num_gpus", "number of GPUs")):
+        if len(getattr(scenario, name)) != 1:
+            raise ScenarioError(
+                f"Which run is the log of? The scenario leaves the {what} open: name it with "
+                f"--{name.replace('_', '-')}, or give the link of one plan (plan=...)."
+            )
+
+
+def forecast_of(scenario: Scenario, said: Mapping[str, object]) -> Run | None:
+    """The plan that the scenario names: its layout, its `plan`, or the best that it leaves. None
+    where the named layout is legal and does not fit the memory; ScenarioError where it is not."""
+    found = answer(scenario, top=TOP)
+    if said:
+        found, verdict = judged(found, said)
+        if verdict.word == "does_not_fit":
+            return None
+        if not found.plans:
+            raise ScenarioError(f"There is no forecast of that layout: {verdict.sentence}")
+    plans = [p for p in found.plans if not scenario.plan or p.id == scenario.plan]
+    if not plans:
+        why = found.nothing_fits or "the scenario has no such plan."
+        raise ScenarioError(f"There is no forecast to compare with: {why}")
+    return _run_of(plans[0])
+
+
+def _run_of(plan: Plan) -> Run:
+    each = {n: getattr(plan.tokens_per_s, n) / plan.num_gpus for n in ("p10", "p50", "p90")}
+    return Run(
+        plan_id=plan.id,
+        accelerator=plan.offer.accelerator,
+        num_gpus=plan.num_gpus,
+        gpus_per_node=plan.offer.gpu_count,
+        layout=plan.layout,
+        forecast=Interval(**each),
+        fits=True,
+    )
+
+
+def too_large(scenario: Scenario, layout: str, measured: float) -> Run:
+    """The forecast of a layout that is taken for too large, on the usual machine of its GPU."""
+    (gpu,), (num_gpus,) = scenario.gpu, scenario.num_gpus
+    asked = anchored(scenario, measured, gpu=gpu, num_gpus=num_gpus, layout=layout)
+    work = workload_of(asked, model_of(asked))
+    eff = efficiency_of(asked, work)
+    found = forecast_anchor.anchor_of(asked, work, eff, choices_of(asked))
+    if found is None:
+        raise ScenarioError("There is no forecast of that layout.")
+    machine = next(
+        m for m in (*machines.unpriced_machines(), *_custom(asked)) if m.accelerator.name == gpu
+    )
+    across = num_gpus > machine.offer.gpu_count and not machine.network_known
+    sigma = uncertainty.quadrature(eff.throughput_sigma, eff.network_sigma if across else 0.0)
+    return Run(
+        plan_id="",
+        accelerator=gpu,
+        num_gpus=num_gpus,
+        gpus_per_node=machine.offer.gpu_count,
+        layout=record_of(found.layouts, 0),
+        forecast=Interval(
+            p10=float(np.asarray(uncertainty.p10(found.predicted, sigma))),
+            p50=found.predicted,
+            p90=float(np.asarray(uncertainty.p90(found.predicted, sigma))),
+        ),
+        fits=False,
+    )
+
+
+def _custom(scenario: Scenario) -> list[machines.Machine]:
+    return [machines.custom_machine(scenario)] if machines.CUSTOM in scenario.gpu else []
+
+
+def anchored(
+    scenario: Scenario, measured: float, *, gpu: str, num_gpus: int, layout: Layout | str
+) -> Scenario:
+    """The scenario with a measurement of tokens/s per GPU as its anchor."""
+    text = layout if isinstance(layout, str) else layout_text(layout)
+    values = {
+        "anchor_tokens_per_s_per_gpu": float(f"{measured:.6g}"),
+        "anchor_gpu": gpu,
+        "anchor_num_gpus": num_gpus,
+        "anchor_layout": text if len(text) <= MOST_ANCHOR_LAYOUT else "",
+    }
+    return Scenario.model_validate({**scenario.model_dump(), **values})

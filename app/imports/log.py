@@ -1,0 +1,168 @@
+"""The log of a run beside the forecast of it: how far apart they are, and what that is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.command.options import Given
+from app.command.values import layout_scenario, plan_scenario, typed_fields
+from app.forecast.resolve import resolve_strict
+from app.imports.forecast import TOO_LARGE, Run, anchored, check_is_one, forecast_of, too_large
+from app.scenario.link_query import link_query
+from core.errors import RuncastError, ScenarioError
+from core.scenario import Scenario
+from pricing.offers import snapshot
+from runners.imports.steps import MEANING, OPTIONS, Steady, Told
+from runners.imports.text import Text, read_text
+from runners.imports.training_log import NoFigureError, steady_state
+
+ANCHOR = (
+    "anchor_tokens_per_s_per_gpu", "anchor_gpu", "anchor_num_gpus", "anchor_layout",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One run, forecast and measured. Rates are tokens/s per GPU."""
+
+    text: Text
+    scenario: Scenario  # of the forecast, without an anchor
+    run: Run
+    measured: Steady
+    is_named: bool  # whether the layout was named, else the fastest is taken for it
+    anchored: Scenario | None  # the same with the measurement as its anchor
+    refused: str  # why there is none; '' where there is one
+    notes: tuple[str, ...]
+
+    @property
+    def ratio(self) -> float:
+        """Measured over forecast."""
+        return self.measured.tokens_per_s_per_gpu / self.run.forecast.p50
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the measurement lies between P10 and P90."""
+        return self.run.forecast.p10 <= self.measured.tokens_per_s_per_gpu <= self.run.forecast.p90
+
+    @property
+    def link(self) -> str | None:
+        """The query that reopens the scenario with the measurement in it."""
+        if self.anchored is None:
+            return None
+        return link_query(self.anchored, snapshot(self.anchored.prices).id)
+
+
+def compared(
+    path: Path,
+    given: Given,
+    layout: str | None,
+    *,
+    per_gpu: bool | None = None,
+) -> Comparison:
+    """Forecast the run that is named, and hold the log against it. RuncastError says what is
+    missing, or why the log cannot be of that run."""
+    text = read_text(path)
+    filled, notes = _filled(given, text, per_gpu)
+    asked, said, more = _scenario(filled, layout)
+    check_is_one(asked, said)
+    run = forecast_of(asked, said)
+    told = Told(
+        seq_len=asked.seq_len,
+        global_batch_size=asked.global_batch_size,
+        num_gpus=asked.num_gpus[0] if run is None else run.num_gpus,
+    )
+    found = steady_state(text.lines, told, per_gpu=per_gpu)
+    if run is None:
+        run = too_large(asked, layout or "", found.tokens_per_s_per_gpu)
+        more = [*more, TOO_LARGE]
+    _check_degrees(found.known, run)
+    with_anchor, refused = _with_anchor(asked, run, found)
+    return Comparison(
+        text=text,
+        scenario=asked,
+        run=run,
+        measured=found,
+        is_named=bool(said or asked.plan or (asked.tp and asked.pp and asked.sharding)),
+        anchored=with_anchor,
+        refused=refused,
+        notes=(*notes, *more),
+    )
+
+
+def _filled(given: Given, text: Text, per_gpu: bool | None) -> tuple[Given, list[str]]:
+    """What was typed and, where nothing else says it, what the log says of the run."""
+    if not given.is_new:
+        return given, []
+    typed = typed_fields(given)
+    try:
+        known = steady_state(text.lines, _told(typed), per_gpu=per_gpu).known
+    except NoFigureError:
+        raise
+    except RuncastError:
+        return given, []  # what is missing is said where the whole scenario is known
+    found = {n: str(known[n]) for n in OPTIONS if n in known and n not in typed}
+    if not found:
+        return given, []
+    what = ", ".join(f"{MEANING[n]} {int(v):,}" for n, v in found.items())
+    return replace(given, options={**given.options, **found}), [f"From the log: {what}."]
+
+
+def _told(typed: Mapping[str, str]) -> Told:
+    read = Scenario.parse({n: typed[n] for n in OPTIONS if n in typed})
+    return Told(
+        seq_len=read.seq_len if "seq_len" in typed else None,
+        global_batch_size=read.global_batch_size if "global_batch_size" in typed else None,
+        num_gpus=read.num_gpus[0] if len(read.num_gpus) == 1 else None,
+    )
+
+
+def _scenario(given: Given, layout: str | None) -> tuple[Scenario, dict[str, object], list[str]]:
+    """The scenario without an anchor of its own, the layout that is named, and what to say."""
+    notes: list[str] = []
+    said: dict[str, object] = {}
+    if layout is None:
+        try:
+            typed = given.options
+            more = {} if "num_tokens" in typed or not given.is_new else {
+                "num_tokens": "1e12"
+            }  # fmt: skip
+            scenario, _ = plan_scenario(replace(given, options={**typed, **more}))
+        except ScenarioError as e:
+            raise ScenarioError(str(e).replace("`runcast plan", "`runcast compare")) from None
+    else:
+        try:
+            scenario, said, _ = layout_scenario(given, layout)
+        except ScenarioError as e:
+            raise ScenarioError(str(e).replace("`runcast estimate", "`runcast compare")) from None
+    if scenario.anchor_tokens_per_s_per_gpu is not None:
+        notes.append("The scenario has a measurement already; the forecast is the one without it.")
+        none = {name: Scenario.model_fields[name].default for name in ANCHOR}
+        scenario = scenario.model_copy(update=none)
+    return resolve_strict(scenario), said, notes
+
+
+def _check_degrees(known: Mapping[str, int], run: Run) -> None:
+    """The log's own degrees must be those of the forecast."""
+    for name in ("tp", "pp", "cp", "ep"):
+        if name in known and known[name] != getattr(run.layout, name):
+            raise ScenarioError(
+                f"The log is of {name}={known[name]} and the forecast of "
+                f"{name}={getattr(run.layout, name)}: give --layout with what was run."
+            )
+
+
+def _with_anchor(scenario: Scenario, run: Run, found: Steady) -> tuple[Scenario | None, str]:
+    """The scenario that follows the measurement, or why it cannot."""
+    try:
+        made = anchored(
+            scenario,
+            found.tokens_per_s_per_gpu,
+            gpu=run.accelerator,
+            num_gpus=run.num_gpus,
+            layout=run.layout,
+        )
+        return resolve_strict(made), ""
+    except RuncastError as e:
+        return None, str(e)

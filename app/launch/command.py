@@ -1,0 +1,60 @@
+"""`runcast export`: the files that launch a plan, in the reader's own stack."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from app.command.options import AsJson, Given, Text, print_json, takes_fields, text_option
+
+
+@takes_fields
+def export(
+    given: Given,
+    to: Annotated[Text, text_option("--to", "A,B", "Kinds of files: see --list.")] = None,
+    out: Annotated[
+        Text, text_option("--out", "DIR", "Write them there, not to the screen.")
+    ] = None,
+    name: Annotated[
+        Text, text_option("--name", "NAME", "Of the job; from the model if left out.")
+    ] = None,
+    command: Annotated[
+        Text, text_option("--command", "COMMAND", 'What runs: "python train.py --x 1".')
+    ] = None,
+    env: Annotated[
+        list[str] | None, text_option("--env", "NAME=VALUE", "A variable of the job; repeatable.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        text_option("--option", "KEY=VALUE", "Of a target: partition=gpu; see --list; repeatable."),
+    ] = None,
+    rank: Annotated[Text, text_option("--rank", "N", "Of the plan of this rank (1).")] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List the kinds of files.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the files that launch a plan."""
+    from app.launch import export
+
+    if listed:
+        print_json(export.list_json()) if as_json else typer.echo(export.list_text())
+        return
+    wanted = export.names_of(to)
+    options = export.options_of(command=command, env=env or [], pairs=option or [])
+    made, notes = export.made(
+        given, rank=rank, name=name,
+        targets=wanted, options=options,
+    )  # fmt: skip
+    for note in notes:
+        typer.echo(note, err=True)
+    if out is not None:
+        paths = export.write(made, out, force=force)
+        if as_json:
+            print_json(export.export_json(made, written=paths))
+        else:
+            typer.echo("\n".join(paths))
+    elif as_json:
+        print_json(export.export_json(made))
+    else:
+        typer.echo(export.single(made), nl=False)

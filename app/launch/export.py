@@ -1,0 +1,206 @@
+"""What `runcast export` does: a plan and the names of targets in, files out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.command.options import Given
+from app.command.values import TOP_MAX, plan_scenario
+from app.forecast.answer import answer
+from app.forecast.resolve import resolve_strict
+from app.launch.job import job_of
+from app.plan.words import answer_sentence
+from core.errors import ScenarioError, shown
+from core.scenario import Scenario
+from core.search.plan import Plan
+from pricing.disk import write_all_or_none
+from runners.recipes import quoting
+from runners.recipes.job import RecipeJob, checked_name
+from runners.recipes.registry import OPTIONS, exported, target, targets
+
+SCHEMA_VERSION = 1
+TIERS = {"validated": "validated with the tool", "not_validated": "not validated with the tool"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """The files of one plan, by target and path."""
+
+    scenario: Scenario
+    plan: Plan
+    job: RecipeJob
+    files: Mapping[str, Mapping[str, str]]
+
+    def texts(self) -> dict[str, str]:
+        """Path -> text of every target."""
+        return {p: t for files in self.files.values() for p, t in files.items()}
+
+
+def names_of(text: str | None) -> list[str]:
+    """The value of `--to`."""
+    found = [t.strip() for t in (text or "").split(",") if t.strip()]
+    if not found:
+        raise ScenarioError("Missing --to: `runcast export --list` names the kinds of files.")
+    return [target(n).name for n in found]
+
+
+def options_of(*, command: str | None, env: Sequence[str], pairs: Sequence[str]) -> dict[str, str]:
+    """What was given beside the plan, as targets take it."""
+    found: dict[str, str] = {}
+    for text in pairs:
+        key, equals, value = text.partition("=")
+        if not equals or key not in OPTIONS or key in ("command", "env"):
+            known = ", ".join(k for k in OPTIONS if k not in ("command", "env"))
+            raise ScenarioError(f"--option {shown(text)} is no KEY=VALUE with one of {known}.")
+        if key in found:
+            raise ScenarioError(f"--option gives {key} twice.")
+        found[key] = value
+    if command is not None:
+        found["command"] = command
+    for text in env:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise ScenarioError(f"--env {shown(text)} is no NAME=VALUE.")
+        if quoting.ENV + key in found:
+            raise ScenarioError(f"--env gives {shown(key)} twice.")
+        found[quoting.ENV + key] = value
+    return found
+
+
+def made(
+    given: Given,
+    *,
+    rank: str | None,
+    name: str | None,
+    targets: Sequence[str],
+    options: Mapping[str, str],
+) -> tuple[Export, list[str]]:
+    """The files of the plan that options, a link or a file ask for, and what to say."""
+    if name is not None:
+        checked_name(name)  # a mistake is said before the search
+    at = _rank(rank)
+    asked, notes = plan_scenario(given)
+    asked = resolve_strict(asked)
+    found = answer(asked, top=at or 1)
+    if not found.plans:
+        raise ScenarioError(answer_sentence(asked, found))
+    plan = _chosen(asked, found.plans, at)
+    return export_of(asked, plan, targets, options, name=name), notes
+
+
+def export_of(
+    scenario: Scenario, plan: Plan, targets: Sequence[str], options: Mapping[str, str], *,
+    name: str | None = None,
+) -> Export:  # fmt: skip
+    """The files of one plan of a resolved scenario."""
+    job = job_of(scenario, plan, name=name)
+    return Export(scenario=scenario, plan=plan, job=job, files=exported(targets, job, options))
+
+
+def _chosen(scenario: Scenario, plans: Sequence[Plan], rank: int | None) -> Plan:
+    if rank is not None:
+        if rank > len(plans):
+            raise ScenarioError(f"--rank {rank}: there are {len(plans)} plans.")
+        return plans[rank - 1]
+    if not scenario.plan:
+        return plans[0]
+    for plan in plans:
+        if plan.id == scenario.plan:
+            return plan
+    raise ScenarioError(f"The plan {shown(scenario.plan)} of the link is not among the plans.")
+
+
+def _rank(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= TOP_MAX):
+        raise ScenarioError(f"--rank {shown(text)} is not a whole number from 1 to {TOP_MAX}.")
+    return int(text)
+
+
+def single(export: Export) -> str:
+    """The text of the only file; ScenarioError where there are several."""
+    texts = export.texts()
+    if len(texts) != 1:
+        raise ScenarioError(
+            f"These are {len(texts)} files, {', '.join(texts)}: --out DIR takes them."
+        )
+    return next(iter(texts.values()))
+
+
+def write(export: Export, folder: str, *, force: bool) -> list[str]:
+    """Write the files and say their paths. Nothing that is there is replaced unless asked for."""
+    at = Path(folder)
+    texts = {at / path: text for path, text in export.texts().items()}
+    there = [str(p) for p in texts if p.exists() or p.is_symlink()]
+    if there and not force:
+        raise ScenarioError(f"{shown(there[0])} is there already: --force replaces it.")
+    write_all_or_none({path: text.encode() for path, text in texts.items()})
+    for path in texts:
+        if path.suffix == ".sh":
+            path.chmod(0o755)
+    return [str(p) for p in texts]
+
+
+def export_json(export: Export, *, written: Sequence[str] = ()) -> dict[str, Any]:
+    """The files as JSON; docs/launch.md has every key."""
+    plan = export.plan
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "link": export.job.header.link,
+        "plan": {
+            "id": plan.id, "accelerator": plan.offer.accelerator, "num_gpus": plan.num_gpus,
+            "num_nodes": plan.num_nodes,
+        },
+        "name": export.job.name,
+        "forecast": list(export.job.header.forecast),
+        "assumptions": list(export.job.header.assumptions),
+        "files": [
+            {
+                "target": name, "path": path, "tier": target(name).tier, "tool": target(name).tool,
+                "text": text,
+            }
+            for name, files in export.files.items()
+            for path, text in files.items()
+        ],
+        "written": list(written),
+    }  # fmt: skip
+
+
+def list_json() -> dict[str, Any]:
+    """Every target as JSON."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "targets": [
+            {
+                "name": t.name, "title": t.title, "kind": t.kind, "tier": t.tier, "tool": t.tool,
+                "options": list(t.options),
+            }
+            for t in targets().values()
+        ],
+        "options": [{"name": k, "value": v, "text": w} for k, (v, w) in OPTIONS.items()],
+    }  # fmt: skip
+
+
+def list_text() -> str:
+    """Every target for a terminal."""
+    width = max(map(len, targets()))
+    lines = []
+    for kind in ("launcher", "stack", "check"):
+        lines.append(f"{kind}s:")
+        lines += [
+            f"  {t.name:<{width}}  {t.title} ({TIERS[t.tier]})"
+            for t in targets().values()
+            if t.kind == kind
+        ]
+    lines.append("options (--option KEY=VALUE, --command, --env):")
+    lines += [f"  {k}={v}: {w}" for k, (v, w) in OPTIONS.items()]
+    return "\n".join(line for line in lines)
+
+
+def not_possible(job: RecipeJob) -> dict[str, str]:
+    """Targets that cannot launch this job, and why."""
+    return {t.name: why for t in targets().values() if (why := t.refuses(job))}

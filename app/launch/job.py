@@ -1,0 +1,158 @@
+"""A plan as the job of its launch files: what the planner decided, and what their headers say."""
+
+from __future__ import annotations
+
+import math
+import re
+from importlib.metadata import PackageNotFoundError, version
+from urllib.parse import urlencode
+
+from app.document import format as fmt
+from app.document.vocabulary import machine, stated_region
+from app.forecast.interval import wall_clock_hours
+from app.forecast.machines import CUSTOM
+from app.forecast.resolve import current_prices
+from app.risk.risk import risk_of
+from app.scenario.age import stamped
+from app.scenario.model import model_of
+from core.scenario import Scenario
+from core.search.plan import Plan
+from hardware.instances import find_instance
+from runners.recipes.job import Header, RecipeJob
+
+NAME_CHARS = 40
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+# Machines whose network has a plugin of its own; cloud.google.com/compute/docs/gpus/gpudirect.
+_PLUGINS = {"a3-highgpu-8g": "tcpx", "a3-megagpu-8g": "tcpxo"}
+_RACKS = ("GB200", "GB300")  # NVL72: nodes of one rack are joined by NVLink
+_VENDORS = {"TPU": "google", "Trn": "aws", "Gaudi": "intel", "MI": "amd", CUSTOM: "unknown"}
+
+
+def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> RecipeJob:
+    """The job of one plan of a resolved scenario; its name is made of the model's if none is
+    given."""
+    model = model_of(scenario)
+    offer = plan.offer
+    known = find_instance(offer.provider, offer.instance_type)
+    fabric = (known.fabric if known else None) or ""
+    limit = limit_hours(scenario, plan)
+    return RecipeJob(
+        name=default_name(model.label, plan) if name is None else name,
+        header=header_of(scenario, plan, limit),
+        model_id=model.id,
+        model_label=model.label,
+        model=model.transformer,
+        seq_len=scenario.seq_len,
+        global_batch_size=scenario.global_batch_size,
+        num_steps=math.ceil(plan.num_steps),
+        layout=plan.layout,
+        num_gpus=plan.num_gpus,
+        num_nodes=plan.num_nodes,
+        gpus_per_node=offer.gpu_count,
+        precision=scenario.precision,
+        optimizer=scenario.optimizer,
+        task=scenario.task,
+        lora_rank=scenario.lora_rank,
+        lora_targets=scenario.lora_targets,
+        compiled=scenario.compile,
+        accelerator=offer.accelerator,
+        provider=offer.provider,
+        instance_type=offer.instance_type,
+        region=offer.region,
+        purchase=offer.purchase,
+        fabric=fabric,
+        memory_bytes_per_gpu=math.fsum(plan.memory_bytes.values()),
+        usable_bytes_per_gpu=plan.memory_capacity_bytes,
+        nccl_fabrics=nccl_fabrics(scenario, plan, fabric),
+        limit_hours=limit,
+        vendor=vendor(offer.accelerator),
+    )
+
+
+def default_name(label: str, plan: Plan) -> str:
+    """A name of the job that every launcher takes.
+
+    >>> from tests.made_up.plans import plan
+    >>> default_name("Llama 3.1 70B", plan(num_gpus=64))
+    'llama-3-1-70b-64gpus'
+    """
+    tail = f"-{plan.num_gpus}gpus"
+    stem = _NOT_IN_NAMES.sub("-", label.lower()).strip("-")[: NAME_CHARS - len(tail)]
+    return f"{stem.strip('-') or 'job'}{tail}"
+
+
+def vendor(accelerator: str) -> str:
+    """Who makes an accelerator: what starts a job on it depends on that.
+
+    >>> vendor("H100-80GB-SXM"), vendor("MI300X"), vendor("TPU-v5p"), vendor("custom")
+    ('nvidia', 'amd', 'google', 'unknown')
+    """
+    return next((v for p, v in _VENDORS.items() if accelerator.startswith(p)), "nvidia")
+
+
+def nccl_fabrics(scenario: Scenario, plan: Plan, fabric: str) -> tuple[str, ...]:
+    """What joins the nodes, as hardware/nccl_env.csv calls it; empty where no source says."""
+    found = [_PLUGINS.get(plan.offer.instance_type, fabric)]
+    if scenario.network_reduction and fabric == "infiniband":
+        found = ["infiniband_sharp"]
+    if plan.offer.accelerator in _RACKS:
+        found.append("nvl72")
+    return tuple(f for f in found if f)
+
+
+def limit_hours(scenario: Scenario, plan: Plan) -> float | None:
+    """P90 of the run with failures and with the forecast's own error; None: it never ends."""
+    risk = risk_of(scenario, plan)
+    return None if risk.hours is None else risk.hours.p90_all
+
+
+def header_of(scenario: Scenario, plan: Plan, limit: float | None) -> Header:
+    """What the first lines of every file say; `limit` is that of `limit_hours`."""
+    fields = {"plan": plan.id, "prices": scenario.prices or current_prices()}
+    query = stamped(scenario.model_copy(update=fields)).to_query()
+    return Header(
+        product=_product(),
+        link=f"?{urlencode(query)}",
+        prices=fields["prices"],
+        forecast=forecast_sentences(scenario, plan, limit),
+        assumptions=plan.assumptions,
+    )
+
+
+def forecast_sentences(scenario: Scenario, plan: Plan, limit: float | None) -> tuple[str, ...]:
+    """The forecast in lines that the first minutes of a run can be held against."""
+    rate, step_s = plan.tokens_per_s, math.fsum(plan.step_s.values())
+    spread = (rate.p50 / rate.p90, rate.p50 / rate.p10)  # of the time of a step
+    hours = wall_clock_hours(scenario, plan)
+    peak = math.fsum(plan.memory_bytes.values())
+    lay, region = plan.layout, stated_region(plan.offer.region)
+    lines = [
+        machine(plan) + (f" in {region}" if region else ""),
+        f"tp {lay.tp}, pp {lay.pp}, cp {lay.cp}, ep {lay.ep}, dp {lay.dp_replicate * lay.dp_shard} "
+        f"({lay.sharding}), micro-batch {lay.micro_batch_size} x {lay.num_microbatches}, "
+        f"recompute {lay.recompute}, {scenario.precision}",
+        f"{fmt.tokens_per_s(rate.p50)} in all, P10 to P90 {fmt.tokens_per_s(rate.p10)} to "
+        f"{fmt.tokens_per_s(rate.p90)}; {fmt.tokens_per_s(plan.tokens_per_s_per_gpu)} a GPU; "
+        f"MFU {fmt.percent(plan.mfu)}",
+        f"{fmt.seconds(step_s)} a step, P10 to P90 {fmt.seconds(step_s * spread[0])} to "
+        f"{fmt.seconds(step_s * spread[1])}; {fmt.count(math.ceil(plan.num_steps))} steps",
+        f"{fmt.gib(peak)} of {fmt.gib(plan.memory_capacity_bytes)} at the peak of the fullest GPU; "
+        f"out of memory with a chance of {fmt.percent(plan.probability_oom)}",
+        f"{fmt.days(hours.p50)} without failures, P10 to P90 {fmt.days(hours.p10)} to "
+        f"{fmt.days(hours.p90)}",
+    ]
+    if limit is not None:
+        lines.append(f"{fmt.days(limit)} with failures and the forecast's own error, P90")
+    if plan.usd is not None:
+        lines.append(
+            f"{fmt.usd(plan.usd.p50)} without failures, P10 to P90 {fmt.usd(plan.usd.p10)} to "
+            f"{fmt.usd(plan.usd.p90)}"
+        )
+    return tuple(lines)
+
+
+def _product() -> str:
+    try:
+        return f"Runcast {version('runcast')}"
+    except PackageNotFoundError:
+        return "Runcast"

@@ -1,0 +1,210 @@
+"""Layouts of one machine beside a plan's, with what each holds: those that come next, and those
+that would be faster if they fitted. Every legal layout is looked at, as the search has them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.explain import explained
+from app.explain.explained import Setting
+from core.errors import ScenarioError
+from core.explain.explain import Evaluated, evaluate, record_of
+from core.layout.layouts import Choices, Layouts
+from core.layout.sharding import INDEX, column
+from core.memory.memory_phases import late_gradient_bytes, phase_bytes
+from core.memory.offload import work_on
+from core.scenario import Scenario
+from core.search.plan import Layout, Plan
+from core.search.space import candidates
+
+NEXT, TOO_LARGE = 4, 3  # layouts that are drawn beside the plan's
+MOST_ROWS = 60_000  # layouts that are evaluated: beyond it some degrees stay as the plan has them
+WORTH_DRAWING = 2.0  # times the device's memory: a longer bar would hide all others
+# What stays as it is where there are too many layouts, in this order.
+HELD: tuple[str, ...] = ("cp", "etp", "ep", "pp", "tp", "micro_batch_size")
+DEGREES = ("tp", "pp", "cp", "ep")
+SHARDED = ("parameters", "gradients", "optimizer")
+
+Kind = Literal["plan", "fits", "too_large"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One layout and what a GPU holds under it."""
+
+    kind: Kind
+    layout: Layout
+    step_s: float
+    usd: float | None  # of the whole run
+    memory_bytes: dict[str, float]  # by part; adds up to need_bytes
+    usable_bytes: float  # what a plan may need, given the forecast's error
+    capacity_bytes: float
+    probability_oom: float
+
+    @property
+    def need_bytes(self) -> float:
+        """All parts."""
+        return sum(self.memory_bytes.values())
+
+    @property
+    def left_bytes(self) -> float:
+        """Of the device's memory; negative: by how much it is exceeded."""
+        return self.capacity_bytes - self.need_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What GPUs hold: under a plan's layout by phase, and under others beside it."""
+
+    bars: tuple[Bar, ...]  # the plan's first, then what comes next, then what does not fit
+    phases: dict[str, dict[str, float]]  # bytes by phase and part; empty without a plan
+    late_gradient_bytes: float  # of them, what some stacks do not hold with one micro-batch
+    one_micro_batch: bool
+    num_legal: int
+    num_fit: int
+    same: tuple[str, ...]  # degrees that were not varied: there are too many layouts
+
+    def of(self, kind: Kind) -> tuple[Bar, ...]:
+        """The bars of one kind."""
+        return tuple(b for b in self.bars if b.kind == kind)
+
+
+def held_of(scenario: Scenario, plan: Plan) -> Held:
+    """A plan's memory by phase, and the layouts of its machines beside it."""
+    setting = explained.setting_of(scenario, plan)
+    case = setting.case
+    row = explained.row_of(setting, plan.layout)
+    own = evaluate(case, row)
+    at = (work_on(case.work, row), row, case.place.cluster, case.eff)
+    found, same = _legal(setting, plan.layout)
+    beside = _beside(found, plan.layout, float(own.step_s[0]), _on_host(setting, found))
+    return Held(
+        bars=(_bar("plan", own, 0), *beside),
+        phases={
+            phase: {part: float(v[0]) for part, v in parts.items()}
+            for phase, parts in phase_bytes(*at).items()
+        },
+        late_gradient_bytes=float(np.ravel(late_gradient_bytes(*at))[0]),
+        one_micro_batch=plan.layout.num_microbatches == 1,
+        num_legal=len(found.step_s),
+        num_fit=int((found.fits & _on_host(setting, found)).sum()),
+        same=same,
+    )
+
+
+def misses_of(scenario: Scenario) -> Held | None:
+    """Where nothing fits: the layouts that miss by least on the cheapest machine at the first
+    number of GPUs; None where no machine, no number of GPUs or no legal layout is there."""
+    try:
+        setting = explained.setting_without_plan(scenario)
+    except ScenarioError:
+        return None
+    found, same = _legal(setting, None)
+    short = np.flatnonzero(~found.fits & _on_host(setting, found))
+    if not len(short):
+        return None
+    nearest = short[np.argsort(found.need_bytes[short], kind="stable")]
+    return Held(
+        bars=tuple(_bar("too_large", found, n) for n in _unlike(found.layouts, nearest, TOO_LARGE)),
+        phases={},
+        late_gradient_bytes=0.0,
+        one_micro_batch=False,
+        num_legal=len(found.step_s),
+        num_fit=0,
+        same=same,
+    )
+
+
+def _beside(
+    found: Evaluated, own: Layout, own_s: float, on_host: NDArray[np.bool_]
+) -> tuple[Bar, ...]:
+    """The fastest layouts that fit, of other degrees or sharded states than the plan's, and the
+    fastest that do not, of any: those that would be faster than the plan, if there are some."""
+    order = np.lexsort((found.need_bytes, found.step_s))
+    others = found.fits & on_host & ~_like(own, found.layouts)
+    fits = order[others[order]]
+    short = ~found.fits & on_host & (found.need_bytes <= WORTH_DRAWING * found.capacity_bytes)
+    faster = short & (found.step_s < own_s)
+    out = order[(faster if faster.any() else short)[order]]
+    return (
+        *(_bar("fits", found, n) for n in _unlike(found.layouts, fits, NEXT)),
+        *(_bar("too_large", found, n) for n in _unlike(found.layouts, out, TOO_LARGE)),
+    )
+
+
+def _legal(setting: Setting, like: Layout | None) -> tuple[Evaluated, tuple[str, ...]]:
+    """Every legal layout here, evaluated, and the degrees that were held fast for their number."""
+    layouts, held = _candidates(setting, setting.choices), 0
+    while like is not None and len(np.asarray(layouts.tp)) > MOST_ROWS and held < len(HELD):
+        held += 1
+        fixed: dict[str, Any] = {name: int(getattr(like, name)) for name in HELD[:held]}
+        layouts = _candidates(setting, replace(setting.choices, **fixed))
+    every = len(np.asarray(layouts.tp))
+    # Where nothing fits no degree is known to be good: an even sample of them all.
+    rows = np.linspace(0, every - 1, min(every, MOST_ROWS)).astype(np.intp)
+    return evaluate(setting.case, layouts.take(rows)), HELD[:held]
+
+
+def _candidates(setting: Setting, choices: Choices) -> Layouts:
+    work, cluster = setting.case.work, setting.case.place.cluster
+    per_node = int(np.asarray(cluster.gpus_per_node))
+    layouts, _ = candidates(
+        model=work.model,
+        seq_len=int(np.asarray(work.seq_len)),
+        global_batch_size=int(np.asarray(work.global_batch_size)),
+        num_gpus=setting.num_gpus,
+        gpus_per_node=per_node,
+        scale_up_domain=max(int(np.asarray(cluster.scale_up_domain)), per_node),
+        choices=choices,
+    )
+    return layouts
+
+
+def _on_host(setting: Setting, found: Evaluated) -> NDArray[np.bool_]:
+    """Rows whose part of the host's memory is there."""
+    return np.asarray(found.host_bytes <= setting.job().host_bytes)
+
+
+def _code(layouts: Layouts) -> NDArray[np.float64]:
+    """A number for each combination of degrees and of what is sharded: ZeRO-3 and FSDP2 hold
+    about the same."""
+    columns = [np.asarray(getattr(layouts, n), dtype=float) for n in DEGREES]
+    columns += [column(layouts.strategy, f"shards_{what}") for what in SHARDED]
+    code = np.zeros(np.shape(layouts.tp))
+    for values in columns:
+        code = code * 128 + np.unique(values, return_inverse=True)[1]
+    return code
+
+
+def _like(own: Layout, layouts: Layouts) -> NDArray[np.bool_]:
+    """Rows with a layout's own degrees and sharded states."""
+    same = [np.asarray(getattr(layouts, n)) == getattr(own, n) for n in DEGREES]
+    for what in SHARDED:
+        held = column(layouts.strategy, f"shards_{what}")
+        same.append(held == column(INDEX[own.sharding], f"shards_{what}"))
+    return np.all(same, axis=0)
+
+
+def _unlike(layouts: Layouts, rows: NDArray[np.intp], most: int) -> list[int]:
+    """The first rows that differ in degrees or sharded states."""
+    _, first = np.unique(_code(layouts)[rows], return_index=True)
+    return [int(rows[n]) for n in np.sort(first)[:most]]
+
+
+def _bar(kind: Kind, found: Evaluated, row: int) -> Bar:
+    usd = float(found.usd[row])
+    return Bar(
+        kind=kind,
+        layout=record_of(found.layouts, row),
+        step_s=float(found.step_s[row]),
+        usd=usd if math.isfinite(usd) else None,
+        memory_bytes={k: float(v[row]) for k, v in found.memory_bytes.items()},
+        usable_bytes=float(found.usable_bytes[row]),
+        capacity_bytes=float(found.capacity_bytes[row]),
+        probability_oom=float(found.probability_oom[row]),
+    )

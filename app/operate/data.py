@@ -1,0 +1,145 @@
+"""What this installation keeps: the store, calibrations, price books, and room for more."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import datetime
+
+from app.forecast import calibration_files
+from app.forecast.calibration_origin import origin_of
+from app.operate.doctor import Finding
+from core.errors import RuncastError
+from pricing.backup.make import data_folder
+from pricing.book.files import book_names, load_book
+from pricing.store.condition import Condition, condition
+
+OLD_DAYS = 180  # software and firmware of a machine move on
+LOW_BYTES, FULL_BYTES = 1_000_000_000, 64_000_000
+SHOWN = 3
+
+
+def look_at_store(now: datetime) -> Iterator[Finding]:
+    """Its kind, tables, size and integrity; how many scenarios are saved in it."""
+    found = condition()
+    numbers = {
+        "kind": found.kind,
+        "revision": found.revision or None,
+        "newest_revision": found.newest_revision,
+        "server_version": found.server_version or None,
+        "size_bytes": found.size_bytes,
+        "saved_scenarios": found.saved_scenarios,
+    }
+    yield Finding(
+        area="store",
+        name=found.kind or "store",
+        state="broken" if found.wrong else "ok",
+        value=found.wrong or _store_said(found),
+        todo=_store_todo(found),
+        numbers=numbers,
+    )
+
+
+def _store_said(found: Condition) -> str:
+    if not found.exists:
+        return f"{found.name}: no tables yet, they are made when something is first kept"
+    size = "" if found.size_bytes is None else f", {found.size_bytes / 1e6:,.1f} MB"
+    count = found.saved_scenarios
+    saved = "" if count is None else f", saved scenarios: {count:,}"
+    sound = ", integrity ok" if found.kind == "sqlite" else f", server {found.server_version}"
+    return f"{found.name}: tables of {found.revision}{sound}{size}{saved}"
+
+
+def _store_todo(found: Condition) -> str:
+    if not found.wrong:
+        return ""
+    if "newer version" in found.wrong:
+        return "Update this installation, or restore a backup of this version."
+    if "damaged" in found.wrong or "not a database" in found.wrong:
+        return "Stop the server and restore a backup: `runcast restore FILE --replace`."
+    if found.kind == "sqlite":
+        return "Let this user read and write the data folder, and see that its disk has room."
+    return "See that the server runs, and what RUNCAST_DATABASE_URL names."
+
+
+def look_at_files(now: datetime) -> Iterator[Finding]:
+    """The data folder and its disk, calibrations with their ages, price books."""
+    yield _folder()
+    yield _calibrations(now)
+    yield _price_books()
+
+
+def _folder() -> Finding:
+    folder = data_folder()
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    writable = os.access(place, os.W_OK | os.X_OK)
+    todo = ""
+    if not writable:
+        todo = "This user may not write there: nothing can be refreshed or saved."
+    elif free < LOW_BYTES:
+        todo = "Make room: a full disk keeps what is there, and takes nothing new."
+    return Finding(
+        area="data",
+        name="folder",
+        state="broken" if not writable or free < FULL_BYTES else "warning" if todo else "ok",
+        value=f"{folder}, {free / 1e9:,.1f} GB free"
+        + ("" if folder.exists() else ", not made yet"),
+        todo=todo,
+        numbers={"free_bytes": free, "writable": writable},
+    )
+
+
+def _calibrations(now: datetime) -> Finding:
+    kept, damaged, ages = calibration_files.kept(), [], list[int]()
+    for name in kept:
+        try:
+            day = origin_of(calibration_files.load(name)).measured_on
+        except RuncastError:
+            damaged.append(name)
+            continue
+        if day is not None:
+            ages.append(max(0, (now.date() - day).days))
+    old = sum(days > OLD_DAYS for days in ages)
+    todo = ""
+    if damaged:
+        todo = f"Damaged, add again: {', '.join(damaged[:SHOWN])}."
+    elif old:
+        todo = f"{old} older than {OLD_DAYS} days: measure again, `runcast calibrate`."
+    said = f"{len(kept):,}" if kept else "none"
+    if ages:
+        said += f", {min(ages)} to {max(ages)} days old"
+    return Finding(
+        area="data",
+        name="calibrations",
+        state="warning" if todo else "ok",
+        value=said,
+        todo=todo,
+        numbers={
+            "count": len(kept),
+            "newest_age_days": min(ages, default=None),
+            "oldest_age_days": max(ages, default=None),
+            "damaged": len(damaged),
+        },
+    )
+
+
+def _price_books() -> Finding:
+    names, damaged = book_names(), []
+    for name in names:
+        try:
+            load_book(name)
+        except RuncastError:
+            damaged.append(name)
+    todo = f"Damaged, add again: {', '.join(damaged[:SHOWN])}." if damaged else ""
+    return Finding(
+        area="data",
+        name="price books",
+        state="warning" if damaged else "ok",
+        value=f"{len(names):,}" if names else "none",
+        todo=todo,
+        numbers={"count": len(names), "damaged": len(damaged)},
+    )

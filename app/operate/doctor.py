@@ -1,0 +1,93 @@
+"""What `runcast doctor` finds: each thing looked at, what it is, and what to do about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from core.errors import RuncastError
+
+State = Literal["ok", "note", "warning", "broken"]
+ORDER: tuple[State, ...] = ("ok", "note", "warning", "broken")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at. What is no `ok` and no `note` says what to do."""
+
+    area: str
+    name: str
+    state: State
+    value: str
+    todo: str = ""
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
+Look = Callable[[datetime], Iterable[Finding]]
+
+
+def examined(now: datetime | None = None) -> list[Finding]:
+    """Everything, in the order in which it is printed."""
+    from app.operate import data, installed, prices, settings, tools
+
+    at = datetime.now(UTC) if now is None else now
+    looks: tuple[tuple[str, Look], ...] = (
+        ("installed", installed.look),
+        ("store", data.look_at_store),
+        ("prices", prices.look),
+        ("data", data.look_at_files),
+        ("settings", settings.look),
+        ("tools", tools.look),
+    )
+    return [finding for area, look in looks for finding in _found(area, look, at)]
+
+
+def _found(area: str, look: Look, now: datetime) -> list[Finding]:
+    """What one look finds; what keeps it from looking is a finding, and the others go on."""
+    try:
+        return list(look(now))
+    except RuncastError as e:
+        said = str(e)
+    except OSError as e:
+        said = f"It cannot be read: {(e.strerror or type(e).__name__).lower()}."
+    todo = "Mend what the sentence names, then run `runcast doctor` again."
+    return [Finding(area=area, name=area, state="broken", value=said, todo=todo)]
+
+
+def worst(found: Sequence[Finding]) -> State:
+    """The worst state of all findings."""
+    return max((f.state for f in found), key=ORDER.index, default="ok")
+
+
+def summary(found: Sequence[Finding]) -> str:
+    """One sentence: how many of what.
+
+    >>> summary([Finding(area="a", name="b", state="ok", value="c")])
+    'Nothing is broken, no warnings.'
+    """
+    counts = Counter(f.state for f in found)
+    broken = f"{counts['broken']} broken" if counts["broken"] else "Nothing is broken"
+    warned = counts["warning"]
+    return f"{broken}, {warned or 'no'} {'warning' if warned == 1 else 'warnings'}."
+
+
+def doctor_json(found: Sequence[Finding], now: datetime) -> dict[str, Any]:
+    """The keys of docs/operations.md."""
+    return {
+        "status": worst(found),
+        "at": now.isoformat(timespec="seconds"),
+        "findings": [
+            {
+                "area": f.area,
+                "name": f.name,
+                "state": f.state,
+                "value": f.value,
+                "todo": f.todo or None,
+                **f.numbers,
+            }
+            for f in found
+        ],
+    }

@@ -1,0 +1,102 @@
+"""What is installed: Runcast, Python, and each package that Runcast asks for beside its pin."""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, requires
+from importlib.metadata import version as installed
+from pathlib import Path
+
+from app.operate.doctor import Finding
+from app.scenario.version import ROOT, commit, version
+
+LEAST_PYTHON = (3, 11)
+PINS, PYPROJECT = ROOT / "requirements.txt", ROOT / "pyproject.toml"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def look(now: datetime) -> Iterator[Finding]:
+    """Versions; a package that is not at its pin was never tested with the others."""
+    id = commit()
+    yield Finding(
+        area="installed",
+        name="runcast",
+        state="ok" if version() else "warning",
+        value=" ".join(filter(None, (version() or "not installed", id and f"commit {id[:12]}"))),
+        todo="" if version() else "Install it: pip install -e . -c requirements.txt",
+        numbers={"version": version() or None, "commit": id or None},
+    )
+    here = platform.python_version()
+    fits = sys.version_info[:2] >= LEAST_PYTHON
+    yield Finding(
+        area="installed",
+        name="python",
+        state="ok" if fits else "broken",
+        value=here,
+        todo="" if fits else f"Runcast needs Python {'.'.join(map(str, LEAST_PYTHON))} or newer.",
+        numbers={"version": here},
+    )
+    pins = pinned(PINS)
+    for name in asked_for():
+        yield _package(name, pins.get(normal(name)))
+
+
+def asked_for() -> list[str]:
+    """Packages that Runcast cannot do without, as the checkout names them, else its metadata."""
+    try:
+        lines = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["dependencies"]
+    except (OSError, KeyError):
+        try:
+            lines = requires("runcast") or []
+        except PackageNotFoundError:
+            return []
+    plain = (line for line in lines if "extra ==" not in line)
+    return [found[0] for line in plain if (found := _NAME.match(line))]
+
+
+def pinned(path: Path) -> dict[str, str]:
+    """Versions by package of a file of pins; none where it is not there, as in a wheel."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    parts = (line.split(";")[0].partition("==") for line in lines)
+    return {normal(name.strip()): pin.strip() for name, _, pin in parts if pin}
+
+
+def normal(name: str) -> str:
+    """The name of a package as indexes compare it.
+
+    >>> normal("Vl_Convert.Python")
+    'vl-convert-python'
+    """
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _package(name: str, pin: str | None) -> Finding:
+    mend = "pip install -e . -c requirements.txt"
+    try:
+        here = installed(name)
+    except PackageNotFoundError:
+        return Finding(
+            area="installed",
+            name=name,
+            state="broken",
+            value="missing",
+            todo=f"Install it: {mend}",
+            numbers={"version": None, "pin": pin},
+        )
+    fits = pin is None or here == pin
+    return Finding(
+        area="installed",
+        name=name,
+        state="ok" if fits else "warning",
+        value=here if fits else f"{here}, tested with {pin}",
+        todo="" if fits else f"Bring it to its pin: {mend}",
+        numbers={"version": here, "pin": pin},
+    )

@@ -1,0 +1,103 @@
+"""Settings that a server should not have: what is open, what is told, what is believed.
+
+Read as `streamlit run` would in this folder: its config files and environment. What is given on the
+command line of another process is not seen.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from app.log import log
+from app.operate.doctor import Finding
+from app.web.owner import PROXY_SECRET, SECRET_LEAST, USER_HEADER, is_loopback
+
+READABLE = stat.S_IRGRP | stat.S_IROTH
+
+
+def look(now: datetime) -> Iterator[Finding]:
+    """The address, then every setting that is a risk; `ok` where there is none."""
+    address = _option("server.address")
+    where = f"{address or 'every address'}:{_option('server.port')}"
+    risks = list(_risks(address))
+    yield Finding(
+        area="settings", name="address", state="ok", value=where, numbers={"address": address}
+    )
+    yield from risks
+    if not risks:
+        yield Finding(area="settings", name="risks", state="ok", value="none found")
+
+
+def _risks(address: Any) -> Iterator[Finding]:
+    public = not is_loopback(address)
+    header, secret = os.environ.get(USER_HEADER, "").strip(), os.environ.get(PROXY_SECRET, "")
+    if header and not secret and public:
+        yield _risk(
+            USER_HEADER,
+            "the user's header is believed, and anybody can reach this address and send it",
+            f"Set server.address to 127.0.0.1, or {PROXY_SECRET} (docs/teams.md). Until then "
+            "saving is off.",
+        )
+    if header and 0 < len(secret) < SECRET_LEAST:
+        yield _risk(
+            PROXY_SECRET,
+            f"it has less than {SECRET_LEAST} characters",
+            "Use python -c 'import secrets; print(secrets.token_urlsafe(32))'.",
+        )
+    if public and not _option("server.allowedHosts"):
+        yield _risk(
+            "server.allowedHosts",
+            "empty, while the address is public: a page elsewhere may rebind its name to it",
+            "Name the host names of this server (docs/deploy.md).",
+        )
+    if _option("client.showErrorDetails") != "none":
+        yield _risk(
+            "client.showErrorDetails",
+            "an error shows its message, which may repeat a price",
+            'Set it to "none": the page then shows an id, and the log has the error under it.',
+        )
+    for option in ("server.enableXsrfProtection", "server.enableCORS"):
+        if not _option(option):
+            yield _risk(option, "off: another site may use a visitor's session", "Set it to true.")
+    if _option("browser.gatherUsageStats"):
+        yield _risk(
+            "browser.gatherUsageStats", "on: browsers report to Streamlit", "Set it to false."
+        )
+    if os.environ.get(log.LEVEL, "").strip().lower() == "debug":
+        yield _risk(
+            log.LEVEL,
+            "debug: the log has the messages of errors, which may repeat what somebody typed",
+            "Set it to info when the error is found.",
+        )
+    yield from _open_secrets()
+
+
+def _open_secrets() -> Iterator[Finding]:
+    for file in _option("secrets.files"):
+        path = Path(file)
+        if path.is_file() and path.stat().st_mode & READABLE:
+            yield _risk("secrets.toml", "others on this machine may read it", "chmod 600 it.")
+
+
+def _option(name: str) -> Any:
+    """A setting as a server has it: the variables of `streamlit run` go before its files."""
+    held = st.get_option(name)
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.replace(".", "_"))
+    given = os.environ.get(f"STREAMLIT_{words.upper()}")
+    if given is None:
+        return held
+    if isinstance(held, bool):
+        return given.strip().lower() in ("1", "true", "yes", "on", "t", "y")
+    return given.split() if isinstance(held, list) else given
+
+
+def _risk(name: str, value: str, todo: str) -> Finding:
+    return Finding(area="settings", name=name, state="warning", value=value, todo=todo)

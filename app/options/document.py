@@ -1,0 +1,201 @@
+"""Every ranked plan of an answer as a table: filtered, in an order, in one unit of money.
+
+Values stay numbers in the unit that the column's name says; a view draws them as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import get_args
+
+import numpy as np
+import pandas as pd
+
+from app.document import format as fmt
+from app.document import vocabulary
+from app.forecast import interval
+from app.forecast.with_failures import with_failures
+from app.plan import document as plan_document
+from app.plan.document import COST, FAILING_TIME, GPU_HOURS, MEMORY, MFU, PRICE, SPEED, TIME
+from core.machine.offer import Purchase
+from core.scenario import Scenario
+from core.search.plan import Answer
+from core.units import GIB
+
+LISTED = 100  # rows on the page: more are too much for one message, and for a reader
+MTOKEN, GPU_HOUR = "Cost (USD per million tokens)", "Cost (USD per GPU-hour)"
+OOM, LIMITS, FRONTIER = "Chance of out of memory", "Within limits", "Fastest or cheapest"
+CLOUD, GPU, GPUS, PURCHASE = "Cloud", "GPU", "GPUs", "Purchase"
+ID = "Plan"
+
+UNITS = {"run": "Whole run", "mtoken": "Per million tokens", "gpu_hour": "Per GPU-hour"}
+COST_IN = {"run": COST, "mtoken": MTOKEN, "gpu_hour": GPU_HOUR}
+# What a list is sorted by: the column, and whether more of it is better.
+ORDERS: dict[str, tuple[str, str, bool]] = {
+    "rank": ("rank", "#", False),
+    "usd": ("cost, the cheapest first", COST, False),
+    "time": ("time, the fastest first", TIME, False),
+    "failing": ("time with failures, the fastest first", FAILING_TIME, False),
+    "gpus": ("GPUs, the fewest first", GPUS, False),
+    "price": ("price of a GPU-hour, the cheapest first", PRICE, False),
+    "speed": ("tokens/s, the most first", SPEED, True),
+    "mfu": ("MFU, the highest first", MFU, True),
+    "memory": ("peak memory, the least first", MEMORY, False),
+}
+# Columns of the page besides money and whether limits are met; the file has every one.
+SHOWN = (TIME, FAILING_TIME, GPU, GPUS, CLOUD, "Instance", "Region", PURCHASE, "Layout", MFU, SPEED,
+         MEMORY, OOM, PRICE, "Price of")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What a list of plans is narrowed to; nothing given lets everything through."""
+
+    gpu: tuple[str, ...] = ()
+    cloud: tuple[str, ...] = ()
+    purchase: tuple[str, ...] = ()
+    min_gpus: float | None = None
+    max_gpus: float | None = None
+    max_usd: float | None = None  # of the whole run; a plan without a price is not within it
+    max_days: float | None = None
+    within_limits: bool = False
+    frontier: bool = False
+
+    @property
+    def num_given(self) -> int:
+        """How many of them narrow anything."""
+        lists = (self.gpu, self.cloud, self.purchase, self.within_limits, self.frontier)
+        numbers = (self.min_gpus, self.max_gpus, self.max_usd, self.max_days)
+        return sum(map(bool, lists)) + sum(n is not None for n in numbers)
+
+
+# The fields of a scenario that are filters, and what stands over those that narrow by a name.
+FILTERS = tuple(f"list_{f.name}" for f in fields(Filters))
+LABELS = {"list_gpu": GPU, "list_cloud": CLOUD, "list_purchase": PURCHASE}
+
+
+def filters_of(scenario: Scenario, *, has_limits: bool) -> Filters:
+    """The filters that a link asks for; without limits every plan is within them."""
+    asked = {f.name: getattr(scenario, f"list_{f.name}") for f in fields(Filters)}
+    bought = tuple(vocabulary.purchase(kind) for kind in scenario.list_purchase)
+    within = scenario.list_within_limits and has_limits
+    return Filters(**{**asked, "purchase": bought, "within_limits": within})
+
+
+def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
+    """Every ranked plan, the best first; ID names it in a link. Dollars of what has no price are
+    not a number."""
+    p = answer.points
+    if not answer.num_plans:
+        return pd.DataFrame(columns=[ID, "#", *COST_IN.values(), *SHOWN, LIMITS, FRONTIER])
+    failing = with_failures(scenario, p, num_steps=answer.plans[0].num_steps)
+    mtokens = interval.run_tokens(scenario) / 1e6
+    limits = np.asarray(p["meets_deadline"], dtype=bool) & np.asarray(p["meets_budget"], dtype=bool)
+    return pd.DataFrame(
+        {
+            ID: p["id"],
+            "#": p["rank"],
+            COST: p["usd"],
+            MTOKEN: p["usd"] / mtokens,
+            GPU_HOUR: p["usd"] / p["gpu_hours"],
+            TIME: p["wall_clock_hours"] * plan_document.DAYS_PER_HOUR,
+            FAILING_TIME: failing["hours_expected"] * plan_document.DAYS_PER_HOUR,
+            GPU: p["accelerator"],
+            GPUS: p["num_gpus"],
+            CLOUD: p["provider"],
+            "Instance": p["instance_type"],
+            "Region": [vocabulary.region(str(r)) for r in p["region"]],
+            PURCHASE: [vocabulary.purchase(str(k)) for k in p["purchase"]],
+            "Layout": p["layout"],
+            MFU: p["mfu"],
+            SPEED: p["tokens_per_s"],
+            MEMORY: p["peak_memory_bytes"] / GIB,
+            "Usable memory (GiB)": p["memory_capacity_bytes"] / GIB,
+            OOM: p["probability_oom"],
+            PRICE: p["instances_usd"] / p["gpu_hours"],
+            GPU_HOURS: p["gpu_hours"],
+            plan_document.FAILING_COST: failing["usd_expected"],
+            plan_document.GOODPUT: failing["goodput"],
+            "Price of": p["observed_at"],
+            LIMITS: np.where(limits, "yes", "no"),
+            FRONTIER: np.where(np.asarray(p["frontier"], dtype=bool), "yes", "no"),
+        }
+    )
+
+
+def choices(frame: pd.DataFrame) -> Mapping[str, Sequence[str]]:
+    """What each of the fields of `LABELS` may be, in the order of the alphabet."""
+    seen = {name: set(map(str, frame[column].unique())) for name, column in LABELS.items()}
+    kinds = {
+        kind for kind in get_args(Purchase) if vocabulary.purchase(kind) in seen["list_purchase"]
+    }
+    return {name: sorted(found) for name, found in {**seen, "list_purchase": kinds}.items()}
+
+
+def narrowed(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
+    """The rows that the filters let through."""
+    kept = np.ones(len(frame), dtype=bool)
+    for column, wanted in (
+        (GPU, filters.gpu), (CLOUD, filters.cloud), (PURCHASE, filters.purchase)
+    ):  # fmt: skip
+        if wanted:
+            kept &= frame[column].isin(wanted).to_numpy()
+    for column, low, high in (
+        (GPUS, filters.min_gpus, filters.max_gpus),
+        (COST, None, filters.max_usd),
+        (TIME, None, filters.max_days),
+    ):
+        values = frame[column].to_numpy(dtype=float)
+        if low is not None:
+            kept &= values >= low
+        if high is not None:
+            kept &= values <= high
+    if filters.within_limits:
+        kept &= (frame[LIMITS] == "yes").to_numpy()
+    if filters.frontier:
+        kept &= (frame[FRONTIER] == "yes").to_numpy()
+    return frame[kept]
+
+
+def in_order(frame: pd.DataFrame, order: str) -> pd.DataFrame:
+    """The rows in one of `ORDERS`; equals by rank, what has no figure last."""
+    _, column, more_first = ORDERS[order]
+    by_rank = frame.sort_values("#", kind="stable")
+    return by_rank.sort_values(column, ascending=not more_first, kind="stable", na_position="last")
+
+
+def listed(frame: pd.DataFrame, unit: str, *, has_limits: bool) -> pd.DataFrame:
+    """The first rows as the page shows them: money in one unit, numbers of five digits."""
+    columns = ["#", COST_IN[unit], *SHOWN, *([LIMITS] if has_limits else []), FRONTIER]
+    shown = frame.head(LISTED)[columns].copy()
+    for name in shown.select_dtypes("float").columns:
+        shown[name] = [float(f"{v:.5g}") if math.isfinite(v) else v for v in shown[name]]
+    return shown
+
+
+def labels(frame: pd.DataFrame) -> dict[str, str]:
+    """Each plan in a line, for a list to choose from."""
+    return {
+        str(row[ID]): (
+            f"#{row['#']}: {fmt.usd_short(row[COST]) if row[COST] == row[COST] else 'no price'}, "
+            f"{fmt.days(row[TIME] / plan_document.DAYS_PER_HOUR)}, "
+            f"{fmt.count(row[GPUS])} x {row[GPU]}, "
+            f"{row[CLOUD]} {row['Instance']}, {row['Region']}, {row[PURCHASE]}"
+        )
+        for row in frame.to_dict("records")
+    }
+
+
+def pinned_by_rows(
+    pinned: Sequence[str], listed_ids: Sequence[str], chosen: Sequence[str]
+) -> tuple[str, ...]:
+    """The pins after somebody chose rows of the list: those that it does not list stay, in their
+    order; what is chosen anew comes last.
+
+    >>> pinned_by_rows(("x", "a"), ("a", "b", "c"), ("b", "c"))
+    ('x', 'b', 'c')
+    """
+    kept = [p for p in pinned if p in chosen or p not in listed_ids]
+    return (*kept, *(p for p in listed_ids if p in chosen and p not in kept))

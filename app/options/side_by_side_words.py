@@ -1,0 +1,110 @@
+"""What sets compared plans apart, in sentences: each against the first, three terms of time, of
+dollars and of memory. Plain text, no markup."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from app.document import format as fmt
+from app.document import vocabulary
+from app.explain import explained
+from app.explain.words import difference_sentence, run_sentence
+from app.forecast import interval
+from app.options.side_by_side import Subject
+from core.explain.explain import Difference, difference
+from core.units import GIB, HOUR_S
+
+ALIKE = 1e-6  # of the tokens of a step: two steps that do the same work
+LEAST_GIB = 0.05  # of memory: what is less is no difference in words
+
+
+def sentences(compared: Sequence[Subject]) -> tuple[tuple[str, ...], ...]:
+    """Of every plan but the first: what it differs by from the first, and why."""
+    first, *others = compared
+    return tuple(_against(first, other) for other in others)
+
+
+def _against(first: Subject, other: Subject) -> tuple[str, ...]:
+    found = explained.against_plan(first.plan, other.plan)
+    name = f"{other.letter} ({other.machine})"
+    if _same_work(first, other):
+        time = difference_sentence(found.step, name)
+    else:
+        time = run_time_sentence(_over_the_run(first, other), name)
+    return (time, run_sentence(found), memory_sentence(_memory(first, other), other.letter))
+
+
+def _tokens_of_a_step(subject: Subject) -> float:
+    return interval.run_tokens(subject.scenario) / subject.plan.num_steps
+
+
+def _same_work(first: Subject, other: Subject) -> bool:
+    """Whether one step of both is the same work, so that seconds of a step can be compared."""
+    return first.scenario.model == other.scenario.model and math.isclose(
+        _tokens_of_a_step(first), _tokens_of_a_step(other), rel_tol=ALIKE
+    )
+
+
+def _over_the_run(first: Subject, other: Subject) -> Difference:
+    """The parts of both runs in seconds: steps that do other work are compared as whole runs."""
+    parts = [
+        {part: s * subject.plan.num_steps for part, s in subject.plan.step_s.items()}
+        for subject in (first, other)
+    ]
+    return difference(*parts)
+
+
+def run_time_sentence(run: Difference, other: str) -> str:
+    """Why another run takes longer or less, its steps being other work: three parts, all else.
+
+    >>> run_time_sentence(difference({"matmul": 7200.0}, {"matmul": 14400.0}), "B")
+    'B takes 2 h longer over the run, whose steps are other work: matrix multiplications +2 h.'
+    """
+    direction = "longer" if run.more_s > 0 else "less"
+    told = [f"{_lower(vocabulary.step_part(t.part))} {_more_time(t.more_s)}" for t in run.terms]
+    if not told:
+        return f"{other} takes the same {fmt.days(run.first_s / HOUR_S)}."
+    rest = f"; all else {_more_time(run.rest_s)}" if abs(run.rest_s) >= 1 else ""
+    return (
+        f"{other} takes {fmt.days(abs(run.more_s) / HOUR_S)} {direction} over the run, whose steps "
+        f"are other work: {', '.join(told)}{rest}."
+    )
+
+
+def _memory(first: Subject, other: Subject) -> Difference:
+    return difference(first.plan.memory_bytes, other.plan.memory_bytes)
+
+
+def memory_sentence(memory: Difference, other: str) -> str:
+    """Why another plan needs more or less memory on a GPU: three parts, then all else. The
+    figures of the difference are bytes.
+
+    >>> memory_sentence(difference({"optimizer": 2.0 * 2**30}, {"optimizer": 3.0 * 2**30}), "B")
+    'B needs 1 GiB more memory on a GPU: optimizer states +1 GiB.'
+    """
+    least = LEAST_GIB * GIB
+    told = [t for t in memory.terms if abs(t.more_s) >= least]
+    if abs(memory.more_s) < least and not told:
+        return f"{other} needs the same {fmt.gib(memory.first_s)} of memory on a GPU."
+    parts = ", ".join(
+        f"{_lower(vocabulary.memory_part(t.part))} {_more_gib(t.more_s)}" for t in told
+    )
+    rest = memory.more_s - sum(t.more_s for t in told)
+    beside = f"; all else {_more_gib(rest)}" if abs(rest) >= least else ""
+    direction = "more" if memory.more_s > 0 else "less"
+    return (
+        f"{other} needs {fmt.gib(abs(memory.more_s))} {direction} memory on a GPU: {parts}{beside}."
+    )
+
+
+def _lower(text: str) -> str:
+    return text if text[:2].isupper() else text[0].lower() + text[1:]
+
+
+def _more_time(seconds: float) -> str:
+    return f"{'+' if seconds > 0 else '-'}{fmt.days(abs(seconds) / HOUR_S)}"
+
+
+def _more_gib(x_bytes: float) -> str:
+    return f"{'+' if x_bytes > 0 else '-'}{fmt.gib(abs(x_bytes))}"

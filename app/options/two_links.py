@@ -1,0 +1,101 @@
+"""Another link, pasted beside the one of the page: what it asks, and where the two differ.
+
+What is pasted is hostile until it is parsed: `app.web.link.parse` reads it as it reads the address.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import parse_qs
+
+import pandas as pd
+
+from app.forecast import resolve
+from app.saved import saved
+from app.scenario.fields import is_list, literals, written
+from app.web import link
+from app.web.form_words import NOTHING, OPTION_LABELS, PLACEHOLDERS
+from core.errors import ScenarioError, shown
+from core.scenario import MAX_QUERY_CHARS, Scenario
+from core.scenario.risk_fields import VIEW
+from core.search.plan import Answer, Plan
+
+MOST_FIELDS = 200  # of a query: a scenario has fewer
+MOST_NOTES = 8  # that are told one by one
+# What an empty field means; a placeholder with a figure in it is an example of what to type.
+EMPTY = {
+    **{n: text for n, text in PLACEHOLDERS.items() if not any(c.isdigit() for c in text)},
+    **NOTHING,
+    "num_gpus": "Powers of two",
+}
+NO_LINK = "There is no scenario in it: paste a link of this page, or what stands behind its '?'."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Other:
+    """The scenario of a pasted link, and what of the link could not be taken."""
+
+    scenario: Scenario
+    notes: tuple[str, ...]
+
+
+def parsed(text: str) -> Other:
+    """The scenario of a pasted link or query. ScenarioError where there is none."""
+    given = text.strip()
+    if len(given) > MAX_QUERY_CHARS:
+        raise ScenarioError(
+            f"The text has {len(given):,} characters: a link of this page has at most "
+            f"{MAX_QUERY_CHARS:,}."
+        )
+    query = given.partition("?")[2] if "?" in given else given
+    query = query.partition("#")[0]
+    try:
+        fields = parse_qs(query, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise ScenarioError(f"The link has more than {MOST_FIELDS} fields.") from None
+    asked = {name: values for name, values in fields.items() if not name.startswith(link.VIEW)}
+    if not asked.keys() & {*Scenario.model_fields, "v", saved.SHORT}:
+        raise ScenarioError(NO_LINK)
+    whole, notes = saved.expanded(asked)
+    scenario, more = link.parse(whole, resolve.resolve, resolve.current_prices())
+    notes = [*notes, *more]
+    if len(notes) > MOST_NOTES:
+        left = len(notes) - MOST_NOTES
+        notes = [*notes[:MOST_NOTES], f"There are {left} more notes like these."]
+    return Other(scenario=scenario, notes=tuple(notes))
+
+
+def plan_of(scenario: Scenario, answer: Answer) -> tuple[Plan | None, str]:
+    """The plan that a link is about, and which one it is in words: the one that it names, else
+    the recommended one."""
+    plan = answer.chosen(scenario.plan)
+    if plan is None:
+        return None, "no plan"
+    if scenario.plan and plan.id == scenario.plan:
+        return plan, "the plan that the link names"
+    if scenario.plan:
+        return plan, f"the recommended plan: {shown(scenario.plan)} is not among the ranked ones"
+    return plan, "the recommended plan"
+
+
+def differences(first: Scenario, second: Scenario) -> pd.DataFrame:
+    """The fields that two scenarios differ in, by the names of the form, with both values."""
+    rows = []
+    for name, field in Scenario.model_fields.items():
+        values = getattr(first, name), getattr(second, name)
+        if name not in VIEW and values[0] != values[1]:
+            rows.append((field.title or name, *(_value(name, v) for v in values)))
+    return pd.DataFrame(rows, columns=["Field", "This link", "Other link"])
+
+
+def _value(name: str, value: object) -> str:
+    """A field's value as the form shows it; of an empty one what empty means."""
+    field = Scenario.model_fields[name]
+    if isinstance(value, bool):
+        return "Yes" if value else "No"
+    if value is None or value in ((), ""):
+        return EMPTY.get(name) or ("Any" if is_list(field) else "Not given")
+    if literals(field.annotation):
+        held = value if isinstance(value, tuple) else (value,)
+        return ", ".join(OPTION_LABELS.get(str(v), str(v)) for v in held)
+    return written(value)

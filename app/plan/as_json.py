@@ -1,0 +1,206 @@
+"""One answer as JSON: the documented, versioned schema of `runcast plan --json`.
+
+docs/plan-json.md documents every key; keys are promises: add, never rename, and raise
+SCHEMA_VERSION when the meaning of one changes. Numbers are in the units their names end with
+and are not rounded; what is not known or not finite is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+
+from app.document.as_json import Json, number, plain
+from app.document.vocabulary import MEMORY_PARTS, STEP_PARTS
+from app.forecast.alternatives import Pick, picks_of
+from app.forecast.fixed_layout import Verdict
+from app.forecast.with_failures import WithFailures, of_plans
+from app.plan.inputs_json import inputs_json, made_with_json, plan_inputs_json
+from app.plan.words import batch_advice
+from app.scenario.link_query import link_query
+from core.machine.offer import Offer
+from core.scenario import Scenario
+from core.scenario.task_size import BatchAdvice
+from core.search.plan import Answer, Layout, Plan
+from pricing.offers import snapshot
+
+SCHEMA_VERSION = 1
+
+
+def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -> dict[str, Json]:
+    """The whole answer. `scenario` is the resolved one, so its names are canonical.
+
+    `with_inputs`: with all that `runcast recompute` needs, which takes a millisecond a plan.
+    """
+    prices = snapshot(scenario.prices)
+    asked = {name: plain(value) for name, value in scenario.model_dump(mode="json").items()}
+    plans: list[dict[str, Json]] = [
+        {**_plan(p), "with_failures": _with_failures(f)}
+        for p, f in zip(answer.plans, of_plans(scenario, answer.plans), strict=True)
+    ]
+    inputs: dict[str, Json] = {}
+    if with_inputs:
+        inputs = {"made_with": made_with_json(), "inputs": inputs_json(scenario, answer.plans)}
+        for plan, own in zip(plans, plan_inputs_json(scenario, answer.plans), strict=True):
+            plan["inputs"] = own
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "scenario": asked,
+        "link": link_query(scenario, prices.id),
+        "price_snapshot": {"id": prices.id, "newest": prices.newest, "oldest": prices.oldest},
+        "batch": _batch(batch_advice(scenario)),
+        "num_candidates": answer.num_candidates,
+        "search": _search(answer),
+        "num_plans": answer.num_plans,
+        "nothing_fits": answer.nothing_fits,
+        "excluded": [
+            {"reason": e.reason, "count": e.count, "sentence": e.sentence} for e in answer.excluded
+        ],
+        "also": [_pick(p) for p in picks_of(scenario, answer)],
+        "plans": list(plans),
+        **inputs,
+    }
+
+
+def estimate_json(scenario: Scenario, answer: Answer, verdict: Verdict) -> dict[str, Json]:
+    """The answer to one named layout: that of `plan_json`, and what became of the layout."""
+    return {
+        **plan_json(scenario, answer),
+        "verdict": verdict.word,
+        "verdict_sentence": verdict.sentence,
+    }
+
+
+def _search(answer: Answer) -> dict[str, Json]:
+    """What became of the candidates: the counts beside `num_candidates` add up to it."""
+    c = answer.counts
+    return {
+        "num_candidates": c.candidates,
+        "num_removed": c.removed,
+        "num_pruned_by_memory": c.pruned_by_memory,
+        "num_pruned_by_time": c.pruned_by_time,
+        "num_evaluated": c.evaluated,
+        "num_cut": c.cut,
+        "not_searched": answer.not_searched or None,
+    }
+
+
+def _pick(pick: Pick) -> dict[str, Json]:
+    """Another question, and the plan that answers it."""
+    point = pick.point
+    return {
+        "question": pick.question,
+        "limit": number(pick.limit),
+        "sentence": pick.sentence,
+        "id": str(point["id"]),
+        "rank": int(point["rank"]),
+        "num_gpus": int(point["num_gpus"]),
+        "accelerator": str(point["accelerator"]),
+        "usd": number(point["usd"]),
+        "wall_clock_hours": number(point["wall_clock_hours"]),
+    }
+
+
+def _batch(advice: BatchAdvice) -> dict[str, Json]:
+    return {
+        "tokens_per_step": number(advice.tokens_per_step),
+        "num_steps": number(advice.num_steps),
+        "critical_tokens_early": number(advice.critical_tokens_early),
+        "critical_tokens_late": number(advice.critical_tokens_late),
+        "verdict": advice.verdict,
+        "sentence": advice.sentence,
+    }
+
+
+def _plan(plan: Plan) -> dict[str, Json]:
+    offer, usd = plan.offer, plan.usd
+    return {
+        "id": plan.id,
+        "rank": plan.rank,
+        "accelerator": offer.accelerator,
+        "provider": offer.provider,
+        "instance_type": offer.instance_type,
+        "region": offer.region,
+        "purchase": offer.purchase,
+        "num_gpus": plan.num_gpus,
+        "num_nodes": plan.num_nodes,
+        "layout": _layout(plan.layout),
+        "tokens_per_s": number(plan.tokens_per_s.p50),
+        "tokens_per_s_p10": number(plan.tokens_per_s.p10),
+        "tokens_per_s_p90": number(plan.tokens_per_s.p90),
+        "tokens_per_s_per_gpu": number(plan.tokens_per_s_per_gpu),
+        "mfu": number(plan.mfu),
+        "hfu": number(plan.hfu),
+        "num_steps": number(plan.num_steps),
+        "step_s": _parts(plan.step_s, STEP_PARTS),
+        "memory_bytes": {
+            **_parts(plan.memory_bytes, MEMORY_PARTS),
+            "capacity": number(plan.memory_capacity_bytes),
+        },
+        "probability_oom": number(plan.probability_oom),
+        "gpu_hours": number(plan.gpu_hours),
+        "wall_clock_hours": number(plan.wall_clock_hours),
+        "usd": number(usd.p50) if usd else None,
+        "usd_p10": number(usd.p10) if usd else None,
+        "usd_p90": number(usd.p90) if usd else None,
+        "usd_per_gpu_hour": number(plan.usd_per_gpu_hour),
+        "price": _price(offer),
+        "meets_deadline": bool(plan.meets_deadline),
+        "meets_budget": bool(plan.meets_budget),
+        "frontier": bool(plan.frontier),
+        "calibration": plan.calibration or None,
+        "assumptions": list(plan.assumptions),
+    }
+
+
+def brief_json(plan: Plan) -> dict[str, Json]:
+    """The few keys by which other documents name a plan."""
+    return {
+        "id": plan.id,
+        "accelerator": plan.offer.accelerator,
+        "num_gpus": plan.num_gpus,
+        "wall_clock_hours": plan.wall_clock_hours,
+        "usd": None if plan.usd is None else plan.usd.p50,
+    }
+
+
+def _with_failures(found: WithFailures) -> dict[str, Json]:
+    """Null hours: it never finishes."""
+    return {name: number(value) for name, value in asdict(found).items()}
+
+
+def _layout(layout: Layout) -> dict[str, Json]:
+    return {
+        "tp": layout.tp,
+        "pp": layout.pp,
+        "virtual_stages": layout.virtual_stages,
+        "cp": layout.cp,
+        "ep": layout.ep,
+        "dp_replicate": layout.dp_replicate,
+        "dp_shard": layout.dp_shard,
+        "sharding": layout.sharding,
+        "micro_batch_size": layout.micro_batch_size,
+        "num_microbatches": layout.num_microbatches,
+        "recompute": layout.recompute,
+        "etp": layout.etp,
+        "schedule": layout.schedule,
+        "context_parallel": layout.context_parallel,
+        "reshard_after_forward": layout.reshard_after_forward,
+        "offload_optimizer": layout.offload_optimizer,
+        "offload_params": layout.offload_params,
+    }
+
+
+def _price(offer: Offer) -> dict[str, Json]:
+    return {
+        "usd_per_hour": number(offer.usd_per_hour),
+        "observed_at": offer.observed_at,
+        "source": offer.source,
+        "quality": offer.quality,
+    }
+
+
+def _parts(parts: Mapping[str, float], known: Iterable[str]) -> dict[str, Json]:
+    """Every known part, 0 where the plan has none of it, in their order; then the sum of all."""
+    whole = {**dict.fromkeys(known, 0.0), **parts}
+    return {**{n: number(v) for n, v in whole.items()}, "total": number(sum(whole.values()))}

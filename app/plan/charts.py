@@ -1,0 +1,254 @@
+"""Charts of ready columns. Each takes a table of app/plan/document.py and returns an Altair chart.
+
+Text marks do not follow Streamlit's theme, so every chart is told the ink of the page. Colour is
+never alone: shape, order or text says the same.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from app.document.chart_parts import (
+    BACKGROUND,
+    FAINT,
+    INK,
+    LIMIT,
+    PALETTE,
+    SHAPES,
+    Drawn,
+    above,
+    axis,
+    legend,
+    log_scale,
+    main_colour,
+    usd_axis,
+    x_px,
+    y_px,
+)
+
+Place = dict[str, float]  # days and usd
+
+OTHER = "other GPUs"
+PICK = "pick"  # name of the selection that a click on the frontier makes
+HERE = "here"  # name of the data of the marker
+PARETO_PX = 312  # heights are of the whole chart: plot, axis and legend
+MEMORY_PX, LEGEND_ROW_PX = 152, 19
+STEP_PX = 52
+ROW_PX, BAR_PX, BAR_DOWN_PX = 34, 12, 8  # a row of a name and a bar beneath it
+GAP = 1.35  # how far the frontier's axes go beyond the data: room for its labels
+
+
+def _named(accelerators: pd.Series) -> tuple[list[str], list[str]]:
+    """The frontier's accelerators, at most as many as there are shapes, and each row's name."""
+    common = list(accelerators.value_counts().index)
+    kept = common if len(common) <= len(SHAPES) else common[: len(SHAPES) - 1]
+    rows = [a if a in kept else OTHER for a in accelerators]
+    return [*kept, *([OTHER] if OTHER in rows else [])], rows
+
+
+def pareto(
+    points: pd.DataFrame,
+    *,
+    budget_usd: float | None,
+    deadline_days: float | None,
+    budget_text: str,
+    deadline_text: str,
+    theme: str,
+) -> Drawn:
+    """Cost against time, both logarithmic: grey dots are beaten by a point of the frontier.
+
+    Without the marker of the selected plan: `here` puts it in, so that to select another plan
+    builds no chart.
+    """
+    ink = INK[theme]
+    xs = [*points["days"], *([deadline_days] if deadline_days else [])]
+    ys = [*points["usd"], *([budget_usd] if budget_usd else [])]
+    x = alt.X(
+        "days:Q", scale=log_scale(xs, gap=GAP), axis=axis("Wall clock (days)", theme, format=",~g")
+    )
+    y = alt.Y("usd:Q", scale=log_scale(ys, gap=GAP), axis=usd_axis(theme))
+    tips = [
+        alt.Tooltip("machine:N", title="Plan"),
+        alt.Tooltip("usd:Q", title="Cost (USD)", format="$,.3~r"),
+        alt.Tooltip("days:Q", title="Wall clock (days)", format=",.3~r"),
+    ]
+    best = points["frontier"].astype(bool)
+    drawn = _rounded(points)
+    frontier = drawn[best].sort_values("days")
+    domain, names = _named(frontier["accelerator"])
+    frontier = frontier[["days", "usd", "machine", "id"]].assign(gpu=names)
+
+    grey = (
+        alt.Chart(drawn.loc[~best, ["days", "usd", "machine"]])
+        .mark_circle(size=22, color=FAINT[theme], opacity=0.4)
+        .encode(x=x, y=y, tooltip=tips)
+    )
+    line = (
+        alt.Chart(frontier)
+        .mark_line(interpolate="step-after", color=ink, strokeWidth=1.5)
+        .encode(x=x, y=y)
+    )
+    pick = alt.selection_point(name=PICK, fields=["id"], on="click", empty=False)
+    named = legend(
+        theme, title="Cheapest for its time", orient="top", columns=4, symbolStrokeWidth=1,
+        titleOrient="left", titleAnchor="middle",
+    )  # fmt: skip
+    marks = (
+        alt.Chart(frontier)
+        .mark_point(size=110, filled=True, opacity=1, stroke=ink, strokeWidth=1)
+        .encode(
+            x=x,
+            y=y,
+            tooltip=tips,
+            color=alt.Color(
+                "gpu:N", scale=alt.Scale(domain=domain, range=list(PALETTE[: len(domain)])),
+                legend=named,
+            ),
+            shape=alt.Shape(
+                "gpu:N", scale=alt.Scale(domain=domain, range=list(SHAPES[: len(domain)])),
+                legend=named,
+            ),
+        )
+        .add_params(pick)
+    )  # fmt: skip
+    layers: list[Any] = [grey, line, marks]
+    middle = math.sqrt(min(xs) * max(xs))
+    layers += _limits(budget_usd, deadline_days, (budget_text, deadline_text), theme, x, y, middle)
+    layers += _marker(x, y, theme, middle)
+    return alt.layer(*layers).properties(height=PARETO_PX)
+
+
+def places(points: pd.DataFrame) -> dict[str, Place]:
+    """Where the chart of `pareto` has each plan, by the plan's id."""
+    rows = _rounded(points)[["days", "usd"]].to_dict("records")
+    return dict(zip(points["id"], rows, strict=True))
+
+
+def here(spec: dict[str, Any], place: Place | None) -> dict[str, Any]:
+    """The chart of `pareto` as a dict, with a ring and a word where the selected plan is drawn."""
+    return {**spec, "datasets": {**spec.get("datasets", {}), HERE: [place] if place else []}}
+
+
+def _rounded(points: pd.DataFrame) -> pd.DataFrame:
+    """Each plan in words, and numbers as fine as a screen can show."""
+    kind = points["purchase"].str.lower()
+    machine = [
+        f"{n:,} x {gpu}, {cloud}, {how}"
+        for n, gpu, cloud, how in zip(
+            points["num_gpus"], points["accelerator"], points["provider"], kind, strict=True
+        )
+    ]
+    digits = {c: [float(f"{v:.4g}") for v in points[c]] for c in ("days", "usd")}
+    return points.assign(machine=machine, **digits)
+
+
+def _limits(
+    budget_usd: float | None,
+    deadline_days: float | None,
+    texts: tuple[str, str],
+    theme: str,
+    x: alt.X,
+    y: alt.Y,
+    middle: float,
+) -> list[alt.Chart]:
+    """Dashed lines of what the user set, each with its name."""
+    colour, out = LIMIT[theme], []
+    rule: dict[str, Any] = {"strokeDash": [7, 4], "color": colour, "strokeWidth": 1.5}
+    if budget_usd:
+        base = alt.Chart(pd.DataFrame({"usd": [budget_usd], "text": [texts[0]]}))
+        name = base.mark_text(color=colour, align="right", dx=-6, dy=-7, fontSize=12)
+        out.append(base.mark_rule(**rule).encode(y=y))
+        out.append(name.encode(x=x_px("width"), y=y, text=alt.Text("text:N")))
+    if deadline_days:
+        base = alt.Chart(pd.DataFrame({"days": [deadline_days], "text": [texts[1]]}))
+        left = deadline_days <= middle
+        name = base.mark_text(
+            color=colour, align="left" if left else "right", dx=6 if left else -6, fontSize=12
+        )
+        out.append(base.mark_rule(**rule).encode(x=x))
+        out.append(name.encode(x=x, y=y_px(10), text=alt.Text("text:N")))
+    return out
+
+
+def _marker(x: alt.X, y: alt.Y, theme: str, middle: float) -> list[alt.Chart]:
+    """A ring and a word on the selected plan, which `here` names."""
+    ink, base = INK[theme], alt.Chart(alt.NamedData(name=HERE))
+    ring = base.mark_point(size=420, filled=False, stroke=ink, strokeWidth=2.5, opacity=1)
+    layers = [ring.encode(x=x, y=y)]
+    for side, test in ((1, "<="), (-1, ">")):
+        half = base.transform_filter(f"datum.days {test} {middle!r}")
+        for drawn in ({"stroke": BACKGROUND[theme], "strokeWidth": 4}, {"color": ink}):  # a halo
+            text = half.mark_text(
+                text="You are here", fontWeight="bold", fontSize=12,
+                align="left" if side > 0 else "right", dx=15 * side, dy=-13, **drawn,
+            )  # fmt: skip
+            layers.append(text.encode(x=x, y=y))
+    return layers
+
+
+def memory_bar(
+    parts: pd.DataFrame, *, capacity_gib: float, capacity_text: str, theme: str
+) -> Drawn:
+    """One stacked bar against the line of what the device can hold."""
+    ink = INK[theme]
+    end = max(capacity_gib, float(parts["gib"].sum())) * 1.04
+    x = alt.X(
+        "gib:Q", stack="zero", scale=alt.Scale(domain=[0, end], nice=False),
+        axis=axis("Memory per GPU (GiB)", theme, grid=False),
+    )  # fmt: skip
+    names = list(parts["part"])
+    bar = (
+        alt.Chart(parts)
+        .mark_bar(height=34, stroke=ink, strokeWidth=0.6)
+        .encode(
+            x=x,
+            y=y_px(38),
+            order=alt.Order("order:Q"),
+            color=alt.Color(
+                "part:N",
+                sort=names,
+                scale=alt.Scale(domain=names, range=[PALETTE[i % 8] for i in range(len(names))]),
+                legend=legend(
+                    theme,
+                    orient="bottom",
+                    columns=1,
+                    symbolStrokeWidth=0,
+                    symbolType="square",
+                ),
+            ),
+            tooltip=[alt.Tooltip("part:N", title="Part")],
+        )
+    )
+    base = alt.Chart(pd.DataFrame({"gib": [capacity_gib], "text": [capacity_text]}))
+    at = alt.X("gib:Q", scale=alt.Scale(domain=[0, end], nice=False))
+    rule = base.mark_rule(color=LIMIT[theme], strokeWidth=2.5, strokeDash=[7, 4]).encode(x=at)
+    text = base.mark_text(color=LIMIT[theme], align="right", dx=-6, fontSize=12).encode(
+        x=at, y=y_px(8), text=alt.Text("text:N")
+    )
+    return alt.layer(bar, rule, text).properties(height=MEMORY_PX + LEGEND_ROW_PX * len(names))
+
+
+def step_waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
+    """Where one optimizer step goes, part after part, down to the whole step. Names stand above
+    their bars, so that a narrow screen has room for both."""
+    ink = INK[theme]
+    end = float(parts["end_s"].max())
+    scale = alt.Scale(domain=[0, (end or 1.0) * 1.5], nice=False)
+    base = alt.Chart(parts).encode(y=alt.Y("part:N", sort=list(parts["part"]), axis=None))
+    bars = base.mark_bar(height=BAR_PX, yOffset=BAR_DOWN_PX, cornerRadius=1).encode(
+        x=alt.X("start_s:Q", scale=scale, axis=axis("Seconds of one step", theme)),
+        x2=alt.X2("end_s:Q"),
+        color=alt.ColorValue(
+            main_colour(theme), condition={"test": "datum.total", "value": FAINT[theme]}
+        ),
+        tooltip=[alt.Tooltip("part:N", title="Part"), alt.Tooltip("text:N", title="Time")],
+    )
+    times = base.mark_text(align="left", dx=6, dy=BAR_DOWN_PX, color=ink, fontSize=12).encode(
+        x=alt.X("end_s:Q", scale=scale), text=alt.Text("text:N")
+    )
+    names = above(base, "part:N", theme, down_px=BAR_DOWN_PX)
+    return alt.layer(bars, times, names).properties(height=STEP_PX + ROW_PX * len(parts))

@@ -1,0 +1,371 @@
+"""An answer as rows and columns: what the charts draw, the tables list and the CSV holds.
+
+Values stay numbers in the unit that the column's name says; text is made by app/document/format.py.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from app.document import format as fmt
+from app.document import vocabulary
+from app.forecast import interval
+from app.forecast.with_failures import WithFailures
+from app.plan import words
+from core.scenario import Scenario
+from core.search.plan import Answer, Plan
+from core.units import DAY_S, GIB, HOUR_S
+
+DRAWN_DOMINATED = 300  # dominated points of the chart: more are only ink
+DAYS_PER_HOUR = HOUR_S / DAY_S
+WORTH_TELLING = 1e-3  # of a step
+BEYOND = "beyond the plans listed below"
+
+COST, COST_LOW, COST_HIGH = "Cost (USD)", "Cost P10 (USD)", "Cost P90 (USD)"
+TIME, PRICE, MEMORY = "Time (days)", "Price (USD per GPU-hour)", "Peak memory (GiB)"
+SPEED, MFU, GPU_HOURS = "Tokens/s", "MFU", "GPU-hours"
+FAILING_TIME, FAILING_COST = "With failures (days)", "With failures (USD)"
+GOODPUT = "Goodput"
+LIMITS = "Within limits"
+# What the page lists of a ranked table; its CSV has every column.
+SHOWN = frozenset(
+    {"#", COST, TIME, FAILING_TIME, "GPU", "GPUs", "Cloud", "Instance", "Purchase", "Layout", MFU,
+     SPEED, MEMORY, LIMITS}
+)  # fmt: skip
+
+
+# How the browser writes the numbers of tables: a pandas Styler would take 14 ms of every rerun.
+FORMATS = {
+    COST: "$%,d", TIME: "%.3g", FAILING_TIME: "%.3g", "GPUs": "%,d", MFU: "percent",
+    SPEED: "compact", MEMORY: "%.3g", PRICE: "$%.3g",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """One of the four numbers on top: its value and the lines that qualify it."""
+
+    label: str
+    value: str
+    lines: tuple[str, ...]
+    about: str
+    of: tuple[str, Plan] | None = None  # which number of which plan; None: of no listed one
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A plan that is only a point of the chart."""
+
+    usd: float
+    hours: float
+    machine: str
+
+
+def _machine(plan: Plan) -> str:
+    return f"{fmt.count(plan.num_gpus)} x {plan.offer.accelerator}"
+
+
+def _price_age(plan: Plan, today: dt.date) -> str:
+    if plan.usd is None:
+        return "no price known"
+    return f"price {fmt.age(plan.offer.observed_at, today)}"
+
+
+def _region(name: str) -> str:
+    return vocabulary.stated_region(name) or "region not stated"
+
+
+def _cost_range(plan: Plan) -> str:
+    if plan.usd is None:
+        return "no price known"
+    return f"P10 to P90: {fmt.usd_short(plan.usd.p10)} to {fmt.usd_short(plan.usd.p90)}"
+
+
+def _time_range(scenario: Scenario, plan: Plan) -> str:
+    time = interval.wall_clock_hours(scenario, plan)
+    return f"P10 to P90: {fmt.days(time.p10)} to {fmt.days(time.p90)}"
+
+
+def label(plan: Plan) -> str:
+    """One plan in one line, for a list to choose from."""
+    cost = "no price" if plan.usd is None else fmt.usd_short(plan.usd.p50)
+    kind = vocabulary.purchase(plan.offer.purchase)
+    return (
+        f"#{plan.rank}: {cost}, {fmt.days(plan.wall_clock_hours)}, {_machine(plan)}, "
+        f"{plan.offer.provider} {plan.offer.instance_type}, {kind}"
+    )
+
+
+def _extreme(answer: Answer, column: str) -> Plan | Point | None:
+    """The plan of least cost or time, in full if it is listed, else as its point of the chart."""
+    if column not in answer.points:
+        return None
+    values = np.asarray(answer.points[column], dtype=float)
+    if not np.isfinite(values).any():
+        return None
+    row = int(np.nanargmin(values))
+    plan_id = str(answer.points["id"][row])
+    gpus, provider = fmt.count(answer.points["num_gpus"][row]), answer.points["provider"][row]
+    return next((p for p in answer.plans if p.id == plan_id), None) or Point(
+        usd=float(answer.points["usd"][row]),
+        hours=float(answer.points["wall_clock_hours"][row]),
+        machine=f"{gpus} x {answer.points['accelerator'][row]}, {provider}",
+    )
+
+
+def _cheapest(answer: Answer, today: dt.date) -> Headline | None:
+    about = "Median cost of the cheapest plan"
+    match _extreme(answer, "usd"):
+        case Plan() as p:
+            lines = (_cost_range(p), _where(fmt.days(p.wall_clock_hours), p), _price_age(p, today))
+            value = fmt.usd_short(p.usd.p50 if p.usd else None)
+            return Headline("Cheapest", value, lines, about, ("cost", p))
+        case Point() as p:
+            where = (f"{fmt.days(p.hours)} on {p.machine}", BEYOND)
+            return Headline("Cheapest", fmt.usd_short(p.usd), where, about)
+    return None
+
+
+def _fastest(scenario: Scenario, answer: Answer, today: dt.date) -> Headline | None:
+    about = "Median wall clock of the fastest plan, without failures"
+    match _extreme(answer, "wall_clock_hours"):
+        case Plan() as p:
+            cost = fmt.usd_short(p.usd.p50 if p.usd else None)
+            lines = (_time_range(scenario, p), _where(cost, p), _price_age(p, today))
+            value = fmt.days(p.wall_clock_hours)
+            return Headline("Fastest", value, lines, about, ("time", p))
+        case Point() as p:
+            where = (f"{fmt.usd_short(p.usd)} on {p.machine}", BEYOND)
+            return Headline("Fastest", fmt.days(p.hours), where, about)
+    return None
+
+
+def _where(first: str, plan: Plan) -> str:
+    return f"{first} on {_machine(plan)}, {plan.offer.provider}"
+
+
+def headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date) -> list[Headline]:
+    """Cheapest, fastest, recommended, and the memory of the selected plan."""
+    best = answer.plans[0]
+    value = fmt.usd_short(best.usd.p50) if best.usd else fmt.days(best.wall_clock_hours)
+    lines = (
+        _cost_range(best),
+        _where(fmt.days(best.wall_clock_hours), best),
+        _price_age(best, today),
+    )
+    of = ("cost" if best.usd else "time", best)
+    recommended = Headline("Recommended", value, lines, "First of the ranked table", of)
+    peak, capacity = peak_bytes(selected), selected.memory_capacity_bytes
+    lines = (
+        f"of {fmt.gib(capacity)} usable ({fmt.percent(peak / capacity)})",
+        f"chance of out of memory {fmt.percent(selected.probability_oom)}",
+        f"selected plan: #{selected.rank}",
+    )
+    about, of = "Of the selected plan", ("memory", selected)
+    memory_of = Headline("Peak memory per GPU", fmt.gib(peak), lines, about, of)
+    found = (_cheapest(answer, today), _fastest(scenario, answer, today), recommended, memory_of)
+    return [h for h in found if h is not None]
+
+
+def peak_bytes(plan: Plan) -> float:
+    """All parts of a plan's memory."""
+    return float(sum(plan.memory_bytes.values()))
+
+
+def capacity_gib(plan: Plan) -> float:
+    """What one device can hold, in the unit of the chart."""
+    return plan.memory_capacity_bytes / GIB
+
+
+def headroom_sentence(plan: Plan) -> str:
+    """How far the peak is from the capacity, and the largest part."""
+    peak, capacity = peak_bytes(plan), plan.memory_capacity_bytes
+    largest = max(plan.memory_bytes, key=lambda part: plan.memory_bytes[part])
+    share = f"The largest part is {vocabulary.memory_part(largest)}."
+    if peak > capacity:
+        return f"{fmt.gib(peak - capacity)} over the capacity of {fmt.gib(capacity)}. {share}"
+    left = f"{fmt.gib(capacity - peak)} of {fmt.gib(capacity)} left per GPU"
+    return f"{left}, {fmt.percent(plan.probability_oom)} chance of out of memory. {share}"
+
+
+def step_sentence(plan: Plan) -> str:
+    """How long a step takes and what takes most of it."""
+    total = float(sum(plan.step_s.values()))
+    largest = max(plan.step_s, key=lambda part: plan.step_s[part])
+    share = fmt.percent(plan.step_s[largest] / total)
+    part = vocabulary.step_part(largest)
+    return f"{fmt.seconds(total)} a step; the largest part is {part}, {share}."
+
+
+def ranked(
+    plans: Sequence[Plan], failing: Sequence[WithFailures], *, has_limits: bool
+) -> pd.DataFrame:
+    """The ranked table, one row a plan, numbers as numbers."""
+    rows = []
+    for p, f in zip(plans, failing, strict=True):
+        row: dict[str, object] = {
+            "#": p.rank,
+            COST: p.usd.p50 if p.usd else np.nan,
+            TIME: p.wall_clock_hours * DAYS_PER_HOUR,
+            FAILING_TIME: f.hours_expected * DAYS_PER_HOUR,
+            "GPU": p.offer.accelerator,
+            "GPUs": p.num_gpus,
+            "Cloud": p.offer.provider,
+            "Instance": p.offer.instance_type,
+            "Purchase": vocabulary.purchase(p.offer.purchase),
+            "Layout": fmt.layout_short(p.layout),
+            MFU: p.mfu,
+            SPEED: p.tokens_per_s.p50,
+            MEMORY: peak_bytes(p) / GIB,
+            COST_LOW: p.usd.p10 if p.usd else np.nan,
+            COST_HIGH: p.usd.p90 if p.usd else np.nan,
+            PRICE: p.usd_per_gpu_hour if p.usd_per_gpu_hour is not None else np.nan,
+            GPU_HOURS: p.gpu_hours,
+            FAILING_COST: f.usd_expected,
+            GOODPUT: f.goodput,
+            "Region": _region(p.offer.region),
+            "Price of": p.offer.observed_at,
+            "Fastest or cheapest": "yes" if p.frontier else "no",
+        }
+        if has_limits:
+            row[LIMITS] = "yes" if p.meets_deadline and p.meets_budget else "no"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def listed(frame: pd.DataFrame) -> pd.DataFrame:
+    """The ranked table as it is shown: the columns of `SHOWN`; what never ends is no number."""
+    return frame[[name for name in frame if name in SHOWN]].replace(np.inf, np.nan)
+
+
+def points(answer: Answer) -> pd.DataFrame:
+    """Every plan of the chart, which costs something: the whole frontier and an even sample of
+    the others. A logarithmic axis has no zero: `free_sentence` says what it leaves out."""
+    columns = ("usd", "wall_clock_hours", "num_gpus", "accelerator", "provider", "purchase",
+               "frontier", "id")  # fmt: skip
+    if "usd" not in answer.points:
+        return pd.DataFrame(columns=[*columns, "days"])
+    usd = np.asarray(answer.points["usd"], dtype=float)
+    frontier = np.asarray(answer.points["frontier"], dtype=bool)
+    drawn = np.isfinite(usd) & (usd > 0)
+    # Not as they are ranked: the same plans are the same chart, which a browser keeps.
+    by_cost = np.lexsort((answer.points["id"], usd))
+    others = by_cost[(drawn & ~frontier)[by_cost]]
+    if len(others) > DRAWN_DOMINATED:
+        others = others[np.linspace(0, len(others) - 1, DRAWN_DOMINATED).astype(int)]
+    kept = np.concatenate([by_cost[(drawn & frontier)[by_cost]], others])
+    frame = pd.DataFrame({name: np.asarray(answer.points[name])[kept] for name in columns})
+    frame["days"] = frame["wall_clock_hours"] * DAYS_PER_HOUR
+    frame["purchase"] = [vocabulary.purchase(p) for p in frame["purchase"]]
+    return frame
+
+
+def frontier_sentence(points: pd.DataFrame) -> str:
+    """What the chart of cost against time shows, whichever of its plans is ranked first."""
+    best = points[points["frontier"].astype(bool)].sort_values(["usd", "days"])
+    ends = [
+        f"{fmt.usd_short(p['usd'])} in {fmt.days(p['wall_clock_hours'])} on "
+        f"{fmt.count(p['num_gpus'])} x {p['accelerator']}"
+        for p in best.iloc[[0, -1]].to_dict("records")
+    ]
+    if len(best) == 1:
+        return f"Cost against wall clock: the cheapest plan is the fastest, {ends[0]}."
+    span = f"{fmt.count(len(best))} plans are the cheapest of their time"
+    return f"Cost against wall clock: {span}, from {ends[0]} to {ends[1]}."
+
+
+def free_sentence(answer: Answer) -> str:
+    """How many plans cost nothing, which the chart cannot show; '' without one."""
+    free = int((np.asarray(answer.points.get("usd", ()), dtype=float) == 0).sum())
+    if not free:
+        return ""
+    plans = "plan costs" if free == 1 else "plans cost"
+    return (
+        f"{fmt.count(free)} {plans} nothing, credits taken off: not in the chart, whose axis of "
+        "dollars has no zero."
+    )
+
+
+def memory(plan: Plan) -> pd.DataFrame:
+    """Parts of one GPU's memory, in the order they are stacked."""
+    parts = [(name, size) for name, size in plan.memory_bytes.items() if size > 0]
+    return pd.DataFrame(
+        {
+            "part": [f"{vocabulary.memory_part(n)}: {fmt.gib(size)}" for n, size in parts],
+            "gib": [size / GIB for _, size in parts],
+            "order": range(len(parts)),
+        }
+    )
+
+
+def _share(part_s: float, total_s: float) -> str:
+    """Seconds, and percent unless there is next to nothing to tell."""
+    share = part_s / total_s
+    percent = f" ({fmt.percent(share)})" if share >= WORTH_TELLING else ""
+    return fmt.seconds(part_s) + percent
+
+
+def step(plan: Plan) -> pd.DataFrame:
+    """Parts of one step as a waterfall: each starts where the one before it ends."""
+    parts = [(name, s) for name, s in plan.step_s.items() if s > 0]
+    ends = np.cumsum([s for _, s in parts])
+    total = float(ends[-1]) if len(ends) else 0.0
+    rows = [
+        {"part": vocabulary.step_part(name), "start_s": end - s, "end_s": end, "total": False,
+         "text": _share(s, total)}
+        for (name, s), end in zip(parts, ends, strict=True)
+    ]  # fmt: skip
+    rows.append(
+        {"part": "Whole step", "start_s": 0.0, "end_s": total, "total": True,
+         "text": fmt.seconds(total)}
+    )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def facts(
+    scenario: Scenario, plan: Plan, failing: WithFailures, today: dt.date
+) -> list[tuple[str, str]]:
+    """The selected plan in words, label and text: five of its money, its machines and its run."""
+    offer = plan.offer
+    network = offer.scale_out_gbit_per_s
+    price = "no price known"
+    if plan.usd_per_gpu_hour is not None:
+        price = f"{fmt.usd_per_hour(plan.usd_per_gpu_hour)} per GPU"
+        if offer.gpu_count > 1:
+            price += f", {fmt.usd_per_hour(offer.usd_per_hour)} per instance"
+    seen = f"{offer.observed_at} ({fmt.age(offer.observed_at, today)}), quality {offer.quality}"
+    cost = _cost_range(plan)
+    if plan.usd is not None:
+        cost = f"{fmt.usd(plan.usd.p50)} ({cost})"
+    return [
+        ("Cost", cost),
+        ("With failures", words.failing_sentence(failing)),
+        ("Price", price),
+        ("Price seen", seen),
+        ("Price source", offer.source),
+        ("GPUs", f"{_machine(plan)} in {fmt.count(plan.num_nodes)} "
+                 + ("instance" if plan.num_nodes == 1 else "instances")),
+        ("Instance", offer.instance_type),
+        ("Cloud", f"{offer.provider}, {_region(offer.region)}"),
+        ("Purchase", vocabulary.purchase(offer.purchase)),
+        ("Network", "not stated" if network is None else f"{network:,.4g} Gbit/s per instance"),
+        ("Wall clock", f"{fmt.days(plan.wall_clock_hours)} ({_time_range(scenario, plan)})"),
+        ("Speed", f"{fmt.tokens_per_s(plan.tokens_per_s.p50)}, "
+                  f"{fmt.tokens_per_s(plan.tokens_per_s_per_gpu)} per GPU"),
+        ("Utilisation", f"MFU {fmt.percent(plan.mfu)}, HFU {fmt.percent(plan.hfu)}"),
+        ("Layout", fmt.layout(plan.layout)),
+        ("Work", f"{fmt.count(plan.num_steps)} steps, {fmt.tokens(plan.gpu_hours)} GPU-hours"),
+    ]  # fmt: skip
+
+
+def excluded(answer: Answer) -> pd.DataFrame:
+    """What is not among the plans, largest count first."""
+    rows = sorted(answer.excluded, key=lambda e: -e.count)
+    counts = [fmt.count(e.count) for e in rows]
+    why = [e.sentence.removeprefix(f"{n} ") for e, n in zip(rows, counts, strict=True)]
+    return pd.DataFrame({"Left out": counts, "Why": why})

@@ -1,0 +1,122 @@
+"""What the numbers of an answer are computed from, as JSON: `runcast recompute` needs no more.
+
+docs/plan-json.md documents every key; keys are promises: add, never rename. Fields of records of
+core (Transformer, Workload, Efficiency, Cluster, Calibrated) have their names there and SI units;
+null stands for NaN, "no source prints it".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+import numpy as np
+
+from app.catalogue.as_json import facts_of
+from app.forecast import anchor as forecast_anchor
+from app.forecast import calibrations
+from app.forecast.case import case_of
+from app.forecast.machines import accelerator_of
+from app.forecast.plans import circumstances_of
+from app.forecast.training import choices_of, efficiency_of, tokens_of, workload_of
+from app.scenario.made_with import made_with, version
+from app.scenario.model import model_of
+from core.explain.explain import columns_of
+from core.scenario import Scenario
+from core.search.plan import Plan
+from hardware.efficiency import stacks
+
+Object = dict[str, Any]
+
+
+def made_with_json() -> Object:
+    """The version and the hashes of what an answer was made with."""
+    return {"version": version(), **made_with()}
+
+
+def inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> Object:
+    """What all plans share: model, work, stack, efficiencies, facts of their accelerators."""
+    model = model_of(scenario)
+    work = workload_of(scenario, model)
+    stack = stacks()[scenario.stack]
+    used = dict.fromkeys(p.offer.accelerator for p in plans)
+    chips = [accelerator_of(name, scenario) for name in used]
+    return {
+        "model": {
+            "id": model.id, "source": model.source, "dims": record_json(model.transformer),
+        },
+        "tokens": tokens_of(scenario),
+        "workload": record_json(work, without=("model",)),
+        "stack": {
+            "name": stack.name,
+            "gradient_dtype": stack.gradient_dtype,
+            "async_tp_since": stack.async_tp_since,
+            "gradient_overlap_since": stack.gradient_overlap_since,
+        },
+        "efficiency": record_json(efficiency_of(scenario, work)),
+        "accelerators": [
+            {"name": a.name, "vendor": a.vendor, "facts": facts_of(a)} for a in chips
+        ],
+        "calibrations": [
+            {"id": c.id, "accelerator": c.accelerator, "factors": record_json(c.fitted.factors)}
+            for c in calibrations.chosen(scenario).values()
+        ],
+    }  # fmt: skip
+
+
+def plan_inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> list[Object]:
+    """What each plan alone is computed from."""
+    found = []
+    for plan, (shift, left) in zip(plans, _moved(scenario, plans), strict=True):
+        case = case_of(scenario, plan)
+        known = circumstances_of(case.machine, num_gpus=plan.num_gpus, crosses=plan.num_nodes > 1)
+        found.append(
+            {
+                "gpus_per_instance": plan.offer.gpu_count,
+                "cluster": record_json(case.cluster),
+                "matmul_measured": not known.unmeasured,
+                "accelerator_measured": not known.unseen_accelerator,
+                "network_guessed": bool(known.network_guessed),
+                "terms": asdict(case.machine.terms),
+                "moved_log": shift,
+                "variance_left": left,
+            }
+        )
+    return found
+
+
+def _moved(scenario: Scenario, plans: Sequence[Plan]) -> list[tuple[float, float]]:
+    """What a measurement of the user adds to the log of each plan's throughput, and the share
+    of the forecast's variance that it leaves."""
+    if not plans or scenario.anchor_tokens_per_s_per_gpu is None:
+        return [(0.0, 1.0)] * len(plans)
+    work = workload_of(scenario, model_of(scenario))
+    eff = efficiency_of(scenario, work)
+    found = forecast_anchor.anchor_of(scenario, work, eff, choices_of(scenario))
+    shift, left = forecast_anchor.moved(
+        found,
+        columns_of([p.layout for p in plans], [p.num_gpus for p in plans]),
+        [p.offer.accelerator for p in plans],
+        eff,
+    )
+    return list(zip(shift.tolist(), left.tolist(), strict=True))
+
+
+def record_json(record: Any, without: tuple[str, ...] = ()) -> Object:
+    """The fields of a record of numbers; null is NaN."""
+    return {
+        f.name: _plain(getattr(record, f.name)) for f in fields(record) if f.name not in without
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int):
+        return value
+    number = float(np.asarray(value))
+    return number if math.isfinite(number) else None

@@ -1,0 +1,241 @@
+"""The Plan page: the answer first, then the choice, then the chosen plan in detail."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from app.document import format as fmt
+from app.document.csv import csv_bytes
+from app.document.escape import as_text
+from app.explain import page as explain_page
+from app.forecast.with_failures import WithFailures, of_plans
+from app.options import words as options_words
+from app.plan import charts, figures, neighbours, neighbours_table, words
+from app.plan import document as app_tables
+from app.provenance import hints as provenance_hints
+from app.provenance import page as provenance_page
+from app.scenario.layout import layout_text
+from app.web import excluded as web_excluded
+from app.web import figure, link, plan_choice, share
+from app.web import form as web_form
+from app.web.fragment import alone
+from app.web.selection import chosen
+from core.scenario import Scenario
+from core.scenario.types import MOST_PINNED
+from core.search.plan import Answer, Plan
+
+TABLE = "plan_table"
+LIST = "plan_list"
+PINNED = "plan_pinned"
+MEASURED = "plan_measured"
+LEFT_OUT = "plan_left_out"
+FACTS_A_COLUMN = 5
+
+
+def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
+    """The page for a scenario and its answer."""
+    today = dt.datetime.now(tz=dt.UTC).date()
+    theme = figure.theme()
+    if not answer.plans:
+        _draw_nothing(scenario, answer)
+        return
+    selected = chosen(scenario, answer)
+    st.markdown(f"**{as_text(words.answer_sentence(scenario, answer))}**")
+    _draw_headlines(scenario, answer, selected, today)
+    figures.draw_frontier(scenario, answer, selected, _point_chosen)
+    failing = of_plans(scenario, answer.plans)
+    _draw_ranked(scenario, answer, selected, failing, options)
+    its_own = failing[answer.plans.index(selected)]
+    _draw_selected(scenario, answer, selected, its_own, today, theme)
+    share.draw(scenario, answer, selected)
+    web_excluded.draw(answer, LEFT_OUT)
+
+
+def _row_chosen(ids: tuple[str, ...], key: str) -> None:
+    rows = st.session_state[key]["selection"]["rows"]
+    if rows and rows[0] < len(ids):
+        link.choose(ids[rows[0]])
+
+
+def _pinned(plan_id: str) -> None:
+    link.pin(plan_id, pinned=bool(st.session_state[PINNED]))
+
+
+def _point_chosen() -> None:
+    picked = st.session_state[figures.FRONTIER]["selection"].get(charts.PICK) or []
+    if picked and "id" in picked[0]:
+        link.choose(str(picked[0]["id"]))
+        link.redraw()
+
+
+def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
+    st.error(as_text(words.answer_sentence(scenario, answer)))
+    st.caption(as_text(options_words.coverage_sentence(answer)))
+    web_excluded.draw(answer, LEFT_OUT, is_open=True)
+    share.draw(scenario, answer, None)
+
+
+def _draw_headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date) -> None:
+    headlines = app_tables.headlines(scenario, answer, selected, today)
+    for column, line in zip(st.columns(len(headlines)), headlines, strict=True):
+        with column, st.container(border=True, height="stretch", gap="xsmall"):
+            about = line.about
+            if line.of is not None:
+                about += f": {provenance_hints.hint(*line.of, today)}"
+            st.metric(line.label, as_text(line.value), help=as_text(about))
+            st.caption("  \n".join(map(as_text, line.lines)))
+
+
+def _draw_ranked(
+    scenario: Scenario,
+    answer: Answer,
+    selected: Plan,
+    failing: Sequence[WithFailures],
+    options: web_form.Options,
+) -> None:
+    st.subheader("Ranked plans")
+    ids = tuple(p.id for p in answer.plans)
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    with left:
+        web_form.draw_field("rank_by", options, horizontal=True)
+    has_limits = scenario.deadline_days is not None or scenario.budget_usd is not None
+    frame = app_tables.ranked(answer.plans, failing, has_limits=has_limits)
+    address = link.address(scenario, st.context.url)
+    right.download_button(
+        "Download CSV",
+        data=lambda: csv_bytes(frame, address),
+        file_name="runcast_plans.csv",
+        mime="text/csv",
+        key="plan_csv",
+        on_click="ignore",
+        width="stretch",
+    )
+    key = f"{TABLE}_{link.generation()}"
+    listed = app_tables.listed(frame)
+    st.dataframe(
+        listed,
+        key=key,
+        hide_index=True,
+        height=388,
+        column_config=_columns(listed.columns),
+        placeholder=fmt.MISSING,
+        on_select=lambda: _row_chosen(ids, key),
+        selection_mode="single-row-required",
+        selection_default={
+            "selection": {"rows": [ids.index(selected.id)], "columns": [], "cells": []}
+        },
+        alt="Ranked plans",
+    )
+
+
+def _columns(names: Iterable[str]) -> dict[str, Any]:
+    """Widths of the ranked table, its number formats, and what its columns mean."""
+    widths = {"#": 45, "GPUs": 65, "Cloud": 95, "Instance": 150, "Purchase": 95}
+    about = {"#": "Rank", **provenance_hints.COLUMNS}
+    columns: dict[str, Any] = {}
+    for name in names:
+        given: dict[str, Any] = {"width": widths.get(name), "help": about.get(name)}
+        if name in app_tables.FORMATS:
+            columns[name] = st.column_config.NumberColumn(**given, format=app_tables.FORMATS[name])
+        else:
+            columns[name] = st.column_config.Column(**given, pinned=True if name == "#" else None)
+    return columns
+
+
+def _draw_selected(
+    scenario: Scenario,
+    answer: Answer,
+    plan: Plan,
+    failing: WithFailures,
+    today: dt.date,
+    theme: str,
+) -> None:
+    st.subheader("Selected plan")
+    st.session_state[PINNED] = plan.id in scenario.pinned
+    left, right = st.columns([5, 1], vertical_alignment="bottom")
+    about = "The same choice as a row of the table or a point of the chart"
+    plan_choice.draw(left, answer, plan, key=LIST, about=about)
+    right.checkbox(
+        "Pinned",
+        key=PINNED,
+        on_change=_pinned,
+        args=(plan.id,),
+        disabled=len(scenario.pinned) >= MOST_PINNED and plan.id not in scenario.pinned,
+        help="Up to four pinned plans stand side by side on Options & compare; kept in the link",
+    )
+    with st.container(horizontal=True, gap="small"):
+        for badge in words.badges(plan, today):
+            st.badge(as_text(badge), color="orange")
+    _draw_facts(app_tables.facts(scenario, plan, failing, today))
+    provenance_page.draw(scenario, answer, plan)
+
+    memory, step = figures.memory_and_step(scenario, plan)
+    left, right = st.columns([5, 6], gap="medium")
+    with left:
+        st.markdown("**Memory per GPU**")
+        figure.draw(memory)
+    with right:
+        st.markdown("**Time of one step**")
+        figure.draw(step)
+
+    explain_page.draw(scenario, answer, plan, theme)
+    _draw_neighbours(scenario, plan)
+    _draw_measured(scenario, plan)
+    st.markdown("**What is assumed**")
+    st.markdown("\n".join(f"- {as_text(sentence)}" for sentence in plan.assumptions))
+
+
+def _draw_neighbours(scenario: Scenario, plan: Plan) -> None:
+    found = neighbours.nearest(scenario, plan)
+    if not found:
+        return
+    st.markdown("**Nearest measured runs**")
+    st.table(neighbours_table.table(found).set_index("Published run"))
+    st.caption(as_text(neighbours_table.sentence(found)))
+    _draw_sources(found)
+
+
+@alone
+def _draw_sources(found: Sequence[neighbours.Neighbour]) -> None:
+    part = st.popover("Where they were published", key="plan_neighbour_sources", on_change="rerun")
+    if part.open:
+        told = (f"- {as_text(f'{n.run_id}: {n.source} ({n.source_date})')}" for n in found)
+        part.markdown("\n".join(told))
+
+
+def _measured(gpu: str, num_gpus: int, layout: str) -> None:
+    given = str(st.session_state[MEASURED])
+    web_form.take_measurement(given, gpu=gpu, num_gpus=num_gpus, layout=layout)
+
+
+def _draw_measured(scenario: Scenario, plan: Plan) -> None:
+    """Where somebody who ran this plan says how fast it was."""
+    here = (plan.offer.accelerator, plan.num_gpus, layout_text(plan.layout))
+    of_this = here == (scenario.anchor_gpu, scenario.anchor_num_gpus, scenario.anchor_layout)
+    if "measurement" not in web_form.errors():  # else the wrong text stays to be corrected
+        speed = scenario.anchor_tokens_per_s_per_gpu if of_this else None
+        st.session_state[MEASURED] = "" if speed is None else f"{speed:.12g}"
+    st.text_input(
+        "Measured this plan? Tokens/s per GPU",
+        key=MEASURED,
+        max_chars=40,
+        placeholder=f"forecast: {plan.tokens_per_s_per_gpu:,.0f}",
+        on_change=_measured,
+        args=here,
+        help="Moves every forecast and narrows it; kept in the link. Empty: not measured.",
+        width=320,
+    )
+    if "measurement" in web_form.errors():
+        st.error(as_text(web_form.errors()["measurement"]))
+
+
+def _draw_facts(facts: list[tuple[str, str]]) -> None:
+    """One element a column: what the browser draws anew with every edit is what edits cost."""
+    groups = [facts[i : i + FACTS_A_COLUMN] for i in range(0, len(facts), FACTS_A_COLUMN)]
+    for column, group in zip(st.columns(len(groups)), groups, strict=True):
+        lines = (f":gray[:small[{as_text(name)}]]  \n{as_text(text)}" for name, text in group)
+        column.markdown("\n\n".join(lines))

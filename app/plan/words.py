@@ -1,0 +1,174 @@
+"""An answer in words: one sentence, the coverage line, labels and badges. Plain text, no markup.
+
+The page and the command line say the same because both take their words from here. Numbers
+become text in app/document/format.py.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+
+from app.document import format as fmt
+from app.document.vocabulary import COMMITMENTS, NO_OFFER, NO_PLAN, machine
+from app.forecast.interval import run_tokens, wall_clock_hours
+from app.forecast.machines import ETHERNET
+from app.forecast.with_failures import WithFailures
+from app.scenario.model import model_of
+from core.scenario import Scenario
+from core.scenario.task_size import BatchAdvice, effective_batch_advice
+from core.search.plan import Answer, Plan
+from pricing.book.offers import is_booked
+from pricing.offers import UNVERIFIED_INTERCONNECT
+
+OLD_DAYS = 7  # a price older than this says its age
+LIKELY_OOM = 0.1  # from here a plan says that it may run out of memory
+
+
+def tokens(scenario: Scenario) -> str:
+    """100B tokens, 125B tokens with padding."""
+    padding = " with padding" if scenario.packing_efficiency < 1 else ""
+    return f"{fmt.tokens(run_tokens(scenario))} tokens{padding}"
+
+
+def batch_advice(scenario: Scenario) -> BatchAdvice:
+    """Tokens a step, steps, and whether the batch suits a run of pre-training."""
+    return effective_batch_advice(
+        seq_len=scenario.seq_len,
+        global_batch_size=scenario.global_batch_size,
+        num_tokens=run_tokens(scenario),
+        pretraining=scenario.task == "pretrain",
+    )
+
+
+def answer_sentence(scenario: Scenario, answer: Answer) -> str:
+    """The answer in one sentence, or why there is none."""
+    job = f"{model_of(scenario).label}, {tokens(scenario)}"
+    if not answer.plans:
+        return f"{job}: {answer.nothing_fits or 'no offer matches what was asked.'}"
+    plan = answer.plans[0]
+    time = wall_clock_hours(scenario, plan)
+    if plan.usd is None:
+        claim = f"{fmt.days(time.p50)} on {machine(plan)} at a price that is not known"
+        spread = f"{fmt.days(time.p10)} to {fmt.days(time.p90)}"
+    else:
+        cost = fmt.usd(plan.usd.p50, digits=3)
+        claim = f"about {cost} in {fmt.days(time.p50)} on {machine(plan)}"
+        spread = f"{fmt.usd_short(plan.usd.p10)}-{fmt.usd_short(plan.usd.p90)}"
+    misses = "".join(f"; {m}" for m in missed(scenario, plan))
+    known = f"calibrated ({plan.calibration})" if plan.calibration else "uncalibrated"
+    return f"{job}: {claim}, P10-P90 {spread}{misses}; {known}."
+
+
+def missed(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
+    """What the user asked for and the plan does not keep."""
+    out = []
+    if scenario.deadline_days is not None and not plan.meets_deadline:
+        out.append(f"misses the deadline of {fmt.days(scenario.deadline_days * 24)}")
+    if scenario.budget_usd is not None and not plan.meets_budget:
+        out.append(f"over the budget of {fmt.usd(scenario.budget_usd)}")
+    return tuple(out)
+
+
+def failing_sentence(found: WithFailures) -> str:
+    """A plan with failures in a line."""
+    if not math.isfinite(found.hours_expected):
+        return "it never ends at these failure rates"
+    cost = "" if math.isnan(found.usd_expected) else f" and {fmt.usd(found.usd_expected, digits=3)}"
+    return (
+        f"{fmt.days(found.hours_expected)}{cost} expected, P90 {fmt.days(found.hours_p90)}, "
+        f"goodput {fmt.percent(found.goodput)}"
+    )
+
+
+def coverage_line(answer: Answer) -> str:
+    """How many options are priced, what was left out and why, and what became of the layouts."""
+    layouts = f"From {fmt.count(answer.num_candidates)} layouts."
+    offers = not_compared(answer)
+    said = (coverage_sentence(answer), offers, layouts, search_line(answer))
+    return " ".join(x for x in said if x)
+
+
+def coverage_sentence(answer: Answer) -> str:
+    """How many options are priced, and why the others are not.
+
+    >>> from core.search.plan import Exclusion
+    >>> left_out = tuple(Exclusion(reason=r, count=n, sentence="")
+    ...                  for r, n in (("no_price", 90), ("memory", 28), ("purchase", 7)))
+    >>> coverage_sentence(Answer(plans=(), num_plans=502, points={}, num_candidates=0,
+    ...                          excluded=left_out, nothing_fits=None))
+    '412 of 530 options priced; 118 not: no price 90, does not fit 28.'
+    """
+    counts = {e.reason: e.count for e in answer.excluded}
+    no_price = counts.get("no_price", 0)
+    missing = [("no price", no_price), *((t, counts.get(r, 0)) for r, t in NO_PLAN.items())]
+    without = sum(n for _, n in missing)
+    priced = answer.num_plans - no_price
+    head = f"{fmt.count(priced)} of {fmt.count(priced + without)} options priced"
+    if not without:
+        return f"{head}."
+    told = ", ".join(f"{text} {fmt.count(n)}" for text, n in missing if n)
+    return f"{head}; {fmt.count(without)} not: {told}."
+
+
+def not_compared_sentence(answer: Answer) -> str:
+    """What an option is, and the offers that were compared at no number of GPUs."""
+    beside = not_compared(answer)
+    return " ".join(("An option is an offer at one number of GPUs.", *([beside] * bool(beside))))
+
+
+def not_compared(answer: Answer) -> str:
+    """The offers that were compared at no number of GPUs; '' where there are none."""
+    counts = {e.reason: e.count for e in answer.excluded}
+    told = ", ".join(
+        f"{text} {fmt.count(counts[reason])}"
+        for reason, text in NO_OFFER.items()
+        if counts.get(reason)
+    )
+    return f"Offers that are not compared: {told}." if told else ""
+
+
+def search_line(answer: Answer) -> str:
+    """What became of the layouts: the counts add up to all of them."""
+    c = answer.counts
+    if not c.candidates:
+        return answer.not_searched
+    fates = (
+        (c.removed, "break a rule of the real stacks"),
+        (c.pruned_by_memory, "do not fit the memory"),
+        (c.pruned_by_time, "are proven slower than another one"),
+        (c.evaluated, "were timed"),
+        (c.cut, "were not looked at"),
+    )
+    told = ", ".join(f"{fmt.count(n)} {what}" for n, what in fates if n)
+    return " ".join(x for x in (f"Of the layouts {told}.", answer.not_searched) if x)
+
+
+def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
+    """Short notes on what is uncertain about one plan, the gravest first."""
+    offer, out = plan.offer, []
+    if plan.probability_oom >= LIKELY_OOM:
+        out.append(f"may run out of memory ({fmt.percent(plan.probability_oom)})")
+    if not plan.meets_deadline:
+        out.append("misses the deadline")
+    if not plan.meets_budget:
+        out.append("over budget")
+    if plan.usd is None:
+        out.append("no price")
+    if ETHERNET in plan.assumptions:
+        out.append("Ethernet assumed")
+    if plan.num_nodes > 1 and UNVERIFIED_INTERCONNECT in offer.note:
+        out.append("interconnect unverified")
+    if offer.purchase == "spot":
+        out.append("spot: can be interrupted")
+    if is_booked(offer):
+        out.append(offer.source)
+    if years := COMMITMENTS.get(offer.purchase):
+        out.append(f"needs a commitment of {years}")
+    if plan.usd is not None and offer.purchase != "owned":
+        if offer.quality == "low":
+            out.append("low quality price")
+        age = fmt.age_days(offer.observed_at, today)
+        if age is None or abs(age) > OLD_DAYS:
+            out.append(f"price {fmt.age(offer.observed_at, today)}")
+    return tuple(out)

@@ -1,0 +1,242 @@
+"""`runcast prices history|on|runs|quarantine|release`: what the store and the history say."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.command.options import AsJson, Text, text_option
+from core.errors import ScenarioError, shown
+
+if TYPE_CHECKING:
+    from pricing.series import Sku
+    from pricing.store.engine import Store
+
+SHOWN = 40
+ROWS_MAX = 10_000
+HOURS_MAX = 1e6
+
+Gpu = Annotated[Text, text_option("--gpu", "NAME", "Of this accelerator only.")]
+Cloud = Annotated[Text, text_option("--cloud", "NAME", "Of this provider only.")]
+Instance = Annotated[Text, text_option("--instance", "NAME", "Of this machine only.")]
+Region = Annotated[Text, text_option("--region", "NAME", "Of this region only.")]
+Purchase = Annotated[Text, text_option("--purchase", "KIND", "on_demand, spot, ...")]
+Since = Annotated[Text, text_option("--since", "DAY", "From this day on, as 2026-01-31.")]
+Source = Annotated[Text, text_option("--source", "NAME", "Of this source only.")]
+Top = Annotated[Text, text_option("--top", "K", f"Rows to show ({SHOWN}).")]
+
+
+def history(
+    gpu: Gpu = None,
+    cloud: Cloud = None,
+    instance: Instance = None,
+    region: Region = None,
+    purchase: Purchase = None,
+    since: Since = None,
+    top: Top = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how prices changed, spell by spell, with the gaps."""
+    from app.prices.history_document import history_json, print_histories
+    from pricing.history import history as history_of
+
+    most = _count(top)
+    begins = None if since is None else _day("--since", since)
+    store = _store_if_any()
+    wanted = _skus(store, gpu, cloud, instance, region, purchase)
+    found = []
+    for sku in wanted:
+        one = history_of(sku, since=begins, store=store)
+        if one.spells:
+            found.append(one)
+        if len(found) == most:
+            break
+    if as_json:
+        _print_json({"num_series": len(wanted), "history": [history_json(h) for h in found]})
+    else:
+        print_histories(found, len(wanted))
+
+
+def on(
+    day: Annotated[str, typer.Argument(metavar="DAY", help="As 2024-06-30.")],
+    gpu: Gpu = None,
+    cloud: Cloud = None,
+    instance: Instance = None,
+    region: Region = None,
+    purchase: Purchase = None,
+    machines: Annotated[Text, text_option("--machines", "N", "Price so many machines (1).")] = None,
+    hours: Annotated[Text, text_option("--hours", "H", "For so many hours (1).")] = None,
+    top: Top = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what machines, or a job, would have cost on a day."""
+    from app.prices.history_document import on_json, print_on
+    from pricing.history import price_on
+
+    asked = _day("DAY", day)
+    most, num_machines = _count(top), _count(machines, default=1)
+    machine_hours = num_machines * _hours(hours)
+    store = _store_if_any()
+    wanted = _skus(store, gpu, cloud, instance, region, purchase)
+    prices = [p for sku in wanted if (p := price_on(sku, asked, store=store)) is not None]
+    prices.sort(key=lambda p: p.usd_per_hour / p.sku.gpu_count)
+    if as_json:
+        _print_json(on_json(asked, prices[:most], len(wanted), machine_hours))
+    else:
+        print_on(asked, prices[:most], len(prices), len(wanted), machine_hours)
+
+
+def runs(top: Top = None, as_json: AsJson = False) -> None:
+    """List the last refreshes and what became of each source."""
+    from app.prices.history_document import print_runs
+    from pricing.store.engine import open_store
+    from pricing.store.queries import refresh_runs
+
+    found = refresh_runs(open_store(), limit=_count(top))
+    if as_json:
+        _print_json({"runs": [asdict(r) for r in found]})
+    else:
+        print_runs(found)
+
+
+def quarantine(
+    source: Source = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also what is no longer held back.")
+    ] = False,
+    top: Top = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the rows that are held back, with reason and key."""
+    from app.prices.history_document import held_json, print_held
+    from pricing.store.engine import open_store
+    from pricing.store.quarantine import quarantine as held_back
+
+    most = _count(top)
+    found = held_back(open_store(), source=source, held_only=not everything, limit=most)
+    if as_json:
+        _print_json({"quarantine": [held_json(h) for h in found]})
+    else:
+        print_held(found, most)
+
+
+def release(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="From `runcast prices quarantine`.")],
+    why: Annotated[str, text_option("--why", "TEXT", "How you know.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Let the next refresh publish a row that is held back."""
+    from app.prices.history_document import print_release
+    from pricing.store.engine import open_store
+    from pricing.store.quarantine import release as release_price
+
+    given = release_price(open_store(), key, by=_who(), why=why)
+    if as_json:
+        _print_json({"release": {**asdict(given), "sku": given.sku._asdict()}})
+    else:
+        print_release(given)
+
+
+COMMANDS: tuple[Callable[..., None], ...] = (history, on, runs, quarantine, release)
+
+
+# --- what was typed ------------------------------------------------------------------------------
+
+
+def _skus(
+    store: Store | None,
+    gpu: Text,
+    cloud: Text,
+    instance: Text,
+    region: Text,
+    purchase: Text,
+) -> list[Sku]:
+    """What there is a history of and was asked for; a name that nothing has is a mistake."""
+    from hardware.names import canonical
+    from pricing.history import known_skus
+
+    accelerator = None if gpu is None else canonical(gpu)
+    found = known_skus(accelerator=accelerator, store=store, limit=ROWS_MAX)
+    given = {
+        "provider": cloud, "instance_type": instance, "region": region, "purchase": purchase,
+    }  # fmt: skip
+    for name, value in given.items():
+        if value is not None:
+            found = _having(found, name, value)
+    if not found:
+        raise ScenarioError(f"There is no history of a price of {shown(gpu or '')}.")
+    return found
+
+
+def _having(skus: Sequence[Sku], name: str, value: str) -> list[Sku]:
+    from core.errors import unknown_name
+
+    known = {str(getattr(sku, name)) for sku in skus}
+    meant = {k.lower(): k for k in known}.get(value.lower())
+    if meant is None:
+        raise unknown_name(f"{name.replace('_', ' ')} with a history of prices", value, known)
+    return [sku for sku in skus if getattr(sku, name) == meant]
+
+
+def _store_if_any() -> Store | None:
+    """The store, or a sentence on standard error: what is bundled needs none."""
+    from pricing.store.engine import StoreError, open_store
+
+    try:
+        return open_store()
+    except StoreError as e:
+        print(f"runcast: {e}", file=sys.stderr)
+        return None
+
+
+def _day(what: str, text: str) -> dt.date:
+    try:
+        return dt.date.fromisoformat(text.strip())
+    except ValueError:
+        raise ScenarioError(f"{what} {shown(text)} is not a day like 2026-01-31.") from None
+
+
+def _count(text: Text, default: int = SHOWN) -> int:
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and 0 < int(text[:9]) <= ROWS_MAX):
+        raise ScenarioError(f"{shown(text)} is not a number from 1 to {ROWS_MAX}.")
+    return int(text)
+
+
+def _hours(text: Text) -> float:
+    try:
+        value = 1.0 if text is None else float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= HOURS_MAX:
+        raise ScenarioError(f"--hours {shown(text)} is not a number of hours up to {HOURS_MAX:g}.")
+    return value
+
+
+def _who() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # an account without a name
+        return "unknown"
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    import orjson
+
+    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
+    sys.stdout.write(orjson.dumps(value, option=options).decode())
+
+
+def add_to(prices: typer.Typer, commands: Iterable[Callable[..., None]] = COMMANDS) -> None:
+    """Give `runcast prices` these commands."""
+    for command in commands:
+        prices.command()(command)

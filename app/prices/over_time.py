@@ -1,0 +1,201 @@
+"""Price history for the Price data page: one price over time, a plan on another day."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from statistics import median
+
+import numpy as np
+import pandas as pd
+
+from app.document import format as fmt
+from app.document import vocabulary
+from core.search.plan import Plan
+from pricing.history import CostOn, History, Market, cost_on, history, known_skus
+from pricing.series import Sku, ratios, volatility
+from pricing.store.engine import Store, StoreError, open_store
+
+SHOWN_SKUS = 1000
+USUAL = "H100-80GB-SXM"
+
+
+def store_or_sentence() -> tuple[Store | None, str]:
+    """The price store, or why it cannot be used; files are read without it."""
+    try:
+        return open_store(), ""
+    except StoreError as e:
+        return None, str(e)
+
+
+def label(sku: Sku) -> str:
+    """One price in one line, for a list to choose from."""
+    where = f"{sku.provider} {sku.instance_type} {vocabulary.stated_region(sku.region)}".strip()
+    return f"{sku.gpu_count} x {sku.accelerator}, {where}, {vocabulary.purchase(sku.purchase)}"
+
+
+def accelerators(offered: Iterable[str]) -> list[str]:
+    """Those that are offered now, and those that have a bundled history."""
+    return sorted({*offered, *(sku.accelerator for sku in known_skus())})
+
+
+def skus(store: Store | None, accelerator: str) -> list[Sku]:
+    """Prices with a history; the bundled ones alone where the store does not answer."""
+    try:
+        return known_skus(accelerator=accelerator, store=store, limit=SHOWN_SKUS)
+    except StoreError:
+        return known_skus(accelerator=accelerator, limit=SHOWN_SKUS)
+
+
+def lines(found: History) -> pd.DataFrame:
+    """The chart's rows; two rows of one `piece` are joined, others are not."""
+    columns = ["at", "usd_per_hour", "usd_per_gpu_hour", "source", "piece"]
+    return pd.DataFrame(found.chart_rows(), columns=columns)
+
+
+def gaps(found: History) -> pd.DataFrame:
+    """When the price was not known, and why."""
+    return pd.DataFrame(
+        {
+            "Not known from": [g.begins.date().isoformat() for g in found.gaps],
+            "to": [g.ends.date().isoformat() if g.ends else "now" for g in found.gaps],
+            "Why": [g.why for g in found.gaps],
+            "Source": [g.source for g in found.gaps],
+        }
+    )
+
+
+def history_sentence(found: History) -> str:
+    """From when to when, between which prices, by whom."""
+    if not found.spells:
+        return "Nobody has printed this price."
+    prices = [s.usd_per_hour / found.sku.gpu_count for s in found.spells]
+    first = min(s.first_at for s in found.spells).date()
+    last = max(s.last_at for s in found.spells).date()
+    spread = fmt.usd_per_hour(min(prices))
+    if max(prices) > min(prices):
+        spread += f" to {fmt.usd_per_hour(max(prices))}"
+    times = "once" if first == last else f"from {first} to {last}"
+    unknown = len(found.gaps)
+    known = f", with {unknown} {'gap' if unknown == 1 else 'gaps'}" if unknown else ""
+    return (
+        f"{label(found.sku)}: {spread} a GPU, seen {times}{known}, by {len(found.sources)} "
+        f"{'source' if len(found.sources) == 1 else 'sources'}."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """One price over time, and the spot and on-demand prices of its machine."""
+
+    chosen: History
+    spot: History
+    on_demand: History
+
+
+def prices_of(sku: Sku, store: Store | None) -> Prices:
+    """The histories of one machine, each asked for once."""
+    asked = {
+        kind: history(sku._replace(purchase=kind), store=store)
+        for kind in dict.fromkeys((sku.purchase, "spot", "on_demand"))
+    }
+    return Prices(chosen=asked[sku.purchase], spot=asked["spot"], on_demand=asked["on_demand"])
+
+
+def market_of(prices: Prices) -> Market:
+    """Spot beside on-demand of the machine."""
+    spot, on_demand = prices.spot.spells, prices.on_demand.spells
+    days = [ratio for _, ratio in ratios(spot, on_demand)]
+    return Market(
+        spot_ratio=median(days) if days else None,
+        num_days=len(days),
+        spot_volatility=volatility(spot),
+        on_demand_volatility=volatility(on_demand),
+    )
+
+
+def ratio_days(prices: Prices) -> pd.DataFrame:
+    """Spot over on-demand by day; `piece` changes where a day is missing."""
+    found = ratios(prices.spot.spells, prices.on_demand.spells)
+    days = np.array([day.toordinal() for day, _ in found], dtype=np.int64)
+    starts = np.diff(days, prepend=days[:1]) > 1
+    return pd.DataFrame(
+        {
+            "day": pd.to_datetime([day for day, _ in found]),
+            "ratio": [ratio for _, ratio in found],
+            "piece": np.cumsum(starts),
+        }
+    )
+
+
+def market_sentence(found: Market) -> str:
+    """The median ratio and how much the prices move."""
+    if found.spot_ratio is None:
+        return "Spot and on-demand are not known of one day: there is no ratio."
+    moves = [
+        f"{name} moves by {fmt.percent(value)} a day (standard deviation)"
+        for name, value in (
+            ("spot", found.spot_volatility),
+            ("on-demand", found.on_demand_volatility),
+        )
+        if value is not None
+    ]
+    days = "day" if found.num_days == 1 else "days"
+    head = (
+        f"Spot costs {fmt.percent(found.spot_ratio)} of on-demand (median of "
+        f"{fmt.count(found.num_days)} {days} on which both are known)"
+    )
+    return "; ".join([head, *moves]) + "."
+
+
+def plan_on(plan: Plan, day: dt.date, store: Store | None) -> CostOn:
+    """What the plan's instances would have cost at the prices of a day."""
+    return cost_on(
+        plan.offer, day, num_machines=plan.num_nodes, hours=plan.wall_clock_hours, store=store
+    )
+
+
+def plan_on_sentence(plan: Plan, found: CostOn) -> str:
+    """The plan on that day, its source, and the difference."""
+    what = f"{vocabulary.machine(plan)} for {fmt.days(plan.wall_clock_hours)}"
+    if found.usd is None or found.price is None:
+        return f"{what}: nobody's price of {found.day} is at hand."
+    price = found.price
+    seen = price.seen_until.date()
+    of_day = "" if price.exact else f", seen last on {seen}"
+    region = vocabulary.stated_region(price.sku.region) or "no stated region"
+    place = "" if price.sku.region == plan.offer.region else f" (its price in {region})"
+    head = f"{what}: {fmt.usd(found.usd)} on {found.day}{of_day}{place}, by {price.source}"
+    if found.usd_now is None or found.ratio is None:
+        return f"{head}."
+    return f"{head}; {fmt.usd(found.usd_now)} now, {_difference(found.ratio)}."
+
+
+def _difference(ratio: float) -> str:
+    if abs(ratio - 1) < 0.005:
+        return "the same"
+    share = fmt.percent(abs(ratio - 1))
+    return f"then {share} {'more' if ratio > 1 else 'less'}"
+
+
+def first_choice(kinds: Sequence[str]) -> int:
+    """The accelerator whose history is shown first: the one that is asked for most."""
+    return kinds.index(USUAL) if USUAL in kinds else 0
+
+
+def longest(found: Sequence[Sku]) -> int:
+    """The price that is shown first: the one that changed most often, of the bundled ones."""
+
+    def rank(i: int) -> tuple[int, int, bool, int]:
+        spells = history(found[i]).spells
+        prices = {s.usd_per_hour for s in spells}
+        return len(prices), len(spells), found[i].purchase == "on_demand", -i
+
+    return max(range(len(found)), key=rank)
+
+
+def a_year_before(today: dt.date) -> dt.date:
+    """The day that is proposed."""
+    return today - timedelta(days=365)

@@ -1,0 +1,127 @@
+"""Price history on the Price data page: one price, spot beside on-demand, a plan on a day."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+
+import pandas as pd
+import streamlit as st
+
+from app.document import chart_files
+from app.document.escape import as_text
+from app.plan import words as plan_words
+from app.prices import charts, over_time
+from app.web import figure
+from core.errors import RuncastError
+from core.scenario import Scenario
+from core.search.plan import Answer
+from pricing.series import Sku
+from pricing.store.engine import Store, StoreError
+
+KEPT, KEPT_S = 64, 6 * 3600  # charts of some 5 kB
+
+
+def draw(
+    scenario: Scenario,
+    answer_of: Callable[[Scenario], Answer],
+    offered: Iterable[str],
+    today: dt.date,
+) -> None:
+    """The history of one chosen price, then the plan of the link on another day."""
+    st.subheader("Price history", anchor=False)
+    store, sentence = over_time.store_or_sentence()
+    if sentence:
+        st.warning(as_text(sentence))
+    if (chosen := _draw_choice(over_time.accelerators(offered), store)) is not None:
+        try:
+            _draw_price(chosen, store)
+        except StoreError as e:
+            st.warning(as_text(str(e)))
+    _draw_plan(scenario, answer_of, store, today)
+
+
+def _draw_choice(kinds: list[str], store: Store | None) -> Sku | None:
+    left, right = st.columns([1, 3])
+    kind = left.selectbox(
+        "Accelerator of the history", kinds, key="prices_history_accelerator",
+        index=over_time.first_choice(kinds),
+    )  # fmt: skip
+    if not (of_kind := over_time.skus(store, kind)):
+        right.info(as_text(f"No price of {kind} has a history here yet."))
+        return None
+    return right.selectbox(
+        "Price", of_kind, key=f"prices_history_sku_{kind}", format_func=over_time.label,
+        index=over_time.longest(of_kind),
+    )  # fmt: skip
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _chart(name: str, of: str, theme: str, _rows: pd.DataFrame) -> chart_files.Spec:
+    """A chart as it is drawn; `of` is what its rows say."""
+    made = {"history": charts.history, "ratio": charts.ratio}
+    return chart_files.spec_of(made[name](_rows, theme=theme))
+
+
+def _draw_price(sku: Sku, store: Store | None) -> None:
+    prices = over_time.prices_of(sku, store)
+    history = prices.chosen
+    lines, sentence = over_time.lines(history), over_time.history_sentence(history)
+    if lines.empty:
+        st.info(as_text(sentence))
+        return
+    figure.draw(
+        figure.Figure(
+            key="prices_history",
+            spec=_chart("history", lines.to_csv(), figure.theme(), lines),
+            alt=f"USD per GPU-hour over time, a gap where it was not seen. {sentence}",
+            caption=f"{sentence} Dots are where it was seen; a gap is never filled.",
+            file="runcast_price_history",
+            data=lambda: lines,
+        )
+    )
+    if history.gaps:
+        with st.expander(f"Gaps ({len(history.gaps)})"):
+            st.table(over_time.gaps(history).map(as_text), hide_index=True)
+    days = over_time.ratio_days(prices)
+    st.markdown(as_text(over_time.market_sentence(over_time.market_of(prices))))
+    if not days.empty:
+        said = over_time.market_sentence(over_time.market_of(prices))
+        figure.draw(
+            figure.Figure(
+                key="prices_ratio",
+                spec=_chart("ratio", days.to_csv(), figure.theme(), days),
+                alt=f"Spot price over on-demand price of the same machine, by day. {said}",
+                caption="A day on which one of the two is not known is left blank.",
+                file="runcast_spot_ratio",
+                data=lambda: days,
+            )
+        )
+
+
+def _draw_plan(
+    scenario: Scenario,
+    answer_of: Callable[[Scenario], Answer],
+    store: Store | None,
+    today: dt.date,
+) -> None:
+    """What the plan of the link would have cost; asked for, because a plan takes a moment."""
+    st.subheader("The plan of this link on another day", anchor=False)
+    left, right = st.columns([1, 3], vertical_alignment="bottom")
+    day = left.date_input(
+        "Day", value=over_time.a_year_before(today), max_value=today, key="prices_plan_day"
+    )
+    if not right.toggle("Price the plan on that day", key="prices_plan_on"):
+        return
+    try:
+        answer = answer_of(scenario)
+        plan = answer.chosen(scenario.plan)
+        if plan is None:
+            st.info(as_text(plan_words.answer_sentence(scenario, answer)))
+            return
+        found = over_time.plan_on(plan, day, store)
+    except RuncastError as e:
+        st.warning(as_text(str(e)))
+        return
+    st.markdown(as_text(over_time.plan_on_sentence(plan, found)))
+    st.caption("Its instances alone: no storage, no traffic, no credits.")

@@ -1,0 +1,182 @@
+"""`runcast refresh` on a terminal and as JSON: one line per source, then what failed and why."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+from rich.table import Table
+
+from app.document import format as fmt
+from app.document.progress import terminal_bar
+from app.document.terminal import console, print_wrapped
+from core.errors import ScenarioError, shown
+from pricing.asking import Fetched
+from pricing.lease import LeaseError
+from pricing.refresh import refresh
+from pricing.report import Line, Report
+from pricing.source_state import NEVER_LIVE
+from pricing.sources import chosen
+
+REFRESHED, IN_PART, FAILED, BUSY = 0, 3, 4, 5  # exit statuses; 2 is a mistake of the user
+LEAST_EVERY_S = 60.0
+QUARANTINE_SHOWN = 8
+_EVERY = re.compile(r"(\d{1,6})\s*([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def seconds_between(text: str) -> float:
+    """Seconds of '6h', '30m', '1d'.
+
+    >>> seconds_between("6h")
+    21600.0
+    """
+    found = _EVERY.fullmatch(text.strip().lower())
+    if found is None:
+        raise ScenarioError(f"--every {shown(text)} is not a time like 30m, 6h or 1d.")
+    seconds = float(int(found[1]) * _SECONDS[found[2]])
+    if seconds < LEAST_EVERY_S:
+        raise ScenarioError(f"--every {shown(text)} is less than a minute: price servers say no.")
+    return seconds
+
+
+def run(
+    names: Sequence[str],
+    *,
+    accepted: Sequence[str],
+    dry_run: bool,
+    every: str | None,
+    as_json: bool,
+) -> int:
+    """Refresh once, or again and again; returns the exit status."""
+    sources = chosen(names)
+    if unasked := [
+        n for n in accepted if n not in {s.name for s in chosen(accepted) if s in sources}
+    ]:
+        raise ScenarioError(
+            f"--accept {shown(unasked[0])} is not among the sources that are asked."
+        )
+    pause_s = None if every is None else seconds_between(every)
+
+    def once() -> int:
+        with _bar(len(sources), quiet=as_json) as told:
+            report = refresh(sources, accepted=accepted, dry_run=dry_run, progress=told)
+        _print(report, dry_run=dry_run, as_json=as_json)
+        return FAILED if report.failed else IN_PART if report.partial else REFRESHED
+
+    if pause_s is None:
+        try:
+            return once()
+        except LeaseError as e:
+            print(f"runcast: {e}", file=sys.stderr)
+            return BUSY
+    _repeat(once, pause_s)
+    return REFRESHED
+
+
+def _repeat(once: Callable[[], int], pause_s: float) -> None:
+    """For ever, until the process is ended: a busy folder is tried again the next time."""
+    while True:
+        began = time.monotonic()
+        try:
+            once()
+        except LeaseError as e:
+            print(f"runcast: {e}", file=sys.stderr)
+        left_s = max(0.0, pause_s - (time.monotonic() - began))
+        at = datetime.now(UTC) + timedelta(seconds=left_s)
+        print(f"runcast: the next refresh is at {at:%Y-%m-%d %H:%M} UTC", file=sys.stderr)
+        sys.stdout.flush()
+        time.sleep(left_s)
+
+
+class _bar:  # noqa: N801 - used as a context, like the functions of contextlib
+    """A progress bar on a terminal's standard error, nothing elsewhere."""
+
+    def __init__(self, total: int, *, quiet: bool) -> None:
+        self._bar = terminal_bar(quiet=quiet)
+        self._task = self._bar.add_task("asking the sources", total=total)
+
+    def __enter__(self) -> Callable[[Fetched, int, int], None]:
+        self._bar.start()
+        return self._told
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+    def _told(self, one: Fetched, done: int, total: int) -> None:
+        text = f"{one.source.name}: {one.status}, {len(one.offers)} prices"
+        self._bar.update(self._task, completed=done, total=total, description=text)
+
+
+def report_json(report: Report, *, dry_run: bool) -> dict[str, Any]:
+    """The report as docs/prices.md documents it."""
+    return {
+        "snapshot": report.snapshot_id,
+        "published": report.published,
+        "dry_run": dry_run,
+        "outcome": report.outcome,
+        "num_offers": report.offers,
+        "seconds": round(report.seconds, 3),
+        "sources": [asdict(line) for line in report.lines],
+        "quarantine": [{"key": q.key, **asdict(q)} for q in report.quarantined],
+        "store": report.store,
+    }
+
+
+def _print(report: Report, *, dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        text = orjson.dumps(report_json(report, dry_run=dry_run), option=orjson.OPT_INDENT_2)
+        print(text.decode())
+        return
+    out = console()
+    out.print(_table(report.lines))
+    for line in report.lines:
+        if line.status != "not asked":
+            for sentence in (line.sentence, *line.warnings):
+                if sentence:
+                    print_wrapped(out, f"{line.source}: {sentence}")
+    out.print()
+    for q in report.quarantined[:QUARANTINE_SHOWN]:
+        print_wrapped(out, f"held back, {q.source}, {q.rule}: {q.sentence}")
+    if (more := len(report.quarantined) - QUARANTINE_SHOWN) > 0:
+        out.print(f"and {fmt.count(more)} more rows are held back: --json lists all")
+    if report.store:
+        print_wrapped(out, f"{report.store} The price history misses this refresh.")
+    print_wrapped(out, _sentence(report, dry_run))
+
+
+def _table(lines: Sequence[Line]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    heads = ("Source", "Outcome", "Prices", "New", "Changed", "Gone", "Held back", "Age", "Seconds")
+    for head in heads:
+        right = head not in ("Source", "Outcome")
+        table.add_column(head, justify="right" if right else "left", no_wrap=True)
+    for line in lines:
+        counts = (line.rows, line.new, line.changed, line.gone, line.quarantined)
+        seconds = f"{line.seconds:.1f}" if line.seconds else ""
+        table.add_row(line.source, line.status, *map(fmt.count, counts), _age(line), seconds)
+    return table
+
+
+def _age(line: Line) -> str:
+    """Days since a source last succeeded; a mirror is not the source."""
+    if line.age_days is None:
+        return NEVER_LIVE
+    days = int(line.age_days)
+    text = "today" if days == 0 else "1 day" if days == 1 else f"{days} days"
+    return text if line.live else f"{text}, {NEVER_LIVE}"
+
+
+def _sentence(report: Report, dry_run: bool) -> str:
+    took = f"{fmt.count(report.offers)} prices in {report.seconds:.1f} s"
+    if dry_run:
+        return f"{took}. A dry run: nothing was published."
+    if not report.published:
+        return f"No source answered: price snapshot {report.snapshot_id} stays in use."
+    return f"{took}. Published as price snapshot {report.snapshot_id}."

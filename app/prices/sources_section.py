@@ -1,0 +1,152 @@
+"""Sources on the Price data page: when each last answered, a refresh now, and what is held back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.document import format as fmt
+from app.document.csv import csv_bytes
+from app.document.escape import as_text
+from app.prices import sources as tables
+from app.prices.over_time import store_or_sentence
+from app.prices.refresh_job import RefreshJob
+from app.web import hints as web_hints
+from app.web import link
+from core.errors import RuncastError
+from pricing import offers as prices
+from pricing.store.engine import Store
+from pricing.store.quarantine import Held
+
+POLL_S = 1.0
+TABLE_PX = 460
+# Widths so that the longest sentence and the last column are seen on a screen of 1440.
+COLUMNS: dict[str, Mapping[str, Any]] = {
+    "Source": {"width": 115},
+    "Live": {"width": 116},
+    "Last answer": st.column_config.DatetimeColumn(format="distance", width=94),
+    "Prices": {"width": 55},
+    "Held back": {"width": 72},
+    "Last said": {"width": 212},
+    "What it lists": {"width": 279},
+    "Seconds": {"width": 62},
+}
+
+
+@st.cache_resource
+def job() -> RefreshJob:
+    """The refresh of this server, one for everybody."""
+    return RefreshJob()
+
+
+def draw() -> None:
+    """Sources and their last answers, refresh now, past refreshes, the quarantine."""
+    st.subheader("Sources", anchor=False)
+    state, sentence = tables.state_or_sentence()
+    if sentence:
+        st.error(as_text(sentence))
+    st.markdown(as_text(tables.never_live_sentence(state)))
+    _draw_refresh()
+    frame = tables.sources_frame(state)
+    _draw_frame(frame, "prices_sources", "Sources, each with its last answer")
+    store, sentence = store_or_sentence()
+    runs, more = tables.past_runs(store)
+    _draw_runs(tables.runs_frame(runs), sentence or more)
+    _draw_quarantine(store)
+
+
+def _draw_refresh() -> None:
+    st.button("Refresh now", key="prices_refresh", on_click=_start, icon=":material/refresh:")
+    if refused := st.session_state.pop("prices_refresh_refused", ""):
+        st.info(as_text(refused))
+    if job().progress().running:
+        # Outside of the part that draws itself: a click draws the whole page.
+        st.button("Show the prices as they are now", key="prices_refreshed", on_click=_use_newest)
+        st.fragment(_draw_progress, run_every=POLL_S)()
+    elif said := job().progress().sentence:
+        (st.warning if job().progress().failed else st.success)(as_text(said))
+
+
+def _start() -> None:
+    st.session_state["prices_refresh_refused"] = job().start()
+
+
+def _draw_progress() -> None:
+    """A part of the page that draws itself again until the whole page is drawn."""
+    now = job().progress()
+    st.progress(now.fraction, text=f"{len(now.ended)} of {now.total} sources have answered")
+    for name, said in now.ended:
+        st.caption(as_text(f"{name}: {said}"))
+    if not now.running:
+        (st.warning if now.failed else st.success)(as_text(now.sentence))
+
+
+def _use_newest() -> None:
+    """The newest prices, and not those that the link was opened with."""
+    link.edit(link.changed(link.scenario(), prices=prices.installed_id()))
+
+
+def _draw_runs(frame: pd.DataFrame, sentence: str) -> None:
+    st.subheader("Last refreshes", anchor=False)
+    if sentence:
+        st.warning(as_text(sentence))
+    if frame.empty:
+        st.info("No refresh has run on this installation: the prices are the bundled ones.")
+        return
+    _draw_frame(frame, "prices_runs", "Past refreshes, the newest first")
+
+
+def _draw_quarantine(store: Store | None) -> None:
+    st.subheader("Held back", anchor=False)
+    frame, releasable, sentence = tables.held_frame(store)
+    if sentence:
+        st.warning(as_text(sentence))
+    if frame.empty:
+        st.info("No price is held back.")
+        return
+    st.markdown("Prices that are not believed, each with the reason; the last good ones stay.")
+    _draw_frame(frame, "prices_held", "Prices that are held back, each with its rule and reason")
+    if store is not None and releasable:
+        _draw_release(store, releasable)
+
+
+def _draw_release(store: Store, releasable: tuple[Held, ...]) -> None:
+    with st.expander("Release a price"):
+        st.markdown("Say that a price is right. The next refresh publishes about this price there.")
+        with st.form("prices_release", border=False):
+            held = st.selectbox(
+                "Price", releasable, format_func=tables.held_label, key="prices_release_which"
+            )
+            by = st.text_input("Your name", key="prices_release_by", max_chars=80)
+            why = st.text_input("Why it is right", key="prices_release_why", max_chars=300)
+            if not st.form_submit_button("Release", key="prices_release_submit"):
+                return
+        if not by.strip():
+            st.error("A price is released in somebody's name: give yours.")
+            return
+        try:
+            said = tables.release_sentence(store, held, by=by.strip(), why=why)
+        except RuncastError as e:
+            st.error(as_text(str(e)))
+            return
+        st.success(as_text(said))
+
+
+def _draw_frame(frame: pd.DataFrame, key: str, alt: str) -> None:
+    """A table to sort and search, and its CSV."""
+    rows = min(TABLE_PX, 37 * (len(frame) + 1))
+    st.dataframe(frame, key=key, hide_index=True, height=rows, width="stretch", alt=alt,
+                 column_config=web_hints.columns(frame.columns, COLUMNS),
+                 placeholder=fmt.MISSING)  # fmt: skip
+    st.container(width=200).download_button(
+        "Download CSV",
+        data=lambda: csv_bytes(frame),
+        file_name=f"runcast_{key}.csv",
+        mime="text/csv",
+        key=f"{key}_csv",
+        on_click="ignore",
+        width="stretch",
+    )

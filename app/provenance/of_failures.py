@@ -1,0 +1,83 @@
+"""Where hours, dollars and goodput with failures come from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import isfinite
+
+from app.forecast.case import Case, as_float
+from app.forecast.failure_inputs import given_numbers
+from app.forecast.failure_job import job_of, least_interval_s
+from app.forecast.with_failures import of_plans
+from app.provenance.of_facts import of_risk, price_of
+from app.provenance.of_money import instances_of, wall_clock
+from app.provenance.record import Record, by_topic, record
+from core.failures import goodput
+
+
+def failing_records(case: Case, whole: Record) -> tuple[Record, ...]:
+    """Hours, dollars and goodput with failures, as the Plan page shows them."""
+    scenario, plan = case.scenario, case.plan
+    (shown,) = of_plans(scenario, (plan,))
+    given = given_numbers(scenario)
+    asked = job_of(scenario, plan, given)
+    least_s = least_interval_s(asked.job, plan)
+    if (interval := given.get("interval_s")) is None:
+        job = goodput.at_best_interval(asked.job, least_s=least_s)
+    else:
+        job = replace(asked.job, interval_s=max(interval, least_s))
+    topic = by_topic("Failures and checkpoints")
+    rests = tuple(of_risk(i) for i in asked.inputs.values())
+    named = {r.key: r for r in rests}
+
+    def of_job(key: str, label: str, value: object, unit: str, note: str = "") -> Record:
+        return record(key, label, as_float(value), unit, "computed", topic=topic, note=note,
+                      inputs=rests)  # fmt: skip
+
+    rate = of_job("failures_per_s", "Failures a second of the whole job", job.failures_per_s, "",
+                  "GPUs / 8 x failures per node-day, and those of the job")  # fmt: skip
+    inputs = (
+        of_job("num_segments", "Segments of work, each with a checkpoint",
+               goodput.num_segments(job), "", "the number that makes the expected time least"
+               if interval is None else "as the given interval makes"),
+        of_job("segment_s", "One segment with its checkpoint", goodput.segment_s(job), "s"),
+        rate,
+        of_job("down_s", "Down after a failure, and waiting for a machine",
+               job.down_s + job.wait_s, "s"),
+        named.get("restart_s") or of_job("restart_s", "Restart and reload", job.reload_s, "s"),
+        named.get("upload_s") or of_job("upload_s", "Its upload", job.upload_s, "s"),
+    )  # fmt: skip
+    hours = shown.hours_expected
+    formula = (
+        "(num_segments * exp(failures_per_s * (restart_s + upload_s))"
+        " * (exp(failures_per_s * segment_s) - 1) + exp(failures_per_s * restart_s)"
+        " * (exp(failures_per_s * upload_s) - 1)) / failures_per_s"
+        " * (1 + failures_per_s * down_s) / 3600"
+    )
+    if not as_float(job.failures_per_s):
+        formula = "(num_segments * segment_s + upload_s) / 3600"
+    expected = record(
+        "expected_hours", "Wall clock with failures, expected", hours, "h", "computed",
+        formula=formula if isfinite(hours) else "", topic=topic,
+        inputs=(*inputs, *(r for r in rests if r not in inputs)),
+        note="" if isfinite(hours) else "at these failure rates no attempt ends",
+    )  # fmt: skip
+    found = [expected]
+    if isfinite(hours):
+        found.append(
+            record("goodput", "Goodput", shown.goodput, "share", "computed", topic=topic,
+                   formula="wall_clock_hours / expected_hours",
+                   inputs=(wall_clock(case, whole), expected)))  # fmt: skip
+    if plan.usd is not None and plan.usd_per_gpu_hour is not None and isfinite(hours):
+        instances = plan.usd_per_gpu_hour * plan.gpu_hours
+        beside = record("beside_usd", "Storage, traffic, less credits", plan.usd.p50 - instances,
+                        "USD", "computed", topic=by_topic("Dollars"))  # fmt: skip
+        has_more = abs(beside.value or 0.0) > 1e-9 * max(instances, 1.0)
+        found.append(
+            record("expected_usd", "Cost with failures, expected", shown.usd_expected, "USD",
+                   "computed", topic=by_topic("Dollars"),
+                   formula="expected_hours * num_instances * usd_per_instance_hour"
+                   + (" + beside_usd" if has_more else ""),
+                   inputs=(expected, instances_of(case)[0], price_of(plan.offer),
+                           *((beside,) if has_more else ()))))  # fmt: skip
+    return tuple(found)

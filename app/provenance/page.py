@@ -1,0 +1,139 @@
+"""Where each number of the selected plan comes from: a section of the Plan page."""
+
+from __future__ import annotations
+
+import datetime as dt
+from urllib.parse import urlencode
+
+import pandas as pd
+import streamlit as st
+
+from app.document import chart_files
+from app.document.csv import csv_bytes
+from app.document.escape import as_text
+from app.forecast.price_book import book_id
+from app.provenance import document
+from app.provenance.age import age_of, fit_sentence, price_age
+from app.provenance.record import KINDS, Kind, Record, walked
+from app.provenance.records import provenance_of
+from app.web import answers, link
+from app.web.fragment import alone
+from core.errors import RuncastError
+from core.scenario import Scenario
+from core.search.plan import Answer, Plan
+
+KEPT = 128  # records of some 200 kB
+KEPT_S = 6 * 3600
+OPEN = "plan_provenance"
+NUMBER = "plan_provenance_number"
+COLOURS: dict[Kind, str] = {
+    "measured": "green",
+    "fitted": "blue",
+    "published": "violet",
+    "assumed": "orange",
+    "computed": "gray",
+    "given": "primary",
+}
+
+Query = tuple[tuple[str, str], ...]
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _records(
+    query: Query, plan_id: str, book: str, _scenario: Scenario, _plan: Plan
+) -> tuple[Record, ...]:
+    return provenance_of(_scenario, _plan)
+
+
+@alone
+def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
+    """A closed part; its body is worked out when somebody opens it, one number at a time."""
+    part = st.expander("Where each number comes from", key=OPEN, on_change="rerun")
+    if not part.open:
+        return
+    with part:
+        _draw_body(scenario, plan)
+
+
+def _draw_body(scenario: Scenario, plan: Plan) -> None:
+    query = answers.query_of(scenario)
+    try:
+        records = _records(query, plan.id, book_id(scenario), scenario, plan)
+    except RuncastError as e:
+        st.error(as_text(str(e)))
+        return
+    today = dt.datetime.now(tz=dt.UTC).date()
+    every = {r.key: r for r in walked(records)}
+    shown = {r.key for r in records}
+    ordered = [*(k for k in every if k in shown), *(k for k in every if k not in shown)]
+    chosen = st.selectbox(
+        "Number",
+        ordered,
+        key=NUMBER,
+        format_func=lambda key: _option(every[key], is_shown=key in shown),
+        help="Those that the page shows come first, then what they rest on; type to search",
+    )
+    _draw_record(every.get(chosen) or records[0], today)
+    if badge := price_age(plan, today):
+        st.badge(as_text(badge[0]), color=badge[1])
+    st.caption(as_text(f"Fractions of rates were fitted on {fit_sentence()}."))
+    st.caption(as_text(document.counts_sentence(records)))
+    _draw_downloads(records, today)
+
+
+def _option(record: Record, *, is_shown: bool) -> str:
+    text = f"{record.label}: {record.text}"
+    return text if is_shown else f"Input: {text}"
+
+
+def _draw_record(record: Record, today: dt.date) -> None:
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.markdown(f"**{as_text(record.label)}: {as_text(record.text)}**", width="content")
+        st.badge(record.kind, color=COLOURS[record.kind], help=KINDS[record.kind])  # type: ignore[arg-type]
+    if record.formula:
+        st.code(
+            f"{record.equation}\n= {record.with_numbers}\n= {record.text}",
+            language=None,
+            wrap_lines=True,
+        )
+    if (method := record.computed_as) is not None:
+        words = as_text(f"{method.topic}: {method.formula} ({method.module}; {method.source}).")
+        address = f"method?{urlencode(link.scenario().to_query())}#formulas"
+        st.markdown(f"{words} [All formulas are on the Method page]({address}).")
+    if record.kind != "computed":
+        date = "" if record.source is None else record.source.date
+        printed = "" if record.source is None or not record.source.printed else (
+            f" It says: {record.source.printed}."
+        )  # fmt: skip
+        told = f"Source: {document.source_text(record)}, {age_of(date, today)}.{printed}"
+        st.markdown(as_text(told))
+    if record.note:
+        st.caption(as_text(f"{record.note[0].upper()}{record.note[1:]}."))
+    if record.inputs:
+        _draw_table(document.inputs(record, today))
+
+
+def _draw_table(frame: pd.DataFrame) -> None:
+    """A table to read: its sources wrap."""
+    st.table(frame.map(lambda cell: as_text(str(cell))), hide_index=True)
+
+
+def _draw_downloads(records: tuple[Record, ...], today: dt.date) -> None:
+    address = link.address(link.scenario(), st.context.url)
+    with st.container(horizontal=True, gap="small"):
+        st.download_button(
+            "All numbers as CSV",
+            data=lambda: csv_bytes(document.whole(records, today), address),
+            file_name="runcast_provenance.csv",
+            mime="text/csv",
+            key="plan_provenance_csv",
+            on_click="ignore",
+        )
+        st.download_button(
+            "All numbers as Parquet",
+            data=lambda: chart_files.parquet(document.whole(records, today), address),
+            file_name="runcast_provenance.parquet",
+            mime="application/vnd.apache.parquet",
+            key="plan_provenance_parquet",
+            on_click="ignore",
+        )

@@ -1,0 +1,167 @@
+"""One number of a plan as a record: what it is, its kind, its formula, its inputs, its source.
+
+A formula is plain arithmetic over the keys of its inputs: + - * / ^ ( ) and sqrt, exp, ln, log2,
+ceil, erfc, min, max. With the inputs' numbers put in it comes to the number itself.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from app.document import format as fmt
+from core.machine.accelerator import Source
+from hardware.claims import Formula, formulas
+
+Kind = Literal["measured", "fitted", "published", "assumed", "computed", "given"]
+
+KINDS: dict[Kind, str] = {
+    "measured": "seen on a real machine: a benchmark, a calibration, your own measurement",
+    "fitted": "set so that forecasts of published training runs come out right",
+    "published": "printed by a source: a data sheet, a price list, a paper",
+    "assumed": "nobody said it: a stated default or guess",
+    "computed": "follows from other numbers by a formula",
+    "given": "typed in by the user",
+}
+NOT_RECORDED = "not recorded"
+LEFT = "worked back: what the number above leaves when its other inputs are taken away"
+FUNCTIONS = ("sqrt", "exp", "ln", "log2", "ceil", "erfc", "min", "max")
+DIGITS = 9  # of a number that is put into a formula
+
+_NAME = re.compile(r"[a-z_][a-z_0-9]*")
+_TEXTS: dict[str, Callable[[float], str]] = {
+    "USD": fmt.usd,
+    "USD/h": fmt.usd_per_hour,
+    "h": fmt.days,
+    "s": fmt.seconds,
+    "B": fmt.gib,
+    "tokens/s": fmt.tokens_per_s,
+    "probability": fmt.percent,
+    "share": fmt.percent,
+}
+_RATES = {"FLOP/s": "TFLOP/s", "B/s": "GB/s"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One number; `value` in `unit`, an SI unit, a count or a fraction. None: it is not known."""
+
+    key: str  # a promise, as the keys of the JSON are; its name in formulas
+    label: str
+    value: float | None
+    unit: str
+    text: str  # as it is shown
+    kind: Kind
+    formula: str = ""  # over the keys of `inputs`; '': the code that `topic` names computes it
+    inputs: tuple[Record, ...] = ()
+    source: Source | None = None  # of a number that is not computed; None: not recorded
+    topic: str = ""  # row of hardware/formulas.csv
+    note: str = ""
+
+    @property
+    def equation(self) -> str:
+        """The formula with its left side; '' without one."""
+        return f"{self.key} = {self.formula}" if self.formula else ""
+
+    @property
+    def with_numbers(self) -> str:
+        """The right side with this plan's numbers put in; '' without a formula."""
+        values = {r.key: r.value for r in self.inputs}
+
+        def put(match: re.Match[str]) -> str:
+            value = values.get(match[0])
+            return match[0] if value is None else number(value)
+
+        return _NAME.sub(put, self.formula)
+
+    @property
+    def computed_as(self) -> Formula | None:
+        """What the table of formulas says of it: in words, after whom, in which module."""
+        return next((f for f in formulas() if f.topic == self.topic), None)
+
+
+def record(
+    key: str,
+    label: str,
+    value: float | None,
+    unit: str,
+    kind: Kind,
+    *,
+    text: str = "",
+    formula: str = "",
+    inputs: tuple[Record, ...] = (),
+    source: Source | None = None,
+    topic: str = "",
+    note: str = "",
+) -> Record:
+    """A record whose text is the number in its unit, as the page shows such numbers."""
+    known = None if value is None or math.isnan(value) else float(value)
+    return Record(
+        key=key, label=label, value=known, unit=unit, kind=kind, formula=formula, inputs=inputs,
+        source=source, topic=topic, note=note, text=text or text_of(known, unit),
+    )  # fmt: skip
+
+
+def text_of(value: float | None, unit: str) -> str:
+    """A number with its unit, in the page's own formats.
+
+    >>> text_of(3.5e-3, "s"), text_of(989e12, "FLOP/s"), text_of(64.0, "GPUs")
+    ('3.5 ms', '989 TFLOP/s', '64 GPUs')
+    """
+    if value is None or math.isnan(value):
+        return fmt.MISSING
+    if math.isinf(value):
+        return "never ends"
+    if unit in _TEXTS:
+        return _TEXTS[unit](value)
+    if unit in _RATES:
+        return f"{fmt.in_unit(value, _RATES[unit])} {_RATES[unit]}"
+    big = abs(value) >= 1e6 or not float(value).is_integer()
+    plain = fmt.tokens(value) if big else fmt.count(value)
+    return f"{plain} {unit}".strip()
+
+
+def number(x: float) -> str:
+    """A number as a formula writes it: exact where it is whole, else nine digits.
+
+    >>> number(64.0), number(1e12), number(0.1234567891), number(-2.0)
+    ('64', '1e12', '0.123456789', '(-2)')
+    """
+    if x == 0:
+        return "0"
+    exact = float(x).is_integer() and abs(x) < 1e15
+    if exact:
+        text = str(int(x))
+        zeros = len(text) - len(text.rstrip("0"))
+        text = f"{text[:-zeros]}e{zeros}" if zeros >= 6 else text
+    else:
+        text = f"{x:.{DIGITS}g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+    return f"({text})" if x < 0 else text
+
+
+def by_topic(topic: str) -> str:
+    """The topic itself, if the table of formulas has it; KeyError where it has none."""
+    if topic not in _topics():
+        raise KeyError(topic)
+    return topic
+
+
+@cache
+def _topics() -> frozenset[str]:
+    return frozenset(f.topic for f in formulas())
+
+
+def walked(records: tuple[Record, ...]) -> Iterator[Record]:
+    """Every record and, below it, its inputs, each key once."""
+    seen: set[str] = set()
+    left = list(reversed(records))
+    while left:
+        one = left.pop()
+        if one.key not in seen:
+            seen.add(one.key)
+            yield one
+            left += reversed(one.inputs)

@@ -1,0 +1,279 @@
+"""Plans of a file computed again from what the file says, held against what it printed.
+
+Nothing is read but the file: no price snapshot, no store, no table but where notes compare the
+installed ones. `docs/reproducibility.md` says what is computed and what is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from app.forecast.training import efficiency_of, tokens_of, workload_of
+from app.recompute.file import PlanFile, WrittenPlan
+from app.scenario.made_with import made_with, version
+from app.scenario.model import CUSTOM, NamedModel, model_of
+from core.errors import RuncastError, ScenarioError
+from core.evidence import uncertainty
+from core.explain.explain import columns_of
+from core.machine.calibration import applied
+from core.machine.cluster import Cluster, cluster_of
+from core.memory.memory import peak_bytes
+from core.memory.offload import work_on
+from core.model.transformer import Transformer
+from core.money import cost as money_cost
+from core.money import other_costs
+from core.time.step import PARTS, step
+from core.units import HOUR_S
+
+SAME = 1e-9  # relative: two computations of one number
+GIVEN = ("gpus_per_node", "scale_up_domain", "scale_out_bytes_per_s", "scale_up_hop_s",
+         "scale_out_hop_s")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differs:
+    """One number of the file that comes out otherwise."""
+
+    term: str  # its key in the file
+    written: float  # NaN: null
+    found: float
+
+    @property
+    def relative(self) -> float:
+        """The difference over the larger of both; infinite where one of them is no number."""
+        return _apart(self.written, self.found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recomputed:
+    """One plan, computed again."""
+
+    id: str
+    rank: int
+    num_numbers: int
+    largest: float  # relative difference
+    differs: tuple[Differs, ...]  # in the order in which they are computed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recomputation:
+    """What became of a file."""
+
+    version: str  # that wrote it
+    shared: tuple[Differs, ...]  # of what all plans are computed from: the scenario says otherwise
+    plans: tuple[Recomputed, ...]
+    notes: tuple[str, ...]  # what is installed here and differs from what the file was made with
+
+    @property
+    def is_same(self) -> bool:
+        """Whether every number came out again."""
+        return not self.shared and not any(p.differs for p in self.plans)
+
+
+def recomputed(file: PlanFile) -> Recomputation:
+    """Every plan of a file from the inputs that it carries. ScenarioError where a plan names an
+    accelerator that the file does not describe."""
+    with np.errstate(all="ignore"):  # hostile numbers come out as no number, and so differ
+        shared = tuple(_different(_shared(file)))
+        plans = tuple(_plan(file, plan) for plan in file.plans)
+        notes = tuple(_notes(file))
+    return Recomputation(version=file.version, shared=shared, plans=plans, notes=notes)
+
+
+def _shared(file: PlanFile) -> Iterator[Differs]:
+    """What the scenario gives, held against what the file computed with."""
+    yield Differs(term="inputs.tokens", written=file.tokens, found=tokens_of(file.scenario))
+    if file.scenario.model == CUSTOM:
+        said = model_of(file.scenario).transformer
+        yield from _fields("inputs.model.dims", file.model, said)
+    named = NamedModel(id="", label="", transformer=file.model, source="", max_seq_len=None)
+    work = workload_of(file.scenario, named, file.stack)
+    yield from _fields("inputs.workload", file.work, work)
+
+
+def _plan(file: PlanFile, plan: WrittenPlan) -> Recomputed:
+    checked = list(_machine(file, plan))
+    numbers = _numbers(file, plan)
+    checked += [
+        Differs(term=name, written=plan.numbers.get(name, math.nan), found=value)
+        for name, value in numbers.items()
+    ]
+    return Recomputed(
+        id=plan.id,
+        rank=plan.rank,
+        num_numbers=len(numbers),
+        largest=max(c.relative for c in checked),
+        differs=tuple(_different(checked)),
+    )
+
+
+def _machine(file: PlanFile, plan: WrittenPlan) -> Iterator[Differs]:
+    """The rates of the machine from the facts of its accelerator and what was measured of it."""
+    if plan.accelerator not in file.accelerators:
+        raise ScenarioError(f"The plan file does not describe {plan.accelerator!r}, which it uses.")
+    chip, rates = file.accelerators[plan.accelerator], plan.cluster
+    made: Cluster = cluster_of(chip, **{n: getattr(rates, n) for n in GIVEN})
+    if plan.accelerator in file.factors:
+        made = applied(made, file.factors[plan.accelerator])
+    watts = file.scenario.power_cap_watts
+    if watts is not None and chip.tdp_watts is not None:
+        made = replace(made, power_share=min(watts / chip.tdp_watts, 1.0))
+    if file.scenario.network_reduction:
+        made = replace(made, network_reduces=1.0)
+    # What a node is, and its network, are the offer's: there is nothing to compute them from.
+    yield from _fields(
+        "inputs.cluster", rates, replace(made, **{n: getattr(rates, n) for n in GIVEN})
+    )
+
+
+def _numbers(file: PlanFile, plan: WrittenPlan) -> dict[str, float]:
+    """What the plan prints, in the order in which it is computed."""
+    lay = columns_of([plan.layout], [plan.num_gpus])
+    work, eff = work_on(file.work, lay), file.eff
+    timed = step(work, lay, plan.cluster, eff)
+    memory = {k: float(v[0]) for k, v in peak_bytes(work, lay, plan.cluster, eff).items()}
+    faster = math.exp(min(plan.moved_log, 700.0))
+    step_s = float(timed.step_s[0]) / faster
+    tokens_per_s = float(timed.tokens_per_s[0]) * faster
+    steps = _float(
+        money_cost.num_steps(
+            num_tokens=file.tokens, seq_len=work.seq_len, global_batch_size=work.global_batch_size
+        )
+    )
+    hours = steps * step_s / HOUR_S
+    nodes = _float(
+        money_cost.num_instances(num_gpus=plan.num_gpus, gpus_per_instance=plan.gpus_per_instance)
+    )
+    gpu_hours = _float(
+        money_cost.gpu_hours(
+            wall_clock_hours=hours, num_instances=nodes, gpus_per_instance=plan.gpus_per_instance
+        )
+    )
+    narrowed = replace(eff, throughput_sigma=eff.throughput_sigma * plan.variance_left**0.5)
+    sigma = uncertainty.throughput_sigma(narrowed, plan.known)
+    low = _float(uncertainty.p10(tokens_per_s, sigma))
+    high = _float(uncertainty.p90(tokens_per_s, sigma))
+    instances_usd = _float(
+        money_cost.run_usd(
+            wall_clock_hours=hours, num_instances=nodes, usd_per_instance_hour=plan.usd_per_hour
+        )
+    )
+
+    def usd_at(rate: float) -> float:  # dollars fall as tokens/s rise
+        stretch = np.divide(tokens_per_s, rate)
+        return _float(
+            other_costs.run_total_usd(
+                instances_usd=instances_usd * stretch,
+                storage_usd_per_hour=plan.terms.usd_per_hour,
+                hours=hours * stretch,
+                egress_usd=plan.terms.usd,
+                credit_usd=plan.terms.credit_usd,
+            )
+        )
+
+    needed = sum(memory.values())
+    above = uncertainty.probability_above(
+        plan.cluster.memory_bytes, p50=np.maximum(needed, 1.0), sigma=eff.memory_sigma
+    )
+    return {
+        "num_nodes": nodes,
+        **{f"step_s.{n}": float(timed.parts[n][0]) / faster for n in PARTS},
+        "step_s.total": step_s,
+        "tokens_per_s": tokens_per_s,
+        "tokens_per_s_p10": low,
+        "tokens_per_s_p90": high,
+        "tokens_per_s_per_gpu": float(timed.tokens_per_s_per_gpu[0]) * faster,
+        "mfu": float(timed.mfu[0]) * faster,
+        "hfu": float(timed.hfu[0]) * faster,
+        **{f"memory_bytes.{n}": value for n, value in memory.items()},
+        "memory_bytes.total": needed,
+        "memory_bytes.capacity": _float(plan.cluster.memory_bytes),
+        "probability_oom": _float(above),
+        "num_steps": steps,
+        "wall_clock_hours": hours,
+        "gpu_hours": gpu_hours,
+        "usd": usd_at(tokens_per_s),
+        "usd_p10": usd_at(high),
+        "usd_p90": usd_at(low),
+        "usd_per_gpu_hour": _float(np.divide(instances_usd, gpu_hours)),
+    }
+
+
+def _notes(file: PlanFile) -> Iterator[str]:
+    """What is installed here and is not what the file was made with. The file's own numbers are
+    used all the same."""
+    here = {"version": version(), **made_with()}
+    if file.version != here["version"]:
+        yield f"Made with version {file.version or 'unknown'}; this is {here['version']}."
+    elif file.code != here["code"]:
+        yield f"Made with other code of version {file.version}."
+    if file.tables == here["tables"]:
+        return
+    yield "Made with other tables of facts. A new plan would not have these numbers:"
+    try:
+        yield from _since("the model's", file.model, model_of(file.scenario).transformer)
+        yield from _since("", file.eff, efficiency_of(file.scenario, file.work))
+    except RuncastError as e:
+        yield str(e)
+
+
+def _since(whose: str, then: Transformer | Any, now: Transformer | Any) -> Iterator[str]:
+    for d in _different(_fields("", then, now)):
+        yield f"{whose} {d.term} was {d.written:.6g} and is {d.found:.6g} here".strip() + "."
+
+
+def _fields(at: str, written: Any, found: Any) -> Iterator[Differs]:
+    """The numbers of two records of one kind, field by field; a table's as one text each."""
+    for f in fields(written):
+        one, other = getattr(written, f.name), getattr(found, f.name)
+        name = f"{at}.{f.name}" if at else f.name
+        if isinstance(one, tuple):
+            flat, again = np.ravel(one), np.ravel(other)
+            same = flat.shape == again.shape and np.allclose(flat, again, rtol=SAME, atol=0)
+            yield Differs(
+                term=name, written=float(len(one)), found=float(len(one)) if same else math.nan
+            )
+        elif not isinstance(one, Transformer):
+            yield Differs(term=name, written=_float(one), found=_float(other))
+
+
+def _different(checked: Any) -> Iterator[Differs]:
+    return (d for d in checked if not d.relative <= SAME)
+
+
+def _apart(a: float, b: float) -> float:
+    """Relative difference; 0 where neither is a number, infinite where one of them is not."""
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return 0.0 if math.isfinite(a) == math.isfinite(b) else math.inf
+    return 0.0 if a == b else abs(a - b) / max(abs(a), abs(b))
+
+
+def _float(x: object) -> float:
+    return float(np.asarray(x, dtype=float).reshape(-1)[0])
+
+
+def recomputed_json(found: Recomputation) -> Mapping[str, Any]:
+    """The keys are documented in docs/reproducibility.md."""
+
+    def numbers(differs: tuple[Differs, ...]) -> list[dict[str, Any]]:
+        return [{**asdict(d), "relative": d.relative} for d in differs]
+
+    return {
+        "schema_version": 1,
+        "same": found.is_same,
+        "version": found.version,
+        "shared": numbers(found.shared),
+        "plans": [
+            {
+                "id": p.id, "rank": p.rank, "same": not p.differs, "num_numbers": p.num_numbers,
+                "largest": p.largest, "differs": numbers(p.differs),
+            }
+            for p in found.plans
+        ],
+        "notes": list(found.notes),
+    }  # fmt: skip

@@ -1,0 +1,177 @@
+"""The first sections of a report: the answer with its interval, the plan in facts and charts."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+
+from app.document import chart_files, vocabulary
+from app.document import format as fmt
+from app.document.blocks import Block, Bullets, Figure, Paragraph, Section, Table
+from app.forecast import interval
+from app.forecast.with_failures import of_plans
+from app.plan import charts as plan_charts
+from app.plan import document as plan_document
+from app.plan import words as plan_words
+from app.risk.risk import Risk, Spread
+from core.scenario import Scenario
+from core.search.plan import Answer, Interval, Plan
+
+THEME = "light"  # of every chart in a report; a dark page turns them over
+WIDTH_PX, BAR_PX = 660, 66  # of a plot: letters are as large as those of the text on paper
+UNDATED = dt.date.min  # of words that would say how old a price is
+P10_P90 = (
+    "P10 to P90: as far as the forecast knows, one run in ten is below P10 and one in ten above "
+    "P90. The interval is the error of the forecast and, where a row says so, of failures at the "
+    "usual rate. Prices are taken as they were seen."
+)
+
+
+def answer_section(scenario: Scenario, answer: Answer, plan: Plan, risk: Risk) -> Section:
+    """The sentence, the numbers to decide by, and what is uncertain about them."""
+    blocks: list[Block] = [Paragraph(plan_words.answer_sentence(scenario, answer), strong=True)]
+    if plan.rank != 1:
+        blocks.append(
+            Paragraph(
+                f"This report is about plan {plan.rank}, which the link selects: "
+                f"{_claim(plan)}. The sentence above is about plan 1, the recommended one."
+            )
+        )
+    blocks += [decision_table(scenario, plan, risk), Paragraph(P10_P90)]
+    if doubts := _doubts(plan):
+        blocks += [Paragraph("To keep in mind about this plan:"), Bullets(doubts)]
+    return Section("Answer", tuple(blocks))
+
+
+def _claim(plan: Plan) -> str:
+    cost = "no price known" if plan.usd is None else fmt.usd_short(plan.usd.p50)
+    return f"{cost}, {fmt.days(plan.wall_clock_hours)} on {vocabulary.machine(plan)}"
+
+
+def _doubts(plan: Plan) -> tuple[str, ...]:
+    """The badges of a plan, but for the age of its price, which the dated line has."""
+    found = plan_words.badges(plan, UNDATED)
+    return tuple(_upper(b) for b in found if not b.startswith("price "))
+
+
+def _upper(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def decision_table(scenario: Scenario, plan: Plan, risk: Risk) -> Table:
+    """What a meeting decides by: dollars, days, speed, memory, each with what is known of it."""
+    time = interval.wall_clock_hours(scenario, plan)
+    rows = [
+        ("Cost of the run, without failures", *_three(plan.usd, fmt.usd_short)),
+        ("Wall clock, without failures", *_three(time, fmt.days)),
+        ("Cost with failures", *_spread(risk, risk.usd, fmt.usd_short)),
+        ("Wall clock with failures", *_spread(risk, risk.hours, fmt.days)),
+        ("Throughput", *_three(plan.tokens_per_s, fmt.tokens_per_s)),
+        ("Peak memory of the fullest GPU", fmt.MISSING, fmt.gib(plan_document.peak_bytes(plan)),
+         fmt.MISSING),
+    ]  # fmt: skip
+    return Table(
+        caption=f"Numbers of plan {plan.rank}. Of throughput P10 is the slow end.",
+        head=("Number", "P10", "P50", "P90"),
+        rows=tuple(rows),
+        numeric=frozenset({1, 2, 3}),
+    )
+
+
+def _three(values: Interval | None, write: Callable[[float], str]) -> tuple[str, str, str]:
+    if values is None:
+        return (fmt.MISSING, "no price", fmt.MISSING)
+    return (write(values.p10), write(values.p50), write(values.p90))
+
+
+def _spread(risk: Risk, found: Spread | None, write: Callable[[float], str]) -> tuple[str, ...]:
+    """With the forecast's own error and that of failures."""
+    if found is None:
+        return (fmt.MISSING, "no price" if risk.finishes else "never ends", fmt.MISSING)
+    return (write(found.p10_all), write(found.p50_all), write(found.p90_all))
+
+
+def plan_section(scenario: Scenario, plan: Plan) -> Section:
+    """What is rented and how the job is cut over it; where memory and time go."""
+    told = plan_document.facts(scenario, plan, of_plans(scenario, (plan,))[0], UNDATED)
+    offer = plan.offer
+    seen = f"{offer.observed_at}, quality {offer.quality}"
+    facts = [(k, seen if k == "Price seen" else v) for k, v in told]
+    facts.append(("Chance of out of memory", fmt.percent(plan.probability_oom)))
+    facts.append(("Calibration", plan.calibration or "none: published and fitted figures"))
+    facts.append(("Name in the link", plan.id))
+    return Section(
+        f"The plan: {fmt.count(plan.num_gpus)} x {plan.offer.accelerator}",
+        (
+            Table(
+                caption="What is rented, and how the job is cut over it",
+                head=("Fact", "Value"),
+                rows=tuple(facts),
+                widths=(1, 4),
+            ),
+            memory_figure(plan),
+            step_figure(plan),
+        ),
+    )
+
+
+def memory_figure(plan: Plan) -> Figure:
+    """One GPU's memory by part against what it holds."""
+    sentence = plan_document.headroom_sentence(plan)
+    chart = plan_charts.memory_bar(
+        plan_document.memory(plan),
+        capacity_gib=plan_document.capacity_gib(plan),
+        capacity_text=f"Usable {fmt.gib(plan.memory_capacity_bytes)}",
+        theme=THEME,
+    )
+    peak = plan_document.peak_bytes(plan)
+    rows = [
+        (vocabulary.memory_part(n), fmt.gib(size), fmt.percent(size / peak))
+        for n, size in plan.memory_bytes.items()
+        if size > 0
+    ]
+    rows += [
+        ("Peak", fmt.gib(peak), "100%"),
+        ("Usable", fmt.gib(plan.memory_capacity_bytes), ""),
+    ]
+    return Figure(
+        name="memory",
+        alt=f"Bar of the memory of one GPU by part, against its capacity. {sentence}",
+        caption=f"Memory per GPU. {sentence}",
+        spec={**chart_files.spec_of(chart), "width": WIDTH_PX, "height": BAR_PX},
+        numbers=Table(
+            caption="Memory of the fullest GPU by part",
+            head=("Part", "Memory", "Share of the peak"),
+            rows=tuple(rows),
+            numeric=frozenset({1, 2}),
+        ),
+    )
+
+
+def step_figure(plan: Plan) -> Figure:
+    """Where one optimizer step goes."""
+    sentence = plan_document.step_sentence(plan)
+    total = float(sum(plan.step_s.values()))
+    rows = [
+        (vocabulary.step_part(n), fmt.seconds(s), fmt.percent(s / total))
+        for n, s in plan.step_s.items()
+        if s > 0
+    ]
+    rows.append(("Whole step", fmt.seconds(total), "100%"))
+    return Figure(
+        name="step",
+        alt=f"Waterfall of the seconds of one optimizer step by part. {sentence}",
+        caption=f"Time of one step. {sentence}",
+        spec={
+            **chart_files.spec_of(
+                plan_charts.step_waterfall(plan_document.step(plan), theme=THEME)
+            ),
+            "width": WIDTH_PX,
+        },
+        numbers=Table(
+            caption="Time of one optimizer step by part",
+            head=("Part", "Time", "Share of the step"),
+            rows=tuple(rows),
+            numeric=frozenset({1, 2}),
+        ),
+    )

@@ -1,0 +1,179 @@
+"""The other plans of a report: cost against time, the first ten, and the pinned ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from app.document import chart_files, vocabulary
+from app.document import format as fmt
+from app.document.blocks import Block, Bullets, Figure, Paragraph, Row, Section, Table
+from app.explain import explained
+from app.explain import words as told
+from app.forecast import interval
+from app.forecast.with_failures import of_plans
+from app.plan import charts as plan_charts
+from app.plan import document as plan_document
+from app.plan import words as plan_words
+from app.report.answer import THEME, WIDTH_PX
+from core.scenario import Scenario
+from core.search.plan import Answer, Plan
+from core.units import DAY_S, HOUR_S
+
+FIRST = 10  # plans that a report lists
+MOST_FRONTIER = 15  # rows of the cheapest plans for their time
+DOTS = 250  # beaten plans of the chart: paper shows no more
+DAY_H = DAY_S / HOUR_S
+
+
+def alternatives_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
+    """Cost against time, and the plans that were ranked first."""
+    shown = answer.plans[:FIRST]
+    return Section(
+        "Other plans",
+        (
+            Paragraph(plan_words.coverage_line(answer)),
+            *_pareto(scenario, answer, plan),
+            Table(
+                caption=f"The first {fmt.count(len(shown))} of {fmt.count(answer.num_plans)} plans",
+                head=("#", "Cost", "Time", "Time with failures", "Machines", "Layout", "MFU"),
+                rows=tuple(_ranked(scenario, shown)),
+                numeric=frozenset({1, 2, 3, 6}),
+                widths=(1, 3, 3, 4, 9, 8, 3),
+            ),
+        ),
+    )
+
+
+def _ranked(scenario: Scenario, plans: Sequence[Plan]) -> list[Row]:
+    failing = of_plans(scenario, plans)
+    return [
+        (
+            fmt.count(p.rank),
+            fmt.usd_short(p.usd.p50 if p.usd else None),
+            fmt.days(p.wall_clock_hours),
+            fmt.days(f.hours_expected) if np.isfinite(f.hours_expected) else "never ends",
+            vocabulary.machine(p),
+            fmt.layout_short(p.layout),
+            fmt.percent(p.mfu),
+        )
+        for p, f in zip(plans, failing, strict=True)
+    ]
+
+
+def _pareto(scenario: Scenario, answer: Answer, plan: Plan) -> tuple[Block, ...]:
+    points, free = plan_document.points(answer), plan_document.free_sentence(answer)
+    said = (Paragraph(free),) if free else ()
+    if points.empty:
+        return said
+    budget, deadline = scenario.budget_usd, scenario.deadline_days
+    drawn = _thinned(points, plan)
+    chart = plan_charts.pareto(
+        drawn,
+        budget_usd=budget,
+        deadline_days=deadline,
+        budget_text=f"Budget {fmt.usd_short(budget)}",
+        deadline_text=f"Deadline {fmt.count(deadline)} days",
+        theme=THEME,
+    )
+    best = points[points["frontier"].astype(bool)].sort_values("days")
+    figure = Figure(
+        name="pareto",
+        alt=f"Cost against wall clock of {fmt.count(answer.num_plans)} plans, both on logarithmic "
+        f"axes. {fmt.count(len(best))} of them are the cheapest for their time.",
+        caption="Cost against time. Grey plans are beaten in both by one with a symbol; the ring "
+        "is the plan of this report.",
+        spec={
+            **plan_charts.here(chart_files.spec_of(chart), plan_charts.places(drawn).get(plan.id)),
+            "width": WIDTH_PX,
+        },
+        numbers=_frontier_table(best),
+    )
+    return (figure, *said)
+
+
+def _thinned(points: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    """The frontier and the plan whole, an even sample of the rest."""
+    kept = points["frontier"].astype(bool) | (points["id"] == plan.id)
+    others = np.flatnonzero(~kept)
+    if len(others) > DOTS:
+        others = others[np.linspace(0, len(others) - 1, DOTS).astype(int)]
+    return points.iloc[np.concatenate([np.flatnonzero(kept), others])]
+
+
+def _frontier_table(best: pd.DataFrame) -> Table:
+    columns = ("days", "usd", "num_gpus", "accelerator", "provider", "purchase")
+    rows = [
+        (
+            fmt.days(days * DAY_H),
+            fmt.usd_short(usd),
+            f"{fmt.count(gpus)} x {accelerator}",
+            f"{provider}, {purchase}",
+        )
+        for days, usd, gpus, accelerator, provider, purchase in zip(
+            *(best[c].tolist() for c in columns), strict=True
+        )
+    ]
+    if len(rows) > MOST_FRONTIER:
+        kept = np.unique(np.linspace(0, len(rows) - 1, MOST_FRONTIER).astype(int))
+        rows = [rows[i] for i in kept]
+    return Table(
+        caption=f"Cheapest for their time: {fmt.count(len(rows))} of {fmt.count(len(best))}",
+        head=("Time", "Cost", "GPUs", "Cloud and purchase"),
+        rows=tuple(rows),
+        numeric=frozenset({0, 1}),
+    )
+
+
+def pinned_section(scenario: Scenario, answer: Answer) -> Section:
+    """The pinned plans side by side, each against the first of them."""
+    found = [p for name in scenario.pinned for p in answer.plans if p.id == name]
+    if len(found) < 2:
+        return Section("Pinned plans", ())
+    names = [f"Plan {fmt.count(p.rank)}" for p in found]
+    columns = [_column(scenario, p) for p in found]
+    labels = list(columns[0])
+    against = [explained.against_plan(found[0], p) for p in found[1:]]
+    return Section(
+        "Pinned plans",
+        (
+            Table(
+                caption="The pinned plans side by side",
+                head=("", *names),
+                rows=tuple((label, *(c[label] for c in columns)) for label in labels),
+                widths=(2, *(3 for _ in names)),
+            ),
+            Bullets(
+                tuple(
+                    f"{told.difference_sentence(a.step, a.label)} {told.run_sentence(a)}"
+                    for a in against
+                )
+            ),
+        ),
+    )
+
+
+def _column(scenario: Scenario, plan: Plan) -> dict[str, str]:
+    failing = of_plans(scenario, (plan,))[0]
+    time = interval.wall_clock_hours(scenario, plan)
+    cost = fmt.MISSING
+    if plan.usd is not None:
+        cost = (
+            f"{fmt.usd_short(plan.usd.p50)} ({fmt.usd_short(plan.usd.p10)} to "
+            f"{fmt.usd_short(plan.usd.p90)})"
+        )
+    peak = plan_document.peak_bytes(plan)
+    return {
+        "Machines": vocabulary.machine(plan),
+        "Cost (P10 to P90)": cost,
+        "Time (P10 to P90)": f"{fmt.days(time.p50)} ({fmt.days(time.p10)} to {fmt.days(time.p90)})",
+        "With failures": plan_words.failing_sentence(failing),
+        "Layout": fmt.layout(plan.layout),
+        "Throughput": fmt.tokens_per_s(plan.tokens_per_s.p50),
+        "MFU": fmt.percent(plan.mfu),
+        "Peak memory": f"{fmt.gib(peak)} of {fmt.gib(plan.memory_capacity_bytes)}",
+        "Chance of out of memory": fmt.percent(plan.probability_oom),
+        "Price seen": plan.offer.observed_at,
+    }

@@ -1,0 +1,89 @@
+"""What a plan costs, in a report: every line of its bill, and its machines bought otherwise."""
+
+from __future__ import annotations
+
+from app.bill import document as bill_document
+from app.bill.bill import Bill, bill_of
+from app.buy.prices import Priced, priced
+from app.document import format as fmt
+from app.document import vocabulary
+from app.document.blocks import Block, Paragraph, Section, Table
+from app.risk import words as risk_words
+from app.risk.risk import Risk, risk_of
+from core.errors import RuncastError
+from core.scenario import Scenario
+from core.search.plan import Plan
+
+OTHERWISE = (
+    "Each kind is at its cheapest price of the same machine, else of the same GPU at another "
+    "seller. These are dollars of steady training: neither failures nor the interruptions of spot "
+    "are in them. The command runcast buy plays those."
+)
+
+
+def bill_or_risk(scenario: Scenario, plan: Plan) -> tuple[Bill | None, Risk]:
+    """The bill, and what failures do to the plan; no bill where they keep it from ever ending."""
+    try:
+        found = bill_of(scenario, plan)
+    except RuncastError:
+        return None, risk_of(scenario, plan)
+    return found, found.risk
+
+
+def cost_section(scenario: Scenario, found: Bill | None, risk: Risk) -> Section:
+    """The bill line by line with failures, then the other ways to buy."""
+    told = tuple(Paragraph(s) for s in risk_words.risk_sentences(scenario, risk))
+    beside = _otherwise(scenario, risk.plan)
+    if found is None:
+        return Section("Cost", (*told, *beside))
+    rows = tuple((label, lower, mean, upper) for label, lower, mean, upper, _ in
+                 bill_document.rows(found))  # fmt: skip
+    how = tuple((label, said) for label, said in bill_document.how(found) if said)
+    blocks: list[Block] = [
+        *told,
+        Table(
+            caption="Everything on the bill. Lower and upper are what each line comes to if all "
+            "goes well or badly at once; a line without a figure is not in the total.",
+            head=("Line", "Lower", "Expected", "Upper"),
+            rows=rows,
+            numeric=frozenset({1, 2, 3}),
+        ),
+        Table(
+            caption="How each line is worked out",
+            head=("Line", "How"),
+            rows=how,
+            widths=(1, 3),
+        ),
+    ]
+    return Section("Cost", (*blocks, *beside))
+
+
+def _otherwise(scenario: Scenario, plan: Plan) -> tuple[Block, ...]:
+    """The same run at the price of every kind that somebody sells."""
+    found = [p for p in priced(scenario, plan) if p.plan is not None]
+    if len(found) < 2:
+        return ()
+    return (
+        Paragraph(OTHERWISE),
+        Table(
+            caption=f"The same {fmt.count(plan.num_gpus)} x {plan.offer.accelerator}, bought in "
+            "another way",
+            head=("Bought", "From", "Per GPU", "Cost", "Price seen"),
+            rows=tuple(_row(p) for p in found),
+            numeric=frozenset({2, 3}),
+        ),
+    )
+
+
+def _row(one: Priced) -> tuple[str, ...]:
+    plan = one.plan
+    if plan is None:
+        return (vocabulary.purchase(one.kind), one.why_not, "", "", "")
+    usd = None if plan.usd is None else plan.usd.p50
+    return (
+        vocabulary.purchase(one.kind),
+        vocabulary.place(plan.offer),
+        fmt.usd_per_hour(plan.usd_per_gpu_hour),
+        fmt.usd_short(usd),
+        plan.offer.observed_at,
+    )

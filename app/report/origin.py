@@ -1,0 +1,242 @@
+"""What a report rests on: why the plan, what is assumed, how accurate forecasts are, sources, and
+how to get the same answer again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from app.accuracy import words as accuracy_words
+from app.calibration.sources import sources_of
+from app.document import format as fmt
+from app.document import vocabulary
+from app.document.blocks import Block, Bullets, Copied, Paragraph, Row, Section, Table
+from app.explain import document as explain_document
+from app.explain import explained
+from app.explain import words as told
+from app.forecast.machines import accelerator_of
+from app.plan import document as plan_document
+from app.plan.neighbours import nearest
+from app.report.choice import FIRST
+from app.scenario.link_query import link_query
+from app.scenario.model import model_of
+from core.machine.accelerator import Source
+from core.scenario import Scenario
+from core.search.plan import Answer, Plan
+from hardware.cross_validation import CrossValidation, cross_validation
+from pricing.offers import snapshot
+
+SPLITS = {
+    "fitted": "The fit saw these runs",
+    "grouped": "It saw no run of the same source, model and accelerator",
+    "new_source": "It saw no run of the same publication",
+    "new_stack": "It saw no run of the same family of stacks",
+    "new_accelerator": "It saw no run of the same accelerator",
+}
+BLIND = "new_source"  # most like a run of somebody else
+MEASURES = ("median", "p90", "within_20", "coverage")
+
+
+def why_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
+    """Against the next plan and the next layout, and what would make it faster."""
+    found = explained.why(scenario, plan, explained.other_of(answer, plan))
+    sentences = [told.next_sentence(found.faster)]
+    if (other := found.runner_up) is not None:
+        sentences.append(
+            f"{told.difference_sentence(other.step, other.label)} {told.run_sentence(other)}"
+        )
+    if (near := found.next_layout) is not None:
+        sentences.append(
+            told.difference_sentence(
+                near.step, f"The next best layout on the same machines, {near.label},"
+            )
+            + f" {told.run_sentence(near)}"
+        )
+    frame = explain_document.bottlenecks(found.faster)
+    return Section(
+        "Why this plan",
+        (
+            Bullets(tuple(sentences)),
+            Table(
+                caption="What would make a step shorter; each line is the step computed again",
+                head=tuple(frame.columns),
+                rows=tuple(tuple(map(str, row)) for row in frame.itertuples(index=False)),
+                numeric=frozenset({1}),
+                widths=(3, 2, 5),
+            ),
+        ),
+    )
+
+
+def assumptions_section(answer: Answer, plan: Plan | None) -> Section:
+    """What the plan takes for granted, and what was left out of the search."""
+    blocks: list[Block] = []
+    if plan is not None and plan.assumptions:
+        blocks.append(Bullets(plan.assumptions))
+    left_out = plan_document.excluded(answer)
+    if not left_out.empty:
+        blocks.append(
+            Table(
+                caption="What was left out, and why",
+                head=tuple(left_out.columns),
+                rows=tuple(tuple(map(str, row)) for row in left_out.itertuples(index=False)),
+                widths=(1, 5),
+            )
+        )
+    return Section("What is assumed and what was left out", tuple(blocks))
+
+
+def accuracy_section(scenario: Scenario, plan: Plan | None) -> Section:
+    """How far such forecasts were off on published runs, and where they are worst."""
+    folds = cross_validation()
+    blocks: list[Block] = []
+    if all((BLIND, m) in folds for m in MEASURES):
+        blocks.append(Paragraph(_blind(folds)))
+    rows = tuple(_split(folds, split, label) for split, label in SPLITS.items()
+                 if (split, "median") in folds)  # fmt: skip
+    blocks.append(
+        Table(
+            caption="Error of the forecast throughput of published runs, |forecast / measured - 1|",
+            head=("What the fit had seen", "Runs", "Median", "P90", "Within 20%", "In P10-P90"),
+            rows=rows,
+            numeric=frozenset({1, 2, 3, 4, 5}),
+            widths=(5, 1, 2, 2, 2, 2),
+        )
+    )
+    blocks.append(Paragraph("Where the interval is not honest, by class of runs:"))
+    blocks.append(Bullets(tuple(accuracy_words.fold_coverage_lines(folds))))
+    if plan is not None:
+        blocks += _nearest(scenario, plan)
+    return Section("How accurate such a forecast is", tuple(blocks))
+
+
+def _blind(folds: CrossValidation) -> str:
+    median, p90, within, inside = (fmt.percent(folds[BLIND, m].value) for m in MEASURES)
+    found = folds[BLIND, "median"]
+    return (
+        f"Forecast by a fit that had seen nothing of their publication, half of "
+        f"{fmt.count(found.rows)} published runs are within {median} of the measured throughput, "
+        f"{within} within 20%, one in ten is off by more than {p90}; {inside} lie inside their P10 "
+        f"to P90, where 80% should (measured on {found.date})."
+    )
+
+
+def _split(folds: CrossValidation, split: str, label: str) -> Row:
+    cells = (
+        fmt.percent(folds[split, m].value) if (split, m) in folds else fmt.MISSING for m in MEASURES
+    )
+    return (label, fmt.count(folds[split, "median"].rows), *cells)
+
+
+def _nearest(scenario: Scenario, plan: Plan) -> list[Block]:
+    found = nearest(scenario, plan)
+    if not found:
+        return [Paragraph("No published run is near enough to this plan to be shown beside it.")]
+    return [
+        Table(
+            caption="The published runs nearest to this plan, and our forecasts of them",
+            head=("Published run", "Measured, tokens/s per GPU", "Forecast", "Off by", "Source"),
+            rows=tuple(
+                (
+                    f"{n.model} on {fmt.count(n.num_gpus)} x {n.accelerator}, {n.framework}",
+                    fmt.count(n.measured),
+                    fmt.count(n.forecast),
+                    f"{n.error:+.0%}",
+                    f"{n.source} ({n.source_date})",
+                )
+                for n in found
+            ),
+            numeric=frozenset({1, 2, 3}),
+            widths=(5, 3, 2, 2, 6),
+        )
+    ]
+
+
+def sources_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
+    """Where prices, figures of the accelerators, rates and the model were read, and when."""
+    named = dict.fromkeys([plan.id, *scenario.pinned, *(p.id for p in answer.plans[:FIRST])])
+    shown = [p for name in named for p in answer.plans if p.id == name]
+    model = model_of(scenario)
+    return Section(
+        "Sources and dates",
+        (
+            Paragraph(f"Model: {model.label}, {model.source}."),
+            Table(
+                caption="Prices of the plans in this report",
+                head=("Machine", "Per GPU", "Seen", "Quality", "Source"),
+                rows=tuple(dict.fromkeys(_price(p) for p in shown)),
+                numeric=frozenset({1}),
+                widths=(5, 2, 2, 2, 6),
+            ),
+            *_accelerator(scenario, plan.offer.accelerator),
+        ),
+    )
+
+
+def _price(plan: Plan) -> Row:
+    offer = plan.offer
+    return (
+        f"{vocabulary.place(offer)}, {vocabulary.purchase(offer.purchase)}",
+        fmt.usd_per_hour(plan.usd_per_gpu_hour),
+        offer.observed_at,
+        offer.quality,
+        offer.source,
+    )
+
+
+def _accelerator(scenario: Scenario, name: str) -> Iterable[Block]:
+    """The figures of an accelerator, then how a forecast takes each of its rates."""
+    device = accelerator_of(name, scenario)
+    yield Table(
+        caption=f"Figures of {name}",
+        head=("Quantity", "As printed", "Source", "Date"),
+        rows=tuple(
+            (_quantity(q), _printed(s), s.ref, s.date)
+            for q, s in device.sources.items()
+            if q != "vendor"
+        ),
+        widths=(4, 3, 7, 2),
+    )
+    yield Table(
+        caption=f"Where this forecast takes each rate of {name} from",
+        head=("Rate", "Kind", "Figures"),
+        rows=tuple((vocabulary.measured_constant(s.name), s.label, s.text)
+                   for s in sources_of(scenario, name)),
+        widths=(3, 3, 8),
+    )  # fmt: skip
+
+
+def _quantity(name: str) -> str:
+    text = vocabulary.FACT_WORDS.get(name, name.replace("_", " ")).removeprefix("the ")
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def _printed(source: Source) -> str:
+    return f"{source.printed.removesuffix(' count')}{' (assumed)' if source.assumed else ''}"
+
+
+def again_section(scenario: Scenario, address: str, version: str) -> Section:
+    """Versions, the link, and the command lines that give this answer again."""
+    prices = snapshot(scenario.prices or None)
+    link = "?" + link_query(scenario, prices.id)
+    web = address.startswith(("https://", "http://"))
+    whole = f"{address.partition('?')[0].rstrip('/')}/{link}" if web else link
+    rows = [
+        ("Runcast", version),
+        ("Price snapshot", f"{prices.id}, with prices from {prices.oldest} to {prices.newest}"),
+        ("Price book", scenario.price_book or "none"),
+        ("Calibrations", ", ".join(scenario.calibration) or "none"),
+    ]
+    quoted = shlex.quote(link)
+    return Section(
+        "How to get this answer again",
+        (
+            Table(caption="Versions", head=("What", "Which"), rows=tuple(rows), widths=(1, 4)),
+            Copied(label="Link", text=whole, address=whole if web else ""),
+            Copied(label="On the command line", text=f"runcast plan --link {quoted}"),
+            Copied(
+                label="This report",
+                text=f"runcast report --link {quoted} --to md,html,pdf --out report",
+            ),
+        ),
+    )

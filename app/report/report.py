@@ -1,0 +1,111 @@
+"""A plan as a report for a meeting: one builder, three writers (Markdown, HTML, PDF).
+
+The builder asks what the page asks and computes nothing of its own. The same inputs and date give
+the same bytes: ages of prices are in the dated line and nowhere else.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
+
+from app.document import format as fmt
+from app.document import html, markdown, pdf
+from app.document.blocks import Paragraph, Report, Section, line
+from app.plan import words as plan_words
+from app.report.answer import answer_section, plan_section
+from app.report.choice import alternatives_section, pinned_section
+from app.report.cost import bill_or_risk, cost_section
+from app.report.origin import (
+    accuracy_section,
+    again_section,
+    assumptions_section,
+    sources_section,
+    why_section,
+)
+from app.scenario.model import model_of
+from core.errors import ScenarioError
+from core.scenario import Scenario
+from core.search.plan import Answer, Plan
+
+MAX_NAME = 80  # characters of what a reader calls a report
+WRITERS: MappingProxyType[str, Callable[[Report], bytes]] = MappingProxyType(
+    {
+        "md": markdown.written,
+        "html": html.written,
+        "pdf": pdf.written,
+    }
+)
+MIME = MappingProxyType({"md": "text/markdown", "html": "text/html", "pdf": "application/pdf"})
+
+
+def report_of(
+    scenario: Scenario, answer: Answer, *, date: dt.date, address: str = "", name: str = ""
+) -> Report:
+    """The report of a resolved scenario: of the plan that it selects, else the best one.
+
+    `address` is the page's own (https://host/), for a link that can be clicked; without it the
+    link is a query. `name` is any text. ScenarioError for a name that is too long.
+    """
+    if len(name) > MAX_NAME:
+        raise ScenarioError(
+            f"The name of a report has {len(name)} characters; at most {MAX_NAME} are allowed."
+        )
+    title = f"Training plan: {model_of(scenario).label}, {plan_words.tokens(scenario)}"
+    plan = answer.chosen(scenario.plan)
+    return Report(
+        title=line(title),
+        name=line(name),
+        date=date,
+        dated=_dated(plan, date),
+        sections=tuple(_sections(scenario, answer, plan, address)),
+    )
+
+
+def _sections(scenario: Scenario, answer: Answer, plan: Plan | None, address: str) -> list[Section]:
+    if plan is None:
+        sentence = Paragraph(plan_words.answer_sentence(scenario, answer), strong=True)
+        return [
+            Section("Answer", (sentence,)),
+            assumptions_section(answer, None),
+            accuracy_section(scenario, None),
+            again_section(scenario, address, runcast_version()),
+        ]
+    bill, risk = bill_or_risk(scenario, plan)
+    found = [
+        answer_section(scenario, answer, plan, risk),
+        plan_section(scenario, plan),
+        cost_section(scenario, bill, risk),
+        alternatives_section(scenario, answer, plan),
+        pinned_section(scenario, answer),
+        why_section(scenario, answer, plan),
+        assumptions_section(answer, plan),
+        accuracy_section(scenario, plan),
+        sources_section(scenario, answer, plan),
+        again_section(scenario, address, runcast_version()),
+    ]
+    return [s for s in found if s.blocks]
+
+
+def runcast_version() -> str:
+    """Of the installed package."""
+    try:
+        return version("runcast")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _dated(plan: Plan | None, date: dt.date) -> str:
+    """The only line that another date changes."""
+    written = f"Written on {date.isoformat()} by Runcast {runcast_version()}."
+    if plan is None or plan.usd is None:
+        return written
+    seen = plan.offer.observed_at
+    return f"{written} The price of the plan is dated {seen}: {fmt.age(seen, date)}."
+
+
+def file_name(kind: str) -> str:
+    """What a downloaded report is called."""
+    return f"runcast_report.{kind}"

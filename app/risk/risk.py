@@ -1,0 +1,205 @@
+"""A plan with failures: its job from a plan and the inputs, and what core makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import isfinite
+
+import numpy as np
+
+from app.forecast.failure_inputs import Input, given_numbers
+from app.forecast.failure_job import Asked, as_float, failures_per_s, job_of, least_interval_s
+from app.forecast.interval import wall_clock_hours
+from core.errors import ScenarioError
+from core.failures import checkpoint as failures_checkpoint
+from core.failures import finish_time, goodput, monte_carlo
+from core.failures import reliability as failures_reliability
+from core.failures.goodput import Badput, Job
+from core.scenario import Scenario
+from core.search.plan import Plan
+from core.units import DAY_S, HOUR_S
+from hardware.reliability import published
+
+GIVEN_UP = 1000.0  # an expected time beyond so many times the steady one is no answer
+SEED = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Expected, P50 and P90 of hours or dollars; `p10_all`, `p50_all` and `p90_all` with the
+    forecast's own error, too."""
+
+    expected: float
+    p50: float
+    p90: float
+    p50_all: float
+    p90_all: float
+    p10_all: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """One way to choose the work between checkpoints."""
+
+    name: str  # best, young, daly or given
+    interval_s: float  # longer than the work: one checkpoint, at the end
+    expected_hours: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Risk:
+    """What failures make of one plan."""
+
+    plan: Plan
+    job: Job
+    inputs: tuple[Input, ...]
+    intervals: tuple[Interval, ...]  # the first one is used
+    attempt_probability: float  # that an attempt gets as far as its next checkpoint
+    finishes: bool  # the rest is empty where it does not, in practice
+    failures: float = 0.0
+    goodput: float = 0.0
+    hours: Spread | None = None
+    usd: Spread | None = None
+    badput: Badput | None = None
+    straggler_hours: float = 0.0
+    rates: tuple[tuple[float, float], ...] = ()  # failures a node-day, expected hours
+    misses_deadline: float | None = None  # probability
+    bursty: tuple[float, float, float] | None = None  # simulated hours: expected, P50, P90
+
+
+def risk_of(scenario: Scenario, plan: Plan) -> Risk:
+    """The answer for one plan; every number that the scenario does not give is among `inputs`."""
+    given = given_numbers(scenario)
+    asked = job_of(scenario, plan, given)
+    job, steady_s = asked.job, plan.wall_clock_hours * HOUR_S
+    intervals = _intervals(job, least_interval_s(job, plan), given)
+    job = replace(job, interval_s=intervals[0].interval_s)
+    found = Risk(
+        plan=plan,
+        job=job,
+        inputs=tuple(asked.inputs.values()),
+        intervals=intervals,
+        attempt_probability=as_float(goodput.attempt_probability(job)),
+        finishes=as_float(goodput.expected_s(job)) < GIVEN_UP * steady_s,
+    )
+    if not found.finishes:
+        return found
+    return _with_answers(found, scenario, asked, given.get("weibull_shape"))
+
+
+def _with_answers(risk: Risk, scenario: Scenario, asked: Asked, shape: float | None) -> Risk:
+    job, plan = risk.job, risk.plan
+    hours = wall_clock_hours(scenario, plan)
+    # The forecast's speed may be wrong by as much, too: one column of jobs, all as likely.
+    speeds = finish_time.equally_likely(p50=hours.p50, p90=hours.p90) / hours.p50
+    unsure = replace(job, work_s=job.work_s * speeds)
+    spread = Spread(
+        expected=as_float(goodput.expected_s(job)) / HOUR_S,
+        p50=as_float(finish_time.quantile_s(job, 0.5)) / HOUR_S,
+        p90=as_float(finish_time.quantile_s(job, 0.9)) / HOUR_S,
+        p50_all=finish_time.mixed_quantile_s(unsure, 0.5) / HOUR_S,
+        p90_all=finish_time.mixed_quantile_s(unsure, 0.9) / HOUR_S,
+        p10_all=finish_time.mixed_quantile_s(unsure, 0.1) / HOUR_S,
+    )
+    late = None
+    if scenario.deadline_days is not None:
+        late = 1 - float(np.mean(finish_time.done_within(unsure, scenario.deadline_days * DAY_S)))
+    rates = sorted({f.value for f in published("failures_per_node_day")})
+    least_s = least_interval_s(job, plan)
+    ends = [
+        replace(
+            job, failures_per_s=failures_per_s(plan, r, asked.inputs["job_failures_per_day"].value)
+        )
+        for r in (rates[0], rates[-1])
+    ]
+    return replace(
+        risk,
+        failures=as_float(goodput.expected_failures(job)),
+        # Of the work that the plan has: what slow nodes add is lost, too.
+        goodput=as_float(goodput.goodput(job)) / asked.slowdown,
+        hours=spread,
+        usd=_usd(plan, spread),
+        badput=goodput.badput(job),
+        straggler_hours=as_float(job.work_s) / HOUR_S * (1 - 1 / asked.slowdown),
+        rates=tuple(
+            (
+                rate,
+                as_float(goodput.expected_s(goodput.at_best_interval(j, least_s=least_s))) / HOUR_S,
+            )
+            for rate, j in zip((rates[0], rates[-1]), ends, strict=True)
+        ),
+        misses_deadline=late,
+        bursty=None if shape is None else _simulated(job, shape),
+    )
+
+
+def _intervals(job: Job, least: float, given: Mapping[str, float]) -> tuple[Interval, ...]:
+    """The interval that is used, and those it is held against."""
+    best = goodput.at_best_interval(job, least_s=least).interval_s
+    young: object = np.inf
+    if job.failures_per_s:
+        young = failures_reliability.young_interval_s(
+            checkpoint_s=job.checkpoint_s, mean_time_to_failure_s=1 / job.failures_per_s
+        )
+    daly = failures_checkpoint.daly_interval_s(
+        failures_per_s=job.failures_per_s, checkpoint_s=job.checkpoint_s
+    )
+    choices = {
+        "best": as_float(best),
+        "young": max(as_float(young), least),
+        "daly": max(as_float(daly), least),
+    }
+    if "interval_s" in given:
+        if given["interval_s"] < least:
+            raise ScenarioError(
+                f"--interval-seconds {given['interval_s']:g} is shorter than {least:.3g} s, which "
+                "a step or the upload of the last checkpoint takes."
+            )
+        choices = {"given": given["interval_s"], **choices}
+    return tuple(
+        Interval(
+            name=name,
+            interval_s=interval_s,
+            expected_hours=as_float(goodput.expected_s(replace(job, interval_s=interval_s)))
+            / HOUR_S,
+        )
+        for name, interval_s in choices.items()
+    )
+
+
+def _usd(plan: Plan, hours: Spread) -> Spread | None:
+    """Dollars of these hours: machines are kept and paid through failures and waiting. What is
+    paid beside the machines stays as in the plan."""
+    if plan.usd is None or plan.usd_per_gpu_hour is None:
+        return None
+    per_hour = plan.usd_per_gpu_hour * plan.gpu_hours / plan.wall_clock_hours
+    beside = plan.usd.p50 - per_hour * plan.wall_clock_hours
+    return Spread(
+        expected=hours.expected * per_hour + beside,
+        p50=hours.p50 * per_hour + beside,
+        p90=hours.p90 * per_hour + beside,
+        p50_all=hours.p50_all * per_hour + beside,
+        p90_all=hours.p90_all * per_hour + beside,
+        p10_all=hours.p10_all * per_hour + beside,
+    )
+
+
+def _simulated(job: Job, shape: float) -> tuple[float, float, float]:
+    """Expected, P50 and P90 hours of simulated runs; infinite where some never finish."""
+    played = monte_carlo.play(
+        work_s=as_float(job.work_s),
+        interval_s=as_float(job.interval_s),
+        checkpoint_s=as_float(job.checkpoint_s),
+        failures_per_s=as_float(job.failures_per_s),
+        upload_s=as_float(job.upload_s),
+        down_s=as_float(job.down_s),
+        wait_s=as_float(job.wait_s),
+        reload_s=as_float(job.reload_s),
+        weibull_shape=shape,
+        seed=SEED,
+    )
+    total = played.total_s / HOUR_S
+    if not isfinite(total.max()):
+        return np.inf, float(np.sort(total)[total.size // 2]), np.inf
+    return float(total.mean()), float(np.quantile(total, 0.5)), float(np.quantile(total, 0.9))

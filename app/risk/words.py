@@ -1,0 +1,95 @@
+"""A plan with failures in sentences."""
+
+from __future__ import annotations
+
+from app.document import format as fmt
+from app.document import vocabulary
+from app.forecast.failure_inputs import Input
+from app.risk.risk import GIVEN_UP, Risk
+from core.scenario import Scenario
+
+PARTS = {
+    "checkpoint_s": "writing checkpoints",
+    "rework_s": "work done again",
+    "restart_s": "noticing, restarting, reloading",
+    "waiting_s": "waiting for a machine",
+}
+CHOICES = {"best": "best", "young": "Young", "daly": "Daly", "given": "as given"}
+# How each input reads; its value is shown in the unit its name ends with.
+NAMES = {
+    "failures_per_node_day": "failures per node-day (8 GPUs)",
+    "job_failures_per_day": "further stops of the job a day",
+    "detection_s": "failure to restart",
+    "restart_s": "restart and reload",
+    "wait_s": "wait for a machine",
+    "node_start_s": "start of a machine",
+    "slow_probability": "chance that a node is slow",
+    "slow_fraction": "how much slower",
+    "checkpoint_s": "training stopped by a checkpoint",
+    "upload_s": "its upload behind training",
+    "spares": "spare machines",
+    "repair_s": "until a machine is a spare again",
+}
+
+
+def risk_sentences(scenario: Scenario, risk: Risk) -> tuple[str, ...]:
+    """The answer, and what it does not say."""
+    steady = fmt.days(risk.plan.wall_clock_hours)
+    head = (
+        f"Plan {risk.plan.rank} on {vocabulary.machine(risk.plan)} takes {steady} without failures"
+    )
+    if not risk.finishes or risk.hours is None:
+        chance = fmt.percent(risk.attempt_probability)
+        return (
+            f"{head}, and with them it does not end: an attempt gets as far as its next checkpoint "
+            f"with a chance of {chance}, so that it is expected to take over {GIVEN_UP:,.0f} "
+            "times as long.",
+        )
+    hours, usd = risk.hours, risk.usd
+    cost = (
+        f" and {fmt.usd(usd.expected, digits=3)} instead of {fmt.usd(_steady_usd(risk), digits=3)}"
+        if usd
+        else ""
+    )
+    found = [
+        f"{head}. With {_count(risk.failures)} expected it takes {fmt.days(hours.expected)}{cost}: "
+        f"goodput {fmt.percent(risk.goodput)}."
+    ]
+    if risk.misses_deadline is not None and scenario.deadline_days is not None:
+        found.append(
+            f"It misses the deadline of {fmt.days(scenario.deadline_days * 24)} with a chance of "
+            f"{fmt.percent(risk.misses_deadline)}, the forecast's own error counted."
+        )
+    low, high = risk.rates
+    found.append(
+        f"At the lowest and highest published rate, {low[0]:g} and {high[0]:g} failures a "
+        f"node-day, {fmt.days(low[1])} and {fmt.days(high[1])} are expected."
+    )
+    if risk.bursty is not None:
+        mean, _, p90 = risk.bursty
+        found.append(
+            f"Simulated with uptimes of that Weibull shape and the same mean, {fmt.days(mean)} are "
+            f"expected and the P90 is {fmt.days(p90)}."
+        )
+    if risk.plan.offer.purchase == "spot":
+        found.append(
+            "It is a spot price: its interruptions are not among these failures; `runcast buy` has "
+            "them."
+        )
+    return tuple(found)
+
+
+def _steady_usd(risk: Risk) -> float | None:
+    return None if risk.plan.usd is None else risk.plan.usd.p50
+
+
+def _count(failures: float) -> str:
+    number = fmt.count(failures) if failures >= 10 else f"{failures:.2g}"
+    return f"{number} failures"
+
+
+def shown_value(item: Input) -> str:
+    """The value of an input, in the unit in which it is given."""
+    if item.name.endswith("_s"):
+        return f"{fmt.count(item.value) if item.value >= 1000 else f'{item.value:.3g}'} s"
+    return f"{item.value:.4g}"

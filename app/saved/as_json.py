@@ -1,0 +1,30 @@
+"""Saved scenarios as JSON: docs/saved-scenarios.md lists every key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.saved.saved import SHORT, model_of
+from pricing.store.saved import SavedScenario
+
+Json = dict[str, object]
+
+
+def scenario_json(saved: SavedScenario) -> Json:
+    """One saved scenario: what it is called, how it is opened, when it was changed."""
+    return {
+        "id": saved.id,
+        "owner": saved.owner,
+        "name": saved.name,
+        "model": model_of(saved),
+        "link": f"?{saved.query.removeprefix('?')}",
+        "short_link": f"?{SHORT}={saved.id}",
+        "prices": saved.snapshot_id,
+        "created_at": saved.created_at.isoformat(),
+        "updated_at": saved.updated_at.isoformat(),
+    }
+
+
+def list_json(found: Sequence[SavedScenario], *, owner: str) -> Json:
+    """What one owner saved."""
+    return {"owner": owner, "scenarios": [scenario_json(s) for s in found]}

@@ -1,0 +1,122 @@
+"""What a budget trains to the lowest loss at the machines of a plan: compute-optimal models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.forecast.training import tokens_of
+from app.scenario.model import model_of
+from core.model.transformer import active_params, is_moe
+from core.money import compute_optimal as laws
+from core.money.compute_optimal import Law
+from core.scenario import Scenario
+from core.search.plan import Plan
+from core.units import HOUR_S
+
+Floats = NDArray[np.float64]
+STEPS = 17  # budgets of the curve: four to a factor of ten, two factors to each side
+TRILLION = 1e12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Best:
+    """One point of the curve: what some dollars train best, by one law."""
+
+    law: Law
+    usd: float
+    flops: float
+    parameters: float
+    tokens: float
+    loss: float
+    tokens_per_s: float  # of that model at the plan's machines
+    gpu_hours_per_trillion: float
+    usd_per_trillion: float
+
+    @property
+    def tokens_per_parameter(self) -> float:
+        """20 is the rule of thumb."""
+        return self.tokens / self.parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimal:
+    """The curve of each law, and the scenario's own run beside it."""
+
+    flops_per_usd: float  # 6 N D over the expected dollars of the plan, failures counted
+    usd: float  # of the plan, expected
+    parameters: float  # of the scenario's model: those that a token uses
+    tokens: float
+    losses: tuple[tuple[Law, float], ...]  # of the scenario's own run
+    curve: tuple[Best, ...]  # law by law, ascending dollars
+    same_usd: tuple[Best, ...]  # by law: what the plan's dollars train best
+    chinchilla_tokens: float  # 20 a parameter of the scenario's model
+    chinchilla_usd: float
+    has_experts: bool
+
+
+def optimal_of(
+    scenario: Scenario, plan: Plan, *, usd: float | None, hours: float
+) -> tuple[Optimal | None, str]:
+    """The curve at what the plan achieves for these dollars in these hours, failures counted; else
+    why there is none."""
+    if scenario.task != "pretrain":
+        return None, "The laws are of pre-training: they say nothing about fine-tuning."
+    if usd is None:
+        return None, "Without a price there is no budget to spend well."
+    model = model_of(scenario).transformer
+    parameters, tokens = float(np.asarray(active_params(model))), tokens_of(scenario)
+    per_usd = float(laws.flops_per_usd(parameters=parameters, tokens=tokens, usd=usd))
+    budgets = usd * 10.0 ** np.linspace(-2, 2, STEPS)
+    gpu_hours_per_usd = rented(plan) * hours / usd
+
+    def points(law: Law, dollars: Floats) -> list[Best]:
+        flops = np.asarray(dollars * per_usd)
+        best_n = np.asarray(laws.best_parameters(law, flops=flops))
+        best_d = np.asarray(laws.best_tokens(law, flops=flops))
+        losses = np.asarray(laws.loss(law, parameters=best_n, tokens=best_d))
+        of_trillion = laws.training_flops(parameters=best_n, tokens=TRILLION)
+        per_trillion = np.asarray(of_trillion) / per_usd
+        gpu_hours = per_trillion * gpu_hours_per_usd
+        return [
+            Best(
+                law=law,
+                usd=float(dollars[i]),
+                flops=float(flops[i]),
+                parameters=float(best_n[i]),
+                tokens=float(best_d[i]),
+                loss=float(losses[i]),
+                tokens_per_s=TRILLION * rented(plan) / (float(gpu_hours[i]) * HOUR_S),
+                gpu_hours_per_trillion=float(gpu_hours[i]),
+                usd_per_trillion=float(per_trillion[i]),
+            )
+            for i in range(len(dollars))
+        ]
+
+    return Optimal(
+        flops_per_usd=per_usd,
+        usd=usd,
+        parameters=parameters,
+        tokens=tokens,
+        losses=tuple(
+            (law, float(laws.loss(law, parameters=parameters, tokens=tokens))) for law in laws.LAWS
+        ),
+        curve=tuple(p for law in laws.LAWS for p in points(law, budgets)),
+        same_usd=tuple(p for law in laws.LAWS for p in points(law, np.array([usd]))),
+        chinchilla_tokens=laws.CHINCHILLA_TOKENS_PER_PARAMETER * parameters,
+        chinchilla_usd=float(
+            laws.usd_at_tokens_per_parameter(
+                parameters=parameters,
+                tokens_per_parameter=laws.CHINCHILLA_TOKENS_PER_PARAMETER,
+                flops_per_usd=per_usd,
+            )
+        ),
+        has_experts=bool(np.any(np.asarray(is_moe(model)))),
+    ), ""
+
+
+def rented(plan: Plan) -> int:
+    """GPUs that are paid."""
+    return plan.num_nodes * plan.offer.gpu_count

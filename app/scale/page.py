@@ -1,0 +1,136 @@
+"""When and how big: a section of the page about prices and risk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import streamlit as st
+
+from app.document import chart_files
+from app.document import format as fmt
+from app.document.escape import as_text
+from app.forecast.price_book import book_id
+from app.scale import charts
+from app.scale import document as tables
+from app.scale.points import Scale, scale_of
+from app.scale.words import optimal_sentences, scale_sentences, waiting_sentences
+from app.web import figure
+from app.web import hints as web_hints
+from app.web.answers import Query, query_of
+from core.errors import RuncastError
+from core.scenario import Scenario
+from core.search.plan import Answer, Plan
+
+KEPT = 64  # some 50 kB each
+KEPT_S = 6 * 3600
+WORTH = "scale_usd_per_day"
+FILES = {"days": "runcast_scale", "usd": "runcast_scale_cost"}
+CAPTIONS = {"days": "A ring: the selected plan.", "usd": ""}
+_draw_chart = partial(figure.draw_named, "scale")
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner="Trying other numbers of GPUs")
+def _scale(query: Query, plan_id: str, book: str, _scenario: Scenario, _plan: Plan) -> Scale:
+    return scale_of(_scenario, _plan)
+
+
+@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
+def _charts(
+    query: Query, plan_id: str, book: str, theme: str, _scenario: Scenario, _found: Scale
+) -> dict[str, chart_files.Spec]:
+    """The charts as they are drawn: to build them takes longer than all the figures in them."""
+    points, priced = tables.points(_found), _found.cheapest is not None
+    if points.dropna(subset=["days_p90_all"]).empty:  # at these failure rates no count ends
+        return {}
+    days, usd = _scenario.deadline_days, _scenario.budget_usd
+    drawn = {
+        "days": charts.against_count(
+            points,
+            what="days",
+            title="Time (days)",
+            chosen=_found.plan.num_gpus,
+            limit=days,
+            limit_text=f"Deadline {fmt.days(days * 24)}" if days else "",
+            theme=theme,
+        )
+    }
+    if priced:
+        drawn["usd"] = charts.against_count(
+            points,
+            what="usd",
+            title="Cost (USD)",
+            chosen=_found.plan.num_gpus,
+            limit=usd,
+            limit_text=f"Budget {fmt.usd_short(usd)}" if usd else "",
+            theme=theme,
+        )
+    if _found.optimal is not None:
+        drawn["optimal"] = charts.optimal(
+            tables.optimal_drawn(_found), tables.own_run(_found), theme=theme
+        )
+    return {name: chart_files.spec_of(chart) for name, chart in drawn.items()}
+
+
+def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
+    """Time and cost against the number of GPUs, whether to wait, and what to train."""
+    key = (query_of(scenario), plan.id, book_id(scenario))
+    st.subheader("When and how big", anchor=False)
+    try:
+        found = _scale(*key, scenario, plan)
+    except RuncastError as e:
+        st.warning(as_text(str(e)))
+        return
+    worth = st.number_input(
+        "What a day less is worth (USD)",
+        min_value=0.0,
+        value=None,
+        step=1000.0,
+        format="%.0f",
+        key=WORTH,
+        placeholder="not given",
+        help="Days and dollars are then added up, and the least of both is said.",
+    )
+    _list(scale_sentences(scenario, found, worth or None))
+    drawn = _charts(*key, figure.theme(), scenario, found)
+    shown = [name for name in ("days", "usd") if name in drawn]
+    if shown:
+        for column, name in zip(st.columns(len(shown)), shown, strict=True):
+            with column:
+                _draw_chart(
+                    drawn, name, "", tables.alt(found, name), CAPTIONS[name], FILES[name],
+                    lambda: tables.points(found),
+                )  # fmt: skip
+    part = st.expander(
+        f"Every number of GPUs in figures: {len(found.points)} rows", key="scale_part",
+        on_change="rerun",
+    )  # fmt: skip
+    if part.open:
+        part.dataframe(
+            tables.shown(found), hide_index=True, width="stretch", key="scale_table",
+            alt="Time and cost by the number of GPUs",
+            column_config=web_hints.columns(tables.shown(found).columns),
+        )  # fmt: skip
+    st.markdown("**Waiting for a lower price**")
+    _list(waiting_sentences(found, worth or None))
+    st.markdown("**The best model for the money**")
+    _list(optimal_sentences(found))
+    if "optimal" in drawn:
+        _draw_optimal(found, drawn)
+
+
+def _list(sentences: tuple[str, ...]) -> None:
+    st.markdown("\n".join(f"- {as_text(s)}" for s in sentences))
+
+
+def _draw_optimal(found: Scale, drawn: Mapping[str, chart_files.Spec]) -> None:
+    _draw_chart(
+        drawn, "optimal", "", tables.optimal_alt(found), "", "runcast_compute_optimal",
+        lambda: tables.optimal(found),
+    )  # fmt: skip
+    part = st.expander("The curves in figures", key="scale_optimal_part", on_change="rerun")
+    if part.open:
+        part.dataframe(
+            tables.optimal_shown(found), hide_index=True, width="stretch",
+            key="scale_optimal_table", alt="The best model for a budget, by law",
+        )  # fmt: skip

@@ -1,0 +1,245 @@
+"""When and how big: cost and finish of one machine against its number of GPUs, steady and with
+failures, and what it would be worth to wait. The compute-optimal curve is in app/scale/optimal.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.forecast import interval
+from app.forecast.by_count import Floats, plans_by_count
+from app.forecast.failure_inputs import given_numbers
+from app.forecast.failure_job import job_of, least_interval_s
+from app.forecast.training import tokens_of
+from app.risk.risk import GIVEN_UP
+from app.scale.optimal import Optimal, optimal_of
+from app.scale.waiting import Waiting, waiting_of
+from core.failures import finish_time, goodput
+from core.failures.goodput import Job
+from core.money import scaling
+from core.scenario import Scenario
+from core.search.plan import Plan
+from core.units import HOUR_S
+
+LITTLE = 0.2  # a doubling that saves less of the time eats up its gain
+TRILLION = 1e12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One number of GPUs. Infinite hours: it never ends; None dollars: no price, or it does not."""
+
+    plan: Plan
+    hours_expected: float  # with failures
+    hours_p90: float  # of failures alone
+    hours_p90_all: float  # and of the forecast's own error
+    usd_steady: float | None
+    usd_expected: float | None
+    usd_p90: float | None
+    usd_p90_all: float | None
+    goodput: float
+    efficiency: float  # tokens/s of a GPU over that at the fewest GPUs
+    gpu_hours_per_trillion: float  # expected, of GPUs that are rented, per 1e12 tokens
+    usd_per_trillion: float | None
+    usd_per_day_saved: float | None  # from the count before; None: it is not faster
+    doubling_saves: float | None  # share of the expected time; None: its double is not compared
+    doubling_usd_per_day: float | None  # dollars per day that doubling saves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """What one machine costs and takes at many GPU counts, ascending."""
+
+    plan: Plan
+    points: tuple[Point, ...]
+    no_layout: tuple[int, ...]  # counts at which nothing is legal and fits
+    not_searched: tuple[int, ...]  # the search was over its budget before it came to them
+    waiting: Waiting
+    optimal: Optimal | None  # None: it is no pre-training, or has no price
+    why_no_optimal: str = ""
+
+    def at(self, num_gpus: int) -> Point | None:
+        """The point of so many GPUs."""
+        return next((p for p in self.points if p.plan.num_gpus == num_gpus), None)
+
+    @property
+    def cheapest(self) -> Point | None:
+        """The least expected dollars."""
+        priced = [p for p in self.points if p.usd_expected is not None]
+        return min(priced, key=lambda p: p.usd_expected or 0.0, default=None)
+
+    @property
+    def knee(self) -> Point | None:
+        """The fewest GPUs whose doubling saves little of the time."""
+        return next(
+            (p for p in self.points if p.doubling_saves is not None and p.doubling_saves < LITTLE),
+            None,
+        )
+
+    def on_time(self, deadline_days: float) -> Point | None:
+        """The fewest GPUs that end in time with a chance of nine in ten."""
+        limit = deadline_days * 24
+        return next((p for p in self.points if p.hours_p90_all <= limit), None)
+
+    def in_budget(self, budget_usd: float) -> Point | None:
+        """The fastest whose expected dollars are within the budget."""
+        priced = [p for p in self.points if p.usd_expected is not None]
+        within = [p for p in priced if (p.usd_expected or 0.0) <= budget_usd]
+        return min(within, key=lambda p: p.hours_expected, default=None)
+
+    def worth(self, usd_per_day: float) -> Point | None:
+        """The least of expected dollars and days together, where a day is worth so much: beyond it
+        another doubling costs more for each day that it saves."""
+        priced = [p for p in self.points if p.usd_expected is not None]
+        return min(
+            priced,
+            key=lambda p: (p.usd_expected or 0.0) + usd_per_day * p.hours_expected / 24,
+            default=None,
+        )
+
+
+def scale_of(scenario: Scenario, plan: Plan) -> Scale:
+    """The plan's machine at GPU counts around the plan's."""
+    searched = plans_by_count(scenario, plan)
+    points = _points(scenario, searched.plans)
+    scale = Scale(
+        plan=plan,
+        points=points,
+        no_layout=searched.no_layout,
+        not_searched=searched.not_searched,
+        waiting=waiting_of(plan),
+        optimal=None,
+    )
+    own = scale.at(plan.num_gpus)
+    if own is None:  # the plan's layout is of another search: one that was over its budget
+        return scale
+    optimal, why = optimal_of(scenario, plan, usd=own.usd_expected, hours=own.hours_expected)
+    return replace(scale, optimal=optimal, why_no_optimal=why)
+
+
+def _points(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Point, ...]:
+    job, slowdown = _jobs(scenario, plans)
+    expected = np.asarray(goodput.expected_s(job)) / HOUR_S
+    steady = np.array([p.wall_clock_hours for p in plans])
+    ends = expected < GIVEN_UP * steady
+    expected = np.where(ends, expected, np.inf)
+    p90, p90_all = np.full(len(plans), np.inf), np.full(len(plans), np.inf)
+    if ends.any():  # of the others a quantile is beyond what a number holds
+        ending = [p for p, e in zip(plans, ends, strict=True) if e]
+        some = _rows(job, ends)
+        p90[ends] = np.asarray(finish_time.quantile_s(some, 0.9)) / HOUR_S
+        p90_all[ends] = _with_the_forecasts_error(scenario, ending, some) / HOUR_S
+    share = np.asarray(goodput.goodput(job)) / slowdown
+    efficiency = scaling.efficiency(np.array([p.tokens_per_s_per_gpu for p in plans]))
+    trillions = tokens_of(scenario) / TRILLION
+    found = []
+    for n, plan in enumerate(plans):
+        rented = plan.num_nodes * plan.offer.gpu_count
+        usd = _usd(plan, float(expected[n]))
+        found.append(
+            Point(
+                plan=plan,
+                hours_expected=float(expected[n]),
+                hours_p90=float(p90[n]),
+                hours_p90_all=float(p90_all[n]),
+                usd_steady=None if plan.usd is None else plan.usd.p50,
+                usd_expected=usd,
+                usd_p90=_usd(plan, float(p90[n])),
+                usd_p90_all=_usd(plan, float(p90_all[n])),
+                goodput=float(share[n]),
+                efficiency=float(efficiency[n]),
+                gpu_hours_per_trillion=rented * float(expected[n]) / trillions,
+                usd_per_trillion=None if usd is None else usd / trillions,
+                usd_per_day_saved=None,
+                doubling_saves=None,
+                doubling_usd_per_day=None,
+            )
+        )
+    return _compared(found)
+
+
+def _compared(points: list[Point]) -> tuple[Point, ...]:
+    """Each beside the count before it and beside its double."""
+    of_count = {p.plan.num_gpus: p for p in points}
+    before = {b.plan.num_gpus: a for a, b in pairwise(points)}
+    found = []
+    for p in points:
+        double = of_count.get(2 * p.plan.num_gpus)
+        fewer = before.get(p.plan.num_gpus)
+        found.append(
+            replace(
+                p,
+                usd_per_day_saved=None if fewer is None else _per_day(fewer, p),
+                doubling_saves=_saved(p, double),
+                doubling_usd_per_day=None if double is None else _per_day(p, double),
+            )
+        )
+    return tuple(found)
+
+
+def _saved(fewer: Point, double: Point | None) -> float | None:
+    if double is None or not np.isfinite(fewer.hours_expected):
+        return None
+    if not np.isfinite(double.hours_expected):
+        return 0.0
+    saved = scaling.time_saved(hours=fewer.hours_expected, fewer_hours=double.hours_expected)
+    return float(saved)
+
+
+def _per_day(fewer: Point, more: Point) -> float | None:
+    """Dollars for each day that the larger count saves; None where it saves none."""
+    if fewer.usd_expected is None or more.usd_expected is None:
+        return None
+    per_day = scaling.usd_per_day_saved(
+        usd=fewer.usd_expected,
+        hours=fewer.hours_expected,
+        more_usd=more.usd_expected,
+        fewer_hours=more.hours_expected,
+    )
+    return None if np.isnan(per_day) else float(per_day)
+
+
+def _usd(plan: Plan, hours: float) -> float | None:
+    """As app/risk/risk.py counts it: machines are paid all the time, what is beside them stays."""
+    if plan.usd is None or plan.usd_per_gpu_hour is None or not np.isfinite(hours):
+        return None
+    per_hour = plan.usd_per_gpu_hour * plan.gpu_hours / plan.wall_clock_hours
+    return plan.usd.p50 + (hours - plan.wall_clock_hours) * per_hour
+
+
+def _jobs(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Job, Floats]:
+    """The plans as a column of jobs, each with its interval, and what slow nodes do to each."""
+    given = given_numbers(scenario)
+    asked = [job_of(scenario, p, given) for p in plans]
+    job = Job(
+        **{
+            f.name: np.array([float(np.asarray(getattr(a.job, f.name))) for a in asked])
+            for f in fields(Job)
+        }
+    )
+    least = np.array([least_interval_s(a.job, p) for a, p in zip(asked, plans, strict=True)])
+    if "interval_s" in given:
+        job = replace(job, interval_s=np.maximum(given["interval_s"], least))
+    else:
+        job = goodput.at_best_interval(job, least_s=least)
+    return job, np.array([a.slowdown for a in asked])
+
+
+def _rows(job: Job, some: NDArray[np.bool_]) -> Job:
+    return Job(**{f.name: np.asarray(getattr(job, f.name))[some] for f in fields(Job)})
+
+
+def _with_the_forecasts_error(scenario: Scenario, plans: Sequence[Plan], job: Job) -> Floats:
+    """P90 in seconds where the forecast's speed may be wrong by as much as its interval says."""
+    speeds = []
+    for p in plans:
+        hours = interval.wall_clock_hours(scenario, p)
+        speeds.append(finish_time.equally_likely(p50=hours.p50, p90=hours.p90) / hours.p50)
+    columns = {f.name: np.asarray(getattr(job, f.name))[:, None] for f in fields(Job)}
+    columns["work_s"] = columns["work_s"] * np.array(speeds)
+    return scaling.quantiles_s(Job(**columns), 0.9)

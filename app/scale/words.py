@@ -1,0 +1,183 @@
+"""When and how big in sentences."""
+
+from __future__ import annotations
+
+from app.document import format as fmt
+from app.document import vocabulary
+from app.scale.optimal import Optimal
+from app.scale.points import LITTLE, Point, Scale
+from app.scale.waiting import break_even_sentence, trend_sentence, wait_sentence
+from core.errors import ScenarioError
+from core.money.compute_optimal import CHINCHILLA_TOKENS_PER_PARAMETER
+from core.scenario import Scenario
+from core.units import written_number
+
+SURE = "with a chance of nine in ten, the forecast's own error counted"
+MOST_USD_PER_DAY = 1e12
+TFLOPS = 1e12
+
+
+def value_of_a_day(text: str | None) -> float | None:
+    """What a day is worth, as it was typed; ScenarioError where it is no such number."""
+    if text is None:
+        return None
+    try:
+        value = float(written_number(text))
+    except ValueError as e:
+        raise ScenarioError(f"--usd-per-day: {e}.") from None
+    if not 0 < value <= MOST_USD_PER_DAY:
+        raise ScenarioError(f"--usd-per-day {text} is not above 0 and at most 1e12.")
+    return value
+
+
+def scale_sentences(
+    scenario: Scenario, found: Scale, usd_per_day: float | None = None
+) -> tuple[str, ...]:
+    """What more or fewer GPUs do, what meets the limits, and what waiting is worth."""
+    said = [_own(found), *_limits(scenario, found), *_doubling(found), *_worth(found, usd_per_day)]
+    if found.no_layout:
+        counts = ", ".join(fmt.count(n) for n in found.no_layout)
+        said.append(f"No layout is legal and fits at {counts} GPUs.")
+    if found.not_searched:
+        counts = ", ".join(fmt.count(n) for n in found.not_searched)
+        said.append(f"Not looked at, because there are too many layouts: {counts} GPUs.")
+    if found.plan.offer.purchase == "spot":
+        said.append("It is a spot price: its interruptions are not among these failures.")
+    return tuple(said)
+
+
+def waiting_sentences(found: Scale, usd_per_day: float | None = None) -> tuple[str, ...]:
+    """Whether waiting for a lower price pays."""
+    said = [trend_sentence(found.plan, found.waiting)]
+    said += [wait_sentence(found.plan, w) for w in found.waiting.waits if w.months in (3.0, 12.0)]
+    if usd_per_day is not None and found.plan.usd is not None:
+        said.append(break_even_sentence(found.plan, usd_per_day))
+    return tuple(said)
+
+
+def _gpus(point: Point) -> str:
+    return f"{fmt.count(point.plan.num_gpus)} {'GPU' if point.plan.num_gpus == 1 else 'GPUs'}"
+
+
+def _usd(x: float | None) -> str:
+    return fmt.usd(x, digits=3)
+
+
+def _own(found: Scale) -> str:
+    own, machine = found.at(found.plan.num_gpus), vocabulary.machine(found.plan)
+    if own is None:
+        return f"On {machine} nothing was found at the plan's own count."
+    cost = "" if own.usd_expected is None else f" and {_usd(own.usd_expected)}"
+    late = fmt.days(own.hours_p90_all)
+    if own.hours_expected == float("inf"):
+        return f"On {machine} the run does not end, with these failures."
+    return (
+        f"On {machine} the run is expected to take {fmt.days(own.hours_expected)}{cost} with "
+        f"failures; nine times in ten it takes at most {late}."
+    )
+
+
+def _limits(scenario: Scenario, found: Scale) -> list[str]:
+    said, compared = [], f"of {len(found.points)} numbers of GPUs on this machine"
+    if (least := found.cheapest) is not None:
+        said.append(
+            f"The least expected dollars {compared}: {_gpus(least)}, {_usd(least.usd_expected)} "
+            f"and {fmt.days(least.hours_expected)}."
+        )
+    if scenario.deadline_days is not None:
+        limit = f"{fmt.days(scenario.deadline_days * 24)} {SURE}"
+        on_time = found.on_time(scenario.deadline_days)
+        said.append(
+            f"None of them ends within {limit}."
+            if on_time is None
+            else f"The fewest that end within {limit}: {_gpus(on_time)}, "
+            f"{_usd(on_time.usd_expected)} expected."
+        )
+    if scenario.budget_usd is not None and least is not None:
+        within = found.in_budget(scenario.budget_usd)
+        budget = fmt.usd(scenario.budget_usd)
+        said.append(
+            f"None of them is expected to cost at most {budget}."
+            if within is None
+            else f"The fastest that is expected to cost at most {budget}: {_gpus(within)}, "
+            f"{fmt.days(within.hours_expected)}."
+        )
+    return said
+
+
+def _doubling(found: Scale) -> list[str]:
+    own, double = found.at(found.plan.num_gpus), found.at(2 * found.plan.num_gpus)
+    said = []
+    if own is not None and double is not None and own.doubling_saves is not None:
+        time = f"{1 - own.doubling_saves:.2f} times the time"
+        times = ""
+        if own.usd_expected and double.usd_expected is not None:
+            times = f" and {double.usd_expected / own.usd_expected:.2f} times the dollars"
+        each = own.doubling_usd_per_day
+        if each is None:
+            paid = ""
+        elif each <= 0:
+            paid = ": faster and no dearer"
+        else:
+            paid = f": {_usd(each)} for each day less"
+        said.append(f"Twice as many GPUs, {_gpus(double)}, take {time}{times}{paid}.")
+    knee = found.knee
+    share = fmt.percent(LITTLE)
+    if knee is not None:
+        said.append(
+            f"From {_gpus(knee)} on, doubling saves less than {share} of the time: communication, "
+            "small batches per GPU and failures eat up the rest."
+        )
+    elif any(p.doubling_saves is not None for p in found.points):
+        said.append(f"Every doubling that was compared saves at least {share} of the time.")
+    return said
+
+
+def _worth(found: Scale, usd_per_day: float | None) -> list[str]:
+    if usd_per_day is None or (most := found.worth(usd_per_day)) is None:
+        return []
+    return [
+        f"Where a day is worth {_usd(usd_per_day)}, days and dollars together are least with "
+        f"{_gpus(most)}: {fmt.days(most.hours_expected)} and {_usd(most.usd_expected)} expected."
+    ]
+
+
+def optimal_sentences(found: Scale) -> tuple[str, ...]:
+    """What the same dollars train best, by each law, and what holds of it."""
+    best = found.optimal
+    if best is None:
+        return (found.why_no_optimal,) if found.why_no_optimal else ()
+    said = [
+        f"This run trains {fmt.tokens(best.parameters)} parameters on {fmt.tokens(best.tokens)} "
+        f"tokens, {_each(best.tokens / best.parameters)}, and achieves "
+        f"{fmt.tokens(best.flops_per_usd / TFLOPS)} TFLOPs a dollar, counted as 6 N D."
+    ]
+    losses = dict(best.losses)
+    said += [
+        f"By {point.law.name}, {_usd(point.usd)} are best spent on "
+        f"{fmt.tokens(point.parameters)} parameters and {fmt.tokens(point.tokens)} tokens, "
+        f"{_each(point.tokens_per_parameter)}: a loss of {point.loss:.3f} instead of "
+        f"{losses[point.law]:.3f}."
+        for point in best.same_usd
+    ]
+    said.append(
+        f"{CHINCHILLA_TOKENS_PER_PARAMETER:.0f} tokens a parameter of this model are "
+        f"{fmt.tokens(best.chinchilla_tokens)} tokens and {_usd(best.chinchilla_usd)}."
+    )
+    said.append(validity(best))
+    return tuple(said)
+
+
+def _each(tokens: float) -> str:
+    return f"{tokens:.3g} a parameter"
+
+
+def validity(best: Optimal) -> str:
+    """What the laws rest on."""
+    experts = " This model has experts, which neither law has seen." if best.has_experts else ""
+    return (
+        "Both laws were fitted on dense models of up to 16 billion parameters and 500 billion "
+        "tokens of one data set; the rest is extrapolation, and a model that many will use is "
+        "worth more tokens. Other sizes are taken to reach the same FLOPs a dollar on these "
+        f"machines.{experts}"
+    )

@@ -1,0 +1,122 @@
+"""A scenario as a YAML file: `--scenario FILE.yaml`, `--save FILE.yaml`, and the page's files.
+
+The file is flat: `field: value`, or `field: [value, value]`, named as in core/scenario/__init__.py.
+app/scenario/yaml.py reads it. Values stay the text that was written, so that 15T, 8k and 1e12
+mean what they mean in a link.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import yaml  # type: ignore[import-untyped, unused-ignore]
+
+from app.scenario.age import stamped
+from app.scenario.yaml import Document, decoded, events, is_nothing, read_bytes
+from core.errors import ScenarioError, shown
+from core.scenario import LINK_VERSION, Scenario
+
+MAX_ITEMS = 1_000
+FILE = Document(
+    noun="scenario",
+    depth=2,
+    line="'field: value'",
+    forms="'field: value' or 'field: [value, value]'",
+    max_values=MAX_ITEMS,
+)
+
+# Words that YAML readers take for yes, no and nothing, and text that needs no quotes.
+_RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.\-/+]*")
+_NUMBER = re.compile(r"[0-9][0-9.e\-]*")
+
+Value = str | list[str]
+
+
+def read_scenario(text: str | bytes) -> Scenario:
+    """The scenario of a file's text; a `ScenarioError` says in one sentence what is wrong.
+
+    >>> read_scenario("v: 1\\nmodel: llama3.1-70b\\nnum_gpus: [8, 64]").num_gpus
+    (8, 64)
+    """
+    values = _values(decoded(text, FILE))
+    version = values.pop("v", str(LINK_VERSION))
+    if version != str(LINK_VERSION):
+        raise ScenarioError(
+            f"The scenario file says v={shown(version)}; this version reads v={LINK_VERSION}."
+        )
+    try:
+        return Scenario.parse(values)
+    except ScenarioError as e:
+        raise ScenarioError(f"In the scenario file: {e}") from None
+
+
+def read_scenario_file(path: Path) -> Scenario:
+    """Read a file, never more of it than the cap."""
+    return read_scenario(read_bytes(path))
+
+
+def write_scenario_file(scenario: Scenario, path: Path) -> None:
+    """Write a file that `read_scenario_file` reads back equal, as made by this version."""
+    try:
+        path.write_text(write_scenario(stamped(scenario)), encoding="utf-8")
+    except OSError as e:
+        raise ScenarioError(f"Cannot write {shown(str(path))}: {e.strerror}.") from None
+    except ValueError:
+        raise ScenarioError(f"{shown(str(path))} is not the path of a file.") from None
+
+
+def write_scenario(scenario: Scenario) -> str:
+    """The shortest file that `read_scenario` reads back equal, each field with its meaning.
+
+    Only what differs from the defaults is written, in the order of the field table.
+    """
+    lines = [f"v: {LINK_VERSION}"]
+    for name, text in scenario.to_query().items():
+        if name == "v":
+            continue
+        field = Scenario.model_fields[name]
+        value = getattr(scenario, name)
+        if isinstance(value, tuple):
+            written = f"[{', '.join(_scalar(part) for part in text.split(','))}]"
+        elif isinstance(value, bool):
+            written = "true" if value else "false"
+        else:
+            written = _scalar(text)
+        meaning = ". ".join(t for t in (field.title, field.description) if t)
+        lines.append(f"{name}: {written}  # {meaning}")
+    return "\n".join(lines) + "\n"
+
+
+def _scalar(text: str) -> str:
+    """Text as YAML reads it back: bare where nothing is special in it, else in quotes."""
+    bare = _PLAIN.fullmatch(text) and text.lower() not in _RESERVED
+    # JSON's quotes are YAML's, and what is no ASCII stays itself: no pairs of surrogates.
+    return text if bare or _NUMBER.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+def _values(text: str) -> dict[str, Value]:
+    """Names and the text of their values."""
+    found: dict[str, Value] = {}
+    name: str | None = None
+    items: list[str] | None = None
+    for event in list(events(text, FILE)):  # its structure first, then what it says
+        if isinstance(event, yaml.SequenceStartEvent):
+            items = []
+        elif isinstance(event, yaml.SequenceEndEvent):
+            if name is not None and items is not None:
+                found[name] = items
+            name = items = None
+        elif items is not None:
+            items.append(event.value)
+        elif name is None:
+            name = event.value
+            if name in found:
+                raise ScenarioError(f"The scenario file gives {shown(name)} twice.")
+        else:
+            if not is_nothing(event):
+                found[name] = event.value
+            name = None
+    return found

@@ -1,0 +1,202 @@
+"""The way in for models: text or a file of a config.json, and the model fields of a scenario.
+
+Foreign text is hostile until parsed: its size and nesting are capped before the parser sees it,
+and what JSON does not know (NaN, repeated keys, numbers of a million digits) is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, NoReturn
+
+from core.errors import ModelError, ScenarioError, shown
+from core.model.hf_config import contradictions, from_config
+from core.model.presets import preset
+from core.model.transformer import Transformer
+from core.scenario import Scenario
+
+MAX_CONFIG_BYTES = 1_000_000
+MAX_DEPTH = 32  # published configs nest 3 to 5 deep
+MAX_INTEGER_DIGITS = 20
+CUSTOM = "custom"
+
+# A whole string, closed or not, is one token, so that no bracket inside one is counted and an
+# unclosed one is passed once; the possessive quantifiers keep the scan linear.
+_TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+
+_FLAGS = {f.name for f in fields(Transformer) if isinstance(f.default, bool)}
+_DEFAULTS = {f.name: f.default for f in fields(Transformer)}
+_REQUIRED = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads",
+             "num_kv_heads", "head_dim", "vocab_size")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedModel:
+    """The model of a scenario: a preset, or the dimensions that the scenario gives."""
+
+    id: str
+    label: str
+    transformer: Transformer
+    source: str
+    max_seq_len: int | None  # None: a custom model does not say
+
+
+def parse_config(text: str | bytes) -> Transformer:
+    """Read the text of a config.json; a `ModelError` says what is wrong with it."""
+    return from_config(_parse_object(_decoded(text)))
+
+
+def read_config_file(path: Path | str) -> Transformer:
+    """Read a config.json, or that of a directory; never more than the cap."""
+    file = Path(path)
+    try:
+        if file.is_dir():
+            file = file / "config.json"
+        if not file.is_file():  # a pipe or device would block or never end
+            raise ModelError(f"There is no file {shown(str(file))}.")
+        with file.open("rb") as opened:
+            content = opened.read(MAX_CONFIG_BYTES + 1)
+    except OSError as e:
+        raise ModelError(f"{shown(str(file))} cannot be read: {e.strerror}.") from None
+    except ValueError as e:
+        if isinstance(e, ModelError):
+            raise
+        raise ModelError(f"{shown(str(path))} is not the path of a file.") from None
+    return parse_config(content)
+
+
+def _decoded(text: str | bytes) -> str:
+    if len(text) > MAX_CONFIG_BYTES:
+        raise ModelError(
+            f"The config is larger than {MAX_CONFIG_BYTES / 1e6:.0f} MB; a config.json has a few "
+            "thousand characters. Was the file of the weights meant?"
+        )
+    try:
+        decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+    except UnicodeDecodeError:
+        raise ModelError("The config is not text (UTF-8); a config.json was expected.") from None
+    if not decoded.strip():
+        raise ModelError("The config is empty; a config.json was expected.")
+    return decoded
+
+
+def _parse_object(text: str) -> dict[str, Any]:
+    """Strict JSON of bounded depth, an object at the top."""
+    _refuse_depth(text)
+    try:
+        parsed = json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_int=_integer,
+            parse_float=_real,
+            parse_constant=_no_number,
+        )
+    except json.JSONDecodeError as e:
+        raise ModelError(
+            f"The config is not JSON: {e.msg} at line {e.lineno}, column {e.colno}; it starts "
+            f"with {shown(text.strip()[:40])}."
+        ) from None
+    if not isinstance(parsed, dict):
+        kind = "a list" if isinstance(parsed, list) else f"the value {shown(text.strip()[:40])}"
+        raise ModelError(f'The config is {kind}, not an object like {{"model_type": ..}}.')
+    return parsed
+
+
+def _refuse_depth(text: str) -> None:
+    depth = 0
+    for token in _TOKENS.finditer(text):
+        if token[0] in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise ModelError(
+                    f"The config nests more than {MAX_DEPTH} levels deep; a config.json has about "
+                    "four."
+                )
+        elif token[0] in "]}":
+            depth -= 1
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ModelError(f"The config has the key {shown(key)} twice.")
+        found[key] = value
+    return found
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_INTEGER_DIGITS:
+        raise ModelError(
+            f"The config has a number of {len(digits):,} digits; no dimension of a model has more "
+            f"than {MAX_INTEGER_DIGITS}."
+        )
+    return int(digits)
+
+
+def _real(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        _no_number(text)
+    return value
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ModelError(f"The config has {shown(text)} where a finite number belongs.")
+
+
+def custom_fields(model: Transformer) -> dict[str, object]:
+    """The scenario fields that say this model: model=custom and every dimension that is not
+    the default of `Transformer`."""
+    given: dict[str, object] = {"model": CUSTOM}
+    for name, default in _DEFAULTS.items():
+        value = getattr(model, name)
+        if name in _REQUIRED or value != default:
+            given[name] = bool(value) if name in _FLAGS else int(value)
+    return given
+
+
+def model_of(scenario: Scenario) -> NamedModel:
+    """The preset that the scenario names, or the custom model that its dimensions make."""
+    given = {n: v for n in _DEFAULTS if (v := getattr(scenario, n)) is not None}
+    if scenario.model.strip().lower() == CUSTOM:
+        return NamedModel(
+            id=CUSTOM,
+            label="Custom model",
+            transformer=_custom(given),
+            source="dimensions given in the scenario",
+            max_seq_len=None,
+        )
+    named = preset(scenario.model)
+    if given:
+        raise ScenarioError(
+            f"{', '.join(f'{n}={v}' for n, v in list(given.items())[:3])} would change "
+            f"model={scenario.model}, whose dimensions are fixed; dimensions go with "
+            f"model={CUSTOM}."
+        )
+    return NamedModel(
+        id=named.id,
+        label=named.name,
+        transformer=named.transformer,
+        source=f"{named.source.ref} ({named.source.date})",
+        max_seq_len=named.max_seq_len,
+    )
+
+
+def _custom(given: dict[str, Any]) -> Transformer:
+    # A state space alone has no MLP, and says so.
+    alone = given.get("ffn_hidden_size") == 0 and given.get("num_ssm_layers")
+    asked = [n for n in _REQUIRED if not (alone and n == "ffn_hidden_size")]
+    if missing := [n for n in asked if not given.get(n)]:
+        raise ScenarioError(
+            f"model={CUSTOM} needs {', '.join(missing)}, each at least 1; the dimensions of a "
+            "config.json give them all."
+        )
+    model = Transformer(**given)
+    for clause in contradictions(model):
+        raise ScenarioError(f"The dimensions of model={CUSTOM} cannot be a model: {clause}.")
+    return model

@@ -1,1 +1,0 @@
-"""One module a page: each reads the scenario, asks app/estimate.py, and draws."""

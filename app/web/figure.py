@@ -1,0 +1,130 @@
+"""A chart on a page, with a takeaway for who cannot see it and its data and picture as files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+import streamlit as st
+
+from app.document import chart_files
+from app.document.chart_files import Spec
+from app.document.csv import csv_bytes
+from app.document.escape import as_text
+from app.web import link
+from app.web.fragment import alone
+
+# Of each ending: the type of the file, and what makes it.
+Files = dict[str, tuple[str, Callable[[], bytes | str]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """What is drawn: a chart as a dict, its words, and the table behind it."""
+
+    key: str  # of the widget; one name on a page
+    spec: Spec
+    alt: str  # what the chart shows, in a sentence
+    file: str  # name of its files, without an ending
+    data: Callable[[], pd.DataFrame]  # what somebody wants who asks for the numbers
+    caption: str = ""
+
+
+def theme() -> str:
+    """The colours of the page: light or dark."""
+    return "dark" if st.context.theme.type == "dark" else "light"
+
+
+def draw(
+    figure: Figure, *, on_select: Callable[[], None] | None = None, selection: str | None = None
+) -> None:
+    """The chart, its caption, and where its files are."""
+    draw_chart(figure, on_select=on_select, selection=selection)
+    draw_words(figure)
+
+
+def draw_chart(
+    figure: Figure,
+    *,
+    on_select: Callable[[], None] | None = None,
+    selection: str | None = None,
+    width: Literal["stretch", "content"] = "stretch",
+) -> None:
+    """The chart alone. "content": as wide as its own steps, in a box that scrolls."""
+    st.vega_lite_chart(
+        spec=chart_files.sent(figure.spec),
+        key=figure.key,
+        width=width,
+        on_select=on_select or "ignore",
+        selection_mode=selection,
+        alt=figure.alt,
+    )
+
+
+def draw_words(figure: Figure) -> None:
+    """Its caption, and where its files are."""
+    if figure.caption:
+        st.caption(as_text(figure.caption))
+    draw_files(figure)
+
+
+@alone
+def draw_files(figure: Figure) -> None:
+    """The data as CSV and Parquet and the chart as PNG and SVG, made when somebody asks."""
+    part = st.popover(
+        "Chart as a file", key=f"{figure.key}_files", type="tertiary", on_change="rerun"
+    )
+    if not part.open:
+        return
+    look, address = theme(), link.address(link.scenario(), st.context.url)
+    kinds: Files = {
+        **table_files(figure.data, address),
+        "png": ("image/png", lambda: chart_files.png(figure.spec, theme=look)),
+        "svg": ("image/svg+xml", lambda: chart_files.svg(figure.spec, theme=look)),
+    }
+    with part:
+        for ending, (mime, made) in kinds.items():
+            st.download_button(
+                f"{'Data' if ending in ('csv', 'parquet') else 'Picture'} as {ending.upper()}",
+                data=made,
+                file_name=f"{figure.file}.{ending}",
+                mime=mime,
+                key=f"{figure.key}_{ending}",
+                on_click="ignore",
+                width="stretch",
+            )
+
+
+def table_files(data: Callable[[], pd.DataFrame], address: str) -> Files:
+    """A table as CSV and as Parquet, with the link that it is of: made when somebody asks."""
+    return {
+        "csv": ("text/csv", lambda: csv_bytes(data(), address)),
+        "parquet": (
+            "application/vnd.apache.parquet",
+            lambda: chart_files.parquet(data(), address),
+        ),
+    }
+
+
+def draw_named(
+    page: str,
+    specs: Mapping[str, Spec],
+    name: str,
+    title: str,
+    alt: str,
+    caption: str,
+    file: str,
+    data: Callable[[], pd.DataFrame],
+) -> None:
+    """One of the charts of a page, under its title, where there is something to show."""
+    if name not in specs:
+        return
+    if title:
+        st.markdown(f"**{title}**")
+    draw(
+        Figure(
+            key=f"{page}_{name}", spec=specs[name], alt=alt, caption=caption, file=file, data=data
+        )
+    )

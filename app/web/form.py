@@ -1,0 +1,336 @@
+"""The scenario form in the sidebar, drawn from the field table of `core.scenario.Scenario`.
+
+Widgets are views: each edit is parsed by the Scenario's own validators in a callback. A wrong
+value becomes a sentence under its field, and the last valid scenario stays on the page. Most
+fields are in closed parts, which draw theirs once they are opened (app/web/form_part.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import streamlit as st
+from pydantic.fields import FieldInfo
+
+from app.calibration import words as calibration_words
+from app.document.escape import as_text
+from app.forecast import resolve
+from app.scenario.fields import (
+    Section,
+    bounds,
+    changed_fields,
+    fields_of,
+    is_flag,
+    is_list,
+    is_switch,
+    literals,
+    sections,
+    written,
+)
+from app.scenario.file import read_scenario, write_scenario
+from app.scenario.model import custom_fields, parse_config
+from app.web import link
+from app.web.form_part import part
+from app.web.form_words import ABOUT, NOTHING, OPTION_LABELS, PLACEHOLDERS, labelled
+from app.web.fragment import alone
+from core.errors import ModelError, ScenarioError
+from core.scenario import Scenario
+
+CUSTOM = "custom"
+MAX_CONFIG_CHARS = 1_000_000
+MAX_UPLOAD_MB = 2
+LINES_FOR_TEXT = 64  # characters of a typed field; a list of GPU counts is the longest
+
+DRAWN_ELSEWHERE = {"rank_by"}  # above the table that it sorts
+LABELS = {"calibration": calibration_words.id_label}  # of fields whose values are ids
+_ERRORS = "form_errors"
+_CONFIG_TEXT = "form_config_text"
+_CONFIG_FILE = "form_config_file"
+_FILES = "form_scenario_files"
+
+Options = dict[str, Callable[[], Sequence[str]]]
+
+
+def _key(name: str) -> str:
+    return f"form_{name}"
+
+
+def _widget_value(name: str, field: FieldInfo, value: Any, choices: Sequence[str]) -> Any:
+    if choices:
+        return list(value) if is_list(field) else value
+    return value if is_flag(field) or is_switch(field) else written(value)
+
+
+def _choices(name: str, field: FieldInfo, value: Any, options: Options) -> list[str]:
+    """What a list widget offers; the current value is always among it."""
+    offered = list(options[name]()) if name in options else list(literals(field.annotation))
+    held = value if is_list(field) else (value,)
+    return offered + [v for v in held if v not in offered] if offered else []
+
+
+def _help(field: FieldInfo) -> str | None:
+    text = (field.description or "").rstrip(".")
+    return as_text((f"{text}." if text else "") + bounds(field)) or None
+
+
+def errors() -> dict[str, str]:
+    """What is wrong in the form right now, by field."""
+    held = st.session_state.setdefault(_ERRORS, {})
+    return held if isinstance(held, dict) else {}
+
+
+def _accepted(where: str, new: dict[str, Any]) -> Scenario | None:
+    """The scenario with new values, or None and a sentence if they cannot be used."""
+    try:
+        scenario, notes = resolve.resolve(link.changed(link.scenario(), **new))
+    except ScenarioError as e:
+        notes = [e.as_labelled]
+    if notes:
+        errors()[where] = labelled(" ".join(notes))
+        return None
+    errors().pop(where, None)
+    link.edit(scenario)
+    return scenario
+
+
+def _edited(name: str) -> None:
+    """Callback of every field: parse it; keep the last valid scenario if it is wrong."""
+    given, field = st.session_state[_key(name)], Scenario.model_fields[name]
+    empty = () if is_list(field) else None if field.default is None else given
+    new: dict[str, Any] = {name: empty if given == "" else given}
+    if name == "model" and given != CUSTOM:  # a preset has its own dimensions
+        new |= dict.fromkeys(fields_of("custom_model"))
+    scenario = _accepted(name, new)
+    if scenario and isinstance(given, str) and not literals(field.annotation):
+        st.session_state[_key(name)] = written(getattr(scenario, name))
+
+
+def _take_config(text: str | bytes) -> None:
+    """Make the model of a config.json the scenario's model, or say why not."""
+    try:
+        dimensions = custom_fields(parse_config(text))
+    except ModelError as e:
+        errors()["config"] = str(e)
+        return
+    new = {**dict.fromkeys(fields_of("custom_model")), **dimensions, "model": CUSTOM}
+    if scenario := _accepted("config", new):
+        fill(scenario)
+
+
+def _config_pasted() -> None:
+    _take_config(st.session_state.get(_CONFIG_TEXT) or "")
+
+
+def _config_uploaded() -> None:
+    if (file := st.session_state.get(_CONFIG_FILE)) is not None:
+        _take_config(file.getvalue())
+
+
+def _file_key() -> str:
+    """Key of the uploader; a new one after each file that was opened, so that it is empty."""
+    return f"form_scenario_file_{st.session_state.get(_FILES, 0)}"
+
+
+def _scenario_uploaded() -> None:
+    """Open a scenario file as if it were a link, but strictly: all of it or nothing."""
+    if (file := st.session_state.get(_file_key())) is None:
+        errors().pop("scenario_file", None)
+        return
+    try:
+        given = read_scenario(file.getvalue())
+    except ScenarioError as e:
+        errors()["scenario_file"] = str(e)
+        return
+    pinned = given.prices or resolve.current_prices()
+    if scenario := _accepted("scenario_file", {**given.model_dump(), "prices": pinned}):
+        st.session_state[_FILES] = st.session_state.get(_FILES, 0) + 1
+        fill(scenario)
+
+
+def take_measurement(given: str, *, gpu: str, num_gpus: int, layout: str) -> None:
+    """Make a measured speed of one plan the anchor of every forecast; empty forgets it."""
+    speed = given.strip() or None
+    new: dict[str, Any] = {
+        "anchor_tokens_per_s_per_gpu": speed,
+        "anchor_gpu": gpu if speed else "",
+        "anchor_num_gpus": num_gpus if speed else None,
+        "anchor_layout": layout if speed else "",
+    }
+    if scenario := _accepted("measurement", new):
+        fill(scenario)
+
+
+def _use_custom_gpu() -> None:
+    if scenario := _accepted("custom_gpu", {"gpu": (CUSTOM,)}):
+        fill(scenario)
+
+
+def fill(scenario: Scenario) -> None:
+    """Show another scenario in the widgets; call before they are drawn."""
+    for name in Scenario.model_fields:
+        st.session_state.pop(_key(name), None)
+    held = errors()
+    for name in [n for n in held if n != "config"]:
+        del held[name]
+
+
+def draw_field(name: str, options: Options, *, horizontal: bool = False) -> None:
+    """The widget of one field and, under it, what is wrong with its value."""
+    field, value = Scenario.model_fields[name], getattr(link.scenario(), name)
+    choices = _choices(name, field, value, options)
+    key = _key(name)
+    several = bool(choices) and is_list(field)  # else a list is typed: as where there is no choice
+    if key not in st.session_state or isinstance(st.session_state[key], list) != several:
+        st.session_state[key] = _widget_value(name, field, value, choices)
+    label, about = field.title or name, _help(field)
+    placeholder = PLACEHOLDERS.get(name, "")
+    common: dict[str, Any] = {
+        "label": label, "key": key, "help": about, "on_change": _edited, "args": (name,)
+    }  # fmt: skip
+
+    if choices and is_list(field):
+        st.multiselect(
+            **common,
+            options=choices,
+            format_func=partial(_label_of, name),
+            placeholder=placeholder or "Any",
+        )
+    elif choices and horizontal:
+        st.radio(**common, options=choices, format_func=_option_label, horizontal=True)
+    elif choices:
+        st.selectbox(**common, options=choices, format_func=partial(_label_of, name))
+    elif is_switch(field):
+        st.checkbox(**common)
+    elif is_flag(field):
+        st.selectbox(**common, options=[None, True, False], format_func=_flag_label)
+    else:
+        st.text_input(**common, max_chars=LINES_FOR_TEXT * 4, placeholder=placeholder)
+    if name in errors():
+        st.error(as_text(errors()[name]))
+
+
+def _label_of(field: str, value: str) -> str:
+    if field in LABELS:
+        return LABELS[field](value)
+    return _option_label(value) if value else NOTHING.get(field, _option_label(value))
+
+
+def _option_label(value: str) -> str:
+    return OPTION_LABELS.get(value, value)
+
+
+def _flag_label(value: bool | None) -> str:
+    return "Not given" if value is None else "Yes" if value else "No"
+
+
+def _draw_config(options: Options) -> None:
+    st.text_area(
+        "Paste a config.json",
+        key=_CONFIG_TEXT,
+        max_chars=MAX_CONFIG_CHARS,
+        height=120,
+        placeholder='{"hidden_size": 4096, "num_hidden_layers": 32, ...}',
+    )
+    st.button("Use this config", key="form_config_use", on_click=_config_pasted, width="stretch")
+    st.file_uploader(
+        "or upload the file",
+        type="json",
+        key=_CONFIG_FILE,
+        max_upload_size=MAX_UPLOAD_MB,
+        on_change=_config_uploaded,
+    )
+    if "config" in errors():
+        st.error(as_text(errors()["config"]))
+    scenario = link.scenario()
+    if scenario.model == CUSTOM:
+        st.caption("Dimensions of the custom model")
+        for name in fields_of("custom_model"):
+            if getattr(scenario, name) is not None:
+                draw_field(name, options)
+
+
+def _draw_section(section: Section, options: Options) -> None:
+    """One closed part; its title says how much of it is not as it is by default."""
+    changed = changed_fields(link.scenario(), section.fields)
+    title = section.title + (f" ({len(changed)} changed)" if changed else "")
+    inside = part(section.key, title, errors(), section.fields)
+    if not inside.open:
+        return
+    with inside:
+        if about := ABOUT.get(section.key):
+            st.caption(about)
+        for name in section.fields:
+            draw_field(name, options)
+
+
+def draw(options: Options) -> None:
+    """The fields that are always there, into the container that is open."""
+    for name in fields_of("basic"):
+        if name not in DRAWN_ELSEWHERE:
+            draw_field(name, options)
+
+
+@alone
+def draw_parts(drawn: Scenario, options: Options) -> None:
+    """The parts that are closed at first, for the scenario that the page shows. To open one draws
+    them alone; an edit in one draws the page."""
+    scenario = link.scenario()
+    if scenario != drawn:
+        st.rerun(scope="app")
+    for section in sections():
+        _draw_section(section, options)
+    config = "Model from config.json" + (" (in use)" if scenario.model == CUSTOM else "")
+    inside = part("config", config, errors(), ("config", *fields_of("custom_model")))
+    if inside.open:
+        with inside:
+            _draw_config(options)
+    _draw_custom_gpu(options)
+    _draw_file()
+
+
+def _draw_file() -> None:
+    """The scenario as a file, out and in."""
+    scenario = link.scenario()
+    inside = part("file", "Scenario file", errors(), ("scenario_file",))
+    if not inside.open:
+        return
+    with inside:
+        st.download_button(
+            "Download as YAML",
+            data=lambda: write_scenario(scenario),
+            file_name="runcast_scenario.yaml",
+            mime="application/yaml",
+            key="form_scenario_download",
+            on_click="ignore",
+            width="stretch",
+            help="The same file as `runcast plan --scenario` reads and `--save` writes",
+        )
+        st.file_uploader(
+            "or open one",
+            type=["yaml", "yml"],
+            key=_file_key(),
+            max_upload_size=1,
+            on_change=_scenario_uploaded,
+        )
+        if "scenario_file" in errors():
+            st.error(as_text(errors()["scenario_file"]))
+
+
+def _draw_custom_gpu(options: Options) -> None:
+    names = fields_of("custom_gpu")
+    changed = changed_fields(link.scenario(), names)
+    title = "Custom accelerator" + (f" ({len(changed)} changed)" if changed else "")
+    inside = part("custom_gpu", title, errors(), ("custom_gpu", *names))
+    if not inside.open:
+        return
+    with inside:
+        for name in names:
+            draw_field(name, options)
+        st.button(
+            "Plan with this accelerator", key="form_custom_gpu_use", on_click=_use_custom_gpu,
+            width="stretch",
+        )  # fmt: skip
+        if "custom_gpu" in errors():
+            st.error(as_text(errors()["custom_gpu"]))

@@ -1,0 +1,115 @@
+"""How sure a forecast is: a log-normal around the P50 whose width grows with what is assumed.
+
+Widths are standard deviations of the log ratio of measured and predicted; independent causes
+add in quadrature. hardware/efficiency.csv says what each was estimated on.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from core.machine.efficiency import Efficiency
+from core.numeric import Numeric
+
+LARGEST_RUN = 3360.0  # GPUs; a test ties it to hardware/measured_runs.csv
+Z_90 = 1.2815515655446004  # standard normal quantile of 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What makes a forecast less sure. Numbers or columns; flags are 0 or 1."""
+
+    num_inferred: Numeric = 0.0  # of recompute, precision, schedule, degrees, network, batch...
+    num_inferred_of_memory: Numeric = 0.0  # of recompute, degrees, sharding, micro-batch
+    unknown_stack: Numeric = 0.0  # no profile
+    unmeasured: Numeric = 0.0  # no matmul was ever measured on the accelerator
+    unseen_accelerator: Numeric = 0.0  # no published run of it was fitted
+    doublings: Numeric = 0.0  # of GPUs, beyond `LARGEST_RUN`
+    network_guessed: Numeric = 0.0
+    experts: Numeric = 0.0
+    adapters: Numeric = 0.0
+
+
+def doublings(num_gpus: Numeric) -> Numeric:
+    """Doublings beyond the largest run that was fitted.
+
+    >>> float(doublings(13_440))
+    2.0
+    """
+    return np.log2(np.maximum(np.divide(num_gpus, LARGEST_RUN), 1.0))
+
+
+def unknown(known: Circumstances) -> Circumstances:
+    """The same of a stack without a profile."""
+    return replace(known, unknown_stack=np.ones(np.shape(known.num_inferred)))
+
+
+def throughput_sigma(eff: Efficiency, known: Circumstances) -> Numeric:
+    """Width of a forecast of tokens per second."""
+    return _width(eff, throughput_terms(known))
+
+
+def throughput_terms(known: Circumstances) -> dict[str, Numeric]:
+    """Names of `Efficiency` whose squares add up, and what multiplies each."""
+    return {
+        "throughput_sigma": 1.0 + 0.0 * np.asarray(known.num_inferred),
+        "inferred_sigma": np.sqrt(known.num_inferred),
+        "unknown_stack_sigma": np.asarray(known.unknown_stack),
+        "unmeasured_sigma": np.asarray(known.unmeasured),
+        "unseen_accelerator_sigma": np.asarray(known.unseen_accelerator),
+        "scale_sigma": np.asarray(known.doublings),
+        "network_sigma": np.asarray(known.network_guessed),
+        "experts_sigma": np.asarray(known.experts),
+        "adapters_sigma": np.asarray(known.adapters),
+    }
+
+
+def memory_sigma(eff: Efficiency, known: Circumstances) -> Numeric:
+    """Width of a forecast of bytes."""
+    return _width(eff, memory_terms(known))
+
+
+def memory_terms(known: Circumstances) -> dict[str, Numeric]:
+    """The same of memory."""
+    return {
+        "memory_sigma": 1.0 + 0.0 * np.asarray(known.num_inferred),
+        "memory_inferred_sigma": np.sqrt(known.num_inferred_of_memory),
+        "memory_unknown_stack_sigma": np.asarray(known.unknown_stack),
+    }
+
+
+def _width(eff: Efficiency, terms: dict[str, Numeric]) -> Numeric:
+    return quadrature(*(np.multiply(getattr(eff, name), t) for name, t in terms.items()))
+
+
+def quadrature(*sigmas: Numeric) -> Numeric:
+    """Width of independent causes together: the root of the sum of squares."""
+    return np.sqrt(sum(np.square(s) for s in sigmas))
+
+
+def p10(p50: Numeric, sigma: Numeric) -> Numeric:
+    """Value that nine of ten outcomes exceed."""
+    return p50 * np.exp(-Z_90 * np.asarray(sigma))
+
+
+def p90(p50: Numeric, sigma: Numeric) -> Numeric:
+    """Value that one of ten outcomes exceeds."""
+    return p50 * np.exp(Z_90 * np.asarray(sigma))
+
+
+def probability_above(limit: Numeric, *, p50: Numeric, sigma: Numeric) -> Numeric:
+    """Probability that a log-normal outcome exceeds a limit.
+
+    >>> float(probability_above(2.0, p50=2.0, sigma=0.1))
+    0.5
+    """
+    z = np.log(np.asarray(limit) / p50) / sigma
+    return 0.5 * _erfc(z / math.sqrt(2))
+
+
+def _erfc(x: Numeric) -> Numeric:
+    """Complementary error function; numpy has none."""
+    return np.vectorize(math.erfc, otypes=[float])(x)

@@ -1,0 +1,260 @@
+"""What an explanation rests on: layouts evaluated one beside another, and what sets two apart.
+
+Nothing here has a formula of its own: seconds are those of `core.time.step`, bytes those of
+`core.memory.memory`, dollars those of `core.money.cost`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.evidence.uncertainty import probability_above
+from core.layout.layouts import CONTEXT_METHODS, RECOMPUTE, SCHEDULES, Layouts
+from core.layout.sharding import INDEX, STRATEGIES
+from core.layout.workload import OFFLOAD, Workload
+from core.machine.cluster import Cluster
+from core.machine.efficiency import Efficiency
+from core.memory.memory import peak_bytes
+from core.memory.offload import host_bytes, work_on
+from core.money import cost as money_cost
+from core.search.plan import Layout
+from core.search.search import Z_80
+from core.time.step import step
+from core.units import HOUR_S
+
+Floats = NDArray[np.float64]
+PLACES = {round(place): name for name, place in OFFLOAD.items()}
+TERMS = 3  # of a difference that are told one by one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What is rented: one kind of instance, its GPUs and what it costs."""
+
+    name: str  # of the accelerator
+    cluster: Cluster  # of scalars
+    gpus_per_instance: float
+    usd_per_instance_hour: float  # NaN: no price
+    host_bytes: float = 0.0  # of the host's memory that can be used, for each GPU
+    most_gpus: float = float("inf")  # there are no more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What layouts are evaluated with."""
+
+    work: Workload
+    place: Place
+    eff: Efficiency
+    memory_sigma: float
+    num_tokens: float
+    slowdown: float = 1.0  # what a measurement of the user multiplies seconds by
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluated:
+    """Layouts with what they take, as columns of one length."""
+
+    layouts: Layouts
+    parts_s: dict[str, Floats]  # seconds of a step; they add up to step_s
+    step_s: Floats
+    hours: Floats  # of the whole run
+    gpu_hours: Floats
+    usd: Floats  # NaN: no price
+    memory_bytes: dict[str, Floats]
+    need_bytes: Floats
+    usable_bytes: Floats  # what a plan may need, so that it fits with the asked probability
+    capacity_bytes: Floats
+    probability_oom: Floats
+    host_bytes: Floats  # that one GPU keeps in the host's memory
+
+    @property
+    def fits(self) -> NDArray[np.bool_]:
+        """Rows that the search would offer, what waits on the host aside."""
+        return np.asarray(self.need_bytes <= self.usable_bytes)
+
+
+def columns_of(layouts: Sequence[Layout], num_gpus: Sequence[int]) -> Layouts:
+    """Records of layouts as columns, one row a record."""
+
+    def column(name: str) -> Floats:
+        return np.array([getattr(x, name) for x in layouts], dtype=float)
+
+    return Layouts(
+        num_gpus=np.array(num_gpus, dtype=float),
+        **{n: column(n) for n in ("tp", "pp", "virtual_stages", "cp", "ep", "etp")},
+        **{n: column(n) for n in ("dp_replicate", "dp_shard", "micro_batch_size")},
+        num_microbatches=column("num_microbatches"),
+        strategy=np.array([INDEX[x.sharding] for x in layouts], dtype=float),
+        recompute=np.array([RECOMPUTE.index(x.recompute) for x in layouts], dtype=float),
+        sequence_parallel=(column("tp") > 1).astype(float),
+        schedule=np.array([SCHEDULES.index(x.schedule) for x in layouts], dtype=float),
+        context_method=np.array(
+            [CONTEXT_METHODS.index(x.context_parallel) for x in layouts], dtype=float
+        ),
+        reshard=column("reshard_after_forward"),
+        offload_optimizer=np.array([OFFLOAD[x.offload_optimizer] for x in layouts]),
+        offload_params=np.array([OFFLOAD[x.offload_params] for x in layouts]),
+    )
+
+
+def record_of(layouts: Layouts, row: int) -> Layout:
+    """One row of the columns as a record; degrees that are no whole numbers are rounded."""
+
+    def whole(name: str) -> int:
+        return round(float(np.asarray(getattr(layouts, name))[row]))
+
+    degrees = (
+        "tp", "pp", "virtual_stages", "cp", "ep", "etp", "dp_replicate", "dp_shard",
+        "micro_batch_size", "num_microbatches",
+    )  # fmt: skip
+    return Layout(
+        **{n: whole(n) for n in degrees},
+        sharding=STRATEGIES[whole("strategy")].name,
+        recompute=RECOMPUTE[whole("recompute")],
+        schedule=SCHEDULES[whole("schedule")],
+        context_parallel=CONTEXT_METHODS[whole("context_method")],
+        reshard_after_forward=whole("reshard") > 0,
+        offload_optimizer=PLACES[whole("offload_optimizer")],
+        offload_params=PLACES[whole("offload_params")],
+    )
+
+
+def evaluate(
+    case: Case,
+    layouts: Layouts,
+    *,
+    work: Workload | None = None,
+    cluster: Cluster | None = None,
+    eff: Efficiency | None = None,
+    num_tokens: Floats | float | None = None,
+    gpus_per_instance: Floats | float | None = None,
+    usd_per_instance_hour: Floats | float | None = None,
+) -> Evaluated:
+    """Layouts (columns) as the case says, but for what is given otherwise, as columns, too."""
+    work = work_on(case.work if work is None else work, layouts)
+    cluster = case.place.cluster if cluster is None else cluster
+    eff = case.eff if eff is None else eff
+    tokens = case.num_tokens if num_tokens is None else num_tokens
+    per_instance = case.place.gpus_per_instance if gpus_per_instance is None else gpus_per_instance
+    rate = case.place.usd_per_instance_hour
+    rate = rate if usd_per_instance_hour is None else usd_per_instance_hour  # type: ignore[assignment]
+    times = step(work, layouts, cluster, eff)
+    memory = peak_bytes(work, layouts, cluster, eff)
+    step_s = times.step_s * case.slowdown
+    steps = money_cost.num_steps(
+        num_tokens=tokens, seq_len=work.seq_len, global_batch_size=work.global_batch_size
+    )
+    hours = np.asarray(steps) * step_s / HOUR_S
+    instances = money_cost.num_instances(num_gpus=layouts.num_gpus, gpus_per_instance=per_instance)
+    need = np.sum(list(memory.values()), axis=0)
+    capacity = np.broadcast_to(np.asarray(cluster.memory_bytes, dtype=float), need.shape)
+    return Evaluated(
+        layouts=layouts,
+        parts_s={k: v * case.slowdown for k, v in times.parts.items()},
+        step_s=step_s,
+        hours=hours,
+        gpu_hours=np.asarray(
+            money_cost.gpu_hours(
+                wall_clock_hours=hours, num_instances=instances, gpus_per_instance=per_instance
+            )
+        ),
+        usd=np.asarray(
+            money_cost.run_usd(
+                wall_clock_hours=hours, num_instances=instances, usd_per_instance_hour=rate
+            )
+        ),
+        memory_bytes=memory,
+        need_bytes=need,
+        usable_bytes=capacity * np.exp(-Z_80 * case.memory_sigma),
+        capacity_bytes=capacity,
+        probability_oom=np.asarray(
+            probability_above(capacity, p50=np.maximum(need, 1.0), sigma=case.memory_sigma)
+        ),
+        host_bytes=np.broadcast_to(
+            np.asarray(host_bytes(work, layouts, eff), dtype=float), need.shape
+        ),
+    )
+
+
+# --- what sets two apart -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One part of a step in both."""
+
+    part: str
+    first_s: float
+    second_s: float
+
+    @property
+    def more_s(self) -> float:
+        """Seconds that the second takes more."""
+        return self.second_s - self.first_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Why a second step takes longer, or less, than a first: `terms` and `rest_s` add up to
+    `more_s`."""
+
+    first_s: float
+    second_s: float
+    terms: tuple[Term, ...]  # the largest first
+    rest_s: float  # of all other parts together
+
+    @property
+    def more_s(self) -> float:
+        """Seconds that the second takes more."""
+        return self.second_s - self.first_s
+
+
+def difference(
+    first: Mapping[str, float], second: Mapping[str, float], *, most: int = TERMS
+) -> Difference:
+    """The parts of two steps held one against the other.
+
+    >>> d = difference({"matmul": 2.0, "bubble": 0.5}, {"matmul": 2.0, "bubble": 1.0})
+    >>> [(t.part, t.more_s) for t in d.terms], d.rest_s
+    ([('bubble', 0.5)], 0.0)
+    """
+    names = dict.fromkeys((*first, *second))
+    every = [Term(part=n, first_s=first.get(n, 0.0), second_s=second.get(n, 0.0)) for n in names]
+    every.sort(key=lambda t: -abs(t.more_s))
+    told = tuple(t for t in every[:most] if t.more_s)
+    return Difference(
+        first_s=sum(first.values()),
+        second_s=sum(second.values()),
+        terms=told,
+        rest_s=sum(t.more_s for t in every[len(told) :]),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostDifference:
+    """Why a second run costs more, or less: both parts add up to `more_usd`."""
+
+    more_usd: float
+    by_gpu_hours_usd: float
+    by_price_usd: float
+
+
+def cost_difference(
+    *, first_gpu_hours: float, second_gpu_hours: float, first_usd: float, second_usd: float
+) -> CostDifference:
+    """Dollars by GPU-hours and by price, each change taken at the mean of the other's.
+
+    >>> cost_difference(first_gpu_hours=10, second_gpu_hours=20, first_usd=20, second_usd=40)
+    CostDifference(more_usd=20, by_gpu_hours_usd=20.0, by_price_usd=0.0)
+    """
+    first, second = first_usd / first_gpu_hours, second_usd / second_gpu_hours
+    return CostDifference(
+        more_usd=second_usd - first_usd,
+        by_gpu_hours_usd=(second_gpu_hours - first_gpu_hours) * (first + second) / 2,
+        by_price_usd=(second - first) * (first_gpu_hours + second_gpu_hours) / 2,
+    )

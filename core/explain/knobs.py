@@ -1,0 +1,170 @@
+"""The knobs of a layout, and the layouts that one or two of them turned make, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations, product
+
+import numpy as np
+
+from core.explain.explain import Case, Floats, Place
+from core.layout.degrees import divisors, micro_batch_sizes, virtual_stages
+from core.layout.layouts import (
+    CONTEXT_METHODS,
+    LONG_SEQUENCE,
+    RECOMPUTE,
+    SCHEDULES,
+    SEARCHED,
+    SEARCHED_RECOMPUTE,
+    Choices,
+    Layouts,
+)
+from core.layout.sharding import INDEX, STRATEGIES
+from core.layout.workload import OFFLOAD
+from core.memory.offload import LEVELS
+from core.model.transformer import is_moe
+from core.search.plan import Layout
+
+# In words what core.memory.offload.LEVELS are.
+OFFLOADS = ("all on the device", "optimizer on the host", "optimizer and weights on the host")
+KNOBS = (
+    "tp", "pp", "virtual_stages", "cp", "ep", "micro_batch_size", "sharding", "recompute",
+    "offload", "num_gpus", "accelerator",
+)  # fmt: skip
+MOST_KNOBS = 2
+LARGEST = 131_072  # GPUs
+
+
+def start_of(base: Layout, num_gpus: int) -> dict[str, float]:
+    """The knobs of the layout itself, as numbers."""
+    degrees = ("tp", "pp", "virtual_stages", "cp", "ep", "micro_batch_size")
+    return {
+        **{n: float(getattr(base, n)) for n in degrees},
+        "sharding": float(INDEX[base.sharding]),
+        "recompute": float(RECOMPUTE.index(base.recompute)),
+        "offload": level_of(base),
+        "num_gpus": float(num_gpus),
+        "accelerator": 0.0,
+    }
+
+
+def level_of(base: Layout) -> float:
+    """The number of what waits on the host in offload.LEVELS; beyond them: another place."""
+    here = (OFFLOAD[base.offload_optimizer], OFFLOAD[base.offload_params])
+    return float(LEVELS.index(here)) if here in LEVELS else float(len(LEVELS))
+
+
+def values_of(
+    case: Case, base: Layout, num_gpus: int, choices: Choices, places: Sequence[Place]
+) -> dict[str, list[float]]:
+    """What each knob is turned to, its own value not among it."""
+    model, cluster = case.work.model, case.place.cluster
+    domain = max(float(np.asarray(cluster.scale_up_domain)), float(base.tp))
+    layers = float(np.max(model.num_layers))
+    experts = float(np.max(model.num_experts)) if bool(np.any(is_moe(model))) else 1.0
+    long = int(np.asarray(case.work.seq_len)) >= LONG_SEQUENCE or base.cp > 1
+    chunks = virtual_stages(layers=int(layers), pp=base.pp)
+    chunks = chunks if base.schedule == "interleaved" else [1]
+    levels = range(len(LEVELS)) if level_of(base) < len(LEVELS) else ()
+    tried: dict[str, list[float]] = {
+        "tp": _degrees(domain, num_gpus),
+        "pp": _degrees(min(layers, float(num_gpus)), num_gpus),
+        "virtual_stages": [float(c) for c in chunks],
+        "cp": _degrees(min(64.0, float(num_gpus)), num_gpus) if long else [1.0],
+        "ep": _degrees(experts, int(experts)),
+        "micro_batch_size": [
+            float(b) for b in micro_batch_sizes(
+                global_batch_size=int(np.asarray(case.work.global_batch_size))
+            )
+        ],
+        "sharding": [float(INDEX[n]) for n in (choices.shardings or SEARCHED)],
+        "recompute": [
+            float(RECOMPUTE.index(r)) for r in (choices.recomputes or SEARCHED_RECOMPUTE)
+        ],
+        "offload": [float(n) for n in levels],
+        "num_gpus": [float(n) for n in (num_gpus // 2, num_gpus * 2, num_gpus * 4)
+                     if 1 <= n <= min(LARGEST, case.place.most_gpus)],
+        "accelerator": [float(n) for n in range(1, len(places))],
+    }  # fmt: skip
+    start = start_of(base, num_gpus)
+    return {k: [v for v in tried[k] if v != start[k]] for k in KNOBS}
+
+
+def _degrees(limit: float, whole: int) -> list[float]:
+    """Powers of two and divisors of `whole`, up to a limit."""
+    powers = {2**i for i in range(int(limit).bit_length())}
+    return [float(n) for n in sorted({*powers, *divisors(whole)}) if n <= limit]
+
+
+def turned_rows(values: Mapping[str, list[float]], start: Mapping[str, float]) -> dict[str, Floats]:
+    """One row for each turn of one knob, and of each two."""
+    column = {k: n for n, k in enumerate(KNOBS)}
+    turns: list[tuple[tuple[int, float], ...]] = []
+    for many in range(1, MOST_KNOBS + 1):
+        for names in combinations(values, many):
+            every = product(*(values[n] for n in names))
+            turns += [
+                tuple((column[n], v) for n, v in zip(names, row, strict=True)) for row in every
+            ]
+    table = np.tile([start[k] for k in KNOBS], (len(turns), 1))
+    for n, turned in enumerate(turns):
+        for at, value in turned:
+            table[n, at] = value
+    return {k: table[:, n] for k, n in column.items()}
+
+
+def layouts_of(case: Case, base: Layout, rows: Mapping[str, Floats]) -> Layouts:
+    """The rows as layouts: data parallelism and micro-batches follow from the knobs."""
+    tp, pp, cp, ep = (rows[k] for k in ("tp", "pp", "cp", "ep"))
+    ranks = rows["num_gpus"] / (tp * pp * cp)
+    in_node = np.maximum(float(np.asarray(case.place.cluster.gpus_per_node)) / (tp * cp), 1.0)
+    hybrid = rows["sharding"] == INDEX["hsdp"]
+    if base.sharding == "hsdp" and base.dp_replicate > 1:
+        in_node = np.where((tp == base.tp) & (cp == base.cp), float(base.dp_shard), in_node)
+    shard = np.where(hybrid, np.minimum(in_node, ranks), ranks)
+    same_ranks = (rows["sharding"] == INDEX[base.sharding]) & (
+        ranks == base.dp_replicate * base.dp_shard
+    )
+    shard = np.where(same_ranks, float(base.dp_shard), shard)
+    moe = bool(np.any(is_moe(case.work.model)))
+    etp = np.where((ep == 1) & moe, tp, float(base.etp) if base.ep > 1 else 1.0)
+    full = np.full_like(tp, 1.0)
+    return Layouts(
+        num_gpus=rows["num_gpus"],
+        tp=tp,
+        pp=pp,
+        virtual_stages=np.where(pp > 1, rows["virtual_stages"], 1.0),
+        cp=cp,
+        ep=ep,
+        etp=etp,
+        dp_replicate=ranks / shard,
+        dp_shard=shard,
+        strategy=rows["sharding"],
+        micro_batch_size=rows["micro_batch_size"],
+        num_microbatches=float(np.asarray(case.work.global_batch_size))
+        / (ranks * rows["micro_batch_size"]),
+        recompute=rows["recompute"],
+        sequence_parallel=(tp > 1).astype(float),
+        schedule=full * SCHEDULES.index(base.schedule),
+        context_method=full * CONTEXT_METHODS.index(base.context_parallel),
+        reshard=full * float(base.reshard_after_forward),
+        **_places(base, rows["offload"]),
+    )
+
+
+def _places(base: Layout, level: Floats) -> dict[str, Floats]:
+    """Where optimizer and weights are: as in the layout itself, but for rows that move them."""
+    own = (OFFLOAD[base.offload_optimizer], OFFLOAD[base.offload_params])
+    table = np.array([*LEVELS, own])[level.astype(int)]
+    return {"offload_optimizer": table[:, 0], "offload_params": table[:, 1]}
+
+
+def word_of(knob: str, value: float, places: Sequence[Place]) -> str:
+    """The value of a knob as it is written: zero1, full, 8."""
+    names: dict[str, Sequence[str]] = {
+        "sharding": [s.name for s in STRATEGIES],
+        "recompute": RECOMPUTE,
+        "offload": (*OFFLOADS, "elsewhere"),
+        "accelerator": [p.name for p in places],
+    }
+    return names[knob][int(value)] if knob in names else f"{value:.0f}"

@@ -1,0 +1,121 @@
+"""Optimizers: a table of the state each keeps per trained parameter, and its extra work.
+
+[K15] Kingma and Ba, "Adam", arXiv:1412.6980. [D22] Dettmers et al., "8-bit Optimizers via
+      Block-wise Quantization", arXiv:2110.02861. [S18] Shazeer and Stern, "Adafactor",
+      arXiv:1804.04235, section 3: row and column statistics. [J24] Jordan et al., "Muon", 2024,
+      kellerjordan.github.io/posts/muon: five Newton-Schulz iterations on each hidden matrix;
+      AdamW for embeddings, LM head and norms, as also Liu et al., "Muon is Scalable",
+      arXiv:2502.16982, section 2.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.errors import unknown_name
+from core.model import state_space
+from core.model.transformer import (
+    Transformer,
+    attention_output_size,
+    is_mla,
+    kv_size,
+    matrices_per_mlp,
+    num_attention_layers,
+    num_dense_mlp_layers,
+    num_moe_layers,
+    query_size,
+)
+from core.numeric import Numeric, kept_for_last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimizer:
+    """Bytes of state per parameter, beside the fp32 master weight that the strategy keeps."""
+
+    name: str
+    state_bytes: float
+    orthogonalises: bool = False
+    ends_state_bytes: float | None = None  # of embeddings and LM head; None: the same
+
+
+OPTIMIZERS = {
+    o.name: o
+    for o in (
+        Optimizer(name="adamw", state_bytes=8.0),  # two fp32 moments [K15]
+        Optimizer(name="adamw_8bit", state_bytes=2 * (1 + 4 / 2048)),  # blocks of 2,048 [D22]
+        Optimizer(name="adafactor", state_bytes=0.01),  # a row and a column of each matrix [S18]
+        # One momentum of a hidden matrix, AdamW's two moments elsewhere [J24].
+        Optimizer(name="muon", state_bytes=4.0, orthogonalises=True, ends_state_bytes=8.0),
+        Optimizer(name="sgd", state_bytes=4.0),  # one momentum
+    )
+}
+
+# Read the gradient for clipping and for the update and zero it (12), read and write the fp32
+# weight (8), write its 16-bit copy (2); the states are read and written on top.
+STEP_BYTES_WITHOUT_STATE = 22.0
+NEWTON_SCHULZ_STEPS = 5.0
+
+
+def optimizer(name: str) -> Optimizer:
+    """One row by name; an unknown one is never guessed."""
+    if name not in OPTIMIZERS:
+        raise unknown_name("optimizer", name, OPTIMIZERS)
+    return OPTIMIZERS[name]
+
+
+def step_bytes_per_param(*, state_bytes: Numeric) -> Numeric:
+    """Bytes moved to update one parameter: 38 for AdamW."""
+    return STEP_BYTES_WITHOUT_STATE + 2 * state_bytes
+
+
+def newton_schulz_flops(*, rows: Numeric, columns: Numeric) -> Numeric:
+    """FLOPs to orthogonalise one matrix. [J24]
+
+    One iteration is X X^T, its square and one product: 4 r^2 c + 2 r^3 for r x c, r <= c.
+    """
+    r, c = np.minimum(rows, columns), np.maximum(rows, columns)
+    return NEWTON_SCHULZ_STEPS * (4 * r**2 * c + 2 * r**3)
+
+
+@kept_for_last
+def orthogonalised_matrices(model: Transformer) -> list[tuple[Numeric, Numeric, Numeric]]:
+    """(rows, columns, how many) of the matrices of all layers, one a projection, without routed
+    experts. Routers are left out, as they are small."""
+    h = np.asarray(model.hidden_size, dtype=float)
+    attention, mla = num_attention_layers(model), np.asarray(is_mla(model), dtype=float)
+    ranked = mla * (np.asarray(model.q_lora_rank) > 0)
+    kv_up = np.multiply(model.num_attention_heads, np.add(model.qk_nope_head_dim, model.v_head_dim))
+    shared = np.multiply(model.num_shared_experts, model.moe_ffn_hidden_size)
+    has_shared = num_moe_layers(model) * (shared > 0)
+    gates = np.where(model.attention_gate, 2.0, 1.0)
+    found = [
+        (query_size(model) * gates, h, attention * (1 - ranked)),
+        (query_size(model), np.asarray(model.q_lora_rank, dtype=float), attention * ranked),
+        (np.asarray(model.q_lora_rank, dtype=float), h, attention * ranked),
+        (kv_size(model) / 2, h, 2 * attention * (1 - mla)),
+        (np.add(model.kv_lora_rank, model.qk_rope_head_dim), h, attention * mla),
+        (kv_up, np.asarray(model.kv_lora_rank, dtype=float), attention * mla),
+        (h, attention_output_size(model), attention),
+        (model.ffn_hidden_size, h, matrices_per_mlp(model) * num_dense_mlp_layers(model)),
+        (shared, h, matrices_per_mlp(model) * has_shared),
+    ]
+    return found + [(p.n, p.k, p.layers) for p in state_space.projections(model)]
+
+
+@kept_for_last
+def orthogonalisation_flops_per_param(model: Transformer) -> tuple[Numeric, Numeric]:
+    """FLOPs per parameter of the layers' matrices, and of the routed experts', which are
+    orthogonalised one by one. [J24]
+
+    Validity: each matrix is orthogonalised once in a group of ranks, whole; what brings its
+    pieces together is not counted (arXiv:2502.16982, section 2.3: at most a quarter more than
+    AdamW's traffic).
+    """
+    matrices = orthogonalised_matrices(model)
+    flops = sum(np.asarray(n * newton_schulz_flops(rows=r, columns=c)) for r, c, n in matrices)
+    params = sum(np.asarray(n * np.multiply(r, c)) for r, c, n in matrices)
+    h, size = model.hidden_size, np.maximum(model.moe_ffn_hidden_size, 1.0)
+    expert = newton_schulz_flops(rows=h, columns=size) / np.multiply(h, size)
+    return flops / np.maximum(params, 1.0), expert

@@ -1,0 +1,66 @@
+"""What is trained, as columns: the model, the batch, the recipe of numbers, the host's share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+
+from core.model.transformer import Transformer
+from core.numeric import Bools, Numeric
+
+NOWHERE, CPU, NVME = 0.0, 1.0, 2.0  # where something is offloaded to
+OFFLOAD = {"none": NOWHERE, "cpu": CPU, "nvme": NVME}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One training job before it is laid out. Each field a number or a column."""
+
+    model: Transformer
+    seq_len: Numeric
+    global_batch_size: Numeric  # sequences per optimizer step
+    matmul_bits: Numeric = 16.0
+    quantised_bytes: Numeric = 0.0  # per matmul input element, core/layout/precision.py
+    # Optimizer (core/layout/optimizers.py) and where its states live
+    optimizer_state_bytes: Numeric = 8.0
+    ends_state_bytes: Numeric = nan  # of embeddings and LM head; NaN: as of the others
+    orthogonalises: Bools = False
+    gradient_bytes: Numeric = nan  # held per parameter; NaN: the sharding strategy's habit
+    offload_optimizer: Numeric = NOWHERE
+    paged_optimizer: Bools = False  # states wait on the host and are updated on the device
+    offload_params: Numeric = NOWHERE
+    offloads_activations: Numeric = 0.0  # share of what is kept that waits on the host
+    # Adapters (core/model/adapters.py)
+    adapters: Bools = False  # the base is frozen
+    trained_fraction: Numeric = 1.0  # trained parameters over those of the model
+    weight_bytes: Numeric = 2.0  # of a frozen weight: 2, or about 0.5 quantised
+    # Kernels
+    unfused_attention: Bools = False  # the score matrix is written out: before FlashAttention
+    flash2: Bools = False  # FlashAttention 2 where a newer kernel exists
+    compiled: Bools = False  # elementwise operators fused by a compiler
+    cuda_graphs: Bools = False
+    chunked_loss: Bools = False  # logits exist in pieces only
+    async_tp: Bools = True  # tensor-parallel communication in pieces beside its matmuls
+    overlaps_gradients: Bools = True  # their reduction runs beside backward
+    software_year: Numeric = 2026.5  # decimal year of the stack's release
+    host_slowdown: Numeric = 1.0  # time of launches over the usual
+    deduplicates: Bools = True  # a token crosses the network once per node, not once per expert
+    # Experts: rows they are padded to over the mean (0: not padded), and the busiest rank's
+    capacity_factor: Numeric = 0.0
+    expert_imbalance: Numeric = 1.0
+
+
+def more_state_bytes_of_ends(work: Workload) -> Numeric:
+    """Optimizer bytes of a parameter of embedding or LM head over those of the others. Adapters
+    train neither end."""
+    more = np.subtract(work.ends_state_bytes, work.optimizer_state_bytes)
+    return np.where(np.isnan(more) | work.adapters, 0.0, more)
+
+
+def expert_load(work: Workload, *, ep: Numeric) -> Numeric:
+    """Rows of the busiest rank's experts over the mean. A rank that holds them all only sees
+    their sum, so imbalance counts with expert parallelism only."""
+    spread = np.where(np.asarray(ep) > 1, work.expert_imbalance, 1.0)
+    return np.where(np.asarray(work.capacity_factor) > 0, work.capacity_factor, spread)

@@ -1,0 +1,332 @@
+"""Peak bytes of the fullest GPU, by part.
+
+[R20] Rajbhandari et al., "ZeRO", arXiv:1910.02054: model states and their sharding.
+[K23] Korthikanti et al., arXiv:2205.05198: activations in flight in a pipeline.
+
+The first pipeline stage holds the embedding and the most micro-batches in flight, the last
+one the LM head and the logits; the fuller of the two is reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.layout.layouts import CONTEXT_METHODS, Layouts, dp
+from core.layout.pipeline import (
+    layers_of_largest_stage,
+    microbatches_in_flight,
+    microbatches_on_last_stage,
+)
+from core.layout.sharding import ADAMW_STATE_BYTES, INDEX, column, held_gradient_bytes
+from core.layout.workload import Workload, expert_load, more_state_bytes_of_ends
+from core.machine.cluster import Cluster
+from core.machine.efficiency import Efficiency
+from core.memory.activations import LayerKept, kept_bytes, layer_kept
+from core.model.transformer import (
+    attention_share,
+    embedding_params,
+    head_params,
+    is_moe,
+    kv_size,
+    layer_params,
+    routed_expert_params,
+)
+from core.numeric import Numeric
+
+CHUNK_OF_LOGITS = 1 / 8  # pieces that a chunked loss cuts the sequence into
+UNIT_GRADIENT_BYTES = 4.0  # of a gathered unit: what its reduction reads in fp32
+SECONDARY_SHARDS = 8.0  # ranks of a node that share ZeRO++'s second partition
+PARTS = (
+    "parameters", "gradients", "optimizer", "activations", "logits", "buffers", "reserve",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageParams:
+    """Parameters that one GPU of a stage holds before data-parallel sharding, by how they
+    shard: `dense` over dp x cp, `experts` over the ranks that hold copies of them."""
+
+    dense: Numeric
+    ends: Numeric  # of `dense`: embeddings and LM head, which are never quantised
+    experts: Numeric
+    dense_shards: Numeric
+    expert_shards: Numeric
+    expert_copies: Numeric  # ranks of a stage that hold the same experts
+    one_layer: Numeric
+    largest_unit: Numeric  # parameters of the largest piece that is gathered at once
+
+
+def stage_params(work: Workload, lay: Layouts, *, first: bool) -> StageParams:
+    """Parameters of the first or the last pipeline stage, per GPU."""
+    model = work.model
+    share = layers_of_largest_stage(num_layers=model.num_layers, pp=lay.pp) / np.maximum(
+        model.num_layers, 1.0
+    )
+    alone = np.asarray(lay.pp) == 1
+    ends = embedding_params(model) * (1.0 if first else alone) + head_params(model) * (
+        alone if first else 1.0
+    )
+    # A tied head on another stage than the embedding is a second copy.
+    tied_copy = np.where(
+        np.asarray(model.tied_embeddings, dtype=bool) & ~alone & (not first),
+        np.multiply(model.vocab_size, model.hidden_size),
+        0.0,
+    )
+    in_layers = share * layer_params(model) / lay.tp
+    experts = share * routed_expert_params(model) / np.multiply(lay.ep, lay.etp)
+    ranks = np.multiply(np.multiply(lay.dp_shard, lay.cp), 1.0)
+    per_stage = np.multiply(np.multiply(dp(lay), lay.cp), lay.tp)
+    copies = np.maximum(per_stage / np.multiply(lay.ep, lay.etp), 1.0)
+    layers = np.maximum(share * model.num_layers, 1.0)
+    one_layer = (in_layers + experts) / layers
+    return StageParams(
+        dense=in_layers + (ends + tied_copy) / lay.tp,
+        ends=(ends + tied_copy) / lay.tp,
+        experts=np.where(is_moe(model), experts, 0.0),
+        dense_shards=ranks,
+        expert_shards=np.minimum(copies, ranks),
+        expert_copies=copies,
+        one_layer=one_layer,
+        largest_unit=np.maximum(
+            one_layer, np.multiply(model.vocab_size, model.hidden_size) / lay.tp
+        ),
+    )
+
+
+def tokens_per_rank(work: Workload, lay: Layouts) -> Numeric:
+    """Tokens of one micro-batch on one rank of a tensor-parallel group."""
+    return np.multiply(lay.micro_batch_size, work.seq_len) / lay.cp
+
+
+def state_bytes(
+    work: Workload, lay: Layouts, params: StageParams, eff: Efficiency, what: str
+) -> Numeric:
+    """Bytes of parameters, gradients or optimizer on one GPU. [R20, figure 1]
+
+    Where weights are their own master copy, gradients and moments are of their type: fp32, or
+    16-bit in stacks that train in 16 bits alone. Less than 2 bytes of gradient are those of
+    layers that are updated, and freed, during backward.
+    With adapters, frozen weights keep `weight_bytes` each (16 bits at both ends of the model)
+    and nothing else; the adapters come on top.
+    """
+    names = {"parameters": "parameter", "gradients": "gradient", "optimizer": "optimizer"}
+    per_param = column(lay.strategy, f"{names[what]}_bytes")
+    sharded = column(lay.strategy, f"shards_{what}") > 0
+    held = params.dense / np.where(sharded, params.dense_shards, 1.0) + params.experts / np.where(
+        sharded, params.expert_shards, 1.0
+    )
+    trained = work.trained_fraction
+    own = column(lay.strategy, "parameter_bytes") == 4
+    frozen: Numeric = 0.0
+    if what == "parameters":
+        per_param = np.where(own, eff.own_weight_bytes, per_param)
+        ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
+        frozen = (held - ends) * work.weight_bytes + ends * 2.0
+        frozen = np.where(work.adapters, frozen, 0.0)
+    if what == "gradients":
+        said = np.asarray(work.gradient_bytes)
+        per_param = held_gradient_bytes(strategy=lay.strategy, gradient_bytes=said)
+        per_param = np.where(own, np.where(said < 2, said, eff.own_weight_bytes), per_param)
+    if what == "optimizer":  # the table's column is AdamW's: swap its moments
+        width = np.where(own, np.minimum(eff.own_weight_bytes / 4, 1.0), 1.0)
+        per_param = per_param - ADAMW_STATE_BYTES + work.optimizer_state_bytes * width
+    total = held * trained * per_param + frozen
+    if what == "optimizer":
+        ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
+        total = total + ends * more_state_bytes_of_ends(work)
+    if what == "optimizer":
+        away = (np.asarray(work.offload_optimizer) > 0) | np.asarray(work.paged_optimizer)
+        return np.where(away, 0.0, total)
+    # Strategies that gather weights can fetch them instead, and then send the gradients back.
+    return np.where((np.asarray(work.offload_params) > 0) & sharded, 0.0, total)
+
+
+def gathered_kv_bytes(work: Workload, lay: Layouts) -> Numeric:
+    """Keys and values of the whole sequence and their gradients, of the layer in backward, where
+    context parallelism gathers them (Llama 3, arXiv:2407.21783, section 3.3.2)."""
+    gathers = np.asarray(lay.context_method) == CONTEXT_METHODS.index("all_gather")
+    one = 2.0 * tokens_per_rank(work, lay) * lay.cp * kv_size(work.model) / lay.tp
+    attends = np.asarray(attention_share(work.model)) > 0
+    return np.where(gathers & attends & (np.asarray(lay.cp) > 1), 2 * one, 0.0)
+
+
+def stage_bytes(
+    work: Workload,
+    lay: Layouts,
+    eff: Efficiency,
+    *,
+    first: bool,
+    layer: LayerKept | None = None,
+) -> dict[str, Numeric]:
+    """Bytes by part of the first or the last pipeline stage; `layer` if it is known already."""
+    layer = one_layer(work, lay, eff) if layer is None else layer
+    params = stage_params(work, lay, first=first)
+    alone = np.asarray(lay.pp) == 1
+    flight, layers = in_flight(work, lay, first=first)
+    kept = kept_of_layers(work, lay, layer, flight * layers)
+    logits = np.where(alone if first else True, logits_bytes(work, lay, eff), 0.0)
+    again = layer.whole - layer.kept  # of the one layer in backward, computed again
+    working = 0.5 * layer.whole + gathered_kv_bytes(work, lay)  # its gradients
+    # The loss is over when the last layer's backward begins, which takes its memory again:
+    # the larger of the two counts.
+    for_again = np.minimum(again, logits)
+    for_working = np.minimum(working, logits - for_again)
+    activations = kept + again - for_again
+    buffers = working - for_working + unsharded_bytes(lay, params, work.trained_fraction)
+    live = activations + logits + buffers
+    gradients = state_bytes(work, lay, params, eff, "gradients")
+    beside = state_copies(lay, params, eff, trained=work.trained_fraction, gradients=gradients)
+    # Temporaries of the optimizer's step find the memory of the pass before it free.
+    step = np.maximum(step_temporaries(work, lay, params, eff) - live, 0.0)
+    return {
+        "parameters": state_bytes(work, lay, params, eff, "parameters"),
+        "gradients": gradients,
+        "optimizer": state_bytes(work, lay, params, eff, "optimizer"),
+        "activations": activations,
+        "logits": logits,
+        "buffers": buffers + beside + step + communicators(lay) * eff.communicator_bytes,
+    }
+
+
+def in_flight(work: Workload, lay: Layouts, *, first: bool) -> tuple[Numeric, Numeric]:
+    """Micro-batches whose activations the first or the last stage holds at its peak, and the
+    layers of the largest stage (core/layout/pipeline.py)."""
+    held = microbatches_in_flight if first else microbatches_on_last_stage
+    flight = held(
+        pp=lay.pp,
+        virtual_stages=lay.virtual_stages,
+        num_microbatches=np.maximum(lay.num_microbatches, 1.0),
+        schedule=lay.schedule,
+    )
+    return flight, layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp)
+
+
+def kept_of_layers(work: Workload, lay: Layouts, layer: LayerKept, layers: Numeric) -> Numeric:
+    """Activations that so many layers' worth of micro-batches keep for backward."""
+    return kept_bytes(
+        layer,
+        recompute=lay.recompute,
+        layers_in_flight=layers,
+        offloaded=work.offloads_activations,
+    )
+
+
+def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
+    """Activations of one layer and one micro-batch."""
+    return layer_kept(
+        work.model,
+        tokens=tokens_per_rank(work, lay),
+        tp=lay.tp,
+        sequence_parallel=lay.sequence_parallel,
+        recompute=lay.recompute,
+        selective_kept=eff.selective_kept,
+        copies=kept_copies(work, eff),
+        kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
+        expert_load=expert_load(work, ep=lay.ep),
+        routed_copies=eff.routed_copies,
+    )
+
+
+def kept_copies(work: Workload, eff: Efficiency) -> Numeric:
+    """Kept activations over the operator count: by compiler, frozen base and number format.
+
+    4-bit matmuls keep their inputs in 4 bits, half a bit of scales beside (arXiv:2509.25149).
+    """
+    packed = np.asarray(work.weight_bytes) < 2
+    base = np.where(packed, eff.quantised_kept, eff.frozen_kept)
+    base = np.where(work.adapters, base, 1.0)
+    narrow = np.where(np.asarray(work.matmul_bits) == 4, 4.5 / 16, 1.0)
+    return eff.activation_copies * np.where(work.compiled, eff.compiled_kept, 1.0) * base * narrow
+
+
+def logits_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
+    """Logits of one micro-batch, their copies and gradient, cut by tensor parallelism."""
+    per_logit = eff.held_logits_bytes * np.where(work.compiled, eff.compiled_logits, 1.0)
+    pieces = np.where(work.chunked_loss, CHUNK_OF_LOGITS, 1.0)
+    tokens = tokens_per_rank(work, lay)
+    return per_logit * pieces * np.multiply(tokens, work.model.vocab_size) / lay.tp
+
+
+def unsharded_bytes(lay: Layouts, params: StageParams, trained: Numeric) -> Numeric:
+    """What is gathered at once: the largest unit with its gradients, and the next layer (FSDP1
+    may prefetch two). A pipeline keeps the whole stage gathered between micro-batches, as
+    torchtitan does; without resharding the weights stay from forward to backward. [Z23]"""
+    whole_stage = params.dense + params.experts
+    ahead = np.where(np.asarray(lay.strategy) == INDEX["fsdp1"], 2.0, 1.0)
+    gradients = np.multiply(UNIT_GRADIENT_BYTES, trained)
+    by_unit = params.largest_unit * (2.0 + gradients) + ahead * 2.0 * params.one_layer
+    stays = whole_stage * 2.0 + params.largest_unit * gradients
+    alone = np.where(np.asarray(lay.reshard) > 0, by_unit, stays)
+    gathered = np.where(np.asarray(lay.pp) == 1, alone, whole_stage * (2.0 + gradients))
+    return np.where(column(lay.strategy, "shards_parameters") > 0, gathered, 0.0)
+
+
+def state_copies(
+    lay: Layouts, params: StageParams, eff: Efficiency, *, trained: Numeric, gradients: Numeric
+) -> Numeric:
+    """Copies beside the states: ZeRO++'s second partition inside the node, the 16-bit weights
+    that autocast keeps of fp32 ones, and the buckets of replicated gradients."""
+    whole_stage = params.dense + params.experts
+    in_node = np.minimum(params.dense_shards, np.maximum(SECONDARY_SHARDS / lay.tp, 1.0))
+    secondary = column(lay.strategy, "secondary_bytes") * whole_stage / in_node
+    whole = column(lay.strategy, "shards_parameters") == 0
+    own = column(lay.strategy, "parameter_bytes") == 4
+    cast = np.clip(np.subtract(eff.own_weight_bytes, 2.0), 0.0, 2.0) * whole_stage * trained
+    replicated = (np.asarray(lay.strategy) == INDEX["ddp"]) & (np.asarray(dp(lay)) > 1)
+    buckets = np.where(replicated, eff.bucket_copies * gradients, 0.0)
+    return secondary + np.where(whole & own, cast, 0.0) + buckets
+
+
+def step_temporaries(work: Workload, lay: Layouts, params: StageParams, eff: Efficiency) -> Numeric:
+    """What the optimizer makes for its step and frees after it: fp32 copies of 16-bit gradients,
+    the roots of second moments; nothing where the update is one fused kernel."""
+    sharded = column(lay.strategy, "shards_optimizer") > 0
+    updated = params.dense / np.where(sharded, params.dense_shards, 1.0)
+    updated = updated + params.experts / np.where(sharded, params.expert_shards, 1.0)
+    away = (np.asarray(work.offload_optimizer) > 0) | np.asarray(work.paged_optimizer, dtype=bool)
+    return np.where(away, 0.0, eff.step_bytes * updated * work.trained_fraction)
+
+
+def communicators(lay: Layouts) -> Numeric:
+    """Process groups of more than one rank, each with buffers of its own."""
+    groups: Numeric = np.where(np.asarray(dp(lay)) > 1, 1.0, 0.0)
+    for degree in (lay.tp, lay.pp, lay.cp, lay.ep):
+        groups = groups + (np.asarray(degree) > 1)
+    return groups
+
+
+def live_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> dict[str, Numeric]:
+    """Bytes by part of the fuller end of the pipeline, whatever the device: no `reserve`."""
+    layer = one_layer(work, lay, eff)
+    ends = [stage_bytes(work, lay, eff, first=first, layer=layer) for first in (True, False)]
+    totals = [sum(np.asarray(v, dtype=float) for v in e.values()) for e in ends]
+    fuller = np.asarray(totals[0]) >= np.asarray(totals[1])
+    return {k: np.where(fuller, ends[0][k], ends[1][k]) for k in ends[0]}
+
+
+def reserve_bytes(*, live: Numeric, memory_bytes: Numeric, eff: Efficiency) -> Numeric:
+    """Context and communicators (at most a tenth of a small device: contexts are smaller
+    there), and what the allocator cannot use."""
+    return np.minimum(eff.reserve_bytes, 0.1 * np.asarray(memory_bytes)) + eff.fragmentation * live
+
+
+def unreported_bytes(lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
+    """What the device holds and the peak that a stack prints leaves out: counters of the
+    allocator see neither the context nor the buffers of communicators."""
+    context = reserve_bytes(live=0.0, memory_bytes=cluster.memory_bytes, eff=eff)
+    buffers = communicators(lay) * eff.communicator_bytes * (1 + np.asarray(eff.fragmentation))
+    return (1 - np.asarray(eff.reserve_reported)) * (context + buffers)
+
+
+def peak_bytes(
+    work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency
+) -> dict[str, NDArray[np.float64]]:
+    """Peak bytes by part (`PARTS`), columns of one length."""
+    parts = live_bytes(work, lay, eff)
+    live: Numeric = sum(np.asarray(v, dtype=float) for v in parts.values())
+    parts["reserve"] = reserve_bytes(live=live, memory_bytes=cluster.memory_bytes, eff=eff)
+    shape = np.broadcast(*parts.values()).shape
+    return {k: np.broadcast_to(v, shape).astype(float) for k, v in parts.items()}

@@ -1,0 +1,70 @@
+"""What waits in the host's memory beside a layout: the workload that results, and its bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from core.layout.layouts import Layouts
+from core.layout.optimizers import step_bytes_per_param
+from core.layout.sharding import column
+from core.layout.workload import CPU, NOWHERE, Workload
+from core.machine.efficiency import Efficiency
+from core.memory.memory import stage_params, state_bytes
+from core.numeric import Numeric
+
+# What the search tries, the least first: places of optimizer states and of weights.
+LEVELS = ((NOWHERE, NOWHERE), (CPU, NOWHERE), (CPU, CPU))
+USABLE_SHARE = 0.9  # of the host's memory; the rest is the system's and the data loader's
+
+
+def work_on(work: Workload, lay: Layouts) -> Workload:
+    """The workload with what each layout keeps on the host: what memory and step are asked of."""
+    optimizer, params = lay.offload_optimizer, lay.offload_params
+    if not (np.any(np.asarray(optimizer) > 0) or np.any(np.asarray(params) > 0)):
+        return work
+    return replace(
+        work,
+        offload_optimizer=np.maximum(work.offload_optimizer, optimizer),
+        offload_params=np.maximum(work.offload_params, params),
+    )
+
+
+def host_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
+    """Bytes of optimizer states, and of weights with their gradients, that one GPU keeps on the
+    host; of the pipeline's end that keeps more.
+
+    The same states as on the device: fp32 master weights and moments [ZeRO-Offload,
+    arXiv:2101.06840, section 4.1].
+    """
+    here = replace(work, offload_optimizer=NOWHERE, offload_params=NOWHERE, paged_optimizer=False)
+    kept_where = (
+        ("optimizer", lay.offload_optimizer), ("parameters", lay.offload_params),
+        ("gradients", lay.offload_params),
+    )  # fmt: skip
+    ends = []
+    for first in (True, False):
+        params = stage_params(work, lay, first=first)
+        ends.append(
+            sum(
+                np.where(np.asarray(place) == CPU, state_bytes(here, lay, params, eff, what), 0.0)
+                for what, place in kept_where
+            )
+        )
+    return np.maximum(ends[0], ends[1])
+
+
+def least_host_s(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
+    """Seconds that the host takes at least to update the states it keeps, once a step; what of
+    them crosses the link comes on top (core/time/step.py)."""
+    params = stage_params(work, lay, first=True)
+    sharded = column(lay.strategy, "shards_optimizer") > 0
+    owned = params.dense / np.where(sharded, params.dense_shards, 1.0) + params.experts / np.where(
+        sharded, params.expert_shards, 1.0
+    )
+    # Embedding and head may have fewer bytes of state, and experts are not part of them.
+    ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
+    moved = (owned - ends) * step_bytes_per_param(state_bytes=work.optimizer_state_bytes)
+    on_host = np.asarray(lay.offload_optimizer) > 0
+    return np.where(on_host, moved * work.trained_fraction / eff.host_bytes_per_s, 0.0)

@@ -1,0 +1,42 @@
+"""Named models, and how a name finds one.
+
+The models are in core/model/presets_dense.py, presets_moe.py and presets_hybrid.py.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from core.errors import unknown_name
+from core.model.preset_rows import Preset as Preset
+from core.model.presets_dense import dense_models
+from core.model.presets_hybrid import hybrid_models
+from core.model.presets_moe import moe_models
+
+PRESETS = {p.id: p for p in (*dense_models(), *moe_models(), *hybrid_models())}
+
+
+def _plain(name: str) -> str:
+    """Case, '_' and blanks do not make another name."""
+    return name.strip().lower().replace("_", "-").replace(" ", "-")
+
+
+@cache
+def _spellings() -> dict[str, Preset]:
+    found: dict[str, Preset] = {}
+    for p in PRESETS.values():
+        for name in (p.id, p.name, *p.aliases, *(a.rpartition("/")[2] for a in p.aliases)):
+            found[_plain(name)] = p
+    return found
+
+
+def preset(name: str) -> Preset:
+    """A preset by its id, or by a Hugging Face repository; case, '_' and '-' do not matter.
+
+    >>> preset("Qwen/Qwen2.5-7B").id
+    'qwen2.5-7b'
+    """
+    found = _spellings().get(_plain(name))
+    if found is None:
+        raise unknown_name("model", name, PRESETS)
+    return found

@@ -1,0 +1,298 @@
+"""The field table of a scenario: what to train, on what, how. core/scenario/__init__.py is its
+codec.
+
+Each field has a default, a label, a help text, the group of the form that it stands in, and bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from core.machine.offer import Purchase
+from core.scenario.types import (
+    BOOK,
+    LAYOUT,
+    MONTH,
+    NAME,
+    PLAN,
+    SNAPSHOT,
+    Amount,
+    AsyncTp,
+    Attention,
+    Calibrations,
+    ContextParallel,
+    Count,
+    Days,
+    Degree,
+    Dispatcher,
+    Dollars,
+    Flag,
+    GpuCount,
+    GradientDtype,
+    Large,
+    Length,
+    LoraTargets,
+    Made,
+    Name,
+    Names,
+    Offload,
+    Optimizer,
+    Pinned,
+    Precision,
+    RankBy,
+    Rate,
+    Recompute,
+    Schedule,
+    Sharding,
+    Small,
+    Task,
+    counts,
+    field,
+    listed,
+    number,
+)
+
+
+class ScenarioFields(BaseModel):
+    """What to train, on what, how. Field order is the order of the form and of the link."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    model: Name = field(
+        "llama3.1-8b", "Model", "A preset, or 'custom' with the dimensions of a config.json"
+    )
+    num_tokens: Amount = field(
+        1e11, "Training tokens", "Tokens to train on: 1e12, 15T, 500B", le=1e16
+    )
+    seq_len: Length = field(
+        8192, "Sequence length", "Tokens per sequence; 8k is 8192", ge=16, le=16_777_216
+    )
+    global_batch_size: Count = field(
+        512, "Global batch size", "Sequences per optimizer step", le=4_194_304
+    )
+    gpu: Names = field((), "GPUs", "Accelerators to compare; none chosen means every one")
+    num_gpus: Annotated[tuple[GpuCount, ...], BeforeValidator(counts), Field(max_length=32)] = (
+        field((), "GPU counts", "GPUs in the job; none chosen means powers of two of a node")
+    )
+    cloud: Names = field((), "Clouds", "Providers to compare; none chosen means every one")
+    purchase: Annotated[tuple[Purchase, ...], BeforeValidator(listed), Field(min_length=1)] = field(
+        ("on_demand",), "Purchase", "on_demand, spot, reserved_1y, reserved_3y, ..."
+    )
+    deadline_days: Days = field(None, "Deadline (days)", "The run must end within this many days")
+    budget_usd: Dollars = field(None, "Budget (USD)", "The run must cost at most this much")
+    rank_by: RankBy = field("usd", "Rank by", "usd: cheapest first; time: fastest first")
+
+    price_book: Annotated[str, Field(max_length=40, pattern=BOOK)] = field(
+        "", "Price book", "Own and negotiated prices, by the name they have on this server",
+        "advanced",
+    )  # fmt: skip
+
+    precision: Precision = field("bf16", "Precision", "Number format of the matmuls", "advanced")
+    sharding: Annotated[tuple[Sharding, ...], BeforeValidator(listed)] = field(
+        (), "Sharding", "Data-parallel strategies to search; none means all", "advanced"
+    )
+    recompute: Annotated[tuple[Recompute, ...], BeforeValidator(listed)] = field(
+        (), "Recompute", "Activation recompute to search; none means all", "advanced"
+    )
+    dp_shard: Degree = field(
+        None, "Sharding group", "Ranks that share one copy; empty searches them for HSDP",
+        "advanced",
+    )  # fmt: skip
+    tp: Degree = field(None, "Tensor parallel", "Fix the degree; empty searches", "advanced")
+    tp_across_nodes: bool = field(
+        False, "Tensor parallel across nodes", "Else within what the fast link joins", "advanced"
+    )
+    pp: Degree = field(None, "Pipeline parallel", "Fix the degree; empty searches", "advanced")
+    micro_batch_size: Degree = field(
+        None, "Micro-batch size", "Sequences per replica and micro-batch", "advanced"
+    )
+    stack: Name = field(
+        "generic", "Software stack", "Whose habits to assume: generic, megatron-lm, ...", "advanced"
+    )
+    virtual_stages: Degree = field(
+        None, "Virtual stages", "Chunks per pipeline rank; empty searches", "advanced"
+    )
+    cp: Degree = field(None, "Context parallel", "Fix the degree; empty searches", "advanced")
+    ep: Degree = field(None, "Expert parallel", "Fix the degree; empty searches", "advanced")
+    etp: Degree = field(None, "Expert tensor parallel", "Cuts one expert", "advanced")
+    schedule: Schedule = field(
+        "interleaved", "Pipeline schedule", "Interleaved 1F1B searches virtual stages", "advanced"
+    )
+    context_parallel: ContextParallel = field(
+        "ring", "Context-parallel method", "ring, all_gather or ulysses", "advanced"
+    )
+    reshard_after_forward: bool = field(
+        True, "Reshard after forward", "FSDP: free the weights until backward", "advanced"
+    )
+    optimizer: Optimizer = field("adamw", "Optimizer", "Its states take memory", "advanced")
+    gradient_dtype: GradientDtype = field(
+        "", "Gradient type", "bf16, fp32 or bf16_fp32 (both); empty: as the stack does", "advanced"
+    )
+    offload_optimizer: Offload = field(
+        "search", "Offload optimizer", "States and update on the host; search tries it", "advanced"
+    )
+    offload_params: Offload = field(
+        "search", "Offload parameters", "Weights fetched from the host; search tries it",
+        "advanced",
+    )  # fmt: skip
+    offload_activations: bool = field(
+        False, "Offload activations", "Kept activations wait in the host's memory", "advanced"
+    )
+    compile: bool = field(False, "torch.compile", "Fuses elementwise operators", "advanced")
+    cuda_graphs: bool = field(False, "CUDA graphs", "No launch overhead", "advanced")
+    chunked_loss: bool = field(False, "Chunked cross-entropy", "Logits in pieces", "advanced")
+    attention: Attention = field("flash3", "Attention kernel", "Of the best here", "advanced")
+    software_date: Annotated[str, Field(max_length=7, pattern=MONTH)] = field(
+        "", "Software date", "YYYY-MM of the stack; empty: the newest measured", "advanced"
+    )
+    moe_dispatcher: Dispatcher = field(
+        "per_node", "Expert dispatcher", "A token crosses the network per_node or per_expert",
+        "advanced",
+    )  # fmt: skip
+    async_tp: AsyncTp = field(
+        "", "Async tensor parallel", "In pieces beside its matmuls: on or off; empty: as the stack",
+        "advanced",
+    )  # fmt: skip
+    network_reduction: bool = field(
+        False, "Reduction in the network", "Its switches add up all-reduces (InfiniBand SHARP)",
+        "advanced",
+    )  # fmt: skip
+    calibration: Calibrations = field(
+        (), "Calibrations", "Ids of measured machines whose rates are used", "advanced"
+    )
+    host_slowdown: Annotated[float, BeforeValidator(number)] = field(
+        1.0, "Host slowdown", "Time to launch kernels over the usual", "advanced", gt=0, le=100
+    )
+    power_cap_watts: Rate = field(
+        None, "Power cap (W)", "Of one GPU; empty: its full power", "advanced"
+    )
+    network_gbit_per_gpu: Rate = field(
+        None,
+        "Measured network (Gbit/s)",
+        "Of one GPU, one direction; empty: as offered",
+        "advanced",
+    )
+    capacity_factor: Annotated[
+        Annotated[float, Field(ge=0.1, le=64)] | None, BeforeValidator(number)
+    ] = field(None, "Capacity factor", "Of an expert; empty is dropless", "advanced")
+    expert_imbalance: Annotated[float, BeforeValidator(number)] = field(
+        1.0, "Expert imbalance", "Busiest expert's tokens over the mean", "advanced", ge=1, le=1024
+    )
+    task: Task = field("pretrain", "Task", "pretrain, sft, lora or qlora", "advanced")
+    lora_rank: Count = field(16, "LoRA rank", "Of the adapters", "advanced", le=4096)
+    lora_targets: LoraTargets = field(
+        "all", "LoRA targets", "Matrices that get adapters: attention or all", "advanced"
+    )
+    double_quantisation: bool = field(
+        True, "Double quantisation", "QLoRA: the scales are quantised, too", "advanced"
+    )
+    paged_optimizer: bool = field(
+        False, "Paged optimizer", "States may spill to the host's memory", "advanced"
+    )
+
+    # A data set instead of a token count: examples x their length x epochs.
+    num_examples: Annotated[
+        Annotated[float, Field(gt=0, le=1e15)] | None, BeforeValidator(number)
+    ] = field(None, "Examples", "Instead of training tokens", "task_size")
+    tokens_per_example: Annotated[
+        Annotated[float, Field(gt=0, le=16_777_216)] | None, BeforeValidator(number)
+    ] = field(None, "Tokens per example", "Mean length; empty is the sequence", "task_size")
+    epochs: Annotated[float, BeforeValidator(number)] = field(
+        1.0, "Epochs", "Passes over the data", "task_size", gt=0, le=10_000
+    )
+    packing_efficiency: Annotated[float, BeforeValidator(number)] = field(
+        1.0, "Packing efficiency", "Share of each sequence that is data", "task_size", gt=0, le=1
+    )
+
+    # What somebody measured: rescales the forecast.
+    anchor_tokens_per_s_per_gpu: Annotated[
+        Annotated[float, Field(gt=0, le=1e9)] | None, BeforeValidator(number)
+    ] = field(None, "Measured tokens/s/GPU", "On the machine and layout below", "anchor")
+    anchor_gpu: Annotated[str, Field(max_length=80, pattern=NAME)] = field(
+        "", "Measured on GPU", "Accelerator of the measurement", "anchor"
+    )
+    anchor_num_gpus: Annotated[GpuCount | None, BeforeValidator(number)] = field(
+        None, "Measured on how many", "GPUs of the measurement", "anchor"
+    )
+    anchor_layout: Annotated[str, Field(max_length=400, pattern=LAYOUT)] = field(
+        "", "Measured layout", "tp=8,pp=4,micro_batch_size=1,...", "anchor"
+    )
+
+    # A model that is no preset: model=custom and its dimensions (core/model/transformer.py).
+    num_layers: Small = field(None, "Layers", "", "custom_model")
+    hidden_size: Large = field(None, "Hidden size", "", "custom_model")
+    ffn_hidden_size: Large = field(None, "MLP size", "", "custom_model")
+    num_attention_heads: Small = field(None, "Heads", "", "custom_model")
+    num_kv_heads: Small = field(None, "KV heads", "", "custom_model")
+    head_dim: Small = field(None, "Head dimension", "", "custom_model")
+    vocab_size: Large = field(None, "Vocabulary", "", "custom_model")
+    tied_embeddings: Flag = field(None, "Tied embeddings", "", "custom_model")
+    gated_mlp: Flag = field(None, "Gated MLP", "", "custom_model")
+    qkv_bias: Flag = field(None, "QKV bias", "", "custom_model")
+    linear_bias: Flag = field(None, "Linear bias", "", "custom_model")
+    norm_bias: Flag = field(None, "LayerNorm bias", "", "custom_model")
+    qk_norm: Flag = field(None, "QK norm", "", "custom_model")
+    norms_per_layer: Small = field(None, "Norms per layer", "", "custom_model")
+    num_positions: Large = field(None, "Learned positions", "", "custom_model")
+    sliding_window: Large = field(None, "Sliding window", "", "custom_model")
+    num_window_layers: Small = field(None, "Windowed layers", "", "custom_model")
+    num_experts: Small = field(None, "Experts", "", "custom_model")
+    experts_per_token: Small = field(None, "Experts per token", "", "custom_model")
+    num_shared_experts: Small = field(None, "Shared experts", "", "custom_model")
+    moe_ffn_hidden_size: Large = field(None, "Expert size", "", "custom_model")
+    num_dense_layers: Small = field(None, "Dense layers", "", "custom_model")
+    q_lora_rank: Large = field(None, "Query rank", "", "custom_model")
+    kv_lora_rank: Large = field(None, "KV rank", "", "custom_model")
+    qk_nope_head_dim: Large = field(None, "QK nope dimension", "", "custom_model")
+    qk_rope_head_dim: Large = field(None, "QK rope dimension", "", "custom_model")
+    v_head_dim: Large = field(None, "V dimension", "", "custom_model")
+    # Typed layers: an attention output gate, MLPs alone, state-space and linear-attention mixers.
+    attention_gate: Flag = field(None, "Attention output gate", "", "custom_model")
+    num_mlp_layers: Small = field(None, "MLP-only layers", "", "custom_model")
+    num_ssm_layers: Small = field(None, "State-space layers", "", "custom_model")
+    ssm_inner_size: Large = field(None, "State-space inner size", "", "custom_model")
+    ssm_state_size: Small = field(None, "State-space state size", "", "custom_model")
+    ssm_num_heads: Small = field(None, "State-space heads", "", "custom_model")
+    ssm_num_groups: Small = field(None, "State-space groups", "", "custom_model")
+    ssm_conv_size: Small = field(None, "State-space convolution", "", "custom_model")
+    ssm_dt_rank: Small = field(None, "State-space step rank", "", "custom_model")
+    ssm_beside_attention: Flag = field(None, "State space beside attention", "", "custom_model")
+    num_linear_layers: Small = field(None, "Linear-attention layers", "", "custom_model")
+    linear_num_key_heads: Small = field(None, "Linear key heads", "", "custom_model")
+    linear_num_value_heads: Small = field(None, "Linear value heads", "", "custom_model")
+    linear_key_head_dim: Small = field(None, "Linear key dimension", "", "custom_model")
+    linear_value_head_dim: Small = field(None, "Linear value dimension", "", "custom_model")
+    linear_conv_size: Small = field(None, "Linear convolution", "", "custom_model")
+    linear_gate_rank: Small = field(None, "Linear gate rank", "", "custom_model")
+
+    # An accelerator that is no row of the table: gpu=custom and these, in the units people say.
+    custom_tflop_per_s: Rate = field(
+        None, "Peak (TFLOP/s)", "Dense 16-bit matmul peak of one device", "custom_gpu"
+    )
+    custom_memory_gib: Rate = field(None, "Memory (GiB)", "As the device reports it", "custom_gpu")
+    custom_memory_gb_per_s: Rate = field(None, "Memory bandwidth (GB/s)", "", "custom_gpu")
+    custom_scale_up_gb_per_s: Rate = field(
+        None, "Link inside the node (GB/s)", "One direction, per device", "custom_gpu"
+    )
+    custom_scale_out_gbit_per_s: Rate = field(
+        None, "Network (Gbit/s per GPU)", "One direction", "custom_gpu"
+    )
+    custom_gpus_per_node: Annotated[int, BeforeValidator(number)] = field(
+        8, "GPUs per node", "", "custom_gpu", ge=1, le=1024
+    )
+    custom_usd_per_gpu_hour: Rate = field(
+        None, "Price (USD per GPU-hour)", "Empty: a plan without dollars", "custom_gpu"
+    )
+
+    plan: Annotated[str, Field(max_length=200, pattern=PLAN)] = field(
+        "", "Selected plan", "Id of the plan that the page shows in detail", "view"
+    )
+    pinned: Pinned = field(
+        (), "Pinned plans", "Ids of up to four plans that are compared side by side", "view"
+    )
+    made: Made = field("", "Made with", "Version of Runcast that made the link", "view")
+    prices: Annotated[str, Field(max_length=64, pattern=SNAPSHOT)] = field(
+        "", "Price snapshot", "Id of the price snapshot that the answer used", "view"
+    )

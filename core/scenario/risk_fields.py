@@ -1,0 +1,116 @@
+"""Fields of a scenario that say what a run may suffer and what else is on its bill.
+
+Empty means a published or an assumed figure (hardware/reliability.csv, hardware/spot.csv,
+hardware/carbon.csv), which every answer shows with its source. None of them changes which plans
+are found or how fast they are: NOT_SEARCHED names them, so that an answer is kept when they change.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from core.scenario.list_fields import LIST, ListFields
+from core.scenario.types import Frequency, Rate, Seconds, Share, Spares, Zones, field, number
+
+
+class RiskFields(ListFields):
+    """The field table, and failures, interruptions and the bill."""
+
+    failures_per_node_day: Frequency = field(
+        None, "Failures per node-day", "Of 8 GPUs and their host", "failures"
+    )
+    job_failures_per_day: Frequency = field(
+        None, "Further stops a day", "Of the whole job: software, maintenance", "failures"
+    )
+    checkpoint_s: Seconds = field(
+        None, "Checkpoint stops training (s)", "Empty: its bytes over the rate of the storage",
+        "failures",
+    )  # fmt: skip
+    upload_s: Seconds = field(
+        None, "Upload of a checkpoint (s)", "Behind training, after it was stopped", "failures"
+    )
+    async_checkpoint: bool = field(
+        False, "Asynchronous checkpoints", "Training stops only to copy states to the host",
+        "failures",
+    )  # fmt: skip
+    interval_s: Annotated[
+        Annotated[float, Field(ge=1e-3, le=1e9)] | None, BeforeValidator(number)
+    ] = field(None, "Work between checkpoints (s)", "Empty: the best", "failures")
+    detection_s: Seconds = field(
+        None, "Failure to restart (s)", "Until the job is started again", "failures"
+    )
+    restart_s: Seconds = field(
+        None, "Restart and reload (s)", "From there until it trains", "failures"
+    )
+    wait_s: Seconds = field(
+        None, "Wait for a machine (s)", "Mean wait for a replacement", "failures"
+    )
+    node_start_s: Seconds = field(
+        None,
+        "Start of a machine (s)",
+        "Mean; a job that lost all waits for its last one",
+        "failures",
+    )
+    spares: Spares = field(
+        None, "Spare machines", "Need no waiting; give the repair and the wait, too", "failures"
+    )
+    repair_s: Seconds = field(
+        None, "Repair (s)", "Until a failed machine is a spare again", "failures"
+    )
+    slow_probability: Share = field(
+        None, "Chance that a node is slow", "By a tenth; one slows all", "failures"
+    )
+    weibull_shape: Annotated[
+        Annotated[float, Field(ge=0.2, le=10)] | None, BeforeValidator(number)
+    ] = field(None, "Weibull shape of uptimes", "Simulated beside; under 1: bursts", "failures")
+
+    preemptions_per_day: Frequency = field(
+        None, "Preemptions a day", "Of one spot instance, while it is up", "market"
+    )
+    outage_hours: Annotated[
+        Annotated[float, Field(ge=0, le=8760)] | None, BeforeValidator(number)
+    ] = field(None, "Spot outage (hours)", "Mean time until spot capacity is back", "market")
+    preemption_cv: Annotated[
+        Annotated[float, Field(ge=0.1, le=20)] | None, BeforeValidator(number)
+    ] = field(
+        None, "Burstiness of preemptions", "Deviation over mean of uptimes; 1: exponential",
+        "market",
+    )  # fmt: skip
+    spot_zones: Zones = field(
+        None, "Spot zones", "Independent markets that the job may move between", "market"
+    )
+    reserved_utilisation: Annotated[
+        Annotated[float, Field(gt=0, le=1)] | None, BeforeValidator(number)
+    ] = field(
+        None, "Use of a reservation", "Share of its term that is used, by this run and others",
+        "market",
+    )  # fmt: skip
+    block_days: Annotated[Annotated[float, Field(gt=0, le=366)] | None, BeforeValidator(number)] = (
+        field(None, "Capacity block (days)", "Window, paid whole; empty: the shortest", "market")
+    )
+
+    experiment_share: Annotated[
+        Annotated[float, Field(ge=0, le=100)] | None, BeforeValidator(number)
+    ] = field(
+        None, "Experiments", "GPU-hours of failed runs and ablations over those of the run", "bill"
+    )
+    dataset_tb: Annotated[Annotated[float, Field(ge=0, le=1e6)] | None, BeforeValidator(number)] = (
+        field(None, "Data stored (TB)", "Beside the checkpoints", "bill")
+    )
+    kept_checkpoints: Spares = field(None, "Checkpoints kept", "Stored at the same time", "bill")
+    pue: Annotated[Annotated[float, Field(ge=1, le=5)] | None, BeforeValidator(number)] = field(
+        None, "PUE", "Energy of the data centre over that of its machines", "bill"
+    )
+    usd_per_kwh: Rate = field(
+        None, "Electricity (USD/kWh)", "Paid by an owner; inside the price of a cloud", "bill"
+    )
+    grid_g_co2e_per_kwh: Annotated[
+        Annotated[float, Field(ge=0, le=5000)] | None, BeforeValidator(number)
+    ] = field(None, "Grid (g CO2e/kWh)", "Empty: of the region, where it is known", "bill")
+
+
+NOT_SEARCHED = frozenset(RiskFields.model_fields) - frozenset(ListFields.model_fields)
+NAMED = frozenset({"plan", "pinned"})  # plans that an answer describes wherever they are ranked
+VIEW = NAMED | LIST | {"made"}  # what is looked at, and what made it: no figure depends on it

@@ -1,0 +1,171 @@
+"""How much work a task is: tokens from a data set, optimizer steps, and whether the batch suits.
+
+[M18] McCandlish et al. 2018, arXiv:1812.06162, Eq. 2.7 and 2.11; [K20] Kaplan et al. 2020,
+arXiv:2001.08361, Eq. 1.4, 5.1 and 5.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.money.cost import num_steps
+from core.numeric import Numeric
+
+# [K20] Eq. 1.4: measured on WebText2, 1,024 tokens of context, losses in nats per token.
+CRITICAL_TOKENS_AT_ONE_NAT = 2e8
+CRITICAL_EXPONENT = 0.21
+EARLY_LOSS, LATE_LOSS = 3.0, 2.0  # the losses between which `batch_advice` places a batch
+
+
+def num_tokens(*, num_examples: Numeric, tokens_per_example: Numeric, epochs: Numeric) -> Numeric:
+    """Tokens of data that a run sees: every example once in each epoch.
+
+    >>> num_tokens(num_examples=52_000.0, tokens_per_example=100.0, epochs=3.0)
+    15600000.0
+    """
+    return num_examples * tokens_per_example * epochs
+
+
+def processed_tokens(*, num_tokens: Numeric, packing_efficiency: Numeric) -> Numeric:
+    """Tokens that the GPUs process, padding included, so that so many are data.
+
+    >>> processed_tokens(num_tokens=8e6, packing_efficiency=0.8)
+    10000000.0
+    """
+    return num_tokens / packing_efficiency
+
+
+def num_sequences(*, num_tokens: Numeric, seq_len: Numeric, packing_efficiency: Numeric) -> Numeric:
+    """Sequences that hold the tokens of data; the last one is whole.
+
+    >>> float(num_sequences(num_tokens=8e6, seq_len=1000.0, packing_efficiency=0.8))
+    10000.0
+    """
+    filled = processed_tokens(num_tokens=num_tokens, packing_efficiency=packing_efficiency)
+    return np.ceil(np.divide(filled, seq_len))
+
+
+def tokens_of(
+    *,
+    num_tokens: float,
+    num_examples: float | None,
+    tokens_per_example: float | None,
+    seq_len: float,
+    epochs: float,
+    packing_efficiency: float,
+) -> float:
+    """Tokens that the GPUs process in a whole run, padding included: what time and dollars
+    are of.
+
+    The data is `num_examples` of `tokens_per_example` each, where the number of examples is
+    given, else `num_tokens`; the run passes over it `epochs` times. An example without a length
+    fills one sequence. `packing_efficiency` is the share of every sequence that is data: 1 for
+    documents that are joined and cut, mean length / `seq_len` for one padded example a sequence.
+    Examples longer than a sequence are taken to be cut up, not cut off.
+
+    >>> tokens_of(num_tokens=1e9, num_examples=None, tokens_per_example=None, seq_len=2048,
+    ...           epochs=2.0, packing_efficiency=1.0)
+    2000000000.0
+    """
+    if num_examples is None:
+        data = num_tokens * epochs
+    else:
+        length = seq_len if tokens_per_example is None else tokens_per_example
+        data = num_examples * length * epochs
+    return data / packing_efficiency
+
+
+def tokens_per_step(*, seq_len: Numeric, global_batch_size: Numeric) -> Numeric:
+    """The batch in tokens, which is what effects on learning depend on.
+
+    >>> tokens_per_step(seq_len=8192, global_batch_size=512)
+    4194304
+    """
+    return seq_len * global_batch_size
+
+
+def critical_batch_tokens(*, loss: Numeric) -> Numeric:
+    """Batch, in tokens, at which a run needs twice the fewest steps and twice the fewest tokens.
+
+    [K20] Eq. 1.4: B* / L^(1/0.21), B* about 2e8 tokens, of the loss L alone. A rule of thumb:
+    the constant depends on data and tokenizer, and it was measured in pre-training with Adam.
+
+    >>> round(critical_batch_tokens(loss=3.0) / 1e6, 2)
+    1.07
+    """
+    return CRITICAL_TOKENS_AT_ONE_NAT / loss ** (1 / CRITICAL_EXPONENT)
+
+
+def extra_token_factor(*, batch_tokens: Numeric, critical_tokens: Numeric) -> Numeric:
+    """Tokens to reach a loss over the fewest that would: 1 + B / B_crit ([M18] Eq. 2.11, where
+    steps over the fewest steps are 1 + B_crit / B).
+
+    >>> extra_token_factor(batch_tokens=4e6, critical_tokens=4e6)
+    2.0
+    """
+    return 1 + batch_tokens / critical_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchAdvice:
+    """A batch beside the critical one of two losses, and what follows."""
+
+    tokens_per_step: float
+    num_steps: float
+    critical_tokens_early: float | None  # at EARLY_LOSS; None: the rule is not of this task
+    critical_tokens_late: float | None  # at LATE_LOSS, which is the larger
+    verdict: str | None  # small, fitting or large
+    sentence: str
+
+
+def effective_batch_advice(
+    *, seq_len: float, global_batch_size: float, num_tokens: float, pretraining: bool
+) -> BatchAdvice:
+    """Tokens of a step, steps of the run (`num_tokens` are those of `tokens_of`), and, in
+    pre-training, how the batch compares with the critical one.
+
+    The fit needs a loss, and fits of the size of the run alone do not agree with one another;
+    so the batch is compared with the critical one at two losses, and not with a single number.
+    Fine-tuning starts at a low loss on little data, where nobody has shown the fit to hold.
+    """
+    batch = float(tokens_per_step(seq_len=seq_len, global_batch_size=global_batch_size))
+    steps = num_steps(num_tokens=num_tokens, seq_len=seq_len, global_batch_size=global_batch_size)
+    size = f"The batch is {_counted(batch)} tokens, the run {float(np.asarray(steps)):,.0f} steps"
+    if not pretraining:
+        return BatchAdvice(
+            tokens_per_step=batch,
+            num_steps=float(np.asarray(steps)),
+            critical_tokens_early=None,
+            critical_tokens_late=None,
+            verdict=None,
+            sentence=f"{size}.",
+        )
+    early = float(critical_batch_tokens(loss=EARLY_LOSS))
+    late = float(critical_batch_tokens(loss=LATE_LOSS))
+    if batch < early:
+        verdict, meaning = "small", "a larger batch would need fewer steps for little more data"
+    elif batch <= late:
+        verdict, meaning = "fitting", "that is about critical, as a rule of thumb"
+    else:
+        verdict, meaning = "large", "a larger batch mostly costs tokens and saves few steps"
+    return BatchAdvice(
+        tokens_per_step=batch,
+        num_steps=float(np.asarray(steps)),
+        critical_tokens_early=early,
+        critical_tokens_late=late,
+        verdict=verdict,
+        sentence=(
+            f"{size}: {meaning} (critical: {_counted(early)} at a loss of {EARLY_LOSS:g} nats, "
+            f"{_counted(late)} at {LATE_LOSS:g}; arXiv:2001.08361)."
+        ),
+    )
+
+
+def _counted(tokens: float) -> str:
+    """Tokens of a batch in words: 512, 66k, 4.2M."""
+    for size, suffix in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if tokens >= size:
+            return f"{tokens / size:.3g}{suffix}"
+    return f"{tokens:.0f}"

@@ -1,0 +1,118 @@
+"""One answer: ranked plans, each with its parts, and what was left out and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from numpy.typing import NDArray
+
+from core.machine.offer import Offer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How one job is cut over its GPUs."""
+
+    tp: int
+    pp: int
+    virtual_stages: int
+    cp: int
+    ep: int
+    dp_replicate: int
+    dp_shard: int
+    sharding: str
+    micro_batch_size: int
+    num_microbatches: int
+    recompute: str
+    etp: int = 1  # cuts one expert
+    schedule: str = "interleaved"  # with one virtual stage: plain 1F1B
+    context_parallel: str = "ring"
+    reshard_after_forward: bool = True
+    offload_optimizer: str = "none"  # none, cpu or nvme
+    offload_params: str = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """P10, P50 and P90 of a forecast."""
+
+    p10: float
+    p50: float
+    p90: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One priced (or unpriced) way to do the run. Seconds and bytes are of one step and GPU."""
+
+    id: str  # stable name inside one price snapshot: what `plan=` in a link holds
+    rank: int  # 1 is the recommended one
+    offer: Offer
+    num_gpus: int
+    num_nodes: int
+    layout: Layout
+    tokens_per_s: Interval
+    tokens_per_s_per_gpu: float
+    mfu: float
+    hfu: float
+    step_s: Mapping[str, float]  # by part, in the order they are drawn; sums to the step
+    memory_bytes: Mapping[str, float]  # by part; sums to the peak
+    memory_capacity_bytes: float
+    probability_oom: float
+    num_steps: float
+    gpu_hours: float
+    wall_clock_hours: float  # P50, steady state: without failures
+    usd_per_gpu_hour: float | None
+    usd: Interval | None  # p10 is the cheap end; None: no price
+    meets_deadline: bool
+    meets_budget: bool
+    frontier: bool  # no other priced plan is both cheaper and faster
+    assumptions: tuple[str, ...]  # each a sentence
+    calibration: str = ""  # id of the one that the machine's rates are of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclusion:
+    """Why some candidates are not among the plans."""
+
+    reason: str  # a stable word: no_price, memory, ...
+    count: int
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What became of every candidate layout; the others add up to `candidates`."""
+
+    candidates: int = 0
+    removed: int = 0  # by a rule: no legal layout
+    pruned_by_memory: int = 0
+    pruned_by_time: int = 0  # proven to be no faster than another layout that fits
+    evaluated: int = 0  # timed
+    cut: int = 0  # not looked at: the search was over its budget
+
+
+COUNTED = tuple(f.name for f in fields(Counts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Everything that one scenario gets."""
+
+    plans: tuple[Plan, ...]  # ranked, at most `top`
+    num_plans: int  # ranked in all
+    points: Mapping[str, NDArray[Any]]  # every ranked plan as columns, for charts (see search.py)
+    num_candidates: int  # layouts x clusters, legal or not
+    excluded: tuple[Exclusion, ...]
+    nothing_fits: str | None  # a sentence: by how much, the largest part, the nearest change
+    counts: Counts = Counts()
+    not_searched: str = ""  # a sentence, where the search was over its budget: what was left out
+    # Of each accelerator at each cloud, how much of `excluded` is its, by reason.
+    left_out_at: Mapping[tuple[str, str], Mapping[str, int]] = field(default_factory=dict)
+
+    def chosen(self, plan_id: str) -> Plan | None:
+        """The listed plan of that id, else the best one; None where there is no plan."""
+        named = (p for p in self.plans if p.id == plan_id)
+        return next(named, self.plans[0] if self.plans else None)

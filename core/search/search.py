@@ -1,0 +1,363 @@
+"""Find the fastest layout that fits, for every machine shape and GPU count at once.
+
+Every legal candidate is either timed or proven not to be the winner: its memory does not fit, the
+same layout with less recompute or less on the host fits (which is never slower), or its bound
+(core/search/bounds.py) is above a time that another layout of the job reaches.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.evidence.uncertainty import probability_above
+from core.layout.layouts import Choices, Layouts
+from core.layout.workload import Workload
+from core.machine.cluster import as_columns as cluster_columns
+from core.machine.efficiency import Efficiency
+from core.memory.memory import PARTS as MEMORY_PARTS
+from core.memory.memory import live_bytes, peak_bytes, reserve_bytes
+from core.memory.offload import host_bytes, work_on
+from core.search.fastest import Job as Job
+from core.search.fastest import Problem, chunks, race
+from core.search.plan import COUNTED, Counts
+from core.search.space import Key, Part, Space, spaces
+from core.time.step import Step, step
+
+MAX_PROBABILITY_OOM = 0.2
+Z_80 = 0.8416212335729143  # standard normal quantile of 1 - MAX_PROBABILITY_OOM
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Best:
+    """The winner of each job that has one, as columns aligned with `job` (row numbers of the
+    jobs). `closest` describes the candidate that misses the memory by least, if none fits."""
+
+    job: Ints
+    layouts: Layouts
+    step: Step
+    memory: dict[str, Floats]
+    host_bytes: Floats  # that one GPU keeps in the host's memory
+    probability_oom: Floats
+    counts: Counts
+    counts_of: dict[str, Ints]  # the same of each job, by core.search.plan.COUNTED
+    removed_of: dict[str, Ints]  # of each job and reason
+    jobs_out_of_memory: Ints
+    jobs_without_layout: Ints
+    jobs_cut: Ints  # not looked at: the search was over its budget
+    removed: Counter[str] = field(default_factory=Counter)
+    closest: Closest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closest:
+    """The nearest miss: bytes needed against bytes there are."""
+
+    job: int
+    need_bytes: float
+    limit_bytes: float
+    usable_bytes: float  # what a plan may need, so that it fits with the asked probability
+    memory: dict[str, float]
+    layout_row: Layouts
+
+    @property
+    def over(self) -> float:
+        """Bytes needed over those of the device."""
+        return self.need_bytes / self.limit_bytes
+
+
+@dataclass(slots=True, kw_only=True)
+class _Found:
+    """What the search has found so far."""
+
+    num_jobs: int
+    counts: dict[str, Ints]  # of each job
+    removed: dict[str, Ints]
+    misfits: list[int]
+    illegal: list[int]
+    winners: list[tuple[Ints, Layouts]]
+    closest: Closest | None = None
+
+
+def best_layouts(
+    work: Workload,
+    jobs: Sequence[Job],
+    eff: Efficiency,
+    choices: Choices,
+    *,
+    memory_sigma: float,
+    most_rows: float = float("inf"),
+    stop: Callable[[], bool] = lambda: False,
+    exhaustive: bool = False,
+) -> Best:
+    """Of every legal layout of every job that fits, the fastest; of equal ones the first.
+
+    Candidates depend on GPU count and node shape only, so jobs of one kind share them and their
+    bytes. The search ends early, with the small counts done, once it has looked at `most_rows`
+    legal candidates or `stop()` says so; `exhaustive` times whatever fits (what tests compare).
+    """
+    problem = _problem(work, jobs, eff, choices, memory_sigma, exhaustive)
+    of_key: dict[Key, list[int]] = {}
+    for number, job in enumerate(jobs):
+        of_key.setdefault(_key(job), []).append(number)
+    keys = sorted(of_key, key=lambda k: k.num_gpus)
+    found = _Found(
+        num_jobs=len(jobs),
+        counts={name: np.zeros(len(jobs), dtype=np.intp) for name in COUNTED},
+        removed={},
+        misfits=[],
+        illegal=[],
+        winners=[],
+    )
+    done, rows = 0, 0
+    for space in spaces(
+        keys,
+        model=work.model,
+        seq_len=int(np.asarray(work.seq_len)),
+        global_batch_size=int(np.asarray(work.global_batch_size)),
+        choices=choices,
+    ):
+        here = [of_key[k] for k in keys[done : done + len(space.parts)]]
+        _search(problem, space, here, found)
+        done, rows = done + len(space.parts), rows + space.num_rows
+        if rows >= most_rows or stop():
+            break
+    cut = [n for k in keys[done:] for n in of_key[k]]
+    return _best(problem, found, cut, memory_sigma)
+
+
+def _key(job: Job) -> Key:
+    per_node = int(np.asarray(job.cluster.gpus_per_node))
+    domain = max(int(np.asarray(job.cluster.scale_up_domain)), per_node)
+    return Key(num_gpus=job.num_gpus, gpus_per_node=per_node, domain=domain)
+
+
+def _problem(
+    work: Workload,
+    jobs: Sequence[Job],
+    eff: Efficiency,
+    choices: Choices,
+    memory_sigma: float,
+    exhaustive: bool,
+) -> Problem:
+    clusters = cluster_columns([j.cluster for j in jobs])
+    # Where activations go to the host, less recompute sends more of them. A host that updates
+    # faster than the device, or states that are paged anyway, may gain by offloading.
+    device = np.asarray(clusters.memory_bytes_per_s) * eff.memory
+    slower_host = (eff.host_bytes_per_s <= device) & (not np.any(work.paged_optimizer))
+    return Problem(
+        work=work,
+        jobs=jobs,
+        eff=eff,
+        clusters=clusters,
+        usable_share=float(np.exp(-Z_80 * memory_sigma)),
+        exhaustive=exhaustive,
+        less_recompute_wins=not np.any(work.offloads_activations),
+        less_offload_wins=np.broadcast_to(slower_host, (len(jobs),)),
+    )
+
+
+def _search(p: Problem, space: Space, jobs_of: list[list[int]], found: _Found) -> None:
+    """Search the candidates of a few keys; `jobs_of` numbers the jobs of each."""
+    live, on_host = _bytes(p, space)
+    rows: list[Ints] = []
+    owners: list[int] = []
+    for part, numbers in zip(space.parts, jobs_of, strict=True):
+        found.counts["candidates"][numbers] = part.num_candidates
+        found.counts["cut"][numbers] = part.num_cut
+        found.counts["removed"][numbers] = sum(part.removed.values())
+        for reason, count in part.removed.items():
+            none = np.zeros(found.num_jobs, dtype=np.intp)
+            found.removed.setdefault(reason, none)[numbers] = count
+        known: dict[tuple[float, float, bool], tuple[Ints, int]] = {}
+        for number in numbers:
+            if not part.num_legal:
+                found.illegal.append(number)
+                continue
+            room = _room(p, number)
+            if room not in known:
+                known[room] = _worth_timing(p, space, part, room, live, on_host)
+            kept, num_fit = known[room]
+            found.counts["pruned_by_memory"][number] = part.num_legal * len(space.kinds) - num_fit
+            found.counts["pruned_by_time"][number] = num_fit - len(kept)
+            if len(kept):
+                rows.append(kept)
+                owners.append(number)
+            else:
+                found.misfits.append(number)
+                _nearer(p, space, part, number, live, found)
+    if rows:
+        winners, layouts, timed = race(p, space, rows, owners)
+        found.counts["evaluated"][owners] = timed
+        found.counts["pruned_by_time"][owners] += np.array([len(r) for r in rows]) - timed
+        found.illegal += sorted(set(owners) - set(winners.tolist()))
+        found.winners.append((winners, layouts))
+
+
+def _bytes(p: Problem, space: Space) -> tuple[Floats, ...]:
+    """Bytes of every row on any device, and on the host, as recompute modes x families."""
+    kinds = len(space.kinds)
+    live, on_host = np.empty(space.num_rows), np.zeros(space.num_rows)
+    for rows in chunks(np.arange(space.num_rows)):
+        lay = space.layouts(rows)
+        parts = live_bytes(work_on(p.work, lay), lay, p.eff)
+        live[rows] = sum((np.asarray(v, dtype=float) for v in parts.values()), np.zeros(len(rows)))
+        away = np.flatnonzero(np.asarray(lay.offload_optimizer) > 0)
+        if len(away):
+            on_host[rows[away]] = host_bytes(p.work, lay.take(away), p.eff)
+    return tuple(np.ascontiguousarray(x.reshape(-1, kinds).T) for x in (live, on_host))
+
+
+def _room(p: Problem, number: int) -> tuple[float, float, bool]:
+    """Memory of a job's device and of its host, and whether the host is the slower of the two:
+    jobs that agree in these have the same rows to time."""
+    job = p.jobs[number]
+    capacity = float(np.asarray(job.cluster.memory_bytes))
+    return capacity, float(job.host_bytes), bool(p.less_offload_wins[number])
+
+
+def _worth_timing(
+    p: Problem,
+    space: Space,
+    part: Part,
+    room: tuple[float, float, bool],
+    live: Floats,
+    on_host: Floats,
+) -> tuple[Ints, int]:
+    """Rows that fit and that no row with less recompute, or less on the host, makes superfluous;
+    and how many fit. `live` and `on_host` are recompute modes x families."""
+    kinds, (capacity, host, less_offload_wins) = len(space.kinds), room
+    kept: list[Ints] = []
+    least: list[NDArray[np.int8]] = []
+    num_fit = 0
+    for level, families in enumerate(part.families):
+        allowed = part.allowed[level]
+        fits = []
+        mode = np.full(len(allowed), kinds, dtype=np.int8)
+        for kind in reversed(range(kinds)):
+            need = live[kind, families]
+            need = need + reserve_bytes(live=need, memory_bytes=capacity, eff=p.eff)
+            fit = (need <= capacity * p.usable_share) & allowed
+            if level:
+                fit &= on_host[kind, families] <= host
+            mode[fit] = kind
+            num_fit += int(np.count_nonzero(fit))
+            fits.append(fit)
+        if p.exhaustive or not p.less_recompute_wins:
+            every = np.flatnonzero(np.stack(fits[::-1], axis=1))
+            kept.append(families.start * kinds + every)
+            continue
+        wins = mode < kinds
+        if less_offload_wins:
+            for other, at in zip(least, part.below[level], strict=True):
+                if len(other):
+                    wins &= (at < 0) | (mode < other[at])
+        family = np.flatnonzero(wins)
+        kept.append((families.start + family) * kinds + mode[family])
+        least.append(mode)
+    return np.concatenate(kept), num_fit
+
+
+def _nearer(p: Problem, space: Space, part: Part, number: int, live: Floats, found: _Found) -> None:
+    """Remember the candidate of a job that misses the memory by least, if it is the nearest yet.
+    What waits on the host is told by its own reason, so the device's miss is told of layouts that
+    keep all they have."""
+    level = next(n for n, a in enumerate(part.allowed) if a.any())
+    families, kinds = part.families[level], len(space.kinds)
+    least = np.where(part.allowed[level], live[:, families], np.inf)
+    kind, family = np.unravel_index(int(np.argmin(least)), least.shape)
+    row = (families.start + int(family)) * kinds + int(kind)
+    cluster = p.jobs[number].cluster
+    capacity = float(np.asarray(cluster.memory_bytes))
+    alone = float(live[kind, families.start + family])
+    need = alone + float(np.asarray(reserve_bytes(live=alone, memory_bytes=capacity, eff=p.eff)))
+    if found.closest is None or need / capacity < found.closest.over:
+        lay = space.layouts(np.array([row]))
+        memory = peak_bytes(work_on(p.work, lay), lay, cluster, p.eff)
+        found.closest = Closest(
+            job=number,
+            need_bytes=need,
+            limit_bytes=capacity,
+            usable_bytes=capacity * p.usable_share,
+            memory={name: float(v[0]) for name, v in memory.items()},
+            layout_row=_with_places(lay, work_on(p.work, lay)),
+        )
+
+
+def _best(p: Problem, found: _Found, cut: list[int], memory_sigma: float) -> Best:
+    """The winners of all parts, in the order of the jobs, with everything a plan shows."""
+    owner = np.concatenate([o for o, _ in found.winners] or [np.empty(0, dtype=np.intp)])
+    order = np.argsort(owner, kind="stable")
+    owner = owner[order]
+    layouts = Layouts(
+        **{
+            f.name: np.concatenate(
+                [np.asarray(getattr(x, f.name)) for _, x in found.winners] or [np.empty(0)]
+            )[order]
+            for f in fields(Layouts)
+        }
+    )
+    clusters = p.clusters.take(owner)
+    work = work_on(p.work, layouts)
+    memory = peak_bytes(work, layouts, clusters, p.eff)
+    need = sum((memory[name] for name in MEMORY_PARTS), np.zeros(len(owner)))
+    limit = np.asarray(clusters.memory_bytes)
+    return Best(
+        job=owner,
+        layouts=_with_places(layouts, work),
+        step=step(work, layouts, clusters, p.eff),
+        memory={name: memory[name] for name in MEMORY_PARTS},
+        host_bytes=np.asarray(host_bytes(p.work, layouts, p.eff), dtype=float),
+        probability_oom=np.asarray(
+            probability_above(limit, p50=np.maximum(need, 1.0), sigma=memory_sigma)
+        ),
+        counts=counts_in(found.counts),
+        counts_of=found.counts,
+        removed_of=found.removed,
+        jobs_out_of_memory=np.array(sorted(found.misfits), dtype=np.intp),
+        jobs_without_layout=np.array(sorted(found.illegal), dtype=np.intp),
+        jobs_cut=np.array(sorted(cut), dtype=np.intp),
+        removed=removed_in(found.removed),
+        closest=found.closest,
+    )
+
+
+def counts_in(counts_of: dict[str, Ints]) -> Counts:
+    """The counts of all jobs together."""
+    return Counts(**{name: int(column.sum()) for name, column in counts_of.items()})
+
+
+def removed_in(removed_of: dict[str, Ints]) -> Counter[str]:
+    """What each rule removed, of all jobs together."""
+    return Counter({reason: int(column.sum()) for reason, column in removed_of.items()})
+
+
+def _with_places(layouts: Layouts, work: Workload) -> Layouts:
+    """The layouts with all that waits on the host: what was searched, and what was asked for."""
+    shape = np.shape(layouts.tp)
+    return replace(
+        layouts,
+        offload_optimizer=np.broadcast_to(work.offload_optimizer, shape),
+        offload_params=np.broadcast_to(work.offload_params, shape),
+    )
+
+
+def frontier(cost: Floats, time: Floats) -> NDArray[np.bool_]:
+    """Rows that no other row beats in both cost and time; NaN cost is never on it.
+
+    >>> frontier(np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0, 2.0])).tolist()
+    [True, True, False]
+    """
+    on = np.zeros(len(cost), dtype=bool)
+    rows = np.flatnonzero(np.isfinite(cost) & np.isfinite(time))
+    order = rows[np.lexsort((time[rows], cost[rows]))]
+    fastest = np.minimum.accumulate(np.concatenate([[np.inf], time[order]]))[:-1]
+    on[order[time[order] < fastest]] = True
+    return on

@@ -1,0 +1,93 @@
+"""Operators that are bound by memory bandwidth.
+
+Bytes are counted operator by operator, unfused, 16 bits an element; `Efficiency.elementwise`
+is the share of that count which a stack's fused kernels still move.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.model import state_space
+from core.model.transformer import (
+    Transformer,
+    attention_output_size,
+    attention_share,
+    is_moe,
+    kv_size,
+    num_dense_mlp_layers,
+    num_moe_layers,
+    query_size,
+)
+from core.numeric import Numeric, kept_for_last
+
+BACKWARD_BYTES = 2.0  # backward reads the saved input and the gradient, writes a gradient
+A100_BYTES_PER_S = 2.039e12 / 108  # of memory, for each multiprocessor of an A100-80GB
+# Unfused attention writes and reads the 16-bit score matrix between its kernels: scores out;
+# scale, mask and softmax as one (arXiv:2104.04473, section 4.2), dropout, each in and out;
+# weights in. Dropout's mask is one byte, written and read.
+SCORE_MATRIX_BYTES = 2.0 * 6 + 2
+
+
+def onchip_factor(
+    *, memory_bytes_per_s: Numeric, multiprocessors: Numeric, onchip: Numeric
+) -> Numeric:
+    """Time of an elementwise operator over that of its memory traffic alone.
+
+    Issue slots and special functions come with multiprocessors, not with memory, so that faster
+    memory alone gains less than its rate. NaN multiprocessors: as an A100.
+
+    >>> float(onchip_factor(memory_bytes_per_s=2.039e12, multiprocessors=108, onchip=0.25))
+    1.25
+    """
+    each = np.divide(memory_bytes_per_s, multiprocessors) / A100_BYTES_PER_S
+    return 1 + np.asarray(onchip) * np.where(np.isnan(each), 1.0, each)
+
+
+@kept_for_last
+def outside_tp_bytes_per_token(model: Transformer) -> Numeric:
+    """Forward bytes of norms (read, write) and residual sums (2 reads, write), per layer."""
+    h = model.hidden_size
+    return np.multiply(model.norms_per_layer, h) * (2 * 2 + 3 * 2)
+
+
+@kept_for_last
+def inside_tp_bytes_per_token(model: Transformer) -> Numeric:
+    """Forward bytes of rotary embedding and activation function, mean over layers."""
+    rotary = 2 * 2 * (query_size(model) + kv_size(model) / 2)
+    tensors = np.where(model.gated_mlp, 3.0, 2.0)
+    dense = 2 * tensors * model.ffn_hidden_size
+    per_expert = 2 * tensors * np.asarray(model.moe_ffn_hidden_size)
+    active = np.add(model.experts_per_token, model.num_shared_experts)
+    experts = np.where(is_moe(model), active * per_expert, 0.0)
+    layers = np.maximum(model.num_layers, 1.0)
+    mlp = (num_dense_mlp_layers(model) * dense + num_moe_layers(model) * experts) / layers
+    return (rotary + 2 * attention_output_size(model)) * attention_share(model) + mlp
+
+
+@kept_for_last
+def permuted_bytes_per_token(model: Transformer) -> Numeric:
+    """Forward bytes of routing, mean over layers: every token is copied once per expert that
+    takes it, there and back, read and written."""
+    moved = 4 * 2 * np.multiply(model.experts_per_token, model.hidden_size)
+    return moved * num_moe_layers(model) / np.maximum(model.num_layers, 1.0)
+
+
+@kept_for_last
+def quantised_elements_per_token(model: Transformer) -> Numeric:
+    """Elements of matmul inputs that a low-precision recipe casts, forward, per layer."""
+    active = np.add(model.experts_per_token, model.num_shared_experts)
+    layers = np.maximum(model.num_layers, 1.0)
+    experts = active * np.add(model.hidden_size, model.moe_ffn_hidden_size)
+    dense = np.add(model.hidden_size, model.ffn_hidden_size)
+    mlp = (num_dense_mlp_layers(model) * dense + num_moe_layers(model) * experts) / layers
+    mixer = np.add(model.hidden_size, attention_output_size(model)) * attention_share(model)
+    for _, k, share in state_space.matmuls(model, tp=1.0):
+        mixer = mixer + np.multiply(k, share)
+    return mixer + mlp
+
+
+def score_matrix_bytes_per_token(model: Transformer, seq_len: Numeric) -> Numeric:
+    """Forward bytes of unfused attention per layer and token; the masked half is moved too."""
+    scores = SCORE_MATRIX_BYTES * np.multiply(model.num_attention_heads, seq_len)
+    return scores * attention_share(model)

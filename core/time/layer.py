@@ -1,0 +1,287 @@
+"""Seconds of computation of one layer and one micro-batch, by operator, forward and backward.
+
+Backward repeats each matmul twice (gradient of the input, gradient of the weight); frozen
+weights need only the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.layout.layouts import Layouts
+from core.layout.precision import matmul_speedup
+from core.layout.workload import Workload, expert_load
+from core.machine.cluster import Cluster
+from core.machine.efficiency import Efficiency
+from core.memory.memory import tokens_per_rank
+from core.model import state_space
+from core.model.transformer import (
+    attention_output_size,
+    attention_score_flops_per_token,
+    attention_share,
+    is_mla,
+    kv_size,
+    layer_params,
+    matrices_per_mlp,
+    num_dense_mlp_layers,
+    num_moe_layers,
+    query_size,
+    routed_expert_params,
+)
+from core.numeric import Numeric
+from core.time import attention, gemm, kernels, measured_shapes
+
+MEASURED_YEARS = (2021.0, 2026.7)  # of the software of published runs: no trend beyond them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Achieved rates of one GPU."""
+
+    linear_flops_per_s: Numeric  # matmuls of linear layers, at the recipe's precision
+    head_flops_per_s: Numeric  # 16-bit matmul: LM head, router
+    attention_flops_per_s: Numeric
+    bytes_per_s: Numeric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerSeconds:
+    """One layer and micro-batch, mean over the layers. `head` is the whole LM head and loss."""
+
+    matmul_forward: Numeric
+    matmul_backward: Numeric
+    experts_forward: Numeric
+    experts_backward: Numeric
+    attention_forward: Numeric
+    attention_backward: Numeric
+    memory_bound_forward: Numeric
+    memory_bound_backward: Numeric
+    head: Numeric
+
+
+def decimal_year(date: str) -> float:
+    """Of YYYY-MM, YYYY (its middle) or a range (its beginning); the newest measured for ''.
+
+    >>> decimal_year("2024-07")
+    2024.5416666666667
+    """
+    year, month = date[:4], date[5:7]
+    if not year.isdigit():
+        return MEASURED_YEARS[1]
+    known = month.isdigit() and 1 <= int(month) <= 12  # not a range of years
+    return float(year) + ((float(month) - 0.5) / 12 if known else 0.5)
+
+
+def is_since(software_year: Numeric, since: str) -> Numeric:
+    """Whether software of that year does what stacks do `since` a date, 'always' or never ('').
+
+    >>> bool(is_since(2022.5, "2023-01")), bool(is_since(2022.5, "always"))
+    (False, True)
+    """
+    if since in ("", "always"):
+        return np.full_like(np.asarray(software_year, dtype=float), since == "always", dtype=bool)
+    return np.asarray(software_year) >= decimal_year(since)
+
+
+def software_factor(software_year: Numeric, per_year: Numeric) -> Numeric:
+    """Speed of this year's kernels over those of 2024, the middle of what was measured."""
+    return np.exp(per_year * (np.clip(software_year, *MEASURED_YEARS) - 2024.0))
+
+
+def rates(work: Workload, cluster: Cluster, eff: Efficiency) -> Rates:
+    """Peak times ceiling times the fraction that software reaches. NaN: no such precision."""
+    peak = np.asarray(cluster.peak_flops_per_s)
+    software = software_factor(work.software_year, eff.software_per_year)
+    power = np.asarray(cluster.power_share) ** eff.power_exponent
+    sixteen = peak * cluster.ceiling * eff.matmul * software * power
+    speedup = matmul_speedup(
+        matmul_bits=work.matmul_bits,
+        fp8_ratio=cluster.fp8_ratio,
+        fp4_ratio=cluster.fp4_ratio,
+        fp8_fraction=eff.fp8_of_peak_ratio,
+        fp4_fraction=eff.fp4_of_peak_ratio,
+    )
+    return Rates(
+        linear_flops_per_s=sixteen * speedup,
+        head_flops_per_s=sixteen,
+        attention_flops_per_s=peak
+        * (eff.attention_forward * eff.attention_in_step * software * power)
+        * (1 + eff.fast_exponentials * np.asarray(cluster.fast_exponentials))
+        * np.where(work.flash2, eff.flash2 ** np.asarray(cluster.newer_than_flash2), 1.0)
+        * np.asarray(cluster.attention_factor),
+        bytes_per_s=np.asarray(cluster.memory_bytes_per_s) * eff.memory * software,
+    )
+
+
+def _matmuls(work: Workload, lay: Layouts) -> list[tuple[Numeric, Numeric, Numeric]]:
+    """(n, k, share of layers) of the dense matmuls of one layer, cut by tensor parallelism."""
+    m, t = work.model, np.asarray(lay.tp)
+    h = np.asarray(m.hidden_size, dtype=float)
+    mla = np.asarray(is_mla(m), dtype=float)
+    layers = np.maximum(m.num_layers, 1.0)
+    dense = num_dense_mlp_layers(m) / layers
+    shared = num_moe_layers(m) / layers * (np.asarray(m.num_shared_experts) > 0)
+    gates = matrices_per_mlp(m) - 1
+    shared_size = np.multiply(m.num_shared_experts, m.moe_ffn_hidden_size)
+    has_query_rank = mla * (np.asarray(m.q_lora_rank) > 0)
+    mixing = attention_share(m)
+    queries = query_size(m) * np.where(m.attention_gate, 2.0, 1.0)
+    kv_up = np.multiply(m.num_attention_heads, np.add(m.qk_nope_head_dim, m.v_head_dim))
+    return [
+        ((queries + kv_size(m)) / t, h, (1 - mla) * mixing),
+        (queries / t, np.where(has_query_rank > 0, m.q_lora_rank, h), mla * mixing),
+        (np.asarray(m.q_lora_rank, dtype=float), h, has_query_rank * mixing),
+        (np.add(m.kv_lora_rank, m.qk_rope_head_dim), h, mla * mixing),
+        (kv_up / t, np.asarray(m.kv_lora_rank, dtype=float), mla * mixing),
+        (h, attention_output_size(m) / t, mixing * np.ones_like(h)),
+        (gates * m.ffn_hidden_size / t, h, dense),
+        (h, m.ffn_hidden_size / t, dense),
+        (gates * shared_size / t, h, shared),
+        (h, shared_size / t, shared),
+        *state_space.matmuls(m, tp=t),
+    ]
+
+
+def _shape_factor(cluster: Cluster, *, m: Numeric, n: Numeric, k: Numeric) -> Numeric:
+    """Measured over predicted rate of matmuls of this shape; 1 where nothing was measured."""
+    if not len(cluster.matmul_weights):
+        return 1.0
+    at, weights = np.asarray(cluster.matmul_at), np.asarray(cluster.matmul_weights)
+    sizes = [np.maximum(size, 1.0) for size in (m, n, k)]
+    if weights.ndim == 1:
+        m, n, k = sizes
+        return np.exp(measured_shapes.log_factor(at, weights, m=m, n=n, k=k))
+    # Only the rows of machines that were measured: most of a search are not.
+    rows = np.flatnonzero(weights.any(axis=1))
+    m, n, k = (np.broadcast_to(size, len(weights))[rows] for size in sizes)
+    found = np.ones(len(weights))
+    found[rows] = np.exp(measured_shapes.log_factor(at[rows], weights[rows], m=m, n=n, k=k))
+    return found
+
+
+def _expert_forward_s(
+    work: Workload, lay: Layouts, cluster: Cluster, rate: Rates, eff: Efficiency, tokens: Numeric
+) -> Numeric:
+    """Grouped matmuls of the routed experts on one GPU, mean over layers.
+
+    The tokens of ep x etp ranks meet on them: each rank brings tokens/tp x k rows.
+    """
+    m = work.model
+    rows = tokens / lay.tp * lay.etp * np.asarray(m.experts_per_token)
+    rows = rows * expert_load(work, ep=lay.ep)
+    local = np.maximum(np.divide(m.num_experts, lay.ep), 1.0)
+    size = np.divide(m.moe_ffn_hidden_size, lay.etp)
+    per_expert = rows / local
+    common = {
+        "flops_per_s": rate.linear_flops_per_s * eff.grouped_matmul,
+        "bytes_per_s": rate.bytes_per_s,
+        "unhidden": eff.matmul_unhidden,
+        "input_bytes": np.asarray(work.matmul_bits) / 8.0,
+    }
+    gates = matrices_per_mlp(m) - 1
+    up = {"m": per_expert, "n": gates * size, "k": m.hidden_size}
+    down = {"m": per_expert, "n": m.hidden_size, "k": size}
+    one = sum(gemm.matmul_s(**s, **common) / _shape_factor(cluster, **s) for s in (up, down))
+    both = local * one + 2.0 * eff.kernel_s  # one kernel for all experts
+    return both * num_moe_layers(m) / np.maximum(m.num_layers, 1.0)
+
+
+def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> LayerSeconds:
+    """Seconds of one layer, mean over the layers, for one micro-batch on one GPU."""
+    m, rate = work.model, rates(work, cluster, eff)
+    tokens = tokens_per_rank(work, lay)
+    linear = {
+        "m": tokens,
+        "flops_per_s": rate.linear_flops_per_s,
+        "bytes_per_s": rate.bytes_per_s,
+        "unhidden": eff.matmul_unhidden,
+        "input_bytes": np.asarray(work.matmul_bits) / 8.0,
+        "kernel_s": eff.kernel_s,
+    }
+    matmul: Numeric = 0.0
+    of_input: Numeric = 0.0  # gradients, where measured shapes tell them from the forward pass
+    of_weight: Numeric = 0.0
+    for n, k, share in _matmuls(work, lay):
+        idle = gemm.wave_share(m=tokens, n=n, multiprocessors=cluster.multiprocessors)
+        one = share * gemm.matmul_s(n=n, k=k, idle=eff.wave * idle, **linear)
+        if len(cluster.matmul_weights):
+            matmul = matmul + one / _shape_factor(cluster, m=tokens, n=n, k=k)
+            of_input = of_input + one / _shape_factor(cluster, m=tokens, n=k, k=n)
+            of_weight = of_weight + one / _shape_factor(cluster, m=n, n=k, k=tokens)
+        else:
+            matmul = of_input = of_weight = matmul + one
+    # A frozen weight needs no gradient; an adapter's own matmuls are small.
+    frozen = np.asarray(work.adapters)
+    matmul_backward = of_input + np.where(frozen, 0.0, of_weight)
+    backward = np.where(frozen, 1.0, 2.0)
+    experts = _expert_forward_s(work, lay, cluster, rate, eff, tokens)
+
+    unfused = np.asarray(work.unfused_attention, dtype=float)
+    score_flops = attention_score_flops_per_token(m, work.seq_len) / np.maximum(m.num_layers, 1.0)
+    flops = score_flops * (1 + unfused) * tokens / lay.tp  # unfused computes the masked half too
+    head_dim = (query_size(m) + attention_output_size(m)) / (2 * np.asarray(m.num_attention_heads))
+    # Chunked scans run on the matrix units, about as well as attention does.
+    scan_flops = state_space.scan_flops_per_token(m) / np.maximum(m.num_layers, 1.0)
+    scan_s = scan_flops * tokens / lay.tp / rate.attention_flops_per_s
+    attention_s = attention.forward_s(
+        flops=flops,
+        flops_per_s=rate.attention_flops_per_s,
+        head_dim=head_dim,
+        half_head_dim=eff.attention_half_head_dim,
+        unaligned_slowdown=eff.unaligned_slowdown,
+        seq_len=work.seq_len,
+        half_tokens=eff.attention_half_tokens,
+    )
+
+    parallel = np.where(np.asarray(lay.sequence_parallel) > 0, lay.tp, 1.0)
+    moved = kernels.outside_tp_bytes_per_token(m) / parallel
+    inside = kernels.inside_tp_bytes_per_token(m) + state_space.scan_bytes_per_token(m)
+    moved = (moved + inside / lay.tp) * eff.elementwise
+    moved = np.where(work.compiled, eff.compiled, 1.0) * moved
+    moved = moved + eff.permutation * kernels.permuted_bytes_per_token(m) / lay.tp
+    moved = moved + unfused * kernels.score_matrix_bytes_per_token(m, work.seq_len) / lay.tp
+    # A quantised base is expanded to 16 bits before each use: read it, write it, read it.
+    expanded = np.where(np.asarray(work.weight_bytes) < 2, work.weight_bytes + 4.0, 0.0)
+    held = layer_params(m) / lay.tp + routed_expert_params(m) / np.multiply(lay.ep, lay.etp)
+    weights = held / np.maximum(m.num_layers, 1.0)
+    expand_s = expanded * weights * np.asarray(work.adapters) / rate.bytes_per_s
+    moved = (
+        moved
+        * np.asarray(cluster.elementwise_factor)
+        * kernels.onchip_factor(
+            memory_bytes_per_s=cluster.memory_bytes_per_s,
+            multiprocessors=cluster.multiprocessors,
+            onchip=eff.onchip,
+        )
+    )
+    cast = work.quantised_bytes * kernels.quantised_elements_per_token(m) / lay.tp
+    vocab = np.divide(m.vocab_size, lay.tp)
+    head = gemm.matmul_s(
+        m=tokens,
+        n=vocab,
+        k=m.hidden_size,
+        flops_per_s=rate.head_flops_per_s,
+        bytes_per_s=rate.bytes_per_s,
+        unhidden=eff.matmul_unhidden,
+        kernel_s=eff.kernel_s,
+    )
+    head = head / _shape_factor(cluster, m=tokens, n=vocab, k=m.hidden_size)
+    passes = np.where(work.chunked_loss, 2.0, 3.0)  # a chunk's logits never leave for a copy
+    loss = eff.logits_bytes * passes * np.multiply(tokens, m.vocab_size) / lay.tp / rate.bytes_per_s
+    return LayerSeconds(
+        matmul_forward=matmul,
+        matmul_backward=matmul_backward,
+        experts_forward=experts,
+        experts_backward=experts * backward,
+        attention_forward=attention_s + scan_s,
+        attention_backward=attention.backward_s(
+            forward_s=attention_s, relative_rate=eff.attention_backward
+        )
+        + attention.BACKWARD_FLOPS * scan_s,
+        memory_bound_forward=tokens * (moved + cast) / rate.bytes_per_s + expand_s,
+        memory_bound_backward=tokens * (kernels.BACKWARD_BYTES * moved + cast) / rate.bytes_per_s
+        + expand_s,
+        head=head * np.where(work.adapters, 2.0, 3.0) + loss,
+    )

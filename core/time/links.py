@@ -1,0 +1,109 @@
+"""What the links of a cluster give to a group of a layout's ranks: rates, hops, all-reduces."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.layout.layouts import Layouts
+from core.machine.cluster import Cluster
+from core.machine.efficiency import Efficiency
+from core.numeric import Numeric
+from core.time import collectives
+
+
+def domain(cluster: Cluster) -> Numeric:
+    """Devices that the scale-up link joins. PCIe-only machines still share a host: their link is
+    the PCIe rate in scale_up_bytes_per_s."""
+    return np.maximum(np.maximum(cluster.scale_up_domain, 1.0), cluster.gpus_per_node)
+
+
+def _rates(cluster: Cluster, eff: Efficiency, lay: Layouts, ranks: Numeric) -> dict[str, Numeric]:
+    """Achieved rates of both tiers, for a group of this size."""
+    used: Numeric = 1.0
+    if np.any(cluster.torus_axes):
+        chips = np.minimum(lay.num_gpus, domain(cluster))
+        share = collectives.torus_share(
+            ranks=np.minimum(ranks, chips), chips=chips, axes=cluster.torus_axes
+        )
+        used = np.where(np.asarray(cluster.torus_axes) > 0, share, 1.0)
+    return {
+        "scale_up_bytes_per_s": eff.scale_up * used * np.asarray(cluster.scale_up_bytes_per_s),
+        "scale_out_bytes_per_s": eff.scale_out * np.asarray(cluster.scale_out_bytes_per_s),
+    }
+
+
+def all_to_all_rates(cluster: Cluster, eff: Efficiency, ranks: Numeric) -> dict[str, Numeric]:
+    """The same for messages from every rank to every other."""
+    longer: Numeric = 1.0
+    if np.any(cluster.torus_axes):
+        factor = collectives.torus_all_to_all_factor(
+            ranks=np.minimum(ranks, domain(cluster)), axes=cluster.torus_axes
+        )
+        longer = np.where(np.asarray(cluster.torus_axes) > 0, factor, 1.0)
+    return {
+        "scale_up_bytes_per_s": eff.all_to_all * np.asarray(cluster.scale_up_bytes_per_s) / longer,
+        "scale_out_bytes_per_s": eff.all_to_all * np.asarray(cluster.scale_out_bytes_per_s),
+    }
+
+
+def group(
+    cluster: Cluster, eff: Efficiency, lay: Layouts, *, ranks: Numeric, stride: Numeric
+) -> tuple[Numeric, Numeric, Numeric]:
+    """Bandwidth over a group, and the latency of one hop of a ring and of an all-reduce."""
+    local = collectives.local_ranks(ranks=ranks, stride=stride, domain=domain(cluster))
+    rate = collectives.group_bytes_per_s(
+        ranks=ranks, local_ranks=local, **_rates(cluster, eff, lay, ranks)
+    )
+    hops = {
+        "ranks": ranks,
+        "local_ranks": local,
+        "scale_up_hop_s": eff.hop * np.asarray(cluster.scale_up_hop_s),
+        "scale_out_hop_s": eff.hop * np.asarray(cluster.scale_out_hop_s),
+    }
+    ring, tree = collectives.ring_hop_s(**hops), collectives.tree_hop_s(**hops)
+    return rate, ring, np.minimum(ring, tree)
+
+
+def all_reduce_s(
+    cluster: Cluster,
+    eff: Efficiency,
+    lay: Layouts,
+    *,
+    size_bytes: Numeric,
+    ranks: Numeric,
+    stride: Numeric,
+) -> Numeric:
+    """The faster of a ring (or tree) and of switches that add up, where there are such."""
+    rate, _, latency = group(cluster, eff, lay, ranks=ranks, stride=stride)
+    ring = collectives.all_reduce_s(
+        size_bytes=size_bytes, ranks=ranks, bytes_per_s=rate, latency_s=latency
+    )
+    added = in_switch_s(cluster, eff, lay, size_bytes=size_bytes, ranks=ranks, stride=stride)
+    return np.minimum(ring, added)
+
+
+def in_switch_s(
+    cluster: Cluster,
+    eff: Efficiency,
+    lay: Layouts,
+    *,
+    size_bytes: Numeric,
+    ranks: Numeric,
+    stride: Numeric,
+) -> Numeric:
+    """All-reduce that switches add up; inf where a link on the way has none that can."""
+    if not np.any(cluster.switch_reduces):
+        return np.inf
+    local = collectives.local_ranks(ranks=ranks, stride=stride, domain=domain(cluster))
+    across = np.asarray(ranks) > local
+    one = collectives.in_switch_all_reduce_s(
+        size_bytes=size_bytes,
+        ranks=ranks,
+        local_ranks=local,
+        **_rates(cluster, eff, lay, ranks),
+        latency_s=eff.hop * np.where(across, cluster.scale_out_hop_s, cluster.scale_up_hop_s),
+    )
+    can = (np.asarray(cluster.switch_reduces) > 0) & (
+        ~across | (np.asarray(cluster.network_reduces) > 0)
+    )
+    return np.where(can, one, np.inf)

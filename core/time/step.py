@@ -1,0 +1,361 @@
+"""Seconds of one optimizer step, by part, and the utilisation that follows.
+
+The only place where overlap is decided. The parts add up to the step of the slowest pipeline
+stage; `bubble` is the time that stage waits for the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.layout import optimizers
+from core.layout.layouts import RECOMPUTE, Layouts, dp
+from core.layout.pipeline import bubble_fraction, layers_of_largest_stage
+from core.layout.sharding import column, held_gradient_bytes
+from core.layout.workload import NVME, Workload, more_state_bytes_of_ends
+from core.machine.cluster import Cluster
+from core.machine.efficiency import Efficiency
+from core.memory.activations import offloaded_bytes
+from core.memory.memory import StageParams, stage_params, tokens_per_rank
+from core.model.transformer import (
+    attention_score_flops_per_token,
+    forward_flops_per_token,
+    head_flops_per_token,
+    num_moe_layers,
+)
+from core.numeric import Numeric
+from core.time import traffic
+from core.time.layer import LayerSeconds, layer_seconds
+from core.time.overlap import exposed_s, hidden_s
+
+PARTS = (
+    "matmul", "attention", "experts", "memory_bound", "head_loss", "recompute", "tp_exposed",
+    "cp_exposed", "ep_exposed", "pp_exposed", "dp_exposed", "offload_exposed", "bubble",
+    "optimizer", "overhead",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of each candidate. `parts` add up to `step_s`."""
+
+    parts: dict[str, NDArray[np.float64]]
+    step_s: NDArray[np.float64]
+    tokens_per_s: NDArray[np.float64]
+    tokens_per_s_per_gpu: NDArray[np.float64]
+    mfu: NDArray[np.float64]
+    hfu: NDArray[np.float64]
+
+
+def recompute_fraction(recompute: Numeric, eff: Efficiency) -> Numeric:
+    """Share of a forward pass that is repeated in backward."""
+    kind = np.asarray(recompute)
+    return np.where(
+        kind >= RECOMPUTE.index("full"),
+        eff.full_recompute,
+        np.where(kind == RECOMPUTE.index("selective"), eff.selective_recompute, 0.0),
+    )
+
+
+def _host_bound(layer_s: Numeric, host_s: Numeric, graphs: Numeric, queue: Numeric) -> Numeric:
+    """Seconds the GPU waits for launches: three forwards' worth per layer and micro-batch.
+
+    A queue that runs empty now and then: a smooth maximum of both, not a sharp one.
+    """
+    launch = np.where(np.asarray(graphs) > 0, 0.0, 3.0 * np.asarray(host_s))
+    return (layer_s**queue + launch**queue) ** (1 / np.asarray(queue)) - layer_s
+
+
+def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Step:
+    """Seconds of one optimizer step and what follows, one row a candidate."""
+    one = layer_seconds(work, lay, cluster, eff)
+    layers = layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp)
+    m = np.asarray(lay.num_microbatches, dtype=float)
+    repeated = recompute_fraction(lay.recompute, eff)
+    forward_s = (
+        one.matmul_forward + one.experts_forward + one.attention_forward + one.memory_bound_forward
+    )
+    backward_s = (
+        one.matmul_backward
+        + one.experts_backward
+        + one.attention_backward
+        + one.memory_bound_backward
+    )
+    layer_s = forward_s * (1 + repeated) + backward_s
+    moe_share = num_moe_layers(work.model) / np.maximum(work.model.num_layers, 1.0)
+    adapters = np.where(work.adapters, eff.adapter_host_s, 0.0)
+    host_s = eff.host_s + moe_share * eff.expert_host_s + adapters
+    waiting = _host_bound(layer_s, host_s * work.host_slowdown, work.cuda_graphs, eff.queue)
+    inside = _inside_layer(work, lay, cluster, eff, one, waiting)
+    per_layer = layer_s + waiting + inside.tp + inside.cp + inside.ep
+    # Only the interleaved schedule has other chunks to run meanwhile (arXiv:2104.04473).
+    chunked = (np.asarray(lay.virtual_stages) > 1) & np.asarray(work.overlaps_gradients)
+    pp = np.where(chunked, eff.pp_exposed, 1.0) * traffic.pipeline_s(work, lay, cluster, eff)
+
+    # The last stage also runs the head; where layers divide unevenly it holds one fewer.
+    uneven = np.asarray(layers) > np.floor(np.divide(work.model.num_layers, lay.pp))
+    head = np.where(uneven, np.maximum(one.head - per_layer, 0.0), one.head)
+    mean_stage_s = (work.model.num_layers * per_layer + one.head) / lay.pp + pp
+    # A third of the launches that a device waits for are of weight gradients, too.
+    weight_gradients = one.matmul_forward + one.experts_forward + waiting / 3
+    weight_gradients = weight_gradients * (1 - np.asarray(work.adapters))
+    bubble = bubble_fraction(
+        pp=lay.pp,
+        virtual_stages=lay.virtual_stages,
+        num_microbatches=m,
+        schedule=lay.schedule,
+        weight_gradient_share=weight_gradients * work.model.num_layers / lay.pp / mean_stage_s,
+    )
+
+    params = stage_params(work, lay, first=True)
+    # Communication also runs while the device waits for its host.
+    free_s = layers * (layer_s + waiting - inside.cp_hidden / eff.overlap_window) + head
+    data_parallel, hidden = _data_parallel(work, lay, cluster, eff, params, layers, free_s)
+    left_s = m * free_s - hidden / eff.overlap_window
+    parts = {
+        "matmul": m * layers * (one.matmul_forward + one.matmul_backward),
+        "attention": m * layers * (one.attention_forward + one.attention_backward),
+        "experts": m * layers * (one.experts_forward + one.experts_backward),
+        "memory_bound": m * layers * (one.memory_bound_forward + one.memory_bound_backward),
+        "head_loss": m * head,
+        "recompute": m * layers * forward_s * repeated,
+        "tp_exposed": m * layers * inside.tp,
+        "cp_exposed": m * layers * inside.cp,
+        "ep_exposed": m * layers * inside.ep,
+        "pp_exposed": m * pp,
+        "dp_exposed": data_parallel,
+        "offload_exposed": _offload_s(work, lay, cluster, eff, params, layers, left_s),
+        "bubble": m * mean_stage_s * bubble,
+        "optimizer": _optimizer_s(work, lay, cluster, eff, params),
+        "overhead": m * layers * waiting + eff.step_s,
+    }
+    nodes = np.maximum(np.divide(lay.num_gpus, cluster.gpus_per_node), 1.0)
+    whole = sum(np.asarray(v, dtype=float) for v in parts.values())
+    parts["overhead"] = parts["overhead"] + eff.straggler * np.log2(nodes) * whole
+    return _utilisation(work, lay, cluster, parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _InsideLayer:
+    """Exposed communication of one layer and micro-batch."""
+
+    tp: Numeric
+    cp: Numeric
+    ep: Numeric
+    cp_hidden: Numeric
+
+
+def _inside_layer(
+    work: Workload,
+    lay: Layouts,
+    cluster: Cluster,
+    eff: Efficiency,
+    one: LayerSeconds,
+    waiting: Numeric,
+) -> _InsideLayer:
+    """Tensor, context and expert parallelism. Full recompute repeats the forward's share: 2 of
+    4 all-reduces, 1 of 3 passes of keys and values, 2 of 4 all-to-alls."""
+    again = np.where(np.asarray(lay.recompute) >= RECOMPUTE.index("full"), 1.0, 0.0)
+    cp, cp_hidden = _overlapped(
+        traffic.context_parallel_s(work, lay, cluster, eff) * (1 + again / 3),
+        one.attention_forward * (1 + again) + one.attention_backward + waiting,
+        np.where(np.asarray(lay.context_method) == 0, eff.cp_exposed, 1.0),  # only a ring hides
+        eff,
+    )
+    return _InsideLayer(
+        tp=np.where(work.async_tp, eff.tp_exposed, 1.0)
+        * traffic.tensor_parallel_s(work, lay, cluster, eff)
+        * (1 + again / 2),
+        cp=cp,
+        ep=traffic.expert_parallel_exposed_s(work, lay, cluster, eff) * (1 + again / 2),
+        cp_hidden=cp_hidden,
+    )
+
+
+def _data_parallel(
+    work: Workload,
+    lay: Layouts,
+    cluster: Cluster,
+    eff: Efficiency,
+    params: StageParams,
+    layers: Numeric,
+    free_s: Numeric,
+) -> tuple[Numeric, Numeric]:
+    """Exposed and hidden seconds a step of gathers, scatters and reductions.
+
+    One computation hides one communication at a time: the gathers of its own micro-batch, and
+    what they leave of the last one hides the reduction of gradients. ZeRO-2 scatters after
+    every micro-batch and so hides in all of them. A pipeline gathers once a step.
+    """
+    m = np.asarray(lay.num_microbatches, dtype=float)
+    gathers, hidden = _overlapped(
+        traffic.gather_s(
+            lay,
+            cluster,
+            eff,
+            params,
+            work.trained_fraction,
+            layers,
+            frozen_bytes=work.weight_bytes,
+            gradient_bytes=work.gradient_bytes,
+        ),
+        free_s,
+        eff.fsdp_exposed,
+        eff,
+    )
+    zero2 = (column(lay.strategy, "shards_gradients") > 0) & (
+        column(lay.strategy, "shards_parameters") == 0
+    )
+    gradients, hidden_gradients = _overlapped(
+        traffic.gradient_s(lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
+        + traffic.replica_s(lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes),
+        np.where(zero2, m, 1.0) * free_s - hidden / eff.overlap_window,
+        np.where(work.overlaps_gradients, eff.dp_exposed, 1.0),
+        eff,
+    )
+    times = np.where(np.asarray(lay.pp) > 1, 1.0, m)
+    return times * gathers + gradients, times * hidden + hidden_gradients
+
+
+def _overlapped(
+    communication_s: Numeric, computation_s: Numeric, always: Numeric, eff: Efficiency
+) -> tuple[Numeric, Numeric]:
+    """Exposed and hidden seconds."""
+    hidden = hidden_s(
+        communication_s=communication_s,
+        computation_s=computation_s,
+        always_exposed=always,
+        window=eff.overlap_window,
+    )
+    exposed = exposed_s(
+        communication_s=communication_s, hidden_s=hidden, slowdown=eff.overlap_slowdown
+    )
+    return exposed, hidden
+
+
+def _owned_params(work: Workload, lay: Layouts, params: StageParams) -> Numeric:
+    """Trained parameters that one GPU updates."""
+    sharded = column(lay.strategy, "shards_optimizer") > 0
+    held = params.dense / np.where(sharded, params.dense_shards, 1.0) + params.experts / np.where(
+        sharded, params.expert_shards, 1.0
+    )
+    return held * work.trained_fraction
+
+
+def _owned_ends_and_experts(
+    work: Workload, lay: Layouts, params: StageParams
+) -> tuple[Numeric, Numeric]:
+    """Those of them in embeddings and LM head, which adapters leave alone, and in experts."""
+    sharded = column(lay.strategy, "shards_optimizer") > 0
+    ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
+    experts = params.experts / np.where(sharded, params.expert_shards, 1.0)
+    return ends * (1.0 - np.asarray(work.adapters)), experts * work.trained_fraction
+
+
+def _optimizer_s(
+    work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams
+) -> Numeric:
+    """Update of the parameters that one GPU owns, on the device or in the host's memory."""
+    owned = _owned_params(work, lay, params)
+    rate = np.where(
+        np.asarray(work.offload_optimizer) > 0,
+        eff.host_bytes_per_s,
+        np.asarray(cluster.memory_bytes_per_s) * eff.memory,
+    )
+    ends, experts = _owned_ends_and_experts(work, lay, params)
+    moved = owned * optimizers.step_bytes_per_param(state_bytes=work.optimizer_state_bytes)
+    moved = moved + 2 * ends * more_state_bytes_of_ends(work)
+    of_dense, of_experts = optimizers.orthogonalisation_flops_per_param(work.model)
+    flops = (owned - ends - experts) * of_dense + experts * of_experts
+    matmul_rate = np.asarray(cluster.peak_flops_per_s) * cluster.ceiling * eff.matmul
+    orthogonal = np.where(work.orthogonalises, flops / matmul_rate, 0.0)
+    return moved / rate + orthogonal
+
+
+def _offload_s(
+    work: Workload,
+    lay: Layouts,
+    cluster: Cluster,
+    eff: Efficiency,
+    params: StageParams,
+    layers: Numeric,
+    left_s: Numeric,
+) -> Numeric:
+    """Transfers to and from the host that computation does not hide.
+
+    Optimizer [Ren et al., "ZeRO-Offload", arXiv:2101.06840]: gradients down, weights up, once a
+    step and exposed; from NVMe its states cross twice more. Weights: fetched for forward and
+    backward of every micro-batch. Activations: out in forward, back in backward. Both hide in
+    `left_s`, what the step's computation has left beside data parallelism.
+    """
+    m = np.asarray(lay.num_microbatches, dtype=float)
+    link = eff.host_link * np.asarray(cluster.host_link_bytes_per_s)
+    drive = np.minimum(eff.nvme_bytes_per_s, link)
+    owned = _owned_params(work, lay, params)
+    states = owned * (4.0 + np.asarray(work.optimizer_state_bytes))
+    states = states + _owned_ends_and_experts(work, lay, params)[0] * more_state_bytes_of_ends(work)
+    on_nvme = np.asarray(work.offload_optimizer) == NVME
+    down = held_gradient_bytes(strategy=lay.strategy, gradient_bytes=work.gradient_bytes)
+    down = np.minimum(down, 4.0)
+    once = np.where(
+        np.asarray(work.offload_optimizer) > 0,
+        owned * (down + 2.0) / link + np.where(on_nvme, 2 * states / drive, 0.0),
+        np.where(work.paged_optimizer, 2 * owned * work.optimizer_state_bytes / link, 0.0),
+    )
+    sharded = column(lay.strategy, "shards_parameters") > 0
+    held = (params.dense / params.dense_shards + params.experts / params.expert_shards) * 2.0
+    from_where = np.where(np.asarray(work.offload_params) == NVME, drive, link)
+    fetch = np.where((np.asarray(work.offload_params) > 0) & sharded, 2 * held / from_where, 0.0)
+    kept = offloaded_bytes(
+        work.model,
+        tokens=tokens_per_rank(work, lay),
+        tp=lay.tp,
+        sequence_parallel=lay.sequence_parallel,
+        recompute=lay.recompute,
+        selective_kept=eff.selective_kept,
+        offloaded=work.offloads_activations,
+        kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
+    )
+    kept = eff.activation_copies * kept
+    exposed, _ = _overlapped(m * (fetch + 2 * layers * kept / link), left_s, 0.0, eff)
+    return once + exposed
+
+
+def _utilisation(
+    work: Workload,
+    lay: Layouts,
+    cluster: Cluster,
+    parts: dict[str, Numeric],
+) -> Step:
+    """MFU counts model FLOPs (no recompute, causal attention once); HFU adds recompute: the
+    layers' forward if full, the attention core if selective (arXiv:2205.05198, section 5)."""
+    shape = np.broadcast(*parts.values()).shape
+    columns = {k: np.broadcast_to(v, shape).astype(float) for k, v in parts.items()}
+    step_s = sum(columns.values(), np.zeros(shape))  # in one order, for one row or many
+    sequences = np.asarray(lay.micro_batch_size) * lay.num_microbatches * dp(lay)
+    tokens = np.broadcast_to(sequences * work.seq_len, shape)
+    tokens_per_s = tokens / step_s
+    per_gpu = tokens_per_s / lay.num_gpus
+    forward = np.asarray(forward_flops_per_token(work.model, work.seq_len))
+    # Frozen weights have no weight gradient: adapters run two forwards' worth, not three.
+    flops = forward * np.where(work.adapters, 2.0, 3.0)
+    repeated = np.where(
+        np.asarray(lay.recompute) >= RECOMPUTE.index("full"),
+        forward - head_flops_per_token(work.model),
+        np.where(
+            np.asarray(lay.recompute) == RECOMPUTE.index("selective"),
+            attention_score_flops_per_token(work.model, work.seq_len),
+            0.0,
+        ),
+    )
+    return Step(
+        parts=columns,
+        step_s=step_s,
+        tokens_per_s=tokens_per_s,
+        tokens_per_s_per_gpu=per_gpu,
+        mfu=per_gpu * flops / cluster.peak_flops_per_s,
+        hfu=per_gpu * (flops + repeated) / cluster.peak_flops_per_s,
+    )

@@ -1,0 +1,279 @@
+"""Which collectives a layout needs, and their seconds, before anything hides them.
+
+Sizes are per GPU. Groups: tp neighbours are adjacent, then cp, then data parallel, then pp.
+
+[K23] Korthikanti et al., arXiv:2205.05198, section 4.2: sequence parallelism turns each
+      all-reduce of tensor parallelism into an all-gather and a reduce-scatter.
+[R20] Rajbhandari et al., arXiv:1910.02054, section 7: volumes of the ZeRO stages.
+"""
+
+from __future__ import annotations
+
+from math import nan
+
+import numpy as np
+
+from core.layout.layouts import CONTEXT_METHODS, Layouts, dp
+from core.layout.sharding import column, reduced_gradient_bytes
+from core.layout.workload import Workload, expert_load
+from core.machine.cluster import Cluster
+from core.machine.efficiency import Efficiency
+from core.memory.memory import StageParams, tokens_per_rank
+from core.model.transformer import (
+    attention_output_size,
+    attention_share,
+    is_mla,
+    is_moe,
+    kv_size,
+    num_dense_mlp_layers,
+    num_mixer_layers,
+    num_moe_layers,
+    query_size,
+)
+from core.numeric import Numeric
+from core.time import collectives, links
+
+
+def tensor_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
+    """Per layer (mean) and micro-batch, forward and backward: 4 all-reduces' worth. [K23]
+
+    Two of them are the MLP's; routed experts that are not cut (etp 1) need none. A step of a ring
+    holds some bytes before it sends on. Gathers and scatters of sequence parallelism gain nothing
+    from switches that add up.
+    """
+    rate, _, latency = links.group(cluster, eff, lay, ranks=lay.tp, stride=1.0)
+    size = 2.0 * tokens_per_rank(work, lay) * work.model.hidden_size
+    ring = collectives.all_reduce_s(
+        size_bytes=size, ranks=lay.tp, bytes_per_s=rate, latency_s=latency
+    )
+    fill = 2 * (np.asarray(lay.tp) - 1) * np.minimum(size / lay.tp, eff.fill_bytes) / rate
+    ring = ring + fill
+    one = ring
+    if not np.all(np.asarray(lay.sequence_parallel) > 0):
+        added = links.in_switch_s(cluster, eff, lay, size_bytes=size, ranks=lay.tp, stride=1.0)
+        whole = np.minimum(ring, added)
+        one = np.where(np.asarray(lay.sequence_parallel) > 0, ring, whole)
+    model = work.model
+    cut = (np.asarray(lay.etp) > 1) | (np.asarray(model.num_shared_experts) > 0)
+    with_mlp = num_dense_mlp_layers(model) + num_moe_layers(model) * cut
+    share = with_mlp / np.maximum(model.num_layers, 1.0)
+    mixers = num_mixer_layers(model) / np.maximum(model.num_layers, 1.0)
+    return np.where(np.asarray(lay.tp) > 1, 2 * (mixers + share) * one, 0.0)
+
+
+def context_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
+    """Per layer and micro-batch, forward and backward.
+
+    Ring and all-gather move keys and values once forward, them and their gradients back
+    (arXiv:2310.01889); Ulysses exchanges queries, keys, values and outputs by all-to-all, four
+    times in all (arXiv:2309.14509, section 3.2). It gives every rank whole heads: fewer KV heads
+    than tp x cp are repeated before the exchange (ALST, arXiv:2506.13996).
+    """
+    rate, latency, _ = links.group(cluster, eff, lay, ranks=lay.cp, stride=lay.tp)
+    tokens = tokens_per_rank(work, lay)
+    gathered = 2.0 * tokens * lay.cp * kv_size(work.model) / lay.tp
+    ring = 3 * collectives.all_gather_s(
+        size_bytes=gathered, ranks=lay.cp, bytes_per_s=rate, latency_s=latency
+    )
+    domain = links.domain(cluster)
+    model = work.model
+    kv_heads = np.where(is_mla(model), model.num_attention_heads, model.num_kv_heads)
+    repeated = np.maximum(np.multiply(lay.tp, lay.cp) / np.maximum(kv_heads, 1.0), 1.0)
+    widths = query_size(model) + kv_size(model) * repeated + attention_output_size(model)
+    exchanged = collectives.all_to_all_s(
+        size_bytes=2.0 * tokens * widths / lay.tp,
+        ranks=lay.cp,
+        local_ranks=collectives.local_ranks(ranks=lay.cp, stride=lay.tp, domain=domain),
+        **links.all_to_all_rates(cluster, eff, lay.cp),
+        latency_s=eff.hop * np.asarray(cluster.scale_up_hop_s),
+    )
+    ulysses = np.asarray(lay.context_method) == CONTEXT_METHODS.index("ulysses")
+    moved = np.where(ulysses, 2 * exchanged, ring) * attention_share(work.model)
+    return np.where(np.asarray(lay.cp) > 1, moved, 0.0)
+
+
+def expert_parallel_exposed_s(
+    work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency
+) -> Numeric:
+    """Per layer (mean) and micro-batch: dispatch and combine, forward and backward. Exposed
+    seconds: how much hides depends on whether it stays inside the scale-up domain."""
+    model = work.model
+    domain = links.domain(cluster)
+    # Ranks of a group are spread over tp x cp x dp of one stage, next to one another.
+    local = collectives.local_ranks(ranks=lay.ep, stride=lay.etp, domain=domain)
+    exposed = np.where(np.asarray(lay.ep) > local, eff.ep_network_exposed, eff.ep_exposed)
+    rank_tokens = tokens_per_rank(work, lay) / lay.tp
+    size = 2.0 * rank_tokens * lay.etp * np.multiply(model.experts_per_token, model.hidden_size)
+    size = size * expert_load(work, ep=lay.ep)
+    once = collectives.share_sent_once(copies=model.experts_per_token, domains=lay.ep / local)
+    one = collectives.all_to_all_s(
+        size_bytes=size,
+        sent_once=np.where(work.deduplicates, once, 1.0),
+        ranks=lay.ep,
+        local_ranks=local,
+        **links.all_to_all_rates(cluster, eff, lay.ep),
+        latency_s=eff.all_to_all_hop * eff.hop * np.asarray(cluster.scale_up_hop_s),
+    )
+    share = num_moe_layers(model) / np.maximum(model.num_layers, 1.0)
+    return np.where(is_moe(model) & (np.asarray(lay.ep) > 1), 4 * exposed * one * share, 0.0)
+
+
+def pipeline_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
+    """Per micro-batch and stage: activations to the next stage, gradients back. One hop over
+    the network paces the whole pipeline. Each tensor-parallel rank sends its own part, also
+    where all hold the whole (arXiv:2104.04473, section 4.1)."""
+    size = 2.0 * tokens_per_rank(work, lay) * work.model.hidden_size / lay.tp
+    ranks_before = np.multiply(np.multiply(lay.tp, lay.cp), dp(lay))
+    domain = links.domain(cluster)
+    rate = np.where(
+        ranks_before * np.asarray(lay.pp) <= domain,
+        eff.scale_up * np.asarray(cluster.scale_up_bytes_per_s),
+        eff.scale_out * np.asarray(cluster.scale_out_bytes_per_s),
+    )
+    hops = 2.0 * np.asarray(lay.virtual_stages)
+    return np.where(
+        np.asarray(lay.pp) > 1,
+        hops * (size / rate + eff.hop * np.asarray(cluster.scale_out_hop_s)),
+        0.0,
+    )
+
+
+def _over_copies_s(
+    lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams, bytes_per_param: Numeric
+) -> Numeric:
+    """Ring all-gather, or reduce-scatter, of a stage's parameters over the ranks that hold
+    copies: dense ones over dp_shard x cp, experts over fewer. Latency is not counted here."""
+    ranks = np.multiply(lay.dp_shard, lay.cp)
+    rate, _, _ = links.group(cluster, eff, lay, ranks=ranks, stride=lay.tp)
+    dense_s = collectives.all_gather_s(
+        size_bytes=params.dense * bytes_per_param, ranks=ranks, bytes_per_s=rate, latency_s=0.0
+    )
+    copies = np.maximum(params.expert_shards, 1.0)
+    rate, _, _ = links.group(cluster, eff, lay, ranks=copies, stride=np.multiply(lay.ep, lay.etp))
+    experts_s = collectives.all_gather_s(
+        size_bytes=params.experts * bytes_per_param, ranks=copies, bytes_per_s=rate, latency_s=0.0
+    )
+    return dense_s + experts_s
+
+
+def _added_by_switches_s(
+    lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams, bytes_per_param: Numeric
+) -> Numeric:
+    """All-reduce of the same by switches that add up, where every rank keeps all; else inf."""
+    keeps_all = column(lay.strategy, "shards_optimizer") == 0
+    if not np.any(keeps_all):
+        return np.inf
+    dense_s = links.in_switch_s(
+        cluster,
+        eff,
+        lay,
+        size_bytes=params.dense * bytes_per_param,
+        ranks=np.multiply(lay.dp_shard, lay.cp),
+        stride=lay.tp,
+    )
+    experts_s = links.in_switch_s(
+        cluster,
+        eff,
+        lay,
+        size_bytes=params.experts * bytes_per_param,
+        ranks=np.maximum(params.expert_shards, 1.0),
+        stride=np.multiply(lay.ep, lay.etp),
+    )
+    return np.where(keeps_all, dense_s + experts_s, np.inf)
+
+
+def _ring_latency_s(lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
+    """Latency of one collective of the data-parallel group."""
+    ranks = np.multiply(lay.dp_shard, lay.cp)
+    _, latency, _ = links.group(cluster, eff, lay, ranks=ranks, stride=lay.tp)
+    return (ranks - 1) * latency
+
+
+def gradient_s(
+    lay: Layouts,
+    cluster: Cluster,
+    eff: Efficiency,
+    params: StageParams,
+    trained: Numeric,
+    gradient_bytes: Numeric = nan,
+) -> Numeric:
+    """Per step where weights stay whole: gradients reduced, updated weights gathered. [R20]
+
+    DDP reduces once (an all-reduce is a scatter and a gather of gradients), as does ZeRO-1;
+    ZeRO-2 keeps shards of gradients only, so it scatters them after every micro-batch.
+    """
+    reduced = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
+    reduced = reduced * np.asarray(trained)
+    gathered = column(lay.strategy, "gathered_bytes") * np.asarray(trained)
+    scatter = _over_copies_s(lay, cluster, eff, params, reduced)
+    back = np.where(column(lay.strategy, "shards_optimizer") > 0, gathered, reduced)
+    gather = _over_copies_s(lay, cluster, eff, params, back)
+    buckets = np.maximum(np.ceil(params.dense * reduced / eff.bucket_bytes), 1.0)
+    latency = buckets * _ring_latency_s(lay, cluster, eff)
+    times = np.where(
+        column(lay.strategy, "shards_gradients") > 0, np.maximum(lay.num_microbatches, 1.0), 1.0
+    )
+    whole = column(lay.strategy, "shards_parameters") == 0
+    shared = np.multiply(np.multiply(lay.dp_shard, lay.dp_replicate), lay.cp) > 1
+    ring = times * (scatter + latency) + gather + latency
+    added = _added_by_switches_s(lay, cluster, eff, params, reduced)
+    return np.where(whole & shared, np.minimum(ring, added), 0.0)
+
+
+def gather_s(
+    lay: Layouts,
+    cluster: Cluster,
+    eff: Efficiency,
+    params: StageParams,
+    trained: Numeric,
+    layers: Numeric,
+    frozen_bytes: Numeric = 2.0,
+    gradient_bytes: Numeric = nan,
+) -> Numeric:
+    """Per micro-batch (per step in a pipeline) where weights are sharded: every layer gathered
+    for forward and for backward, its gradients scattered. [R20, section 7.2.2]"""
+    # A quantised base travels as it is kept.
+    weights = np.minimum(column(lay.strategy, "gathered_bytes"), frozen_bytes)
+    gradients = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
+    gradients = gradients * np.asarray(trained)
+    # Gathered once where the weights stay: in a pipeline, or without resharding. ZeRO++ gathers
+    # its second copy for backward inside the node.
+    stays = (np.asarray(lay.pp) > 1) | (np.asarray(lay.reshard) == 0)
+    in_node = column(lay.strategy, "secondary_bytes") > 0
+    gathers = np.where(stays | in_node, 1.0, 2.0)
+    volume_s = gathers * _over_copies_s(lay, cluster, eff, params, weights) + _over_copies_s(
+        lay, cluster, eff, params, gradients
+    )
+    nearby = (params.dense + params.experts) * weights / np.asarray(cluster.scale_up_bytes_per_s)
+    volume_s = volume_s + np.where(in_node & ~stays, nearby / eff.scale_up, 0.0)
+    latency_s = (gathers + 1) * np.asarray(layers) * _ring_latency_s(lay, cluster, eff)
+    sharded = column(lay.strategy, "shards_parameters") > 0
+    ranks = np.multiply(lay.dp_shard, lay.cp)
+    return np.where(sharded & (ranks > 1), volume_s + latency_s, 0.0)
+
+
+def replica_s(
+    lay: Layouts,
+    cluster: Cluster,
+    eff: Efficiency,
+    params: StageParams,
+    trained: Numeric,
+    gradient_bytes: Numeric = nan,
+) -> Numeric:
+    """Once per step where shards are replicated (hybrid sharding, or ZeRO-1 inside a group):
+    all-reduce the gradient shards over the replicas."""
+    if not np.any(np.asarray(lay.dp_replicate) > 1):
+        return 0.0
+    shard = params.dense / params.dense_shards + params.experts / params.expert_shards
+    shard = shard * np.asarray(trained)
+    reduced = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
+    one = links.all_reduce_s(
+        cluster,
+        eff,
+        lay,
+        size_bytes=reduced * shard,
+        ranks=lay.dp_replicate,
+        stride=np.multiply(np.multiply(lay.tp, lay.cp), lay.dp_shard),
+    )
+    hybrid = np.asarray(lay.dp_replicate) > 1
+    return np.where(hybrid, one, 0.0)

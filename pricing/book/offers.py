@@ -1,0 +1,198 @@
+"""A price book laid over the list prices. Pure: no file, no clock.
+
+A later row of the book wins over an earlier one. What no row is about stays as it is listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+from core.machine.offer import Offer, Purchase
+from core.money.other_costs import GB, MONTH_H, egress_usd, storage_usd
+from pricing.book.cells import ANY
+from pricing.book.rows import Commitment, Credit, Egress, Owned, PriceBook, Rate, Row, Storage
+
+OWN = "own"  # the provider of what is owned
+SOURCE = "price book "  # begins the source of every offer that a book made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a run at one seller pays beside its instances, and what is taken off."""
+
+    usd: float = 0.0  # traffic, once
+    usd_per_hour: float = 0.0  # storage
+    credit_usd: float = 0.0
+
+
+NO_TERMS = Terms()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookedOffers:
+    """Offers with the book's prices, and what the book says of them."""
+
+    offers: tuple[Offer, ...]
+    largest: dict[str, int]  # owned cluster -> its GPUs
+    idle_lines: tuple[int, ...]  # lines of rows that are about no listed offer
+    lapsed_lines: tuple[int, ...]  # lines of rows that do not count today
+
+
+def is_booked(offer: Offer) -> bool:
+    """Whether a price book made this price."""
+    return offer.source.startswith(SOURCE)
+
+
+def booked(book: PriceBook, listed: Sequence[Offer], today: date) -> BookedOffers:
+    """The listed offers at the book's prices, then what only the book has."""
+    offers = {_place(o): o for o in listed}
+    idle: list[int] = []
+    for row in book.valid(Rate, today):
+        matched = [o for o in listed if row.purchase in (ANY, o.purchase) and _covers(row, o)]
+        priced = [o for o in matched if o.usd_per_hour is not None]
+        found = [_rated(book, row, o) for o in priced] or _alone(book, row)
+        idle += [] if found else [row.line]
+        offers |= {_place(o): o for o in found}
+    for row in book.valid(Commitment, today):
+        found = [_committed(book, row, o) for o in listed if _is_base(row, o)]
+        idle += [] if found else [row.line]
+        offers |= {_place(o): o for o in found}
+    owned = book.valid(Owned, today)
+    offers |= {_place(o): o for o in (_owned(book, row) for row in owned)}
+    return BookedOffers(
+        offers=tuple(offers.values()),
+        largest={row.name: row.num_gpus for row in owned},
+        idle_lines=tuple(idle),
+        lapsed_lines=tuple(r.line for r in book.rows if not r.is_valid_on(today)),
+    )
+
+
+def terms_of(
+    book: PriceBook, provider: str, region: str, today: date, *, checkpoint_bytes: float
+) -> Terms:
+    """What a run at this place pays beside its machines. Rows of one kind add up."""
+
+    def about(kind: type[Row]) -> Iterable[Any]:
+        return (r for r in book.valid(kind, today) if _is_at(r, provider, region))
+
+    def size(row: Storage | Egress) -> float:
+        return row.data_gb * GB + row.checkpoints * checkpoint_bytes
+
+    return Terms(
+        usd=sum(
+            float(egress_usd(moved_bytes=size(r), usd_per_gb=r.usd_per_gb)) for r in about(Egress)
+        ),
+        usd_per_hour=sum(
+            float(
+                storage_usd(
+                    stored_bytes=size(r), usd_per_gb_month=r.usd_per_gb_month, hours=MONTH_H
+                )
+            )
+            / MONTH_H
+            for r in about(Storage)
+        ),
+        # What is owned is bought from nobody who gives credits, unless the row says so.
+        credit_usd=sum(r.usd for r in about(Credit) if provider != OWN or r.provider == OWN),
+    )
+
+
+def _place(o: Offer) -> tuple[object, ...]:
+    return (o.provider, o.instance_type, o.accelerator, o.gpu_count, o.region, o.purchase)
+
+
+def _is_at(row: Any, provider: str, region: str) -> bool:
+    return row.provider in (ANY, provider) and getattr(row, "region", ANY) in (ANY, region)
+
+
+def _covers(row: Rate | Commitment, o: Offer) -> bool:
+    count = getattr(row, "gpu_count", None)
+    return (
+        _is_at(row, o.provider, o.region)
+        and row.instance_type in (ANY, o.instance_type)
+        and row.accelerator in (ANY, o.accelerator)
+        and count in (None, o.gpu_count)
+    )
+
+
+def _noted(row: Row, says: str) -> str:
+    until = f", until {row.valid_to}" if row.valid_to else ""
+    return "; ".join(t for t in (f"{says}{until}", row.note) if t)
+
+
+def _off_list(book: PriceBook, row: Rate | Commitment, o: Offer, purchase: Purchase) -> Offer:
+    """An offer at the row's price: dollars count from the day that the book was added, a discount
+    has the day of the list price that it is off."""
+    listed = o.usd_per_hour or 0.0
+    if row.discount is not None:
+        usd, day = listed * (1 - row.discount), o.observed_at
+        share = f"{row.discount * 100:.4g}%"
+        says = f"{share} off the {o.purchase} list price of {listed:g} USD/h ({o.source})"
+    else:
+        whole = getattr(row, "usd_per_hour", None)
+        usd = whole if whole is not None else (row.usd_per_gpu_hour or 0.0) * o.gpu_count
+        day, says = book.added_on.isoformat(), f"instead of {listed:g} USD/h on the list"
+    return replace(
+        o,
+        purchase=purchase,
+        usd_per_hour=usd,
+        observed_at=day,
+        source=SOURCE + book.name,
+        quality="high",
+        note=_noted(row, says),
+    )
+
+
+def _rated(book: PriceBook, row: Rate, o: Offer) -> Offer:
+    network = row.scale_out_gbit_per_s or o.scale_out_gbit_per_s
+    return replace(_off_list(book, row, o, o.purchase), scale_out_gbit_per_s=network)
+
+
+def _alone(book: PriceBook, row: Rate) -> list[Offer]:
+    """A rate that no list has: an offer of its own where the row says enough of the machine."""
+    if (
+        row.discount is not None
+        or row.gpu_count is None
+        or ANY in (row.provider, row.instance_type)
+    ):
+        return []
+    usd = row.usd_per_hour or (row.usd_per_gpu_hour or 0.0) * row.gpu_count
+    purchase: Any = row.purchase
+    return [
+        _made(book, row, "on no list", provider=row.provider, instance_type=row.instance_type,
+              gpu_count=row.gpu_count, purchase=purchase, usd_per_hour=usd)
+    ]  # fmt: skip
+
+
+def _is_base(row: Commitment, o: Offer) -> bool:
+    return o.purchase == "on_demand" and o.usd_per_hour is not None and _covers(row, o)
+
+
+def _committed(book: PriceBook, row: Commitment, o: Offer) -> Offer:
+    return _off_list(book, row, o, row.purchase)
+
+
+def _owned(book: PriceBook, row: Owned) -> Offer:
+    says = (
+        f"{row.num_gpus} GPUs: {row.capex_usd:g} USD over {row.depreciation_years:g} years, "
+        f"{row.power_kw:g} kW at PUE {row.pue:g}, used {row.utilisation:.0%} of the time"
+    )
+    return _made(
+        book, row, says, provider=OWN, instance_type=row.name, gpu_count=row.gpus_per_node,
+        purchase="owned", usd_per_hour=row.usd_per_gpu_hour * row.gpus_per_node,
+    )  # fmt: skip
+
+
+def _made(book: PriceBook, row: Rate | Owned, says: str, **what: Any) -> Offer:
+    return Offer(
+        accelerator=row.accelerator,
+        region=row.region,
+        scale_out_gbit_per_s=row.scale_out_gbit_per_s,
+        observed_at=book.added_on.isoformat(),
+        source=SOURCE + book.name,
+        quality="high",
+        note=_noted(row, says),
+        **what,
+    )

@@ -1,0 +1,228 @@
+"""Matmuls, attention, memory and the host's link of one device, measured over forecast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Protocol
+
+import numpy as np
+
+from core.layout.precision import matmul_speedup
+from core.machine.cluster import Cluster
+from core.machine.efficiency import Efficiency
+from core.time import attention as time_attention
+from core.time import gemm, measured_shapes
+from runners.calibration.result import Row
+
+MAIN = ("bf16", "fp16")  # 16-bit matmuls, in order of preference
+OF_NORMAL = 1.35  # interquartile range of a normal distribution over its deviation
+
+
+class HasRows(Protocol):
+    """All that is asked of a result."""
+
+    def rows(self, probe: str) -> list[Row]:
+        """The rows of one group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A measured quantity beside what a forecast takes for it."""
+
+    assumed: float
+    measured: float
+    unit: str
+    sigma: float  # of the log of the measured one
+    num_measured: int
+    left_out_error: float | None = None
+    is_posterior: bool = False  # the prior has been joined already
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matmuls:
+    """The constant of 16-bit matmuls, and how shapes differ from it."""
+
+    constant: Measured
+    at: tuple[tuple[float, float, float], ...]
+    weights: tuple[float, ...]
+
+
+def spread(row: Row) -> float:
+    """Deviation of the log of a row's time: that of one sample, as the next session may be."""
+    return row.rel_iqr / OF_NORMAL
+
+
+def main_dtype(result: HasRows) -> str | None:
+    """The 16-bit type that was measured; None: none was."""
+    found = {row.dtype for row in result.rows("matmul")}
+    return next((d for d in MAIN if d in found), None)
+
+
+def standalone_s(
+    row: Row, cluster: Cluster, eff: Efficiency, *, speedup: float = 1.0, input_bytes: float = 2.0
+) -> float:
+    """Forecast of one matmul alone: at the machine's ceiling, without what a step takes off."""
+    m, n, k = (float(row.params[axis]) for axis in "mnk")
+    idle = gemm.wave_share(m=m, n=n, multiprocessors=cluster.multiprocessors)
+    seconds = gemm.matmul_s(
+        m=m,
+        n=n,
+        k=k,
+        flops_per_s=cluster.peak_flops_per_s * cluster.ceiling * speedup,
+        bytes_per_s=cluster.memory_bytes_per_s * eff.memory,
+        unhidden=eff.matmul_unhidden,
+        input_bytes=input_bytes,
+        kernel_s=eff.kernel_s,
+        idle=eff.wave * idle,
+    )
+    if len(cluster.matmul_weights):
+        at, weights = np.asarray(cluster.matmul_at), np.asarray(cluster.matmul_weights)
+        seconds = seconds / np.exp(measured_shapes.log_factor(at, weights, m=m, n=n, k=k))
+    return float(np.asarray(seconds))
+
+
+def matmuls(
+    result: HasRows,
+    cluster: Cluster,
+    eff: Efficiency,
+    *,
+    prior_sigma: float,
+    least_sigma: float,
+) -> Matmuls | None:
+    """16-bit matmuls of every measured shape; None where none was measured."""
+    dtype = main_dtype(result)
+    rows = _once([row for row in result.rows("matmul") if row.dtype == dtype])
+    if not rows:
+        return None
+    log_ratio = np.array([np.log(standalone_s(row, cluster, eff) / row.t_med_s) for row in rows])
+    sigma = np.array([max(spread(row), least_sigma) for row in rows])
+    axes = {a: np.array([float(row.params[a]) for row in rows]) for a in "mnk"}
+    found = measured_shapes.fit(**axes, log_ratio=log_ratio, sigma=sigma, prior_sigma=prior_sigma)
+    # The ceiling moves a matmul that waits for memory less: shapes are held against it as moved.
+    moved = replace(cluster, ceiling=cluster.ceiling * np.exp(found.constant))
+    left = np.array([np.log(standalone_s(row, moved, eff) / row.t_med_s) for row in rows])
+    smooth = measured_shapes.fit(**axes, log_ratio=left, sigma=sigma, prior_sigma=0.0)
+    ceiling = float(np.asarray(cluster.peak_flops_per_s * cluster.ceiling)) / 1e12
+    return Matmuls(
+        constant=Measured(
+            assumed=ceiling,
+            measured=ceiling * float(np.exp(found.constant)),
+            unit="TFLOP/s",
+            sigma=found.constant_sigma,
+            num_measured=len(rows),
+            left_out_error=float(np.median(np.abs(np.expm1(found.left_out)))),
+            is_posterior=True,
+            note="of large matrices; each measured shape as it was measured",
+        ),
+        at=tuple((float(x), float(y), float(z)) for x, y, z in smooth.at),
+        weights=tuple(float(w) for w in smooth.weights),
+    )
+
+
+def _once(rows: list[Row]) -> list[Row]:
+    """One row a shape: the same one twice tells nothing more, and a fit cannot have it."""
+    kept = {tuple(row.params[axis] for axis in "mnk"): row for row in reversed(rows)}
+    return list(reversed(kept.values()))
+
+
+def fp8(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
+    """Speed-up of fp8 matmuls over 16-bit ones; None where the device has or measured none."""
+    rows = [row for row in result.rows("matmul") if row.dtype == "fp8"]
+    speedup = matmul_speedup(
+        matmul_bits=8.0,
+        fp8_ratio=cluster.fp8_ratio,
+        fp4_ratio=cluster.fp4_ratio,
+        fp8_fraction=eff.fp8_of_peak_ratio,
+        fp4_fraction=eff.fp4_of_peak_ratio,
+    )
+    assumed = float(np.asarray(speedup))
+    if not rows or not np.isfinite(assumed):
+        return None
+    logs = np.array(
+        [
+            np.log(standalone_s(r, cluster, eff, speedup=assumed, input_bytes=1.0) / r.t_med_s)
+            for r in rows
+        ]
+    )
+    middle = float(np.median(logs))
+    return Measured(
+        assumed=assumed,
+        measured=assumed * float(np.exp(middle)),
+        unit="times 16 bits",
+        sigma=float(np.median(np.abs(logs - middle))) * 1.4826 / len(rows) ** 0.5,
+        num_measured=len(rows),
+    )
+
+
+def attention_rate(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
+    """Fused attention as torch runs it, forward and with backward."""
+    logs, sigmas, rates = [], [], []
+    for row in result.rows("attention"):
+        forward = time_attention.forward_s(
+            flops=float(row.flops or 0.0) / (3.5 if row.mode == "fwdbwd" else 1.0),
+            flops_per_s=cluster.peak_flops_per_s
+            * eff.attention_forward
+            * eff.flash2 ** np.asarray(cluster.newer_than_flash2),
+            head_dim=float(row.params["head_dim"]),
+            half_head_dim=eff.attention_half_head_dim,
+            unaligned_slowdown=eff.unaligned_slowdown,
+            seq_len=float(row.params["seq_len"]),
+            half_tokens=eff.attention_half_tokens,
+        )
+        whole = forward
+        if row.mode == "fwdbwd":
+            whole = forward + time_attention.backward_s(
+                forward_s=forward, relative_rate=eff.attention_backward
+            )
+        logs.append(float(np.log(np.asarray(whole) / row.t_med_s)))
+        sigmas.append(spread(row))
+        rates.append((row.flops_per_s or 0.0) / 1e12)
+    if not logs:
+        return None
+    middle, measured = median(logs), median(rates)
+    return Measured(
+        assumed=measured / float(np.exp(middle)),
+        measured=measured,
+        unit="TFLOP/s",
+        sigma=max(*sigmas, max(logs) - min(logs), 0.0) if len(logs) > 1 else sigmas[0],
+        num_measured=len(logs),
+        note="scaled_dot_product_attention, against FlashAttention 2",
+    )
+
+
+def memory(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
+    """Bandwidth of a copy, which reads and writes as training does."""
+    return _bandwidth(
+        [row for row in result.rows("memory_bandwidth") if row.label == "copy"],
+        float(np.asarray(cluster.memory_bytes_per_s * eff.memory)),
+    )
+
+
+def host_link(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
+    """Copies of pinned memory to the device and back: the slower of the two."""
+    rows = [row for row in result.rows("host_device") if row.label != "memcpy"]
+    assumed = float(np.asarray(cluster.host_link_bytes_per_s * eff.host_link))
+    return _bandwidth(sorted(rows, key=lambda r: r.bytes_per_s or 0.0)[:1], assumed)
+
+
+def checkpoint_bytes_per_s(result: HasRows) -> float | None:
+    """What all ranks of one machine wrote together; None where it was not measured."""
+    rows = result.rows("checkpoint")
+    if not rows:
+        return None
+    return min((row.bytes_per_s or 0.0) * float(row.params["writers"]) for row in rows)
+
+
+def _bandwidth(rows: list[Row], assumed: float) -> Measured | None:
+    if not rows:
+        return None
+    rate = median(row.bytes_per_s or 0.0 for row in rows)
+    return Measured(
+        assumed=assumed / 1e9,
+        measured=rate / 1e9,
+        unit="GB/s",
+        sigma=max(spread(row) for row in rows),
+        num_measured=len(rows),
+    )

@@ -1,0 +1,399 @@
+"""Ways to buy a plan's machines: against closed forms, against each other, and at their edges."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.buy import simulate
+from app.buy import words as buy_words
+from app.buy.as_json import purchases_json
+from app.buy.labels import POLICIES, label
+from app.buy.market import markets_of
+from app.buy.prices import KINDS, priced
+from app.buy.purchases import purchases_of
+from app.buy.spot import spot_ways
+from app.forecast.answer import answer
+from app.forecast.resolve import resolve_strict
+from app.risk.risk import risk_of
+from core.errors import ScenarioError
+from core.failures import goodput, monte_carlo
+from core.failures.availability import Trace
+from core.money import purchase
+from core.scenario import Scenario
+from core.units import DAY_S, HOUR_S
+from hardware.spot import used
+
+JOB = {
+    "model": "llama3.1-8b", "num_tokens": "1T", "global_batch_size": "512", "gpu": "h100",
+    "num_gpus": "64", "deadline_days": "30",
+}  # fmt: skip
+RATE = used("preemptions_per_day").value
+FEW = {"preemptions_per_day": "0.2"}  # one market, few spells: quicker
+NAMES = ["on_demand", *POLICIES, "reserved_1y", "reserved_1y_alone", "reserved_3y",
+         "reserved_3y_alone", "capacity_block", "owned"]  # fmt: skip
+
+
+def asked(**given):
+    values = {k: v for k, v in {**JOB, **given}.items() if v is not None}
+    return resolve_strict(Scenario.parse(values))
+
+
+def best(scenario):
+    return answer(scenario, top=1).plans[0]
+
+
+def bought(trace=None, **given):
+    scenario = asked(**given)
+    return scenario, purchases_of(scenario, best(scenario), trace)
+
+
+def named(found):
+    return {w.name: w for w in found.ways}
+
+
+@pytest.fixture(scope="module")
+def usual():
+    return bought()
+
+
+@pytest.fixture(scope="module")
+def run():
+    """What is played on spot, without failures of machines."""
+    scenario = asked(failures_per_node_day="0", preemption_cv="1", preemptions_per_day="3")
+    plan = best(scenario)
+    prices = {p.kind: p for p in priced(scenario, plan)}
+    made = simulate.spot_run(scenario, prices["spot"], prices["on_demand"].plan)
+    return made, markets_of(scenario, prices["spot"].plan, None).used
+
+
+def bursty():
+    """Calm spells of 18 days, and spells of 6 days in which spot goes every half hour."""
+    starts, ends, at = [], [], 0.0
+    for _ in range(5):
+        starts.append(at)
+        ends.append(at + 18 * DAY_S)
+        at += 18 * DAY_S + HOUR_S
+        for _ in range(144):
+            starts.append(at)
+            ends.append(at + 0.5 * HOUR_S)
+            at += HOUR_S
+    return Trace(starts_s=np.array(starts), ends_s=np.array(ends), length_s=at)
+
+
+# --- formulas ------------------------------------------------------------------------------------
+
+
+def test_windows_of_a_block_are_days_then_weeks():
+    assert [purchase.block_days(run_hours=24.0 * d) for d in (0.5, 1, 13, 14, 20, 181, 182)] == [
+        1, 2, 14, 21, 21, 182, None,
+    ]  # fmt: skip
+    for hours in np.linspace(1, 4300, 50):
+        days = purchase.block_days(run_hours=float(hours))
+        assert purchase.usable_block_s(window_days=days) >= hours * HOUR_S
+
+
+def test_a_reservation_at_its_break_even_costs_what_on_demand_does():
+    share = purchase.break_even_utilisation(reserved_usd=1.2, on_demand_usd=2.0)
+    assert purchase.at_utilisation_usd(usd=1.2 * 70, utilisation=share) == pytest.approx(2.0 * 70)
+    hours = np.array([1.0, 8760.0, 8761.0])
+    paid = purchase.whole_terms_usd(run_hours=hours, term_hours=8760.0, usd_per_hour=2.0)
+    assert list(paid) == [17_520.0, 17_520.0, 35_040.0]
+
+
+def test_shares_of_samples():
+    samples = np.array([3.0, 1.0, 2.0, 4.0])
+    assert purchase.late_share(samples, 2.0) == 0.5
+    assert list(purchase.chances(samples, np.array([0.0, 1.0, 2.5, 9.0]))) == [0, 0.25, 0.5, 1]
+
+
+# --- every way -----------------------------------------------------------------------------------
+
+
+def test_every_kind_is_there_with_its_machine_or_a_reason(usual):
+    _, found = usual
+    assert [w.name for w in found.ways] == NAMES
+    for way in found.ways:
+        assert (way.plan is None) == (way.name == "owned")
+        assert bool(way.why_not) == (way.name == "owned")
+    assert "price book" in named(found)["owned"].why_not
+    assert [p.kind for p in priced(asked(), found.plan)] == list(KINDS)
+
+
+def test_on_demand_is_what_runcast_risk_says(usual):
+    scenario, found = usual
+    way, risk = named(found)["on_demand"], risk_of(scenario, found.plan)
+    assert way.hours == risk.hours
+    assert way.usd == risk.usd
+    assert way.misses_deadline == pytest.approx(risk.misses_deadline, abs=1e-9)
+
+
+def test_a_price_of_the_same_machine_comes_before_a_cheaper_one(usual):
+    scenario, found = usual
+    own = (found.plan.offer.provider, found.plan.offer.instance_type)
+    spot = named(found)["spot_only"].plan
+    assert (spot.offer.provider, spot.offer.instance_type) == own
+    for one in priced(scenario, found.plan):
+        if one.plan is not None:
+            theirs = (one.plan.offer.provider, one.plan.offer.instance_type)
+            assert one.same_machine == (theirs == own)
+            assert one.plan.num_gpus == found.plan.num_gpus
+
+
+def test_lost_hours_and_the_plan_are_the_expected_time(usual):
+    _, found = usual
+    for way in (*found.ways, *(w for m in found.markets for w in m.ways)):
+        if way.hours:
+            total = way.plan.wall_clock_hours + sum(way.lost_hours.values())
+            assert total == pytest.approx(way.hours.expected, rel=1e-9), way.name
+
+
+def test_curves_agree_with_quantiles_and_the_deadline(usual):
+    scenario, found = usual
+    for way in found.ways:
+        if not way.hours or way.name == "capacity_block":
+            continue
+        hours, chance = np.transpose(way.finish)
+        assert np.all(np.diff(chance) >= -1e-9)
+        assert np.interp(way.hours.p90_all, hours, chance) == pytest.approx(0.9, abs=0.03)
+        late = 1 - np.interp(scenario.deadline_days * 24, hours, chance)
+        assert late == pytest.approx(way.misses_deadline, abs=0.04)
+
+
+def test_a_reservation_at_full_use_at_half_and_alone(usual):
+    full = named(usual[1])["reserved_1y"]
+    half = named(bought(**FEW, reserved_utilisation="0.5")[1])["reserved_1y"]
+    assert (full.utilisation, half.utilisation) == (1.0, 0.5)
+    assert half.usd.p90_all == pytest.approx(2 * full.usd.p90_all)
+    alone = named(usual[1])["reserved_1y_alone"]
+    per_hour = full.usd.expected / full.hours.expected
+    assert alone.usd.expected == pytest.approx(8760 * per_hour)
+    assert alone.usd.expected == alone.usd.p90_all
+    one = usual[1].reservations[0]
+    on_demand = named(usual[1])["on_demand"].plan.usd.p50
+    assert one.break_even_utilisation == pytest.approx(full.plan.usd.p50 / on_demand)
+    assert (label(full), label(half)) == (
+        "reserved 1 year, all used (best case)", "reserved 1 year, 50% used",
+    )  # fmt: skip
+
+
+def test_a_block_is_paid_whole_and_may_be_too_short(usual):
+    _, found = usual
+    way = named(found)["capacity_block"]
+    per_hour = way.plan.usd.p50 / way.plan.wall_clock_hours
+    assert way.usd.expected == way.usd.p90_all == pytest.approx(way.window_days * 24 * per_hour)
+    assert 0 < way.outside_window <= 0.1
+    scenario, short = bought(**FEW, block_days="1")
+    block = named(short)["capacity_block"]
+    assert block.outside_window == pytest.approx(1, abs=1e-3)
+    assert block.misses_deadline >= block.outside_window  # it does not end at all
+    assert buy_words.cheapest(scenario, short).name != "capacity_block"
+
+
+def test_a_cluster_of_ones_own_is_a_way():
+    custom = {"custom_tflop_per_s": "1000", "custom_memory_gib": "80",
+              "custom_memory_gb_per_s": "3000", "custom_scale_up_gb_per_s": "450",
+              "custom_scale_out_gbit_per_s": "400", "custom_usd_per_gpu_hour": "2"}  # fmt: skip
+    scenario, found = bought(gpu="custom", **custom)
+    way = named(found)["owned"]
+    assert way.usd.expected == pytest.approx(way.hours.expected * 64 * 2)
+    assert buy_words.cheapest(scenario, found) is way
+    assert all(w.why_not for w in found.ways if w.name != "owned")
+
+
+# --- spot ----------------------------------------------------------------------------------------
+
+
+def test_spot_alone_with_exponential_uptimes_is_the_closed_form(run):
+    made, market = run
+    played = spot_ways(made, made.priced, market, ("spot_only",))[0]
+    on = simulate.job_on(made, market)
+    exact = goodput.expected_s(
+        replace(
+            made.job, interval_s=on.interval_s, failures_per_s=on.preemptions_per_s, down_s=0.0,
+            wait_s=on.outage_s,
+        )
+    )  # fmt: skip
+    assert played.hours.expected == pytest.approx(exact / HOUR_S, rel=0.02)
+
+
+def test_a_run_that_is_played_in_part_is_the_whole_one(run, monkeypatch):
+    made, market = run
+    several = replace(market, job_per_day=20.0, cv=2.0)
+    for name in ("spot_only", "switch"):
+        part = spot_ways(made, made.priced, several, (name,))[0]
+        with monkeypatch.context() as patch:
+            patch.setattr(simulate, "PLAYED", 1e9)
+            whole = spot_ways(made, made.priced, several, (name,))[0]
+        assert part.preemptions > 1.1 * simulate.PLAYED
+        assert part.hours.expected == pytest.approx(whole.hours.expected, rel=0.03)
+        assert part.hours.p90 == pytest.approx(whole.hours.p90, rel=0.03)
+        assert part.usd.p90_all == pytest.approx(whole.usd.p90_all, rel=0.03)
+
+
+def test_spot_stops_paying_at_the_break_even(usual):
+    """Played, without failures: cheaper than on demand below it, dearer above."""
+    _, found = usual
+    at = found.break_even.job_per_day
+    scenario = asked(failures_per_node_day="0", preemption_cv="1", deadline_days=None)
+    prices = {p.kind: p for p in priced(scenario, found.plan)}
+    made = simulate.spot_run(scenario, prices["spot"], prices["on_demand"].plan)
+    market = markets_of(scenario, prices["spot"].plan, None).used
+    below, above = (
+        spot_ways(made, made.priced, replace(market, job_per_day=x * at), ("spot_only",))[0]
+        for x in (0.9, 1.1)
+    )
+    assert below.usd.expected < found.break_even.on_demand_usd < above.usd.expected
+    # More instances, more preemptions of the job for one of an instance.
+    assert found.break_even.instance_per_day < at
+
+
+def test_dearer_spot_never_pays(usual):
+    even = replace(usual[1].break_even, job_per_day=0.0)
+    assert "never pays" in buy_words.break_even_sentence(replace(usual[1], break_even=even))
+
+
+def test_what_nobody_gave_is_answered_at_both_ends(usual):
+    _, found = usual
+    low, middle, high = (m.market for m in found.markets)
+    fact = used("preemptions_per_day")
+    assert low.preemptions_per_day < middle.preemptions_per_day == fact.value
+    assert high.preemptions_per_day == fact.high > 100 * low.preemptions_per_day
+    expected = [m.ways[0].usd.expected for m in found.markets]
+    assert expected == sorted(expected)
+    sentence = buy_words.markets_sentence(found)
+    assert "hardly known" in sentence
+    assert low.source in sentence
+    given = bought(**FEW)[1]
+    assert [m.market.name for m in given.markets] == ["used"]
+    assert buy_words.markets_sentence(given) == ""
+    assert {i.name: i.basis for i in given.inputs}["preemptions_per_day"] == "given"
+
+
+def test_the_low_end_is_the_band_of_the_machine_where_it_has_one():
+    _, found = bought(cloud="aws", num_gpus="8", num_tokens="10B")
+    low = found.markets[0].market
+    assert "Spot Advisor band" in low.source
+    assert low.preemptions_per_day < 0.05
+
+
+def test_a_preempted_gang_waits_for_its_last_machine(usual):
+    _, slow = bought(node_start_s="600")
+    spot, on_demand = (
+        named(slow)[kind].hours.expected / named(usual[1])[kind].hours.expected
+        for kind in ("spot_only", "on_demand")
+    )
+    assert spot > 1.02 > 1.005 > on_demand > 1
+
+
+def test_several_zones_wait_less(usual):
+    three = named(bought(preemptions_per_day=str(RATE), spot_zones="3")[1])
+    one = named(usual[1])
+    assert three["spot_only"].lost_hours["waiting"] < one["spot_only"].lost_hours["waiting"] / 3
+
+
+def test_a_deadline_policy_is_late_only_where_on_demand_would_be(usual):
+    _, found = usual
+    ways = named(found)
+    for name in ("greedy", "uniform_progress", "safety_net"):
+        # Its checkpoints are as often as on spot, so that it may be late a little more often.
+        assert ways["on_demand"].misses_deadline - 0.02 <= ways[name].misses_deadline < 0.25
+    assert ways["spot_only"].misses_deadline > ways["greedy"].misses_deadline
+    without = named(bought(**FEW, deadline_days=None)[1])
+    assert "deadline" in without["greedy"].why_not
+    assert without["switch"].usd
+
+
+# --- bursts and traces ---------------------------------------------------------------------------
+
+
+def test_a_bursty_trace_has_a_higher_p90_and_the_reason_is_said():
+    scenario, found = bought(trace=bursty())
+    mine, smooth = found.markets[0].ways[0], found.exponential.ways[0]
+    assert found.trace.up_cv > 3
+    assert found.exponential.market.job_per_day == pytest.approx(found.trace.preemptions_per_day)
+    assert mine.hours.p90 > 1.1 * smooth.hours.p90
+    sentence = buy_words.burst_sentence(found)
+    assert "above the" in sentence
+    assert f"its uptimes vary {found.trace.up_cv:.3g} times more than exponential ones" in sentence
+    assert sentence in buy_words.sentences(scenario, found)
+    assert [i.basis for i in found.inputs[:3]] == ["trace"] * 3
+
+
+def test_a_trace_shorter_than_the_run_says_that_it_repeats():
+    short = Trace(
+        starts_s=np.array([0.0, 30.0]) * HOUR_S, ends_s=np.array([20.0, 34.0]) * HOUR_S,
+        length_s=36 * HOUR_S,
+    )  # fmt: skip
+    _, found = bought(trace=short)
+    sentence = buy_words.burst_sentence(found)
+    assert "not above" in sentence
+    assert "repeats" in sentence
+
+
+@pytest.mark.parametrize(
+    "field", ["preemptions_per_day", "outage_hours", "preemption_cv", "spot_zones"]
+)
+def test_a_trace_and_a_number_contradict_each_other(field):
+    scenario = asked(**{field: "2"})
+    with pytest.raises(ScenarioError, match=f"--{field.replace('_', '-')} says, too"):
+        purchases_of(scenario, best(scenario), bursty())
+
+
+# --- edges ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"failures_per_node_day": "1e6"}, "Does not end: an attempt"),
+        ({"failures_per_node_day": "200", "checkpoint_s": "7200"}, "with a chance of 4"),
+        ({"preemptions_per_day": "1e6"}, "Does not end: an attempt"),
+        ({"outage_hours": "8760"}, "spot is up 0."),
+        ({"budget_usd": "100"}, "Every way is over the budget of $100"),
+        ({"budget_usd": "1e9"}, "expected to cost at most the budget"),
+        ({"cloud": "lambda"}, "spot of H100-80GB-SXM at lambda is not in this price snapshot"),
+        ({"num_tokens": "1e8", "preemptions_per_day": "0", "outage_hours": "0"}, "cheapest"),
+        ({"num_tokens": "15T"}, "No block is long enough"),
+    ],
+)
+def test_an_edge_is_a_sentence_and_never_nan(given, says):
+    scenario, found = bought(**{**FEW, **given})
+    document = purchases_json(scenario, found)
+    reasons = [why for _, why in buy_words.lacking(found)]
+    assert any(says in s for s in (*document["sentences"], *reasons))
+    text = json.dumps(document, allow_nan=False)  # NaN and Infinity raise
+    assert "nan" not in text.lower().replace("finance", "")
+    for way in found.ways:
+        figures = [*vars_of(way.hours), *vars_of(way.usd), way.misses_deadline, way.idle_usd]
+        assert all(math.isfinite(x) for x in figures if x is not None)
+
+
+def vars_of(spread):
+    return () if spread is None else (spread.expected, spread.p10_all, spread.p90, spread.p90_all)
+
+
+def test_the_same_question_has_the_same_answer(usual):
+    scenario, found = usual
+    again = purchases_of(scenario, found.plan)
+    assert (again.ways, again.markets) == (found.ways, found.markets)
+
+
+def test_the_whole_answer_and_a_simulation_are_quick():
+    """Loose bounds in seconds of a core: 3 s and 1 s are the aims."""
+    scenario = asked()
+    plan = best(scenario)
+    begin = time.process_time()
+    purchases_of(scenario, plan)
+    answered = time.process_time()
+    monte_carlo.play(
+        work_s=24 * HOUR_S, interval_s=465.0, checkpoint_s=10.0, failures_per_s=1 / 11_135,
+        down_s=300.0, reload_s=300.0, seed=1, trials=40_000,
+    )  # fmt: skip
+    assert answered - begin < 6
+    assert time.process_time() - answered < 3

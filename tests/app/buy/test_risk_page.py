@@ -1,0 +1,203 @@
+"""The Prices & risk page without a browser: its tables, charts and states."""
+
+import csv
+import io
+import json
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.buy import charts, words
+from app.buy import document as tables
+from app.buy.labels import POLICIES, label
+from app.buy.purchases import purchases_of
+from app.document.chart_parts import INK
+from app.forecast.answer import answer
+from app.forecast.resolve import resolve_strict
+from core.scenario import Scenario
+
+JOB = {
+    "model": "llama3.1-8b", "num_tokens": "1T", "global_batch_size": "512",
+    "gpu": "H100-80GB-SXM", "num_gpus": "64", "deadline_days": "30", "budget_usd": "70000",
+}  # fmt: skip
+THEMES = ("light", "dark")
+
+
+def script(query):
+    from app.buy import page as buy_page
+    from app.forecast.answer import answer
+    from app.forecast.resolve import resolve
+    from app.web import link
+    from core.scenario import Scenario
+
+    link.edit(resolve(Scenario.from_query(query)[0])[0])
+    buy_page.draw(link.scenario(), answer(link.scenario(), top=3))
+
+
+def page(**given):
+    values = {k: v for k, v in {**JOB, **given}.items() if v is not None}
+    return AppTest.from_function(script, default_timeout=120, args=(values,)).run()
+
+
+def plain(text):
+    return str(text).replace("\\", "").replace("\N{WORD JOINER}", "")
+
+
+def shown(drawn):
+    return plain("\n".join(e.value for e in (*drawn.markdown, *drawn.caption)))
+
+
+@pytest.fixture(scope="module")
+def scenario():
+    return resolve_strict(Scenario.parse(JOB))
+
+
+@pytest.fixture(scope="module")
+def found(scenario):
+    return purchases_of(scenario, answer(scenario, top=1).plans[0])
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return page()
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+def test_the_page_says_the_answer_first_and_everything_else(drawn, scenario, found):
+    assert not drawn.exception
+    assert not drawn.error
+    assert plain(drawn.markdown[0].value) == f"**{words.headline(scenario, found)}**"
+    text = shown(drawn)
+    for sentence in words.sentences(scenario, found):
+        assert sentence in text
+    for ways, why in words.lacking(found):
+        assert f"{ways}: {why}" in text
+    titles = [m.label for m in drawn.metric]
+    assert titles == ["Cheapest", "On demand", "Spot only", "Spot pays up to"]
+    assert {"Ways to buy", "Policies on spot", "Every way"} <= {s.value for s in drawn.subheader}
+
+
+def test_the_bill_and_the_scale_follow(drawn):
+    assert [s.value for s in drawn.subheader][-2:] == ["Everything on the bill", "When and how big"]
+
+
+def test_what_never_ends_is_a_sentence(scenario):
+    drawn = page(failures_per_node_day="1e6")
+    assert not drawn.exception
+    text = shown(drawn)
+    assert "Does not end: an attempt gets as far as its next checkpoint" in text
+    assert "nan" not in text.lower()
+
+
+def test_without_a_price_of_spot_the_page_says_so():
+    drawn = page(cloud="lambda", deadline_days=None, budget_usd=None)
+    assert not drawn.exception
+    assert "spot of H100-80GB-SXM at lambda is not in this price snapshot" in shown(drawn)
+
+
+def test_nothing_fits_is_an_error_and_no_more():
+    drawn = page(model="llama3.1-405b", gpu="L4", num_gpus="1")
+    assert not drawn.exception
+    assert "GiB" in plain(drawn.error[0].value)
+    assert not drawn.subheader
+
+
+def test_a_mistake_among_the_inputs_is_a_sentence():
+    drawn = page(spares="2")
+    assert not drawn.exception
+    assert "'Spare machines' needs 'Repair (s)'" in plain(drawn.error[0].value)
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def test_ways_are_sorted_by_cost_and_complete(found):
+    rows = tables.spreads(found)
+    assert list(rows["usd"]) == sorted(rows["usd"])
+    assert set(rows["way"]) == {label(w) for w in found.ways if w.hours}
+    assert (rows["usd_p10"] <= rows["usd_p90"]).all()
+    assert (rows["days_p10"] < rows["days_p90"]).all()
+    table = tables.ways_table(found)
+    assert {"Misses the deadline", "Over the budget"} <= set(table.columns)
+    assert list(table.index) == list(rows["way"])
+
+
+def test_curves_and_lost_days_are_of_the_ways(found):
+    curves = tables.curves(found)
+    for _, rows in curves.groupby("way"):
+        assert rows["late"].is_monotonic_decreasing
+        assert rows["late"].between(0, 1).all()
+    said = tables.late_from_words(curves)
+    assert "on demand from" in said
+    lost = tables.lost(found)
+    way = next(w for w in found.ways if w.name == "spot_only")
+    days = lost.loc[lost["way"].str.startswith("spot only"), "days"].sum()
+    assert days * 24 == pytest.approx(sum(way.lost_hours.values()))
+    assert len(set(lost["way"])) == lost.groupby("way").ngroups
+
+
+def test_policies_are_there_on_every_market(found):
+    rows = tables.policies(found)
+    assert len(rows) == len(POLICIES) * 3
+    assert set(rows["market"]) == {"lowest", "in use", "highest"}
+    cheapest = rows.loc[rows["usd"].idxmin()]
+    assert f"({cheapest['market']}): {cheapest['policy']}" in words.policies_words(found)
+
+
+def test_every_input_has_a_basis_and_a_source(found):
+    rows = tables.inputs(found)
+    assert set(rows["Basis"]) <= {"published", "assumed", "as given"}
+    assert rows["Source"].str.len().min() > 0
+    assert rows["Input"].is_unique
+
+
+# --- charts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_charts_have_titles_with_units_and_the_ink_of_the_theme(scenario, found, theme):
+    drawn = charts.of(scenario, found, theme=theme)
+    assert set(drawn) == {"usd", "days", "curve", "lost", "policy_usd", "policy_days"}
+    for name, chart in drawn.items():
+        text = json.dumps(chart.to_dict())
+        assert "NaN" not in text
+        assert INK[theme] in text
+        assert ("(USD)" if "usd" in name else "ays") in text
+        assert '"tooltip"' in text
+
+
+def test_limits_and_on_demand_are_lines(scenario, found):
+    drawn = charts.of(scenario, found, theme="light")
+    assert "budget $70k" in json.dumps(drawn["usd"].to_dict())
+    assert "deadline 30 days" in json.dumps(drawn["days"].to_dict())
+    assert '"deadline"' in json.dumps(drawn["curve"].to_dict())
+    without = charts.of(
+        scenario.model_copy(update={"deadline_days": None, "budget_usd": None}), found,
+        theme="light",
+    )  # fmt: skip
+    assert "budget" not in json.dumps(without["usd"].to_dict()).replace("over_budget", "")
+
+
+def test_axes_are_logarithmic_only_where_values_are_far_apart():
+    near, far = pd.Series([50.0, 100.0]), pd.Series([50.0, 5000.0])
+    assert charts._scale(near).to_dict()["domain"][0] == 0
+    assert charts._scale(far).to_dict()["type"] == "log"
+
+
+def test_colours_are_doubled_by_shape_or_dash(scenario, found):
+    drawn = charts.of(scenario, found, theme="light")
+    assert '"shape"' in json.dumps(drawn["usd"].to_dict())
+    assert '"shape"' in json.dumps(drawn["policy_usd"].to_dict())
+    assert '"strokeDash"' in json.dumps(drawn["curve"].to_dict())
+
+
+def test_the_csv_is_the_data_of_the_chart(found):
+    from app.document.csv import csv_bytes
+
+    rows = tables.spreads(found)
+    read = list(csv.DictReader(io.StringIO(csv_bytes(rows, "?v=1").decode())))
+    assert [r["way"] for r in read] == list(rows["way"])
+    assert float(read[0]["usd"]) == pytest.approx(rows["usd"].iloc[0])

@@ -1,0 +1,114 @@
+"""Smallest, fastest, cheapest, best of a cluster: each against looking at every plan."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.forecast import alternatives as said
+from app.forecast import answer as forecast_answer
+from app.forecast import resolve
+from core.scenario import Scenario
+from core.search import alternatives as search_alternatives
+
+NAN = float("nan")
+ROWS = st.lists(
+    st.tuples(
+        st.integers(1, 6), st.one_of(st.integers(1, 6).map(float), st.just(NAN)),
+        st.integers(1, 6).map(float),
+    ),
+    max_size=12,
+)  # fmt: skip
+LIMIT = st.one_of(st.none(), st.floats(0.5, 6.5))
+
+
+def columns(rows):
+    counts, usd, hours = (np.array([r[i] for r in rows]) for i in range(3))
+    return {"num_gpus": counts.astype(int), "usd": usd.astype(float), "hours": hours.astype(float)}
+
+
+def least(rows, allowed, key):
+    """Row number of the least allowed row, by brute force; the first of equal ones."""
+    best = None
+    for n, row in enumerate(rows):
+        if allowed(row) and (best is None or key(row) < key(rows[best])):
+            best = n
+    return best
+
+
+def price(row):
+    return math.inf if math.isnan(row[1]) else row[1]
+
+
+@given(rows=ROWS, limit=LIMIT)
+def test_each_pick_is_that_of_looking_at_every_plan(rows, limit):
+    c = columns(rows)
+    of = {"usd": c["usd"], "hours": c["hours"]}
+    most = math.inf if limit is None else limit
+    assert search_alternatives.smallest_count(**c) == least(
+        rows, lambda r: True, lambda r: (r[0], price(r), r[2])
+    )
+    assert search_alternatives.fastest(**of, budget_usd=limit) == least(
+        rows, lambda r: limit is None or r[1] <= most, lambda r: (r[2], price(r))
+    )
+    assert search_alternatives.cheapest(**of, deadline_hours=limit) == least(
+        rows, lambda r: not math.isnan(r[1]) and r[2] <= most, lambda r: (r[1], r[2])
+    )
+    mine = c["num_gpus"] == 3
+    assert search_alternatives.best_of_cluster(is_cluster=mine, **of) == least(
+        rows, lambda r: r[0] == 3, lambda r: (r[2], price(r))
+    )
+
+
+def answered(**fields):
+    scenario = resolve.resolve_strict(Scenario.parse(fields))
+    return scenario, forecast_answer.answer(scenario, top=1000)
+
+
+def test_the_picks_of_an_answer_are_plans_of_it():
+    scenario, answer = answered(gpu="h100,b200", deadline_days=60, budget_usd="100k")
+    found = {p.question: p for p in said.picks_of(scenario, answer)}
+    assert list(found) == ["smallest_count", "fastest", "cheapest"]
+    plans = list(answer.plans)
+    ids = {p.id: p for p in plans}
+    assert found["smallest_count"].point["num_gpus"] == min(p.num_gpus for p in plans)
+    in_budget = [p.wall_clock_hours for p in plans if p.usd and p.usd.p50 <= 100e3]
+    assert ids[found["fastest"].point["id"]].wall_clock_hours == min(in_budget)
+    on_time = [p.usd.p50 for p in plans if p.usd and p.wall_clock_hours <= 60 * 24]
+    assert ids[found["cheapest"].point["id"]].usd.p50 == min(on_time)
+    assert "Fastest within $100,000: " in found["fastest"].sentence
+    assert found["cheapest"].sentence.startswith("Cheapest within 60 days: ")
+    assert found["fastest"].limit == 100e3
+
+
+def test_of_a_cluster_that_is_given_the_best_use_is_told():
+    scenario, answer = answered(gpu="h100", num_gpus="24", global_batch_size=384)
+    found = {p.question: p for p in said.picks_of(scenario, answer)}
+    quickest = min(p.wall_clock_hours for p in answer.plans)
+    assert found["fixed_cluster"].point["wall_clock_hours"] == pytest.approx(quickest)
+    assert found["fixed_cluster"].sentence.startswith("Best use of 24 x H100-80GB-SXM: 24 x ")
+
+
+def test_the_smallest_count_need_not_be_a_power_of_two():
+    fields = {"model": "llama3.1-70b", "gpu": "h100", "cloud": "gcp", "global_batch_size": 960,
+              "offload_optimizer": "none"}  # fmt: skip
+    scenario, answer = answered(**fields)
+    tried = min(p.num_gpus for p in answer.plans)
+    fewer = said.smaller_count(scenario, answer)
+    by_hand = [
+        n for n in range(8, tried, 8)
+        if answered(**fields, num_gpus=str(n))[1].num_plans
+    ]  # fmt: skip
+    assert fewer == min(by_hand, default=None)
+    assert fewer is not None
+    assert fewer % 8 == 0
+    assert np.log2(fewer) % 1
+
+
+def test_counts_that_are_given_are_not_gone_below():
+    scenario, answer = answered(model="llama3.1-8b", gpu="h100", num_gpus="64")
+    assert said.smaller_count(scenario, answer) is None

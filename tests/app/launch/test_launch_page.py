@@ -1,0 +1,139 @@
+"""The Launch page without a browser: its choices, files, archive and sentences."""
+
+import io
+import stat
+import zipfile
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.forecast.answer import answer
+from app.forecast.resolve import resolve_strict
+from app.launch import files as tables
+from app.launch.job import job_of
+from app.launch.words import MEMORY, troubles
+from core.scenario import Scenario
+from runners.recipes.registry import exported, targets
+from tests.made_up.plans import MEMORY_BYTES
+from tests.made_up.recipes import recipe_job
+
+JOB = {
+    "model": "llama3.1-8b", "num_tokens": "1T", "global_batch_size": "512",
+    "gpu": "H100-80GB-SXM", "num_gpus": "64", "cloud": "aws",
+}  # fmt: skip
+
+
+def script(query):
+    from app.forecast.answer import answer
+    from app.forecast.resolve import resolve
+    from app.launch import page as launch_page
+    from app.web import link
+    from core.scenario import Scenario
+
+    link.edit(resolve(Scenario.from_query(query)[0])[0])
+    launch_page.draw(link.scenario(), answer(link.scenario(), top=3))
+
+
+def page(**given):
+    values = {k: v for k, v in {**JOB, **given}.items() if v is not None}
+    return AppTest.from_function(script, default_timeout=120, args=(values,)).run()
+
+
+def plain(text):
+    return str(text).replace("\\", "").replace("\N{WORD JOINER}", "")
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return answer(resolve_strict(Scenario.parse(JOB)), top=1).plans[0]
+
+
+def test_the_files_of_the_first_choice_are_drawn(plan):
+    drawn = page()
+    assert not drawn.exception
+    assert drawn.selectbox(key="launch_launcher").value == "torchrun"
+    command, *files = [c.value for c in drawn.code]
+    assert command.startswith("runcast export --link ")
+    assert f"plan={plan.id}" in command
+    assert "--nnodes=8" in files[0]
+    assert "validated with the tool" in plain("\n".join(m.value for m in drawn.markdown))
+    assert [t.label for t in drawn.tabs] == ["torchrun.sh", "nccl_env.sh", "preflight.sh"]
+
+
+def test_another_launcher_and_a_stack():
+    drawn = page(sharding="fsdp2")
+    drawn.selectbox(key="launch_launcher").select("slurm")
+    drawn.selectbox(key="launch_stack").select("fsdp2")
+    drawn.checkbox(key="launch_checks").uncheck().run()
+    assert not drawn.exception
+    paths = [t.label for t in drawn.tabs]
+    assert paths[0] == "job.sbatch"
+    started = drawn.code[1].value.rstrip().splitlines()[-1].strip().removesuffix(' "$@"')
+    assert started in paths
+    assert not [t for t in drawn.text_input if t.key == "launch_option_command"]
+
+
+def test_options_arrive_and_mistakes_are_sentences():
+    drawn = page()
+    drawn.selectbox(key="launch_launcher").select("slurm").run()
+    drawn.text_input(key="launch_option_partition").input("gpu").run()
+    assert "#SBATCH --partition=gpu" in drawn.code[1].value
+    assert "--option partition=gpu" in drawn.code[0].value
+    drawn.text_input(key="launch_option_partition").input("$(x)").run()
+    assert not drawn.exception
+    assert "'$(x)' is refused" in plain(drawn.warning[0].value)
+    assert not drawn.code
+    drawn.text_input(key="launch_option_partition").input("")
+    drawn.text_input(key="launch_name").input("a'b").run()
+    assert "is no name of a job" in plain(drawn.warning[0].value)
+
+
+def test_what_cannot_launch_a_plan_is_said():
+    said = tables.refused(recipe_job(accelerator="TPU-v5p", vendor="google"))
+    assert any("SLURM batch file: TPU-v5p is not driven by CUDA" in s for s in said)
+    assert tables.offered(recipe_job(accelerator="TPU-v5p", vendor="google"), "launcher") == []
+
+
+def test_without_a_plan_there_is_a_sentence():
+    drawn = page(model="llama3.1-405b", num_gpus="1")
+    assert not drawn.exception
+    assert "GiB" in plain(drawn.error[0].value)
+    assert not drawn.code
+
+
+def test_the_archive_holds_the_files_and_is_the_same_each_time():
+    shown = tables.files(exported(["torchrun", "slurm", "preflight"], recipe_job(), {}))
+    content = tables.zip_bytes(shown, "a-job")
+    assert content == tables.zip_bytes(shown, "a-job")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert archive.testzip() is None
+        found = {i.filename: i for i in archive.infolist()}
+        assert set(found) == {"a-job/torchrun.sh", "a-job/job.sbatch", "a-job/preflight.sh"}
+        assert found["a-job/torchrun.sh"].external_attr >> 16 & stat.S_IXUSR
+        assert not found["a-job/job.sbatch"].external_attr >> 16 & stat.S_IXUSR
+        assert archive.read("a-job/torchrun.sh").decode() == shown[0].text
+
+
+def test_each_choice_of_a_plan_can_be_drawn(plan):
+    """Every target that is offered writes its files for a real plan."""
+    job = job_of(resolve_strict(Scenario.parse(JOB)), plan)
+    offered = [n for kind in ("launcher", "stack", "check") for n in tables.offered(job, kind)]
+    assert len(offered) > 10
+    for name in offered:
+        assert tables.files(exported([name], job, {}))
+    assert len(offered) + len(tables.refused(job)) == len(targets())
+
+
+def test_troubles_have_the_figures_of_the_plan(plan):
+    scenario = resolve_strict(Scenario.parse(JOB))
+    found = troubles(scenario, plan)
+    said = {k: " ".join(f"{x.at} {x.do}" for x in v) for k, v in found.items()}
+    assert list(said) == ["It runs out of memory", "It hangs", "It diverges"]
+    assert "4,194,304" in said["It diverges"]  # 512 sequences of 8,192 tokens
+    assert f"{plan.num_nodes} nodes started" in said["It hangs"]
+    assert "GiB" in said["It runs out of memory"]
+    assert set(MEMORY) == set(MEMORY_BYTES)
+    assert "bf16 instead of fp8" in " ".join(
+        x.at
+        for x in troubles(scenario.model_copy(update={"precision": "fp8"}), plan)["It diverges"]
+    )

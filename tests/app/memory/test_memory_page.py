@@ -1,0 +1,356 @@
+"""The Memory & speed page without a browser: its layouts, its waterfall, its scaling, its words."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.document.chart_files import svg
+from app.forecast.answer import answer
+from app.forecast.by_count import plans_by_count
+from app.forecast.machines import accelerator_of
+from app.forecast.resolve import resolve_strict
+from app.memory import layouts as memory_layouts
+from app.memory import speed_charts, speed_tables
+from app.memory import tables as memory_tables
+from app.memory import words as memory_words
+from app.memory.charts import stacked
+from app.memory.layouts import held_of, misses_of
+from app.memory.layouts_section import MINE, WHICH
+from app.memory.page import LIST
+from app.scenario.model import model_of
+from core.memory.memory_phases import PHASES
+from core.model.transformer import train_flops_per_token
+from core.scenario import Scenario
+from tests.made_up.plans import plan as made_up_plan
+
+JOB = {
+    "model": "llama3.1-70b", "num_tokens": "1T", "global_batch_size": "512",
+    "gpu": "H100-80GB-SXM", "num_gpus": "256", "cloud": "aws",
+}  # fmt: skip
+NOTHING = {**JOB, "model": "llama3.1-405b", "num_gpus": "8"}
+WARM_S = 0.35  # of a page change of 700 ms; the rest is the browser's
+MOST_BYTES = 100_000  # that a run of a page sends
+TABLES = ("layouts", "phases", "step", "faster", "scaling")
+
+
+def script(query):
+    import time
+
+    import streamlit as st
+
+    from app.forecast.resolve import resolve
+    from app.memory import page as memory_page
+    from app.web import link
+    from app.web.answers import answer_of
+    from core.scenario import Scenario
+
+    if "link_scenario" not in st.session_state:
+        link.edit(resolve(Scenario.from_query(query)[0])[0])
+    answer = answer_of(link.scenario())
+    began = time.thread_time()
+    memory_page.draw(link.scenario(), answer)
+    st.session_state["took_s"] = time.thread_time() - began
+
+
+def page(query=JOB, **state):
+    drawn = AppTest.from_function(script, default_timeout=120, args=(query,))
+    for name, value in state.items():
+        drawn.session_state[name] = value
+    return drawn.run()
+
+
+def charts(drawn):
+    return [c.proto for c in drawn.get("vega_lite_chart") or drawn.get("arrow_vega_lite_chart")]
+
+
+def plain(text):
+    return str(text).replace("\\", "").replace("\N{WORD JOINER}", "")
+
+
+def said(drawn):
+    return plain(" ".join(m.value for m in (*drawn.markdown, *drawn.caption, *drawn.error)))
+
+
+@pytest.fixture(scope="module")
+def scenario():
+    return resolve_strict(Scenario.parse(JOB))
+
+
+@pytest.fixture(scope="module")
+def plan(scenario):
+    return answer(scenario, top=1).plans[0]
+
+
+@pytest.fixture(scope="module")
+def held(scenario, plan):
+    return held_of(scenario, plan)
+
+
+@pytest.fixture(scope="module")
+def found(scenario, plan):
+    return plans_by_count(scenario, plan)
+
+
+class TestLayouts:
+    def test_the_first_bar_is_the_plan(self, held, plan):
+        first = held.bars[0]
+        assert (first.kind, first.layout) == ("plan", plan.layout)
+        assert first.memory_bytes == pytest.approx(dict(plan.memory_bytes))
+        assert first.step_s == pytest.approx(sum(plan.step_s.values()))
+        assert first.usd == pytest.approx(plan.usd.p50)
+        assert first.probability_oom == pytest.approx(plan.probability_oom)
+
+    def test_the_largest_phase_is_the_plan_s_peak(self, held, plan):
+        totals = [sum(held.phases[p].values()) for p in PHASES]
+        assert max(totals) == pytest.approx(sum(plan.memory_bytes.values()))
+
+    def test_no_other_that_fits_is_faster_than_the_best(self, held):
+        others = held.of("fits")
+        assert len(others) == memory_layouts.NEXT
+        times = [held.bars[0].step_s, *(b.step_s for b in others)]
+        assert times == sorted(times)
+        assert all(b.need_bytes <= b.usable_bytes for b in others)
+
+    def test_what_does_not_fit_is_faster_and_lacks_memory(self, held):
+        out = held.of("too_large")
+        assert len(out) == memory_layouts.TOO_LARGE
+        assert all(b.usable_bytes < b.need_bytes for b in out)
+        assert all(b.need_bytes <= memory_layouts.WORTH_DRAWING * b.capacity_bytes for b in out)
+        assert all(b.step_s < held.bars[0].step_s for b in out)
+
+    def test_bars_of_a_kind_differ_in_degrees_or_sharded_states(self, held):
+        for kind in ("fits", "too_large"):
+            cuts = [(b.layout.tp, b.layout.pp, b.layout.cp, b.layout.ep, b.layout.sharding)
+                    for b in held.of(kind)]  # fmt: skip
+            assert len(set(cuts)) == len(cuts)
+
+    def test_of_too_many_layouts_some_degrees_stay(self, scenario, plan, monkeypatch):
+        monkeypatch.setattr(memory_layouts, "MOST_ROWS", 2000)
+        few = held_of(scenario, plan)
+        assert few.same[0] == "cp"
+        assert 0 < few.num_legal <= 2000
+        assert "as the plan has them" in memory_words.layouts_sentence(few)
+        assert {b.layout.ep for b in few.bars} == {plan.layout.ep}
+
+    def test_a_measured_plan_moves_all_layouts_alike(self, scenario, plan, held):
+        slow = replace(plan, step_s={k: 2 * s for k, s in plan.step_s.items()})
+        for before, after in zip(held.bars, held_of(scenario, slow).bars, strict=True):
+            assert after.step_s == pytest.approx(2 * before.step_s)
+
+    def test_the_nearest_miss_is_that_of_the_answer(self):
+        nothing = resolve_strict(Scenario.parse(NOTHING))
+        told = answer(nothing, top=1).nothing_fits
+        misses = misses_of(nothing)
+        assert misses is not None
+        least = min(b.need_bytes for b in misses.bars) / 2**30
+        assert f"needs {least:.1f} GiB per GPU" in told
+        assert "None of 3,075 legal layouts fits" in memory_words.misses_sentence(misses)
+
+    @pytest.mark.parametrize("query", [{"tp": "3", "num_gpus": "8"}, {}])
+    def test_without_a_legal_layout_or_a_count_there_is_no_nearest_miss(self, query):
+        free = {k: v for k, v in JOB.items() if k != "num_gpus"}
+        assert misses_of(resolve_strict(Scenario.parse({**free, **query}))) is None
+
+
+class TestWords:
+    def test_a_bar_says_what_is_left_or_lacking(self, held):
+        bar = replace(
+            held.bars[0], memory_bytes={"parameters": 60 * 2**30}, usable_bytes=64.0 * 2**30,
+            capacity_bytes=80.0 * 2**30,
+        )  # fmt: skip
+        assert memory_words.room(bar) == "20 GiB left"
+        unsafe = replace(bar, kind="too_large", memory_bytes={"parameters": 70 * 2**30})
+        assert memory_words.room(unsafe) == "6 GiB more than is safe"
+        over = replace(bar, memory_bytes={"parameters": 92.5 * 2**30})
+        assert memory_words.room(over) == "12.5 GiB over the capacity"
+
+    def test_what_is_counted_too_early_is_said_with_one_micro_batch_only(self, held):
+        assert "frees its gradients" not in memory_words.phases_sentence(held)
+        one = replace(held, late_gradient_bytes=3.0 * 2**30)
+        assert "needs 3 GiB less" in memory_words.phases_sentence(one)
+
+    def test_the_tables_add_up(self, held, plan):
+        numbers = memory_tables.layouts_data(held)
+        parts = [c for c in numbers if c.endswith("_gib")][:7]
+        assert np.allclose(numbers[parts].sum(axis=1), numbers["need_gib"])
+        phases = memory_tables.phases_data(held)
+        assert phases["total_gib"].max() == pytest.approx(numbers["need_gib"][0])
+        assert memory_tables.phases_shown(held).iloc[-1]["Part"] == "All"
+
+
+class TestWaterfall:
+    def test_the_ideal_is_model_flops_at_the_dense_peak(self, scenario, plan):
+        ideal, _ = speed_tables.losses(plan)
+        flops = train_flops_per_token(model_of(scenario).transformer, float(scenario.seq_len))
+        tokens = scenario.global_batch_size * scenario.seq_len
+        peak = accelerator_of(plan.offer.accelerator, scenario).bf16_flops_per_s
+        assert ideal == pytest.approx(float(flops) * tokens / (256 * peak))
+
+    def test_each_loss_begins_where_the_one_before_ends(self, plan):
+        rows = speed_tables.waterfall(plan)
+        *steps, whole = rows.to_dict("records")
+        for before, after in pairwise(steps):
+            assert after["start_s"] == pytest.approx(before["end_s"])
+        assert steps[-1]["end_s"] == pytest.approx(whole["end_s"])
+        assert whole["end_s"] == pytest.approx(sum(plan.step_s.values()))
+        assert rows["share"][:-1].sum() == pytest.approx(1)
+
+    def test_kernels_that_outdo_the_16_bit_peak_come_off(self):
+        fast = made_up_plan(mfu=0.9)
+        rows = speed_tables.waterfall(fast)
+        gain = rows[rows["kind"] == "gain"].iloc[0]
+        assert gain["part"] == speed_tables.FASTER
+        assert gain["end_s"] < gain["start_s"]
+        assert gain["text"].startswith("-")
+        assert rows["end_s"].iloc[-2] == pytest.approx(sum(fast.step_s.values()))
+
+    def test_small_losses_are_told_together(self):
+        many = made_up_plan(step_s={"matmul": 1.0, "bubble": 4e-4, "optimizer": 5e-4}, mfu=0.5)
+        rows = speed_tables.waterfall(many)
+        assert list(rows["part"])[-2] == speed_tables.REST
+        assert rows["part"].is_unique
+
+    def test_every_name_and_time_is_in_the_picture(self, plan):
+        rows = speed_tables.waterfall_drawn(plan)
+        drawn = speed_charts.waterfall(rows, theme="light").to_dict()
+        picture = svg(drawn, theme="light")
+        for text in (*rows["part"], *rows["text"]):
+            assert f">{text}<" in picture
+
+
+class TestScaling:
+    def test_tokens_and_efficiency(self, found, plan):
+        rows = speed_tables.scaling(found.plans)
+        assert rows["efficiency"].iloc[0] == 1
+        assert np.allclose(rows["tokens_per_s"], rows["linear_tokens_per_s"] * rows["efficiency"])
+        own = rows[rows["num_gpus"] == plan.num_gpus]
+        assert own["tokens_per_s"].iloc[0] == pytest.approx(plan.tokens_per_s.p50, rel=1e-6)
+
+    def test_the_sentence_says_where_the_plan_is(self, found, plan):
+        told = speed_tables.scaling_sentence(plan, found)
+        assert told.startswith("256 GPUs reach ")
+        assert "twice as many are" in told
+        lacking = replace(found, no_layout=(8, 16))
+        assert "nothing fits on 8, 16 GPUs" in speed_tables.scaling_sentence(plan, lacking)
+
+    @pytest.mark.parametrize("theme", ["light", "dark"])
+    def test_the_panels_show_linear_and_here(self, found, theme):
+        points = speed_tables.scaling_drawn(found.plans)
+        for chart in (speed_charts.throughput, speed_charts.efficiency):
+            picture = svg(chart(points, chosen=256, theme=theme).to_dict(), theme=theme)
+            assert ">You are here<" in picture
+            assert ">linear<" in picture
+        assert ">Tokens/s<" in svg(
+            speed_charts.throughput(points, chosen=256, theme=theme).to_dict(), theme=theme
+        )
+
+    def test_a_table_of_many_counts_keeps_doublings_and_the_chosen_one(self, found):
+        whole = speed_tables.scaling_shown(found.plans, chosen=256)
+        many = [*found.plans, *found.plans]
+        few = speed_tables.scaling_shown(many, chosen=24)
+        assert len(whole) == len(found.plans)
+        assert {*few["GPUs"]} >= {"8", "24", "256"}
+        assert "48" not in {*few["GPUs"]}
+
+    def test_one_count_alone_is_drawn(self, found):
+        points = speed_tables.scaling_drawn(found.plans[:1])
+        only = int(points["num_gpus"].iloc[0])
+        assert svg(speed_charts.throughput(points, chosen=only, theme="light").to_dict(),
+                   theme="light")  # fmt: skip
+
+
+class TestPage:
+    def test_everything_is_there_without_a_click(self, plan):
+        drawn = page()
+        assert not drawn.exception
+        assert len(charts(drawn)) == 5
+        assert [s.value for s in drawn.subheader] == [
+            "Memory of each layout",
+            "Memory by phase of a step",
+            "One step, from the ideal to the whole",
+            "More or fewer GPUs",
+            "What does not fit, and what would help",
+        ]
+        about = {m.label: plain(m.help) for m in drawn.metric}
+        assert "arXiv:1910.02054" in about["Peak memory per GPU"]
+        assert "arXiv:2204.02311" in about["One step"]
+        told = said(drawn)
+        assert "legal layouts fit here" in told
+        assert "It lacks " in told
+        assert "The largest part is " in told
+        assert not drawn.error
+
+    def test_a_warm_page_is_quick_and_small(self):
+        page()
+        drawn = [page() for _ in range(2)]
+        assert sum(len(c.SerializeToString()) for c in charts(drawn[0])) < MOST_BYTES / 2
+        assert min(d.session_state["took_s"] for d in drawn) < WARM_S
+
+    def test_another_plan_is_chosen_as_on_the_plan_page(self):
+        drawn = page({**JOB, "purchase": "on_demand,spot"})
+        first, second, *_ = drawn.selectbox(key=LIST).options
+        before = drawn.selectbox(key=LIST).value
+        drawn.selectbox(key=LIST).select_index(1).run()
+        assert not drawn.exception
+        assert first.startswith("#1")
+        assert second.startswith("#2")
+        assert drawn.selectbox(key=LIST).value != before
+        assert drawn.session_state["link_scenario"].plan == drawn.selectbox(key=LIST).value
+
+    def test_a_layout_that_does_not_fit_gets_fixes_with_their_cost(self, held):
+        drawn = page()
+        box = drawn.selectbox(key=WHICH)
+        assert len(box.options) == len(held.of("too_large"))
+        assert all("over the capacity" in o or "more than is safe" in o for o in box.options)
+        fixes = drawn.table[-1].value
+        assert list(fixes.columns) == ["Run", "Step", "Memory per GPU"]
+        assert len(fixes)
+        box.select_index(1).run()
+        assert not drawn.exception
+        assert "does not fit the memory" in said(drawn)
+
+    def test_a_layout_of_ones_own_gets_its_reasons(self):
+        drawn = page()
+        drawn.text_input(key=MINE).set_value("tp=3").run()
+        assert not drawn.exception
+        assert not drawn.error
+        assert "tp=3 is not possible" in said(drawn)
+
+    @pytest.mark.parametrize("text", ["<img src=x onerror=alert(1)>", "=" * 599, "tp=1e9"])
+    def test_hostile_text_is_one_sentence(self, text):
+        drawn = page()
+        drawn.text_input(key=MINE).set_value(text).run()
+        assert not drawn.exception
+        assert len(drawn.error) == 1
+        assert "<" not in drawn.error[0].value.replace("\\<", "")
+
+    def test_the_numbers_are_tables_too(self):
+        closed = page()
+        opened = page(**{f"memory_{name}_table": True for name in TABLES})
+        assert not opened.exception
+        assert len(opened.table) == len(closed.table) + len(TABLES)
+        assert all(len(t.value) <= 20 for t in opened.table)
+
+    def test_nothing_fits_says_which_limit_and_the_nearest_change(self):
+        drawn = page(NOTHING)
+        assert not drawn.exception
+        assert "The largest part is optimizer states" in said(drawn)
+        assert "It fits on " in said(drawn)
+        assert "over the capacity" in said(drawn)
+        assert len(charts(drawn)) == 1
+
+    def test_no_legal_layout_is_a_sentence(self):
+        drawn = page({**JOB, "tp": "3", "num_gpus": "7"})
+        assert not drawn.exception
+        assert "Nearest legal value" in said(drawn)
+        assert not charts(drawn)
+
+    def test_the_words_of_the_chart_are_in_its_picture(self, held):
+        parts, heads = memory_tables.bars(held), memory_tables.bar_heads(held)
+        drawn = stacked(parts, heads, memory_tables.lines(held.bars[0]), theme="dark").to_dict()
+        picture = svg(drawn, theme="dark")
+        for text in (*heads["name"], *heads["note"], *memory_tables.lines(held.bars[0])["text"]):
+            assert f">{text}<" in picture

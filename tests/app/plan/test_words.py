@@ -1,0 +1,160 @@
+"""The answer in words: what it claims, what it admits, and what it never says."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from app.document import vocabulary
+from app.forecast import interval
+from app.forecast.machines import ETHERNET
+from app.plan import words as plan_words
+from core.scenario import Scenario
+from core.search.plan import Interval
+from hardware.facts import QUANTITIES
+from tests.made_up import plans as made_up
+
+SCENARIO = Scenario(model="llama3.1-8b", num_tokens=1e11)
+TODAY = dt.date(2026, 11, 21)
+
+
+def sentence(*plans, scenario=SCENARIO, **answer):
+    return plan_words.answer_sentence(scenario, made_up.answer(*plans, **answer))
+
+
+def test_a_priced_plan_is_one_sentence():
+    assert sentence(made_up.plan()) == (
+        "Llama 3.1 8B, 100B tokens: about $12,400 in 3.1 days on 64 x H100-80GB-SXM "
+        "(aws p5.48xlarge, on demand), P10-P90 $10.9k-$14.2k; uncalibrated."
+    )
+
+
+def test_without_a_price_the_spread_is_of_the_time():
+    """74.4 h at 373,357 tokens/s is 65.2 h at 426,000 and 86.8 h at 320,000."""
+    said = sentence(made_up.plan(usd=None, usd_per_gpu_hour=None))
+    assert "3.1 days on 64 x" in said
+    assert "at a price that is not known, P10-P90 2.72 days to 3.62 days" in said
+    assert "$" not in said
+
+
+def test_what_was_asked_and_is_not_kept_is_said():
+    scenario = Scenario(num_tokens=1e11, deadline_days=2, budget_usd=10_000)
+    late = made_up.plan(meets_deadline=False, meets_budget=False)
+    said = sentence(late, scenario=scenario)
+    assert "; misses the deadline of 2 days; over the budget of $10,000; uncalibrated." in said
+    kept = sentence(made_up.plan(), scenario=scenario)
+    assert "deadline" not in kept
+    assert "budget" not in kept
+
+
+@pytest.mark.parametrize(
+    ("changes", "tokens"),
+    [
+        ({"epochs": 2}, "200B tokens"),
+        ({"packing_efficiency": 0.8}, "125B tokens with padding"),
+        ({"num_examples": 52_000, "tokens_per_example": 100, "epochs": 3}, "15.6M tokens"),
+    ],
+)
+def test_the_tokens_are_those_that_are_processed(changes, tokens):
+    said = sentence(made_up.plan(), scenario=Scenario(**changes))
+    assert said.startswith(f"Llama 3.1 8B, {tokens}: about")
+
+
+def test_nothing_fits_says_why():
+    why = "Nothing fits: 12 GiB too much, mostly optimizer states; 16 GPUs would hold it."
+    assert sentence(nothing_fits=why) == f"Llama 3.1 8B, 100B tokens: {why}"
+    assert sentence().endswith("100B tokens: no offer matches what was asked.")
+
+
+def test_coverage_counts_offers_and_not_layouts():
+    said = plan_words.coverage_line(made_up.answer(made_up.plan(), num_plans=412))
+    assert said == (
+        "403 of 440 options priced; 37 not: no price 9, does not fit 28. "
+        "Offers that are not compared: other purchase kinds 90. From 5,300 layouts."
+    )
+    whole = made_up.answer(made_up.plan(), excluded=())
+    assert plan_words.coverage_line(whole) == "1 of 1 options priced. From 5,300 layouts."
+
+
+def test_every_part_has_a_label_and_an_unknown_one_its_name():
+    assert {vocabulary.step_part(n) for n in made_up.STEP_S} == set(vocabulary.STEP_PARTS.values())
+    assert {vocabulary.memory_part(n) for n in made_up.MEMORY_BYTES} == set(
+        vocabulary.MEMORY_PARTS.values()
+    )
+    assert vocabulary.step_part("offload_exposed") == "Host transfer not hidden"
+    assert vocabulary.step_part("checkpoint_saving") == "checkpoint saving"
+    assert vocabulary.memory_part("kv_cache") == "kv cache"
+    assert vocabulary.purchase("reserved_3y") == "reserved 3 years"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"observed_at": "2026-11-20"}, ()),
+        ({"observed_at": "2026-11-01"}, ("price 20 days old",)),
+        ({"observed_at": "2026-03"}, ("price 9 months old",)),
+        ({"observed_at": "unknown"}, ("price of unknown age",)),
+        ({"observed_at": "2026-11-20", "quality": "low"}, ("low quality price",)),
+        ({"observed_at": "2026-11-20", "purchase": "spot"}, ("spot: can be interrupted",)),
+        (
+            {"observed_at": "2026-11-20", "purchase": "reserved_3y"},
+            ("needs a commitment of 3 years",),
+        ),
+        ({"observed_at": "", "purchase": "owned", "quality": ""}, ()),
+        (
+            {
+                "observed_at": "2026-11-20",
+                "note": "interconnect from memory (IB per node), unverified",
+            },
+            ("interconnect unverified",),
+        ),
+    ],
+)
+def test_badges_name_what_is_uncertain(changes, expected):
+    assert plan_words.badges(made_up.plan(offer=made_up.offer(**changes)), TODAY) == expected
+
+
+def test_an_assumed_network_is_a_badge_where_it_was_assumed():
+    fresh = made_up.offer(observed_at="2026-11-20", scale_out_gbit_per_s=None)
+    assert plan_words.badges(made_up.plan(offer=fresh), TODAY) == ()
+    assumed = made_up.plan(offer=fresh, assumptions=(ETHERNET,))
+    assert plan_words.badges(assumed, TODAY) == ("Ethernet assumed",)
+
+
+def test_a_machine_of_ones_own_has_no_seller():
+    own = made_up.offer(accelerator="custom", provider="custom", purchase="owned")
+    assert vocabulary.machine(made_up.plan(offer=own)) == "64 x custom (owned)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "aws p5.48xlarge us-east-1"),
+        ({"region": "*"}, "aws p5.48xlarge"),
+        ({"region": "*", "purchase": "owned"}, "owned"),
+    ],
+)
+def test_a_place_names_its_region_where_it_has_one(changes, expected):
+    assert vocabulary.place(made_up.offer(**changes)) == expected
+
+
+def test_the_gravest_badge_comes_first():
+    risky = made_up.plan(probability_oom=0.31, usd=None, meets_deadline=False)
+    assert plan_words.badges(risky, TODAY) == (
+        "may run out of memory (31%)",
+        "misses the deadline",
+        "no price",
+    )
+
+
+def test_the_slow_end_of_the_time_is_the_slow_end_of_the_speed():
+    steady = made_up.plan(tokens_per_s=Interval(p10=50.0, p50=100.0, p90=200.0))
+    hours = interval.wall_clock_hours(SCENARIO, steady)
+    assert (hours.p10, hours.p50, hours.p90) == pytest.approx((37.2, 74.4, 148.8))
+
+
+def test_every_number_of_an_accelerator_has_a_name_for_people():
+    for quantity in QUANTITIES:
+        if quantity not in ("vendor", "fp16_only"):
+            assert quantity not in vocabulary.assumed_fact(quantity, "1 unit"), quantity

@@ -1,0 +1,451 @@
+"""Where each number of a plan comes from: every formula comes to its number, every input has a
+kind, and every source is one that a table holds."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from streamlit.testing.v1 import AppTest
+
+from app.document.chart_files import parquet
+from app.document.csv import csv_bytes
+from app.forecast import answer as forecast_answer
+from app.forecast import calibration_files
+from app.forecast.case import case_of
+from app.forecast.resolve import resolve_strict
+from app.forecast.with_failures import of_plans
+from app.plan import document as plan_document
+from app.provenance import document as provenance_document
+from app.provenance import hints as provenance_hints
+from app.provenance import records as found_in
+from app.provenance.age import is_old_price, price_age
+from app.provenance.of_money import money_records
+from app.provenance.of_step import step_record
+from app.provenance.record import FUNCTIONS, KINDS, number, record, walked
+from core.errors import ScenarioError
+from core.scenario import Scenario
+from core.search.plan import Interval
+from hardware import facts
+from hardware.efficiency import read_entries
+from pricing.book.offers import Terms
+from tests.made_up import plans as made_up
+from tests.made_up.results import machine as measured_machine
+from tests.made_up.results import result as made_up_result
+from tests.support.arithmetic import FUNCTIONS as EVALUATED
+from tests.support.arithmetic import value_of
+
+ROOT = Path(__file__).parents[3]
+DOCUMENT = ROOT / "docs/provenance.md"
+TODAY = dt.date(2026, 11, 22)
+H100 = {"gpu": "H100-80GB-SXM", "cloud": "aws", "num_gpus": "64", "model": "llama3.1-8b"}
+CUSTOM = {
+    "gpu": "custom", "custom_tflop_per_s": "900", "custom_memory_gib": "80",
+    "custom_memory_gb_per_s": "3000", "custom_scale_up_gb_per_s": "400",
+    "custom_scale_out_gbit_per_s": "100", "custom_usd_per_gpu_hour": "2", "num_gpus": "16",
+    "model": "llama3.1-8b", "cloud": "",
+}  # fmt: skip
+CASES = {
+    "dense": {},
+    "experts": {"model": "mixtral-8x7b", "num_gpus": "256", "precision": "fp8"},
+    "pipeline": {"model": "llama3.1-70b", "num_gpus": "128", "tp": "4", "pp": "4",
+                 "schedule": "zero_bubble", "virtual_stages": "1", "power_cap_watts": "500"},
+    "deep": {"model": "llama3.1-70b", "num_gpus": "128", "pp": "8", "recompute": "full"},
+    "long": {"seq_len": "131072", "global_batch_size": "64", "async_checkpoint": "1"},
+    "adapters": {"model": "llama3.1-70b", "num_gpus": "8", "task": "qlora", "num_tokens": "1e8",
+                 "global_batch_size": "64", "epochs": "3"},
+    "host": {"model": "llama3.1-70b", "num_gpus": "8", "offload_optimizer": "cpu",
+             "offload_params": "cpu", "global_batch_size": "512"},
+    "measured": {"num_gpus": "8", "anchor_tokens_per_s_per_gpu": "9000", "anchor_num_gpus": "8",
+                 "anchor_gpu": "H100-80GB-SXM", "anchor_layout": "tp=1,pp=1,sharding=fsdp2"},
+    "custom": CUSTOM,
+    "never fails": {"failures_per_node_day": "0", "job_failures_per_day": "0"},
+    "never ends": {"failures_per_node_day": "1000", "job_failures_per_day": "5000"},
+    "beyond": {"model": "llama3.1-405b", "num_gpus": "16384", "network_gbit_per_gpu": "400",
+               "stack": "megatron-lm"},
+}  # fmt: skip
+
+
+def scenario_of(**given):
+    values = {k: v for k, v in {**H100, **given}.items() if v != ""}
+    return resolve_strict(Scenario.parse(values))
+
+
+def best(scenario):
+    return forecast_answer.answer(scenario, top=1).plans[0]
+
+
+def records_of(**given):
+    scenario = scenario_of(**given)
+    return found_in.provenance_of(scenario, best(scenario))
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return records_of()
+
+
+def check(records):
+    """What holds of every record of every plan."""
+    for r in walked(records):
+        assert r.kind in KINDS, r.key
+        assert r.text, r.key
+        assert len({i.key for i in r.inputs}) == len(r.inputs), r.key
+        if r.formula:
+            assert r.value is not None, r.key
+            assert value_of(r.with_numbers) == pytest.approx(r.value, rel=1e-6, abs=1e-12), r.key
+        elif r.kind == "computed":
+            assert r.topic or r.note or r.inputs, r.key
+        else:
+            assert r.source is not None, r.key
+            assert r.source.ref, r.key
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_formula_comes_to_its_number(name):
+    check(records_of(**CASES[name]))
+
+
+@settings(
+    max_examples=6,
+    phases=[Phase.explicit, Phase.generate],  # a search each: not shrunk
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    model=st.sampled_from(["llama3.2-1b", "llama3.1-8b", "qwen2.5-7b", "deepseek-v2-lite"]),
+    gpu=st.sampled_from(["H100-80GB-SXM", "A100-80GB-SXM", "B200-180GB"]),
+    num_gpus=st.sampled_from([8, 16, 64]),
+    batch=st.sampled_from([64, 256, 1024]),
+    seq_len=st.sampled_from([2048, 8192]),
+    tokens=st.floats(1e9, 1e13),
+    precision=st.sampled_from(["bf16", "fp8"]),
+    optimizer=st.sampled_from(["adamw", "muon", "adafactor"]),
+)
+def test_random_plans_add_up(model, gpu, num_gpus, batch, seq_len, tokens, precision, optimizer):
+    asked = {
+        "model": model, "gpu": gpu, "num_gpus": str(num_gpus), "global_batch_size": str(batch),
+        "seq_len": str(seq_len), "num_tokens": repr(tokens), "optimizer": optimizer,
+        "precision": "bf16" if gpu.startswith("A100") else precision,
+    }  # fmt: skip
+    scenario = scenario_of(**asked)
+    answer = forecast_answer.answer(scenario, top=1)
+    for plan in answer.plans:
+        check(found_in.provenance_of(scenario, plan))
+
+
+def test_a_wrong_number_would_be_seen(plain):
+    cost = next(r for r in plain if r.key == "run_usd")
+    wrong = replace(cost, value=(cost.value or 0) * 1.001)
+    with pytest.raises(AssertionError, match="run_usd"):
+        check((wrong,))
+
+
+def test_what_is_shown_is_the_plans_own():
+    scenario = scenario_of()
+    plan = best(scenario)
+    found = {r.key: r for r in found_in.provenance_of(scenario, plan)}
+    assert found["run_usd"].value == plan.usd.p50
+    assert found["run_usd_p10"].value == plan.usd.p10
+    assert found["wall_clock_hours"].value == plan.wall_clock_hours
+    assert found["mfu"].value == plan.mfu
+    assert found["hfu"].value == plan.hfu
+    assert found["gpu_hours"].value == plan.gpu_hours
+    assert found["probability_oom"].value == plan.probability_oom
+    assert found["memory_capacity_bytes"].value == plan.memory_capacity_bytes
+    for name, seconds in plan.step_s.items():
+        assert found[f"step_{name}_s"].value == seconds
+    for name, size in plan.memory_bytes.items():
+        assert found[f"memory_{name}_bytes"].value == size
+    shown = dict(plan_document.facts(scenario, plan, of_plans(scenario, (plan,))[0], TODAY))
+    assert found["run_usd"].text in shown["Cost"]
+    assert found["wall_clock_hours"].text in shown["Wall clock"]
+    assert found["expected_hours"].text in shown["With failures"]
+    assert found["goodput"].text in shown["With failures"]
+    assert found["mfu"].text in shown["Utilisation"]
+    assert found["network_bytes_per_s"].text in shown["Network"]
+
+
+def test_sources_are_those_of_the_tables(plain):
+    every = {r.key: r for r in walked(plain)}
+    chip = facts.accelerator("H100-80GB-SXM")
+    assert every["peak_flops_per_s"].source == chip.sources["bf16_flops_per_s"]
+    assert every["peak_flops_per_s"].kind == "published"
+    assert every["matmul_flops_per_s"].kind == "measured"
+    bases = {(e.basis, e.date) for e in read_entries()}
+    for r in every.values():
+        if r.key.startswith("efficiency_"):
+            basis = r.source.ref.removeprefix("hardware/efficiency.csv: ")
+            assert (basis, r.source.date) in bases
+            assert (r.kind == "fitted") == basis.startswith("fitted")
+    assert not found_in.not_recorded(plain)
+
+
+def test_a_source_that_is_not_recorded_says_so():
+    bare = record("x", "X", 1.0, "", "published")
+    assert provenance_document.source_text(bare) == "not recorded"
+    assert found_in.not_recorded((bare,)) == (bare,)
+
+
+def test_typed_in_or_a_default():
+    every = {r.key: r for r in walked(records_of(global_batch_size="256"))}
+    assert every["global_batch_size"].kind == "given"
+    assert every["seq_len"].kind == "assumed"
+    typed = {r.key: r for r in walked(records_of(**CUSTOM))}
+    assert typed["peak_flops_per_s"].kind == typed["usd_per_instance_hour"].kind == "given"
+    assert typed["matmul_ceiling"].kind == "assumed"
+
+
+def test_your_measurement_is_among_the_inputs():
+    every = {r.key: r for r in walked(records_of(**CASES["measured"]))}
+    moved = every["measurement_factor"]
+    assert moved.kind == "measured"
+    assert moved.source.printed == "9000 tokens/s a GPU"
+    assert "measurement_factor" in every["step_matmul_s"].formula
+
+
+def test_a_calibrated_plan_names_what_was_measured_where(tmp_path, monkeypatch):
+    monkeypatch.setenv("RUNCAST_DATA_DIR", str(tmp_path))
+    name = calibration_files.keep(made_up_result(measured_machine(matmul=0.9)))
+    records = records_of(calibration=name)
+    check(records)
+    every = {r.key: r for r in walked(records)}
+    assert every["matmul_ceiling"].kind == every["measured_matmul"].kind == "measured"
+    assert name in every["measured_matmul"].source.ref
+    assert every["measured_matmul"] in every["step_matmul_s"].inputs
+    assert "measurement_factor" not in every  # the plan's step is the machine's own
+
+
+def test_a_plan_without_a_price_says_so():
+    scenario = scenario_of()
+    plan = best(scenario)
+    unpriced = replace(
+        plan, usd=None, usd_per_gpu_hour=None, offer=replace(plan.offer, usd_per_hour=None)
+    )
+    found = {r.key: r for r in found_in.provenance_of(scenario, unpriced)}
+    assert (found["run_usd"].value, found["run_usd"].text) == (None, "no price known")
+    check(tuple(found.values()))
+
+
+def test_what_a_price_book_adds_is_in_the_formula():
+    scenario = scenario_of()
+    plan = best(scenario)
+    terms = Terms(usd=100.0, usd_per_hour=2.0, credit_usd=500.0)
+    at = plan.tokens_per_s
+
+    def total(stretch):
+        storage = terms.usd_per_hour * plan.wall_clock_hours * stretch
+        return plan.usd.p50 * stretch + storage + terms.usd - terms.credit_usd
+
+    booked = replace(
+        plan, usd=Interval(p10=total(at.p50 / at.p90), p50=total(1.0), p90=total(at.p50 / at.p10))
+    )
+    case = case_of(scenario, booked)
+    case = replace(case, machine=replace(case.machine, terms=terms))
+    found = money_records(case, step_record(case))
+    check(found)
+    cost = {r.key: r for r in found}["run_usd_p90"]
+    assert {"storage_usd_per_hour", "egress_usd", "credit_usd"} <= {i.key for i in cost.inputs}
+    assert next(i for i in cost.inputs if i.key == "credit_usd").kind == "given"
+
+
+def test_energy_is_worked_out_on_request():
+    scenario = scenario_of()
+    found = found_in.provenance_of(scenario, best(scenario), with_energy=True)
+    energy = next(r for r in found if r.key == "energy_kwh")
+    assert {i.key for i in energy.inputs} >= {"machines_kwh", "building_kwh"}
+    check(found)
+
+
+@pytest.mark.parametrize(
+    ("seen", "text", "colour"),
+    [
+        ("2026-11-22", "price of today", "green"),
+        ("2026-11-21", "price 1 day old", "green"),
+        ("2026-11-19", "price 3 days old: more than a day", "orange"),
+        ("2026-11-14", "old price: 8 days old", "red"),
+        ("2026-06", "old price: 6 months old", "red"),
+        ("last spring", "price of unknown age", "orange"),
+    ],
+)
+def test_the_age_of_a_price(seen, text, colour):
+    plan = made_up.plan(offer=made_up.offer(observed_at=seen))
+    assert price_age(plan, TODAY) == (text, colour)
+
+
+def test_what_is_owned_has_no_age_of_a_price():
+    assert price_age(made_up.plan(offer=made_up.offer(purchase="owned")), TODAY) is None
+    assert price_age(made_up.plan(usd=None), TODAY) is None
+
+
+def test_an_old_price_is_marked_among_the_inputs(plain):
+    price = next(r for r in walked(plain) if r.key == "usd_per_instance_hour")
+    aged = replace(price, source=replace(price.source, date="2026-01-01"))
+    fresh = replace(price, source=replace(price.source, date="2026-11-22"))
+    assert is_old_price(aged, TODAY)
+    assert not is_old_price(fresh, TODAY)
+    cost = record("c", "C", 1.0, "", "computed", inputs=(aged,))
+    assert provenance_document.inputs(cost, TODAY)["Age"][0].endswith("an old price")
+
+
+def test_hints_fit_and_name_the_source():
+    scenario = scenario_of()
+    plan = best(scenario)
+    for name in provenance_hints.HINTS:
+        text = provenance_hints.hint(name, plan, TODAY)
+        assert 30 < len(text) <= provenance_hints.MOST, name
+    assert "rows of hardware/measured_runs.csv" in provenance_hints.hint("time", plan, TODAY)
+    dear = replace(plan, offer=replace(plan.offer, source="x" * 900))
+    assert len(provenance_hints.hint("cost", dear, TODAY)) <= provenance_hints.MOST
+    assert provenance_hints.hint("price", replace(plan, usd=None), TODAY).startswith("No price")
+    with pytest.raises(ScenarioError, match="number 'costs'"):
+        provenance_hints.hint("costs", plan)
+
+
+def test_every_number_column_of_the_ranked_table_has_a_hint():
+    plan = made_up.plan(usd=Interval(p10=1.0, p50=2.0, p90=3.0))
+    failing = made_up_failing()
+    frame = plan_document.ranked([plan], [failing], has_limits=False)
+    plain_names = {"#", "GPU", "GPUs", "Cloud", "Instance", "Purchase", "Layout", "Region"}
+    assert {*frame.columns} - plain_names == {*provenance_hints.COLUMNS}
+
+
+def made_up_failing():
+    from app.forecast.with_failures import WithFailures
+
+    return WithFailures(
+        goodput=0.9, hours_expected=1.0, hours_p50=1.0, hours_p90=1.0, usd_expected=1.0,
+        usd_p50=1.0, usd_p90=1.0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("x", [0.0, 1.0, -3.0, 1e12, 123456.789, 4.2e-7, 5e20, 119210.0])
+def test_a_number_in_a_formula_reads_back(x):
+    assert value_of(number(x)) == pytest.approx(x, rel=1e-8)
+
+
+def test_only_the_functions_of_the_grammar():
+    assert set(FUNCTIONS) == set(EVALUATED)
+
+
+def test_the_table_holds_everything_and_no_cell_is_a_formula(plain):
+    frame = provenance_document.whole(plain, TODAY)
+    assert len(frame) == len({r.key for r in walked(plain)})
+    assert set(frame["Kind"]) <= set(KINDS)
+    rows = list(csv.DictReader(io.StringIO(csv_bytes(frame, "?v=1").decode())))
+    assert not [c for row in rows for c in row.values() if str(c).startswith(("=", "+", "@"))]
+    held = pq.read_table(io.BytesIO(parquet(frame, "?v=1")))
+    assert held.column_names == list(frame.columns)
+    used = frame.set_index("Number")["Used in"]
+    assert "run_usd" in used["usd_per_instance_hour"].split()
+
+
+def documented(section):
+    text = DOCUMENT.read_text(encoding="utf-8").partition(f"\n## {section}\n")[2]
+    return set(re.findall(r"^\| `([^`]+)` \|", text.partition("\n## ")[0], re.MULTILINE))
+
+
+def test_columns_kinds_and_keys_are_documented(plain):
+    frame = provenance_document.whole(plain, TODAY)
+    assert documented("Columns of the table") == set(frame.columns)
+    assert documented("Kinds") == set(KINDS)
+
+
+JOB = ("--model", "llama3.1-8b", "--tokens", "1T", "--seq-len", "8k",
+       "--global-batch-size", "512", "--gpu", "h100", "--num-gpus", "64")  # fmt: skip
+
+
+def test_the_command_prints_documented_json(run):
+    status, out, err = run("where", *JOB, "--json")
+    assert (status, err) == (0, "")
+    assert "NaN" not in out
+    found = json.loads(out)
+    emitted = {*found, *(f"plan.{k}" for k in found["plan"])}
+    emitted |= {f"numbers[].{k}" for n in found["numbers"] for k in n}
+    assert {k.removesuffix("[]") for k in documented("Keys of `--json`")} == emitted
+    by_key = {n["key"]: n for n in found["numbers"]}
+    assert {*found["shown"]} <= {*by_key}
+    assert all(i in by_key for n in found["numbers"] for i in n["inputs"])
+    for n in found["numbers"]:
+        assert n["kind"] in KINDS
+        if n["formula"]:
+            assert math.isclose(value_of(n["numbers_put_in"]), n["value"], rel_tol=1e-6)
+
+
+def test_one_number_with_all_that_it_rests_on(run):
+    status, out, err = run("where", *JOB, "--number", "usd_per_gpu_hour")
+    assert (status, err) == (0, "")
+    assert "usd_per_gpu_hour = usd_per_instance_hour / gpus_per_instance" in out
+    assert "   from " in out
+    status, _, err = run("where", *JOB, "--number", "usd_per_gpu_hours")
+    assert status == 2
+    assert "Did you mean 'usd_per_gpu_hour'" in err
+
+
+# --- the section of the page ---------------------------------------------------------------------
+
+
+def script(query, opened, number_key):
+    import streamlit as st
+
+    from app.forecast.answer import answer
+    from app.forecast.resolve import resolve
+    from app.provenance import page as provenance_page
+    from app.web import link
+    from core.scenario import Scenario
+
+    if opened:
+        st.session_state[provenance_page.OPEN] = True
+    if number_key:
+        st.session_state[provenance_page.NUMBER] = number_key
+    link.edit(resolve(Scenario.from_query(query)[0])[0])
+    found = answer(link.scenario(), top=1)
+    provenance_page.draw(link.scenario(), found, found.plans[0])
+
+
+def page(opened=True, number_key=None):
+    return AppTest.from_function(
+        script, default_timeout=60, args=(H100, opened, number_key)
+    ).run()  # fmt: skip
+
+
+def said(drawn):
+    texts = [e.value for kind in ("markdown", "caption", "code") for e in drawn.get(kind)]
+    return "\n".join(texts).replace("\\", "").replace("\N{WORD JOINER}", "")
+
+
+def test_a_closed_section_works_nothing_out():
+    drawn = page(opened=False)
+    assert not drawn.exception
+    assert not drawn.selectbox
+
+
+def test_the_section_shows_formula_numbers_inputs_and_kind():
+    drawn = page()
+    assert not drawn.exception
+    text = said(drawn)
+    assert "run_usd = wall_clock_hours * num_instances * usd_per_instance_hour" in text
+    assert ":gray-badge[computed]" in text
+    (inputs,) = [t.value for t in drawn.table]
+    assert list(inputs["Kind"]) == ["computed", "computed", "published"]
+    assert "numbers: " in text
+    drawn.selectbox[0].set_value("mfu").run()
+    assert "mfu = tokens_per_s_per_gpu * flops_per_token / peak_flops_per_s" in said(drawn)
+
+
+def test_a_source_with_an_address_is_shown_as_text():
+    drawn = page(number_key="peak_flops_per_s")
+    assert not drawn.exception
+    (line,) = [m.value for m in drawn.markdown if m.value.startswith("Source")]
+    source = facts.accelerator("H100-80GB-SXM").sources["bf16_flops_per_s"].ref
+    assert source in said(drawn)
+    assert not re.search(r"https?:(?=//)", line)  # Markdown makes no link of it

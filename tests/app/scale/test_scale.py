@@ -1,0 +1,368 @@
+"""When and how big: other numbers of GPUs, waiting, the best model for the money."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.command.planned import asked_plan
+from app.forecast import answer as forecast_answer
+from app.forecast import resolve
+from app.risk.risk import risk_of
+from app.scale import charts as scale_charts
+from app.scale import document as scale_document
+from app.scale import waiting
+from app.scale.points import scale_of
+from app.scale.words import optimal_sentences, scale_sentences, waiting_sentences
+from core.failures import finish_time
+from core.failures.goodput import Job
+from core.money import scaling
+from core.money.scaling import counts_around
+from core.scenario import Scenario
+from pricing import trend as trends
+from pricing.trend import Trend, trend_of
+from tests.support.documented_keys import keys
+
+DOCUMENT = Path(__file__).parents[3] / "docs/scale.md"
+ASKED = {
+    "model": "llama3.1-8b", "num_tokens": "1e12", "gpu": "H100-80GB-SXM", "cloud": "aws",
+    "num_gpus": "64",
+}  # fmt: skip
+JOB = ["scale", "--model", "llama3.1-8b", "--tokens", "1e12", "--seq-len", "8k"]
+JOB += ["--global-batch-size", "512", "--gpu", "h100", "--cloud", "aws", "--num-gpus", "64"]
+SLOWEST_S = 1.5
+
+
+def scaled(**more):
+    scenario = resolve.resolve_strict(Scenario.parse({**ASKED, **more}))
+    plan = asked_plan(scenario, forecast_answer.answer(scenario, top=1))
+    return scenario, plan, scale_of(scenario, plan)
+
+
+@pytest.fixture(scope="module")
+def usual():
+    return scaled(deadline_days="40", budget_usd="350000")
+
+
+@given(st.integers(1, 20_000), st.sampled_from([1, 4, 8, 16, 72]), st.integers(1, 131_072))
+def test_counts_are_few_ascending_and_hold_the_plans_own(num_gpus, per_instance, most):
+    found = counts_around(num_gpus=num_gpus, per_instance=per_instance, most=most)
+    assert found == sorted(set(found))
+    assert len(found) <= 24
+    assert all(n <= most for n in found)
+    if num_gpus <= most:
+        assert num_gpus in found
+    if 2 * num_gpus <= most:
+        assert 2 * num_gpus in found
+    own = {num_gpus, 2 * num_gpus, num_gpus // 2}
+    assert all(n % per_instance == 0 for n in found if n not in own)
+
+
+def test_there_are_enough_counts_to_see_a_curve():
+    for num_gpus in (8, 24, 256, 4096, 131_072):
+        assert 16 <= len(counts_around(num_gpus=num_gpus, per_instance=8, most=131_072)) <= 24
+
+
+def test_the_plans_own_count_is_the_risk_of_the_plan(usual):
+    scenario, plan, found = usual
+    risk, own = risk_of(scenario, plan), found.at(64)
+    assert own.plan.layout == plan.layout
+    assert own.plan.wall_clock_hours == pytest.approx(plan.wall_clock_hours)
+    assert own.plan.usd.p50 == pytest.approx(plan.usd.p50)
+    for ours, theirs in (
+        (own.hours_expected, risk.hours.expected), (own.hours_p90, risk.hours.p90),
+        (own.hours_p90_all, risk.hours.p90_all), (own.usd_expected, risk.usd.expected),
+        (own.usd_p90, risk.usd.p90), (own.usd_p90_all, risk.usd.p90_all),
+        (own.goodput, risk.goodput),
+    ):  # fmt: skip
+        assert ours == pytest.approx(theirs, rel=1e-5)
+
+
+def test_another_count_is_the_answer_at_that_count(usual):
+    scenario, plan, found = usual
+    there = scenario.model_copy(update={"num_gpus": (128,)})
+    same = next(p for p in forecast_answer.answer(there, top=100).plans if p.offer == plan.offer)
+    assert found.at(128).plan.wall_clock_hours == pytest.approx(same.wall_clock_hours)
+    assert found.at(128).plan.usd.p50 == pytest.approx(same.usd.p50)
+
+
+def test_what_is_named_is_what_the_points_say(usual):
+    scenario, _, found = usual
+    points = found.points
+    assert 16 <= len(points) <= 24
+    least = min(points, key=lambda p: p.usd_expected)
+    assert found.cheapest is least
+    on_time = found.on_time(40)
+    assert on_time.hours_p90_all <= 40 * 24
+    assert all(p.hours_p90_all > 40 * 24 for p in points if p.plan.num_gpus < on_time.plan.num_gpus)
+    within = found.in_budget(350_000)
+    assert within.usd_expected <= 350_000
+    assert all(
+        p.hours_expected >= within.hours_expected for p in points if p.usd_expected <= 350_000
+    )
+    assert found.on_time(1e-3) is None
+    assert found.in_budget(1.0) is None
+    said = " ".join(scale_sentences(scenario, found, 5000.0))
+    for part in (
+        "The least expected dollars of", "The fewest that end within 40 days",
+        "expected to cost at most $350,000", "Twice as many GPUs, 128 GPUs, take",
+        "Where a day is worth $5,000",
+    ):  # fmt: skip
+        assert part in said
+
+
+def test_points_compare_with_the_one_before_and_with_their_double(usual):
+    _, _, found = usual
+    first, second = found.points[:2]
+    assert first.efficiency == 1.0
+    assert first.usd_per_day_saved is None
+    days = (first.hours_expected - second.hours_expected) / 24
+    more = second.usd_expected - first.usd_expected
+    assert second.usd_per_day_saved == pytest.approx(more / days)
+    own, double = found.at(64), found.at(128)
+    assert own.doubling_saves == pytest.approx(1 - double.hours_expected / own.hours_expected)
+    assert own.gpu_hours_per_trillion == pytest.approx(64 * own.hours_expected)
+    assert own.usd_per_trillion == pytest.approx(own.usd_expected)
+    knee = found.knee
+    assert knee.doubling_saves < 0.2
+    assert all(
+        p.doubling_saves >= 0.2
+        for p in found.points
+        if p.plan.num_gpus < knee.plan.num_gpus and p.doubling_saves is not None
+    )
+
+
+def test_the_dearer_a_day_the_more_gpus(usual):
+    _, _, found = usual
+    counts = [found.worth(x).plan.num_gpus for x in (1.0, 1e3, 1e5, 1e9)]
+    assert counts == sorted(counts)
+    assert counts[0] == found.cheapest.plan.num_gpus
+    assert found.at(counts[-1]) is min(found.points, key=lambda p: p.hours_expected)
+    best = found.worth(1e3)
+    assert all(
+        p.usd_expected + 1e3 * p.hours_expected / 24
+        >= best.usd_expected + 1e3 * best.hours_expected / 24
+        for p in found.points
+    )
+
+
+def test_a_price_that_is_not_known_leaves_the_time():
+    scenario, _, found = scaled(purchase="owned", cloud="", budget_usd="1000")
+    assert found.cheapest is None
+    assert found.optimal is None
+    assert found.at(128).doubling_saves > 0
+    assert found.at(128).doubling_usd_per_day is None
+    assert "price" in " ".join(waiting_sentences(found, 100.0))
+    assert all("nan" not in s.lower() for s in scale_sentences(scenario, found, 100.0))
+
+
+def test_what_never_ends_is_no_number():
+    scenario, _, found = scaled(failures_per_node_day="40", checkpoint_s="3600")
+    endless = [p for p in found.points if not math.isfinite(p.hours_expected)]
+    assert endless
+    assert all(p.usd_expected is None and p.usd_per_day_saved is None for p in endless)
+    assert all(p.hours_p90_all == math.inf for p in endless)
+    table = scale_document.shown(found)
+    assert not table.isin(["nan", "inf"]).any().any()
+    assert "does not end" in scale_sentences(scenario, found)[0]
+
+
+def test_small_machines_stop_at_what_fits():
+    _, _, found = scaled(model="llama3.1-70b", seq_len="8192", offload_optimizer="none")
+    assert 8 in found.no_layout
+    assert found.points[0].plan.num_gpus > 8
+
+
+def test_a_column_of_quantiles_is_the_mixture_of_each_row():
+    speeds = finish_time.equally_likely(p50=1.0, p90=1.3)
+    rates, work = np.array([1e-6, 1e-5]), np.array([3e5, 1e6])
+    jobs = Job(
+        work_s=work[:, None] * speeds, interval_s=np.full((2, 1), 5e3),
+        checkpoint_s=np.full((2, 1), 60.0), failures_per_s=rates[:, None],
+        upload_s=np.zeros((2, 1)), down_s=np.full((2, 1), 600.0), wait_s=np.zeros((2, 1)),
+        reload_s=np.full((2, 1), 300.0),
+    )  # fmt: skip
+    found = scaling.quantiles_s(jobs, 0.9)
+    for n in range(2):
+        alone = Job(
+            work_s=work[n] * speeds, interval_s=5e3, checkpoint_s=60.0, failures_per_s=rates[n],
+            down_s=600.0, reload_s=300.0,
+        )  # fmt: skip
+        assert found[n] == pytest.approx(finish_time.mixed_quantile_s(alone, 0.9), rel=1e-6)
+
+
+def test_waiting_saves_what_the_trend_says():
+    saved = scaling.waiting_saves_usd(usd=1e6, log_per_month=math.log(0.98), months=12.0)
+    assert saved == pytest.approx(1e6 * (1 - 0.98**12))
+    assert scaling.waiting_saves_usd(usd=1e6, log_per_month=0.01, months=1.0) < 0
+    drop = scaling.break_even_drop(usd=1e6, usd_per_day=1000.0, days=30.0)
+    assert drop == pytest.approx(0.03)
+
+
+def test_the_trend_of_h100_is_that_of_its_sellers():
+    found = trend_of("H100-80GB-SXM", "on_demand")
+    assert len(found.by_seller) >= 4
+    assert found.log_per_month == pytest.approx(np.mean(list(found.by_seller.values())))
+    assert -0.02 < found.log_per_month < 0
+    assert found.num_changes >= 5
+    assert (found.last - found.first).days > 365
+
+
+def test_a_seller_is_first_to_last_price_over_the_months(monkeypatch):
+    from datetime import UTC, datetime
+
+    from pricing.history import History
+    from pricing.series import Sku, Spell
+
+    def spell(usd, first, last, source="a"):
+        at = [datetime.fromisoformat(d).replace(tzinfo=UTC) for d in (first, last)]
+        return Spell(source=source, usd_per_hour=usd, first_at=at[0], last_at=at[1], until=at[1])
+
+    skus = {
+        Sku("one", "m", "X", 8, "r", "on_demand"): (
+            spell(100.0, "2024-01-01", "2024-06-01"),
+            spell(50.0, "2024-07-01", "2025-01-01"),
+            spell(7.0, "2024-02-01", "2024-03-01", source="b"),  # another source, shorter
+        ),
+        Sku("two", "m", "X", 8, "r", "on_demand"): (spell(9.0, "2024-01-01", "2025-01-01"),),
+        Sku("three", "m", "X", 8, "r", "on_demand"): (
+            spell(9.0, "2024-01-01", "2024-02-01"),
+            spell(1.0, "2024-03-01", "2024-04-01"),
+        ),
+    }
+    monkeypatch.setattr(trends, "known_skus", lambda **_: list(skus))
+    monkeypatch.setattr(trends, "history", lambda sku: History(sku=sku, spells=skus[sku], gaps=()))
+    found = trend_of("X", "on_demand")
+    months = 366 / (365.25 / 12)
+    assert found.by_seller == {"one": pytest.approx(math.log(0.5) / months, abs=1e-6), "two": 0.0}
+    assert found.log_per_month == pytest.approx(math.log(0.5) / months / 2, abs=1e-6)
+    assert (found.num_prices, found.num_changes) == (2, 1)
+    del skus[next(iter(skus))]
+    short = trend_of("X", "on_demand")
+    assert short.log_per_month is None
+    assert short.why_not.startswith("1 seller has 180 days or more of history")
+
+
+def test_too_short_a_history_is_refused_and_said():
+    assert trend_of("B200-180GB", "on_demand").log_per_month is None
+    assert trend_of("no such thing", "spot").why_not.startswith("0 sellers have")
+
+
+def test_waiting_in_words(usual, monkeypatch):
+    _, plan, found = usual
+    said = waiting_sentences(found, 1000.0)
+    assert "few points" in said[0]
+    assert "it pays if a day is worth less than" in said[1]
+    assert "waiting a month pays from a price that is" in said[-1]
+    assert "at no price" in waiting.break_even_sentence(plan, 1e9)
+    rising = Trend(
+        accelerator="X", purchase="spot", log_per_month=0.01, by_seller={"a": 0.01, "b": 0.01},
+        num_prices=2, num_changes=2, first=None, last=None,
+    )  # fmt: skip
+    monkeypatch.setattr(waiting, "trend_of", lambda *_: rising)
+    waits = waiting.waiting_of(plan).waits
+    assert "more (between -$" in waiting.wait_sentence(plan, waits[0])
+    booked = dataclasses.replace(
+        plan, offer=dataclasses.replace(plan.offer, source="price book acme")
+    )
+    assert "your own" in waiting.waiting_of(booked).why_not
+
+
+def test_the_best_model_for_the_money(usual):
+    _, plan, found = usual
+    best = found.optimal
+    own = found.at(64)
+    assert best.usd == own.usd_expected
+    flops = 6 * best.parameters * best.tokens
+    assert best.flops_per_usd * best.usd == pytest.approx(flops)
+    for point in best.same_usd:
+        assert 6 * point.parameters * point.tokens == pytest.approx(flops)
+        assert point.loss <= dict(best.losses)[point.law]
+        # At the size of the scenario's model the speed is that of the run, failures counted.
+        speed = point.tokens_per_s * point.parameters / best.parameters
+        assert speed == pytest.approx(best.tokens / (own.hours_expected * 3600))
+        assert point.usd_per_trillion == pytest.approx(best.usd / point.tokens * 1e12)
+        hours = point.gpu_hours_per_trillion * point.tokens / 1e12
+        assert hours == pytest.approx(64 * own.hours_expected)
+    assert best.chinchilla_usd == pytest.approx(6 * 20 * best.parameters**2 / best.flops_per_usd)
+    assert plan.num_gpus == 64
+    assert "extrapolation" in optimal_sentences(found)[-1]
+
+
+def test_no_curve_for_fine_tuning_and_a_warning_for_experts():
+    _, _, tuned = scaled(task="sft")
+    assert tuned.optimal is None
+    assert "fine-tuning" in optimal_sentences(tuned)[0]
+    _, _, experts = scaled(model="mixtral-8x7b", num_gpus="128")
+    assert experts.optimal.has_experts
+    assert "experts" in optimal_sentences(experts)[-1]
+
+
+def test_charts_and_tables_hold_every_point(usual):
+    _, _, found = usual
+    rows = scale_document.points(found)
+    assert len(rows) == len(found.points)
+    drawn = scale_charts.against_count(
+        rows, what="usd", title="Dollars", chosen=64, limit=3e5, limit_text="Budget", theme="dark"
+    ).to_dict()
+    (axis,) = {str(x["encoding"]["x"]["scale"].get("base")) for x in drawn["layer"][:3]}
+    assert axis == "2"
+    assert len(scale_document.optimal(found)) == 2 * 17
+    curve = scale_charts.optimal(
+        scale_document.optimal_drawn(found), scale_document.own_run(found), theme="light"
+    ).to_dict()
+    assert len(curve["layer"]) == 4
+    assert "with 64 GPUs" not in scale_document.alt(found, "days")
+    assert scale_document.alt(found, "usd").startswith("Dollars of the run")
+    assert "parameters on" in scale_document.optimal_alt(found)
+
+
+def test_one_machine_is_scaled_fast_enough():
+    scenario, plan, _ = scaled(model="llama3.1-70b", num_gpus="256")
+    took = []
+    for _ in range(3):  # other processes of the machine may hold one of them up
+        begun = time.process_time()
+        scale_of(scenario, plan)
+        took.append(time.process_time() - begun)
+    assert min(took) < SLOWEST_S
+
+
+def test_the_command_prints_the_table_and_the_json_is_documented(run):
+    status, out, err = run(*JOB, "--deadline-days", "40", "--usd-per-day", "5k")
+    assert (status, err) == (0, "")
+    flat = " ".join(out.split())
+    for part in ("Efficiency", "Waiting:", "Compute-optimal:", "Besiroglu et al. 2024"):
+        assert part in flat
+    assert "nan" not in flat.lower()
+    status, out, err = run(*JOB, "--json", "--deadline-days", "40", "--usd-per-day", "5k")
+    assert (status, err) == (0, "")
+    found = json.loads(out)
+    assert found["meets_deadline_num_gpus"] in [p["num_gpus"] for p in found["points"]]
+    assert found["worth_num_gpus"] >= found["least_usd_num_gpus"]
+    named = set(re.findall(r"`(\w+)`", DOCUMENT.read_text(encoding="utf-8")))
+    assert set(keys(found)) <= named
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--usd-per-day", "lots"), "--usd-per-day: 'lots' is not a number like"),
+        (("--usd-per-day", "0"), "is not above 0"),
+        (("--usd-per-day", "-5"), "--usd-per-day"),
+        (("--gpu", "h1000"), "h1000"),
+    ],
+)
+def test_a_mistake_is_a_sentence(run, arguments, says):
+    status, out, err = run(*JOB, *arguments)
+    assert (status, out) == (2, "")
+    assert says in err
+    assert err.count("\n") == 1

@@ -1,0 +1,1 @@
+"""Measured times; run by hand."""

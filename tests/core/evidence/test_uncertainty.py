@@ -1,0 +1,133 @@
+"""Intervals: quantiles of a log-normal, against the standard library's normal."""
+
+from dataclasses import replace
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.evidence import uncertainty
+from core.evidence.uncertainty import (
+    Circumstances,
+    memory_sigma,
+    memory_terms,
+    p10,
+    p90,
+    probability_above,
+    quadrature,
+    throughput_sigma,
+    throughput_terms,
+    unknown,
+)
+from core.machine.efficiency import NAMES, Efficiency
+from hardware.measured import RUNS_CSV, read_runs
+
+VALUE = st.floats(1e-3, 1e12)
+SIGMA = st.floats(0.01, 2)
+WIDTH = st.one_of(st.just(0.0), st.floats(1e-3, 2))
+
+
+@given(p50=VALUE, sigma=SIGMA)
+def test_p10_and_p90_are_the_tenths(p50, sigma):
+    low, high = float(p10(p50, sigma)), float(p90(p50, sigma))
+    assert low < p50 < high
+    assert float(probability_above(high, p50=p50, sigma=sigma)) == pytest.approx(0.1)
+    assert float(probability_above(low, p50=p50, sigma=sigma)) == pytest.approx(0.9)
+    assert low * high == pytest.approx(p50**2)
+
+
+@given(limit=VALUE, p50=VALUE, sigma=SIGMA)
+def test_the_probability_is_that_of_the_normal_distribution(limit, p50, sigma):
+    got = float(probability_above(limit, p50=p50, sigma=sigma))
+    want = 1 - NormalDist(np.log(p50), sigma).cdf(np.log(limit))
+    assert got == pytest.approx(want, abs=1e-9)
+    assert 0 <= got <= 1
+
+
+@given(p50=st.floats(1, 100), sigma=SIGMA)
+def test_more_need_is_more_likely_to_exceed(p50, sigma):
+    here, more = (float(probability_above(50.0, p50=x, sigma=sigma)) for x in (p50, 1.1 * p50))
+    assert more >= here
+
+
+@given(a=WIDTH, b=WIDTH, c=WIDTH)
+def test_independent_causes_widen_and_never_narrow(a, b, c):
+    whole = float(quadrature(a, b, c))
+    assert whole == pytest.approx((a * a + b * b + c * c) ** 0.5)
+    assert whole >= max(a, b, c) * (1 - 1e-12)
+    assert whole <= a + b + c + 1e-12
+
+
+def test_a_column_gives_what_its_rows_give():
+    limits = np.array([1.0, 2.0, 4.0])
+    column = probability_above(limits, p50=2.0, sigma=0.3)
+    rows = [float(probability_above(x, p50=2.0, sigma=0.3)) for x in limits]
+    assert np.asarray(column).tolist() == rows
+    assert rows[1] == 0.5
+
+
+EFF = Efficiency(**{n: 0.1 * (1 + i % 7) for i, n in enumerate(NAMES)})
+FLAG = st.sampled_from([0.0, 1.0])
+CIRCUMSTANCES = st.builds(
+    Circumstances, num_inferred=st.integers(0, 7), num_inferred_of_memory=st.integers(0, 4),
+    unknown_stack=FLAG, unmeasured=FLAG, experts=FLAG, adapters=FLAG,
+)  # fmt: skip
+
+
+@given(known=CIRCUMSTANCES)
+def test_a_width_is_the_quadrature_of_its_causes(known):
+    """Each thing that is not said adds the same variance, whichever it is."""
+    variance = (
+        EFF.throughput_sigma**2
+        + known.num_inferred * EFF.inferred_sigma**2
+        + known.unknown_stack * EFF.unknown_stack_sigma**2
+        + known.unmeasured * EFF.unmeasured_sigma**2
+        + known.experts * EFF.experts_sigma**2
+        + known.adapters * EFF.adapters_sigma**2
+    )
+    assert float(throughput_sigma(EFF, known)) == pytest.approx(variance**0.5)
+    variance = (
+        EFF.memory_sigma**2
+        + known.num_inferred_of_memory * EFF.memory_inferred_sigma**2
+        + known.unknown_stack * EFF.memory_unknown_stack_sigma**2
+    )
+    assert float(memory_sigma(EFF, known)) == pytest.approx(variance**0.5)
+
+
+@given(known=CIRCUMSTANCES)
+def test_nothing_that_is_not_known_narrows_an_interval(known):
+    for change in (
+        {"num_inferred": known.num_inferred + 1},
+        {"num_inferred_of_memory": known.num_inferred_of_memory + 1},
+        {"unknown_stack": 1.0}, {"unmeasured": 1.0}, {"experts": 1.0}, {"adapters": 1.0},
+    ):  # fmt: skip
+        less = replace(known, **change)
+        for sigma in (throughput_sigma, memory_sigma):
+            assert float(sigma(EFF, less)) >= float(sigma(EFF, known))
+
+
+def test_an_unknown_stack_is_no_other_circumstance():
+    known = Circumstances(num_inferred=np.array([0.0, 2.0]), experts=np.array([1.0, 0.0]))
+    found = unknown(known)
+    assert found.unknown_stack.tolist() == [1, 1]
+    assert replace(found, unknown_stack=0.0) == replace(known, unknown_stack=0.0)
+
+
+def test_every_width_is_a_quantity_of_the_table_and_a_column_gives_what_its_rows_give():
+    rows = [Circumstances(num_inferred=n, num_inferred_of_memory=n, experts=e)
+            for n in (0.0, 3.0) for e in (0.0, 1.0)]  # fmt: skip
+    column = Circumstances(
+        **{n: np.array([getattr(r, n) for r in rows]) for n in Circumstances.__slots__}
+    )
+    for terms, sigma in ((throughput_terms, throughput_sigma), (memory_terms, memory_sigma)):
+        assert set(terms(column)) <= {n for n in NAMES if n.endswith("_sigma")}
+        assert all(len(t) == len(rows) for t in terms(column).values())
+        assert sigma(EFF, column).tolist() == [float(sigma(EFF, r)) for r in rows]
+
+
+def test_the_largest_run_is_that_of_the_table():
+    runs = read_runs(RUNS_CSV)
+    fitted = runs.measured.throughput_ok
+    assert runs.inputs.num_gpus[fitted].max() == uncertainty.LARGEST_RUN

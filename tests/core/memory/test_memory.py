@@ -1,0 +1,608 @@
+"""Peak memory: published figures, conservation of parameters, and laws that hold everywhere."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from core.layout.optimizers import OPTIMIZERS
+from core.layout.sharding import STRATEGIES
+from core.layout.workload import CPU, NOWHERE, NVME
+from core.memory.activations import layer_bytes
+from core.memory.memory import (
+    PARTS,
+    peak_bytes,
+    stage_bytes,
+    stage_params,
+    state_bytes,
+    tokens_per_rank,
+    unreported_bytes,
+)
+from core.model.adapters import nf4_bytes_per_param
+from core.model.transformer import embedding_params, total_params
+from tests.made_up.jobs import (
+    CLUSTER,
+    DEEPSEEK_V3,
+    IDEAL,
+    LLAMA_2_7B,
+    LLAMA_2_13B,
+    LLAMA_8B,
+    LLAMA_70B,
+    LLAMA_405B,
+    MIXTRAL_8X7B,
+    SHIPPED,
+    TIED_GPT,
+    as_columns,
+    jobs,
+    layout,
+    parts_at,
+    workload,
+)
+from tests.support.simulation import run_pipeline
+
+GENERIC = SHIPPED["generic"]
+
+
+def total(parts):
+    return float(sum(np.asarray(v) for v in parts.values()))
+
+
+def states(model, lay):
+    """Bytes of weights, gradients and optimizer on one GPU."""
+    work = workload(model)
+    params = stage_params(work, lay, first=True)
+    return [
+        float(state_bytes(work, lay, params, IDEAL, w))
+        for w in ("parameters", "gradients", "optimizer")
+    ]
+
+
+class TestPublishedStates:
+    """The accounting of 2026 guides: 16-bit weights and gradients, 12 bytes of AdamW."""
+
+    @pytest.mark.parametrize(
+        ("gpus", "printed_gb"),
+        [(1, (140, 140, 840)), (8, (17.5, 17.5, 105))],
+        ids=["one GPU", "8 GPUs"],
+    )
+    def test_70b(self, gpus, printed_gb):
+        scale = 70e9 / float(total_params(LLAMA_70B))  # the guides round 70.6B
+        got = [b * scale / 1e9 for b in states(LLAMA_70B, layout(dp_shard=gpus, strategy="zero3"))]
+        assert got == pytest.approx(printed_gb)
+
+    def test_70b_on_8_h100_does_not_fit(self):
+        """1,120 GB over 8 devices is 140 GB each: the guides' reason for CPU offload."""
+        assert sum(states(LLAMA_70B, layout(strategy="zero3"))) > CLUSTER.memory_bytes
+
+    @pytest.mark.parametrize(("gpus", "device_gb"), [(32, 80), (16, 141)])
+    def test_405b_needs_more_than_the_guides_say(self, gpus, device_gb):
+        """'405B needs at least 32x H100 with ZeRO-3, or 16x H200': 6.5 TB of state do not fit."""
+        held = states(LLAMA_405B, layout(dp_shard=gpus, strategy="zero3"))
+        assert sum(held) * gpus == pytest.approx(16 * 405.9e9, rel=0.01)
+        assert sum(held) > device_gb * 1e9
+
+    @pytest.mark.parametrize(("model", "printed_gb"), [(LLAMA_2_7B, 13.5), (LLAMA_70B, 141)])
+    def test_a_full_checkpoint_is_two_bytes_a_parameter(self, model, printed_gb):
+        """Guides print 15 GB (7B) and 140 GB (70B)."""
+        weights = states(model, layout(dp_shard=1, strategy="zero1"))[0]
+        assert weights / 1e9 == pytest.approx(printed_gb, rel=0.01)
+
+    @pytest.mark.parametrize(("model", "device_gb"), [(LLAMA_2_7B, 16), (LLAMA_2_13B, 24)])
+    def test_qlora_fits_where_the_guides_say(self, model, device_gb):
+        work = workload(
+            model, seq_len=2048.0, adapters=True, trained_fraction=0.005, weight_bytes=0.55
+        )
+        lay = layout(dp_shard=1, recompute=2)
+        device = replace(CLUSTER, memory_bytes=device_gb * 1e9)
+        assert total(peak_bytes(work, lay, device, GENERIC)) < device_gb * 1e9
+        whole = workload(model, seq_len=2048.0)
+        assert total(peak_bytes(whole, lay, device, GENERIC)) > 2 * device_gb * 1e9
+
+
+class TestConservation:
+    """Every parameter is somewhere, once."""
+
+    @pytest.mark.parametrize("tp", [1, 2, 8])
+    @pytest.mark.parametrize("model", [LLAMA_8B, LLAMA_70B, TIED_GPT])
+    def test_one_stage_holds_the_whole_model(self, model, tp):
+        params = stage_params(workload(model), layout(tp=tp), first=True)
+        assert float(params.dense * tp) == pytest.approx(float(total_params(model)))
+
+    @pytest.mark.parametrize("model", [LLAMA_8B, LLAMA_70B])
+    def test_two_stages_hold_the_whole_model(self, model):
+        lay = layout(pp=2, tp=4)
+        ends = [stage_params(workload(model), lay, first=f) for f in (True, False)]
+        held = sum(float(e.dense) * 4 for e in ends)
+        assert held == pytest.approx(float(total_params(model)))
+
+    def test_a_tied_head_on_another_stage_is_a_second_copy(self):
+        lay = layout(pp=2)
+        held = sum(
+            float(stage_params(workload(TIED_GPT), lay, first=f).dense) for f in (True, False)
+        )
+        copy = TIED_GPT.vocab_size * TIED_GPT.hidden_size
+        assert held == pytest.approx(float(total_params(TIED_GPT)) + copy)
+
+    @pytest.mark.parametrize("model", [MIXTRAL_8X7B, DEEPSEEK_V3])
+    @pytest.mark.parametrize(("tp", "ep", "etp"), [(1, 1, 1), (1, 8, 1), (4, 1, 4), (4, 8, 1)])
+    def test_experts_are_spread_once_over_their_ranks(self, model, tp, ep, etp):
+        lay = layout(tp=tp, ep=ep, etp=etp, dp_shard=8)
+        params = stage_params(workload(model), lay, first=True)
+        whole = float(params.dense) * tp + float(params.experts) * ep * etp
+        assert whole == pytest.approx(float(total_params(model)))
+        # ep x etp x copies is every rank of the stage.
+        assert float(params.expert_shards) <= 8 * tp / (ep * etp)
+
+    def test_uneven_stages_hold_the_larger_share(self):
+        """126 layers on 8 stages: the fullest holds 16."""
+        params = stage_params(workload(LLAMA_405B), layout(pp=8), first=True)
+        layers = float(params.dense) - float(embedding_params(LLAMA_405B))
+        per_layer = (float(total_params(LLAMA_405B)) - 2 * 128256 * 16384 - 16384) / 126
+        assert layers == pytest.approx(16 * per_layer)
+
+
+def test_context_parallelism_cuts_tokens_and_not_weights():
+    work = workload(LLAMA_8B, seq_len=131072.0)
+    one, four = layout(cp=1, micro_batch_size=2), layout(cp=4, micro_batch_size=2)
+    assert float(tokens_per_rank(work, one)) == 2 * 131072
+    assert float(tokens_per_rank(work, four)) == 2 * 131072 / 4
+    for quantity in ("dense", "experts"):
+        assert getattr(stage_params(work, one, first=True), quantity) == getattr(
+            stage_params(work, four, first=True), quantity
+        )
+    # ... but its ranks share the optimizer: sharding is over dp x cp.
+    assert float(stage_params(work, four, first=True).dense_shards) == 32
+
+
+def test_the_first_stage_of_1f1b_keeps_as_many_microbatches_as_there_are_stages():
+    work = workload(LLAMA_70B, seq_len=8192.0)
+    lay = layout(pp=8, num_microbatches=64, dp_shard=1)
+    first = float(stage_bytes(work, lay, IDEAL, first=True)["activations"])
+    last = float(stage_bytes(work, lay, IDEAL, first=False)["activations"])
+    alone = layout(pp=1, num_microbatches=64, dp_shard=1)
+    whole = float(stage_bytes(work, alone, IDEAL, first=True)["activations"])
+    assert first == pytest.approx(whole)  # p micro-batches of L/p layers [K23, section 4.2.3]
+    assert last == pytest.approx(whole / 8)
+
+
+def test_the_last_stage_of_interleaved_1f1b_keeps_what_its_schedule_keeps():
+    p, v, m = 8, 4, 32
+    run = run_pipeline(
+        forward_s=[1.0] * p, backward_s=[2.0] * p, virtual_stages=v, num_microbatches=m
+    )
+    work = workload(LLAMA_70B)
+    lay = layout(pp=p, virtual_stages=v, num_microbatches=m, dp_shard=1)
+    ends = [float(stage_bytes(work, lay, IDEAL, first=f)["activations"]) for f in (True, False)]
+    assert ends[1] / ends[0] == pytest.approx(run.most_in_flight[-1] / run.most_in_flight[0])
+
+
+def test_logits_are_on_the_last_stage_and_cut_by_tp():
+    work = workload(LLAMA_8B, seq_len=8192.0)
+    one = stage_bytes(work, layout(pp=4), IDEAL, first=False)["logits"]
+    assert float(one) == IDEAL.held_logits_bytes * 8192 * 128256
+    cut = stage_bytes(work, layout(pp=4, tp=4), IDEAL, first=False)["logits"]
+    assert float(cut) == pytest.approx(float(one) / 4)
+    assert float(stage_bytes(work, layout(pp=4), IDEAL, first=True)["logits"]) == 0.0
+
+
+def test_gpipe_holds_every_microbatch_and_naive_one():
+    work = workload(LLAMA_70B)
+    held = {
+        kind: float(
+            stage_bytes(
+                work,
+                layout(pp=4, num_microbatches=16, dp_shard=1, schedule=kind),
+                IDEAL,
+                first=True,
+            )["activations"]
+        )
+        for kind in ("naive", "gpipe", "1f1b", "zero_bubble")
+    }
+    assert held["gpipe"] == pytest.approx(4 * held["1f1b"])
+    assert held["1f1b"] == pytest.approx(4 * held["naive"])
+    assert held["zero_bubble"] == held["1f1b"]
+
+
+def test_weights_that_stay_gathered_cost_a_whole_copy_of_them():
+    fits, stays = (
+        float(
+            stage_bytes(workload(), layout(strategy="fsdp2", reshard=r), IDEAL, first=True)[
+                "buffers"
+            ]
+        )
+        for r in (1, 0)
+    )
+    whole = 2 * float(total_params(LLAMA_8B))
+    head = 2 * LLAMA_8B.vocab_size * LLAMA_8B.hidden_size  # the largest unit, and the next layer
+    layer = (whole - 2 * head - 2 * LLAMA_8B.hidden_size) / 32
+    assert stays - fits == pytest.approx(whole - head - layer)
+    one = layout(strategy="zero1", reshard=0)
+    assert total(stage_bytes(workload(), one, IDEAL, first=True)) == total(
+        stage_bytes(workload(), replace(one, reshard=1.0), IDEAL, first=True)
+    )
+
+
+def test_the_second_partition_of_zeropp_is_a_copy_of_the_weights_in_each_node():
+    """[W23, section 3.2]: hpZ keeps a 16-bit copy, sharded over the ranks of a node."""
+    plain, plus = (
+        float(
+            stage_bytes(workload(), layout(strategy=s, dp_shard=64), IDEAL, first=True)["buffers"]
+        )
+        for s in ("zero3", "zeropp")
+    )
+    assert plus - plain == pytest.approx(2 * float(total_params(LLAMA_8B)) / 8)
+
+
+def test_tensor_parallel_ranks_leave_fewer_to_share_the_second_partition():
+    plain, plus = (
+        float(
+            stage_bytes(workload(), layout(strategy=s, tp=8, dp_shard=8), IDEAL, first=True)[
+                "buffers"
+            ]
+        )
+        for s in ("zero3", "zeropp")
+    )
+    assert plus - plain == pytest.approx(2 * float(total_params(LLAMA_8B)) / 8)
+
+
+class TestOffload:
+    """What waits on the host is not on the device."""
+
+    @pytest.mark.parametrize("where", [CPU, NVME])
+    def test_optimizer_states_leave(self, where):
+        here, away = (
+            peak_bytes(workload(offload_optimizer=w), layout(strategy="zero3"), CLUSTER, IDEAL)
+            for w in (NOWHERE, where)
+        )
+        assert float(here["optimizer"]) == pytest.approx(12 * float(total_params(LLAMA_8B)) / 8)
+        assert float(away["optimizer"]) == 0
+        assert total(here) - total(away) == pytest.approx(float(here["optimizer"]))
+
+    @pytest.mark.parametrize("where", [CPU, NVME])
+    def test_weights_leave_where_the_strategy_fetches_them(self, where):
+        here, away = (
+            peak_bytes(workload(offload_params=w), layout(strategy="zero3"), CLUSTER, IDEAL)
+            for w in (NOWHERE, where)
+        )
+        assert float(here["parameters"]) == pytest.approx(2 * float(total_params(LLAMA_8B)) / 8)
+        assert float(away["parameters"]) == 0
+        assert float(away["buffers"]) == float(here["buffers"]) > 0  # what is in use is here
+
+    def test_activations_of_two_layers_stay(self):
+        here, away = (
+            float(
+                peak_bytes(workload(offloads_activations=o), layout(), CLUSTER, IDEAL)[
+                    "activations"
+                ]
+            )
+            for o in (False, True)
+        )
+        assert away == pytest.approx(here * 2 / LLAMA_8B.num_layers)
+
+    def test_offloaded_recompute_keeps_the_inputs_of_two_layers_and_the_one_in_backward(self):
+        full, away = (
+            float(peak_bytes(workload(), layout(recompute=r), CLUSTER, IDEAL)["activations"])
+            for r in (2, 3)
+        )
+        one_input = 4096 * 2 * LLAMA_8B.hidden_size
+        assert full - away == pytest.approx((LLAMA_8B.num_layers - 2) * one_input)
+
+    def test_70b_trains_on_8_gpus_once_its_optimizer_is_away(self):
+        """The guides' 17.5 + 17.5 GB/GPU with the 105 GB of AdamW on the host."""
+        lay = layout(strategy="zero3", recompute=2)
+        work = workload(LLAMA_70B)
+        away = replace(work, offload_optimizer=CPU)
+        assert total(peak_bytes(work, lay, CLUSTER, GENERIC)) > CLUSTER.memory_bytes
+        assert total(peak_bytes(away, lay, CLUSTER, GENERIC)) < CLUSTER.memory_bytes
+
+
+@pytest.mark.parametrize("strategy", ["zero3", "fsdp2", "ddp"])
+@pytest.mark.parametrize(("name", "saved"), [("adamw_8bit", 6), ("sgd", 4), ("muon", 4)])
+def test_optimizers_save_what_their_states_are_smaller(strategy, name, saved):
+    states_of = {
+        n: float(
+            peak_bytes(
+                workload(optimizer_state_bytes=OPTIMIZERS[n].state_bytes),
+                layout(strategy=strategy),
+                CLUSTER,
+                IDEAL,
+            )["optimizer"]
+        )
+        for n in ("adamw", name)
+    }
+    shards = 1 if strategy == "ddp" else 8
+    want = saved * float(total_params(LLAMA_8B)) / shards
+    assert states_of["adamw"] - states_of[name] == pytest.approx(want, rel=1e-3)
+
+
+def test_muon_keeps_momentum_of_the_layers_and_adamw_of_the_ends():
+    """kellerjordan.github.io/posts/muon: embeddings and head by AdamW, 8 bytes; the rest 4."""
+    muon = OPTIMIZERS["muon"]
+    work = workload(optimizer_state_bytes=muon.state_bytes, ends_state_bytes=muon.ends_state_bytes)
+    got = peak_bytes(work, layout(strategy="fsdp2"), CLUSTER, IDEAL)["optimizer"].item()
+    ends = 2 * 128256 * 4096 + 4096
+    layers = float(total_params(LLAMA_8B)) - ends
+    assert got == pytest.approx((4 * layers + 8 * ends) / 8)
+
+
+def test_chunked_loss_keeps_a_piece_of_the_logits():
+    whole, pieces = (
+        float(
+            peak_bytes(workload(chunked_loss=c, seq_len=8192.0), layout(), CLUSTER, IDEAL)["logits"]
+        )
+        for c in (False, True)
+    )
+    assert whole == IDEAL.held_logits_bytes * 8192 * 128256
+    assert pieces == whole / 8
+
+
+def test_the_busiest_expert_keeps_more_activations():
+    lay = layout(ep=8)
+    even, busy = (
+        float(
+            peak_bytes(workload(MIXTRAL_8X7B, expert_imbalance=x), lay, CLUSTER, IDEAL)[
+                "activations"
+            ]
+        )
+        for x in (1.0, 2.0)
+    )
+    assert busy > even
+
+
+class TestQuantisedBase:
+    """QLoRA, [D23: Dettmers et al., arXiv:2305.14314]."""
+
+    NF4 = nf4_bytes_per_param(double_quantisation=True)
+
+    def weights(self, model):
+        work = workload(model, adapters=True, trained_fraction=1e-9, weight_bytes=self.NF4)
+        return float(
+            state_bytes(
+                work,
+                layout(dp_shard=1),
+                stage_params(work, layout(), first=True),
+                IDEAL,
+                "parameters",
+            )
+        )
+
+    def test_a_70b_base_takes_about_half_a_byte_a_parameter(self):
+        """The guides' rule, 0.5 GB per billion parameters, leaves out scales, embeddings, head."""
+        per_param = self.weights(LLAMA_70B) / float(total_params(LLAMA_70B))
+        assert 0.5 < self.NF4 < per_param < 0.6
+
+    @pytest.mark.parametrize(("model", "ends"), [(LLAMA_2_7B, 2 * 32000), (LLAMA_8B, 2 * 128256)])
+    def test_embeddings_and_head_stay_in_16_bits(self, model, ends):
+        """A 4-bit Llama-2-7B counts 3,500,412,928 values in PEFT's print: half of what is in
+        the linear layers and the whole of embeddings, head and norms."""
+        whole = ends * model.hidden_size
+        packed = float(total_params(model)) - whole
+        assert self.weights(model) == pytest.approx(2 * whole + self.NF4 * packed, rel=1e-3)
+
+    def test_adapters_come_on_top_of_the_base(self):
+        base = float(total_params(LLAMA_2_7B))
+        work = workload(
+            LLAMA_2_7B, adapters=True, trained_fraction=1.5, weight_bytes=2.0
+        )  # rank 4,096
+        params = stage_params(work, layout(dp_shard=1), first=True)
+        held = float(state_bytes(work, layout(dp_shard=1), params, IDEAL, "parameters"))
+        assert held >= base * (2 + 1.5 * 4) * (1 - 1e-9)
+
+
+class TestStackHabits:
+    """What stacks do differently, each against its arithmetic."""
+
+    def parts(self, eff=IDEAL, lay=None, **work):
+        return peak_bytes(workload(**work), lay or layout(strategy="ddp"), CLUSTER, eff)
+
+    def test_training_in_16_bits_alone_takes_8_bytes_a_parameter(self):
+        """Weights, gradients and both moments of AdamW in bf16, and no cast beside them."""
+        alone = layout(strategy="ddp", dp_shard=1)
+        wide, narrow = (self.parts(replace(IDEAL, own_weight_bytes=b), alone) for b in (4.0, 2.0))
+        states = ("parameters", "gradients", "optimizer")
+        params = float(total_params(LLAMA_8B))
+        assert sum(wide[s].item() for s in states) == pytest.approx(16 * params)
+        assert sum(narrow[s].item() for s in states) == pytest.approx(8 * params)
+        assert wide["buffers"].item() - narrow["buffers"].item() == pytest.approx(2 * params)
+
+    def test_replicas_copy_their_gradients_into_buckets_and_a_lone_rank_does_not(self):
+        """Lightning-AI/litgpt, extensions/thunder/README.md: TinyLlama 1.1B in bf16 takes 32.04
+        GB on 8 GPUs and 29.84 GB on one, 2 bytes of each of its 1.1 billion gradients."""
+        eff = replace(IDEAL, bucket_copies=1.0, own_weight_bytes=2.0)
+        one, eight = (total(self.parts(eff, layout(strategy="ddp", dp_shard=n))) for n in (1, 8))
+        assert eight - one == pytest.approx(2 * float(total_params(LLAMA_8B)))
+        printed = (32.04 - 29.84) * 1e9
+        assert printed == pytest.approx(2 * 1.1e9, rel=0.01)
+
+    @pytest.mark.parametrize("logit_bytes", [0.5, 10.0])
+    def test_the_layer_in_backward_takes_the_memory_of_the_loss_again(self, logit_bytes):
+        lay = layout(strategy="zero1", recompute=2, micro_batch_size=8)
+        eff = replace(IDEAL, held_logits_bytes=logit_bytes)
+        tokens = 8 * 4096
+        logits = logit_bytes * tokens * LLAMA_8B.vocab_size
+        whole = float(layer_bytes(LLAMA_8B, tokens=tokens, tp=1.0, sequence_parallel=0.0))
+        entry = tokens * 2 * LLAMA_8B.hidden_size
+        backward = 1.5 * whole - entry  # computed again but for its input, and its gradients
+        assert (logits > backward) == (logit_bytes == 10.0)
+        live = sum(self.parts(eff, lay)[p].item() for p in ("activations", "logits", "buffers"))
+        assert live == pytest.approx(32 * entry + max(logits, backward))
+
+    @pytest.mark.parametrize(("micro_batch", "is_peak"), [(1, True), (64, False)])
+    def test_temporaries_of_the_step_count_where_the_pass_before_it_held_less(
+        self, micro_batch, is_peak
+    ):
+        lay = layout(strategy="zero1", dp_shard=1, micro_batch_size=micro_batch)
+        plain, copies = (self.parts(replace(IDEAL, step_bytes=b), lay) for b in (0.0, 16.0))
+        live = sum(plain[p].item() for p in ("activations", "logits", "buffers"))
+        temporaries = 16 * float(total_params(LLAMA_8B))
+        assert (temporaries > live) == is_peak
+        assert total(copies) - total(plain) == pytest.approx(max(temporaries - live, 0.0))
+
+    def test_each_process_group_of_several_ranks_has_buffers(self):
+        eff = replace(IDEAL, communicator_bytes=1e9)
+        one, three = (
+            self.parts(eff, layout(strategy="zero1", dp_shard=n, tp=n, pp=n))["buffers"].item()
+            - self.parts(IDEAL, layout(strategy="zero1", dp_shard=n, tp=n, pp=n))["buffers"].item()
+            for n in (1, 2)
+        )
+        assert (one, three) == (0.0, pytest.approx(3e9))
+
+    def test_a_printed_peak_leaves_out_what_the_allocator_does_not_see(self):
+        eff = replace(IDEAL, reserve_bytes=2e9, communicator_bytes=1e9, reserve_reported=0.0)
+        lay = layout(strategy="zero1", tp=2)
+        assert float(unreported_bytes(lay, CLUSTER, eff)) == pytest.approx(2e9 + 2e9)
+        device = replace(eff, reserve_reported=1.0)
+        assert float(unreported_bytes(lay, CLUSTER, device)) == 0.0
+
+    def test_gradients_that_are_used_in_backward_are_those_of_a_layer(self):
+        lay = layout(strategy="ddp", dp_shard=1)
+        held, freed = (
+            self.parts(IDEAL, lay, gradient_bytes=g)["gradients"].item() for g in (4.0, 4.0 / 32)
+        )
+        assert held / freed == pytest.approx(32)
+
+    def test_gradients_follow_weights_to_the_host(self):
+        lay = layout(strategy="fsdp2")
+        assert self.parts(IDEAL, lay, offload_params=CPU)["gradients"].item() == 0.0
+        whole = self.parts(IDEAL, layout(strategy="ddp"), offload_params=CPU)
+        assert whole["gradients"].item() > 0  # nothing fetches its weights
+
+    @pytest.mark.parametrize(
+        ("habit", "work", "share"),
+        [
+            ({"compiled_kept": 0.5}, {"compiled": True}, 0.5),
+            ({"compiled_kept": 0.5}, {"compiled": False}, 1.0),
+            ({}, {"matmul_bits": 8.0}, 1.0),
+            ({}, {"matmul_bits": 4.0}, 4.5 / 16),
+            ({"frozen_kept": 0.8}, {"adapters": True}, 0.8),
+            ({"frozen_kept": 0.8}, {"adapters": False}, 1.0),
+            ({"quantised_kept": 1.3}, {"adapters": True, "weight_bytes": 0.55}, 1.3),
+        ],
+    )
+    def test_what_is_kept_of_all_but_the_input(self, habit, work, share):
+        entry = LLAMA_8B.num_layers * 4096 * 2 * LLAMA_8B.hidden_size
+        plain = self.parts()["activations"].item() - entry
+        got = self.parts(replace(IDEAL, **habit), **work)["activations"].item() - entry
+        assert got == pytest.approx(share * plain)
+
+    def test_a_compiled_loss_keeps_less_of_the_logits(self):
+        eff = replace(IDEAL, compiled_logits=0.4)
+        eager, compiled = (self.parts(eff, compiled=c)["logits"].item() for c in (False, True))
+        assert compiled == pytest.approx(0.4 * eager)
+
+
+@given(job=jobs())
+def test_parts_are_named_finite_and_not_negative(job):
+    parts = peak_bytes(*job)
+    assert tuple(parts) == PARTS
+    for name, value in parts.items():
+        assert np.isfinite(value).all(), name
+        assert (value >= 0).all(), name
+    work, lay, *_ = job
+    gathers = STRATEGIES[int(lay.strategy)].shards_parameters
+    assert (parts["parameters"] > 0) == (work.offload_params == NOWHERE or not gathers)
+    away = work.offload_optimizer != NOWHERE or work.paged_optimizer
+    assert (parts["optimizer"] > 0) == (not away)
+
+
+@given(job=jobs())
+def test_the_fuller_end_is_reported(job):
+    work, lay, _, eff = job
+    live = total({k: v for k, v in peak_bytes(*job).items() if k != "reserve"})
+    ends = [total(stage_bytes(work, lay, eff, first=f)) for f in (True, False)]
+    assert live == pytest.approx(max(ends))
+
+
+@given(job=jobs(), doubled=st.sampled_from([2.0, 8.0]))
+def test_more_shards_never_need_more(job, doubled):
+    work, lay, cluster, eff = job
+    # The first rank beside brings buckets and buffers of its own.
+    assume(lay.dp_shard > 1)
+    wider = replace(
+        lay, dp_shard=lay.dp_shard * doubled, num_gpus=np.asarray(lay.num_gpus) * doubled
+    )
+    assert total(peak_bytes(work, wider, cluster, eff)) <= total(
+        peak_bytes(work, lay, cluster, eff)
+    ) * (1 + 1e-12)
+
+
+@given(job=jobs())
+def test_sequence_parallelism_never_costs_memory(job):
+    work, lay, cluster, eff = job
+    without, beside = (replace(lay, sequence_parallel=x) for x in (0.0, 1.0))
+    assert total(peak_bytes(work, beside, cluster, eff)) <= total(
+        peak_bytes(work, without, cluster, eff)
+    ) * (1 + 1e-12)
+
+
+@given(job=jobs(), seq_len=st.sampled_from([2.0, 4.0]))
+def test_longer_sequences_and_larger_microbatches_need_more(job, seq_len):
+    work, lay, cluster, eff = job
+    here = total(peak_bytes(work, lay, cluster, eff))
+    longer = replace(work, seq_len=work.seq_len * seq_len)
+    larger = replace(lay, micro_batch_size=lay.micro_batch_size * seq_len)
+    if eff.step_bytes == 0:  # else the optimizer's step may be the peak
+        assert total(peak_bytes(longer, lay, cluster, eff)) > here
+    needs = [
+        total(peak_bytes(work, larger, cluster, eff)),
+        total(peak_bytes(longer, lay, cluster, eff)),
+    ]
+    if work.unfused_attention:  # its score matrix grows with the square of the sequence
+        assert here <= needs[0] * (1 + 1e-12)
+        assert needs[0] <= needs[1] * (1 + 1e-12)
+    else:
+        assert needs[0] == pytest.approx(needs[1])
+
+
+@pytest.mark.parametrize("tp", [1, 2])
+def test_gathered_keys_and_values_of_the_whole_sequence_take_memory(tp):
+    """arXiv:2407.21783, section 3.3.2: K, V and their gradients of one layer, in 16 bits."""
+    work = workload(LLAMA_8B, seq_len=131072.0)
+    eff = replace(IDEAL, held_logits_bytes=0.0)  # else the loss is the peak
+    ring, gathered, ulysses, alone = (
+        peak_bytes(work, layout(tp=tp, **lay), CLUSTER, eff)["buffers"].item()
+        for lay in (
+            {"cp": 8, "context_method": "ring"},
+            {"cp": 8, "context_method": "all_gather"},
+            {"cp": 8, "context_method": "ulysses"},
+            {"cp": 1, "context_method": "all_gather"},
+        )
+    )
+    of_all_heads = 2 * 8 * 128 * 131072 * 2  # keys and values, 8 heads of 128
+    assert gathered - ring == pytest.approx(2 * of_all_heads / tp)
+    assert ulysses == ring
+    assert alone == pytest.approx(peak_bytes(work, layout(tp=tp), CLUSTER, eff)["buffers"].item())
+
+
+@pytest.mark.parametrize(("gradients", "held"), [(float("nan"), 4), (2.0, 2), (4.0, 4), (6.0, 6)])
+def test_gradients_take_what_their_type_says(gradients, held):
+    lay = layout(strategy="zero1")
+    parts = peak_bytes(workload(gradient_bytes=gradients), lay, CLUSTER, IDEAL)
+    assert parts["gradients"].item() == pytest.approx(held * float(total_params(LLAMA_8B)))
+
+
+@given(job=jobs())
+def test_offload_and_adapters_never_cost_device_memory(job):
+    work, lay, cluster, eff = job
+    assume(not work.adapters)  # fewer adapters than those below are cheaper still
+    # What stacks keep of activations on a 4-bit base is a habit, not physics.
+    eff = replace(eff, quantised_kept=1.0)
+    here = total(peak_bytes(work, lay, cluster, eff))
+    for cheaper in (
+        replace(work, offload_optimizer=CPU),
+        replace(work, offloads_activations=True),
+        replace(work, adapters=True, trained_fraction=0.01, weight_bytes=2.0),
+        replace(work, adapters=True, trained_fraction=0.01, weight_bytes=0.55),
+    ):
+        # Adapters of 1% come on top of weights that stay as wide as they were.
+        added = 1.01 if cheaper.weight_bytes == 2.0 and cheaper.adapters else 1.0
+        assert total(peak_bytes(cheaper, lay, cluster, eff)) <= here * added
+
+
+@given(rows=st.lists(jobs(), min_size=2, max_size=6))
+def test_a_column_gives_what_its_rows_give(rows):
+    columns = peak_bytes(*as_columns(rows))
+    for i, row in enumerate(rows):
+        assert parts_at(columns, i) == pytest.approx(parts_at(peak_bytes(*row), 0), rel=1e-9)

@@ -1,0 +1,44 @@
+"""Energy of a run."""
+
+import numpy as np
+import pytest
+
+from core.money.energy import building_kwh, carbon_kg, drawn_kwh, rated_watts_per_gpu, run_kwh
+
+
+def test_a_rack_of_published_power():
+    """Guides: about 120 kW an NVL72 rack; 14 days of it are 40 MWh."""
+    kwh = run_kwh(gpu_hours=72 * 14 * 24.0, watts_per_gpu=120_000 / 72, pue=1.0)
+    assert kwh == pytest.approx(40_320)
+
+
+def test_the_building_adds_its_share():
+    bare, whole = (run_kwh(gpu_hours=1e6, watts_per_gpu=700.0, pue=p) for p in (1.0, 1.25))
+    assert whole == pytest.approx(1.25 * bare) == pytest.approx(875_000)
+    assert bare + building_kwh(drawn_kwh=bare, pue=1.25) == pytest.approx(whole)
+
+
+def test_a_node_of_eight_h100_draws_what_was_measured():
+    """10.2 kW rated, 76% of it drawn: 7.75 kW (arXiv:2506.14551)."""
+    rated = rated_watts_per_gpu(gpu_watts=700.0, full_gpu_watts=700.0, host_over_gpu=0.821)
+    assert 8 * rated == pytest.approx(10_200, rel=1e-3)
+    kwh = drawn_kwh(
+        busy_gpu_hours=8.0, idle_gpu_hours=0.0, rated_watts_per_gpu=rated,
+        busy_draw=0.76, idle_draw=0.15,
+    )  # fmt: skip
+    assert kwh == pytest.approx(7.75, abs=0.01)
+
+
+def test_a_published_footprint():
+    """Llama 3.1 405B's model card: 30.84M GPU-hours at 700 W, location-based 8,930 t of CO2e:
+    414 g a kWh of the GPUs alone."""
+    kwh = run_kwh(gpu_hours=30.84e6, watts_per_gpu=700.0, pue=1.0)
+    assert carbon_kg(kwh=kwh, g_co2e_per_kwh=413.7) == pytest.approx(8_930e3, rel=1e-3)
+
+
+def test_columns_go_through():
+    kwh = drawn_kwh(
+        busy_gpu_hours=np.array([1.0, 2.0]), idle_gpu_hours=1.0, rated_watts_per_gpu=1000.0,
+        busy_draw=1.0, idle_draw=0.5,
+    )  # fmt: skip
+    assert kwh.tolist() == [1.5, 2.5]

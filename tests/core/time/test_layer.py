@@ -1,0 +1,179 @@
+"""Rates of one layer: what software, power, precision and the kernel's generation change."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.layout.precision import PRECISIONS
+from core.model.transformer import num_moe_layers
+from core.time import kernels
+from core.time.layer import MEASURED_YEARS, decimal_year, layer_seconds, rates, software_factor
+from hardware.facts import accelerator
+from tests.made_up.jobs import (
+    CLUSTER,
+    DEEPSEEK_V3,
+    IDEAL,
+    LLAMA_8B,
+    LLAMA_70B,
+    MIXTRAL_8X7B,
+    SHIPPED,
+    layout,
+    workload,
+)
+
+GENERIC = SHIPPED["generic"]
+BLACKWELL = replace(CLUSTER, fp4_ratio=4.0)  # has 8 and 4 bits
+PARTS = tuple(layer_seconds(workload(), layout(), CLUSTER, IDEAL).__slots__)
+
+
+def layer(model=LLAMA_8B, lay=None, cluster=CLUSTER, eff=IDEAL, **work):
+    one = layer_seconds(workload(model, **work), lay or layout(), cluster, eff)
+    return {name: float(getattr(one, name)) for name in PARTS}
+
+
+class TestLowPrecision:
+    """arXiv:2209.05433: linear layers only; attention, head, norms stay in 16 bits."""
+
+    @pytest.mark.parametrize("model", [LLAMA_8B, LLAMA_70B, MIXTRAL_8X7B, DEEPSEEK_V3])
+    @pytest.mark.parametrize("name", ["fp8", "fp8_rowwise", "fp8_blockwise", "mxfp8", "nvfp4"])
+    def test_only_linear_layers_change_and_pay_for_casts(self, name, model):
+        recipe = PRECISIONS[name]
+        sixteen = layer(model, cluster=BLACKWELL)
+        low = layer(
+            model, cluster=BLACKWELL, matmul_bits=float(recipe.matmul_bits),
+            quantised_bytes=recipe.quantised_bytes,
+        )  # fmt: skip
+        ratio = {8: BLACKWELL.fp8_ratio, 4: BLACKWELL.fp4_ratio}[recipe.matmul_bits]
+        for part in ("matmul_forward", "matmul_backward", "experts_forward", "experts_backward"):
+            assert low[part] == pytest.approx(sixteen[part] / ratio), part
+        for part in ("attention_forward", "attention_backward", "head"):
+            assert low[part] == sixteen[part], part
+        elements = float(kernels.quantised_elements_per_token(model)) * 4096
+        cast_s = elements * recipe.quantised_bytes / BLACKWELL.memory_bytes_per_s
+        for part in ("memory_bound_forward", "memory_bound_backward"):
+            assert low[part] - sixteen[part] == pytest.approx(cast_s), part
+
+    def test_casts_without_a_faster_matmul_only_cost(self):
+        """A TPU v5p has no higher peak in 8 bits."""
+        chip = replace(CLUSTER, fp8_ratio=1.0)
+        sixteen = layer(cluster=chip, eff=GENERIC)
+        eight = layer(cluster=chip, eff=GENERIC, matmul_bits=8.0, quantised_bytes=4.0)
+        assert eight["memory_bound_forward"] > sixteen["memory_bound_forward"]
+        assert eight["attention_forward"] == sixteen["attention_forward"]
+
+    def test_inputs_of_fewer_bits_move_fewer_bytes(self):
+        """What a matmul does not hide of its traffic shrinks with its inputs, not its output."""
+        eff = replace(IDEAL, matmul_unhidden=1.0, fp8_of_peak_ratio=0.5)  # the rate stays
+        sixteen, eight = (layer(eff=eff, matmul_bits=b)["matmul_forward"] for b in (16.0, 8.0))
+        compute = layer()["matmul_forward"]
+        assert compute < eight < sixteen
+        assert (eight - compute) > 0.5 * (sixteen - compute)
+
+
+@given(year=st.floats(1990, 2060), per_year=st.floats(0, 0.06))
+def test_software_gets_no_faster_than_what_was_measured(year, per_year):
+    factor = float(software_factor(year, per_year))
+    first, last = (float(software_factor(y, per_year)) for y in MEASURED_YEARS)
+    assert first - 1e-12 <= factor <= last + 1e-12
+    assert float(software_factor(2024.0, per_year)) == 1.0
+    if MEASURED_YEARS[0] <= year <= MEASURED_YEARS[1] - 1:
+        assert float(software_factor(year + 1, per_year)) == pytest.approx(
+            factor * np.exp(per_year)
+        )
+
+
+@pytest.mark.parametrize(
+    ("date", "year"),
+    [("2024-01", 2024 + 0.5 / 12), ("2024-12", 2024 + 11.5 / 12), ("2023", 2023.5),
+     ("2023-04/2023-09", 2023 + 3.5 / 12), ("2021-2022", 2021.5), ("", MEASURED_YEARS[1]),
+     ("undated", MEASURED_YEARS[1])],
+)  # fmt: skip
+def test_dates_as_sources_print_them(date, year):
+    assert decimal_year(date) == pytest.approx(year)
+
+
+def test_newer_software_is_faster_in_every_part():
+    old, new = (layer(eff=GENERIC, software_year=y) for y in (2022.0, 2025.0))
+    assert all(new[p] < old[p] for p in PARTS if old[p] > 0)
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
+def test_a_power_cap_slows_matmuls_and_attention_but_no_memory(share):
+    full = rates(workload(), CLUSTER, GENERIC)
+    capped = rates(workload(), replace(CLUSTER, power_share=share), GENERIC)
+    for name in ("linear_flops_per_s", "head_flops_per_s", "attention_flops_per_s"):
+        assert float(getattr(capped, name)) == pytest.approx(
+            float(getattr(full, name)) * share**GENERIC.power_exponent
+        )
+    assert float(capped.bytes_per_s) == float(full.bytes_per_s)
+
+
+def test_faster_exponentials_speed_up_attention_only():
+    eff = replace(IDEAL, fast_exponentials=0.6)
+    plain, fast = (layer(cluster=replace(CLUSTER, fast_exponentials=x), eff=eff) for x in (0, 1))
+    assert fast["attention_forward"] == pytest.approx(plain["attention_forward"] / 1.6)
+    assert fast["matmul_forward"] == plain["matmul_forward"]
+
+
+@pytest.mark.parametrize("generations", [0, 1, 2])
+def test_flash_attention_2_falls_behind_with_every_generation(generations):
+    cluster = replace(CLUSTER, newer_than_flash2=float(generations))
+    best, old = (layer(cluster=cluster, eff=GENERIC, flash2=x) for x in (False, True))
+    assert old["attention_forward"] == pytest.approx(
+        best["attention_forward"] / GENERIC.flash2**generations
+    )
+    assert old["matmul_forward"] == best["matmul_forward"]
+
+
+@pytest.mark.parametrize("seq_len", [512.0, 4096.0, 131072.0])
+def test_attention_reaches_half_of_its_rate_at_its_half_length(seq_len):
+    eff = replace(IDEAL, attention_half_tokens=seq_len)
+    assert layer(eff=eff, seq_len=seq_len)["attention_forward"] == pytest.approx(
+        2 * layer(seq_len=seq_len)["attention_forward"]
+    )
+
+
+class TestRouting:
+    """Tokens are copied to k experts and back: read and written, 16 bits, twice."""
+
+    @pytest.mark.parametrize("model", [MIXTRAL_8X7B, DEEPSEEK_V3])
+    def test_the_bytes_of_routing_are_counted_by_hand(self, model):
+        one_layer = 2 * 2 * 2 * model.experts_per_token * model.hidden_size
+        mean = one_layer * float(num_moe_layers(model)) / model.num_layers
+        assert float(kernels.permuted_bytes_per_token(model)) == pytest.approx(mean)
+
+    def test_a_dense_model_routes_nothing(self):
+        assert float(kernels.permuted_bytes_per_token(LLAMA_70B)) == 0
+        none, some = (layer(eff=replace(IDEAL, permutation=p)) for p in (0.0, 3.0))
+        assert none == some
+
+    @pytest.mark.parametrize("tp", [1, 4])
+    def test_tensor_parallel_ranks_route_their_share(self, tp):
+        lay = layout(tp=tp, ep=2, sequence_parallel=float(tp > 1))
+        none, once = (
+            layer(MIXTRAL_8X7B, lay, eff=replace(IDEAL, permutation=p)) for p in (0.0, 1.0)
+        )
+        moved = 4096 * float(kernels.permuted_bytes_per_token(MIXTRAL_8X7B)) / tp
+        for part, passes in (("memory_bound_forward", 1), ("memory_bound_backward", 2)):
+            assert once[part] - none[part] == pytest.approx(
+                passes * moved / CLUSTER.memory_bytes_per_s
+            )
+
+
+@pytest.mark.parametrize("tp", [1, 8])
+def test_every_matmul_fills_and_drains_the_device(tp):
+    """Llama: queries, keys and values in one; output; up and gate in one; down. And the head."""
+    lay = layout(tp=tp, sequence_parallel=float(tp > 1))
+    none, some = (layer(lay=lay, eff=replace(IDEAL, kernel_s=k)) for k in (0.0, 1e-3))
+    assert some["matmul_forward"] - none["matmul_forward"] == pytest.approx(4e-3)
+    assert some["matmul_backward"] - none["matmul_backward"] == pytest.approx(8e-3)
+    assert some["head"] - none["head"] == pytest.approx(3e-3)
+
+
+def test_the_reference_of_elementwise_work_is_the_a100_of_the_facts():
+    a100 = accelerator("A100-80GB-SXM")
+    each = a100.memory_bytes_per_s / a100.multiprocessor_count
+    assert each == pytest.approx(kernels.A100_BYTES_PER_S)

@@ -1,0 +1,1 @@
+"""Made-up plans, jobs, results and recipes that tests use."""

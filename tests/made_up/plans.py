@@ -1,0 +1,141 @@
+"""Made-up answers for tests of words, tables and JSON. The numbers mean nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.machine.offer import Offer
+from core.search.plan import Answer, Exclusion, Interval, Layout, Plan
+
+STEP_S = {
+    "matmul": 1.2,
+    "attention": 0.3,
+    "experts": 0.0,
+    "memory_bound": 0.2,
+    "head_loss": 0.1,
+    "recompute": 0.3,
+    "tp_exposed": 0.05,
+    "cp_exposed": 0.0,
+    "ep_exposed": 0.0,
+    "pp_exposed": 0.01,
+    "dp_exposed": 0.05,
+    "offload_exposed": 0.0,
+    "bubble": 0.05,
+    "optimizer": 0.03,
+    "overhead": 0.02,
+}
+MEMORY_BYTES = {
+    "parameters": 8e9,
+    "gradients": 8e9,
+    "optimizer": 24e9,
+    "activations": 20e9,
+    "logits": 2e9,
+    "buffers": 1e9,
+    "reserve": 1e9,
+}
+
+
+def offer(**changes: object) -> Offer:
+    given = {
+        "provider": "aws",
+        "instance_type": "p5.48xlarge",
+        "accelerator": "H100-80GB-SXM",
+        "gpu_count": 8,
+        "region": "us-east-1",
+        "purchase": "on_demand",
+        "usd_per_hour": 55.04,
+        "scale_out_gbit_per_s": 3200.0,
+        "observed_at": "2026-07-20",
+        "source": "a price list",
+        "quality": "high",
+        **changes,
+    }
+    return Offer(**given)  # type: ignore[arg-type]
+
+
+def layout(**changes: object) -> Layout:
+    given = {
+        "tp": 8,
+        "pp": 1,
+        "virtual_stages": 1,
+        "cp": 1,
+        "ep": 1,
+        "dp_replicate": 1,
+        "dp_shard": 8,
+        "sharding": "fsdp2",
+        "micro_batch_size": 1,
+        "num_microbatches": 64,
+        "recompute": "selective",
+        **changes,
+    }
+    return Layout(**given)  # type: ignore[arg-type]
+
+
+def plan(**changes: object) -> Plan:
+    given = {
+        "id": "aws.p5.48xlarge.64",
+        "rank": 1,
+        "offer": offer(),
+        "num_gpus": 64,
+        "num_nodes": 8,
+        "layout": layout(),
+        "tokens_per_s": Interval(p10=320_000.0, p50=373_357.0, p90=426_000.0),
+        "tokens_per_s_per_gpu": 5833.7,
+        "mfu": 0.412,
+        "hfu": 0.45,
+        "step_s": STEP_S,
+        "memory_bytes": MEMORY_BYTES,
+        "memory_capacity_bytes": 85e9,
+        "probability_oom": 0.01,
+        "num_steps": 23842.0,
+        "gpu_hours": 4761.6,
+        "wall_clock_hours": 74.4,
+        "usd_per_gpu_hour": 6.88,
+        "usd": Interval(p10=10_912.0, p50=12_412.0, p90=14_170.0),
+        "meets_deadline": True,
+        "meets_budget": True,
+        "frontier": True,
+        "assumptions": ("Efficiency is that of published runs.",),
+        **changes,
+    }
+    return Plan(**given)  # type: ignore[arg-type]
+
+
+def points(plans: tuple[Plan, ...]) -> dict[str, object]:
+    """The plans as the columns that an answer has of every ranked one."""
+    nan = float("nan")
+    columns = {
+        "id": [p.id for p in plans],
+        "rank": [p.rank for p in plans],
+        "usd": [p.usd.p50 if p.usd else nan for p in plans],
+        "wall_clock_hours": [p.wall_clock_hours for p in plans],
+        "num_gpus": [p.num_gpus for p in plans],
+        "tokens_per_s": [p.tokens_per_s.p50 for p in plans],
+        **{
+            name: [getattr(p.offer, name) for p in plans]
+            for name in ("accelerator", "provider", "instance_type", "region", "purchase")
+        },
+        **{
+            name: [getattr(p, name) for p in plans]
+            for name in ("frontier", "meets_deadline", "meets_budget")
+        },
+    }
+    return {name: np.array(values) for name, values in columns.items()}
+
+
+def answer(*plans: Plan, **changes: object) -> Answer:
+    given = {
+        "plans": plans,
+        "num_plans": len(plans),
+        "points": points(plans),
+        "num_candidates": 5300,
+        "excluded": (
+            Exclusion(reason="no_price", count=9, sentence="9 plans are without dollars."),
+            Exclusion(reason="purchase", count=90, sentence="90 offers are of another kind."),
+            Exclusion(reason="memory", count=28, sentence="28 offers need more memory."),
+            Exclusion(reason="candidate_memory", count=500, sentence="500 layouts do not fit."),
+        ),
+        "nothing_fits": None,
+        **changes,
+    }
+    return Answer(**given)  # type: ignore[arg-type]

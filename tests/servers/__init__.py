@@ -1,0 +1,1 @@
+"""Real servers that tests start: SLURM, sshd, Ray, PostgreSQL, nginx, a login provider."""

@@ -1,0 +1,51 @@
+"""Refreshes as the store writes them down, made by hand."""
+
+from datetime import UTC, datetime
+
+from core.machine.offer import Offer
+from pricing.store.recording import RunFound, SourceFound
+
+NOW = datetime(2026, 3, 1, 6, tzinfo=UTC)
+
+
+def offer(usd: float = 50.0, region: str = "us-east-1") -> Offer:
+    """Eight H100s on demand."""
+    return Offer(
+        provider="aws",
+        instance_type="p5.48xlarge",
+        accelerator="H100-80GB-SXM",
+        gpu_count=8,
+        region=region,
+        purchase="on_demand",
+        usd_per_hour=usd,
+        scale_out_gbit_per_s=None,
+        observed_at="2026-03-01",
+        source="made",
+        quality="high",
+    )
+
+
+def found(source: str, seen: list[Offer], kept: tuple[Offer, ...] | list[Offer] = ()):
+    """What a source said."""
+    return SourceFound(
+        source=source, status="refreshed", at=NOW, rows=len(seen), seen=seen, kept=kept
+    )
+
+
+def run_of(*sources, at=NOW, token=1, snapshot_id="0123456789ab", quarantined=()) -> RunFound:
+    """A refresh of these sources at this time."""
+    from dataclasses import replace
+
+    return RunFound(
+        token=token,
+        began_at=at,
+        ended_at=at,
+        outcome="refreshed",
+        published=True,
+        snapshot_id=snapshot_id,
+        offers=sum(s.rows for s in sources),
+        seconds=1.0,
+        host="made",
+        sources=[replace(s, at=at) for s in sources],
+        quarantined=list(quarantined),
+    )

@@ -1,0 +1,183 @@
+"""What the documentation's pages show is run: Python, commands, rows of tables, a price source.
+
+Figures move a little with every better fit: those with a decimal point, a k or M behind them, or
+above a thousand may differ by a tenth from what a page shows, all else may not. `...` is anything.
+"""
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from app import cli
+from docs import site_pages
+from hardware.efficiency import STACKS_CSV, stacks
+from hardware.facts import ACCELERATORS_CSV, accelerators, load_accelerators
+from hardware.names import NAMES_CSV
+from pricing.fetch.session import Session
+from tests.feeds.server import Feed, as_json, serving
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?[kM]?")
+PAGES = ("tutorial.md", "python.md")
+
+
+def blocks(page, *languages):
+    found = FENCE.findall((DOCS / page).read_text(encoding="utf-8"))
+    return [(language, text) for language, text in found if language in languages]
+
+
+def value(number):
+    return float(number.rstrip("kM").replace(",", ""))
+
+
+def near(wanted, got):
+    if re.search(r"[.kM]", wanted) or value(wanted) > 1000:
+        return abs(value(got) - value(wanted)) <= 0.1 * value(wanted)
+    return wanted == got
+
+
+def same(wanted, got):
+    """Whether a page shows what was printed: line breaks aside, figures as near as said above."""
+    wanted, got = " ".join(wanted.split()), " ".join(got.split())
+    plain = [re.escape(t) for t in NUMBER.split(wanted)]
+    pattern = rf"({NUMBER.pattern})".join(plain).replace(re.escape("..."), ".*")
+    match = re.fullmatch(pattern, got, re.S)
+    return match is not None and all(map(near, NUMBER.findall(wanted), match.groups()))
+
+
+class Near(doctest.OutputChecker):
+    def check_output(self, want, got, optionflags):
+        return want == got or same(want, got)
+
+
+def commands(block):
+    """Each command of a block with the output that is shown below it."""
+    for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+        lines = part.splitlines()
+        last = next(n for n, line in enumerate(lines) if not line.endswith("\\"))
+        typed = " ".join(line.rstrip("\\") for line in lines[: last + 1])
+        yield shlex.split(typed), "\n".join(lines[last + 1 :])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_shows_is_what_comes(page, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    runner = doctest.DocTestRunner(checker=Near(), verbose=False)
+    parser = doctest.DocTestParser()
+    shown = blocks(page, "console", "pycon")
+    assert len(shown) > 5
+    for language, text in shown:
+        if language == "pycon":
+            # The runner empties the names it is given when it is done.
+            test = parser.get_doctest(text, names, page, str(DOCS / page), 0)
+            assert runner.run(test, clear_globs=False).failed == 0
+            names = test.globs
+            continue
+        for (program, *arguments), output in commands(text):
+            assert program == "runcast"
+            status, out, err = run(*arguments)
+            assert status == (2 if output.startswith("runcast: ") else 0), err
+            assert same(output, out + err), out + err
+
+
+@pytest.mark.parametrize(
+    ("wanted", "got", "is_same"),
+    [
+        ("about $20,800 in 47.2 h", "about $19,500 in\n 45.0 h", True),
+        ("about $20,800 in 47.2 h", "about $29,500 in 45.0 h", False),
+        ("64 x H100", "65 x H100", False),
+        ("P10-P90 $16.6k-$26k;", "P10-P90 $16k-$25.5k;", True),
+        ("said: ... or else", "said: 1, 2 or else", True),
+        ("said: ... or else", "said: 1, 2", False),
+        ("Plan 1", "Plan 1 and more", False),
+    ],
+)
+def test_the_comparison_can_fail(wanted, got, is_same):
+    assert same(wanted, got) is is_same
+
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def options():
+    """Whole name of every command -> its options."""
+    found = site_pages.commands("runcast", typer.main.get_command(cli.app))
+    return {
+        name: {"--help", *(o for p in command.params for o in (*p.opts, *p.secondary_opts))}
+        for name, command in found
+    }
+
+
+@pytest.mark.parametrize(
+    "page",
+    sorted(p.relative_to(ROOT).as_posix() for p in (*DOCS.rglob("*.md"), ROOT / "README.md")),
+)
+def test_the_commands_of_a_page_exist_with_their_options(page, options):
+    text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", " ")
+    for line in re.findall(r"^(?:    |\$ )(runcast [a-z].*)$", text, re.M):
+        words = line.partition(" # ")[0].split()
+        names = [" ".join(words[:n]) for n in range(len(words), 1, -1)]
+        name = next((n for n in names if n in options), None)
+        assert name, line
+        given = {w.partition("=")[0] for w in words if w.startswith("--")}
+        assert given <= options[name], line
+
+
+# --- how-tos -------------------------------------------------------------------------------------
+
+
+def rows_of(page):
+    return [text for _, text in blocks(page, "csv")]
+
+
+def test_the_gpu_of_the_how_to_can_be_loaded(tmp_path):
+    figures, spellings = rows_of("how-to/add-a-gpu.md")
+    whole = tmp_path / "accelerators.csv"
+    whole.write_text(ACCELERATORS_CSV.read_text() + figures)
+    (new,) = load_accelerators(whole).keys() - accelerators().keys()
+    assert load_accelerators(whole)[new].bf16_flops_per_s == 1.2e15
+    header = NAMES_CSV.read_text().splitlines()[0]
+    for row in spellings.splitlines():
+        assert row.count(",") == header.count(",")
+        assert row.split(",")[1] == new
+
+
+def test_the_stack_of_the_how_to_is_of_a_known_family():
+    (row,) = rows_of("how-to/add-a-stack.md")
+    cells = row.strip().split(",")
+    columns = STACKS_CSV.read_text().splitlines()[0].split(",")
+    assert len(cells) == len(columns)
+    told = dict(zip(columns, cells, strict=True))
+    assert told["stack"] not in stacks()
+    assert told["family"] in {s.family for s in stacks().values()}
+    known = {word for s in stacks().values() for word in s.shardings}
+    assert set(told["shardings"].split()) <= known
+    page = (DOCS / "how-to/add-a-stack.md").read_text()
+    listed = re.search(r"The columns are `([^`]+)`", page)
+    assert listed
+    assert "".join(listed[1].split()).split(",") == columns
+
+
+def test_the_price_source_of_the_how_to_yields_offers():
+    ((_, code),) = blocks("how-to/add-a-price-source.md", "python")
+    module: dict[str, object] = {"__name__": "example_cloud"}
+    exec(compile(code, "example_cloud.py", "exec"), module)  # noqa: S102 - the page's own code
+    row = {"name": "x8", "gpu": "H100 SXM5 80GB", "gpus": 8, "region": "eu-1", "usd_per_hour": 20.5}
+    broken = {**row, "gpus": "many"}
+    feed = Feed({"/v1/machines": as_json({"machines": [row, {**row, "region": "eu-2"}, broken]})})
+    with serving(feed) as base:
+        environ = {"RUNCAST_PRICE_URL_EXAMPLE": base}
+        with Session(source="example", environ=environ, deadline_s=30.0) as session:
+            offers = list(module["fetch"](session))
+    assert [(o.accelerator, o.gpu_count, o.usd_per_hour, o.region) for o in offers] == [
+        ("H100-80GB-SXM", 8, 20.5, "eu-1"),
+        ("H100-80GB-SXM", 8, 20.5, "eu-2"),
+    ]

@@ -1,0 +1,260 @@
+"""The documentation's pages that are made from code, and the site: strict, whole, of one host."""
+
+import ast
+import functools
+import http.server
+import os
+import re
+import subprocess
+import sys
+import threading
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from app.scenario.fields import fields_of
+from core.scenario import Scenario
+from docs import docstring_markdown as written
+from docs import site_pages
+from hardware.claims import formulas
+
+ROOT = Path(__file__).parents[2]
+RESOURCES = {"script": "src", "img": "src", "iframe": "src", "source": "src", "object": "data"}
+LOADED = {
+    "stylesheet",
+    "icon",
+    "preload",
+    "modulepreload",
+    "preconnect",
+    "dns-prefetch",
+    "manifest",
+}
+
+FUNCTION = '''
+class Found:
+    """What was found."""
+
+    size_bytes: float | None  # of the whole; None: not known
+
+    @property
+    def is_large(self) -> bool:
+        """More than a page."""
+
+
+def ring_s(*, size_bytes: float, ranks: int = 2, **more: float) -> float:
+    """Seconds of M bytes: 2 (n-1)/n M/B. [P09]
+
+        2 * M
+        / B
+
+    Only for `ranks` > 1; a*b and <b> are text.
+
+    >>> ring_s(size_bytes=1.0)  # doctest: +ELLIPSIS
+    0.5
+    """
+'''
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    return {n.name: n for n in written.public(ast.parse(FUNCTION))}
+
+
+# --- docstrings ----------------------------------------------------------------------------------
+
+
+def test_a_function_is_its_signature_its_prose_its_formula_and_its_example(nodes):
+    assert written.member(nodes["ring_s"], FUNCTION, level=2) == (
+        "## ring_s\n\n"
+        "```python\nring_s(*, size_bytes: float, ranks: int = 2, **more: float) -> float\n```\n\n"
+        "Seconds of M bytes: 2 (n-1)/n M/B. \\[P09\\]\n\n"
+        "```text\n2 * M\n/ B\n```\n\n"
+        "Only for `ranks` &gt; 1; a\\*b and &lt;b&gt; are text.\n\n"
+        "```pycon\n>>> ring_s(size_bytes=1.0)\n0.5\n```"
+    )
+
+
+def test_a_class_is_its_fields_with_their_comments_and_its_properties(nodes):
+    text = written.member(nodes["Found"], FUNCTION, level=2)
+    assert "| `size_bytes` | `float \\| None` | of the whole; None: not known |" in text
+    assert "### is_large\n\n```python\nis_large -> bool\n```\n\nMore than a page." in text
+
+
+def test_references_are_a_list_and_a_long_signature_has_a_line_an_argument():
+    text = written.markdown_of("What.\n\n[K23] One, and\n      more.\n[P09] Two.")
+    assert text == "What.\n\n- \\[K23\\] One, and more.\n- \\[P09\\] Two."
+    (node,) = written.public(ast.parse(f"def f(a, *, {'b' * 50}: int, {'c' * 50}=1): ..."))
+    assert written.signature(node).splitlines() == [
+        "f(", "    a,", "    *,", f"    {'b' * 50}: int,", f"    {'c' * 50}=1,", ")"
+    ]  # fmt: skip
+
+
+def test_a_formula_under_its_sentence_stands_in_a_block_of_its_own():
+    text = written.markdown_of("The time is\n    M / B\nand no more.")
+    assert text == "The time is\n\n```text\nM / B\n```\n\nand no more."
+
+
+# --- pages made from code ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return site_pages.generated()
+
+
+def test_every_formula_has_its_page(pages):
+    for f in formulas():
+        assert f"({site_pages.formula_page(f.module)})" in pages["method.md"]
+        page = pages[site_pages.formula_page(f.module)]
+        for node in written.public(ast.parse((ROOT / f.module).read_text())):
+            assert f"## {node.name}\n" in page
+
+
+def test_every_field_of_a_scenario_is_listed(pages):
+    named = re.findall(r"^\| `(\w+)` \|", pages["reference/fields.md"], re.M)
+    assert sorted(named) == sorted(Scenario.model_fields)
+    assert (
+        "| `seq_len` | Sequence length. Tokens per sequence; 8k is 8192 | `8192` |"
+        in (pages["reference/fields.md"])
+    )
+    assert [n for g, _ in site_pages.FIELD_GROUPS for n in fields_of(g)] == named
+
+
+def test_every_command_is_listed_with_what_is_its_own(pages):
+    page = pages["reference/cli.md"]
+    for command in ("plan", "risk", "refresh", "prices book add", "calibrations show"):
+        assert f"\n### runcast {command}\n" in page
+    plan = page.partition("### runcast plan\n")[2].partition("\n### ")[0]
+    assert "Takes the options of a scenario." in plan
+    assert re.findall(r"^\| `(--[\w-]+)", plan, re.M) == ["--save", "--top", "--json"]
+    options = page.partition("## Options of a scenario\n")[2]
+    assert {"--tokens", "--model", "--set", "--scenario"} <= set(
+        re.findall(r"`(--[\w-]+)", options)
+    )
+
+
+def test_the_python_page_has_everything_that_is_public(pages):
+    import runcast
+
+    page = pages["reference/python.md"]
+    others = {"RuncastError", "Scenario"}  # named in the text; its fields have a page
+    missing = {n for n in runcast.__all__ if not re.search(rf"^##+ {n}$", page, re.M)}
+    assert missing == others
+    assert "| `usd` | `Interval \\| None` | p10 is the cheap end; None: no price |" in page
+
+
+def test_the_record_is_the_readmes(pages):
+    readme = (ROOT / "README.md").read_text()
+    row = next(x for x in readme.splitlines() if x.startswith("| Forecast, fitted on these rows"))
+    assert row in pages["record.md"]
+    assert "](docs/" not in pages["record.md"] + pages["assumptions.md"] + pages["contributing.md"]
+    assert "**Steady state.**" in pages["assumptions.md"]
+
+
+def test_a_section_that_the_readme_lacks_is_an_error():
+    with pytest.raises(ValueError, match="no section 'Nowhere'"):
+        site_pages.readme_page("Nowhere", "x")
+
+
+# --- the site ------------------------------------------------------------------------------------
+
+
+class Resources(HTMLParser):
+    """Addresses from which a page loads something by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        if address := given.get(RESOURCES.get(tag, "")):
+            self.found.append(address)
+        if tag == "link" and LOADED & set((given.get("rel") or "").split()):
+            self.found.append(given["href"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built as `make docs` does; whatever it says is a failure."""
+    folder = tmp_path_factory.mktemp("site") / "site"
+    build = [sys.executable, "-W", "error", "-m", "mkdocs", "build", "--strict", "-d", folder]
+    environ = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # as the Makefile has it
+    done = subprocess.run(build, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+    said = (done.stdout + done.stderr).splitlines()
+    assert done.returncode == 0, said
+    assert [line for line in said if not line.startswith("INFO ")] == []
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", ["[a](no.md)", "[a](#nowhere)", "[a](index.md#nowhere)"])
+def test_a_broken_link_fails_the_build(tmp_path, broken):
+    """The settings that the site is built with let none through."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.md").write_text(f"# A page\n\n{broken}\n")
+    (tmp_path / "mkdocs.yml").write_text(
+        f"INHERIT: {ROOT / 'mkdocs.yml'}\nhooks: []\nnav: [index.md]\ndocs_dir: docs\n"
+        "theme: {name: mkdocs}\nplugins: []\n"
+    )
+    build = [sys.executable, "-m", "mkdocs", "build", "-d", tmp_path / "site"]
+    done = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "1 warning" in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_every_page_is_built_and_can_be_reached(site):
+    sources = {p.relative_to(ROOT / "docs") for p in (ROOT / "docs").rglob("*.md")}
+    sources |= {Path(p) for p in site_pages.generated()}
+    menu = (site / "index.html").read_text()
+    for page in sources:
+        address = page.with_suffix(".html").as_posix()
+        assert (site / address).is_file()
+        assert f'href="{address}"' in menu, address
+    assert not list(site.rglob("*.py"))
+
+
+@pytest.mark.slow
+def test_no_page_loads_anything_from_another_host(site):
+    seen = 0
+    for page in site.rglob("*.html"):
+        parser = Resources()
+        parser.feed(page.read_text())
+        seen += len(parser.found)
+        foreign = [a for a in parser.found if re.match(r"(?:[a-z]+:)?//", a)]
+        assert not foreign, (page.name, foreign)
+    assert seen > 100
+    for sheet in site.rglob("*.css"):
+        assert not re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", sheet.read_text())
+
+
+@pytest.mark.slow
+def test_in_a_browser_it_asks_nobody_else_and_can_be_searched(site, browser):
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    handler = functools.partial(Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        base = f"http://127.0.0.1:{server.server_port}/"
+        page = browser.new_page(viewport={"width": 390, "height": 844})
+        asked: list[str] = []
+        said: list[str] = []
+        page.on("request", lambda r: asked.append(r.url))
+        page.on("console", lambda m: said.append(m.text) if m.type == "error" else None)
+        for path in ("index.html", "method.html", "reference/python.html", "python.html"):
+            page.goto(base + path)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        page.set_viewport_size({"width": 1440, "height": 900})
+        box = page.get_by_role("textbox", name="Search")
+        box.click()
+        box.press_sequentially("in_switch_all_reduce_s")
+        page.get_by_text("1 matching document").wait_for()
+        page.close()
+        server.shutdown()
+    assert said == []
+    assert [a for a in asked if not a.startswith((base, "data:", "blob:"))] == []
+    assert any("search" in a for a in asked)

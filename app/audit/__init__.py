@@ -1,7 +1,7 @@
 """What a claim about a run implies, and whether physics and the best published run allow it.
 
 as_json    an audit as JSON: the keys that docs/audit.md documents
-audit      A claim, audited: its speed in every precision of its accelerator, and everything
+audit      a claim, audited: its speed in every precision of its accelerator, and everything
            else it says
 charts     the chart of the Audit page: a claim beside peak, best published run and forecast
 checks     everything a claim says beside its speed: does it add up, fit, and allow for
@@ -17,7 +17,7 @@ money      the dollars of a claim: their arithmetic, and the price against all t
 numbers    numbers of a claim as people type them
 page       the Audit page: a claim about a training run, and what is to be said of it
 published  the published runs that a claim is held against, and the best one of its class
-speed      A claim's speed in one precision: against the dense peak, the best published run,
+speed      a claim's speed in one precision: against the dense peak, the best published run,
            the forecast
 sums       whether the figures of a claim add up: time, rate, MFU, units, and what is
            counted

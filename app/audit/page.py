@@ -15,10 +15,9 @@ from app.document.glossary import explained
 from app.forecast.machines import CUSTOM
 from app.forecast.resolve import accelerator_names, current_prices, model_names
 from app.web import figure, link
+from app.web.answers import KEPT_S
 from core.layout.precision import PRECISIONS
 from core.scenario import Scenario
-
-KEPT_S = 6 * 3600
 
 
 @st.cache_data(max_entries=64, ttl=KEPT_S, show_spinner="Auditing the claim")

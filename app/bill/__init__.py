@@ -1,13 +1,13 @@
 """Everything that a plan costs, line by line, with energy and carbon.
 
-as_json   A bill as JSON: the keys that docs/bill.md documents
+as_json   a bill as JSON: the keys that docs/bill.md documents
 bill      everything on the bill of one plan: each line with a lower, an expected and an
           upper figure, and how it is worked out
 charts    the chart of a bill: a bar a line, with its lower and upper figure
 command   runcast bill: everything that the best plan costs, line by line
-document  A bill as tables: what the page shows and draws, and what is downloaded
+document  a bill as tables: what the page shows and draws, and what is downloaded
 energy    energy of a plan at the plug and at the meter, and the carbon of its region's grid
 line      one line of a bill: an amount, or why there is none, and how it is worked out
 page      everything on the bill of one plan: a section of the page about prices and risk
-terminal  A bill on a terminal: sentences, a table, and how each line is worked out
+terminal  a bill on a terminal: sentences, a table, and how each line is worked out
 """

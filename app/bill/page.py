@@ -11,13 +11,12 @@ from app.document import chart_files
 from app.document.escape import as_text
 from app.forecast.price_book import book_id
 from app.web import figure
-from app.web.answers import Query, query_of
+from app.web.answers import KEPT_S, Query, query_of
 from core.errors import RuncastError
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
 KEPT = 128  # bills of a few kB
-KEPT_S = 6 * 3600
 HOW = "bill_how"
 
 

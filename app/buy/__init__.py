@@ -16,11 +16,11 @@ page        the Prices & risk page: what each way to buy a plan's machines costs
 prices      what the machines of a plan cost by purchase kind: one search over all of them
 purchases   every way to buy the machines of one plan, side by side: time, dollars, chance
             to be late
-simulate    A plan on spot capacity, played through on traces: every start, at every speed
+simulate    a plan on spot capacity, played through on traces: every start, at every speed
             it may have
-spot        A plan on spot machines under each policy, as ways to buy
+spot        a plan on spot machines under each policy, as ways to buy
 terminal    ways to buy a plan's machines on a terminal: sentences, then small tables
-trace_file  A trace of spot capacity as a file of the user: CSV or JSON. Hostile until it is
+trace_file  a trace of spot capacity as a file of the user: CSV or JSON. Hostile until it is
             parsed
 words       ways to buy a plan's machines in sentences
 """

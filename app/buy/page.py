@@ -23,14 +23,14 @@ from app.plan import words as plan_words
 from app.scale import page as scale_page
 from app.web import figure
 from app.web import hints as web_hints
-from app.web.answers import Query, query_of
+from app.web.answers import KEPT_S, Query, query_of
 from app.web.selection import chosen
 from core.errors import RuncastError
 from core.failures.availability import Trace
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
-KEPT, KEPT_S = 64, 6 * 3600  # answers of up to 100 kB
+KEPT = 64  # answers of up to 100 kB
 TRACE = "risk_trace"
 TRACE_TYPES, MAX_UPLOAD_MB = ["csv", "json"], 2
 Specs = dict[str, chart_files.Spec]

@@ -5,7 +5,7 @@ added              results of calibrations that are added, listed and removed: o
 as_json            calibrations as JSON: every key is documented in docs/calibrations.md
 calibrate_command  runcast calibrate: measure nodes where they are, and bring the result
                    back
-calibrate_words    A calibration on a terminal and as JSON: what it may take, how far it is,
+calibrate_words    a calibration on a terminal and as JSON: what it may take, how far it is,
                    what came back
 charts             the charts of the Calibration page, of ready columns of
                    app/calibration/document.py

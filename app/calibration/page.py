@@ -18,12 +18,13 @@ from app.forecast import resolve
 from app.forecast.calibrations import Calibration
 from app.forecast.price_book import today
 from app.web import figure, link
+from app.web.answers import KEPT_S
 from core.errors import RuncastError
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 from runners.calibration.result import MAX_BYTES
 
-KEPT, KEPT_S = 64, 6 * 3600  # charts of a few kB
+KEPT = 64  # charts of a few kB
 UPLOADS, SAID = "calibration_uploads", "calibration_said"
 AnswerOf = Callable[[Scenario], Answer]
 MOST_SHOWN = 20  # results that are drawn with their switches; the command line lists all

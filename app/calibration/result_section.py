@@ -15,10 +15,11 @@ from app.document.escape import as_text
 from app.forecast.calibrations import Calibration
 from app.web import figure
 from app.web import hints as web_hints
+from app.web.answers import KEPT_S
 from core.errors import RuncastError
 from core.scenario import Scenario
 
-KEPT, KEPT_S = 128, 6 * 3600  # charts of some 10 kB
+KEPT = 128  # charts of some 10 kB
 COLOURS: dict[str, Literal["green", "orange", "red"]] = {
     "ok": "green", "suspect": "orange", "invalid": "red"
 }  # fmt: skip

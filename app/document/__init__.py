@@ -3,7 +3,7 @@
 as_json      values as JSON holds them: what is not finite is null
 blocks       what a report is made of: sections of paragraphs, lists, tables, figures and
              lines to copy
-chart_files  A chart as a dict as small as it can be, and as files: PNG, SVG, its data as
+chart_files  a chart as a dict as small as it can be, and as files: PNG, SVG, its data as
              Parquet
 chart_parts  what every chart is made of: inks and colours, axes, legends, scales, and small
              marks
@@ -13,10 +13,10 @@ escape       text that came from outside, or that holds dollars, made safe for M
 format       numbers as a person reads them
 glossary     the field's terms, a sentence each: what a page shows where somebody rests on a
              label
-html         A report as one HTML file: no script, no request, readable in the dark and on
+html         a report as one HTML file: no script, no request, readable in the dark and on
              paper
-markdown     A report as Markdown (CommonMark with tables, as code hosts draw it)
-pdf          A report as PDF: tagged (PDF/UA-1) and archivable (PDF/A-2a), set by Typst
+markdown     a report as Markdown (CommonMark with tables, as code hosts draw it)
+pdf          a report as PDF: tagged (PDF/UA-1) and archivable (PDF/A-2a), set by Typst
 pictures     the charts of a report as SVG. Each is drawn once: it takes longer than all
              else in a report
 progress     the bar of a command that waits: on a terminal's standard error, so that output

@@ -6,8 +6,7 @@ command      runcast explain: why the best plan, or a named layout, is as it is;
              another
 document     explanations as rows and columns: what the page lists and draws, and its CSV
              holds
-explained    explanations of plans and layouts: facts and prices meet core.explain.explain
-             and what rests on it
+explained    explanations of plans and layouts: facts and prices meet core.explain
 page         why a plan is the best: the next bottleneck, and on request everything that was
              compared
 question     everything that runcast explain is asked: of the best plan, of one named

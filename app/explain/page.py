@@ -17,6 +17,7 @@ from app.explain.explained import Against, Named, Why
 from app.explain.sensitivity import Sensitivity
 from app.scenario.layout import MAX_CHARS
 from app.web import answers, figure
+from app.web.answers import KEPT_S
 from app.web.fragment import alone
 from core.errors import RuncastError
 from core.explain.bottleneck import Faster
@@ -24,7 +25,6 @@ from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
 KEPT = 128  # explanations of a few kB
-KEPT_S = 6 * 3600
 OPEN = "plan_why"
 MINE = "plan_my_layout"
 

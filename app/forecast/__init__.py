@@ -12,7 +12,7 @@ calibration_files   calibration results of this installation: one file each, nam
 calibration_origin  where, when and with what a kept result was measured: by calibrate, or
                     by another tool
 calibrations        calibrations that a scenario names, as measured rates of its machines
-case                A plan's own case computed again: its machine, its work, one row of
+case                a plan's own case computed again: its machine, its work, one row of
                     columns
 choice              what a scenario compares: machines at GPU counts, and the offers that it
                     leaves out
@@ -22,14 +22,14 @@ excluded            what a search left out and why: counted for each accelerator
                     cloud, and in all
 failure_inputs      what a job is assumed to suffer: as given, else as
                     hardware/reliability.csv has it
-failure_job         A plan and the inputs of its risk as the job that
+failure_job         a plan and the inputs of its risk as the job that
                     core/failures/goodput.py takes
 fixed_layout        one named layout: what it fixes of a scenario, and whether the answer
                     keeps all of it
 interval            how long a plan takes, as a range, and the tokens of its run
 machines            an offer as the machines it rents: node shape, network, and what had to
                     be assumed of them
-named_layout        A layout that somebody names, completed: what it leaves out is searched,
+named_layout        a layout that somebody names, completed: what it leaves out is searched,
                     as runcast estimate does; where nothing legal has what it says, the rest
                     is taken from another layout
 nearest_fit         when nothing fits: by how much, which part is largest, and the nearest

@@ -5,7 +5,7 @@ against_ddp  what a way to train costs against DDP: guides print one figure, we 
 as_json      decisions as JSON: the documented, versioned schema of runcast decide --json
 claim_text   what we find where somebody prints a figure, and how its arithmetic is written
              down
-claims       every published claim beside our own figure: where facts meet
+claims       every published claim with our own figure: facts meet
              core/evidence/published_claims.py
 command      runcast decide: the published decision tables, answered, on a terminal and as
              JSON
@@ -44,6 +44,6 @@ times        claims about how much longer a step takes: recompute and offload, e
              forecast
 tuning       claims about fine-tuning: what QLoRA and full fine-tuning need, and how large a
              checkpoint is
-words        A decision in sentences: the case, what is recommended, and what the others
+words        a decision in sentences: the case, what is recommended, and what the others
              lack
 """

@@ -11,10 +11,10 @@ from app.guides.claim_text import sources_line
 from app.guides.decision import VERDICTS, Decision
 from app.guides.decisions import RULES, counts, decisions_of, in_tables, verdict_sentence
 from app.web import link
+from app.web.answers import KEPT_S
 from core.scenario import Scenario
 from hardware.decision_tables import TABLES
 
-KEPT_S = 6 * 3600
 PATH = "decisions"
 MOST_TERMS = 600
 TABLE, VERDICT = "decisions_table", "decisions_verdict"

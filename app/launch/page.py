@@ -15,6 +15,7 @@ from app.launch import files as tables
 from app.launch.job import job_of
 from app.launch.words import troubles
 from app.plan import words as plan_words
+from app.web.answers import KEPT_S
 from app.web.selection import chosen
 from core.errors import RuncastError
 from core.scenario import Scenario
@@ -25,7 +26,7 @@ from runners.recipes.registry import exported, target
 LAUNCHER, STACK, CHECKS, NAME = "launch_launcher", "launch_stack", "launch_checks", "launch_name"
 MAX_CHARS = 2000
 MOST_TERMS = 800
-KEPT, KEPT_S = 64, 6 * 3600  # jobs of a few kB
+KEPT = 64  # jobs of a few kB
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)

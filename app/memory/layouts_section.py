@@ -16,12 +16,11 @@ from app.memory.layouts import Held, held_of, misses_of
 from app.plan import words as plan_words
 from app.scenario.layout import layout_text
 from app.web import figure
-from app.web.answers import Key
+from app.web.answers import KEPT_S, Key
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
 KEPT = 128  # some 20 kB each
-KEPT_S = 6 * 3600
 WHICH = "memory_too_large"
 MINE = "memory_my_layout"
 

@@ -13,14 +13,13 @@ from app.memory import speed_charts as charts
 from app.memory import speed_tables as tables
 from app.memory.layouts_section import draw_table
 from app.web import figure
-from app.web.answers import Key
+from app.web.answers import KEPT_S, Key
 from core.errors import RuncastError
 from core.explain.bottleneck import Faster, faster
 from core.scenario import Scenario
 from core.search.plan import Plan
 
 KEPT = 128  # some 40 kB each
-KEPT_S = 6 * 3600
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)

@@ -13,8 +13,8 @@ from app.guides import claims as guides_claims
 from app.guides.claim_text import sources_line
 from app.method import tables
 from app.web import hints as web_hints
+from app.web.answers import KEPT_S
 
-KEPT_S = 6 * 3600
 TERMS, MOST_TERMS = "FLOPs, Activations, Logits, Optimizer states, Step, P10, P90, MFU", 900
 TOPIC = "method_topic_"  # keys of the parts with the arithmetic, numbered
 

@@ -11,11 +11,12 @@ from app.document.chart_files import Spec, spec_of
 from app.options import words as options_words
 from app.plan import charts, document
 from app.web import answers, figure
+from app.web.answers import KEPT_S
 from app.web.figure import Figure
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
-KEPT, KEPT_S = 64, 6 * 3600  # specs of up to 100 kB
+KEPT = 64  # specs of up to 100 kB
 FRONTIER = "plan_chart"
 
 

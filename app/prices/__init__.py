@@ -2,9 +2,9 @@
 
 book_command       runcast prices book: own and negotiated prices, added from a file,
                    listed, shown, removed
-book_document      A price book in words and as JSON: every row, what counts today, what is
+book_document      a price book in words and as JSON: every row, what counts today, what is
                    about nothing
-book_file          A price book as a file: CSV, or YAML with one flat table per row
+book_file          a price book as a file: CSV, or YAML with one flat table per row
 charts             the charts of the Price data page: who asks least for what, and a price
                    over time
 command            runcast prices history|on|runs|quarantine|release: what the store and the

@@ -13,13 +13,14 @@ from app.document.escape import as_text
 from app.plan import words as plan_words
 from app.prices import charts, over_time
 from app.web import figure
+from app.web.answers import KEPT_S
 from core.errors import RuncastError
 from core.scenario import Scenario
 from core.search.plan import Answer
 from pricing.series import Sku
 from pricing.store.engine import Store, StoreError
 
-KEPT, KEPT_S = 64, 6 * 3600  # charts of some 5 kB
+KEPT = 64  # charts of some 5 kB
 
 
 def draw(

@@ -18,13 +18,13 @@ from app.forecast import price_book
 from app.prices import charts, filters, offers, over_time_section, sources_section
 from app.web import figure, link
 from app.web import hints as web_hints
+from app.web.answers import KEPT_S
 from core.errors import RuncastError
 from core.scenario import Scenario
 from core.search.plan import Answer
 from pricing.book.files import load_book
 from pricing.offers import installed_id, newest_per_place, snapshot
 
-KEPT_S = 6 * 3600
 TABLE_PX = 420
 SINGLE = {"unit": "gpu_hour"}
 # Terms behind the words of a list.

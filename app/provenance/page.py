@@ -17,13 +17,13 @@ from app.provenance.age import age_of, fit_sentence, price_age
 from app.provenance.record import KINDS, Kind, Record, walked
 from app.provenance.records import provenance_of
 from app.web import answers, link
+from app.web.answers import KEPT_S
 from app.web.fragment import alone
 from core.errors import RuncastError
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
 KEPT = 128  # records of some 200 kB
-KEPT_S = 6 * 3600
 OPEN = "plan_provenance"
 NUMBER = "plan_provenance_number"
 COLOURS: dict[Kind, str] = {

@@ -9,5 +9,5 @@ cost     what a plan costs, in a report: every line of its bill, and its machine
 files    what runcast report does: options in, the files of a report out
 origin   what a report rests on: why the plan, what is assumed, how accurate forecasts are,
          sources, and how to get the same answer again
-report   A plan as a report for a meeting: one builder, three writers (Markdown, HTML, PDF)
+report   a plan as a report for a meeting: one builder, three writers (Markdown, HTML, PDF)
 """

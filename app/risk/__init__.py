@@ -1,9 +1,9 @@
 """What failures, checkpoints and restarts do to a plan.
 
-as_json   A plan with failures as JSON: the keys that docs/risk.md documents
+as_json   a plan with failures as JSON: the keys that docs/risk.md documents
 command   runcast risk: when the best plan ends and what it costs if machines fail
-risk      A plan with failures: its job from a plan and the inputs, and what core makes of
+risk      a plan with failures: its job from a plan and the inputs, and what core makes of
           it
-terminal  A plan with failures on a terminal: sentences, then small tables
-words     A plan with failures in sentences
+terminal  a plan with failures on a terminal: sentences, then small tables
+words     a plan with failures in sentences
 """

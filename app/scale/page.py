@@ -17,13 +17,12 @@ from app.scale.points import Scale, scale_of
 from app.scale.words import optimal_sentences, scale_sentences, waiting_sentences
 from app.web import figure
 from app.web import hints as web_hints
-from app.web.answers import Query, query_of
+from app.web.answers import KEPT_S, Query, query_of
 from core.errors import RuncastError
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
 KEPT = 64  # some 50 kB each
-KEPT_S = 6 * 3600
 WORTH = "scale_usd_per_day"
 FILES = {"days": "runcast_scale", "usd": "runcast_scale_cost"}
 CAPTIONS = {"days": "A ring: the selected plan.", "usd": ""}

@@ -3,9 +3,9 @@
 age         which version made a link, and what its numbers have done since
 fields      what the field table of core.scenario.Scenario says about a widget: kind,
             choices, bounds
-file        A scenario as a YAML file: --scenario FILE.yaml, --save FILE.yaml, and the
+file        a scenario as a YAML file: --scenario FILE.yaml, --save FILE.yaml, and the
             page's files
-layout      A layout as people write it:
+layout      a layout as people write it:
             tp=8,pp=4,dp_shard=16,sharding=zero1,micro_batch_size=1
 link_query  the query of a link that reopens an answer
 made_with   what this process computes with: the version, and hashes of the tables and of
@@ -13,6 +13,6 @@ made_with   what this process computes with: the version, and hashes of the tabl
 model       the way in for models: text or a file of a config.json, and the model fields of
             a scenario
 version     which Runcast this is: its version, and its commit where it runs from a checkout
-yaml        A table in a YAML file that somebody gives us, read as a stream of checked
+yaml        a table in a YAML file that somebody gives us, read as a stream of checked
             events
 """

@@ -1,8 +1,8 @@
 """Lists of scenario values crossed into a table of forecasts, resumable.
 
 cell     one cell of a sweep: a scenario in, its row out
-cells    A sweep: the cross product of lists of scenario values, one cell each
-file     A sweep as a YAML file: a scenario file whose fields may hold several values
+cells    a sweep: the cross product of lists of scenario values, one cell each
+file     a sweep as a YAML file: a scenario file whose fields may hold several values
 folder   the folder of a sweep: what it is of, which cells are finished, and its results
 results  the results of a sweep as Parquet and CSV: one row a cell, in the order of the
          cells

@@ -2,17 +2,17 @@
 
 answers          answers as the pages ask for them: each search is made once for everybody
                  who asks the same
-copy_button      A button that copies a text: seen at once, and reached by the keyboard
+copy_button      a button that copies a text: seen at once, and reached by the keyboard
 excluded         what a search left out, and why: closed at first, unless it is the whole
                  answer
-figure           A chart on a page, with a takeaway for who cannot see it and its data and
+figure           a chart on a page, with a takeaway for who cannot see it and its data and
                  picture as files
 first_look       what the Plan page shows while the whole catalogue is searched: the usual
                  accelerators
 first_look_note  the note of a first look, and the wait for the whole answer behind it
 form             the scenario form in the sidebar, drawn from the field table of
                  core.scenario.Scenario
-form_part        A part of the form that is closed at first: what is inside is drawn while
+form_part        a part of the form that is closed at first: what is inside is drawn while
                  it is open
 form_words       what the form calls the choices of a field, and what it says in an empty
                  one

@@ -2,7 +2,7 @@
 
 accuracy          how far forecasts are from measurements: the error metrics of runcast
                   validate
-anchor            A measurement that the user made rescales the forecast and narrows its
+anchor            a measurement that the user made rescales the forecast and narrows its
                   interval
 baseline          what a forecast must beat: the median utilisation of runs like this one
 claimed_speed     what a claim about a run implies, and what physics, published runs and a

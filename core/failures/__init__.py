@@ -9,9 +9,9 @@ finish_time   when a job that may fail is done: P50 and P90 of its time, by inve
               a cheap fit
 goodput       time of a job that fails and restarts: expected, variance, and what it is lost
               to
-monte_carlo   A job that fails, played through event by event: for what has no closed form,
+monte_carlo   a job that fails, played through event by event: for what has no closed form,
               and as its test
-policies      A job on spot capacity under a purchase policy, played through on traces,
+policies      a job on spot capacity under a purchase policy, played through on traces,
               spell by spell
 reliability   failures to first order
 spot          spot machines in closed form: hazards, fleets, cost of a useful hour, and

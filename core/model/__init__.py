@@ -2,7 +2,7 @@
 
 adapters        low-rank adapters: their size, and the bytes of a frozen, quantised base
 dimensions      the dimensions of a decoder, and how many of its layers are of which type
-hf_config       A Hugging Face config.json, already parsed, read as a Transformer
+hf_config       a Hugging Face config.json, already parsed, read as a Transformer
 hf_families     the dense families of Hugging Face configurations: which keys mean which
                 dimensions
 hf_gpt          the older families of Hugging Face configurations: LayerNorm with bias, an

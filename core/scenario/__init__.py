@@ -7,6 +7,16 @@ presets are strings here; app/forecast/answer.py checks them against the facts.
 
 A link is flat `key=value` pairs, defaults omitted, `v` first. Keys are promises: add, never
 rename. `from_query` and `to_query` are the one codec.
+
+    fields       the field table of a scenario: what to train, on what, how
+    list_fields  fields of a scenario that say how the page Options & compare shows its list of
+                 plans
+    risk_fields  fields of a scenario that say what a run may suffer and what else is on its
+                 bill
+    task_size    how much work a task is: tokens from a data set, optimizer steps, and whether
+                 the batch suits
+    types        types of the scenario's fields: allowed words, bounds, and how people write
+                 numbers and lists
 """
 
 from __future__ import annotations

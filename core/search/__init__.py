@@ -2,7 +2,7 @@
 
 alternatives   what else people ask of a set of plans than the recommended one: each answer
                is a row number
-bounds         A lower bound of the step time that costs a few operations a row
+bounds         a lower bound of the step time that costs a few operations a row
 candidates     the candidates of one GPU count, built in stages: degrees, micro-batch,
                experts, strategy
 fastest        the fastest of the layouts that fit: each is timed, or its bound is above the

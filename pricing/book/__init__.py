@@ -3,6 +3,6 @@
 cells   the cells of a price book: text as numbers, days and names, or what is wrong with it
 files   price books of this installation: one file each, named by the user, read and
         replaced whole
-offers  A price book laid over the list prices
-rows    A price book: what somebody pays that no public list shows
+offers  a price book laid over the list prices
+rows    a price book: what somebody pays that no public list shows
 """

@@ -1,6 +1,6 @@
 """From the readings of probes to a calibration: the result, its validity, the fit.
 
-fit          A result as constants of a machine: measured, held against what was assumed,
+fit          a result as constants of a machine: measured, held against what was assumed,
              with their errors
 fit_compute  matmuls, attention, memory and the host's link of one device, measured over
              forecast

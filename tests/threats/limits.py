@@ -37,7 +37,8 @@ def bounding(modules: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def dotted(path: str, name: str) -> str:
     """A constant as the page names it: app.web.form.MAX_UPLOAD_MB."""
-    return f"{Path(path).with_suffix('').as_posix().replace('/', '.')}.{name}"
+    module = Path(path).with_suffix("").as_posix().removesuffix("/__init__").replace("/", ".")
+    return f"{module}.{name}"
 
 
 def _constants(tree: ast.Module) -> Iterator[str]:
@@ -59,18 +60,10 @@ def _constants(tree: ast.Module) -> Iterator[str]:
 
 def value_of(name: str) -> object:
     """What a name on the page stands for: a constant, the default of a field, a field of one price
-    source, a setting of the server, or what several pages share (`app.*.KEPT_S`)."""
+    source, or a setting of the server."""
     if name.startswith("server."):
         return tomllib.loads((ROOT / ".streamlit/config.toml").read_text())["server"][name[7:]]
     module, _, constant = name.rpartition(".")
-    if module.endswith(".*"):
-        package = ROOT / module[:-2].replace(".", "/")
-        files = sorted(p.relative_to(ROOT).with_suffix("") for p in package.rglob("*.py"))
-        places = [".".join(file.parts) for file in files]
-        kept = [_worked_out(p)[constant] for p in places if constant in _worked_out(p)]
-        found = set(map(_plain, kept))
-        (one,) = found
-        return one
     if module.startswith("pricing.sources."):
         owner = module.rpartition(".")[2]
         if owner == "Source":
@@ -84,7 +77,8 @@ def value_of(name: str) -> object:
 @cache
 def _worked_out(module: str) -> dict[str, object]:
     """Constants that are written out, which needs no import: some modules load torch."""
-    source = (ROOT / module.replace(".", "/")).with_suffix(".py").read_text()
+    folder = ROOT / module.replace(".", "/")
+    source = (folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")).read_text()
     found: dict[str, object] = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign):

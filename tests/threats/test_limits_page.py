@@ -36,7 +36,7 @@ INTERNAL = {
     "a word, a colour, a column or a pattern": """
         app.document.chart_parts.LIMIT app.options.document.LIMITS app.options.document.SHOWN
         app.document.pdf.SHOWN app.scale.document.OPTIMAL_SHOWN app.scale.document.SHOWN
-        docs.site_pages.README_PAGES app.plan.document.LIMITS app.plan.document.SHOWN
+        app.plan.document.LIMITS app.plan.document.SHOWN
         core.explain.sensitivity.AT_MOST_ONE
         runners.probes.anonymous._ENV_KEPT""",
     "how long a text of ours is, or how it is laid out": """
@@ -100,11 +100,7 @@ def test_every_figure_on_the_page_is_the_one_of_the_code():
 
 def test_every_bound_of_the_code_is_on_the_page_or_is_none(constants):
     known = {name for names in INTERNAL.values() for name in names.split()}
-    shared = {n.replace(".*.", ".") for n in listed() if ".*." in n}
-    missing = {
-        c for c in constants - listed() - known
-        if ".".join([*c.split(".")[:-2], c.split(".")[-1]]) not in shared
-    }  # fmt: skip
+    missing = constants - listed() - known
     assert missing == set(), "add them to docs/limits.md, or to INTERNAL with the reason"
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.document import chart_files
+from app.document import chart_files, vocabulary
 from app.forecast import answer as forecast_answer
 from app.forecast import price_book, resolve
 from app.forecast.excluded import SENTENCES
@@ -215,9 +215,9 @@ def test_what_each_pair_lost_adds_up_to_what_all_lost(answer):
         r: n for r, n in counted.items() if r != "no_price" and not r.startswith("candidate_")
     }
     assert {r for counts in answer.left_out_at.values() for r in counts} <= {
-        *options_words.NO_PLAN, *options_words.NO_OFFER
+        *vocabulary.NO_PLAN, *vocabulary.NO_OFFER
     }  # fmt: skip
-    assert set(SENTENCES) == {*options_words.NO_PLAN, *options_words.NO_OFFER}
+    assert set(SENTENCES) == {*vocabulary.NO_PLAN, *vocabulary.NO_OFFER}
 
 
 def test_the_axes_are_sorted_and_cut_and_it_is_said(answer, every):

@@ -297,8 +297,8 @@ def test_the_table_of_changes_is_no_table_that_a_forecast_reads(tmp_path, monkey
     """A row of it must not make every sweep that is half done one of other tables."""
     from app.scenario import made_with as module
 
-    folder = tmp_path / "app"
-    folder.mkdir()
+    folder = tmp_path / "app/scenario"
+    folder.mkdir(parents=True)
     (folder / "facts.csv").write_text("a\n")
     monkeypatch.setattr(module, "__file__", str(folder / "made_with.py"))
     tables = [made_with.__wrapped__()["tables"]]

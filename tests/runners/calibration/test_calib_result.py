@@ -171,7 +171,7 @@ def keys(model):
     """Every key of a model and of the models in it, but parameters and states, which are open."""
     for name, field in model.model_fields.items():
         yield field.alias or name
-        for inner in re.findall(r"runners\.result\.(\w+)", str(field.annotation)):
+        for inner in re.findall(r"runners\.calibration\.result\.(\w+)", str(field.annotation)):
             yield from keys(getattr(schema, inner))
 
 

@@ -15,8 +15,8 @@ from app.document import chart_files
 from app.document import format as fmt
 from app.document.escape import as_text
 from app.document.glossary import explained
+from app.document.page import head_help
 from app.web import figure
-from app.web import hints as web_hints
 from app.web.answers import KEPT_S
 from core.evidence.accuracy import Accuracy
 from hardware.cross_validation import cross_validation
@@ -227,7 +227,7 @@ def _draw_frame(frame: pd.DataFrame, key: str, title: str, *, has_file: bool = T
     with part:
         st.dataframe(
             tables.styled(frame.head(LISTED)),
-            column_config=web_hints.columns(frame.columns),
+            column_config=head_help(frame.columns),
             key=key,
             hide_index=True,
             height=min(TABLE_PX, 37 * (len(frame) + 1)),

@@ -9,7 +9,7 @@ checks     everything a claim says beside its speed: does it add up, fit, and al
 claim      what a claim says, from text: a run, how fast or how long, and what it costs
 command    runcast audit: what a claim about a training run implies, and what is to be said
            of it
-document   what the Audit page lists: precisions as a table, checks in their order
+document   an audit described once: the precisions as a table, the reasons, the checks
 form       the claim of the Audit page: its fields, from the address, the link's scenario or
            typed
 money      the dollars of a claim: their arithmetic, and the price against all that was
@@ -21,6 +21,5 @@ speed      a claim's speed in one precision: against the dense peak, the best pu
            the forecast
 sums       whether the figures of a claim add up: time, rate, MFU, units, and what is
            counted
-terminal   an audit on a terminal: the verdict, the precisions, the checks
 words      an audit in sentences
 """

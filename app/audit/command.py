@@ -76,6 +76,7 @@ def audit(
 
         print_json(audit_json(found))
     else:
-        from app.audit.terminal import print_audit
+        from app.audit.document import blocks
+        from app.document.terminal import print_document
 
-        print_audit(found)
+        print_document(blocks(found))

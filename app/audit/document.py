@@ -1,16 +1,16 @@
-"""What the Audit page lists: precisions as a table, checks in their order."""
+"""An audit described once: the precisions as a table, the reasons, the checks."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-import pandas as pd
-
 from app.audit.audit import Audit
-from app.audit.checks import Check
-from app.audit.speed import NAMES, tflops, times
-from app.audit.words import decides_words
+from app.audit.checks import TITLES, Check
+from app.audit.speed import NAMES, Speed, tflops, times
+from app.audit.words import assumption_sentences, claim_sentence, decides_words, verdict_sentence
 from app.document import format as fmt
+from app.document.blocks import Block, Bullets, Paragraph
+from app.document.table import Column, Table
 
 Colour = Literal["red", "orange", "green", "blue", "gray"]
 # A result is a word; its colour only repeats it.
@@ -22,34 +22,85 @@ COLOURS: dict[str, Colour] = {
     "not given": "gray",
 }
 ORDER = tuple(COLOURS)
+# Checks whose sentences are among the reasons of a verdict.
+AMONG_REASONS = ("best_published", "forecast", "dense_peak")
 
 
-def precisions(audit: Audit) -> pd.DataFrame:
+def _forecast(s: Speed) -> str:
+    """P10 to P90 in tokens/s a GPU: 1,199 to 1,876."""
+    if s.forecast is None:
+        return fmt.MISSING
+    return f"{fmt.count(s.forecast.p10)} to {fmt.count(s.forecast.p90)}"
+
+
+def _over_best(s: Speed) -> str:
+    return fmt.MISSING if s.over_best is None else times(s.over_best)
+
+
+COLUMNS: tuple[Column[Speed], ...] = (
+    Column(name="precision", head="Precision", value=lambda s: s.precision, is_text=True),
+    Column(name="verdict", head="Verdict", value=lambda s: NAMES[s.verdict], is_text=True),
+    Column(
+        name="decides", head="Decided by", value=decides_words, is_text=True, wraps=True, width=1
+    ),
+    Column(
+        name="peak_flops_per_s",
+        head="Dense peak",
+        value=lambda s: s.peak,
+        cell=lambda s: tflops(s.peak),
+    ),
+    Column(
+        name="share_of_peak",
+        head="Of dense peak",
+        value=lambda s: s.share,
+        cell=lambda s: fmt.percent(s.share),
+    ),
+    Column(
+        name="share_by_rule",
+        head="By 6 P",
+        value=lambda s: s.share_by_rule,
+        cell=lambda s: fmt.percent(s.share_by_rule),
+    ),
+    Column(name="over_best", head="Best published", value=lambda s: s.over_best, cell=_over_best),
+    Column(
+        name="forecast_p10_to_p90",
+        head="Forecast, P10 to P90",
+        short="Forecast",
+        value=_forecast,
+    ),
+)
+ON_A_TERMINAL = (
+    "precision", "verdict", "share_of_peak", "share_by_rule", "over_best", "forecast_p10_to_p90",
+    "decides",
+)  # fmt: skip
+
+
+def precisions(audit: Audit) -> Table[Speed]:
     """One row a precision: the verdict, the peak, the shares, what decides."""
-    return pd.DataFrame(
-        [
-            {
-                "Precision": s.precision,
-                "Verdict": NAMES[s.verdict],
-                "Decided by": decides_words(s),
-                "Dense peak": tflops(s.peak),
-                "Share of it": fmt.percent(s.share),
-                "By 6 P": fmt.percent(s.share_by_rule),
-                "Best published": fmt.MISSING if s.over_best is None else times(s.over_best),
-                "P10 to P90": forecast(s.forecast.p10, s.forecast.p90)
-                if s.forecast
-                else fmt.MISSING,
-            }
-            for s in audit.speeds
-        ]
-    )
-
-
-def forecast(p10: float, p90: float) -> str:
-    """P10 to P90: 1,199 to 1,876."""
-    return f"{fmt.count(p10)} to {fmt.count(p90)}"
+    return Table(caption="In every precision", columns=COLUMNS, rows=audit.speeds)
 
 
 def checks(audit: Audit) -> tuple[Check, ...]:
     """The checks, the worst first."""
     return tuple(sorted(audit.checks, key=lambda c: ORDER.index(c.status)))
+
+
+def blocks(audit: Audit) -> tuple[Block, ...]:
+    """The claim, the verdict with its reasons, every precision, every check."""
+    reasons = (
+        f"{s.precision}: {' '.join(s.reasons if s is audit.decisive else s.reasons[:1])}"
+        for s in audit.speeds
+    )
+    found = (
+        f"{c.status}: {TITLES[c.name]}. {c.sentence}"
+        for c in audit.checks
+        if c.name not in AMONG_REASONS
+    )
+    return (
+        Paragraph(claim_sentence(audit.claim)),
+        Paragraph(verdict_sentence(audit), strong=True),
+        precisions(audit).only(*ON_A_TERMINAL),
+        Bullets(tuple(reasons), "Why"),
+        Bullets(tuple(found), "Checks"),
+        *map(Paragraph, assumption_sentences(audit.claim)),
+    )

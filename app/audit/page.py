@@ -9,7 +9,7 @@ from app.audit import charts, document, form
 from app.audit.audit import Audit
 from app.audit.checks import TITLES
 from app.audit.words import RULE, assumption_sentences, claim_sentence, verdict_sentence
-from app.document import chart_files
+from app.document import chart_files, page
 from app.document.escape import as_text
 from app.document.glossary import explained
 from app.forecast.machines import CUSTOM
@@ -113,11 +113,8 @@ def _draw_audit(found: Audit) -> None:
         )
     )
     # A column a precision: a phone has room for three of them, not for eight figures.
-    st.table(document.precisions(found).map(as_text).set_index("Precision").T.rename_axis("In"))
-    st.caption(
-        "Share of it: with causal attention, as a share of the dense peak. P10 to P90: of our "
-        "forecast, tokens/s a GPU."
-    )
+    page.draw_turned(document.precisions(found), "In")
+    st.caption("Of dense peak: with causal attention. By 6 P: without. Forecast: tokens/s a GPU.")
     st.subheader("Why", anchor=False)
     for s in found.speeds:
         st.markdown(f"**{s.precision}**: {as_text(s.reasons[0])}")

@@ -5,9 +5,9 @@ bill      everything on the bill of one plan: each line with a lower, an expecte
           upper figure, and how it is worked out
 charts    the chart of a bill: a bar a line, with its lower and upper figure
 command   runcast bill: everything that the best plan costs, line by line
-document  a bill as tables: what the page shows and draws, and what is downloaded
+document  a bill described once: its lines as a table, its chart, and the section of a
+          report
 energy    energy of a plan at the plug and at the meter, and the carbon of its region's grid
 line      one line of a bill: an amount, or why there is none, and how it is worked out
 page      everything on the bill of one plan: a section of the page about prices and risk
-terminal  a bill on a terminal: sentences, a table, and how each line is worked out
 """

@@ -25,6 +25,7 @@ def bill(
 
         print_json(bill_json(asked, result))
     else:
-        from app.bill.terminal import print_bill
+        from app.bill.document import blocks
+        from app.document.terminal import print_document
 
-        print_bill(asked, result)
+        print_document(blocks(asked, result))

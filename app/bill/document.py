@@ -1,86 +1,130 @@
-"""A bill as tables: what the page shows and draws, and what is downloaded."""
+"""A bill described once: its lines as a table, its chart, and the section of a report."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pandas as pd
 
-from app.bill.bill import Bill
+from app.bill.bill import Bill, bill_sentences
 from app.bill.energy import energy_text, tonnes
 from app.bill.line import Line
 from app.document import format as fmt
+from app.document.blocks import Block, Bullets, Paragraph
+from app.document.table import Column, Table
 from app.forecast.failure_job import as_float
+from core.money.bill import Figure
+from core.scenario import Scenario
 
 NO_FIGURE = {
     "in_price": "in the price",
     "not_priced": "not priced",
     "not_known": "not known",
 }
-TOTAL = "Total"
 LEAST = 1e-9  # of a bar's length
+READ = ("label", "lower", "expected", "upper")  # what a person reads of a line
+CAPTION = (
+    "Everything on the bill. Lower and upper are what each line comes to if all goes well or badly "
+    "at once; a line without a figure is not in the total."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line with its unit, and how its figures are written."""
+
+    line: Line
+    label: str
+    unit: str
+    write: Callable[[float], str]
+
+
+def _end(name: str, of: Callable[[Figure], object]) -> Column[Row]:
+    """Lower, expected or upper; expected says why there is no figure."""
+
+    def value(r: Row) -> float | None:
+        return None if r.line.figure is None else as_float(of(r.line.figure))
+
+    def cell(r: Row) -> str:
+        found = value(r)
+        if found is not None:
+            return r.write(found)
+        return NO_FIGURE[r.line.status] if name == "expected" else ""
+
+    return Column(name=name, head=name.capitalize(), value=value, cell=cell)
+
+
+COLUMNS: tuple[Column[Row], ...] = (
+    Column(name="line", head="Name", value=lambda r: r.line.name, is_text=True),
+    Column(name="label", head="Line", value=lambda r: r.label, is_text=True, short=" "),
+    Column(name="unit", head="Unit", value=lambda r: r.unit, is_text=True),
+    _end("lower", lambda f: f.lower),
+    _end("expected", lambda f: f.expected),
+    _end("upper", lambda f: f.upper),
+    Column(name="status", head="Status", value=lambda r: r.line.status, is_text=True),
+    Column(name="how", head="How", value=lambda r: r.line.how, is_text=True),
+)
 
 
 def _usd(x: float) -> str:
     return fmt.usd(x, digits=3)
 
 
-def texts(line: Line, write: Callable[[float], str] = _usd) -> tuple[str, str, str]:
-    """Lower, expected and upper as text; where there is no figure, why."""
-    f = line.figure
-    if f is None:
-        return ("", NO_FIGURE[line.status], "")
-    return write(as_float(f.lower)), write(as_float(f.expected)), write(as_float(f.upper))
-
-
-Row = tuple[str, str, str, str, str]
-COLUMNS = ["Line", "Lower", "Expected", "Upper"]
-
-
-def rows(found: Bill) -> list[Row]:
-    """The bill to be read: dollars, then energy and carbon; a line each."""
-    out: list[Row] = [(line.label, *texts(line), line.how) for line in found.lines]
+def lines(found: Bill) -> Table[Row]:
+    """Dollars with their total, then energy, then carbon."""
+    rows = [Row(line=x, label=x.label, unit="USD", write=_usd) for x in found.lines]
     if found.total is not None:
-        out.append((TOTAL, *texts(_total(found)), "the sum of the lines that have a price"))
-    out += [
-        (f"Energy: {line.label.lower()}", *texts(line, energy_text), line.how)
-        for line in found.energy.lines
+        total = Line(
+            name="total",
+            label="Total",
+            figure=found.total,
+            status="priced",
+            how="the sum of the lines that have a price",
+        )
+        rows.append(Row(line=total, label="Total", unit="USD", write=_usd))
+    rows += [
+        Row(line=x, label=f"Energy: {x.label.lower()}", unit="kWh", write=energy_text)
+        for x in found.energy.lines
     ]
     emitted = (found.energy.carbon, found.energy.marginal)
-    return out + [(line.label, *texts(line, tonnes), line.how) for line in emitted]
+    rows += [Row(line=x, label=x.label, unit="kg CO2e", write=tonnes) for x in emitted]
+    return Table(caption=CAPTION, columns=COLUMNS, rows=tuple(rows))
 
 
-def shown(found: Bill) -> pd.DataFrame:
-    """The same as a table of the page, as text."""
-    return pd.DataFrame([cells[:-1] for cells in rows(found)], columns=COLUMNS)
+def how(found: Bill) -> Bullets:
+    """How each line is worked out."""
+    rows = lines(found).rows
+    return Bullets(tuple(f"{r.label}: {r.line.how}" for r in rows if r.line.how), "Worked out")
 
 
-def how(found: Bill) -> list[tuple[str, str]]:
-    """Each line and how it is worked out."""
-    return [(label, said) for label, _, _, _, said in rows(found)]
-
-
-def _total(found: Bill) -> Line:
-    return Line(name="total", label=TOTAL, figure=found.total, status="priced", how="")
+def blocks(scenario: Scenario, found: Bill) -> tuple[Block, ...]:
+    """The answer, every line with its lower, expected and upper figure, and what it rests on."""
+    said = map(Paragraph, bill_sentences(scenario, found))
+    return (*said, lines(found).only(*READ), how(found))
 
 
 def bars(found: Bill) -> pd.DataFrame:
     """Every line with dollars, the largest first: what the chart draws."""
-    priced = [line for line in found.lines if line.figure is not None]
-    priced = [x for x in priced if x.figure is not None and abs(as_float(x.figure.upper)) > LEAST]
-    rows = [
-        {
-            "line": line.label,
-            "lower": as_float(line.figure.lower),
-            "expected": as_float(line.figure.expected),
-            "upper": as_float(line.figure.upper),
-            "text": " to ".join(dict.fromkeys((texts(line)[0], texts(line)[2]))),
-            "mean_text": texts(line)[1],
-            "label": f"{line.label}: {texts(line)[1]}",
-        }
-        for line in priced
-        if line.figure is not None
-    ]
+    rows = []
+    for r in lines(found).rows[: len(found.lines)]:
+        figure = r.line.figure
+        if figure is None or abs(as_float(figure.upper)) <= LEAST:
+            continue
+        lower, expected, upper = (
+            as_float(x) for x in (figure.lower, figure.expected, figure.upper)
+        )
+        rows.append(
+            {
+                "line": r.label,
+                "lower": lower,
+                "expected": expected,
+                "upper": upper,
+                "text": " to ".join(dict.fromkeys((_usd(lower), _usd(upper)))),
+                "mean_text": _usd(expected),
+                "label": f"{r.label}: {_usd(expected)}",
+            }
+        )
     columns = ["line", "lower", "expected", "upper", "text", "mean_text", "label"]
     frame = pd.DataFrame(rows, columns=columns)
     return frame.sort_values("expected", ascending=False, ignore_index=True)
@@ -88,31 +132,10 @@ def bars(found: Bill) -> pd.DataFrame:
 
 def download(found: Bill) -> pd.DataFrame:
     """Every line with its unit, for a spreadsheet; an empty cell has no figure."""
-    of_unit = [
-        *((line, "USD") for line in found.lines),
-        *([(_total(found), "USD")] if found.total is not None else []),
-        *((line, "kWh") for line in found.energy.lines),
-        (found.energy.carbon, "kg CO2e"),
-        (found.energy.marginal, "kg CO2e"),
-    ]
-    return pd.DataFrame(
-        [
-            {
-                "line": line.name,
-                "unit": unit,
-                "lower": None if line.figure is None else as_float(line.figure.lower),
-                "expected": None if line.figure is None else as_float(line.figure.expected),
-                "upper": None if line.figure is None else as_float(line.figure.upper),
-                "status": line.status,
-                "how": line.how,
-            }
-            for line, unit in of_unit
-        ]
-    )
+    return lines(found).without("label").frame()
 
 
 def alt(found: Bill) -> str:
-    """What the chart shows, for who does not see it."""
-    rows = bars(found)
-    said = "; ".join(f"{r['label']}, {r['text']}" for _, r in rows.iterrows())
+    """What the chart shows, in a sentence."""
+    said = "; ".join(f"{r['label']}, {r['text']}" for _, r in bars(found).iterrows())
     return f"Expected dollars by line of the bill, each with its lower and upper figure: {said}."

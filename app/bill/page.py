@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.bill import charts
-from app.bill import document as tables
+from app.bill import charts, document
 from app.bill.bill import Bill, bill_of, bill_sentences
-from app.document import chart_files
+from app.document import chart_files, page
 from app.document.escape import as_text
 from app.forecast.price_book import book_id
 from app.web import figure
@@ -28,7 +27,7 @@ def _bill(query: Query, plan_id: str, book: str, _scenario: Scenario, _plan: Pla
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _chart(query: Query, plan_id: str, book: str, theme: str, _found: Bill) -> chart_files.Spec:
     """The chart as it is drawn: to build it takes longer than all the figures in it."""
-    return chart_files.spec_of(charts.bars(tables.bars(_found), theme=theme))
+    return chart_files.spec_of(charts.bars(document.bars(_found), theme=theme))
 
 
 def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
@@ -40,21 +39,20 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
     except RuncastError as e:
         st.warning(as_text(str(e)))
         return
-    st.markdown("\n".join(f"- {as_text(s)}" for s in bill_sentences(scenario, found)))
-    if not tables.bars(found).empty:
+    page.draw_list(bill_sentences(scenario, found))
+    if not document.bars(found).empty:
         figure.draw(
             figure.Figure(
                 key="bill_bars",
                 spec=_chart(*key, figure.theme(), found),
-                alt=tables.alt(found),
+                alt=document.alt(found),
                 caption="Bar: expected. Line with ends: lower to upper.",
                 file="runcast_bill",
-                data=lambda: tables.download(found),
+                data=lambda: document.download(found),
             )
         )
-    st.table(tables.shown(found).map(as_text), hide_index=True)
+    page.draw_table(document.lines(found).only(*document.READ))
     part = st.expander("How each line is worked out", key=HOW, on_change="rerun")
     if part.open:
-        part.markdown(
-            "\n".join(f"- **{as_text(label)}**: {as_text(how)}" for label, how in tables.how(found))
-        )
+        with part:
+            page.draw_list(document.how(found).items)

@@ -18,11 +18,11 @@ from app.document import chart_files
 from app.document import format as fmt
 from app.document.escape import as_text
 from app.document.glossary import explained
+from app.document.page import head_help
 from app.forecast import price_book
 from app.plan import words as plan_words
 from app.scale import page as scale_page
 from app.web import figure
-from app.web import hints as web_hints
 from app.web.answers import KEPT_S, Query, query_of
 from app.web.selection import chosen
 from core.errors import RuncastError
@@ -210,7 +210,7 @@ def _draw_ways(found: Purchases) -> None:
             key="risk_ways",
             height="content",
             alt="Every way to buy, the cheapest first",
-            column_config=web_hints.columns(table.columns),
+            column_config=head_help(table.columns),
         )
     for name, why in told.lacking(found):
         st.caption(as_text(f"{name}: {why}"))

@@ -12,9 +12,9 @@ from app.calibration import document as tables
 from app.calibration.added import Kept, learned
 from app.document import chart_files
 from app.document.escape import as_text
+from app.document.page import head_help
 from app.forecast.calibrations import Calibration
 from app.web import figure
-from app.web import hints as web_hints
 from app.web.answers import KEPT_S
 from core.errors import RuncastError
 from core.scenario import Scenario
@@ -80,7 +80,7 @@ def _draw_constants(c: Calibration) -> None:
         )
     with st.expander("Every constant in figures"):
         st.dataframe(frame, key="calibration_constants", hide_index=True, height="content",
-                     column_config=web_hints.columns(frame.columns),
+                     column_config=head_help(frame.columns),
                      alt="Constants of this result")  # fmt: skip
     if missing := words.missing_sentence(c):
         st.caption(as_text(missing))

@@ -1,15 +1,17 @@
-"""What a report is made of: sections of paragraphs, lists, tables, figures and lines to copy.
+"""What a document is made of: sections of paragraphs, lists, tables, figures and lines to copy.
 
-Every text is plain: no part holds markup, and each writer shows a text as it is written.
+Every text is plain: no part holds markup, and each writer shows a text as it is written. No block
+says for which medium it is.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from app.document.chart_files import Spec
+from app.document.table import Table
 
 Row: TypeAlias = tuple[str, ...]
 
@@ -27,17 +29,7 @@ class Bullets:
     """A list of sentences."""
 
     items: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """Cells as text. The first cell of a row names it; `numeric` are columns set to the right."""
-
-    caption: str
-    head: Row
-    rows: tuple[Row, ...]
-    numeric: frozenset[int] = frozenset()
-    widths: tuple[int, ...] = ()  # of the columns beside each other on paper; () as they need it
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +40,7 @@ class Figure:
     alt: str
     caption: str
     spec: Spec
-    numbers: Table
+    numbers: Table[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +52,7 @@ class Copied:
     address: str = ""  # where it leads, if it is an address of the web
 
 
-Block: TypeAlias = Paragraph | Bullets | Table | Figure | Copied
+Block: TypeAlias = Paragraph | Bullets | Table[Any] | Figure | Copied
 
 
 @dataclass(frozen=True, slots=True)

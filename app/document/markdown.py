@@ -7,8 +7,10 @@ table of its numbers. Every text is escaped: a name cannot become a link, a head
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from app.document.blocks import Block, Bullets, Copied, Figure, Paragraph, Report, Table, line
+from app.document.blocks import Block, Bullets, Copied, Figure, Paragraph, Report, line
+from app.document.table import Table
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~&$!])")
 STARTS_A_BLOCK = re.compile(r"^([#\-+=])")
@@ -45,8 +47,9 @@ def _block(block: Block) -> str:
     match block:
         case Paragraph(text, strong):
             return f"**{escaped(text)}**" if strong else escaped(text)
-        case Bullets(items):
-            return "\n".join(f"- {escaped(item)}" for item in items)
+        case Bullets(items, title):
+            listed = "\n".join(f"- {escaped(item)}" for item in items)
+            return f"{escaped(title)}:\n\n{listed}" if title else listed
         case Table():
             return _table(block)
         case Figure():
@@ -55,9 +58,9 @@ def _block(block: Block) -> str:
             return _copied(block)
 
 
-def _table(table: Table) -> str:
+def _table(table: Table[Any]) -> str:
     marks = ["---:" if n in table.numeric else "---" for n in range(len(table.head))]
-    rows = (table.head, marks, *table.rows)
+    rows = (table.head, marks, *table.cells())
     lines = [
         f"| {' | '.join(cells)} |"
         for cells in ([c if row is marks else _cell(c) for c in row] for row in rows)

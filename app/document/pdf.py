@@ -17,8 +17,9 @@ from typing import Any
 import typst
 
 from app.document import chart_files
-from app.document.blocks import Block, Bullets, Copied, Figure, Paragraph, Report, Table, line
+from app.document.blocks import Block, Bullets, Copied, Figure, Paragraph, Report, line
 from app.document.pictures import svg_of
+from app.document.table import Table
 
 TEMPLATE = Path(__file__).with_name("report.typ")
 STANDARDS: tuple[Any, ...] = ("a-2a", "ua-1")
@@ -97,8 +98,9 @@ def _block(block: Block) -> dict[str, Any]:
     match block:
         case Paragraph(text, strong):
             return {"kind": "paragraph", "text": pieces(text), "strong": strong}
-        case Bullets(items):
-            return {"kind": "bullets", "items": [pieces(item) for item in items]}
+        case Bullets(items, title):
+            listed = [pieces(item) for item in items]
+            return {"kind": "bullets", "title": pieces(title), "items": listed}
         case Table():
             return _table(block)
         case Figure():
@@ -117,7 +119,7 @@ def _block(block: Block) -> dict[str, Any]:
             }
 
 
-def _table(table: Table) -> dict[str, Any]:
+def _table(table: Table[Any]) -> dict[str, Any]:
     """0 of a width is as wide as what is in it."""
     rest = [0] * (len(table.head) - 1)
     return {
@@ -126,7 +128,7 @@ def _table(table: Table) -> dict[str, Any]:
         "columns": list(table.widths) or [1, *rest],
         "numeric": [n in table.numeric for n in range(len(table.head))],
         "head": [pieces(cell) for cell in table.head],
-        "rows": [[pieces(cell) for cell in row] for row in table.rows],
+        "rows": [[pieces(cell) for cell in row] for row in table.cells()],
     }
 
 

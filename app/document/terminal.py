@@ -1,4 +1,4 @@
-"""Answers on a terminal: sentences and ranked tables, at most as wide as the window.
+"""Blocks on a terminal: sentences, lists and tables, at most as wide as the window.
 
 Where there is no window, tables are as wide as what they hold.
 """
@@ -8,14 +8,19 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Literal
 
+from rich import table as rich_table
 from rich.console import Console
 from rich.measure import Measurement
-from rich.table import Table
+
+from app.document.blocks import Block, Bullets, Copied, Figure, Paragraph
+from app.document.table import Table
 
 WIDTH = 100  # where no window says otherwise: a pipe, a file
 WIDEST = 10_000  # of a table there
+WIDE_GAP, NARROW_GAP = 2, 1  # blanks between columns
 
 
 class _Unbounded(Console):
@@ -23,7 +28,7 @@ class _Unbounded(Console):
 
     def print(self, *objects: Any, **settings: Any) -> None:
         """As every console prints, without cutting or folding a cell."""
-        tables = [o for o in objects if isinstance(o, Table)]
+        tables = [o for o in objects if isinstance(o, rich_table.Table)]
         wide = self.options.update(width=WIDEST)
         widths = [Measurement.get(self, wide, table).maximum for table in tables]
         self.width = max(WIDTH, *widths, 0)
@@ -61,12 +66,54 @@ def print_wrapped(out: Console, text: str, *, indent: str = "", first: str | Non
     out.print(lines, soft_wrap=True)
 
 
-def figures_table(*heads: str) -> Table:
+def figures_table(*heads: str) -> rich_table.Table:
     """A table of a name and its figures, which stand to the right."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = rich_table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for n, head in enumerate(heads):
         table.add_column(head, justify="right" if n else "left", no_wrap=True)
     return table
+
+
+def print_document(blocks: Iterable[Block]) -> None:
+    """Blocks on standard output."""
+    print_blocks(console(), blocks)
+
+
+def print_blocks(out: Console, blocks: Iterable[Block]) -> None:
+    """Paragraphs, lists and tables, one below the other."""
+    for block in blocks:
+        match block:
+            case Paragraph(text, _):
+                print_wrapped(out, text)
+            case Bullets(items, title):
+                if title:
+                    out.print(f"\n{title}:")
+                for item in items:
+                    print_wrapped(out, item, indent="   ", first=" - ")
+            case Table():
+                print_table(out, block)
+            case Figure():
+                print_table(out, block.numbers)
+            case Copied():
+                # Never wrapped: a link that is broken in two cannot be copied.
+                out.print(f"\n{block.label}: {block.text}", soft_wrap=True)
+
+
+def print_table(out: Console, table: Table[Any]) -> None:
+    """A table after a blank line; its columns stand closer where the window is narrow."""
+    rows = table.cells()
+    heads = [c.short or c.head for c in table.columns]
+    least = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    fixed = [w for w, c in zip(least, table.columns, strict=True) if not c.wraps]
+    gap = WIDE_GAP if sum(fixed) + WIDE_GAP * len(least) <= out.width else NARROW_GAP
+    drawn = rich_table.Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    for head, column in zip(heads, table.columns, strict=True):
+        side: Literal["left", "right"] = "left" if column.is_text else "right"
+        drawn.add_column(head, justify=side, no_wrap=not column.wraps)
+    for row in rows:
+        drawn.add_row(*row)
+    out.print()
+    out.print(drawn)
 
 
 def cut(text: str, width: int) -> str:

@@ -9,10 +9,10 @@ import streamlit as st
 
 from app.document.escape import as_text
 from app.document.glossary import explained
+from app.document.page import head_help
 from app.guides import claims as guides_claims
 from app.guides.claim_text import sources_line
 from app.method import tables
-from app.web import hints as web_hints
 from app.web.answers import KEPT_S
 
 TERMS, MOST_TERMS = "FLOPs, Activations, Logits, Optimizer states, Step, P10, P90, MFU", 900
@@ -94,7 +94,7 @@ def _draw_topic(found: list[guides_claims.Checked]) -> None:
 def _draw_table(frame: pd.DataFrame, key: str, alt: str) -> None:
     """A table to sort and search."""
     st.dataframe(frame, key=key, hide_index=True, width="stretch", alt=alt,
-                 column_config=web_hints.columns(frame.columns))  # fmt: skip
+                 column_config=head_help(frame.columns))  # fmt: skip
 
 
 def _draw_text(frame: pd.DataFrame) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from app.document.escape import as_text
+from app.document.page import head_help
 from app.options import compare_section, heatmap_section
 from app.options import document as plans
 from app.options import filters as options_filters
@@ -19,7 +20,6 @@ from app.plan import words as plan_words
 from app.web import excluded as web_excluded
 from app.web import figure, link
 from app.web import form as web_form
-from app.web import hints as web_hints
 from app.web.answers import KEPT_S, Query, key_of, query_of
 from core.scenario import Scenario
 from core.scenario.types import MOST_PINNED
@@ -110,7 +110,7 @@ def _draw_table(scenario: Scenario, kept: pd.DataFrame, ranked: int, *, has_limi
         key=key,
         hide_index=True,
         height=min(TABLE_PX, 37 + 35 * len(shown)),
-        column_config=web_hints.columns(shown.columns, _columns(unit)),
+        column_config=head_help(shown.columns, _columns(unit)),
         on_select=lambda: _rows_chosen(ids, key),
         selection_mode="multi-row",
         selection_default={

@@ -14,10 +14,10 @@ from app.document import format as fmt
 from app.document.csv import csv_bytes
 from app.document.escape import as_text
 from app.document.glossary import explained
+from app.document.page import head_help
 from app.forecast import price_book
 from app.prices import charts, filters, offers, over_time_section, sources_section
 from app.web import figure, link
-from app.web import hints as web_hints
 from app.web.answers import KEPT_S
 from core.errors import RuncastError
 from core.scenario import Scenario
@@ -164,7 +164,7 @@ def _draw_offers(chosen: pd.DataFrame) -> None:
         height=TABLE_PX,
         width="stretch",
         alt="Offers, the cheapest GPU-hour first, with source, age and quality",
-        column_config=web_hints.columns(
+        column_config=head_help(
             shown.columns,
             {
                 offers.UNITS[unit]: st.column_config.NumberColumn(format="$%.3g"),

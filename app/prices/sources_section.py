@@ -11,10 +11,10 @@ import streamlit as st
 from app.document import format as fmt
 from app.document.csv import csv_bytes
 from app.document.escape import as_text
+from app.document.page import head_help
 from app.prices import sources as tables
 from app.prices.over_time import store_or_sentence
 from app.prices.refresh_job import RefreshJob
-from app.web import hints as web_hints
 from app.web import link
 from core.errors import RuncastError
 from pricing import offers as prices
@@ -139,7 +139,7 @@ def _draw_frame(frame: pd.DataFrame, key: str, alt: str) -> None:
     """A table to sort and search, and its CSV."""
     rows = min(TABLE_PX, 37 * (len(frame) + 1))
     st.dataframe(frame, key=key, hide_index=True, height=rows, width="stretch", alt=alt,
-                 column_config=web_hints.columns(frame.columns, COLUMNS),
+                 column_config=head_help(frame.columns, COLUMNS),
                  placeholder=fmt.MISSING)  # fmt: skip
     st.container(width=200).download_button(
         "Download CSV",

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from app.document import chart_files, vocabulary
 from app.document import format as fmt
-from app.document.blocks import Block, Bullets, Figure, Paragraph, Section, Table
+from app.document.blocks import Block, Bullets, Figure, Paragraph, Row, Section
+from app.document.table import Table, plain
 from app.forecast import interval
 from app.forecast.with_failures import of_plans
 from app.plan import charts as plan_charts
@@ -58,7 +59,7 @@ def _upper(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def decision_table(scenario: Scenario, plan: Plan, risk: Risk) -> Table:
+def decision_table(scenario: Scenario, plan: Plan, risk: Risk) -> Table[Row]:
     """What a meeting decides by: dollars, days, speed, memory, each with what is known of it."""
     time = interval.wall_clock_hours(scenario, plan)
     rows = [
@@ -70,7 +71,7 @@ def decision_table(scenario: Scenario, plan: Plan, risk: Risk) -> Table:
         ("Peak memory of the fullest GPU", fmt.MISSING, fmt.gib(plan_document.peak_bytes(plan)),
          fmt.MISSING),
     ]  # fmt: skip
-    return Table(
+    return plain(
         caption=f"Numbers of plan {plan.rank}. Of throughput P10 is the slow end.",
         head=("Number", "P10", "P50", "P90"),
         rows=tuple(rows),
@@ -103,7 +104,7 @@ def plan_section(scenario: Scenario, plan: Plan) -> Section:
     return Section(
         f"The plan: {fmt.count(plan.num_gpus)} x {plan.offer.accelerator}",
         (
-            Table(
+            plain(
                 caption="What is rented, and how the job is cut over it",
                 head=("Fact", "Value"),
                 rows=tuple(facts),
@@ -139,7 +140,7 @@ def memory_figure(plan: Plan) -> Figure:
         alt=f"Bar of the memory of one GPU by part, against its capacity. {sentence}",
         caption=f"Memory per GPU. {sentence}",
         spec={**chart_files.spec_of(chart), "width": WIDTH_PX, "height": BAR_PX},
-        numbers=Table(
+        numbers=plain(
             caption="Memory of the fullest GPU by part",
             head=("Part", "Memory", "Share of the peak"),
             rows=tuple(rows),
@@ -168,7 +169,7 @@ def step_figure(plan: Plan) -> Figure:
             ),
             "width": WIDTH_PX,
         },
-        numbers=Table(
+        numbers=plain(
             caption="Time of one optimizer step by part",
             head=("Part", "Time", "Share of the step"),
             rows=tuple(rows),

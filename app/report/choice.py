@@ -9,7 +9,8 @@ import pandas as pd
 
 from app.document import chart_files, vocabulary
 from app.document import format as fmt
-from app.document.blocks import Block, Bullets, Figure, Paragraph, Row, Section, Table
+from app.document.blocks import Block, Bullets, Figure, Paragraph, Row, Section
+from app.document.table import Table, plain
 from app.explain import explained
 from app.explain import words as told
 from app.forecast import interval
@@ -36,7 +37,7 @@ def alternatives_section(scenario: Scenario, answer: Answer, plan: Plan) -> Sect
         (
             Paragraph(plan_words.coverage_line(answer)),
             *_pareto(scenario, answer, plan),
-            Table(
+            plain(
                 caption=f"The first {fmt.count(len(shown))} of {fmt.count(answer.num_plans)} plans",
                 head=("#", "Cost", "Time", "Time with failures", "Machines", "Layout", "MFU"),
                 rows=tuple(_ranked(scenario, shown)),
@@ -103,7 +104,7 @@ def _thinned(points: pd.DataFrame, plan: Plan) -> pd.DataFrame:
     return points.iloc[np.concatenate([np.flatnonzero(kept), others])]
 
 
-def _frontier_table(best: pd.DataFrame) -> Table:
+def _frontier_table(best: pd.DataFrame) -> Table[Row]:
     columns = ("days", "usd", "num_gpus", "accelerator", "provider", "purchase")
     rows = [
         (
@@ -119,7 +120,7 @@ def _frontier_table(best: pd.DataFrame) -> Table:
     if len(rows) > MOST_FRONTIER:
         kept = np.unique(np.linspace(0, len(rows) - 1, MOST_FRONTIER).astype(int))
         rows = [rows[i] for i in kept]
-    return Table(
+    return plain(
         caption=f"Cheapest for their time: {fmt.count(len(rows))} of {fmt.count(len(best))}",
         head=("Time", "Cost", "GPUs", "Cloud and purchase"),
         rows=tuple(rows),
@@ -139,7 +140,7 @@ def pinned_section(scenario: Scenario, answer: Answer) -> Section:
     return Section(
         "Pinned plans",
         (
-            Table(
+            plain(
                 caption="The pinned plans side by side",
                 head=("", *names),
                 rows=tuple((label, *(c[label] for c in columns)) for label in labels),

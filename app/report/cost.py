@@ -7,7 +7,8 @@ from app.bill.bill import Bill, bill_of
 from app.buy.prices import Priced, priced
 from app.document import format as fmt
 from app.document import vocabulary
-from app.document.blocks import Block, Paragraph, Section, Table
+from app.document.blocks import Block, Paragraph, Section
+from app.document.table import plain
 from app.risk import words as risk_words
 from app.risk.risk import Risk, risk_of
 from core.errors import RuncastError
@@ -36,24 +37,10 @@ def cost_section(scenario: Scenario, found: Bill | None, risk: Risk) -> Section:
     beside = _otherwise(scenario, risk.plan)
     if found is None:
         return Section("Cost", (*told, *beside))
-    rows = tuple((label, lower, mean, upper) for label, lower, mean, upper, _ in
-                 bill_document.rows(found))  # fmt: skip
-    how = tuple((label, said) for label, said in bill_document.how(found) if said)
     blocks: list[Block] = [
         *told,
-        Table(
-            caption="Everything on the bill. Lower and upper are what each line comes to if all "
-            "goes well or badly at once; a line without a figure is not in the total.",
-            head=("Line", "Lower", "Expected", "Upper"),
-            rows=rows,
-            numeric=frozenset({1, 2, 3}),
-        ),
-        Table(
-            caption="How each line is worked out",
-            head=("Line", "How"),
-            rows=how,
-            widths=(1, 3),
-        ),
+        bill_document.lines(found).only(*bill_document.READ),
+        bill_document.how(found),
     ]
     return Section("Cost", (*blocks, *beside))
 
@@ -65,7 +52,7 @@ def _otherwise(scenario: Scenario, plan: Plan) -> tuple[Block, ...]:
         return ()
     return (
         Paragraph(OTHERWISE),
-        Table(
+        plain(
             caption=f"The same {fmt.count(plan.num_gpus)} x {plan.offer.accelerator}, bought in "
             "another way",
             head=("Bought", "From", "Per GPU", "Cost", "Price seen"),

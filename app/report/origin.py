@@ -10,7 +10,8 @@ from app.accuracy import words as accuracy_words
 from app.calibration.sources import sources_of
 from app.document import format as fmt
 from app.document import vocabulary
-from app.document.blocks import Block, Bullets, Copied, Paragraph, Row, Section, Table
+from app.document.blocks import Block, Bullets, Copied, Paragraph, Row, Section
+from app.document.table import plain
 from app.explain import document as explain_document
 from app.explain import explained
 from app.explain import words as told
@@ -57,7 +58,7 @@ def why_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
         "Why this plan",
         (
             Bullets(tuple(sentences)),
-            Table(
+            plain(
                 caption="What would make a step shorter; each line is the step computed again",
                 head=tuple(frame.columns),
                 rows=tuple(tuple(map(str, row)) for row in frame.itertuples(index=False)),
@@ -76,7 +77,7 @@ def assumptions_section(answer: Answer, plan: Plan | None) -> Section:
     left_out = plan_document.excluded(answer)
     if not left_out.empty:
         blocks.append(
-            Table(
+            plain(
                 caption="What was left out, and why",
                 head=tuple(left_out.columns),
                 rows=tuple(tuple(map(str, row)) for row in left_out.itertuples(index=False)),
@@ -95,7 +96,7 @@ def accuracy_section(scenario: Scenario, plan: Plan | None) -> Section:
     rows = tuple(_split(folds, split, label) for split, label in SPLITS.items()
                  if (split, "median") in folds)  # fmt: skip
     blocks.append(
-        Table(
+        plain(
             caption="Error of the forecast throughput of published runs, |forecast / measured - 1|",
             head=("What the fit had seen", "Runs", "Median", "P90", "Within 20%", "In P10-P90"),
             rows=rows,
@@ -133,7 +134,7 @@ def _nearest(scenario: Scenario, plan: Plan) -> list[Block]:
     if not found:
         return [Paragraph("No published run is near enough to this plan to be shown beside it.")]
     return [
-        Table(
+        plain(
             caption="The published runs nearest to this plan, and our forecasts of them",
             head=("Published run", "Measured, tokens/s per GPU", "Forecast", "Off by", "Source"),
             rows=tuple(
@@ -161,7 +162,7 @@ def sources_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
         "Sources and dates",
         (
             Paragraph(f"Model: {model.label}, {model.source}."),
-            Table(
+            plain(
                 caption="Prices of the plans in this report",
                 head=("Machine", "Per GPU", "Seen", "Quality", "Source"),
                 rows=tuple(dict.fromkeys(_price(p) for p in shown)),
@@ -187,7 +188,7 @@ def _price(plan: Plan) -> Row:
 def _accelerator(scenario: Scenario, name: str) -> Iterable[Block]:
     """The figures of an accelerator, then how a forecast takes each of its rates."""
     device = accelerator_of(name, scenario)
-    yield Table(
+    yield plain(
         caption=f"Figures of {name}",
         head=("Quantity", "As printed", "Source", "Date"),
         rows=tuple(
@@ -197,7 +198,7 @@ def _accelerator(scenario: Scenario, name: str) -> Iterable[Block]:
         ),
         widths=(4, 3, 7, 2),
     )
-    yield Table(
+    yield plain(
         caption=f"Where this forecast takes each rate of {name} from",
         head=("Rate", "Kind", "Figures"),
         rows=tuple((vocabulary.measured_constant(s.name), s.label, s.text)
@@ -231,7 +232,7 @@ def again_section(scenario: Scenario, address: str, version: str) -> Section:
     return Section(
         "How to get this answer again",
         (
-            Table(caption="Versions", head=("What", "Which"), rows=tuple(rows), widths=(1, 4)),
+            plain(caption="Versions", head=("What", "Which"), rows=tuple(rows), widths=(1, 4)),
             Copied(label="Link", text=whole, address=whole if web else ""),
             Copied(label="On the command line", text=f"runcast plan --link {quoted}"),
             Copied(

@@ -10,13 +10,13 @@ import streamlit as st
 from app.document import chart_files
 from app.document import format as fmt
 from app.document.escape import as_text
+from app.document.page import head_help
 from app.forecast.price_book import book_id
 from app.scale import charts
 from app.scale import document as tables
 from app.scale.points import Scale, scale_of
 from app.scale.words import optimal_sentences, scale_sentences, waiting_sentences
 from app.web import figure
-from app.web import hints as web_hints
 from app.web.answers import KEPT_S, Query, query_of
 from core.errors import RuncastError
 from core.scenario import Scenario
@@ -108,7 +108,7 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
         part.dataframe(
             tables.shown(found), hide_index=True, width="stretch", key="scale_table",
             alt="Time and cost by the number of GPUs",
-            column_config=web_hints.columns(tables.shown(found).columns),
+            column_config=head_help(tables.shown(found).columns),
         )  # fmt: skip
     st.markdown("**Waiting for a lower price**")
     _list(waiting_sentences(found, worth or None))

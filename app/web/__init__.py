@@ -18,7 +18,6 @@ form_words       what the form calls the choices of a field, and what it says in
                  one
 fragment         parts of a page that are drawn alone when somebody opens them or chooses
                  something in them
-hints            heads of tables that explain the terms in them
 link             which scenario the page shows: the address bar and the session, kept as one
 login            the login: a door in front of every page where one is set up, and who is
                  logged in

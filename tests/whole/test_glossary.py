@@ -11,9 +11,9 @@ from streamlit.testing.v1 import AppTest
 
 from app.document import vocabulary
 from app.document.glossary import MOST, NOT_TERMS, TERMS, explained, terms_in
+from app.document.page import head_help
 from app.forecast import resolve
 from app.provenance.record import KINDS
-from app.web import hints as web_hints
 from app.web.form_words import OPTION_LABELS
 from core.scenario import Scenario
 
@@ -107,9 +107,7 @@ def test_a_help_text_holds_whole_sentences():
 
 
 def test_heads_of_tables_explain_their_terms_and_keep_what_they_said():
-    made = web_hints.columns(
-        ["MFU", "Region", "P90 (days)", "#"], {"#": {"help": "Rank", "width": 9}}
-    )
+    made = head_help(["MFU", "Region", "P90 (days)", "#"], {"#": {"help": "Rank", "width": 9}})
     assert made == {
         "#": {"help": "Rank", "width": 9},
         "MFU": {"help": explained("MFU")},

@@ -1,0 +1,123 @@
+"""A table described once: its columns, as numbers for files and as text for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column(Generic[T]):
+    """One column of a table whose rows are of type `T`."""
+
+    name: str  # in files: a promise, with its unit
+    head: str  # on a page and on paper
+    value: Callable[[T], Any]  # as a file holds it
+    cell: Callable[[T], str] | None = None  # as a person reads it; without it the value as text
+    short: str = ""  # head on a terminal, where `head` is too long
+    is_text: bool = False  # set to the left
+    wraps: bool = False  # may take several lines on a terminal
+    width: int = 0  # share of the width on paper; 0: as wide as its cells
+
+    def text(self, row: T) -> str:
+        """The cell of one row, for a person."""
+        if self.cell is not None:
+            return self.cell(row)
+        value = self.value(row)
+        return "" if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table(Generic[T]):
+    """Rows, and the columns that are made of them. The first column names its row."""
+
+    caption: str
+    columns: tuple[Column[T], ...]
+    rows: tuple[T, ...]
+
+    def only(self, *names: str, caption: str | None = None) -> Table[T]:
+        """The table with these columns, in this order; KeyError for a name that it lacks."""
+        by_name = {c.name: c for c in self.columns}
+        kept = tuple(by_name[name] for name in names)
+        return replace(self, columns=kept, caption=self.caption if caption is None else caption)
+
+    def without(self, *names: str) -> Table[T]:
+        """The table without these columns."""
+        return self.only(*(c.name for c in self.columns if c.name not in names))
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """Heads of the columns, on a page and on paper."""
+        return tuple(c.head for c in self.columns)
+
+    @property
+    def numeric(self) -> frozenset[int]:
+        """Positions of the columns that are set to the right."""
+        return frozenset(n for n, c in enumerate(self.columns) if not c.is_text)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Shares of the columns of the width on paper; () where none is given."""
+        shares = tuple(c.width for c in self.columns)
+        return shares if any(shares) else ()
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """Each row as text, for page, terminal and paper."""
+        return [tuple(c.text(row) for c in self.columns) for row in self.rows]
+
+    def texts(self) -> pd.DataFrame:
+        """The cells as a frame of text under the heads."""
+        import pandas as pd
+
+        return pd.DataFrame(self.cells(), columns=list(self.head), dtype=object)
+
+    def frame(self) -> pd.DataFrame:
+        """The values as a frame under the names, for charts and files; not finite: missing."""
+        import pandas as pd
+
+        found = {c.name: [_finite(c.value(row)) for row in self.rows] for c in self.columns}
+        return pd.DataFrame(found, columns=[c.name for c in self.columns])
+
+
+def plain(
+    caption: str,
+    head: Iterable[str],
+    rows: Iterable[tuple[str, ...]],
+    *,
+    numeric: Iterable[int] = (),
+    widths: Iterable[int] = (),
+) -> Table[tuple[str, ...]]:
+    """A table of ready texts; `numeric` are the positions of columns that are set to the right."""
+    heads, right, shares = tuple(head), frozenset(numeric), tuple(widths)
+    columns = tuple(
+        Column(
+            name=name,
+            head=name,
+            value=_Item(n),
+            is_text=n not in right,
+            width=shares[n] if shares else 0,
+        )
+        for n, name in enumerate(heads)
+    )
+    return Table(caption=caption, columns=columns, rows=tuple(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """The n-th text of a row. Equal to another n-th, so that ready tables can be compared."""
+
+    n: int
+
+    def __call__(self, row: tuple[str, ...]) -> str:
+        return row[self.n]
+
+
+def _finite(value: Any) -> Any:
+    return math.nan if isinstance(value, float) and not math.isfinite(value) else value

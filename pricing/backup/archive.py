@@ -13,10 +13,12 @@ says and the limits here allow. The hashes tell of damage, not of who wrote it.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import stat
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -24,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import IO, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -41,6 +43,10 @@ CHUNK = 1 << 20
 # Letters, digits, '.', '_', '-'; no name begins with a dot, and nothing is deeper than it is kept.
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}"
 _NAME = re.compile(rf"(?:{'|'.join(FOLDERS)})(?:/{_PART}){{1,4}}")
+# What zipfile raises over damage, beside OSError. RuntimeError: encrypted, or NotImplementedError.
+_DAMAGED = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError,
+)  # fmt: skip
 
 
 class BackupError(RuncastError):
@@ -155,8 +161,8 @@ def written(path: Path, *, replace: bool) -> Iterator[Writer]:
 class Reader:
     """An archive that was opened and whose manifest fits what is in it."""
 
-    def __init__(self, file: zipfile.ZipFile, manifest: Manifest) -> None:
-        self._file, self.manifest = file, manifest
+    def __init__(self, name: str, file: zipfile.ZipFile, manifest: Manifest) -> None:
+        self._name, self._file, self.manifest = name, file, manifest
 
     def unpack(self, into: Path) -> None:
         """Write every member below `into`, which is ours and empty, checked as it is written."""
@@ -164,39 +170,65 @@ class Reader:
             path = into.joinpath(*member.name.split("/"))
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "wb") as to, self._file.open(member.name) as source:
-                _copy(source, to, member)
+            with os.fdopen(handle, "wb") as to, self._open(member) as source:
+                self._copy(source, to, member)
                 to.flush()
                 os.fsync(to.fileno())
 
+    def _open(self, member: Member) -> IO[bytes]:
+        with _refused(self._name):
+            return self._file.open(member.name)
 
-def _copy(source: object, to: BinaryIO, member: Member) -> None:
-    """One member, never more of it than it should have."""
-    digest, left = hashlib.sha256(), member.bytes
-    read = source.read  # type: ignore[attr-defined]
-    while chunk := read(min(CHUNK, left + 1)):
-        left -= len(chunk)
-        if left < 0:
-            break
-        digest.update(chunk)
-        to.write(chunk)
-    if left or digest.hexdigest() != member.sha256:
-        raise BackupError(f"The archive is damaged: {member.name} is not what its manifest says.")
+    def _copy(self, source: IO[bytes], to: IO[bytes], member: Member) -> None:
+        """One member, never more of it than it should have."""
+        digest, left = hashlib.sha256(), member.bytes
+        while True:
+            with _refused(self._name):
+                chunk = source.read(min(CHUNK, left + 1))
+            left -= len(chunk)
+            if not chunk or left < 0:
+                break
+            digest.update(chunk)
+            to.write(chunk)
+        if left or digest.hexdigest() != member.sha256:
+            raise BackupError(
+                f"The archive is damaged: {member.name} is not what its manifest says."
+            )
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Reader]:
     """An archive for reading; `BackupError` for whatever is none, or not one of ours."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise BackupError(f"{shown(path.name)} is no file.")
-        with zipfile.ZipFile(path) as file:
-            yield Reader(file, _manifest_of(file))
+        is_file = stat.S_ISREG(path.stat().st_mode)
     except FileNotFoundError:
         raise BackupError(f"There is no file {shown(path.name)}.") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as e:
+    if not is_file:
+        raise BackupError(f"{shown(path.name)} is no file.")
+    with _refused(path.name):
+        file = zipfile.ZipFile(path)
+    with file:
+        with _refused(path.name):
+            manifest = _manifest_of(file)
+        yield Reader(path.name, file, manifest)
+
+
+@contextmanager
+def _refused(name: str) -> Iterator[None]:
+    """What zipfile raises over a file that is damaged, or none, is a sentence.
+
+    It goes to wherever a damaged directory says: a place before the file is EINVAL. bz2 raises an
+    OSError without a number. Any other is of the disk, and keeps its meaning.
+    """
+    try:
+        yield
+    except RuncastError:  # a ValueError, too
+        raise
+    except (*_DAMAGED, OSError) as e:
+        if isinstance(e, OSError) and e.errno not in (None, errno.EINVAL):
+            raise
         raise BackupError(
-            f"{shown(path.name)} is no backup, or is damaged ({type(e).__name__})."
+            f"{shown(name)} is no backup, or is damaged ({type(e).__name__})."
         ) from None
 
 

@@ -217,15 +217,15 @@ def opened(path: Path) -> Iterator[Reader]:
 def _refused(name: str) -> Iterator[None]:
     """What zipfile raises over a file that is damaged, or none, is a sentence.
 
-    It goes to wherever a damaged directory says: a place before the file is EINVAL. bz2 raises an
-    OSError without a number. Any other is of the disk, and keeps its meaning.
+    It goes to wherever a damaged directory says: a place before the file is EINVAL. Any other
+    OSError is of the disk, and keeps its meaning.
     """
     try:
         yield
     except RuncastError:  # a ValueError, too
         raise
     except (*_DAMAGED, OSError) as e:
-        if isinstance(e, OSError) and e.errno not in (None, errno.EINVAL):
+        if isinstance(e, OSError) and e.errno != errno.EINVAL:
             raise
         raise BackupError(
             f"{shown(name)} is no backup, or is damaged ({type(e).__name__})."
@@ -265,6 +265,9 @@ def _check_entries(entries: Sequence[zipfile.ZipInfo]) -> None:
         kind = stat.S_IFMT(entry.external_attr >> 16)
         if entry.is_dir() or kind not in (0, stat.S_IFREG) or entry.flag_bits & 0x1:
             raise BackupError(f"The archive's {shown(entry.filename)} is no plain file.")
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            # zipfile unpacks bzip2 and LZMA without a limit: 1 kB may fill the memory.
+            raise BackupError(f"The archive's {shown(entry.filename)} is packed as no backup is.")
 
 
 def _check_members(manifest: Manifest, names: set[str]) -> None:

@@ -297,6 +297,12 @@ def link(name):
     return info
 
 
+def packed(name, kind):
+    info = zipfile.ZipInfo(name)
+    info.compress_type = kind
+    return info
+
+
 def first_named(said, name="prices/state.json"):
     return next(m for m in said["members"] if m["name"] == name)
 
@@ -326,6 +332,10 @@ HOSTILE = {
         "is damaged"),
     "more than there is": (
         {"manifest": lambda said: first_named(said).update(bytes=10**15)}, "cannot be read"),
+    "a bomb that no limit holds": (
+        {"more": [(packed("prices/evil", zipfile.ZIP_BZIP2), b"x")]}, "packed as no backup is"),
+    "another such bomb": (
+        {"more": [(packed("prices/evil", zipfile.ZIP_LZMA), b"x")]}, "packed as no backup is"),
     "a bomb that says so": (
         {"manifest": lambda said: first_named(said).update(bytes=49 * 10**9)}, "damaged|the disk"),
     "another format": ({"manifest": lambda said: said.update(format="x/9")}, "this version reads"),

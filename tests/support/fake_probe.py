@@ -40,7 +40,10 @@ def main() -> int:
             return 7
         done.append(name)
         if rank == 0:
-            part.write_text(json.dumps({"groups": done, "pid": os.getpid()}))
+            # Under another name first, as the real one: the other ranks may be reading it.
+            draft = part.with_suffix(".draft")
+            draft.write_text(json.dumps({"groups": done, "pid": os.getpid()}))
+            draft.replace(part)
     if rank == 0:
         kept = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "MASTER_ADDR", "WORLD_SIZE", "GREETING",
                 "SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES")  # fmt: skip

@@ -21,6 +21,7 @@ from runners.launchers.launcher import (
     Launcher,
     Progress,
     called,
+    why_ended,
     write_files,
 )
 from runners.launchers.quoting import LaunchError, UnreachableError
@@ -138,8 +139,7 @@ class Kubernetes(Launcher):
         status = found.get("status") or {}
         log = self._new_log(job)
         if why := _failed(found):
-            said = [line for line in log.splitlines() if line.startswith("runcast: node")]
-            return Progress("failed", f"the Job failed: {said[-1] if said else why}", log)
+            return Progress("failed", f"the Job failed: {why_ended(log) or why}", log)
         if int(status.get("succeeded") or 0) >= job.num_nodes:
             return Progress("done", "", log)
         ready = int(status.get("ready") or 0)

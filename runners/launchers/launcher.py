@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from runners.launchers.job import Job
+from runners.launchers.on_node import STOPPED
 from runners.launchers.quoting import LaunchError, UnreachableError
 
 State = Literal["queued", "running", "done", "failed"]
@@ -123,6 +124,14 @@ def called(command: Sequence[str], *, timeout_s: float, stdin: bytes = b"") -> D
             file.seek(0)
             texts.append(file.read(OUTPUT_BYTES).decode("utf-8", "replace"))
     return Done(status, *texts)
+
+
+def why_ended(log: str) -> str:
+    """What the last node said of why it ended. That it was stopped is no reason where another gives
+    one: where a node fails, the place stops the others, and they speak last."""
+    mark = "runcast: node"
+    said = [mark + line.partition(mark)[2].rstrip() for line in log.splitlines() if mark in line]
+    return ([one for one in said if not one.endswith(STOPPED)] or said or [""])[-1]
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:

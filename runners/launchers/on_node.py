@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 MARK = "RUNCAST_RUN"  # of everything that a run starts: RUN_ID/RANK
+STOPPED = "it was stopped"  # from outside: because of another node, or by a person
 TERM_S = 1.5  # from the request to end to the kill: Ray waits 3 s, then kills us first
 CHUNK_BYTES = 65_536  # of the log in one answer
 RESULT_BYTES = 32 * 2**20
@@ -225,7 +226,7 @@ def run(folder: Path, rank: int) -> int:
     except subprocess.TimeoutExpired:
         reason = f"it was over its limit of {job['limit_s']:.0f} s"
     except Stopped:
-        status, reason = 128 + signal.SIGTERM, "it was stopped"
+        status, reason = 128 + signal.SIGTERM, STOPPED
     except (OSError, subprocess.SubprocessError, ValueError) as e:
         reason = str(e)
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -21,7 +21,7 @@ import httpx
 from core.errors import shown
 from runners.launchers import on_ray
 from runners.launchers.job import SUPERVISOR, Job
-from runners.launchers.launcher import Launch, Launcher, Progress, write_files
+from runners.launchers.launcher import Launch, Launcher, Progress, why_ended, write_files
 from runners.launchers.quoting import LaunchError, UnreachableError
 
 CALL_S = 20.0
@@ -114,9 +114,8 @@ class RayJobs(Launcher):
         if status == "SUCCEEDED":
             return Progress("done", "", log)
         if status in _ENDED_BADLY:
-            said = [line for line in log.splitlines() if "runcast: node" in line]
             last = [line for line in (log or message).splitlines() if line.strip()]
-            why = (said or last or [""])[-1].strip()[:200]
+            why = (why_ended(log) or (last or [""])[-1].strip())[:200]
             return Progress("failed", f"the Ray job ended: {status}. {why}".rstrip(". "), log)
         if status in _GOING:
             return Progress("running", "", log)

@@ -16,7 +16,15 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 from core.errors import RuncastError
 from hardware import names
 from runners.launchers.job import SUPERVISOR, Job
-from runners.launchers.launcher import Command, Launch, Launcher, Progress, called, write_files
+from runners.launchers.launcher import (
+    Command,
+    Launch,
+    Launcher,
+    Progress,
+    called,
+    why_ended,
+    write_files,
+)
 from runners.launchers.quoting import LaunchError, UnreachableError
 
 LAUNCH_S = 2400.0  # a cloud needs minutes to start machines
@@ -116,8 +124,8 @@ class SkyPilot(Launcher):
         if status.status not in words:
             raise UnreachableError(f"sky does not know how {handle} is: {status.last_line}.")
         self._down(job)  # what it said is here, and the machines cost money
-        said = [line for line in log.splitlines() if line.startswith("runcast: node")]
-        why = f": {said[-1]}" if said else ""
+        said = why_ended(log)
+        why = f": {said}" if said else ""
         return Progress("failed", f"the job on cluster {handle} {words[status.status]}{why}", log)
 
     def cancel(self, job: Job, handle: str) -> None:

@@ -15,7 +15,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runners.launchers.job import SUPERVISOR, Job
-from runners.launchers.launcher import Done, Launch, Launcher, Progress, State, called, write_files
+from runners.launchers.launcher import (
+    Done,
+    Launch,
+    Launcher,
+    Progress,
+    State,
+    called,
+    why_ended,
+    write_files,
+)
 from runners.launchers.quoting import LaunchError, UnreachableError
 
 CALL_S = 30.0
@@ -111,9 +120,8 @@ class Slurm(Launcher):
             return Progress("done", "", log)
         if state in _ENDED_BADLY:
             # All of it: an earlier poll may have read the line while the job still ended.
-            whole = self._output(job).splitlines()
-            said = [line for line in whole if line.startswith("runcast: node")]
-            why = f" ({said[-1].partition(': ')[2]})" if said else ""
+            said = why_ended(self._output(job))
+            why = f" ({said.partition('runcast: ')[2]})" if said else ""
             return Progress("failed", f"SLURM job {handle} ended as {state}, {reason}{why}", log)
         queued: State = "queued" if state in _QUEUED else "running"
         return Progress(queued, f"SLURM: {state}, {reason}" if queued == "queued" else "", log)

@@ -22,7 +22,7 @@ from runners import run_state
 from runners.launchers import on_node, quoting
 from runners.launchers.follow import Clock, follow, result_in
 from runners.launchers.kubernetes import Kubernetes
-from runners.launchers.launcher import Launch, Launcher, Progress, called
+from runners.launchers.launcher import Launch, Launcher, Progress, called, why_ended
 from runners.launchers.local import Local
 from runners.launchers.nodes import Nodes
 from runners.launchers.quoting import LaunchError, UnreachableError
@@ -34,6 +34,7 @@ from runners.run_state import known_runs, new_run_id, read_state, write_state
 from tests.support.launched import alive, changed, followed, gone, job, state_of, until
 
 ROOT = Path(__file__).parents[3]
+STOPPED = "runcast: node 0: it was stopped"
 BAD = ("a;b", "a b", "$(x)", "`x`", "a\nb", "-oProxyCommand=x", "a&b", "a|b", "a'b", 'a"b', "", "ä")
 
 
@@ -219,6 +220,14 @@ def test_slurm_says_why_a_job_failed_though_an_earlier_poll_read_it(tmp_path, mo
     failed = place.poll(made, "8")
     assert failed.sentence.endswith("(node 0: the probe ended with status 7)")
     assert failed.log == ""
+
+
+def test_the_node_that_failed_is_named_not_one_that_was_stopped_because_of_it():
+    failed = "runcast: node 1: the probe ended with status 1"
+    log = f"{failed}\nsrun: error: node2: task 1: Exited\n\x1b[36m(pid=7)\x1b[0m {STOPPED}\n"
+    assert why_ended(log) == failed
+    assert why_ended(f"srun: Terminating\n{STOPPED}\n") == STOPPED  # somebody cancelled it
+    assert why_ended("") == ""
 
 
 @pytest.mark.parametrize("nodes", [1, 4])

@@ -1,4 +1,4 @@
-"""Load accelerator and fabric facts: one row per number, each with the source that prints it."""
+"""Load accelerator and fabric facts: one row per fact, each with the source that prints it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import FactError, ScenarioError, shown
-from core.machine.accelerator import Accelerator, Source
+from core.machine.accelerator import CUSTOM_ARCHITECTURE, Accelerator, Architecture, Source
 from core.units import to_si
 from hardware import names
+from hardware.architectures import architectures
+from hardware.nccl_env import FABRICS
 from hardware.tables import UNDATED, check_source, rows
 
 ACCELERATORS_CSV = Path(__file__).with_name("accelerators.csv")
@@ -20,8 +22,11 @@ FABRICS_CSV = Path(__file__).with_name("fabrics.csv")
 
 VENDORS = ("nvidia", "amd", "intel", "google", "aws")
 COUNTS = ("scale_up_domain", "gpus_per_node", "fp16_only", "torus_axes", "switch_reduces")
+NAMES = ("vendor", "architecture", "rack", "device_name")  # quantities whose value is a text
+NAME_UNIT = "name"
 REQUIRED = (
     "vendor",
+    "architecture",
     "bf16_flops_per_s",
     "memory_bytes",
     "memory_bytes_per_s",
@@ -40,8 +45,11 @@ OPTIONAL = (
     "multiprocessor_count",
     "torus_axes",
     "switch_reduces",
+    "rack",
+    "device_name",
 )
 QUANTITIES = REQUIRED + OPTIONAL
+NUMBERS = tuple(q for q in QUANTITIES if q not in NAMES)
 FABRIC_QUANTITIES = ("latency_s", "instance_bytes_per_s")
 
 ASSUMED = "assumed"  # a note that starts so: the number is derived or assumed here, not printed
@@ -65,7 +73,6 @@ _ACCELERATOR_COLUMNS = (
     "note",
 )
 _FABRIC_COLUMNS = ("fabric", *_ACCELERATOR_COLUMNS[1:])
-SCALE_UP_FABRICS = {"nvidia": "nvlink", "amd": "xgmi"}  # by vendor; others: as a TPU's
 
 
 def load_accelerators(path: Path = ACCELERATORS_CSV) -> dict[str, Accelerator]:
@@ -78,13 +85,15 @@ def load_accelerators(path: Path = ACCELERATORS_CSV) -> dict[str, Accelerator]:
         if not name:
             raise FactError(f"{where}: the row names no accelerator")
         _check_quantity(where, row, name, QUANTITIES, values[name])
-        values[name][quantity] = _vendor(where, row) if quantity == "vendor" else _si(where, row)
+        values[name][quantity] = _name(where, row) if quantity in NAMES else _si(where, row)
         sources[name][quantity] = _source(row)
         if quantity == "vendor":
             remarks[name] = row["note"]
     for name, given in values.items():
         if missing := [q for q in REQUIRED if q not in given]:
             raise FactError(f"{path.name}: {name} lacks {', '.join(missing)}")
+        if given["vendor"] == "nvidia" and "device_name" not in given:
+            raise FactError(f"{path.name}: {name} lacks device_name, which nvidia-smi prints")
     return {
         name: Accelerator(name=name, sources=sources[name], note=remarks[name], **given)
         for name, given in values.items()
@@ -145,7 +154,13 @@ def custom_accelerator(
         quantity: Source(ref="typed in by the user", date=UNDATED, printed=f"{value:g} {unit}")
         for quantity, (_, value, unit) in given.items()
     }
-    return Accelerator(name="custom", vendor="custom", sources=sources, **numbers)
+    return Accelerator(
+        name="custom",
+        vendor="custom",
+        architecture=CUSTOM_ARCHITECTURE,
+        sources=sources,
+        **numbers,
+    )
 
 
 def load_fabrics(path: Path = FABRICS_CSV) -> dict[str, dict[str, tuple[float, Source]]]:
@@ -171,7 +186,7 @@ def fabric(name: str, quantity: str) -> float:
 
 def scale_up_hop_s(of: Accelerator) -> float:
     """Latency of a hop between devices of one machine, by what joins them."""
-    joined = SCALE_UP_FABRICS.get(of.vendor, "ici") if of.scale_up_domain > 1 else "pcie"
+    joined = of.architecture.scale_up_fabric if of.scale_up_domain > 1 else "pcie"
     return fabric(joined, "latency_s")
 
 
@@ -204,10 +219,19 @@ def _check_quantity(
     check_source(where, f"{name} {quantity}", row)
 
 
-def _vendor(where: str, row: dict[str, str]) -> str:
-    if row["value"] not in VENDORS:
-        raise FactError(f"{where}: vendor {shown(row['value'])} is not one of {', '.join(VENDORS)}")
-    return row["value"]
+def _name(where: str, row: dict[str, str]) -> str | Architecture:
+    """The text of a name; one of a known vendor, architecture or fabric of a rack."""
+    quantity, value = row["quantity"], row["value"]
+    if row["unit"] != NAME_UNIT:
+        raise FactError(f"{where}: {quantity} has unit {shown(row['unit'])}, not {NAME_UNIT!r}")
+    known = {"vendor": VENDORS, "architecture": tuple(architectures()), "rack": FABRICS}
+    if quantity in known and value not in known[quantity]:
+        raise FactError(
+            f"{where}: {quantity} {shown(value)} is not one of {', '.join(known[quantity])}"
+        )
+    if not value:
+        raise FactError(f"{where}: {quantity} is blank")
+    return architectures()[value] if quantity == "architecture" else value
 
 
 def _si(where: str, row: dict[str, str]) -> float | int:
@@ -231,6 +255,6 @@ def _source(row: dict[str, str]) -> Source:
     return Source(
         ref=row["source"],
         date=row["source_date"],
-        printed=f"{row['value']} {row['unit']}".strip(),
+        printed=row["value"] if row["unit"] == NAME_UNIT else f"{row['value']} {row['unit']}",
         assumed=row["note"].startswith(ASSUMED),
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.machine.cluster import NEWER_THAN_FLASH2
 from core.machine.efficiency import Efficiency
 from core.time import attention as time_attention
 from core.time import gemm
@@ -46,7 +45,7 @@ def log_predicted(eff: Efficiency) -> Numbers:
         kernel_s=eff.kernel_s,
         idle=eff.wave * gemm.wave_share(m=rows.m, n=rows.n, multiprocessors=processors),
     )
-    newer = np.array([NEWER_THAN_FLASH2.get(c.name.split("-")[0], 0.0) for c in chips])
+    newer = np.array([c.architecture.newer_than_flash2 for c in chips])
     old = np.where(rows.version == FLASH2, newer, 0.0)
     forward_s = time_attention.forward_s(
         flops=1.0,

@@ -1,7 +1,7 @@
 """A claim, audited: its speed in every precision of its accelerator, and everything else it says.
 
 Without a precision the verdict is the mildest over those in which a training run on the
-accelerator's family has been published: a claim is doubted only where none of them explains it.
+accelerator's generation has been published: a claim is doubted only where none of them explains it.
 """
 
 from __future__ import annotations

@@ -33,16 +33,6 @@ TASKS = ("pretrain", "sft")
 # Width over layers: 200 is the most of a model that is trained (Megatron 1T), 264 the least of the
 # cut ones (Llama 3.1 405B with 62 layers).
 WIDEST = 250.0
-# Starts of the names of parts of one architecture.
-FAMILIES = {
-    "Ampere": ("A100", "A800"),
-    "Hopper": ("H100", "H200", "H800", "GH200"),
-    "Blackwell": ("B200", "B300", "GB200", "GB300"),
-    "CDNA 2": ("MI250",),
-    "CDNA 3": ("MI300", "MI325"),
-    "CDNA 4": ("MI350", "MI355"),
-    "Volta": ("V100",),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +44,7 @@ class PublishedRun:
     source_date: str
     model: str
     accelerator: str
+    generation: str  # of the accelerator's architecture
     num_gpus: int
     seq_len: int
     precision: str
@@ -84,13 +75,6 @@ def peak_flops_per_s(chip: Accelerator, bits: int) -> float | None:
 def is_cut(model: Transformer) -> bool:
     """Whether it is as wide as a large model with the layers of a small one."""
     return float(np.asarray(model.hidden_size)) > WIDEST * float(np.asarray(model.num_layers))
-
-
-def family_of(accelerator: str) -> str:
-    """The architecture, or the accelerator itself where it has no sibling here."""
-    return next(
-        (f for f, starts in FAMILIES.items() if accelerator.startswith(starts)), accelerator
-    )
 
 
 @cache
@@ -166,6 +150,7 @@ def _run(
         source_date=source_date,
         model=label,
         accelerator=chip.name,
+        generation=chip.architecture.generation,
         num_gpus=int(num_gpus),
         seq_len=int(seq_len),
         precision=precision or "bf16",
@@ -178,13 +163,12 @@ def _run(
     )
 
 
-def published_bits(accelerator: str) -> tuple[int, ...]:
-    """Widths of matmuls in which a training run of the accelerator's family has been published;
-    of any accelerator, where the family has none."""
-    of_family = {
-        r.bits for r in published_runs() if family_of(r.accelerator) == family_of(accelerator)
-    }
-    return tuple(sorted(of_family or {r.bits for r in published_runs()}, reverse=True))
+def published_bits(chip: Accelerator) -> tuple[int, ...]:
+    """Widths of matmuls in which a training run of the accelerator's generation has been
+    published; of any accelerator, where the generation has none."""
+    generation = chip.architecture.generation
+    of_generation = {r.bits for r in published_runs() if r.generation == generation}
+    return tuple(sorted(of_generation or {r.bits for r in published_runs()}, reverse=True))
 
 
 def usual_seq_len(model: Transformer) -> int | None:
@@ -233,9 +217,9 @@ def best_of(chip: Accelerator, *, bits: int, has_experts: bool, active: float) -
     if len({r.source for r in own}) >= 2:
         return choices[0]
     alike = _alike(bits, has_experts, active)
-    family = [r for r in alike if family_of(r.accelerator) == family_of(chip.name)]
-    others = [r for r in family if r.accelerator != chip.name]
-    wider = f"{kind} on {family_of(chip.name)}" if others else f"{kind} on any accelerator"
+    generation = chip.architecture.generation
+    others = [r for r in alike if r.generation == generation and r.accelerator != chip.name]
+    wider = f"{kind} on {generation if others else 'any accelerator'}"
     found = [(others or alike, wider)]
     if not own:
         every = [r for r in published_runs() if r.bits == bits]

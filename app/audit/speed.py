@@ -59,7 +59,7 @@ class Speed:
     rule_flops_per_s: float  # by 6 P
     flops_per_s: float  # by 6 P and causal attention: what is judged
     blended_peak: float  # attention and LM head in 16 bits
-    has_published: bool  # of the accelerator's family, in matmuls of this width
+    has_published: bool  # of the accelerator's generation, in matmuls of this width
     best: Best | None
     days_at_best: float | None  # of the run, at the best run's FLOP/s
     plan: Plan | None  # the fastest of our forecast
@@ -169,7 +169,7 @@ def speed_of(claim: Claim, name: str) -> Speed:
                 share=low, low_flops_per_s=peak, flops_per_s=chip.bf16_flops_per_s
             )
         ),
-        has_published=bits in published_bits(chip.name),
+        has_published=bits in published_bits(chip),
         best=best,
         days_at_best=_days_at(claim, best),
         plan=plan,

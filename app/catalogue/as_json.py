@@ -88,7 +88,7 @@ def gpus_json() -> Gpus:
 
 def facts_of(accelerator: Accelerator) -> dict[str, Fact | None]:
     """Every number of an accelerator with its source; None: no source prints it."""
-    return {q: _fact(accelerator, q) for q in facts.QUANTITIES if q != "vendor"}
+    return {q: _fact(accelerator, q) for q in facts.NUMBERS}
 
 
 def _fact(accelerator: Accelerator, quantity: str) -> Fact | None:

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from app.document import format as fmt
 from app.document.vocabulary import machine, stated_region
 from app.forecast.interval import wall_clock_hours
-from app.forecast.machines import CUSTOM
+from app.forecast.machines import accelerator_of
 from app.forecast.resolve import current_prices
 from app.risk.risk import risk_of
 from app.scenario.age import stamped
@@ -24,8 +24,6 @@ NAME_CHARS = 40
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 # Machines whose network has a plugin of its own; cloud.google.com/compute/docs/gpus/gpudirect.
 _PLUGINS = {"a3-highgpu-8g": "tcpx", "a3-megagpu-8g": "tcpxo"}
-_RACKS = ("GB200", "GB300")  # NVL72: nodes of one rack are joined by NVLink
-_VENDORS = {"TPU": "google", "Trn": "aws", "Gaudi": "intel", "MI": "amd", CUSTOM: "unknown"}
 
 
 def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> RecipeJob:
@@ -33,6 +31,7 @@ def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> Recipe
     given."""
     model = model_of(scenario)
     offer = plan.offer
+    chip = accelerator_of(offer.accelerator, scenario)
     known = find_instance(offer.provider, offer.instance_type)
     fabric = (known.fabric if known else None) or ""
     limit = limit_hours(scenario, plan)
@@ -65,7 +64,8 @@ def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> Recipe
         usable_bytes_per_gpu=plan.memory_capacity_bytes,
         nccl_fabrics=nccl_fabrics(scenario, plan, fabric),
         limit_hours=limit,
-        vendor=vendor(offer.accelerator),
+        vendor=chip.vendor,
+        device_name=chip.device_name or "",
     )
 
 
@@ -81,22 +81,12 @@ def default_name(label: str, plan: Plan) -> str:
     return f"{stem.strip('-') or 'job'}{tail}"
 
 
-def vendor(accelerator: str) -> str:
-    """Who makes an accelerator: what starts a job on it depends on that.
-
-    >>> vendor("H100-80GB-SXM"), vendor("MI300X"), vendor("TPU-v5p"), vendor("custom")
-    ('nvidia', 'amd', 'google', 'unknown')
-    """
-    return next((v for p, v in _VENDORS.items() if accelerator.startswith(p)), "nvidia")
-
-
 def nccl_fabrics(scenario: Scenario, plan: Plan, fabric: str) -> tuple[str, ...]:
     """What joins the nodes, as hardware/nccl_env.csv calls it; empty where no source says."""
     found = [_PLUGINS.get(plan.offer.instance_type, fabric)]
     if scenario.network_reduction and fabric == "infiniband":
         found = ["infiniband_sharp"]
-    if plan.offer.accelerator in _RACKS:
-        found.append("nvl72")
+    found.append(accelerator_of(plan.offer.accelerator, scenario).rack or "")
     return tuple(f for f in found if f)
 
 

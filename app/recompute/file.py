@@ -20,7 +20,7 @@ from core.evidence.uncertainty import Circumstances, doublings
 from core.layout.layouts import CONTEXT_METHODS, RECOMPUTE, SCHEDULES
 from core.layout.sharding import INDEX
 from core.layout.workload import OFFLOAD, Workload
-from core.machine.accelerator import Accelerator
+from core.machine.accelerator import CUSTOM_ARCHITECTURE, Accelerator, Architecture
 from core.machine.calibration import Calibrated
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
@@ -28,6 +28,7 @@ from core.model.transformer import Transformer
 from core.scenario import Scenario
 from core.search.plan import Layout
 from hardware.efficiency import Stack
+from hardware.facts import NUMBERS, accelerators
 from pricing.book.offers import Terms
 
 MAX_BYTES = 32_000_000
@@ -206,20 +207,28 @@ def _accelerators(value: object) -> dict[str, Accelerator]:
         at = f"inputs.accelerators[{n}]"
         given = _object(item, at)
         facts = _object(given.get("facts"), f"{at}.facts")
-        known = {f.name for f in fields(Accelerator)} - {"name", "vendor", "sources", "note"}
         numbers: dict[str, Any] = {
             q: _number(_object(fact, f"{at}.facts.{q}").get("value"), f"{at}.facts.{q}.value")
             for q, fact in facts.items()
-            if fact is not None and q in known
+            if fact is not None and q in NUMBERS
         }
         name = _text(given.get("name"), f"{at}.name")
         try:
             found[name] = Accelerator(
-                name=name, vendor=_text(given.get("vendor"), f"{at}.vendor"), **numbers
+                name=name,
+                vendor=_text(given.get("vendor"), f"{at}.vendor"),
+                architecture=_architecture(name),
+                **numbers,
             )
         except TypeError:
             raise ScenarioError(f"The plan file's {at} lacks numbers of the accelerator.") from None
     return found
+
+
+def _architecture(name: str) -> Architecture:
+    """That of the table's accelerator: the file has its figures, not its architecture."""
+    known = accelerators().get(name)
+    return CUSTOM_ARCHITECTURE if known is None else known.architecture
 
 
 def _factors(value: object) -> dict[str, Calibrated]:

@@ -25,6 +25,7 @@ from core.machine.accelerator import Source
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 from hardware.cross_validation import CrossValidation, cross_validation
+from hardware.facts import NUMBERS
 from pricing.offers import snapshot
 
 SPLITS = {
@@ -194,7 +195,7 @@ def _accelerator(scenario: Scenario, name: str) -> Iterable[Block]:
         rows=tuple(
             (_quantity(q), _printed(s), s.ref, s.date)
             for q, s in device.sources.items()
-            if q != "vendor"
+            if q in NUMBERS
         ),
         widths=(4, 3, 7, 2),
     )

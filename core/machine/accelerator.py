@@ -17,6 +17,27 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """What the parts of one architecture share."""
+
+    name: str
+    generation: str  # parts of one generation are held against each other's published runs
+    scale_up_fabric: str  # what joins the devices of a machine: a fabric of hardware/fabrics.csv
+    newer_than_flash2: float  # generations of matrix units that FlashAttention 2 lacks
+    fast_exponentials: float  # 1: twice the exponentials of its generation
+
+
+# Of a device that is in no table: nothing is known of it but the figures that are typed in.
+CUSTOM_ARCHITECTURE = Architecture(
+    name="custom",
+    generation="custom",
+    scale_up_fabric="ici",
+    newer_than_flash2=0.0,
+    fast_exponentials=0.0,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
     """One device as frameworks see it (a GCD of an MI250X, a chip of a TPU). Units in the names.
 
@@ -27,6 +48,7 @@ class Accelerator:
 
     name: str
     vendor: str  # nvidia, amd, intel, google, aws, custom
+    architecture: Architecture
     bf16_flops_per_s: float  # 16-bit matmul peak (fp16 on V100)
     memory_bytes: float
     memory_bytes_per_s: float
@@ -43,6 +65,8 @@ class Accelerator:
     torus_axes: int | None = None  # of the links between devices; None: a switch or all-to-all
     switch_reduces: int | None = None  # 1: its scale-up switches add up an all-reduce
     fp16_only: float | None = None  # 1: the 16-bit matrix units do not take bf16 (V100)
+    rack: str | None = None  # what joins the nodes of a rack, as hardware/nccl_env.csv calls it
+    device_name: str | None = None  # is in the name that nvidia-smi prints
     sources: Mapping[str, Source] = field(default_factory=dict)
     note: str = ""
 

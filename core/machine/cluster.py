@@ -15,13 +15,6 @@ from core.numeric import Numeric
 # Best measured matmul over peak, where nobody measured this accelerator: the median of the
 # 29 parts of hardware/accelerators.csv that carry both numbers (0.51 to 0.97); a test ties it.
 ASSUMED_CEILING = 0.79
-# Hopper's wgmma and Blackwell's tcgen05 came after FlashAttention 2 (arXiv:2407.08608).
-NEWER_THAN_FLASH2 = {
-    **dict.fromkeys(("H100", "H200", "H800", "H20", "GH200"), 1.0),
-    **dict.fromkeys(("B200", "B300", "GB200", "GB300"), 2.0),
-}
-# NVIDIA, "Inside NVIDIA Blackwell Ultra", 2025: twice the exponentials of Blackwell.
-FAST_EXPONENTIALS = ("B300", "GB300")
 # hardware/fabrics.csv; a test ties them.
 NVLINK_HOP_S = 3.1e-6
 INFINIBAND_HOP_S = 9.6e-6
@@ -107,11 +100,8 @@ def cluster_of(
         switch_reduces=float(accelerator.switch_reduces or 0),
         scale_up_hop_s=scale_up_hop_s,
         scale_out_hop_s=scale_out_hop_s,
-        fast_exponentials=float(accelerator.name.startswith(FAST_EXPONENTIALS)),
-        newer_than_flash2=next(
-            (n for prefix, n in NEWER_THAN_FLASH2.items() if accelerator.name.startswith(prefix)),
-            0.0,
-        ),
+        fast_exponentials=accelerator.architecture.fast_exponentials,
+        newer_than_flash2=accelerator.architecture.newer_than_flash2,
         host_link_bytes_per_s=accelerator.host_link_bytes_per_s or ASSUMED_HOST_LINK_BYTES_PER_S,
     )
 

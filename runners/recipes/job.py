@@ -54,6 +54,7 @@ class RecipeJob:
     lora_targets: str
     compiled: bool
     accelerator: str  # canonical
+    vendor: str  # of the accelerator: nvidia, amd, another one's name, or custom
     provider: str
     instance_type: str
     region: str
@@ -66,7 +67,7 @@ class RecipeJob:
     limit_hours: float | None = (
         None  # P90 of the run with failures; None: it never ends in practice
     )
-    vendor: str = "nvidia"  # of the accelerator: nvidia, amd, or another one's name
+    device_name: str = ""  # is in the name that nvidia-smi prints; empty: not known
 
     @property
     def dp(self) -> int:

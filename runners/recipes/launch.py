@@ -43,7 +43,7 @@ def per_node(job: RecipeJob) -> int:
 
 def is_torch(job: RecipeJob) -> str:
     """Why torchrun cannot start the job; '' if it can."""
-    if job.vendor in ("nvidia", "amd", "unknown"):
+    if job.vendor in ("nvidia", "amd", "custom"):
         return ""
     return f"{job.accelerator} is not driven by CUDA or ROCm: its own tools start a job there"
 

@@ -27,22 +27,13 @@ STATUS = {  # exit status -> what failed
 }
 _BODY = Path(__file__).with_name("preflight.sh")
 _NAMED = re.compile(r"^(EXPECTED_GPUS|NODES)=(\d+)", re.MULTILINE)
-_KIND = re.compile(r"^(?:[A-Z]{1,3}\d{2,4}[A-Z]?|RTX\d{4})(?=$|-)")
-
-
-def _kind(accelerator: str) -> str:
-    """What the name that nvidia-smi prints holds: H100 of 'NVIDIA H100 80GB HBM3'."""
-    found = _KIND.match(accelerator)
-    if found is None:
-        return ""
-    return found[0].replace("RTX", "RTX ")
 
 
 def _write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
     check_job(job)
     values = {
         "COUNT": str(launch.per_node(job)),
-        "KIND": f'"{_kind(job.accelerator)}"',
+        "KIND": f'"{job.device_name}"',
         "NODES": str(job.num_nodes),
         "FABRIC": f'"{",".join(launch.fabrics(job, options))}"',
     }
@@ -61,7 +52,7 @@ def _read(files: Mapping[str, str]) -> Recovered:
 
 
 def _refuses(job: RecipeJob) -> str:
-    return "" if job.vendor in ("nvidia", "unknown") else "the checks ask nvidia-smi"
+    return "" if job.vendor in ("nvidia", "custom") else "the checks ask nvidia-smi"
 
 
 TARGETS = (

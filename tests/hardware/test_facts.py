@@ -21,7 +21,9 @@ from hardware.tables import is_date
 HEADER = "accelerator,quantity,value,unit,source,source_date,note\n"
 FABRIC_HEADER = HEADER.replace("accelerator", "fabric", 1)
 GOOD = (
-    "X,vendor,nvidia,,page,2026,a remark\n"
+    "X,vendor,nvidia,name,page,2026,a remark\n"
+    "X,architecture,Hopper,name,page,2026,\n"
+    "X,device_name,X,name,page,2026,\n"
     "X,bf16_flops_per_s,100,TFLOP/s,page,2026-01-01,\n"
     "X,memory_bytes,40,GiB,page,2026-01,assumed: as Y\n"
     "X,memory_bytes_per_s,1.5,TB/s,page,undated,\n"
@@ -146,7 +148,11 @@ def test_a_good_table_loads(tmp_path):
         ("X,memory_bytes,-80,GB,page,2026,\n", "'-80', not a number above 0"),
         ("X,memory_bytes,eighty,GB,page,2026,\n", "'eighty', not a number above 0"),
         ("X,gpus_per_node,2.5,count,page,2026,\n", "'2.5', not a whole number"),
-        ("X,vendor,acme,,page,2026,\n", "vendor 'acme' is not one of"),
+        ("X,vendor,acme,name,page,2026,\n", "vendor 'acme' is not one of"),
+        ("X,vendor,nvidia,,page,2026,\n", "vendor has unit '', not 'name'"),
+        ("X,architecture,Hooper,name,page,2026,\n", "architecture 'Hooper' is not one of Volta"),
+        ("X,rack,nvl73,name,page,2026,\n", "rack 'nvl73' is not one of"),
+        ("X,device_name,,name,page,2026,\n", "device_name is blank"),
         (",memory_bytes,80,GB,page,2026,\n", "names no accelerator"),
         ("X,memory_bytes,80,GB\n", "does not have 7 cells"),
         ("X,memory_bytes,80,GB,page,2026,,,\n", "does not have 7 cells"),
@@ -162,11 +168,11 @@ def test_a_row_that_cannot_be_trusted_stops_the_load(tmp_path, row, says):
 
 def test_a_number_given_twice_stops_the_load(tmp_path):
     table = _table(tmp_path, HEADER + GOOD + "X,memory_bytes,80,GB,page,2026,\n")
-    with pytest.raises(FactError, match=r"accelerators\.csv:9: X memory_bytes is given twice"):
+    with pytest.raises(FactError, match=r"accelerators\.csv:11: X memory_bytes is given twice"):
         facts.load_accelerators(table)
 
 
-@pytest.mark.parametrize("quantity", facts.REQUIRED)
+@pytest.mark.parametrize("quantity", [*facts.REQUIRED, "device_name"])
 def test_a_gap_stops_the_load(tmp_path, quantity):
     rows = [row for row in GOOD.splitlines(keepends=True) if row.split(",")[1] != quantity]
     assert len(rows) == len(GOOD.splitlines()) - 1

@@ -37,6 +37,8 @@ def recipe_job(**changes: object) -> RecipeJob:
         "lora_targets": "attention",
         "compiled": False,
         "accelerator": "H100-80GB-SXM",
+        "vendor": "nvidia",
+        "device_name": "H100",
         "provider": "aws",
         "instance_type": "p5.48xlarge",
         "region": "us-east-1",

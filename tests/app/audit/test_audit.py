@@ -10,7 +10,6 @@ from app.audit.published import (
     ALIKE,
     best_of,
     class_of,
-    family_of,
     is_cut,
     peak_flops_per_s,
     published_bits,
@@ -277,11 +276,15 @@ def test_a_thin_class_is_widened_and_says_so():
     assert mi300.flops_per_s < facts.accelerator("MI300X").bf16_flops_per_s
 
 
-def test_precisions_in_which_a_family_has_trained():
-    assert published_bits("H100-80GB-SXM") == published_bits("H200-141GB-SXM") == (16, 8)
-    assert published_bits("B300") == (16, 8, 4)
-    assert published_bits("A100-40GB-PCIE") == (16,)
-    assert family_of("RTX4090") == "RTX4090"
+def test_precisions_in_which_a_generation_has_trained():
+    found = {
+        name: published_bits(facts.accelerator(name))
+        for name in ("H100-80GB-SXM", "H200-141GB-SXM", "B300", "A100-40GB-PCIE", "RTX4090", "L40S")
+    }
+    assert found == {
+        "H100-80GB-SXM": (16, 8), "H200-141GB-SXM": (16, 8), "B300": (16, 8, 4),
+        "A100-40GB-PCIE": (16,), "RTX4090": (16,), "L40S": (16, 8, 4),
+    }  # fmt: skip
 
 
 def test_the_usual_sequence_of_a_model_is_assumed():

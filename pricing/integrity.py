@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -20,10 +20,13 @@ from typing import Literal
 
 from core.errors import FactError, shown, unknown_sentence
 from core.machine.offer import Offer
+from hardware.facts import accelerators
 from pricing.offers import PURCHASES, QUALITIES, first_day
 
 BANDS_CSV = Path(__file__).with_name("price_bands.csv")
 BAND_UNIT = "USD/GPU-hour"
+KINDS = ("spot", "committed")
+UNPRICED = "unpriced"  # instead of both kinds, with the reason: no price was seen to judge by
 BAND_COLUMNS = ["accelerator", "kind", "low", "high", "unit", "source", "source_date"]
 # From the median provider of the same accelerator and purchase. List prices of large clouds are up
 # to 5.9 times the median (H100 in June 2026), so a smaller ratio warns of the market itself.
@@ -49,8 +52,12 @@ class Finding:
 
 @cache
 def price_bands(path: Path = BANDS_CSV) -> Bands:
-    """Lowest and highest believable USD per GPU-hour, by accelerator and kind of purchase."""
+    """Lowest and highest believable USD per GPU-hour, by accelerator and kind of purchase.
+
+    Every accelerator that can be estimated has both kinds, or a row that says why it has none.
+    """
     bands: dict[tuple[str, str], tuple[float, float]] = {}
+    unpriced: set[str] = set()
     with path.open(encoding="utf-8", newline="") as f:
         table = csv.DictReader(f)
         if table.fieldnames != BAND_COLUMNS:
@@ -58,7 +65,10 @@ def price_bands(path: Path = BANDS_CSV) -> Bands:
         for row in table:
             at = f"{path.name}:{table.line_num}"
             key = (row["accelerator"], row["kind"])
-            if key[1] not in ("spot", "committed") or key in bands:
+            if key[1] == UNPRICED and key[0] not in unpriced and row["source"]:
+                unpriced.add(key[0])
+                continue
+            if key[1] not in KINDS or key in bands:
                 raise FactError(f"{at}: {shown(' '.join(key))} is unknown or there twice")
             if row["unit"] != BAND_UNIT or not row["source"] or not row["source_date"]:
                 raise FactError(f"{at}: unit is not {BAND_UNIT}, or no source or date")
@@ -69,7 +79,21 @@ def price_bands(path: Path = BANDS_CSV) -> Bands:
             if not 0 < low < high < math.inf:
                 raise FactError(f"{at}: not 0 < low < high")
             bands[key] = (low, high)
+    _check_complete(path, bands, unpriced)
     return bands
+
+
+def _check_complete(path: Path, bands: Bands, unpriced: Collection[str]) -> None:
+    """Without a band every price that a feed prints of an accelerator would be left out."""
+    priced = {accelerator for accelerator, _ in bands}
+    for name in sorted({*accelerators(), *priced}):
+        missing = [kind for kind in KINDS if (name, kind) not in bands]
+        if missing and (name in priced or name not in unpriced):
+            raise FactError(
+                f"{path.name}: {name} has no band of {' and '.join(missing)} prices, so that every "
+                "such price of a feed would be left out: add a row of spot and one of committed "
+                f"prices, or one of the kind {UNPRICED} that says why there is none"
+            )
 
 
 def check(offers: Sequence[Offer], *, bands: Bands, today: date) -> list[Finding]:

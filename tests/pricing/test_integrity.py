@@ -114,11 +114,24 @@ def test_refusals_come_first():
     assert severities == ["refuse", "warn"]
 
 
-def test_every_band_has_both_kinds():
-    bands = price_bands()
-    accelerators = {a for a, _ in bands}
-    assert {(a, k) for a in accelerators for k in ("spot", "committed")} == set(bands)
-    assert all(low * 3 < high for low, high in bands.values())
+@pytest.mark.parametrize(
+    ("left_out", "says"),
+    [
+        ("RTXA6000,", "RTXA6000 has no band of spot and committed prices"),
+        ("RTXA6000,spot,", "RTXA6000 has no band of spot prices"),
+        ("Trn3,unpriced,", "Trn3 has no band of spot and committed prices"),
+    ],
+)
+def test_an_accelerator_without_a_band_stops_the_load(tmp_path, left_out, says):
+    table = tmp_path / "price_bands.csv"
+    rows = BANDS_CSV.read_text(encoding="utf-8").splitlines(keepends=True)
+    table.write_text("".join(r for r in rows if not r.startswith(left_out)), encoding="utf-8")
+    with pytest.raises(FactError, match=says):
+        price_bands(table)
+
+
+def test_a_band_is_wider_than_a_market():
+    assert all(low * 3 < high for low, high in price_bands().values())
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,11 @@ def ceil_div(a: Numeric, b: Numeric) -> Numeric:
     return np.ceil(np.divide(a, b))
 
 
+def as_float(x: object) -> float:
+    """The one number of an array that holds one."""
+    return np.asarray(x, dtype=float).item()
+
+
 _Model = TypeVar("_Model")
 _Value = TypeVar("_Value")
 

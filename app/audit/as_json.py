@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from math import isfinite
-
 from app.audit.audit import Audit
 from app.audit.claim import Claim
 from app.audit.money import price_of, prices_of, usd_of
 from app.audit.published import Best
 from app.audit.speed import Decides, Speed, flops_per_token, rule_flops_per_token
 from app.audit.words import assumption_sentences, claim_sentence, verdict_sentence
-from app.document.as_json import Json
+from app.document.as_json import Json, number
 from app.scenario.link_query import link_query
 from pricing.offers import snapshot
 
@@ -39,12 +37,12 @@ def audit_json(audit: Audit) -> dict[str, Json]:
                 "name": c.name,
                 "status": c.status,
                 "sentence": c.sentence,
-                "value": _number(c.value),
-                "limit": _number(c.limit),
+                "value": number(c.value),
+                "limit": number(c.limit),
             }
             for c in audit.checks
         ],
-        "goodput": None if audit.risk is None else _number(audit.risk.goodput),
+        "goodput": None if audit.risk is None else number(audit.risk.goodput),
         "prices": _prices(claim),
         "assumptions": list(assumption_sentences(claim)),
         "link": link_query(scenario, snapshot(scenario.prices).id),
@@ -159,7 +157,3 @@ def _prices(claim: Claim) -> dict[str, Json]:
         "ever_high": known.ever_high,
         "ever_since": known.ever_since or None,
     }
-
-
-def _number(x: float | None) -> float | None:
-    return float(x) if x is not None and isfinite(x) else None

@@ -16,6 +16,7 @@ from app.document import format as fmt
 from app.risk.risk import Risk
 from core.evidence.claimed_speed import MARGIN, Slip, slips_of
 from core.model.transformer import active_params, is_moe
+from core.numeric import as_float
 from core.units import GIB
 
 UNLIKELY_OOM = 0.05
@@ -62,10 +63,6 @@ def checks_of(
         sums.units_check(claim, speeds, s),
     )
     return tuple(c for c in found if c is not None)
-
-
-def _float(x: object) -> float:
-    return float(np.asarray(x, dtype=float))
 
 
 def _dense_peak(s: Speed) -> Check:
@@ -118,7 +115,7 @@ def _best_published(s: Speed) -> Check:
 def _scaling(claim: Claim, s: Speed) -> Check | None:
     """Per GPU, a job does not get faster with more of them."""
     model = claim.model.transformer
-    active = claim.params or _float(active_params(model))
+    active = claim.params or as_float(active_params(model))
     own = class_of(
         claim.chip.name, bits=s.bits, has_experts=bool(np.asarray(is_moe(model))), active=active
     )

@@ -19,6 +19,7 @@ from core.evidence.published_claims import ACCOUNTINGS, state_bytes
 from core.layout.precision import precision
 from core.machine.accelerator import Source, offers_precision
 from core.model.transformer import active_params, is_moe, total_params
+from core.numeric import as_float
 from core.search.plan import Interval, Plan
 from core.units import DAY_S
 
@@ -104,18 +105,14 @@ def rule_flops_per_token(claim: Claim) -> float:
     """6 P: of the parameters that the claim gives, or the active ones of the model."""
     if claim.params is not None:
         return 6 * claim.params
-    return _float(claimed_speed.rule_flops_per_token(claim.model.transformer))
+    return as_float(claimed_speed.rule_flops_per_token(claim.model.transformer))
 
 
 def flops_per_token(claim: Claim) -> float:
     """6 P and causal attention at the sequence length."""
     seq_len = float(claim.scenario.seq_len)
     attention = claimed_speed.attention_flops_per_token(claim.model.transformer, seq_len)
-    return rule_flops_per_token(claim) + _float(attention)
-
-
-def _float(x: object) -> float:
-    return float(np.asarray(x, dtype=float))
+    return rule_flops_per_token(claim) + as_float(attention)
 
 
 def precisions_of(claim: Claim) -> tuple[str, ...]:
@@ -141,7 +138,7 @@ def speed_of(claim: Claim, name: str) -> Speed:
         chip,
         bits=bits,
         has_experts=bool(np.asarray(is_moe(model))),
-        active=claim.params or _float(active_params(model)),
+        active=claim.params or as_float(active_params(model)),
     )
     plan, no_forecast = _fastest(claim, name)
     n = claim.num_gpus
@@ -156,7 +153,7 @@ def speed_of(claim: Claim, name: str) -> Speed:
         over_p90=None if forecast is None else claim.rate / forecast.p90,
         fits=fits,
     )
-    low = _float(claimed_speed.low_precision_share(model, float(claim.scenario.seq_len)))
+    low = as_float(claimed_speed.low_precision_share(model, float(claim.scenario.seq_len)))
     speed = Speed(
         precision=name,
         bits=bits,
@@ -164,7 +161,7 @@ def speed_of(claim: Claim, name: str) -> Speed:
         peak_source=chip.sources.get(PEAKS[bits]),
         rule_flops_per_s=claim.rate * rule_flops_per_token(claim),
         flops_per_s=flops,
-        blended_peak=_float(
+        blended_peak=as_float(
             claimed_speed.blended_peak(
                 share=low, low_flops_per_s=peak, flops_per_s=chip.bf16_flops_per_s
             )
@@ -197,9 +194,9 @@ def _fastest(claim: Claim, name: str) -> tuple[Plan | None, str]:
 def states_fit(claim: Claim) -> bool:
     """Whether weights, gradients and optimizer states alone, 16 bytes a parameter, fit the GPUs'
     memory. A forecast may find no layout of a run that somebody ran; this is arithmetic."""
-    params = _float(total_params(claim.model.transformer))
+    params = as_float(total_params(claim.model.transformer))
     states = state_bytes(num_params=params, bytes_per_param=ACCOUNTINGS[0].total_bytes)
-    return _float(states) <= claim.num_gpus * claim.chip.memory_bytes
+    return as_float(states) <= claim.num_gpus * claim.chip.memory_bytes
 
 
 def _days_at(claim: Claim, best: Best | None) -> float | None:

@@ -12,11 +12,8 @@ from app.audit.speed import Speed, rule_flops_per_token, tflops
 from app.document import format as fmt
 from core.evidence.claimed_speed import SAME, Slip, attention_flops_per_token, slips_of
 from core.model.transformer import active_params, is_moe, total_params
+from core.numeric import as_float
 from core.units import HOUR_S
-
-
-def _float(x: object) -> float:
-    return float(np.asarray(x, dtype=float))
 
 
 def throughput_check(claim: Claim) -> Check:
@@ -107,11 +104,11 @@ def counting_check(claim: Claim) -> Check:
     """Parameters, attention, recompute: what the FLOPs are of."""
     model, seq_len = claim.model.transformer, float(claim.scenario.seq_len)
     rule = rule_flops_per_token(claim)
-    share = _float(attention_flops_per_token(model, seq_len)) / rule
-    every, active = _float(total_params(model)), rule / 6
+    share = as_float(attention_flops_per_token(model, seq_len)) / rule
+    every, active = as_float(total_params(model)), rule / 6
     experts = (
         f" active ones of {every / 1e9:.4g}B, because a token passes through "
-        f"{_float(model.experts_per_token):.0f} of {_float(model.num_experts):.0f} experts,"
+        f"{as_float(model.experts_per_token):.0f} of {as_float(model.num_experts):.0f} experts,"
         if bool(np.asarray(is_moe(model)))
         else ""
     )
@@ -182,7 +179,7 @@ def _mfu_slips(claim: Claim, speeds: Sequence[Speed], base: Speed) -> list[Slip]
                 for factor in (1.0, 1 + attention)
             ]
     model = claim.model.transformer
-    ratio = _float(total_params(model)) / _float(active_params(model))
+    ratio = as_float(total_params(model)) / as_float(active_params(model))
     if ratio > 1 + SAME:
         found.append(Slip(factor=ratio, sentence="every expert were counted"))
     return found

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from app.bill.bill import Bill, bill_sentences
 from app.bill.line import Line
 from app.document.as_json import Json
-from app.forecast.failure_job import as_float
 from app.scenario.link_query import link_query
 from core.money.bill import Figure
+from core.numeric import as_float
 from core.scenario import Scenario
 from pricing.offers import snapshot
 

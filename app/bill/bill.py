@@ -11,7 +11,7 @@ from app.bill.line import Line, Status, not_known
 from app.document import format as fmt
 from app.document import vocabulary
 from app.forecast import interval, price_book
-from app.forecast.failure_job import as_float, checkpoint_size_bytes
+from app.forecast.failure_job import checkpoint_size_bytes
 from app.forecast.price_book import book_of, today
 from app.risk.risk import Risk, risk_of
 from app.risk.words import shown_value
@@ -20,6 +20,7 @@ from core.failures import finish_time
 from core.money import bill as lines
 from core.money import other_costs
 from core.money.bill import Figure, Hours
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import HOUR_S

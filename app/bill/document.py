@@ -13,8 +13,8 @@ from app.bill.line import Line
 from app.document import format as fmt
 from app.document.blocks import Block, Bullets, Paragraph
 from app.document.table import Column, Table
-from app.forecast.failure_job import as_float
 from core.money.bill import Figure
+from core.numeric import as_float
 from core.scenario import Scenario
 
 NO_FIGURE = {

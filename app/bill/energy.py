@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from app.bill.line import Line, not_known
 from app.document import format as fmt
 from app.document import vocabulary
-from app.forecast.failure_job import as_float
 from app.forecast.machines import accelerator_of
 from app.forecast.price_book import book_of, today
 from core.money import bill as lines
 from core.money import energy as money_energy
 from core.money.bill import Figure, Hours
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from hardware import carbon, power

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from math import isfinite
 
 from app.buy.kept import LOST, Way
 from app.buy.labels import label
 from app.buy.purchases import Purchases, Repeated
 from app.buy.simulate import Market
 from app.buy.words import sentences
-from app.document.as_json import Json
+from app.document.as_json import Json, number
 from app.plan.as_json import brief_json
 from app.risk.risk import Spread
 from app.scenario.link_query import link_query
@@ -33,8 +32,8 @@ def purchases_json(scenario: Scenario, found: Purchases) -> dict[str, Json]:
         "break_even": None
         if even is None
         else {
-            "job_preemptions_per_day": _number(even.job_per_day),
-            "preemptions_per_day": _number(even.instance_per_day),
+            "job_preemptions_per_day": number(even.job_per_day),
+            "preemptions_per_day": number(even.instance_per_day),
             "spot_usd": even.spot_usd,
             "on_demand_usd": even.on_demand_usd,
         },
@@ -48,7 +47,7 @@ def purchases_json(scenario: Scenario, found: Purchases) -> dict[str, Json]:
         ],
         "markets": [_repeated(m) for m in found.markets],
         "exponential": None if found.exponential is None else _repeated(found.exponential),
-        "trace": None if trace is None else {k: _number(v) for k, v in asdict(trace).items()},
+        "trace": None if trace is None else {k: number(v) for k, v in asdict(trace).items()},
         "inputs": [asdict(i) for i in found.inputs],
     }
 
@@ -109,8 +108,4 @@ def _market(market: Market) -> dict[str, Json]:
 
 
 def _spread(spread: Spread | None) -> Json:
-    return None if spread is None else {k: _number(v) for k, v in asdict(spread).items()}
-
-
-def _number(x: float) -> float | None:
-    return float(x) if isfinite(x) else None
+    return None if spread is None else {k: number(v) for k, v in asdict(spread).items()}

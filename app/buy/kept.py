@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from app.buy.prices import Priced
 from app.forecast import interval
-from app.forecast.failure_job import as_float
 from app.risk.risk import Risk, Spread, risk_of
 from core.failures import finish_time as finish
 from core.failures import goodput
 from core.failures.goodput import Job
 from core.money import purchase
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import HOUR_S

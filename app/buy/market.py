@@ -12,10 +12,10 @@ from math import isfinite
 from app.buy.simulate import Market
 from app.document import format as fmt
 from app.forecast.failure_inputs import Input
-from app.forecast.failure_job import as_float
 from core.errors import ScenarioError
 from core.failures.availability import Trace, TraceStatistics, statistics
 from core.failures.spot import band_hazards_per_s, fleet_preemptions_per_s
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import DAY_S, HOUR_S

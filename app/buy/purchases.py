@@ -11,10 +11,10 @@ from app.buy.prices import Priced, priced
 from app.buy.simulate import Market, SpotRun, spot_run
 from app.buy.spot import spot_ways
 from app.forecast.failure_inputs import Input
-from app.forecast.failure_job import as_float
 from core.failures import spot as failures_spot
 from core.failures.availability import Trace, TraceStatistics
 from core.money import purchase
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import DAY_S, HOUR_S

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from app.buy.kept import speeds_of, usd_per_hour
 from app.buy.prices import Priced
 from app.forecast.failure_inputs import given_numbers, known
-from app.forecast.failure_job import as_float, job_of, least_interval_s
+from app.forecast.failure_job import job_of, least_interval_s
 from core.failures import goodput, spot
 from core.failures.availability import Trace, drawn
 from core.failures.failures import gang_start_s
 from core.failures.goodput import Job
 from core.failures.policies import WITH_NET, Policy, play
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import DAY_S, HOUR_S

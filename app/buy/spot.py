@@ -10,7 +10,6 @@ import numpy as np
 from app.buy.kept import CURVE_ENDS, CURVE_POINTS, Curve, Way, beside_usd, lacking, never_ends
 from app.buy.prices import Priced
 from app.buy.simulate import LEAST_USEFUL, Column, Market, Played, SpotRun, every_speed, job_on
-from app.forecast.failure_job import as_float
 from app.risk.risk import GIVEN_UP, Spread
 from core.failures import goodput
 from core.failures import spot as failures_spot
@@ -18,6 +17,7 @@ from core.failures.goodput import Badput
 from core.failures.policies import MOST_WORK, POLICIES, WITH_NET, Policy
 from core.failures.spot import SpotJob
 from core.money import purchase
+from core.numeric import as_float
 from core.units import HOUR_S
 
 ON_SPOT: tuple[Policy, ...] = tuple(p for p in POLICIES if p != "on_demand")

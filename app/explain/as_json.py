@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import Any
 
-from app.document.as_json import Json
+from app.document.as_json import Json, number
 from app.explain.explained import Against, Figures, Named, Why
 from app.explain.question import Explanation
 from app.explain.sensitivity import Again, Sensitivity
@@ -53,9 +52,9 @@ def plan_json(plan: Plan) -> dict[str, Json]:
         "accelerator": plan.offer.accelerator,
         "num_gpus": plan.num_gpus,
         "layout": layout_json(plan.layout),
-        "step_s": _number(sum(plan.step_s.values())),
-        "wall_clock_hours": _number(plan.wall_clock_hours),
-        "usd": None if plan.usd is None else _number(plan.usd.p50),
+        "step_s": number(sum(plan.step_s.values())),
+        "wall_clock_hours": number(plan.wall_clock_hours),
+        "usd": None if plan.usd is None else number(plan.usd.p50),
     }
 
 
@@ -76,10 +75,10 @@ def against_json(against: Against) -> dict[str, Json]:
         "name": against.name,
         "label": against.label,
         "step": difference_json(against.step),
-        "more_hours": _number(against.hours),
-        "more_usd": None if cost is None else _number(cost.more_usd),
-        "by_gpu_hours_usd": None if cost is None else _number(cost.by_gpu_hours_usd),
-        "by_price_usd": None if cost is None else _number(cost.by_price_usd),
+        "more_hours": number(against.hours),
+        "more_usd": None if cost is None else number(cost.more_usd),
+        "by_gpu_hours_usd": None if cost is None else number(cost.by_gpu_hours_usd),
+        "by_price_usd": None if cost is None else number(cost.by_price_usd),
         "sentence": difference_sentence(against.step, against.label),
         "run_sentence": run_sentence(against),
     }
@@ -88,19 +87,19 @@ def against_json(against: Against) -> dict[str, Json]:
 def difference_json(step: Difference) -> dict[str, Json]:
     """Terms and the rest, which add up to what the other takes more."""
     return {
-        "first_s": _number(step.first_s),
-        "second_s": _number(step.second_s),
-        "more_s": _number(step.more_s),
+        "first_s": number(step.first_s),
+        "second_s": number(step.second_s),
+        "more_s": number(step.more_s),
         "terms": [
             {
                 "part": t.part,
-                "first_s": _number(t.first_s),
-                "second_s": _number(t.second_s),
-                "more_s": _number(t.more_s),
+                "first_s": number(t.first_s),
+                "second_s": number(t.second_s),
+                "more_s": number(t.more_s),
             }
             for t in step.terms
         ],
-        "rest_s": _number(step.rest_s),
+        "rest_s": number(step.rest_s),
     }
 
 
@@ -109,12 +108,12 @@ def faster_json(faster: Faster) -> dict[str, Json]:
     return {
         "next": None if faster.next is None else faster.next.group,
         "sentence": next_sentence(faster),
-        "step_s": _number(faster.step_s),
+        "step_s": number(faster.step_s),
         "bottlenecks": [
             {
                 "group": b.group,
-                "exposed_s": _number(b.exposed_s),
-                "share": _number(b.share),
+                "exposed_s": number(b.exposed_s),
+                "share": number(b.share),
                 "hidden": b.hidden,
                 "remedies": [_plain(asdict(r)) for r in b.remedies],
             }
@@ -135,13 +134,13 @@ def named_json(named: Named) -> dict[str, Json]:
             {
                 "reason": o.reason,
                 "sentence": o.sentence,
-                "figures": {name: _number(value) for name, value in o.figures},
+                "figures": {name: number(value) for name, value in o.figures},
             }
             for o in named.obstacles
         ],
         "shortage": None
         if named.shortage is None
-        else {**_plain(asdict(named.shortage)), "over_bytes": _number(named.shortage.over_bytes)},
+        else {**_plain(asdict(named.shortage)), "over_bytes": number(named.shortage.over_bytes)},
         "figures": None if named.figures is None else _figures(named.figures),
         "changes_tried": _looked_at(named.changes),
         "changes": [
@@ -158,20 +157,20 @@ def named_json(named: Named) -> dict[str, Json]:
 def sensitivity_json(found: Sensitivity, again: tuple[Again, ...] = ()) -> dict[str, Json]:
     """What each input moves, and what the interval is made of."""
     return {
-        "change": _number(found.change),
+        "change": number(found.change),
         "effects": [_plain(asdict(e)) for e in found.effects],
         "searched_again": [
             {
                 "name": a.name,
-                "value": _number(a.value),
-                "to": _number(a.to),
-                "time": _number(a.time),
+                "value": number(a.value),
+                "to": number(a.to),
+                "time": number(a.time),
                 "changed": a.changed,
                 "layout": None if a.layout is None else layout_json(a.layout),
             }
             for a in again
         ],
-        "sigma": _number(found.sigma),
+        "sigma": number(found.sigma),
         "unknowns": [_plain(asdict(u)) for u in found.unknowns],
         "unknowns_sentence": unknowns_sentence(found.unknowns),
     }
@@ -192,12 +191,8 @@ def _looked_at(changes: Changes) -> dict[str, Json]:
 
 def _plain(values: dict[str, Any]) -> dict[str, Json]:
     """Numbers that JSON cannot hold are null."""
-    return {k: _number(v) if isinstance(v, float) else _nested(v) for k, v in values.items()}
+    return {k: number(v) if isinstance(v, float) else _nested(v) for k, v in values.items()}
 
 
 def _nested(value: Any) -> Json:
     return _plain(value) if isinstance(value, dict) else value
-
-
-def _number(value: float | None) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from app.forecast import calibrations, machines
 from app.forecast.machines import Machine
 from app.forecast.price_book import with_terms
@@ -70,8 +68,3 @@ def case_of(scenario: Scenario, plan: Plan) -> Case:
         scenario=scenario, plan=plan, model=model, machine=one, work=work, lay=lay,
         cluster=cluster, eff=eff, step=step(work, lay, cluster, eff), tokens=tokens_of(scenario),
     )  # fmt: skip
-
-
-def as_float(x: object) -> float:
-    """The number in an array of one value."""
-    return float(np.asarray(x, dtype=float).reshape(-1)[0])

@@ -17,6 +17,7 @@ from core.failures.goodput import Job
 from core.machine.cluster import ASSUMED_HOST_LINK_BYTES_PER_S
 from core.model.transformer import total_params
 from core.money.other_costs import checkpoint_bytes
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import HOUR_S
@@ -136,8 +137,3 @@ def least_interval_s(job: Job, plan: Plan) -> float:
     """A step, or until the upload of the last checkpoint has ended."""
     step_s = as_float(job.work_s) / plan.num_steps
     return max(step_s, as_float(job.upload_s) - as_float(job.checkpoint_s))
-
-
-def as_float(x: object) -> float:
-    """The number in an array of none or one dimension."""
-    return float(np.asarray(x))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from app.guides.claim_text import Ours, exactly, figure, number
 from core.evidence import published_claims
 from core.memory import activations
@@ -17,6 +15,7 @@ from core.model.transformer import (
     matrix_flops_per_token,
     train_flops_per_token,
 )
+from core.numeric import as_float
 from hardware import facts
 from hardware.efficiency import GENERIC, efficiency
 
@@ -26,16 +25,12 @@ PARAMS_70B, PARAMS_405B, PARAMS_7B = 70e9, 405e9, 7e9  # as the guides round the
 LOGITS_BYTES = 10.0  # 16-bit logits, an fp32 copy and its gradient
 
 
-def _float(x: object) -> float:
-    return float(np.asarray(x, dtype=float))
-
-
 def _memory(accelerator: str) -> float:
     return facts.accelerator(accelerator).memory_bytes
 
 
 def _states(num_params: float, bytes_per_param: float, gpus: int = 1) -> Ours:
-    total = _float(
+    total = as_float(
         published_claims.state_bytes(num_params=num_params, bytes_per_param=bytes_per_param)
     )
     over = "" if gpus == 1 else f" / {gpus}"
@@ -64,7 +59,7 @@ def _70b_states_per_gpu() -> Ours:
 
 
 def _kept(model: Transformer, tokens: float, *, scores_of: float = 0.0) -> float:
-    return _float(model.num_layers) * _float(
+    return as_float(model.num_layers) * as_float(
         activations.layer_bytes(
             model, tokens=tokens, tp=1.0, sequence_parallel=0.0, kept_scores_of=scores_of
         )
@@ -76,11 +71,11 @@ def _7b_activations() -> Ours:
     none = _kept(model, tokens)
     unfused = _kept(model, tokens, scores_of=4096.0)
     eff = efficiency(GENERIC)
-    selective = none * _float(eff.selective_kept) * _float(eff.activation_copies)
-    per_layer = none / tokens / _float(model.num_layers)
+    selective = none * as_float(eff.selective_kept) * as_float(eff.activation_copies)
+    per_layer = none / tokens / as_float(model.num_layers)
     return exactly(
         none,
-        f"4 x 4,096 tokens x {number(_float(model.num_layers))} layers x "
+        f"4 x 4,096 tokens x {number(as_float(model.num_layers))} layers x "
         f"{number(per_layer)} B = {figure(none, 'GB')}; selective recompute in our memory model "
         f"{figure(selective, 'GB')}; with score matrices kept {figure(unfused, 'GB')}",
     )
@@ -88,11 +83,11 @@ def _7b_activations() -> Ours:
 
 def _checkpointing_flops() -> Ours:
     model, s = preset("llama2-7b").transformer, 4096.0
-    layers = _float(matrix_flops_per_token(model)) + _float(
+    layers = as_float(matrix_flops_per_token(model)) + as_float(
         attention_score_flops_per_token(model, s)
     )
     whole, forward = (
-        _float(train_flops_per_token(model, s)), _float(forward_flops_per_token(model, s))
+        as_float(train_flops_per_token(model, s)), as_float(forward_flops_per_token(model, s))
     )  # fmt: skip
     return exactly(
         layers / whole,
@@ -103,12 +98,12 @@ def _checkpointing_flops() -> Ours:
 
 def _checkpointing_memory() -> Ours:
     model, tokens = preset("llama2-7b").transformer, 4 * 4096.0
-    logits = LOGITS_BYTES * tokens * _float(model.vocab_size)
+    logits = LOGITS_BYTES * tokens * as_float(model.vocab_size)
     kept = _kept(model, tokens) + logits
-    inputs = _float(model.num_layers) * _float(
+    inputs = as_float(model.num_layers) * as_float(
         activations.input_bytes(model, tokens=tokens, tp=1.0, sequence_parallel=0.0)
     )
-    one = _kept(model, tokens) / _float(model.num_layers)
+    one = _kept(model, tokens) / as_float(model.num_layers)
     checkpointed = inputs + one + logits
     return exactly(
         kept / checkpointed,
@@ -141,10 +136,10 @@ def _405b_mi325x() -> Ours:
 
 def _405b_least(accelerator: str, printed: int) -> Ours:
     chip = facts.accelerator(accelerator)
-    total = _float(
+    total = as_float(
         published_claims.state_bytes(num_params=PARAMS_405B, bytes_per_param=ADAMW.total_bytes)
     )
-    gpus = _float(
+    gpus = as_float(
         published_claims.num_gpus_that_hold(
             total_bytes=total, memory_bytes=chip.memory_bytes, gpus_per_node=chip.gpus_per_node
         )

@@ -15,6 +15,7 @@ from core.layout import pipeline
 from core.model.presets import preset
 from core.model.transformer import total_params, train_flops_per_token
 from core.money.cost import run_usd
+from core.numeric import as_float
 from core.units import HOUR_S
 from hardware import facts, measured, names
 from hardware.claims import PublishedClaim
@@ -32,21 +33,17 @@ def printed(name: str) -> PublishedClaim:
     return next(c for c in published() if c.id == name)
 
 
-def _float(x: object) -> float:
-    return float(np.asarray(x, dtype=float))
-
-
 # --- pipeline bubble -----------------------------------------------------------------------------
 
 
 def _bubble(virtual_stages: int) -> Ours:
-    implied = _float(
+    implied = as_float(
         published_claims.microbatches_of_bubble(
             pp=8.0, virtual_stages=1.0, bubble_fraction=printed("bubble_8").low
         )
     )
     idle, near = (
-        _float(
+        as_float(
             pipeline.bubble_fraction(
                 pp=8.0, virtual_stages=float(virtual_stages), num_microbatches=m
             )
@@ -66,7 +63,7 @@ def _bubble(virtual_stages: int) -> Ours:
 def _rate(gpus: int, mfu: tuple[float, float], num_params: float) -> Ours:
     peak = facts.accelerator(H100).bf16_flops_per_s
     low, high = (
-        _float(
+        as_float(
             published_claims.tokens_per_s(
                 num_gpus=gpus, peak_flops_per_s=peak, mfu=share, flops_per_token=6 * num_params
             )
@@ -84,7 +81,7 @@ def _rate(gpus: int, mfu: tuple[float, float], num_params: float) -> Ours:
 
 def _hours(rate: Ours, num_tokens: float) -> Ours:
     low, high = (
-        _float(published_claims.run_hours(num_tokens=num_tokens, tokens_per_s=r))
+        as_float(published_claims.run_hours(num_tokens=num_tokens, tokens_per_s=r))
         for r in (rate.high, rate.low)
     )
     return Ours(
@@ -96,7 +93,7 @@ def _hours(rate: Ours, num_tokens: float) -> Ours:
 
 
 def _usd(hours: float, gpus: int, usd_per_gpu_hour: float) -> Ours:
-    usd = _float(
+    usd = as_float(
         run_usd(wall_clock_hours=hours, num_instances=gpus, usd_per_instance_hour=usd_per_gpu_hour)
     )
     return exactly(
@@ -123,7 +120,7 @@ def _printed_hours(name: str) -> float:
 
 
 def _gpu_hours(gpus: int, days: float) -> Ours:
-    found = _float(published_claims.run_gpu_hours(num_gpus=gpus, days=days))
+    found = as_float(published_claims.run_gpu_hours(num_gpus=gpus, days=days))
     return exactly(found, f"{gpus} x {number(days)} x 24 = {number(found, 6)}")
 
 
@@ -155,7 +152,7 @@ def implied(*, accelerator: str, gpu_hours: float, bits: int) -> tuple[float, fl
     chip, model = facts.accelerator(accelerator), preset("llama3.1-70b").transformer
     peak = chip.bf16_flops_per_s if bits == 16 else chip.fp8_flops_per_s
     low, high = (
-        _float(
+        as_float(
             implied_utilisation(
                 flops_per_token=flops,
                 num_tokens=TOKENS_1T,
@@ -164,20 +161,20 @@ def implied(*, accelerator: str, gpu_hours: float, bits: int) -> tuple[float, fl
             )
         )
         for flops in (
-            6 * _float(total_params(model)),
-            _float(train_flops_per_token(model, SEQ_LEN)),
+            6 * as_float(total_params(model)),
+            as_float(train_flops_per_token(model, SEQ_LEN)),
         )
     )
     return low, high
 
 
 def _days(gpus: int, rate: float) -> float:
-    return _float(published_claims.run_hours(num_tokens=TOKENS_1T, tokens_per_s=gpus * rate)) / 24
+    return as_float(published_claims.run_hours(num_tokens=TOKENS_1T, tokens_per_s=gpus * rate)) / 24
 
 
 def _days_text(gpus: int, printed_days: float, accelerator: str, rate: float, run: str) -> str:
     """What the printed days need, against the rate of one published run and the peaks."""
-    hours = _float(published_claims.run_gpu_hours(num_gpus=gpus, days=printed_days))
+    hours = as_float(published_claims.run_gpu_hours(num_gpus=gpus, days=printed_days))
     needed = TOKENS_1T / (hours * HOUR_S)
     shares = [
         f"{span(*implied(accelerator=accelerator, gpu_hours=hours, bits=bits), '%', 3)} of "

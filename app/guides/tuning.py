@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-import numpy as np
-
 from app.forecast.claimed_cases import DATA_PARALLEL, range_of, timed_if_it_fitted
 from app.guides.claim_text import FORECAST_DIGITS, Ours, exactly, figure, number
 from app.guides.memory import LOGITS_BYTES
@@ -15,6 +13,7 @@ from core.memory import activations
 from core.model import adapters
 from core.model.presets import preset
 from core.model.transformer import embedding_params, head_params, total_params
+from core.numeric import as_float
 
 LORA_RANK = 16.0
 QLORA_TOKENS = 2048.0
@@ -25,10 +24,6 @@ _LEAST: Mapping[str, object] = {
 _TUNED = ("llama2-7b", "llama2-13b", "qwen2.5-32b", "llama3.1-70b")
 
 
-def _float(x: object) -> float:
-    return float(np.asarray(x, dtype=float))
-
-
 def _billions(num_params: float) -> str:
     """70B, 6.738B."""
     return f"{number(num_params / BILLION)}B"
@@ -36,20 +31,20 @@ def _billions(num_params: float) -> str:
 
 def _qlora(name: str) -> Ours:
     model = preset(name).transformer
-    params = _float(total_params(model))
-    ends = _float(embedding_params(model)) + _float(head_params(model))
+    params = as_float(total_params(model))
+    ends = as_float(embedding_params(model)) + as_float(head_params(model))
     per_weight = adapters.nf4_bytes_per_param(double_quantisation=True)
     frozen = (params - ends) * per_weight + 2 * ends
     trained = (
         params
-        * _float(adapters.trained_fraction(model, rank=LORA_RANK, on_mlp=True))
+        * as_float(adapters.trained_fraction(model, rank=LORA_RANK, on_mlp=True))
         * ACCOUNTINGS[0].total_bytes
     )
     shape = {"tokens": QLORA_TOKENS, "tp": 1.0, "sequence_parallel": 0.0}
     live = (
-        _float(model.num_layers) * _float(activations.input_bytes(model, **shape))
-        + _float(activations.layer_bytes(model, **shape))
-        + LOGITS_BYTES * QLORA_TOKENS * _float(model.vocab_size)
+        as_float(model.num_layers) * as_float(activations.input_bytes(model, **shape))
+        + as_float(activations.layer_bytes(model, **shape))
+        + LOGITS_BYTES * QLORA_TOKENS * as_float(model.vocab_size)
     )
     total = frozen + trained + live
     return exactly(
@@ -83,7 +78,7 @@ def _full_tuning_rule() -> Ours:
         )  # fmt: skip
         if forecast is None:
             continue
-        billions = _float(total_params(preset(name).transformer)) / BILLION
+        billions = as_float(total_params(preset(name).transformer)) / BILLION
         found.append(8 * forecast.memory_bytes / billions)
         texts.append(
             f"{preset(name).name}: 8 x {figure(forecast.memory_bytes, 'GB', 3)} / "
@@ -93,7 +88,7 @@ def _full_tuning_rule() -> Ours:
 
 
 def _checkpoint(*names: str) -> Ours:
-    sizes = [2 * _float(total_params(preset(n).transformer)) for n in names]
+    sizes = [2 * as_float(total_params(preset(n).transformer)) for n in names]
     texts = [
         f"2 B x {_billions(size / 2)} = {figure(size, 'GB')} ({preset(n).name})"
         for n, size in zip(names, sizes, strict=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from app.bill.bill import bill_of
 from app.bill.energy import energy_text, tonnes
-from app.forecast.case import Case, as_float
+from app.forecast.case import Case
 from app.provenance.record import Record, by_topic, record
 from core.errors import ScenarioError
 from core.machine.accelerator import Source
 from core.money.bill import Figure
+from core.numeric import as_float
 from hardware import power
 
 POWER = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import isfinite
 
-from app.forecast.case import Case, as_float
+from app.forecast.case import Case
 from app.forecast.failure_inputs import given_numbers
 from app.forecast.failure_job import job_of, least_interval_s
 from app.forecast.with_failures import of_plans
@@ -13,6 +13,7 @@ from app.provenance.of_facts import of_risk, price_of
 from app.provenance.of_money import instances_of, wall_clock
 from app.provenance.record import Record, by_topic, record
 from core.failures import goodput
+from core.numeric import as_float
 
 
 def failing_records(case: Case, whole: Record) -> tuple[Record, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import log
 
-from app.forecast.case import Case, as_float
+from app.forecast.case import Case
 from app.provenance.of_facts import fractions
 from app.provenance.record import Record, by_topic, record
 from core.evidence.uncertainty import Z_90, doublings
+from core.numeric import as_float
 from hardware.measured import measured_accelerators
 
 UNSEEN = "unseen_accelerator_sigma"

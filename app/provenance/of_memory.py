@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from app.document import vocabulary as words
-from app.forecast.case import Case, as_float
+from app.forecast.case import Case
 from app.provenance.of_facts import fraction, fractions, of_accelerator, of_layout, of_model
 from app.provenance.of_step import seq_len
 from app.provenance.record import LEFT, Record, by_topic, record
@@ -28,6 +28,7 @@ from core.memory.memory import (
     stage_bytes,
     stage_params,
 )
+from core.numeric import as_float
 
 STATES = {
     "parameters": "Model states",

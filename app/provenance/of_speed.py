@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.forecast.case import Case, as_float
+from app.forecast.case import Case
 from app.provenance.of_facts import of_accelerator, of_model, of_scenario
 from app.provenance.of_interval import ends, sigma_record
 from app.provenance.of_step import seq_len
@@ -16,6 +16,7 @@ from core.model.transformer import (
     head_flops_per_token,
     matrix_flops_per_token,
 )
+from core.numeric import as_float
 
 
 def speed_records(case: Case, whole: Record) -> tuple[Record, ...]:

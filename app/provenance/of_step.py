@@ -7,7 +7,7 @@ from math import log2
 import numpy as np
 
 from app.document import vocabulary
-from app.forecast.case import Case, as_float
+from app.forecast.case import Case
 from app.provenance.of_facts import (
     ceiling_of,
     fraction,
@@ -24,6 +24,7 @@ from core.layout.layouts import RECOMPUTE
 from core.layout.pipeline import bubble_fraction, layers_of_largest_stage
 from core.machine.accelerator import Source
 from core.memory.memory import stage_params
+from core.numeric import as_float
 from core.time import traffic
 from core.time.layer import layer_seconds, rates, software_factor
 from core.time.step import recompute_fraction

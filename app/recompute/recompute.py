@@ -27,6 +27,7 @@ from core.memory.offload import work_on
 from core.model.transformer import Transformer
 from core.money import cost as money_cost
 from core.money import other_costs
+from core.numeric import as_float
 from core.time.step import PARTS, step
 from core.units import HOUR_S
 
@@ -140,25 +141,25 @@ def _numbers(file: PlanFile, plan: WrittenPlan) -> dict[str, float]:
     faster = math.exp(min(plan.moved_log, 700.0))
     step_s = float(timed.step_s[0]) / faster
     tokens_per_s = float(timed.tokens_per_s[0]) * faster
-    steps = _float(
+    steps = as_float(
         money_cost.num_steps(
             num_tokens=file.tokens, seq_len=work.seq_len, global_batch_size=work.global_batch_size
         )
     )
     hours = steps * step_s / HOUR_S
-    nodes = _float(
+    nodes = as_float(
         money_cost.num_instances(num_gpus=plan.num_gpus, gpus_per_instance=plan.gpus_per_instance)
     )
-    gpu_hours = _float(
+    gpu_hours = as_float(
         money_cost.gpu_hours(
             wall_clock_hours=hours, num_instances=nodes, gpus_per_instance=plan.gpus_per_instance
         )
     )
     narrowed = replace(eff, throughput_sigma=eff.throughput_sigma * plan.variance_left**0.5)
     sigma = uncertainty.throughput_sigma(narrowed, plan.known)
-    low = _float(uncertainty.p10(tokens_per_s, sigma))
-    high = _float(uncertainty.p90(tokens_per_s, sigma))
-    instances_usd = _float(
+    low = as_float(uncertainty.p10(tokens_per_s, sigma))
+    high = as_float(uncertainty.p90(tokens_per_s, sigma))
+    instances_usd = as_float(
         money_cost.run_usd(
             wall_clock_hours=hours, num_instances=nodes, usd_per_instance_hour=plan.usd_per_hour
         )
@@ -166,7 +167,7 @@ def _numbers(file: PlanFile, plan: WrittenPlan) -> dict[str, float]:
 
     def usd_at(rate: float) -> float:  # dollars fall as tokens/s rise
         stretch = np.divide(tokens_per_s, rate)
-        return _float(
+        return as_float(
             other_costs.run_total_usd(
                 instances_usd=instances_usd * stretch,
                 storage_usd_per_hour=plan.terms.usd_per_hour,
@@ -192,15 +193,15 @@ def _numbers(file: PlanFile, plan: WrittenPlan) -> dict[str, float]:
         "hfu": float(timed.hfu[0]) * faster,
         **{f"memory_bytes.{n}": value for n, value in memory.items()},
         "memory_bytes.total": needed,
-        "memory_bytes.capacity": _float(plan.cluster.memory_bytes),
-        "probability_oom": _float(above),
+        "memory_bytes.capacity": as_float(plan.cluster.memory_bytes),
+        "probability_oom": as_float(above),
         "num_steps": steps,
         "wall_clock_hours": hours,
         "gpu_hours": gpu_hours,
         "usd": usd_at(tokens_per_s),
         "usd_p10": usd_at(high),
         "usd_p90": usd_at(low),
-        "usd_per_gpu_hour": _float(np.divide(instances_usd, gpu_hours)),
+        "usd_per_gpu_hour": as_float(np.divide(instances_usd, gpu_hours)),
     }
 
 
@@ -239,7 +240,7 @@ def _fields(at: str, written: Any, found: Any) -> Iterator[Differs]:
                 term=name, written=float(len(one)), found=float(len(one)) if same else math.nan
             )
         elif not isinstance(one, Transformer):
-            yield Differs(term=name, written=_float(one), found=_float(other))
+            yield Differs(term=name, written=as_float(one), found=as_float(other))
 
 
 def _different(checked: Any) -> Iterator[Differs]:
@@ -251,10 +252,6 @@ def _apart(a: float, b: float) -> float:
     if not (math.isfinite(a) and math.isfinite(b)):
         return 0.0 if math.isfinite(a) == math.isfinite(b) else math.inf
     return 0.0 if a == b else abs(a - b) / max(abs(a), abs(b))
-
-
-def _float(x: object) -> float:
-    return float(np.asarray(x, dtype=float).reshape(-1)[0])
 
 
 def recomputed_json(found: Recomputation) -> Mapping[str, Any]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
-from math import isfinite
 
-from app.document.as_json import Json
+from app.document.as_json import Json, number
 from app.plan.as_json import brief_json
 from app.risk.risk import Risk, Spread
 from app.risk.words import risk_sentences
@@ -29,7 +28,7 @@ def risk_json(scenario: Scenario, risk: Risk) -> dict[str, Json]:
         "finishes": risk.finishes,
         "attempt_probability": risk.attempt_probability,
         "failures": risk.failures if risk.finishes else None,
-        "mean_hours_to_failure": _number(_inverse(float(risk.job.failures_per_s)) / HOUR_S),
+        "mean_hours_to_failure": number(_inverse(float(risk.job.failures_per_s)) / HOUR_S),
         "goodput": risk.goodput if risk.finishes else None,
         "hours": _spread(risk.hours),
         "usd": _spread(risk.usd),
@@ -39,17 +38,17 @@ def risk_json(scenario: Scenario, risk: Risk) -> dict[str, Json]:
             {
                 "name": i.name,
                 "interval_s": min(i.interval_s, float(risk.job.work_s)),
-                "expected_hours": _number(i.expected_hours),
+                "expected_hours": number(i.expected_hours),
             }
             for i in risk.intervals
         ],
         "published_rates": [
-            {"failures_per_node_day": rate, "expected_hours": _number(hours)}
+            {"failures_per_node_day": rate, "expected_hours": number(hours)}
             for rate, hours in risk.rates
         ],
         "simulated_hours": None
         if risk.bursty is None
-        else dict(zip(("expected", "p50", "p90"), map(_number, risk.bursty), strict=True)),
+        else dict(zip(("expected", "p50", "p90"), map(number, risk.bursty), strict=True)),
         "inputs": [asdict(i) for i in risk.inputs],
     }
 
@@ -61,12 +60,8 @@ def _badput(lost: Badput, slow_nodes: float) -> dict[str, Json]:
 
 
 def _spread(spread: Spread | None) -> Json:
-    return None if spread is None else {k: _number(v) for k, v in asdict(spread).items()}
+    return None if spread is None else {k: number(v) for k, v in asdict(spread).items()}
 
 
 def _inverse(rate: float) -> float:
     return 1 / rate if rate else float("inf")
-
-
-def _number(x: float) -> float | None:
-    return float(x) if isfinite(x) else None

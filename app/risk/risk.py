@@ -9,13 +9,14 @@ from math import isfinite
 import numpy as np
 
 from app.forecast.failure_inputs import Input, given_numbers
-from app.forecast.failure_job import Asked, as_float, failures_per_s, job_of, least_interval_s
+from app.forecast.failure_job import Asked, failures_per_s, job_of, least_interval_s
 from app.forecast.interval import wall_clock_hours
 from core.errors import ScenarioError
 from core.failures import checkpoint as failures_checkpoint
 from core.failures import finish_time, goodput, monte_carlo
 from core.failures import reliability as failures_reliability
 from core.failures.goodput import Badput, Job
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import DAY_S, HOUR_S

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from math import isfinite
 
-from app.document.as_json import Json
+from app.document.as_json import Json, number
 from app.scale.optimal import Best, Optimal
 from app.scale.points import Point, Scale
 from app.scale.waiting import Waiting
@@ -66,9 +66,9 @@ def _point(p: Point) -> Json:
         "goodput": p.goodput if isfinite(p.hours_expected) else None,
         "hours": {
             "steady": p.plan.wall_clock_hours,
-            "expected": _number(p.hours_expected),
-            "p90": _number(p.hours_p90),
-            "p90_all": _number(p.hours_p90_all),
+            "expected": number(p.hours_expected),
+            "p90": number(p.hours_p90),
+            "p90_all": number(p.hours_p90_all),
         },
         "usd": None
         if p.usd_steady is None
@@ -78,7 +78,7 @@ def _point(p: Point) -> Json:
             "p90": p.usd_p90,
             "p90_all": p.usd_p90_all,
         },
-        "gpu_hours_per_trillion_tokens": _number(p.gpu_hours_per_trillion),
+        "gpu_hours_per_trillion_tokens": number(p.gpu_hours_per_trillion),
         "usd_per_trillion_tokens": p.usd_per_trillion,
         "usd_per_day_saved": p.usd_per_day_saved,
         "doubling": {
@@ -133,7 +133,3 @@ def _best(b: Best) -> Json:
         "gpu_hours_per_trillion_tokens": b.gpu_hours_per_trillion,
         "usd_per_trillion_tokens": b.usd_per_trillion,
     }
-
-
-def _number(x: float) -> float | None:
-    return float(x) if isfinite(x) else None

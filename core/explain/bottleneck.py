@@ -15,6 +15,7 @@ from core.layout.layouts import RECOMPUTE, Layouts
 from core.layout.workload import Workload
 from core.machine.cluster import Cluster
 from core.memory.offload import work_on
+from core.numeric import as_float
 from core.time.step import step
 
 HIDDEN = 0.02  # of the step: what is left is less than any forecast knows
@@ -198,13 +199,13 @@ def _now(case: Case, layouts: Layouts, resource: str) -> float:
         owner = case.work
     if resource == BATCH:
         owner = layouts
-    return float(np.asarray(getattr(owner, resource)).ravel()[0])
+    return as_float(getattr(owner, resource))
 
 
 def _plays(case: Case, layouts: Layouts, resource: str) -> bool:
     """Whether a resource has a part in the job: one node has no network between nodes."""
-    per_node = float(np.asarray(case.place.cluster.gpus_per_node))
-    one_node = float(np.asarray(layouts.num_gpus).ravel()[0]) <= per_node
+    per_node = as_float(case.place.cluster.gpus_per_node)
+    one_node = as_float(layouts.num_gpus) <= per_node
     return not (one_node and resource in ONLY_IN_ONE_NODE)
 
 
@@ -268,7 +269,7 @@ def _less_recompute(case: Case, layouts: Layouts, whole: float) -> list[Remedy]:
     for _ in range(4):  # what a framework keeps for itself grows with the device, up to a limit
         larger = replace(case.place.cluster, memory_bytes=needed)
         needed = evaluate(case, rows, cluster=larger).need_bytes / share
-    now = float(np.asarray(case.place.cluster.memory_bytes))
+    now = as_float(case.place.cluster.memory_bytes)
     return [
         Remedy(
             resource=MEMORY,

@@ -21,6 +21,7 @@ from core.explain.knobs import (
 from core.layout.layouts import Choices, Layouts, broken_rules
 from core.layout.workload import NOWHERE
 from core.machine.cluster import as_columns as cluster_columns
+from core.numeric import as_float
 from core.search.plan import Layout
 
 FEW = 3  # changes that are told at least, where there are as many
@@ -125,7 +126,7 @@ def _within(
 ) -> NDArray[np.bool_]:
     """Rows whose tensor parallelism stays on the scale-up link, or where the layout has it."""
     at = rows["accelerator"].astype(int)
-    domain = np.array([float(np.asarray(p.cluster.scale_up_domain)) for p in places])[at]
+    domain = np.array([as_float(p.cluster.scale_up_domain) for p in places])[at]
     as_it_was = (rows["tp"] == base.tp) & (at == 0)
     within = (rows["tp"] <= np.maximum(domain, 1.0)) | as_it_was | choices.tp_across_nodes
     return within & (rows["num_gpus"] <= np.array([p.most_gpus for p in places])[at])

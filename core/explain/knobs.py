@@ -23,6 +23,7 @@ from core.layout.sharding import INDEX, STRATEGIES
 from core.layout.workload import OFFLOAD
 from core.memory.offload import LEVELS
 from core.model.transformer import is_moe
+from core.numeric import as_float
 from core.search.plan import Layout
 
 # In words what core.memory.offload.LEVELS are.
@@ -59,7 +60,7 @@ def values_of(
 ) -> dict[str, list[float]]:
     """What each knob is turned to, its own value not among it."""
     model, cluster = case.work.model, case.place.cluster
-    domain = max(float(np.asarray(cluster.scale_up_domain)), float(base.tp))
+    domain = max(as_float(cluster.scale_up_domain), float(base.tp))
     layers = float(np.max(model.num_layers))
     experts = float(np.max(model.num_experts)) if bool(np.any(is_moe(model))) else 1.0
     long = int(np.asarray(case.work.seq_len)) >= LONG_SEQUENCE or base.cp > 1
@@ -117,7 +118,7 @@ def layouts_of(case: Case, base: Layout, rows: Mapping[str, Floats]) -> Layouts:
     """The rows as layouts: data parallelism and micro-batches follow from the knobs."""
     tp, pp, cp, ep = (rows[k] for k in ("tp", "pp", "cp", "ep"))
     ranks = rows["num_gpus"] / (tp * pp * cp)
-    in_node = np.maximum(float(np.asarray(case.place.cluster.gpus_per_node)) / (tp * cp), 1.0)
+    in_node = np.maximum(as_float(case.place.cluster.gpus_per_node) / (tp * cp), 1.0)
     hybrid = rows["sharding"] == INDEX["hsdp"]
     if base.sharding == "hsdp" and base.dp_replicate > 1:
         in_node = np.where((tp == base.tp) & (cp == base.cp), float(base.dp_shard), in_node)
@@ -141,8 +142,7 @@ def layouts_of(case: Case, base: Layout, rows: Mapping[str, Floats]) -> Layouts:
         dp_shard=shard,
         strategy=rows["sharding"],
         micro_batch_size=rows["micro_batch_size"],
-        num_microbatches=float(np.asarray(case.work.global_batch_size))
-        / (ranks * rows["micro_batch_size"]),
+        num_microbatches=as_float(case.work.global_batch_size) / (ranks * rows["micro_batch_size"]),
         recompute=rows["recompute"],
         sequence_parallel=(tp > 1).astype(float),
         schedule=full * SCHEDULES.index(base.schedule),

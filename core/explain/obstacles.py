@@ -9,6 +9,7 @@ import numpy as np
 from core.explain.explain import Evaluated
 from core.layout.layouts import RULES, Choices, Layouts, broken_rules, dp
 from core.layout.workload import Workload
+from core.numeric import as_float
 
 # Rules of the data-parallel ranks: told only where their number is a whole one.
 OF_RANKS = ("batch", "interleaving", "experts", "nothing_to_shard", "hybrid", "shard_group")
@@ -65,14 +66,14 @@ def figures(reason: str, work: Workload, one: Layouts) -> tuple[tuple[str, float
     """The numbers that a rule weighs, of a layout of one row; none for a rule without any."""
 
     def of(name: str) -> float:
-        return float(np.asarray(getattr(one, name)).ravel()[0])
+        return as_float(getattr(one, name))
 
     def model(name: str) -> float:
-        return float(np.asarray(getattr(work.model, name)))
+        return as_float(getattr(work.model, name))
 
     tp, pp, cp, ep, etp = (of(n) for n in ("tp", "pp", "cp", "ep", "etp"))
-    ranks = float(np.asarray(dp(one)).ravel()[0])
-    batch = float(np.asarray(work.global_batch_size))
+    ranks = as_float(dp(one))
+    batch = as_float(work.global_batch_size)
     found: dict[str, tuple[tuple[str, float], ...]] = {
         "gpu_count": (("tp x pp x cp", tp * pp * cp), ("GPUs", of("num_gpus"))),
         "heads": (("tp", tp), ("attention heads", model("num_attention_heads"))),
@@ -87,7 +88,7 @@ def figures(reason: str, work: Workload, one: Layouts) -> tuple[tuple[str, float
             ("pp x virtual stages", pp * of("virtual_stages")),
             ("layers", model("num_layers")),
         ),
-        "sequence": (("cp", cp), ("tokens of a sequence", float(np.asarray(work.seq_len)))),
+        "sequence": (("cp", cp), ("tokens of a sequence", as_float(work.seq_len))),
         "ulysses_heads": (
             ("tp x cp", tp * cp),
             ("attention heads", model("num_attention_heads")),

@@ -19,6 +19,7 @@ from core.layout.layouts import Layouts
 from core.layout.workload import Workload
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
+from core.numeric import as_float
 
 CHANGE = 0.1
 LEAST = 1e-4  # of time or dollars: an input that moves less is not told
@@ -121,7 +122,7 @@ def _turns(
     """Down and up of every input that is given and not nought."""
 
     def value(owner: object, name: str) -> float:
-        return float(np.asarray(getattr(owner, name)).ravel()[0])
+        return as_float(getattr(owner, name))
 
     inputs = [("num_tokens", JOB, case.num_tokens)]
     inputs += [(n, JOB, value(case.work, n)) for n in OF_WORK]
@@ -183,7 +184,7 @@ def unknowns(
     """
     variances: dict[str, Floats | float] = {}
     for name, times in uncertainty.throughput_terms(known).items():
-        sigma = float(np.asarray(getattr(eff, name))) * float(np.asarray(times))
+        sigma = as_float(getattr(eff, name)) * as_float(times)
         variances[name] = sigma**2 * (variance_left if name in shared else 1.0)
     whole = float(sum(variances.values()))
     found = [

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
-import numpy as np
-
 from core.errors import ModelError, unknown_sentence
 from core.model.hf_families import DENSE
 from core.model.hf_gpt import UNGATED
@@ -22,6 +20,7 @@ from core.model.hf_linear import LINEAR
 from core.model.hf_moe import EXPERTS
 from core.model.hf_reader import MAXIMUM, Config, printed
 from core.model.transformer import Transformer, num_attention_layers
+from core.numeric import as_float
 
 _SSM = {f.name for f in fields(Transformer) if f.name.startswith("ssm_")}
 _LINEAR = {f.name for f in fields(Transformer) if f.name.startswith("linear_")} - {"linear_bias"}
@@ -117,7 +116,7 @@ def _layer_contradictions(m: Transformer) -> Iterator[str]:
             f"num_linear_layers={m.num_linear_layers:g} are more than "
             f"num_layers={m.num_layers:g}"
         )
-    elif m.num_window_layers > (attention := float(np.asarray(num_attention_layers(m)))):
+    elif m.num_window_layers > (attention := as_float(num_attention_layers(m))):
         yield (
             f"num_window_layers={m.num_window_layers:g}: {m.num_window_layers:g} windowed layers "
             f"are more than its {attention:g} layers with attention"

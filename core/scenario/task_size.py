@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.money.cost import num_steps
-from core.numeric import Numeric
+from core.numeric import Numeric, as_float
 
 # [K20] Eq. 1.4: measured on WebText2, 1,024 tokens of context, losses in nats per token.
 CRITICAL_TOKENS_AT_ONE_NAT = 2e8
@@ -132,11 +132,11 @@ def effective_batch_advice(
     """
     batch = float(tokens_per_step(seq_len=seq_len, global_batch_size=global_batch_size))
     steps = num_steps(num_tokens=num_tokens, seq_len=seq_len, global_batch_size=global_batch_size)
-    size = f"The batch is {_counted(batch)} tokens, the run {float(np.asarray(steps)):,.0f} steps"
+    size = f"The batch is {_counted(batch)} tokens, the run {as_float(steps):,.0f} steps"
     if not pretraining:
         return BatchAdvice(
             tokens_per_step=batch,
-            num_steps=float(np.asarray(steps)),
+            num_steps=as_float(steps),
             critical_tokens_early=None,
             critical_tokens_late=None,
             verdict=None,
@@ -152,7 +152,7 @@ def effective_batch_advice(
         verdict, meaning = "large", "a larger batch mostly costs tokens and saves few steps"
     return BatchAdvice(
         tokens_per_step=batch,
-        num_steps=float(np.asarray(steps)),
+        num_steps=as_float(steps),
         critical_tokens_early=early,
         critical_tokens_late=late,
         verdict=verdict,

@@ -14,6 +14,7 @@ from core.machine.cluster import Cluster
 from core.machine.cluster import as_columns as cluster_columns
 from core.machine.efficiency import Efficiency
 from core.memory.offload import least_host_s, work_on
+from core.numeric import as_float
 from core.search.bounds import Pipeline, Unit, least_step_s, pipeline, straggling, unit
 from core.search.space import Space
 from core.time.step import step
@@ -134,7 +135,7 @@ def _bounds(p: Problem, space: Space, row: Ints, owner: Ints) -> Floats:
     factor = np.broadcast_to(
         straggling(p.clusters, np.array([j.num_gpus for j in p.jobs]), p.eff), (len(p.jobs),)
     )
-    num_layers = float(np.asarray(p.work.model.num_layers))
+    num_layers = as_float(p.work.model.num_layers)
     for at in chunks(np.arange(len(row))):
         c, k = cell[at], pair[at]
         bound[at] = least_step_s(
@@ -146,7 +147,7 @@ def _bounds(p: Problem, space: Space, row: Ints, owner: Ints) -> Floats:
             num_layers=num_layers,
             host_s=host_s[at],
             factor=factor[owner[at]],
-            step_s=float(np.asarray(p.eff.step_s)),
+            step_s=as_float(p.eff.step_s),
         )  # fmt: skip
     return bound
 

@@ -22,6 +22,7 @@ from core.machine.efficiency import Efficiency
 from core.memory.memory import PARTS as MEMORY_PARTS
 from core.memory.memory import live_bytes, peak_bytes, reserve_bytes
 from core.memory.offload import host_bytes, work_on
+from core.numeric import as_float
 from core.search.fastest import Job as Job
 from core.search.fastest import Problem, chunks, race
 from core.search.plan import COUNTED, Counts
@@ -219,7 +220,7 @@ def _room(p: Problem, number: int) -> tuple[float, float, bool]:
     """Memory of a job's device and of its host, and whether the host is the slower of the two:
     jobs that agree in these have the same rows to time."""
     job = p.jobs[number]
-    capacity = float(np.asarray(job.cluster.memory_bytes))
+    capacity = as_float(job.cluster.memory_bytes)
     return capacity, float(job.host_bytes), bool(p.less_offload_wins[number])
 
 
@@ -275,9 +276,9 @@ def _nearer(p: Problem, space: Space, part: Part, number: int, live: Floats, fou
     kind, family = np.unravel_index(int(np.argmin(least)), least.shape)
     row = (families.start + int(family)) * kinds + int(kind)
     cluster = p.jobs[number].cluster
-    capacity = float(np.asarray(cluster.memory_bytes))
+    capacity = as_float(cluster.memory_bytes)
     alone = float(live[kind, families.start + family])
-    need = alone + float(np.asarray(reserve_bytes(live=alone, memory_bytes=capacity, eff=p.eff)))
+    need = alone + as_float(reserve_bytes(live=alone, memory_bytes=capacity, eff=p.eff))
     if found.closest is None or need / capacity < found.closest.over:
         lay = space.layouts(np.array([row]))
         memory = peak_bytes(work_on(p.work, lay), lay, cluster, p.eff)

@@ -19,6 +19,7 @@ from core.machine.accelerator import Accelerator
 from core.machine.calibration import PRIOR_SIGMA, Calibrated, applied, posterior
 from core.machine.cluster import Cluster, cluster_of
 from core.machine.efficiency import Efficiency
+from core.numeric import as_float
 from runners.calibration import fit_compute, fit_links, held_out
 from runners.calibration.fit_compute import Matmuls, Measured
 from runners.calibration.fit_links import Link
@@ -154,7 +155,7 @@ def constant(name: str, found: Measured, *, prior_sigma: float, drift: float) ->
     else:
         sigma = max(found.sigma, drift, found.left_out_error or 0.0)
         joined = posterior(log_ratio=np.log(ratio), sigma=sigma, prior_sigma=prior_sigma)
-        mean, left = (float(np.asarray(x)) for x in joined)
+        mean, left = map(as_float, joined)
     return Constant(
         name=name,
         unit=found.unit,

@@ -11,6 +11,7 @@ import numpy as np
 from core.layout.precision import matmul_speedup
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
+from core.numeric import as_float
 from core.time import attention as time_attention
 from core.time import gemm, measured_shapes
 from runners.calibration.result import Row
@@ -80,7 +81,7 @@ def standalone_s(
     if len(cluster.matmul_weights):
         at, weights = np.asarray(cluster.matmul_at), np.asarray(cluster.matmul_weights)
         seconds = seconds / np.exp(measured_shapes.log_factor(at, weights, m=m, n=n, k=k))
-    return float(np.asarray(seconds))
+    return as_float(seconds)
 
 
 def matmuls(
@@ -104,7 +105,7 @@ def matmuls(
     moved = replace(cluster, ceiling=cluster.ceiling * np.exp(found.constant))
     left = np.array([np.log(standalone_s(row, moved, eff) / row.t_med_s) for row in rows])
     smooth = measured_shapes.fit(**axes, log_ratio=left, sigma=sigma, prior_sigma=0.0)
-    ceiling = float(np.asarray(cluster.peak_flops_per_s * cluster.ceiling)) / 1e12
+    ceiling = as_float(cluster.peak_flops_per_s * cluster.ceiling) / 1e12
     return Matmuls(
         constant=Measured(
             assumed=ceiling,
@@ -137,7 +138,7 @@ def fp8(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
         fp8_fraction=eff.fp8_of_peak_ratio,
         fp4_fraction=eff.fp4_of_peak_ratio,
     )
-    assumed = float(np.asarray(speedup))
+    assumed = as_float(speedup)
     if not rows or not np.isfinite(assumed):
         return None
     logs = np.array(
@@ -196,14 +197,14 @@ def memory(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | Non
     """Bandwidth of a copy, which reads and writes as training does."""
     return _bandwidth(
         [row for row in result.rows("memory_bandwidth") if row.label == "copy"],
-        float(np.asarray(cluster.memory_bytes_per_s * eff.memory)),
+        as_float(cluster.memory_bytes_per_s * eff.memory),
     )
 
 
 def host_link(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
     """Copies of pinned memory to the device and back: the slower of the two."""
     rows = [row for row in result.rows("host_device") if row.label != "memcpy"]
-    assumed = float(np.asarray(cluster.host_link_bytes_per_s * eff.host_link))
+    assumed = as_float(cluster.host_link_bytes_per_s * eff.host_link)
     return _bandwidth(sorted(rows, key=lambda r: r.bytes_per_s or 0.0)[:1], assumed)
 
 

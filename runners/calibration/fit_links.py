@@ -9,6 +9,7 @@ import numpy as np
 
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
+from core.numeric import as_float
 from core.time import collectives as time_collectives
 from core.time import message_curve as curve
 from core.time.message_curve import Curve
@@ -70,10 +71,10 @@ def rates(found: tuple[Link, ...], cluster: Cluster, eff: Efficiency) -> dict[st
     across = max((x for x in reduced if x.nodes > 1), key=lambda x: x.ranks, default=None)
     made: dict[str, Measured] = {}
     if inside is not None:
-        up = float(np.asarray(eff.scale_up * np.asarray(cluster.scale_up_bytes_per_s)))
+        up = as_float(eff.scale_up * np.asarray(cluster.scale_up_bytes_per_s))
         made["scale_up"] = _rate(inside, up, inside.bus_bytes_per_s)
         made["scale_up_hop"] = _hop(inside, cluster, eff)
-    out = float(np.asarray(eff.scale_out * np.asarray(cluster.scale_out_bytes_per_s)))
+    out = as_float(eff.scale_out * np.asarray(cluster.scale_out_bytes_per_s))
     if across is not None and np.isfinite(out):
         local = across.ranks / across.nodes
         made["scale_out"] = _rate(across, out, across.bus_bytes_per_s / local)

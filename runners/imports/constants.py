@@ -16,6 +16,7 @@ from core.errors import FactError
 from core.machine.accelerator import Accelerator
 from core.machine.calibration import PRIOR_SIGMA, Calibrated
 from core.machine.efficiency import Efficiency
+from core.numeric import as_float
 from core.time import message_curve
 from runners.calibration import fit_compute, fit_links
 from runners.calibration.fit import LEAST_SIGMA, Constant, Fitted, constant, machine_of, prior_sigma
@@ -72,7 +73,7 @@ def links(found: Sequence[Collective]) -> tuple[Link, ...]:
 def switch_adds(found: Sequence[Link], accelerator: Accelerator) -> bool:
     """Whether an all-reduce inside a node is faster than its link, as where the switch adds up."""
     inside = [x.bus_bytes_per_s for x in found if x.nodes == 1 and x.op == fit_links.USED]
-    link = float(np.asarray(machine_of(accelerator).scale_up_bytes_per_s))
+    link = as_float(machine_of(accelerator).scale_up_bytes_per_s)
     return max(inside, default=0.0) > link
 
 

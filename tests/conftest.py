@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.support.browsing", "tests.servers.postgres"]
+pytest_plugins = ["tests.support.browsing", "tests.support.second_run", "tests.servers.postgres"]
 
 ROOT = Path(__file__).parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -1,0 +1,46 @@
+"""Which tests run again when they fail, how often, and what the run prints about it at its end."""
+
+import os
+from pathlib import Path
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parents[2]
+
+HANGING = """
+import time, pytest
+tries = []
+
+def hang(failures):
+    tries.append(1)
+    if len(tries) <= failures:
+        time.sleep(30)
+    tries.clear()
+
+@pytest.mark.services
+def test_once():
+    hang(1)
+
+@pytest.mark.browser
+def test_always():
+    hang(9)
+
+@pytest.mark.slow
+def test_quick():
+    assert False
+"""
+
+
+def test_a_browser_or_service_test_runs_once_more_within_its_limit_and_is_named(
+    pytester, monkeypatch
+):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+    pytester.makeini("[pytest]\nmarkers = browser\n services\n slow\ntimeout = 0.3")
+    pytester.makepyfile(HANGING)
+    run = pytester.runpytest_subprocess("-p", "tests.support.second_run", "-p", "no:cacheprovider")
+    assert run.parseoutcomes() == {"passed": 1, "failed": 2, "rerun": 2}
+    named = run.outlines[next(i for i, line in enumerate(run.outlines) if "a second run" in line) :]
+    assert [line.split("::")[1] for line in named if "(call)" in line] == [
+        f"{name} (call): Failed: Timeout (>0.3s) from pytest-timeout."
+        for name in ("test_once", "test_always")
+    ]

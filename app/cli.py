@@ -24,10 +24,10 @@ from app.buy.command import buy
 from app.calibration.calibrate_command import calibrate
 from app.calibration.command import calibrations
 from app.command import command_log
+from app.command.given import Given, option_of
 from app.command.options import (
     AsJson,
     Config,
-    Given,
     Model,
     Save,
     SeqLen,
@@ -319,7 +319,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         status = app(args=arguments, prog_name="runcast", standalone_mode=False)
         sys.stdout.flush()
     except RuncastError as e:
-        return _fail(e.as_typed)
+        return _fail(e.named(lambda field: option_of(field) or field))
     except typer.TyperException as e:  # an unknown option, a missing value
         written = getattr(e, "format_message", None)
         return _fail(str(written() if callable(written) else e))

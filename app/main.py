@@ -15,6 +15,7 @@ from app.forecast.failure_inputs import given_numbers
 from app.plan import page as plan_page
 from app.saved import saved
 from app.saved import sidebar as saved_scenarios
+from app.scenario.link import changed
 from app.web import first_look, link, login, rerun_log, selection
 from app.web import first_look_note as first
 from app.web import form as web_form
@@ -221,7 +222,7 @@ def _draw_notes() -> None:
 
 
 def _use_newest_prices() -> None:
-    link.edit(link.changed(link.scenario(), prices=resolve.current_prices()))
+    link.edit(changed(link.scenario(), prices=resolve.current_prices()))
 
 
 with rerun_log.rerun():

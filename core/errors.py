@@ -10,7 +10,8 @@ RuncastError
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
+import re
+from collections.abc import Callable, Collection
 
 SHOWN = 60  # characters of a foreign value that a sentence repeats
 LISTED = 12  # names that a sentence lists before it counts the rest
@@ -19,14 +20,18 @@ LISTED = 12  # names that a sentence lists before it counts the rest
 class RuncastError(ValueError):
     """Base of every error that is shown to the user as a sentence, not a traceback.
 
-    `as_typed` is the sentence for the command line, where that calls fields by their options;
+    `template` is the sentence with its fields in braces, for who calls them otherwise;
     `as_labelled` is the one for a form, where that calls them by their labels.
     """
 
-    def __init__(self, sentence: str = "", *, as_typed: str = "", as_labelled: str = "") -> None:
+    def __init__(self, sentence: str = "", *, template: str = "", as_labelled: str = "") -> None:
         super().__init__(sentence)
-        self.as_typed = as_typed or sentence
+        self.template = template
         self.as_labelled = as_labelled or sentence
+
+    def named(self, name_of: Callable[[str], str]) -> str:
+        """The sentence with each field of its template called as `name_of` calls it."""
+        return re.sub(r"{(\w+)}", lambda m: name_of(m[1]), self.template) or str(self)
 
 
 class ScenarioError(RuncastError):

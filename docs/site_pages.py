@@ -20,7 +20,7 @@ import pandas as pd
 import typer.main
 
 from app import cli
-from app.command.options import TABLE, option_of
+from app.command.given import TABLE, option_of
 from app.method import tables as method_tables
 from app.scenario.fields import GROUPS, bounds, fields_of, is_list, literals, written
 from docs.docstring_markdown import escaped, markdown_of, member, public, table

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import pandas as pd
 
 from app.bill.bill import Bill, bill_of
-from app.command.options import Given
-from app.command.planned import asked_plan
+from app.command.given import Given
 from app.command.values import REQUIRED, TOP_MAX, lacking, scenario_of
 from app.document.as_json import Json
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
 from app.plan import words as plan_words
 from app.plan.as_json import plan_json
+from app.plan.planned import asked_plan
 from app.risk.risk import Risk, risk_of
 from app.scenario.file import write_scenario_file
 from app.scenario.link_query import link_query

@@ -16,8 +16,8 @@ from app.audit.claim import claim_of
 from app.audit.speed import NAMES, times
 from app.document import format as fmt
 from app.scenario.fields import fields_of, written
+from app.scenario.link import VIEW
 from app.web import view_query
-from app.web.link import VIEW
 from core.errors import RuncastError, shown
 from core.scenario import Scenario
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.command.options import AsJson, Given, print_json, takes_fields
+from app.command.given import Given
+from app.command.options import AsJson, print_json, takes_fields
 
 
 @takes_fields
@@ -16,7 +17,7 @@ def bill(
     that the link names.
     """
     from app.bill.bill import bill_of
-    from app.command.planned import planned
+    from app.plan.planned import planned
 
     asked, plan = planned(given)
     result = bill_of(asked, plan)

@@ -9,8 +9,9 @@ from app.bill.bill import Bill, bill_of, bill_sentences
 from app.document import chart_files, page
 from app.document.escape import as_text
 from app.forecast.price_book import book_id
+from app.scenario.link import Query, query_of
 from app.web import figure
-from app.web.answers import KEPT_S, Query, query_of
+from app.web.answers import KEPT_S
 from core.errors import RuncastError
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from app.command.options import AsJson, Given, Text, print_json, takes_fields, text_option
+from app.command.given import Given
+from app.command.options import AsJson, Text, print_json, takes_fields, text_option
 
 
 @takes_fields
@@ -23,7 +24,7 @@ def buy(
     """
     from app.buy.purchases import purchases_of
     from app.buy.trace_file import read_trace_file
-    from app.command.planned import planned
+    from app.plan.planned import planned
 
     capacity = None if trace is None else read_trace_file(Path(trace))
     asked, plan = planned(given)

@@ -22,8 +22,9 @@ from app.document.page import head_help
 from app.forecast import price_book
 from app.plan import words as plan_words
 from app.scale import page as scale_page
+from app.scenario.link import Query, query_of
 from app.web import figure
-from app.web.answers import KEPT_S, Query, query_of
+from app.web.answers import KEPT_S
 from app.web.selection import chosen
 from core.errors import RuncastError
 from core.failures.availability import Trace

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from app.forecast import calibration_files as files
 from app.forecast import calibrations
-from app.forecast.calibration_origin import AnyResult, Origin, origin_of
+from app.forecast.calibration_files import Kept
+from app.forecast.calibration_origin import AnyResult, origin_of
 from app.forecast.calibrations import Calibration
 from app.forecast.machines import CUSTOM, CUSTOM_FIGURES, accelerator_of
 from app.prices.over_time import store_or_sentence
 from app.scenario.fields import fields_of
-from core.errors import RuncastError, ScenarioError
+from core.errors import ScenarioError
 from core.scenario import Scenario
 from pricing.store import saved
 from pricing.store.engine import StoreError
@@ -28,26 +28,6 @@ from runners.imports.result import ImportResult
 
 NOTE_MAX = 200
 NOTHING_TYPED = Scenario()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """One file of this installation, and what it says; a damaged one says only why it is."""
-
-    id: str
-    origin: Origin | None  # None: it is damaged
-    problem: str = ""
-    note: str = ""
-
-    @property
-    def accelerator(self) -> str:
-        """Canonical, `custom` where the result names none, '' where it is damaged."""
-        return "" if self.origin is None else self.origin.accelerator
-
-    @property
-    def measured_on(self) -> dt.date | None:
-        """The day of the measurement; None where nobody said it, or the file is damaged."""
-        return None if self.origin is None else self.origin.measured_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +107,7 @@ def listed() -> tuple[list[Kept], str]:
     """Every result, the newest first, then those without a day, damaged ones last; and what keeps
     the notes of the index away."""
     indexed, sentence = _index()
-    found = [kept_of(name, indexed.get(name, "")) for name in files.kept()]
+    found = [files.kept_of(name, indexed.get(name, "")) for name in files.kept()]
     order = sorted(
         found,
         key=lambda k: (not k.problem, k.measured_on or dt.date.min, k.id),
@@ -168,23 +148,6 @@ def _index() -> tuple[dict[str, str], str]:
         return {c.id: c.note for c in saved.calibrations(store)}, ""
     except StoreError as e:
         return {}, str(e)
-
-
-def kept_of(name: str, note: str = "") -> Kept:
-    """One file by its id; a damaged one, or none, says so."""
-    try:
-        path = files.folder() / f"{name}.json"
-        stat = path.stat()
-        return _read(name, note, stat.st_mtime_ns, stat.st_size)
-    except (OSError, RuncastError) as e:
-        said = str(e) if isinstance(e, RuncastError) else f"It cannot be read: {e.strerror}."
-        return Kept(id=name, origin=None, problem=said, note=note)
-
-
-@lru_cache(maxsize=256)
-def _read(name: str, note: str, changed_ns: int, size: int) -> Kept:
-    """A file is read again where it has changed."""
-    return Kept(id=name, origin=origin_of(files.load(name)), note=note)
 
 
 def _indexed(kept: Kept) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from app.calibration.added import Added, Kept
+from app.calibration.added import Added
 from app.calibration.words import constant_name, measured_label
+from app.forecast.calibration_files import Kept
 from app.forecast.calibrations import Calibration
 from runners.calibration.fit_links import Link
 from runners.calibration.validity import Judged, slow_nodes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.command.options import AsJson, Text, text_option
+from app.command.options import AsJson, Text, print_json, text_option
 
 if TYPE_CHECKING:
     from app.calibration.job import Asked
@@ -129,7 +129,7 @@ def _new(asked: Asked, run_id: str, own: Mapping[str, Any]) -> int:
     """Show what would run, ask, run."""
     from dataclasses import asdict
 
-    from app.calibration.calibrate_words import budget_sentence, print_launch
+    from app.calibration.calibrate_words import budget_sentence, launch_json, launch_lines
     from app.calibration.job import check_device, job_of, launcher_of, limits_of
     from app.calibration.plan import measured_of
     from core.errors import ScenarioError
@@ -143,7 +143,10 @@ def _new(asked: Asked, run_id: str, own: Mapping[str, Any]) -> int:
     check_device(asked)
     _say(*measured.sentences, budget_sentence(asked, place.where, limits))
     if own["dry_run"]:
-        print_launch(run_id, launch, as_json=own["as_json"])
+        if own["as_json"]:
+            print_json(launch_json(run_id, launch))
+        else:
+            typer.echo("\n".join(launch_lines(launch)))
         return 0
     if not own["yes"]:
         if not sys.stdin.isatty():
@@ -187,7 +190,7 @@ def _run(
     """Submit and follow; every end leaves a state that --resume understands."""
     import json
 
-    from app.calibration.calibrate_words import Live, print_result
+    from app.calibration.calibrate_words import Live, result_json, sentences
     from app.calibration.job import limits_of
     from runners.calibration.result import parse_result
     from runners.launchers.follow import follow
@@ -221,7 +224,11 @@ def _run(
         result = parse_result(held_text)
         file = Path(out or f"calibration-{job.run_id}.json")
         write_whole(file, held_text)
-    print_result(asked, limits_of(asked), state, result, file, as_json=as_json)
+    found = result_json(asked, limits_of(asked), state, result, file)
+    if as_json:
+        print_json(found)
+    else:
+        typer.echo("\n".join(sentences(found)))
     return 0
 
 

@@ -1,18 +1,16 @@
-"""A calibration on a terminal and as JSON: what it may take, how far it is, what came back."""
+"""A calibration in words and as JSON: what it may take, how far it is, what came back."""
 
 from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import typer
-
 from app.calibration.job import START_S, Asked, Limits
-from app.command.options import print_json
 from app.document import format as fmt
 from app.document.progress import terminal_bar
 from runners.calibration.result import CalibResult
@@ -42,24 +40,24 @@ def budget_sentence(asked: Asked, where: str, limits: Limits) -> str:
     return f"{took}. At most {fmt.usd(limits.usd, digits=3)}."
 
 
-def print_launch(run_id: str, launch: Launch, *, as_json: bool) -> None:
+def launch_json(run_id: str, launch: Launch) -> dict[str, Any]:
     """Every file and every command of a dry run."""
-    if as_json:
-        print_json(
-            {
-                "run_id": run_id,
-                "files": {path: content.decode() for path, content in launch.files.items()},
-                "commands": [list(command) for command in launch.commands],
-            }
-        )
-        return
+    return {
+        "run_id": run_id,
+        "files": {path: content.decode() for path, content in launch.files.items()},
+        "commands": [list(command) for command in launch.commands],
+    }
+
+
+def launch_lines(launch: Launch) -> Iterator[str]:
+    """Every file and every command of a dry run, as they are read."""
     for path, content in launch.files.items():
         digest = hashlib.sha256(content).hexdigest()
-        typer.echo(f"# file {path}, {len(content):,} bytes, sha256 {digest}")
+        yield f"# file {path}, {len(content):,} bytes, sha256 {digest}"
         if not path.endswith(PROGRAMS):
-            typer.echo(content.decode().rstrip("\n"))
+            yield content.decode().rstrip("\n")
     for command in launch.commands:
-        typer.echo(f"$ {shlex.join(command)}")
+        yield f"$ {shlex.join(command)}"
 
 
 class Live:
@@ -88,7 +86,7 @@ class Live:
         self._bar.update(self._task, description=text, completed=finished, total=told.total or None)
         line = f"{text} ({told.done}/{told.total})" if told.total else text
         if self._bar.disable and not self._quiet and line != self._last:
-            typer.echo(line, err=True)
+            print(line, file=sys.stderr)
         self._last = line
 
 
@@ -124,24 +122,8 @@ def result_json(
     }
 
 
-def print_result(
-    asked: Asked,
-    limits: Limits,
-    state: RunState,
-    result: CalibResult,
-    file: Path,
-    *,
-    as_json: bool,
-) -> None:
-    """What came back and where it is: the one place from which a result goes on."""
-    found = result_json(asked, limits, state, result, file)
-    if as_json:
-        print_json(found)
-        return
-    typer.echo("\n".join(_sentences(found)))
-
-
-def _sentences(found: Mapping[str, Any]) -> list[str]:
+def sentences(found: Mapping[str, Any]) -> list[str]:
+    """What came back and where it is."""
     whole = "every group" if found["complete"] else f"{len(found['groups'])} groups"
     ranks = "1 process" if found["world_size"] == 1 else f"{found['world_size']} processes"
     said = [

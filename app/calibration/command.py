@@ -12,7 +12,7 @@ from app.command.options import AsJson, Link, Text, print_json, text_option
 from core.errors import ScenarioError
 
 if TYPE_CHECKING:
-    from app.calibration.added import Kept
+    from app.forecast.calibration_files import Kept
     from core.scenario import Scenario
 
 calibrations = typer.Typer(

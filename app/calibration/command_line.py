@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from urllib.parse import urlencode
 
-from app.web.answers import query_of
+from app.scenario.link import query_of
 from core.scenario import Scenario
 from core.search.plan import Plan
 

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from app.calibration import words
-from app.calibration.added import Kept
 from app.calibration.sources import ValueSource
 from app.document import format as fmt
+from app.forecast.calibration_files import Kept
 from app.forecast.calibration_origin import origin_of
 from app.forecast.calibrations import Calibration
 from core.time import message_curve

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from app.document import format as fmt
-from app.web import link
+from app.scenario.link import changed
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
@@ -26,12 +26,12 @@ class Effect:
 
 def effects_of(scenario: Scenario, answer_of: AnswerOf) -> tuple[Effect, ...]:
     """The chosen plan, and the best one where that is another machine or number of GPUs."""
-    without = link.changed(scenario, calibration=(), plan="")
+    without = changed(scenario, calibration=(), plan="")
     after, before = answer_of(scenario), answer_of(without)
     plan = after.chosen(scenario.plan)
     same = None
     if plan is not None:
-        asked = link.changed(without, plan=plan.id)
+        asked = changed(without, plan=plan.id)
         same = next((p for p in answer_of(asked).plans if p.id == plan.id), None)
     found = [Effect(name=_name(plan), before=same, after=plan)]
     best = Effect(

@@ -10,13 +10,14 @@ import streamlit as st
 
 from app.calibration import added, charts, command_line, effect, result_section, sources, words
 from app.calibration import document as tables
-from app.calibration.added import Kept
 from app.document import chart_files
 from app.document.escape import as_text
 from app.document.glossary import explained
 from app.forecast import resolve
+from app.forecast.calibration_files import Kept
 from app.forecast.calibrations import Calibration
 from app.forecast.price_book import today
+from app.scenario.link import changed
 from app.web import figure, link
 from app.web.answers import KEPT_S
 from core.errors import RuncastError
@@ -257,7 +258,7 @@ def _switched(kept: Kept) -> None:
 def _change(calibration: tuple[str, ...]) -> None:
     """Put calibrations into the scenario, and so into the link; a sentence where that is wrong."""
     try:
-        asked = link.changed(link.scenario(), calibration=calibration)
+        asked = changed(link.scenario(), calibration=calibration)
         scenario, notes = resolve.resolve(asked)
     except RuncastError as e:
         st.session_state[SAID] = ("error", str(e))

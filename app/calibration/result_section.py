@@ -9,10 +9,11 @@ import streamlit as st
 
 from app.calibration import charts, words
 from app.calibration import document as tables
-from app.calibration.added import Kept, learned
+from app.calibration.added import learned
 from app.document import chart_files
 from app.document.escape import as_text
 from app.document.page import head_help
+from app.forecast.calibration_files import Kept
 from app.forecast.calibrations import Calibration
 from app.web import figure
 from app.web.answers import KEPT_S

@@ -9,8 +9,9 @@ from rich.table import Table
 
 from app.calibration import document as tables
 from app.calibration import words
-from app.calibration.added import Added, Kept
+from app.calibration.added import Added
 from app.document.terminal import console, print_wrapped
+from app.forecast.calibration_files import Kept
 from app.forecast.calibrations import Calibration
 from runners.calibration.validity import Judged
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 
-from app.calibration.added import Kept, kept_of
 from app.document import format as fmt
-from app.forecast import calibration_files as files
-from app.forecast.calibration_origin import TITLE_MAX, Origin
+from app.forecast.calibration_files import Kept
+from app.forecast.calibration_origin import Origin
 from app.forecast.calibrations import OLD_DAYS, Calibration
-from app.forecast.machines import CUSTOM
 from core.errors import shown
 from runners.calibration.fit import Constant
 from runners.calibration.fit_links import Link
@@ -77,18 +75,9 @@ def moved(constant: Constant) -> str:
     return "slower" if is_larger == (constant.name in TIMES) else "faster"
 
 
-def label(name: str, accelerator: str, host: str, day: dt.date | str) -> str:
-    """A calibration in one line, for lists: H100-80GB-SXM, node0, 2026-11-01 (0123abcd...)."""
-    return f"{accelerator}, {host[:40]}, {day} ({name[:8]}...)"
-
-
 def kept_label(kept: Kept) -> str:
-    """The same of a file; a damaged one says that it is."""
-    o = kept.origin
-    if o is None:
-        return f"damaged ({kept.id[:8]}...)"
-    what = f"custom, {o.device[:TITLE_MAX]}" if o.accelerator == CUSTOM else o.accelerator
-    return label(kept.id, what, o.where, o.day)
+    """A kept calibration in one line, for lists."""
+    return kept.label
 
 
 def day_and_place(o: Origin) -> str:
@@ -101,11 +90,6 @@ def software_sentence(kept: Kept) -> str:
     stack = "" if kept.origin is None else kept.origin.stack
     note = f" {kept.note}" if kept.note else ""
     return f"{stack or 'No software is named'}.{note}"
-
-
-def id_label(name: str) -> str:
-    """An id as the form shows it; one that is not here stays an id."""
-    return kept_label(kept_of(name)) if files.has(name) else name
 
 
 def measured_label(c: Calibration) -> str:

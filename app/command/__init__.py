@@ -1,10 +1,9 @@
-"""What every command of the command line needs: options, typed values, the plan it is about.
+"""What every command of the command line needs: options and typed values.
 
 command_log  each command in the log: one id an invocation, and what a bug of ours looks
              like to its user
-options      the options that commands share; those that set a field of the scenario have
+given        what was typed after runcast: the options that set a field of the scenario,
              one line each
-planned      the plan that a command is about: what was typed as a scenario, and what its
-             search found
+options      the options that commands share, for Typer
 values       what was typed after runcast, as a scenario
 """

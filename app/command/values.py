@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-from app.command.options import Given, option_of
+from app.command.given import Given, option_of
 from app.document import format as fmt
 from app.forecast.fixed_layout import as_named, check_degrees, fixed_fields
 from app.forecast.price_book import lacking_sentence

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from app.document import chart_files
 from app.document.blocks import Figure
-from app.report.answer import THEME
 
+THEME = "light"  # of every chart in a report; a dark page turns them over
 KEPT = 48  # pictures of up to 200 kB
 
 

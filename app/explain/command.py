@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from app.command.options import AsJson, Given, Text, print_json, text_option
+from app.command.given import Given
+from app.command.options import AsJson, Text, print_json, text_option
 
 TOP = 50  # plans among which the other one to hold against is looked for
 

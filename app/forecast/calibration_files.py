@@ -8,12 +8,16 @@ store has an index of them for whoever lists results; planning needs the files a
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import re
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-from app.forecast.calibration_origin import AnyResult
-from core.errors import ScenarioError, shown, unknown_sentence
+from app.forecast.calibration_origin import TITLE_MAX, AnyResult, Origin, origin_of
+from app.forecast.machines import CUSTOM
+from core.errors import RuncastError, ScenarioError, shown, unknown_sentence
 from pricing.disk import prices_folder, write_atomically
 from runners.calibration.result import ResultError, parse_result
 from runners.imports.result import SCHEMA as IMPORTED
@@ -25,6 +29,35 @@ MOST = 2_000
 _ID = re.compile(rf"[0-9a-f]{{{ID_CHARS}}}")
 # Inside of a string its quotes would be escaped, so that no other document can hold it.
 _IS_IMPORT = re.compile(rb'"schema"\s*:\s*"' + re.escape(IMPORTED.encode()) + b'"')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """One file of this installation, and what it says; a damaged one says only why it is."""
+
+    id: str
+    origin: Origin | None  # None: it is damaged
+    problem: str = ""
+    note: str = ""
+
+    @property
+    def accelerator(self) -> str:
+        """Canonical, `custom` where the result names none, '' where it is damaged."""
+        return "" if self.origin is None else self.origin.accelerator
+
+    @property
+    def measured_on(self) -> dt.date | None:
+        """The day of the measurement; None where nobody said it, or the file is damaged."""
+        return None if self.origin is None else self.origin.measured_on
+
+    @property
+    def label(self) -> str:
+        """One line for lists: H100-80GB-SXM, node0, 2026-11-01 (0123abcd...)."""
+        o = self.origin
+        if o is None:
+            return f"damaged ({self.id[:8]}...)"
+        what = f"custom, {o.device[:TITLE_MAX]}" if o.accelerator == CUSTOM else o.accelerator
+        return f"{what}, {o.where[:TITLE_MAX]}, {o.day} ({self.id[:8]}...)"
 
 
 def folder() -> Path:
@@ -80,6 +113,28 @@ def load(name: str) -> AnyResult:
     if id_of(found) != name:
         raise ScenarioError(f"The calibration {name} is not what was added: add it again.")
     return found
+
+
+def kept_of(name: str, note: str = "") -> Kept:
+    """One file by its id; a damaged one, or none, says so."""
+    try:
+        path = folder() / f"{name}.json"
+        stat = path.stat()
+        return _read(name, note, stat.st_mtime_ns, stat.st_size)
+    except (OSError, RuncastError) as e:
+        said = str(e) if isinstance(e, RuncastError) else f"It cannot be read: {e.strerror}."
+        return Kept(id=name, origin=None, problem=said, note=note)
+
+
+@lru_cache(maxsize=256)
+def _read(name: str, note: str, changed_ns: int, size: int) -> Kept:
+    """A file is read again where it has changed."""
+    return Kept(id=name, origin=origin_of(load(name)), note=note)
+
+
+def id_label(name: str) -> str:
+    """An id as the form shows it; one that is not here stays an id."""
+    return kept_of(name).label if has(name) else name
 
 
 def remove(name: str) -> None:

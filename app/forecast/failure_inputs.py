@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.command.options import option_of
 from core.errors import ScenarioError
 from core.scenario import Scenario
 from hardware.reliability import used
@@ -45,12 +44,9 @@ def given_numbers(scenario: Scenario) -> dict[str, float]:
 
 
 def _clash(template: str) -> ScenarioError:
-    """Fields that do not go together, by their labels, and by their options for who types."""
-    fields = Scenario.model_fields
-    return ScenarioError(
-        template.format(**{name: f"'{field.title}'" for name, field in fields.items()}),
-        as_typed=template.format(**{name: option_of(name) or name for name in fields}),
-    )
+    """Fields that do not go together, by their labels."""
+    labels = {name: f"'{field.title}'" for name, field in Scenario.model_fields.items()}
+    return ScenarioError(template.format(**labels), template=template)
 
 
 def known(name: str, given: Mapping[str, float]) -> Input:

@@ -10,7 +10,7 @@ from app.guides import document as rows_of
 from app.guides.claim_text import sources_line
 from app.guides.decision import VERDICTS, Decision
 from app.guides.decisions import RULES, counts, decisions_of, in_tables, verdict_sentence
-from app.web import link
+from app.scenario.link import address_of
 from app.web.answers import KEPT_S
 from core.scenario import Scenario
 from hardware.decision_tables import TABLES
@@ -83,7 +83,5 @@ def _addresses(found: list[Decision]) -> dict[str, str]:
     """The Plan page with the case of each decision."""
     root = (st.context.url or "").partition("?")[0].rstrip("/").removesuffix(f"/{PATH}")
     return {
-        d.advice.id: link.address(Scenario.from_query(dict(d.link))[0], root)
-        for d in found
-        if d.link
+        d.advice.id: address_of(Scenario.from_query(dict(d.link))[0], root) for d in found if d.link
     }

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.command.options import AsJson, Given, Text, print_json, takes_fields, text_option
+from app.command.given import Given
+from app.command.options import AsJson, Text, print_json, takes_fields, text_option
 
 if TYPE_CHECKING:
     from app.imports.log import Comparison

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.command.options import Given
+from app.command.given import Given
 from app.command.values import layout_scenario, plan_scenario, typed_fields
 from app.forecast.resolve import resolve_strict
 from app.imports.forecast import TOO_LARGE, Run, anchored, check_is_one, forecast_of, too_large

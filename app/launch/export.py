@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.command.options import Given
+from app.command.given import Given
 from app.command.values import TOP_MAX, plan_scenario
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict

@@ -10,7 +10,7 @@ import typer
 from app.command.options import AsJson, print_json
 
 if TYPE_CHECKING:
-    from app.operate.doctor import Finding
+    from app.operate.finding import Finding
 
 BROKEN = 2  # exit status
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from app.forecast import calibration_files
 from app.forecast.calibration_origin import origin_of
-from app.operate.doctor import Finding
+from app.operate.finding import Finding
 from core.errors import RuncastError
 from pricing.backup.make import data_folder
 from pricing.book.files import book_names, load_book

@@ -4,35 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
+from app.operate import data, installed, prices, settings, tools
+from app.operate.finding import ORDER, Finding, State
 from core.errors import RuncastError
-
-State = Literal["ok", "note", "warning", "broken"]
-ORDER: tuple[State, ...] = ("ok", "note", "warning", "broken")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that was looked at. What is no `ok` and no `note` says what to do."""
-
-    area: str
-    name: str
-    state: State
-    value: str
-    todo: str = ""
-    numbers: dict[str, Any] = field(default_factory=dict)
-
 
 Look = Callable[[datetime], Iterable[Finding]]
 
 
 def examined(now: datetime | None = None) -> list[Finding]:
     """Everything, in the order in which it is printed."""
-    from app.operate import data, installed, prices, settings, tools
-
     at = datetime.now(UTC) if now is None else now
     looks: tuple[tuple[str, Look], ...] = (
         ("installed", installed.look),

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, requires
 from importlib.metadata import version as installed
 from pathlib import Path
 
-from app.operate.doctor import Finding
+from app.operate.finding import Finding
 from app.scenario.version import ROOT, commit, version
 
 LEAST_PYTHON = (3, 11)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from app.operate.doctor import Finding
+from app.operate.finding import Finding
 from pricing.disk import prices_folder
 from pricing.offers import age_days, first_day, snapshot
 from pricing.source_state import SourceState, read_quarantine, read_state

@@ -14,11 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import streamlit as st
-
 from app.log import log
-from app.operate.doctor import Finding
-from app.web.owner import PROXY_SECRET, SECRET_LEAST, USER_HEADER, is_loopback
+from app.operate.finding import Finding
 
 READABLE = stat.S_IRGRP | stat.S_IROTH
 
@@ -37,6 +34,8 @@ def look(now: datetime) -> Iterator[Finding]:
 
 
 def _risks(address: Any) -> Iterator[Finding]:
+    from app.web.owner import PROXY_SECRET, SECRET_LEAST, USER_HEADER, is_loopback
+
     public = not is_loopback(address)
     header, secret = os.environ.get(USER_HEADER, "").strip(), os.environ.get(PROXY_SECRET, "")
     if header and not secret and public:
@@ -89,6 +88,8 @@ def _open_secrets() -> Iterator[Finding]:
 
 def _option(name: str) -> Any:
     """A setting as a server has it: the variables of `streamlit run` go before its files."""
+    import streamlit as st
+
     held = st.get_option(name)
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.replace(".", "_"))
     given = os.environ.get(f"STREAMLIT_{words.upper()}")

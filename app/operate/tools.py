@@ -12,7 +12,7 @@ from datetime import datetime
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 
-from app.operate.doctor import Finding
+from app.operate.finding import Finding
 
 WAIT_S = 6.0
 AT_ONCE = 4

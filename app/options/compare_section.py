@@ -13,6 +13,7 @@ from app.document.escape import as_text
 from app.document.glossary import explained
 from app.options import side_by_side, side_by_side_words, two_links
 from app.options.side_by_side import Subject
+from app.scenario.link import address_of
 from app.web import answers, copy_button, link
 from core.errors import RuncastError
 from core.scenario import Scenario
@@ -51,7 +52,7 @@ def draw_pinned(scenario: Scenario, answer: Answer, today: dt.date) -> None:
     _draw_compared(compared, today, "options_compared")
     copy_button.draw(
         "Copy link to this comparison",
-        link.address(scenario, st.context.url),
+        address_of(scenario, st.context.url),
         key="options_compared_copy",
     )
 
@@ -77,7 +78,7 @@ def _draw_compared(compared: Sequence[Subject], today: dt.date, key: str) -> Non
         "In brackets: more or less than A. Medians where nothing else is said; P10 to P90 is the "
         "error of the forecast, not of prices."
     )
-    address = link.address(link.scenario(), st.context.url)
+    address = address_of(link.scenario(), st.context.url)
     st.download_button(
         "Comparison as CSV",
         data=lambda: csv_bytes(side_by_side.file(found, names), address),

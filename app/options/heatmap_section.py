@@ -11,8 +11,9 @@ from app.options import charts
 from app.options import filters as options_filters
 from app.options import heatmap as heat
 from app.options.document import Filters
+from app.scenario.link import Query
 from app.web import figure
-from app.web.answers import KEPT_S, Query
+from app.web.answers import KEPT_S
 from app.web.figure import Figure
 from core.scenario import Scenario
 from core.search.plan import Answer

@@ -16,11 +16,12 @@ from app.options import document as plans
 from app.options import filters as options_filters
 from app.options import words as options_words
 from app.plan import document as plan_document
+from app.plan import excluded_section
 from app.plan import words as plan_words
-from app.web import excluded as web_excluded
+from app.scenario.link import Query, address_of, query_of
 from app.web import figure, link
 from app.web import form as web_form
-from app.web.answers import KEPT_S, Query, key_of, query_of
+from app.web.answers import KEPT_S, key_of
 from core.scenario import Scenario
 from core.scenario.types import MOST_PINNED
 from core.search.plan import Answer
@@ -42,7 +43,7 @@ def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
     today = dt.datetime.now(tz=dt.UTC).date()
     st.markdown(f"**{as_text(options_words.coverage_sentence(answer))}**")
     st.caption(as_text(options_words.not_compared_sentence(answer)))
-    web_excluded.draw(answer, "options_left_out")
+    excluded_section.draw(answer, "options_left_out")
     if not answer.plans:
         st.error(as_text(plan_words.answer_sentence(scenario, answer)))
         compare_section.draw_other_link(scenario, answer, today)
@@ -91,7 +92,7 @@ def _draw_table(scenario: Scenario, kept: pd.DataFrame, ranked: int, *, has_limi
     if kept.empty:
         st.info("No ranked plan is all of this: take a filter away.")
         return
-    files = figure.table_files(lambda: kept, link.address(scenario, st.context.url))
+    files = figure.table_files(lambda: kept, address_of(scenario, st.context.url))
     for place, (ending, (mime, made)) in zip(buttons, files.items(), strict=True):
         place.download_button(
             f"All as {'CSV' if ending == 'csv' else 'Parquet'}",

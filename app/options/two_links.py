@@ -1,6 +1,7 @@
 """Another link, pasted beside the one of the page: what it asks, and where the two differ.
 
-What is pasted is hostile until it is parsed: `app.web.link.parse` reads it as it reads the address.
+What is pasted is hostile until it is parsed: `app.scenario.link.parse` reads it as it reads the
+address.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import pandas as pd
 from app.forecast import resolve
 from app.saved import saved
 from app.scenario.fields import is_list, literals, written
-from app.web import link
+from app.scenario.link import VIEW, parse
 from app.web.form_words import NOTHING, OPTION_LABELS, PLACEHOLDERS
 from core.errors import ScenarioError, shown
 from core.scenario import MAX_QUERY_CHARS, Scenario
-from core.scenario.risk_fields import VIEW
+from core.scenario.risk_fields import VIEW as LOOKED_AT
 from core.search.plan import Answer, Plan
 
 MOST_FIELDS = 200  # of a query: a scenario has fewer
@@ -53,11 +54,11 @@ def parsed(text: str) -> Other:
         fields = parse_qs(query, keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:
         raise ScenarioError(f"The link has more than {MOST_FIELDS} fields.") from None
-    asked = {name: values for name, values in fields.items() if not name.startswith(link.VIEW)}
+    asked = {name: values for name, values in fields.items() if not name.startswith(VIEW)}
     if not asked.keys() & {*Scenario.model_fields, "v", saved.SHORT}:
         raise ScenarioError(NO_LINK)
     whole, notes = saved.expanded(asked)
-    scenario, more = link.parse(whole, resolve.resolve, resolve.current_prices())
+    scenario, more = parse(whole, resolve.resolve, resolve.current_prices())
     notes = [*notes, *more]
     if len(notes) > MOST_NOTES:
         left = len(notes) - MOST_NOTES
@@ -83,7 +84,7 @@ def differences(first: Scenario, second: Scenario) -> pd.DataFrame:
     rows = []
     for name, field in Scenario.model_fields.items():
         values = getattr(first, name), getattr(second, name)
-        if name not in VIEW and values[0] != values[1]:
+        if name not in LOOKED_AT and values[0] != values[1]:
             rows.append((field.title or name, *(_value(name, v) for v in values)))
     return pd.DataFrame(rows, columns=["Field", "This link", "Other link"])
 

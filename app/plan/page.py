@@ -14,13 +14,22 @@ from app.document.escape import as_text
 from app.explain import page as explain_page
 from app.forecast.with_failures import WithFailures, of_plans
 from app.options import words as options_words
-from app.plan import charts, figures, neighbours, neighbours_table, words
+from app.plan import (
+    charts,
+    choice_section,
+    excluded_section,
+    figures,
+    neighbours,
+    neighbours_table,
+    words,
+)
 from app.plan import document as app_tables
 from app.provenance import hints as provenance_hints
 from app.provenance import page as provenance_page
+from app.report import share_section
 from app.scenario.layout import layout_text
-from app.web import excluded as web_excluded
-from app.web import figure, link, plan_choice, share
+from app.scenario.link import address_of
+from app.web import figure, link
 from app.web import form as web_form
 from app.web.fragment import alone
 from app.web.selection import chosen
@@ -51,8 +60,8 @@ def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
     _draw_ranked(scenario, answer, selected, failing, options)
     its_own = failing[answer.plans.index(selected)]
     _draw_selected(scenario, answer, selected, its_own, today, theme)
-    share.draw(scenario, answer, selected)
-    web_excluded.draw(answer, LEFT_OUT)
+    share_section.draw(scenario, answer, selected)
+    excluded_section.draw(answer, LEFT_OUT)
 
 
 def _row_chosen(ids: tuple[str, ...], key: str) -> None:
@@ -75,8 +84,8 @@ def _point_chosen() -> None:
 def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
     st.error(as_text(words.answer_sentence(scenario, answer)))
     st.caption(as_text(options_words.coverage_sentence(answer)))
-    web_excluded.draw(answer, LEFT_OUT, is_open=True)
-    share.draw(scenario, answer, None)
+    excluded_section.draw(answer, LEFT_OUT, is_open=True)
+    share_section.draw(scenario, answer, None)
 
 
 def _draw_headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date) -> None:
@@ -104,7 +113,7 @@ def _draw_ranked(
         web_form.draw_field("rank_by", options, horizontal=True)
     has_limits = scenario.deadline_days is not None or scenario.budget_usd is not None
     frame = app_tables.ranked(answer.plans, failing, has_limits=has_limits)
-    address = link.address(scenario, st.context.url)
+    address = address_of(scenario, st.context.url)
     right.download_button(
         "Download CSV",
         data=lambda: csv_bytes(frame, address),
@@ -158,7 +167,7 @@ def _draw_selected(
     st.session_state[PINNED] = plan.id in scenario.pinned
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     about = "The same choice as a row of the table or a point of the chart"
-    plan_choice.draw(left, answer, plan, key=LIST, about=about)
+    choice_section.draw(left, answer, plan, key=LIST, about=about)
     right.checkbox(
         "Pinned",
         key=PINNED,

@@ -95,7 +95,7 @@ def on(
 def runs(top: Top = None, as_json: AsJson = False) -> None:
     """List the last refreshes and what became of each source."""
     from app.prices.history_document import print_runs
-    from pricing.store.engine import open_store
+    from pricing.store.opening import open_store
     from pricing.store.queries import refresh_runs
 
     found = refresh_runs(open_store(), limit=_count(top))
@@ -115,7 +115,7 @@ def quarantine(
 ) -> None:
     """List the rows that are held back, with reason and key."""
     from app.prices.history_document import held_json, print_held
-    from pricing.store.engine import open_store
+    from pricing.store.opening import open_store
     from pricing.store.quarantine import quarantine as held_back
 
     most = _count(top)
@@ -133,7 +133,7 @@ def release(
 ) -> None:
     """Let the next refresh publish a row that is held back."""
     from app.prices.history_document import print_release
-    from pricing.store.engine import open_store
+    from pricing.store.opening import open_store
     from pricing.store.quarantine import release as release_price
 
     given = release_price(open_store(), key, by=_who(), why=why)
@@ -186,7 +186,8 @@ def _having(skus: Sequence[Sku], name: str, value: str) -> list[Sku]:
 
 def _store_if_any() -> Store | None:
     """The store, or a sentence on standard error: what is bundled needs none."""
-    from pricing.store.engine import StoreError, open_store
+    from pricing.store.engine import StoreError
+    from pricing.store.opening import open_store
 
     try:
         return open_store()

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from app.scenario.link import VIEW
 from app.web import view_query
-from app.web.link import VIEW
 from core.errors import nearest, shown
 
 _WRITTEN = "prices_address_written"

@@ -16,7 +16,8 @@ from app.document import vocabulary
 from core.search.plan import Plan
 from pricing.history import CostOn, History, Market, cost_on, history, known_skus
 from pricing.series import Sku, ratios, volatility
-from pricing.store.engine import Store, StoreError, open_store
+from pricing.store.engine import Store, StoreError
+from pricing.store.opening import open_store
 
 SHOWN_SKUS = 1000
 USUAL = "H100-80GB-SXM"

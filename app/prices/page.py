@@ -17,6 +17,7 @@ from app.document.glossary import explained
 from app.document.page import head_help
 from app.forecast import price_book
 from app.prices import charts, filters, offers, over_time_section, sources_section
+from app.scenario.link import changed
 from app.web import figure, link
 from app.web.answers import KEPT_S
 from core.errors import RuncastError
@@ -90,7 +91,7 @@ def _draw_summary(frame: pd.DataFrame, scenario: Scenario, today: dt.date) -> No
 
 
 def _use_newest() -> None:
-    link.edit(link.changed(link.scenario(), prices=installed_id()))
+    link.edit(changed(link.scenario(), prices=installed_id()))
 
 
 def _draw_filters(

@@ -15,6 +15,7 @@ from app.document.page import head_help
 from app.prices import sources as tables
 from app.prices.over_time import store_or_sentence
 from app.prices.refresh_job import RefreshJob
+from app.scenario.link import changed
 from app.web import link
 from core.errors import RuncastError
 from pricing import offers as prices
@@ -86,7 +87,7 @@ def _draw_progress() -> None:
 
 def _use_newest() -> None:
     """The newest prices, and not those that the link was opened with."""
-    link.edit(link.changed(link.scenario(), prices=prices.installed_id()))
+    link.edit(changed(link.scenario(), prices=prices.installed_id()))
 
 
 def _draw_runs(frame: pd.DataFrame, sentence: str) -> None:

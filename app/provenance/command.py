@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from app.command.options import AsJson, Given, Text, print_json, takes_fields, text_option
+from app.command.given import Given
+from app.command.options import AsJson, Text, print_json, takes_fields, text_option
 
 
 @takes_fields
@@ -19,8 +20,8 @@ def where(
 
     Its formula with the plan's numbers, and what of it is measured, fitted or assumed.
     """
-    from app.command.planned import planned
     from app.forecast.price_book import today
+    from app.plan.planned import planned
     from app.provenance.records import provenance_of, record_named
 
     asked, plan = planned(given)

@@ -16,7 +16,8 @@ from app.provenance import document
 from app.provenance.age import age_of, fit_sentence, price_age
 from app.provenance.record import KINDS, Kind, Record, walked
 from app.provenance.records import provenance_of
-from app.web import answers, link
+from app.scenario.link import address_of, query_of
+from app.web import link
 from app.web.answers import KEPT_S
 from app.web.fragment import alone
 from core.errors import RuncastError
@@ -56,7 +57,7 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
 
 
 def _draw_body(scenario: Scenario, plan: Plan) -> None:
-    query = answers.query_of(scenario)
+    query = query_of(scenario)
     try:
         records = _records(query, plan.id, book_id(scenario), scenario, plan)
     except RuncastError as e:
@@ -119,7 +120,7 @@ def _draw_table(frame: pd.DataFrame) -> None:
 
 
 def _draw_downloads(records: tuple[Record, ...], today: dt.date) -> None:
-    address = link.address(link.scenario(), st.context.url)
+    address = address_of(link.scenario(), st.context.url)
     with st.container(horizontal=True, gap="small"):
         st.download_button(
             "All numbers as CSV",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from app.document import chart_files, vocabulary
 from app.document import format as fmt
 from app.document.blocks import Block, Bullets, Figure, Paragraph, Row, Section
+from app.document.pictures import THEME
 from app.document.table import Table, plain
 from app.forecast import interval
 from app.forecast.with_failures import of_plans
@@ -18,7 +19,6 @@ from app.risk.risk import Risk, Spread
 from core.scenario import Scenario
 from core.search.plan import Answer, Interval, Plan
 
-THEME = "light"  # of every chart in a report; a dark page turns them over
 WIDTH_PX, BAR_PX = 660, 66  # of a plot: letters are as large as those of the text on paper
 UNDATED = dt.date.min  # of words that would say how old a price is
 P10_P90 = (

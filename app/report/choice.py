@@ -10,6 +10,7 @@ import pandas as pd
 from app.document import chart_files, vocabulary
 from app.document import format as fmt
 from app.document.blocks import Block, Bullets, Figure, Paragraph, Row, Section
+from app.document.pictures import THEME
 from app.document.table import Table, plain
 from app.explain import explained
 from app.explain import words as told
@@ -18,7 +19,7 @@ from app.forecast.with_failures import of_plans
 from app.plan import charts as plan_charts
 from app.plan import document as plan_document
 from app.plan import words as plan_words
-from app.report.answer import THEME, WIDTH_PX
+from app.report.answer import WIDTH_PX
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 from core.units import DAY_S, HOUR_S

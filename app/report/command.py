@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from app.command.options import Given, Text, takes_fields, text_option
+from app.command.given import Given
+from app.command.options import Text, takes_fields, text_option
 
 
 @takes_fields

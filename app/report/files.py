@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from app.command.options import Given
+from app.command.given import Given
 from app.command.values import plan_scenario
 from app.document.blocks import Report
 from app.forecast.answer import answer

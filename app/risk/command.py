@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.command.options import AsJson, Given, print_json, takes_fields
+from app.command.given import Given
+from app.command.options import AsJson, print_json, takes_fields
 
 
 @takes_fields
@@ -14,7 +15,7 @@ def risk(
 
     And to what the time is lost: checkpoints, repeated steps, restarts, waiting.
     """
-    from app.command.planned import planned
+    from app.plan.planned import planned
     from app.risk.risk import risk_of
 
     asked, plan = planned(given)

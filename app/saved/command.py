@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from app.command.options import AsJson, Given, Text, print_json, takes_fields, text_option
+from app.command.given import Given
+from app.command.options import AsJson, Text, print_json, takes_fields, text_option
 
 scenarios = typer.Typer(
     name="scenarios",

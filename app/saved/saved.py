@@ -14,10 +14,10 @@ from urllib.parse import parse_qsl, urlencode
 
 from app.forecast import resolve
 from app.scenario import age as scenario_age
-from app.web import link
+from app.scenario.link import changed, parse
 from core.errors import RuncastError, ScenarioError, nearest, shown
 from core.scenario import Scenario
-from pricing.store.engine import open_store
+from pricing.store.opening import open_store
 from pricing.store.saved import (
     SavedScenario,
     forget_scenario,
@@ -36,7 +36,7 @@ Query = Mapping[str, list[str]]  # as a browser sends it
 
 def keep(scenario: Scenario, *, owner: str, name: str, replace: bool) -> SavedScenario:
     """Save a scenario under a name; a taken name is a `ScenarioError` unless it may be replaced."""
-    pinned = link.changed(scenario, prices=scenario.prices or resolve.current_prices())
+    pinned = changed(scenario, prices=scenario.prices or resolve.current_prices())
     return save_scenario(
         open_store(),
         owner=owner,
@@ -99,7 +99,7 @@ def model_of(saved: SavedScenario) -> str:
 def opened(saved: SavedScenario) -> tuple[Scenario, list[str]]:
     """The scenario as its link would open it here and now, and what had to be changed."""
     query = {name: [value] for name, value in query_of(saved).items()}
-    return link.parse(query, resolve.resolve, resolve.current_prices())
+    return parse(query, resolve.resolve, resolve.current_prices())
 
 
 def expanded(query: Query) -> tuple[Query, list[str]]:

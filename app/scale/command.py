@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from app.command.options import AsJson, Given, Text, print_json, takes_fields, text_option
+from app.command.given import Given
+from app.command.options import AsJson, Text, print_json, takes_fields, text_option
 
 
 @takes_fields
@@ -19,7 +20,7 @@ def scale(
 
     On the machines of the best plan, or of the one that the link names.
     """
-    from app.command.planned import planned
+    from app.plan.planned import planned
     from app.scale.points import scale_of
     from app.scale.words import value_of_a_day
 

@@ -16,8 +16,9 @@ from app.scale import charts
 from app.scale import document as tables
 from app.scale.points import Scale, scale_of
 from app.scale.words import optimal_sentences, scale_sentences, waiting_sentences
+from app.scenario.link import Query, query_of
 from app.web import figure
-from app.web.answers import KEPT_S, Query, query_of
+from app.web.answers import KEPT_S
 from core.errors import RuncastError
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan

@@ -12,6 +12,7 @@ import streamlit as st
 from app.forecast import answer as forecast_answer
 from app.forecast import price_book
 from app.forecast.search_memory import SearchMemory
+from app.scenario.link import Query
 from app.web.searches import Searches
 from core.scenario import Scenario
 from core.scenario.risk_fields import NAMED, NOT_SEARCHED, VIEW
@@ -24,7 +25,6 @@ FAILED_S = 60.0
 SEARCHES_AT_ONCE = 8
 LOOK_S = 0.1  # while it waits, a run looks whether it has been overtaken by an edit
 
-Query = tuple[tuple[str, str], ...]
 Key = tuple[Query, str]
 
 
@@ -52,11 +52,6 @@ def key_of(scenario: Scenario) -> Key:
     query = scenario.to_query()
     searched = tuple((k, v) for k, v in query.items() if k not in NOT_SEARCHED | VIEW)
     return searched, price_book.book_id(scenario)
-
-
-def query_of(scenario: Scenario) -> Query:
-    """What the figures of a page depend on: the link without what is merely looked at."""
-    return tuple((k, v) for k, v in scenario.to_query().items() if k not in VIEW)
 
 
 def ask(key: Key) -> Future[Answer]:

@@ -13,6 +13,7 @@ from app.document import chart_files
 from app.document.chart_files import Spec
 from app.document.csv import csv_bytes
 from app.document.escape import as_text
+from app.scenario.link import address_of
 from app.web import link
 from app.web.fragment import alone
 
@@ -78,7 +79,7 @@ def draw_files(figure: Figure) -> None:
     )
     if not part.open:
         return
-    look, address = theme(), link.address(link.scenario(), st.context.url)
+    look, address = theme(), address_of(link.scenario(), st.context.url)
     kinds: Files = {
         **table_files(figure.data, address),
         "png": ("image/png", lambda: chart_files.png(figure.spec, theme=look)),

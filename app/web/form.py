@@ -14,9 +14,8 @@ from typing import Any
 import streamlit as st
 from pydantic.fields import FieldInfo
 
-from app.calibration import words as calibration_words
 from app.document.escape import as_text
-from app.forecast import resolve
+from app.forecast import calibration_files, resolve
 from app.scenario.fields import (
     Section,
     bounds,
@@ -30,6 +29,7 @@ from app.scenario.fields import (
     written,
 )
 from app.scenario.file import read_scenario, write_scenario
+from app.scenario.link import changed
 from app.scenario.model import custom_fields, parse_config
 from app.web import link
 from app.web.form_part import part
@@ -44,7 +44,7 @@ MAX_UPLOAD_MB = 2
 LINES_FOR_TEXT = 64  # characters of a typed field; a list of GPU counts is the longest
 
 DRAWN_ELSEWHERE = {"rank_by"}  # above the table that it sorts
-LABELS = {"calibration": calibration_words.id_label}  # of fields whose values are ids
+LABELS = {"calibration": calibration_files.id_label}  # of fields whose values are ids
 _ERRORS = "form_errors"
 _CONFIG_TEXT = "form_config_text"
 _CONFIG_FILE = "form_config_file"
@@ -84,7 +84,7 @@ def errors() -> dict[str, str]:
 def _accepted(where: str, new: dict[str, Any]) -> Scenario | None:
     """The scenario with new values, or None and a sentence if they cannot be used."""
     try:
-        scenario, notes = resolve.resolve(link.changed(link.scenario(), **new))
+        scenario, notes = resolve.resolve(changed(link.scenario(), **new))
     except ScenarioError as e:
         notes = [e.as_labelled]
     if notes:

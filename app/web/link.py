@@ -11,23 +11,18 @@ like Back: `edit` marks the run that it starts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from urllib.parse import urlencode
 
 import streamlit as st
 
 from app.scenario import age as scenario_age
-from app.scenario.fields import fields_of
-from core.errors import shown
+from app.scenario.link import VIEW, Resolve, changed, parse
 from core.scenario import Scenario
 from core.scenario.types import MOST_PINNED
 
-Resolve = Callable[[Scenario], tuple[Scenario, list[str]]]
 Expand = Callable[[Mapping[str, list[str]]], tuple[Mapping[str, list[str]], list[str]]]
 
 # What somebody sees who follows no link: without a deadline the cheapest plan is a slow one.
 FIRST_VISIT = {"deadline_days": "14"}
-
-VIEW = "show_"  # begins the names of what a page shows: no fields of the scenario
 
 _SCENARIO = "link_scenario"
 _NOTES = "link_notes"
@@ -35,45 +30,6 @@ _SEEN = "link_seen"  # the query that the page last wrote or took over
 _EDITED = "link_edited"
 _TAKEN_OVER = "link_taken_over"
 _GENERATION = "link_generation"
-
-
-def parse(
-    query: Mapping[str, list[str]], resolve: Resolve, prices: str
-) -> tuple[Scenario, list[str]]:
-    """A query as the browser sends it, as a scenario and what had to be changed.
-
-    A snapshot of prices that is not here is replaced by the current one, `prices`. Where another
-    version made the link, a note says what has changed; the scenario is of this one then.
-    """
-    notes = [
-        f"The link gives {shown(name)} {len(values)} times: the last one counts."
-        for name, values in query.items()
-        if len(values) > 1
-    ]
-    scenario, more = Scenario.from_query({k: v[-1] for k, v in query.items() if v})
-    notes += more
-    resolved, more = resolve(scenario)
-    if scenario.prices and resolved.prices != scenario.prices:
-        notes.append(
-            f"This link was made with price snapshot {shown(scenario.prices)}, which is not here: "
-            f"the answer was recomputed with the prices of snapshot {prices!r}."
-        )
-    notes += more
-    notes += scenario_age.since(scenario, "This link")
-    stray = [n for n in fields_of("custom_model") if getattr(resolved, n) is not None]
-    if stray and resolved.model != "custom":
-        notes.append(f"Ignored {', '.join(stray)} from the link: they go with model=custom only.")
-        resolved = changed(resolved, **dict.fromkeys(stray))
-    return scenario_age.stamped(changed(resolved, prices=resolved.prices or prices)), notes
-
-
-def changed(scenario: Scenario, **fields: object) -> Scenario:
-    """The scenario with some fields replaced, validated again; ScenarioError if one is wrong.
-
-    None is a field that is not given.
-    """
-    values = {**scenario.model_dump(), **fields}
-    return Scenario.parse({name: value for name, value in values.items() if value is not None})
 
 
 def take_over(resolve: Resolve, prices: str, expand: Expand = lambda query: (query, [])) -> bool:
@@ -182,9 +138,3 @@ def drop_pins(gone: tuple[str, ...], note: str | None) -> None:
     if note:
         st.session_state[_NOTES] = [*notes(), note]
     write()
-
-
-def address(scenario: Scenario, page_url: str | None) -> str:
-    """What a person copies to show somebody else this answer."""
-    base = (page_url or "").partition("?")[0].rstrip("/")
-    return f"{base}/?{urlencode(scenario.to_query(), safe=',/:')}"

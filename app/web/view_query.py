@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from app.web.link import VIEW
+from app.scenario.link import VIEW
 
 
 def asked() -> dict[str, str]:

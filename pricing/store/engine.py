@@ -1,4 +1,4 @@
-"""Open the store: SQLite beside the snapshots, or the database that RUNCAST_DATABASE_URL names.
+"""The store: SQLite beside the snapshots, or the database that RUNCAST_DATABASE_URL names.
 
 Whatever keeps it from working is a `StoreError`, one sentence without a password. Nobody needs
 the store to plan: whoever calls says the sentence and goes on.
@@ -6,14 +6,12 @@ the store to plan: whoever calls says the sentence and goes on.
 
 from __future__ import annotations
 
-import atexit
 import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -85,45 +83,28 @@ class Store:
                 yield chosen
 
 
-def open_store(*, folder: Path | None = None, environ: Mapping[str, str] | None = None) -> Store:
-    """The store of this installation, its tables made or brought forward.
-
-    `folder` is that of the prices; RUNCAST_DATABASE_URL goes before it.
-    """
-    environ = os.environ if environ is None else environ
-    url = _url(environ.get(DATABASE_URL, "").strip(), prices_folder() if folder is None else folder)
-    return _opened(url.render_as_string(hide_password=False), os.getpid())
-
-
 def store_as_it_is(
     *, folder: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> Store:
-    """The same store, nothing made or brought forward: to examine it, to copy it, to put it back.
+    """The store of this installation, nothing made or brought forward: to examine it, to copy it,
+    to put it back.
 
     Whoever connects to a SQLite `file` that is not there makes an empty one.
     """
+    return store_at(url_of(folder=folder, environ=environ))
+
+
+def url_of(*, folder: Path | None = None, environ: Mapping[str, str] | None = None) -> URL:
+    """Where the store is. `folder` is that of the prices; RUNCAST_DATABASE_URL goes before it."""
     environ = os.environ if environ is None else environ
-    url = _url(environ.get(DATABASE_URL, "").strip(), prices_folder() if folder is None else folder)
+    return _url(
+        environ.get(DATABASE_URL, "").strip(), prices_folder() if folder is None else folder
+    )
+
+
+def store_at(url: URL) -> Store:
+    """A store that is not connected yet."""
     return Store(engine=_engine(url), name=_name(url), url=url)
-
-
-@lru_cache(maxsize=8)
-def _opened(address: str, process: int) -> Store:
-    """One engine a process: connections must not be shared with a fork."""
-    from pricing.store.upgrade import upgrade
-
-    url = make_url(address)
-    name = _name(url)
-    if url.get_backend_name() == "sqlite":
-        file = Path(url.database or "")
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as e:
-            raise StoreError(f"The store {name} cannot be made: {_lower(e.strerror)}.") from None
-    store = Store(engine=_engine(url), name=name, url=url)
-    atexit.register(store.close)  # a connection that nobody closed is warned of
-    upgrade(store)
-    return store
 
 
 def _engine(url: URL) -> Engine:
@@ -213,10 +194,10 @@ def _reason(error: SQLAlchemyError, url: URL) -> str:
         return "the disk is full"
     if any(said in text for said in _DAMAGED):
         todo = "restore a backup (`runcast restore`) or move it away"
-        return f"it is damaged, so {todo}: {_lower(text)}"
+        return f"it is damaged, so {todo}: {lowered(text)}"
     if "readonly database" in text:
         return "this process may read it and not write it"
-    return _lower(text[:200].rstrip(". "))
+    return lowered(text[:200].rstrip(". "))
 
 
 def _is_full(url: URL) -> bool:
@@ -228,6 +209,6 @@ def _is_full(url: URL) -> bool:
     return left.f_bavail * left.f_frsize < ROOM_BYTES
 
 
-def _lower(text: str | None) -> str:
+def lowered(text: str | None) -> str:
     text = text or "unknown error"
     return text[0].lower() + text[1:]

@@ -19,8 +19,9 @@ from pricing.judgement import Quarantined, Released
 from pricing.lease import LeaseError
 from pricing.series import sku_of
 from pricing.source_state import SourceState, State, last_good, read_quarantine
-from pricing.store.engine import DATABASE_URL, StoreBusyError, StoreError, open_store
+from pricing.store.engine import DATABASE_URL, StoreBusyError, StoreError
 from pricing.store.lease import StoreLease, store_lease
+from pricing.store.opening import open_store
 from pricing.store.quarantine import released
 from pricing.store.recording import RunFound, SourceFound, knows, record
 

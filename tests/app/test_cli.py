@@ -14,8 +14,7 @@ import pytest
 import typer
 
 from app import cli
-from app.command import options as cli_options
-from app.command.options import option_of
+from app.command.given import TABLE, option_of
 from app.document import format as fmt
 from app.scenario.age import installed
 from core.errors import RunsError
@@ -136,10 +135,10 @@ def test_every_option_sets_the_field_it_is_named_after(run, asked):
 
 
 def test_the_table_of_options_is_that_of_the_fields():
-    for option in cli_options.TABLE:
+    for option in TABLE:
         field = Scenario.model_fields[option.field]
         assert (field.annotation is bool) is (option.metavar == ""), option.field
-    names = [option_of(o.field) for o in cli_options.TABLE]
+    names = [option_of(o.field) for o in TABLE]
     assert len(set(names)) == len(names)
     assert option_of("hidden_size") is None
 

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from pricing.history import history, known_skus, market, price_on
 from pricing.series import Sku
-from pricing.store.engine import Store, open_store
+from pricing.store.engine import Store
 from pricing.store.models import ObservationRow, RunRow, SeriesRow, SourceRunRow, table_of
+from pricing.store.opening import open_store
 from pricing.store.quarantine import quarantine
 from pricing.store.queries import (
     changes,

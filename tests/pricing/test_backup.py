@@ -26,7 +26,7 @@ from pricing.disk import write_atomically
 from pricing.lease import lease
 from pricing.offers import SNAPSHOTS, installed_id, read_rows, snapshot
 from pricing.source_state import SourceState, State, read_state, write_state
-from pricing.store.engine import open_store
+from pricing.store.opening import open_store
 from pricing.store.saved import save_scenario, saved_scenarios
 from tests.support.documented_keys import paths
 

@@ -21,8 +21,8 @@ from pricing.history import (
 )
 from pricing.integrity import price_bands
 from pricing.series import Sku, sku_of
-from pricing.store.engine import open_store
 from pricing.store.lease import store_lease
+from pricing.store.opening import open_store
 from pricing.store.recording import record
 from tests.support.recorded import NOW, found, offer, run_of
 

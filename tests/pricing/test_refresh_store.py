@@ -18,8 +18,9 @@ from pricing.refresh import refresh
 from pricing.series import sku_of
 from pricing.source_state import last_good, read_quarantine, read_state, write_state
 from pricing.store import engine, refresh_record
-from pricing.store.engine import StoreError, open_store
+from pricing.store.engine import StoreError
 from pricing.store.lease import store_lease
+from pricing.store.opening import open_store
 from pricing.store.quarantine import quarantine, release
 from pricing.store.queries import observations, prices_in_use, refresh_runs, source_runs
 from tests.feeds.refreshing import made

@@ -11,7 +11,7 @@ import pytest
 from pricing.backup.make import backup, kept_files
 from pricing.backup.restore import restore
 from pricing.disk import write_atomically
-from pricing.store.engine import open_store
+from pricing.store.opening import open_store
 from pricing.store.saved import save_scenario, saved_scenarios
 from tests.support.browsing import ROOT
 

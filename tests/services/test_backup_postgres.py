@@ -15,7 +15,8 @@ from pricing.backup.restore import restore
 from pricing.disk import write_atomically
 from pricing.store import dump
 from pricing.store.condition import condition
-from pricing.store.engine import StoreError, open_store
+from pricing.store.engine import StoreError
+from pricing.store.opening import open_store
 from pricing.store.saved import save_scenario, saved_scenarios
 from tests.servers.postgres import PASSWORD
 

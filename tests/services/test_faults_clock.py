@@ -17,7 +17,7 @@ import pytest
 
 from pricing.refresh import refresh
 from pricing.source_state import read_state
-from pricing.store.engine import open_store
+from pricing.store.opening import open_store
 from pricing.store.queries import refresh_runs
 from tests.feeds.refreshing import made
 from tests.support.browsing import ROOT

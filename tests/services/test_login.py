@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from pricing.store.engine import open_store
+from pricing.store.opening import open_store
 from pricing.store.saved import saved_scenarios
 from tests.servers.openid import CLIENT_ID, CLIENT_SECRET, provider
 from tests.servers.signing_proxy import signing_proxy

@@ -21,7 +21,7 @@ from pricing.refresh import end_publication
 from pricing.series import sku_of
 from pricing.source_state import last_good, read_state
 from pricing.sources import SOURCES
-from pricing.store.engine import open_store
+from pricing.store.opening import open_store
 from pricing.store.quarantine import quarantine
 from pricing.store.queries import num_observations, prices_in_use, refresh_runs
 from pricing.store.refresh_record import memory

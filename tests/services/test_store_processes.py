@@ -12,8 +12,9 @@ import pytest
 
 from pricing.lease import LeaseError
 from pricing.series import sku_of
-from pricing.store.engine import StoreError, open_store
+from pricing.store.engine import StoreError
 from pricing.store.lease import store_lease
+from pricing.store.opening import open_store
 from pricing.store.queries import observations, refresh_runs
 from pricing.store.recording import record
 from tests.servers.postgres import PASSWORD

@@ -21,7 +21,7 @@ from app.forecast import answer as forecast_answer
 from app.forecast import resolve
 from app.forecast.with_failures import of_plans
 from app.scenario.layout import layout_text
-from app.web import link
+from app.scenario.link import parse
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent.parent / "golden/links"
@@ -40,7 +40,7 @@ COLUMNS = ("about", "link", *TEXTS, *NUMBERS)
 def opened(query: str) -> dict[str, str]:
     """What a link opens to today, as texts that read back to the same number."""
     asked = parse_qs(query.removeprefix("?"), keep_blank_values=True)
-    scenario, notes = link.parse(asked, resolve.resolve, resolve.current_prices())
+    scenario, notes = parse(asked, resolve.resolve, resolve.current_prices())
     found = forecast_answer.answer(scenario, top=TOP)
     row: dict[str, object] = {"num_plans": found.num_plans, "num_notes": len(notes)}
     if found.plans:

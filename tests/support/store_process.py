@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from core.errors import RuncastError
-from pricing.store.engine import open_store
 from pricing.store.lease import store_lease
+from pricing.store.opening import open_store
 from pricing.store.recording import record
 from tests.support.recorded import found, offer, run_of
 

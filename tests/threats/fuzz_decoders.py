@@ -18,8 +18,8 @@ import atheris
 with atheris.instrument_imports(
     include=["core", "app.web.link", "app.scenario.age", "app.scenario.model"]
 ):
+    from app.scenario.link import parse
     from app.scenario.model import custom_fields, parse_config
-    from app.web.link import parse
     from core.errors import ModelError
     from core.scenario import Scenario
 

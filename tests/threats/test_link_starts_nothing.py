@@ -13,8 +13,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.scenario import Scenario
-from pricing.store.engine import open_store
 from pricing.store.models import Base
+from pricing.store.opening import open_store
 from pricing.store.saved import save_scenario
 
 MAIN = str(Path(__file__).parent.parent.parent / "app/main.py")

@@ -15,7 +15,7 @@ from app.calibration import added
 from app.prices.book_file import read_book
 from core.scenario import Scenario
 from pricing.book.files import save_book
-from pricing.store.engine import open_store
+from pricing.store.opening import open_store
 from pricing.store.saved import save_scenario
 from runners.calibration.result import parse_result
 from tests.made_up.results import H100, document, machine

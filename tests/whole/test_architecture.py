@@ -164,6 +164,33 @@ def test_importing_a_package_loads_nothing_heavy(modules, package, never):
     assert not never & set(done.stdout.split())
 
 
+# Floors of the app that draw or take commands: whatever else loads Streamlit or Typer makes every
+# import of the library, and every command, wait for them.
+DRAWN = re.compile(
+    r"app/(main|cli|server|(web|command)/\w+|\w+/(page|figures|sidebar|form|filters|command|"
+    r"\w+_section|\w+_command))\.py"
+)
+
+
+def test_what_draws_nothing_loads_neither_typer_nor_streamlit(modules):
+    names = sorted(
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        for name in modules
+        if name.startswith("app/") and not DRAWN.fullmatch(name)
+    )
+    program = (
+        "import importlib, sys\n"
+        f"for n in {names}:\n"
+        "    importlib.import_module(n)\n"
+        "    if found := {'streamlit', 'typer'} & {*sys.modules}:\n"
+        "        sys.exit(f'{n} loads {found}')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # --- what no file says ---------------------------------------------------------------------------
 
 

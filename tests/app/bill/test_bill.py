@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from app.bill import document as bill_document
 from app.bill.as_json import bill_json
 from app.bill.bill import bill_of, bill_sentences
-from app.command.planned import asked_plan
 from app.forecast import answer as forecast_answer
 from app.forecast import price_book, resolve
+from app.plan.planned import asked_plan
 from app.prices.book_file import read_book
 from app.risk.risk import risk_of
 from core.errors import ScenarioError

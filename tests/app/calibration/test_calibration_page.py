@@ -338,8 +338,8 @@ def test_the_command_is_one_that_calibrate_takes(run):
 
 def test_the_form_shows_an_id_as_a_label():
     name = files.keep(result(machine()))
-    assert words.id_label(name) == f"{H100}, node0, 2026-11-01 ({name[:8]}...)"
-    assert words.id_label("0" * 16) == "0" * 16
+    assert files.id_label(name) == f"{H100}, node0, 2026-11-01 ({name[:8]}...)"
+    assert files.id_label("0" * 16) == "0" * 16
     assert form_words.PLACEHOLDERS["calibration"].startswith("None")
 
 

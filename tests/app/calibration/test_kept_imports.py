@@ -203,7 +203,7 @@ def made(name="a", **changes):
                          "points": [{"size_bytes": 8.0, "time_s": 1e-5, "wrong": 0}]}],
         **changes,
     }  # fmt: skip
-    return added.Kept(id=name, origin=calibrations.origin_of(ImportResult.model_validate(values)))
+    return files.Kept(id=name, origin=calibrations.origin_of(ImportResult.model_validate(values)))
 
 
 def test_when_an_import_is_old():

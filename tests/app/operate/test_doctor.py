@@ -12,11 +12,12 @@ import streamlit as st
 from app.operate import data as doctor_data
 from app.operate import installed, settings, tools
 from app.operate import prices as operate_prices
-from app.operate.doctor import Finding, examined, summary, worst
+from app.operate.doctor import examined, summary, worst
+from app.operate.finding import Finding
 from app.scenario.version import commit
 from pricing.disk import write_atomically
 from pricing.source_state import SourceState, State, write_state
-from pricing.store.engine import open_store
+from pricing.store.opening import open_store
 from tests.support.documented_keys import paths
 
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)

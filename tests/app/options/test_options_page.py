@@ -22,6 +22,7 @@ from app.options import heatmap as heat
 from app.options import words as options_words
 from app.options.document import Filters
 from app.scenario import fields as scenario_fields
+from app.scenario.link import query_of
 from app.web import answers
 from core.scenario import Scenario
 from core.scenario.list_fields import LIST
@@ -395,7 +396,7 @@ def test_no_search_and_no_figure_depends_on_what_is_looked_at():
     looked = Scenario.parse({**JOB, **EVERY_FILTER})
     assert set(looked.to_query()) == {*plain_one.to_query(), *LIST}
     assert answers.key_of(looked) == answers.key_of(plain_one)
-    assert answers.query_of(looked) == answers.query_of(plain_one)
+    assert query_of(looked) == query_of(plain_one)
 
 
 def test_each_choice_of_the_scenario_is_one_of_the_page():

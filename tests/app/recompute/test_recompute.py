@@ -143,7 +143,7 @@ def test_neither_prices_nor_a_store_nor_a_network_are_read(tmp_path, monkeypatch
 
     for name in ("pricing.offers.snapshot", "pricing.offers.installed_id"):
         monkeypatch.setattr(name, refused)
-    monkeypatch.setattr("pricing.store.engine.open_store", refused)
+    monkeypatch.setattr("pricing.store.opening.open_store", refused)
     monkeypatch.setattr(socket, "socket", refused)
     monkeypatch.setenv("RUNCAST_DATA_DIR", str(tmp_path / "is not there"))
     assert again(content).is_same

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.command.options import option_of
+from app.command.given import option_of
 from app.forecast import failure_inputs
 from app.risk.words import NAMES
 from core.scenario import Scenario

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from app.saved import saved
-from pricing.store.engine import open_store
+from pricing.store.opening import open_store
 from pricing.store.saved import saved_scenarios
 from tests.support.documented_keys import keys
 

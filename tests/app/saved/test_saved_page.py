@@ -13,8 +13,8 @@ from app.forecast import resolve
 from app.saved import saved
 from core.scenario import Scenario
 from pricing.store import engine
-from pricing.store.engine import open_store
 from pricing.store.models import ScenarioRow, table_of
+from pricing.store.opening import open_store
 from pricing.store.saved import save_scenario, saved_scenarios, scenario_of_id
 
 MAIN = str(Path(__file__).parents[3] / "app/main.py")

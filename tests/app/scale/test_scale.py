@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.command.planned import asked_plan
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
+from app.plan.planned import asked_plan
 from app.risk.risk import risk_of
 from app.scale import charts as scale_charts
 from app.scale import document as scale_document

@@ -23,11 +23,12 @@ from app.saved import saved
 from app.scenario import age as scenario_age
 from app.scenario import file as scenario_file
 from app.scenario import link_query
+from app.scenario.link import parse, query_of
 from app.scenario.made_with import made_with
 from app.web import answers, link
 from core.scenario import Scenario
 from core.scenario.types import MOST_VERSION_CHARS
-from pricing.store.engine import open_store
+from pricing.store.opening import open_store
 from pricing.store.saved import save_scenario
 from tests.made_up import plans as made_up
 from tests.support.golden_links import FOLDER, differing, opened, rows_of
@@ -58,7 +59,7 @@ def here(monkeypatch, tmp_path):
 
 
 def parsed(**query):
-    return link.parse({n: [v] for n, v in query.items()}, resolve.resolve, "beef")
+    return parse({n: [v] for n, v in query.items()}, resolve.resolve, "beef")
 
 
 # --- what a link says of the version that made it ------------------------------------------------
@@ -226,7 +227,6 @@ def script():
     import streamlit as st
 
     from app.forecast import resolve
-    from app.web import link
     from core.scenario import Scenario
 
     link.take_over(resolve.resolve, resolve.current_prices())
@@ -269,7 +269,7 @@ def test_the_version_is_no_part_of_the_key_of_an_answer(made):
     scenario = Scenario.parse(SMALL)
     with_it = scenario.model_copy(update={"made": made})
     assert answers.key_of(with_it) == answers.key_of(scenario)
-    assert answers.query_of(with_it) == answers.query_of(scenario)
+    assert query_of(with_it) == query_of(scenario)
     other = scenario.model_copy(update={"prices": "beef"})  # the control: prices are
     assert answers.key_of(other) != answers.key_of(scenario)
 

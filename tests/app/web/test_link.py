@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.document.escape import as_text
 from app.scenario.age import installed, stamped
-from app.web.link import address, changed, parse
+from app.scenario.link import address_of, changed, parse
 from core.errors import ScenarioError
 from core.scenario import MAX_QUERY_CHARS, Scenario
 
@@ -98,7 +98,7 @@ def test_a_link_reads_back_as_the_scenario_it_was_written_from(scenario):
 
 @given(scenarios)
 def test_the_address_to_copy_holds_the_whole_scenario(scenario):
-    text = address(scenario, "http://localhost:8501/?v=1&old=1")
+    text = address_of(scenario, "http://localhost:8501/?v=1&old=1")
     assert text.startswith("http://localhost:8501/?v=1")
     opened, notes = parse(parse_qs(text.partition("?")[2]), unresolved, scenario.prices)
     assert (opened, notes) == (stamped(scenario), [])

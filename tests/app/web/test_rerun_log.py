@@ -17,7 +17,7 @@ from app.operate.readiness import Check, Kept, ready_json
 from app.web import rerun_log
 from core.errors import ScenarioError
 from pricing.disk import write_atomically
-from pricing.store.engine import open_store
+from pricing.store.opening import open_store
 from pricing.store.saved import save_scenario
 
 ROOT = Path(__file__).parents[3]

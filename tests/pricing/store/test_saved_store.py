@@ -14,8 +14,8 @@ from alembic.migration import MigrationContext
 from core.errors import ScenarioError
 from pricing.store import saved
 from pricing.store import upgrade as upgrading
-from pricing.store.engine import open_store
 from pricing.store.models import Base, ScenarioRow, table_of
+from pricing.store.opening import open_store
 from pricing.store.saved import (
     forget_scenario,
     rename_scenario,

@@ -15,11 +15,12 @@ from alembic.migration import MigrationContext
 from core.errors import ScenarioError
 from pricing.judgement import Quarantined
 from pricing.series import sku_of
-from pricing.store import engine
+from pricing.store import engine, opening
 from pricing.store import upgrade as upgrading
-from pricing.store.engine import StoreBusyError, StoreError, open_store
+from pricing.store.engine import StoreBusyError, StoreError
 from pricing.store.lease import store_lease
 from pricing.store.models import Base
+from pricing.store.opening import open_store
 from pricing.store.quarantine import quarantine, release, releases
 from pricing.store.queries import (
     changes,
@@ -356,7 +357,7 @@ def test_a_locked_store_is_a_sentence_and_readers_do_not_wait(tmp_path, monkeypa
     store = open_store(folder=tmp_path, environ={})
     write(store, found("oci", [offer()]))
     monkeypatch.setattr(engine, "BUSY_S", 0.1)
-    engine._opened.cache_clear()
+    opening._opened.cache_clear()
     impatient = open_store(folder=tmp_path, environ={})
     other = sqlite3.connect(tmp_path / "store.sqlite", isolation_level=None)
     try:

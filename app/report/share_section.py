@@ -13,8 +13,9 @@ from app.document.escape import as_text
 from app.plan.as_json import plan_json
 from app.report import report
 from app.scenario.file import write_scenario
+from app.scenario.link import address_of
 from app.scenario.link_query import link_query
-from app.web import copy_button, link
+from app.web import copy_button
 from app.web.fragment import alone
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
@@ -28,7 +29,7 @@ JSON = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWL
 def draw(scenario: Scenario, answer: Answer, selected: Plan | None) -> None:
     """The link to copy, and every file that somebody may want of the answer."""
     st.subheader("Share and report")
-    address = link.address(scenario, st.context.url)
+    address = address_of(scenario, st.context.url)
     st.caption("Link to this answer: whoever opens it sees what you see, at the same prices.")
     st.code(address, language=None, wrap_lines=True)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

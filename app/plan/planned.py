@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import typer
+import sys
 
-from app.command.options import Given
+from app.command.given import Given
 from app.command.values import plan_scenario
 from app.forecast.answer import answer
 from app.forecast.failure_inputs import given_numbers
 from app.forecast.resolve import resolve_strict
-from app.plan import words as plan_words
+from app.plan.words import answer_sentence
 from core.errors import ScenarioError, shown
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
@@ -22,7 +22,7 @@ def planned(given: Given) -> tuple[Scenario, Plan]:
     asked = resolve_strict(asked)
     given_numbers(asked)  # a mistake among them is said before the search
     for note in notes:
-        typer.echo(note, err=True)
+        print(note, file=sys.stderr)
     return asked, asked_plan(asked, answer(asked, top=1))
 
 
@@ -30,7 +30,7 @@ def asked_plan(scenario: Scenario, found: Answer) -> Plan:
     """The plan that the scenario names, else the best one; ScenarioError where there is none."""
     plan = found.chosen(scenario.plan)
     if plan is None:
-        raise ScenarioError(plan_words.answer_sentence(scenario, found))
+        raise ScenarioError(answer_sentence(scenario, found))
     if scenario.plan not in ("", plan.id):
         raise ScenarioError(
             f"The plan {shown(scenario.plan)} is not among the ranked plans: `runcast plan --json` "

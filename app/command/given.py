@@ -1,0 +1,135 @@
+"""What was typed after `runcast`: the options that set a field of the scenario, one line each.
+
+`plan` and `estimate` share them; a field that has no option of its own is set by `--set`. The
+table is text and not read from `Scenario`, because `runcast --help` must not wait for pydantic;
+a test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What was typed: fields that have an option, the KEY=VALUE of every `--set`, and what is read
+    before them: a model or its config, a link or a file."""
+
+    options: Mapping[str, str]
+    sets: tuple[str, ...] = ()
+    model: str | None = None
+    config: str | None = None
+    link: str | None = None
+    file: str | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Neither a link nor a file, which have every field, is reopened."""
+        return self.link is None and self.file is None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldOption:
+    """One option; without a metavar it is a switch that sets its field to true."""
+
+    field: str
+    metavar: str
+    help: str
+
+
+TABLE = (
+    FieldOption("num_tokens", "N", "Training tokens: 1e12, 15T, 500B."),
+    FieldOption("num_examples", "N", "Examples of a data set, instead of tokens."),
+    FieldOption("tokens_per_example", "N", "Their mean length; one sequence if left out."),
+    FieldOption("epochs", "N", "Passes over the data."),
+    FieldOption("packing_efficiency", "F", "Share of each sequence that is data, up to 1."),
+    FieldOption("seq_len", "N", "Tokens per sequence; 8k is 8192."),
+    FieldOption("global_batch_size", "N", "Sequences per optimizer step."),
+    FieldOption("gpu", "A,B", "Accelerators to compare; all if left out."),
+    FieldOption("num_gpus", "8,64", "GPU counts to compare."),
+    FieldOption("cloud", "A,B", "Providers to compare."),
+    FieldOption("purchase", "A,B", "on_demand, spot, reserved_1y, reserved_3y, ..."),
+    FieldOption("price_book", "NAME", "With the prices of this book: `runcast prices book`."),
+    FieldOption("deadline_days", "D", "End within D days."),
+    FieldOption("budget_usd", "U", "Cost at most U dollars."),
+    FieldOption("rank_by", "usd|time", "Cheapest or fastest first."),
+    FieldOption("task", "T", "pretrain, sft, lora or qlora."),
+    FieldOption("lora_rank", "N", "Rank of the adapters."),
+    FieldOption("lora_targets", "T", "Matrices that get adapters: attention or all."),
+    FieldOption("precision", "P", "bf16, fp16, fp8, ..."),
+    FieldOption("optimizer", "O", "adamw, adamw_8bit, adafactor, muon or sgd."),
+    FieldOption("gradient_dtype", "T", "Gradients held in bf16, fp32 or bf16_fp32 (both)."),
+    FieldOption("sharding", "A,B", "ddp, zero1, zero2, zero3, fsdp1, fsdp2, hsdp, zeropp."),
+    FieldOption("recompute", "A,B", "none, selective, full, offload."),
+    FieldOption("tp", "N", "Fix the tensor-parallel degree."),
+    FieldOption("pp", "N", "Fix the pipeline-parallel degree."),
+    FieldOption("cp", "N", "Fix the context-parallel degree."),
+    FieldOption("ep", "N", "Fix the expert-parallel degree."),
+    FieldOption("etp", "N", "Fix the tensor-parallel degree of one expert."),
+    FieldOption("virtual_stages", "N", "Fix the model chunks of a pipeline stage."),
+    FieldOption("micro_batch_size", "N", "Fix the sequences per micro-batch."),
+    FieldOption("schedule", "S", "naive, gpipe, 1f1b, interleaved or zero_bubble."),
+    FieldOption("context_parallel", "M", "ring, all_gather or ulysses."),
+    FieldOption(
+        "offload_optimizer", "TO", "Optimizer states on the host: none, cpu, nvme or search."
+    ),
+    FieldOption("offload_params", "TO", "Weights on the host: none, cpu, nvme or search."),
+    FieldOption("offload_activations", "", "Kept activations wait in the host's memory."),
+    FieldOption("compile", "", "With torch.compile."),
+    FieldOption("cuda_graphs", "", "With CUDA graphs."),
+    FieldOption("chunked_loss", "", "Cross-entropy in pieces."),
+    FieldOption("stack", "NAME", "Software stack to assume."),
+    FieldOption("software_date", "YYYY-MM", "Date of its release."),
+    FieldOption("moe_dispatcher", "D", "Tokens cross the network per_node or per_expert."),
+    FieldOption("async_tp", "X", "Tensor parallelism in pieces beside its matmuls: on or off."),
+    FieldOption("network_reduction", "", "The network's switches add up all-reduces (SHARP)."),
+    FieldOption("calibration", "ID,ID", "Use the rates of these: `runcast calibrations`."),
+    FieldOption("host_slowdown", "X", "Time to launch kernels over the usual."),
+    FieldOption("power_cap_watts", "W", "Power limit of one GPU."),
+    FieldOption("network_gbit_per_gpu", "GBIT", "Measured network of one GPU, one direction."),
+    FieldOption("failures_per_node_day", "F", "Failures of 8 GPUs and their host, a day."),
+    FieldOption("job_failures_per_day", "F", "Stops of the whole job beside them, a day."),
+    FieldOption("checkpoint_s", "S", "How long a checkpoint stops training."),
+    FieldOption("upload_s", "S", "How long it is then uploaded behind training (0)."),
+    FieldOption("async_checkpoint", "", "Checkpoints stop training only to copy states."),
+    FieldOption("interval_s", "S", "Work between checkpoints; the best if left out."),
+    FieldOption("detection_s", "S", "From a failure until the job is started again."),
+    FieldOption("restart_s", "S", "From there until it trains: start, reading the checkpoint."),
+    FieldOption("wait_s", "S", "Mean wait for a replacement machine."),
+    FieldOption("node_start_s", "S", "Mean start of a machine; all of them after a preemption."),
+    FieldOption("spares", "N", "Spare machines that need no waiting."),
+    FieldOption("repair_s", "S", "Until a failed machine is a spare again; with --spares."),
+    FieldOption("slow_probability", "F", "Chance that a node is 10% slow."),
+    FieldOption("weibull_shape", "K", "Simulate uptimes of this shape: below 1 they are bursty."),
+    FieldOption("preemptions_per_day", "F", "Of one spot instance, while it is up."),
+    FieldOption("outage_hours", "H", "Mean time until spot capacity is back."),
+    FieldOption("preemption_cv", "X", "Burstiness: deviation over mean of spot uptimes."),
+    FieldOption("spot_zones", "N", "Spot markets that the job may move between."),
+    FieldOption("reserved_utilisation", "F", "Share of a reservation's term that is used."),
+    FieldOption("block_days", "D", "Window of a capacity block, paid whole."),
+    FieldOption("experiment_share", "F", "Experiments and failed runs, over the run."),
+    FieldOption("dataset_tb", "TB", "Data that is stored."),
+    FieldOption("kept_checkpoints", "N", "Checkpoints that are stored at a time."),
+    FieldOption("pue", "F", "Energy of the data centre over that of its machines."),
+    FieldOption("usd_per_kwh", "U", "Price of electricity, for an owner."),
+    FieldOption("grid_g_co2e_per_kwh", "G", "Carbon of the grid; of the region if left out."),
+)
+OPTION_OF = {  # the options that are not called like their field
+    "num_tokens": "--tokens",
+    "async_checkpoint": "--asynchronous",
+    **{
+        f"{name}_s": f"--{name.replace('_', '-')}-seconds"
+        for name in (
+            "checkpoint", "upload", "interval", "detection", "restart", "wait", "node_start",
+            "repair",
+        )
+    },
+}  # fmt: skip
+
+
+def option_of(field: str) -> str | None:
+    """The option that sets a field, None where only `--set` does."""
+    if all(o.field != field for o in TABLE):
+        return None
+    return OPTION_OF.get(field, f"--{field.replace('_', '-')}")

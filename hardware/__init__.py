@@ -27,6 +27,8 @@ measured_kernels  read hardware/measured_kernels.csv: rates of single kernels, m
                   alone
 measured_model    one row of a table of measured models as a Transformer, and what had to be
                   assumed for it
+model_architectures  load what published architectures of models add to their
+                  dimensions
 names             one canonical id per accelerator, and every other spelling of it
 nccl_env          what NCCL is told about each fabric, with one line of reason each:
                   hardware/nccl_env.csv

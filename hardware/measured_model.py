@@ -3,9 +3,11 @@
 Columns: model_key, name, layers, hidden, ffn_hidden (of the dense MLP), heads, kv_heads, head_dim,
 vocab, tied_embeddings, gated_mlp, n_experts, n_shared_experts, top_k, moe_ffn_hidden,
 n_dense_layers, attention (mha, gqa, mqa, mla, hybrid ...), q_lora, kv_lora, qk_nope, qk_rope,
-v_head, sliding_window (free text). `total_params_b` is a check of the table, never an input.
+v_head, sliding_window (free text), architecture. `total_params_b` is a check of the table, never an
+input.
 
-The table prints neither biases nor norms nor position embeddings: `FAMILIES` supplies them.
+The table prints neither biases nor norms nor position embeddings: they are those of the row of
+`hardware/model_architectures.csv` that `architecture` names.
 """
 
 from __future__ import annotations
@@ -15,16 +17,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import RunsError, shown
+from core.errors import RunsError, shown, unknown_sentence
 from core.model.transformer import Transformer
+from hardware.model_architectures import ModelArchitecture, model_architectures
 
 USUAL_HEAD_DIM = 128
-GPT_POSITIONS = 2048  # rows of the position table of GPT-3 and its reproductions
 # Mamba-2 layers of the Nemotron family; the inner size is that of the row's model where known.
 SSM_STATE, SSM_GROUPS, SSM_HEAD_DIM, SSM_CONV = 128, 8, 64, 4
-# Start of a model_key -> (state-space, MLP or expert, all) layers and the state-space inner size,
-# NVIDIA-NeMo/Megatron-Bridge@160ccccbb nemotron_h_provider.py.
-HYBRIDS = {"nemotron3-nano": (23, 23, 52, 4096), "nemotron-h-8b": (24, 24, 52, 8192)}
 
 # Column: (field of Transformer, highest value)
 DIMENSIONS = {
@@ -47,35 +46,7 @@ DIMENSIONS = {
     "v_head": ("v_head_dim", 8192),
 }
 NEEDED = ("layers", "hidden", "vocab")
-
-# Start of a model_key -> what its published architecture adds. The longest match counts.
-_GPT3 = {
-    "linear_bias": True,
-    "qkv_bias": True,
-    "norm_bias": True,
-    "num_positions": float(GPT_POSITIONS),
-}
-FAMILIES: dict[str, dict[str, Any]] = {
-    "gpt3": _GPT3,
-    "bs-": _GPT3,
-    "megatron": _GPT3,
-    "mcore08-gpt": {"linear_bias": True, "qkv_bias": True, "norm_bias": True},
-    "mpt": {"num_positions": float(GPT_POSITIONS)},  # without any bias
-    "phi-2": {"linear_bias": True, "qkv_bias": True, "norm_bias": True, "norms_per_layer": 1.0},
-    "stablelm": {"linear_bias": True, "qkv_bias": True, "norm_bias": True},
-    "falcon": {"norm_bias": True, "norms_per_layer": 1.0},
-    "nemotron3-8b": {"norm_bias": True},
-    "nemotron3-22b": {"norm_bias": True},
-    "nemotron4": {"norm_bias": True},
-    "internlm": {"qkv_bias": True},
-    "qwen2": {"qkv_bias": True},
-    "qwen3": {"qk_norm": True},
-    "gpt-oss": {"qkv_bias": True},
-    "gemma2": {"norms_per_layer": 4.0},
-    "gemma3": {"norms_per_layer": 4.0, "qk_norm": True},
-}
-# A pattern that the table leaves out: (windowed, full) layers in a row.
-PATTERNS = {"gemma3": (5, 1), "gemma2": (1, 1), "gpt-oss": (1, 1)}
+GPT3, PLAIN, USUAL_HYBRID = "gpt3", "plain", "nemotron3-nano"  # of model_architectures.csv
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,17 +60,15 @@ class ModelFacts:
 
 def read_model(row: Mapping[str, str]) -> ModelFacts:
     """One row of stripped cells, or `RunsError` with the reason."""
-    key, notes = row["model_key"], []
+    key = row["model_key"]
+    notes: list[str] = []
     cell = {name: _dimension(name, row.get(name, "")) for name in DIMENSIONS}
     if blank := [name for name in NEEDED if not cell[name]]:
         raise RunsError(f"{' and '.join(blank)} must be given.")
     attention = row.get("attention", "").lower()
     gated = _flag("gated_mlp", row.get("gated_mlp", ""))
     tied = _flag("tied_embeddings", row.get("tied_embeddings", ""))
-    family = _longest(FAMILIES, key)
-    if family is None and attention.startswith("mha") and gated is False:
-        family = "gpt3"
-        notes.append("Taken to have the biases and learned positions of GPT-3.")
+    published = _architecture(row.get("architecture", ""), attention, gated, notes)
     if gated is None:
         gated = attention != "mha"
         notes.append(f"gated_mlp is blank: {'gated' if gated else 'ungated'} assumed.")
@@ -110,11 +79,13 @@ def read_model(row: Mapping[str, str]) -> ModelFacts:
     if cell["top_k"] > cell["n_experts"]:
         raise RunsError(f"top_k {cell['top_k']:.0f} is more than {cell['n_experts']:.0f} experts.")
     cell["n_dense_layers"] = min(cell["n_dense_layers"], cell["layers"])
-    window, num_window, window_notes = _window(key, row.get("sliding_window", ""), cell["layers"])
+    window, num_window, window_notes = _window(
+        published, row.get("sliding_window", ""), cell["layers"]
+    )
     notes += window_notes
-    typed: dict[str, Any] = {}
+    typed: dict[str, Any] = {"norms_per_layer": published.norms_per_layer}
     if "hybrid" in attention or "mamba" in attention:
-        typed = _typed_layers(key, cell, notes)
+        typed |= _typed_layers(key, published, cell, notes)
     title = f"{key} {row.get('name', '')}".lower()
     if "mtp" in title and "no mtp" not in title:
         cell["layers"] += 1
@@ -130,17 +101,32 @@ def read_model(row: Mapping[str, str]) -> ModelFacts:
             gated_mlp=gated,
             sliding_window=window,
             num_window_layers=num_window,
+            linear_bias=published.linear_bias,
+            qkv_bias=published.qkv_bias,
+            norm_bias=published.norm_bias,
+            qk_norm=published.qk_norm,
+            num_positions=published.num_positions,
             **typed,
-            **(FAMILIES[family] if family else {}),
         ),
         notes=tuple(notes),
         is_moe=cell["n_experts"] > 0,
     )
 
 
-def _longest(names: Mapping[str, object], key: str) -> str | None:
-    starts = [name for name in names if key.lower().startswith(name)]
-    return max(starts, key=len) if starts else None
+def _architecture(
+    name: str, attention: str, gated: bool | None, notes: list[str]
+) -> ModelArchitecture:
+    """The published architecture that the row names; a blank one is assumed and noted."""
+    known = model_architectures()
+    if name and name not in known:
+        raise RunsError(unknown_sentence("architecture", name, known))
+    if not name and attention.startswith("mha") and gated is False:
+        name = GPT3
+        notes.append("Taken to have the biases and learned positions of GPT-3.")
+    elif not name:
+        name = PLAIN
+        notes.append("architecture is blank: no bias and two norms a layer assumed.")
+    return known[name]
 
 
 def _dimension(name: str, text: str) -> float:
@@ -199,7 +185,9 @@ def _infer_mlp(cell: dict[str, float], *, gated: bool) -> list[str]:
     return [f"ffn_hidden is blank: {cell['ffn_hidden']:.0f} assumed."]
 
 
-def _window(key: str, text: str, layers: float) -> tuple[float, float, list[str]]:
+def _window(
+    published: ModelArchitecture, text: str, layers: float
+) -> tuple[float, float, list[str]]:
     """Window in tokens and the number of windowed layers, from text such as
     '4096 alternate layers', '1024, 5:1' or '128'."""
     if not text or text.lower() in ("none", "no", "0", "0.0"):
@@ -209,14 +197,13 @@ def _window(key: str, text: str, layers: float) -> tuple[float, float, list[str]
         raise RunsError(f"sliding_window={shown(text)} does not start with a number of tokens.")
     window, rest = float(number[1]), text[number.end() :].lower()
     pattern = re.search(r"(\d{1,3})\s*:\s*(\d{1,3})", rest)
-    known = _longest(PATTERNS, key)
     notes = []
     if pattern and int(pattern[1]) + int(pattern[2]) > 0:
         local, full = int(pattern[1]), int(pattern[2])
     elif "altern" in rest or "every other" in rest:
         local, full = 1, 1
-    elif known:
-        local, full = PATTERNS[known]
+    elif published.pattern:
+        local, full = published.pattern
         notes.append(
             f"Window pattern not in the table: {local} local to {full} full, as published."
         )
@@ -226,15 +213,19 @@ def _window(key: str, text: str, layers: float) -> tuple[float, float, list[str]
     return window, float(round(layers * local / (local + full))), notes
 
 
-def _typed_layers(key: str, cell: dict[str, float], notes: list[str]) -> dict[str, float]:
+def _typed_layers(
+    key: str, published: ModelArchitecture, cell: dict[str, float], notes: list[str]
+) -> dict[str, float]:
     """State-space, attention and MLP layers of a hybrid, whose layers are one of them each.
 
     Where its pattern is not known, the shares of Nemotron-3-Nano and an inner size of twice the
     hidden size are assumed.
     """
-    known = _longest(HYBRIDS, key)
-    ssm, mlp, layers, inner = HYBRIDS[known or "nemotron3-nano"]
-    if known is None:
+    hybrid = published.hybrid or model_architectures()[USUAL_HYBRID].hybrid
+    if hybrid is None:
+        raise RunsError(f"{USUAL_HYBRID} has no pattern of layers in model_architectures.csv.")
+    ssm, mlp, layers, inner = hybrid
+    if published.hybrid is None:
         ssm, mlp = round(cell["layers"] * ssm / layers), round(cell["layers"] * mlp / layers)
         inner = 2 * int(cell["hidden"])
         notes.append(

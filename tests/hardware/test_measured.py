@@ -30,7 +30,7 @@ RUN = {
 MODEL = {
     "model_key": "m", "name": "M", "layers": "32", "hidden": "4096", "ffn_hidden": "11008",
     "heads": "32", "kv_heads": "8", "head_dim": "128", "vocab": "32000", "tied_embeddings": "0",
-    "gated_mlp": "1", "attention": "gqa",
+    "gated_mlp": "1", "attention": "gqa", "architecture": "plain",
 }  # fmt: skip
 
 
@@ -310,6 +310,7 @@ def test_a_missing_file_and_a_directory_are_no_file(tmp_path):
         ({"n_experts": "8", "moe_ffn_hidden": "512"}, "needs top_k"),
         ({"kv_lora": "512"}, "needs qk_nope and v_head"),
         ({"sliding_window": "local"}, "does not start with a number"),
+        ({"architecture": "gpt4"}, "Unknown architecture 'gpt4'. Did you mean 'gpt3'?"),
     ],
 )
 def test_a_model_that_cannot_be_used_says_why_and_stops_no_other(write, changed, says):
@@ -319,20 +320,19 @@ def test_a_model_that_cannot_be_used_says_why_and_stops_no_other(write, changed,
 
 
 @pytest.mark.parametrize(
-    ("key", "text", "window", "layers"),
+    ("architecture", "text", "window", "layers"),
     [
-        ("m", "", 0, 0),
-        ("m", "128, alternate layers", 128, 16),
-        ("m", "4096 alternate layers", 4096, 16),
-        ("m", "1024, 5:1", 1024, 27),
-        ("gemma3-x", "1024 (local:global pattern not printed in yml)", 1024, 27),
-        ("m", "4096", 4096, 32),
+        ("plain", "", 0, 0),
+        ("plain", "128, alternate layers", 128, 16),
+        ("plain", "4096 alternate layers", 4096, 16),
+        ("plain", "1024, 5:1", 1024, 27),
+        ("gemma3", "1024 (local:global pattern not printed in yml)", 1024, 27),
+        ("plain", "4096", 4096, 32),
     ],
 )
-def test_a_window_is_read_from_its_text(write, key, text, window, layers):
-    model = read_models(write({**MODEL, "model_key": key, "sliding_window": text})).facts[key]
-    assert model.transformer.sliding_window == window
-    assert model.transformer.num_window_layers == layers
+def test_a_window_is_read_from_its_text(write, architecture, text, window, layers):
+    model = dims(write, architecture=architecture, sliding_window=text)
+    assert (model.sliding_window, model.num_window_layers) == (window, layers)
 
 
 def test_blank_heads_are_inferred_and_noted(write):
@@ -342,11 +342,19 @@ def test_blank_heads_are_inferred_and_noted(write):
     assert len(models.facts["m"].notes) == 3
 
 
-def test_ungated_multi_head_attention_is_gpt3_unless_the_family_says_otherwise(write):
-    assert dims(write, attention="mha", gated_mlp="0").num_positions == 2048
-    assert dims(write, attention="gqa", gated_mlp="0").num_positions == 0
-    nemotron = {**MODEL, "model_key": "nemotron4-15b", "attention": "mha", "gated_mlp": "0"}
-    assert not read_models(write(nemotron)).facts["nemotron4-15b"].transformer.linear_bias
+def test_a_blank_architecture_is_assumed_and_noted_and_never_read_off_the_name(write):
+    blank = {**MODEL, "architecture": "", "model_key": "qwen3-8b"}
+    gpt = {**blank, "attention": "mha", "gated_mlp": "0", "model_key": "g"}
+    found = read_models(write(blank, gpt, {**gpt, "architecture": "nemotron4", "model_key": "n"}))
+    assert found.facts["g"].transformer.num_positions == 2048
+    assert not found.facts["qwen3-8b"].transformer.qk_norm
+    assert not found.facts["n"].transformer.linear_bias
+    assert [len(found.facts[key].notes) for key in ("qwen3-8b", "g", "n")] == [1, 1, 0]
+
+
+def test_every_shipped_model_names_its_architecture():
+    rows = csv.DictReader(measured.MODELS_CSV.read_text(encoding="utf-8").splitlines())
+    assert not [row["model_key"] for row in rows if not row["architecture"]]
 
 
 def test_printed_parameters_are_never_an_input(write):

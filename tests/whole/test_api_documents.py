@@ -4,6 +4,7 @@ Figures move a little with every better fit: those with a decimal point, a k or 
 above a thousand may differ by a tenth from what a page shows, all else may not. `...` is anything.
 """
 
+import csv
 import doctest
 import re
 import shlex
@@ -15,9 +16,10 @@ import typer.main
 from app import cli
 from docs import site_pages
 from hardware.efficiency import STACKS_CSV, stacks
-from hardware.facts import ACCELERATORS_CSV, accelerators, load_accelerators
+from hardware.facts import ACCELERATORS_CSV, NUMBERS, accelerators, load_accelerators
 from hardware.names import NAMES_CSV
 from pricing.fetch.session import Session
+from pricing.integrity import BANDS_CSV
 from tests.feeds.server import Feed, as_json, serving
 
 ROOT = Path(__file__).parents[2]
@@ -138,16 +140,17 @@ def rows_of(page):
     return [text for _, text in blocks(page, "csv")]
 
 
-def test_the_gpu_of_the_how_to_can_be_loaded(tmp_path):
-    figures, spellings = rows_of("how-to/add-a-gpu.md")
-    whole = tmp_path / "accelerators.csv"
-    whole.write_text(ACCELERATORS_CSV.read_text() + figures)
-    (new,) = load_accelerators(whole).keys() - accelerators().keys()
-    assert load_accelerators(whole)[new].bf16_flops_per_s == 1.2e15
-    header = NAMES_CSV.read_text().splitlines()[0]
-    for row in spellings.splitlines():
-        assert row.count(",") == header.count(",")
-        assert row.split(",")[1] == new
+def test_the_gpu_of_the_how_to_loads_and_is_the_shipped_one(tmp_path):
+    figures, spellings, prices = rows_of("how-to/add-a-gpu.md")
+    table = tmp_path / "accelerators.csv"
+    table.write_text(ACCELERATORS_CSV.read_text().splitlines(keepends=True)[0] + figures)
+    ((name, told),) = load_accelerators(table).items()
+    for number in NUMBERS:
+        assert getattr(told, number) in (None, getattr(accelerators()[name], number)), number
+    assert set(spellings.splitlines()) <= set(NAMES_CSV.read_text().splitlines())
+    shipped = csv.DictReader(BANDS_CSV.read_text().splitlines())
+    of_gpu = [list(row.values())[:5] for row in shipped if row["accelerator"] == name]
+    assert [row[:5] for row in csv.reader(prices.splitlines())] == of_gpu
 
 
 def test_the_stack_of_the_how_to_is_of_a_known_family():

@@ -137,11 +137,12 @@ def test_a_source_says_never_run_live_until_its_real_server_has_answered(tmp_pat
 
 
 def test_a_failing_source_keeps_its_last_good_rows_with_their_age(tmp_path):
+    now = datetime.now(UTC)
+    later = now + timedelta(days=2)
     with replica() as (environ, feed):
-        refresh(folder=tmp_path, environ=environ)
+        refresh(folder=tmp_path, environ=environ, now=lambda: now)
         before = [o for o in published(tmp_path) if o.source.startswith("Lambda")]
         feed.routes["/api/v1/instance-types"] = Reply(b"<html>", kind="text/html")
-        later = datetime.now(UTC) + timedelta(days=2)
         report = refresh(folder=tmp_path, environ=environ, now=lambda: later)
     line = lines(report)["lambda"]
     assert (line.status, line.rows, round(line.age_days, 2)) == ("failed", 3, 2.0)
@@ -150,7 +151,7 @@ def test_a_failing_source_keeps_its_last_good_rows_with_their_age(tmp_path):
     assert not report.failed
     after = [o for o in published(tmp_path) if o.source.startswith("Lambda")]
     assert after == before
-    assert {o.observed_at for o in after} == {TODAY}
+    assert {o.observed_at for o in after} == {now.date().isoformat()}
     assert {o.observed_at for o in published(tmp_path) if o.source.startswith("Verda")} == {
         later.date().isoformat()
     }
@@ -158,16 +159,17 @@ def test_a_failing_source_keeps_its_last_good_rows_with_their_age(tmp_path):
 
 def test_a_part_that_fails_keeps_its_old_rows_and_the_others_are_new(tmp_path):
     (source,) = chosen(["aws_on_demand"])
+    now = datetime.now(UTC)
+    later = now + timedelta(days=1)
     with replica() as (environ, feed):
-        refresh([source], folder=tmp_path, environ=environ)
+        refresh([source], folder=tmp_path, environ=environ, now=lambda: now)
         feed.routes[shapes.aws_path("eu-north-1")] = Reply(status=404)
-        later = datetime.now(UTC) + timedelta(days=1)
         report = refresh([source], folder=tmp_path, environ=environ, now=lambda: later)
     line = lines(report)["aws_on_demand"]
     assert (line.status, line.rows) == ("in part", 24)
     assert "eu-north-1: The server answers 404." in line.sentence
     days = {o.region: o.observed_at for o in published(tmp_path) if "price list of EC2" in o.source}
-    assert days["eu-north-1"] == TODAY
+    assert days["eu-north-1"] == now.date().isoformat()
     assert days["us-east-1"] == later.date().isoformat()
 
 

@@ -405,18 +405,8 @@ def test_a_file_that_is_no_archive_is_a_sentence(data, tmp_path, content):
         restore(tmp_path / "y.zip")
 
 
-def test_every_cut_of_an_archive_is_refused(data, made):
-    whole = made.read_bytes()
-    here = data("other")
-    for size in range(0, len(whole) - 1, max(1, len(whole) // 25)):
-        made.write_bytes(whole[:size])
-        with pytest.raises(BackupError):
-            restore(made)
-    assert tree(here) == {}
-
-
-FIXED = {"price_books/acme.json": b'{"rows": []}', "prices/table.parquet": b"PAR1 and so on PAR1"}
-SAMPLE = range(5, 5500, 37)  # bits of its headers and contents
+FIXED = {"price_books/acme.json": b'{"rows": []}'}
+SAMPLE = range(5, 3690, 37)  # bits of its headers and contents
 
 
 def fixed(path):
@@ -435,6 +425,17 @@ def fixed(path):
         }  # fmt: skip
         file.writestr(zipfile.ZipInfo("manifest.json"), json.dumps(said, indent=1))
     return path.read_bytes()
+
+
+def test_every_cut_of_an_archive_is_refused(data, tmp_path):
+    file = tmp_path / "b.zip"
+    whole = fixed(file)
+    here = data("other")
+    for size in range(len(whole)):
+        file.write_bytes(whole[:size])
+        with pytest.raises(BackupError):
+            restore(file)
+    assert tree(here) == {}
 
 
 def test_every_flipped_bit_is_refused_or_harmless(data, tmp_path, monkeypatch):

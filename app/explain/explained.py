@@ -10,18 +10,12 @@ import numpy as np
 from app.document import format as fmt
 from app.document import vocabulary
 from app.forecast import machines
-from app.forecast.choice import choice_of, host_memory
+from app.forecast.choice import choice_of
 from app.forecast.machines import Machine
 from app.forecast.named_layout import completed
-from app.forecast.training import (
-    choices_of,
-    efficiency_of,
-    searches_offload,
-    tokens_of,
-    workload_of,
-)
+from app.forecast.search import host_memory, job_of
+from app.forecast.training import Question, question_of, tokens_of
 from app.scenario.layout import layout_text
-from app.scenario.model import model_of
 from core.errors import ScenarioError
 from core.explain.bottleneck import Faster, faster
 from core.explain.changes import Changes, changes
@@ -40,8 +34,8 @@ from core.explain.knobs import KNOBS
 from core.explain.obstacles import Obstacle, Shortage, obstacles, shortage
 from core.layout.layouts import Choices, Layouts
 from core.scenario import Scenario
+from core.search.best import Job
 from core.search.plan import Answer, Layout, Plan
-from core.search.search import Job
 
 LAYOUT_KNOBS = tuple(k for k in KNOBS if k not in ("num_gpus", "accelerator", "offload"))
 MOST_CHANGES = 8
@@ -61,9 +55,13 @@ class Setting:
 
     def job(self) -> Job:
         """What a layout is searched for here, as the answer searches it."""
-        host = self.case.place.host_bytes if searches_offload(self.scenario) else math.inf
-        cluster = self.case.place.cluster
-        return Job(cluster=cluster, num_gpus=self.num_gpus, host_bytes=host)
+        job = job_of(self.scenario, self.machine, self.num_gpus)
+        return replace(job, cluster=self.case.place.cluster)
+
+    @property
+    def question(self) -> Question:
+        """What is trained here, and how."""
+        return Question(work=self.case.work, eff=self.case.eff, choices=self.choices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,19 +138,18 @@ def setting_without_plan(scenario: Scenario) -> Setting:
 
 
 def _setting(scenario: Scenario, machine: Machine, num_gpus: int) -> Setting:
-    work = workload_of(scenario, model_of(scenario))
-    eff = efficiency_of(scenario, work)
+    question = question_of(scenario)
     return Setting(
         scenario=scenario,
         case=Case(
-            work=work,
+            work=question.work,
             place=_place(machine),
-            eff=eff,
-            memory_sigma=float(np.asarray(eff.memory_sigma)),
+            eff=question.eff,
+            memory_sigma=question.memory_sigma,
             num_tokens=tokens_of(scenario),
         ),
         machine=machine,
-        choices=replace(choices_of(scenario), searches_offload=searches_offload(scenario)),
+        choices=question.choices,
         num_gpus=num_gpus,
     )
 

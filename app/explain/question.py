@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from app.explain import explained
 from app.explain.explained import Against, Named, Setting, Why
 from app.explain.sensitivity import Again, Sensitivity, searched_again, sensitivity_of
+from app.forecast.search import best_of
 from app.scenario.layout import layout_text
 from core.errors import ScenarioError
 from core.explain.bottleneck import Faster, faster
 from core.explain.explain import record_of
 from core.scenario import Scenario
 from core.search.plan import Answer, Layout, Plan
-from core.search.search import best_layouts
 
 PLAIN = Layout(
     tp=1, pp=1, virtual_stages=1, cp=1, ep=1, dp_replicate=1, dp_shard=1, sharding="ddp",
@@ -108,9 +108,7 @@ def _without_plan(scenario: Scenario, answer: Answer, texts: Sequence[str]) -> E
 
 def _nearest_miss(setting: Setting) -> str | None:
     """The layout that misses the memory by least, as it is written."""
-    job, case = setting.job(), setting.case
-    best = best_layouts(case.work, [job], case.eff, setting.choices, memory_sigma=case.memory_sigma)
-    closest = best.closest
+    closest = best_of(setting.question, [setting.job()]).closest
     return None if closest is None else layout_text(record_of(closest.layout_row, 0))
 
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from app.explain.explained import Setting, row_of, setting_of
+from app.forecast.search import best_of
 from core.evidence import uncertainty
 from core.evidence.uncertainty import Z_90, Circumstances
 from core.explain.explain import record_of
@@ -16,7 +17,6 @@ from core.explain.sensitivity import CHANGE, JOB, MACHINE, Effect, Unknown, sens
 from core.money import cost as money_cost
 from core.scenario import Scenario
 from core.search.plan import Layout, Plan
-from core.search.search import best_layouts
 from core.units import HOUR_S
 from hardware.efficiency import GENERIC, efficiency, read_entries, stacks
 from hardware.measured import measured_accelerators
@@ -143,7 +143,7 @@ def _again(
         cluster = replace(cluster, **{name: to})  # type: ignore[arg-type]
     job = replace(setting.job(), cluster=cluster)
     case = setting.case
-    best = best_layouts(work, [job], case.eff, setting.choices, memory_sigma=case.memory_sigma)
+    best = best_of(replace(setting.question, work=work), [job])
     if not len(best.job):
         return Again(name=name, value=value, to=to, time=None, layout=None, changed=True)
     layout = record_of(best.layouts, 0)

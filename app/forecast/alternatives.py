@@ -5,21 +5,19 @@ says it."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from app.document import format as fmt
 from app.document import vocabulary
-from app.forecast.choice import choice_of, host_memory
+from app.forecast.choice import choice_of
 from app.forecast.machines import Machine
-from app.forecast.training import choices_of, efficiency_of, searches_offload, workload_of
-from app.scenario.model import model_of
+from app.forecast.search import job_of, searched
 from core.scenario import Scenario
 from core.search import alternatives as search_alternatives
 from core.search.plan import Answer
-from core.search.search import Job, best_layouts
 
 MOST_COUNTS = 64  # that are tried below the smallest that is known to fit
 SAME_OFFER = ("accelerator", "provider", "instance_type", "region", "purchase")
@@ -106,16 +104,5 @@ def smaller_count(scenario: Scenario, answer: Answer) -> int | None:
 
 def fitting_counts(scenario: Scenario, machine: Machine, counts: list[int]) -> list[int]:
     """Those of the GPU counts on which some layout fits the machine."""
-    work = workload_of(scenario, model_of(scenario))
-    eff = efficiency_of(scenario, work)
-    search = searches_offload(scenario)
-    host = host_memory(machine) if search else float("inf")
-    jobs = [Job(cluster=machine.cluster, num_gpus=n, host_bytes=host) for n in counts]
-    best = best_layouts(
-        work,
-        jobs,
-        eff,
-        replace(choices_of(scenario), searches_offload=search),
-        memory_sigma=float(np.asarray(eff.memory_sigma)),
-    )
+    best = searched(scenario, [job_of(scenario, machine, n) for n in counts]).best
     return [counts[int(j)] for j in best.job]

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.forecast import machines
+from app.forecast.training import Question
 from app.scenario.layout import parse_layout
 from core.errors import ScenarioError
 from core.evidence import anchor as evidence_anchor
 from core.layout.layouts import Choices, Layouts
-from core.layout.workload import Workload
 from core.machine.efficiency import Efficiency
 from core.model.transformer import forward_flops_per_token
 from core.scenario import Scenario
-from core.search.search import Best, Job, best_layouts
+from core.search.best import Best, Job
 from core.time.step import Step
 
 ANY_MEMORY_BYTES = 1e18  # what was measured did fit
+MEMORY_SIGMA = 0.01  # so that hardly any forecast of memory stands in the way
+Search = Callable[[Question, Sequence[Job], float], Best]
 ALIKE = ("tp", "pp", "cp", "ep", "strategy", "micro_batch_size", "recompute")
 
 
@@ -36,9 +38,7 @@ class Anchor:
     measured: float
 
 
-def anchor_of(
-    scenario: Scenario, work: Workload, eff: Efficiency, choices: Choices
-) -> Anchor | None:
+def anchor_of(scenario: Scenario, question: Question, search: Search) -> Anchor | None:
     """The scenario's measurement; None without one. ScenarioError where it cannot be one."""
     measured = scenario.anchor_tokens_per_s_per_gpu
     if measured is None:
@@ -51,6 +51,7 @@ def anchor_of(
         m for m in (*machines.unpriced_machines(), *_custom(scenario))
         if m.accelerator.name == chip.name
     )  # fmt: skip
+    work = question.work
     flops = np.asarray(forward_flops_per_token(work.model, work.seq_len))
     peaks = (chip.bf16_flops_per_s, chip.fp8_flops_per_s, chip.fp4_flops_per_s)
     evidence_anchor.check_measured(
@@ -58,11 +59,11 @@ def anchor_of(
         flops_per_token=float(flops * np.where(work.adapters, 2.0, 3.0)),
         fastest_flops_per_s=max(p for p in peaks if p),
     )
-    pinned = _pinned(scenario.anchor_layout, choices)
+    pinned = replace(question, choices=_pinned(scenario.anchor_layout, question.choices))
     roomy = replace(machine.cluster, memory_bytes=ANY_MEMORY_BYTES)
     for cluster in (machine.cluster, roomy):  # it did fit, whatever the forecast thinks
         job = Job(cluster=cluster, num_gpus=count)
-        found = best_layouts(work, [job], eff, pinned, memory_sigma=0.01)
+        found = search(pinned, [job], MEMORY_SIGMA)
         if len(found.job):
             break
     else:

@@ -11,27 +11,21 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app.forecast import anchor, excluded, nearest_fit, search_log
+from app.forecast import excluded, nearest_fit, search_log
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.excluded import LEAST_MFU, LONGEST_DAYS
 from app.forecast.machines import Machine
 from app.forecast.plans import Row, plan_of, points_of
+from app.forecast.search import searched
 from app.forecast.search_memory import SearchMemory
-from app.forecast.training import (
-    choices_of,
-    efficiency_of,
-    habits_of,
-    searches_offload,
-    tokens_of,
-    workload_of,
-)
+from app.forecast.training import habits_of, tokens_of
 from app.scenario.model import model_of
 from core.model.transformer import train_flops_per_token
 from core.money import cost as money_cost
 from core.scenario import Scenario
 from core.search import ranking
+from core.search.best import Best, Job
 from core.search.plan import Answer
-from core.search.search import Best, Job, best_layouts, frontier
 from core.units import HOUR_S
 
 # What one search may take before it ends with what it has; the largest counts come last.
@@ -53,33 +47,18 @@ def answer(
     where they are on the frontier. Given a `memory`, layouts that it knows are not searched again.
     """
     model = model_of(scenario)
-    work = workload_of(scenario, model)
-    eff = efficiency_of(scenario, work)
     choice = choice_of(scenario)
-    choices = replace(choices_of(scenario), searches_offload=searches_offload(scenario))
     flops = float(np.asarray(train_flops_per_token(model.transformer, float(scenario.seq_len))))
     jobs, pairs, slow = jobs_of(scenario, choice.machines, flops * tokens_of(scenario))
     over = time.monotonic() + SEARCH_S
-
-    def search(some: Sequence[Job]) -> Best:
-        return best_layouts(
-            work,
-            some,
-            eff,
-            choices,
-            memory_sigma=float(np.asarray(eff.memory_sigma)),
-            most_rows=MOST_LEGAL,
-            stop=lambda: time.monotonic() > over,
-        )
-
-    best = memory.best((work, eff, choices), jobs, search) if memory else search(jobs)
-    of_job = {job: m.accelerator.name for m, job in pairs}
-    best, shift, variance_left = anchor.corrected(
-        best,
-        anchor.anchor_of(scenario, work, eff, choices),
-        [of_job[int(j)] for j in best.job],
-        eff,
+    found = searched(
+        scenario,
+        jobs,
+        most_rows=MOST_LEGAL,
+        stop=lambda: time.monotonic() > over,
+        memory=memory,
     )
+    best = found.best
     rows, unwanted = _rows(scenario, pairs, best)
     without = choice.left_out + slow + unwanted + excluded.without_layout(pairs, best)
     usd = np.array([r.usd for r in rows])
@@ -91,7 +70,7 @@ def answer(
     best_first = ranking.order(
         usd=usd, hours=hours, meets_limits=on_time & in_budget, by=scenario.rank_by
     )
-    on_frontier = frontier(usd, hours)
+    on_frontier = ranking.frontier(usd, hours)
     ranked = [
         replace(
             rows[i], rank=n + 1, meets_deadline=bool(on_time[i]),
@@ -108,9 +87,9 @@ def answer(
             plan_of(
                 r,
                 best,
-                eff,
-                shift=float(shift[r.best_row]),
-                variance_left=float(variance_left[r.best_row]),
+                found.question.eff,
+                shift=float(found.shift[r.best_row]),
+                variance_left=float(found.variance_left[r.best_row]),
                 habits=lambda layout: habits_of(scenario, layout.sharding),
             )
             for r in shown
@@ -128,11 +107,9 @@ def answer(
         if ranked
         else nearest_fit.sentence(
             scenario,
-            work,
+            found.question,
             jobs,
             best,
-            eff,
-            choices,
             without_precision=excluded.total(choice.left_out, "precision"),
         ),
     )

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.forecast import anchor, machines
+from app.forecast import machines
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.machines import Machine
 from app.forecast.plans import Row, plan_of
-from app.forecast.training import (
-    choices_of,
-    efficiency_of,
-    habits_of,
-    searches_offload,
-    tokens_of,
-    workload_of,
-)
-from app.scenario.model import model_of
+from app.forecast.search import searched
+from app.forecast.training import habits_of, tokens_of
 from core.errors import ScenarioError
 from core.money import cost as money_cost
 from core.money.scaling import counts_around
 from core.scenario import Scenario
 from core.search.plan import Plan
-from core.search.search import best_layouts
 from core.units import HOUR_S
 
 Floats = NDArray[np.float64]
@@ -59,25 +51,10 @@ def plans_by_count(scenario: Scenario, plan: Plan) -> Searched:
         per_instance=plan.offer.gpu_count,
         most=min(machine.largest_num_gpus or MOST_GPUS, MOST_GPUS),
     )
-    work = workload_of(scenario, model_of(scenario))
-    eff = efficiency_of(scenario, work)
-    choices = replace(choices_of(scenario), searches_offload=searches_offload(scenario))
     asked = scenario.model_copy(update={"num_gpus": tuple(counts)})
     jobs, _, _ = jobs_of(asked, (machine,), 0.0)
-    best = best_layouts(
-        work,
-        jobs,
-        eff,
-        choices,
-        memory_sigma=float(np.asarray(eff.memory_sigma)),
-        most_rows=MOST_LEGAL,
-    )
-    best, shift, variance_left = anchor.corrected(
-        best,
-        anchor.anchor_of(scenario, work, eff, choices),
-        [machine.accelerator.name for _ in best.job],
-        eff,
-    )
+    search = searched(scenario, jobs, most_rows=MOST_LEGAL)
+    best = search.best
     steps = float(
         np.asarray(
             money_cost.num_steps(
@@ -95,9 +72,9 @@ def plans_by_count(scenario: Scenario, plan: Plan) -> Searched:
             plan_of(
                 row,
                 best,
-                eff,
-                shift=float(shift[row.best_row]),
-                variance_left=float(variance_left[row.best_row]),
+                search.question.eff,
+                shift=float(search.shift[row.best_row]),
+                variance_left=float(search.variance_left[row.best_row]),
                 habits=lambda layout: habits_of(scenario, layout.sharding),
             )
         )

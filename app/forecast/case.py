@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from app.forecast import calibrations, machines
 from app.forecast.machines import Machine
 from app.forecast.price_book import with_terms
+from app.forecast.search import ONE_NODE_BYTES_PER_S
 from app.forecast.training import efficiency_of, tokens_of, workload_of
 from app.scenario.model import NamedModel, model_of
 from core.explain.explain import columns_of
@@ -19,7 +20,6 @@ from core.scenario import Scenario
 from core.search.plan import Plan
 from core.time.step import Step, step
 
-ONE_INSTANCE_BYTES_PER_S = 1e9  # of a network that plays no part: as the search has it
 SAME = 1e-9  # relative: two computations of one number
 
 
@@ -59,7 +59,7 @@ def case_of(scenario: Scenario, plan: Plan) -> Case:
     (one,) = with_terms(scenario, (machines.as_known(one, scenario),))
     cluster = one.cluster
     if plan.num_nodes == 1:
-        cluster = replace(cluster, scale_out_bytes_per_s=ONE_INSTANCE_BYTES_PER_S)
+        cluster = replace(cluster, scale_out_bytes_per_s=ONE_NODE_BYTES_PER_S)
     lay = columns_of([plan.layout], [plan.num_gpus])
     work = workload_of(scenario, model)
     eff = efficiency_of(scenario, work)

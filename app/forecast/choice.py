@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from app.forecast import calibrations, machines, price_book
 from app.forecast.excluded import LONGEST_DAYS, Key, reason_at
 from app.forecast.machines import CUSTOM, Machine
-from app.forecast.training import searches_offload
+from app.forecast.search import job_of
 from core.layout.precision import Precision, precision
 from core.machine.accelerator import offers_precision
-from core.memory.offload import USABLE_SHARE
 from core.scenario import Scenario
 from core.search import ranking
-from core.search.search import Job
-from core.units import DAY_S, GIB
-from hardware.instances import find_instance
+from core.search.best import Job
+from core.units import DAY_S
 
 TARGET_DAYS = 60.0  # GPU counts are tried up to what ends the run within this
 
@@ -100,15 +97,6 @@ def _counts(scenario: Scenario, m: Machine, run_flops: float) -> tuple[list[int]
     return (counts if most is None else sorted({*(n for n in counts if n < most), most})), slow
 
 
-def host_memory(m: Machine) -> float:
-    """Bytes of the host's memory that a search may use beside each GPU: none where no source
-    states how much there is."""
-    known = find_instance(m.offer.provider, m.offer.instance_type)
-    if known is None or not known.host_ram_gib:
-        return 0.0
-    return USABLE_SHARE * known.host_ram_gib * GIB / known.gpu_count
-
-
 def jobs_of(
     scenario: Scenario, chosen: tuple[Machine, ...], run_flops: float
 ) -> tuple[list[Job], list[tuple[Machine, int]], Counter[Key]]:
@@ -121,21 +109,18 @@ def jobs_of(
         counts, slow = _counts(scenario, m, run_flops)
         left_out[reason_at("too_slow", m.offer)] += slow
         for count in counts:
-            nodes = math.ceil(count / m.offer.gpu_count)
-            # Inside one instance the network plays no part: offers share the job.
-            cluster = m.cluster if nodes > 1 else replace(m.cluster, scale_out_bytes_per_s=1e9)
-            host = host_memory(m) if searches_offload(scenario) else math.inf
+            job = job_of(scenario, m, count)
             key = (
-                m.accelerator.name,
-                host,
-                cluster.gpus_per_node,
-                cluster.scale_up_domain,
-                cluster.scale_out_bytes_per_s,
-                cluster.scale_out_hop_s,
+                job.accelerator,
+                job.host_bytes,
+                job.cluster.gpus_per_node,
+                job.cluster.scale_up_domain,
+                job.cluster.scale_out_bytes_per_s,
+                job.cluster.scale_out_hop_s,
                 count,
             )
             if key not in number:
                 number[key] = len(jobs)
-                jobs.append(Job(cluster=cluster, num_gpus=count, host_bytes=host))
+                jobs.append(job)
             rows.append((m, number[key]))
     return jobs, rows, left_out

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from app.forecast.machines import Machine
 from core.machine.offer import Offer
+from core.search.best import Best
 from core.search.plan import Exclusion
-from core.search.search import Best
 
 LONGEST_DAYS = 365.0  # runs that would take longer are counted, not shown, unless asked for
 LEAST_MFU = 0.05  # below it nobody rents more GPUs: the plan is counted, not shown

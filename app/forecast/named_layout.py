@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from app.forecast.fixed_layout import check_degrees
+from app.forecast.search import best_of
+from app.forecast.training import Question
 from app.scenario.layout import parse_layout
 from core.errors import ScenarioError
 from core.explain.explain import PLACES, Case, columns_of, record_of
 from core.layout.layouts import Choices, broken_rules
 from core.layout.workload import OFFLOAD, Workload
 from core.scenario import Scenario
+from core.search.best import Job
 from core.search.plan import Layout
-from core.search.search import Job, best_layouts
 
 CUTS = ("tp", "pp", "cp")
 DEGREES = ("tp", "pp", "virtual_stages", "cp", "ep", "micro_batch_size")
@@ -78,7 +80,7 @@ def _found(
     pinned = _pinned(said, choices)
     job = Job(cluster=case.place.cluster, num_gpus=num_gpus)
     work = replace(case.work, **_places(said, case.work))
-    best = best_layouts(work, [job], case.eff, pinned, memory_sigma=case.memory_sigma)
+    best = best_of(Question(work=work, eff=case.eff, choices=pinned), [job])
     if len(best.job):
         score, layout = (False, float(best.step.step_s[0])), record_of(best.layouts, 0)
     elif best.closest is not None:

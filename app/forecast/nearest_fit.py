@@ -9,16 +9,16 @@ from dataclasses import fields, replace
 import numpy as np
 
 from app.document.vocabulary import memory_part
+from app.forecast.search import best_of
+from app.forecast.training import Question
 from app.scenario.layout import layout_text
 from core.explain.explain import record_of
 from core.layout.degrees import divisors
 from core.layout.layouts import RULES, Choices
-from core.layout.workload import Workload
 from core.machine.cluster import cluster_of
-from core.machine.efficiency import Efficiency
 from core.scenario import Scenario
+from core.search.best import Best, Job
 from core.search.plan import Layout
-from core.search.search import Best, Job, best_layouts
 from core.units import GIB
 from hardware import facts
 
@@ -37,11 +37,9 @@ LARGER = ("H100-80GB-SXM", "H200-141GB-SXM", "B200-180GB", "B300")
 
 def sentence(
     scenario: Scenario,
-    work: Workload,
+    question: Question,
     jobs: Sequence[Job],
     best: Best,
-    eff: Efficiency,
-    choices: Choices,
     *,
     without_precision: int,
 ) -> str:
@@ -57,7 +55,7 @@ def sentence(
             "time limit; choose more of them, or give the number of GPUs."
         )
     if best.closest is None:
-        return f"No plan: no legal layout. {_why_illegal(work, jobs, best, eff, choices)}"
+        return f"No plan: no legal layout. {_why_illegal(question, jobs, best)}"
     miss = best.closest
     part = max(miss.memory, key=lambda p: miss.memory[p])
     layout = record_of(miss.layout_row, 0)
@@ -69,7 +67,7 @@ def sentence(
         f"{miss.limit_bytes / GIB:.1f} GiB can be planned with, given the forecast's error. The "
         f"largest part is {memory_part(part).lower()} with {miss.memory[part] / GIB:.1f} GiB."
     )
-    change = _change(choices, work, jobs, eff)
+    change = _change(question, jobs)
     return f"{found} {change}"
 
 
@@ -78,10 +76,9 @@ def counted(num_gpus: int) -> str:
     return f"{num_gpus:,} GPU{'' if num_gpus == 1 else 's'}"
 
 
-def _why_illegal(
-    work: Workload, jobs: Sequence[Job], best: Best, eff: Efficiency, choices: Choices
-) -> str:
+def _why_illegal(question: Question, jobs: Sequence[Job], best: Best) -> str:
     """The rules that the candidates break, and the nearest value that breaks none."""
+    choices = question.choices
     broken = [r for r in RULES if best.removed.get(r, 0)]
     told = [r for r in broken if r not in BY_STRATEGY]
     pinned = [p for p in PINS if getattr(choices, p) not in (None, ())]
@@ -94,18 +91,19 @@ def _why_illegal(
         pinned.sort(key=lambda p: p not in LISTS)
     for field in pinned:
         for value in _values_near(choices, field, jobs[0].num_gpus):
-            tried = _with(choices, field, value)
-            if found := _first(work, jobs, eff, tried):
+            tried = replace(question, choices=_with(choices, field, value))
+            if found := _first(tried, jobs):
                 name = FIELD_OF.get(field, field)
                 return f"{why} Nearest legal value: {name}={getattr(found, name)}."
-    free = replace(choices, tp=None, pp=None, cp=None, ep=None, etp=None, micro_batch_size=None)
-    if choices != free and (found := _first(work, jobs, eff, free)):
+    none = replace(choices, tp=None, pp=None, cp=None, ep=None, etp=None, micro_batch_size=None)
+    free = replace(question, choices=none)
+    if choices != none and (found := _first(free, jobs)):
         return f"{why} Legal, with the degrees free: {layout_text(found)}."
     for count in _counts_near(jobs[0]):
-        if _first(work, [replace(jobs[0], num_gpus=count)], eff, choices):
+        if _first(question, [replace(jobs[0], num_gpus=count)]):
             return f"{why} Nearest count with a legal layout: {counted(count)}."
     for count in _counts_near(jobs[0]):
-        if found := _first(work, [replace(jobs[0], num_gpus=count)], eff, free):
+        if found := _first(free, [replace(jobs[0], num_gpus=count)]):
             return f"{why} Legal on {counted(count)}, with the degrees free: {layout_text(found)}."
     return f"{why} Change the global batch size or the number of GPUs."
 
@@ -135,18 +133,17 @@ def _with(choices: Choices, name: str, value: object) -> Choices:
     return Choices(**{**kept, name: value})
 
 
-def _first(work: Workload, jobs: Sequence[Job], eff: Efficiency, choices: Choices) -> Layout | None:
+def _first(question: Question, jobs: Sequence[Job]) -> Layout | None:
     """A legal layout of the first job that has one, whatever its memory."""
     roomy = [replace(j, cluster=replace(j.cluster, memory_bytes=1e18)) for j in jobs[:8]]
-    found = best_layouts(work, roomy, eff, choices, memory_sigma=0.01)
+    found = best_of(question, roomy)
     return record_of(found.layouts, 0) if len(found.job) else None
 
 
-def _change(fixed: Choices, work: Workload, jobs: Sequence[Job], eff: Efficiency) -> str:
+def _change(question: Question, jobs: Sequence[Job]) -> str:
     """The first change that fits: free the layout, then more GPUs, then larger ones."""
-    for text, tried_work, tried, choices in _tries(work, jobs, fixed):
-        sigma = float(np.asarray(eff.memory_sigma))
-        result = best_layouts(tried_work, tried, eff, choices, memory_sigma=sigma)
+    for text, asked, tried in _tries(question, jobs):
+        result = best_of(asked, tried)
         if len(result.job):
             n = int(np.argmin([tried[j].num_gpus for j in result.job]))
             layout = record_of(result.layouts, n)
@@ -158,10 +155,9 @@ def _change(fixed: Choices, work: Workload, jobs: Sequence[Job], eff: Efficiency
     return f"No change was found up to {LARGEST:,} GPUs."
 
 
-def _tries(
-    work: Workload, jobs: Sequence[Job], fixed: Choices
-) -> Iterator[tuple[str, Workload, list[Job], Choices]]:
-    free = Choices(
+def _tries(question: Question, jobs: Sequence[Job]) -> Iterator[tuple[str, Question, list[Job]]]:
+    fixed, work = question.choices, question.work
+    none = Choices(
         schedule=fixed.schedule,
         context_method=fixed.context_method,
         fetches_params=fixed.fetches_params,
@@ -169,17 +165,18 @@ def _tries(
         searches_offload=fixed.searches_offload,
         tp_across_nodes=fixed.tp_across_nodes,
     )
-    if fixed != free:
-        yield "It fits when the layout is searched freely", work, list(jobs), free
+    free = replace(question, choices=none)
+    if fixed != none:
+        yield "It fits when the layout is searched freely", free, list(jobs)
     largest = max(jobs, key=lambda j: float(np.asarray(j.cluster.memory_bytes)))
     count = max(j.num_gpus for j in jobs)
     while count < LARGEST:
         count *= 2
         # A batch that cannot be cut over more GPUs is no reason to say that nothing fits.
         batch = max(float(np.asarray(work.global_batch_size)), float(count))
-        more = replace(work, global_batch_size=batch)
+        more = replace(free, work=replace(work, global_batch_size=batch))
         job = replace(largest, num_gpus=count)
-        yield "It fits on {gpus} of the same GPUs", more, [job], free
+        yield "It fits on {gpus} of the same GPUs", more, [job]
     for name in LARGER:
         chip = facts.accelerator(name)
         cluster = cluster_of(
@@ -190,4 +187,4 @@ def _tries(
         )
         # Whose machines these are, and so what their hosts have, is not known.
         tried = [Job(cluster=cluster, num_gpus=n, host_bytes=0.0) for n in (8, 64, 512, 4096)]
-        yield f"It fits on {{gpus}} x {name}", work, tried, free
+        yield f"It fits on {{gpus}} x {name}", free, tried

@@ -1,4 +1,4 @@
-"""One way to run one job, forecast on the usual machine of its accelerator, prices aside."""
+"""One job on one kind of machine, as a guide has it: its fastest layout, prices aside."""
 
 from __future__ import annotations
 
@@ -6,32 +6,36 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Literal
 
 import numpy as np
 
-from app.forecast.choice import host_memory
-from app.forecast.claimed_cases import EXACT_SIGMA
-from app.forecast.machines import as_known, unpriced_machines
-from app.forecast.training import choices_of, efficiency_of, searches_offload, workload_of
-from app.scenario.model import model_of
+from app.forecast.machines import Machine, as_known, unpriced_machines
+from app.forecast.search import best_of, host_memory, job_of
+from app.forecast.training import Question, question_of
 from core.evidence.uncertainty import probability_above
 from core.explain.explain import record_of
 from core.layout.layouts import RULES
-from core.layout.workload import Workload
-from core.machine.efficiency import Efficiency
+from core.machine.cluster import cluster_of
 from core.memory.offload import host_bytes
 from core.scenario import Scenario
+from core.search.best import MAX_PROBABILITY_OOM, Best, Job
 from core.search.plan import Layout
-from core.search.search import MAX_PROBABILITY_OOM, Best, Job, best_layouts
+from core.units import to_si
 
+ROOMY_BYTES = 1e18
+EXACT_SIGMA = 1e-6  # as if the forecast of memory were exact
 # Asked of every candidate before its strategy is: told if nothing else is broken.
 ABOUT_DEGREES = frozenset({"gpu_count", "batch"})
 Fields = Mapping[str, object]
+# Where a case runs: on the usual instance of its accelerator, with that one's network and host
+# memory, or on a bare node of it, with the network of its reference design and hosts without end.
+Node = Literal["instance", "bare"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The fastest layout of one way that fits the memory, more likely than not."""
+    """The fastest layout of a case. Bytes are of the fullest GPU."""
 
     scenario: Scenario  # what was asked
     layout: Layout
@@ -68,7 +72,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """Why one way does not run: the memory of its leanest layout, the host's, or a broken rule."""
+    """Why a case does not run: the memory of its leanest layout, the host's, or a broken rule."""
 
     need_bytes: float = 0.0
     limit_bytes: float = 0.0
@@ -82,34 +86,34 @@ class Miss:
         return self.need_bytes - self.limit_bytes
 
 
-def forecast(fields: Fields) -> Run | Miss:
-    """The fastest layout of a scenario on its first GPU and count, or why there is none."""
-    return _forecast(frozenset(fields.items()))
+def forecast(
+    fields: Fields, *, node: Node = "instance", even_odds: bool = True, roomy: bool = False
+) -> Run | Miss:
+    """The fastest layout of a scenario on its first GPU and count, or why there is none.
+
+    `even_odds`: where no layout is as safe as a plan has to be, one that fits more likely than not
+    counts. `roomy`: with GPU memory without end.
+    """
+    return _forecast(frozenset(fields.items()), node, even_odds, roomy)
 
 
 @cache
-def _forecast(items: frozenset[tuple[str, object]]) -> Run | Miss:
+def _forecast(
+    items: frozenset[tuple[str, object]], node: Node, even_odds: bool, roomy: bool
+) -> Run | Miss:
     scenario = Scenario.parse(dict(items))
-    machine = next(m for m in unpriced_machines() if m.accelerator.name == scenario.gpu[0])
-    host = host_memory(machine)
-    searches = searches_offload(scenario)
-    job = Job(
-        cluster=as_known(machine, scenario).cluster,
-        num_gpus=scenario.num_gpus[0],
-        host_bytes=host if searches else math.inf,
-    )
-    work = workload_of(scenario, model_of(scenario))
-    eff = efficiency_of(scenario, work)
-    sigma = float(np.asarray(eff.memory_sigma))
-    choices = replace(choices_of(scenario), searches_offload=searches)
-    best = best_layouts(work, [job], eff, choices, memory_sigma=sigma)
-    if best.closest is not None and best.closest.need_bytes < best.closest.limit_bytes:
-        best = best_layouts(work, [job], eff, choices, memory_sigma=EXACT_SIGMA)
+    question, job, host = _posed(scenario, node)
+    if roomy:
+        job = replace(job, cluster=replace(job.cluster, memory_bytes=ROOMY_BYTES))
+    best = best_of(question, [job])
+    near = best.closest is not None and best.closest.need_bytes < best.closest.limit_bytes
+    if near and even_odds:
+        best = best_of(question, [job], EXACT_SIGMA)
     if not len(best.job):
         return _miss(best)
     need = sum(float(v[0]) for v in best.memory.values())
     limit = float(np.asarray(job.cluster.memory_bytes))
-    on_host = _on_host(best, work, eff)
+    on_host = _on_host(best, question)
     if on_host > host > 0:  # where no source says how much there is, it is taken to be enough
         return Miss(host_bytes=on_host, host_limit_bytes=host)
     return Run(
@@ -118,24 +122,51 @@ def _forecast(items: frozenset[tuple[str, object]]) -> Run | Miss:
         step_s=float(best.step.step_s[0]),
         parts_s={p: float(v[0]) for p, v in best.step.parts.items()},
         tokens_per_s=float(best.step.tokens_per_s[0]),
-        throughput_sigma=float(np.asarray(eff.throughput_sigma)),
+        throughput_sigma=float(np.asarray(question.eff.throughput_sigma)),
         mfu=float(best.step.mfu[0]),
         need_bytes=need,
         limit_bytes=limit,
         host_bytes=on_host,
-        probability_oom=float(np.asarray(probability_above(limit, p50=need, sigma=sigma))),
+        probability_oom=float(
+            np.asarray(probability_above(limit, p50=need, sigma=question.memory_sigma))
+        ),
     )
 
 
-def _on_host(best: Best, work: Workload, eff: Efficiency) -> float:
+def _posed(scenario: Scenario, node: Node) -> tuple[Question, Job, float]:
+    """The question, the job, and the bytes that the host has for each GPU. On a bare node only
+    what the scenario says is put on the host."""
+    usual = next(m for m in unpriced_machines() if m.accelerator.name == scenario.gpu[0])
+    question, count = question_of(scenario), scenario.num_gpus[0]
+    if node == "instance":
+        m = as_known(usual, scenario)
+        return question, job_of(scenario, m, count), host_memory(m)
+    on_device = replace(question, choices=replace(question.choices, searches_offload=False))
+    cluster = as_known(_bare(usual), scenario).cluster
+    return on_device, Job(cluster=cluster, num_gpus=count), math.inf
+
+
+def _bare(m: Machine) -> Machine:
+    """The node of an accelerator's reference design; 1 Gbit/s where it has no network."""
+    chip = m.accelerator
+    cluster = cluster_of(
+        chip,
+        gpus_per_node=chip.gpus_per_node,
+        scale_up_domain=chip.scale_up_domain,
+        scale_out_bytes_per_s=chip.scale_out_bytes_per_s or to_si(1.0, "Gbit/s"),
+    )
+    return replace(m, cluster=cluster)
+
+
+def _on_host(best: Best, question: Question) -> float:
     """Bytes in the host's memory, whether the search or the scenario puts them there."""
-    lay = best.layouts
+    lay, work = best.layouts, question.work
     placed = replace(
         lay,
         offload_optimizer=np.maximum(lay.offload_optimizer, work.offload_optimizer),
         offload_params=np.maximum(lay.offload_params, work.offload_params),
     )
-    return float(np.ravel(host_bytes(work, placed, eff))[0])
+    return float(np.ravel(host_bytes(work, placed, question.eff))[0])
 
 
 def _miss(best: Best) -> Miss:

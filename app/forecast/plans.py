@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from app.document import format as fmt
 from app.document import vocabulary
-from app.forecast.choice import host_memory
 from app.forecast.machines import ETHERNET, Machine
+from app.forecast.search import host_memory
 from core.evidence import uncertainty
 from core.explain.explain import record_of
 from core.machine.cluster import ASSUMED_CEILING
 from core.machine.efficiency import Efficiency
 from core.money import cost as money_cost
 from core.money import other_costs
+from core.search.best import Best
 from core.search.plan import Interval, Layout, Plan
-from core.search.search import Best
 from core.units import GIB
 from hardware.measured import measured_accelerators
 from pricing.book.offers import NO_TERMS, is_booked

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.forecast import anchor, calibration_files, calibrations, machines, price_book
+from app.forecast import calibration_files, calibrations, machines, price_book
 from app.forecast.machines import CUSTOM
-from app.forecast.training import choices_of, efficiency_of, workload_of
+from app.forecast.search import anchor_of
 from app.scenario.model import model_of
 from core.errors import RuncastError, ScenarioError, unknown_name, unknown_sentence
 from core.model.presets import PRESETS, preset
@@ -136,5 +136,4 @@ def _stack(scenario: Scenario) -> str:
 def _check_anchor(scenario: Scenario) -> None:
     """ScenarioError if the scenario's measurement cannot be one."""
     if scenario.anchor_tokens_per_s_per_gpu is not None:
-        work = workload_of(scenario, model_of(scenario))
-        anchor.anchor_of(scenario, work, efficiency_of(scenario, work), choices_of(scenario))
+        anchor_of(scenario)

@@ -15,13 +15,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from core.layout.layouts import Choices
-from core.layout.workload import Workload
-from core.machine.efficiency import Efficiency
+from app.forecast.training import Question
+from core.search.best import Best, Job
 from core.search.joined_search import Taken, joined
-from core.search.search import Best, Job
 
-Question = tuple[Workload, Efficiency, Choices]
 Search = Callable[[Sequence[Job]], Best]
 
 MOST_QUESTIONS = 24  # what is trained and how: each up to 2 MB

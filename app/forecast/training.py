@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import nan
 
 import numpy as np
 
-from app.scenario.model import NamedModel
+from app.scenario.model import NamedModel, model_of
 from core.evidence import uncertainty
 from core.layout import optimizers
 from core.layout.layouts import Choices
@@ -29,6 +29,26 @@ from hardware.efficiency import GENERIC, Stack, efficiency, stacks
 
 SEARCH = "search"  # of a scenario's offload: as the search finds best
 HELD = {2.0: "16 bits", 4.0: "fp32", 6.0: "16 bits and an fp32 sum"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is trained, by what software and how: all that a search depends on but its jobs."""
+
+    work: Workload
+    eff: Efficiency
+    choices: Choices
+
+    @property
+    def memory_sigma(self) -> float:
+        """The error of the forecast of memory: standard deviation of its log."""
+        return float(np.asarray(self.eff.memory_sigma))
+
+
+def question_of(scenario: Scenario) -> Question:
+    """What a scenario asks of each machine."""
+    work = workload_of(scenario, model_of(scenario))
+    return Question(work=work, eff=efficiency_of(scenario, work), choices=choices_of(scenario))
 
 
 def tokens_of(scenario: Scenario) -> float:
@@ -155,6 +175,7 @@ def choices_of(scenario: Scenario) -> Choices:
             said_place(p) != "none" for p in (scenario.offload_params, scenario.offload_optimizer)
         ),
         dp_shard=scenario.dp_shard,
+        searches_offload=searches_offload(scenario),
         tp_across_nodes=scenario.tp_across_nodes,
     )
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.document import format as fmt
-from app.forecast.claimed_cases import (
+from app.forecast.one_case import Run
+from app.guides.cases import (
     DATA_PARALLEL,
-    Timed,
     listed,
     range_of,
     slowdown,
@@ -100,13 +100,13 @@ def _against_ddp(name: str) -> Ours:
     return range_of(found.values(), f"{listed(found)}. {' '.join(best)}")
 
 
-def _best_line(job: str, best: Timed | None, ddp: Timed | None) -> str:
+def _best_line(job: str, best: Run | None, ddp: Run | None) -> str:
     """The fastest that fits, and what DDP would need."""
     if best is None or ddp is None:
         return f"Nothing fits {job}."
     return (
         f"Fastest for {job}: {fmt.layout_short(best.layout)} at {slowdown(best, ddp):.2g}x; DDP "
-        f"would need {fmt.gib(ddp.memory_bytes)} a GPU."
+        f"would need {fmt.gib(ddp.need_bytes)} a GPU."
     )
 
 

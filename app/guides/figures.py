@@ -12,9 +12,9 @@ from functools import cache
 
 import numpy as np
 
-from app.forecast.claimed_cases import timed_if_it_fitted
 from app.guides import claims
 from app.guides import words as say
+from app.guides.cases import timed_if_it_fitted
 from app.guides.claim_text import FORECAST_DIGITS, figure, number
 from app.guides.decision import Decision, Verdict, link_of, together
 from app.guides.strategies import WAYS, forecast_of
@@ -77,7 +77,7 @@ def decide_memory(advice: Advice) -> Decision:
         if run is None:
             continue
         billions = float(np.asarray(total_params(preset(name).transformer))) / GB
-        ours, rule = run.memory_bytes * run.num_gpus, (slope * billions + more) * GB
+        ours, rule = run.need_bytes * run.scenario.num_gpus[0], (slope * billions + more) * GB
         sizes[billions], rules[billions] = ours, rule
         verdicts.append(
             MEANS[verdict(rule=claim.rule, ours_low=ours, ours_high=ours, printed_low=rule,

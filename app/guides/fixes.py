@@ -9,7 +9,7 @@ from functools import cache
 
 from app.document import format as fmt
 from app.forecast import answer as forecast_answer
-from app.forecast.claimed_cases import H100, range_of
+from app.guides.cases import H100, range_of
 from app.guides.claim_text import FORECAST_DIGITS, Ours, figure, number
 from core.scenario import Scenario
 from core.search.plan import Plan

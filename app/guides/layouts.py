@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from app.forecast.claimed_cases import (
-    Timed,
+from app.forecast.one_case import Run
+from app.guides.cases import (
     longest_differences,
     range_of,
     slowdown,
+    text_of,
     timed,
-    timed_at_even_odds,
 )
 from app.guides.claim_text import Ours
 from core.model.presets import preset
@@ -30,8 +30,8 @@ class Named:
 class Compared:
     """A named layout and the best found; None: nothing of that kind fits."""
 
-    named: Timed | None
-    best: Timed | None
+    named: Run | None
+    best: Run | None
 
     @property
     def slowdown(self) -> float:
@@ -58,7 +58,7 @@ def compared(name: str) -> Compared:
     somebody runs is timed at a risk of memory at which none would be offered."""
     found = NAMED[name]
     fields = {**found.job, **found.layout}
-    named, best = timed(fields) or timed_at_even_odds(fields), timed(found.job)
+    named, best = timed(fields, even_odds=True), timed(found.job)
     if named and best and named.step_s < best.step_s:  # the search tries no cp at short lengths
         best = named
     return Compared(named=named, best=best)
@@ -69,13 +69,13 @@ def _layout(name: str) -> Ours:
     if c.best is None:
         return range_of((), "no layout fits the memory of these GPUs")
     if c.named is None:
-        return range_of((), f"the named layout does not fit; best found {c.best.text}")
+        return range_of((), f"the named layout does not fit; best found {text_of(c.best)}")
     gap = longest_differences(c.named, c.best)
     job = NAMED[name].job
     return range_of(
         [c.slowdown],
         f"{preset(str(job['model'])).name}, {job['global_batch_size']:,} sequences of "
-        f"{job['seq_len']:,} tokens a step. {c.named.text}. Best found {c.best.text}"
+        f"{job['seq_len']:,} tokens a step. {text_of(c.named)}. Best found {text_of(c.best)}"
         + (f". Longest differences: {gap}" if gap else ""),
     )
 

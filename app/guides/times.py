@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from app.forecast.claimed_cases import (
+from app.guides.cases import (
     DATA_PARALLEL,
     H100,
     listed,
@@ -98,7 +98,7 @@ def _on_ethernet() -> Ours:
     ddp = timed_if_it_fitted({**case, "sharding": "ddp"})
     found = {
         f"{gbit} Gbit/s a machine": slowdown(
-            timed({**case, **_CPU, "offload_params": "cpu", "gbit_per_s_per_node": gbit}),
+            timed({**case, **_CPU, "offload_params": "cpu", "network_gbit_per_gpu": gbit / _GPUS}),
             ddp,
         )
         for gbit in _ETHERNET_GBIT_PER_S

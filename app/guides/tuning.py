@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from app.forecast.claimed_cases import DATA_PARALLEL, range_of, timed_if_it_fitted
+from app.guides.cases import DATA_PARALLEL, range_of, timed_if_it_fitted
 from app.guides.claim_text import FORECAST_DIGITS, Ours, exactly, figure, number
 from app.guides.memory import LOGITS_BYTES
 from core.evidence.published_claims import ACCOUNTINGS
@@ -63,7 +63,7 @@ def _qlora_rule() -> Ours:
          "seq_len": int(QLORA_TOKENS), "global_batch_size": 16}
     )  # fmt: skip
     found = "" if forecast is None else (
-        f"; our forecast with the device's context {figure(forecast.memory_bytes, 'GB', 2)}"
+        f"; our forecast with the device's context {figure(forecast.need_bytes, 'GB', 2)}"
     )  # fmt: skip
     return exactly(least.low, f"{least.arithmetic}{found}")
 
@@ -79,9 +79,9 @@ def _full_tuning_rule() -> Ours:
         if forecast is None:
             continue
         billions = as_float(total_params(preset(name).transformer)) / BILLION
-        found.append(8 * forecast.memory_bytes / billions)
+        found.append(8 * forecast.need_bytes / billions)
         texts.append(
-            f"{preset(name).name}: 8 x {figure(forecast.memory_bytes, 'GB', 3)} / "
+            f"{preset(name).name}: 8 x {figure(forecast.need_bytes, 'GB', 3)} / "
             f"{number(billions)} = {figure(found[-1], 'GB', FORECAST_DIGITS)}"
         )
     return range_of(found, "; ".join(texts))

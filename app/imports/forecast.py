@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.forecast import anchor as forecast_anchor
 from app.forecast import machines
 from app.forecast.answer import answer
 from app.forecast.fixed_layout import judged
-from app.forecast.training import choices_of, efficiency_of, workload_of
+from app.forecast.search import anchor_of
+from app.forecast.training import question_of
 from app.scenario.layout import layout_text
-from app.scenario.model import model_of
 from core.errors import ScenarioError
 from core.evidence import uncertainty
 from core.explain.explain import record_of
@@ -91,9 +90,7 @@ def too_large(scenario: Scenario, layout: str, measured: float) -> Run:
     """The forecast of a layout that is taken for too large, on the usual machine of its GPU."""
     (gpu,), (num_gpus,) = scenario.gpu, scenario.num_gpus
     asked = anchored(scenario, measured, gpu=gpu, num_gpus=num_gpus, layout=layout)
-    work = workload_of(asked, model_of(asked))
-    eff = efficiency_of(asked, work)
-    found = forecast_anchor.anchor_of(asked, work, eff, choices_of(asked))
+    found, eff = anchor_of(asked), question_of(asked).eff
     if found is None:
         raise ScenarioError("There is no forecast of that layout.")
     machine = next(

@@ -20,7 +20,8 @@ from app.forecast import calibrations
 from app.forecast.case import case_of
 from app.forecast.machines import accelerator_of
 from app.forecast.plans import circumstances_of
-from app.forecast.training import choices_of, efficiency_of, tokens_of, workload_of
+from app.forecast.search import anchor_of
+from app.forecast.training import efficiency_of, question_of, tokens_of, workload_of
 from app.scenario.made_with import made_with, version
 from app.scenario.model import model_of
 from core.explain.explain import columns_of
@@ -92,14 +93,12 @@ def _moved(scenario: Scenario, plans: Sequence[Plan]) -> list[tuple[float, float
     of the forecast's variance that it leaves."""
     if not plans or scenario.anchor_tokens_per_s_per_gpu is None:
         return [(0.0, 1.0)] * len(plans)
-    work = workload_of(scenario, model_of(scenario))
-    eff = efficiency_of(scenario, work)
-    found = forecast_anchor.anchor_of(scenario, work, eff, choices_of(scenario))
+    found = anchor_of(scenario)
     shift, left = forecast_anchor.moved(
         found,
         columns_of([p.layout for p in plans], [p.num_gpus for p in plans]),
         [p.offer.accelerator for p in plans],
-        eff,
+        question_of(scenario).eff,
     )
     return list(zip(shift.tolist(), left.tolist(), strict=True))
 

@@ -15,24 +15,13 @@ from core.machine.cluster import as_columns as cluster_columns
 from core.machine.efficiency import Efficiency
 from core.memory.offload import least_host_s, work_on
 from core.numeric import as_float
+from core.search.best import Floats, Ints, Job
 from core.search.bounds import Pipeline, Unit, least_step_s, pipeline, straggling, unit
 from core.search.space import Space
 from core.time.step import step
 
 CHUNK_ROWS = 64_000  # columns of them stay in the processor's cache
 TIMED_FIRST = (8, 64)  # layouts of a job whose bounds are the least: the best prunes the rest
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """One machine shape at one GPU count: what a layout is searched for."""
-
-    cluster: Cluster  # of scalars
-    num_gpus: int
-    host_bytes: float = float("inf")  # of the host's memory, for each GPU; what a search may use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from core.layout.layouts import Layouts
+from core.search.best import Best, Floats, Ints, counts_in, removed_in
 from core.search.plan import COUNTED
-from core.search.search import Best, Floats, Ints, counts_in, removed_in
 from core.time.step import Step
 
 

@@ -52,3 +52,17 @@ def counts_to_try(
         counts.append(count)
         count *= 2
     return [c for c in counts if c >= least], sum(c < least for c in counts)
+
+
+def frontier(cost: Floats, time: Floats) -> NDArray[np.bool_]:
+    """Rows that no other row beats in both cost and time; NaN cost is never on it.
+
+    >>> frontier(np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0, 2.0])).tolist()
+    [True, True, False]
+    """
+    on = np.zeros(len(cost), dtype=bool)
+    rows = np.flatnonzero(np.isfinite(cost) & np.isfinite(time))
+    order = rows[np.lexsort((time[rows], cost[rows]))]
+    fastest = np.minimum.accumulate(np.concatenate([[np.inf], time[order]]))[:-1]
+    on[order[time[order] < fastest]] = True
+    return on

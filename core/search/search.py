@@ -7,9 +7,8 @@ same layout with less recompute or less on the host fits (which is never slower)
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,55 +22,13 @@ from core.memory.memory import PARTS as MEMORY_PARTS
 from core.memory.memory import live_bytes, peak_bytes, reserve_bytes
 from core.memory.offload import host_bytes, work_on
 from core.numeric import as_float
-from core.search.fastest import Job as Job
+from core.search.best import Best, Closest, Floats, Ints, Job, counts_in, removed_in
 from core.search.fastest import Problem, chunks, race
-from core.search.plan import COUNTED, Counts
+from core.search.plan import COUNTED
 from core.search.space import Key, Part, Space, spaces
-from core.time.step import Step, step
+from core.time.step import step
 
-MAX_PROBABILITY_OOM = 0.2
-Z_80 = 0.8416212335729143  # standard normal quantile of 1 - MAX_PROBABILITY_OOM
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Best:
-    """The winner of each job that has one, as columns aligned with `job` (row numbers of the
-    jobs). `closest` describes the candidate that misses the memory by least, if none fits."""
-
-    job: Ints
-    layouts: Layouts
-    step: Step
-    memory: dict[str, Floats]
-    host_bytes: Floats  # that one GPU keeps in the host's memory
-    probability_oom: Floats
-    counts: Counts
-    counts_of: dict[str, Ints]  # the same of each job, by core.search.plan.COUNTED
-    removed_of: dict[str, Ints]  # of each job and reason
-    jobs_out_of_memory: Ints
-    jobs_without_layout: Ints
-    jobs_cut: Ints  # not looked at: the search was over its budget
-    removed: Counter[str] = field(default_factory=Counter)
-    closest: Closest | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Closest:
-    """The nearest miss: bytes needed against bytes there are."""
-
-    job: int
-    need_bytes: float
-    limit_bytes: float
-    usable_bytes: float  # what a plan may need, so that it fits with the asked probability
-    memory: dict[str, float]
-    layout_row: Layouts
-
-    @property
-    def over(self) -> float:
-        """Bytes needed over those of the device."""
-        return self.need_bytes / self.limit_bytes
+Z_80 = 0.8416212335729143  # standard normal quantile of 1 - core.search.best.MAX_PROBABILITY_OOM
 
 
 @dataclass(slots=True, kw_only=True)
@@ -330,16 +287,6 @@ def _best(p: Problem, found: _Found, cut: list[int], memory_sigma: float) -> Bes
     )
 
 
-def counts_in(counts_of: dict[str, Ints]) -> Counts:
-    """The counts of all jobs together."""
-    return Counts(**{name: int(column.sum()) for name, column in counts_of.items()})
-
-
-def removed_in(removed_of: dict[str, Ints]) -> Counter[str]:
-    """What each rule removed, of all jobs together."""
-    return Counter({reason: int(column.sum()) for reason, column in removed_of.items()})
-
-
 def _with_places(layouts: Layouts, work: Workload) -> Layouts:
     """The layouts with all that waits on the host: what was searched, and what was asked for."""
     shape = np.shape(layouts.tp)
@@ -348,17 +295,3 @@ def _with_places(layouts: Layouts, work: Workload) -> Layouts:
         offload_optimizer=np.broadcast_to(work.offload_optimizer, shape),
         offload_params=np.broadcast_to(work.offload_params, shape),
     )
-
-
-def frontier(cost: Floats, time: Floats) -> NDArray[np.bool_]:
-    """Rows that no other row beats in both cost and time; NaN cost is never on it.
-
-    >>> frontier(np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0, 2.0])).tolist()
-    [True, True, False]
-    """
-    on = np.zeros(len(cost), dtype=bool)
-    rows = np.flatnonzero(np.isfinite(cost) & np.isfinite(time))
-    order = rows[np.lexsort((time[rows], cost[rows]))]
-    fastest = np.minimum.accumulate(np.concatenate([[np.inf], time[order]]))[:-1]
-    on[order[time[order] < fastest]] = True
-    return on

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 
@@ -121,7 +121,7 @@ def case(model: str = BATCH["model"], rows: int = BATCH_ROWS) -> Case:
             num_gpus=n,
             gpus_per_node=8,
             scale_up_domain=8,
-            choices=choices_of(scenario),
+            choices=replace(choices_of(scenario), searches_offload=False),
         )[0]
         for n in GPU_COUNTS
     ]

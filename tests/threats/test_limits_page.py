@@ -15,10 +15,10 @@ PACKAGES = ("app", "core", "hardware", "pricing", "runners")
 # Found by their names, and no bound on what comes from outside.
 INTERNAL = {
     "a figure of a machine, a model or a market": """
-        app.forecast.anchor.ANY_MEMORY_BYTES app.forecast.claimed_cases.ROOMY_BYTES
+        app.forecast.anchor.ANY_MEMORY_BYTES app.forecast.one_case.ROOMY_BYTES
         app.guides.memory.LOGITS_BYTES
         app.guides.times._ETHERNET_GBIT_PER_S app.accuracy.fit_kernels.INPUT_BYTES
-        app.forecast.case.ONE_INSTANCE_BYTES_PER_S app.buy.simulate.LEAST_OUTAGE_S
+        app.forecast.search.ONE_NODE_BYTES_PER_S app.buy.simulate.LEAST_OUTAGE_S
         app.explain.words.LEAST_S core.evidence.accuracy.FITS_AT_MOST
         core.evidence.accuracy.TIGHT_AT_MOST
         core.evidence.anchor.HIGHEST_MFU core.explain.bottleneck.MOST

@@ -10,6 +10,7 @@ import pytest
 
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve, search_memory
+from app.forecast import search as forecast_search
 from app.forecast.search_memory import SearchMemory
 from core.scenario import Scenario
 from core.search import search as core_search
@@ -76,7 +77,7 @@ def searched(monkeypatch):
         seen.append(len(jobs))
         return real(work, jobs, *args, **kwargs)
 
-    monkeypatch.setattr(forecast_answer, "best_layouts", counted)
+    monkeypatch.setattr(forecast_search, "best_layouts", counted)
     return seen
 
 

@@ -14,9 +14,9 @@ from app import cli
 from app.document import format as fmt
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
-from app.forecast.choice import host_memory
 from app.forecast.machines import as_known, unpriced_machines
 from app.forecast.one_case import Miss, Run, forecast
+from app.forecast.search import host_memory
 from app.forecast.training import efficiency_of, workload_of
 from app.guides import claims as guides_claims
 from app.guides import document as guides_document

@@ -5,21 +5,21 @@ import math
 import pytest
 
 from app.document import format as fmt
-from app.forecast.claimed_cases import (
+from app.guides import against_ddp as against
+from app.guides import claims as guides_claims
+from app.guides import fixes
+from app.guides import layouts as guides_layouts
+from app.guides.cases import (
     DATA_PARALLEL,
     H100,
     longest_differences,
     range_of,
     slowdown,
+    text_of,
     timed,
-    timed_at_even_odds,
     timed_if_it_fitted,
 )
-from app.guides import against_ddp as against
-from app.guides import claims as guides_claims
-from app.guides import fixes
-from app.guides import layouts as guides_layouts
-from core.search.search import MAX_PROBABILITY_OOM
+from core.search.best import MAX_PROBABILITY_OOM
 from hardware import facts
 from hardware.claims import claims as published
 
@@ -49,13 +49,13 @@ def test_what_does_not_fit_is_timed_only_if_it_fitted():
     ddp = {**ON_8, "global_batch_size": 64, "sharding": "ddp"}
     assert timed(ddp) is None
     imagined = timed_if_it_fitted(ddp)
-    assert imagined.memory_bytes > 16 * 70e9
+    assert imagined.need_bytes > 16 * 70e9
     assert sum(imagined.parts_s.values()) == pytest.approx(imagined.step_s)
 
 
 def test_a_case_that_runs_fits_its_gpu():
     found = offloaded(64, "cpu")
-    assert 0.3 * 85e9 < found.memory_bytes < facts.accelerator(H100).memory_bytes
+    assert 0.3 * 85e9 < found.need_bytes < facts.accelerator(H100).memory_bytes
 
 
 def test_a_risk_of_memory_is_taken_at_even_odds_only_and_said():
@@ -63,10 +63,10 @@ def test_a_risk_of_memory_is_taken_at_even_odds_only_and_said():
     case = {**ON_8, "sharding": "zero3", "offload_optimizer": "cpu", "recompute": "none"}
     sizes = ({**case, "seq_len": n, "global_batch_size": 8, "micro_batch_size": 1} for n in LENGTHS)
     risky = next(s for s in sizes if timed(s) is None)
-    found = timed_at_even_odds(risky)
+    found = timed(risky, even_odds=True)
     assert MAX_PROBABILITY_OOM < found.probability_oom <= 0.5
-    assert "chance to run out of memory" in found.text
-    assert timed_at_even_odds({**risky, "seq_len": 65_536}) is None
+    assert "chance to run out of memory" in text_of(found)
+    assert timed({**risky, "seq_len": 65_536}, even_odds=True) is None
 
 
 def test_what_never_runs_is_infinitely_slow_and_refuted_without_a_crash():
@@ -145,7 +145,7 @@ def test_only_lora_leaves_room_for_a_replica():
         for job in case.jobs.values():
             ddp = {**job, **DATA_PARALLEL, "sharding": "ddp"}
             assert (timed(ddp) is not None) == (name == "ddp_lora")
-            assert timed_if_it_fitted(ddp).memory_bytes > memory
+            assert timed_if_it_fitted(ddp).need_bytes > memory
 
 
 # --- named layouts -------------------------------------------------------------------------------

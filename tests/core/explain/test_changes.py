@@ -15,7 +15,8 @@ from core.explain.knobs import KNOBS, MOST_KNOBS, OFFLOADS
 from core.layout.workload import CPU
 from core.memory.memory import peak_bytes
 from core.memory.offload import host_bytes
-from core.search.search import Z_80, Job, best_layouts
+from core.search.best import Job
+from core.search.search import Z_80, best_layouts
 from core.time.step import step
 from tests.made_up.cases import CHOICES, JOBS, NUM_GPUS, PLACE, case, is_legal, layout, legal
 from tests.made_up.jobs import CLUSTER, LLAMA_8B, LLAMA_70B

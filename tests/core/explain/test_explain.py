@@ -21,8 +21,8 @@ from core.explain.explain import (
 )
 from core.memory.memory import peak_bytes
 from core.money import cost as money_cost
+from core.search.best import MAX_PROBABILITY_OOM
 from core.search.plan import Layout
-from core.search.search import MAX_PROBABILITY_OOM
 from core.time.step import PARTS, step
 from tests.made_up.jobs import CLUSTER, LLAMA_8B, SHIPPED, layouts, workload
 

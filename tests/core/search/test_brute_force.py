@@ -15,8 +15,9 @@ from core.memory.memory import peak_bytes
 from core.memory.offload import LEVELS, least_host_s, work_on
 from core.model import adapters
 from core.model.presets import preset
+from core.search.best import Job
 from core.search.bounds import least_step_s, pipeline, straggling, unit
-from core.search.search import Job, best_layouts
+from core.search.search import best_layouts
 from core.search.space import candidates
 from core.time.step import PARTS as STEP_PARTS
 from core.time.step import step

@@ -12,8 +12,10 @@ from core.layout.layouts import Choices
 from core.layout.workload import CPU
 from core.memory.memory import PARTS as MEMORY_PARTS
 from core.memory.memory import peak_bytes
+from core.search.best import MAX_PROBABILITY_OOM, Job
 from core.search.plan import Counts
-from core.search.search import MAX_PROBABILITY_OOM, Job, best_layouts, frontier
+from core.search.ranking import frontier
+from core.search.search import best_layouts
 from core.search.space import candidates
 from core.time.step import step
 from tests.made_up.jobs import (

@@ -17,8 +17,9 @@ from core.errors import ScenarioError
 from core.layout.layouts import Choices
 from core.scenario import Scenario
 from core.search import candidates as stages
+from core.search.best import Job
 from core.search.plan import Counts
-from core.search.search import Job, best_layouts
+from core.search.search import best_layouts
 from core.search.space import candidates
 from hardware.instances import find_instance
 from tests.made_up.jobs import CLUSTER, LLAMA_8B, SHIPPED, workload

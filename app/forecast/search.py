@@ -1,0 +1,118 @@
+"""The one door to the search of core: what is trained and how, what a search may put on the hosts,
+and what the user measured are taken in here and nowhere else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.forecast import anchor
+from app.forecast.anchor import Anchor
+from app.forecast.machines import Machine
+from app.forecast.search_memory import SearchMemory
+from app.forecast.training import Question, question_of, searches_offload
+from core.memory.offload import USABLE_SHARE
+from core.scenario import Scenario
+from core.search.best import Best, Job
+from core.search.search import best_layouts
+from core.units import GIB
+from hardware.instances import find_instance
+
+Stop = Callable[[], bool]
+
+ONE_NODE_BYTES_PER_S = 1e9  # of a network that plays no part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The best layout of each job that has one, its step moved by what the user measured."""
+
+    question: Question
+    best: Best
+    shift: NDArray[np.float64]  # of each row of `best`: what moved the log of its throughput
+    variance_left: NDArray[np.float64]  # share of the forecast's variance that is left
+
+
+def never() -> bool:
+    """A search that nothing ends early."""
+    return False
+
+
+def searched(
+    scenario: Scenario,
+    jobs: Sequence[Job],
+    *,
+    most_rows: float = math.inf,
+    stop: Stop = never,
+    memory: SearchMemory | None = None,
+) -> Found:
+    """The best layout of each job as this scenario trains it.
+
+    It ends early after `most_rows` legal layouts, or where `stop` says so. Jobs that the `memory`
+    knows are not searched again.
+    """
+    question = question_of(scenario)
+
+    def search(some: Sequence[Job]) -> Best:
+        return best_of(question, some, most_rows=most_rows, stop=stop)
+
+    best = memory.best(question, jobs, search) if memory else search(jobs)
+    measured = anchor.anchor_of(scenario, question, best_of)
+    names = [jobs[int(n)].accelerator for n in best.job]
+    moved, shift, left = anchor.corrected(best, measured, names, question.eff)
+    return Found(question=question, best=moved, shift=shift, variance_left=left)
+
+
+def best_of(
+    question: Question,
+    jobs: Sequence[Job],
+    memory_sigma: float | None = None,
+    *,
+    most_rows: float = math.inf,
+    stop: Stop = never,
+) -> Best:
+    """The best layout of each job, for a question that may be no scenario's own: of another batch,
+    or with other layouts allowed. What the user measured moves nothing here.
+
+    `memory_sigma`: in place of the error of the forecast of memory.
+    """
+    return best_layouts(
+        question.work,
+        jobs,
+        question.eff,
+        question.choices,
+        memory_sigma=question.memory_sigma if memory_sigma is None else memory_sigma,
+        most_rows=most_rows,
+        stop=stop,
+    )
+
+
+def anchor_of(scenario: Scenario) -> Anchor | None:
+    """What the user measured, with the forecast of it; None without a measurement."""
+    return anchor.anchor_of(scenario, question_of(scenario), best_of)
+
+
+def job_of(scenario: Scenario, machine: Machine, num_gpus: int) -> Job:
+    """A machine at one GPU count, with what the search may put on its hosts."""
+    cluster = machine.cluster
+    if num_gpus <= machine.offer.gpu_count:  # offers that differ in their network share the job
+        cluster = replace(cluster, scale_out_bytes_per_s=ONE_NODE_BYTES_PER_S)
+    return Job(
+        cluster=cluster,
+        num_gpus=num_gpus,
+        host_bytes=host_memory(machine) if searches_offload(scenario) else math.inf,
+        accelerator=machine.accelerator.name,
+    )
+
+
+def host_memory(m: Machine) -> float:
+    """Bytes of the host's memory that a search may use for each GPU: none where no source states
+    how much there is."""
+    known = find_instance(m.offer.provider, m.offer.instance_type)
+    if known is None or not known.host_ram_gib:
+        return 0.0
+    return USABLE_SHARE * known.host_ram_gib * GIB / known.gpu_count

@@ -1,0 +1,72 @@
+"""Cases of a claim, on bare nodes: how much slower one is than another, and how that is written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from app.document import format as fmt
+from app.document import vocabulary
+from app.forecast.one_case import Fields, Run, forecast
+from app.guides.claim_text import FORECAST_DIGITS, Ours, span
+
+H100 = "H100-80GB-SXM"
+# Nothing but data parallelism: what DDP, ZeRO and FSDP are compared as.
+DATA_PARALLEL: Fields = {"tp": 1, "pp": 1, "cp": 1}
+
+
+def timed(fields: Fields, *, even_odds: bool = False) -> Run | None:
+    """The fastest layout that fits as safely as a plan has to, on H100 where nothing else is said;
+    at `even_odds`, where there is none, one that fits more likely than not."""
+    found = forecast({"gpu": H100, **fields}, node="bare", even_odds=even_odds)
+    return found if isinstance(found, Run) else None
+
+
+def timed_if_it_fitted(fields: Fields) -> Run | None:
+    """The fastest layout with memory without end: what DDP would take of a model that it cannot
+    hold."""
+    found = forecast({"gpu": H100, **fields}, node="bare", roomy=True)
+    return found if isinstance(found, Run) else None
+
+
+def text_of(run: Run) -> str:
+    """The layout, its step and its utilisation; the chance to run out, if it is a risk."""
+    risk = ""
+    if run.is_tight:
+        risk = f" ({fmt.percent(run.probability_oom)} chance to run out of memory)"
+    return (
+        f"{fmt.layout(run.layout)}: {fmt.seconds(run.step_s)} a step, "
+        f"{fmt.percent(run.mfu)} MFU, {fmt.gib(run.need_bytes)} a GPU{risk}"
+    )
+
+
+def slowdown(slow: Run | None, fast: Run | None) -> float:
+    """Step over step; infinite where the slow one does not run at all.
+
+    >>> slowdown(None, None)
+    inf
+    """
+    return slow.step_s / fast.step_s if slow and fast else math.inf
+
+
+def range_of(ratios: Iterable[float], arithmetic: str) -> Ours:
+    """The range of what runs; without one the figure is infinite, which no claim prints."""
+    found = [r for r in ratios if math.isfinite(r)] or [math.inf]
+    return Ours(low=min(found), high=max(found), arithmetic=arithmetic, digits=FORECAST_DIGITS)
+
+
+def listed(cases: Mapping[str, float], unit: str = "x") -> str:
+    """Each case with its figure: '8 sequences a step: 3.7x; 64: 1.8x'."""
+    return "; ".join(
+        f"{case}: {span(x, x, unit, FORECAST_DIGITS) if math.isfinite(x) else 'does not fit'}"
+        for case, x in cases.items()
+    )
+
+
+def longest_differences(slow: Run, fast: Run, count: int = 2) -> str:
+    """The parts of a step that make the most of a difference."""
+    by_part = {p: s - fast.parts_s.get(p, 0.0) for p, s in slow.parts_s.items()}
+    largest = sorted(by_part, key=lambda p: -by_part[p])[:count]
+    return ", ".join(
+        f"{vocabulary.step_part(p)} +{fmt.seconds(by_part[p])}" for p in largest if by_part[p] > 0
+    )

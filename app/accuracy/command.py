@@ -26,22 +26,24 @@ def validate(
     missing = [f"--{n}" for n, v in (("runs", runs), ("models", models)) if v is None]
     if runs is None or models is None:
         raise ScenarioError(f"Missing {', '.join(missing)}: `runcast validate --help` says what.")
+    from app.accuracy import as_json as validation_json
+    from app.accuracy import terminal
     from app.accuracy import validate as validation
 
     report = validation.validate(Path(runs), Path(models), Path(pairs) if pairs else None)
     if out is not None:
-        validation.write_out(report, Path(out))
+        validation_json.write_out(report, Path(out))
     if readme is not None:
         from app.accuracy.readme import rewrite
         from hardware.cross_validation import cross_validation
 
         rewrite(Path(readme), report, cross_validation())
     if as_json:
-        print_json(validation.report_json(report))
+        print_json(validation_json.report_json(report))
     else:
         from app.document.terminal import console
 
-        validation.print_report(report, console())
+        terminal.print_report(report, console())
 
 
 def fit(

@@ -20,8 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.accuracy.as_json import report_json as report_json
-from app.accuracy.as_json import write_out as write_out
 from app.accuracy.predict import Predictions, predict
 from app.accuracy.rows import Offence, offences, word_notes
 from app.accuracy.scores import (
@@ -32,7 +30,6 @@ from app.accuracy.scores import (
     throughput_scores,
 )
 from app.accuracy.section_scores import PairSection, Section, Texts
-from app.accuracy.terminal import print_report as print_report
 from core.errors import ScenarioError, unknown_sentence
 from core.evidence.accuracy import OomAccuracy
 from core.machine.accelerator import Accelerator

@@ -590,10 +590,10 @@ def test_validate_passes_files_and_writes(run, refused, monkeypatch):
         return "report"
 
     monkeypatch.setattr("app.accuracy.validate.validate", validate)
-    monkeypatch.setattr("app.accuracy.validate.report_json", lambda r: {"throughput": {"n": 1}})
-    monkeypatch.setattr("app.accuracy.validate.write_out", lambda r, path: calls.append((r, path)))
+    monkeypatch.setattr("app.accuracy.as_json.report_json", lambda r: {"throughput": {"n": 1}})
+    monkeypatch.setattr("app.accuracy.as_json.write_out", lambda r, path: calls.append((r, path)))
     monkeypatch.setattr(
-        "app.accuracy.validate.print_report", lambda r, console: console.print(f"<{r}>")
+        "app.accuracy.terminal.print_report", lambda r, console: console.print(f"<{r}>")
     )
     files = ["validate", "--runs", "r.csv", "--models", "m.csv"]
     assert run(*files) == (0, "<report>\n", "")
@@ -614,7 +614,7 @@ def test_validate_passes_files_and_writes(run, refused, monkeypatch):
 
 def test_an_output_that_cannot_be_written(refused, monkeypatch, tmp_path):
     monkeypatch.setattr("app.accuracy.validate.validate", lambda *files: "report")
-    monkeypatch.setattr("app.accuracy.validate.write_out", lambda r, path: path.open("w").close())
+    monkeypatch.setattr("app.accuracy.as_json.write_out", lambda r, path: path.open("w").close())
     said = refused(
         "validate", "--runs", "r.csv", "--models", "m.csv", "--out", str(tmp_path / "no" / "o.csv")
     )

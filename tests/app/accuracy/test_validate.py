@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from app.accuracy import as_json, terminal
 from app.accuracy import validate as validation
 from app.accuracy.predict import Predictions
 from app.accuracy.section_scores import class_coverages, families
@@ -101,7 +102,7 @@ def validate(runs=measured.RUNS_CSV, pairs=None):
 
 def written(report, tmp_path):
     path = tmp_path / "out.csv"
-    validation.write_out(report, path)
+    as_json.write_out(report, path)
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
 
@@ -352,12 +353,12 @@ def test_every_offending_row_is_named_by_its_line_and_both_are_counted(table, pr
         (8, "g", False), (9, "a", False),
     ]  # fmt: skip
     assert (len(report.runs), report.num_used, report.num_refused) == (9, 2, 4)
-    found = validation.report_json(report)["rows"]
+    found = as_json.report_json(report)["rows"]
     assert (found["used"], found["named"]) == (2, 7)
     lines = [n for r in found["refused_reasons"] + found["unscored_reasons"] for n in r["lines"]]
     assert sorted(lines) == [3, 4, 5, 6, 7, 8, 9]
     console = Console(file=(text := io.StringIO()), width=100, markup=False, highlight=False)
-    validation.print_report(report, console)
+    terminal.print_report(report, console)
     words = " ".join(text.getvalue().split())
     assert "9 rows, 5 predicted, 4 refused. 2 used, 7 named below." in words
     assert "line 3 (run b): tp x pp x cp = 3 does not divide the 8 GPUs of the run." in words
@@ -447,7 +448,7 @@ def test_pairs_compare_ratios_and_need_both_runs(table, predicted_by):
 
 def test_the_json_has_every_section_metric_and_part(predicted_by):
     predicted_by(hashing_predict)
-    report = validation.report_json(validate(pairs=measured.PAIRS_CSV))
+    report = as_json.report_json(validate(pairs=measured.PAIRS_CSV))
     for name in ("throughput", "memory", "pairs", "baseline"):
         section = report[name]
         assert set(section) >= {*METRICS, "by", "left_out"}
@@ -479,7 +480,7 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
 
 def test_without_pairs_the_section_is_empty(table, predicted_by):
     predicted_by(constant_predict())
-    pairs = validation.report_json(validate(table([RUN])))["pairs"]
+    pairs = as_json.report_json(validate(table([RUN])))["pairs"]
     assert (pairs["n"], pairs["median_ape"], pairs["by"]) == (0, None, {})
 
 
@@ -493,7 +494,7 @@ def test_the_printed_report_says_the_figures_and_takes_no_markup(table, predicte
     report = validate(table(rows))
     text = io.StringIO()
     console = Console(file=text, width=width, markup=False, highlight=False)
-    validation.print_report(report, console)
+    terminal.print_report(report, console)
     words = " ".join(text.getvalue().split())
     assert "2 rows, 1 predicted, 1 refused" in words
     assert "20%" in words
@@ -508,7 +509,7 @@ def test_2000_rows_are_read_scored_and_written_in_seconds(table, tmp_path, predi
     path = table(rows)
     start = time.perf_counter()
     report = validate(path, measured.PAIRS_CSV)
-    validation.write_out(report, tmp_path / "out.csv")
-    validation.report_json(report)
+    as_json.write_out(report, tmp_path / "out.csv")
+    as_json.report_json(report)
     assert time.perf_counter() - start < 5
     assert len(report.runs) == 2000

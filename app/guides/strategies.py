@@ -32,7 +32,7 @@ _TP_PP = tuple({**_ZERO1, "tp": tp, "pp": pp} for tp, pp in product((2, 4, 8), (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Strategy:
     """What a guide names, and the settings that it may mean."""
 
     words: str
@@ -41,11 +41,11 @@ class Way:
     wider: Fields | None = None  # that search: asked first, because it is mostly enough
 
 
-def _sharded(words: str, sharding: str, **more: object) -> Way:
-    return Way(words=words, tries=({**_WHOLE, "sharding": sharding, **more},))
+def _sharded(words: str, sharding: str, **more: object) -> Strategy:
+    return Strategy(words=words, tries=({**_WHOLE, "sharding": sharding, **more},))
 
 
-WAYS: Mapping[str, Way] = {
+WAYS: Mapping[str, Strategy] = {
     "ddp": _sharded("DDP", "ddp"),
     "zero1": _sharded("ZeRO-1", "zero1"),
     "zero2": _sharded("ZeRO-2", "zero2"),
@@ -55,24 +55,24 @@ WAYS: Mapping[str, Way] = {
     "hsdp": _sharded("HSDP", "hsdp"),
     "zero3_tp": _sharded("ZeRO-3 + TP8", "zero3", tp=8),
     "fsdp2_tp": _sharded("FSDP2 + TP8", "fsdp2", tp=8),
-    "tp_pp": Way(words="TP x PP x DP", tries=_TP_PP, cuts=("tp", "pp"), wider=_ZERO1),
-    "tp_pp_ep": Way(
+    "tp_pp": Strategy(words="TP x PP x DP", tries=_TP_PP, cuts=("tp", "pp"), wider=_ZERO1),
+    "tp_pp_ep": Strategy(
         words="TP x PP x DP + EP", tries=_TP_PP, cuts=("tp", "pp", "ep"), wider=_ZERO1
     ),
-    "ep": Way(
+    "ep": Strategy(
         words="expert parallel",
         cuts=("ep",),
         wider=ON_GPU,
         tries=tuple({**ON_GPU, "ep": ep} for ep in (2, 4, 8, 16, 32, 64, 128)),
     ),
-    "no_ep": Way(words="without expert parallel", tries=({**ON_GPU, "ep": 1},)),
-    "cp": Way(
+    "no_ep": Strategy(words="without expert parallel", tries=({**ON_GPU, "ep": 1},)),
+    "cp": Strategy(
         words="context parallel",
         cuts=("cp",),
         wider=ON_GPU,
         tries=tuple({**ON_GPU, "cp": cp} for cp in (2, 4, 8, 16, 32, 64)),
     ),
-    "no_cp": Way(words="without context parallel", tries=({**ON_GPU, "cp": 1},)),
+    "no_cp": Strategy(words="without context parallel", tries=({**ON_GPU, "cp": 1},)),
     "zero3_cpu": _sharded(
         "ZeRO-3 + CPU offload of the optimizer", "zero3", offload_optimizer="cpu"
     ),
@@ -88,9 +88,9 @@ WAYS: Mapping[str, Way] = {
         "ZeRO-3 + NVMe offload of optimizer and weights", "zero3", offload_optimizer="nvme",
         offload_params="nvme",
     ),
-    "full": Way(words="full fine-tune", tries=({**ON_GPU, "task": "sft"},)),
-    "lora": Way(words="LoRA", tries=({**ON_GPU, "task": "lora"},)),
-    "qlora": Way(words="QLoRA", tries=({**ON_GPU, "task": "qlora"},)),
+    "full": Strategy(words="full fine-tune", tries=({**ON_GPU, "task": "sft"},)),
+    "lora": Strategy(words="LoRA", tries=({**ON_GPU, "task": "lora"},)),
+    "qlora": Strategy(words="QLoRA", tries=({**ON_GPU, "task": "qlora"},)),
 }  # fmt: skip
 SIMPLE = (("ddp",), ("zero1",), ("zero2", "fsdp2_keep"), ("fsdp2", "zero3"))  # by level
 LEANEST = ("zero3",)
@@ -115,7 +115,7 @@ def forecast_of(way: str, case: Fields) -> Run | Miss:
     return min(misses, key=lambda m: (bool(m.rule), m.host_bytes, m.short_bytes))
 
 
-def _is_one(run: Run, way: Way) -> bool:
+def _is_one(run: Run, way: Strategy) -> bool:
     """Whether the layout of a wider search is what a way means."""
     among = str((way.wider or {}).get("sharding", run.layout.sharding)).split(",")
     return (

@@ -112,7 +112,7 @@ def test_the_loss_is_the_slowdown_said_otherwise():
 def test_a_slower_network_costs_more_and_nearly_in_proportion():
     case = {**ON_8, "num_gpus": 32, "global_batch_size": 256, "sharding": "zero3"}
     slow, fast = (
-        timed({**case, "offload_optimizer": "cpu", "gbit_per_s_per_node": gbit}).step_s
+        timed({**case, "offload_optimizer": "cpu", "network_gbit_per_gpu": gbit / 8}).step_s
         for gbit in (10, 100)
     )
     assert 5 < slow / fast <= 10

@@ -8,7 +8,10 @@ columns         published runs as columns of the estimator, from what they say o
                 themselves; never from what they measured
 command         runcast validate and runcast fit: forecasts held against published runs, and
                 their fit
-document        the tables of the Accuracy page: what a validation found, as rows
+document        the runs and the remaining tables of a validation: points, memory classes,
+                knobs, other estimators, what is not modelled, the rows of a user's file
+errors          how far forecasts are off, one row a set of runs: every table of errors has
+                these columns
 fit             make fit: the fractions of hardware/efficiency.csv, from priors and the
                 shipped runs
 fit_ablation    what each ingredient of the model buys: the folds again, with one of them
@@ -37,11 +40,11 @@ scores          put forecasts of published runs beside what was measured there, 
                 beside a baseline
 section_scores  one section of a validation: the rows that were scored, their metrics,
                 families and classes
-terminal        the report of runcast validate on a terminal: every figure beside the
-                baseline's
+sections        the report of runcast validate: every figure with the baseline's, and what
+                was left out
 upload_section  the part of the Accuracy page where somebody uploads runs of their own
 validate        runcast validate: forecast published runs, then compare with what was
                 measured there
-words           what a validation says in sentences, and its headline rows, for the page and
-                for the README
+words           what a validation says in sentences, for the page, the terminal and the
+                README
 """

@@ -27,7 +27,6 @@ def validate(
     if runs is None or models is None:
         raise ScenarioError(f"Missing {', '.join(missing)}: `runcast validate --help` says what.")
     from app.accuracy import as_json as validation_json
-    from app.accuracy import terminal
     from app.accuracy import validate as validation
 
     report = validation.validate(Path(runs), Path(models), Path(pairs) if pairs else None)
@@ -41,9 +40,10 @@ def validate(
     if as_json:
         print_json(validation_json.report_json(report))
     else:
-        from app.document.terminal import console
+        from app.accuracy.sections import report_blocks
+        from app.document.terminal import print_document
 
-        terminal.print_report(report, console())
+        print_document(report_blocks(report))
 
 
 def fit(
@@ -57,21 +57,21 @@ def fit(
     Prints what was found; --write replaces the shipped tables (docs/accuracy.md).
     """
     from app.accuracy.fit import refit
-    from app.accuracy.fit_report import figures, print_figures
-    from app.document.terminal import console
+    from app.accuracy.fit_report import figures, fit_blocks
+    from app.document.terminal import print_document
     from hardware.cross_validation import write_cross_validation
     from hardware.efficiency import read_entries, write_entries
 
     today = dt.datetime.now(dt.UTC).date()
     if ablate:
         from app.accuracy.fit_ablation import ablation
-        from app.accuracy.fit_report import print_ablation
+        from app.accuracy.fit_report import ablation_table
 
-        print_ablation(ablation(read_entries(), today), console())
+        print_document([ablation_table(ablation(read_entries(), today))])
         return
     result = refit(read_entries(), today)
     found = list(figures(result, today))
     if write:
         write_entries(result.entries)
         write_cross_validation(found)
-    print_figures(result, found, console())
+    print_document(fit_blocks(result, found))

@@ -1,20 +1,23 @@
-"""The tables of the Accuracy page: what a validation found, as rows. No score is made here."""
+"""The runs and the remaining tables of a validation: points, memory classes, knobs, other
+estimators, what is not modelled, the rows of a user's file. Tables of errors are in errors.py."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from pandas.io.formats.style import Styler
 
-from app.accuracy.section_scores import Flags, class_coverages, families
-from app.accuracy.words import KINDS, against_no_change, headlines, memory_class_bounds
+from app.accuracy.rows import Offence
+from app.accuracy.section_scores import Flags
+from app.accuracy.words import KINDS, against_no_change, memory_class_bounds
 from app.document import format as fmt
-from core.evidence.accuracy import MEMORY_CLASSES
-from hardware.claims import not_modelled
+from app.document.table import Column, Table
+from core.evidence.accuracy import MEMORY_CLASSES, PairAccuracy
+from hardware.claims import NotModelled, not_modelled
 from hardware.cross_validation import CrossValidation
 from hardware.estimators import estimators
 
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
 
 FILTERS = ("accelerator", "precision", "framework", "architecture")
 RATIO = "Measured / predicted"
-PERCENT = ("Median error", "Inside P10-P90", "From", "To", "Bias", "Error")
 
 
 def choices(report: Report, kind: str) -> list[str]:
@@ -59,181 +61,170 @@ def points(report: Report, chosen: Flags) -> pd.DataFrame:
     )
 
 
-def errors(report: Report, folds: CrossValidation) -> pd.DataFrame:
-    """The headline errors beside the baseline's, as text."""
-    columns = ("Throughput", "Median error", "Mean", "P90", "Within 20%", "Inside P10-P90")
-    rows = [(h.label, *h.cells()) for h in headlines(report, folds)]
-    return pd.DataFrame(rows, columns=list(columns))
+def _words(name: str, of: Callable[[Any], str], *, wraps: bool = False) -> Column[Any]:
+    return Column(name=name, head=name, value=of, is_text=True, wraps=wraps)
 
 
-def coverage(report: Report) -> pd.DataFrame:
-    """Coverage of every class, with exact bounds."""
-    found = class_coverages(report.throughput)
-    return pd.DataFrame(
-        {
-            "Kind": [KINDS[c.by] for c in found],
-            "Class": [c.label for c in found],
-            "Runs": [c.accuracy.n for c in found],
-            "Inside P10-P90": [c.accuracy.coverage_80 for c in found],
-            "From": [c.accuracy.coverage_low for c in found],
-            "To": [c.accuracy.coverage_high for c in found],
-            "Interval": [c.verdict for c in found],
-            "Median error": [c.accuracy.median_ape for c in found],
-        }
-    )
+def _number(
+    name: str, of: Callable[[Any], Any], write: Callable[[Any], str] = fmt.count, short: str = ""
+) -> Column[Any]:
+    return Column(name=name, head=name, value=of, write=write, short=short)
 
 
-def worst_families(report: Report) -> pd.DataFrame:
-    """Every family, the worst first."""
-    found = families(report.throughput)
-    return pd.DataFrame(
-        {
-            "Model": [f.model for f in found],
-            "Accelerator": [f.accelerator for f in found],
-            "Runs": [f.accuracy.n for f in found],
-            "Median error": [f.accuracy.median_ape for f in found],
-            "Bias": [f.accuracy.bias for f in found],
-            "Source": [f.source for f in found],
-        }
-    )
-
-
-def memory(report: Report) -> pd.DataFrame:
-    """Errors of the peak memory, as a whole and by stack."""
-    parts = {"All runs": report.memory.overall, **report.memory.by["framework"]}
-    return pd.DataFrame(
-        {
-            "Stack": list(parts),
-            "Runs": [a.n for a in parts.values()],
-            "Median error": [a.median_ape for a in parts.values()],
-            "Inside P10-P90": [a.coverage_80 for a in parts.values()],
-            "Bias": [a.bias for a in parts.values()],
-        }
-    )
-
-
-def memory_classes(report: Report) -> pd.DataFrame:
-    """What was said of runs that ran and of runs that ran out of memory."""
+def memory_classes(report: Report) -> Table[str]:
+    """What was forecast of runs that ran and of runs that ran out of memory."""
     oom, bounds = report.oom, memory_class_bounds()
-    return pd.DataFrame(
-        {
-            "Forecast": list(MEMORY_CLASSES),
-            "P(out of memory)": [bounds[c] for c in MEMORY_CLASSES],
-            "Runs that ran": [fmt.count(oom.classes_of_fit[c]) for c in MEMORY_CLASSES],
-            "Runs that ran out": [fmt.count(oom.classes_of_oom[c]) for c in MEMORY_CLASSES],
-        }
-    ).set_index("Forecast")
+    ran, out = oom.classes_of_fit, oom.classes_of_oom
+    columns = (
+        _words("Forecast", lambda c: str(c)),
+        _words("P(out of memory)", lambda c: bounds[c]),
+        _number("Runs that ran", lambda c: ran.get(c, 0)),
+        _number("Share", lambda c: ran.get(c, 0) / oom.n_fit if oom.n_fit else None, fmt.percent),
+        _number("Runs that ran out", lambda c: out.get(c, 0)),
+    )
+    return Table(caption="Memory classes", columns=columns, rows=MEMORY_CLASSES)
 
 
-def pairs(report: Report) -> pd.DataFrame:
-    """Effects of one knob, predicted against measured, beside "no change"."""
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """Pairs of runs that differ in one knob."""
+
+    name: str
+    found: PairAccuracy
+
+
+def _three(value: float | None) -> str:
+    return fmt.MISSING if value is None or np.isnan(value) else f"{value:.3f}"
+
+
+KNOBS: tuple[Column[Knob], ...] = (
+    _words("Knob", lambda k: k.name, wraps=True),
+    _number("Pairs", lambda k: k.found.n),
+    _number("Refused", lambda k: k.found.refused),
+    _number("Log error", lambda k: k.found.median_log_error, _three),
+    _number("If no change", lambda k: k.found.no_change_median_log_error, _three),
+    _words("Against no change", lambda k: against_no_change(k.found)),
+    _number("Median error", lambda k: k.found.median_ape, fmt.percent, "Median"),
+    _number("P90", lambda k: k.found.p90_ape, fmt.percent),
+    _number("Direction right", lambda k: k.found.direction_right, fmt.percent, "Direction"),
+    _number("Beyond 5%", lambda k: k.found.changed_direction_right, fmt.percent),
+)
+
+
+def pairs(report: Report) -> Table[Knob]:
+    """Effects of one knob, predicted against measured, with those of "no change"."""
     parts = {"all pairs": report.pairs.overall, **report.pairs.by.get("knob", {})}
     if report.pairs.memory.n:
         parts["memory, all pairs"] = report.pairs.memory
-    return pd.DataFrame(
-        {
-            "Knob": [name.replace("_", " ") for name in parts],
-            "Pairs": [p.n for p in parts.values()],
-            "Log error": [p.median_log_error for p in parts.values()],
-            "If no change": [p.no_change_median_log_error for p in parts.values()],
-            "Against no change": [against_no_change(p) for p in parts.values()],
-            "Direction right": [p.direction_right for p in parts.values()],
-            "Beyond 5%": [p.changed_direction_right for p in parts.values()],
-        }
+    rows = tuple(Knob(name.replace("_", " "), p) for name, p in parts.items())
+    return Table(caption="Errors of predicted effects by knob", columns=KNOBS, rows=rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What an estimator prints of itself."""
+
+    estimator: str
+    measure: str
+    figure: str
+    scope: str
+    source: str
+
+
+ESTIMATES: tuple[Column[Estimate], ...] = (
+    _words("Estimator", lambda e: e.estimator),
+    _words("Measure", lambda e: e.measure),
+    _words("Figure", lambda e: e.figure),
+    _words("Measured on", lambda e: e.scope),
+    _words("Source", lambda e: e.source),
+)
+# Two columns of sentences, which fit a narrow screen.
+READ_ALOUD: tuple[Column[Estimate], ...] = (
+    _words("Printed", lambda e: f"{e.estimator}: {e.measure} {e.figure}"),
+    _words("Measured on", lambda e: f"{e.scope}. {e.source}."),
+)
+
+
+def published(report: Report, folds: CrossValidation) -> Table[Estimate]:
+    """Our mean error, the baseline's, and what other estimators print of themselves."""
+    return Table(
+        caption="Errors that estimators print",
+        columns=ESTIMATES,
+        rows=tuple(_estimates(report, folds)),
     )
 
 
-def published(report: Report, folds: CrossValidation) -> pd.DataFrame:
-    """Our mean error, the baseline's, and what other estimators print of themselves."""
+def _estimates(report: Report, folds: CrossValidation) -> Iterator[Estimate]:
     a, others = report.throughput.overall, report.baseline.overall
     mean = "mean error of the throughput"
     runs = f"{fmt.count(a.n)} published runs of {fmt.count(a.families)} families"
-    rows = [("Runcast", mean, fmt.percent(a.mean_ape), f"{runs}; fitted on them", "This page")]
+    ours = fmt.percent(a.mean_ape)
+    yield Estimate("Runcast", mean, ours, f"{runs}; fitted on them", "This page")
     splits = {"grouped": "source, model and accelerator", "new_source": "publication"}
     for split, seen in splits.items():
         if (split, "mean") in folds:
             fold = folds[split, "mean"]
             scope = f"{fmt.count(fold.rows)} runs, by fits that saw no run of the same {seen}"
-            rows.append(
-                ("Runcast", mean, fmt.percent(fold.value), scope, f"Measured here, {fold.date}")
-            )
+            figure = fmt.percent(fold.value)
+            yield Estimate("Runcast", mean, figure, scope, f"Measured here, {fold.date}")
     scope = f"{runs}; medians of other publications"
-    rows.append(("Constant MFU", mean, fmt.percent(others.mean_ape), scope, "This page"))
-    rows += [
-        (e.estimator, e.measure, f"{e.value:g}{e.unit}", e.scope, f"{e.source}, {e.source_date}")
-        for e in estimators()
-    ]
-    columns = ["Estimator", "Measure", "Figure", "Measured on", "Source"]
-    return pd.DataFrame(rows, columns=columns)
+    yield Estimate("Constant MFU", mean, fmt.percent(others.mean_ape), scope, "This page")
+    for e in estimators():
+        source = f"{e.source}, {e.source_date}"
+        yield Estimate(e.estimator, e.measure, f"{e.value:g}{e.unit}", e.scope, source)
 
 
-def read_aloud(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same in two columns of sentences, which fit a narrow screen."""
-    figure = frame["Estimator"] + ": " + frame["Measure"] + " " + frame["Figure"]
-    where = frame["Measured on"] + ". " + frame["Source"] + "."
-    return pd.DataFrame({"Printed": figure, "Measured on": where})
-
-
-def missing() -> pd.DataFrame:
+def missing() -> Table[NotModelled]:
     """Every name that changes no forecast, and why."""
-    found = not_modelled()
-    columns = {"Group": "group", "Name": "name", "Why": "why"}
-    return pd.DataFrame(
-        {head: [getattr(m, field) for m in found] for head, field in columns.items()}
+    columns = (
+        _words("Group", lambda m: m.group),
+        _words("Name", lambda m: m.name),
+        _words("Why", lambda m: m.why),
     )
+    return Table(caption="What is not modelled", columns=columns, rows=tuple(not_modelled()))
 
 
-def named_rows(report: Report) -> pd.DataFrame:
+def named_rows(report: Report) -> Table[Offence]:
     """Every row of a file that cannot be used, or not for everything."""
-    return pd.DataFrame(
-        {
-            "Line": [o.line for o in report.offences],
-            "Run": [o.run_id for o in report.offences],
-            "Reason": [o.reason for o in report.offences],
-            "Forecast": ["yes, not scored" if o.has_forecast else "no" for o in report.offences],
-        }
+    columns = (
+        _number("Line", lambda o: o.line, str),
+        _words("Run", lambda o: o.run_id),
+        _words("Reason", lambda o: o.reason),
+        _words("Forecast", lambda o: "yes, not scored" if o.has_forecast else "no"),
+    )
+    return Table(
+        caption="Rows that cannot be used, or not for everything",
+        columns=columns,
+        rows=report.offences,
     )
 
 
-def own_runs(report: Report) -> pd.DataFrame:
-    """Every forecast run of a file beside what was measured there."""
+def own_runs(report: Report) -> Table[int]:
+    """Every forecast run of a file with what was measured there; a row is its place in the file."""
     p, m, inputs = report.predictions, report.runs.measured, report.runs.inputs
-    at = np.flatnonzero(p.ok)
-    measured, memory_gib = report.throughput.rows.measured[at], report.memory.rows.measured[at]
-    return pd.DataFrame(
-        {
-            "Run": inputs.run_id[at],
-            "Accelerator": report.labels["accelerator"][at],
-            "GPUs": inputs.num_gpus[at],
-            "Measured (tokens/s per GPU)": measured,
-            "Forecast (tokens/s per GPU)": p.tokens_per_s_per_gpu_p50[at],
-            "P10": p.tokens_per_s_per_gpu_p10[at],
-            "P90": p.tokens_per_s_per_gpu_p90[at],
-            RATIO: report.throughput.rows.ratio()[at],
-            "Measured peak (GiB)": memory_gib,
-            "Forecast peak (GiB)": p.peak_memory_gib[at],
-            "P(out of memory)": p.probability_oom[at],
-            "Ran out of memory": [
-                {1.0: "yes", 0.0: "no"}.get(float(out), fmt.MISSING) for out in m.oom[at]
-            ],
-        }
+    throughput, memory = report.throughput.rows, report.memory.rows
+
+    def of(name: str, values: Any, write: Callable[[Any], str] | None = None) -> Column[int]:
+        is_text = write is None
+        return Column(name=name, head=name, value=lambda i: values[i], write=write, is_text=is_text)
+
+    outcome = {1.0: "yes", 0.0: "no"}
+    columns = (
+        of("Run", inputs.run_id),
+        of("Accelerator", report.labels["accelerator"]),
+        of("GPUs", inputs.num_gpus, fmt.count),
+        of("Measured (tokens/s per GPU)", throughput.measured, fmt.count),
+        of("Forecast (tokens/s per GPU)", p.tokens_per_s_per_gpu_p50, fmt.count),
+        of("P10", p.tokens_per_s_per_gpu_p10, fmt.count),
+        of("P90", p.tokens_per_s_per_gpu_p90, fmt.count),
+        of(RATIO, throughput.ratio(), _figures),
+        of("Measured peak (GiB)", memory.measured, _figures),
+        of("Forecast peak (GiB)", p.peak_memory_gib, _figures),
+        of("P(out of memory)", p.probability_oom, fmt.percent),
+        of("Ran out of memory", [outcome.get(float(out), fmt.MISSING) for out in m.oom]),
     )
-
-
-def styled(frame: pd.DataFrame) -> Styler:
-    """A table as it is shown; sorting still sees the numbers."""
-    shares = (*PERCENT, "Direction right", "Beyond 5%", "P(out of memory)")
-    texts: dict[str, Any] = dict.fromkeys(shares, fmt.percent)
-    texts |= dict.fromkeys(("Log error", "If no change"), _three)
-    texts |= dict.fromkeys(("Runs", "Pairs", "GPUs", "Line"), fmt.count)
-    tokens = ("Measured (tokens/s per GPU)", "Forecast (tokens/s per GPU)", "P10", "P90")
-    texts |= dict.fromkeys(tokens, fmt.count)
-    texts |= dict.fromkeys((RATIO, "Measured peak (GiB)", "Forecast peak (GiB)"), _figures)
-    return frame.style.format({n: f for n, f in texts.items() if n in frame})
-
-
-def _three(value: float | None) -> str:
-    return fmt.MISSING if value is None or np.isnan(value) else f"{value:.3f}"
+    rows = tuple(int(i) for i in np.flatnonzero(p.ok))
+    return Table(caption="Your runs", columns=columns, rows=rows)
 
 
 def _figures(value: float) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
 from app.accuracy.fit import Outcome, Result
 from app.accuracy.fit_columns import Numbers, Sample, samples
+from app.document.blocks import Section
+from app.document.table import Table, plain
 from core.evidence import uncertainty
 from core.evidence.accuracy import Accuracy, scored
 from core.evidence.coverage import LARGE
@@ -93,30 +93,38 @@ def _accuracy(
     )
 
 
-def print_figures(result: Result, found: list[tuple[str, str, Measured]], console: Console) -> None:
+def fit_blocks(result: Result, found: list[tuple[str, str, Measured]]) -> tuple[Section, Section]:
     """The folds and the fitted values with their intervals."""
-    table = Table("measure", *SPLITS, title="Errors, repeats of one configuration counted once")
     value = {(split, measure): m.value for split, measure, m in found}
-    for measure in MEASURES:
-        cells = [value.get((split, measure)) for split in SPLITS]
-        table.add_row(measure, *("" if v is None else f"{v:.1%}" for v in cells))
-    console.print(table)
-    table = Table(
-        "stack", "quantity", "prior", "fitted", "P10", "P90", title="Fitted values, SI units"
+    folds = [
+        (measure, *(_percent(value.get((split, measure))) for split in SPLITS))
+        for measure in MEASURES
+    ]
+    fitted = [
+        (
+            e.stack,
+            e.quantity,
+            "as generic" if e.prior is None else f"{e.prior:.3g}",
+            *(f"{x:.3g}" for x in (e.value, e.p10, e.p90)),
+        )
+        for e in result.entries
+        if e.fits and e.p10 is not None and e.p90 is not None
+    ]
+    errors, values = "Errors, repeats of one configuration counted once", "Fitted values, SI units"
+    heads = ("stack", "quantity", "prior", "fitted", "P10", "P90")
+    return (
+        Section(errors, (plain(errors, ("measure", *SPLITS), folds, numeric=range(1, 9)),)),
+        Section(values, (plain(values, heads, fitted, numeric=range(2, 6)),)),
     )
-    for e in result.entries:
-        if e.fits and e.p10 is not None and e.p90 is not None:
-            prior = "as generic" if e.prior is None else f"{e.prior:.3g}"
-            ends = (f"{x:.3g}" for x in (e.value, e.p10, e.p90))
-            table.add_row(e.stack, e.quantity, prior, *ends)
-    console.print(table)
 
 
-def print_ablation(found: Iterable[tuple[str, dict[str, float]]], console: Console) -> None:
+def ablation_table(found: Iterable[tuple[str, dict[str, float]]]) -> Table[tuple[str, ...]]:
     """One line an ingredient."""
-    names = ("median", "mean", "p90", "moe_median")
-    table = Table("without", *(f"{s} {n}" for s in ("grouped", "new_source") for n in names))
-    for label, figure in found:
-        cells = (figure[f"{s} {n}"] for s in ("grouped", "new_source") for n in names)
-        table.add_row(label, *(f"{c:.1%}" for c in cells))
-    console.print(table)
+    names = [f"{s} {n}" for s in ("grouped", "new_source")
+             for n in ("median", "mean", "p90", "moe_median")]  # fmt: skip
+    rows = [(label, *(_percent(figure[name]) for name in names)) for label, figure in found]
+    return plain("Errors without each ingredient", ("without", *names), rows, numeric=range(1, 9))
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from app.accuracy import charts, upload_section, words
+from app.accuracy import charts, errors, upload_section, words
 from app.accuracy import document as tables
 from app.accuracy.runs_section import download, draw_ratios, ratios
 from app.accuracy.validate import Report, validate
-from app.document import chart_files
+from app.document import chart_files, page
 from app.document import format as fmt
 from app.document.escape import as_text
 from app.document.glossary import explained
-from app.document.page import head_help
+from app.document.table import Table
 from app.web import figure
 from app.web.answers import KEPT_S
 from core.evidence.accuracy import Accuracy
@@ -33,17 +35,19 @@ def _shipped() -> Report:
     return validate(RUNS_CSV, MODELS_CSV, PAIRS_CSV)
 
 
-@st.cache_data(ttl=KEPT_S, show_spinner=False)
-def _frames() -> dict[str, pd.DataFrame]:
+@st.cache_resource(ttl=KEPT_S, show_spinner=False)
+def _tables() -> dict[str, Table[Any]]:
     """The tables of the page, which change only with the shipped facts."""
     report, folds = _shipped(), cross_validation()
     return {
-        "errors": tables.errors(report, folds),
-        "coverage": tables.coverage(report),
-        "families": tables.worst_families(report),
-        "memory_classes": tables.memory_classes(report),
-        "memory": tables.memory(report),
-        "pairs": tables.pairs(report),
+        "errors": errors.headlines(report, folds),
+        "coverage": errors.of_classes(report),
+        "families": errors.of_families(report),
+        "memory_classes": tables.memory_classes(report).without("Share"),
+        "memory": errors.of_memory(report).only(
+            "Stack", "Runs", "Median error", "Inside P10-P90", "Bias"
+        ),
+        "pairs": tables.pairs(report).without("Refused", "Median error", "P90"),
         "published": tables.published(report, folds),
         "missing": tables.missing(),
     }
@@ -58,28 +62,28 @@ def _ratios(wanted: Wanted, kind: str, theme: str, _points: pd.DataFrame) -> cha
 @st.cache_data(max_entries=16, ttl=KEPT_S, show_spinner=False)
 def _coverage(kind: str, theme: str) -> chart_files.Spec:
     """The chart of the classes of one kind."""
-    frame = _frames()["coverage"]
+    frame = _tables()["coverage"].frame()
     part = frame[frame["Kind"] == words.KINDS[kind]]
     return chart_files.spec_of(charts.coverage(part, theme=theme))
 
 
 def draw() -> None:
     """The page: the answer, run by run, your own runs, the interval, memory, knobs, others."""
-    report, frames = _shipped(), _frames()
+    report, found = _shipped(), _tables()
     a = report.throughput.overall
     st.markdown(
         f"**{as_text(words.blind_sentence(a, report.baseline.overall, cross_validation()))}**"
     )
     _draw_metrics(a)
-    _draw_errors(report, frames["errors"])
+    _draw_errors(report, found["errors"])
     _draw_runs(report)
     upload_section.draw()
-    _draw_coverage(report, frames["coverage"])
-    _draw_families(frames["families"])
-    _draw_memory(report, frames)
-    _draw_pairs(report, frames["pairs"])
-    _draw_published(frames["published"])
-    _draw_missing(frames["missing"])
+    _draw_coverage(report, found["coverage"])
+    _draw_families(found["families"])
+    _draw_memory(report, found)
+    _draw_pairs(report, found["pairs"])
+    _draw_published(found["published"])
+    _draw_missing(found["missing"])
 
 
 def _draw_metrics(a: Accuracy) -> None:
@@ -107,10 +111,10 @@ def _draw_metrics(a: Accuracy) -> None:
     )
 
 
-def _draw_errors(report: Report, errors: pd.DataFrame) -> None:
+def _draw_errors(report: Report, table: Table[Any]) -> None:
     st.subheader("Against runs that the fit has not seen", anchor=False)
     folds = cross_validation()
-    st.table(errors, hide_index=True)
+    page.draw_table(table)
     if note := words.fold_note(report, folds):
         st.warning(as_text(note))
     st.caption(
@@ -153,7 +157,7 @@ def _kind(label: str, kinds: Iterable[str], default: str, key: str) -> str:
     )
 
 
-def _draw_coverage(report: Report, frame: pd.DataFrame) -> None:
+def _draw_coverage(report: Report, table: Table[Any]) -> None:
     st.subheader("Does the interval hold what it promises?", anchor=False)
     st.markdown("On rows that the fit had not seen:")
     for line in words.fold_coverage_lines(cross_validation()):
@@ -173,68 +177,63 @@ def _draw_coverage(report: Report, frame: pd.DataFrame) -> None:
             "or more is held to, the dashed line is 80%. Neighbours in one table are not quite "
             "independent: the true bounds are wider.",
             file="runcast_accuracy_classes",
-            data=lambda: frame,
+            data=table.frame,
         )
     )
-    _draw_frame(frame, "accuracy_classes", "Coverage by class", has_file=False)
+    _draw_long(table, "accuracy_classes", has_file=False)
 
 
-def _draw_families(frame: pd.DataFrame) -> None:
+def _draw_families(table: Table[Any]) -> None:
     st.subheader("Worst families", anchor=False)
     st.markdown(f"A family is one publication's runs of one model on one accelerator. {words.BIAS}")
-    _draw_frame(frame, "accuracy_families", "Errors by family")
+    _draw_long(table, "accuracy_families")
 
 
-def _draw_memory(report: Report, frames: dict[str, pd.DataFrame]) -> None:
+def _draw_memory(report: Report, found: dict[str, Table[Any]]) -> None:
     st.subheader("Memory", anchor=False)
     st.markdown(as_text(words.memory_sentence(report)))
-    st.table(frames["memory_classes"])
-    _draw_frame(frames["memory"], "accuracy_memory", "Errors of the peak memory by stack")
+    page.draw_table(found["memory_classes"])
+    _draw_long(found["memory"], "accuracy_memory")
 
 
-def _draw_pairs(report: Report, frame: pd.DataFrame) -> None:
+def _draw_pairs(report: Report, table: Table[Any]) -> None:
     st.subheader("The effect of one knob", anchor=False)
     st.markdown(as_text(words.pairs_sentence(report)))
     st.markdown(
         as_text(f'Of ten pairs or more and no better than "no change": {words.weak_knobs(report)}.')
     )
-    _draw_frame(frame, "accuracy_pairs", "Errors of predicted effects by knob")
+    _draw_long(table, "accuracy_pairs")
 
 
-def _draw_published(frame: pd.DataFrame) -> None:
+def _draw_published(table: Table[Any]) -> None:
     st.subheader("What other estimators print", anchor=False)
     st.markdown(
         "Not of the same runs: most of these used traces or profiles of the target machine, or "
         "were tuned on the runs that they are scored on."
     )
-    st.table(tables.read_aloud(frame).map(as_text), hide_index=True)
-    download(st.container(width=200), frame, "runcast_estimators.csv", "accuracy_published_csv")
+    page.draw_table(replace(table, columns=tables.READ_ALOUD))
+    download(st.container(width=200), table, "runcast_estimators.csv", "accuracy_published_csv")
 
 
-def _draw_missing(frame: pd.DataFrame) -> None:
+def _draw_missing(table: Table[Any]) -> None:
     part = st.expander(
-        f"What is not modelled: {len(frame)} names", key="accuracy_missing", on_change="rerun"
+        f"What is not modelled: {len(table.rows)} names", key="accuracy_missing", on_change="rerun"
     )
     if part.open:
-        part.table(frame.map(lambda cell: as_text(str(cell))), hide_index=True)
+        with part:
+            page.draw_table(table)
 
 
-def _draw_frame(frame: pd.DataFrame, key: str, title: str, *, has_file: bool = True) -> None:
+def _draw_long(table: Table[Any], key: str, *, has_file: bool = True) -> None:
     """Where somebody opens it: the first rows of a table to sort and search, and all as CSV."""
-    part = st.expander(f"{title}: {len(frame)} rows", key=f"{key}_part", on_change="rerun")
+    rows = len(table.rows)
+    part = st.expander(f"{table.caption}: {rows} rows", key=f"{key}_part", on_change="rerun")
     if not part.open:
         return
     with part:
-        st.dataframe(
-            tables.styled(frame.head(LISTED)),
-            column_config=head_help(frame.columns),
-            key=key,
-            hide_index=True,
-            height=min(TABLE_PX, 37 * (len(frame) + 1)),
-            alt=title,
-            placeholder=fmt.MISSING,
-        )
-        if len(frame) > LISTED:
-            st.caption(f"The first {LISTED} of {fmt.count(len(frame))} rows; the CSV has all.")
+        first = replace(table, rows=table.rows[:LISTED])
+        page.draw_sorted(first, key, height=min(TABLE_PX, 37 * (rows + 1)))
+        if rows > LISTED:
+            st.caption(f"The first {LISTED} of {fmt.count(rows)} rows; the CSV has all.")
         if has_file:
-            download(st.container(width=200), frame, f"runcast_{key}.csv", f"{key}_csv")
+            download(st.container(width=200), table, f"runcast_{key}.csv", f"{key}_csv")

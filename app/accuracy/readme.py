@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.accuracy import words
+from app.accuracy import errors, words
 from app.document import format as fmt
 from core.errors import RunsError, shown
 from hardware.cross_validation import CrossValidation
@@ -21,6 +21,8 @@ def block(report: Report, folds: CrossValidation) -> str:
     """The lines between the markers."""
     a, memory = report.throughput.overall, report.memory.overall
     total = len(report.runs)
+    table = errors.headlines(report, folds)
+    first, *heads = table.head
     lines = [
         HINT,
         "",
@@ -28,10 +30,9 @@ def block(report: Report, folds: CrossValidation) -> str:
         f"{fmt.count(total - report.num_refused)} forecast, {fmt.count(report.num_refused)} "
         "refused):",
         "",
-        f"| throughput, {fmt.count(a.n)} scored rows | median error | mean | P90 | within 20% | "
-        "inside P10-P90 |",
+        _row(f"{first}, {fmt.count(a.n)} scored rows", *heads),
         "|---|---|---|---|---|---|",
-        *(_row(h.label, *h.cells()) for h in words.headlines(report, folds)),
+        *(_row(*cells) for cells in table.cells()),
         "",
         "| | |",
         "|---|---|",

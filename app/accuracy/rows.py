@@ -10,6 +10,7 @@ import numpy as np
 from app.accuracy.predict import Predictions
 from app.accuracy.run_words import PRECISION_NAMES, SHARDING_NAMES
 from app.accuracy.section_scores import Section
+from app.document import format as fmt
 from core.errors import shown
 from core.layout.layouts import RECOMPUTE
 from core.layout.precision import PRECISIONS
@@ -71,3 +72,18 @@ def word_notes(runs: Runs) -> list[str]:
 def _column(inputs: RunInputs, name: str) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
     column: np.ndarray[tuple[int], np.dtype[np.str_]] = getattr(inputs, name)
     return column
+
+
+def where(rows: Sequence[Offence]) -> str:
+    """Lines of a file as people write them: line 7 (run a); 12 rows, lines 2-9, 11, 14-16."""
+    if len(rows) == 1:
+        run = f" (run {rows[0].run_id})" if rows[0].run_id else ""
+        return f"line {rows[0].line}{run}"
+    spans: list[list[int]] = []
+    for line in sorted(row.line for row in rows):
+        if spans and line == spans[-1][1] + 1:
+            spans[-1][1] = line
+        else:
+            spans.append([line, line])
+    texts = (str(a) if a == b else f"{a}-{b}" for a, b in spans)
+    return f"{fmt.count(len(rows))} rows, lines {', '.join(texts)}"

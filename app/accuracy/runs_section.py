@@ -14,6 +14,7 @@ from app.accuracy.section_scores import Flags
 from app.accuracy.validate import Report
 from app.document import chart_files
 from app.document.csv import csv_bytes
+from app.document.table import Table
 from app.web import figure
 
 SpecOf = Callable[[pd.DataFrame, str, str], chart_files.Spec]  # of points, kind, theme
@@ -48,11 +49,11 @@ def draw_ratios(
     )
 
 
-def download(place: Any, frame: pd.DataFrame, name: str, key: str) -> None:
+def download(place: Any, table: Table[Any], name: str, key: str) -> None:
     """A table as a file."""
     place.download_button(
         "Download CSV",
-        data=lambda: csv_bytes(frame),
+        data=lambda: csv_bytes(table.frame()),
         file_name=name,
         mime="text/csv",
         key=key,

@@ -9,11 +9,12 @@ import streamlit as st
 from app.accuracy import document as tables
 from app.accuracy import own_runs as own
 from app.accuracy import words
+from app.accuracy.rows import where
 from app.accuracy.runs_section import download, draw_ratios, ratios
-from app.accuracy.terminal import where
 from app.accuracy.validate import Report
 from app.document import format as fmt
 from app.document.escape import as_text
+from app.document.page import draw_sorted
 from core.errors import RunsError
 
 UPLOADED = "accuracy_uploaded"  # digest and report of the files that this session uploaded
@@ -91,31 +92,19 @@ def _draw_uploaded(report: Report) -> None:
         draw_ratios(report, every, "accelerator", "accuracy_own", ratios, baseline=False)
     if report.memory.overall.n or report.oom.n_oom:
         st.caption(as_text(words.memory_sentence(report)))
-    frame = tables.own_runs(report)
-    if not frame.empty:
-        st.dataframe(
-            tables.styled(frame),
-            key="accuracy_own_runs",
-            hide_index=True,
-            alt="Your runs",
-            placeholder=fmt.MISSING,
-        )
-        download(st.container(width=200), frame, "runcast_own_runs.csv", "accuracy_own_runs_csv")
+    found = tables.own_runs(report)
+    if found.rows:
+        draw_sorted(found, "accuracy_own_runs")
+        download(st.container(width=200), found, "runcast_own_runs.csv", "accuracy_own_runs_csv")
 
 
 def _draw_named(report: Report) -> None:
     """Every row that cannot be used, or not for everything: few as sentences, many to search."""
-    frame = tables.named_rows(report)
-    if len(frame) <= READ:
+    found = tables.named_rows(report)
+    if len(found.rows) <= READ:
         for offence in report.offences:
             kind = "not scored" if offence.has_forecast else "no forecast"
             st.markdown(f"- {as_text(f'{where([offence])}, {kind}: {offence.reason}')}")
     else:
-        st.dataframe(
-            frame,
-            key="accuracy_named",
-            hide_index=True,
-            alt="Rows that cannot be used, or not for everything",
-            column_config={"Reason": st.column_config.TextColumn(width="large")},
-        )
-    download(st.container(width=200), frame, "runcast_named_rows.csv", "accuracy_named_csv")
+        draw_sorted(found, "accuracy_named")
+    download(st.container(width=200), found, "runcast_named_rows.csv", "accuracy_named_csv")

@@ -1,9 +1,8 @@
-"""What a validation says in sentences, and its headline rows, for the page and for the README."""
+"""What a validation says in sentences, for the page, the terminal and the README."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.accuracy.section_scores import ClassCoverage, Section, class_coverages, families
@@ -30,6 +29,7 @@ KINDS = {
     "stack_profile": "Profile of the stack",
 }
 SPLITS = {
+    "fitted": "Fitted on these rows",
     "grouped": "Cross-validation: the fit saw no row of the same source, model and accelerator",
     "new_source": "Cross-validation: the fit saw no row of the same publication",
     "new_stack": "Cross-validation: the fit saw no row of the same family of stacks",
@@ -41,63 +41,6 @@ KNOBS_FROM = 10  # pairs of a knob from which on it is held to "no change"
 SAME = 1e-9  # log errors that differ by rounding only
 FEWEST = 5  # rows of a class or family whose error is worth a name
 LISTED = 6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Headline:
-    """One row of the table of errors; None where it was not measured."""
-
-    label: str
-    median: float | None
-    mean: float | None
-    p90: float | None
-    within_20: float | None
-    coverage: float | None
-
-    def cells(self) -> list[str]:
-        """The figures as text."""
-        figures = (self.median, self.mean, self.p90, self.within_20, self.coverage)
-        return [fmt.percent(x) for x in figures]
-
-
-def headlines(report: Report, folds: CrossValidation) -> list[Headline]:
-    """The forecast as it is, with repeats counted once, on folds, and the baseline."""
-    a, baseline = report.throughput.overall, report.baseline.overall
-    return [
-        _plain("Forecast, fitted on these rows" if folds else "Forecast", a),
-        Headline(
-            label=f"The same, each of {fmt.count(a.configurations)} configurations once",
-            median=a.weighted_median_ape,
-            mean=a.weighted_mean_ape,
-            p90=a.weighted_p90_ape,
-            within_20=a.weighted_within_20,
-            coverage=a.weighted_coverage_80,
-        ),
-        *(
-            _fold(split, label, folds)
-            for split, label in SPLITS.items()
-            if (split, "median") in folds
-        ),
-        _plain("Baseline: the median MFU of similar runs of other publications", baseline),
-    ]
-
-
-def _plain(label: str, a: Accuracy) -> Headline:
-    return Headline(
-        label=label,
-        median=a.median_ape,
-        mean=a.mean_ape,
-        p90=a.p90_ape,
-        within_20=a.within_20,
-        coverage=a.coverage_80,
-    )
-
-
-def _fold(split: str, label: str, folds: CrossValidation) -> Headline:
-    date = folds[split, "median"].date
-    measures = ("median", "mean", "p90", "within_20", "coverage")
-    found = {m: folds[split, m].value if (split, m) in folds else None for m in measures}
-    return Headline(label=f"{label} ({date})", **found)
 
 
 def fold_note(report: Report, folds: CrossValidation) -> str:
@@ -181,7 +124,8 @@ def coverage_lines(section: Section) -> list[str]:
 
 
 def fold_coverage_lines(folds: CrossValidation) -> list[str]:
-    """The same of forecasts whose fit had not seen the rows, one sentence a split."""
+    """Which classes the interval of a fit that had not seen them is honest for, a sentence a
+    split."""
     low, high = CLASS_BAND
     lines = []
     for split, name in (("grouped", "Grouped"), ("new_source", "New publication")):
@@ -216,6 +160,18 @@ def class_name(c: ClassCoverage) -> str:
     if c.by == "stack_profile":
         return f"stacks of {c.label} profile"
     return "MoE" if c.label == "moe" else c.label
+
+
+def once_sentence(a: Accuracy) -> str:
+    """The metrics that repeats of a configuration do not move."""
+    return (
+        f"Each configuration once ({fmt.count(a.configurations)} in {fmt.count(a.n)} rows): median "
+        f"{fmt.percent(a.weighted_median_ape)}, mean {fmt.percent(a.weighted_mean_ape)}, P90 "
+        f"{fmt.percent(a.weighted_p90_ape)}, within 20% {fmt.percent(a.weighted_within_20)}, in "
+        f"P10-P90 {fmt.percent(a.weighted_coverage_80)}. Median of the medians of "
+        f"{fmt.count(a.families)} families (source, model, accelerator): "
+        f"{fmt.percent(a.family_median_ape)}."
+    )
 
 
 def weak_classes(parts: Mapping[str, Mapping[str, Accuracy]]) -> str:
@@ -267,6 +223,17 @@ def oom_text(report: Report) -> str:
     return (
         f"Of {fmt.count(oom.n_fit)} runs that ran, the forecast says {ran}; of "
         f"{fmt.count(oom.n_oom)} that ran out of memory, {out}."
+    )
+
+
+def oom_figures(report: Report) -> str:
+    """How sure the forecast was of the runs that ran out of memory, and of those that did not."""
+    oom = report.oom
+    return (
+        f"Out of memory: {fmt.count(oom.n_oom)} runs did, mean predicted probability "
+        f"{fmt.percent(oom.mean_probability_of_oom)}, {fmt.percent(oom.oom_found)} found; "
+        f"{fmt.count(oom.n_fit)} fitted, mean {fmt.percent(oom.mean_probability_of_fit)}, "
+        f"{fmt.percent(oom.false_alarms)} false alarms."
     )
 
 

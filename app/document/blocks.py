@@ -18,10 +18,11 @@ Row: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """One paragraph; a strong one is the answer."""
+    """One paragraph; a strong one is the answer; `level` steps below what it belongs to."""
 
     text: str
     strong: bool = False
+    level: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
 from app.document.blocks import Block, Bullets, Copied, Figure, Paragraph
 from app.document.escape import as_text
+from app.document.format import MISSING
 from app.document.glossary import explained
 from app.document.table import Table
 
@@ -64,6 +65,22 @@ def draw_rows(
         key=key,
         alt=alt,
         column_config=head_help(shown.columns, config),
+    )
+
+
+def draw_sorted(table: Table[Any], key: str, *, height: int | Literal["auto"] = "auto") -> None:
+    """A long table, which sorts by its numbers and reads as the cells do; its caption is what is
+    said of it to who cannot see it."""
+    written: dict[Any, Any] = {c.head: c.write for c in table.columns if c.write is not None}
+    shown = table.frame().set_axis(list(table.head), axis="columns")
+    st.dataframe(
+        shown.style.format(written),
+        hide_index=True,
+        height=height,
+        key=key,
+        alt=table.caption,
+        column_config=head_help(shown.columns),
+        placeholder=MISSING,
     )
 
 

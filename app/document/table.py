@@ -20,7 +20,8 @@ class Column(Generic[T]):
     name: str  # in files: a promise, with its unit
     head: str  # on a page and on paper
     value: Callable[[T], Any]  # as a file holds it
-    cell: Callable[[T], str] | None = None  # as a person reads it; without it the value as text
+    cell: Callable[[T], str] | None = None  # as a person reads it
+    write: Callable[[Any], str] | None = None  # the value as a person reads it, without a `cell`
     short: str = ""  # head on a terminal, where `head` is too long
     is_text: bool = False  # set to the left
     wraps: bool = False  # may take several lines on a terminal
@@ -31,6 +32,8 @@ class Column(Generic[T]):
         if self.cell is not None:
             return self.cell(row)
         value = self.value(row)
+        if self.write is not None:
+            return self.write(value)
         return "" if value is None else str(value)
 
 

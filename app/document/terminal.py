@@ -15,11 +15,12 @@ from rich import table as rich_table
 from rich.console import Console
 from rich.measure import Measurement
 
-from app.document.blocks import Block, Bullets, Copied, Figure, Paragraph
+from app.document.blocks import Block, Bullets, Copied, Figure, Paragraph, Section
 from app.document.table import Table
 
 WIDTH = 100  # where no window says otherwise: a pipe, a file
 WIDEST = 10_000  # of a table there
+STEP = "   "  # of a paragraph below another
 WIDE_GAP, NARROW_GAP = 2, 1  # blanks between columns
 
 
@@ -74,17 +75,22 @@ def figures_table(*heads: str) -> rich_table.Table:
     return table
 
 
-def print_document(blocks: Iterable[Block]) -> None:
+def print_document(blocks: Iterable[Block | Section]) -> None:
     """Blocks on standard output."""
     print_blocks(console(), blocks)
 
 
-def print_blocks(out: Console, blocks: Iterable[Block]) -> None:
-    """Paragraphs, lists and tables, one below the other."""
+def print_blocks(out: Console, blocks: Iterable[Block | Section]) -> None:
+    """Paragraphs, lists, tables and sections, one below the other."""
     for block in blocks:
         match block:
-            case Paragraph(text, _):
-                print_wrapped(out, text)
+            case Section(title, within):
+                out.print()
+                print_wrapped(out, title)
+                print_blocks(out, within)
+            case Paragraph(text, _, level):
+                step = STEP * level
+                print_wrapped(out, text, indent=f"{step}    " if step else "", first=step)
             case Bullets(items, title):
                 if title:
                     out.print(f"\n{title}:")
@@ -109,7 +115,7 @@ def print_table(out: Console, table: Table[Any]) -> None:
     drawn = rich_table.Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for head, column in zip(heads, table.columns, strict=True):
         side: Literal["left", "right"] = "left" if column.is_text else "right"
-        drawn.add_column(head, justify=side, no_wrap=not column.wraps)
+        drawn.add_column(head, justify=side, no_wrap=not column.wraps, overflow="fold")
     for row in rows:
         drawn.add_row(*row)
     out.print()

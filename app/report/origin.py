@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
+from app.accuracy import errors
 from app.accuracy import words as accuracy_words
 from app.calibration.sources import sources_of
 from app.document import format as fmt
@@ -28,13 +29,6 @@ from hardware.cross_validation import CrossValidation, cross_validation
 from hardware.facts import NUMBERS
 from pricing.offers import snapshot
 
-SPLITS = {
-    "fitted": "The fit saw these runs",
-    "grouped": "It saw no run of the same source, model and accelerator",
-    "new_source": "It saw no run of the same publication",
-    "new_stack": "It saw no run of the same family of stacks",
-    "new_accelerator": "It saw no run of the same accelerator",
-}
 BLIND = "new_source"  # most like a run of somebody else
 MEASURES = ("median", "p90", "within_20", "coverage")
 
@@ -94,17 +88,8 @@ def accuracy_section(scenario: Scenario, plan: Plan | None) -> Section:
     blocks: list[Block] = []
     if all((BLIND, m) in folds for m in MEASURES):
         blocks.append(Paragraph(_blind(folds)))
-    rows = tuple(_split(folds, split, label) for split, label in SPLITS.items()
-                 if (split, "median") in folds)  # fmt: skip
-    blocks.append(
-        plain(
-            caption="Error of the forecast throughput of published runs, |forecast / measured - 1|",
-            head=("What the fit had seen", "Runs", "Median", "P90", "Within 20%", "In P10-P90"),
-            rows=rows,
-            numeric=frozenset({1, 2, 3, 4, 5}),
-            widths=(5, 1, 2, 2, 2, 2),
-        )
-    )
+    unseen = ("Throughput", "Runs", "Median error", "P90", "Within 20%", "Inside P10-P90")
+    blocks.append(errors.of_folds(folds).only(*unseen))
     blocks.append(Paragraph("Where the interval is not honest, by class of runs:"))
     blocks.append(Bullets(tuple(accuracy_words.fold_coverage_lines(folds))))
     if plan is not None:
@@ -121,13 +106,6 @@ def _blind(folds: CrossValidation) -> str:
         f"{within} within 20%, one in ten is off by more than {p90}; {inside} lie inside their P10 "
         f"to P90, where 80% should (measured on {found.date})."
     )
-
-
-def _split(folds: CrossValidation, split: str, label: str) -> Row:
-    cells = (
-        fmt.percent(folds[split, m].value) if (split, m) in folds else fmt.MISSING for m in MEASURES
-    )
-    return (label, fmt.count(folds[split, "median"].rows), *cells)
 
 
 def _nearest(scenario: Scenario, plan: Plan) -> list[Block]:

@@ -16,6 +16,7 @@ import typer
 from app import cli
 from app.command.given import TABLE, option_of
 from app.document import format as fmt
+from app.document.blocks import Paragraph
 from app.scenario.age import installed
 from core.errors import RunsError
 from core.scenario import Scenario
@@ -592,9 +593,7 @@ def test_validate_passes_files_and_writes(run, refused, monkeypatch):
     monkeypatch.setattr("app.accuracy.validate.validate", validate)
     monkeypatch.setattr("app.accuracy.as_json.report_json", lambda r: {"throughput": {"n": 1}})
     monkeypatch.setattr("app.accuracy.as_json.write_out", lambda r, path: calls.append((r, path)))
-    monkeypatch.setattr(
-        "app.accuracy.terminal.print_report", lambda r, console: console.print(f"<{r}>")
-    )
+    monkeypatch.setattr("app.accuracy.sections.report_blocks", lambda r: [Paragraph(f"<{r}>")])
     files = ["validate", "--runs", "r.csv", "--models", "m.csv"]
     assert run(*files) == (0, "<report>\n", "")
     status, out, _ = run(*files, "--pairs", "p.csv", "--out", "o.csv", "--json")

@@ -109,7 +109,7 @@ def test_forecasts_of_hostile_runs_are_text(tmp_path):
     bare = [f.replace('"', "") for f in FORMULAS]
     rows = "".join(f'"{f}{n}",=1+1,@x,8,8192,1\n' for n, f in enumerate(bare))
     report = own_runs.report_of_upload((head + rows).encode(), None, name="=x.csv")
-    assert formulas(csv_bytes(accuracy_document.named_rows(report))) == []
+    assert formulas(csv_bytes(accuracy_document.named_rows(report).frame())) == []
     write_out(report, tmp_path / "out.csv")
     content = (tmp_path / "out.csv").read_bytes()
     assert content.count(b"\n") >= 5

@@ -3,20 +3,20 @@
 import csv
 import datetime as dt
 import hashlib
-import io
 import json
 import time
 from dataclasses import fields
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-from app.accuracy import as_json, terminal
+from app.accuracy import as_json
 from app.accuracy import validate as validation
 from app.accuracy.predict import Predictions
+from app.accuracy.rows import where
 from app.accuracy.section_scores import class_coverages, families
-from app.accuracy.terminal import where
+from app.accuracy.sections import report_blocks
+from app.document.terminal import print_document
 from core.errors import RunsError
 from hardware import measured
 from hardware.measured_model import ModelFacts
@@ -334,7 +334,7 @@ def test_a_model_that_is_not_in_the_file_may_be_a_preset(table, predicted_by, na
     assert report.model_notes[name] == ("Not in the file of models: the preset llama3.1-8b.",)
 
 
-def test_every_offending_row_is_named_by_its_line_and_both_are_counted(table, predicted_by):
+def test_every_offending_row_is_named_by_its_line_and_both_are_counted(table, predicted_by, capsys):
     predicted_by(constant_predict())
     rows = [
         RUN,
@@ -357,9 +357,8 @@ def test_every_offending_row_is_named_by_its_line_and_both_are_counted(table, pr
     assert (found["used"], found["named"]) == (2, 7)
     lines = [n for r in found["refused_reasons"] + found["unscored_reasons"] for n in r["lines"]]
     assert sorted(lines) == [3, 4, 5, 6, 7, 8, 9]
-    console = Console(file=(text := io.StringIO()), width=100, markup=False, highlight=False)
-    terminal.print_report(report, console)
-    words = " ".join(text.getvalue().split())
+    print_document(report_blocks(report))
+    words = " ".join(capsys.readouterr().out.split())
     assert "9 rows, 5 predicted, 4 refused. 2 used, 7 named below." in words
     assert "line 3 (run b): tp x pp x cp = 3 does not divide the 8 GPUs of the run." in words
     assert "line 5 (run d): tokens_per_s_per_gpu=1e+09 is" in words
@@ -484,18 +483,14 @@ def test_without_pairs_the_section_is_empty(table, predicted_by):
     assert (pairs["n"], pairs["median_ape"], pairs["by"]) == (0, None, {})
 
 
-@pytest.mark.parametrize("width", [60, 120])
-def test_the_printed_report_says_the_figures_and_takes_no_markup(table, predicted_by, width):
+def test_the_printed_report_says_the_figures_and_takes_no_markup(table, predicted_by, capsys):
     predicted_by(constant_predict())
     rows = [
         {**RUN, "tokens_per_s_per_gpu": "12500", "framework": "[bold]x[/]"},
         {**RUN, "run_id": "b", "source": "table 2", "model_key": "[red]nothing"},
     ]
-    report = validate(table(rows))
-    text = io.StringIO()
-    console = Console(file=text, width=width, markup=False, highlight=False)
-    terminal.print_report(report, console)
-    words = " ".join(text.getvalue().split())
+    print_document(report_blocks(validate(table(rows))))
+    words = " ".join(capsys.readouterr().out.split())
     assert "2 rows, 1 predicted, 1 refused" in words
     assert "20%" in words
     assert "[red]nothing" in words

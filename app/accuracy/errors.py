@@ -1,0 +1,172 @@
+"""How far forecasts are off, one row a set of runs: every table of errors has these columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from app.accuracy.section_scores import class_coverages, families
+from app.accuracy.words import KINDS, SPLITS
+from app.document import format as fmt
+from app.document.table import Column, Table
+from core.evidence.accuracy import Accuracy
+from hardware.cross_validation import CrossValidation
+
+if TYPE_CHECKING:
+    from app.accuracy.validate import Report
+
+FITTED = "fitted"  # the split whose fit saw the runs that it forecasts
+MEASURES = ("Median error", "Mean", "P90", "Within 20%", "Inside P10-P90")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """Some runs and how far their forecasts are off."""
+
+    accuracy: Accuracy
+    label: str = ""
+    baseline: Accuracy | None = None  # of a constant MFU, on the same rows
+    kind: str = ""
+    model: str = ""
+    accelerator: str = ""
+    source: str = ""
+    interval: str = ""  # core/evidence/coverage.py: verdict
+
+
+def _words(name: str, of: Callable[[Errors], str], *, wraps: bool = False) -> Column[Errors]:
+    return Column(name=name, head=name, value=of, is_text=True, wraps=wraps)
+
+
+def _figure(
+    name: str,
+    of: Callable[[Errors], Any],
+    short: str = "",
+    write: Callable[[Any], str] = fmt.percent,
+) -> Column[Errors]:
+    return Column(name=name, head=name, value=of, short=short, write=write)
+
+
+COLUMNS: tuple[Column[Errors], ...] = (
+    _words("Kind", lambda r: r.kind),
+    _words("Class", lambda r: r.label),
+    _words("Model", lambda r: r.model),
+    _words("Accelerator", lambda r: r.accelerator),
+    _figure("Runs", lambda r: r.accuracy.n, write=fmt.count),
+    _figure("Refused", lambda r: r.accuracy.refused, write=fmt.count),
+    _figure("Median error", lambda r: r.accuracy.median_ape, "Median"),
+    _figure("Mean", lambda r: r.accuracy.mean_ape),
+    _figure("P90", lambda r: r.accuracy.p90_ape),
+    _figure("Within 20%", lambda r: r.accuracy.within_20, "In 20%"),
+    _figure("Inside P10-P90", lambda r: r.accuracy.coverage_80, "In P10-P90"),
+    _figure("From", lambda r: r.accuracy.coverage_low),
+    _figure("To", lambda r: r.accuracy.coverage_high),
+    _words("Interval", lambda r: r.interval),
+    _figure("Bias", lambda r: r.accuracy.bias),
+    _figure(
+        "Baseline median", lambda r: r.baseline.median_ape if r.baseline else None, "Base median"
+    ),
+    _figure("Baseline P90", lambda r: r.baseline.p90_ape if r.baseline else None, "Base P90"),
+    _words("Source", lambda r: r.source, wraps=True),
+)
+
+
+def _label(r: Errors) -> str:
+    """One function for all tables, so that two of the same report are equal."""
+    return r.label
+
+
+def _labelled(first: str, caption: str, rows: Iterable[Errors], *names: str) -> Table[Errors]:
+    """A table whose first column holds the labels under a head of its own."""
+    label = _words(first, _label, wraps=True)
+    columns = tuple(c for c in COLUMNS if c.name != first)
+    return Table(caption=caption, columns=(label, *columns), rows=tuple(rows)).only(first, *names)
+
+
+def _fold(split: str, folds: CrossValidation) -> Errors:
+    def of(measure: str) -> float | None:
+        return folds[split, measure].value if (split, measure) in folds else None
+
+    found = folds[split, "median"]
+    unseen = Accuracy(
+        n=found.rows,
+        refused=0,
+        median_ape=of("median"),
+        mean_ape=of("mean"),
+        p90_ape=of("p90"),
+        within_20=of("within_20"),
+        coverage_80=of("coverage"),
+        bias=None,
+        family_median_ape=of("family_median"),
+    )
+    return Errors(accuracy=unseen, label=f"{SPLITS[split]} ({found.date})")
+
+
+def of_folds(folds: CrossValidation, *splits: str) -> Table[Errors]:
+    """The errors of a fit on rows that it had not seen, a row a split."""
+    rows = [_fold(split, folds) for split in splits or SPLITS if (split, "median") in folds]
+    caption = "Error of the forecast throughput of published runs, |forecast / measured - 1|"
+    return _labelled("Throughput", caption, rows, "Runs", *MEASURES)
+
+
+def headlines(report: Report, folds: CrossValidation) -> Table[Errors]:
+    """The forecast as it is, with repeats counted once, on folds, and the baseline."""
+    a, baseline = report.throughput.overall, report.baseline.overall
+    once = replace(
+        a,
+        median_ape=a.weighted_median_ape,
+        mean_ape=a.weighted_mean_ape,
+        p90_ape=a.weighted_p90_ape,
+        within_20=a.weighted_within_20,
+        coverage_80=a.weighted_coverage_80,
+    )
+    weighed = f"Forecast, each of {fmt.count(a.configurations)} configurations once"
+    similar = "Baseline: the median MFU of similar runs of other publications"
+    rows = (
+        Errors(accuracy=a, label="Forecast, fitted on these rows" if folds else "Forecast"),
+        Errors(accuracy=once, label=weighed),
+        *of_folds(folds, *(split for split in SPLITS if split != FITTED)).rows,
+        Errors(accuracy=baseline, label=similar),
+    )
+    return _labelled("Throughput", "Errors of the forecast throughput", rows, *MEASURES)
+
+
+def of_throughput(report: Report, by: str = "") -> Table[Errors]:
+    """The errors of all runs, or of each class of one kind, and the baseline's of the same."""
+    parts = report.throughput.by[by] if by else {"All runs": report.throughput.overall}
+    others = report.baseline.by[by] if by else {"All runs": report.baseline.overall}
+    rows = (
+        Errors(accuracy=a, label=label, baseline=others.get(label)) for label, a in parts.items()
+    )
+    columns = ("Runs", "Refused", *MEASURES, "Baseline median", "Baseline P90")
+    return _labelled(KINDS.get(by, "Throughput"), "Errors of the throughput", rows, *columns)
+
+
+def of_memory(report: Report) -> Table[Errors]:
+    """Errors of the peak memory, as a whole and by stack."""
+    parts = {"All runs": report.memory.overall, **report.memory.by["framework"]}
+    rows = (Errors(accuracy=a, label=label) for label, a in parts.items())
+    columns = ("Runs", "Refused", *MEASURES, "Bias")
+    return _labelled("Stack", "Errors of the peak memory by stack", rows, *columns)
+
+
+def of_classes(report: Report) -> Table[Errors]:
+    """Coverage of every class, with exact bounds, the largest first."""
+    rows = tuple(
+        Errors(accuracy=c.accuracy, label=c.label, kind=KINDS[c.by], interval=c.verdict)
+        for c in class_coverages(report.throughput)
+    )
+    return Table(caption="Coverage by class", columns=COLUMNS, rows=rows).only(
+        "Kind", "Class", "Runs", "Inside P10-P90", "From", "To", "Interval", "Median error"
+    )
+
+
+def of_families(report: Report) -> Table[Errors]:
+    """Every family, the worst first."""
+    rows = tuple(
+        Errors(accuracy=f.accuracy, model=f.model, accelerator=f.accelerator, source=f.source)
+        for f in families(report.throughput)
+    )
+    return Table(caption="Errors by family", columns=COLUMNS, rows=rows).only(
+        "Model", "Accelerator", "Runs", "Median error", "Bias", "Source"
+    )

@@ -1,0 +1,118 @@
+"""The report of `runcast validate`: every figure with the baseline's, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from app.accuracy import document, errors, words
+from app.accuracy.rows import Offence, where
+from app.document import format as fmt
+from app.document.blocks import Block, Paragraph, Section
+from app.document.table import Table
+from core.evidence.coverage import CLASS_BAND, LARGE, NOMINAL
+
+if TYPE_CHECKING:
+    from app.accuracy.validate import Report
+
+LABELS_SHOWN = 16  # parts of one table; the JSON has all
+KNOBS_SHOWN = 24
+FAMILIES_SHOWN = 8
+NAMED_SHOWN = 200  # reasons; the JSON has all
+
+
+def report_blocks(report: Report) -> tuple[Block | Section, ...]:
+    """The counts of rows, the tables of errors, then what was left out and why."""
+    total, refused = len(report.runs), report.num_refused
+    counts = (
+        f"Runcast {report.runcast_version}, {report.date}: {fmt.count(total)} rows, "
+        f"{fmt.count(total - refused)} predicted, {fmt.count(refused)} refused. "
+        f"{fmt.count(report.num_used)} used, {fmt.count(len(report.offences))} named below."
+    )
+    return (
+        *map(Paragraph, (counts, *report.file_notes, report.note)),
+        Section(
+            "Throughput (tokens/s): the forecast, and the baseline on the same rows",
+            tuple(_throughput(report)),
+        ),
+        Section("Coverage of P10 to P90 by class", tuple(_coverage(report))),
+        *_families(report),
+        Section("Peak memory", tuple(_memory(report))),
+        *_pairs(report),
+        *_named("Refused", report.refusals()),
+        *_named("Forecast, but measured what cannot be scored", report.unscored()),
+    )
+
+
+def _first(table: Table[Any], most: int) -> Iterator[Block]:
+    """The first rows of a table, and how many it has more."""
+    yield replace(table, rows=table.rows[:most])
+    if len(table.rows) > most:
+        yield Paragraph(f"and {fmt.count(len(table.rows) - most)} more: see --json.")
+
+
+def _throughput(report: Report) -> Iterator[Block]:
+    yield errors.of_throughput(report)
+    yield Paragraph(words.once_sentence(report.throughput.overall))
+    for kind in words.KINDS:
+        yield from _first(errors.of_throughput(report, kind), LABELS_SHOWN)
+    yield Paragraph(
+        "Baseline: median MFU of accelerator x precision x MoE x framework of other publications."
+    )
+    yield from _left_out(report.throughput.left_out)
+
+
+def _coverage(report: Report) -> Iterator[Block]:
+    table = errors.of_classes(report).without("Median error")
+    shown = tuple(r for r in table.rows if r.accuracy.n >= LARGE or r.interval != "honest")
+    yield replace(table, rows=shown)
+    low, high = map(fmt.percent, CLASS_BAND)
+    yield Paragraph(
+        f"From and To are exact 90% bounds. Classes of {LARGE} rows or more are held to {low} to "
+        f"{high}; smaller ones are named where they are significantly below {fmt.percent(NOMINAL)} "
+        f"(binomial, 5%). {fmt.count(len(table.rows) - len(shown))} other small classes are not."
+    )
+
+
+def _families(report: Report) -> Iterator[Section]:
+    table = errors.of_families(report)
+    worst = replace(table, rows=table.rows[:FAMILIES_SHOWN])
+    if worst.rows:
+        yield Section("Worst families (source, model, accelerator)", (worst,))
+
+
+def _memory(report: Report) -> Iterator[Block]:
+    yield from _first(errors.of_memory(report), LABELS_SHOWN)
+    yield Paragraph(words.once_sentence(report.memory.overall))
+    yield from _left_out(report.memory.left_out)
+    yield Paragraph(words.oom_figures(report))
+    yield document.memory_classes(report)
+
+
+def _pairs(report: Report) -> Iterator[Section]:
+    if report.pairs.by:
+        yield Section(
+            "Pairs that differ in one knob: predicted against measured change",
+            (
+                *_first(document.pairs(report).without("Against no change"), KNOBS_SHOWN),
+                *_left_out(report.pairs.left_out),
+            ),
+        )
+
+
+def _left_out(left_out: Mapping[str, int]) -> Iterator[Block]:
+    if left_out:
+        counted = "; ".join(f"{fmt.count(n)} {reason}" for reason, n in left_out.items())
+        yield Paragraph(f"Not scored: {counted}.")
+
+
+def _named(title: str, reasons: Sequence[tuple[str, list[Offence]]]) -> Iterator[Section]:
+    """Every reason with the lines that have it."""
+    if not reasons:
+        return
+    told = [f"{where(rows)}: {reason}" for reason, rows in reasons[:NAMED_SHOWN]]
+    if len(reasons) > NAMED_SHOWN:
+        left = sum(len(rows) for _, rows in reasons[NAMED_SHOWN:])
+        told.append(f"and {fmt.count(left)} rows with other reasons: see --json.")
+    yield Section(title, tuple(map(Paragraph, told)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from app.document import format as fmt
 from core.machine.offer import Offer
 from core.search.plan import Plan
@@ -102,7 +104,7 @@ def stated_region(name: str) -> str:
 
 
 def region(name: str) -> str:
-    """The same in a column of its own.
+    """A region in a column of its own.
 
     >>> region("us-east-1"), region("*")
     ('us-east-1', 'not stated')
@@ -120,6 +122,19 @@ def machine(plan: Plan) -> str:
     gpus = f"{fmt.count(plan.num_gpus)} x {plan.offer.accelerator}"
     bought = ", ".join(t for t in (seller(plan.offer), purchase(plan.offer.purchase)) if t)
     return f"{gpus} ({bought})"
+
+
+# What a number is: each kind with what it means.
+Kind = Literal["measured", "fitted", "published", "assumed", "computed", "given"]
+
+KINDS: dict[Kind, str] = {
+    "measured": "seen on a real machine: a benchmark, a calibration, your own measurement",
+    "fitted": "set so that forecasts of published training runs come out right",
+    "published": "printed by a source: a data sheet, a price list, a paper",
+    "assumed": "nobody said it: a stated default or guess",
+    "computed": "follows from other numbers by a formula",
+    "given": "typed in by the user",
+}
 
 
 MEASURED = {

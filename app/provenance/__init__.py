@@ -2,9 +2,10 @@
 
 age          how old an input is, in words: prices go stale in a day and are old after a
              week
+as_json      the provenance of a plan as JSON: the keys of docs/provenance.md
 command      runcast where: where each number of a plan comes from
-document     the provenance of a plan as tables and as JSON: the columns and keys of
-             docs/provenance.md
+document     the numbers of a plan described once: a row a number, with its formula, kind,
+             source and age
 hints        short help for a number of a plan: its formula, this plan's numbers, what it
              rests on
 of_energy    where energy and carbon of a plan come from: the figures of its bill
@@ -25,5 +26,4 @@ record       one number of a plan as a record: what it is, its kind, its formula
              inputs, its source
 records      where each number of a plan comes from: one record a number, down to what
              somebody printed
-terminal     where the numbers of a plan come from, on a terminal
 """

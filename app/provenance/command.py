@@ -29,10 +29,11 @@ def where(
     if number is not None:
         records = (record_named(records, number),)
     if as_json:
-        from app.provenance.document import provenance_json
+        from app.provenance.as_json import provenance_json
 
         print_json(provenance_json(asked, plan, records, today()))
     else:
-        from app.provenance.terminal import print_provenance
+        from app.document.terminal import print_document
+        from app.provenance.document import blocks
 
-        print_provenance(records, today(), is_one=number is not None)
+        print_document(blocks(records, today(), is_one=number is not None))

@@ -1,23 +1,22 @@
-"""The provenance of a plan as tables and as JSON: the columns and keys of docs/provenance.md."""
+"""The numbers of a plan described once: a row a number, with its formula, kind, source and age."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from app.document import format as fmt
-from app.document.as_json import Json
-from app.provenance.age import age_of, is_old_price, url_in
-from app.provenance.record import KINDS, NOT_RECORDED, Record, walked
-from app.scenario.link_query import link_query
-from core.scenario import Scenario
-from core.search.plan import Plan
-from pricing.offers import snapshot
+from app.document.blocks import Block, Paragraph
+from app.document.table import Column, Table
+from app.document.vocabulary import KINDS
+from app.provenance.age import age_of, is_old_price
+from app.provenance.record import NOT_RECORDED, Record, walked
 
-SCHEMA_VERSION = 1
+INPUTS = ("Name", "As shown", "Kind", "Source", "Age", "Number")  # what a person reads of an input
 
 
 def source_text(record: Record) -> str:
@@ -30,59 +29,68 @@ def source_text(record: Record) -> str:
     return record.source.ref
 
 
-def _date(record: Record) -> str:
+def source_date(record: Record) -> str:
+    """When its source was read or printed; '' where nothing says it."""
     return "" if record.source is None else record.source.date
-
-
-def inputs(record: Record, today: dt.date) -> pd.DataFrame:
-    """The inputs of one number, as the page shows them."""
-    return pd.DataFrame(
-        {
-            "Input": [r.label for r in record.inputs],
-            "Value": [r.text for r in record.inputs],
-            "Kind": [r.kind for r in record.inputs],
-            "Source": [source_text(r) for r in record.inputs],
-            "Age": [_age(r, today) for r in record.inputs],
-            "Symbol": [r.key for r in record.inputs],
-        }
-    )
 
 
 def _age(record: Record, today: dt.date) -> str:
     if record.kind == "computed":
         return fmt.MISSING
-    age = age_of(_date(record), today)
+    age = age_of(source_date(record), today)
     return f"{age}: an old price" if is_old_price(record, today) else age
 
 
-def whole(records: tuple[Record, ...], today: dt.date) -> pd.DataFrame:
+def _words(name: str, of: Callable[[Record], str], head: str = "") -> Column[Record]:
+    return Column(name=name, head=head or name, value=of, is_text=True)
+
+
+def _number(name: str, of: Callable[[Record], Any], head: str = "") -> Column[Record]:
+    def value(r: Record) -> float:
+        found = of(r)
+        return np.nan if found is None else float(found)
+
+    return Column(name=name, head=head or name, value=value)
+
+
+def _columns(today: dt.date, used: dict[str, list[str]]) -> tuple[Column[Record], ...]:
+    """Names are those of the files (docs/provenance.md); `used`: key -> what is made of it."""
+    return (
+        _words("Number", lambda r: r.key, "Symbol"),
+        _words("Name", lambda r: r.label, "Input"),
+        _number("Value", lambda r: r.value, "In its unit"),
+        _words("Unit", lambda r: r.unit),
+        _words("As shown", lambda r: r.text, "Value"),
+        _words("Kind", lambda r: r.kind),
+        _words("Formula", lambda r: r.formula),
+        _words("Numbers put in", lambda r: r.with_numbers),
+        _words("Used in", lambda r: " ".join(used.get(r.key, []))),
+        _words("Source", source_text),
+        _words("Source date", source_date),
+        _number("Age (days)", lambda r: fmt.age_days(source_date(r), today)),
+        _words("Age", lambda r: _age(r, today)),
+        _words("Printed", lambda r: "" if r.source is None else r.source.printed),
+        _words("Method", lambda r: m.formula if (m := r.computed_as) else ""),
+        _words("After", lambda r: m.source if (m := r.computed_as) else ""),
+        _words("Note", lambda r: r.note),
+    )
+
+
+def inputs(record: Record, today: dt.date) -> Table[Record]:
+    """The inputs of one number, as the page shows them."""
+    table = Table(caption="Inputs", columns=_columns(today, {}), rows=record.inputs)
+    return table.only(*INPUTS)
+
+
+def whole(records: tuple[Record, ...], today: dt.date) -> Table[Record]:
     """Every number and input once, with what uses it: what is downloaded."""
-    every = list(walked(records))
+    every = tuple(walked(records))
     used: dict[str, list[str]] = {}
     for r in every:
         for i in r.inputs:
             used.setdefault(i.key, []).append(r.key)
-    ages = [fmt.age_days(_date(r), today) for r in every]
-    return pd.DataFrame(
-        {
-            "Number": [r.key for r in every],
-            "Name": [r.label for r in every],
-            "Value": [np.nan if r.value is None else r.value for r in every],
-            "Unit": [r.unit for r in every],
-            "As shown": [r.text for r in every],
-            "Kind": [r.kind for r in every],
-            "Formula": [r.formula for r in every],
-            "Numbers put in": [r.with_numbers for r in every],
-            "Used in": [" ".join(used.get(r.key, [])) for r in every],
-            "Source": [source_text(r) for r in every],
-            "Source date": [_date(r) for r in every],
-            "Age (days)": [np.nan if a is None else float(a) for a in ages],
-            "Printed": ["" if r.source is None else r.source.printed for r in every],
-            "Method": [m.formula if (m := r.computed_as) else "" for r in every],
-            "After": [m.source if (m := r.computed_as) else "" for r in every],
-            "Note": [r.note for r in every],
-        }
-    )
+    table = Table(caption="Every number", columns=_columns(today, used), rows=every)
+    return table.without("Age")
 
 
 def counts_sentence(records: tuple[Record, ...]) -> str:
@@ -92,45 +100,16 @@ def counts_sentence(records: tuple[Record, ...]) -> str:
     return f"Behind this plan stand {fmt.count(sum(count.values()))} numbers: {told}."
 
 
-def provenance_json(
-    scenario: Scenario, plan: Plan, records: tuple[Record, ...], today: dt.date
-) -> dict[str, Json]:
-    """The document of `runcast where --json`. Add keys, never rename."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "link": link_query(scenario, snapshot(scenario.prices).id),
-        "plan": {
-            "id": plan.id,
-            "rank": plan.rank,
-            "accelerator": plan.offer.accelerator,
-            "num_gpus": plan.num_gpus,
-        },
-        "shown": [r.key for r in records],
-        "numbers": [_number(r, today) for r in walked(records)],
-    }
-
-
-def _number(r: Record, today: dt.date) -> Json:
-    method = r.computed_as
-    finite = r.value is not None and np.isfinite(r.value)
-    ref = "" if r.source is None else r.source.ref
-    return {
-        "key": r.key,
-        "label": r.label,
-        "value": r.value if finite else None,
-        "unit": r.unit,
-        "text": r.text,
-        "kind": r.kind,
-        "formula": r.formula,
-        "numbers_put_in": r.with_numbers,
-        "inputs": [i.key for i in r.inputs],
-        "source": source_text(r),
-        "source_url": url_in(ref),
-        "source_date": _date(r),
-        "source_prints": "" if r.source is None else r.source.printed,
-        "age_days": fmt.age_days(_date(r), today),
-        "method": "" if method is None else method.formula,
-        "method_source": "" if method is None else method.source,
-        "module": "" if method is None else method.module,
-        "note": r.note,
-    }
+def blocks(records: tuple[Record, ...], today: dt.date, *, is_one: bool) -> Iterator[Block]:
+    """Each number with its formula and kind; of one number all that it rests on, too."""
+    for r in walked(records) if is_one else records:
+        yield Paragraph(f"{r.label}: {r.text} ({r.kind}; {r.key})")
+        if r.formula:
+            yield Paragraph(r.equation, level=1)
+            yield Paragraph(f"= {r.with_numbers}", level=1)
+        if r.kind != "computed":
+            age = age_of(source_date(r), today)
+            yield Paragraph(f"from {source_text(r)} ({age})", level=1)
+    if not is_one:
+        yield Paragraph(counts_sentence(records))
+        yield Paragraph("`--number KEY` shows all that one of them rests on.")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from app.document.vocabulary import FACT_WORDS, measured_constant
+from app.document.vocabulary import FACT_WORDS, Kind, measured_constant
 from app.forecast.calibrations import chosen
 from app.forecast.failure_inputs import Input
 from app.forecast.machines import CUSTOM, Machine
-from app.provenance.record import Kind, Record, record
+from app.provenance.record import Record, record
 from core.machine.accelerator import Accelerator, Source
 from core.machine.cluster import ASSUMED_CEILING
 from core.machine.offer import Offer

@@ -5,16 +5,16 @@ from __future__ import annotations
 import datetime as dt
 from urllib.parse import urlencode
 
-import pandas as pd
 import streamlit as st
 
-from app.document import chart_files
+from app.document import chart_files, page
 from app.document.csv import csv_bytes
 from app.document.escape import as_text
+from app.document.vocabulary import KINDS, Kind
 from app.forecast.price_book import book_id
 from app.provenance import document
 from app.provenance.age import age_of, fit_sentence, price_age
-from app.provenance.record import KINDS, Kind, Record, walked
+from app.provenance.record import Record, walked
 from app.provenance.records import provenance_of
 from app.scenario.link import address_of, query_of
 from app.web import link
@@ -111,12 +111,7 @@ def _draw_record(record: Record, today: dt.date) -> None:
     if record.note:
         st.caption(as_text(f"{record.note[0].upper()}{record.note[1:]}."))
     if record.inputs:
-        _draw_table(document.inputs(record, today))
-
-
-def _draw_table(frame: pd.DataFrame) -> None:
-    """A table to read: its sources wrap."""
-    st.table(frame.map(lambda cell: as_text(str(cell))), hide_index=True)
+        page.draw_table(document.inputs(record, today))
 
 
 def _draw_downloads(records: tuple[Record, ...], today: dt.date) -> None:
@@ -124,7 +119,7 @@ def _draw_downloads(records: tuple[Record, ...], today: dt.date) -> None:
     with st.container(horizontal=True, gap="small"):
         st.download_button(
             "All numbers as CSV",
-            data=lambda: csv_bytes(document.whole(records, today), address),
+            data=lambda: csv_bytes(document.whole(records, today).frame(), address),
             file_name="runcast_provenance.csv",
             mime="text/csv",
             key="plan_provenance_csv",
@@ -132,7 +127,7 @@ def _draw_downloads(records: tuple[Record, ...], today: dt.date) -> None:
         )
         st.download_button(
             "All numbers as Parquet",
-            data=lambda: chart_files.parquet(document.whole(records, today), address),
+            data=lambda: chart_files.parquet(document.whole(records, today).frame(), address),
             file_name="runcast_provenance.parquet",
             mime="application/vnd.apache.parquet",
             key="plan_provenance_parquet",

@@ -11,22 +11,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
 
 from app.document import format as fmt
+from app.document.vocabulary import Kind
 from core.machine.accelerator import Source
 from hardware.claims import Formula, formulas
 
-Kind = Literal["measured", "fitted", "published", "assumed", "computed", "given"]
-
-KINDS: dict[Kind, str] = {
-    "measured": "seen on a real machine: a benchmark, a calibration, your own measurement",
-    "fitted": "set so that forecasts of published training runs come out right",
-    "published": "printed by a source: a data sheet, a price list, a paper",
-    "assumed": "nobody said it: a stated default or guess",
-    "computed": "follows from other numbers by a formula",
-    "given": "typed in by the user",
-}
 NOT_RECORDED = "not recorded"
 LEFT = "worked back: what the number above leaves when its other inputs are taken away"
 FUNCTIONS = ("sqrt", "exp", "ln", "log2", "ceil", "erfc", "min", "max")

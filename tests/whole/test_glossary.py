@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 from app.document import vocabulary
 from app.document.glossary import MOST, NOT_TERMS, TERMS, explained, terms_in
 from app.document.page import head_help
+from app.document.vocabulary import KINDS
 from app.forecast import resolve
-from app.provenance.record import KINDS
 from app.web.form_words import OPTION_LABELS
 from core.scenario import Scenario
 

@@ -20,6 +20,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.document.chart_files import parquet
 from app.document.csv import csv_bytes
+from app.document.vocabulary import KINDS
 from app.forecast import answer as forecast_answer
 from app.forecast import calibration_files
 from app.forecast.case import case_of
@@ -32,7 +33,7 @@ from app.provenance import records as found_in
 from app.provenance.age import is_old_price, price_age
 from app.provenance.of_money import money_records
 from app.provenance.of_step import step_record
-from app.provenance.record import FUNCTIONS, KINDS, number, record, walked
+from app.provenance.record import FUNCTIONS, number, record, walked
 from core.errors import ScenarioError
 from core.scenario import Scenario
 from core.search.plan import Interval
@@ -294,7 +295,7 @@ def test_an_old_price_is_marked_among_the_inputs(plain):
     assert is_old_price(aged, TODAY)
     assert not is_old_price(fresh, TODAY)
     cost = record("c", "C", 1.0, "", "computed", inputs=(aged,))
-    assert provenance_document.inputs(cost, TODAY)["Age"][0].endswith("an old price")
+    assert provenance_document.inputs(cost, TODAY).texts()["Age"][0].endswith("an old price")
 
 
 def test_hints_fit_and_name_the_source():
@@ -338,7 +339,7 @@ def test_only_the_functions_of_the_grammar():
 
 
 def test_the_table_holds_everything_and_no_cell_is_a_formula(plain):
-    frame = provenance_document.whole(plain, TODAY)
+    frame = provenance_document.whole(plain, TODAY).frame()
     assert len(frame) == len({r.key for r in walked(plain)})
     assert set(frame["Kind"]) <= set(KINDS)
     rows = list(csv.DictReader(io.StringIO(csv_bytes(frame, "?v=1").decode())))
@@ -355,7 +356,7 @@ def documented(section):
 
 
 def test_columns_kinds_and_keys_are_documented(plain):
-    frame = provenance_document.whole(plain, TODAY)
+    frame = provenance_document.whole(plain, TODAY).frame()
     assert documented("Columns of the table") == set(frame.columns)
     assert documented("Kinds") == set(KINDS)
 

@@ -14,11 +14,12 @@ command      runcast decide: the published decision tables, answered, on a termi
              as JSON
 decision     the answer to one row of a published decision table: what it holds, and its
              words
-decisions    every row of the published decision tables, answered: the one list behind
-             page and command
-document     the rows of the Recommendations page, as Markdown text
-figures      figures that decision tables print: cost against DDP, rules of thumb,
-             savings of sharding
+decisions    every row of the published decision tables, answered: the one list behind page
+             and command
+document     decisions described once: as blocks, table by table, and as the Markdown of the
+             page's boxes
+figures      figures that decision tables print: cost against DDP, rules of thumb, savings
+             of sharding
 fixes        70B does not fit on 8 H100: what would make it fit, each priced today, the
              cheapest first
 forecasts    our own forecast beside the cases that guides print
@@ -41,14 +42,12 @@ strategies   strategies by the names that practitioners use, each as fields of a
              scenario
 strategy     the strategy that is recommended for one job, and what that says of the
              published advice
-tasks        what can be trained on a few GPUs: every weight, adapters, or adapters on
-             4-bit weights
-terminal     decisions on a terminal: each published row, what we recommend for it, and
-             why
-times        claims about how much longer a step takes: recompute and offload, each from
-             our forecast
-tuning       claims about fine-tuning: what QLoRA and full fine-tuning need, and how
-             large a checkpoint is
+tasks        what can be trained on a few GPUs: every weight, adapters, or adapters on 4-bit
+             weights
+times        claims about how much longer a step takes: recompute and offload, each from our
+             forecast
+tuning       claims about fine-tuning: what QLoRA and full fine-tuning need, and how large a
+             checkpoint is
 words        a decision in sentences: the case, what is recommended, and what the others
              lack
 """

@@ -20,9 +20,10 @@ def decide(
 
         print_json(decisions_json(found))
     else:
-        from app.guides.terminal import print_decisions
+        from app.document.terminal import print_document
+        from app.guides.document import blocks
 
-        print_decisions(found)
+        print_document(blocks(found))
 
 
 def _tables(text: Text) -> tuple[str, ...]:

@@ -1,12 +1,15 @@
-"""The rows of the Recommendations page, as Markdown text."""
+"""Decisions described once: as blocks, table by table, and as the Markdown of the page's boxes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from app.document.blocks import Block, Paragraph, Section
 from app.document.escape import as_text
 from app.guides.decision import Decision, Verdict
+from app.guides.decisions import RULES, in_tables, verdict_sentence
+from hardware.decision_tables import TABLES
 
 MARKS: Mapping[Verdict, str] = {
     "agrees": ":material/check_circle:",
@@ -59,3 +62,22 @@ def _row(d: Decision, address: str | None) -> Row:
         recommends=f"{recommends}  \n[Open as a plan]({address})" if address else recommends,
         why=why + as_text(" ".join(d.other_reasons)),
     )
+
+
+def blocks(found: Iterable[Decision]) -> Iterator[Block | Section]:
+    """Table by table, row by row: what is published, what we recommend for it, and why."""
+    kept = tuple(found)
+    yield Paragraph(RULES)
+    for letter, rows in in_tables(kept).items():
+        yield Section(f"{letter}. {TABLES[letter]}: {verdict_sentence(rows)}", ())
+        for d in rows:
+            yield Section(f"{d.advice.case}: {d.advice.advice} ({d.verdict})", tuple(_parts(d)))
+    yield Section(verdict_sentence(kept), ())
+
+
+def _parts(d: Decision) -> Iterator[Paragraph]:
+    disagreement = f"Not as published: {d.disagreement}" if d.disagreement else ""
+    recommends = f"-> {d.recommends}" + (f" ({d.details})" if d.details else "")
+    for text in (d.job, recommends, disagreement, " ".join(d.other_reasons)):
+        if text:
+            yield Paragraph(text, level=1)

@@ -16,7 +16,7 @@ from app.document.chart_parts import INK, LIMIT, PALETTE, Drawn, x_px
 PANEL_PX, CURVE_PX = 340, 340
 KINDS = ("without failures", "expected", "P90, the forecast's own error counted")
 DASHES = ((6, 4), (1, 0), (2, 2))
-BILLIONS = "replace(format(datum.value, '~s'), 'G', 'B')"  # SI says G where everybody says B
+BILLIONS = "replace(format(datum.value, '~s'), 'G', 'B')"  # SI writes G for billion
 GAP = 1.15
 
 

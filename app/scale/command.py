@@ -32,6 +32,7 @@ def scale(
 
         print_json(scale_json(asked, result, worth))
     else:
-        from app.scale.terminal import print_scale
+        from app.document.terminal import print_document
+        from app.scale.document import blocks
 
-        print_scale(asked, result, worth)
+        print_document(blocks(asked, result, worth))

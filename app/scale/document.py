@@ -1,91 +1,204 @@
-"""When and how big as tables: what the page shows and draws, and what is downloaded."""
+"""When and how big described once: numbers of GPUs and compute-optimal models as tables."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pandas as pd
 
 from app.document import format as fmt
+from app.document.blocks import Block, Bullets, Paragraph
+from app.document.table import Column, Table
+from app.scale.optimal import Best
 from app.scale.points import Point, Scale
+from app.scale.words import optimal_sentences, scale_sentences, waiting_sentences
+from core.scenario import Scenario
+from core.units import DAY_S, HOUR_S
 
-SHOWN = ["GPUs", "Layout", "Time", "P90 time", "Cost", "P90 cost", "Goodput", "Efficiency",
-         "Tokens/s", "GPU-hours / 1T", "Cost / 1T", "Per day saved", "Doubling saves"]  # fmt: skip
+DAY_H = DAY_S / HOUR_S
 
 
-def cells(p: Point) -> tuple[str, ...]:
-    """One point to be read, as SHOWN names its columns."""
+def _in_days(hours: float) -> float:
+    return hours / DAY_H
+
+
+def _days(days: float) -> str:
+    return fmt.days(days * DAY_H)
+
+
+COLUMNS: tuple[Column[Point], ...] = (
+    Column(name="num_gpus", head="GPUs", value=lambda p: p.plan.num_gpus, write=fmt.count),
+    Column(
+        name="days_steady",
+        head="Time without failures",
+        value=lambda p: _in_days(p.plan.wall_clock_hours),
+        write=_days,
+    ),
+    Column(
+        name="days_expected", head="Time", value=lambda p: _in_days(p.hours_expected), write=_days
+    ),
+    Column(
+        name="days_p90",
+        head="P90 time of failures alone",
+        value=lambda p: _in_days(p.hours_p90),
+        write=_days,
+    ),
+    Column(
+        name="days_p90_all", head="P90 time", value=lambda p: _in_days(p.hours_p90_all), write=_days
+    ),
+    Column(
+        name="usd_steady",
+        head="Cost without failures",
+        value=lambda p: p.usd_steady,
+        write=fmt.usd_short,
+    ),
+    Column(name="usd_expected", head="Cost", value=lambda p: p.usd_expected, write=fmt.usd_short),
+    Column(
+        name="usd_p90",
+        head="P90 cost of failures alone",
+        value=lambda p: p.usd_p90,
+        write=fmt.usd_short,
+    ),
+    Column(name="usd_p90_all", head="P90 cost", value=lambda p: p.usd_p90_all, write=fmt.usd_short),
+    Column(name="goodput", head="Goodput", value=lambda p: p.goodput, write=fmt.percent),
+    Column(name="efficiency", head="Efficiency", value=lambda p: p.efficiency, write=fmt.percent),
+    Column(
+        name="tokens_per_s",
+        head="Tokens/s",
+        value=lambda p: p.plan.tokens_per_s.p50,
+        write=fmt.tokens,
+    ),
+    Column(
+        name="gpu_hours_per_trillion_tokens",
+        head="GPU-hours / 1T",
+        short="GPU-h/1T",
+        value=lambda p: p.gpu_hours_per_trillion,
+        write=fmt.tokens,
+    ),
+    Column(
+        name="usd_per_trillion_tokens",
+        head="Cost / 1T",
+        short="$/1T",
+        value=lambda p: p.usd_per_trillion,
+        write=fmt.usd_short,
+    ),
+    Column(
+        name="usd_per_day_saved",
+        head="Per day saved",
+        short="$/day",
+        value=lambda p: p.usd_per_day_saved,
+        write=fmt.usd_short,
+    ),
+    Column(
+        name="doubling_saves",
+        head="Doubling saves",
+        short="2x saves",
+        value=lambda p: p.doubling_saves,
+        write=fmt.percent,
+    ),
+    Column(
+        name="doubling_usd_per_day_saved",
+        head="Doubling, per day saved",
+        value=lambda p: p.doubling_usd_per_day,
+        write=fmt.usd_short,
+    ),
+    Column(
+        name="layout",
+        head="Layout",
+        value=lambda p: fmt.layout(p.plan.layout),
+        cell=lambda p: fmt.layout_short(p.plan.layout),
+        is_text=True,
+    ),
+)
+READ = (
+    "num_gpus", "layout", "days_expected", "days_p90_all", "usd_expected", "usd_p90_all", "goodput",
+    "efficiency", "tokens_per_s", "gpu_hours_per_trillion_tokens", "usd_per_trillion_tokens",
+    "usd_per_day_saved", "doubling_saves",
+)  # fmt: skip
+TOO_WIDE = ("layout", "goodput")  # for a line of a terminal
+LEGEND = (
+    "Time and cost with failures; P90 with the forecast's own error, too; 1T: 1e12 tokens; $/day: "
+    "dollars for each day less, from the line above; 2x saves: share of the time."
+)
+
+OPTIMAL_COLUMNS: tuple[Column[Best], ...] = (
+    Column(
+        name="law",
+        head="Law",
+        value=lambda b: b.law.name,
+        write=lambda name: name.partition(",")[0],
+        is_text=True,
+    ),
+    Column(name="usd", head="Budget", value=lambda b: b.usd, write=fmt.usd_short),
+    Column(name="flops", head="FLOPs", value=lambda b: b.flops, write=fmt.tokens),
+    Column(name="parameters", head="Parameters", value=lambda b: b.parameters, write=fmt.tokens),
+    Column(name="tokens", head="Tokens", value=lambda b: b.tokens, write=fmt.tokens),
+    Column(
+        name="tokens_per_parameter",
+        head="Tokens a parameter",
+        short="D/N",
+        value=lambda b: b.tokens_per_parameter,
+        write=lambda x: f"{x:.3g}",
+    ),
+    Column(name="loss", head="Loss", value=lambda b: b.loss, write=lambda x: f"{x:.3f}"),
+    Column(name="tokens_per_s", head="Tokens/s", value=lambda b: b.tokens_per_s, write=fmt.tokens),
+    Column(
+        name="gpu_hours_per_trillion_tokens",
+        head="GPU-hours / 1T",
+        short="GPU-h/1T",
+        value=lambda b: b.gpu_hours_per_trillion,
+        write=fmt.tokens,
+    ),
+    Column(
+        name="usd_per_trillion_tokens",
+        head="Cost / 1T",
+        short="$/1T",
+        value=lambda b: b.usd_per_trillion,
+        write=fmt.usd_short,
+    ),
+)
+OPTIMAL_READ = (
+    "usd", "law", "parameters", "tokens", "tokens_per_parameter", "loss", "tokens_per_s",
+    "gpu_hours_per_trillion_tokens", "usd_per_trillion_tokens",
+)  # fmt: skip
+
+
+def counts(found: Scale) -> Table[Point]:
+    """One row for each number of GPUs; an empty cell of a file: not known, or it never ends."""
+    return Table(caption="Time and cost by the number of GPUs", columns=COLUMNS, rows=found.points)
+
+
+def optimal(found: Scale) -> Table[Best]:
+    """One row for each budget, law by law."""
+    curve = () if found.optimal is None else found.optimal.curve
+    caption = "The best model for a budget, by law"
+    return Table(caption=caption, columns=OPTIMAL_COLUMNS, rows=curve)
+
+
+def optimal_read(found: Scale) -> Table[Best]:
+    """One budget in four of the chart's, ascending."""
+    table = optimal(found).only(*OPTIMAL_READ)
+    half = len(table.rows) // 2
+    kept = (b for n, b in enumerate(table.rows) if (n % half) % 4 == 0)
+    return replace(table, rows=tuple(sorted(kept, key=lambda b: b.usd)))
+
+
+def blocks(scenario: Scenario, found: Scale, usd_per_day: float | None = None) -> tuple[Block, ...]:
+    """What each number of GPUs takes and costs, whether to wait, and what to train."""
+    best = optimal_sentences(found)
     return (
-        fmt.count(p.plan.num_gpus),
-        fmt.layout_short(p.plan.layout),
-        fmt.days(p.hours_expected),
-        fmt.days(p.hours_p90_all),
-        fmt.usd_short(p.usd_expected),
-        fmt.usd_short(p.usd_p90_all),
-        fmt.percent(p.goodput),
-        fmt.percent(p.efficiency),
-        fmt.tokens(p.plan.tokens_per_s.p50),
-        fmt.tokens(p.gpu_hours_per_trillion),
-        fmt.usd_short(p.usd_per_trillion),
-        fmt.usd_short(p.usd_per_day_saved),
-        fmt.percent(p.doubling_saves),
+        *map(Paragraph, scale_sentences(scenario, found, usd_per_day)),
+        counts(found).only(*(n for n in READ if n not in TOO_WIDE)),
+        Paragraph(LEGEND),
+        Bullets(waiting_sentences(found, usd_per_day), "Waiting"),
+        *((Bullets(best, "Compute-optimal"),) if best else ()),
+        *((optimal_read(found),) if found.optimal is not None else ()),
     )
 
 
-def shown(found: Scale) -> pd.DataFrame:
-    """Every count as text."""
-    return pd.DataFrame([cells(p) for p in found.points], columns=SHOWN)
-
-
-def points(found: Scale) -> pd.DataFrame:
-    """Every count as numbers, for charts and downloads; empty: not known, or it never ends."""
-    return pd.DataFrame(
-        [
-            {
-                "num_gpus": p.plan.num_gpus,
-                "days_steady": p.plan.wall_clock_hours / 24,
-                "days_expected": p.hours_expected / 24,
-                "days_p90": p.hours_p90 / 24,
-                "days_p90_all": p.hours_p90_all / 24,
-                "usd_steady": p.usd_steady,
-                "usd_expected": p.usd_expected,
-                "usd_p90": p.usd_p90,
-                "usd_p90_all": p.usd_p90_all,
-                "goodput": p.goodput,
-                "efficiency": p.efficiency,
-                "tokens_per_s": p.plan.tokens_per_s.p50,
-                "gpu_hours_per_trillion_tokens": p.gpu_hours_per_trillion,
-                "usd_per_trillion_tokens": p.usd_per_trillion,
-                "usd_per_day_saved": p.usd_per_day_saved,
-                "doubling_saves": p.doubling_saves,
-                "doubling_usd_per_day_saved": p.doubling_usd_per_day,
-                "layout": fmt.layout(p.plan.layout),
-            }
-            for p in found.points
-        ]
-    ).replace([float("inf"), float("-inf")], float("nan"))
-
-
-OPTIMAL_COLUMNS = ["law", "usd", "flops", "parameters", "tokens", "tokens_per_parameter", "loss",
-                   "tokens_per_s", "gpu_hours_per_trillion_tokens",
-                   "usd_per_trillion_tokens"]  # fmt: skip
-
-
-OWN_COLUMNS = ["usd", "parameters", "parameters_text", "tokens_text", "name"]
-
-
-def optimal(found: Scale) -> pd.DataFrame:
-    """The compute-optimal curves as numbers."""
-    curve = () if found.optimal is None else found.optimal.curve
-    rows = [
-        (b.law.name, b.usd, b.flops, b.parameters, b.tokens, b.tokens_per_parameter, b.loss,
-         b.tokens_per_s, b.gpu_hours_per_trillion, b.usd_per_trillion)
-        for b in curve
-    ]  # fmt: skip
-    return pd.DataFrame(rows, columns=OPTIMAL_COLUMNS)
-
-
 def optimal_drawn(found: Scale) -> pd.DataFrame:
-    """The same for the chart, with the texts of its tooltips."""
-    rows = optimal(found)
+    """The curves for their chart, with the texts of its tooltips."""
+    rows = optimal(found).frame()
     return rows.assign(
         parameters_text=[fmt.tokens(x) for x in rows["parameters"]],
         tokens_text=[fmt.tokens(x) for x in rows["tokens"]],
@@ -94,46 +207,16 @@ def optimal_drawn(found: Scale) -> pd.DataFrame:
 
 def own_run(found: Scale) -> pd.DataFrame:
     """The scenario's own run on the chart of the curves."""
+    columns = ["usd", "parameters", "parameters_text", "tokens_text", "name"]
     if found.optimal is None:
-        return pd.DataFrame(columns=OWN_COLUMNS)
+        return pd.DataFrame(columns=columns)
     best = found.optimal
     texts = (fmt.tokens(best.parameters), fmt.tokens(best.tokens))
-    return pd.DataFrame([(best.usd, best.parameters, *texts, "This run")], columns=OWN_COLUMNS)
-
-
-OPTIMAL_SHOWN = ["Budget", "Law", "Parameters", "Tokens", "Tokens a parameter", "Loss",
-                 "Tokens/s", "GPU-hours / 1T", "Cost / 1T"]  # fmt: skip
-
-
-def optimal_cells(found: Scale) -> list[tuple[str, ...]]:
-    """The curves to be read: one budget in four of the chart's."""
-    if found.optimal is None:
-        return []
-    half = len(found.optimal.curve) // 2
-    kept = [b for n, b in enumerate(found.optimal.curve) if (n % half) % 4 == 0]
-    return [
-        (
-            fmt.usd_short(b.usd),
-            b.law.name.partition(",")[0],
-            fmt.tokens(b.parameters),
-            fmt.tokens(b.tokens),
-            f"{b.tokens_per_parameter:.3g}",
-            f"{b.loss:.3f}",
-            fmt.tokens(b.tokens_per_s),
-            fmt.tokens(b.gpu_hours_per_trillion),
-            fmt.usd_short(b.usd_per_trillion),
-        )
-        for b in sorted(kept, key=lambda b: b.usd)
-    ]
-
-
-def optimal_shown(found: Scale) -> pd.DataFrame:
-    """The same as a table of the page."""
-    return pd.DataFrame(optimal_cells(found), columns=OPTIMAL_SHOWN)
+    return pd.DataFrame([(best.usd, best.parameters, *texts, "This run")], columns=columns)
 
 
 def alt(found: Scale, what: str) -> str:
-    """What a chart against the number of GPUs shows, for who does not see it."""
+    """What a chart against the number of GPUs shows, in a sentence."""
     first, last = found.points[0], found.points[-1]
     name = "Days" if what == "days" else "Dollars"
 
@@ -146,7 +229,7 @@ def alt(found: Scale, what: str) -> str:
 
 
 def optimal_alt(found: Scale) -> str:
-    """What the chart of the curves shows, for who does not see it."""
+    """What the chart of the curves shows, in a sentence."""
     said = "; ".join(
         f"by {b.law.name} {fmt.tokens(b.parameters)} parameters on {fmt.tokens(b.tokens)} tokens"
         for b in (found.optimal.same_usd if found.optimal else ())

@@ -7,13 +7,11 @@ from functools import partial
 
 import streamlit as st
 
-from app.document import chart_files
+from app.document import chart_files, page
 from app.document import format as fmt
 from app.document.escape import as_text
-from app.document.page import head_help
 from app.forecast.price_book import book_id
-from app.scale import charts
-from app.scale import document as tables
+from app.scale import charts, document
 from app.scale.points import Scale, scale_of
 from app.scale.words import optimal_sentences, scale_sentences, waiting_sentences
 from app.scenario.link import Query, query_of
@@ -40,7 +38,7 @@ def _charts(
     query: Query, plan_id: str, book: str, theme: str, _scenario: Scenario, _found: Scale
 ) -> dict[str, chart_files.Spec]:
     """The charts as they are drawn: to build them takes longer than all the figures in them."""
-    points, priced = tables.points(_found), _found.cheapest is not None
+    points, priced = document.counts(_found).frame(), _found.cheapest is not None
     if points.dropna(subset=["days_p90_all"]).empty:  # at these failure rates no count ends
         return {}
     days, usd = _scenario.deadline_days, _scenario.budget_usd
@@ -67,7 +65,7 @@ def _charts(
         )
     if _found.optimal is not None:
         drawn["optimal"] = charts.optimal(
-            tables.optimal_drawn(_found), tables.own_run(_found), theme=theme
+            document.optimal_drawn(_found), document.own_run(_found), theme=theme
         )
     return {name: chart_files.spec_of(chart) for name, chart in drawn.items()}
 
@@ -91,46 +89,38 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
         placeholder="not given",
         help="Days and dollars are then added up, and the least of both is said.",
     )
-    _list(scale_sentences(scenario, found, worth or None))
+    page.draw_list(scale_sentences(scenario, found, worth or None))
     drawn = _charts(*key, figure.theme(), scenario, found)
     shown = [name for name in ("days", "usd") if name in drawn]
     if shown:
         for column, name in zip(st.columns(len(shown)), shown, strict=True):
             with column:
                 _draw_chart(
-                    drawn, name, "", tables.alt(found, name), CAPTIONS[name], FILES[name],
-                    lambda: tables.points(found),
+                    drawn, name, "", document.alt(found, name), CAPTIONS[name], FILES[name],
+                    lambda: document.counts(found).frame(),
                 )  # fmt: skip
     part = st.expander(
         f"Every number of GPUs in figures: {len(found.points)} rows", key="scale_part",
         on_change="rerun",
     )  # fmt: skip
     if part.open:
-        part.dataframe(
-            tables.shown(found), hide_index=True, width="stretch", key="scale_table",
-            alt="Time and cost by the number of GPUs",
-            column_config=head_help(tables.shown(found).columns),
-        )  # fmt: skip
-    st.markdown("**Waiting for a lower price**")
-    _list(waiting_sentences(found, worth or None))
+        with part:
+            counts = document.counts(found)
+            page.draw_rows(counts.only(*document.READ), "scale_table", counts.caption)
+    page.draw_list(waiting_sentences(found, worth or None), "Waiting for a lower price")
     st.markdown("**The best model for the money**")
-    _list(optimal_sentences(found))
+    page.draw_list(optimal_sentences(found))
     if "optimal" in drawn:
         _draw_optimal(found, drawn)
 
 
-def _list(sentences: tuple[str, ...]) -> None:
-    st.markdown("\n".join(f"- {as_text(s)}" for s in sentences))
-
-
 def _draw_optimal(found: Scale, drawn: Mapping[str, chart_files.Spec]) -> None:
     _draw_chart(
-        drawn, "optimal", "", tables.optimal_alt(found), "", "runcast_compute_optimal",
-        lambda: tables.optimal(found),
+        drawn, "optimal", "", document.optimal_alt(found), "", "runcast_compute_optimal",
+        lambda: document.optimal(found).frame(),
     )  # fmt: skip
     part = st.expander("The curves in figures", key="scale_optimal_part", on_change="rerun")
     if part.open:
-        part.dataframe(
-            tables.optimal_shown(found), hide_index=True, width="stretch",
-            key="scale_optimal_table", alt="The best model for a budget, by law",
-        )  # fmt: skip
+        with part:
+            curves = document.optimal_read(found)
+            page.draw_rows(curves, "scale_optimal_table", curves.caption)

@@ -35,7 +35,7 @@ INTERNAL = {
         runners.probes.timing.CPU_SAMPLE_S runners.probes.timing.WARM_UP_S""",
     "a word, a colour, a column or a pattern": """
         app.document.chart_parts.LIMIT app.options.document.LIMITS app.options.document.SHOWN
-        app.document.pdf.SHOWN app.scale.document.OPTIMAL_SHOWN app.scale.document.SHOWN
+        app.document.pdf.SHOWN
         app.plan.document.LIMITS app.plan.document.SHOWN
         core.explain.sensitivity.AT_MOST_ONE
         runners.probes.anonymous._ENV_KEPT""",

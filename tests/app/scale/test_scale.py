@@ -171,8 +171,9 @@ def test_what_never_ends_is_no_number():
     assert endless
     assert all(p.usd_expected is None and p.usd_per_day_saved is None for p in endless)
     assert all(p.hours_p90_all == math.inf for p in endless)
-    table = scale_document.shown(found)
-    assert not table.isin(["nan", "inf"]).any().any()
+    table = scale_document.counts(found)
+    assert not {"nan", "inf"} & {cell for row in table.cells() for cell in row}
+    assert not np.isinf(table.frame().select_dtypes("number")).any().any()
     assert "does not end" in scale_sentences(scenario, found)[0]
 
 
@@ -307,20 +308,36 @@ def test_no_curve_for_fine_tuning_and_a_warning_for_experts():
     assert "experts" in optimal_sentences(experts)[-1]
 
 
+def test_files_keep_the_names_and_the_order_of_their_columns(usual):
+    _, _, found = usual
+    assert list(scale_document.counts(found).frame()) == [
+        "num_gpus", "days_steady", "days_expected", "days_p90", "days_p90_all", "usd_steady",
+        "usd_expected", "usd_p90", "usd_p90_all", "goodput", "efficiency", "tokens_per_s",
+        "gpu_hours_per_trillion_tokens", "usd_per_trillion_tokens", "usd_per_day_saved",
+        "doubling_saves", "doubling_usd_per_day_saved", "layout",
+    ]  # fmt: skip
+    assert list(scale_document.optimal(found).frame()) == [
+        "law", "usd", "flops", "parameters", "tokens", "tokens_per_parameter", "loss",
+        "tokens_per_s", "gpu_hours_per_trillion_tokens", "usd_per_trillion_tokens",
+    ]  # fmt: skip
+
+
 def test_charts_and_tables_hold_every_point(usual):
     _, _, found = usual
-    rows = scale_document.points(found)
+    rows = scale_document.counts(found).frame()
     assert len(rows) == len(found.points)
     drawn = scale_charts.against_count(
         rows, what="usd", title="Dollars", chosen=64, limit=3e5, limit_text="Budget", theme="dark"
     ).to_dict()
     (axis,) = {str(x["encoding"]["x"]["scale"].get("base")) for x in drawn["layer"][:3]}
     assert axis == "2"
-    assert len(scale_document.optimal(found)) == 2 * 17
     curve = scale_charts.optimal(
         scale_document.optimal_drawn(found), scale_document.own_run(found), theme="light"
     ).to_dict()
     assert len(curve["layer"]) == 4
+    budgets = [b.usd for b in scale_document.optimal_read(found).rows]
+    assert budgets == sorted(budgets)
+    assert (len(budgets), len(scale_document.optimal(found).rows)) == (2 * 5, 2 * 17)
     assert "with 64 GPUs" not in scale_document.alt(found, "days")
     assert scale_document.alt(found, "usd").startswith("Dollars of the run")
     assert "parameters on" in scale_document.optimal_alt(found)

@@ -12,7 +12,10 @@ from types import ModuleType
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.support.browsing", "tests.support.second_run", "tests.servers.postgres"]
+pytest_plugins = [
+    "tests.servers.postgres", "tests.support.browsing", "tests.support.done_once",
+    "tests.support.second_run",
+]  # fmt: skip
 
 ROOT = Path(__file__).parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

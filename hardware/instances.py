@@ -12,8 +12,6 @@ from hardware import names
 from hardware.tables import check_source, rows
 
 INSTANCES_CSV = Path(__file__).with_name("instances.csv")
-LEFT_OUT_CSV = Path(__file__).with_name("instances_left_out.csv")
-
 SCALE_OUT_FABRICS = ("ethernet", "efa", "infiniband", "roce")
 _NUMBERS = (
     "gpu_count",
@@ -38,7 +36,6 @@ _COLUMNS = (
     "source_date",
     "note",
 )
-_LEFT_OUT_COLUMNS = ("provider", "instance_type", "accelerator", "reason", "source", "source_date")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +55,6 @@ class Instance:
     source: str
     source_date: str
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """A machine that is not in the table of instances, and why."""
-
-    provider: str
-    instance_type: str
-    accelerator: str
-    reason: str
 
 
 def load_instances(path: Path = INSTANCES_CSV) -> tuple[Instance, ...]:
@@ -127,25 +114,6 @@ def _by_key() -> dict[tuple[str, str], Instance]:
 def find_instance(provider: str, instance_type: str) -> Instance | None:
     """The machine of that provider and type, or None: most marketplaces name none of ours."""
     return _by_key().get(_key(provider, instance_type))
-
-
-@cache
-def left_out() -> tuple[LeftOut, ...]:
-    """Machines of the same sources that the table does not hold, each with the reason."""
-    found = []
-    for where, row in rows(LEFT_OUT_CSV, _LEFT_OUT_COLUMNS):
-        check_source(where, f"{row['provider']} {row['instance_type']}", row)
-        if not row["reason"]:
-            raise FactError(f"{where}: no reason is given")
-        found.append(
-            LeftOut(
-                provider=row["provider"],
-                instance_type=row["instance_type"],
-                accelerator=row["accelerator"],
-                reason=row["reason"],
-            )
-        )
-    return tuple(found)
 
 
 def _key(provider: str, instance_type: str) -> tuple[str, str]:

@@ -161,17 +161,3 @@ def advisor_bands(
         and provider in (None, f.provider)
         and region in (None, f.region)
     )
-
-
-def trace_statistics() -> tuple[SpotFact, ...]:
-    """Every public trace of GPUs: value in preemptions a day of an instance that is up."""
-    return tuple(f for f in spot() if f.quantity == "preemptions_per_day" and not _is_range(f))
-
-
-def notice(provider: str) -> SpotFact | None:
-    """How long before it takes a machine this provider says so, in seconds; None: not known."""
-    return next((f for f in spot() if f.quantity == "notice_s" and f.provider == provider), None)
-
-
-def _is_range(fact: SpotFact) -> bool:
-    return fact.low is not None

@@ -8,18 +8,16 @@ where they are too far apart, or a source failed, there is a gap, and a gap is n
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from core.errors import FactError
 from core.machine.offer import Offer
 from pricing.offers import CHEAPEST_US, PURCHASES, first_day
-from pricing.series import Gap, Point, Sku, Spell, pieces, ratios, sku_of, volatility
+from pricing.series import Gap, Point, Sku, Spell, pieces, sku_of
 
 if TYPE_CHECKING:
     from pricing.store.engine import Store
@@ -191,19 +189,6 @@ def cost_on(
     )
 
 
-def market(sku: Sku, *, since: date | None = None, store: Store | None = None) -> Market:
-    """Spot beside on-demand of one machine at one place, since a day."""
-    spot = history(sku._replace(purchase="spot"), since=since, store=store).spells
-    on_demand = history(sku._replace(purchase="on_demand"), since=since, store=store).spells
-    days = [r for day, r in ratios(spot, on_demand) if since is None or day >= since]
-    return Market(
-        spot_ratio=median(days) if days else None,
-        num_days=len(days),
-        spot_volatility=volatility(spot),
-        on_demand_volatility=volatility(on_demand),
-    )
-
-
 # --- observations --------------------------------------------------------------------------------
 
 
@@ -270,9 +255,3 @@ def _project(source: str) -> str:
 @lru_cache(maxsize=2)
 def _bundled_sources(path: Path) -> frozenset[str]:
     return frozenset(p.source for points in _bundled(path).values() for p in points)
-
-
-def num_bundled() -> tuple[int, Sequence[str]]:
-    """How many prices are bundled, and the projects that printed them."""
-    points: Iterable[Sequence[Point]] = _bundled(HISTORY_CSV).values()
-    return sum(map(len, points)), sorted(_bundled_sources(HISTORY_CSV))

@@ -131,12 +131,6 @@ TERMS = {
     "Computed": "Follows from other numbers by a formula.",
 }
 
-# What is written in capitals and is no term of the field.
-NOT_TERMS = frozenset(
-    {"AWS", "CSV", "GCP", "HTML", "ID", "JSON", "OCI", "PDF", "PNG", "SVG", "URL", "USD", "UTC"}
-    | {"YAML", "SXM", "NVL"}
-)
-
 
 @cache
 def _pattern() -> re.Pattern[str]:

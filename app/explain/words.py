@@ -5,7 +5,7 @@ The page and the command line say the same because both take their words from he
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from app.document import format as fmt
 from app.document import vocabulary
@@ -250,10 +250,3 @@ def unknowns_sentence(unknowns: Sequence[Unknown]) -> str:
         return "The forecast has no interval."
     rest = f"; then {', '.join(told[1:])}" if told[1:] else ""
     return f"Most of the interval's variance is {told[0]}{rest}."
-
-
-def parts_text(parts: Mapping[str, float]) -> str:
-    """Parts of a step in one line."""
-    return ", ".join(
-        f"{_lower(vocabulary.step_part(n))} {fmt.seconds(s)}" for n, s in parts.items()
-    )

@@ -54,11 +54,6 @@ class SearchMemory:
         whole = joined(taken, num_jobs=len(jobs)) if taken else None
         return whole if whole is not None and len(whole.job) else search(jobs)
 
-    def clear(self) -> None:
-        """Forget everything."""
-        with self._lock:
-            self._known.clear()
-
     def _new(self, question: Question, jobs: Sequence[Job]) -> list[Job]:
         with self._lock:
             known = self._known.setdefault(question, _Known())

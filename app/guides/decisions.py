@@ -11,7 +11,7 @@ from app.guides.figures import decide_memory, decide_saving, with_printed_figure
 from app.guides.stacks import decide_stack
 from app.guides.strategy import ALIKE, CLEARLY, decide_strategy
 from app.guides.tasks import decide_task
-from hardware.decision_tables import TABLES, Advice, decision_tables
+from hardware.decision_tables import Advice, decision_tables
 
 RULES = (
     "Each published row is asked about concrete jobs, on the usual machine of the GPU. Of what "
@@ -50,11 +50,6 @@ def _decided(table: str) -> tuple[Decision, ...]:
 def decisions_of(tables: Iterable[str]) -> tuple[Decision, ...]:
     """Every row of some tables, in their order, each worked out once."""
     return tuple(d for table in tables for d in _decided(table))
-
-
-def decisions() -> tuple[Decision, ...]:
-    """Every row of every table."""
-    return decisions_of(TABLES)
 
 
 def in_tables(found: Iterable[Decision]) -> dict[str, list[Decision]]:

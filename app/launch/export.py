@@ -199,8 +199,3 @@ def list_text() -> str:
     lines.append("options (--option KEY=VALUE, --command, --env):")
     lines += [f"  {k}={v}: {w}" for k, (v, w) in OPTIONS.items()]
     return "\n".join(line for line in lines)
-
-
-def not_possible(job: RecipeJob) -> dict[str, str]:
-    """Targets that cannot launch this job, and why."""
-    return {t.name: why for t in targets().values() if (why := t.refuses(job))}

@@ -64,7 +64,6 @@ class Held:
     bars: tuple[Bar, ...]  # the plan's first, then what comes next, then what does not fit
     phases: dict[str, dict[str, float]]  # bytes by phase and part; empty without a plan
     late_gradient_bytes: float  # of them, what some stacks do not hold with one micro-batch
-    one_micro_batch: bool
     num_legal: int
     num_fit: int
     same: tuple[str, ...]  # degrees that were not varied: there are too many layouts
@@ -90,7 +89,6 @@ def held_of(scenario: Scenario, plan: Plan) -> Held:
             for phase, parts in phase_bytes(*at).items()
         },
         late_gradient_bytes=float(np.ravel(late_gradient_bytes(*at))[0]),
-        one_micro_batch=plan.layout.num_microbatches == 1,
         num_legal=len(found.step_s),
         num_fit=int((found.fits & _on_host(setting, found)).sum()),
         same=same,
@@ -113,7 +111,6 @@ def misses_of(scenario: Scenario) -> Held | None:
         bars=tuple(_bar("too_large", found, n) for n in _unlike(found.layouts, nearest, TOO_LARGE)),
         phases={},
         late_gradient_bytes=0.0,
-        one_micro_batch=False,
         num_legal=len(found.step_s),
         num_fit=0,
         same=same,

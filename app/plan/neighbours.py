@@ -153,32 +153,6 @@ def nearest(scenario: Scenario, plan: Plan, top: int = 3) -> tuple[Neighbour, ..
     return tuple(_neighbour(scenario, table, ours, terms, int(n)) for n in found)
 
 
-def neighbours_json(scenario: Scenario, plan: Plan, top: int = 3) -> list[dict[str, Any]]:
-    """The nearest published runs as JSON values."""
-    return [
-        {
-            "run_id": n.run_id,
-            "source": n.source,
-            "source_date": n.source_date,
-            "model": n.model,
-            "accelerator": n.accelerator,
-            "num_gpus": n.num_gpus,
-            "seq_len": n.seq_len,
-            "precision": n.precision,
-            "framework": n.framework,
-            "distance": round(n.distance, 4),
-            "same": list(n.same),
-            "differences": list(n.differences),
-            "measured_tokens_per_s_per_gpu": n.measured,
-            "forecast_tokens_per_s_per_gpu": {
-                "p10": n.forecast_p10, "p50": n.forecast, "p90": n.forecast_p90,
-            },
-            "error": n.error,
-        }
-        for n in nearest(scenario, plan, top)
-    ]  # fmt: skip
-
-
 def _neighbour(
     scenario: Scenario,
     table: _Table,

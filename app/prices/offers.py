@@ -114,11 +114,6 @@ def table(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
     )
 
 
-def price_text(usd: float) -> str:
-    """A price for a cell: to the cent below a thousand."""
-    return fmt.usd_per_hour(usd).removesuffix("/h") if usd < 1000 else fmt.usd(usd)
-
-
 def heatmap(frame: pd.DataFrame) -> pd.DataFrame:
     """Cheapest GPU-hour by accelerator and cloud, a row for every pair: '-' is not offered."""
     if frame.empty:

@@ -19,7 +19,6 @@ from hardware.claims import Formula, formulas
 
 NOT_RECORDED = "not recorded"
 LEFT = "worked back: what the number above leaves when its other inputs are taken away"
-FUNCTIONS = ("sqrt", "exp", "ln", "log2", "ceil", "erfc", "min", "max")
 DIGITS = 9  # of a number that is put into a formula
 
 _NAME = re.compile(r"[a-z_][a-z_0-9]*")

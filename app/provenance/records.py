@@ -41,9 +41,3 @@ def record_named(records: tuple[Record, ...], key: str) -> Record:
     if found is None:
         raise ScenarioError(unknown_sentence("number", key, [r.key for r in walked(records)]))
     return found
-
-
-def not_recorded(records: tuple[Record, ...]) -> tuple[Record, ...]:
-    """Inputs that are no result of a formula and whose source is not recorded."""
-    leaves = (r for r in walked(records) if r.kind != "computed")
-    return tuple(r for r in leaves if r.source is None or not r.source.ref)

@@ -82,12 +82,6 @@ def answer_of(scenario: Scenario) -> Answer:
     return _waited_for(ask(((*query, *view), book_id)))
 
 
-def forget() -> None:
-    """Forget every answer and what searches found."""
-    _searches().clear()
-    _memory().clear()
-
-
 def _is_done(found: Future[Answer], within_s: float) -> bool:
     try:
         found.exception(timeout=within_s)

@@ -56,11 +56,6 @@ class Searches:
             held = self._asked.get(key)
         return held is not None and not held.found.done()
 
-    def clear(self) -> None:
-        """Forget every answer; searches that run go on for who waits for them."""
-        with self._lock:
-            self._asked.clear()
-
     def _end(self, held: _Asked, now: float) -> float:
         return held.until if held.found.done() else now + 1.0  # nobody starts a running one again
 

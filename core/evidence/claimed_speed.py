@@ -118,15 +118,6 @@ def speed_verdict(
     return "plausible"
 
 
-def mildest(verdicts: Iterable[Verdict]) -> Verdict:
-    """The one that accuses least.
-
-    >>> mildest(["impossible", "not_credible"])
-    'not_credible'
-    """
-    return max(verdicts, key=VERDICTS.index)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slip:
     """A usual mistake, and the factor by which it moves a figure."""

@@ -15,7 +15,6 @@ NOMINAL = 0.80  # share of outcomes that P10 to P90 should hold
 TAIL = 0.05  # each side of the bounds, and of the test against NOMINAL
 LARGE = 40  # rows from which on a class is held to a band instead of to a test
 CLASS_BAND = (0.72, 0.88)  # coverage of a large class
-OVERALL_BAND = (0.74, 0.87)
 HALVINGS = 40  # of [0, 1]: 1e-12
 
 

@@ -13,7 +13,7 @@ monte_carlo   a job that fails, played through event by event: for what has no c
               and as its test
 policies      a job on spot capacity under a purchase policy, played through on traces,
               spell by spell
-reliability   failures to first order
-spot          spot machines in closed form: hazards, fleets, cost of a useful hour, and
+reliability   Young's interval between checkpoints, to first order
+spot          spot machines in closed form: hazards, fleets, where the time goes, and
               where it stops paying
 """

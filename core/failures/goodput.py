@@ -120,12 +120,6 @@ def goodput(job: Job) -> Numeric:
     return job.work_s / expected_s(job)
 
 
-def without_waiting(job: Job) -> Job:
-    """The same job as a bill sees it that stops while the job waits for a machine: expected time,
-    variance and quantiles of this one are those of the seconds that are paid."""
-    return replace(job, wait_s=0.0)
-
-
 def at_best_interval(job: Job, *, least_s: Numeric) -> Job:
     """The same job with the interval that makes its expected time least, as whole segments: the
     time is convex in their number, so that it is one of the two beside the ideal. [B11]

@@ -103,11 +103,6 @@ def play(
     return game.trials()
 
 
-def misses(trials: PolicyTrials, deadline_s: float) -> Mask:
-    """Which trials end after the deadline, by more than rounding."""
-    return trials.total_s > deadline_s * (1 + 1e-12) + ROUNDING_S
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Job:
     policy: Policy

@@ -1,5 +1,4 @@
-"""Failures to first order. Exact times are in core/failures/goodput.py; Young's interval is shown
-beside.
+"""Young's interval between checkpoints, to first order; core/failures/goodput.py has exact times.
 
 [Y74] Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974.
 """
@@ -9,13 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from core.numeric import Numeric
-
-
-def expected_failures(
-    *, num_nodes: Numeric, failures_per_node_day: Numeric, days: Numeric
-) -> Numeric:
-    """Mean number of interruptions of a job that any node's failure stops."""
-    return num_nodes * failures_per_node_day * days
 
 
 def young_interval_s(*, checkpoint_s: Numeric, mean_time_to_failure_s: Numeric) -> Numeric:

@@ -1,4 +1,4 @@
-"""Spot machines in closed form: hazards, fleets, cost of a useful hour, and where it stops paying.
+"""Spot machines in closed form: hazards, fleets, where the time goes, and where it stops paying.
 
 A job of capacity that is up Exp(lambda) and down Exp(1/o), o the mean outage, alternately. It pays
 a restart r whenever it starts anew, cuts its work into intervals tau, each followed by a checkpoint
@@ -155,18 +155,6 @@ def kept_share(job: SpotJob) -> Numeric:
     with np.errstate(over="ignore", invalid="ignore"):
         intervals = np.where(x > 0, x / np.expm1(x), 1.0)
         return np.exp(-rate * job.restart_s) * intervals * (job.interval_s / a)
-
-
-def usd_per_useful_hour(
-    job: SpotJob, *, spot_usd_per_hour: Numeric, on_demand_usd_per_hour: Numeric
-) -> Numeric:
-    """Dollars of an hour of work that is kept; waiting costs nothing. Infinite where none is."""
-    of = shares(job)
-    usd = np.add(
-        np.multiply(of.spot, spot_usd_per_hour), np.multiply(of.on_demand, on_demand_usd_per_hour)
-    )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.asarray(of.useful) > 0, usd / of.useful, np.inf)[()]
 
 
 def break_even_preemptions_per_s(

@@ -54,7 +54,6 @@ class StageParams:
     experts: Numeric
     dense_shards: Numeric
     expert_shards: Numeric
-    expert_copies: Numeric  # ranks of a stage that hold the same experts
     one_layer: Numeric
     largest_unit: Numeric  # parameters of the largest piece that is gathered at once
 
@@ -88,7 +87,6 @@ def stage_params(work: Workload, lay: Layouts, *, first: bool) -> StageParams:
         experts=np.where(is_moe(model), experts, 0.0),
         dense_shards=ranks,
         expert_shards=np.minimum(copies, ranks),
-        expert_copies=copies,
         one_layer=one_layer,
         largest_unit=np.maximum(
             one_layer, np.multiply(model.vocab_size, model.hidden_size) / lay.tp

@@ -103,11 +103,6 @@ def phase_bytes(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency)
     return found
 
 
-def total_bytes(phases: Phases) -> dict[str, Floats]:
-    """All parts of each phase together."""
-    return {phase: np.sum(list(parts.values()), axis=0) for phase, parts in phases.items()}
-
-
 def late_gradient_bytes(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
     """Bytes by which the peak is lower where gradients are made in backward and freed after the
     step, as PyTorch does (zero_grad(set_to_none=True)); 0 with several micro-batches.

@@ -50,15 +50,6 @@ def building_kwh(*, drawn_kwh: Numeric, pue: Numeric) -> Numeric:
     return drawn_kwh * (pue - 1)
 
 
-def run_kwh(*, gpu_hours: Numeric, watts_per_gpu: Numeric, pue: Numeric) -> Numeric:
-    """Kilowatt-hours of so many hours at one draw, at the meter. [BHR18]
-
-    >>> run_kwh(gpu_hours=1000.0, watts_per_gpu=700.0, pue=1.2)
-    840.0
-    """
-    return gpu_hours * watts_per_gpu / 1000 * pue
-
-
 def carbon_kg(*, kwh: Numeric, g_co2e_per_kwh: Numeric) -> Numeric:
     """Kilograms of CO2 equivalent that the grid emits for this energy. [P21]
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from core.money.cost import num_steps
 from core.numeric import Numeric, as_float
 
@@ -17,34 +15,6 @@ from core.numeric import Numeric, as_float
 CRITICAL_TOKENS_AT_ONE_NAT = 2e8
 CRITICAL_EXPONENT = 0.21
 EARLY_LOSS, LATE_LOSS = 3.0, 2.0  # the losses between which `batch_advice` places a batch
-
-
-def num_tokens(*, num_examples: Numeric, tokens_per_example: Numeric, epochs: Numeric) -> Numeric:
-    """Tokens of data that a run sees: every example once in each epoch.
-
-    >>> num_tokens(num_examples=52_000.0, tokens_per_example=100.0, epochs=3.0)
-    15600000.0
-    """
-    return num_examples * tokens_per_example * epochs
-
-
-def processed_tokens(*, num_tokens: Numeric, packing_efficiency: Numeric) -> Numeric:
-    """Tokens that the GPUs process, padding included, so that so many are data.
-
-    >>> processed_tokens(num_tokens=8e6, packing_efficiency=0.8)
-    10000000.0
-    """
-    return num_tokens / packing_efficiency
-
-
-def num_sequences(*, num_tokens: Numeric, seq_len: Numeric, packing_efficiency: Numeric) -> Numeric:
-    """Sequences that hold the tokens of data; the last one is whole.
-
-    >>> float(num_sequences(num_tokens=8e6, seq_len=1000.0, packing_efficiency=0.8))
-    10000.0
-    """
-    filled = processed_tokens(num_tokens=num_tokens, packing_efficiency=packing_efficiency)
-    return np.ceil(np.divide(filled, seq_len))
 
 
 def tokens_of(
@@ -96,16 +66,6 @@ def critical_batch_tokens(*, loss: Numeric) -> Numeric:
     1.07
     """
     return CRITICAL_TOKENS_AT_ONE_NAT / loss ** (1 / CRITICAL_EXPONENT)
-
-
-def extra_token_factor(*, batch_tokens: Numeric, critical_tokens: Numeric) -> Numeric:
-    """Tokens to reach a loss over the fewest that would: 1 + B / B_crit ([M18] Eq. 2.11, where
-    steps over the fewest steps are 1 + B_crit / B).
-
-    >>> extra_token_factor(batch_tokens=4e6, critical_tokens=4e6)
-    2.0
-    """
-    return 1 + batch_tokens / critical_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,6 @@ class BookedOffers:
     offers: tuple[Offer, ...]
     largest: dict[str, int]  # owned cluster -> its GPUs
     idle_lines: tuple[int, ...]  # lines of rows that are about no listed offer
-    lapsed_lines: tuple[int, ...]  # lines of rows that do not count today
 
 
 def is_booked(offer: Offer) -> bool:
@@ -66,7 +65,6 @@ def booked(book: PriceBook, listed: Sequence[Offer], today: date) -> BookedOffer
         offers=tuple(offers.values()),
         largest={row.name: row.num_gpus for row in owned},
         idle_lines=tuple(idle),
-        lapsed_lines=tuple(r.line for r in book.rows if not r.is_valid_on(today)),
     )
 
 

@@ -12,12 +12,12 @@ stay the truth of what is published: whatever the store does, plans have prices.
     opening         open the store of this installation, its tables made or brought
                     forward
     quarantine      what is held back, since when, and what a person has released
-    queries         what the page and the command line ask the store: runs, prices as
-                    they changed, cheapest now
-    recording       write down what a refresh found: the run, its sources, prices that
-                    changed, what is held back
-    refresh_record  the store during one refresh: it is asked and told, and never in the
-                    way of publishing
+    queries         what the page and the command line ask the store: runs, prices as they
+                    changed
+    recording       write down what a refresh found: the run, its sources, prices that changed,
+                    what is held back
+    refresh_record  the store during one refresh: it is asked and told, and never in the way of
+                    publishing
     saved           scenarios that people saved, and the index of calibrations
     upgrade         bring the tables of a store forward to those of this version, never
                     back

@@ -1,4 +1,4 @@
-"""What the page and the command line ask the store: runs, prices as they changed, cheapest now.
+"""What the page and the command line ask the store: runs, prices as they changed.
 
 Each is bounded (`limit`), reads one state of the store, and takes well under a tenth of a second
 at a million observations; docs/prices.md has the times.
@@ -7,16 +7,15 @@ at a million observations; docs/prices.md has the times.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy import Connection, Row, and_, func, select
 from sqlalchemy.orm import aliased
 
 from pricing.series import Sku
 from pricing.store.engine import Store
-from pricing.store.models import SEEN, ObservationRow, RunRow, SeriesRow, SourceRunRow, table_of
+from pricing.store.models import ObservationRow, RunRow, SeriesRow, SourceRunRow, table_of
 
 _RUNS = table_of(RunRow)
 _SOURCES = table_of(SourceRunRow)
@@ -87,20 +86,6 @@ class Change:
     after: float | None  # None: it is gone, or not known
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cheapest:
-    """The cheapest GPU-hour of one accelerator and purchase among what sources list now."""
-
-    accelerator: str
-    purchase: str
-    usd_per_gpu_hour: float
-    usd_per_hour: float
-    sku: Sku
-    source: str
-    seen_at: datetime  # the last refresh in which its source answered
-    offers: int  # among so many
-
-
 def refresh_runs(store: Store, *, limit: int = 50, since: datetime | None = None) -> list[Run]:
     """The last refreshes with their sources, newest first."""
     wanted = select(_RUNS).order_by(_RUNS.c.id.desc()).limit(limit)
@@ -116,14 +101,6 @@ def refresh_runs(store: Store, *, limit: int = 50, since: datetime | None = None
         for row in connection.execute(of_them.order_by(_SOURCES.c.run_id, _SOURCES.c.source)):
             told[row.run_id].append(SourceRun(**row._mapping))
     return [Run(**row._mapping, sources=tuple(told[row.id])) for row in runs]
-
-
-def source_runs(
-    store: Store, source: str, *, since: datetime | None = None, limit: int = 1000
-) -> list[SourceRun]:
-    """The last refreshes of one source, newest first; a failed one is a gap in its prices."""
-    with store.reading() as connection:
-        return _source_runs(connection, source, since, limit)
 
 
 def _source_runs(
@@ -152,15 +129,6 @@ def skus(
             wanted = wanted.where(_SERIES.c[name] == value)
     with store.reading() as connection:
         return [Sku(*row) for row in connection.execute(wanted)]
-
-
-def observations(store: Store, sku: Sku, *, since: datetime | None = None) -> list[Observation]:
-    """The changes of one price, oldest first, of every source that prints it.
-
-    With `since`, also the last change of each source before it: the price at that time.
-    """
-    with store.reading() as connection:
-        return _observations(connection, sku, since)
 
 
 def _observations(connection: Connection, sku: Sku, since: datetime | None) -> list[Observation]:
@@ -249,82 +217,3 @@ def changes(store: Store, *, limit: int = 100) -> list[Change]:
             Change(sku=Sku(*row[:6]), source=row[6], at=row[7], after=row[8], before=row[9])
             for row in connection.execute(wanted)
         ]
-
-
-def cheapest_now(
-    store: Store, *, now: datetime | None = None, max_age_days: float = 30.0
-) -> list[Cheapest]:
-    """The cheapest GPU-hour by accelerator and purchase, of sources that answered lately."""
-    now = datetime.now(UTC) if now is None else now
-    with store.reading() as connection:
-        answered = _last_answers(connection)
-        oldest = now - timedelta(days=max_age_days)
-        listed = _SERIES.c.state == SEEN
-        if stale := [source for source, at in answered.items() if at < oldest]:
-            listed = and_(listed, _SERIES.c.source.not_in(stale))
-        groups = (
-            select(
-                _SERIES.c.accelerator,
-                _SERIES.c.purchase,
-                func.min(_SERIES.c.usd_per_gpu_hour).label("least"),
-                func.count().label("offers"),
-            )
-            .where(listed)
-            .group_by(_SERIES.c.accelerator, _SERIES.c.purchase)
-            .subquery()
-        )
-        wanted = (
-            select(*_SKU, _SERIES.c.source, _SERIES.c.usd_per_hour, groups.c.least, groups.c.offers)
-            .join(
-                groups,
-                and_(
-                    _SERIES.c.accelerator == groups.c.accelerator,
-                    _SERIES.c.purchase == groups.c.purchase,
-                    _SERIES.c.usd_per_gpu_hour == groups.c.least,
-                ),
-            )
-            .where(listed)
-            .order_by(_SERIES.c.accelerator, _SERIES.c.purchase, _SERIES.c.id)
-        )
-        found: dict[tuple[str, str], Cheapest] = {}
-        for row in connection.execute(wanted):
-            sku = Sku(*row[:6])
-            found.setdefault(
-                (sku.accelerator, sku.purchase),
-                Cheapest(
-                    accelerator=sku.accelerator,
-                    purchase=sku.purchase,
-                    usd_per_gpu_hour=row.least,
-                    usd_per_hour=row.usd_per_hour,
-                    sku=sku,
-                    source=row.source,
-                    seen_at=answered[row.source],
-                    offers=row.offers,
-                ),
-            )
-    return list(found.values())
-
-
-def _last_answers(connection: Connection) -> Mapping[str, datetime]:
-    """When each source last answered."""
-    wanted = (
-        select(_SOURCES.c.source, func.max(_SOURCES.c.at))
-        .where(_SOURCES.c.status.in_(ANSWERED))
-        .group_by(_SOURCES.c.source)
-    )
-    return {row[0]: row[1] for row in connection.execute(wanted)}
-
-
-def num_observations(store: Store) -> int:
-    """How many changes of prices are kept."""
-    with store.reading() as connection:
-        return int(connection.execute(select(func.count()).select_from(_OBSERVATIONS)).scalar_one())
-
-
-def prices_in_use(store: Store, source: str) -> dict[Sku, float]:
-    """What the store takes a source to list now."""
-    wanted = select(*_SKU, _SERIES.c.usd_per_hour).where(
-        _SERIES.c.source == source, _SERIES.c.state == SEEN
-    )
-    with store.reading() as connection:
-        return {Sku(*row[:6]): row[6] for row in connection.execute(wanted)}

@@ -6,8 +6,7 @@ docs/calib-result-1.schema.json. Whether sound numbers may be believed is judged
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic import model_validator as checked_together
@@ -325,14 +324,3 @@ def _reason(text: str) -> str:
     line = text.strip().splitlines()[0] if text.strip() else "unknown"
     clean = "".join(c if c.isprintable() else "?" for c in line[:200]).rstrip(".")
     return clean[:1].lower() + clean[1:] if clean[1:2].islower() else clean
-
-
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of calib-result/1, as docs/calib-result-1.schema.json holds it."""
-    schema = CalibResult.model_json_schema(by_alias=True)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-def json_schema_text() -> str:
-    """The text of that file."""
-    return json.dumps(json_schema(), indent=1, sort_keys=True) + "\n"

@@ -17,14 +17,6 @@ from runners.recipes.target import Recovered, Target
 
 TOOL = "bash, without a GPU and with a stand-in for nvidia-smi; no GPU was at hand"
 FILE = "preflight.sh"
-STATUS = {  # exit status -> what failed
-    10: "GPU count or kind",
-    11: "driver",
-    12: "link",
-    13: "clocks, temperature or memory errors",
-    14: "NCCL test",
-    15: "disk",
-}
 _BODY = Path(__file__).with_name("preflight.sh")
 _NAMED = re.compile(r"^(EXPECTED_GPUS|NODES)=(\d+)", re.MULTILINE)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from pricing.history import history, known_skus, market, price_on
+from pricing.history import history, known_skus, price_on
 from pricing.series import Sku
 from pricing.store.engine import Store
 from pricing.store.models import ObservationRow, RunRow, SeriesRow, SourceRunRow, table_of
@@ -23,12 +23,9 @@ from pricing.store.opening import open_store
 from pricing.store.quarantine import quarantine
 from pricing.store.queries import (
     changes,
-    cheapest_now,
-    num_observations,
-    observations,
+    observed,
     refresh_runs,
     skus,
-    source_runs,
 )
 
 SERIES = 40_000
@@ -128,24 +125,21 @@ def main() -> None:
         store = open_store(folder=Path(folder))
         began = time.perf_counter()
         fill(store, wanted)
-        print(f"{num_observations(store):,} observations, {store.engine.dialect.name}, ", end="")
+        print(f"{wanted:,} observations, {store.engine.dialect.name}, ", end="")
         print(f"filled in {time.perf_counter() - began:.0f} s", end="")
         file = Path(folder) / "store.sqlite"
         print(f", {file.stat().st_size / 1e6:.0f} MB" if file.exists() else "")
         one, month = sku(1234), NOW - timedelta(days=30)
         asked: dict[str, Callable[[], object]] = {
             "refresh_runs, 50": lambda: refresh_runs(store),
-            "source_runs, 1000": lambda: source_runs(store, "source-3"),
             "skus of one accelerator": lambda: skus(store, accelerator=GPUS[4]),
-            "observations of one SKU": lambda: observations(store, one),
-            "observations of one SKU, 30 days": lambda: observations(store, one, since=month),
+            "observations of one SKU": lambda: observed(store, one),
+            "observations of one SKU, 30 days": lambda: observed(store, one, since=month),
             "changes, 100": lambda: changes(store),
-            "cheapest_now": lambda: cheapest_now(store, now=NOW),
             "quarantine": lambda: quarantine(store),
             "known_skus": lambda: known_skus(accelerator=GPUS[4], store=store),
             "history of one SKU": lambda: history(one, store=store),
             "history of one SKU, 30 days": lambda: history(one, since=month.date(), store=store),
-            "market of one SKU": lambda: market(one, store=store),
             "price_on": lambda: price_on(one, date(2026, 6, 1), store=store),
         }
         for name, ask in asked.items():

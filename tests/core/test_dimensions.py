@@ -79,13 +79,6 @@ RING = {"size_bytes": GB, "ranks": 8, "bytes_per_s": 450 * GB / u.s, "latency_s"
             "[time]",
         ),
         (
-            lambda: failures_reliability.expected_failures(
-                num_nodes=8 * u.device, failures_per_node_day=0.1 / u.device / u.day,
-                days=3 * u.day,
-            ),
-            "[]",
-        ),
-        (
             lambda: money_cost.run_usd(
                 wall_clock_hours=3 * u.hour, num_instances=2,
                 usd_per_instance_hour=24 * u.usd / u.hour,
@@ -99,8 +92,9 @@ RING = {"size_bytes": GB, "ranks": 8, "bytes_per_s": 450 * GB / u.s, "latency_s"
             "[device] * [time]",
         ),
         (
-            lambda: money_energy.run_kwh(
-                gpu_hours=10 * u.device * u.hour, watts_per_gpu=700 * u.watt / u.device, pue=1.2
+            lambda: money_energy.drawn_kwh(
+                busy_gpu_hours=9 * u.device * u.hour, idle_gpu_hours=1 * u.device * u.hour,
+                rated_watts_per_gpu=700 * u.watt / u.device, busy_draw=0.8, idle_draw=0.2,
             ),
             "[energy]",
         ),

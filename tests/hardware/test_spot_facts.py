@@ -12,9 +12,7 @@ from hardware.spot import (
     COLUMNS,
     advisor_bands,
     load_spot,
-    notice,
     spot,
-    trace_statistics,
     used,
 )
 
@@ -23,6 +21,7 @@ GOOD = "outage_hours,published,aws,p3,V100-16GB,us-east-1,a week,,1.5,,h,,,,a lo
 BAND = (
     "interrupted_fraction,published,aws,p5,H100,us-east-1,a month,0.05,,0.1,fraction,,,,x,2025,\n"
 )
+TRACES = [f for f in spot() if f.quantity == "preemptions_per_day" and f.low is None]
 IN_USE = "outage_hours,default,aws,p3,V100-16GB,us-east-1,a week,1,1.5,2,h,,,,a log,2023,\n"
 
 
@@ -40,16 +39,15 @@ def test_every_figure_in_use_has_a_range():
 def test_what_is_in_use_comes_from_the_rows_beside_it():
     """The range of preemptions: 5% of capacity a month, and the median of the public traces of
     single machines; the figure is the newest GPU that has a trace."""
-    traces = trace_statistics()
-    single = [f for f in traces if f.outage_hours is not None]
-    assert (len(traces), len(single)) == (31, 21)
+    single = [f for f in TRACES if f.outage_hours is not None]
+    assert (len(TRACES), len(single)) == (31, 21)
     rate = used("preemptions_per_day")
     assert rate.high == pytest.approx(statistics.median(f.value for f in single))
     _, _, five_percent = band_hazards_per_s(
         low_fraction=0, high_fraction=0.05, period_s=ADVISOR_PERIOD_S
     )
     assert rate.low == pytest.approx(five_percent * 86400, rel=0.01)
-    assert rate.value in [f.value for f in traces if f.accelerator == "A100-40GB-SXM"]
+    assert rate.value in [f.value for f in TRACES if f.accelerator == "A100-40GB-SXM"]
     assert rate.high > 1000 * rate.low
     outages = [f.outage_hours for f in single]
     outage = used("outage_hours")
@@ -60,7 +58,7 @@ def test_what_is_in_use_comes_from_the_rows_beside_it():
 def test_availability_preemptions_and_outages_of_a_trace_belong_together():
     """A share of time up follows from the mean uptime and outage, as printed to a few digits."""
     checked = 0
-    for fact in trace_statistics():
+    for fact in TRACES:
         if fact.outage_hours is None:
             continue
         up_hours = 24 / fact.value
@@ -82,13 +80,6 @@ def test_bands_of_whole_machines_by_accelerator_and_region():
         assert (band.low, band.high) in {(0, 0.05), (0.05, 0.1), (0.1, 0.15), (0.15, 0.2), (0.2, 1)}
         machine = next(m for m in instances() if m.instance_type == band.instance_type)
         assert (machine.provider, machine.accelerator) == (band.provider, band.accelerator)
-
-
-def test_notices_are_in_seconds():
-    assert notice("aws").value == 120
-    assert notice("gcp").value == 30
-    assert notice("aws").printed == "2 min"
-    assert notice("runpod") is None
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,6 @@ from pricing.history import (
     cost_on,
     history,
     known_skus,
-    market,
-    num_bundled,
     price_on,
 )
 from pricing.integrity import price_bands
@@ -50,7 +48,7 @@ def test_the_bundled_prices_are_plausible_dated_and_have_a_source():
     bands = price_bands()
     with HISTORY_CSV.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == num_bundled()[0] > 2500
+    assert len(rows) > 2500
     for row in rows:
         assert canonical(row["accelerator"]) == row["accelerator"]
         kind = "spot" if row["purchase"] == "spot" else "committed"
@@ -186,19 +184,6 @@ def test_what_was_seen_here_goes_before_what_is_bundled(store):
     assert set(history(P5, store=store).sources) == {
         "aws/karpenter-provider-aws", "skypilot-catalog", "aws_on_demand",
     }  # fmt: skip
-
-
-def test_a_market_is_spot_beside_on_demand(store):
-    here = replace(offer(50.0), region="made-1")
-    for n, spot in enumerate([10.0, 20.0, 25.0, 20.0]):
-        rows = [here, replace(here, purchase="spot", usd_per_hour=spot)]
-        write(store, found("oci", rows), at=NOW + timedelta(days=n))
-    told = market(sku_of(here), store=store)
-    assert (told.num_days, told.spot_ratio) == (4, pytest.approx(0.4))
-    assert told.on_demand_volatility == 0.0
-    assert told.spot_volatility > 0.1
-    late = market(sku_of(here), since=(NOW + timedelta(days=2)).date(), store=store)
-    assert (late.num_days, late.spot_ratio) == (2, pytest.approx(0.45))
 
 
 def test_known_skus_are_of_both(store):

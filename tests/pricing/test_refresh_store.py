@@ -22,8 +22,9 @@ from pricing.store.engine import StoreError
 from pricing.store.lease import store_lease
 from pricing.store.opening import open_store
 from pricing.store.quarantine import quarantine, release
-from pricing.store.queries import observations, prices_in_use, refresh_runs, source_runs
+from pricing.store.queries import observed, refresh_runs
 from tests.feeds.refreshing import made
+from tests.support.recorded import prices_in_use
 
 ROOT = Path(__file__).parents[2]
 
@@ -70,8 +71,8 @@ def test_a_refresh_is_written_down(tmp_path):
         ("other", "failed", 0),
     ]
     sku = sku_of(last_good(read_state(tmp_path), "made", tmp_path)[0])
-    assert len(observations(store_of(tmp_path), sku)) == 1
-    assert len(source_runs(store_of(tmp_path), "made")) == 2
+    assert len(observed(store_of(tmp_path), sku)[0]) == 1
+    assert sum(s.source == "made" for r in runs for s in r.sources) == 2
 
 
 def test_a_refresh_in_which_everything_fails_is_a_gap_too(tmp_path):

@@ -15,7 +15,7 @@ from pricing.series import sku_of
 from pricing.store.engine import StoreError
 from pricing.store.lease import store_lease
 from pricing.store.opening import open_store
-from pricing.store.queries import observations, refresh_runs
+from pricing.store.queries import observed, refresh_runs
 from pricing.store.recording import record
 from tests.servers.postgres import PASSWORD
 from tests.support.recorded import found, offer, run_of
@@ -81,7 +81,7 @@ def test_a_holder_that_slept_past_its_term_writes_nothing(tmp_path, store_enviro
                 record(connection, run_of(found("oci", [offer(50.0)]), token=held.token))
     assert says == "Another refresh has begun meanwhile: this one publishes nothing.\n"
     assert [r.token for r in refresh_runs(store)] == [2]
-    assert [o.usd_per_hour for o in observations(store, sku_of(offer()))] == [50.0]
+    assert [o.usd_per_hour for o in observed(store, sku_of(offer()))[0]] == [50.0]
     store.close()
 
 

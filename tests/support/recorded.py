@@ -3,6 +3,9 @@
 from datetime import UTC, datetime
 
 from core.machine.offer import Offer
+from pricing.series import Sku
+from pricing.store.engine import Store
+from pricing.store.queries import changes
 from pricing.store.recording import RunFound, SourceFound
 
 NOW = datetime(2026, 3, 1, 6, tzinfo=UTC)
@@ -49,3 +52,9 @@ def run_of(*sources, at=NOW, token=1, snapshot_id="0123456789ab", quarantined=()
         sources=[replace(s, at=at) for s in sources],
         quarantined=list(quarantined),
     )
+
+
+def prices_in_use(store: Store, source: str) -> dict[Sku, float]:
+    """What the changes in the store leave as the prices of a source."""
+    newest = {c.sku: c.after for c in changes(store, limit=10**6)[::-1] if c.source == source}
+    return {sku: usd for sku, usd in newest.items() if usd is not None}

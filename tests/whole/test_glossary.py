@@ -23,6 +23,10 @@ FEW = {"gpu": "H100-80GB-SXM", "cloud": "aws", "num_gpus": "64"}
 # Fields whose choices are terms of the field, as the form writes them.
 OF_THE_FIELD = ("sharding", "recompute", "precision", "schedule", "optimizer", "context_parallel",
                 "task", "purchase")  # fmt: skip
+NOT_TERMS = {  # written in capitals, and no terms of the field
+    "AWS", "CSV", "GCP", "HTML", "ID", "JSON", "OCI", "PDF", "PNG", "SVG", "URL", "USD", "UTC",
+    "YAML", "SXM", "NVL",
+}  # fmt: skip
 PLAIN = {"none", "all_gather", "offload"}  # said in words
 
 

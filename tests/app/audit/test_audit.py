@@ -18,7 +18,7 @@ from app.audit.published import (
 )
 from core.errors import FactError, ScenarioError
 from core.evidence import claimed_speed as core_audit
-from core.evidence.claimed_speed import MARGIN, Slip, mildest, slips_of, speed_verdict
+from core.evidence.claimed_speed import MARGIN, Slip, slips_of, speed_verdict
 from core.model.presets import preset
 from hardware import facts
 from hardware.published_rates import COLUMNS, load_rates, published_rates
@@ -168,10 +168,6 @@ def test_what_does_not_fit_is_not_credible_however_slow():
     assert found.verdict == "not_credible"
     assert found.decisive.decides.against == "memory"
     assert check(found, "memory").status == "fail"
-
-
-def test_the_mildest():
-    assert mildest(["impossible", "plausible", "not_credible"]) == "plausible"
 
 
 def test_a_given_precision_decides_alone():

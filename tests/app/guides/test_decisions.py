@@ -22,7 +22,7 @@ from app.guides import claims as guides_claims
 from app.guides import document as guides_document
 from app.guides import words as say
 from app.guides.decision import VERDICTS, together
-from app.guides.decisions import counts, decide, decisions, decisions_of, in_tables
+from app.guides.decisions import counts, decide, decisions_of, in_tables
 from app.guides.figures import MEANS
 from app.guides.stacks import spread
 from app.guides.strategies import ON_GPU, SHARDINGS, WAYS, forecast_of, level, strategy
@@ -66,7 +66,7 @@ PUBLISHED = {
 
 @pytest.fixture(scope="module")
 def found():
-    return {d.advice.id: d for d in decisions()}
+    return {d.advice.id: d for d in decisions_of(TABLES)}
 
 
 # --- every row ------------------------------------------------------------------------------------

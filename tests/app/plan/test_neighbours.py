@@ -1,6 +1,5 @@
 """The published runs beside a plan: the right ones, in words, quickly."""
 
-import json
 import time
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.plan import neighbours as plan_neighbours
 from app.plan import neighbours_table
-from app.plan.neighbours import Neighbour, nearest, neighbours_json
+from app.plan.neighbours import Neighbour, nearest
 from core.evidence.neighbours import WEIGHTS, Configuration, distances, doublings, nearest_rows
 from core.machine.offer import Offer
 from core.scenario import Scenario
@@ -148,12 +147,6 @@ def test_after_the_first_time_it_is_quick():
     for _ in range(10):
         nearest(Scenario(), plan)
     assert (time.perf_counter() - start) / 10 < 0.05
-
-
-def test_the_json_is_plain_and_complete():
-    found = neighbours_json(Scenario(), plan_on("H100-80GB-SXM", 64))
-    assert json.loads(json.dumps(found)) == found
-    assert {"run_id", "source", "differences", "error"} <= set(found[0])
 
 
 def test_a_name_from_the_table_is_no_markup():

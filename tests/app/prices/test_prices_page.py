@@ -17,7 +17,7 @@ from app.prices import refresh_job as job_module
 from app.prices.refresh_job import RefreshJob
 from core.errors import ScenarioError
 from pricing.disk import prices_folder
-from pricing.history import known_skus, market
+from pricing.history import known_skus
 from pricing.lease import lease
 from pricing.offers import newest_per_place, snapshot
 from pricing.source_state import SourceState, State
@@ -190,9 +190,10 @@ def test_a_gap_in_what_was_seen_is_a_gap_in_the_line():
 
 def test_the_ratio_is_that_of_the_history():
     sku = over_time_sku()
-    ours, theirs = over_time.market_of(over_time.prices_of(sku, None)), market(sku)
-    assert ours == theirs
-    assert f"of {theirs.num_days} days" in over_time.market_sentence(ours)
+    prices = over_time.prices_of(sku, None)
+    found, days = over_time.market_of(prices), over_time.ratio_days(prices)
+    assert (found.num_days, found.spot_ratio) == (len(days), days["ratio"].median())
+    assert f"of {found.num_days} days" in over_time.market_sentence(found)
 
 
 def test_a_missing_day_breaks_the_ratio():

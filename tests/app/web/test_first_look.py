@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app.forecast import answer as forecast_answer
@@ -25,7 +26,7 @@ WAIT_S = 60.0
 def held(monkeypatch):
     """Searches of every accelerator wait until the test lets them go, and the page does not wait
     for them: as it looks meanwhile. What was searched."""
-    answers.forget()
+    st.cache_resource.clear()
     wait = view.wait
     monkeypatch.setattr(view, "wait", lambda: wait() if go.waits else None)
     monkeypatch.setattr(first_look, "WAIT_S", 0.01)
@@ -41,7 +42,7 @@ def held(monkeypatch):
     go.seen, go.waits = seen, False
     yield go
     go.set()
-    answers.forget()
+    st.cache_resource.clear()
 
 
 def opened(**query):
@@ -138,7 +139,7 @@ def test_a_plan_that_the_first_look_lacks_waits_for_the_whole_answer(held):
     threading.Timer(0.5, held.set).start()
     for kind in ("plan", "pinned"):
         held.clear()
-        answers.forget()
+        st.cache_resource.clear()
         threading.Timer(0.3, held.set).start()
         page = opened(**ONE_CLOUD, **{kind: "gone~by~now"})
         assert not page.exception
@@ -168,7 +169,7 @@ def test_an_error_of_the_search_is_carried_to_the_page(held, monkeypatch):
         return real(scenario, *args, **kwargs)
 
     monkeypatch.setattr(forecast_answer, "answer", fails)
-    answers.forget()
+    st.cache_resource.clear()
     page.run()
     page.run()
     assert not page.exception

@@ -83,12 +83,3 @@ def test_a_running_search_is_not_started_again_however_long_it_takes():
     go.set()
     assert first.result(WAIT_S) == 1
     assert searches.ask("key", lambda: 2).result(WAIT_S) == 2
-
-
-def test_what_is_forgotten_still_ends_for_who_waits():
-    go, searches = threading.Event(), made()
-    first = searches.ask("key", lambda: go.wait(WAIT_S) and 1)
-    searches.clear()
-    go.set()
-    assert first.result(WAIT_S) == 1
-    assert searches.ask("key", lambda: 2).result(WAIT_S) == 2

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.errors import ScenarioError
 from core.failures import goodput, monte_carlo
 from core.failures.availability import Trace, drawn
-from core.failures.policies import POLICIES, WITH_NET, PolicyTrials, misses, play
+from core.failures.policies import POLICIES, ROUNDING_S, WITH_NET, PolicyTrials, play
 
 HOUR, DAY = 3600.0, 86400.0
 DEADLINE_BLIND = ("on_demand", "spot_only", "switch")
@@ -31,6 +31,11 @@ JOB = {"work_s": 100.0, "interval_s": 10.0, "checkpoint_s": 2.0, "restart_s": 5.
 GAP = trace((0, 50), (60, 1000), length=2000)  # 50 s hold four intervals; two seconds are lost
 SHORT = trace((0, 13), (100, 1000), length=2000)
 SOON = trace((0, 13), (30, 1000), length=2000)
+
+
+def misses(trials, deadline_s):
+    """Which trials end after the deadline, by more than rounding."""
+    return trials.total_s > deadline_s * (1 + 1e-12) + ROUNDING_S
 
 
 def one(policy, *traces, start=0.0, **more):

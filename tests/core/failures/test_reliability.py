@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.failures.reliability import expected_failures, young_interval_s
+from core.failures.reliability import young_interval_s
 
 
 @given(checkpoint=st.floats(1, 600), mttf=st.floats(1e5, 1e8), other=st.floats(0.2, 5))
@@ -19,12 +19,3 @@ def test_no_other_interval_loses_less_to_first_order(checkpoint, mttf, other):
 
     assert lost(best) <= lost(best * other) * (1 + 1e-12)
     assert lost(best) == pytest.approx(math.sqrt(2 * checkpoint / mttf))
-
-
-def test_failures_of_the_published_rate():
-    """Guides: about 1.5 incidents a week per 1,000 GPUs, here 125 nodes of 8."""
-    per_node_day = 1.5 / 125 / 7
-    weekly = expected_failures(num_nodes=125.0, failures_per_node_day=per_node_day, days=7.0)
-    assert float(weekly) == pytest.approx(1.5)
-    month = expected_failures(num_nodes=2000.0, failures_per_node_day=per_node_day, days=28.0)
-    assert float(month) == pytest.approx(1.5 * 16 * 4)

@@ -16,8 +16,8 @@ from core.failures.spot import (
     break_even_preemptions_per_s,
     fleet_preemptions_per_s,
     hazard_per_s,
+    kept_share,
     shares,
-    usd_per_useful_hour,
 )
 
 HOUR, DAY = 3600.0, 86400.0
@@ -33,6 +33,12 @@ def job(up_h, outage_h, interval_h, checkpoint_min, restart_min, wait_h=math.inf
         restart_s=restart_min * 60,
         fall_back_after_s=wait_h * HOUR,
     )
+
+
+def usd_per_useful_hour(case):
+    """At $1 an hour on spot and $3 on demand."""
+    of = shares(case)
+    return (of.spot + 3 * of.on_demand) / of.useful
 
 
 # --- hazards and fleets --------------------------------------------------------------------------
@@ -95,8 +101,7 @@ def test_figures_worked_out_before_this_code_was_written():
     ]
     for case, useful, usd, rel in printed:
         assert shares(case).useful == pytest.approx(useful, rel=rel)
-        found = usd_per_useful_hour(case, spot_usd_per_hour=1.0, on_demand_usd_per_hour=3.0)
-        assert found == pytest.approx(usd, rel=rel)
+        assert usd_per_useful_hour(case) == pytest.approx(usd, rel=rel)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +136,7 @@ def test_long_runs_of_the_play_agree_within_half_a_percent(case):
     paid = played.spot_s.sum() + 3 * played.on_demand_s.sum()
     expected = shares(case)
     assert work / time == pytest.approx(expected.useful, rel=0.005)
-    usd = usd_per_useful_hour(case, spot_usd_per_hour=1.0, on_demand_usd_per_hour=3.0)
-    assert paid / work == pytest.approx(usd, rel=0.005)
+    assert paid / work == pytest.approx(usd_per_useful_hour(case), rel=0.005)
     assert played.spot_s.sum() / time == pytest.approx(expected.spot, abs=0.004)
     assert played.on_demand_s.sum() / time == pytest.approx(expected.on_demand, abs=0.004)
     assert played.waiting_s.sum() / time == pytest.approx(expected.waiting, abs=0.004)
@@ -157,9 +161,6 @@ def test_the_shares_are_shares(case):
     assert s.spot + s.on_demand + s.waiting == pytest.approx(1, abs=1e-9)
     assert min(s.useful, s.spot, s.on_demand, s.waiting) >= -1e-12
     assert s.useful <= (s.spot + s.on_demand) * (1 + 1e-9)
-    usd = usd_per_useful_hour(case, spot_usd_per_hour=1.0, on_demand_usd_per_hour=3.0)
-    assert usd >= 1 - 1e-9
-    assert not math.isnan(usd)
 
 
 @pytest.mark.parametrize("rate", [0.0, 1e-5, math.inf])
@@ -176,14 +177,6 @@ def test_no_end_of_the_ranges_is_not_a_number(rate, outage, wait, cost):
     if rate == 0:
         assert s.useful == pytest.approx(900 / (900 + cost))
         assert s.spot == 1
-
-
-def test_without_preemptions_spot_costs_its_price_and_its_checkpoints():
-    calm = SpotJob(
-        preemptions_per_s=0.0, outage_s=7200.0, interval_s=900.0, checkpoint_s=100.0, restart_s=60.0
-    )
-    usd = usd_per_useful_hour(calm, spot_usd_per_hour=9.0, on_demand_usd_per_hour=30.0)
-    assert usd == pytest.approx(10.0)
 
 
 def test_columns_are_what_their_rows_are():
@@ -212,8 +205,8 @@ def test_at_the_break_even_a_useful_hour_costs_the_same(ratio, interval):
         preemptions_per_s=rate, outage_s=1234.0, interval_s=interval, checkpoint_s=60.0,
         restart_s=480.0,
     )  # fmt: skip
-    usd = usd_per_useful_hour(case, spot_usd_per_hour=3 * ratio, on_demand_usd_per_hour=3.0)
-    assert usd == pytest.approx(3.0 * (interval + 60) / interval, rel=1e-6)
+    spot_usd = 3 * ratio / kept_share(case)
+    assert spot_usd == pytest.approx(3.0 * (interval + 60) / interval, rel=1e-6)
 
 
 def test_the_ends_of_the_break_even_mean_always_and_never():

@@ -14,7 +14,6 @@ from core.memory.memory_phases import (
     STATES,
     late_gradient_bytes,
     phase_bytes,
-    total_bytes,
 )
 from core.model.transformer import total_params
 from tests.made_up.jobs import (
@@ -37,6 +36,11 @@ def peak(work, lay, cluster, eff):
     return float(sum(float(v) for v in peak_bytes(work, lay, cluster, eff).values()))
 
 
+def totals_of(job):
+    """All parts of each phase together."""
+    return {n: float(sum(parts.values())) for n, parts in phase_bytes(*job).items()}
+
+
 def phases(work, lay, cluster=CLUSTER, eff=GENERIC):
     """Bytes by phase and part, as numbers."""
     found = phase_bytes(work, lay, cluster, eff)
@@ -45,17 +49,17 @@ def phases(work, lay, cluster=CLUSTER, eff=GENERIC):
 
 @given(jobs())
 def test_the_largest_phase_is_the_peak(job):
-    totals = total_bytes(phase_bytes(*job))
+    totals = totals_of(job)
     assert tuple(totals) == PHASES
     whole = peak(*job)
-    assert max(float(t) for t in totals.values()) == pytest.approx(whole, rel=1e-12)
-    assert all(float(t) <= whole * (1 + 1e-12) for t in totals.values())
+    assert max(totals.values()) == pytest.approx(whole, rel=1e-12)
+    assert all(t <= whole * (1 + 1e-12) for t in totals.values())
 
 
 @given(jobs())
 def test_the_peak_is_reached_in_a_pass_or_in_the_step(job):
     """Never between them: these phases only hold less."""
-    totals = {n: float(t) for n, t in total_bytes(phase_bytes(*job)).items()}
+    totals = totals_of(job)
     assert max(totals, key=lambda n: totals[n]) in ("forward", "backward", "optimizer_step")
 
 
@@ -142,8 +146,8 @@ class TestWhatIsAlive:
         """Where little is kept, the fp32 copies of an unfused step are what is largest."""
         eff = replace(IDEAL, step_bytes=12.0)
         work = workload(seq_len=128.0, chunked_loss=True)
-        totals = total_bytes(phase_bytes(work, layout(recompute=2), CLUSTER, eff))
-        assert max(totals, key=lambda n: float(totals[n])) == "optimizer_step"
+        totals = totals_of((work, layout(recompute=2), CLUSTER, eff))
+        assert max(totals, key=lambda n: totals[n]) == "optimizer_step"
 
 
 class TestLateGradients:

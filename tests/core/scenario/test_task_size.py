@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.scenario import task_size as ts
 
@@ -50,34 +48,6 @@ def test_a_padded_example_takes_one_sequence():
         assert tokens == pytest.approx(1e4 * 512)
 
 
-@given(
-    examples=st.floats(1, 1e9),
-    length=st.floats(1, 1e6),
-    epochs=st.floats(0.1, 100),
-    packing=st.floats(0.05, 1),
-)
-def test_the_parts_say_the_same_as_the_whole(examples, length, epochs, packing):
-    data = ts.num_tokens(num_examples=examples, tokens_per_example=length, epochs=epochs)
-    processed = ts.processed_tokens(num_tokens=data, packing_efficiency=packing)
-    whole = ts.tokens_of(
-        num_tokens=1.0,
-        num_examples=examples,
-        tokens_per_example=length,
-        seq_len=2048,
-        epochs=epochs,
-        packing_efficiency=packing,
-    )
-    assert processed == pytest.approx(whole)
-    sequences = ts.num_sequences(num_tokens=data, seq_len=2048, packing_efficiency=packing)
-    assert 0 <= sequences * 2048 - processed <= 2048 * (1 + 1e-6)
-
-
-def test_columns_give_what_their_rows_give():
-    examples = np.array([10.0, 20.0])
-    column = ts.num_tokens(num_examples=examples, tokens_per_example=5.0, epochs=2.0)
-    assert list(column) == [100.0, 200.0]
-
-
 def test_the_critical_batch_doubles_for_13_percent_less_loss():
     """Printed in [K20] 5.1."""
     factor = ts.critical_batch_tokens(loss=0.87 * 2.5) / ts.critical_batch_tokens(loss=2.5)
@@ -89,15 +59,6 @@ def test_the_order_of_the_printed_critical_batches():
     Eq. 1.4 those are losses of 3.04 to 2.63 nats."""
     assert ts.critical_batch_tokens(loss=3.04) == pytest.approx(1e6, rel=0.01)
     assert ts.critical_batch_tokens(loss=2.63) == pytest.approx(2e6, rel=0.02)
-
-
-def test_the_critical_batch_costs_twice_the_fewest_tokens_and_steps():
-    """[M18] Eq. 2.11: (S / S_min - 1) (E / E_min - 1) = 1."""
-    for batch in (1e5, 1e6, 3e7):
-        tokens = ts.extra_token_factor(batch_tokens=batch, critical_tokens=1e6)
-        steps = tokens * 1e6 / batch  # E = B S, and E_min = B_crit S_min
-        assert (tokens - 1) * (steps - 1) == pytest.approx(1)
-    assert ts.extra_token_factor(batch_tokens=1e6, critical_tokens=1e6) == 2
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,6 @@ def test_rows_count_on_their_days_alone():
     row = {**RATE, "valid_from": "2026-11-01", "valid_to": "2026-11-30"}
     days = (date(2026, 10, 31), date(2026, 11, 1), date(2026, 11, 30), date(2026, 12, 1))
     assert [bool(priced(row, today=d)) for d in days] == [False, True, True, False]
-    assert booked(book(row), ALL, date(2026, 12, 1)).lapsed_lines == (2,)
 
 
 def test_a_row_that_is_about_nothing_is_told():

@@ -24,12 +24,9 @@ from pricing.store.opening import open_store
 from pricing.store.quarantine import quarantine, release, releases
 from pricing.store.queries import (
     changes,
-    cheapest_now,
-    num_observations,
-    observations,
+    observed,
     refresh_runs,
     skus,
-    source_runs,
 )
 from pricing.store.recording import record
 from pricing.store.saved import (
@@ -65,13 +62,13 @@ def write(store, *sources, at=NOW, **more):
 def test_a_price_is_written_when_it_changes_and_not_every_time(store):
     for n, usd in enumerate([50.0, 50.0, 50.0, 48.0, 48.0]):
         write(store, found("oci", [offer(usd)]), at=NOW + timedelta(hours=n))
-    told = observations(store, sku_of(offer()))
+    told = observed(store, sku_of(offer()))[0]
     assert [(o.state, o.usd_per_hour, o.at) for o in told] == [
         ("seen", 50.0, NOW),
         ("seen", 48.0, NOW + timedelta(hours=3)),
     ]
-    assert num_observations(store) == 2
-    assert len(source_runs(store, "oci")) == 5  # the heartbeat
+    assert len(changes(store)) == 2
+    assert len(refresh_runs(store)) == 5  # the heartbeat
 
 
 def test_what_is_gone_held_back_or_not_asked_is_an_event_once(store):
@@ -79,23 +76,23 @@ def test_what_is_gone_held_back_or_not_asked_is_an_event_once(store):
     write(store, found("oci", [a, b, c]))
     for n in (1, 2):
         write(store, found("oci", [a], kept=[b]), at=NOW + timedelta(hours=n))
-    states = {o.region: [x.state for x in observations(store, sku_of(o))] for o in (a, b, c)}
+    states = {o.region: [x.state for x in observed(store, sku_of(o))[0]] for o in (a, b, c)}
     assert states == {"a": ["seen"], "b": ["seen", "unknown"], "c": ["seen", "gone"]}
     write(store, found("oci", [a, b, c]), at=NOW + timedelta(hours=3))
-    assert [x.state for x in observations(store, sku_of(b))] == ["seen", "unknown", "seen"]
+    assert [x.state for x in observed(store, sku_of(b))[0]] == ["seen", "unknown", "seen"]
 
 
 def test_a_source_that_failed_leaves_its_prices_as_they_were(store):
     write(store, found("oci", [offer()]))
     write(store, replace(found("oci", []), status="failed", sentence="It is down."))
-    assert [o.state for o in observations(store, sku_of(offer()))] == ["seen"]
-    assert [r.status for r in source_runs(store, "oci")] == ["failed", "refreshed"]
+    assert [o.state for o in observed(store, sku_of(offer()))[0]] == ["seen"]
+    assert [r.sources[0].status for r in refresh_runs(store)] == ["failed", "refreshed"]
     assert refresh_runs(store)[0].sources[0].sentence == "It is down."
 
 
 def test_two_sources_of_one_place_are_two_series(store):
     write(store, found("oci", [offer(50.0)]), found("skypilot", [offer(51.0)]))
-    told = observations(store, sku_of(offer()))
+    told = observed(store, sku_of(offer()))[0]
     assert {(o.source, o.usd_per_hour) for o in told} == {("oci", 50.0), ("skypilot", 51.0)}
     assert skus(store) == [sku_of(offer())]
 
@@ -104,9 +101,9 @@ def test_since_gives_the_price_at_that_time_and_what_came_after(store):
     for n, usd in enumerate([50.0, 51.0, 52.0, 53.0]):
         write(store, found("oci", [offer(usd)]), at=NOW + timedelta(hours=n))
     asked = NOW + timedelta(hours=2, minutes=-1)
-    told = observations(store, sku_of(offer()), since=asked)
+    told = observed(store, sku_of(offer()), since=asked)[0]
     assert [o.usd_per_hour for o in told] == [51.0, 52.0, 53.0]
-    assert len(observations(store, sku_of(offer()), since=NOW + timedelta(days=9))) == 1
+    assert len(observed(store, sku_of(offer()), since=NOW + timedelta(days=9))[0]) == 1
 
 
 def test_the_last_changes_say_what_was_before(store):
@@ -119,20 +116,6 @@ def test_the_last_changes_say_what_was_before(store):
         (None, 50.0),
     ]
     assert len(changes(store, limit=1)) == 1
-
-
-def test_the_cheapest_gpu_hour_is_of_what_is_listed_by_sources_that_answered(store):
-    eight = offer(48.0)
-    one = replace(offer(5.0, region="b"), gpu_count=1)
-    gone = offer(8.0, region="gone")
-    write(store, found("oci", [eight, gone]), found("verda", [one]))
-    write(store, found("oci", [eight]), found("verda", [one]), at=NOW + timedelta(hours=1))
-    (cheapest,) = cheapest_now(store, now=NOW + timedelta(hours=2))
-    assert (cheapest.usd_per_gpu_hour, cheapest.source, cheapest.offers) == (5.0, "verda", 2)
-    spot = replace(offer(16.0), purchase="spot")
-    write(store, found("oci", [eight, spot]), at=NOW + timedelta(days=40))
-    told = cheapest_now(store, now=NOW + timedelta(days=40))
-    assert [(c.purchase, c.usd_per_gpu_hour) for c in told] == [("on_demand", 6.0), ("spot", 2.0)]
 
 
 def test_runs_come_newest_first_with_their_sources(store):
@@ -156,7 +139,7 @@ def test_a_run_is_written_whole_or_not_at_all(store, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         write(store, found("oci", [offer(40.0)]))
     assert len(refresh_runs(store)) == 1
-    assert [o.usd_per_hour for o in observations(store, sku_of(offer()))] == [50.0]
+    assert [o.usd_per_hour for o in observed(store, sku_of(offer()))[0]] == [50.0]
 
 
 # --- what is held back ---------------------------------------------------------------------------
@@ -287,7 +270,7 @@ def test_a_store_of_a_newer_version_is_left_alone(store):
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(StoreError, match=r"by a newer version of Runcast \(its tables are 9999"):
         upgrade(store)
-    assert num_observations(store) == 1
+    assert len(changes(store)) == 1
 
 
 def test_the_tables_are_those_of_the_models(store):
@@ -339,7 +322,7 @@ def test_a_newer_version_brings_the_tables_forward_and_keeps_what_is_in_them(sto
     upgrade(store)
     upgrade(store)
     assert version(store) == ("9000", True)
-    assert [o.usd_per_hour for o in observations(store, sku_of(offer()))] == [50.0]
+    assert [o.usd_per_hour for o in observed(store, sku_of(offer()))[0]] == [50.0]
 
 
 def test_a_migration_that_dies_half_way_leaves_the_old_tables(store, next_version):

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.document import vocabulary
-from app.document.glossary import MOST, NOT_TERMS, TERMS, explained, terms_in
+from app.document.glossary import MOST, TERMS, explained, terms_in
 from app.document.page import head_help
 from app.document.vocabulary import KINDS
 from app.forecast import resolve

@@ -33,7 +33,7 @@ from app.provenance import records as found_in
 from app.provenance.age import is_old_price, price_age
 from app.provenance.of_money import money_records
 from app.provenance.of_step import step_record
-from app.provenance.record import KINDS, number, record, walked
+from app.provenance.record import number, record, walked
 from core.errors import ScenarioError
 from core.scenario import Scenario
 from core.search.plan import Interval

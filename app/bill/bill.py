@@ -14,7 +14,7 @@ from app.forecast import interval, price_book
 from app.forecast.failure_job import checkpoint_size_bytes
 from app.forecast.price_book import book_of, today
 from app.risk.risk import Risk, risk_of
-from app.risk.words import shown_value
+from app.risk.words import basis_words, shown_value
 from core.errors import ScenarioError
 from core.failures import finish_time
 from core.money import bill as lines
@@ -110,13 +110,14 @@ def _machines(plan: Plan, risk: Risk, hours: Hours) -> list[Line]:
         f"{price} in all{of_each}, for {fmt.days(plan.wall_clock_hours)} of training; "
         + (f"{fmt.count(idle)} of their GPUs stay idle and are paid" if idle else "no GPU is idle")
         + "; lower and upper are the P10 and P90 of the forecast",
-        "checkpoints": f"training stops {stop} for each checkpoint ({inputs['checkpoint_s'].basis})"
+        "checkpoints": f"training stops {stop} for each checkpoint "
+        f"({basis_words(inputs['checkpoint_s'])})"
         + ("" if not risk.straggler_hours else ", and slow nodes hold the others up"),
         "failures": f"{risk.failures:.3g} failures expected at {rate.value:g} per node-day "
-        f"({rate.basis}): noticing, restarting, reloading, work done again; lower and upper are "
-        "the P10 and P90 of the time lost",
-        "waiting": f"a mean wait of {shown_value(wait)} for a machine ({wait.basis}) after each "
-        "failure; the machines that are left are kept and paid",
+        f"({basis_words(rate)}): noticing, restarting, reloading, work done again; lower and upper "
+        "are the P10 and P90 of the time lost",
+        "waiting": f"a mean wait of {shown_value(wait)} for a machine ({basis_words(wait)}) after "
+        "each failure; the machines that are left are kept and paid",
     }
     labels = {
         "instances": "Whole instances", "checkpoints": "Writing checkpoints",

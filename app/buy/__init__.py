@@ -19,7 +19,6 @@ purchases   every way to buy the machines of one plan, side by side: time, dolla
 simulate    a plan on spot capacity, played through on traces: every start, at every speed
             it may have
 spot        a plan on spot machines under each policy, as ways to buy
-terminal    ways to buy a plan's machines on a terminal: sentences, then small tables
 trace_file  a trace of spot capacity as a file of the user: CSV or JSON. Hostile until it is
             parsed
 words       ways to buy a plan's machines in sentences

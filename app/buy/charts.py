@@ -11,30 +11,30 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from app.buy import document as tables
+from app.buy import document, labels
 from app.buy.purchases import Purchases
 from app.document import chart_parts as parts
 from app.document import format as fmt
+from app.document import vocabulary
 from app.document.chart_parts import DASHES, FAINT, GAP, INK, LIMIT, PALETTE, Drawn, y_px
 from core.scenario import Scenario
 
 ROW_PX, HEAD_PX, BAR_PX, DOWN_PX = 38, 112, 11, 9
 CURVE_PX, POLICY_PX, LEGEND_ROW_PX = 400, 104, 24
 WIDE = 6.0  # where the largest is so many times the least, the axis is logarithmic
-FAMILIES = ("on demand", "spot", "reserved", "capacity block", "own cluster")
+FAMILIES = tuple(dict.fromkeys(vocabulary.PURCHASE_FAMILIES.values()))
 FAMILY_SHAPES = ("square", "circle", "triangle-up", "diamond", "cross")
 FAMILY_COLOURS = (PALETTE[5], PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[1])
-PARTS = ("writing checkpoints", "work done again", "restarting", "waiting for machines",
-         "slow nodes")  # fmt: skip
+PARTS = tuple(vocabulary.LOST.values())
 PART_COLOURS = (PALETTE[4], PALETTE[5], PALETTE[1], PALETTE[0], PALETTE[7])
-MARKETS = ("lowest", "in use", "highest", "your trace")
+MARKETS = tuple(labels.MARKETS[n] for n in ("low", "used", "high", "trace"))
 MARKET_SHAPES = ("triangle-left", "circle", "triangle-right", "circle")
 MARKET_COLOURS = (PALETTE[2], PALETTE[0], PALETTE[5], PALETTE[3])
 
 
 def of(scenario: Scenario, found: Purchases, *, theme: str) -> dict[str, Drawn]:
     """Every chart of the page that has something to show."""
-    ways, policies = tables.spreads(found), tables.policies(found)
+    ways, policies = document.spreads(found), document.played(found)
     charts: dict[str, Drawn] = {}
     reference = ways[ways["way"] == "on demand"]
     deadline, budget = scenario.deadline_days, scenario.budget_usd
@@ -52,9 +52,9 @@ def of(scenario: Scenario, found: Purchases, *, theme: str) -> dict[str, Drawn]:
                 policies, of=name, title=f"Expected {title[0].lower()}{title[1:]}", number=number,
                 reference=at if at == at else None, theme=theme,
             )  # fmt: skip
-    if not (curves := tables.curves(found)).empty:
+    if not (curves := document.curves(found)).empty:
         charts["curve"] = miss_curves(curves, deadline_days=deadline, theme=theme)
-    if not (lost := tables.lost(found)).empty and lost["days"].sum() > 0:
+    if not (lost := document.lost(found)).empty and lost["days"].sum() > 0:
         charts["lost"] = lost_bars(lost, theme=theme)
     return charts
 

@@ -34,6 +34,7 @@ def buy(
 
         print_json(purchases_json(asked, result))
     else:
-        from app.buy.terminal import print_purchases
+        from app.buy.document import blocks
+        from app.document.terminal import print_document
 
-        print_purchases(asked, result)
+        print_document(blocks(asked, result))

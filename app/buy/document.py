@@ -1,11 +1,12 @@
-"""Ways to buy a plan's machines as rows and columns: what the page draws, lists and downloads.
+"""Ways to buy a plan's machines described once: every way, every policy on spot, and charts' rows.
 
 Values stay numbers in the unit that the column's name says; text is made by app/document/format.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pandas as pd
@@ -13,27 +14,227 @@ import pandas as pd
 from app.buy import labels
 from app.buy import words as told
 from app.buy.kept import Way
-from app.buy.purchases import Purchases
+from app.buy.purchases import Purchases, Repeated
 from app.document import format as fmt
 from app.document import vocabulary
-from app.risk.words import NAMES, shown_value
+from app.document.blocks import Block, Bullets, Paragraph
+from app.document.table import Column, Table
+from app.risk import document as risk_document
+from app.risk.risk import Spread
 from core.money.purchase import TERM_HOURS
 from core.scenario import Scenario
+from core.units import DAY_S, HOUR_S
 
-FAMILIES = {
-    "on_demand": "on demand", "spot": "spot", "reserved_1y": "reserved",
-    "reserved_3y": "reserved", "capacity_block": "capacity block", "owned": "own cluster",
-}  # fmt: skip
-PARTS = {
-    "checkpoint": "writing checkpoints",
-    "rework": "work done again",
-    "restart": "restarting",
-    "waiting": "waiting for machines",
-    "slow_nodes": "slow nodes",
-}
-BASES = {"default": "published", "given": "as given", "trace": "of the trace"}
-USD = ["usd", "usd_p10", "usd_p50", "usd_p90"]
-DAYS = ["days", "days_p10", "days_p50", "days_p90"]
+DAY_H = DAY_S / HOUR_S
+LEGEND = (
+    "Cost and time are expected ones; P50 and P90 hold the forecast's own error, too. Idle: paid "
+    "while nothing trains. Times are in days."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bought:
+    """One way to buy; of a policy on spot with the market on which it is played."""
+
+    way: Way
+    market: Repeated | None = None
+
+
+Of = Callable[[Spread], float]
+
+
+def _usd(name: str, head: str, of: Of, short: str = "") -> Column[Bought]:
+    def value(r: Bought) -> float:
+        return float("nan") if r.way.usd is None else of(r.way.usd)
+
+    return Column(name=name, head=head, short=short, value=value, write=fmt.usd_short)
+
+
+def _days(name: str, head: str, of: Of, short: str = "") -> Column[Bought]:
+    """In days, without the unit: a terminal has no room for it."""
+
+    def value(r: Bought) -> float:
+        return float("nan") if r.way.hours is None else of(r.way.hours) / DAY_H
+
+    return Column(name=name, head=head, short=short, value=value, write=lambda x: f"{x:.3g}")
+
+
+def _time(name: str, head: str, of: Of) -> Column[Bought]:
+    """In words, with the unit that suits it."""
+    return Column(
+        name=name,
+        head=head,
+        value=lambda r: fmt.MISSING if r.way.hours is None else fmt.days(of(r.way.hours)),
+    )
+
+
+def _usd_between(r: Bought) -> str:
+    usd = r.way.usd
+    low, high = (usd.p10_all, usd.p90_all) if usd else (None, None)
+    return f"{fmt.usd_short(low)} to {fmt.usd_short(high)}"
+
+
+def _time_between(r: Bought) -> str:
+    hours = r.way.hours
+    low, high = (hours.p10_all, hours.p90_all) if hours else (None, None)
+    return f"{fmt.days(low)} to {fmt.days(high)}"
+
+
+COLUMNS: tuple[Column[Bought], ...] = (
+    Column(name="way", head="Way to buy", value=lambda r: labels.label(r.way), is_text=True),
+    Column(
+        name="policy",
+        head="Policy",
+        short="Policy on spot",
+        value=lambda r: labels.POLICIES.get(r.way.name, ""),
+        is_text=True,
+    ),
+    Column(
+        name="family",
+        head="Bought",
+        value=lambda r: vocabulary.PURCHASE_FAMILIES[r.way.kind],
+        is_text=True,
+    ),
+    Column(name="machine", head="Machine", value=lambda r: labels.machine(r.way), is_text=True),
+    Column(
+        name="market",
+        head="Market",
+        value=lambda r: labels.MARKETS[r.market.market.name] if r.market else "",
+        is_text=True,
+    ),
+    Column(
+        name="preemptions_per_day",
+        head="Preemptions of the job",
+        short="Preemptions",
+        value=lambda r: r.market.market.job_per_day if r.market else None,
+        cell=lambda r: told.market(r.market) if r.market else "",
+    ),
+    _usd("usd", "Cost, expected", lambda s: s.expected, "Cost"),
+    _usd("usd_p10", "Cost, P10", lambda s: s.p10_all, "P10"),
+    _usd("usd_p50", "Cost, P50", lambda s: s.p50_all, "P50"),
+    _usd("usd_p90", "Cost, P90", lambda s: s.p90_all, "P90"),
+    Column(name="usd_p10_to_p90", head="Cost, P10 to P90", value=_usd_between),
+    _days("days", "Days, expected", lambda s: s.expected, "Time"),
+    _days("days_p10", "Days, P10", lambda s: s.p10_all, "P10"),
+    _days("days_p50", "Days, P50", lambda s: s.p50_all, "P50"),
+    _days("days_p90", "Days, P90", lambda s: s.p90_all, "P90"),
+    _time("time", "Time, expected", lambda s: s.expected),
+    _time("time_p90", "Time, P90", lambda s: s.p90_all),
+    Column(name="time_p10_to_p90", head="Time, P10 to P90", value=_time_between),
+    Column(
+        name="late",
+        head="Misses the deadline",
+        short="Late",
+        value=lambda r: r.way.misses_deadline,
+        write=labels.chance,
+    ),
+    Column(
+        name="over_budget",
+        head="Over the budget",
+        value=lambda r: r.way.over_budget,
+        write=labels.chance,
+    ),
+    Column(
+        name="idle_usd",
+        head="Paid while nothing trains",
+        short="Idle",
+        value=lambda r: r.way.idle_usd,
+        write=fmt.usd_short,
+    ),
+    Column(
+        name="on_spot",
+        head="Hours on spot",
+        short="On spot",
+        value=lambda r: r.way.spot_share,
+        write=fmt.percent,
+    ),
+    Column(name="preemptions", head="Preemptions of the run", value=lambda r: r.way.preemptions),
+)
+WAYS_FILE = (
+    "way", "family", "machine", "usd", "usd_p10", "usd_p50", "usd_p90", "days", "days_p10",
+    "days_p50", "days_p90", "late", "over_budget", "idle_usd", "preemptions",
+)  # fmt: skip
+WAYS_READ = (
+    "way", "usd", "usd_p10_to_p90", "time", "time_p10_to_p90", "late", "over_budget", "idle_usd",
+    "machine",
+)  # fmt: skip
+WAYS_NARROW = (
+    "way", "usd", "usd_p50", "usd_p90", "days", "days_p50", "days_p90", "late", "idle_usd",
+)  # fmt: skip
+POLICIES_FILE = (
+    "policy", "market", "preemptions_per_day", "usd", "usd_p90", "days", "days_p90", "late",
+    "on_spot", "preemptions",
+)  # fmt: skip
+POLICIES_READ = (
+    "policy", "preemptions_per_day", "usd", "usd_p90", "time", "time_p90", "late", "on_spot",
+)  # fmt: skip
+POLICIES_NARROW = (
+    "policy", "preemptions_per_day", "usd", "usd_p90", "days", "days_p90", "late", "on_spot",
+)  # fmt: skip
+
+
+def ways(found: Purchases) -> Table[Bought]:
+    """Every way that has a time, in the order of the kinds."""
+    rows = tuple(Bought(way=w) for w in found.ways if w.hours is not None)
+    caption = "Every way to buy, the cheapest first"
+    return Table(caption=caption, columns=COLUMNS, rows=rows)
+
+
+def cheapest_first(found: Purchases) -> Table[Bought]:
+    """Every way that has a time, the cheapest as expected first; those without a price last."""
+    table = ways(found)
+    by_cost = sorted(table.rows, key=lambda r: r.way.usd.expected if r.way.usd else float("inf"))
+    return replace(table, rows=tuple(by_cost))
+
+
+def policies(found: Purchases) -> Table[Bought]:
+    """Every policy on every market."""
+    rows = (Bought(way=w, market=m) for m in found.markets for w in m.ways if w.hours is not None)
+    return Table(caption="Every policy", columns=COLUMNS, rows=tuple(rows))
+
+
+def spreads(found: Purchases) -> pd.DataFrame:
+    """Every way as numbers, the cheapest first: for charts and files."""
+    return cheapest_first(found).only(*WAYS_FILE).frame()
+
+
+def played(found: Purchases) -> pd.DataFrame:
+    """Every policy on every market as numbers: for charts and files."""
+    return policies(found).only(*POLICIES_FILE).frame()
+
+
+def read(table: Table[Bought], names: Sequence[str]) -> Table[Bought]:
+    """The columns for a person: without the chances of a limit that was not given."""
+    limits = {
+        "late": any(r.way.misses_deadline is not None for r in table.rows),
+        "over_budget": any(r.way.over_budget is not None for r in table.rows),
+    }
+    return table.only(*(n for n in names if limits.get(n, True)))
+
+
+def blocks(scenario: Scenario, found: Purchases) -> tuple[Block, ...]:
+    """The answer, every way, the policies on every market, and what it rests on."""
+    lacking = tuple(f"{ways}: {why}" for ways, why in told.lacking(found))
+    on_spot = policies(found)
+    rules = tuple(f"{labels.POLICIES[name]}: {rule}" for name, rule in labels.RULES.items())
+    return (
+        *map(Paragraph, told.sentences(scenario, found)),
+        ways(found).only(*WAYS_NARROW),
+        Paragraph(LEGEND),
+        Bullets(tuple(_machines(found)), "Machines of these prices"),
+        *((Bullets(lacking, "Without figures"),) if lacking else ()),
+        *((on_spot.only(*POLICIES_NARROW), Bullets(rules)) if on_spot.rows else ()),
+        risk_document.rests_on(found.inputs),
+    )
+
+
+def _machines(found: Purchases) -> list[str]:
+    """Each machine with the ways whose price is of it."""
+    of: dict[str, list[str]] = {}
+    for way in found.ways:
+        if way.plan:
+            of.setdefault(labels.machine(way), []).append(labels.label(way))
+    return [f"{machine}: {', '.join(names)}" for machine, names in of.items()]
 
 
 def headlines(scenario: Scenario, found: Purchases) -> list[tuple[str, str, str]]:
@@ -55,64 +256,6 @@ def headlines(scenario: Scenario, found: Purchases) -> list[tuple[str, str, str]
             ("Spot pays up to", labels.rate(even.job_per_day), "preemptions of the job a day")
         )
     return rows
-
-
-def spreads(found: Purchases) -> pd.DataFrame:
-    """One row a way that has a time, the cheapest as expected first; those without a price last."""
-    rows = []
-    for way in found.ways:
-        if way.hours is None:
-            continue
-        usd, h = way.usd, way.hours
-        figures = (
-            [usd.expected, usd.p10_all, usd.p50_all, usd.p90_all] if usd else [float("nan")] * 4
-        )
-        days = [x / 24 for x in (h.expected, h.p10_all, h.p50_all, h.p90_all)]
-        rows.append(
-            {
-                "way": labels.label(way),
-                "family": FAMILIES[way.kind],
-                "machine": labels.machine(way),
-                **dict(zip(USD, figures, strict=True)),
-                **dict(zip(DAYS, days, strict=True)),
-                "late": way.misses_deadline,
-                "over_budget": way.over_budget,
-                "idle_usd": way.idle_usd,
-                "preemptions": way.preemptions,
-            }
-        )
-    columns = ["way", "family", "machine", *USD, *DAYS, "late", "over_budget", "idle_usd",
-               "preemptions"]  # fmt: skip
-    return pd.DataFrame(rows, columns=columns).sort_values("usd", kind="stable")
-
-
-def ways_table(found: Purchases) -> pd.DataFrame:
-    """The same in words, for a person; ways without figures say why."""
-    drawn = spreads(found)
-    has_limit = drawn["late"].notna().any()
-    table = pd.DataFrame(
-        {
-            "Way to buy": drawn["way"],
-            "Cost, expected": [fmt.usd_short(x) for x in drawn["usd"]],
-            "Cost, P10 to P90": [
-                _between(a, b) for a, b in drawn[["usd_p10", "usd_p90"]].to_numpy()
-            ],
-            "Time, expected": [fmt.days(x * 24) for x in drawn["days"]],
-            "Time, P10 to P90": [
-                f"{fmt.days(a * 24)} to {fmt.days(b * 24)}"
-                for a, b in drawn[["days_p10", "days_p90"]].to_numpy()
-            ],
-            **({"Misses the deadline": [_chance(x) for x in drawn["late"]]} if has_limit else {}),
-            **(
-                {"Over the budget": [_chance(x) for x in drawn["over_budget"]]}
-                if drawn["over_budget"].notna().any()
-                else {}
-            ),
-            "Paid while nothing trains": [fmt.usd_short(x) for x in drawn["idle_usd"]],
-            "Machine": drawn["machine"],
-        }
-    )
-    return table.set_index("Way to buy")
 
 
 def curves(found: Purchases) -> pd.DataFrame:
@@ -144,12 +287,12 @@ def lost(found: Purchases) -> pd.DataFrame:
     """Expected days that are not training, by part; ways of the same time are one row."""
     rows, seen = [], set()
     for way in found.ways:
-        parts = tuple(way.lost_hours.get(p, 0.0) for p in PARTS)
+        parts = tuple(way.lost_hours.get(p, 0.0) for p in vocabulary.LOST)
         if way.hours is None or not way.lost_hours or parts in seen:
             continue
         seen.add(parts)
         name = _shared([w for w in found.ways if _parts(w) == parts])
-        for order, (part, hours) in enumerate(zip(PARTS.values(), parts, strict=True)):
+        for order, (part, hours) in enumerate(zip(vocabulary.LOST.values(), parts, strict=True)):
             share = hours / way.hours.expected
             rows.append(
                 {"way": name, "part": part, "order": order, "days": hours / 24, "share": share,
@@ -165,71 +308,8 @@ def lost_sentence(drawn: pd.DataFrame) -> str:
     return "; ".join(f"{way} {fmt.days(days * 24)}" for way, days in sums.items())
 
 
-def policies(found: Purchases) -> pd.DataFrame:
-    """Every policy on every market."""
-    rows = []
-    for one in found.markets:
-        for way in one.ways:
-            if way.hours is None:
-                continue
-            rows.append(
-                {
-                    "policy": labels.policy(way),
-                    "market": labels.MARKETS[one.market.name],
-                    "preemptions_per_day": one.market.job_per_day,
-                    "usd": way.usd.expected if way.usd else float("nan"),
-                    "usd_p90": way.usd.p90_all if way.usd else float("nan"),
-                    "days": way.hours.expected / 24,
-                    "days_p90": way.hours.p90_all / 24,
-                    "late": way.misses_deadline,
-                    "on_spot": way.spot_share,
-                    "preemptions": way.preemptions,
-                }
-            )
-    columns = ["policy", "market", "preemptions_per_day", "usd", "usd_p90", "days", "days_p90",
-               "late", "on_spot", "preemptions"]  # fmt: skip
-    return pd.DataFrame(rows, columns=columns)
-
-
-def policy_table(drawn: pd.DataFrame) -> pd.DataFrame:
-    """The same in words."""
-    has_limit = drawn["late"].notna().any()
-    table = pd.DataFrame(
-        {
-            "Policy": drawn["policy"],
-            "Preemptions of the job a day": [
-                f"{rate:.3g} ({market})"
-                for rate, market in zip(
-                    drawn["preemptions_per_day"], drawn["market"], strict=True
-                )
-            ],
-            "Cost, expected": [fmt.usd_short(x) for x in drawn["usd"]],
-            "Cost, P90": [fmt.usd_short(x) for x in drawn["usd_p90"]],
-            "Time, expected": [fmt.days(x * 24) for x in drawn["days"]],
-            "Time, P90": [fmt.days(x * 24) for x in drawn["days_p90"]],
-            **({"Misses the deadline": [_chance(x) for x in drawn["late"]]} if has_limit else {}),
-            "Hours on spot": [fmt.percent(x) for x in drawn["on_spot"]],
-        }
-    )  # fmt: skip
-    return table.set_index("Policy")
-
-
-def inputs(found: Purchases) -> pd.DataFrame:
-    """What everything rests on."""
-    rows = [
-        {
-            "Input": labels.INPUTS.get(i.name) or NAMES[i.name],
-            "Value": shown_value(i),
-            "Basis": BASES.get(i.basis, i.basis),
-            "Source": i.source.removeprefix("assumed: "),
-        }
-        for i in found.inputs
-    ]
-    return pd.DataFrame(rows, columns=["Input", "Value", "Basis", "Source"])
-
-
 def _parts(way: Way) -> tuple[float, ...]:
-    return tuple(way.lost_hours.get(p, 0.0) for p in PARTS) if way.lost_hours else ()
+    return tuple(way.lost_hours.get(p, 0.0) for p in vocabulary.LOST) if way.lost_hours else ()
 
 
 def _shared(ways: Sequence[Way]) -> str:
@@ -239,15 +319,13 @@ def _shared(ways: Sequence[Way]) -> str:
     names = []
     for way in ways:
         if way.kind in TERM_HOURS:
-            names.append(FAMILIES[way.kind] if len(terms) > 1 else vocabulary.purchase(way.kind))
+            names.append(
+                vocabulary.PURCHASE_FAMILIES[way.kind]
+                if len(terms) > 1
+                else vocabulary.purchase(way.kind)
+            )
         else:
-            names.append(labels.label(way) if way.kind == "spot" else FAMILIES[way.kind])
+            names.append(
+                labels.label(way) if way.kind == "spot" else vocabulary.PURCHASE_FAMILIES[way.kind]
+            )
     return ", ".join(dict.fromkeys(names))
-
-
-def _between(low: float, high: float) -> str:
-    return f"{fmt.usd_short(low)} to {fmt.usd_short(high)}"
-
-
-def _chance(p: float | None) -> str:
-    return labels.chance(None if p is None or pd.isna(p) else float(p))

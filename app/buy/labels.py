@@ -29,14 +29,6 @@ MARKETS = {
     "trace": "your trace",
     "exponential": "exponential",
 }
-INPUTS = {
-    "preemptions_per_day": "preemptions a day of an instance that is up",
-    "outage_hours": "hours until spot is back",
-    "preemption_cv": "deviation over mean of uptimes",
-    "spot_zones": "spot markets",
-    "common_fraction": "share of preemptions that take every instance",
-}
-OTHER = {"capacity_block": "capacity block", "owned": "own cluster"}
 
 
 def label(way: Way) -> str:
@@ -51,7 +43,9 @@ def label(way: Way) -> str:
         return f"{vocabulary.purchase(way.kind)}, {share} used{best}"
     if way.window_days:
         return f"capacity block, {fmt.days(way.window_days * 24)}"
-    return OTHER.get(way.name, vocabulary.purchase(way.name))
+    if way.name == "owned":
+        return vocabulary.PURCHASE_FAMILIES["owned"]
+    return vocabulary.purchase(way.name)
 
 
 def machine(way: Way) -> str:

@@ -9,18 +9,17 @@ import streamlit as st
 
 from app.bill import page as bill_page
 from app.buy import charts as buy_charts
-from app.buy import document as tables
-from app.buy import labels
+from app.buy import document, labels
 from app.buy import words as told
 from app.buy.purchases import Purchases, purchases_of
 from app.buy.trace_file import read_trace
-from app.document import chart_files
+from app.document import chart_files, page
 from app.document import format as fmt
 from app.document.escape import as_text
 from app.document.glossary import explained
-from app.document.page import head_help
 from app.forecast import price_book
 from app.plan import words as plan_words
+from app.risk import document as risk_document
 from app.scale import page as scale_page
 from app.scenario.link import Query, query_of
 from app.web import figure
@@ -100,7 +99,7 @@ def _trace() -> tuple[Trace | None, str, str]:
 
 def _draw_answer(scenario: Scenario, found: Purchases) -> None:
     st.markdown(f"**{as_text(told.headline(scenario, found))}**")
-    headlines = tables.headlines(scenario, found)
+    headlines = document.headlines(scenario, found)
     for column, (name, value, line) in zip(st.columns(4), headlines, strict=False):
         with column, st.container(border=True, height="stretch", gap="xsmall"):
             st.metric(name, as_text(value), help=explained(f"{name} {line}"))
@@ -112,14 +111,9 @@ def _draw_answer(scenario: Scenario, found: Purchases) -> None:
                        "Plan page."))  # fmt: skip
 
 
-def _draw_sentences(sentences: tuple[str, ...]) -> None:
-    for sentence in sentences:
-        st.markdown(f"- {as_text(sentence)}")
-
-
 def _draw_spreads(found: Purchases, charts: Specs) -> None:
     st.subheader("Ways to buy", anchor=False)
-    rows = tables.spreads(found)
+    rows = document.spreads(found)
     cheapest = told.cheapest_first_words(found)
     left, right = st.columns(2, gap="medium")
     with left:
@@ -137,17 +131,17 @@ def _draw_spreads(found: Purchases, charts: Specs) -> None:
 
 
 def _draw_lateness(found: Purchases, charts: Specs) -> None:
-    curves, lost = tables.curves(found), tables.lost(found)
+    curves, lost = document.curves(found), document.lost(found)
     left, right = st.columns(2, gap="medium")
     with left:
-        said = tables.late_from_words(curves)
+        said = document.late_from_words(curves)
         _draw_chart(
             charts, "curve", "Chance to miss a deadline", f"Chance to miss a deadline. {said}",
             f"{said} Greedy, uniform progress and safety net plan for the form's deadline.",
             "runcast_deadline", lambda: curves,
         )  # fmt: skip
     with right:
-        said = tables.lost_sentence(lost)
+        said = document.lost_sentence(lost)
         _draw_chart(
             charts, "lost", "Where lost time goes", f"Expected days that are not training: {said}.",
             f"Expected: {said}.", "runcast_lost_time", lambda: lost,
@@ -156,11 +150,11 @@ def _draw_lateness(found: Purchases, charts: Specs) -> None:
 
 def _draw_spot(found: Purchases, charts: Specs, wrong: str) -> None:
     st.subheader("Policies on spot", anchor=False)
-    drawn = tables.policies(found)
-    if drawn.empty:
+    table = document.policies(found)
+    if not table.rows:
         st.markdown(as_text(_no_spot(found)))
     else:
-        _draw_sentences(told.spot_sentences(found)[1:])
+        page.draw_list(told.spot_sentences(found)[1:])
         rules = "; ".join(f"{labels.POLICIES[n]}: {rule}" for n, rule in labels.RULES.items())
         st.caption(as_text(f"{rules}."))
         left, right = st.columns(2, gap="medium")
@@ -168,23 +162,22 @@ def _draw_spot(found: Purchases, charts: Specs, wrong: str) -> None:
             _draw_chart(
                 charts, "policy_usd", "Expected cost of each policy",
                 "Expected cost of each policy by how often spot is taken away.",
-                told.policies_words(found), "runcast_policies", lambda: drawn,
+                told.policies_words(found), "runcast_policies", lambda: document.played(found),
             )  # fmt: skip
         with right:
             _draw_chart(
                 charts, "policy_days", "Expected time of each policy",
                 "Expected days of each policy by how often spot is taken away.",
-                "", "runcast_policies_time", lambda: drawn,
+                "", "runcast_policies_time", lambda: document.played(found),
             )  # fmt: skip
         part = st.expander(
-            f"Every policy in figures: {len(drawn)} rows", key="risk_policies_part",
+            f"Every policy in figures: {len(table.rows)} rows", key="risk_policies_part",
             on_change="rerun",
         )  # fmt: skip
         if part.open:
-            part.dataframe(
-                tables.policy_table(drawn), key="risk_policies", height="content",
-                alt="Every policy",
-            )  # fmt: skip
+            with part:
+                shown = document.read(table, document.POLICIES_READ)
+                page.draw_rows(shown, "risk_policies", table.caption, is_whole=True)
     st.file_uploader(
         "Your own trace of spot capacity: CSV or JSON of when it was up",
         type=TRACE_TYPES,
@@ -203,16 +196,11 @@ def _no_spot(found: Purchases) -> str:
 
 def _draw_ways(found: Purchases) -> None:
     st.subheader("Every way", anchor=False)
-    _draw_sentences(told.kept_sentences(found))
-    table = tables.ways_table(found)
-    if not table.empty:
-        st.dataframe(
-            table,
-            key="risk_ways",
-            height="content",
-            alt="Every way to buy, the cheapest first",
-            column_config=head_help(table.columns),
-        )
+    page.draw_list(told.kept_sentences(found))
+    table = document.cheapest_first(found)
+    if table.rows:
+        shown = document.read(table, document.WAYS_READ)
+        page.draw_rows(shown, "risk_ways", table.caption, is_whole=True)
     for name, why in told.lacking(found):
         st.caption(as_text(f"{name}: {why}"))
 
@@ -222,9 +210,9 @@ def _draw_inputs(found: Purchases) -> None:
     if not part.open:
         return
     with part:
-        rows = tables.inputs(found)
+        rests_on = risk_document.inputs(found.inputs)
         st.caption(
             "Each is a field of the form, under Failures or Market: empty, it is a published or an "
-            f"assumed figure. {fmt.count(len(rows))} inputs."
+            f"assumed figure. {fmt.count(len(rests_on.rows))} inputs."
         )
-        st.table(rows.set_index("Input"))
+        page.draw_table(rests_on)

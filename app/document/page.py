@@ -36,7 +36,8 @@ def draw_list(items: Iterable[str], title: str = "") -> None:
     """Sentences, each with its dot; under their title, where there is one."""
     if title:
         st.markdown(f"**{as_text(title)}**")
-    st.markdown("\n".join(f"- {as_text(item)}" for item in items))
+    if listed := "\n".join(f"- {as_text(item)}" for item in items):
+        st.markdown(listed)
 
 
 def draw_table(table: Table[Any]) -> None:
@@ -55,16 +56,21 @@ def draw_rows(
     key: str,
     alt: str,
     config: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    is_whole: bool = False,
 ) -> None:
-    """A long table, which scrolls and sorts; heads explain the field's terms."""
+    """A table that sorts, and scrolls unless it is whole. Its first column stays in sight; heads
+    explain the field's terms."""
     shown = table.texts()
+    columns = {table.head[0]: {"pinned": True}, **(config or {})}
     st.dataframe(
         shown,
         hide_index=True,
         width="stretch",
+        height="content" if is_whole else "auto",
         key=key,
         alt=alt,
-        column_config=head_help(shown.columns, config),
+        column_config=head_help(shown.columns, columns),
     )
 
 

@@ -86,7 +86,8 @@ class Table(Generic[T]):
         import pandas as pd
 
         found = {c.name: [_finite(c.value(row)) for row in self.rows] for c in self.columns}
-        return pd.DataFrame(found, columns=[c.name for c in self.columns])
+        names = [c.name for c in self.columns]
+        return pd.DataFrame(found, columns=names, dtype=None if self.rows else object)
 
 
 def plain(

@@ -49,6 +49,58 @@ PURCHASES = {
 }
 
 
+# Purchase kinds that a chart draws alike.
+PURCHASE_FAMILIES = {
+    "on_demand": "on demand",
+    "spot": "spot",
+    "reserved_1y": "reserved",
+    "reserved_3y": "reserved",
+    "capacity_block": "capacity block",
+    "owned": "own cluster",
+}
+
+
+# What a number of failures and of spot markets rests on.
+BASES = {
+    "default": "published",
+    "assumed": "assumed",
+    "given": "as given",
+    "trace": "of the trace",
+}
+
+
+# Their names; each value is shown in the unit that its name ends with.
+FAILURE_INPUTS = {
+    "failures_per_node_day": "failures per node-day (8 GPUs)",
+    "job_failures_per_day": "further stops of the job a day",
+    "detection_s": "failure to restart",
+    "restart_s": "restart and reload",
+    "wait_s": "wait for a machine",
+    "node_start_s": "start of a machine",
+    "slow_probability": "chance that a node is slow",
+    "slow_fraction": "how much slower",
+    "checkpoint_s": "training stopped by a checkpoint",
+    "upload_s": "its upload behind training",
+    "spares": "spare machines",
+    "repair_s": "until a machine is a spare again",
+    "preemptions_per_day": "preemptions a day of an instance that is up",
+    "outage_hours": "hours until spot is back",
+    "preemption_cv": "deviation over mean of uptimes",
+    "spot_zones": "spot markets",
+    "common_fraction": "share of preemptions that take every instance",
+}
+
+
+# Where the time of a run goes that is not training.
+LOST = {
+    "checkpoint": "writing checkpoints",
+    "rework": "work done again",
+    "restart": "noticing and restarting",
+    "waiting": "waiting for machines",
+    "slow_nodes": "slow nodes",
+}
+
+
 COMMITMENTS = {"reserved_1y": "1 year", "reserved_3y": "3 years"}
 
 

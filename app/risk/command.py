@@ -25,6 +25,7 @@ def risk(
 
         print_json(risk_json(asked, result))
     else:
-        from app.risk.terminal import print_risk
+        from app.document.terminal import print_document
+        from app.risk.document import blocks
 
-        print_risk(asked, result)
+        print_document(blocks(asked, result))

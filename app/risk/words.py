@@ -8,29 +8,6 @@ from app.forecast.failure_inputs import Input
 from app.risk.risk import GIVEN_UP, Risk
 from core.scenario import Scenario
 
-PARTS = {
-    "checkpoint_s": "writing checkpoints",
-    "rework_s": "work done again",
-    "restart_s": "noticing, restarting, reloading",
-    "waiting_s": "waiting for a machine",
-}
-CHOICES = {"best": "best", "young": "Young", "daly": "Daly", "given": "as given"}
-# How each input reads; its value is shown in the unit its name ends with.
-NAMES = {
-    "failures_per_node_day": "failures per node-day (8 GPUs)",
-    "job_failures_per_day": "further stops of the job a day",
-    "detection_s": "failure to restart",
-    "restart_s": "restart and reload",
-    "wait_s": "wait for a machine",
-    "node_start_s": "start of a machine",
-    "slow_probability": "chance that a node is slow",
-    "slow_fraction": "how much slower",
-    "checkpoint_s": "training stopped by a checkpoint",
-    "upload_s": "its upload behind training",
-    "spares": "spare machines",
-    "repair_s": "until a machine is a spare again",
-}
-
 
 def risk_sentences(scenario: Scenario, risk: Risk) -> tuple[str, ...]:
     """The answer, and what it does not say."""
@@ -86,6 +63,17 @@ def _steady_usd(risk: Risk) -> float | None:
 def _count(failures: float) -> str:
     number = fmt.count(failures) if failures >= 10 else f"{failures:.2g}"
     return f"{number} failures"
+
+
+def basis_words(item: Input) -> str:
+    """What an input rests on, and its source: published: Kokolis et al., arXiv:2410.21680."""
+    source = source_words(item)
+    return f"{vocabulary.BASES[item.basis]}{f': {source}' if source else ''}"
+
+
+def source_words(item: Input) -> str:
+    """The source of an input without its basis."""
+    return item.source.removeprefix("assumed: ")
 
 
 def shown_value(item: Input) -> str:

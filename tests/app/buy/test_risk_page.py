@@ -3,18 +3,19 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.buy import charts, words
-from app.buy import document as tables
+from app.buy import charts, document, words
 from app.buy.labels import POLICIES, label
 from app.buy.purchases import purchases_of
 from app.document.chart_parts import INK
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
+from app.risk import document as risk_document
 from core.scenario import Scenario
 
 JOB = {
@@ -115,24 +116,44 @@ def test_a_mistake_among_the_inputs_is_a_sentence():
 
 
 def test_ways_are_sorted_by_cost_and_complete(found):
-    rows = tables.spreads(found)
+    rows = document.spreads(found)
     assert list(rows["usd"]) == sorted(rows["usd"])
     assert set(rows["way"]) == {label(w) for w in found.ways if w.hours}
     assert (rows["usd_p10"] <= rows["usd_p90"]).all()
     assert (rows["days_p10"] < rows["days_p90"]).all()
-    table = tables.ways_table(found)
-    assert {"Misses the deadline", "Over the budget"} <= set(table.columns)
-    assert list(table.index) == list(rows["way"])
+    table = document.read(document.cheapest_first(found), document.WAYS_READ)
+    assert {"Misses the deadline", "Over the budget"} <= set(table.head)
+    assert [cells[0] for cells in table.cells()] == list(rows["way"])
+
+
+def test_files_keep_the_names_and_the_order_of_their_columns(found):
+    assert list(document.spreads(found)) == [
+        "way", "family", "machine", "usd", "usd_p10", "usd_p50", "usd_p90", "days", "days_p10",
+        "days_p50", "days_p90", "late", "over_budget", "idle_usd", "preemptions",
+    ]  # fmt: skip
+    assert list(document.played(found)) == [
+        "policy", "market", "preemptions_per_day", "usd", "usd_p90", "days", "days_p90", "late",
+        "on_spot", "preemptions",
+    ]  # fmt: skip
+    assert list(document.curves(found)) == ["way", "days", "late"]
+    assert list(document.lost(found)) == ["way", "part", "order", "days", "share", "text"]
+
+
+def test_a_limit_that_was_not_given_has_no_column(found):
+    way = next(w for w in found.ways if w.hours)
+    free = replace(way, misses_deadline=None, over_budget=None)
+    table = document.read(document.ways(replace(found, ways=(free,))), document.WAYS_READ)
+    assert not {"Misses the deadline", "Over the budget"} & set(table.head)
 
 
 def test_curves_and_lost_days_are_of_the_ways(found):
-    curves = tables.curves(found)
+    curves = document.curves(found)
     for _, rows in curves.groupby("way"):
         assert rows["late"].is_monotonic_decreasing
         assert rows["late"].between(0, 1).all()
-    said = tables.late_from_words(curves)
+    said = document.late_from_words(curves)
     assert "on demand from" in said
-    lost = tables.lost(found)
+    lost = document.lost(found)
     way = next(w for w in found.ways if w.name == "spot_only")
     days = lost.loc[lost["way"].str.startswith("spot only"), "days"].sum()
     assert days * 24 == pytest.approx(sum(way.lost_hours.values()))
@@ -140,7 +161,7 @@ def test_curves_and_lost_days_are_of_the_ways(found):
 
 
 def test_policies_are_there_on_every_market(found):
-    rows = tables.policies(found)
+    rows = document.played(found)
     assert len(rows) == len(POLICIES) * 3
     assert set(rows["market"]) == {"lowest", "in use", "highest"}
     cheapest = rows.loc[rows["usd"].idxmin()]
@@ -148,7 +169,7 @@ def test_policies_are_there_on_every_market(found):
 
 
 def test_every_input_has_a_basis_and_a_source(found):
-    rows = tables.inputs(found)
+    rows = risk_document.inputs(found.inputs).texts()
     assert set(rows["Basis"]) <= {"published", "assumed", "as given"}
     assert rows["Source"].str.len().min() > 0
     assert rows["Input"].is_unique
@@ -197,7 +218,7 @@ def test_colours_are_doubled_by_shape_or_dash(scenario, found):
 def test_the_csv_is_the_data_of_the_chart(found):
     from app.document.csv import csv_bytes
 
-    rows = tables.spreads(found)
+    rows = document.spreads(found)
     read = list(csv.DictReader(io.StringIO(csv_bytes(rows, "?v=1").decode())))
     assert [r["way"] for r in read] == list(rows["way"])
     assert float(read[0]["usd"]) == pytest.approx(rows["usd"].iloc[0])

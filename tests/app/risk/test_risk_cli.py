@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.command.given import option_of
+from app.document.vocabulary import FAILURE_INPUTS
 from app.forecast import failure_inputs
-from app.risk.words import NAMES
 from core.scenario import Scenario
 from hardware.reliability import used
 from tests.support.documented_keys import keys
@@ -192,6 +192,6 @@ def test_every_key_and_option_is_documented(answered):
 
     named = set(re.findall(r"`(\w+)`", text))
     assert set(keys(answered("--weibull-shape", "1"))) <= named
-    assert set(failure_inputs.NAMES) - {"interval_s", "weibull_shape"} <= set(NAMES)
+    assert set(failure_inputs.NAMES) - {"interval_s", "weibull_shape"} <= set(FAILURE_INPUTS)
     assert all(option_of(name) for name in failure_inputs.NAMES)
     assert failure_inputs.given_numbers(Scenario()) == {}

@@ -1,4 +1,4 @@
-"""Errors a user can cause and fix. Anything else is a bug and surfaces as itself.
+"""Errors that a user can cause and fix. Any other exception is a bug.
 
 RuncastError
 ├── ScenarioError   the scenario (form, link or command line) asks for something unknown
@@ -51,7 +51,7 @@ class RunsError(RuncastError):
 
 
 def shown(value: object) -> str:
-    """A foreign value, quoted and cut, safe to repeat in a sentence.
+    """A value from outside, quoted and cut, safe to repeat in a sentence.
 
     >>> shown("x" * 100)[-6:]
     "xxx..'"
@@ -69,7 +69,7 @@ def nearest(name: str, known: Collection[str]) -> str | None:
 
 
 def unknown_sentence(kind: str, name: str, known: Collection[str]) -> str:
-    """Say what was asked, what was probably meant, and what exists."""
+    """Sentence with the unknown name, the known name that was probably meant, and what is known."""
     guess = nearest(name, known)
     hint = f" Did you mean {guess!r}?" if guess else ""
     names = sorted(known)

@@ -1,4 +1,4 @@
-"""One number or a column of them: every formula of core takes either and returns the same."""
+"""Numbers and columns: every formula of core takes either and returns what it was given."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ _Value = TypeVar("_Value")
 
 
 def kept_for_last(count: Callable[[_Model], _Value]) -> Callable[[_Model], _Value]:
-    """`count`, whose last answer is kept: a step asks for the same counts of one model hundreds
-    of times. By identity, because columns have no hash; results are never changed in place."""
+    """Cache the last answer of `count`: a step asks for the counts of one model hundreds of times.
+    Models are compared by identity, because columns have no hash; results are never changed in
+    place."""
     last: list[tuple[_Model, _Value]] = []
 
     @wraps(count)

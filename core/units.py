@@ -1,4 +1,4 @@
-"""Units. Inside core every quantity is a plain number in the unit its name ends with.
+"""Units: inside core a quantity is a plain number in the unit that its name ends with.
 
     _bytes  _s  _flops (a count)  _flops_per_s  _bytes_per_s  _usd  _usd_per_hour
     no suffix: a count or a fraction in [0, 1], never a percentage

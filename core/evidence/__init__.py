@@ -1,20 +1,20 @@
-"""What measured runs and published claims say of the forecast, and of each other.
+"""Measured runs and published claims, compared with the forecast and with each other.
 
-accuracy          how far forecasts are from measurements: the error metrics of runcast
-                  validate
-anchor            a measurement that the user made rescales the forecast and narrows its
-                  interval
-baseline          what a forecast must beat: the median utilisation of runs like this one
-claimed_speed     what a claim about a run implies, and what physics, published runs and a
-                  forecast say of it
-coverage          does an interval hold what it promises? Exact binomial bounds of a
-                  coverage
-fitting           fit a few bounded parameters to measured runs: robust, with priors,
-                  deterministic
-inference         what a published run does not say, inferred from physics: the least that
-                  fits the memory
-neighbours        which measured runs are most like a plan: a distance over what differs
-published_claims  arithmetic behind claims that others print, and the verdict on them
-uncertainty       how sure a forecast is: a log-normal around the P50 whose width grows with
-                  what is assumed
+accuracy          error metrics of runcast validate: how far forecasts are from
+                  measurements
+anchor            anchoring: a measurement of the user's own rescales the forecast and
+                  narrows its interval
+baseline          baseline that a forecast must beat: the median utilisation of similar
+                  published runs
+claimed_speed     claimed speed of a run: its utilisation, and the verdict from peaks,
+                  records and a forecast
+coverage          coverage of forecast intervals: exact binomial bounds, and the verdict
+fitting           robust, deterministic fit of a few bounded parameters to measured runs,
+                  with priors
+inference         what a published run leaves out, inferred from its memory: the least
+                  that fits
+neighbours        measured runs that are most like a plan, by a distance over what differs
+published_claims  arithmetic behind published claims, and the verdict on each
+uncertainty       width of a forecast: a log-normal around the P50 that widens with what
+                  is assumed
 """

@@ -1,7 +1,7 @@
-"""How far forecasts are from measurements: the error metrics of `runcast validate`.
+"""Error metrics of `runcast validate`: how far forecasts are from measurements.
 
-p is what was predicted, m what was measured. A row without a measurement is not scored; a row
-that the forecast refused is counted, not scored. Every metric is None where no row has it.
+p is what was predicted, m what was measured. A row without a measurement is not scored; a row that
+the forecast refused is counted but not scored. A metric is None where no row can be scored.
 
 Published tables repeat a configuration from release to release. The metrics that start with
 `weighted_` give the rows of one configuration one vote together.
@@ -19,10 +19,10 @@ from core.evidence.coverage import binomial_interval
 
 NEAR = 0.20  # "within 20%"
 NOISE = 0.02  # a measured change below this has no direction: repeats of one run differ by 0.027
-CHANGE = 0.05  # a change that nobody takes for noise
+CHANGE = 0.05  # a change that is clearly no noise
 ROUNDING = 1e-9  # of a sum of weights
-FITS_AT_MOST = 0.05  # highest P(out of memory) of a layout that is said to fit
-TIGHT_AT_MOST = 0.90  # highest of one that may or may not fit; above, it does not
+FITS_AT_MOST = 0.05  # highest P(out of memory) of a layout that is called "fits"
+TIGHT_AT_MOST = 0.90  # highest P(out of memory) of one called "tight"; above, it does not fit
 MEMORY_CLASSES = ("fits", "tight", "does not fit")
 
 Numbers = NDArray[np.float64]
@@ -35,7 +35,7 @@ class Accuracy:
     """Errors of one set of forecasts."""
 
     n: int  # rows scored
-    refused: int  # rows that ask for a forecast and got none
+    refused: int  # rows for which the forecast was refused
     median_ape: float | None  # half of the forecasts are nearer than this
     mean_ape: float | None  # dominated by the worst rows
     p90_ape: float | None  # one forecast in ten is worse
@@ -46,7 +46,7 @@ class Accuracy:
     coverage_low: float | None = None  # exact 90% bounds of the coverage, core/evidence/coverage.py
     coverage_high: float | None = None
     families: int | None = None
-    configurations: int | None = None  # how many the rows scored are of; each weighs 1
+    configurations: int | None = None  # configurations among the rows scored; each weighs 1
     weighted_median_ape: float | None = None
     weighted_mean_ape: float | None = None
     weighted_p90_ape: float | None = None
@@ -61,12 +61,12 @@ class OomAccuracy:
     n_oom: int
     n_fit: int
     mean_probability_of_oom: float | None  # mean P(out of memory) of runs that did: 1 is right
-    mean_probability_of_fit: float | None  # the same of runs that fitted: 0 is right
+    mean_probability_of_fit: float | None  # mean P(out of memory) of runs that fitted: 0 is right
     oom_found: float | None  # share of runs out of memory with P > 1/2
     false_alarms: float | None  # share of fitting runs with P > 1/2
     brier: float | None  # mean (P - outcome)^2: 0 is perfect, 0.25 is always saying 1/2
-    classes_of_fit: dict[str, int] = field(default_factory=dict)  # runs that ran, by what was said
-    classes_of_oom: dict[str, int] = field(default_factory=dict)  # runs that ran out
+    classes_of_fit: dict[str, int] = field(default_factory=dict)  # of runs that fitted
+    classes_of_oom: dict[str, int] = field(default_factory=dict)  # of runs out of memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +80,12 @@ class PairAccuracy:
     p90_ape: float | None
     within_20: float | None
     median_log_error: float | None  # median |ln(p_b/p_a) - ln(m_b/m_a)|
-    no_change_median_ape: float | None  # the same as median_ape for "the knob does nothing"
+    no_change_median_ape: float | None  # median_ape of a forecast that says "the knob does nothing"
     direction_right: float | None  # right side of 1, of pairs that moved by more than NOISE;
     # a forecast of exactly no change is wrong there
     no_change_median_log_error: float | None = None  # median |ln(m_b/m_a)|
     n_changed: int = 0  # pairs that moved by more than CHANGE
-    changed_direction_right: float | None = None  # the same share of these
+    changed_direction_right: float | None = None  # share with the right side of 1 among these
 
 
 def relative_errors(*, predicted: Numbers, measured: Numbers) -> Numbers:
@@ -107,7 +107,7 @@ def scored(
     family: Labels | None = None,
     configuration: Labels | None = None,
 ) -> Accuracy:
-    """Metrics over the rows that have both p and m and were not refused.
+    """Metrics over the rows that have both p and m and whose forecast was not refused.
 
     `low` and `high` are P10 and P90; without them there is no coverage. `family` names rows of
     one publication, model and accelerator, `configuration` rows that repeat one another.
@@ -223,7 +223,7 @@ def scored_oom(*, probability_oom: Numbers, oom: Numbers, refused: Flags) -> Oom
 
 
 def memory_classes(probability_oom: Numbers) -> dict[str, int]:
-    """How many are said to fit, to be tight, and not to fit.
+    """Number of rows forecast to fit, to be tight, and not to fit.
 
     >>> memory_classes(np.array([0.0, 0.05, 0.5, 0.9, 0.91]))
     {'fits': 2, 'tight': 2, 'does not fit': 1}

@@ -1,8 +1,8 @@
-"""A measurement that the user made rescales the forecast and narrows its interval.
+"""Anchoring: a measurement of the user's own rescales the forecast and narrows its interval.
 
 The log ratio of measured over predicted throughput is normal with mean 0, for every configuration
-of one user; two configurations have correlated errors, the more the more alike they are. Seeing
-one of them shifts the mean of the other and takes away variance (conditional normal
+of one user; two configurations have correlated errors, the more the more alike they are. A
+measurement of one shifts the mean of the other and reduces its variance (conditional normal
 distribution). A measurement is itself one draw: repeated, it scatters by NOISE_SIGMA.
 
 Measured on the 807 throughput rows of hardware/measured_runs.csv: correlation of the log errors
@@ -67,8 +67,8 @@ def anchored(
     """What to add to the log of a forecast, and its width after the measurement.
 
     `sigma_shared` is the width of the anchor's forecast, which the target has too; `sigma_own` is
-    what only the target assumes (an accelerator nobody measured, a guessed network). Both contain
-    the scatter of measuring, which two configurations do not share:
+    what only the target assumes (an accelerator that was never measured, a guessed network). Both
+    contain the scatter of measuring, which two configurations do not share:
 
         c   = correlation x (variance of the anchor - n^2)        n = NOISE_SIGMA
         add   c / (variance of the anchor) x ln(measured / predicted)

@@ -1,9 +1,9 @@
-"""What a forecast must beat: the median utilisation of runs like this one.
+"""Baseline that a forecast must beat: the median utilisation of similar published runs.
 
 No physics: a run is predicted to reach the median MFU of other published runs on the same
-accelerator, in the same precision, with or without experts, on the same framework. A row never
-sees its own group (one publication of one model on one accelerator), because neighbours in one
-table give each other's answer away.
+accelerator, in the same precision, with or without experts, on the same framework. A row never sees
+its own group (one publication of one model on one accelerator), because the rows of one table
+nearly give each other's answer.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Texts = NDArray[np.str_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """Predicted MFU of each row, and how many of the keys it had to give up (4: the global
-    median). NaN and -1 where no other group has a measured run."""
+    """Predicted MFU of each row, and how many keys were dropped to find it (4: the global median).
+    NaN and -1 where no other group has a measured run."""
 
     mfu: Numbers
     dropped: NDArray[np.int64]
@@ -37,9 +37,9 @@ def out_of_group_mfu(
 ) -> Baseline:
     """Median MFU of rows of OTHER groups with the same keys.
 
-    Keys are given up one by one, from the last, until some row is left: framework, then
+    Keys are dropped one by one, from the last, until some row is left: framework, then
     architecture (dense or moe), then precision, then accelerator. `mfu` is NaN where it was not
-    measured: such a row is predicted and teaches nothing.
+    measured: such a row is predicted, but predicts no other.
     """
     keys = [_codes(k) for k in (accelerator, precision, architecture, framework)]
     groups = _codes(group)
@@ -69,5 +69,5 @@ def _median_of_others(mfu: Numbers, cell: NDArray[np.int64], groups: NDArray[np.
 
 
 def _codes(values: NDArray[np.str_] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Whole numbers that are equal where the values are."""
+    """Integer codes: equal values get equal codes."""
     return np.unique(values, return_inverse=True)[1].astype(np.int64)

@@ -1,4 +1,4 @@
-"""What a claim about a run implies, and what physics, published runs and a forecast say of it.
+"""Claimed speed of a run: its utilisation, and the verdict from peaks, records and a forecast.
 
 [K20] Kaplan et al., arXiv:2001.08361, section 2.1: training takes 6 FLOPs per parameter and token.
 [P22] Chowdhery et al., "PaLM", arXiv:2204.02311, appendix B: attention, and MFU against HFU.
@@ -31,7 +31,7 @@ Verdict = Literal["impossible", "not_credible", "optimistic", "plausible", "cons
 VERDICTS: tuple[Verdict, ...] = (
     "impossible", "not_credible", "optimistic", "plausible", "conservative"
 )  # fmt: skip
-MARGIN = 1.05  # over the best published run, from which a claim is not believed
+MARGIN = 1.05  # over the best published run: from here on a claim is not credible
 ROUNDING = 1.001  # printed figures have three or four digits
 SAME = 0.02  # two figures of one claim that should be equal
 
@@ -53,7 +53,7 @@ def implied_utilisation(
 
 
 def rule_flops_per_token(model: Transformer) -> Numeric:
-    """6 P: forward and backward, experts that a token skips left out. [K20]"""
+    """6 P: forward and backward, without the experts that a token skips. [K20]"""
     return 6 * active_params(model)
 
 
@@ -77,8 +77,8 @@ def low_precision_share(model: Transformer, seq_len: Numeric) -> Numeric:
 
 
 def blended_peak(*, share: Numeric, low_flops_per_s: Numeric, flops_per_s: Numeric) -> Numeric:
-    """Peak of a mix: `share` of the FLOPs at the low precision, the rest in 16 bits; the times
-    add up, so the mean is harmonic.
+    """Peak of mixed precisions: `share` of the FLOPs at the low precision, the rest in 16 bits. The
+    times add up, so the mean is harmonic.
 
     >>> round(blended_peak(share=0.9, low_flops_per_s=10_000.0, flops_per_s=2500.0))
     7692
@@ -94,11 +94,11 @@ def speed_verdict(
     over_p90: float | None,
     fits: bool = True,
 ) -> Verdict:
-    """What a claim is, from its speed over the dense peak, the best published run of its class and
-    the P10 and P90 of a forecast; None where there is none of these.
+    """Verdict on a claim, from its speed over the dense peak, the best published run of its class
+    and the P10 and P90 of a forecast; None where one of these is not known.
 
-    A claim that nothing published has reached is optimistic at least, whatever is forecast. One
-    whose model states do not fit the memory is not credible at any speed.
+    A claim above every published run is at least optimistic, whatever the forecast. A claim whose
+    model states do not fit the memory is not credible at any speed.
 
     >>> speed_verdict(share_of_peak=1.04, over_best=2.3, over_p10=3.0, over_p90=2.0)
     'impossible'
@@ -120,7 +120,7 @@ def speed_verdict(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slip:
-    """A usual mistake, and the factor by which it moves a figure."""
+    """A common mistake, and the factor by which it changes a figure."""
 
     factor: float
     sentence: str  # "would be consistent if " comes before it
@@ -150,7 +150,7 @@ def tokens_per_s_per_gpu_at(
 
 
 def power_usd_per_gpu_hour(*, watts: Numeric, usd_per_kwh: Numeric) -> Numeric:
-    """What the electricity of one GPU at its power limit costs in an hour, nothing beside it.
+    """Dollars an hour for the electricity of one GPU at its power limit, and nothing else.
 
     >>> round(float(power_usd_per_gpu_hour(watts=700.0, usd_per_kwh=0.05)), 6)
     0.035

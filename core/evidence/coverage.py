@@ -1,7 +1,7 @@
-"""Does an interval hold what it promises? Exact binomial bounds of a coverage.
+"""Coverage of forecast intervals: exact binomial bounds, and the verdict.
 
-Rows are taken for independent. Neighbours in one table are not quite, so the true bounds are
-wider: a class that is called too narrow here may still be honest, one that is called honest is.
+Rows are assumed to be independent. Rows of one table are not quite, so the true bounds are wider: a
+class that is called too narrow here may still be honest.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 NOMINAL = 0.80  # share of outcomes that P10 to P90 should hold
 TAIL = 0.05  # each side of the bounds, and of the test against NOMINAL
-LARGE = 40  # rows from which on a class is held to a band instead of to a test
-CLASS_BAND = (0.72, 0.88)  # coverage of a large class
+LARGE = 40  # from this many rows on, a class is held to a band instead of a test
+CLASS_BAND = (0.72, 0.88)  # allowed coverage of a large class
 HALVINGS = 40  # of [0, 1]: 1e-12
 
 
@@ -41,7 +41,7 @@ def binomial_interval(inside: int, n: int) -> tuple[float, float]:
 
 
 def _root(is_below: Callable[[float], bool]) -> float:
-    """Where a share stops being too low."""
+    """The share in [0, 1] at which `is_below` turns false, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -50,7 +50,7 @@ def _root(is_below: Callable[[float], bool]) -> float:
 
 
 def verdict(*, n: int, coverage: float, high: float) -> str:
-    """What the coverage of a class says: 'honest', 'too narrow' or 'too wide'.
+    """Verdict on the coverage of a class: 'honest', 'too narrow' or 'too wide'.
 
     A large class is held to its band. A smaller one is too narrow only where chance alone would
     hardly give so few (binomial, 5%, one-sided): `high` is the upper bound of its coverage.

@@ -1,12 +1,12 @@
-"""Fit a few bounded parameters to measured runs: robust, with priors, deterministic.
+"""Robust, deterministic fit of a few bounded parameters to measured runs, with priors.
 
 Minimises, over parameters x and one nuisance effect b of each source,
 
     sum_i w_i rho(y_i - f_i(x) - b_s(i))  +  sum_j ((x_j - prior_j)/sigma_j)^2  +  sum_s (b_s/t)^2
 
-with y, f logarithms and rho the Huber loss in units of `NOISE`. The effects take what one
-publication measures differently from the others (its clocks, its counting); a forecast never
-uses them. Gauss-Newton with reweighting, step halving and clipping to the bounds.
+with y, f logarithms and rho the Huber loss in units of `NOISE`. The effects absorb what one
+publication measures differently from the others (its clocks, its counting); a forecast never uses
+them. Gauss-Newton with reweighting, step halving and clipping to the bounds.
 
 [H64] Huber, "Robust estimation of a location parameter", Ann. Math. Statist. 35(1), 1964.
 """
@@ -33,7 +33,7 @@ DIFFERENCE = 0.02  # of a prior's sigma, in numerical derivatives
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priors:
-    """What is believed before any run is looked at; columns of length k."""
+    """Prior of each parameter; columns of length k."""
 
     value: Numbers
     sigma: Numbers
@@ -44,10 +44,10 @@ class Priors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """The minimum and how sharp it is."""
+    """The fitted parameters and their standard deviations."""
 
     value: Numbers
-    sigma: Numbers  # posterior standard deviation; the prior's where no run speaks
+    sigma: Numbers  # posterior standard deviation; the prior's where no run tells of it
     objective: float
     iterations: int
 
@@ -98,7 +98,7 @@ def fit(
     max_iterations: int = 40,
     tolerance: float = 1e-4,
 ) -> Fit:
-    """The parameters that explain `measured` (logs, n rows) best, from the priors on.
+    """The parameters that explain `measured` (logs, n rows) best, starting from the priors.
 
     `weight`: 0 leaves a row out. Stops when an iteration lowers the objective by less than
     `tolerance` of it.

@@ -1,4 +1,4 @@
-"""What a published run does not say, inferred from physics: the least that fits the memory."""
+"""What a published run leaves out, inferred from its memory: the least that fits."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from core.memory.memory import peak_bytes
 from core.numeric import Numeric
 
 OFFLOADED_SHARES = (0.125, 0.25, 0.5, 0.75)
-FITS = 0.95  # of the usable memory: what people leave free
+FITS = 0.95  # of the usable memory: the most that people fill
 
 
 def total(parts: dict[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Sum of the parts."""
+    """Sum of the parts, in bytes."""
     return np.sum(list(parts.values()), axis=0)
 
 
@@ -34,7 +34,8 @@ def least_recompute(
 ) -> NDArray[np.float64]:
     """Recompute (index into RECOMPUTE) of each row: the least that fits, else the most.
 
-    `allowed` has a row for each and a column for each kind; without it those of the search.
+    `allowed` has a row for each run and a column for each kind; by default, the kinds that the
+    search tries.
     """
     count = np.broadcast(*vars_of(lay)).size
     if allowed is None:
@@ -53,8 +54,9 @@ def least_recompute(
 
 
 def with_least_offload(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Workload:
-    """Where activations are offloaded: the least share that fits. Stacks let people choose how
-    many layers do, and nobody sends more over the link to the host than needed."""
+    """Where activations are offloaded: the least share of layers that fits. Stacks let people
+    choose how many layers to offload, and more than needed only costs time on the link to the
+    host."""
     wanted = np.asarray(work.offloads_activations) > 0
     chosen = np.where(wanted, 1.0, 0.0)
     for share in sorted(OFFLOADED_SHARES, reverse=True) if wanted.any() else ():
@@ -69,8 +71,8 @@ def with_least_offload(work: Workload, lay: Layouts, cluster: Cluster, eff: Effi
 def with_paged_optimizer(
     work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency, *, may: NDArray[np.bool_]
 ) -> Workload:
-    """Where a recipe `may` and nothing else fits: 8-bit states that wait on the host, and each
-    layer updated, and its gradient freed, in backward."""
+    """Where a recipe `may` and nothing else fits: 8-bit optimizer states paged to the host, and
+    each layer updated, and its gradient freed, during backward."""
     need = total(peak_bytes(work, lay, cluster, eff))
     paged = may & (need > FITS * np.asarray(cluster.memory_bytes))
     of_one_layer = np.asarray(eff.own_weight_bytes) / np.maximum(work.model.num_layers, 2.0)
@@ -84,14 +86,14 @@ def with_paged_optimizer(
 
 
 def vars_of(lay: Layouts) -> list[Numeric]:
-    """The columns of layouts that decide their number."""
+    """The columns of layouts that decide how many there are."""
     return [np.asarray(lay.tp), np.asarray(lay.pp), np.asarray(lay.micro_batch_size)]
 
 
 def smallest_degrees(
     *, heads: int, layers: int, num_gpus: int, domain: int, tp: float, pp: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Candidate (tp, pp) columns in the order in which people widen a job: tensor parallel
+    """Candidate (tp, pp) columns in the order in which people scale a job up: tensor parallel
     inside the node first. A degree that is given (not NaN) is kept."""
     tps = [tp] if tp == tp else [2.0**i for i in range(int(domain).bit_length()) if 2**i <= domain]
     pps = [pp] if pp == pp else [2.0**i for i in range(8) if 2**i <= layers]

@@ -1,12 +1,12 @@
-"""Which measured runs are most like a plan: a distance over what differs.
+"""Measured runs that are most like a plan, by a distance over what differs.
 
 The distance is a sum of terms, one for each thing that differs. A number counts by its doublings
-(|log2| of the ratio) times its weight, a name by its weight. The weights are judgement, in units
-of one doubling of the model; their order follows how fast forecast errors stop being alike when
-that thing changes (the table of core/evidence/anchor.py: another accelerator most, the layout
+(|log2| of the ratio) times its weight, a name by its weight. The weights are judgement, in units of
+one doubling of the model; their order follows how fast the correlation of forecast errors falls
+when that thing changes (the table of core/evidence/anchor.py: another accelerator most, the layout
 least).
 
-Validity: for choosing what to show beside a forecast; no forecast depends on it.
+Validity: for choosing which runs to show with a forecast; no forecast depends on it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Distances = dict[str, NDArray[np.float64]]
 
 WEIGHTS = {
     "accelerator": 2.0,
-    "peak": 0.5,  # per doubling of the 16-bit peak, on top of another name
+    "peak": 0.5,  # per doubling of the 16-bit peak, in addition to another name
     "params": 1.0,  # per doubling of the active parameters
     "architecture": 2.0,  # dense against mixture of experts
     "task": 4.0,  # all weights trained against adapters
@@ -39,12 +39,12 @@ WEIGHTS = {
     "ep": 0.25,
     "framework": 0.5,
 }
-UNKNOWN_DOUBLINGS = 1.0  # what a blank degree counts as
+UNKNOWN_DOUBLINGS = 1.0  # doublings that a blank degree counts as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What is compared: one plan (scalars) or a table of runs (columns). NaN: not said."""
+    """What is compared: one plan (scalars) or a table of runs (columns). NaN: not known."""
 
     accelerator: Words
     peak: Numeric  # dense 16-bit FLOP/s of one device
@@ -52,7 +52,7 @@ class Configuration:
     architecture: Bools  # whether it has experts
     task: Bools  # whether only adapters are trained
     quantised: Bools  # whether frozen weights are held in 4 bits
-    bits: Numeric  # of the matmul operands
+    bits: Numeric  # of a matmul operand
     precision: Words
     num_gpus: Numeric
     seq_len: Numeric

@@ -1,4 +1,4 @@
-"""Arithmetic behind claims that others print, and the verdict on them. Numbers in, numbers out.
+"""Arithmetic behind published claims, and the verdict on each.
 
 [R20] Rajbhandari et al., "ZeRO", SC 2020, arXiv:1910.02054, section 5 and figure 1.
 [N21] Narayanan et al., arXiv:2104.04473, section 2.2.2 (bubble) and section 5.1 (6 FLOPs a
@@ -25,7 +25,7 @@ Rule = Literal["equals", "fits", "input"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounting:
-    """One way to count the bytes that AdamW in mixed precision keeps of a parameter."""
+    """One way to count the bytes per parameter that AdamW keeps in mixed precision."""
 
     name: str
     parameter_bytes: float
@@ -36,7 +36,7 @@ class Accounting:
 
     @property
     def total_bytes(self) -> float:
-        """All of it, without sharding."""
+        """Bytes per parameter in total, without sharding."""
         return self.parameter_bytes + self.gradient_bytes + self.optimizer_bytes
 
 
@@ -62,7 +62,7 @@ ACCOUNTINGS = (
     Accounting(
         name="20 bytes",
         parameter_bytes=2, gradient_bytes=2, optimizer_bytes=16,
-        about="as 16, and an fp32 copy of the gradients for the optimizer",
+        about="as 16 bytes, plus an fp32 copy of the gradients for the optimizer",
         source="Megatron Core developer guide, Distributed Optimizer (fp16 weights and gradients)",
     ),
 )  # fmt: skip
@@ -94,7 +94,7 @@ def state_saving(*, accounting: Accounting, stage: int, shards: Numeric) -> Nume
 def num_gpus_that_hold(
     *, total_bytes: Numeric, memory_bytes: Numeric, gpus_per_node: Numeric
 ) -> Numeric:
-    """GPUs of whole nodes whose memory holds the bytes, and nothing else beside them.
+    """GPUs, in whole nodes, whose memory holds the bytes and nothing else.
 
     >>> float(num_gpus_that_hold(total_bytes=6.48e12, memory_bytes=85e9, gpus_per_node=8.0))
     80.0
@@ -137,7 +137,7 @@ def run_gpu_hours(*, num_gpus: Numeric, days: Numeric) -> Numeric:
 
 
 def throughput_lost(slowdown: Numeric) -> Numeric:
-    """Share of the throughput that a step so many times as long costs.
+    """Share of the throughput that is lost when a step takes `slowdown` times as long.
 
     >>> float(throughput_lost(4.0))
     0.75
@@ -146,7 +146,7 @@ def throughput_lost(slowdown: Numeric) -> Numeric:
 
 
 def interruptions_per_week(*, count: Numeric, days: Numeric, gpus: Numeric) -> Numeric:
-    """Interruptions a week of each 1,000 GPUs, if each GPU fails alike.
+    """Interruptions a week per 1,000 GPUs, if all GPUs fail at one rate.
 
     >>> float(interruptions_per_week(count=32.0, days=14.0, gpus=16_000.0))
     1.0
@@ -164,13 +164,12 @@ def verdict(
     tolerance: float,
     limit: float | None = None,
 ) -> Verdict:
-    """What the arithmetic says of a printed figure.
+    """Verdict of the arithmetic on a printed figure.
 
-    `equals`: our range meets the printed one, widened by `tolerance` (a fraction: how exactly
-    the figure is printed). Where it does not, but `limit` (our figure in the best case: ever more
-    GPUs, the best run ever published) does, the figure is a limit.
-    `fits`: what we need is at most what is printed. `input`: a figure that nothing here could
-    derive; it is shown with its source.
+    `equals`: our range meets the printed one, widened by `tolerance` (a fraction: how exactly the
+    figure is printed). Where it does not, but `limit` (our figure in the best case: ever more GPUs,
+    the best run ever published) does, the figure is a limit. `fits`: what we need is at most what
+    is printed. `input`: a figure that cannot be derived here; it is shown with its source.
     """
     low, high = printed_low * (1 - tolerance), printed_high * (1 + tolerance)
     if rule == "input":

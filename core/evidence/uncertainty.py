@@ -1,4 +1,4 @@
-"""How sure a forecast is: a log-normal around the P50 whose width grows with what is assumed.
+"""Width of a forecast: a log-normal around the P50 that widens with what is assumed.
 
 Widths are standard deviations of the log ratio of measured and predicted; independent causes
 add in quadrature. hardware/efficiency.csv says what each was estimated on.
@@ -20,13 +20,13 @@ Z_90 = 1.2815515655446004  # standard normal quantile of 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What makes a forecast less sure. Numbers or columns; flags are 0 or 1."""
+    """What widens the interval of a forecast. Numbers or columns; flags are 0 or 1."""
 
     num_inferred: Numeric = 0.0  # of recompute, precision, schedule, degrees, network, batch...
     num_inferred_of_memory: Numeric = 0.0  # of recompute, degrees, sharding, micro-batch
     unknown_stack: Numeric = 0.0  # no profile
     unmeasured: Numeric = 0.0  # no matmul was ever measured on the accelerator
-    unseen_accelerator: Numeric = 0.0  # no published run of it was fitted
+    unseen_accelerator: Numeric = 0.0  # no published run on the accelerator was fitted
     doublings: Numeric = 0.0  # of GPUs, beyond `LARGEST_RUN`
     network_guessed: Numeric = 0.0
     experts: Numeric = 0.0
@@ -43,7 +43,7 @@ def doublings(num_gpus: Numeric) -> Numeric:
 
 
 def unknown(known: Circumstances) -> Circumstances:
-    """The same of a stack without a profile."""
+    """These circumstances for a stack without a profile."""
     return replace(known, unknown_stack=np.ones(np.shape(known.num_inferred)))
 
 
@@ -53,7 +53,7 @@ def throughput_sigma(eff: Efficiency, known: Circumstances) -> Numeric:
 
 
 def throughput_terms(known: Circumstances) -> dict[str, Numeric]:
-    """Names of `Efficiency` whose squares add up, and what multiplies each."""
+    """Fields of `Efficiency` whose squares add up for throughput, and what multiplies each."""
     return {
         "throughput_sigma": 1.0 + 0.0 * np.asarray(known.num_inferred),
         "inferred_sigma": np.sqrt(known.num_inferred),
@@ -73,7 +73,7 @@ def memory_sigma(eff: Efficiency, known: Circumstances) -> Numeric:
 
 
 def memory_terms(known: Circumstances) -> dict[str, Numeric]:
-    """The same of memory."""
+    """Fields of `Efficiency` whose squares add up for memory, and what multiplies each."""
     return {
         "memory_sigma": 1.0 + 0.0 * np.asarray(known.num_inferred),
         "memory_inferred_sigma": np.sqrt(known.num_inferred_of_memory),

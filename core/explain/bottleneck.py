@@ -1,7 +1,7 @@
-"""What would make one layout faster: every part of its step, and what would hide it.
+"""Bottlenecks of one layout: each part of its step, and what would shorten or hide it.
 
 Nothing is guessed from a part's name: the step is evaluated again with each resource made faster,
-and a part is the matter of those resources that shorten it.
+and a part is assigned to the resources that shorten it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from core.memory.offload import work_on
 from core.numeric import as_float
 from core.time.step import step
 
-HIDDEN = 0.02  # of the step: what is left is less than any forecast knows
+HIDDEN = 0.02  # of the step: smaller parts are below the accuracy of any forecast
 MOST = 64.0  # times a resource: beyond it nothing is proposed
-MATTERS = 0.05  # of a part, which a resource takes away at best, to be named
+MATTERS = 0.05  # of a part: a resource that could save less is not named
 POINTS = 33  # of one pass over the factors; three passes find a factor to 0.02%
-ENDLESS = 1e6  # times a resource: what is left then is not its matter
+ENDLESS = 1e6  # times a resource: what is left then does not depend on it
 WORK = ("compute", "recompute")  # not waiting: faster machines shorten it, nothing hides it
 
-# Parts that belong together, in the order in which they are told.
+# Parts that belong together, in the order in which they are shown.
 GROUPS: dict[str, tuple[str, ...]] = {
     "compute": ("matmul", "attention", "experts", "memory_bound", "head_loss"),
     "recompute": ("recompute",),
@@ -50,13 +50,13 @@ ONLY_IN_ONE_NODE = ("scale_out_bytes_per_s", "scale_out_hop_s")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """One resource that shortens a part. Seconds are of today's batch."""
+    """One resource that shortens a part. Seconds are per batch of today."""
 
     resource: str  # of RESOURCES, or MEMORY
     now: float
-    needed: float | None  # hides the part; None: no amount does
+    needed: float | None  # that hides the part; None: no amount does
     saved_s: float  # of the whole step, at `needed`, else with twice as good a resource
-    left_s: float  # of the part, at `needed`, else with no end of the resource
+    left_s: float  # of the part, at `needed`, else with an unlimited resource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Bottleneck:
     group: str  # of GROUPS
     exposed_s: float
     share: float  # of the step
-    hidden: bool  # is it small enough to forget
+    hidden: bool  # whether it is negligible
     remedies: tuple[Remedy, ...]  # that which saves most first
 
 
@@ -89,16 +89,17 @@ class Faster:
 
     @property
     def next(self) -> Bottleneck | None:
-        """The longest part that is not the model's own arithmetic; None if all are hidden."""
+        """The longest part that is not the arithmetic of the model; None if all are hidden."""
         return next((b for b in self.bottlenecks if b.group != "compute" and not b.hidden), None)
 
 
 def faster(case: Case, layouts: Layouts) -> Faster:
-    """Of a layout (columns of one row): every part, how far it is from hidden, what hides it."""
+    """Bottlenecks of a layout (columns of one row): every part, and how much of each resource hides
+    it."""
     now = {r: _now(case, layouts, r) for r in RESOURCES}
     tried = [r for r in RESOURCES if _plays(case, layouts, r)]
     factors = np.array([1.0, 2.0, ENDLESS])
-    # One evaluation: each resource as it is, doubled, and without end.
+    # One evaluation: each resource as it is, doubled, and unlimited.
     groups, step_s = improved(
         case, layouts, np.repeat(tried, len(factors)), np.tile(factors, len(tried))
     )
@@ -108,11 +109,11 @@ def faster(case: Case, layouts: Layouts) -> Faster:
     shares = {g: s / step_s for g, s in groups.items()}
 
     def shortens(g: str, r: str) -> bool:
-        """Does a resource take away a part: of work its seconds, of waiting its share, for
-        computing faster only shortens what others wait for."""
-        told, end = (groups[g] if g in WORK else shares[g]), endless[r]
+        """Whether a resource shortens a part: the seconds of work, or the share of waiting, because
+        faster computing also shortens what others wait for."""
+        seconds, end = (groups[g] if g in WORK else shares[g]), endless[r]
         waits = g in WORK or r != PEAK
-        return bool(waits and twice[r] > 0 and told[end] < (1 - MATTERS) * told[0])
+        return bool(waits and twice[r] > 0 and seconds[end] < (1 - MATTERS) * seconds[0])
 
     pairs = [(g, r) for g in groups for r in tried if shortens(g, r)]
     hides = _hiding(
@@ -163,8 +164,8 @@ def faster(case: Case, layouts: Layouts) -> Faster:
 def improved(
     case: Case, layouts: Layouts, resources: Floats, factors: Floats
 ) -> tuple[dict[str, Floats], Floats]:
-    """Seconds of each group and of the step with one resource `factors` times as good, one row a
-    pair. A larger batch is a step of more work: its seconds are told per batch of today."""
+    """Seconds of each group and of the step with one resource `factors` times as good, one row per
+    pair. A larger batch is a step of more work: its seconds are scaled to the batch of today."""
     names, f = np.asarray(resources), np.asarray(factors, dtype=float)
 
     def times(resource: str) -> Floats:
@@ -203,7 +204,7 @@ def _now(case: Case, layouts: Layouts, resource: str) -> float:
 
 
 def _plays(case: Case, layouts: Layouts, resource: str) -> bool:
-    """Whether a resource has a part in the job: one node has no network between nodes."""
+    """Whether the job uses a resource: one node has no network between nodes."""
     per_node = as_float(case.place.cluster.gpus_per_node)
     one_node = as_float(layouts.num_gpus) <= per_node
     return not (one_node and resource in ONLY_IN_ONE_NODE)
@@ -217,7 +218,7 @@ def _value(now: float, resource: str, factor: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Hiding:
-    """How much better a resource must be to hide a part, and what the step is then."""
+    """Factor by which a resource must improve to hide a part, and the step that results."""
 
     factor: float
     step_s: float
@@ -228,7 +229,7 @@ def _hiding(
     case: Case, layouts: Layouts, pairs: list[tuple[str, str]]
 ) -> dict[tuple[str, str], _Hiding]:
     """The least factor of each resource with which its part is hidden: three passes over a grid
-    between a factor that does not do and the next one that does. Batches are whole multiples."""
+    between a factor that is not enough and the next one that is. Batches are whole multiples."""
     if not pairs:
         return {}
     names = np.repeat([r for _, r in pairs], POINTS)
@@ -257,7 +258,7 @@ def _hiding(
 
 
 def _less_recompute(case: Case, layouts: Layouts, whole: float) -> list[Remedy]:
-    """The memory with which a layout needs less recompute, or none: the least that saves most."""
+    """The memory with which a layout needs less recompute or none: the least that saves most."""
     kind = int(np.asarray(layouts.recompute).ravel()[0])
     fewer = np.arange(min(kind, RECOMPUTE.index("full")), dtype=float)
     if not len(fewer) or kind == 0:
@@ -266,7 +267,7 @@ def _less_recompute(case: Case, layouts: Layouts, whole: float) -> list[Remedy]:
     found = evaluate(case, rows)
     share = found.usable_bytes / found.capacity_bytes
     needed = found.need_bytes / share
-    for _ in range(4):  # what a framework keeps for itself grows with the device, up to a limit
+    for _ in range(4):  # the reserve of a framework grows with the device, up to a limit
         larger = replace(case.place.cluster, memory_bytes=needed)
         needed = evaluate(case, rows, cluster=larger).need_bytes / share
     now = as_float(case.place.cluster.memory_bytes)

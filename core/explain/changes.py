@@ -1,4 +1,4 @@
-"""Layouts that differ from one in one or two knobs: which fit, and what each would take."""
+"""Layouts that differ from a given one in one or two knobs: which fit, and what each takes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from core.machine.cluster import as_columns as cluster_columns
 from core.numeric import as_float
 from core.search.plan import Layout
 
-FEW = 3  # changes that are told at least, where there are as many
+FEW = 3  # changes shown at least, where there are as many
 WORTH = 0.99  # a second knob must save 1% of what the first one alone leaves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One layout beside another: what was changed, and what it takes."""
+    """A changed layout: which knobs were turned, and what it takes."""
 
     changed: Mapping[str, tuple[str, str]]  # knob: from, to
     layout: Layout
@@ -47,7 +47,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What was looked at, and the best of it."""
+    """The changes tried, and the best of them."""
 
     num_tried: int  # candidates with one or two knobs changed
     num_legal: int
@@ -67,8 +67,8 @@ def changes(
 ) -> Changes:
     """Every legal layout that fits and differs from `base` in one or two of `knobs`.
 
-    `places` are other machines to try. Of all that change the same knobs the best one is told,
-    and two knobs only where they save on what either saves alone.
+    `places` are other machines to try. Of all changes of one set of knobs only the best is
+    returned, and a change of two knobs only where it saves more than either knob alone.
     """
     every = (case.place, *places)
     values = values_of(case, base, num_gpus, choices, every)
@@ -94,30 +94,30 @@ def changes(
 def _host_room(
     rows: Mapping[str, Floats], base: Layout, choices: Choices, places: Sequence[Place]
 ) -> Floats:
-    """Bytes that each row may keep on the host: what the search may use there. What the job
-    itself says of the host is believed."""
+    """Bytes that each row may keep on the host: what the search may use there. Where the job sets
+    its own offloading, no limit applies."""
     room = np.array([p.host_bytes for p in places])[rows["accelerator"].astype(int)]
-    said = (rows["offload"] == level_of(base)) & (not choices.searches_offload)
-    return np.where(said, np.inf, room)
+    own = (rows["offload"] == level_of(base)) & (not choices.searches_offload)
+    return np.where(own, np.inf, room)
 
 
 def _legal(
     case: Case, base: Layout, layouts: Layouts, rows: Mapping[str, Floats], choices: Choices
 ) -> NDArray[np.bool_]:
     """Rows that break no rule."""
-    # What the job says of the host counts where nothing there was turned.
-    said = replace(choices, virtual_stages=None, dp_shard=None)
+    # The job's own setting of the host counts where no knob of it was turned.
+    fixed = replace(choices, virtual_stages=None, dp_shard=None)
     if level_of(base) == 0:
-        said = replace(said, searches_offload=True)
+        fixed = replace(fixed, searches_offload=True)
     broken = broken_rules(
         layouts,
         model=case.work.model,
         seq_len=int(np.asarray(case.work.seq_len)),
         global_batch_size=int(np.asarray(case.work.global_batch_size)),
-        choices=replace(said, fetches_params=False, offloads=False),
+        choices=replace(fixed, fetches_params=False, offloads=False),
     )
     legal = ~np.any(list(broken.values()), axis=0)
-    # Without a pipeline there are no chunks to turn.
+    # Without a pipeline there are no virtual stages to vary.
     return legal & ~((rows["virtual_stages"] != base.virtual_stages) & (rows["pp"] == 1))
 
 
@@ -136,7 +136,7 @@ def _evaluated(
     case: Case, layouts: Layouts, rows: Mapping[str, Floats], places: Sequence[Place]
 ) -> Evaluated:
     at = rows["accelerator"].astype(int)
-    # Where optimizer and weights are the rows themselves say.
+    # Where optimizer and weights are kept is set by the rows themselves.
     work = replace(case.work, offload_optimizer=NOWHERE, offload_params=NOWHERE)
     return evaluate(
         case,
@@ -154,8 +154,8 @@ def _best(
     start: Mapping[str, float],
     fits: NDArray[np.bool_],
 ) -> list[int]:
-    """Row numbers, the best first: one for each set of changed knobs, without a second knob
-    that is not worth its turn. Where that leaves few, the next best of any set."""
+    """Row numbers, the best first: one for each set of changed knobs, without changes whose second
+    knob saves too little. Where that leaves few, the next best of any set."""
     score = found.usd if np.isfinite(found.usd[fits]).any() else found.hours
     score = np.where(np.isfinite(score), score, np.inf)
     best: dict[frozenset[str], int] = {}
@@ -164,14 +164,14 @@ def _best(
             turned = frozenset(k for k in KNOBS if rows[k][n] != start[k])
             best.setdefault(turned, int(n))
     alone = {next(iter(k)): float(score[n]) for k, n in best.items() if len(k) == 1}
-    told = [
+    chosen = [
         n for turned, n in best.items()
         if len(turned) == 1
         or float(score[n]) < WORTH * min((alone[k] for k in turned if k in alone), default=np.inf)
     ]  # fmt: skip
-    rest = (int(n) for n in np.lexsort((found.hours, score)) if fits[n] and int(n) not in told)
-    told += [n for n, _ in zip(rest, range(FEW - len(told)), strict=False)]
-    return sorted(told, key=lambda n: (float(score[n]), float(found.hours[n])))
+    rest = (int(n) for n in np.lexsort((found.hours, score)) if fits[n] and int(n) not in chosen)
+    chosen += [n for n, _ in zip(rest, range(FEW - len(chosen)), strict=False)]
+    return sorted(chosen, key=lambda n: (float(score[n]), float(found.hours[n])))
 
 
 def _change(

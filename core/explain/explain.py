@@ -1,4 +1,4 @@
-"""What an explanation rests on: layouts evaluated one beside another, and what sets two apart.
+"""Layouts evaluated with one set of inputs, and the differences between two of them.
 
 Nothing here has a formula of its own: seconds are those of `core.time.step`, bytes those of
 `core.memory.memory`, dollars those of `core.money.cost`.
@@ -28,12 +28,12 @@ from core.units import HOUR_S
 
 Floats = NDArray[np.float64]
 PLACES = {round(place): name for name, place in OFFLOAD.items()}
-TERMS = 3  # of a difference that are told one by one
+TERMS = 3  # parts of a difference that are listed one by one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What is rented: one kind of instance, its GPUs and what it costs."""
+    """What is rented: one kind of instance, its GPUs and its price."""
 
     name: str  # of the accelerator
     cluster: Cluster  # of scalars
@@ -45,14 +45,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What layouts are evaluated with."""
+    """The inputs with which layouts are evaluated."""
 
     work: Workload
     place: Place
     eff: Efficiency
     memory_sigma: float
     num_tokens: float
-    slowdown: float = 1.0  # what a measurement of the user multiplies seconds by
+    slowdown: float = 1.0  # factor on seconds from a measurement of the user's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +67,14 @@ class Evaluated:
     usd: Floats  # NaN: no price
     memory_bytes: dict[str, Floats]
     need_bytes: Floats
-    usable_bytes: Floats  # what a plan may need, so that it fits with the asked probability
+    usable_bytes: Floats  # what a plan may need, so that it fits with the required probability
     capacity_bytes: Floats
     probability_oom: Floats
     host_bytes: Floats  # that one GPU keeps in the host's memory
 
     @property
     def fits(self) -> NDArray[np.bool_]:
-        """Rows that the search would offer, what waits on the host aside."""
+        """Rows that the search would offer, whatever they keep on the host."""
         return np.asarray(self.need_bytes <= self.usable_bytes)
 
 
@@ -135,7 +135,8 @@ def evaluate(
     gpus_per_instance: Floats | float | None = None,
     usd_per_instance_hour: Floats | float | None = None,
 ) -> Evaluated:
-    """Layouts (columns) as the case says, but for what is given otherwise, as columns, too."""
+    """Evaluate layouts (columns) under a case; arguments that are given, also columns, replace its
+    own."""
     work = work_on(case.work if work is None else work, layouts)
     cluster = case.place.cluster if cluster is None else cluster
     eff = case.eff if eff is None else eff
@@ -181,7 +182,7 @@ def evaluate(
     )
 
 
-# --- what sets two apart -------------------------------------------------------------------------
+# --- differences of two ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +195,7 @@ class Term:
 
     @property
     def more_s(self) -> float:
-        """Seconds that the second takes more."""
+        """Seconds that the second takes longer."""
         return self.second_s - self.first_s
 
 
@@ -210,14 +211,14 @@ class Difference:
 
     @property
     def more_s(self) -> float:
-        """Seconds that the second takes more."""
+        """Seconds that the second takes longer."""
         return self.second_s - self.first_s
 
 
 def difference(
     first: Mapping[str, float], second: Mapping[str, float], *, most: int = TERMS
 ) -> Difference:
-    """The parts of two steps held one against the other.
+    """The parts of two steps compared.
 
     >>> d = difference({"matmul": 2.0, "bubble": 0.5}, {"matmul": 2.0, "bubble": 1.0})
     >>> [(t.part, t.more_s) for t in d.terms], d.rest_s
@@ -226,12 +227,12 @@ def difference(
     names = dict.fromkeys((*first, *second))
     every = [Term(part=n, first_s=first.get(n, 0.0), second_s=second.get(n, 0.0)) for n in names]
     every.sort(key=lambda t: -abs(t.more_s))
-    told = tuple(t for t in every[:most] if t.more_s)
+    listed = tuple(t for t in every[:most] if t.more_s)
     return Difference(
         first_s=sum(first.values()),
         second_s=sum(second.values()),
-        terms=told,
-        rest_s=sum(t.more_s for t in every[len(told) :]),
+        terms=listed,
+        rest_s=sum(t.more_s for t in every[len(listed) :]),
     )
 
 

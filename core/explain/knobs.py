@@ -1,4 +1,4 @@
-"""The knobs of a layout, and the layouts that one or two of them turned make, as columns."""
+"""Knobs of a layout, and the layouts that turning one or two of them gives, as columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LARGEST = 131_072  # GPUs
 
 
 def start_of(base: Layout, num_gpus: int) -> dict[str, float]:
-    """The knobs of the layout itself, as numbers."""
+    """The settings of the layout itself, as numbers."""
     degrees = ("tp", "pp", "virtual_stages", "cp", "ep", "micro_batch_size")
     return {
         **{n: float(getattr(base, n)) for n in degrees},
@@ -50,7 +50,8 @@ def start_of(base: Layout, num_gpus: int) -> dict[str, float]:
 
 
 def level_of(base: Layout) -> float:
-    """The number of what waits on the host in offload.LEVELS; beyond them: another place."""
+    """Index in offload.LEVELS of what the layout keeps on the host; one beyond them: another
+    place."""
     here = (OFFLOAD[base.offload_optimizer], OFFLOAD[base.offload_params])
     return float(LEVELS.index(here)) if here in LEVELS else float(len(LEVELS))
 
@@ -58,7 +59,7 @@ def level_of(base: Layout) -> float:
 def values_of(
     case: Case, base: Layout, num_gpus: int, choices: Choices, places: Sequence[Place]
 ) -> dict[str, list[float]]:
-    """What each knob is turned to, its own value not among it."""
+    """The values that each knob is turned to, without its present one."""
     model, cluster = case.work.model, case.place.cluster
     domain = max(as_float(cluster.scale_up_domain), float(base.tp))
     layers = float(np.max(model.num_layers))
@@ -153,14 +154,15 @@ def layouts_of(case: Case, base: Layout, rows: Mapping[str, Floats]) -> Layouts:
 
 
 def _places(base: Layout, level: Floats) -> dict[str, Floats]:
-    """Where optimizer and weights are: as in the layout itself, but for rows that move them."""
+    """Where optimizer and weights are kept: as in the layout itself, except in rows that move
+    them."""
     own = (OFFLOAD[base.offload_optimizer], OFFLOAD[base.offload_params])
     table = np.array([*LEVELS, own])[level.astype(int)]
     return {"offload_optimizer": table[:, 0], "offload_params": table[:, 1]}
 
 
 def word_of(knob: str, value: float, places: Sequence[Place]) -> str:
-    """The value of a knob as it is written: zero1, full, 8."""
+    """The value of a knob as text: zero1, full, 8."""
     names: dict[str, Sequence[str]] = {
         "sharding": [s.name for s in STRATEGIES],
         "recompute": RECOMPUTE,

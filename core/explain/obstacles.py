@@ -1,4 +1,4 @@
-"""Why one layout cannot be used: the rules it breaks with their figures, or the bytes it lacks."""
+"""Why a layout cannot be used: the rules it breaks with their figures, or missing memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.layout.layouts import RULES, Choices, Layouts, broken_rules, dp
 from core.layout.workload import Workload
 from core.numeric import as_float
 
-# Rules of the data-parallel ranks: told only where their number is a whole one.
+# Rules of the data-parallel ranks: reported only where their number is whole.
 OF_RANKS = ("batch", "interleaving", "experts", "nothing_to_shard", "hybrid", "shard_group")
 
 
@@ -21,7 +21,7 @@ class Obstacle:
 
     reason: str  # a key of core.layout.layouts.RULES
     sentence: str
-    figures: tuple[tuple[str, float], ...]  # what the rule weighs, each with its name
+    figures: tuple[tuple[str, float], ...]  # the numbers that the rule compares, by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,20 +29,20 @@ class Shortage:
     """Memory that one GPU lacks."""
 
     need_bytes: float
-    usable_bytes: float  # that can be planned with, given the forecast's error
+    usable_bytes: float  # that may be planned for, given the error of the forecast
     capacity_bytes: float
     largest_part: str
     largest_bytes: float
 
     @property
     def over_bytes(self) -> float:
-        """By how much the layout misses."""
+        """Bytes by which the layout exceeds the memory."""
         return self.need_bytes - self.usable_bytes
 
 
 def obstacles(work: Workload, layouts: Layouts, row: int, choices: Choices) -> tuple[Obstacle, ...]:
-    """Every rule that one row breaks, in the order of RULES; none if the layout is legal. Rules
-    of ranks are not told where the number of ranks is no whole one: they are broken with it."""
+    """Every rule that one row breaks, in the order of RULES; none if the layout is legal. Rules of
+    ranks are left out where the number of ranks is not whole: they follow from it."""
     one = layouts.take(np.array([row]))
     broken = broken_rules(
         one,
@@ -63,7 +63,8 @@ def obstacles(work: Workload, layouts: Layouts, row: int, choices: Choices) -> t
 
 
 def figures(reason: str, work: Workload, one: Layouts) -> tuple[tuple[str, float], ...]:
-    """The numbers that a rule weighs, of a layout of one row; none for a rule without any."""
+    """The numbers that a rule compares, for a layout of one row; none for a rule without
+    numbers."""
 
     def of(name: str) -> float:
         return as_float(getattr(one, name))

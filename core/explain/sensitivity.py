@@ -1,4 +1,4 @@
-"""How far the answer moves with each input, and which unknown its interval is made of.
+"""Sensitivity of the answer to each input, and the causes of the width of its interval.
 
 Every input is made a tenth smaller and a tenth larger, one at a time, and the step is evaluated
 again with the layout as it is.
@@ -22,7 +22,7 @@ from core.machine.efficiency import Efficiency
 from core.numeric import as_float
 
 CHANGE = 0.1
-LEAST = 1e-4  # of time or dollars: an input that moves less is not told
+LEAST = 1e-4  # of time or dollars: an input that changes them less is left out
 JOB, MACHINE, SOFTWARE, PRICE = "job", "machine", "software", "price"
 OF_WORK = ("seq_len", "global_batch_size", "host_slowdown", "capacity_factor", "expert_imbalance")
 OF_CLUSTER = (
@@ -32,14 +32,14 @@ OF_CLUSTER = (
 )  # fmt: skip
 AT_MOST_ONE = ("power_share",)
 AT_LEAST_ONE = ("expert_imbalance",)
-# Fractions of core.machine.efficiency that say how sure a forecast is move no forecast.
+# Fractions of core.machine.efficiency for the width of the interval move no forecast.
 OF_EFFICIENCY = tuple(f.name for f in fields(Efficiency) if not f.name.endswith("_sigma"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What the answer becomes with one input at its lower and at its higher value. Time and
-    dollars are over those of the input's own value, minus one."""
+    """The answer with one input at its lower and at its higher value. Time and dollars are relative
+    to those at the input's own value, minus one."""
 
     name: str
     kind: str
@@ -84,7 +84,7 @@ def sensitivities(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     change: float = CHANGE,
 ) -> tuple[Effect, ...]:
-    """Every input a tenth down and up, the one that moves most first. `layouts` has one row;
+    """Effect of every input a tenth down and up, the largest first. `layouts` has one row;
     `bounds` keeps the fractions of software where they have a meaning."""
     turns = _turns(case, layouts, bounds or {}, change)
     base = evaluate(case, layouts)
@@ -109,17 +109,17 @@ def sensitivities(
             )
         )
     oom = float(base.probability_oom[0])
-    told = [
+    effects = [
         e for e in effects
         if e.swing >= LEAST or max(abs(e.oom_low - oom), abs(e.oom_high - oom)) >= 100 * LEAST
     ]  # fmt: skip
-    return tuple(sorted(told, key=lambda e: -e.swing))
+    return tuple(sorted(effects, key=lambda e: -e.swing))
 
 
 def _turns(
     case: Case, layouts: Layouts, bounds: Mapping[str, tuple[float, float]], change: float
 ) -> list[_Turn]:
-    """Down and up of every input that is given and not nought."""
+    """The lower and higher value of every input that is given and not 0."""
 
     def value(owner: object, name: str) -> float:
         return as_float(getattr(owner, name))
@@ -179,7 +179,7 @@ def unknowns(
         "adapters_sigma",
     ),
 ) -> tuple[Unknown, ...]:  # fmt: skip
-    """What an interval of tokens per second is made of, the widest cause first. Variances add
+    """The causes of the width of an interval of tokens per second, the widest first. Variances add
     up; a measurement of the user leaves `variance_left` of what it `shared` with the forecast.
     """
     variances: dict[str, Floats | float] = {}

@@ -1,6 +1,6 @@
-"""When spot capacity is there: a trace of uptimes, what it says on average, and drawn ones.
+"""Availability of spot capacity: traces of uptimes, their averages, and simulated traces.
 
-A trace is a circle: it starts again at its end, so that a capacity up at both is up once.
+A trace is a circle: it starts again at its end, so an uptime that spans both ends is one uptime.
 
 [M58] Morse, "Queues, Inventories and Maintenance", Wiley 1958, and [C55] Cox, "A use of complex
       probabilities in the theory of stochastic processes", 1955: phases for times that vary more
@@ -21,8 +21,8 @@ from core.errors import RuncastError
 from core.units import DAY_S
 
 Column = NDArray[np.float64]
-LEAST_CV = 1e-3  # below, uptimes are all the same
-ROUNDING_S = 1e-6  # a spell that is over but for this is over
+LEAST_CV = 1e-3  # below, all uptimes are equal
+ROUNDING_S = 1e-6  # a spell with less than this left is over
 
 
 class TraceError(RuncastError):
@@ -31,8 +31,8 @@ class TraceError(RuncastError):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trace:
-    """Spells in which capacity is up, in order, within `length_s` seconds. One that starts when the
-    one before it ends is capacity that was taken away and there again at once."""
+    """Spells in which capacity is up, in order, within `length_s` seconds. A spell that starts when
+    the one before it ends is capacity that was preempted and available again at once."""
 
     starts_s: Column
     ends_s: Column
@@ -59,15 +59,15 @@ class TraceStatistics:
     """Averages of one trace. Never NaN: see `statistics` for traces with no or one preemption."""
 
     up_mean_s: float  # between preemptions; infinite where there is none
-    up_cv: float  # deviation over mean of the uptimes: 1 for an exponential, above it in bursts
-    down_mean_s: float  # 0 where there is none; infinite where capacity never comes
+    up_cv: float  # standard deviation over mean of the uptimes: 1 if exponential, more in bursts
+    down_mean_s: float  # 0 without outages; infinite where capacity never comes
     available_fraction: float
     preemptions_per_day: float  # of uptime: what an instance sees that always runs
-    num_spells: int  # uptimes, the one over the end of the trace counted once
+    num_spells: int  # number of uptimes; one that spans the end of the trace counts once
 
 
 def statistics(trace: Trace) -> TraceStatistics:
-    """What a trace says on average, as a circle. `up_cv` is 0 with fewer than two uptimes.
+    """Averages of a trace, taken as a circle. `up_cv` is 0 with fewer than two uptimes.
 
     >>> up = Trace(starts_s=np.array([0.0, 50.0]), ends_s=np.array([20.0, 90.0]), length_s=100.0)
     >>> s = statistics(up)
@@ -96,7 +96,7 @@ def statistics(trace: Trace) -> TraceStatistics:
 
 
 def over_the_end(trace: Trace) -> bool:
-    """Whether the last spell goes on in the first one when the trace starts again."""
+    """Whether the last spell continues in the first one when the trace starts again."""
     starts, ends = trace.starts_s, trace.ends_s
     return bool(starts.size) and starts[0] == 0 and ends[-1] == trace.length_s
 
@@ -104,11 +104,11 @@ def over_the_end(trace: Trace) -> bool:
 def drawn(
     *, up_mean_s: float, down_mean_s: float, up_cv: float, length_s: float, seed: int
 ) -> Trace:
-    """A made-up trace: independent uptimes of this mean and CV, exponential outages between.
+    """A simulated trace: independent uptimes of this mean and CV, exponential outages between.
 
     Uptimes are exponential at CV 1, of two phases with balanced means above it [W82] [M58], and
-    gamma below it (Erlang where 1 / CV^2 is whole). A mean outage of 0 is capacity that is always
-    there. Give a seed of its own to each zone.
+    gamma below it (Erlang where 1 / CV^2 is whole). With a mean outage of 0 capacity is always
+    available. Give each zone its own seed.
 
     >>> trace = drawn(up_mean_s=2e4, down_mean_s=5e3, up_cv=2.0, length_s=1e9, seed=1)
     >>> s = statistics(trace)
@@ -121,7 +121,7 @@ def drawn(
     random = np.random.default_rng(seed)
     cycle_s = up_mean_s + down_mean_s
     starts_up = random.random() < up_mean_s / cycle_s
-    # A first outage of length 0 is a trace that starts up; later ones are as drawn.
+    # A first outage of length 0 is a trace that starts with capacity; later outages are as drawn.
     downs, ups = np.zeros(0), np.zeros(0)
     while downs.sum() + ups.sum() < length_s:
         count = int(1.1 * length_s / cycle_s) + 20
@@ -155,7 +155,7 @@ def _check(**given: float) -> None:
 
 
 class Capacity:
-    """Zones of spot capacity, asked at many times at once."""
+    """Zones of spot capacity, evaluated at many times at once."""
 
     def __init__(self, traces: Sequence[Trace]) -> None:
         self._zones = [_circle(trace) for trace in traces]
@@ -177,7 +177,7 @@ class Capacity:
 
 
 def _circle(trace: Trace) -> tuple[Column, Column, float]:
-    """Starts and ends of a trace, so that a spell is found for every time of a lap."""
+    """Starts and ends of a trace, extended so that every time of a lap finds a spell."""
     starts, ends, length_s = trace.starts_s, trace.ends_s, trace.length_s
     if not starts.size:
         return starts, ends, length_s

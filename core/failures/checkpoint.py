@@ -1,4 +1,4 @@
-"""Checkpoints: how long one takes, and how much work to put between two of them.
+"""Checkpoints: how long one takes, and the best interval between two of them.
 
 Failures are exponential at a rate lambda (per second of uptime); C is how long a checkpoint stops
 training, S how long its upload goes on behind training before it can be reloaded.
@@ -19,7 +19,7 @@ import numpy as np
 
 from core.numeric import Numeric
 
-HALLEY_STEPS = 2  # each triples the digits: from two or more to all of them
+HALLEY_STEPS = 2  # Halley steps: each triples the digits, from two or more to all of them
 NEAR_BRANCH = 0.5
 BELOW_ONE = 1 - float(np.finfo(float).epsneg)
 
@@ -54,11 +54,11 @@ def one_plus_lambert_w0(y: Numeric) -> Numeric:
 def best_interval_s(
     *, failures_per_s: Numeric, checkpoint_s: Numeric, least_s: Numeric = 0.0
 ) -> Numeric:
-    """Seconds of work between checkpoints that make the expected time least. Exact for exponential
+    """Seconds of work between checkpoints that minimise the expected time. Exact for exponential
     failures, whatever detection, reload and upload take: (1 + W0(-exp(-lambda C - 1))) / lambda.
     [B11]. Infinite without failures.
 
-    `least_s`: no shorter than this: a step, and with an upload of S seconds S - C.
+    `least_s`: the shortest allowed interval: a step, and with an upload of S seconds S - C.
 
     >>> round(float(best_interval_s(failures_per_s=1 / 11_135, checkpoint_s=10.0)), 1)
     465.3
@@ -74,8 +74,8 @@ def best_interval_s(
 
 
 def daly_interval_s(*, failures_per_s: Numeric, checkpoint_s: Numeric) -> Numeric:
-    """Daly's estimate of the same: sqrt(2 C M) (1 + sqrt(C/2M)/3 + (C/2M)/9) - C where C < 2 M,
-    else M; M is the mean time to failure. [D06]. Infinite without failures.
+    """Daly's estimate of the best interval: sqrt(2 C M) (1 + sqrt(C/2M)/3 + (C/2M)/9) - C
+    where C < 2 M, else M; M is the mean time to failure. [D06]. Infinite without failures.
 
     >>> round(float(daly_interval_s(failures_per_s=1 / 11_135, checkpoint_s=10.0)), 1)
     465.3

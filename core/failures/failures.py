@@ -1,9 +1,9 @@
-"""How often a job is stopped, how long it then waits, and what slow nodes cost it.
+"""Failure rates of a job, waits for machines, and slowdown by straggling nodes.
 
 A node here is eight GPUs, as published rates count them: an instance of four GPUs is half of one.
-Failures are exponential and independent from node to node, but for a shock that stops the job
-whole (software, maintenance, one power feed): [MO67] Marshall and Olkin, "A multivariate
-exponential distribution", JASA 62(317), 1967, whose minimum is exponential at the sum of the rates.
+Failures are exponential and independent from node to node, except for shocks that stop the whole
+job (software, maintenance, one power feed): [MO67] Marshall and Olkin, "A multivariate exponential
+distribution", JASA 62(317), 1967, whose minimum is exponential at the sum of the rates.
 [F57] Feller, "An Introduction to Probability Theory and Its Applications", vol. 1, VI.6 (Poisson).
 [R53] Renyi, "On the theory of order statistics", 1953: the mean of the largest of N exponentials.
 [P58] Palm's theorem: spares out for repair are Poisson, whatever the repair time's distribution.
@@ -23,7 +23,8 @@ EULER_GAMMA = 0.5772156649015329
 def job_failures_per_s(
     *, num_gpus: Numeric, failures_per_node_day: Numeric, job_failures_per_day: Numeric = 0.0
 ) -> Numeric:
-    """Rate at which a job that needs all of its GPUs is stopped: nodes and shock add. [MO67]
+    """Rate at which a job that needs all of its GPUs is stopped: rates of nodes and shocks add up.
+    [MO67]
 
     >>> rate = job_failures_per_s(num_gpus=16384.0, failures_per_node_day=3.79e-3)
     >>> round(1 / rate / 3600, 2)  # hours between failures; Llama 3 printed 419 in 54 days
@@ -34,7 +35,7 @@ def job_failures_per_s(
 
 
 def exhausted_probability(*, failures_per_s: Numeric, repair_s: Numeric, spares: int) -> Numeric:
-    """Chance that a node fails while every spare is out for repair: P(Poisson(lambda t) >= s).
+    """Probability that a node fails while every spare is out for repair: P(Poisson(lambda t) >= s).
     [P58], [F57]. Without spares it is 1.
 
     >>> round(float(exhausted_probability(failures_per_s=1e-5, repair_s=1e5, spares=2)), 4)
@@ -50,7 +51,7 @@ def exhausted_probability(*, failures_per_s: Numeric, repair_s: Numeric, spares:
 
 
 def mean_wait_s(*, replacement_s: Numeric, exhausted_probability: Numeric) -> Numeric:
-    """Mean wait for a node after a failure: a spare is there at once, another machine is not.
+    """Mean wait for a node after a failure: a spare takes over at once, another machine does not.
 
     >>> float(mean_wait_s(replacement_s=3600.0, exhausted_probability=0.25))
     900.0
@@ -59,7 +60,7 @@ def mean_wait_s(*, replacement_s: Numeric, exhausted_probability: Numeric) -> Nu
 
 
 def gang_start_s(*, num_nodes: Numeric, mean_start_s: Numeric) -> Numeric:
-    """Mean time until the last of N nodes is up, each taking an exponential time on its own:
+    """Mean time until the last of N nodes is up, each with an independent exponential start time:
     the harmonic number H_N times the mean. [R53]. H_N to nine digits by its asymptotic series.
 
     >>> round(float(gang_start_s(num_nodes=2.0, mean_start_s=60.0)), 4)
@@ -75,8 +76,8 @@ def gang_start_s(*, num_nodes: Numeric, mean_start_s: Numeric) -> Numeric:
 def straggler_slowdown(
     *, num_nodes: Numeric, slow_probability: Numeric, slow_fraction: Numeric
 ) -> Numeric:
-    """Factor on the time of a synchronous step, on average, where each node is slow by
-    `slow_fraction` with a probability of its own: one slow node slows all of them.
+    """Mean factor on the time of a synchronous step, where each node independently is slow by
+    `slow_fraction` with probability `slow_probability`: one slow node slows all of them.
 
     >>> float(straggler_slowdown(num_nodes=1, slow_probability=0.5, slow_fraction=0.25))
     1.125

@@ -1,4 +1,4 @@
-"""When a job that may fail is done: P50 and P90 of its time, by inversion and by a cheap fit.
+"""Finish time of a job that may fail: P50 and P90, by inversion and by a quick fit.
 
 The transform of the time in excess of the failure-free one follows from the renewal at each
 checkpoint (core/failures/goodput.py has the symbols); d(s) is the transform of the downtime:
@@ -35,7 +35,7 @@ from core.numeric import Numeric
 
 DECAY, TERMS, AVERAGED = 22.0, 40, 14  # A, N and M of [AW95]: a discretisation error of e^-22
 HALVINGS = 40
-# Deviation over mean of the excess below which it is all but normal, and too narrow to invert.
+# Below this deviation over mean the excess is close to normal, and too narrow to invert.
 NARROW = 0.05
 _FIELDS = (
     "work_s", "interval_s", "checkpoint_s", "failures_per_s", "upload_s", "down_s", "wait_s",
@@ -44,8 +44,8 @@ _FIELDS = (
 
 
 def done_within(job: Job, time_s: Numeric) -> Numeric:
-    """Chance that the job is done within `time_s`, to about 0.001. [AW95]: for some jobs, not
-    for columns of thousands. One minus it is the chance to miss a deadline."""
+    """Probability that the job is done within `time_s`, to about 0.001. [AW95] For a few jobs, not
+    for columns of thousands. One minus it is the probability of missing a deadline."""
     rows, shape = _rows(job, time_s)
     excess = np.broadcast_to(time_s, shape).ravel() - np.asarray(failure_free_s(rows))
     found = np.where(excess < 0, 0.0, np.asarray(no_failure_probability(rows)))
@@ -77,11 +77,11 @@ def quantile_s(job: Job, p: float) -> Numeric:
 
 
 def mixed_quantile_s(jobs: Job, p: float) -> float:
-    """The same where any of a column of jobs may be the true one, all as likely: with the error of
-    the forecast of their work, for example."""
+    """Seconds within which a job is done with probability p, where each job of a column is equally
+    likely to be the true one: for example one for each error of the forecast."""
     rows, _ = _rows(jobs)
     low = float(np.min(failure_free_s(rows)))
-    # Where each is done with probability p, so is any of them.
+    # Where each of them is done with probability p, their mixture is, too.
     high = max(low, float(np.max(_not_after_s(rows, p))))
     if not np.isfinite(high):
         return float("inf")
@@ -93,9 +93,10 @@ def mixed_quantile_s(jobs: Job, p: float) -> float:
 
 
 def quick_quantile_s(job: Job, p: float) -> Numeric:
-    """The same for columns of any length: the chance of no failure is kept as it is, and the excess
-    given one is a gamma of its mean and variance, by [WH31]. Within 0.5% of the simulation in the
-    regimes of the tests; 2 to 5% off where one or two long fixed delays decide."""
+    """Approximate quantiles for columns of any length: the probability of no failure is exact, and
+    the excess given a failure is a gamma of its mean and variance, by [WH31]. Within 0.5% of the
+    simulation in the regimes of the tests; 2 to 5% off where one or two long fixed delays
+    decide."""
     least = failure_free_s(job)
     atom = np.asarray(no_failure_probability(job), dtype=float)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -111,7 +112,7 @@ def quick_quantile_s(job: Job, p: float) -> Numeric:
 
 
 def _quick_excess_within(job: Job, t: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same from a gamma of the mean and variance of the excess. [WH31]"""
+    """Quantile of the excess from a gamma of its mean and variance. [WH31]"""
     mean = np.asarray(expected_s(job)) - np.asarray(failure_free_s(job))
     one_in = np.asarray(variance_s2(job)) / (9 * mean**2)
     probabilities, z = _normal_table()
@@ -125,7 +126,7 @@ def _not_after_s(job: Job, p: float) -> NDArray[np.float64]:
 
 
 def _rows(job: Job, *others: Numeric) -> tuple[Job, tuple[int, ...]]:
-    """The job as a column, every field as long, and the shape that it had."""
+    """The job with all fields as columns of one length, and its original shape."""
     fields = [getattr(job, name) for name in _FIELDS]
     shape = np.broadcast_shapes(*map(np.shape, (*fields, *others)))
     wide = [np.broadcast_to(f, shape).astype(float).ravel() for f in fields]
@@ -164,7 +165,7 @@ def _excess_transform(job: Job, s: NDArray[Any]) -> NDArray[Any]:
     restarted = down * np.exp(-rate * reload) / (1 - down * cut_short(reload))
     recovery = restarted * np.exp(-s * reload)
     segments = np.exp(column(num_segments(job)) * (-rate * a - np.log(1 - cut_short(a) * recovery)))
-    # The excess is over S: e^(sS) is drawn into the reload, so that nothing grows with s.
+    # The excess is over S: e^(sS) is merged into the reload, so that nothing grows with s.
     exposed = np.exp(-rate * upload) + cut_short(upload) * restarted * np.exp(
         -s * (reload - upload)
     )
@@ -184,7 +185,7 @@ def _normal_quantile(p: Numeric) -> Numeric:
 
 
 def equally_likely(*, p50: float, p90: float, count: int = 25) -> NDArray[np.float64]:
-    """A column that stands for a log-normal quantity: the middles of slices as likely each.
+    """A column that represents a log-normal quantity: the middles of equally likely slices.
 
     >>> [round(float(x), 3) for x in equally_likely(p50=1.0, p90=1.1, count=3)]
     [0.931, 1.0, 1.075]

@@ -1,4 +1,4 @@
-"""Time of a job that fails and restarts: expected, variance, and what it is lost to. Exact.
+"""Time of a job that fails and restarts: its mean, its variance and its lost parts, exactly.
 
 W seconds of work are cut into n segments of tau = W/n, each followed by a checkpoint that stops
 training for C; its upload takes S more behind training (0: the checkpoint blocks until it is
@@ -37,7 +37,7 @@ SMALL = 0.05  # of lambda x, below which moments are summed as series
 class Job:
     """One job, or a column of jobs."""
 
-    work_s: Numeric  # W: steady state, at the speed that it really has
+    work_s: Numeric  # W: in steady state, at the real speed
     interval_s: Numeric  # tau: work between checkpoints; infinite: one at the end
     checkpoint_s: Numeric  # C
     failures_per_s: Numeric  # lambda of the whole job
@@ -49,7 +49,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Badput:
-    """Expected seconds that are no work; with the work they sum to the expected time. [ML]"""
+    """Expected seconds that are not work; with the work they add up to the expected time. [ML]"""
 
     checkpoint_s: Numeric  # stopped to write checkpoints that were kept
     rework_s: Numeric  # work, and its checkpoints, that a failure undid
@@ -68,17 +68,17 @@ def segment_s(job: Job) -> Numeric:
 
 
 def failure_free_s(job: Job) -> Numeric:
-    """The least it takes: work, checkpoints, the last upload."""
+    """Seconds without any failure: work, checkpoints, the last upload."""
     return num_segments(job) * segment_s(job) + job.upload_s
 
 
 def no_failure_probability(job: Job) -> Numeric:
-    """Chance that no failure happens at all."""
+    """Probability that no failure happens at all."""
     return np.exp(-np.multiply(job.failures_per_s, failure_free_s(job)))
 
 
 def attempt_probability(job: Job) -> Numeric:
-    """Chance that an attempt from a reload gets as far as its next checkpoint."""
+    """Probability that an attempt from a reload reaches its next checkpoint."""
     return np.exp(-np.multiply(job.failures_per_s, job.reload_s + job.upload_s + segment_s(job)))
 
 
@@ -116,15 +116,15 @@ def expected_s(job: Job) -> Numeric:
 
 
 def goodput(job: Job) -> Numeric:
-    """Share of the expected time that is work which was kept: 1 without failures or checkpoints."""
+    """Share of the expected time that is work and was kept: 1 without failures or checkpoints."""
     return job.work_s / expected_s(job)
 
 
 def at_best_interval(job: Job, *, least_s: Numeric) -> Job:
-    """The same job with the interval that makes its expected time least, as whole segments: the
-    time is convex in their number, so that it is one of the two beside the ideal. [B11]
+    """The job with the interval that minimises its expected time, as whole segments: the time is
+    convex in their number, so the best is one of the two whole numbers around the ideal. [B11]
 
-    `least_s`: seconds of work that an interval has at least, above 0: a step; S - C.
+    `least_s`: the shortest allowed interval in seconds of work, above 0: a step; S - C.
     """
     ideal = best_interval_s(
         failures_per_s=job.failures_per_s, checkpoint_s=job.checkpoint_s, least_s=least_s
@@ -162,7 +162,7 @@ def variance_s2(job: Job) -> Numeric:
 
 
 def badput(job: Job) -> Badput:
-    """What the expected time goes to beside work. Finite only where the expected time is."""
+    """What the expected time goes to apart from work. Finite only where the expected time is."""
     up, failures = uptime_s(job), expected_failures(job)
     checkpoints = num_segments(job) * job.checkpoint_s + job.upload_s
     # A failure starts one reload, which the next failure may cut short.
@@ -177,7 +177,7 @@ def badput(job: Job) -> Badput:
 
 
 def _first_upload_s2(job: Job, g_mean: Numeric, g_var: Numeric) -> Numeric:
-    """Variance of the one upload that no other segment hides: it succeeds or is restarted once."""
+    """Variance of the last upload, which no segment hides: it succeeds or is restarted once."""
     rate, upload = job.failures_per_s, job.upload_s
     f_mean, f_var = _cut_short(rate, upload)
     fails = -np.expm1(-np.multiply(rate, upload))
@@ -201,7 +201,7 @@ def _per_rate(value: Numeric, rate: Numeric, at_zero: Numeric) -> Numeric:
 
 
 def _product(many: Numeric, seconds: Numeric) -> Numeric:
-    """A product in which nothing times infinitely many is nothing."""
+    """A product in which zero times infinity is zero."""
     with np.errstate(invalid="ignore"):
         return np.where(np.asarray(seconds) == 0, 0.0, np.multiply(many, seconds))[()]
 

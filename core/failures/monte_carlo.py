@@ -1,8 +1,8 @@
-"""A job that fails, played through event by event: for what has no closed form, and as its test.
+"""Simulation of a job that fails, event by event: where there is no closed form, and as a test.
 
-Shares no formula with core/failures/goodput.py: uptimes are drawn, and each is walked through to
-see what it left. Beside exponential uptimes it knows Weibull ones (shape below 1: failures come in
-bursts) and a notice before the stop, in which a last checkpoint succeeds with probability q.
+Shares no formula with core/failures/goodput.py: uptimes are drawn, and each is followed to see what
+work it kept. Uptimes may be exponential or Weibull (shape below 1: failures come in bursts), and a
+notice may precede the stop, in which a last checkpoint succeeds with probability q.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Column = NDArray[np.float64]
-MAX_UPTIMES = 100_000  # of one trial; beyond, the job is taken for one that never finishes
+MAX_UPTIMES = 100_000  # failures of one trial; beyond, the job counts as one that never finishes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trials:
-    """What each trial came to; infinite where it was given up."""
+    """Result of each trial; infinite where it was given up."""
 
     total_s: Column
     uptime_s: Column
@@ -43,7 +43,7 @@ def play(
     notice_probability: float = 0.0,
     trials: int = 40_000,
 ) -> Trials:
-    """Play a job `trials` times. Symbols as in core/failures/goodput.py; the mean uptime is
+    """Simulate a job `trials` times. Symbols as in core/failures/goodput.py; the mean uptime is
     1 / failures_per_s for every shape. Work goes on from a checkpoint in the middle of an
     interval after a notice, and from the last uploaded one without."""
     random = np.random.default_rng(seed)
@@ -52,11 +52,11 @@ def play(
     scale = 1 / failures_per_s / gamma(1 + 1 / weibull_shape) if failures_per_s else np.inf
     ended = {n: np.full(trials, np.inf) for n in ("total", "up")}
     ended |= {n: np.zeros(trials) for n in ("wait", "reload", "failures")}
-    # Only the trials that still run, as columns of their own: `who` says which they are.
-    who = np.arange(trials)
+    # Only the trials that still run, as columns; `rows` has their row numbers.
+    rows = np.arange(trials)
     now = {n: np.zeros(trials) for n in (*ended, "whole", "part")}
     for attempt in range(MAX_UPTIMES):
-        up = scale * _uptimes(random, weibull_shape, who.size)
+        up = scale * _uptimes(random, weibull_shape, rows.size)
         loading = reload_s if attempt else 0.0
         left = intervals - now["whole"]
         needed = (loading + upload_s) + left * (piece + checkpoint_s) - now["part"]
@@ -65,15 +65,15 @@ def play(
             now["up"][done] += needed[done]
             now["reload"][done] += loading
             for name, column in ended.items():
-                column[who[done]] = now[name][done]
-            who, up = who[~done], up[~done]
+                column[rows[done]] = now[name][done]
+            rows, up = rows[~done], up[~done]
             now = {n: column[~done] for n, column in now.items()}
-        if not who.size:
+        if not rows.size:
             break
         now["failures"] += 1
         now["total"] += up + down_s
         if wait_s:
-            wait = random.exponential(wait_s, who.size)
+            wait = random.exponential(wait_s, rows.size)
             now["total"] += wait
             now["wait"] += wait
         now["up"] += up
@@ -81,11 +81,11 @@ def play(
         _go_back(
             now,
             np.maximum(up - loading, 0.0),
-            random.random(who.size) < notice_probability if notice_probability else None,
+            random.random(rows.size) < notice_probability if notice_probability else None,
             piece=piece, checkpoint_s=checkpoint_s, upload_s=upload_s,
         )  # fmt: skip
     for name in ("wait", "reload", "failures"):
-        ended[name][who] = now[name]
+        ended[name][rows] = now[name]
     return Trials(
         total_s=ended["total"],
         uptime_s=ended["up"],
@@ -109,8 +109,8 @@ def _go_back(
     checkpoint_s: float,
     upload_s: float,
 ) -> None:
-    """Where each trial goes on after it trained for so long and was stopped: whole intervals that
-    are safe, and work into the next one."""
+    """Where each trial resumes after it trained for `trained` seconds and was stopped: whole
+    intervals that are safe, and work into the next one."""
     part = now["part"]
     first = piece - part  # work up to the next checkpoint
     safe = _intervals_ended(trained - upload_s, first, piece, checkpoint_s)

@@ -1,4 +1,4 @@
-"""A job on spot capacity under a purchase policy, played through on traces, spell by spell.
+"""Simulation of a job on spot capacity under a purchase policy, on traces, spell by spell.
 
 The policies are those of [W24], with R the time to the deadline, C what the rest of the job takes
 on on-demand, and d the restart:
@@ -8,7 +8,7 @@ on on-demand, and d the restart:
     switch            spot while there is some, else on-demand (after a wait of w, 0 if not given),
                       and back when spot returns; knows no deadline
     greedy            spot_only until the safety net
-    safety_net        switch until the safety net: ours, [W24] has the rule but no such policy
+    safety_net        switch until the safety net: our own; [W24] has the rule but no such policy
     uniform_progress  spot while there is some, else wait while progress is not behind the line from
                       nothing at the start to all at the deadline, else on-demand, and back to spot
                       only when progress is where the line is 2 d later; until the safety net
@@ -42,7 +42,7 @@ Policy = Literal["on_demand", "spot_only", "switch", "greedy", "uniform_progress
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 WITH_NET = ("greedy", "uniform_progress", "safety_net")
 
-# Where a job is given up, for one that never ends:
+# Limits at which a job is given up because it never ends:
 MOST_WORK = 50.0  # times its work have passed,
 MOST_LAPS = 10.0  # laps of the longest trace have kept no work, and no notice could,
 MOST_STEPS = 200_000  # or so many spells.
@@ -51,8 +51,8 @@ ROUNDING_S = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyTrials:
-    """One row a start, in seconds; infinite where the job was given up. Time is spot, on-demand and
-    waiting; spot and on-demand are work, rework, restarts and checkpoints."""
+    """One row per start, in seconds; infinite where the job was given up. Time is spot, on-demand
+    and waiting; spot and on-demand are work, rework, restarts and checkpoints."""
 
     total_s: Column
     spot_s: Column  # paid
@@ -78,13 +78,13 @@ def play(
     notice_probability: float = 0.0,
     seed: int = 0,
 ) -> PolicyTrials:
-    """Play one job from each of `starts_s`, offsets into the traces, which are circles.
+    """Simulate one job from each of `starts_s`, offsets into the traces, which are circles.
 
     A trace is a zone: the job is in one at a time, and a preempted one moves to the first in the
     list that is up. `deadline_s` after the start is what greedy, uniform_progress and safety_net
     plan for; they meet it where work and checkpoints alone take no longer. `fall_back_after_s`: w,
     of switch and safety_net. `notice_probability`: that a last checkpoint succeeds within the
-    notice before a preemption (which `seed` draws); it costs no time of its own.
+    notice before a preemption (drawn with `seed`); it takes no extra time.
     """
     job = _checked(
         policy, traces, deadline_s, work_s=work_s, interval_s=interval_s,
@@ -107,7 +107,7 @@ def play(
 class _Job:
     policy: Policy
     work_s: float
-    interval_s: float  # tau, made so that whole ones make up the work
+    interval_s: float  # tau, adjusted so that the work is a whole number of intervals
     checkpoint_s: float
     restart_s: float
     deadline_s: float  # infinite: none
@@ -120,7 +120,7 @@ class _Job:
 
     @property
     def margin_s(self) -> float:
-        """Slack below which the safety net is pulled."""
+        """Slack below which the safety net takes effect."""
         return 2 * self.restart_s + self.cycle_s
 
     def needed_s(self, left_s: Column) -> Column:
@@ -154,7 +154,7 @@ def _checked(
 
 
 class _Game:
-    """Every trial that goes on, at a moment at which it decides."""
+    """All trials that are not done, each at a moment of decision."""
 
     def __init__(self, job: _Job, capacity: Capacity, starts_s: Column) -> None:
         self.job, self.capacity, self.starts_s = job, capacity, starts_s
@@ -162,17 +162,17 @@ class _Game:
         times = [f.name for f in fields(PolicyTrials) if f.name != "preemptions"]
         self.sums = {name: np.zeros(count) for name in times}
         self.preemptions = np.zeros(count, dtype=np.int64)
-        self.rows = np.arange(count)  # trials that go on; the columns below are theirs alone
+        self.rows = np.arange(count)  # trials not done; the columns below have these rows
         self.now_s, self.left_s = np.zeros(count), np.full(count, job.work_s)
         self.last_kept_s = np.zeros(count)  # when work was kept last
         self.started = np.zeros(count, dtype=bool)
-        self.on_demand = np.zeros(count, dtype=bool)  # a machine is held, which just checkpointed
+        self.on_demand = np.zeros(count, dtype=bool)  # holds a machine that just checkpointed
 
     def trials(self) -> PolicyTrials:
         return PolicyTrials(preemptions=self.preemptions, **self.sums)
 
     def step(self, random: np.random.Generator) -> None:
-        """One decision and what follows from it, of every trial."""
+        """One decision of every trial, and its consequences."""
         job = self.job
         up_s, wait_s = self.capacity.at(self.starts_s[self.rows] + self.now_s)
         slack_s = job.deadline_s - self.now_s - job.needed_s(self.left_s)
@@ -236,7 +236,7 @@ class _Game:
         held = self.on_demand[some] | ~self.started[some]
         restart = np.where(held, 0.0, job.restart_s)
         needed = restart + job.needed_s(left)
-        # Once it runs its slack stays as it is: it may leave at any time or never.
+        # Slack does not change while on-demand runs: it may leave at any time or never.
         may_leave = ~bound & (slack_s - restart >= job.margin_s + job.checkpoint_s)
         if job.policy in ("on_demand", "greedy"):
             may_leave[:] = False
@@ -288,14 +288,14 @@ class _Game:
         self.sums[name][self.rows[some]] += seconds
 
     def give_up(self, patience_s: float) -> None:
-        """Trials that can be known never to end are infinite."""
+        """Mark trials that can never end as infinite."""
         stuck = self.now_s - self.last_kept_s > patience_s
         if self.job.notice_probability and patience_s > 0:
             stuck[:] = False
         self._drop(stuck | (self.now_s > MOST_WORK * self.job.work_s), np.inf)
 
     def _drop(self, some: Mask, total_s: float) -> None:
-        """Take trials out; NaN stands for the time that they took."""
+        """Remove trials, with NaN for the time that they took."""
         if not some.any():
             return
         rows = self.rows[some]

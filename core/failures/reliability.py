@@ -1,4 +1,4 @@
-"""Young's interval between checkpoints, to first order; core/failures/goodput.py has exact times.
+"""Failures to first order, for comparison: exact times are in core/failures/goodput.py.
 
 [Y74] Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974.
 """
@@ -11,7 +11,7 @@ from core.numeric import Numeric
 
 
 def young_interval_s(*, checkpoint_s: Numeric, mean_time_to_failure_s: Numeric) -> Numeric:
-    """Seconds between checkpoints that lose least: sqrt(2 C M). [Y74] Validity: C << M.
+    """Seconds between checkpoints that minimise the lost time: sqrt(2 C M). [Y74] Validity: C << M.
 
     >>> float(young_interval_s(checkpoint_s=50.0, mean_time_to_failure_s=10_000.0))
     1000.0

@@ -1,13 +1,18 @@
-"""Spot machines in closed form: hazards, fleets, where the time goes, and where it stops paying.
+"""Spot machines in closed form: hazards, fleets, cost of a useful hour and break-even.
 
-A job of capacity that is up Exp(lambda) and down Exp(1/o), o the mean outage, alternately. It pays
-a restart r whenever it starts anew, cuts its work into intervals tau, each followed by a checkpoint
-C (a = tau + C), and loses what the last checkpoint does not hold. While spot is down it waits, or
-falls back to on-demand after w of waiting, and goes back, with a checkpoint, when spot returns.
-Renewal reward [R96], per cycle of one uptime and one outage. e = 1 - e^(-lambda C (1 - C/2a)) is
-the chance that spot goes again while the checkpoint of a return is written (which may have been
-begun), P = e^(-(w+r)/o) that on-demand gets to work before an outage ends, h = P e / (1 - e + P e)
-that a machine is still held when an outage starts, and P' = (1 - h) P + h that any gets to work:
+A job runs on capacity that is alternately up for Exp(lambda) and down for Exp(1/o), o the mean
+outage. It pays a restart r whenever it starts anew, cuts its work into intervals tau, each followed
+by a checkpoint C (a = tau + C), and loses what the last checkpoint does not hold. While spot is
+down it waits, or falls back to on-demand after w of waiting, and goes back, with a checkpoint, when
+spot returns. Renewal reward [R96], per cycle of one uptime and one outage, with the probabilities
+
+    e  = 1 - e^(-lambda C (1 - C/2a))  spot goes again while the checkpoint of a return is written
+                                       (which may have been begun)
+    P  = e^(-(w+r)/o)                  on-demand gets to work before an outage ends
+    h  = P e / (1 - e + P e)           a machine is still held when an outage starts
+    P' = (1 - h) P + h                 any machine gets to work
+
+gives the seconds of a cycle:
 
     useful    = tau e^(-lambda r) / (e^(lambda a) - 1) (1 - P' e)
                 + P' o (1 - e^(-tau/o)) / (1 - e^(-a/o))
@@ -16,8 +21,8 @@ that a machine is still held when an outage starts, and P' = (1 - h) P + h that 
     time      = 1 / lambda + o
 
 Validity: long runs, of many cycles, in which no start is free; spot that goes and comes back within
-one checkpoint is neglected. core/failures/policies.py plays the same through spell by spell
-(spot_only and switch), on any trace.
+one checkpoint is neglected. core/failures/policies.py simulates this spell by spell (spot_only and
+switch) on any trace.
 
 [R96] Ross, "Stochastic Processes", 2nd ed., 1996, section 3.6: renewal reward.
 [MO67] Marshall and Olkin, "A multivariate exponential distribution", JASA 62(317), 1967.
@@ -34,14 +39,14 @@ from core.failures.checkpoint import best_interval_s
 from core.numeric import Numeric
 
 HALVINGS = 60
-ENDLESS = 1e12  # seconds of an outage, or preemptions a second, that stand for infinitely many
+ENDLESS = 1e12  # seconds of an outage, or preemptions per second, that count as infinite
 TINY = float(np.finfo(float).tiny)
-MOST_PER_S = 1.0  # what still pays at one preemption a second always pays
+MOST_PER_S = 1.0  # spot that still pays at one preemption per second always pays
 
 
 def hazard_per_s(*, interrupted_fraction: Numeric, period_s: Numeric) -> Numeric:
     """Constant rate at which this fraction is interrupted within the period: -ln(1 - f) / period.
-    Infinite where all of it is.
+    Infinite for a fraction of 1.
 
     >>> round(float(hazard_per_s(interrupted_fraction=0.05, period_s=30 * 86400.0)) * 86400, 5)
     0.00171
@@ -59,7 +64,7 @@ def band_hazards_per_s(
     *, low_fraction: float, high_fraction: float, period_s: float
 ) -> tuple[float, float, float]:
     """Hazards at the low end, the middle and the high end of a band of interrupted fractions. A
-    band that is open above (20% to 100%) has an infinite high end: nothing bounds it.
+    band that is open above (20% to 100%) has an infinite high end.
 
     >>> low, middle, high = band_hazards_per_s(
     ...     low_fraction=0.05, high_fraction=0.1, period_s=30 * 86400.0)
@@ -80,7 +85,8 @@ def fleet_preemptions_per_s(
 ) -> Numeric:
     """Rate at which a job that needs all N instances is stopped: lambda (c + (1 - c) N). [MO67]
 
-    Each instance alone is preempted at lambda; a share c of that takes the whole fleet at once.
+    Each instance is preempted at lambda; a share c of these preemptions takes the whole fleet at
+    once.
 
     >>> rate = fleet_preemptions_per_s(
     ...     num_instances=16, preemptions_per_s=1.0, common_fraction=0.95)
@@ -93,7 +99,7 @@ def fleet_preemptions_per_s(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotJob:
-    """One long job on spot, or a column of them. Symbols as above."""
+    """One long job on spot, or a column of them, with the symbols of the module."""
 
     preemptions_per_s: Numeric  # lambda of the fleet
     outage_s: Numeric  # o: mean time until spot is there again
@@ -147,8 +153,8 @@ def shares(job: SpotJob) -> Shares:
 
 
 def kept_share(job: SpotJob) -> Numeric:
-    """Share of an uptime on spot that is work which is kept: lambda tau e^(-lambda r) /
-    (e^(lambda a) - 1). 1 - C/a without preemptions, 0 with ever more of them."""
+    """Share of an uptime on spot that is work and is kept: lambda tau e^(-lambda r) /
+    (e^(lambda a) - 1). 1 - C/a without preemptions, towards 0 with more of them."""
     rate = np.minimum(job.preemptions_per_s, ENDLESS)
     a = np.add(job.interval_s, job.checkpoint_s)
     x = rate * a
@@ -165,9 +171,9 @@ def break_even_preemptions_per_s(
     restart_s: Numeric,
     interval_s: Numeric | None = None,
 ) -> Numeric:
-    """Preemptions a second above which a useful hour on spot alone is dearer than on on-demand.
+    """Preemptions per second above which a useful hour on spot alone costs more than on-demand.
 
-    Spot is paid while it is up and waiting is worth nothing, so that outages do not enter.
+    Spot is paid while it is up, and waiting is free, so the length of outages does not matter.
     `interval_s`: work between checkpoints on both; None: on spot the best at each rate, on
     on-demand, which is not preempted, none. Infinite: spot always pays (it is free). 0: never.
 
@@ -204,7 +210,7 @@ def break_even_preemptions_per_s(
 
 
 def _still_down(outage_s: Numeric, after_s: Numeric) -> Numeric:
-    """Chance that an outage lasts longer; nothing outlasts an infinite wait."""
+    """Probability that an outage lasts longer; none outlasts an infinite wait."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(
             np.isinf(after_s) | np.equal(outage_s, 0), 0.0, np.exp(-np.divide(after_s, outage_s))

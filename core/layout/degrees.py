@@ -1,4 +1,4 @@
-"""The values that each degree of a layout may take: divisors of what it must divide.
+"""Values that each degree of a layout may take: divisors of what it must divide.
 
 A degree that is given is the only one tried.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-MICRO_BATCH_SIZES = (1, 2, 4, 8, 16)  # the usual ones; searched are all divisors up to the last
+MICRO_BATCH_SIZES = (1, 2, 4, 8, 16)  # usual; the search tries all divisors up to the last
 LARGEST_CONTEXT_PARALLEL = 64
-USUAL_CHUNKS = (1, 2, 4, 8)  # tried beside what divides: published runs place 126 layers on 16 x 4
+USUAL_CHUNKS = (1, 2, 4, 8)  # besides divisors: published runs place 126 layers on 16 x 4
 
 
 @lru_cache(maxsize=4096)
 def divisors(n: int) -> tuple[int, ...]:
-    """Every divisor, in rising order.
+    """Every divisor, in ascending order.
 
     >>> divisors(12)
     (1, 2, 3, 4, 6, 12)
@@ -24,7 +24,7 @@ def divisors(n: int) -> tuple[int, ...]:
 
 
 def up_to(limit: float, values: tuple[int, ...]) -> list[int]:
-    """Those of the values that are no larger; at least the first."""
+    """The values that do not exceed the limit; at least the first."""
     return [v for v in values if v <= limit] or list(values[:1])
 
 
@@ -63,7 +63,8 @@ def expert_parallel(*, num_experts: int) -> list[int]:
 
 
 def shard_groups(*, num_gpus: int, gpus_per_node: int) -> list[int]:
-    """GPUs over which hybrid sharding may cut one copy: whole nodes, a divisor of those there are.
+    """Group sizes over which hybrid sharding may divide one copy: whole nodes, dividing their
+    number.
 
     >>> shard_groups(num_gpus=32, gpus_per_node=8)
     [8, 16, 32]

@@ -1,4 +1,4 @@
-"""Columns of candidate layouts, and the named constraints that say why one is out."""
+"""Columns of candidate layouts, and the named rules that exclude one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SEARCHED_RECOMPUTE = RECOMPUTE[:3]
 SCHEDULES = ("naive", "gpipe", "1f1b", "interleaved", "zero_bubble")
 CONTEXT_METHODS = ("ring", "all_gather", "ulysses")
 LONG_SEQUENCE = 32_768  # tokens from which context parallelism is searched
-SEARCHED = ("ddp", "zero1", "zero2", "zero3", "fsdp2", "hsdp")  # the others on request
+SEARCHED = ("ddp", "zero1", "zero2", "zero3", "fsdp2", "hsdp")  # the others only on request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layouts:
-    """How a job is cut over its GPUs, one candidate a row. Ranks are numbered tp, cp, dp, pp:
+    """How a job is divided over its GPUs, one candidate per row. Ranks are numbered tp, cp, dp, pp:
     neighbours in tp are neighbours in the node. Experts are spread over ep of the dp x cp x tp
-    ranks of a stage (ep counts ranks, etp cuts one expert)."""
+    ranks of a stage (ep counts ranks, etp divides one expert)."""
 
     num_gpus: Numeric
     tp: Numeric
@@ -39,7 +39,7 @@ class Layouts:
     micro_batch_size: Numeric
     num_microbatches: Numeric
     recompute: Numeric  # index into RECOMPUTE
-    sequence_parallel: Numeric  # 1 with Megatron-style sequence parallelism beside tp
+    sequence_parallel: Numeric  # 1 with Megatron-style sequence parallelism in addition to tp
     schedule: Numeric = 2.0  # index into SCHEDULES
     context_method: Numeric = 0.0  # index into CONTEXT_METHODS
     reshard: Numeric = 1.0  # 0: FSDP keeps the weights gathered from forward to backward
@@ -59,14 +59,15 @@ def dp(layouts: Layouts) -> Numeric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """Why candidates are out: a stable word, a sentence, and how many it removed first."""
+    """A rule that excludes candidates: a stable word, a sentence, and how many it was the first to
+    remove."""
 
     reason: str
     sentence: str
     count: int
 
 
-# Why a layout is out: a stable word and a sentence, in the order in which they are asked.
+# Rules that a layout may break: a stable word and a sentence each, in the order of checking.
 RULES = {
     "gpu_count": "tp x pp x cp does not divide the number of GPUs",
     "heads": "tp does not divide the attention heads",
@@ -97,7 +98,7 @@ RULES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What a scenario fixes of the layout; empty and None are searched."""
+    """The parts of the layout that a scenario fixes; empty and None are searched."""
 
     shardings: tuple[str, ...] = ()
     recomputes: tuple[str, ...] = ()
@@ -113,8 +114,8 @@ class Choices:
     reshard: bool = True
     dp_shard: int | None = None
     fetches_params: bool = False  # weights live on the host (offload_params)
-    offloads: bool = False  # weights or optimizer live on the host: one GPU may shard alone
-    searches_offload: bool = False  # optimizer, then optimizer and weights, on the host, too
+    offloads: bool = False  # weights or optimizer live on the host: sharding is allowed on one GPU
+    searches_offload: bool = False  # also try the optimizer, then the weights, on the host
     tp_across_nodes: bool = False  # tensor parallelism may leave the scale-up domain
 
 
@@ -131,7 +132,7 @@ def broken_rules(
     global_batch_size: int,
     choices: Choices,
 ) -> dict[str, NDArray[np.bool_]]:
-    """Of every rule, in the order of RULES: the rows of `layouts` (columns) that break it."""
+    """For every rule, in the order of RULES, the rows of `layouts` (columns) that break it."""
     rules = {
         **degree_rules(layouts, model=model, seq_len=seq_len),
         **batch_rules(layouts, global_batch_size=global_batch_size, choices=choices),
@@ -172,7 +173,7 @@ def degree_rules(layouts: Layouts, *, model: Transformer, seq_len: int) -> Broke
 
 
 def batch_rules(layouts: Layouts, *, global_batch_size: int, choices: Choices) -> Broken:
-    """Rules of the micro-batch, and of the schedule over it."""
+    """Rules of the micro-batch and of the pipeline schedule."""
     p, v = np.asarray(layouts.pp), np.asarray(layouts.virtual_stages)
     per_step = np.asarray(dp(layouts)) * layouts.micro_batch_size
     interleaved = (v > 1) & (np.asarray(layouts.schedule) == SCHEDULES.index("interleaved"))
@@ -202,7 +203,7 @@ def expert_rules(layouts: Layouts, *, model: Transformer) -> Broken:
 
 
 def strategy_rules(layouts: Layouts, *, choices: Choices) -> Broken:
-    """Rules of the data-parallel strategy and of what waits on the host."""
+    """Rules of the data-parallel strategy and of offloading to the host."""
     s = np.asarray(layouts.strategy, dtype=int)
     replicas, shards = np.asarray(layouts.dp_replicate), np.asarray(layouts.dp_shard)
     optimizer, params = np.asarray(layouts.offload_optimizer), np.asarray(layouts.offload_params)

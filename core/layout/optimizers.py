@@ -1,4 +1,4 @@
-"""Optimizers: a table of the state each keeps per trained parameter, and its extra work.
+"""Optimizers: a table of the state that each keeps per trained parameter, and its extra work.
 
 [K15] Kingma and Ba, "Adam", arXiv:1412.6980. [D22] Dettmers et al., "8-bit Optimizers via
       Block-wise Quantization", arXiv:2110.02861. [S18] Shazeer and Stern, "Adafactor",
@@ -32,12 +32,13 @@ from core.numeric import Numeric, kept_for_last
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimizer:
-    """Bytes of state per parameter, beside the fp32 master weight that the strategy keeps."""
+    """Bytes of state per parameter, in addition to the fp32 master weight that the strategy
+    keeps."""
 
     name: str
     state_bytes: float
     orthogonalises: bool = False
-    ends_state_bytes: float | None = None  # of embeddings and LM head; None: the same
+    ends_state_bytes: float | None = None  # of embeddings and LM head; None: equal to the others
 
 
 OPTIMIZERS = {
@@ -59,7 +60,7 @@ NEWTON_SCHULZ_STEPS = 5.0
 
 
 def optimizer(name: str) -> Optimizer:
-    """One row by name; an unknown one is never guessed."""
+    """One row by name; an unknown name is an error."""
     if name not in OPTIMIZERS:
         raise unknown_name("optimizer", name, OPTIMIZERS)
     return OPTIMIZERS[name]

@@ -1,4 +1,4 @@
-"""Number formats of training: which peak the matmuls run at, and what they pay for it.
+"""Number formats of training: the peak that matmuls run at, and the cost of quantising.
 
 8- and 4-bit recipes keep master weights, optimizer, gradients and attention in 16 or 32 bits;
 only the linear layers run at the lower precision and pay for quantising their inputs
@@ -40,7 +40,7 @@ PRECISIONS = {
 
 
 def precision(name: str) -> Precision:
-    """One recipe by name; an unknown one is never guessed."""
+    """One recipe by name; an unknown name is an error."""
     if name not in PRECISIONS:
         raise unknown_name("precision", name, PRECISIONS)
     return PRECISIONS[name]

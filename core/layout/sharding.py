@@ -1,4 +1,4 @@
-"""Data-parallel strategies: a table of what each shards and what it gathers.
+"""Data-parallel strategies: a table of what each shards and gathers.
 
 [R20] Rajbhandari et al., "ZeRO", SC 2020, arXiv:1910.02054, section 5 (stages 1-3).
 [W23] Wang et al., "ZeRO++", arXiv:2306.10209, section 3.
@@ -6,12 +6,12 @@
 
 [D24] deepspeedai/DeepSpeed: deepspeed/runtime/bf16_optimizer.py (`grad_acc_dtype` fp32).
 
-Bytes per parameter under mixed precision with AdamW. ZeRO keeps 16-bit weights and gradients
-and 12 bytes of fp32 master weight, momentum and variance (16 in all, [R20, section 3.1]); a
-Megatron-style distributed optimizer (zero1) accumulates gradients in fp32 (18 in all); what
-accumulates 16-bit gradients into an fp32 buffer beside them holds both (20 in all, [D24]).
-PyTorch DDP and FSDP keep fp32 weights and gradients, which are their own master copy (16 in
-all); the gradient type of FSDP is only that of the reduction.
+Bytes per parameter under mixed precision with AdamW. ZeRO keeps 16-bit weights and gradients and 12
+bytes of fp32 master weight, momentum and variance (16 in all, [R20, section 3.1]); a Megatron-style
+distributed optimizer (zero1) accumulates gradients in fp32 (18 in all); a stack that accumulates
+16-bit gradients into a separate fp32 buffer holds both (20 in all, [D24]). PyTorch DDP and FSDP
+keep fp32 weights and gradients, which are their own master copy (16 in all); the gradient type of
+FSDP is only that of the reduction.
 """
 
 from __future__ import annotations
@@ -103,20 +103,20 @@ def _values(quantity: str) -> NDArray[np.float64]:
 
 
 def held_gradient_bytes(*, strategy: Numeric, gradient_bytes: Numeric = nan) -> NDArray[np.float64]:
-    """Bytes of gradient per parameter before sharding; NaN is the strategy's habit. The
+    """Bytes of gradient per parameter before sharding; NaN: the default of the strategy. The
     gradient of an fp32 weight stays fp32 whatever it is reduced in. [Z23, section 4.4]"""
     habit = column(strategy, "gradient_bytes")
-    said = ~np.isnan(gradient_bytes) & (column(strategy, "parameter_bytes") < 4)
-    return np.where(said, gradient_bytes, habit)
+    given = ~np.isnan(gradient_bytes) & (column(strategy, "parameter_bytes") < 4)
+    return np.where(given, gradient_bytes, habit)
 
 
 def reduced_gradient_bytes(*, strategy: Numeric, gradient_bytes: Numeric = nan) -> Numeric:
-    """Bytes per parameter in a reduction of gradients: the accumulator's where there is one.
+    """Bytes per parameter in a reduction of gradients: those of the accumulator where there is one.
     DDP reduces what it holds, and gradients that are quantised for it [W23] stay so."""
     habit = column(strategy, "reduced_bytes")
     shards = column(strategy, "shards_optimizer") > 0
-    said = ~np.isnan(gradient_bytes) & shards & (habit >= 2)
-    return np.where(said, np.minimum(gradient_bytes, 4.0), habit)
+    given = ~np.isnan(gradient_bytes) & shards & (habit >= 2)
+    return np.where(given, np.minimum(gradient_bytes, 4.0), habit)
 
 
 def model_state_bytes_per_param(

@@ -1,4 +1,4 @@
-"""What is trained, as columns: the model, the batch, the recipe of numbers, the host's share."""
+"""Workload of a job, as columns: model, batch, number formats, and what the host keeps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from core.model.transformer import Transformer
 from core.numeric import Bools, Numeric
 
-NOWHERE, CPU, NVME = 0.0, 1.0, 2.0  # where something is offloaded to
+NOWHERE, CPU, NVME = 0.0, 1.0, 2.0  # where states may be offloaded to
 OFFLOAD = {"none": NOWHERE, "cpu": CPU, "nvme": NVME}
 
 
@@ -25,13 +25,13 @@ class Workload:
     quantised_bytes: Numeric = 0.0  # per matmul input element, core/layout/precision.py
     # Optimizer (core/layout/optimizers.py) and where its states live
     optimizer_state_bytes: Numeric = 8.0
-    ends_state_bytes: Numeric = nan  # of embeddings and LM head; NaN: as of the others
+    ends_state_bytes: Numeric = nan  # of embeddings and LM head; NaN: equal to the others
     orthogonalises: Bools = False
-    gradient_bytes: Numeric = nan  # held per parameter; NaN: the sharding strategy's habit
+    gradient_bytes: Numeric = nan  # held per parameter; NaN: the default of the sharding strategy
     offload_optimizer: Numeric = NOWHERE
     paged_optimizer: Bools = False  # states wait on the host and are updated on the device
     offload_params: Numeric = NOWHERE
-    offloads_activations: Numeric = 0.0  # share of what is kept that waits on the host
+    offloads_activations: Numeric = 0.0  # share of kept activations that waits on the host
     # Adapters (core/model/adapters.py)
     adapters: Bools = False  # the base is frozen
     trained_fraction: Numeric = 1.0  # trained parameters over those of the model
@@ -42,10 +42,10 @@ class Workload:
     compiled: Bools = False  # elementwise operators fused by a compiler
     cuda_graphs: Bools = False
     chunked_loss: Bools = False  # logits exist in pieces only
-    async_tp: Bools = True  # tensor-parallel communication in pieces beside its matmuls
-    overlaps_gradients: Bools = True  # their reduction runs beside backward
+    async_tp: Bools = True  # tensor-parallel communication overlapped with its matmuls
+    overlaps_gradients: Bools = True  # their reduction runs during backward
     software_year: Numeric = 2026.5  # decimal year of the stack's release
-    host_slowdown: Numeric = 1.0  # time of launches over the usual
+    host_slowdown: Numeric = 1.0  # time of kernel launches over the usual
     deduplicates: Bools = True  # a token crosses the network once per node, not once per expert
     # Experts: rows they are padded to over the mean (0: not padded), and the busiest rank's
     capacity_factor: Numeric = 0.0
@@ -53,8 +53,8 @@ class Workload:
 
 
 def more_state_bytes_of_ends(work: Workload) -> Numeric:
-    """Optimizer bytes of a parameter of embedding or LM head over those of the others. Adapters
-    train neither end."""
+    """Optimizer bytes of a parameter of embedding or LM head over those of other parameters.
+    Adapters train neither of them."""
     more = np.subtract(work.ends_state_bytes, work.optimizer_state_bytes)
     return np.where(np.isnan(more) | work.adapters, 0.0, more)
 

@@ -1,11 +1,10 @@
-"""Accelerators, clusters and offers as records, with what was measured of them.
+"""Accelerators, clusters and offers as records, and measured corrections of them.
 
-accelerator  what the estimate needs to know of a machine, each number with its source
-calibration  what a calibration says of a machine: measured rates, held against what was
-             assumed before
-cluster      the machines of a job as columns: one accelerator type, its node and its
-             network
-efficiency   the fractions of a physical rate that real software reaches: the model's free
-             parameters
-offer        one price seen at one place and day: an instance, its accelerators, its network
+accelerator  records of accelerators: every number that the estimate needs, with its
+             source
+calibration  calibrated machines: measured rates joined with what was assumed before
+cluster      machines of a job as columns: one accelerator type, its node and its network
+efficiency   fractions of physical rates that real software reaches: the free parameters
+             of the model
+offer        the price of one instance at one place and day
 """

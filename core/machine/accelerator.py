@@ -1,4 +1,4 @@
-"""What the estimate needs to know of a machine, each number with its source."""
+"""Records of accelerators: every number that the estimate needs, with its source."""
 
 from __future__ import annotations
 
@@ -41,9 +41,8 @@ CUSTOM_ARCHITECTURE = Architecture(
 class Accelerator:
     """One device as frameworks see it (a GCD of an MI250X, a chip of a TPU). Units in the names.
 
-    Peaks are dense. Bandwidths are one direction. `memory_bytes` is what a framework can
-    allocate, as the device reports it. None: no source prints it (the precision is then
-    not offered, never guessed).
+    Peaks are dense. Bandwidths are one direction. `memory_bytes` is what a framework can allocate,
+    as the device reports it. None: no source prints it (the precision is then not offered).
     """
 
     name: str
@@ -53,7 +52,7 @@ class Accelerator:
     memory_bytes: float
     memory_bytes_per_s: float
     scale_up_bytes_per_s: float  # NVLink, xGMI, ICI, or PCIe where there is nothing faster
-    scale_up_domain: int  # devices that share it (1: no link beyond PCIe)
+    scale_up_domain: int  # devices that share the link (1: no link beyond PCIe)
     gpus_per_node: int  # of the usual machine
     scale_out_bytes_per_s: float | None = None  # per device, of the usual machine
     fp8_flops_per_s: float | None = None
@@ -72,7 +71,8 @@ class Accelerator:
 
 
 def offers_precision(accelerator: Accelerator, *, name: str, matmul_bits: int) -> bool:
-    """Whether the matrix units take this recipe's numbers, as far as a source prints it."""
+    """Whether the matrix units support the number format of this recipe, as far as a source prints
+    it."""
     if matmul_bits == 8:
         return accelerator.fp8_flops_per_s is not None
     if matmul_bits == 4:

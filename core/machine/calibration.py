@@ -1,7 +1,7 @@
-"""What a calibration says of a machine: measured rates, held against what was assumed before.
+"""Calibrated machines: measured rates joined with what was assumed before.
 
 Every constant is the log of measured over assumed, normal around 0 before the measurement; a
-measurement is itself wrong by its own spread, drift and left-out error. Both are joined by their
+measurement has an error of its own, from spread, drift and leave-one-out. Both are joined by their
 precisions (conjugate normal: Gelman et al., "Bayesian Data Analysis", 3rd edition, section 2.5).
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from core.machine.cluster import Cluster
 from core.numeric import Numeric
 
-# How far a constant of a machine is from what is assumed of it, a log ratio.
+# Prior deviation of a constant of a machine from its assumed value, a log ratio.
 PRIOR_SIGMA = {
     "matmul": 0.15,
     "matmul_fp8": 0.15,

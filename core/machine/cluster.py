@@ -1,4 +1,4 @@
-"""The machines of a job as columns: one accelerator type, its node and its network."""
+"""Machines of a job as columns: one accelerator type, its node and its network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from core.machine.accelerator import Accelerator
 from core.numeric import Numeric
 
-# Best measured matmul over peak, where nobody measured this accelerator: the median of the
+# Best measured matmul over peak, for accelerators without a measurement: the median of the
 # 29 parts of hardware/accelerators.csv that carry both numbers (0.51 to 0.97); a test ties it.
 ASSUMED_CEILING = 0.79
 # hardware/fabrics.csv; a test ties them.
@@ -40,17 +40,17 @@ class Cluster:
     scale_up_domain: Numeric  # devices joined by the scale-up link
     gpus_per_node: Numeric
     scale_out_bytes_per_s: Numeric  # per device, one direction
-    multiprocessors: Numeric = nan  # that tiles are dealt to; NaN: does not deal tiles
+    multiprocessors: Numeric = nan  # that tiles are distributed over; NaN: no tiles
     torus_axes: Numeric = 0.0  # of the scale-up links; 0: a switch
     switch_reduces: Numeric = 0.0  # 1: scale-up switches add up an all-reduce (NVLink SHARP)
-    network_reduces: Numeric = 0.0  # 1: so do those of the network (InfiniBand SHARP)
+    network_reduces: Numeric = 0.0  # 1: network switches add up an all-reduce (InfiniBand SHARP)
     power_share: Numeric = 1.0  # of the full power that the device may draw
     scale_up_hop_s: Numeric = NVLINK_HOP_S
     scale_out_hop_s: Numeric = INFINIBAND_HOP_S
     host_link_bytes_per_s: Numeric = ASSUMED_HOST_LINK_BYTES_PER_S
     newer_than_flash2: Numeric = 0.0  # generations of matrix units that FlashAttention 2 lacks
     fast_exponentials: Numeric = 0.0  # 1: twice the exponentials of its generation
-    # What a calibration found beside these rates; 1 and empty without one
+    # Further results of a calibration; 1 and empty without one
     # (core/time/measured_shapes.py).
     attention_factor: Numeric = 1.0  # of the rate of fused attention
     elementwise_factor: Numeric = 1.0  # of the time of elementwise operators
@@ -115,7 +115,7 @@ def as_columns(clusters: list[Cluster]) -> Cluster:
     most = max((len(c.matmul_weights) for c in clusters), default=0)
     if not most:
         return columns
-    # Measured shapes of each cluster in as many rows: those of others have no weight.
+    # Measured shapes of all clusters, in equally many rows: a padding row has no weight.
     at, weights = np.zeros((len(clusters), most, 3)), np.zeros((len(clusters), most))
     for n, c in enumerate(clusters):
         if found := len(c.matmul_weights):

@@ -1,7 +1,7 @@
-"""The fractions of a physical rate that real software reaches: the model's free parameters.
+"""Fractions of physical rates that real software reaches: the free parameters of the model.
 
-Few, bounded, each with a meaning and a value in hardware/efficiency.csv that names what it was
-fitted on. Software stacks differ in a handful of them. Nothing here knows of a single run.
+Each is bounded, has a meaning, and has a value in hardware/efficiency.csv that names what it was
+fitted on. Software stacks differ in a handful of them. None belongs to a single run.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Efficiency:
     onchip: Numeric  # time on chip over that in memory of elementwise operators, on an A100
     permutation: Numeric  # traffic of routing tokens to experts over the operator count
     host_s: Numeric  # host seconds to launch one layer's forward; the GPU waits if faster
-    expert_host_s: Numeric  # more of it where the layer routes to experts
+    expert_host_s: Numeric  # added where the layer routes to experts
     queue: Numeric  # how sharply the device waits for its host: exponent of a smooth maximum
-    adapter_host_s: Numeric  # more of it where small adapters sit beside every matrix
+    adapter_host_s: Numeric  # added where every matrix has small adapters
     flash2: Numeric  # FlashAttention 2 over the best kernel, each generation of devices later
     compiled: Numeric  # elementwise traffic left when a compiler fuses it
     host_link: Numeric  # of the link to the host
@@ -88,12 +88,12 @@ class Efficiency:
     communicator_bytes: Numeric  # buffers of one communicator
     reserve_reported: Numeric  # share of both in the peak that the stack prints
     fragmentation: Numeric  # allocator reserve over live bytes
-    # how sure (standard deviations of a log ratio; core/evidence/uncertainty.py)
-    throughput_sigma: Numeric  # a stack with a profile, everything said
+    # width of intervals (standard deviations of a log ratio; core/evidence/uncertainty.py)
+    throughput_sigma: Numeric  # a stack with a profile, everything stated
     memory_sigma: Numeric
-    memory_inferred_sigma: Numeric  # for each of: recompute, degrees, sharding, batch not said
+    memory_inferred_sigma: Numeric  # each of recompute, degrees, sharding, batch not stated
     unknown_stack_sigma: Numeric  # added in quadrature, as are the others below
-    inferred_sigma: Numeric  # for each of: recompute, degrees, batch, network not said
+    inferred_sigma: Numeric  # each of recompute, degrees, batch, network not stated
     unmeasured_sigma: Numeric  # no matmul was ever measured on the accelerator
     memory_unknown_stack_sigma: Numeric
     unseen_accelerator_sigma: Numeric  # no published run of it was fitted
@@ -107,7 +107,7 @@ NAMES = tuple(f.name for f in fields(Efficiency))
 
 
 def from_values(values: Mapping[str, float]) -> Efficiency:
-    """Build from a table; a missing or unknown name is an error, never a default."""
+    """Build from a table; a missing or unknown name is an error."""
     if missing := [n for n in NAMES if n not in values]:
         raise FactError(f"efficiency.csv lacks {missing}")
     if unknown := [n for n in values if n not in NAMES]:

@@ -1,4 +1,4 @@
-"""One price seen at one place and day: an instance, its accelerators, its network."""
+"""Offer: the price of one instance at one place and day."""
 
 from __future__ import annotations
 

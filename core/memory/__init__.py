@@ -1,10 +1,9 @@
-"""Bytes of one GPU, by part and by phase.
+"""Memory of one GPU, by part and by phase.
 
 activations    activation memory of a transformer under tensor, sequence and pipeline
                parallelism
-memory         peak bytes of the fullest GPU, by part
-memory_phases  when in a training step which bytes are alive: the parts of
-               core.memory.memory, phase by phase
-offload        what waits in the host's memory beside a layout: the workload that results,
-               and its bytes
+memory         peak memory of the fullest GPU, by part
+memory_phases  memory over a training step: the parts of core.memory.memory, phase by
+               phase
+offload        offloading: what a layout keeps in the memory of the host, and its bytes
 """

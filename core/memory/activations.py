@@ -4,7 +4,7 @@
       MLSys 2023, arXiv:2205.05198, section 4: the operator list that is counted here for
       grouped-query attention, gated MLPs and fused attention (no score matrix, no dropout).
 
-Validity: 16-bit activations. Everything below is BYTES, not element counts.
+Validity: 16-bit activations. All sizes are BYTES, not element counts.
 """
 
 from __future__ import annotations
@@ -83,17 +83,17 @@ def layer_bytes(
 def input_bytes(
     model: Transformer, *, tokens: Numeric, tp: Numeric, sequence_parallel: Numeric
 ) -> Numeric:
-    """Bytes of a layer's input: all that full recompute keeps of it."""
+    """Bytes of the input of a layer, which is all that full recompute keeps of the layer."""
     shards = np.where(np.asarray(sequence_parallel) > 0, tp, 1)
     return 2 * np.multiply(tokens, model.hidden_size) / shards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerKept:
-    """Bytes of one layer and one micro-batch."""
+    """Bytes that one layer keeps of one micro-batch."""
 
     whole: Numeric  # all that its backward pass needs
-    kept: Numeric  # of it, what is held from forward to backward; the rest is computed again
+    kept: Numeric  # of `needed`, what is held from forward to backward; the rest is recomputed
 
 
 def layer_kept(
@@ -135,7 +135,8 @@ def kept_bytes(
     layers_in_flight: Numeric,
     offloaded: Numeric = 0.0,
 ) -> Numeric:
-    """Bytes that all layers in flight keep; of the share on the host, a few on their way."""
+    """Bytes that all layers in flight keep; of the offloaded share, only a few layers in
+    transfer."""
     share = np.where(np.asarray(recompute) == OFFLOAD, 1.0, offloaded)
     held = np.minimum(layers_in_flight, (1 - share) * layers_in_flight + OFFLOADED_LAYERS)
     return np.where(share > 0, held, layers_in_flight) * layer.kept

@@ -1,4 +1,4 @@
-"""Peak bytes of the fullest GPU, by part.
+"""Peak memory of the fullest GPU, by part.
 
 [R20] Rajbhandari et al., "ZeRO", arXiv:1910.02054: model states and their sharding.
 [K23] Korthikanti et al., arXiv:2205.05198: activations in flight in a pipeline.
@@ -36,7 +36,7 @@ from core.model.transformer import (
 )
 from core.numeric import Numeric
 
-CHUNK_OF_LOGITS = 1 / 8  # pieces that a chunked loss cuts the sequence into
+CHUNK_OF_LOGITS = 1 / 8  # pieces into which a chunked loss divides the sequence
 UNIT_GRADIENT_BYTES = 4.0  # of a gathered unit: what its reduction reads in fp32
 SECONDARY_SHARDS = 8.0  # ranks of a node that share ZeRO++'s second partition
 PARTS = (
@@ -46,8 +46,8 @@ PARTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageParams:
-    """Parameters that one GPU of a stage holds before data-parallel sharding, by how they
-    shard: `dense` over dp x cp, `experts` over the ranks that hold copies of them."""
+    """Parameters that one GPU of a stage holds before data-parallel sharding, by how they are
+    sharded: `dense` over dp x cp, `experts` over the ranks that hold copies of them."""
 
     dense: Numeric
     ends: Numeric  # of `dense`: embeddings and LM head, which are never quantised
@@ -125,10 +125,10 @@ def state_bytes(
         frozen = (held - ends) * work.weight_bytes + ends * 2.0
         frozen = np.where(work.adapters, frozen, 0.0)
     if what == "gradients":
-        said = np.asarray(work.gradient_bytes)
-        per_param = held_gradient_bytes(strategy=lay.strategy, gradient_bytes=said)
-        per_param = np.where(own, np.where(said < 2, said, eff.own_weight_bytes), per_param)
-    if what == "optimizer":  # the table's column is AdamW's: swap its moments
+        given = np.asarray(work.gradient_bytes)
+        per_param = held_gradient_bytes(strategy=lay.strategy, gradient_bytes=given)
+        per_param = np.where(own, np.where(given < 2, given, eff.own_weight_bytes), per_param)
+    if what == "optimizer":  # the column of the table is for AdamW: replace its moments
         width = np.where(own, np.minimum(eff.own_weight_bytes / 4, 1.0), 1.0)
         per_param = per_param - ADAMW_STATE_BYTES + work.optimizer_state_bytes * width
     total = held * trained * per_param + frozen
@@ -138,7 +138,8 @@ def state_bytes(
     if what == "optimizer":
         away = (np.asarray(work.offload_optimizer) > 0) | np.asarray(work.paged_optimizer)
         return np.where(away, 0.0, total)
-    # Strategies that gather weights can fetch them instead, and then send the gradients back.
+    # Strategies that gather weights can fetch them from the host instead, and send the gradients
+    # back.
     return np.where((np.asarray(work.offload_params) > 0) & sharded, 0.0, total)
 
 
@@ -159,7 +160,8 @@ def stage_bytes(
     first: bool,
     layer: LayerKept | None = None,
 ) -> dict[str, Numeric]:
-    """Bytes by part of the first or the last pipeline stage; `layer` if it is known already."""
+    """Bytes by part of the first or the last pipeline stage; `layer`, if known, saves a
+    computation."""
     layer = one_layer(work, lay, eff) if layer is None else layer
     params = stage_params(work, lay, first=first)
     alone = np.asarray(lay.pp) == 1
@@ -168,16 +170,16 @@ def stage_bytes(
     logits = np.where(alone if first else True, logits_bytes(work, lay, eff), 0.0)
     again = layer.whole - layer.kept  # of the one layer in backward, computed again
     working = 0.5 * layer.whole + gathered_kv_bytes(work, lay)  # its gradients
-    # The loss is over when the last layer's backward begins, which takes its memory again:
-    # the larger of the two counts.
+    # The loss is done when the backward pass of the last layer begins, which reuses its memory: the
+    # larger of the two counts.
     for_again = np.minimum(again, logits)
     for_working = np.minimum(working, logits - for_again)
     activations = kept + again - for_again
     buffers = working - for_working + unsharded_bytes(lay, params, work.trained_fraction)
     live = activations + logits + buffers
     gradients = state_bytes(work, lay, params, eff, "gradients")
-    beside = state_copies(lay, params, eff, trained=work.trained_fraction, gradients=gradients)
-    # Temporaries of the optimizer's step find the memory of the pass before it free.
+    copies = state_copies(lay, params, eff, trained=work.trained_fraction, gradients=gradients)
+    # Temporaries of the optimizer step reuse the memory of the backward pass.
     step = np.maximum(step_temporaries(work, lay, params, eff) - live, 0.0)
     return {
         "parameters": state_bytes(work, lay, params, eff, "parameters"),
@@ -185,7 +187,7 @@ def stage_bytes(
         "optimizer": state_bytes(work, lay, params, eff, "optimizer"),
         "activations": activations,
         "logits": logits,
-        "buffers": buffers + beside + step + communicators(lay) * eff.communicator_bytes,
+        "buffers": buffers + copies + step + communicators(lay) * eff.communicator_bytes,
     }
 
 
@@ -203,7 +205,7 @@ def in_flight(work: Workload, lay: Layouts, *, first: bool) -> tuple[Numeric, Nu
 
 
 def kept_of_layers(work: Workload, lay: Layouts, layer: LayerKept, layers: Numeric) -> Numeric:
-    """Activations that so many layers' worth of micro-batches keep for backward."""
+    """Activations that the layers and micro-batches in flight keep for backward."""
     return kept_bytes(
         layer,
         recompute=lay.recompute,
@@ -231,7 +233,7 @@ def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
 def kept_copies(work: Workload, eff: Efficiency) -> Numeric:
     """Kept activations over the operator count: by compiler, frozen base and number format.
 
-    4-bit matmuls keep their inputs in 4 bits, half a bit of scales beside (arXiv:2509.25149).
+    4-bit matmuls keep their inputs in 4 bits and half a bit of scales (arXiv:2509.25149).
     """
     packed = np.asarray(work.weight_bytes) < 2
     base = np.where(packed, eff.quantised_kept, eff.frozen_kept)
@@ -241,7 +243,7 @@ def kept_copies(work: Workload, eff: Efficiency) -> Numeric:
 
 
 def logits_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
-    """Logits of one micro-batch, their copies and gradient, cut by tensor parallelism."""
+    """Logits of one micro-batch, their copies and gradient, divided by tensor parallelism."""
     per_logit = eff.held_logits_bytes * np.where(work.compiled, eff.compiled_logits, 1.0)
     pieces = np.where(work.chunked_loss, CHUNK_OF_LOGITS, 1.0)
     tokens = tokens_per_rank(work, lay)
@@ -249,7 +251,7 @@ def logits_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
 
 
 def unsharded_bytes(lay: Layouts, params: StageParams, trained: Numeric) -> Numeric:
-    """What is gathered at once: the largest unit with its gradients, and the next layer (FSDP1
+    """Weights gathered at one time: the largest unit with its gradients, and the next layer (FSDP1
     may prefetch two). A pipeline keeps the whole stage gathered between micro-batches, as
     torchtitan does; without resharding the weights stay from forward to backward. [Z23]"""
     whole_stage = params.dense + params.experts
@@ -265,8 +267,8 @@ def unsharded_bytes(lay: Layouts, params: StageParams, trained: Numeric) -> Nume
 def state_copies(
     lay: Layouts, params: StageParams, eff: Efficiency, *, trained: Numeric, gradients: Numeric
 ) -> Numeric:
-    """Copies beside the states: ZeRO++'s second partition inside the node, the 16-bit weights
-    that autocast keeps of fp32 ones, and the buckets of replicated gradients."""
+    """Copies in addition to the states: ZeRO++'s second partition inside the node, the 16-bit
+    weights that autocast keeps of fp32 ones, and the buckets of replicated gradients."""
     whole_stage = params.dense + params.experts
     in_node = np.minimum(params.dense_shards, np.maximum(SECONDARY_SHARDS / lay.tp, 1.0))
     secondary = column(lay.strategy, "secondary_bytes") * whole_stage / in_node
@@ -279,8 +281,8 @@ def state_copies(
 
 
 def step_temporaries(work: Workload, lay: Layouts, params: StageParams, eff: Efficiency) -> Numeric:
-    """What the optimizer makes for its step and frees after it: fp32 copies of 16-bit gradients,
-    the roots of second moments; nothing where the update is one fused kernel."""
+    """Temporaries of the optimizer step: fp32 copies of 16-bit gradients and the roots of second
+    moments; none where the update is one fused kernel."""
     sharded = column(lay.strategy, "shards_optimizer") > 0
     updated = params.dense / np.where(sharded, params.dense_shards, 1.0)
     updated = updated + params.experts / np.where(sharded, params.expert_shards, 1.0)
@@ -297,7 +299,8 @@ def communicators(lay: Layouts) -> Numeric:
 
 
 def live_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> dict[str, Numeric]:
-    """Bytes by part of the fuller end of the pipeline, whatever the device: no `reserve`."""
+    """Bytes by part of the fuller end of the pipeline, without `reserve`, which depends on the
+    device."""
     layer = one_layer(work, lay, eff)
     ends = [stage_bytes(work, lay, eff, first=first, layer=layer) for first in (True, False)]
     totals = [sum(np.asarray(v, dtype=float) for v in e.values()) for e in ends]
@@ -306,14 +309,14 @@ def live_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> dict[str, Numer
 
 
 def reserve_bytes(*, live: Numeric, memory_bytes: Numeric, eff: Efficiency) -> Numeric:
-    """Context and communicators (at most a tenth of a small device: contexts are smaller
-    there), and what the allocator cannot use."""
+    """Context and communicators (at most a tenth of a small device, where contexts are smaller),
+    and memory that the allocator cannot use."""
     return np.minimum(eff.reserve_bytes, 0.1 * np.asarray(memory_bytes)) + eff.fragmentation * live
 
 
 def unreported_bytes(lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
-    """What the device holds and the peak that a stack prints leaves out: counters of the
-    allocator see neither the context nor the buffers of communicators."""
+    """Memory that is missing from the peak that a stack prints: the counters of the allocator
+    include neither the context nor the buffers of communicators."""
     context = reserve_bytes(live=0.0, memory_bytes=cluster.memory_bytes, eff=eff)
     buffers = communicators(lay) * eff.communicator_bytes * (1 + np.asarray(eff.fragmentation))
     return (1 - np.asarray(eff.reserve_reported)) * (context + buffers)

@@ -1,4 +1,4 @@
-"""When in a training step which bytes are alive: the parts of `core.memory.memory`, phase by phase.
+"""Memory over a training step: the parts of `core.memory.memory`, phase by phase.
 
 The peak of `core.memory.memory` is the largest of these phases, to the byte:
 
@@ -13,7 +13,7 @@ The peak of `core.memory.memory` is the largest of these phases, to the byte:
 [Z23] Zhao et al., "PyTorch FSDP", arXiv:2304.11277, section 3: weights are gathered unit by unit
       and freed after use.
 
-Where the peak counts more than is alive at one time: gradients are counted as a whole in forward
+Where the peak counts more than exists at one time: gradients are counted as a whole in forward
 and backward. With several micro-batches that is so from the second one on, and where a stack keeps
 one buffer for all gradients it is always so. With ONE micro-batch, in a stack that frees gradients
 after each step, they grow while activations shrink: `late_gradient_bytes` says how much less the
@@ -64,16 +64,16 @@ STATES = ("parameters", "gradients", "optimizer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stage:
-    """Bytes of one end of the pipeline that phases share."""
+    """Bytes of one end of the pipeline, from which the phases are composed."""
 
     states: dict[str, Numeric]
-    whole_copies: Numeric  # beside the states, with the buckets of gradients
-    lasting_copies: Numeric  # of them, what is there without gradients, too
+    whole_copies: Numeric  # in addition to the states, with gradient buckets
+    lasting_copies: Numeric  # of `copies`, what exists without gradients, too
     groups: Numeric
     kept: Numeric  # activations of all micro-batches in flight
-    kept_between: Numeric  # the same where a backward has ended and no forward has begun
+    kept_between: Numeric  # kept activations between a backward and the next forward
     kept_of_layer: Numeric
-    again: Numeric  # of the layer in backward, what is computed again
+    again: Numeric  # of the layer in backward, what is recomputed
     working: Numeric  # gradients of that layer's activations, gathered keys and values
     logits: Numeric
     gathered: Numeric  # weights of other ranks, with the gradients of a unit
@@ -181,7 +181,7 @@ def _kept(
 
 
 def _phases(s: _Stage) -> dict[str, dict[str, Numeric]]:
-    """Which parts are alive when."""
+    """The parts that exist in each phase."""
     trained = {**s.states, "buffers": s.whole_copies + s.groups}
     idle = {**s.states, "gradients": 0.0, "buffers": s.lasting_copies + s.groups}
     passing = {**trained, "buffers": trained["buffers"] + s.gathered}
@@ -190,7 +190,7 @@ def _phases(s: _Stage) -> dict[str, dict[str, Numeric]]:
         "start": idle,
         # The loss is at the end of forward: every layer's activations and the logits.
         "forward": {**passing, "activations": s.kept, "logits": s.logits},
-        # The logits are gone, and one layer is recomputed and differentiated.
+        # The logits are freed, and one layer is recomputed and differentiated.
         "backward": {**passing, "activations": s.kept + s.again, "temporaries": s.working},
         "accumulation": {**between, "activations": s.kept_between},
         "optimizer_step": {**trained, "temporaries": s.temporaries},
@@ -202,7 +202,7 @@ def _phases(s: _Stage) -> dict[str, dict[str, Numeric]]:
 def _first_is_fuller(
     work: Workload, lay: Layouts, eff: Efficiency, layer: LayerKept
 ) -> NDArray[np.bool_]:
-    """Whether the first stage is the one that the peak is told of: by the same sums."""
+    """Whether the first stage is the fuller one, by the sums of `peak_bytes`."""
     totals = [_sum(stage_bytes(work, lay, eff, first=f, layer=layer)) for f in (True, False)]
     return np.asarray(np.asarray(totals[0]) >= np.asarray(totals[1]))
 

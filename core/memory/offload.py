@@ -1,4 +1,4 @@
-"""What waits in the host's memory beside a layout: the workload that results, and its bytes."""
+"""Offloading: what a layout keeps in the memory of the host, and its bytes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from core.machine.efficiency import Efficiency
 from core.memory.memory import stage_params, state_bytes
 from core.numeric import Numeric
 
-# What the search tries, the least first: places of optimizer states and of weights.
+# Places of (optimizer states, weights) that the search tries, least offloading first.
 LEVELS = ((NOWHERE, NOWHERE), (CPU, NOWHERE), (CPU, CPU))
-USABLE_SHARE = 0.9  # of the host's memory; the rest is the system's and the data loader's
+USABLE_SHARE = 0.9  # of the host's memory; the rest is for the system and the data loader
 
 
 def work_on(work: Workload, lay: Layouts) -> Workload:
-    """The workload with what each layout keeps on the host: what memory and step are asked of."""
+    """The workload with what each layout keeps on the host, as memory and step time take it."""
     optimizer, params = lay.offload_optimizer, lay.offload_params
     if not (np.any(np.asarray(optimizer) > 0) or np.any(np.asarray(params) > 0)):
         return work
@@ -33,9 +33,9 @@ def work_on(work: Workload, lay: Layouts) -> Workload:
 
 def host_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
     """Bytes of optimizer states, and of weights with their gradients, that one GPU keeps on the
-    host; of the pipeline's end that keeps more.
+    host; at the end of the pipeline that keeps more.
 
-    The same states as on the device: fp32 master weights and moments [ZeRO-Offload,
+    These are the states that a device would keep: fp32 master weights and moments [ZeRO-Offload,
     arXiv:2101.06840, section 4.1].
     """
     here = replace(work, offload_optimizer=NOWHERE, offload_params=NOWHERE, paged_optimizer=False)
@@ -56,14 +56,14 @@ def host_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
 
 
 def least_host_s(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
-    """Seconds that the host takes at least to update the states it keeps, once a step; what of
-    them crosses the link comes on top (core/time/step.py)."""
+    """Least seconds per step in which the host updates the states it keeps; transfers over the link
+    are extra (core/time/step.py)."""
     params = stage_params(work, lay, first=True)
     sharded = column(lay.strategy, "shards_optimizer") > 0
     owned = params.dense / np.where(sharded, params.dense_shards, 1.0) + params.experts / np.where(
         sharded, params.expert_shards, 1.0
     )
-    # Embedding and head may have fewer bytes of state, and experts are not part of them.
+    # Embedding and head may have fewer bytes of state per parameter; they have no experts.
     ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
     moved = (owned - ends) * step_bytes_per_param(state_bytes=work.optimizer_state_bytes)
     on_host = np.asarray(lay.offload_optimizer) > 0

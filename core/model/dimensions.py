@@ -1,10 +1,10 @@
-"""The dimensions of a decoder, and how many of its layers are of which type.
+"""Dimensions of a decoder, and how many layers of each type it has.
 
 A layer is a mixer (attention, state space or linear attention) followed by an MLP (dense or
-experts). With `num_mlp_layers` a layer is one of the two alone, as in Nemotron-H; with
-`ssm_beside_attention` the state space is not instead of attention but at its side, as in
-Falcon-H1; without any MLP (`ffn_hidden_size` 0) a layer is a mixer alone, as in Mamba.
-Every field may be a numpy column, so that a table of different models is one `Transformer`.
+experts). With `num_mlp_layers` a layer is only one of the two, as in Nemotron-H; with
+`ssm_beside_attention` a layer has both attention and a state space, in parallel, as in Falcon-H1;
+without any MLP (`ffn_hidden_size` 0) a layer is only a mixer, as in Mamba. Every field may be a
+numpy column, so that a table of different models is one `Transformer`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Transformer:
     v_head_dim: Numeric = 0.0
     # Typed layers
     attention_gate: Bools = False  # attention's output times a sigmoid as wide as the queries
-    num_mlp_layers: Numeric = 0.0  # layers that are an MLP alone; 0: every layer has one
+    num_mlp_layers: Numeric = 0.0  # layers that are only an MLP; 0: every layer has one
     num_ssm_layers: Numeric = 0.0  # Mamba-2, or Mamba-1 with an ssm_dt_rank
     ssm_inner_size: Numeric = 0.0
     ssm_state_size: Numeric = 0.0
@@ -93,7 +93,7 @@ def is_moe(model: Transformer) -> Bools:
 
 @kept_for_last
 def num_mixer_layers(model: Transformer) -> Numeric:
-    """Layers with a mixer: all of them, unless some are an MLP alone."""
+    """Layers with a mixer: all of them, unless some are only an MLP."""
     return np.subtract(model.num_layers, model.num_mlp_layers)
 
 

@@ -1,10 +1,9 @@
-"""A Hugging Face config.json, already parsed, read as a `Transformer`.
+"""Read a parsed Hugging Face config.json as a `Transformer`.
 
-What the published files of a family always carry is required; a key that they leave out means
-what the family's class makes of it (core/model/hf_families.py, hf_moe.py, hf_hybrid.py,
-hf_linear.py, hf_gpt.py). Nothing is imported
-or executed: `auto_map`, `trust_remote_code`, `architectures` and all other keys are ignored. Of
-a model with a vision tower (`text_config`) only the language part is read.
+Keys that the published files of a family always have are required; an absent key means the default
+of the family's class (core/model/hf_families.py, hf_moe.py, hf_hybrid.py, hf_linear.py, hf_gpt.py).
+Nothing is imported or executed: `auto_map`, `trust_remote_code`, `architectures` and all other keys
+are ignored. Of a model with a vision tower (`text_config`) only the language part is read.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from core.numeric import as_float
 _SSM = {f.name for f in fields(Transformer) if f.name.startswith("ssm_")}
 _LINEAR = {f.name for f in fields(Transformer) if f.name.startswith("linear_")} - {"linear_bias"}
 FAMILIES = {**DENSE, **EXPERTS, **HYBRID, **LINEAR, **UNGATED}
-# The language part of these is of one type, which their text_config may leave out.
+# The language part of these has one type, which their text_config may leave out.
 LANGUAGE_OF = {"gemma3": "gemma3_text", "llama4": "llama4_text", "mistral3": "mistral",
                "kimi_k25": "deepseek_v3"}  # fmt: skip
 
 
 def from_config(config: Mapping[str, object]) -> Transformer:
-    """Read the dimensions out of a parsed config.json.
+    """Read the dimensions from a parsed config.json.
 
     >>> from core.model.transformer import total_params
     >>> gpt2 = {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12,
@@ -53,7 +52,7 @@ def from_config(config: Mapping[str, object]) -> Transformer:
     if family is None:
         raise ModelError(unknown_sentence("model_type", model_type, FAMILIES))
     model = family(Config(model_type, values))
-    for field, most in MAXIMUM.items():  # of derived dimensions; those given were checked
+    for field, most in MAXIMUM.items():  # of derived ones; given ones were checked
         if getattr(model, field) > most:
             raise ModelError(
                 f"The {model_type} config makes {field} {getattr(model, field):,}; at most "
@@ -84,7 +83,7 @@ def _language_part(config: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def contradictions(model: Transformer) -> Iterator[str]:
-    """What can be true of no model, a clause each; nothing for a model that can exist."""
+    """Contradictions in the dimensions, as clauses; none for a model that can exist."""
     m = model
     if m.num_attention_heads % m.num_kv_heads:
         yield (
@@ -108,7 +107,7 @@ def contradictions(model: Transformer) -> Iterator[str]:
 
 
 def _layer_contradictions(m: Transformer) -> Iterator[str]:
-    """Of the types of its layers."""
+    """Contradictions in the types of the layers."""
     other = m.num_mlp_layers + m.num_ssm_layers + m.num_linear_layers
     if other > m.num_layers:
         yield (

@@ -1,11 +1,11 @@
-"""The dense families of Hugging Face configurations: which keys mean which dimensions.
+"""Dense families of Hugging Face configurations: which keys mean which dimensions.
 
 [HF] huggingface/transformers 5.23.0 (2026-11-13), src/transformers/models/<model_type>: the
-     configuration classes say which key may be absent and what it then means, the modeling
-     classes which matrices, biases and norms there are. The parameter count of every family
+configuration classes define which keys may be absent and their defaults, the modeling classes which
+matrices, biases and norms there are. The parameter count of every family
      was compared with that of the modules these classes build.
 
-Left out, because `Transformer` has no room for it: attention sinks (gpt_oss), the bias of the LM
+Left out, because `Transformer` has no field for it: attention sinks (gpt_oss), the bias of the LM
 head (phi), the norm after the embedding (bloom), the gate of the shared experts (qwen2_moe,
 qwen3_next), and that query and key norms can span all heads (olmo2, cohere; counted as one head):
 each below 1e-4 of the parameters. Layers for multi-token prediction (deepseek_v3, glm4_moe,
@@ -44,7 +44,8 @@ def _mistral(c: Config) -> Transformer:
 
 
 def qwen_window(c: Config, *, windowed: Callable[[int, int], int]) -> Window:
-    """Off unless use_sliding_window; `windowed` counts layers from all and max_window_layers."""
+    """No window unless use_sliding_window is set; `windowed` counts layers from all and
+    max_window_layers."""
     if not c.flag("use_sliding_window", default=False):
         return {}
     layers = num_layers(c)
@@ -95,8 +96,8 @@ def _gemma2(c: Config) -> Transformer:
 
 
 def _gemma3(c: Config) -> Transformer:
-    """All but every sixth layer have the window. The files of 4B leave out what equals the
-    class: 8 heads, 4 KV heads of 256, and a vocabulary of 262,208."""
+    """All but every sixth layer have the window. The files of 4B leave out values that equal the
+    defaults: 8 heads, 4 KV heads of 256, and a vocabulary of 262,208."""
     layers = num_layers(c)
     size = c.count("sliding_window", "sliding_window", default=4096, least=0)
     pattern = c.count("num_layers", "sliding_window_pattern", "_sliding_window_pattern", default=6)
@@ -129,7 +130,7 @@ def _olmo2(c: Config) -> Transformer:
 
 
 def _cohere(c: Config) -> Transformer:
-    """Attention and MLP side by side behind one norm without bias."""
+    """Attention and MLP in parallel, behind one norm without bias."""
     return decoder(
         c,
         tied=True,
@@ -140,7 +141,7 @@ def _cohere(c: Config) -> Transformer:
 
 
 def _cohere2(c: Config) -> Transformer:
-    """As cohere; all but every fourth layer have the window."""
+    """Cohere 2: like cohere, but all except every fourth layer have the window."""
     layers = num_layers(c)
     pattern = c.count("num_layers", "sliding_window_pattern", default=4)
     windowed = c.windowed_layers(num_layers=layers, default=layers - layers // pattern)

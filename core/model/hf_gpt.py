@@ -1,4 +1,4 @@
-"""The older families of Hugging Face configurations: LayerNorm with bias, an MLP without a gate.
+"""Older families of Hugging Face configurations: LayerNorm with bias, MLP without a gate.
 
 [HF] huggingface/transformers 5.23.0 (2026-11-13), as in core/model/hf_families.py, which also lists
      what is left out.

@@ -1,10 +1,11 @@
-"""The families of Hugging Face configurations with state-space layers.
+"""Families of Hugging Face configurations with state-space layers.
 
 [HF] huggingface/transformers 5.23.0 (2026-11-13), as in core/model/hf_families.py, which also lists
      what is left out.
 
-Models whose layers share their weights (zamba) cannot be written as a `Transformer`. A model
-without attention (mamba) says heads of its state space as those of attention, which has no layer.
+Models whose layers share their weights (zamba) cannot be written as a `Transformer`. For a model
+without attention (mamba), the heads of its state space are given as attention heads, which no layer
+has.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from core.model.transformer import Transformer
 
 NOMINAL_HEADS = 64
 SHARED_WEIGHTS = ("zamba", "zamba2")
-# Letters of hybrid_override_pattern, and the names of the same in layers_block_type.
+# Letters of hybrid_override_pattern, and their names in layers_block_type.
 BLOCKS = {"M": ("mamba", LINEAR_ATTENTION), "*": ("attention", FULL_ATTENTION), "-": ("mlp",),
           "E": ("moe",)}  # fmt: skip
 
 
 class _Alone(TypedDict, total=False):
-    """A state space of either kind."""
+    """Dimensions of a state space of either kind."""
 
     ssm_inner_size: int
     ssm_state_size: int
@@ -55,7 +56,7 @@ class _StateSpace(TypedDict):
 
 
 def _pattern(c: Config) -> str:
-    """One letter a layer."""
+    """The pattern of layers, one letter per layer."""
     pattern = c.values.get("hybrid_override_pattern")
     if pattern is None:
         names = c.values.get("layers_block_type")
@@ -118,7 +119,7 @@ def _nemotron_shared(c: Config) -> int:
 
 
 def _mamba2(c: Config, layers: int) -> _StateSpace:
-    """The keys of bamba and granitemoehybrid, whose inner size is said in two ways."""
+    """The keys of bamba and granitemoehybrid, which give the inner size in two ways."""
     inner = c.count("ssm_inner_size", "mamba_expand", default=2) * hidden_size(c)
     heads = c.count("ssm_num_heads", "mamba_n_heads")
     if c.values.get("mamba_d_head", "auto") != "auto":
@@ -151,7 +152,7 @@ def _bamba(c: Config) -> Transformer:
 
 
 def _granite(c: Config) -> Transformer:
-    """Granite 4: Mamba-2 or attention, then experts with a shared one, or the shared one alone."""
+    """Granite 4: Mamba-2 or attention, then experts with a shared one, or only the shared one."""
     layers = num_layers(c)
     kinds = c.kinds("layer_types", layers, (*BLOCKS["M"], *BLOCKS["*"]))
     if kinds is None:
@@ -198,7 +199,7 @@ def _jamba(c: Config) -> Transformer:
 
 
 def _falcon_h1(c: Config) -> Transformer:
-    """Attention and Mamba-2 side by side in every layer, then an MLP."""
+    """Attention and Mamba-2 in parallel in every layer, then an MLP."""
     if not c.flag("mamba_use_mlp", default=True):
         raise ModelError("mamba_use_mlp=false in a falcon_h1 config cannot be estimated.")
     expanded = c.count("ssm_inner_size", "mamba_expand", default=2) * hidden_size(c)
@@ -234,8 +235,8 @@ def _mamba(c: Config) -> Transformer:
     size = hidden_size(c)
     expanded = c.count("ssm_inner_size", "expand", default=2) * size
     # The class of falcon_mamba takes intermediate_size where it is given, that of mamba never.
-    says = c.model_type == "falcon_mamba"
-    inner = c.count("ssm_inner_size", "intermediate_size", default=expanded) if says else expanded
+    given = c.model_type == "falcon_mamba"
+    inner = c.count("ssm_inner_size", "intermediate_size", default=expanded) if given else expanded
     automatic = c.values.get("time_step_rank", "auto") == "auto"
     rank = math.ceil(size / 16) if automatic else c.count("ssm_dt_rank", "time_step_rank")
     return _alone(
@@ -267,8 +268,8 @@ def _pure_mamba2(c: Config) -> Transformer:
 
 
 def _alone(c: Config, *, heads: int, tied: bool, **state_space: Unpack[_Alone]) -> Transformer:
-    """Layers of one norm and a state space. Its heads, of a nominal size, stand for those of the
-    attention that it does not have: what tensor parallelism may divide."""
+    """Layers of one norm and a state space, without attention. The heads of the state space, of a
+    nominal size, are given as attention heads, so that tensor parallelism may divide them."""
     return Transformer(
         num_layers=num_layers(c),
         hidden_size=hidden_size(c),

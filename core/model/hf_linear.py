@@ -1,4 +1,4 @@
-"""The families of Hugging Face configurations with linear-attention layers.
+"""Families of Hugging Face configurations with linear-attention layers.
 
 [HF] huggingface/transformers 5.23.0 (2026-11-13), as in core/model/hf_families.py, which also lists
      what is left out.

@@ -1,10 +1,10 @@
-"""The families of Hugging Face configurations whose layers have experts.
+"""Families of Hugging Face configurations whose layers have experts.
 
 [HF] huggingface/transformers 5.23.0 (2026-11-13), as in core/model/hf_families.py, which also lists
      what is left out.
 
-Local attention in chunks (llama4) is taken as a window of that size: exact up to one chunk, and
-more attention than there is beyond.
+Local attention in chunks (llama4) is counted as a window of that size: exact up to one chunk, and
+an overestimate beyond.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _mixtral(c: Config) -> Transformer:
 
 
 def qwen_experts(c: Config) -> Experts:
-    """Experts in every decoder_sparse_step-th layer, less those of mlp_only_layers."""
+    """Experts in every decoder_sparse_step-th layer, except those of mlp_only_layers."""
     step = c.count("num_layers", "decoder_sparse_step", default=1)
     dense = c.layers("mlp_only_layers") or frozenset()
     return {
@@ -113,7 +113,8 @@ def _deepseek(c: Config) -> Transformer:
 
 
 def _gpt_oss(c: Config) -> Transformer:
-    """Every other layer, from the first, has the window; all matrices and the router a bias."""
+    """Every other layer, from the first, has the window; all matrices and the router have a
+    bias."""
     layers = num_layers(c)
     size = c.count("sliding_window", "sliding_window", default=128, least=0)
     windowed = c.windowed_layers(num_layers=layers, default=(layers + 1) // 2)

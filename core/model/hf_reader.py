@@ -1,7 +1,7 @@
-"""Strict reading of a parsed, foreign config.json: one key at a time, and the common part.
+"""Strict reader of the keys of a config.json from outside.
 
-Missing, mistyped and unbelievable values become one sentence each. Nothing foreign is printed
-whole: a number may have a million digits and a list may nest.
+Missing, mistyped and unbelievable values become one sentence each. Values from outside are never
+printed whole: a number may have a million digits and a list may be nested.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypedDict, Unpack
 from core.errors import ModelError, nearest, shown
 from core.model.transformer import Transformer
 
-# The largest value that is believed: never more than core/scenario/__init__.py lets a link carry.
+# The largest value that is accepted: never more than core/scenario/__init__.py allows in a link.
 MAXIMUM = {
     "num_layers": 2048,
     "hidden_size": 1_048_576,
@@ -71,7 +71,8 @@ class Config:
         return self.values.get(key) is not None
 
     def count(self, field: str, *keys: str, default: int | None = None, least: int = 1) -> int:
-        """The one of these keys that is not null: a whole number that `field` may hold."""
+        """The value of the one of these keys that is not null: a whole number that `field` may
+        hold."""
         given = {k: self._whole(k, least, MAXIMUM[field]) for k in keys if self.has(k)}
         if len(set(given.values())) > 1:
             both = " and ".join(f"{k}={v}" for k, v in given.items())
@@ -86,7 +87,7 @@ class Config:
         raise ModelError(f"The {self.model_type} config lacks {' or '.join(keys)}.{hint}")
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """True or false; absent or null is the default."""
+        """True or false; the default if absent or null."""
         value = self.values.get(key)
         if value is None:
             return default
@@ -129,7 +130,7 @@ class Config:
         return kinds
 
     def part(self, key: str) -> Config:
-        """An object inside the config."""
+        """An object inside the config, as a Config of its own."""
         value = self.values.get(key)
         if value is None:
             raise ModelError(f"The {self.model_type} config lacks {key}.")
@@ -148,7 +149,7 @@ class Config:
 
 
 def printed(value: object) -> str:
-    """A foreign value, short and safe to print, however large or deep it is.
+    """A value from outside, short and safe to print, however large or deep it is.
 
     >>> printed(10**1000), printed([[[]]]), printed("32")
     ('a number of 1,001 digits', 'a list of 1', "'32'")
@@ -213,7 +214,7 @@ class Window(TypedDict, total=False):
 
 
 class Experts(TypedDict):
-    """Routed experts and the layers that have none."""
+    """Routed experts, and the layers without them."""
 
     num_experts: int
     experts_per_token: int
@@ -256,17 +257,17 @@ def decoder(
 
 
 def num_layers(c: Config) -> int:
-    """Layers, by either name."""
+    """Number of layers, under either key."""
     return c.count("num_layers", "num_hidden_layers", "n_layer")
 
 
 def hidden_size(c: Config) -> int:
-    """Hidden size, by any name."""
+    """Hidden size, under any of its keys."""
     return c.count("hidden_size", "hidden_size", "n_embd", "n_embed")
 
 
 def required_kv_heads(c: Config) -> int:
-    """Where an absent key would mean a number of one size of the family, not of this model."""
+    """KV heads that must be given: the default would be that of another size of the family."""
     return c.count("num_kv_heads", KV_HEADS)
 
 
@@ -280,7 +281,7 @@ def _split(hidden_size: int, heads: int) -> int:
 
 
 def window(size: int, layers: int) -> Window:
-    """A window that no layer has is no window."""
+    """Local attention; none where no layer has it."""
     if size == 0 or layers == 0:
         return {}
     return {"sliding_window": size, "num_window_layers": layers}

@@ -1,9 +1,9 @@
-"""What a row of the tables of named models is made of.
+"""Rows of the tables of named models.
 
 The tables are core/model/presets_dense.py, presets_moe.py and presets_hybrid.py; look a model up in
-core/model/presets.py. Each `source` is where the dimensions were read; `published_params` is what
-the maker, or the index of the published weights, says: tests/golden/published_params.csv and
-preset_params.csv say where.
+core/model/presets.py. Each `source` is where the dimensions were read; `published_params` is the
+count by the maker or by the index of the published weights, with its source in
+tests/golden/published_params.csv and preset_params.csv.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BROWN = ("Brown et al. 2020, arXiv:2005.14165, Table 2.1 and section 2.1", "2020
 
 
 class Dimensions(TypedDict):
-    """What every decoder has."""
+    """Dimensions that every decoder has."""
 
     num_layers: int
     hidden_size: int
@@ -65,7 +65,7 @@ class Experts(TypedDict):
 def decoder(
     layers: int, hidden: int, ffn: int, heads: int, kv_heads: int, head_dim: int, vocab: int
 ) -> Dimensions:
-    """The seven numbers in the order in which papers print them."""
+    """A decoder from its seven numbers, in the order in which papers print them."""
     return {
         "num_layers": layers,
         "hidden_size": hidden,

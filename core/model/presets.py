@@ -1,4 +1,4 @@
-"""Named models, and how a name finds one.
+"""Presets: named models, found by name.
 
 The models are in core/model/presets_dense.py, presets_moe.py and presets_hybrid.py.
 """
@@ -17,7 +17,7 @@ PRESETS = {p.id: p for p in (*dense_models(), *moe_models(), *hybrid_models())}
 
 
 def _plain(name: str) -> str:
-    """Case, '_' and blanks do not make another name."""
+    """A name without case, '_' and blanks, which do not matter."""
     return name.strip().lower().replace("_", "-").replace(" ", "-")
 
 
@@ -31,7 +31,7 @@ def _spellings() -> dict[str, Preset]:
 
 
 def preset(name: str) -> Preset:
-    """A preset by its id, or by a Hugging Face repository; case, '_' and '-' do not matter.
+    """A preset by its id or its Hugging Face repository; case, '_' and '-' do not matter.
 
     >>> preset("Qwen/Qwen2.5-7B").id
     'qwen2.5-7b'

@@ -1,4 +1,4 @@
-"""Named models whose layers are attention and one dense MLP."""
+"""Presets whose layers are attention and one dense MLP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from core.model.transformer import Transformer
 
 
 def dense_models() -> list[Preset]:
-    """The table."""
+    """The table of dense presets."""
     return [*_llama(), *_qwen(), *_gemma(), *_olmo(), *_mistral_and_phi(), *_without_gate(),
             *_small()]  # fmt: skip
 

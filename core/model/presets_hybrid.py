@@ -1,4 +1,4 @@
-"""Named models with state-space or linear-attention layers."""
+"""Presets with state-space or linear-attention layers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _delta(layers: int, *, key_heads: int, value_heads: int) -> _Delta:
 
 
 def hybrid_models() -> list[Preset]:
-    """The table."""
+    """The table of hybrid presets."""
     return [*_nemotron(), *_with_mlp()]
 
 

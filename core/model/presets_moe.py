@@ -1,4 +1,4 @@
-"""Named models whose layers have experts."""
+"""Presets whose layers have experts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAVERICK = (
 
 
 def moe_models() -> list[Preset]:
-    """The table."""
+    """The table of presets with experts."""
     return [*_mixtral_and_qwen(), *_deepseek(), *_llama4(), *_others()]
 
 

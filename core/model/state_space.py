@@ -1,4 +1,4 @@
-"""Mixers without a score matrix: state-space layers and linear attention by the delta rule.
+"""State-space layers and linear attention (delta rule): parameters, FLOPs and bytes.
 
 [D24] Dao and Gu, "Transformers are SSMs", arXiv:2405.21060: Mamba-2, scanned in chunks.
 [G23] Gu and Dao, "Mamba", arXiv:2312.00752: Mamba-1, here with Jamba's inner norms
@@ -28,7 +28,7 @@ DELTA_RULE_FLOPS = 8.0  # four multiply-adds per element of the state and token 
 
 
 class Projection(NamedTuple):
-    """A matrix of n x k weights in `layers` layers; `cut` says which side tensor parallelism
+    """A matrix of n x k weights in `layers` layers; `cut` is the side that tensor parallelism
     divides."""
 
     n: Numeric
@@ -45,7 +45,7 @@ def has_state(model: Transformer) -> bool:
 
 @kept_for_last
 def linear_key_size(model: Transformer) -> Numeric:
-    """Width of all keys of a linear-attention layer, which is that of its queries."""
+    """Width of all keys of a linear-attention layer, equal to the width of its queries."""
     return np.multiply(model.linear_num_key_heads, model.linear_key_head_dim)
 
 
@@ -102,7 +102,7 @@ def projections(model: Transformer) -> list[Projection]:
 
 
 def matmuls(model: Transformer, *, tp: Numeric) -> list[tuple[Numeric, Numeric, Numeric]]:
-    """(n, k, share of layers) of the matmuls of one layer, cut by tensor parallelism."""
+    """(n, k, share of layers) of the matmuls of one layer, divided by tensor parallelism."""
     layers = np.maximum(model.num_layers, 1.0)
     return [
         (
@@ -174,10 +174,10 @@ def scan_bytes_per_token(model: Transformer) -> Numeric:
 
 @kept_for_last
 def kept_bytes_per_token(model: Transformer) -> Numeric:
-    """Bytes kept for backward, all cut by tensor parallelism, mean over all layers of the model:
-    the input projection's output, the scan's output and the output projection's input, and, in
-    linear attention, what the convolution gave and one row of the chunk's inverse a head. States
-    are computed again in backward, as the kernels of [D24] and [Y24] do."""
+    """Bytes kept for backward, all divided by tensor parallelism, mean over all layers of the
+    model: outputs of the input projection and of the scan, the input of the output projection, and,
+    in linear attention, the output of the convolution and one row of the chunk's inverse per head.
+    States are recomputed in backward, as the kernels of [D24] and [Y24] do."""
     inner, heads = np.asarray(model.ssm_inner_size), np.asarray(model.linear_num_value_heads)
     ssm = 2 * (_ssm_conv_channels(model) + inner + model.ssm_num_heads + 2 * inner)
     channels, values = _linear_conv_channels(model), linear_value_size(model)

@@ -1,4 +1,4 @@
-"""What follows from the dimensions of a model: parameters and FLOPs, by part.
+"""Parameters and FLOPs of a model, by part, from its dimensions.
 
 [N21] Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
       Megatron-LM", SC 2021, arXiv:2104.04473, section 5.1 and appendix.
@@ -111,7 +111,7 @@ def router_params(model: Transformer) -> Numeric:
 
 @kept_for_last
 def norm_params(model: Transformer) -> Numeric:
-    """Norms of one layer, of whichever type."""
+    """Norms of one layer of any type."""
     per_norm = np.where(model.norm_bias, 2.0, 1.0)
     return np.multiply(model.norms_per_layer, model.hidden_size) * per_norm
 
@@ -128,8 +128,8 @@ def small_params(model: Transformer) -> Numeric:
 
 @kept_for_last
 def layer_params(model: Transformer) -> Numeric:
-    """All parameters of the layers that every rank of a data-parallel group holds alike:
-    everything but routed experts, embeddings and LM head."""
+    """All parameters of the layers that every rank of a data-parallel group holds: everything
+    except routed experts, embeddings and LM head."""
     shared = np.multiply(model.num_shared_experts, expert_params(model))
     attention = attention_matrix_params(model) + small_params(model)
     return (
@@ -180,7 +180,7 @@ def total_params(model: Transformer) -> Numeric:
 
 @kept_for_last
 def active_params(model: Transformer) -> Numeric:
-    """Parameters that one token passes through: experts that it is not routed to left out."""
+    """Parameters that one token passes through, without the experts that it is not routed to."""
     idle = np.subtract(model.num_experts, model.experts_per_token)
     return total_params(model) - num_moe_layers(model) * idle * expert_params(model)
 

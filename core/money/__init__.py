@@ -1,16 +1,14 @@
 """Dollars, energy and carbon of a run.
 
-bill             the bill of a run, line by line: each a lower, an expected and an upper
-                 figure that add up
-compute_optimal  the model and the tokens that a budget of compute trains to the lowest loss
+bill             bill of a run, line by line, each with a lower, an expected and an upper
+                 figure
+compute_optimal  compute-optimal training: the model size and tokens with the lowest loss
+                 for a budget
 cost             hours and dollars of a run
-energy           energy of a run at the plug and at the meter, and what the grid emits for
-                 it
-other_costs      dollars of a run beside its instances: storage, traffic, and credits that
-                 are taken off
-owned            what an hour of a GPU costs to whoever owns it
-purchase         what a way to buy capacity makes of the price of an hour: reservations,
-                 blocks, samples
-scaling          how many GPUs: the counts to compare, what more of them save, and what
-                 waiting for a lower price saves
+energy           energy of a run at the plug and at the meter, and its CO2 emissions
+other_costs      dollars of a run other than its instances: storage, traffic and credits
+owned            cost of a GPU-hour for the owner of the GPU
+purchase         cost of reservations and capacity blocks, and shares of simulated samples
+scaling          how many GPUs, and when: savings of more GPUs and of waiting for a lower
+                 price
 """

@@ -1,9 +1,8 @@
-"""The bill of a run, line by line: each a lower, an expected and an upper figure that add up.
+"""Bill of a run, line by line, each with a lower, an expected and an upper figure.
 
 Lower is the fast end of the forecast (its P10 of cost) and the P10 of time lost to failures; upper
-the slow end and the P90. A total adds up lines of one column, so that its upper figure is what the
-run costs if everything goes badly at once: for causes that have nothing to do with one another
-that is above the P90 of their sum.
+the slow end and the P90. A total adds up the lines of one column, so its upper figure is the cost
+if everything goes badly at once: for independent causes that is above the P90 of their sum.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from core.numeric import Numeric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One amount, of one line or of a column of runs."""
+    """One amount: of one line of the bill, or of a column of runs."""
 
     lower: Numeric
     expected: Numeric
     upper: Numeric
 
     def times(self, factor: Numeric) -> Figure:
-        """The same in another unit, or a share of it."""
+        """The amount in another unit, or a share of it."""
         return Figure(
             lower=self.lower * factor, expected=self.expected * factor, upper=self.upper * factor
         )
@@ -33,10 +32,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hours:
-    """Where the hours of a run go. The parts of a column sum to `total`."""
+    """The hours of a run, by what they are spent on. The parts of a column add up to `total`."""
 
     training: Figure  # steady state
-    checkpoints: Figure  # stopped to write them, and what slow machines add: without a failure
+    checkpoints: Figure  # writing checkpoints, and slow machines: without any failure
     failures: Figure  # noticing, restarting, reloading, work done again
     waiting: Figure  # for a machine
 
@@ -47,7 +46,7 @@ class Hours:
 
 
 def total(figures: Iterable[Figure]) -> Figure:
-    """The sum of each column; of nothing it is nothing.
+    """The sum of each column; 0 without any figure.
 
     >>> total([Figure(lower=1.0, expected=2.0, upper=4.0)] * 2)
     Figure(lower=2.0, expected=4.0, upper=8.0)
@@ -68,12 +67,12 @@ def hours_of(
     failing: Numeric,
     waiting: Numeric,
 ) -> Hours:
-    """Hours of a run that may fail, by what they go to.
+    """Hours of a run that may fail, by what they are spent on.
 
-    `training.expected` is the time without failures or checkpoints, `failure_free` that with
+    `training.expected` is the time without failures or checkpoints, `failure_free` includes
     checkpoints and slow machines; `run` has P10, mean and P90 of the time with failures at that
-    speed, and `failing` and `waiting` are the expected hours of both: what a column has beyond
-    `failure_free` is split in their ratio.
+    speed. `failing` and `waiting` are expected hours: the hours of a column beyond `failure_free`
+    are split in their ratio.
 
     >>> found = hours_of(training=Figure(lower=9.0, expected=10.0, upper=12.0), failure_free=11.0,
     ...     run=Figure(lower=11.0, expected=15.0, upper=19.0), failing=3.0, waiting=1.0)
@@ -97,7 +96,7 @@ def hours_of(
 
 
 def credit(*, others: Figure, credit_usd: Numeric) -> Figure:
-    """The line that a credit is: what it takes off each column, at most all of it.
+    """The line of a credit: what it takes off each column, at most everything.
 
     >>> found = credit(others=Figure(lower=5.0, expected=20.0, upper=30.0), credit_usd=10.0)
     >>> float(found.lower), float(found.upper)

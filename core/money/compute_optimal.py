@@ -1,4 +1,4 @@
-"""The model and the tokens that a budget of compute trains to the lowest loss.
+"""Compute-optimal training: the model size and tokens with the lowest loss for a budget.
 
 L(N, D) = E + A / N^alpha + B / D^beta with N parameters and D tokens, and C = 6 N D FLOPs.
 [H22] Hoffmann et al., "Training Compute-Optimal Large Language Models", arXiv:2203.15556: approach
@@ -26,7 +26,7 @@ CHINCHILLA_TOKENS_PER_PARAMETER = 20.0  # 1.4e12 / 70e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Law:
-    """One set of constants of the loss, N in parameters and D in tokens."""
+    """One set of constants of the loss, with N in parameters and D in tokens."""
 
     name: str
     source: str
@@ -59,7 +59,7 @@ LAWS = (BESIROGLU, HOFFMANN)
 
 
 def loss(law: Law, *, parameters: Numeric, tokens: Numeric) -> Numeric:
-    """Cross-entropy in nats a token, on the data of the paper. [H22, equation 2]
+    """Cross-entropy in nats per token, on the data of the paper. [H22, equation 2]
 
     >>> round(loss(HOFFMANN, parameters=70e9, tokens=1.4e12), 2)
     1.92
@@ -80,7 +80,7 @@ def best_parameters(law: Law, *, flops: Numeric) -> Numeric:
 
 
 def best_tokens(law: Law, *, flops: Numeric) -> Numeric:
-    """D beside it: C / 6 N.
+    """D that goes with `best_parameters`: C / 6 N.
 
     >>> [f"{best_tokens(law, flops=5.76e23) / 1e12:.2f}T" for law in LAWS]
     ['1.33T', '2.38T']
@@ -89,7 +89,7 @@ def best_tokens(law: Law, *, flops: Numeric) -> Numeric:
 
 
 def training_flops(*, parameters: Numeric, tokens: Numeric) -> Numeric:
-    """C = 6 N D. [H22, section 3.3]; attention scores and the recompute are not in it.
+    """C = 6 N D. [H22, section 3.3]; without attention scores and recompute.
 
     >>> f"{training_flops(parameters=70e9, tokens=1.4e12):.3g}"
     '5.88e+23'
@@ -98,7 +98,7 @@ def training_flops(*, parameters: Numeric, tokens: Numeric) -> Numeric:
 
 
 def flops_per_usd(*, parameters: Numeric, tokens: Numeric, usd: Numeric) -> Numeric:
-    """What a run of known dollars achieves for one of them, counted as 6 N D.
+    """FLOPs per dollar of a run of known cost, counted as 6 N D.
 
     >>> flops_per_usd(parameters=1e9, tokens=1e9, usd=6.0)
     1e+18

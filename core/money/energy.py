@@ -1,4 +1,4 @@
-"""Energy of a run at the plug and at the meter, and what the grid emits for it.
+"""Energy of a run at the plug and at the meter, and its CO2 emissions.
 
 [BHR18] Barroso, Hölzle and Ranganathan, "The Datacenter as a Computer", 3rd edition, 2018,
 chapter 5: energy at the meter is that of the machines times the power usage effectiveness (PUE).
@@ -14,8 +14,8 @@ from core.numeric import Numeric
 def rated_watts_per_gpu(
     *, gpu_watts: Numeric, full_gpu_watts: Numeric, host_over_gpu: Numeric
 ) -> Numeric:
-    """What a machine is rated at, per accelerator: its limit, and a share of the host, which a
-    power limit of the accelerator does not lower.
+    """Rated power of a machine, per accelerator: the limit of the accelerator, and a share of the
+    host, which a power limit of the accelerator does not lower.
 
     >>> rated_watts_per_gpu(gpu_watts=500.0, full_gpu_watts=700.0, host_over_gpu=0.5)
     850.0

@@ -1,4 +1,4 @@
-"""Dollars of a run beside its instances: storage, traffic, and credits that are taken off.
+"""Dollars of a run other than its instances: storage, traffic and credits.
 
 A GB is 10^9 bytes and a month 730 hours, as price lists count them.
 """
@@ -11,7 +11,7 @@ from core.numeric import Numeric
 
 MONTH_H = 730.0
 GB = 1e9
-# A checkpoint from which training goes on: 16-bit weights, their fp32 master copy, and the states
+# A checkpoint from which training resumes: 16-bit weights, their fp32 master copy, and the states
 # of the optimizer: Rajbhandari et al., "ZeRO", arXiv:1910.02054, section 3.1, without gradients.
 WEIGHT_AND_MASTER_BYTES = 6.0
 
@@ -62,7 +62,7 @@ def run_total_usd(
 
 
 def after_credit_usd(*, usd: Numeric, credit_usd: Numeric) -> Numeric:
-    """What is left to pay: a credit larger than the bill is not paid out.
+    """Dollars left to pay: a credit larger than the bill is not paid out.
 
     >>> float(after_credit_usd(usd=100.0, credit_usd=30.0))
     70.0

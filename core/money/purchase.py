@@ -1,7 +1,7 @@
-"""What a way to buy capacity makes of the price of an hour: reservations, blocks, samples.
+"""Cost of reservations and capacity blocks, and shares of simulated samples.
 
-A reservation is paid for its whole term, used or not; a run bears the share of the hours it takes,
-over the share of the term that anybody uses. A capacity block is a window that is paid whole.
+A reservation is paid for its whole term, used or not; a run bears its share of the hours, over the
+share of the term that is used. A capacity block is a window that is paid whole.
 
 [AWS] AWS, "Find and purchase Capacity Blocks" (EC2 User Guide, as of 2025): windows of 1 to 14 days
       by the day, then by 7 days up to 182; instances are ended from 30 minutes before its end.
@@ -23,7 +23,7 @@ BLOCK_ENDS_EARLY_HOURS = 0.5  # [AWS]
 
 
 def break_even_utilisation(*, reserved_usd: Numeric, on_demand_usd: Numeric) -> Numeric:
-    """Share of its term from which a reservation is cheaper than on demand: the ratio of the two
+    """Share of its term above which a reservation is cheaper than on-demand: the ratio of the two
     prices. Above 1: never.
 
     >>> float(break_even_utilisation(reserved_usd=1.5, on_demand_usd=2.5))
@@ -33,8 +33,8 @@ def break_even_utilisation(*, reserved_usd: Numeric, on_demand_usd: Numeric) -> 
 
 
 def at_utilisation_usd(*, usd: Numeric, utilisation: Numeric) -> Numeric:
-    """Dollars that a run bears of a reservation: `usd`, what its hours cost at full use, over the
-    share of the term that is used, by this run or another.
+    """Dollars of a reservation that a run bears: `usd`, the cost of its hours at full use, over the
+    share of the term that is used, by this run or others.
 
     >>> float(at_utilisation_usd(usd=300.0, utilisation=0.6))
     500.0
@@ -43,7 +43,7 @@ def at_utilisation_usd(*, usd: Numeric, utilisation: Numeric) -> Numeric:
 
 
 def whole_terms_usd(*, run_hours: Numeric, term_hours: float, usd_per_hour: Numeric) -> Numeric:
-    """Dollars of a reservation that nothing but this run uses: every term that it begins.
+    """Dollars of a reservation that only this run uses: every term that it begins.
 
     >>> float(whole_terms_usd(run_hours=100.0, term_hours=8760.0, usd_per_hour=2.0))
     17520.0
@@ -53,7 +53,8 @@ def whole_terms_usd(*, run_hours: Numeric, term_hours: float, usd_per_hour: Nume
 
 
 def block_days(*, run_hours: float) -> float | None:
-    """Days of the shortest block that holds a run of so many hours; None: none is so long. [AWS]
+    """Days of the shortest block that holds a run of `run_hours`; None: no block is long enough.
+    [AWS]
 
     >>> block_days(run_hours=30.0), block_days(run_hours=24.0 * 15), block_days(run_hours=5000.0)
     (2.0, 21.0, None)
@@ -79,5 +80,5 @@ def late_share(samples: NDArray[np.float64], limit: float) -> float:
 
 
 def chances(samples: NDArray[np.float64], at: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Share of the samples that are at most each of `at`: their distribution function."""
+    """Distribution function of the samples: the share of them that is at most each of `at`."""
     return np.searchsorted(np.sort(samples), at, side="right") / samples.size

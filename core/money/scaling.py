@@ -1,5 +1,6 @@
-"""How many GPUs: the counts to compare, what more of them save, and what waiting for a lower price
-saves. Columns run over GPU counts, ascending."""
+"""How many GPUs, and when: savings of more GPUs and of waiting for a lower price.
+
+Columns run over GPU counts, ascending."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from core.failures.goodput import Job
 from core.numeric import Numeric
 
 DOUBLINGS = 10
-HALVINGS = 26  # of an interval that is a few times the answer: to one part in ten million
+HALVINGS = 26  # of an interval a few times the answer: to one part in ten million
 Floats = NDArray[np.float64]
 
 
@@ -26,13 +27,13 @@ def counts_around(*, num_gpus: int, per_instance: int, most: int) -> list[int]:
     first = max(min(at - DOUBLINGS // 2, last - DOUBLINGS), 0)
     powers = [per_instance * 2**k for k in range(first, first + DOUBLINGS + 1)]
     between = [n + n // 2 for n in powers[:-1] if (n // 2) % per_instance == 0]
-    beside = [num_gpus, 2 * num_gpus]
-    beside += [num_gpus // 2] if num_gpus % (2 * per_instance) == 0 else []
-    return sorted(n for n in {*powers, *between, *beside} if n <= most)
+    half_and_double = [num_gpus, 2 * num_gpus]
+    half_and_double += [num_gpus // 2] if num_gpus % (2 * per_instance) == 0 else []
+    return sorted(n for n in {*powers, *between, *half_and_double} if n <= most)
 
 
 def efficiency(tokens_per_s_per_gpu: Floats) -> Floats:
-    """Throughput of a GPU over that at the first count.
+    """Throughput per GPU over that at the first count.
 
     >>> efficiency(np.array([10.0, 9.0])).tolist()
     [1.0, 0.9]
@@ -43,8 +44,8 @@ def efficiency(tokens_per_s_per_gpu: Floats) -> Floats:
 def usd_per_day_saved(
     *, usd: Numeric, hours: Numeric, more_usd: Numeric, fewer_hours: Numeric
 ) -> Numeric:
-    """Dollars that a day less costs, from one count to a larger one; below 0: it is cheaper, too.
-    NaN where it is not faster.
+    """Dollars per day saved, from one count to a larger one; below 0: it is cheaper, too. NaN where
+    it is not faster.
 
     >>> float(usd_per_day_saved(usd=100.0, hours=72.0, more_usd=160.0, fewer_hours=48.0))
     60.0
@@ -55,7 +56,7 @@ def usd_per_day_saved(
 
 
 def time_saved(*, hours: Numeric, fewer_hours: Numeric) -> Numeric:
-    """Share of the time that a larger count saves: half of it for an ideal doubling.
+    """Share of the time that a larger count saves: one half for an ideal doubling.
 
     >>> time_saved(hours=10.0, fewer_hours=6.0)
     0.4
@@ -64,9 +65,9 @@ def time_saved(*, hours: Numeric, fewer_hours: Numeric) -> Numeric:
 
 
 def quantiles_s(jobs: Job, p: float) -> Floats:
-    """Seconds within which each row is done with probability p, where any column of the row may be
-    the true job, all as likely: core/failures/finish_time.py's `mixed_quantile_s` of many rows at
-    once.
+    """Seconds within which each row is done with probability p, where each column of the row is
+    equally likely to be the true job: `mixed_quantile_s` of core/failures/finish_time.py for many
+    rows at once.
 
     `jobs.work_s` is rows x columns; the other fields have one column. Infinite: never finishes.
     """
@@ -85,7 +86,7 @@ def quantiles_s(jobs: Job, p: float) -> Floats:
 
 
 def waiting_saves_usd(*, usd: Numeric, log_per_month: Numeric, months: Numeric) -> Numeric:
-    """Dollars that the same run costs less after so many months at a steady trend of the price.
+    """Dollars that a run costs less after `months` at a steady trend of the price.
 
     >>> round(float(waiting_saves_usd(usd=1000.0, log_per_month=-0.01, months=10.0)), 1)
     95.2
@@ -94,8 +95,8 @@ def waiting_saves_usd(*, usd: Numeric, log_per_month: Numeric, months: Numeric) 
 
 
 def break_even_drop(*, usd: Numeric, usd_per_day: Numeric, days: Numeric) -> Numeric:
-    """Share by which the price must fall within these days, for waiting to pay where a day is worth
-    `usd_per_day`. Above 1: no price does.
+    """Share by which the price must fall within these days for waiting to pay, where a day is worth
+    `usd_per_day`. Above 1: no fall is enough.
 
     >>> break_even_drop(usd=300_000.0, usd_per_day=1000.0, days=30.0)
     0.1

@@ -1,22 +1,22 @@
-"""The scenario: everything a user chooses. Its field table (core/scenario/fields.py,
-core/scenario/list_fields.py and core/scenario/risk_fields.py) is the link, the form and the help.
+"""The scenario: everything a user chooses.
 
-The one pydantic model of the core, because it is the one place where text from outside
-becomes numbers. Past `Scenario` nothing is validated again. Names of accelerators, clouds and
-presets are strings here; app/forecast/answer.py checks them against the facts.
+Its field table (core/scenario/fields.py, list_fields.py and risk_fields.py) is the link, the form
+and the help.
+
+The only pydantic model of core, because it is the only place where text from outside becomes
+numbers. After `Scenario` nothing is validated again. Names of accelerators, clouds and presets are
+strings here; app/forecast/answer.py checks them against the facts.
 
 A link is flat `key=value` pairs, defaults omitted, `v` first. Keys are promises: add, never
-rename. `from_query` and `to_query` are the one codec.
+rename. `from_query` and `to_query` are the only codec.
 
-    fields       the field table of a scenario: what to train, on what, how
-    list_fields  fields of a scenario that say how the page Options & compare shows its list of
-                 plans
-    risk_fields  fields of a scenario that say what a run may suffer and what else is on its
-                 bill
-    task_size    how much work a task is: tokens from a data set, optimizer steps, and whether
-                 the batch suits
-    types        types of the scenario's fields: allowed words, bounds, and how people write
-                 numbers and lists
+    fields       the field table of a scenario: what to train, on what, and how
+    list_fields  fields of a scenario for the list of plans of the page Options & compare
+    risk_fields  fields of a scenario for failures, spot interruptions and the bill
+    task_size    size of a task: tokens of a data set, optimizer steps, and advice on the
+                 batch
+    types        types of scenario fields: allowed words, bounds, and parsing of numbers and
+                 lists
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ MAX_QUERY_CHARS = 16_384  # holds every legal scenario
 
 
 class Scenario(RiskFields):
-    """Everything a user chooses. Past it nothing is validated again."""
+    """Everything a user chooses, validated once."""
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Self:
-        """Build from outside values; every wrong one is named in one `ScenarioError`.
+        """Build from values from outside; one `ScenarioError` names every wrong one.
 
         >>> try:
         ...     Scenario.parse({"num_tokens": "ten"})
@@ -58,7 +58,8 @@ class Scenario(RiskFields):
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> tuple[Self, list[str]]:
-        """Parse a link. A bad field becomes its default and a note; the page still stands."""
+        """Parse a link. A bad field becomes its default and a note, so that the page still
+        opens."""
         kept: dict[str, Any] = dict(query)
         notes: list[str] = []
         if sum(len(k) + len(str(v)) for k, v in kept.items()) > MAX_QUERY_CHARS:
@@ -100,7 +101,7 @@ class Scenario(RiskFields):
         if choices := [c for c in _choices(field.annotation) if c]:
             reason = f"{value} is not one of {', '.join(choices)}"
             hint = _hint(str(error["input"]), choices)
-        elif error["type"] == "value_error":  # core.units says what a number looks like
+        elif error["type"] == "value_error":  # sentences of core.units on numbers
             reason, mark = str(error["msg"]).removeprefix("Value error, "), ": "
         else:
             reason = f"{value} {_rule(error)}"
@@ -110,7 +111,7 @@ class Scenario(RiskFields):
 
 
 _BOUNDS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
-_RULES = {  # of pydantic's types of errors: what its own words would tell a programmer
+_RULES = {  # sentences for pydantic's error types, whose own words are for programmers
     "int_parsing_size": "is too large to be a number here",
     "int_from_float": "should be a whole number",
     "int_type": "should be a whole number",
@@ -125,7 +126,7 @@ _RULES = {  # of pydantic's types of errors: what its own words would tell a pro
 
 
 def _rule(error: Any) -> str:
-    """What a pydantic error asks for: 'should be at least 16'."""
+    """The rule of a pydantic error: 'should be at least 16'."""
     limits = error.get("ctx", {})
     for bound, words in _BOUNDS.items():
         if bound in limits:
@@ -144,14 +145,14 @@ def _hint(given: str, known: Collection[str]) -> str:
 
 
 def _choices(annotation: Any) -> tuple[str, ...]:
-    """The names a Literal field (or a tuple of them) allows; empty for other fields."""
+    """The names that a Literal field (or a tuple of them) allows; empty for other fields."""
     if all(isinstance(a, str) for a in get_args(annotation)) and get_args(annotation):
         return tuple(get_args(annotation))
     return next((c for a in get_args(annotation) if (c := _choices(a))), ())
 
 
 def _written(value: object) -> str:
-    """A field as text that reads back equal."""
+    """A field as text that reads back as an equal value."""
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, tuple):

@@ -1,7 +1,7 @@
-"""The field table of a scenario: what to train, on what, how. core/scenario/__init__.py is its
-codec.
+"""The field table of a scenario: what to train, on what, and how.
 
-Each field has a default, a label, a help text, the group of the form that it stands in, and bounds.
+Each field has a default, a label, a help text, a group of the form, and bounds. The codec is
+core/scenario/__init__.py.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from core.scenario.types import (
 
 
 class ScenarioFields(BaseModel):
-    """What to train, on what, how. Field order is the order of the form and of the link."""
+    """What to train, on what, and how. Field order is the order of the form and of the link."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -102,14 +102,17 @@ class ScenarioFields(BaseModel):
     )  # fmt: skip
     tp: Degree = field(None, "Tensor parallel", "Fix the degree; empty searches", "advanced")
     tp_across_nodes: bool = field(
-        False, "Tensor parallel across nodes", "Else within what the fast link joins", "advanced"
+        False, "Tensor parallel across nodes", "Otherwise only over the fast link", "advanced"
     )
     pp: Degree = field(None, "Pipeline parallel", "Fix the degree; empty searches", "advanced")
     micro_batch_size: Degree = field(
         None, "Micro-batch size", "Sequences per replica and micro-batch", "advanced"
     )
     stack: Name = field(
-        "generic", "Software stack", "Whose habits to assume: generic, megatron-lm, ...", "advanced"
+        "generic",
+        "Software stack",
+        "Whose defaults to assume: generic, megatron-lm, ...",
+        "advanced",
     )
     virtual_stages: Degree = field(
         None, "Virtual stages", "Chunks per pipeline rank; empty searches", "advanced"
@@ -128,7 +131,7 @@ class ScenarioFields(BaseModel):
     )
     optimizer: Optimizer = field("adamw", "Optimizer", "Its states take memory", "advanced")
     gradient_dtype: GradientDtype = field(
-        "", "Gradient type", "bf16, fp32 or bf16_fp32 (both); empty: as the stack does", "advanced"
+        "", "Gradient type", "bf16, fp32 or bf16_fp32 (both); empty: of the stack", "advanced"
     )
     offload_optimizer: Offload = field(
         "search", "Offload optimizer", "States and update on the host; search tries it", "advanced"
@@ -143,7 +146,9 @@ class ScenarioFields(BaseModel):
     compile: bool = field(False, "torch.compile", "Fuses elementwise operators", "advanced")
     cuda_graphs: bool = field(False, "CUDA graphs", "No launch overhead", "advanced")
     chunked_loss: bool = field(False, "Chunked cross-entropy", "Logits in pieces", "advanced")
-    attention: Attention = field("flash3", "Attention kernel", "Of the best here", "advanced")
+    attention: Attention = field(
+        "flash3", "Attention kernel", "flash3: the best of the device", "advanced"
+    )
     software_date: Annotated[str, Field(max_length=7, pattern=MONTH)] = field(
         "", "Software date", "YYYY-MM of the stack; empty: the newest measured", "advanced"
     )
@@ -152,18 +157,18 @@ class ScenarioFields(BaseModel):
         "advanced",
     )  # fmt: skip
     async_tp: AsyncTp = field(
-        "", "Async tensor parallel", "In pieces beside its matmuls: on or off; empty: as the stack",
+        "", "Async tensor parallel", "Overlapped with matmuls: on or off; empty: of the stack",
         "advanced",
     )  # fmt: skip
     network_reduction: bool = field(
-        False, "Reduction in the network", "Its switches add up all-reduces (InfiniBand SHARP)",
+        False, "Reduction in the network", "Switches add up all-reduces (InfiniBand SHARP)",
         "advanced",
     )  # fmt: skip
     calibration: Calibrations = field(
         (), "Calibrations", "Ids of measured machines whose rates are used", "advanced"
     )
     host_slowdown: Annotated[float, BeforeValidator(number)] = field(
-        1.0, "Host slowdown", "Time to launch kernels over the usual", "advanced", gt=0, le=100
+        1.0, "Host slowdown", "Time to launch kernels over the usual time", "advanced", gt=0, le=100
     )
     power_cap_watts: Rate = field(
         None, "Power cap (W)", "Of one GPU; empty: its full power", "advanced"
@@ -176,7 +181,7 @@ class ScenarioFields(BaseModel):
     )
     capacity_factor: Annotated[
         Annotated[float, Field(ge=0.1, le=64)] | None, BeforeValidator(number)
-    ] = field(None, "Capacity factor", "Of an expert; empty is dropless", "advanced")
+    ] = field(None, "Capacity factor", "Of an expert; empty: dropless", "advanced")
     expert_imbalance: Annotated[float, BeforeValidator(number)] = field(
         1.0, "Expert imbalance", "Busiest expert's tokens over the mean", "advanced", ge=1, le=1024
     )
@@ -186,7 +191,7 @@ class ScenarioFields(BaseModel):
         "all", "LoRA targets", "Matrices that get adapters: attention or all", "advanced"
     )
     double_quantisation: bool = field(
-        True, "Double quantisation", "QLoRA: the scales are quantised, too", "advanced"
+        True, "Double quantisation", "QLoRA: scales are quantised, too", "advanced"
     )
     paged_optimizer: bool = field(
         False, "Paged optimizer", "States may spill to the host's memory", "advanced"
@@ -206,7 +211,7 @@ class ScenarioFields(BaseModel):
         1.0, "Packing efficiency", "Share of each sequence that is data", "task_size", gt=0, le=1
     )
 
-    # What somebody measured: rescales the forecast.
+    # A measurement by the user: it rescales the forecast.
     anchor_tokens_per_s_per_gpu: Annotated[
         Annotated[float, Field(gt=0, le=1e9)] | None, BeforeValidator(number)
     ] = field(None, "Measured tokens/s/GPU", "On the machine and layout below", "anchor")
@@ -220,7 +225,7 @@ class ScenarioFields(BaseModel):
         "", "Measured layout", "tp=8,pp=4,micro_batch_size=1,...", "anchor"
     )
 
-    # A model that is no preset: model=custom and its dimensions (core/model/transformer.py).
+    # A model that is not a preset: model=custom and its dimensions (core/model/transformer.py).
     num_layers: Small = field(None, "Layers", "", "custom_model")
     hidden_size: Large = field(None, "Hidden size", "", "custom_model")
     ffn_hidden_size: Large = field(None, "MLP size", "", "custom_model")
@@ -248,7 +253,8 @@ class ScenarioFields(BaseModel):
     qk_nope_head_dim: Large = field(None, "QK nope dimension", "", "custom_model")
     qk_rope_head_dim: Large = field(None, "QK rope dimension", "", "custom_model")
     v_head_dim: Large = field(None, "V dimension", "", "custom_model")
-    # Typed layers: an attention output gate, MLPs alone, state-space and linear-attention mixers.
+    # Typed layers: an attention output gate, MLP-only layers, state-space and linear-attention
+    # mixers.
     attention_gate: Flag = field(None, "Attention output gate", "", "custom_model")
     num_mlp_layers: Small = field(None, "MLP-only layers", "", "custom_model")
     num_ssm_layers: Small = field(None, "State-space layers", "", "custom_model")
@@ -267,7 +273,7 @@ class ScenarioFields(BaseModel):
     linear_conv_size: Small = field(None, "Linear convolution", "", "custom_model")
     linear_gate_rank: Small = field(None, "Linear gate rank", "", "custom_model")
 
-    # An accelerator that is no row of the table: gpu=custom and these, in the units people say.
+    # An accelerator that is not in the table: gpu=custom and these fields, in usual units.
     custom_tflop_per_s: Rate = field(
         None, "Peak (TFLOP/s)", "Dense 16-bit matmul peak of one device", "custom_gpu"
     )
@@ -283,7 +289,7 @@ class ScenarioFields(BaseModel):
         8, "GPUs per node", "", "custom_gpu", ge=1, le=1024
     )
     custom_usd_per_gpu_hour: Rate = field(
-        None, "Price (USD per GPU-hour)", "Empty: a plan without dollars", "custom_gpu"
+        None, "Price (USD per GPU-hour)", "Empty: plans have no dollars", "custom_gpu"
     )
 
     plan: Annotated[str, Field(max_length=200, pattern=PLAN)] = field(

@@ -1,8 +1,9 @@
-"""Fields of a scenario that say what a run may suffer and what else is on its bill.
+"""Fields of a scenario for failures, spot interruptions and the bill.
 
 Empty means a published or an assumed figure (hardware/reliability.csv, hardware/spot.csv,
-hardware/carbon.csv), which every answer shows with its source. None of them changes which plans
-are found or how fast they are: NOT_SEARCHED names them, so that an answer is kept when they change.
+hardware/carbon.csv), which every answer shows with its source. None of them changes which plans are
+found or how fast they are: NOT_SEARCHED names them, so that a cached answer stays valid when they
+change.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from core.scenario.types import Frequency, Rate, Seconds, Share, Spares, Zones, 
 
 
 class RiskFields(ListFields):
-    """The field table, and failures, interruptions and the bill."""
+    """The field table, with failures, interruptions and the bill."""
 
     failures_per_node_day: Frequency = field(
         None, "Failures per node-day", "Of 8 GPUs and their host", "failures"
@@ -25,11 +26,11 @@ class RiskFields(ListFields):
         None, "Further stops a day", "Of the whole job: software, maintenance", "failures"
     )
     checkpoint_s: Seconds = field(
-        None, "Checkpoint stops training (s)", "Empty: its bytes over the rate of the storage",
+        None, "Checkpoint stops training (s)", "Empty: its bytes over the storage rate",
         "failures",
     )  # fmt: skip
     upload_s: Seconds = field(
-        None, "Upload of a checkpoint (s)", "Behind training, after it was stopped", "failures"
+        None, "Upload of a checkpoint (s)", "In the background, after training resumed", "failures"
     )
     async_checkpoint: bool = field(
         False, "Asynchronous checkpoints", "Training stops only to copy states to the host",
@@ -37,12 +38,12 @@ class RiskFields(ListFields):
     )  # fmt: skip
     interval_s: Annotated[
         Annotated[float, Field(ge=1e-3, le=1e9)] | None, BeforeValidator(number)
-    ] = field(None, "Work between checkpoints (s)", "Empty: the best", "failures")
+    ] = field(None, "Work between checkpoints (s)", "Empty: the best interval", "failures")
     detection_s: Seconds = field(
         None, "Failure to restart (s)", "Until the job is started again", "failures"
     )
     restart_s: Seconds = field(
-        None, "Restart and reload (s)", "From there until it trains", "failures"
+        None, "Restart and reload (s)", "From the restart until it trains", "failures"
     )
     wait_s: Seconds = field(
         None, "Wait for a machine (s)", "Mean wait for a replacement", "failures"
@@ -50,21 +51,21 @@ class RiskFields(ListFields):
     node_start_s: Seconds = field(
         None,
         "Start of a machine (s)",
-        "Mean; a job that lost all waits for its last one",
+        "Mean; a job starts with its last machine",
         "failures",
     )
     spares: Spares = field(
-        None, "Spare machines", "Need no waiting; give the repair and the wait, too", "failures"
+        None, "Spare machines", "Take over at once; give repair and wait, too", "failures"
     )
     repair_s: Seconds = field(
         None, "Repair (s)", "Until a failed machine is a spare again", "failures"
     )
     slow_probability: Share = field(
-        None, "Chance that a node is slow", "By a tenth; one slows all", "failures"
+        None, "Chance that a node is slow", "By a tenth; one slow node slows all", "failures"
     )
     weibull_shape: Annotated[
         Annotated[float, Field(ge=0.2, le=10)] | None, BeforeValidator(number)
-    ] = field(None, "Weibull shape of uptimes", "Simulated beside; under 1: bursts", "failures")
+    ] = field(None, "Weibull shape of uptimes", "For the simulation; under 1: bursts", "failures")
 
     preemptions_per_day: Frequency = field(
         None, "Preemptions a day", "Of one spot instance, while it is up", "market"
@@ -97,20 +98,20 @@ class RiskFields(ListFields):
         None, "Experiments", "GPU-hours of failed runs and ablations over those of the run", "bill"
     )
     dataset_tb: Annotated[Annotated[float, Field(ge=0, le=1e6)] | None, BeforeValidator(number)] = (
-        field(None, "Data stored (TB)", "Beside the checkpoints", "bill")
+        field(None, "Data stored (TB)", "Without the checkpoints", "bill")
     )
     kept_checkpoints: Spares = field(None, "Checkpoints kept", "Stored at the same time", "bill")
     pue: Annotated[Annotated[float, Field(ge=1, le=5)] | None, BeforeValidator(number)] = field(
         None, "PUE", "Energy of the data centre over that of its machines", "bill"
     )
     usd_per_kwh: Rate = field(
-        None, "Electricity (USD/kWh)", "Paid by an owner; inside the price of a cloud", "bill"
+        None, "Electricity (USD/kWh)", "Paid by an owner; included in cloud prices", "bill"
     )
     grid_g_co2e_per_kwh: Annotated[
         Annotated[float, Field(ge=0, le=5000)] | None, BeforeValidator(number)
-    ] = field(None, "Grid (g CO2e/kWh)", "Empty: of the region, where it is known", "bill")
+    ] = field(None, "Grid (g CO2e/kWh)", "Empty: that of the region, where known", "bill")
 
 
 NOT_SEARCHED = frozenset(RiskFields.model_fields) - frozenset(ListFields.model_fields)
-NAMED = frozenset({"plan", "pinned"})  # plans that an answer describes wherever they are ranked
-VIEW = NAMED | LIST | {"made"}  # what is looked at, and what made it: no figure depends on it
+NAMED = frozenset({"plan", "pinned"})  # plans that an answer describes at any rank
+VIEW = NAMED | LIST | {"made"}  # what is shown, and the version: no figure depends on it

@@ -1,4 +1,4 @@
-"""How much work a task is: tokens from a data set, optimizer steps, and whether the batch suits.
+"""Size of a task: tokens of a data set, optimizer steps, and advice on the batch.
 
 [M18] McCandlish et al. 2018, arXiv:1812.06162, Eq. 2.7 and 2.11; [K20] Kaplan et al. 2020,
 arXiv:2001.08361, Eq. 1.4, 5.1 and 5.3.
@@ -14,7 +14,7 @@ from core.numeric import Numeric, as_float
 # [K20] Eq. 1.4: measured on WebText2, 1,024 tokens of context, losses in nats per token.
 CRITICAL_TOKENS_AT_ONE_NAT = 2e8
 CRITICAL_EXPONENT = 0.21
-EARLY_LOSS, LATE_LOSS = 3.0, 2.0  # the losses between which `batch_advice` places a batch
+EARLY_LOSS, LATE_LOSS = 3.0, 2.0  # the losses at which `effective_batch_advice` compares the batch
 
 
 def tokens_of(
@@ -26,8 +26,7 @@ def tokens_of(
     epochs: float,
     packing_efficiency: float,
 ) -> float:
-    """Tokens that the GPUs process in a whole run, padding included: what time and dollars
-    are of.
+    """Tokens that the GPUs process in a whole run, padding included: the basis of time and dollars.
 
     The data is `num_examples` of `tokens_per_example` each, where the number of examples is
     given, else `num_tokens`; the run passes over it `epochs` times. An example without a length
@@ -48,7 +47,7 @@ def tokens_of(
 
 
 def tokens_per_step(*, seq_len: Numeric, global_batch_size: Numeric) -> Numeric:
-    """The batch in tokens, which is what effects on learning depend on.
+    """The batch in tokens, on which effects on learning depend.
 
     >>> tokens_per_step(seq_len=8192, global_batch_size=512)
     4194304
@@ -70,12 +69,12 @@ def critical_batch_tokens(*, loss: Numeric) -> Numeric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchAdvice:
-    """A batch beside the critical one of two losses, and what follows."""
+    """A batch compared with the critical batch at two losses."""
 
     tokens_per_step: float
     num_steps: float
-    critical_tokens_early: float | None  # at EARLY_LOSS; None: the rule is not of this task
-    critical_tokens_late: float | None  # at LATE_LOSS, which is the larger
+    critical_tokens_early: float | None  # at EARLY_LOSS; None: the rule does not hold for this task
+    critical_tokens_late: float | None  # at LATE_LOSS, the larger of the two
     verdict: str | None  # small, fitting or large
     sentence: str
 
@@ -83,12 +82,12 @@ class BatchAdvice:
 def effective_batch_advice(
     *, seq_len: float, global_batch_size: float, num_tokens: float, pretraining: bool
 ) -> BatchAdvice:
-    """Tokens of a step, steps of the run (`num_tokens` are those of `tokens_of`), and, in
+    """Tokens of a step, steps of the run (`num_tokens` are those of `tokens_of`), and, for
     pre-training, how the batch compares with the critical one.
 
     The fit needs a loss, and fits of the size of the run alone do not agree with one another;
     so the batch is compared with the critical one at two losses, and not with a single number.
-    Fine-tuning starts at a low loss on little data, where nobody has shown the fit to hold.
+    Fine-tuning starts at a low loss on little data, where the fit has not been shown to hold.
     """
     batch = float(tokens_per_step(seq_len=seq_len, global_batch_size=global_batch_size))
     steps = num_steps(num_tokens=num_tokens, seq_len=seq_len, global_batch_size=global_batch_size)
@@ -107,7 +106,7 @@ def effective_batch_advice(
     if batch < early:
         verdict, meaning = "small", "a larger batch would need fewer steps for little more data"
     elif batch <= late:
-        verdict, meaning = "fitting", "that is about critical, as a rule of thumb"
+        verdict, meaning = "fitting", "about the critical batch, as a rule of thumb"
     else:
         verdict, meaning = "large", "a larger batch mostly costs tokens and saves few steps"
     return BatchAdvice(
@@ -124,7 +123,7 @@ def effective_batch_advice(
 
 
 def _counted(tokens: float) -> str:
-    """Tokens of a batch in words: 512, 66k, 4.2M."""
+    """Tokens of a batch as text: 512, 66k, 4.2M."""
     for size, suffix in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if tokens >= size:
             return f"{tokens / size:.3g}{suffix}"

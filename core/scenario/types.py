@@ -1,4 +1,4 @@
-"""Types of the scenario's fields: allowed words, bounds, and how people write numbers and lists."""
+"""Types of scenario fields: allowed words, bounds, and parsing of numbers and lists."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ListMeasure = Literal["usd", "mtoken", "price", "days"]
 
 
 def field(default: Any, label: str, help_text: str, group: str = "basic", **bounds: Any) -> Any:
-    """A field of the scenario, with what the form and the help say of it."""
+    """A field of the scenario, with its label and help text for the form."""
     extra: dict[str, JsonValue] = {"label": label, "group": group}
     return Field(default, title=label, description=help_text, json_schema_extra=extra, **bounds)
 
@@ -47,7 +47,7 @@ def listed(value: Any) -> Any:
 
 
 def once(parts: Iterable[Any]) -> tuple[Any, ...]:
-    """Each part once, in the order given. Works on what cannot be hashed."""
+    """Each part once, in the order given, also for parts that cannot be hashed."""
     found: list[Any] = []
     for part in parts:
         if part not in found:
@@ -56,7 +56,7 @@ def once(parts: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def number(value: Any) -> Any:
-    """'15T' -> 1.5e13; what is no text stays."""
+    """'15T' -> 1.5e13; other types are returned as they are."""
     return written_number(value) if isinstance(value, str) else value
 
 
@@ -91,10 +91,10 @@ BOOK = r"^([a-z0-9][a-z0-9_-]*)?$"
 MONTH = r"^(20[0-9]{2}-(0[1-9]|1[0-2]))?$"
 SNAPSHOT = r"^[0-9a-f]*$"
 CALIBRATION = r"^[0-9a-f]{16}$"
-PATTERNS = {  # what a text must be that one of them refuses
+PATTERNS = {  # the rule for the text, by pattern
     NAME: "may hold letters, digits, spaces and . _ - / + : ( ) only",
     LAYOUT: "should be like tp=8,pp=4,micro_batch_size=1",
-    PLAN: "is no id of a plan",
+    PLAN: "is not the id of a plan",
     BOOK: "should be lower-case letters, digits, _ and -, with a letter or digit first",
     MONTH: "should be a month like 2025-06",
     SNAPSHOT: "should be the id of a price snapshot, like 418dd4911f7e",

@@ -1,7 +1,8 @@
-"""What else people ask of a set of plans than the recommended one: each answer is a row number.
+"""Alternatives to the recommended plan: fewest GPUs, fastest, cheapest, the user's cluster.
 
-Columns are one row a plan, all of which fit; NaN dollars are a price that is not known. Of equal
-answers the one that is better in the other respect is taken, then the first.
+Each function returns a row number. Columns have one row per plan, all of which fit; NaN dollars are
+a price that is not known. Ties go to the plan that is better in the other respect, then to the
+first.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ Ints = NDArray[np.int64]
 
 
 def smallest_count(*, num_gpus: Ints, usd: Floats, hours: Floats) -> int | None:
-    """The fewest GPUs; of these the cheapest, then the fastest."""
+    """The plan with the fewest GPUs; of these the cheapest, then the fastest."""
     return _first(np.ones(len(num_gpus), dtype=bool), num_gpus, _priced(usd), hours)
 
 
 def fastest(*, usd: Floats, hours: Floats, budget_usd: float | None = None) -> int | None:
-    """The fastest that costs at most the budget; without one, at any price.
+    """The fastest plan within the budget; without a budget, at any price.
 
     >>> usd, hours = np.array([1.0, 2.0, 9.0]), np.array([3.0, 2.0, 1.0])
     >>> fastest(usd=usd, hours=hours, budget_usd=5.0), fastest(usd=usd, hours=hours)
@@ -30,13 +31,14 @@ def fastest(*, usd: Floats, hours: Floats, budget_usd: float | None = None) -> i
 
 
 def cheapest(*, usd: Floats, hours: Floats, deadline_hours: float | None = None) -> int | None:
-    """The cheapest with a price that ends by the deadline; without one, however long it takes."""
+    """The cheapest priced plan that ends by the deadline; without a deadline, however long it
+    takes."""
     kept = ~np.isnan(usd) & (hours <= (np.inf if deadline_hours is None else deadline_hours))
     return _first(kept, _priced(usd), hours)
 
 
 def best_of_cluster(*, is_cluster: NDArray[np.bool_], usd: Floats, hours: Floats) -> int | None:
-    """The fastest of the rows that are the cluster at hand; of equally fast ones the cheapest."""
+    """The fastest of the rows on the user's own cluster; of equally fast ones the cheapest."""
     return _first(is_cluster, hours, _priced(usd))
 
 
@@ -45,7 +47,7 @@ def _priced(usd: Floats) -> Floats:
 
 
 def _first(kept: NDArray[np.bool_], *by: NDArray[np.generic]) -> int | None:
-    """The kept row that is least by the columns, the first one first; None if there is none."""
+    """The kept row that is least by the columns, in their order; None if there is none."""
     rows = np.flatnonzero(kept)
     if not len(rows):
         return None

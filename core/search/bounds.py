@@ -1,11 +1,11 @@
-"""A lower bound of the step time that costs a few operations a row.
+"""Lower bound of the step time, in a few operations per row.
 
-What one layer takes of one micro-batch depends on tp, cp, ep, etp, micro-batch, recompute and the
-machine, not on the pipeline, the strategy or the number of GPUs. `core.time.step` is asked for it
+The seconds of one layer and one micro-batch depend on tp, cp, ep, etp, micro-batch, recompute and
+the machine, not on the pipeline, the strategy or the number of GPUs. `core.time.step` computes them
 once for each of these combinations, with a layout of one stage and one micro-batch; stages,
 micro-batches and the pipeline's bubble follow by arithmetic. What the bound leaves out - data
 parallelism, pipeline and host transfers, the optimizer on the device - is never negative, so a
-layout whose bound is above a time that another one reaches cannot win.
+layout whose bound is above the time of another one cannot win.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ class Unit:
 
 
 def unit(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Unit:
-    """Of the tp, cp, ep, etp, micro-batch and recompute of each layout; the rest of it is not
-    looked at."""
+    """The unit of each layout, from its tp, cp, ep, etp, micro-batch and recompute only."""
     one = np.ones(np.shape(lay.tp))
     alone = Layouts(
         num_gpus=one, pp=one, virtual_stages=one, dp_replicate=one, dp_shard=one, strategy=0 * one,
@@ -65,11 +64,12 @@ class Pipeline:
     microbatches: Floats
     layers: Floats  # of the largest stage
     uneven: NDArray[np.bool_]
-    waiting: Floats  # passes of the whole model that the bubble is as long as
+    waiting: Floats  # length of the bubble, in passes of the whole model
 
 
 def pipeline(work: Workload, lay: Layouts) -> Pipeline:
-    """Of each layout. A zero bubble fills at most all of it (core/layout/pipeline.py)."""
+    """The pipeline of each layout. A zero-bubble schedule fills at most the whole bubble
+    (core/layout/pipeline.py)."""
     m = np.asarray(lay.num_microbatches, dtype=float)
     layers = np.asarray(layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp))
     bubble = bubble_fraction(
@@ -88,7 +88,7 @@ def pipeline(work: Workload, lay: Layouts) -> Pipeline:
 
 
 def straggling(cluster: Cluster, num_gpus: Numeric, eff: Efficiency) -> Numeric:
-    """Step over what it would take without waiting for the slowest of the nodes."""
+    """Factor on the step for waiting for the slowest node."""
     nodes = np.maximum(np.divide(num_gpus, cluster.gpus_per_node), 1.0)
     return 1 + eff.straggler * np.log2(nodes)
 
@@ -96,9 +96,9 @@ def straggling(cluster: Cluster, num_gpus: Numeric, eff: Efficiency) -> Numeric:
 def least_step_s(
     one: Unit, of: Pipeline, *, num_layers: float, host_s: Floats, factor: Floats, step_s: float
 ) -> Floats:
-    """Seconds that the step takes at least. The last stage runs the head, too; where layers
-    divide unevenly it holds one fewer. `host_s` is added to a step, `step_s` once to each, and
-    `factor` stretches all of it."""
+    """Lower bound of the seconds of a step. The last stage also runs the head; where layers divide
+    unevenly it holds one fewer. `host_s` and `step_s` are added once to each step, and `factor`
+    multiplies all of it."""
     head = np.where(of.uneven, np.maximum(one.head_s - one.layer_s, 0.0), one.head_s)
     busy = of.microbatches * (of.layers * one.layer_s + head)
     idle = of.waiting * (num_layers * one.layer_s + one.head_s)

@@ -1,7 +1,7 @@
-"""The candidates of one GPU count, built in stages: degrees, micro-batch, experts, strategy.
+"""Candidates of one GPU count, built in stages: degrees, micro-batch, experts, strategy.
 
 Each stage drops what its rules forbid before the next one multiplies the rest, so that illegal
-combinations are counted and never made.
+combinations are counted and never built.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from core.layout.sharding import INDEX
 from core.memory.offload import LEVELS
 from core.model.transformer import Transformer, is_moe
 
-MOST_ROWS = 8_000_000  # of one GPU count, before the rules of strategies; the rest is cut
+MOST_ROWS = 8_000_000  # of one GPU count, before the rules of strategies; the rest is dropped
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -43,8 +43,8 @@ Bools = NDArray[np.bool_]
 class Staged:
     """The candidates of one GPU count, of all its node shapes; lists are by level of offload.
 
-    What a rule removes is counted by tp, and by the column of strategies, so that each node shape
-    gets the counts of its own space.
+    Candidates that a rule removes are counted by tp and by strategy, so that each node shape gets
+    the counts of its own space.
     """
 
     shapes: list[tuple[int, int]]  # GPUs of a node, and of a scale-up domain
@@ -53,7 +53,7 @@ class Staged:
     axis: list[tuple[int, int]]  # strategy, and GPUs of its group
     tps: Floats
     ways: Floats  # of each tp: candidates before strategies
-    removed: dict[str, Floats]  # of each tp: the same of those that a rule removes
+    removed: dict[str, Floats]  # of each tp: those of them that a rule removes
     removed_strategies: dict[str, Floats]  # tp x axis
     cut: Floats  # of each tp
     per_strategy: int  # candidates for each way and strategy: levels x recompute modes
@@ -91,7 +91,8 @@ def staged(
         return np.bincount(np.searchsorted(tps, tp), weight, len(tps)).astype(float)
 
     def drop(columns: dict[str, Floats], ways: Floats, broken: Broken) -> Ints:
-        """Rows that break no rule of a stage; the others are counted by the first they break."""
+        """Rows that break no rule of a stage; the others are counted under the first rule they
+        break."""
         out = np.zeros(len(ways), dtype=bool)
         for reason, rows in broken.items():
             first = np.broadcast_to(rows, out.shape) & ~out
@@ -152,7 +153,7 @@ def staged(
 
 
 def _strategies(choices: Choices, groups: list[list[int]]) -> list[tuple[int, int]]:
-    """Strategies, and beside hybrid sharding the GPUs over which it cuts one copy."""
+    """Strategies, and for hybrid sharding the GPUs over which it divides one copy."""
     found: list[tuple[int, int]] = []
     for name in choices.shardings or SEARCHED:
         several = sorted({g for some in groups for g in some}) if name == "hsdp" else [0]
@@ -194,7 +195,8 @@ def _degrees(
 
 
 def _experts(model: Transformer, choices: Choices) -> Callable[[float], list[tuple[float, float]]]:
-    """tp -> the pairs of ep and etp to try: an expert whole, or cut as the rest of the layer."""
+    """tp -> the pairs of ep and etp to try: experts whole, or divided like the rest of the
+    layer."""
     moe = bool(np.any(is_moe(model)))
     eps = [choices.ep] if choices.ep else (
         degrees.expert_parallel(num_experts=int(np.max(model.num_experts))) if moe else [1]
@@ -211,13 +213,13 @@ def _experts(model: Transformer, choices: Choices) -> Callable[[float], list[tup
 
 
 def _within(columns: dict[str, Floats], ways: Floats, most: float) -> Ints:
-    """The rows to look at: at most so many ways, powers of two and small model-parallel groups
+    """The rows to evaluate, at most a fixed number: powers of two and small model-parallel groups
     first."""
     if ways.sum() <= most:
         return np.arange(len(ways))
     product = columns["tp"] * columns["pp"] * columns["cp"]
-    odd = np.log2(product * columns["micro_batch_size"]) % 1 != 0
-    order = np.lexsort((product, odd))
+    uneven = np.log2(product * columns["micro_batch_size"]) % 1 != 0
+    order = np.lexsort((product, uneven))
     return np.sort(order[: int(np.searchsorted(np.cumsum(ways[order]), most))])
 
 
@@ -228,8 +230,8 @@ def _legal_strategies(
     choices: Choices,
     tps: Floats,
 ) -> tuple[list[Bools], dict[str, Floats]]:
-    """Of each level of offload: cells x strategies, which of them are legal; and how many each
-    rule removes first, tp x strategies."""
+    """For each level of offload: which of cells x strategies are legal, and how many each rule is
+    the first to remove, by tp x strategies."""
     shape = (len(cells["tp"]), len(axis))
     row, s = (x.ravel() for x in np.indices(shape))
     columns = _rows(cells, row)
@@ -257,7 +259,7 @@ def _legal_strategies(
 
 
 def _below(legal: list[NDArray[np.bool_]]) -> tuple[tuple[Ints, ...], ...]:
-    """See `Part.below`."""
+    """Positions of each family in lower levels of offload: see `Part.below`."""
     place = [np.where(m, np.cumsum(m).reshape(m.shape) - 1, -1) for m in legal]
     return tuple(tuple(p[m] for p in place[:level]) for level, m in enumerate(legal))
 
@@ -275,7 +277,7 @@ def layouts_of(
     level: NDArray[Any] | int = 0,
     recompute: Floats | float = 0.0,
 ) -> Layouts:
-    """Columns as layouts: what follows from degrees, strategy and batch."""
+    """Columns as layouts, with the fields that follow from degrees, strategy and batch."""
     t, cp = cells["tp"], cells["cp"]
     one = np.ones_like(t)
     b = cells.get("micro_batch_size", one)

@@ -1,4 +1,4 @@
-"""The fastest of the layouts that fit: each is timed, or its bound is above the time of another."""
+"""The fastest layout of each job: every layout is timed, or its bound exceeds another's time."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from core.search.space import Space
 from core.time.step import step
 
 CHUNK_ROWS = 64_000  # columns of them stay in the processor's cache
-TIMED_FIRST = (8, 64)  # layouts of a job whose bounds are the least: the best prunes the rest
+TIMED_FIRST = (8, 64)  # rows of a job with the lowest bounds: the fastest prunes the rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What does not change during one search."""
+    """Inputs that do not change during one search."""
 
     work: Workload
     jobs: Sequence[Job]
     eff: Efficiency
-    clusters: Cluster  # the jobs' as columns
+    clusters: Cluster  # the clusters of the jobs, as columns
     usable_share: float
     exhaustive: bool  # time whatever fits
     less_recompute_wins: bool
     less_offload_wins: NDArray[np.bool_]  # by job
 
 
-def race(
+def fastest_layouts(
     p: Problem, space: Space, rows: list[Ints], owners: list[int]
 ) -> tuple[Ints, Layouts, Ints]:
-    """The jobs that have a winner, in order, with each one's fastest layout; and how many rows of
-    each of the `owners` were timed. Their `rows` are in the order of the space: of equally fast
-    ones the first wins. A layout without a finite time (no such precision) is none."""
+    """The jobs that have a winner, in order, with the fastest layout of each; and how many rows of
+    each of the `owners` were timed. `rows` are in the order of the space: of equally fast ones the
+    first wins. A layout without a finite time (precision not supported) never wins."""
     starts = np.cumsum([0, *(len(r) for r in rows)])
     row, owner = np.concatenate(rows), np.repeat(owners, np.diff(starts))
     speed = np.full(len(row), -np.inf)
@@ -80,7 +80,7 @@ def race(
 
 
 def _least_of_each(owner: Ints, score: Floats, some: int) -> Ints:
-    """Row numbers of the `some` least scores of each owner; owners are in order."""
+    """Row numbers of the `some` lowest scores of each owner; owners are in order."""
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     ends = np.append(starts, len(owner))[1:]
     return np.concatenate(
@@ -93,7 +93,7 @@ def _least_of_each(owner: Ints, score: Floats, some: int) -> Ints:
 
 
 def _bounds(p: Problem, space: Space, row: Ints, owner: Ints) -> Floats:
-    """Seconds that each row takes at least."""
+    """Lower bound of the seconds of each row."""
     kinds = len(space.kinds)
     family, kind = np.divmod(row, kinds)
     cell = space.cell[family]
@@ -105,7 +105,7 @@ def _bounds(p: Problem, space: Space, row: Ints, owner: Ints) -> Floats:
     used = np.zeros(len(machines) * num_codes, dtype=bool)
     used[pair] = True
     pairs = np.flatnonzero(used)
-    example = np.zeros(len(used), dtype=np.intp)  # some row of each pair
+    example = np.zeros(len(used), dtype=np.intp)  # one row of each pair
     example[pair] = np.arange(len(row))
     layer_s, head_s = np.zeros(len(used)), np.zeros(len(used))
     columns = cluster_columns(machines)
@@ -114,7 +114,7 @@ def _bounds(p: Problem, space: Space, row: Ints, owner: Ints) -> Floats:
         layer_s[at], head_s[at] = one.layer_s, one.head_s
     of = pipeline(p.work, space.cell_layouts())
     bound, host_s = np.empty(len(row)), np.zeros(len(row))
-    # Seconds of the host belong to a family: recompute does not change them.
+    # Seconds of the host are per family: recompute does not change them.
     away, number = np.unique(family[space.level[family] > 0], return_inverse=True)
     if len(away):
         of_family = np.empty(len(away))
@@ -142,7 +142,7 @@ def _bounds(p: Problem, space: Space, row: Ints, owner: Ints) -> Floats:
 
 
 def _machines(jobs: Sequence[Job]) -> tuple[list[Cluster], Ints]:
-    """The different machines of the jobs, and which one each job has."""
+    """The distinct machines of the jobs, and the index of each job's machine."""
     number: dict[Cluster, int] = {}
     of = [number.setdefault(j.cluster, len(number)) for j in jobs]
     return list(number), np.array(of, dtype=np.intp)

@@ -1,6 +1,6 @@
-"""One search made of parts of others: the winner of a job does not depend on the other jobs.
+"""Searches joined from parts of others: the winner of a job does not depend on other jobs.
 
-So what was found for a machine and a count stays good while other machines come and go: another
+Results for a machine and a count therefore stay valid while other machines come and go: another
 cloud, another way to buy, other accelerators, another deadline.
 """
 
@@ -19,7 +19,7 @@ from core.time.step import Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """Jobs of one search that go into another: their numbers there and here."""
+    """Jobs of one search that are used in another: their numbers in both."""
 
     best: Best
     numbers: Ints
@@ -27,8 +27,8 @@ class Taken:
 
 
 def joined(taken: Sequence[Taken], *, num_jobs: int) -> Best:
-    """The search of `num_jobs` jobs, each of which one of the parts brings. The nearest miss is
-    not among it (`closest` is None): it is known of a whole search only."""
+    """The search of `num_jobs` jobs, each from one of the parts. The nearest miss is left out
+    (`closest` is None): it is known for a whole search only."""
     counts = {name: np.zeros(num_jobs, dtype=np.intp) for name in COUNTED}
     removed: dict[str, Ints] = {}
     winners: list[tuple[Best, Ints]] = []
@@ -49,7 +49,7 @@ def joined(taken: Sequence[Taken], *, num_jobs: int) -> Best:
     order = np.argsort(owner, kind="stable")
 
     def column(values: Sequence[object]) -> Floats:
-        """The winners' rows of one column, given as it is in each part."""
+        """The rows of the winners in one column, given by part."""
         rows = [
             np.broadcast_to(np.asarray(v), (len(b.job),))[r]
             for v, (b, r) in zip(values, winners, strict=True)
@@ -87,6 +87,6 @@ def joined(taken: Sequence[Taken], *, num_jobs: int) -> Best:
 
 
 def _those(taken: Sequence[Taken], jobs: Sequence[Ints]) -> Ints:
-    """Which jobs here are among the given ones of their search, in order."""
+    """The jobs that are among the given ones of their search, in order."""
     found = [t.targets[np.isin(t.numbers, numbers)] for t, numbers in zip(taken, jobs, strict=True)]
     return np.sort(np.concatenate([*found, np.empty(0, dtype=np.intp)]))

@@ -1,4 +1,4 @@
-"""One answer: ranked plans, each with its parts, and what was left out and why."""
+"""Answer: ranked plans, each with its parts, and the exclusions with their reasons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.machine.offer import Offer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How one job is cut over its GPUs."""
+    """How one job is divided over its GPUs."""
 
     tp: int
     pp: int
@@ -26,7 +26,7 @@ class Layout:
     micro_batch_size: int
     num_microbatches: int
     recompute: str
-    etp: int = 1  # cuts one expert
+    etp: int = 1  # divides one expert
     schedule: str = "interleaved"  # with one virtual stage: plain 1F1B
     context_parallel: str = "ring"
     reshard_after_forward: bool = True
@@ -70,7 +70,7 @@ class Plan:
     meets_budget: bool
     frontier: bool  # no other priced plan is both cheaper and faster
     assumptions: tuple[str, ...]  # each a sentence
-    calibration: str = ""  # id of the one that the machine's rates are of
+    calibration: str = ""  # id of the calibration of the machine's rates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,14 +84,14 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What became of every candidate layout; the others add up to `candidates`."""
+    """What became of the candidate layouts; the other counts add up to `candidates`."""
 
     candidates: int = 0
     removed: int = 0  # by a rule: no legal layout
     pruned_by_memory: int = 0
     pruned_by_time: int = 0  # proven to be no faster than another layout that fits
     evaluated: int = 0  # timed
-    cut: int = 0  # not looked at: the search was over its budget
+    cut: int = 0  # not evaluated: the search was over its budget
 
 
 COUNTED = tuple(f.name for f in fields(Counts))
@@ -99,7 +99,7 @@ COUNTED = tuple(f.name for f in fields(Counts))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Everything that one scenario gets."""
+    """The answer to one scenario."""
 
     plans: tuple[Plan, ...]  # ranked, at most `top`
     num_plans: int  # ranked in all
@@ -109,10 +109,10 @@ class Answer:
     nothing_fits: str | None  # a sentence: by how much, the largest part, the nearest change
     counts: Counts = Counts()
     not_searched: str = ""  # a sentence, where the search was over its budget: what was left out
-    # Of each accelerator at each cloud, how much of `excluded` is its, by reason.
+    # For each accelerator at each cloud, its share of `excluded`, by reason.
     left_out_at: Mapping[tuple[str, str], Mapping[str, int]] = field(default_factory=dict)
 
     def chosen(self, plan_id: str) -> Plan | None:
-        """The listed plan of that id, else the best one; None where there is no plan."""
+        """The listed plan with that id, else the best plan; None where there is no plan."""
         named = (p for p in self.plans if p.id == plan_id)
         return next(named, self.plans[0] if self.plans else None)

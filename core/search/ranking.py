@@ -1,4 +1,4 @@
-"""Order of plans: what meets the limits first, then by price or by time."""
+"""Ranking of plans: within the limits first, then by price or by time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ Floats = NDArray[np.float64]
 
 
 def within(values: Floats, limit: float | None) -> NDArray[np.bool_]:
-    """Whether each value keeps the limit; no limit is kept by all, an unknown value by none."""
+    """Whether each value is within the limit: all are without a limit, an unknown value never
+    is."""
     if limit is None:
         return np.ones(len(values), dtype=bool)
     return np.asarray(values <= limit)  # NaN compares false
@@ -38,10 +39,10 @@ def counts_to_try(
     target_s: float,
     most: int = 131_072,
 ) -> tuple[list[int], int]:
-    """Powers of two x the instance that could end the run in time, and how many were too few.
+    """GPU counts to try (powers of two times the instance), and how many were too small.
 
-    Too few: not even the peak rate ends the run within `longest_s`. The largest count tried
-    ends it within `target_s` at a quarter of the peak, or is the last up to 1,024.
+    A count is too small if not even the peak rate ends the run within `longest_s`. The largest
+    count tried ends it within `target_s` at a quarter of the peak, or is the last up to 1,024.
     """
     needed = flops_of_run / (peak_flops_per_s * target_s * 0.25)
     largest = min(max(1024.0, 2 * needed), most)

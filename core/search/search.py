@@ -1,8 +1,8 @@
-"""Find the fastest layout that fits, for every machine shape and GPU count at once.
+"""Search for the fastest layout that fits, for every machine shape and GPU count at once.
 
-Every legal candidate is either timed or proven not to be the winner: its memory does not fit, the
-same layout with less recompute or less on the host fits (which is never slower), or its bound
-(core/search/bounds.py) is above a time that another layout of the job reaches.
+Every legal candidate is either timed or proven not to win: its memory does not fit, it also fits
+with less recompute or less on the host (which is never slower), or its bound
+(core/search/bounds.py) is above the time of another layout of the job.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from core.memory.memory import live_bytes, peak_bytes, reserve_bytes
 from core.memory.offload import host_bytes, work_on
 from core.numeric import as_float
 from core.search.best import Best, Closest, Floats, Ints, Job, counts_in, removed_in
-from core.search.fastest import Problem, chunks, race
+from core.search.fastest import Problem, chunks, fastest_layouts
 from core.search.plan import COUNTED
 from core.search.space import Key, Part, Space, spaces
 from core.time.step import step
@@ -55,11 +55,11 @@ def best_layouts(
     stop: Callable[[], bool] = lambda: False,
     exhaustive: bool = False,
 ) -> Best:
-    """Of every legal layout of every job that fits, the fastest; of equal ones the first.
+    """The fastest legal layout of every job that fits; of equally fast ones the first.
 
-    Candidates depend on GPU count and node shape only, so jobs of one kind share them and their
-    bytes. The search ends early, with the small counts done, once it has looked at `most_rows`
-    legal candidates or `stop()` says so; `exhaustive` times whatever fits (what tests compare).
+    Candidates depend only on GPU count and node shape, so jobs of one kind share them and their
+    bytes. The search ends early, with the small counts done, once it has evaluated `most_rows`
+    legal candidates or `stop()` is true; `exhaustive` times everything that fits (for tests).
     """
     problem = _problem(work, jobs, eff, choices, memory_sigma, exhaustive)
     of_key: dict[Key, list[int]] = {}
@@ -152,7 +152,7 @@ def _search(p: Problem, space: Space, jobs_of: list[list[int]], found: _Found) -
                 found.misfits.append(number)
                 _nearer(p, space, part, number, live, found)
     if rows:
-        winners, layouts, timed = race(p, space, rows, owners)
+        winners, layouts, timed = fastest_layouts(p, space, rows, owners)
         found.counts["evaluated"][owners] = timed
         found.counts["pruned_by_time"][owners] += np.array([len(r) for r in rows]) - timed
         found.illegal += sorted(set(owners) - set(winners.tolist()))
@@ -174,8 +174,8 @@ def _bytes(p: Problem, space: Space) -> tuple[Floats, ...]:
 
 
 def _room(p: Problem, number: int) -> tuple[float, float, bool]:
-    """Memory of a job's device and of its host, and whether the host is the slower of the two:
-    jobs that agree in these have the same rows to time."""
+    """Memory of the device and of the host of a job, and whether the host is the slower of the two:
+    jobs with equal values have the same rows to time."""
     job = p.jobs[number]
     capacity = as_float(job.cluster.memory_bytes)
     return capacity, float(job.host_bytes), bool(p.less_offload_wins[number])
@@ -189,8 +189,8 @@ def _worth_timing(
     live: Floats,
     on_host: Floats,
 ) -> tuple[Ints, int]:
-    """Rows that fit and that no row with less recompute, or less on the host, makes superfluous;
-    and how many fit. `live` and `on_host` are recompute modes x families."""
+    """Rows that fit and are not superseded by a row with less recompute or less on the host; and
+    how many fit. `live` and `on_host` are recompute modes x families."""
     kinds, (capacity, host, less_offload_wins) = len(space.kinds), room
     kept: list[Ints] = []
     least: list[NDArray[np.int8]] = []
@@ -224,9 +224,8 @@ def _worth_timing(
 
 
 def _nearer(p: Problem, space: Space, part: Part, number: int, live: Floats, found: _Found) -> None:
-    """Remember the candidate of a job that misses the memory by least, if it is the nearest yet.
-    What waits on the host is told by its own reason, so the device's miss is told of layouts that
-    keep all they have."""
+    """Remember the candidate of a job that exceeds the memory by least, if it is the nearest yet.
+    Offloading has a reason of its own, so the miss of the device is that of layouts without it."""
     level = next(n for n, a in enumerate(part.allowed) if a.any())
     families, kinds = part.families[level], len(space.kinds)
     least = np.where(part.allowed[level], live[:, families], np.inf)
@@ -250,7 +249,7 @@ def _nearer(p: Problem, space: Space, part: Part, number: int, live: Floats, fou
 
 
 def _best(p: Problem, found: _Found, cut: list[int], memory_sigma: float) -> Best:
-    """The winners of all parts, in the order of the jobs, with everything a plan shows."""
+    """The winners of all parts, in the order of the jobs, with all figures of a plan."""
     owner = np.concatenate([o for o, _ in found.winners] or [np.empty(0, dtype=np.intp)])
     order = np.argsort(owner, kind="stable")
     owner = owner[order]
@@ -288,7 +287,7 @@ def _best(p: Problem, found: _Found, cut: list[int], memory_sigma: float) -> Bes
 
 
 def _with_places(layouts: Layouts, work: Workload) -> Layouts:
-    """The layouts with all that waits on the host: what was searched, and what was asked for."""
+    """The layouts with everything they keep on the host: as searched and as the job sets it."""
     shape = np.shape(layouts.tp)
     return replace(
         layouts,

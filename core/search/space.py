@@ -1,4 +1,4 @@
-"""The search space: every candidate layout of every job, as few bytes a row.
+"""Search space: every candidate layout of every job, in few bytes per row.
 
 A row is a family (everything but recompute) and a recompute mode;
 rows that differ in recompute only are neighbours, the least recompute first.
@@ -19,7 +19,7 @@ from core.layout.layouts import RULES, Choices, Constraint, Layouts, recompute_k
 from core.model.transformer import Transformer
 from core.search.candidates import Bools, Floats, Ints, Staged, layouts_of, staged
 
-ROWS_AT_ONCE = 1_000_000  # legal candidates that are held at a time
+ROWS_AT_ONCE = 1_000_000  # legal candidates in memory at a time
 
 CELL_COLUMNS = (
     "num_gpus", "tp", "pp", "virtual_stages", "cp", "micro_batch_size", "ep", "etp",
@@ -28,7 +28,7 @@ CELL_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """What the legal layouts of a job depend on, beside model and batch."""
+    """What the legal layouts of a job depend on, apart from model and batch."""
 
     num_gpus: int
     gpus_per_node: int
@@ -42,12 +42,12 @@ class Part:
 
     num_candidates: int
     removed: Counter[str]
-    num_cut: int  # candidates that were not looked at: the job has too many
+    num_cut: int  # candidates that were not evaluated: the job has too many
     num_legal: int  # families
     families: tuple[slice, ...]  # of the space, by level of offload
     allowed: tuple[Bools, ...]
-    # Of each level and each one below it: where the same family stands in that one's slice; -1
-    # where it is not legal.
+    # For each level and each one below it: the position of the family in the lower slice; -1 where
+    # it is not legal.
     below: tuple[tuple[Ints, ...], ...]
 
 
@@ -85,7 +85,7 @@ class Space:
         )
 
     def cell_layouts(self) -> Layouts:
-        """One layout for each cell, of any strategy."""
+        """One layout for each cell, with any strategy."""
         return layouts_of(
             self.cells, global_batch_size=self.global_batch_size, choices=self.choices
         )
@@ -99,7 +99,7 @@ def spaces(
     global_batch_size: int,
     choices: Choices,
 ) -> Iterator[Space]:
-    """The legal candidates of every key, of as many keys at a time as stay small."""
+    """The legal candidates of every key, for as many keys at a time as fit the memory limit."""
     found: list[Staged] = []
     rows = 0
     for num_gpus, alike in groupby(keys, key=lambda k: k.num_gpus):
@@ -151,9 +151,9 @@ def candidates(
     scale_up_domain: int,
     choices: Choices,
 ) -> tuple[Layouts, list[Constraint]]:
-    """Every legal layout of one job on `num_gpus`, and what the named constraints removed.
+    """Every legal layout of one job on `num_gpus`, and how many each rule removed.
 
-    A degree that is given is the only one tried. Context parallelism is searched for long
+    Only a given degree is tried. Context parallelism is searched for long
     sequences, virtual stages for the interleaved schedule.
     """
     key = Key(num_gpus=num_gpus, gpus_per_node=gpus_per_node, domain=scale_up_domain)
@@ -176,7 +176,7 @@ def candidates(
 
 
 def _part(f: Staged, shape: tuple[int, int], begins: list[int]) -> Part:
-    """The share of one node shape."""
+    """The part of one node shape."""
     n = f.shapes.index(shape)
     mine = f.tps <= f.limits[n]
     of_axis = np.array([group == 0 or group in f.groups[n] for _, group in f.axis])
@@ -207,7 +207,7 @@ def _joined(arrays: Sequence[NDArray[Any]], kind: Any) -> NDArray[Any]:
 
 
 def _codes(columns: Sequence[Floats]) -> Ints:
-    """A number for each combination of values."""
+    """An integer code for each combination of values."""
     code = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         values, number = np.unique(column, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Seconds of fused attention (FlashAttention), forward and backward.
+"""Time of fused attention (FlashAttention), forward and backward.
 
 [D23] Dao, "FlashAttention-2", arXiv:2307.08691, section 4.1: FLOP counts; backward does 2.5x
       the forward's (five matmuls instead of two).
@@ -27,8 +27,8 @@ def head_dim_factor(head_dim: Numeric, half: Numeric, unaligned: Numeric = 1.0) 
 
 
 def sequence_factor(seq_len: Numeric, half: Numeric) -> Numeric:
-    """Rate at this length over that of a long one: few blocks fill the device badly, and a
-    causal block on the diagonal is computed whole. [D23, figure 4]
+    """Rate at this sequence length over that of a long sequence: few blocks fill the device badly,
+    and a causal block on the diagonal is computed whole. [D23, figure 4]
 
     >>> float(sequence_factor(1024.0, half=1024.0))
     0.5
@@ -54,5 +54,5 @@ def forward_s(
 
 
 def backward_s(*, forward_s: Numeric, relative_rate: Numeric) -> Numeric:
-    """Seconds of the backward kernel of the same attention. [D23]"""
+    """Seconds of the backward kernel that belongs to a forward kernel. [D23]"""
     return BACKWARD_FLOPS * np.divide(forward_s, relative_rate)

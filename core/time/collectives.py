@@ -41,9 +41,9 @@ def in_switch_all_reduce_s(
     """All-reduce of M bytes that switches add up, inside a scale-up domain of r ranks or across
     d = n/r of them. [G16]
 
-    A switch reads every rank's copy and sends back one sum: (r+1)/r M/B, where a ring moves
-    2 (r-1)/r. Across domains the ports of r ranks carry M/r each, once up and once down, beside
-    a scatter and a gather inside.
+    A switch reads every rank's copy and sends back one sum: (r+1)/r M/B, where a ring moves 2
+    (r-1)/r. Across domains the ports of r ranks carry M/r each, once up and once down, in addition
+    to a scatter and a gather inside.
 
     >>> float(in_switch_all_reduce_s(size_bytes=8e9, ranks=8, local_ranks=8,
     ...     scale_up_bytes_per_s=1e9, scale_out_bytes_per_s=1e9, latency_s=0.0))
@@ -77,9 +77,9 @@ def all_to_all_s(
 ) -> Numeric:
     """Each rank sends M/n to every rank: the slower of the two tiers it travels on.
 
-    Of M bytes, (r-1)/n stay inside the scale-up domain of r ranks and (n-r)/n leave it
-    through the rank's own network port. Where copies for one domain cross once (`sent_once` is
-    the share left), they are spread inside it on arrival.
+    Of M bytes, (r-1)/n stay inside the scale-up domain of r ranks and (n-r)/n leave it through the
+    rank's own network port. Where copies for one domain cross only once (`sent_once` is the share
+    that remains), they are distributed inside it on arrival.
     """
     n, r, M = ranks, local_ranks, size_bytes
     spread = np.where(np.asarray(sent_once) < 1, (r - 1) / r, (r - 1) / n)
@@ -89,8 +89,8 @@ def all_to_all_s(
 
 
 def share_sent_once(*, copies: Numeric, domains: Numeric) -> Numeric:
-    """Expected distinct domains of a token's `copies` over the copies, when experts are picked
-    alike: D (1 - (1 - 1/D)^k) / k (arXiv:2412.19437, section 3.2.2 sends a token once a node).
+    """Expected distinct domains of a token's `copies` over the copies, when all experts are equally
+    likely: D (1 - (1 - 1/D)^k) / k (arXiv:2412.19437, section 3.2.2 sends a token once a node).
 
     >>> round(float(share_sent_once(copies=8.0, domains=4.0)), 3)
     0.45
@@ -143,8 +143,8 @@ def torus_share(*, ranks: Numeric, chips: Numeric, axes: Numeric) -> Numeric:
 
 
 def torus_all_to_all_factor(*, ranks: Numeric, axes: Numeric) -> Numeric:
-    """Time of an all-to-all on a torus of n chips over that behind a switch of the same rate:
-    half of what is sent crosses the middle, where a chip's row has two links of each way. [A25]
+    """Time of an all-to-all on a torus of n chips over that behind a switch of equal rate: half of
+    the data crosses the middle, where each row of chips has two links in each direction. [A25]
 
     >>> float(torus_all_to_all_factor(ranks=256, axes=2))
     8.0
@@ -156,7 +156,7 @@ def torus_all_to_all_factor(*, ranks: Numeric, axes: Numeric) -> Numeric:
 def ring_hop_s(
     *, ranks: Numeric, local_ranks: Numeric, scale_up_hop_s: Numeric, scale_out_hop_s: Numeric
 ) -> Numeric:
-    """Mean latency of one hop of a ring: one in every domain's worth of hops leaves it.
+    """Mean latency of one hop of a ring: one hop per domain leaves the domain.
 
     >>> float(ring_hop_s(ranks=16, local_ranks=8, scale_up_hop_s=1.0, scale_out_hop_s=9.0))
     2.0

@@ -1,12 +1,12 @@
-"""Seconds of a matrix multiplication.
+"""Time of a matrix multiplication.
 
     time = 2 m n k / (ceiling x efficiency)  +  u x bytes / memory bandwidth  +  t
 
-The ceiling is the best matmul measured on the accelerator. The second term is what a real
-kernel does not hide of its traffic - prologue, epilogue, partial waves - and is what makes
-skinny matrices (few tokens, dimensions cut by TP or EP) slow: their bytes shrink slower than
-their FLOPs. It scales with the machine's FLOPs per byte, so it holds across generations. The
-last is the time in which a kernel fills and drains the device.
+The ceiling is the best matmul measured on the accelerator. The second term is the memory traffic
+that a real kernel does not hide (prologue, epilogue, partial waves). It makes skinny matrices (few
+tokens, dimensions divided by TP or EP) slow: their bytes shrink slower than their FLOPs. It scales
+with the machine's FLOPs per byte, so it holds across generations. The last term is the time in
+which a kernel fills and drains the device.
 
 [W09] Williams et al., "Roofline", CACM 52(4), 2009: the two limits that this sum smooths.
 """
@@ -35,8 +35,8 @@ def wave_share(
 ) -> Numeric:
     """Share of the last wave of tiles that is empty, over the full waves: 0 where tiles divide.
 
-    Tiles are dealt to multiprocessors in waves; a started one takes as long as a full one. The
-    better of two tile shapes is taken, as libraries do. NaN multiprocessors: no waves.
+    Tiles are distributed over multiprocessors in waves; a partial wave takes as long as a full one.
+    The better of two tile shapes is taken, as libraries do. NaN multiprocessors: no waves.
 
     >>> float(wave_share(m=1024, n=128 * 33, multiprocessors=132))
     0.0

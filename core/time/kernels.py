@@ -1,7 +1,7 @@
-"""Operators that are bound by memory bandwidth.
+"""Memory traffic of operators that are bound by memory bandwidth.
 
-Bytes are counted operator by operator, unfused, 16 bits an element; `Efficiency.elementwise`
-is the share of that count which a stack's fused kernels still move.
+Bytes are counted operator by operator, unfused, 16 bits an element; `Efficiency.elementwise` is the
+share of that count that the fused kernels of a stack still move.
 """
 
 from __future__ import annotations

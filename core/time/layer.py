@@ -1,4 +1,4 @@
-"""Seconds of computation of one layer and one micro-batch, by operator, forward and backward.
+"""Computation time of one layer and one micro-batch, by operator, forward and backward.
 
 Backward repeats each matmul twice (gradient of the input, gradient of the weight); frozen
 weights need only the first.
@@ -33,7 +33,7 @@ from core.model.transformer import (
 from core.numeric import Numeric
 from core.time import attention, gemm, kernels, measured_shapes
 
-MEASURED_YEARS = (2021.0, 2026.7)  # of the software of published runs: no trend beyond them
+MEASURED_YEARS = (2021.0, 2026.7)  # years of the software of published runs: no trend beyond them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,8 @@ class LayerSeconds:
 
 
 def decimal_year(date: str) -> float:
-    """Of YYYY-MM, YYYY (its middle) or a range (its beginning); the newest measured for ''.
+    """Decimal year of YYYY-MM, YYYY (its middle) or a range (its beginning); for '' the newest
+    measured.
 
     >>> decimal_year("2024-07")
     2024.5416666666667
@@ -75,7 +76,8 @@ def decimal_year(date: str) -> float:
 
 
 def is_since(software_year: Numeric, since: str) -> Numeric:
-    """Whether software of that year does what stacks do `since` a date, 'always' or never ('').
+    """Whether software of that year has a feature that stacks have `since` a date, 'always' or
+    never ('').
 
     >>> bool(is_since(2022.5, "2023-01")), bool(is_since(2022.5, "always"))
     (False, True)
@@ -86,12 +88,12 @@ def is_since(software_year: Numeric, since: str) -> Numeric:
 
 
 def software_factor(software_year: Numeric, per_year: Numeric) -> Numeric:
-    """Speed of this year's kernels over those of 2024, the middle of what was measured."""
+    """Speed of the kernels of this year over those of 2024, the middle of the measurements."""
     return np.exp(per_year * (np.clip(software_year, *MEASURED_YEARS) - 2024.0))
 
 
 def rates(work: Workload, cluster: Cluster, eff: Efficiency) -> Rates:
-    """Peak times ceiling times the fraction that software reaches. NaN: no such precision."""
+    """Peak times ceiling times the fraction that software reaches. NaN: precision not supported."""
     peak = np.asarray(cluster.peak_flops_per_s)
     software = software_factor(work.software_year, eff.software_per_year)
     power = np.asarray(cluster.power_share) ** eff.power_exponent
@@ -145,7 +147,7 @@ def _matmuls(work: Workload, lay: Layouts) -> list[tuple[Numeric, Numeric, Numer
 
 
 def _shape_factor(cluster: Cluster, *, m: Numeric, n: Numeric, k: Numeric) -> Numeric:
-    """Measured over predicted rate of matmuls of this shape; 1 where nothing was measured."""
+    """Measured over predicted rate of matmuls of this shape; 1 without measurements."""
     if not len(cluster.matmul_weights):
         return 1.0
     at, weights = np.asarray(cluster.matmul_at), np.asarray(cluster.matmul_weights)
@@ -166,7 +168,7 @@ def _expert_forward_s(
 ) -> Numeric:
     """Grouped matmuls of the routed experts on one GPU, mean over layers.
 
-    The tokens of ep x etp ranks meet on them: each rank brings tokens/tp x k rows.
+    They process the tokens of ep x etp ranks: each rank sends tokens/tp x k rows.
     """
     m = work.model
     rows = tokens / lay.tp * lay.etp * np.asarray(m.experts_per_token)
@@ -201,7 +203,9 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         "kernel_s": eff.kernel_s,
     }
     matmul: Numeric = 0.0
-    of_input: Numeric = 0.0  # gradients, where measured shapes tell them from the forward pass
+    of_input: Numeric = (
+        0.0  # gradients, where measured shapes distinguish them from the forward pass
+    )
     of_weight: Numeric = 0.0
     for n, k, share in _matmuls(work, lay):
         idle = gemm.wave_share(m=tokens, n=n, multiprocessors=cluster.multiprocessors)

@@ -1,4 +1,4 @@
-"""What the links of a cluster give to a group of a layout's ranks: rates, hops, all-reduces."""
+"""Links of a cluster as a group of ranks uses them: rates, hops, all-reduces."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from core.time import collectives
 
 
 def domain(cluster: Cluster) -> Numeric:
-    """Devices that the scale-up link joins. PCIe-only machines still share a host: their link is
-    the PCIe rate in scale_up_bytes_per_s."""
+    """Devices that the scale-up link joins. Devices of PCIe-only machines share a host: their link
+    is the PCIe rate in scale_up_bytes_per_s."""
     return np.maximum(np.maximum(cluster.scale_up_domain, 1.0), cluster.gpus_per_node)
 
 
@@ -33,7 +33,7 @@ def _rates(cluster: Cluster, eff: Efficiency, lay: Layouts, ranks: Numeric) -> d
 
 
 def all_to_all_rates(cluster: Cluster, eff: Efficiency, ranks: Numeric) -> dict[str, Numeric]:
-    """The same for messages from every rank to every other."""
+    """Achieved rates of both tiers, for messages from every rank to every other."""
     longer: Numeric = 1.0
     if np.any(cluster.torus_axes):
         factor = collectives.torus_all_to_all_factor(
@@ -73,7 +73,7 @@ def all_reduce_s(
     ranks: Numeric,
     stride: Numeric,
 ) -> Numeric:
-    """The faster of a ring (or tree) and of switches that add up, where there are such."""
+    """The faster of a ring (or tree) and of switches that add up, where there are any."""
     rate, _, latency = group(cluster, eff, lay, ranks=ranks, stride=stride)
     ring = collectives.all_reduce_s(
         size_bytes=size_bytes, ranks=ranks, bytes_per_s=rate, latency_s=latency
@@ -91,7 +91,7 @@ def in_switch_s(
     ranks: Numeric,
     stride: Numeric,
 ) -> Numeric:
-    """All-reduce that switches add up; inf where a link on the way has none that can."""
+    """All-reduce that switches add up; inf where a link on the way has no such switch."""
     if not np.any(cluster.switch_reduces):
         return np.inf
     local = collectives.local_ranks(ranks=ranks, stride=stride, domain=domain(cluster))

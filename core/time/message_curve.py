@@ -1,4 +1,4 @@
-"""Seconds of a message against its size: what measured points say between and beyond them.
+"""Time of a message against its size, from measured points.
 
 Between measured sizes the time is interpolated in logarithms, outside them it is latency plus bytes
 over bandwidth. A time above that of a larger message is a disturbance, not a property: it is
@@ -20,7 +20,7 @@ from core.numeric import Numeric
 
 Column = NDArray[np.float64]
 
-LATENCIES = 4.0  # a message of so many latencies is one that bandwidth decides
+LATENCIES = 4.0  # from this many latencies on, bandwidth decides the time of a message
 RESAMPLED = 400
 SEED = 1
 
@@ -36,11 +36,11 @@ class Curve:
     bytes_per_s: float
     bytes_per_s_low: float  # 5% and 95% of resampled points
     bytes_per_s_high: float
-    left_out_error: float  # median relative error of a point from its neighbours
+    left_out_error: float  # median relative error of a point predicted from its neighbours
 
 
 def fit(*, size_bytes: Column, time_s: Column) -> Curve:
-    """The curve of measured points, at least three sizes, in any order. [H94] beyond them."""
+    """The curve through measured points, at least three sizes, in any order; beyond them [H94]."""
     order = np.argsort(size_bytes, kind="stable")
     size, raw = np.asarray(size_bytes, dtype=float)[order], np.asarray(time_s, dtype=float)[order]
     if len(size) < 3 or size[0] <= 0 or raw.min() <= 0 or (np.diff(size) <= 0).any():
@@ -61,7 +61,7 @@ def fit(*, size_bytes: Column, time_s: Column) -> Curve:
         bytes_per_s=rate,
         bytes_per_s_low=min(float(np.quantile(rates, 0.05)), rate),
         bytes_per_s_high=max(float(np.quantile(rates, 0.95)), rate),
-        left_out_error=_left_out(size, time),
+        left_out_error=_leave_one_out_error(size, time),
     )
 
 
@@ -83,10 +83,10 @@ def interpolated_s(curve: Curve, size_bytes: Numeric) -> Numeric:
 
 
 def _rate(size: Column, time: Column) -> float:
-    """Bandwidth of the line of least relative errors."""
+    """Bandwidth of the line with the least relative errors."""
     rows = np.stack([1 / time, size / time], axis=1)
     (latency, per_byte), *_ = np.linalg.lstsq(rows, np.ones(len(size)), rcond=None)
-    if per_byte <= 0 or latency < 0:  # a line through the origin then
+    if per_byte <= 0 or latency < 0:  # then the line goes through the origin
         per_byte = float(np.sum(size / time) / np.sum(np.square(size / time)))
     return float(1 / per_byte)
 
@@ -100,9 +100,10 @@ def _resampled_rates(size: Column, time: Column) -> Column:
     return np.array([float(np.squeeze(x)) for x in found])
 
 
-def _left_out(size: Column, time: Column) -> float:
-    """Each inner point against the line between its neighbours, in logarithms."""
+def _leave_one_out_error(size: Column, time: Column) -> float:
+    """Leave-one-out errors: each inner point against the line between its neighbours, in
+    logarithms."""
     x, y = np.log(size), np.log(time)
     share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
-    said = y[:-2] + share * (y[2:] - y[:-2])
-    return float(np.median(np.abs(np.expm1(said - y[1:-1]))))
+    between = y[:-2] + share * (y[2:] - y[:-2])
+    return float(np.median(np.abs(np.expm1(between - y[1:-1]))))

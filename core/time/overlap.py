@@ -1,4 +1,4 @@
-"""What communication hides behind computation, and what both pay while they share the GPU.
+"""Overlap: communication hidden behind computation, and the slowdown of both meanwhile.
 
 [M22] Miao et al., "Galvatron", VLDB 2022, arXiv:2211.13878, section 3.4: computation and
       communication slow one another down while they overlap.
@@ -18,7 +18,7 @@ def hidden_s(
     always_exposed: Numeric,
     window: Numeric,
 ) -> Numeric:
-    """Seconds of communication that run beside computation: at most `window` of it.
+    """Seconds of communication that run during computation: at most `window` of it.
 
     >>> float(hidden_s(communication_s=2.0, computation_s=10.0, always_exposed=0.5, window=1.0))
     1.0
@@ -30,7 +30,7 @@ def hidden_s(
 def exposed_s(*, communication_s: Numeric, hidden_s: Numeric, slowdown: Numeric) -> Numeric:
     """Seconds that communication adds to computation. [M22]
 
-    What is not hidden, and `slowdown` of the hidden time, by which both sides lengthen.
+    The part that is not hidden, and `slowdown` of the hidden time, by which both get longer.
 
     >>> float(exposed_s(communication_s=2.0, hidden_s=2.0, slowdown=0.0))
     0.0

@@ -1,4 +1,4 @@
-"""Seconds of one optimizer step, by part, and the utilisation that follows.
+"""Time of one optimizer step, by part, and the utilisation that follows.
 
 The only place where overlap is decided. The parts add up to the step of the slowest pipeline
 stage; `bubble` is the time that stage waits for the others.
@@ -51,7 +51,7 @@ class Step:
 
 
 def recompute_fraction(recompute: Numeric, eff: Efficiency) -> Numeric:
-    """Share of a forward pass that is repeated in backward."""
+    """Share of a forward pass that is repeated during backward."""
     kind = np.asarray(recompute)
     return np.where(
         kind >= RECOMPUTE.index("full"),
@@ -63,14 +63,14 @@ def recompute_fraction(recompute: Numeric, eff: Efficiency) -> Numeric:
 def _host_bound(layer_s: Numeric, host_s: Numeric, graphs: Numeric, queue: Numeric) -> Numeric:
     """Seconds the GPU waits for launches: three forwards' worth per layer and micro-batch.
 
-    A queue that runs empty now and then: a smooth maximum of both, not a sharp one.
+    The queue sometimes runs empty, so this is a smooth maximum of both, not a sharp one.
     """
     launch = np.where(np.asarray(graphs) > 0, 0.0, 3.0 * np.asarray(host_s))
     return (layer_s**queue + launch**queue) ** (1 / np.asarray(queue)) - layer_s
 
 
 def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Step:
-    """Seconds of one optimizer step and what follows, one row a candidate."""
+    """Seconds of one optimizer step and its utilisation, one row per candidate."""
     one = layer_seconds(work, lay, cluster, eff)
     layers = layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp)
     m = np.asarray(lay.num_microbatches, dtype=float)
@@ -95,11 +95,11 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     chunked = (np.asarray(lay.virtual_stages) > 1) & np.asarray(work.overlaps_gradients)
     pp = np.where(chunked, eff.pp_exposed, 1.0) * traffic.pipeline_s(work, lay, cluster, eff)
 
-    # The last stage also runs the head; where layers divide unevenly it holds one fewer.
+    # The last stage also runs the head; where layers divide unevenly, it has one layer fewer.
     uneven = np.asarray(layers) > np.floor(np.divide(work.model.num_layers, lay.pp))
     head = np.where(uneven, np.maximum(one.head - per_layer, 0.0), one.head)
     mean_stage_s = (work.model.num_layers * per_layer + one.head) / lay.pp + pp
-    # A third of the launches that a device waits for are of weight gradients, too.
+    # A third of the launches that a device waits for also belong to weight gradients.
     weight_gradients = one.matmul_forward + one.experts_forward + waiting / 3
     weight_gradients = weight_gradients * (1 - np.asarray(work.adapters))
     bubble = bubble_fraction(
@@ -156,8 +156,9 @@ def _inside_layer(
     one: LayerSeconds,
     waiting: Numeric,
 ) -> _InsideLayer:
-    """Tensor, context and expert parallelism. Full recompute repeats the forward's share: 2 of
-    4 all-reduces, 1 of 3 passes of keys and values, 2 of 4 all-to-alls."""
+    """Exposed communication of tensor, context and expert parallelism. Full recompute repeats the
+    share of the forward pass: 2 of 4 all-reduces, 1 of 3 passes of keys and values, 2 of 4
+    all-to-alls."""
     again = np.where(np.asarray(lay.recompute) >= RECOMPUTE.index("full"), 1.0, 0.0)
     cp, cp_hidden = _overlapped(
         traffic.context_parallel_s(work, lay, cluster, eff) * (1 + again / 3),
@@ -184,11 +185,11 @@ def _data_parallel(
     layers: Numeric,
     free_s: Numeric,
 ) -> tuple[Numeric, Numeric]:
-    """Exposed and hidden seconds a step of gathers, scatters and reductions.
+    """Exposed and hidden seconds per step of gathers, scatters and reductions.
 
-    One computation hides one communication at a time: the gathers of its own micro-batch, and
-    what they leave of the last one hides the reduction of gradients. ZeRO-2 scatters after
-    every micro-batch and so hides in all of them. A pipeline gathers once a step.
+    A computation hides one communication at a time: that of a micro-batch hides its gathers, and
+    what is left of the last micro-batch hides the reduction of gradients. ZeRO-2 scatters after
+    every micro-batch, so all of them hide it. A pipeline gathers once per step.
     """
     m = np.asarray(lay.num_microbatches, dtype=float)
     gathers, hidden = _overlapped(
@@ -223,7 +224,7 @@ def _data_parallel(
 def _overlapped(
     communication_s: Numeric, computation_s: Numeric, always: Numeric, eff: Efficiency
 ) -> tuple[Numeric, Numeric]:
-    """Exposed and hidden seconds."""
+    """Exposed and hidden seconds of one communication."""
     hidden = hidden_s(
         communication_s=communication_s,
         computation_s=computation_s,
@@ -248,7 +249,7 @@ def _owned_params(work: Workload, lay: Layouts, params: StageParams) -> Numeric:
 def _owned_ends_and_experts(
     work: Workload, lay: Layouts, params: StageParams
 ) -> tuple[Numeric, Numeric]:
-    """Those of them in embeddings and LM head, which adapters leave alone, and in experts."""
+    """Owned parameters in embeddings and LM head (none with adapters), and in experts."""
     sharded = column(lay.strategy, "shards_optimizer") > 0
     ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
     experts = params.experts / np.where(sharded, params.expert_shards, 1.0)
@@ -289,7 +290,7 @@ def _offload_s(
     Optimizer [Ren et al., "ZeRO-Offload", arXiv:2101.06840]: gradients down, weights up, once a
     step and exposed; from NVMe its states cross twice more. Weights: fetched for forward and
     backward of every micro-batch. Activations: out in forward, back in backward. Both hide in
-    `left_s`, what the step's computation has left beside data parallelism.
+    `left_s`, what the step's computation has left after data parallelism.
     """
     m = np.asarray(lay.num_microbatches, dtype=float)
     link = eff.host_link * np.asarray(cluster.host_link_bytes_per_s)
@@ -334,7 +335,7 @@ def _utilisation(
     layers' forward if full, the attention core if selective (arXiv:2205.05198, section 5)."""
     shape = np.broadcast(*parts.values()).shape
     columns = {k: np.broadcast_to(v, shape).astype(float) for k, v in parts.items()}
-    step_s = sum(columns.values(), np.zeros(shape))  # in one order, for one row or many
+    step_s = sum(columns.values(), np.zeros(shape))  # summed in one order, for one row or many
     sequences = np.asarray(lay.micro_batch_size) * lay.num_microbatches * dp(lay)
     tokens = np.broadcast_to(sequences * work.seq_len, shape)
     tokens_per_s = tokens / step_s

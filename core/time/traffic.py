@@ -1,4 +1,4 @@
-"""Which collectives a layout needs, and their seconds, before anything hides them.
+"""Collectives that a layout needs, and their seconds before any overlap.
 
 Sizes are per GPU. Groups: tp neighbours are adjacent, then cp, then data parallel, then pp.
 
@@ -35,11 +35,12 @@ from core.time import collectives, links
 
 
 def tensor_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
-    """Per layer (mean) and micro-batch, forward and backward: 4 all-reduces' worth. [K23]
+    """Seconds per layer (mean) and micro-batch, forward and backward: as much as 4 all-reduces.
+    [K23]
 
-    Two of them are the MLP's; routed experts that are not cut (etp 1) need none. A step of a ring
-    holds some bytes before it sends on. Gathers and scatters of sequence parallelism gain nothing
-    from switches that add up.
+    Two of them are the MLP's; routed experts that are not divided (etp 1) need none. A step of a
+    ring buffers some bytes before it sends on. Gathers and scatters of sequence parallelism gain
+    nothing from switches that add up.
     """
     rate, _, latency = links.group(cluster, eff, lay, ranks=lay.tp, stride=1.0)
     size = 2.0 * tokens_per_rank(work, lay) * work.model.hidden_size
@@ -62,7 +63,7 @@ def tensor_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Effic
 
 
 def context_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
-    """Per layer and micro-batch, forward and backward.
+    """Seconds per layer and micro-batch, forward and backward.
 
     Ring and all-gather move keys and values once forward, them and their gradients back
     (arXiv:2310.01889); Ulysses exchanges queries, keys, values and outputs by all-to-all, four
@@ -95,11 +96,11 @@ def context_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Effi
 def expert_parallel_exposed_s(
     work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency
 ) -> Numeric:
-    """Per layer (mean) and micro-batch: dispatch and combine, forward and backward. Exposed
-    seconds: how much hides depends on whether it stays inside the scale-up domain."""
+    """Exposed seconds per layer (mean) and micro-batch: dispatch and combine, forward and backward.
+    The hidden share depends on whether they stay inside the scale-up domain."""
     model = work.model
     domain = links.domain(cluster)
-    # Ranks of a group are spread over tp x cp x dp of one stage, next to one another.
+    # Ranks of a group are neighbours in tp x cp x dp of one stage.
     local = collectives.local_ranks(ranks=lay.ep, stride=lay.etp, domain=domain)
     exposed = np.where(np.asarray(lay.ep) > local, eff.ep_network_exposed, eff.ep_exposed)
     rank_tokens = tokens_per_rank(work, lay) / lay.tp
@@ -119,9 +120,9 @@ def expert_parallel_exposed_s(
 
 
 def pipeline_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
-    """Per micro-batch and stage: activations to the next stage, gradients back. One hop over
-    the network paces the whole pipeline. Each tensor-parallel rank sends its own part, also
-    where all hold the whole (arXiv:2104.04473, section 4.1)."""
+    """Seconds per micro-batch and stage: activations to the next stage, gradients back. One hop
+    over the network sets the pace of the whole pipeline. Each tensor-parallel rank sends its own
+    part, even where all ranks hold everything (arXiv:2104.04473, section 4.1)."""
     size = 2.0 * tokens_per_rank(work, lay) * work.model.hidden_size / lay.tp
     ranks_before = np.multiply(np.multiply(lay.tp, lay.cp), dp(lay))
     domain = links.domain(cluster)
@@ -159,7 +160,8 @@ def _over_copies_s(
 def _added_by_switches_s(
     lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams, bytes_per_param: Numeric
 ) -> Numeric:
-    """All-reduce of the same by switches that add up, where every rank keeps all; else inf."""
+    """All-reduce of a stage's parameters by switches that add up, where every rank keeps all of
+    them; else inf."""
     keeps_all = column(lay.strategy, "shards_optimizer") == 0
     if not np.any(keeps_all):
         return np.inf
@@ -197,7 +199,8 @@ def gradient_s(
     trained: Numeric,
     gradient_bytes: Numeric = nan,
 ) -> Numeric:
-    """Per step where weights stay whole: gradients reduced, updated weights gathered. [R20]
+    """Seconds per step where weights are not sharded: gradients reduced, updated weights gathered.
+    [R20]
 
     DDP reduces once (an all-reduce is a scatter and a gather of gradients), as does ZeRO-1;
     ZeRO-2 keeps shards of gradients only, so it scatters them after every micro-batch.
@@ -230,9 +233,9 @@ def gather_s(
     frozen_bytes: Numeric = 2.0,
     gradient_bytes: Numeric = nan,
 ) -> Numeric:
-    """Per micro-batch (per step in a pipeline) where weights are sharded: every layer gathered
-    for forward and for backward, its gradients scattered. [R20, section 7.2.2]"""
-    # A quantised base travels as it is kept.
+    """Seconds per micro-batch (per step in a pipeline) where weights are sharded: every layer
+    gathered for forward and for backward, its gradients scattered. [R20, section 7.2.2]"""
+    # A quantised base is sent in its quantised form.
     weights = np.minimum(column(lay.strategy, "gathered_bytes"), frozen_bytes)
     gradients = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
     gradients = gradients * np.asarray(trained)
@@ -260,8 +263,8 @@ def replica_s(
     trained: Numeric,
     gradient_bytes: Numeric = nan,
 ) -> Numeric:
-    """Once per step where shards are replicated (hybrid sharding, or ZeRO-1 inside a group):
-    all-reduce the gradient shards over the replicas."""
+    """Seconds per step where shards are replicated (hybrid sharding, or ZeRO-1 inside a group):
+    all-reduce of the gradient shards over the replicas."""
     if not np.any(np.asarray(lay.dp_replicate) > 1):
         return 0.0
     shard = params.dense / params.dense_shards + params.experts / params.expert_shards

@@ -1,4 +1,4 @@
-"""Matmuls, attention, memory and the host's link of one device, measured over forecast."""
+"""Fit of matmuls, attention, memory and the host link of one device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OF_NORMAL = 1.35  # interquartile range of a normal distribution over its deviat
 
 
 class HasRows(Protocol):
-    """All that is asked of a result."""
+    """A result, as far as the fits need it."""
 
     def rows(self, probe: str) -> list[Row]:
         """The rows of one group."""
@@ -29,21 +29,21 @@ class HasRows(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A measured quantity beside what a forecast takes for it."""
+    """A measured quantity and the value that a forecast assumes."""
 
     assumed: float
     measured: float
     unit: str
-    sigma: float  # of the log of the measured one
+    sigma: float  # standard deviation of the log of `measured`
     num_measured: int
     left_out_error: float | None = None
-    is_posterior: bool = False  # the prior has been joined already
+    is_posterior: bool = False  # the prior has already been joined
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matmuls:
-    """The constant of 16-bit matmuls, and how shapes differ from it."""
+    """The constant of 16-bit matmuls, and the corrections by shape."""
 
     constant: Measured
     at: tuple[tuple[float, float, float], ...]
@@ -51,12 +51,13 @@ class Matmuls:
 
 
 def spread(row: Row) -> float:
-    """Deviation of the log of a row's time: that of one sample, as the next session may be."""
+    """Deviation of the log of a row's time: that of one sample, because the next session may differ
+    as much."""
     return row.rel_iqr / OF_NORMAL
 
 
 def main_dtype(result: HasRows) -> str | None:
-    """The 16-bit type that was measured; None: none was."""
+    """The 16-bit type that was measured; None if there is none."""
     found = {row.dtype for row in result.rows("matmul")}
     return next((d for d in MAIN if d in found), None)
 
@@ -64,7 +65,7 @@ def main_dtype(result: HasRows) -> str | None:
 def standalone_s(
     row: Row, cluster: Cluster, eff: Efficiency, *, speedup: float = 1.0, input_bytes: float = 2.0
 ) -> float:
-    """Forecast of one matmul alone: at the machine's ceiling, without what a step takes off."""
+    """Forecast of a single matmul at the machine's ceiling, without the losses inside a step."""
     m, n, k = (float(row.params[axis]) for axis in "mnk")
     idle = gemm.wave_share(m=m, n=n, multiprocessors=cluster.multiprocessors)
     seconds = gemm.matmul_s(
@@ -92,7 +93,7 @@ def matmuls(
     prior_sigma: float,
     least_sigma: float,
 ) -> Matmuls | None:
-    """16-bit matmuls of every measured shape; None where none was measured."""
+    """Fit of 16-bit matmuls of every measured shape; None if there is none."""
     dtype = main_dtype(result)
     rows = _once([row for row in result.rows("matmul") if row.dtype == dtype])
     if not rows:
@@ -101,7 +102,8 @@ def matmuls(
     sigma = np.array([max(spread(row), least_sigma) for row in rows])
     axes = {a: np.array([float(row.params[a]) for row in rows]) for a in "mnk"}
     found = measured_shapes.fit(**axes, log_ratio=log_ratio, sigma=sigma, prior_sigma=prior_sigma)
-    # The ceiling moves a matmul that waits for memory less: shapes are held against it as moved.
+    # A new ceiling changes matmuls that wait for memory less: shapes are compared with the new
+    # forecast.
     moved = replace(cluster, ceiling=cluster.ceiling * np.exp(found.constant))
     left = np.array([np.log(standalone_s(row, moved, eff) / row.t_med_s) for row in rows])
     smooth = measured_shapes.fit(**axes, log_ratio=left, sigma=sigma, prior_sigma=0.0)
@@ -113,7 +115,7 @@ def matmuls(
             unit="TFLOP/s",
             sigma=found.constant_sigma,
             num_measured=len(rows),
-            left_out_error=float(np.median(np.abs(np.expm1(found.left_out)))),
+            left_out_error=float(np.median(np.abs(np.expm1(found.leave_one_out)))),
             is_posterior=True,
             note="of large matrices; each measured shape as it was measured",
         ),
@@ -123,13 +125,13 @@ def matmuls(
 
 
 def _once(rows: list[Row]) -> list[Row]:
-    """One row a shape: the same one twice tells nothing more, and a fit cannot have it."""
+    """One row per shape, because a fit cannot use a shape twice."""
     kept = {tuple(row.params[axis] for axis in "mnk"): row for row in reversed(rows)}
     return list(reversed(kept.values()))
 
 
 def fp8(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
-    """Speed-up of fp8 matmuls over 16-bit ones; None where the device has or measured none."""
+    """Speed-up of fp8 matmuls over 16-bit ones; None without fp8 or a measurement of it."""
     rows = [row for row in result.rows("matmul") if row.dtype == "fp8"]
     speedup = matmul_speedup(
         matmul_bits=8.0,
@@ -194,7 +196,7 @@ def attention_rate(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measur
 
 
 def memory(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | None:
-    """Bandwidth of a copy, which reads and writes as training does."""
+    """Bandwidth of a copy, which reads and writes like training."""
     return _bandwidth(
         [row for row in result.rows("memory_bandwidth") if row.label == "copy"],
         as_float(cluster.memory_bytes_per_s * eff.memory),
@@ -209,7 +211,7 @@ def host_link(result: HasRows, cluster: Cluster, eff: Efficiency) -> Measured | 
 
 
 def checkpoint_bytes_per_s(result: HasRows) -> float | None:
-    """What all ranks of one machine wrote together; None where it was not measured."""
+    """Rate at which all ranks of one machine wrote together; None if it was not measured."""
     rows = result.rows("checkpoint")
     if not rows:
         return None

@@ -62,7 +62,7 @@ def test_the_left_out_error_is_that_of_a_fit_without_the_shape(out, sigma):
     rows = np.arange(5) != out
     without = fitted(sigma=sigma, rows=rows)
     error = RATIO[out] - said(without, M[out], N[out], K[out])
-    assert found.left_out[out] == pytest.approx(error, abs=1e-9)
+    assert found.leave_one_out[out] == pytest.approx(error, abs=1e-9)
 
 
 def measured(cluster):

@@ -1,8 +1,8 @@
 """Carbon of a cloud region's grid and the PUE of its buildings: hardware/carbon.csv.
 
-Several sources print one region; the newest year counts, and each figure keeps its own source. A
-region is matched by the seller's own name of it: one that is not in the table is not known, and
-its neighbour's figure is not taken instead.
+Several sources may print one region: the newest year counts, and each figure keeps its own source.
+A region is matched by the seller's own name. A region that is not in the table is not known, and no
+neighbouring region takes its place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COLUMNS = (
     "provider", "region", "location", "year", "grid_g_co2e_per_kwh", "marginal_g_co2e_per_kwh",
     "carbon_free_fraction", "pue", "source", "source_date", "note",
 )  # fmt: skip
-# Figures of a row, each with the least and the most that it can be.
+# Figures of a row, each with its lowest and highest possible value.
 FIGURES = {
     "grid_g_co2e_per_kwh": (0.0, 2000.0),
     "marginal_g_co2e_per_kwh": (0.0, 2000.0),
@@ -33,25 +33,25 @@ FLEET = "*"  # the mean of all of a seller's regions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionFigure:
-    """One figure of a region and who printed it."""
+    """One figure of a region, with its source."""
 
     value: float
     source: str
-    year: str  # of the figure; empty: the source does not say
+    year: str  # year of the figure; empty: the source does not print it
     fleet: bool = False  # the mean of all of the seller's regions
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """What is printed of one region. None: nobody prints it."""
+    """Figures of one region. None: no source prints it."""
 
     provider: str
     region: str
     location: str
     grid_g_co2e_per_kwh: RegionFigure | None = None  # mean of the year, by location
     marginal_g_co2e_per_kwh: RegionFigure | None = None  # of one more kWh
-    carbon_free_fraction: RegionFigure | None = None  # by the hour, with what the seller buys
+    carbon_free_fraction: RegionFigure | None = None  # by the hour, including what the seller buys
     pue: RegionFigure | None = None
 
 
@@ -108,11 +108,11 @@ def _regions() -> dict[tuple[str, str], Region]:
 
 
 def region_of(provider: str, region: str) -> Region | None:
-    """What is printed of this region of this seller; None where nothing is."""
+    """Figures of a region of a seller; None where there are none."""
     return None if region == FLEET else _regions().get((provider, region))
 
 
 def fleet_pue(provider: str) -> RegionFigure | None:
-    """The mean PUE of all of a seller's regions; None where nobody prints it."""
+    """The mean PUE of all regions of a seller; None where no source prints it."""
     fleet = _regions().get((provider, FLEET))
     return None if fleet is None else fleet.pue

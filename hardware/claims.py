@@ -1,9 +1,9 @@
-"""Tables behind the Method page: claims that others print, formulas, what is modelled or not.
+"""Tables of the Method page: published claims, formulas, and what is modelled or not.
 
-claims.csv        a figure that a guide prints, in the unit it prints, and what came of checking it
-formulas.csv      what is computed in which module, in words, and the paper it is from
-modelled.csv      every name the product promises to know -> the setting that changes the forecast
-not_modelled.csv  names that change nothing here, and why
+claims.csv        a figure that a guide prints, in its printed unit, and the result of the check
+formulas.csv      what each module computes, in words, with the paper it is from
+modelled.csv      every name that the product supports -> a setting that changes the forecast
+not_modelled.csv  names that change no forecast, with the reason
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MODELLED_CSV = Path(__file__).with_name("modelled.csv")
 NOT_MODELLED_CSV = Path(__file__).with_name("not_modelled.csv")
 
 RULES = get_args(Rule)
-# Units of prose beside those of core/units.py; a percentage becomes a fraction.
+# Units of prose in addition to those of core/units.py; a percentage becomes a fraction.
 SCALES = {
     **TO_SI, "EFLOP/s": 1e18, "kW": 1e3, "%": 0.01, "x": 1.0, "h": 1.0, "days": 1.0, "USD": 1.0,
     "GPU-h": 1.0, "GPUs": 1.0, "tokens/s": 1.0, "per week": 1.0,
@@ -52,10 +52,10 @@ class PublishedClaim:
     high: float
     unit: str  # as printed
     scale: float
-    tolerance: float  # fraction: how exactly the figure is printed
+    tolerance: float  # relative precision of the printed figure, a fraction
     rule: Rule
     formula: str  # in words
-    verdict: str  # what we say of it; tests/app/guides/test_claims.py holds the arithmetic to it
+    verdict: str  # our verdict; tests/app/guides/test_claims.py checks the arithmetic against it
     why: str
     source: str
     source_date: str
@@ -63,7 +63,7 @@ class PublishedClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formula:
-    """What one part of the forecast computes, where, and after whom."""
+    """One formula of the forecast: what it computes, where, and its source."""
 
     topic: str
     module: str
@@ -73,12 +73,12 @@ class Formula:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modelled:
-    """One promised name and the scenario fields that make it count."""
+    """One supported name and the scenario fields that it changes."""
 
     group: str
     name: str
-    reference: str  # a link query without which ...
-    setting: str  # ... and with which the forecast differs
+    reference: str  # a link query without the name ...
+    setting: str  # ... and the settings that change its forecast
     effect: str
 
     def reference_fields(self) -> dict[str, str]:
@@ -86,13 +86,13 @@ class Modelled:
         return _fields(self.reference)
 
     def fields(self) -> dict[str, str]:
-        """The fields of the reference with the setting put on top."""
+        """The fields of the reference, updated with the setting."""
         return {**_fields(self.reference), **_fields(self.setting)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotModelled:
-    """One promised name that changes no forecast, and why."""
+    """One name that changes no forecast, with the reason."""
 
     group: str
     name: str
@@ -147,7 +147,7 @@ def formulas() -> tuple[Formula, ...]:
 
 @cache
 def modelled() -> tuple[Modelled, ...]:
-    """Every promised name that some scenario field turns on."""
+    """Every supported name, with its scenario fields."""
     found = tuple(Modelled(**r) for r in _complete(MODELLED_CSV, Modelled.__slots__))
     if bad := [m.name for m in found if m.effect not in EFFECTS]:
         raise FactError(f"{MODELLED_CSV.name}: {', '.join(bad)} has no effect of {EFFECTS}")
@@ -156,7 +156,7 @@ def modelled() -> tuple[Modelled, ...]:
 
 @cache
 def not_modelled() -> tuple[NotModelled, ...]:
-    """Every promised name that changes no forecast."""
+    """Every name that changes no forecast."""
     return tuple(NotModelled(**r) for r in _complete(NOT_MODELLED_CSV, NotModelled.__slots__))
 
 

@@ -1,7 +1,8 @@
-"""How far forecasts are from runs that their fit has not seen: hardware/cross_validation.csv.
+"""Forecast errors on runs left out of the fit: hardware/cross_validation.csv.
 
-A fit takes minutes, so its folds are not refitted when a page opens: `make fit` measures them
-and writes this table, one figure a row. `value` is a fraction; `rows` are those it is scored on.
+A fit takes minutes, so its folds are not refitted when a page opens: `make fit` measures them and
+writes this table, one figure a row. `value` is a fraction; `rows` is the number of runs it is
+scored on.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MEASURES = (
     "median", "mean", "p90", "within_20", "coverage", "moe_median", "family_median",
     "memory_median", "memory_p90",
 )  # fmt: skip
-CLASS_COVERAGE = "coverage of "  # and a class of rows: 'coverage of accelerator=GB200'
+CLASS_COVERAGE = "coverage of "  # followed by a class of rows: 'coverage of accelerator=GB200'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +44,8 @@ CrossValidation = Mapping[tuple[str, str], Measured]  # (split, measure) -> figu
 
 
 def load_cross_validation(path: Path = CROSS_VALIDATION_CSV) -> dict[tuple[str, str], Measured]:
-    """Read the table; a figure that cannot be, or is given twice, is an error. One that is not
-    there was not measured."""
+    """Read the table; an impossible or repeated figure is an error. A missing figure was not
+    measured."""
     found: dict[tuple[str, str], Measured] = {}
     for where, row in rows(path, COLUMNS):
         key = (row["split"], row["measure"])

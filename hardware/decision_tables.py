@@ -1,8 +1,7 @@
-"""Tables of published advice: which strategy or stack guides name for which case.
+"""Tables of published advice: which strategy or stack guides recommend for which case.
 
-decision_tables.csv has one row for each concrete case that an advice is asked about; rows with
-the same table and case are of one published row. What we find is worked out in
-app/guides/decisions.py.
+decision_tables.csv has one row for each concrete case of an advice; rows with the same table and
+case belong to one published row. app/guides/decisions.py computes our own answers.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ TABLES = {
     "F": "What sharding saves",
 }
 # strategy: the fastest of several; task: the most that can be trained; memory: a rule of thumb;
-# saving: a printed factor; none: what no forecast can answer.
+# saving: a printed factor; none: no forecast can answer it.
 Kind = Literal["strategy", "task", "stack", "memory", "saving", "none"]
 SEPARATOR = "|"
 _COLUMNS = (
@@ -46,10 +45,10 @@ class Advice:
     advice: str
     kind: Kind
     scenario: dict[str, str]  # the fields that make the case concrete
-    ways: tuple[str, ...]  # what is advised; of a rule of thumb, the models it is tried on
-    then: tuple[str, ...]  # what is advised where that does not do, in its order
+    ways: tuple[str, ...]  # what is advised; for a rule of thumb, the models it is tried on
+    then: tuple[str, ...]  # what is advised where that is not enough, in this order
     beside: tuple[str, ...]  # what else is compared
-    claims: tuple[str, ...]  # of hardware/claims.csv: the figures printed with the advice
+    claims: tuple[str, ...]  # figures printed with the advice, in hardware/claims.csv
     gb_per_billion: float | None
     gb_more: float | None
     note: str  # why there is no answer
@@ -58,7 +57,7 @@ class Advice:
 
 
 def load_decision_tables(path: Path = DECISIONS_CSV) -> tuple[Advice, ...]:
-    """Read the table; a row that nothing could be computed for is an error."""
+    """Read the table; a row for which nothing could be computed is an error."""
     found: dict[str, Advice] = {}
     known = {c.id for c in claims()}
     for where, row in rows(path, _COLUMNS):
@@ -96,7 +95,7 @@ def load_decision_tables(path: Path = DECISIONS_CSV) -> tuple[Advice, ...]:
 
 @cache
 def decision_tables() -> tuple[Advice, ...]:
-    """The shipped table, read once, in its order."""
+    """The shipped table, read once, in file order."""
     return load_decision_tables()
 
 

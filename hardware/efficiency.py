@@ -1,8 +1,8 @@
-"""Load the fractions of a physical rate that software reaches, by stack; write what was fitted.
+"""Efficiency profiles of software stacks: load the table, and write fitted values.
 
 hardware/efficiency.csv names each value's basis (prior, or what it was fitted on), bounds, prior
-and interval; `generic` holds every quantity, a family only what differs. hardware/stacks.csv says
-which family a stack belongs to and how it shards by default.
+and interval; `generic` has every quantity, a family only those that differ. hardware/stacks.csv
+says which family a stack belongs to and how it shards by default.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ GENERIC = "generic"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """One software stack: its habits."""
+    """One software stack and its defaults."""
 
     name: str
     family: str
-    dp_sharding: str  # its usual strategy; '' for none in particular
-    shardings: tuple[str, ...]  # what it can do; () for all
-    recompute: str  # of its recipes, one or several; '' for the least that fits
+    dp_sharding: str  # its default strategy; '' for none
+    shardings: tuple[str, ...]  # the strategies it supports; () for all
+    recompute: str  # default recompute, one or several; '' for the least that fits
     gradient_dtype: str  # a core.scenario.GradientDtype; '' for the sharding strategy's
     attention: str  # 'best' kernel of the device, or 'flash2'
     async_tp_since: str  # YYYY[-MM], 'always' or '': tensor parallelism beside computation
-    gradient_overlap_since: str  # the same of gradients
-    note: str  # what else it does by default
+    gradient_overlap_since: str  # reduction of gradients during backward: YYYY[-MM], 'always' or ''
+    note: str  # its other defaults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One row of the table, numbers in SI units.
 
-    `prior_sigma` 0 is no parameter: the value was set. A family's `prior` of None is "as generic":
-    `prior_sigma` is then how far the family may lie from it.
+    With `prior_sigma` 0 the value was set, not fitted. A family's `prior` of None means the generic
+    value, and `prior_sigma` is then how far the family may differ from it.
     """
 
     stack: str
@@ -66,7 +66,7 @@ NUMBERS = ("value", "low", "high", "p10", "p90", "prior", "prior_sigma")
 
 
 def read_entries(path: Path = EFFICIENCY_CSV) -> list[Entry]:
-    """The table as it is written. Raises `FactError` with the line of a row that cannot be."""
+    """The entries of the table. Raises `FactError` with the line of a bad row."""
     entries: dict[tuple[str, str], Entry] = {}
     with path.open(newline="") as file:
         for row in (reader := csv.DictReader(file)):
@@ -120,8 +120,8 @@ def load_efficiencies(path: Path = EFFICIENCY_CSV) -> dict[str, Efficiency]:
 
 
 def profiles(entries: list[Entry]) -> dict[str, Efficiency]:
-    """One complete `Efficiency` per name in the table, a family or a single stack of one: its own
-    values over its family's over the generic ones."""
+    """One complete `Efficiency` per name in the table (a family or a stack): its own values, else
+    those of its family, else the generic ones."""
     own: dict[str, dict[str, float]] = {GENERIC: {}}
     for entry in entries:
         own.setdefault(entry.stack, {})[entry.quantity] = entry.value
@@ -171,8 +171,8 @@ def stack_of(framework: str) -> Stack | None:
 
 
 def efficiency(stack: str, table: Mapping[str, Efficiency] | None = None) -> Efficiency:
-    """The profile of a stack by its name; an unknown one is never guessed. `table`: profiles
-    other than those of hardware/efficiency.csv, by family."""
+    """The profile of a stack by its name; an unknown name is an error. `table`: profiles by family,
+    in place of those of hardware/efficiency.csv."""
     if stack not in stacks():
         raise unknown_name("stack", stack, stacks())
     table = _efficiencies() if table is None else table

@@ -1,6 +1,6 @@
-"""What other estimators print of their own accuracy: hardware/published_estimators.csv.
+"""Published accuracy of other estimators: hardware/published_estimators.csv.
 
-Their figures and ours are not of the same runs: `scope` says what each was measured on.
+Their figures are not for the runs that ours are for: `scope` is what each was measured on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Load accelerator and fabric facts: one row per fact, each with the source that prints it."""
+"""Facts of accelerators and fabrics: one row per number, with its source."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ QUANTITIES = REQUIRED + OPTIONAL
 NUMBERS = tuple(q for q in QUANTITIES if q not in NAMES)
 FABRIC_QUANTITIES = ("latency_s", "instance_bytes_per_s")
 
-ASSUMED = "assumed"  # a note that starts so: the number is derived or assumed here, not printed
+# A note that starts with this word: the number is derived or assumed, not printed.
+ASSUMED = "assumed"
 
 # The unit that a quantity's name ends with, and the units a source may print it in.
 # The longest ending comes first: memory_bytes_per_s is no duration.
@@ -76,7 +77,7 @@ _FABRIC_COLUMNS = ("fabric", *_ACCELERATOR_COLUMNS[1:])
 
 
 def load_accelerators(path: Path = ACCELERATORS_CSV) -> dict[str, Accelerator]:
-    """Read the table; a row without unit, source or date is an error, not a default."""
+    """Read the table; a row without unit, source or date is an error."""
     values: dict[str, dict[str, Any]] = defaultdict(dict)
     sources: dict[str, dict[str, Source]] = defaultdict(dict)
     remarks: dict[str, str] = {}
@@ -107,7 +108,7 @@ def accelerators() -> dict[str, Accelerator]:
 
 
 def accelerator(name: str) -> Accelerator:
-    """One accelerator by any of its spellings; an unknown one is never guessed."""
+    """One accelerator by any of its spellings; an unknown name is an error."""
     canonical = names.canonical(name)
     if why := names.known_without_facts().get(canonical):
         raise ScenarioError(
@@ -126,7 +127,7 @@ def custom_accelerator(
     scale_out_gbit_per_s: float | None,
     gpus_per_node: int,
 ) -> Accelerator:
-    """A device that is in no table, from the numbers of its data sheet.
+    """A device that is not in the table, from the numbers of its data sheet.
 
     Dense 16-bit peak, usable memory, one direction of every link; None: machines of one node
     only. The scale-up link is taken to join the whole node.
@@ -235,7 +236,7 @@ def _name(where: str, row: dict[str, str]) -> str | Architecture:
 
 
 def _si(where: str, row: dict[str, str]) -> float | int:
-    """The printed number in the unit that the quantity's name ends with."""
+    """The printed number in the unit with which the quantity's name ends."""
     quantity, unit = row["quantity"], row["unit"]
     is_count = quantity in COUNTS
     units = next((u for end, u in _UNITS.items() if quantity.endswith(end)), ("count",))

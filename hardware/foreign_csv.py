@@ -1,6 +1,6 @@
-"""Read a CSV file from outside: hostile until it is parsed, never larger than its bounds.
+"""Bounded reader of CSV files from outside, which are hostile until parsed.
 
-A file that is no such table is a `RunsError`, one sentence; its rows are judged by who asked.
+A file that is not such a table is a `RunsError` of one sentence; the caller checks its rows.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ MAX_ROWS = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One row of the file: its line, its cells by column, and what is wrong with its width."""
+    """One row of the file: its line, its cells by column, and a wrong number of cells."""
 
     line: int
     cells: dict[str, str]
     width_reason: str  # '' where it has as many cells as the header
 
     def cell(self, column: str) -> str:
-        """A cell without the blanks around it; '' where the file has no such column."""
+        """A cell without surrounding blanks; '' where the file has no such column."""
         return self.cells.get(column, "").strip()
 
 
@@ -38,7 +38,7 @@ class ForeignTable:
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a file, never more than the bound and one byte."""
+    """The content of a file, at most one byte more than the bound."""
     name = shown(str(path))
     if not path.is_file():  # a pipe or device would block or never end
         raise RunsError(f"{name} is not a file.")

@@ -1,4 +1,4 @@
-"""Load what cloud machines are made of: how many accelerators, how they are joined, what host."""
+"""Cloud machines: number of accelerators, links and host of each instance type."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """One machine that a provider rents whole. None: the source does not say."""
+    """One machine that a provider rents as a whole. None: the source does not print it."""
 
     provider: str  # as in the price snapshot: aws, gcp, azure, ...
     instance_type: str
     accelerator: str  # canonical id
     gpu_count: int
     scale_out_gbit_per_s: float | None  # of the whole machine, its GPU fabric; 'up to 10' is 10
-    fabric: str | None  # what carries it: a row of fabrics.csv
-    scale_up_domain: int  # devices that share the scale-up link, this machine's and others'
+    fabric: str | None  # network of the machine: a row of fabrics.csv
+    scale_up_domain: int  # devices that share the scale-up link, on this machine and others
     vcpus: int | None
     host_ram_gib: float | None
     local_nvme_tb: float | None
@@ -112,7 +112,7 @@ def _by_key() -> dict[tuple[str, str], Instance]:
 
 
 def find_instance(provider: str, instance_type: str) -> Instance | None:
-    """The machine of that provider and type, or None: most marketplaces name none of ours."""
+    """The machine with this provider and type, or None: most marketplaces use other names."""
     return _by_key().get(_key(provider, instance_type))
 
 

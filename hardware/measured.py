@@ -1,4 +1,4 @@
-"""Read published, measured training runs: what was configured apart from what was measured.
+"""Published, measured training runs: configured and measured columns, kept apart.
 
 Three files, wide, one observation a row (the columns are listed in `RunInputs`, `_model` and
 `Pairs`): runs, the models they name, and pairs of runs that differ in one knob.
@@ -6,8 +6,8 @@ Three files, wide, one observation a row (the columns are listed in `RunInputs`,
 The forecast gets `RunInputs` only. `RunMeasurements` holds what the source measured; no measured
 column and no note is a field of `RunInputs`, so none can reach a forecast.
 
-Files come from outside: a file that is no such table is a `RunsError`; a row that cannot be read
-is kept, with the reason, and never stops the others. A blank is unknown, never zero.
+Files come from outside: a file that is not such a table is a `RunsError`; a row that cannot be read
+is kept with the reason, and the others are still read. A blank is unknown, never zero.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from hardware.names import canonical
 RUNS_CSV = Path(__file__).with_name("measured_runs.csv")
 MODELS_CSV = Path(__file__).with_name("measured_models.csv")
 PAIRS_CSV = Path(__file__).with_name("measured_pairs.csv")
-MAX_COLUMNS = 100  # of a header, whose spelling is judged
-ALIKE = 0.8  # names this similar are one name, misspelt
+MAX_COLUMNS = 100  # characters of a header that are checked for spelling
+ALIKE = 0.8  # names this similar count as a misspelling
 
 Texts = NDArray[np.str_]
 Numbers = NDArray[np.float64]
@@ -56,12 +56,12 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInputs:
-    """What a forecast may know of each run, as columns in file order.
+    """The configuration of each run, all that a forecast may know, as columns in file order.
 
     Texts are stripped, '' where blank; numbers are float64, NaN where blank or 'unknown'.
     Words of a fixed vocabulary (task, dp_sharding, recompute, precision, offload, compile) are
     in lower case and otherwise as the file spells them: 'unknown' stays 'unknown'. Degrees are
-    1 where there is none. Rows that `Runs.reason` refuses hold what could be read of them.
+    1 where there is none. Rows that `Runs.reason` refuses have the values that could be read.
     """
 
     run_id: Texts
@@ -106,10 +106,10 @@ class RunMeasurements:
 
     tokens_per_s_per_gpu: Numbers
     peak_memory_gib: Numbers
-    oom: Numbers  # 1 ran out of memory, 0 did not, NaN not said
-    throughput_ok: Flags  # the file lets this row be scored for throughput
+    oom: Numbers  # 1 ran out of memory, 0 did not, NaN not stated
+    throughput_ok: Flags  # whether the file allows this row to be scored for throughput
     memory_ok: Flags
-    unreadable_throughput: Flags  # a value is given but is no positive number
+    unreadable_throughput: Flags  # whether a value is given that is not a positive number
     unreadable_memory: Flags
 
 
@@ -121,7 +121,7 @@ class Runs:
     measured: RunMeasurements
     reason: NDArray[np.object_]  # why the row cannot be forecast; '' where it can
     line: NDArray[np.int64]  # of the file
-    unscored: NDArray[np.object_]  # why something measured there cannot be scored; '' where it can
+    unscored: NDArray[np.object_]  # why a measurement cannot be scored; '' where it can
     notes: tuple[str, ...]  # about the file as a whole
 
     def __len__(self) -> int:
@@ -130,7 +130,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """One file of models: those that could be read, and why the others could not."""
+    """One file of models: those that could be read, and the reasons for the others."""
 
     facts: Mapping[str, ModelFacts]
     refused: Mapping[str, str]
@@ -138,7 +138,8 @@ class Models:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Runs b and a that differ in one knob; `ratio` is throughput of b over a, NaN if not said."""
+    """Runs b and a that differ in one knob; `ratio` is throughput of b over a, NaN if not
+    stated."""
 
     knob: Texts
     run_a: Texts
@@ -166,7 +167,7 @@ def read_runs(path: Path) -> Runs:
 def runs_of(
     content: bytes, *, name: str, max_bytes: int = MAX_BYTES, max_rows: int = MAX_ROWS
 ) -> Runs:
-    """The same of content that is already here, such as an upload."""
+    """The runs of a content in memory, such as an upload, each with its reason."""
     table = table_of(content, name=name, needs=("run_id",), max_bytes=max_bytes, max_rows=max_rows)
     texts: dict[str, list[str]] = {name: [] for name in TEXT_COLUMNS}
     numbers: dict[str, list[float]] = {name: [] for name in BOUNDS}
@@ -203,7 +204,7 @@ def runs_of(
 
 
 def _notes(header: tuple[str, ...]) -> tuple[str, ...]:
-    """What the header lets expect: misspelt columns, and nothing to score."""
+    """Notes on the header: misspelt columns, and nothing to score."""
     notes = []
     absent = [name for name in COLUMNS if name not in header]
     for name in header[:MAX_COLUMNS]:
@@ -226,7 +227,7 @@ def read_models(path: Path) -> Models:
 def models_of(
     content: bytes, *, name: str, max_bytes: int = MAX_BYTES, max_rows: int = MAX_ROWS
 ) -> Models:
-    """The same of content that is already here, such as an upload."""
+    """The models of a content in memory, such as an upload, by model_key."""
     table = table_of(
         content, name=name, needs=("model_key",), max_bytes=max_bytes, max_rows=max_rows
     )
@@ -235,7 +236,7 @@ def models_of(
     for row in table.rows:
         key = row.cell("model_key")
         if not key or key in facts or key in refused:
-            continue  # a repeat of a name says nothing new: the first one counts
+            continue  # of repeated names the first one counts
         try:
             if row.width_reason:
                 raise RunsError(row.width_reason)
@@ -246,7 +247,7 @@ def models_of(
 
 
 def read_pairs(path: Path) -> Pairs:
-    """Every pair of a file; a ratio that is no positive number is NaN."""
+    """Every pair of a file; a ratio that is not a positive number is NaN."""
     table = table_of(read_file(path), name=str(path), needs=("knob", "run_a", "run_b"))
 
     def texts(name: str) -> Texts:
@@ -267,7 +268,7 @@ def read_pairs(path: Path) -> Pairs:
 def _measurements(
     rows: Sequence[Row], numbers: Mapping[str, list[float]]
 ) -> tuple[RunMeasurements, list[str]]:
-    """What was measured, and for each row why some of it cannot be scored."""
+    """The measurements, and for each row why some of them cannot be scored."""
 
     def flags(name: str) -> Numbers:
         return np.array([flag(row.cell(name)) for row in rows], dtype=np.float64)
@@ -277,7 +278,7 @@ def _measurements(
     memory = [peak_memory(row) for row in rows]
     oom = [outcome(row) for row in rows]
     scores_tokens, scores_memory = flags("throughput_ok") == 1, flags("memory_ok") == 1
-    # Where no row is marked as usable nobody chose, and all may count.
+    # Where no row is marked as usable, all of them count.
     if not (scores_tokens.any() or scores_memory.any()):
         scores_tokens = scores_memory = np.full(len(rows), True)
     measured = RunMeasurements(

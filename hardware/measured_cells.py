@@ -1,6 +1,6 @@
-"""One row of a file of measured runs, cell by cell: its value, or the reason why it has none.
+"""Cells of a file of measured runs: each a value, or the reason why it has none.
 
-Configured cells (what was run) and measured cells (what came out) are read apart: a wrong
+Configured cells (what was run) and measured cells (the results) are read separately: a wrong
 configuration refuses the row, a wrong measurement only keeps it from being scored.
 """
 
@@ -16,7 +16,7 @@ MAX_TEXT = 300  # characters of one configuration cell
 UNKNOWN = ("", "unknown")
 WORDS = ("task", "dp_sharding", "recompute", "precision", "offload", "compile")
 REQUIRED = ("run_id", "model_key", "accelerator", "num_gpus", "seq_len")
-# Column: (lowest, highest, whole). Beyond them a number is a slip of the pen, not a run.
+# Column: (lowest, highest, whole). A number beyond them is a typing error.
 BOUNDS: dict[str, tuple[float, float, bool]] = {
     "num_gpus": (1, 2**20, True),
     "gpus_per_node": (1, 4096, True),
@@ -31,15 +31,15 @@ BOUNDS: dict[str, tuple[float, float, bool]] = {
 GROUPS = (("tp", "pp", "cp"), ("pp", "ep", "etp"))
 
 THROUGHPUT, MEMORY = "tokens_per_s_per_gpu", "peak_mem_gib"
-# What `metric` may say that `value` is. Of the first ones tokens/s per GPU can be worked out; of
-# the others not, because sources count FLOPs in different ways or mean whole trainings.
+# Units that `metric` may give for `value`. The first ones convert to tokens/s per GPU; the others
+# do not, because sources count FLOPs in different ways or mean whole trainings.
 CONVERTED = ("tokens/s/gpu", "tokens/s", "step_s", "sequences/s", "samples/s")
 OTHER_METRICS = ("tflop/s/gpu", "mfu", "hfu", "oom", "peak_mem_gb", "gpu-hours",
                  "total_runtime_min")  # fmt: skip
 
 
 def text(name: str, cell: str) -> tuple[str, str]:
-    """A configuration text and, if it cannot be used, why."""
+    """A configuration text, and why it cannot be used, if so."""
     stripped = cell.strip()
     if len(stripped) > MAX_TEXT:
         why = f"{name} has {len(stripped)} characters; {MAX_TEXT} are allowed."
@@ -51,7 +51,7 @@ def text(name: str, cell: str) -> tuple[str, str]:
 
 
 def configured(name: str, cell: str) -> tuple[float, str]:
-    """A configured number (NaN if blank) and, if it cannot be used, why."""
+    """A configured number (NaN if blank), and why it cannot be used, if so."""
     if cell.strip().lower() in UNKNOWN:
         return math.nan, ""
     value = finite(cell)
@@ -66,7 +66,7 @@ def configured(name: str, cell: str) -> tuple[float, str]:
 
 
 def finite(cell: str) -> float | None:
-    """A cell as a number, None where it is none."""
+    """A cell as a finite number, else None."""
     try:
         value = float(cell) if len(cell) <= 64 and "_" not in cell else math.nan
     except ValueError:
@@ -87,7 +87,7 @@ def flag(cell: str) -> float:
 
 
 def missing_reason(row: Row, header: Collection[str]) -> str:
-    """Names the cells without which no run can be forecast."""
+    """A sentence with the missing cells that a forecast needs."""
     absent = [name for name in REQUIRED if name not in header]
     if absent:
         guesses = {name: nearest(name, list(header)[:100]) for name in absent}
@@ -99,7 +99,8 @@ def missing_reason(row: Row, header: Collection[str]) -> str:
 
 
 def degrees_reason(numbers: Mapping[str, float]) -> str:
-    """Why the degrees of parallelism cannot be those of so many GPUs; a blank one is not said."""
+    """Why the degrees of parallelism do not match the number of GPUs; a blank degree is not
+    known."""
     gpus = numbers["num_gpus"]
     for names in GROUPS:
         group = math.prod(1.0 if math.isnan(numbers[n]) else numbers[n] for n in names)
@@ -112,7 +113,7 @@ def degrees_reason(numbers: Mapping[str, float]) -> str:
 
 
 def throughput(row: Row, numbers: Mapping[str, float]) -> tuple[float, str]:
-    """Measured tokens/s per GPU (NaN if not given) and, if it cannot be scored, why.
+    """Measured tokens/s per GPU (NaN if not given), and why it cannot be scored, if so.
 
     `tokens_per_s_per_gpu` counts where it is given; else `value` in the unit of `metric`.
     """
@@ -132,13 +133,14 @@ def throughput(row: Row, numbers: Mapping[str, float]) -> tuple[float, str]:
 
 
 def peak_memory(row: Row) -> tuple[float, str]:
-    """Measured GiB of the fullest GPU (NaN if not given) and, if it cannot be scored, why."""
+    """Measured GiB of the fullest GPU (NaN if not given), and why it cannot be scored, if so."""
     given = row.cell(MEMORY)
     return _measured(MEMORY, given) if given else (math.nan, "")
 
 
 def outcome(row: Row) -> tuple[float, str]:
-    """1 if it ran out of memory, 0 if not, NaN if not said; and what is wrong with the cell."""
+    """1 if the run was out of memory, 0 if not, NaN if not stated; and what is wrong with the
+    cell."""
     given, value = row.cell("oom"), flag(row.cell("oom"))
     wrong = given.lower() not in UNKNOWN and math.isnan(value)
     return value, f"oom={shown(given)} is neither 0 nor 1." if wrong else ""
@@ -154,7 +156,7 @@ def _measured(name: str, cell: str) -> tuple[float, str]:
 
 
 def _per_gpu(metric: str, value: float, numbers: Mapping[str, float]) -> float:
-    """Tokens/s per GPU from what a source printed."""
+    """Tokens/s per GPU from a printed value and its unit."""
     tokens_a_sequence, gpus = numbers["seq_len"], numbers["num_gpus"]
     return {
         "tokens/s/gpu": value,

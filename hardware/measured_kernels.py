@@ -1,4 +1,4 @@
-"""Read hardware/measured_kernels.csv: rates of single kernels, measured alone."""
+"""Measured rates of single kernels: hardware/measured_kernels.csv."""
 
 from __future__ import annotations
 

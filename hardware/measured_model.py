@@ -1,4 +1,4 @@
-"""One row of a table of measured models as a `Transformer`, and what had to be assumed for it.
+"""A row of the table of measured models as a `Transformer`, with what had to be assumed.
 
 Columns: model_key, name, layers, hidden, ffn_hidden (of the dense MLP), heads, kv_heads, head_dim,
 vocab, tied_embeddings, gated_mlp, n_experts, n_shared_experts, top_k, moe_ffn_hidden,
@@ -51,7 +51,7 @@ GPT3, PLAIN, USUAL_HYBRID = "gpt3", "plain", "nemotron3-nano"  # of model_archit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """A measured model; `notes` says in sentences what its table left open or cannot express."""
+    """A measured model; `notes` are sentences on what its table left open or cannot express."""
 
     transformer: Transformer
     notes: tuple[str, ...]
@@ -151,7 +151,7 @@ def _flag(name: str, text: str) -> bool | None:
 
 
 def _infer_heads(cell: dict[str, float]) -> list[str]:
-    """Fill blank heads as most published models have them."""
+    """Fill in blank heads as most published models have them."""
     notes = []
     if not cell["heads"]:
         cell["heads"] = max(1.0, cell["hidden"] // (cell["head_dim"] or USUAL_HEAD_DIM))
@@ -170,7 +170,7 @@ def _infer_heads(cell: dict[str, float]) -> list[str]:
 
 
 def _infer_mlp(cell: dict[str, float], *, gated: bool) -> list[str]:
-    """Fill a blank MLP width: 4 h, or 8/3 h with a gate, so that the parameters are the same."""
+    """Fill in a blank MLP width: 4 h, or 8/3 h with a gate, which has equally many parameters."""
     moe = cell["n_experts"] > 0
     if moe and not cell["moe_ffn_hidden"]:
         if not cell["ffn_hidden"]:

@@ -1,11 +1,11 @@
-"""One canonical id per accelerator, and every other spelling of it.
+"""Names of accelerators: one canonical id, and its other spellings.
 
 `accelerator_names.csv` maps the spellings of facts, price feeds, measured runs and people.
 Case, spaces, '_' and '-' never matter. A spelling that could be two parts is not in the table.
 
-A row without a canonical id is a part that is known by name but has no facts; its note says why.
-A row with memory or form factor is not a spelling of its own: it tells the parts apart that a
-price feed sells under one name (an A100 of 40 or of 80 GiB, on a board or as a PCIe card).
+A row without a canonical id is a part that is known by name but has no facts; its note says why. A
+row with memory or form factor is not a spelling of its own: it distinguishes parts that a price
+feed sells under one name (an A100 of 40 or of 80 GiB, on a board or as a PCIe card).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Names:
 
 
 def key(spelling: str) -> str:
-    """What is left of a spelling when case and separators do not matter.
+    """A spelling without case and separators, which do not matter.
 
     >>> key("H100-80GB_SXM ") == key("h100 80gb sxm")
     True
@@ -111,7 +111,7 @@ def _names() -> Names:
 
 
 def canonical(spelling: str) -> str:
-    """The one id of an accelerator; an unknown spelling is an error with a suggestion."""
+    """The canonical id of an accelerator; an unknown spelling is an error with a suggestion."""
     try:
         return _names().canonical[key(spelling)]
     except KeyError:
@@ -127,11 +127,11 @@ def known_without_facts() -> dict[str, str]:
 def canonical_from_feed(
     name: str, memory_gib: float | None = None, form_factor: str | None = None
 ) -> str | None:
-    """The id of what a price feed sells, or None where that cannot be told.
+    """The canonical id of a part in a price feed, or None where it is ambiguous or unknown.
 
-    None is for an unknown name, for a name of several parts (a bare 'A100' is 40 or 80 GiB) and
-    for memory that no part of that name has (a slice of a GPU). Without a form factor the board
-    (SXM) is meant, as most offers are.
+    None is for an unknown name, for a name of several parts (a bare 'A100' is 40 or 80 GiB) and for
+    memory that no part of that name has (a slice of a GPU). Without a form factor, the board (SXM)
+    is assumed, like most offers.
 
     >>> canonical_from_feed("A100", 80), canonical_from_feed("A100")
     ('A100-80GB-SXM', None)
@@ -159,5 +159,6 @@ def _is_close(given_gib: float, part_gib: float) -> bool:
 
 
 def _form_factor(text: str) -> str:
-    """'SXM5' -> sxm, 'PCI-e' -> pcie; what is none of ours stays and so fits nothing."""
+    """'SXM5' -> sxm, 'PCI-e' -> pcie; an unknown form factor is returned as it is and matches
+    nothing."""
     return next((f for f in FORM_FACTORS if key(text).startswith(f)), key(text))

@@ -1,7 +1,7 @@
-"""What NCCL is told about each fabric, with one line of reason each: hardware/nccl_env.csv.
+"""NCCL variables of each fabric, each with a reason: hardware/nccl_env.csv.
 
-A variable of a fabric replaces one of `any`. What only a machine knows, like the names of its
-adapters, is said in the note; a value that is a guess begins its note with 'assumed'.
+A variable of a fabric replaces one of `any`. The note names what depends on the machine, like the
+names of its adapters; the note of a guessed value begins with 'assumed'.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _VALUE = re.compile(r"[A-Za-z0-9_^./, -]{1,120}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NcclSetting:
-    """One variable, and why."""
+    """One variable, with the reason for it."""
 
     variable: str
     value: str
@@ -39,7 +39,7 @@ class NcclSetting:
 
     @property
     def assumed(self) -> bool:
-        """Whether the value is ours and no source's."""
+        """Whether the value is assumed and not from a source."""
         return self.note.startswith("assumed")
 
 

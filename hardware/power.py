@@ -1,5 +1,6 @@
-"""What machines draw beside their accelerators, and how much a project computes beside its run:
-hardware/power.csv. A quantity has one row that bills use and any number of published ones."""
+"""Power of hosts, and compute of a project besides its final run: hardware/power.csv.
+
+A quantity has one row that bills use and any number of published ones."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ UNITS = {"fraction": 1.0}
 
 
 def load_power(path: Path = POWER_CSV) -> tuple[RoleFact, ...]:
-    """Read the table: see hardware/role_facts.py for what is an error."""
+    """Read the table; hardware/role_facts.py lists the errors."""
     return load_role_facts(path, quantities=QUANTITIES, units=UNITS, users="bills")
 
 
@@ -30,5 +31,5 @@ def used(quantity: str) -> RoleFact:
 
 
 def published(quantity: str) -> tuple[RoleFact, ...]:
-    """Every row of this quantity that somebody printed."""
+    """Every published row of this quantity."""
     return published_of(power(), quantity)

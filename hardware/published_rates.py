@@ -1,7 +1,7 @@
-"""Load training rates that somebody printed and that are no row of measured_runs.csv.
+"""Published training rates that are not in measured_runs.csv.
 
-They are what a claim is held against (app/audit/published.py), and nothing else: no forecast, no
-fit and no score reads them. Rates are as printed, rounded as printed.
+A claim is compared with them (app/audit/published.py), and nothing else: no forecast, fit or score
+reads them. Rates are as printed, rounded as printed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class PublishedRate:
 
 
 def load_rates(path: Path = RATES_CSV) -> tuple[PublishedRate, ...]:
-    """Read the table; an unknown name, a missing source or no positive number is an error."""
+    """Read the table; an unknown name, a missing source or a number that is not positive is an
+    error."""
     found = []
     for where, row in rows(path, COLUMNS):
         check_source(where, row["model"], row)

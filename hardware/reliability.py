@@ -1,7 +1,7 @@
-"""How often clusters fail and how long they take to restart: hardware/reliability.csv.
+"""Failure rates and restart times of clusters: hardware/reliability.csv.
 
 A quantity has at most one row that forecasts use, a published default or a stated assumption, and
-any number of published ones beside it.
+any number of other published ones.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ QUANTITIES = (
     "node_start_s", "slow_probability", "slow_fraction", "checkpoint_bytes_per_s", "checkpoint_s",
     "upload_s", "goodput",
 )  # fmt: skip
-# A day stays a day here: core/failures/failures.py turns rates into seconds.
+# Rates stay per day here: core/failures/failures.py converts them to seconds.
 UNITS = {**TO_SI, "per node-day": 1.0, "per day": 1.0, "min": 60.0}
 
 
 def load_reliability(path: Path = RELIABILITY_CSV) -> tuple[RoleFact, ...]:
-    """Read the table: see hardware/role_facts.py for what is an error."""
+    """Read the table; hardware/role_facts.py lists the errors."""
     return load_role_facts(path, quantities=QUANTITIES, units=UNITS, users="forecasts")
 
 
@@ -39,5 +39,5 @@ def used(quantity: str) -> RoleFact:
 
 
 def published(quantity: str) -> tuple[RoleFact, ...]:
-    """Every row of this quantity that somebody printed."""
+    """Every published row of this quantity."""
     return published_of(reliability(), quantity)

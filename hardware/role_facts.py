@@ -1,6 +1,7 @@
-"""Tables in which a quantity has one row that is used, and any number that others published.
+"""Tables of facts with one row per quantity in use, and any number of published ones.
 
-A row is a `default` (published, and used), `assumed` (used; its note says what) or `published`.
+A row is a `default` (published, and used), `assumed` (used; its note has the assumption) or
+`published`.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ Role = Literal["default", "assumed", "published"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleFact:
-    """One figure, in the unit its quantity ends with."""
+    """One figure, in the unit with which its quantity ends."""
 
     quantity: str
     value: float
     role: Role
     printed: str  # the number and unit of the source
-    scope: str  # what it is of: which cluster, job or machine
+    scope: str  # the cluster, job or machine of the figure
     source: str
     source_date: str
     note: str
@@ -36,8 +37,8 @@ def load_role_facts(
     path: Path, *, quantities: tuple[str, ...], units: Mapping[str, float], users: str
 ) -> tuple[RoleFact, ...]:
     """Read a table; a row without unit, role, scope, source or a number of at least 0 is an error,
-    and so are two rows of one quantity that `users` (forecasts, bills) would use. `units` has what
-    each one is in the quantity's own."""
+    and so are two rows of one quantity that `users` (forecasts, bills) would use. `units` are
+    factors to the unit of the quantity."""
     found: list[RoleFact] = []
     for where, row in rows(path, COLUMNS):
         name = row["quantity"]
@@ -76,7 +77,7 @@ def used_of(facts: tuple[RoleFact, ...], quantity: str) -> RoleFact:
 
 
 def published_of(facts: tuple[RoleFact, ...], quantity: str) -> tuple[RoleFact, ...]:
-    """Every row of this quantity that somebody printed."""
+    """Every published row of this quantity."""
     return tuple(f for f in facts if f.quantity == quantity and f.role != "assumed")
 
 

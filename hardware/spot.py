@@ -1,10 +1,10 @@
-"""How often spot machines are taken away and how long they stay away: hardware/spot.csv.
+"""Preemption rates and outages of spot machines: hardware/spot.csv.
 
-Two kinds of figures, which do not measure the same. A band of the AWS Spot Advisor is the share of
-spot capacity that was reclaimed in the trailing month: not an hourly hazard, and nothing in it says
-how often a job in that capacity was hit. A trace is what public probes of one zone saw, of older
-GPUs (V100, K80, T4, A100 of 2021): up to a thousand times as many preemptions. So `used` gives a
-range with its figure, and a forecast shows both ends.
+There are two kinds of figures, which measure different things. A band of the AWS Spot Advisor is
+the share of spot capacity that was reclaimed in the trailing month: it is not an hourly hazard, and
+does not tell how often a job in that capacity was hit. A trace is the record of public probes of
+one zone, with older GPUs (V100, K80, T4, A100 of 2021): up to a thousand times as many preemptions.
+So `used` gives a range with its figure, and a forecast shows both ends.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ADVISOR_PERIOD_S = 30 * 86400.0  # "the trailing month"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotFact:
-    """One figure, or the band that it is in, in the unit that its quantity ends with."""
+    """One figure, or the band that it is in, in the unit with which its quantity ends."""
 
     quantity: str
     role: Role
@@ -52,7 +52,7 @@ class SpotFact:
     accelerator: str
     region: str
     period: str
-    savings: float | None  # under on-demand, as a fraction
+    savings: float | None  # savings under on-demand, as a fraction
     available_fraction: float | None  # of a trace: share of the time that capacity was up
     outage_hours: float | None  # of a trace: mean
     source: str
@@ -151,8 +151,9 @@ def used(quantity: str) -> SpotFact:
 def advisor_bands(
     accelerator: str, provider: str | None = None, region: str | None = None
 ) -> tuple[SpotFact, ...]:
-    """Bands of `interrupted_fraction` (low, high) of whole machines with this accelerator: one a
-    region. Empty where the advisor has none; the region 'typical' is of a page that names none."""
+    """Bands of `interrupted_fraction` (low, high) of whole machines with this accelerator: one per
+    region. Empty where the advisor has none; the region 'typical' is from a page that names
+    none."""
     return tuple(
         f
         for f in spot()

@@ -1,6 +1,6 @@
-"""Read a table of facts row by row, so that a bad one is named by file and line.
+"""Reader of tables of facts; errors name the file and the line.
 
-Every fact carries the source that prints it and the source's own date: YYYY, YYYY-MM,
+Every fact has the source that prints it and the date of the source: YYYY, YYYY-MM,
 YYYY-MM-DD, or the word 'undated' where the source has none.
 """
 
@@ -32,7 +32,7 @@ def rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str, 
 
 
 def check_source(where: str, what: str, row: dict[str, str]) -> None:
-    """Refuse a fact without a source or with a date that is none."""
+    """Refuse a fact without a source or a valid date."""
     if not row["source"]:
         raise FactError(f"{where}: {what} has no source")
     if not is_date(row["source_date"]):

@@ -1,56 +1,24 @@
-"""Facts about prices: immutable snapshots of offers, the checks they pass, their builder.
+"""Facts about prices: immutable snapshots of offers, their checks, and refreshes.
 
-asking        ask every price source at the same time; whatever one of them does, the others
-              are heard
+asking        ask every price source at the same time; a failure of one does not affect
+              the others
 bundle        build a snapshot from a table of observed prices: python -m pricing.bundle
               PRICES.csv
-disk          where prices live on an installation, and how a file there is replaced whole
-              or not at all
-history       the history of a price: what is bundled, and what this installation has seen
-integrity     what a list of offers must satisfy before it becomes a snapshot
-judgement     what of a refresh may be published
-lease         one refresh at a time: an exclusive lock that ends with its process, and a
-              number that tells two refreshes apart
-offers        open a price snapshot: an immutable table of offers whose name is the hash of
-              its content
+disk          folder of prices of an installation, and atomic replacement of its files
+history       history of a price: bundled observations, and those of this installation
+integrity     checks of a list of offers before it becomes a snapshot
+judgement     which rows of a refresh may be published
+lease         lease of the price folder: one refresh at a time, by a lock and a rising
+              number
+offers        price snapshots: immutable tables of offers, each named by the hash of its
+              content
 publish       publish a price snapshot: an immutable file named by its content, then a
               pointer to it
-refresh       refresh prices: ask every source at once, judge what they say, publish one
-              snapshot
-report        what became of a refresh: a line per source, and the same as the store writes
-              it down
-series        A price over time: spells at one price, and gaps
-source_state  what an installation knows of its price sources: when each was asked, when it
-              last answered
-sources       every source of live prices: what it is, what it needs, how long and how much
-              it may take
-trend         how the price of an accelerator has moved a month, from the bundled history
-              alone
-
-    asking        ask every price source at the same time; whatever one of them does, the others
-                  are heard
-    bundle        build a snapshot from a table of observed prices: python -m pricing.bundle
-                  PRICES.csv
-    disk          where prices live on an installation, and how a file there is replaced whole
-                  or not at all
-    history       the history of a price: what is bundled, and what this installation has seen
-    integrity     what a list of offers must satisfy before it becomes a snapshot
-    judgement     what of a refresh may be published
-    lease         one refresh at a time: an exclusive lock that ends with its process, and a
-                  number that tells two refreshes apart
-    offers        open a price snapshot: an immutable table of offers whose name is the hash of
-                  its content
-    publish       publish a price snapshot: an immutable file named by its content, then a
-                  pointer to it
-    refresh       refresh prices: ask every source at once, judge what they say, publish one
-                  snapshot
-    report        what became of a refresh: a line per source, and the same as the store writes
-                  it down
-    series        a price over time: spells at one price, and gaps
-    source_state  what an installation knows of its price sources: when each was asked, when it
-                  last answered
-    sources       every source of live prices: what it is, what it needs, how long and how much
-                  it may take
-    trend         how the price of an accelerator has moved a month, from the bundled history
-                  alone
+refresh       refresh of prices: ask all sources, check their rows, publish one snapshot
+report        report of a refresh: a line per source, and the record for the store
+series        price over time: spells at one price, and gaps
+source_state  state of the price sources of an installation: last attempts, answers and
+              good rows
+sources       sources of live prices: name, key, and limits on time and size
+trend         monthly trend of the price of an accelerator, from the bundled history
 """

@@ -1,4 +1,4 @@
-"""Ask every price source at the same time; whatever one of them does, the others are heard."""
+"""Ask every price source at the same time; a failure of one does not affect the others."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pricing.offers import MAX_ROWS
 from pricing.sources import Source
 
 MAX_OFFERS = 120_000  # of one source
-MAX_LIVE = MAX_ROWS // 2  # of all: what is kept from before needs room, too
+MAX_LIVE = MAX_ROWS // 2  # of all sources: rows kept from before need room, too
 log = logging.getLogger("runcast.refresh")
 
 
 @dataclass(slots=True, kw_only=True)
 class Fetched:
-    """What one source said, or why it did not."""
+    """The rows of one source, or why there are none."""
 
     source: Source
     offers: list[Offer] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Fetched:
     warnings: tuple[str, ...] = ()
 
 
-# a source that has ended, how many have, of how many
+# a source that is done, how many are done, of how many
 Progress = Callable[[Fetched, int, int], None]
 
 
@@ -55,9 +55,10 @@ def ask(
     progress: Progress | None,
     now: Callable[[], datetime],
 ) -> list[Fetched]:
-    """Every source in a thread of its own: they wait for their servers at the same time."""
+    """Fetch every source in a thread of its own, so that they wait for their servers
+    concurrently."""
     found: dict[str, Fetched] = {}
-    stop = threading.Event()  # so that Ctrl-C waits for one read and not for a deadline
+    stop = threading.Event()  # so that Ctrl-C waits for one read, not for a deadline
     with ThreadPoolExecutor(max_workers=max(1, len(sources))) as pool, _set_at_the_end(stop):
         running = {
             pool.submit(
@@ -76,11 +77,11 @@ def ask(
 
 
 def _drop_the_largest(answers: list[Fetched]) -> None:
-    """More prices than a snapshot holds are none of the market's: the longest list is not believed,
-    so that the others are published."""
+    """Refuse the longest lists while there are more prices than a snapshot may hold, so that the
+    other sources can be published."""
     while sum(len(f.offers) for f in answers) > MAX_LIVE:
         largest = max(answers, key=lambda f: len(f.offers))
-        largest.sentence = f"It lists {len(largest.offers)} prices, too many beside the others."
+        largest.sentence = f"It lists {len(largest.offers)} prices, too many for one snapshot."
         largest.status, largest.offers = "failed", []
 
 
@@ -93,13 +94,13 @@ def _set_at_the_end(event: threading.Event) -> Iterator[None]:
 
 
 def _ended(future: Future[Fetched], source: Source) -> Fetched:
-    """What a thread returned. A fault of ours in one source must not take the others with it."""
+    """The result of a thread. A bug in one source must not affect the others."""
     error = future.exception()
     if error is None:
         return future.result()
     log.error("the source %s has a fault", source.name, exc_info=error)
-    says = f"A fault of this program, not of the source: {type(error).__name__}."
-    return Fetched(source=source, status="failed", sentence=says)
+    sentence = f"A fault of this program, not of the source: {type(error).__name__}."
+    return Fetched(source=source, status="failed", sentence=sentence)
 
 
 def _fetch(
@@ -149,7 +150,7 @@ def _fetch(
         found.status, found.sentence = "no key", str(e)
     except SourceError as e:
         found.status, found.sentence = "failed", str(e)
-    except OSError as e:  # the cache: a full disk, a folder that is not ours
+    except OSError as e:  # of the cache: a full disk, a folder without permission
         found.status, found.sentence = "failed", f"Its cache cannot be written: {e.strerror}."
     found.seconds = time.monotonic() - began
     return found

@@ -2,9 +2,9 @@
 
 A source row with an on-demand, a spot, a 1-year and a 3-year price becomes up to four offers.
 Prices are of whole instances, in USD per hour; a row whose note says USD per GPU-hour or per
-chip-hour has one of them. What the row alone does not tell (a price that is not sold, an
-estimate, a caveat of the source) is decided in pricing/row_decisions.csv, each with its reason.
-Nothing is lost in silence: a price is in an offer, or in left_out.csv with the reason.
+chip-hour has one of these. Special cases (a price that is not sold, an estimate, a caveat of the
+source) are decided in pricing/row_decisions.csv, each with its reason. Every price is either in an
+offer, or in left_out.csv with the reason.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ LEFT_OUT_COLUMNS = [
     "snapshot", "source_row", "provider", "instance_type", "accelerator", "gpu_count", "region",
     "purchase", "usd_per_hour", "observed_at", "source", "reason",
 ]  # fmt: skip
-CAPACITY_BLOCKS = "aws-capacity-block"  # a provider of the table; here a way to buy from AWS
+CAPACITY_BLOCKS = "aws-capacity-block"  # a provider of the table; in offers a way to buy from AWS
 CHEAPEST_US_PRINTED = "(cheapest US unless said)"
-# A bid that would be accepted at best, not a price that was asked.
+# The lowest bid that may win, not an asking price.
 BID_FLOORS = ("min_bid", "bid floor")
 
 SourceRow = Mapping[str, str]
@@ -58,7 +58,7 @@ SourceRow = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What is to be done with the prices that match: every pattern is a shell glob."""
+    """A decision on matching prices; every pattern is a shell glob."""
 
     provider: str
     instance_type: str
@@ -79,7 +79,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A price (or, with purchase '', a whole row) that is in no offer."""
+    """A price (or, with purchase '', a whole row) that is left out of the offers."""
 
     source_row: int  # line of the source table
     row: SourceRow
@@ -162,7 +162,7 @@ def _reason_to_leave_out(row: SourceRow, matching: Sequence[Decision]) -> str:
 
 
 def _row(line: int, row: SourceRow, kind: str, usd: str, matching: Sequence[Decision]) -> Row:
-    """One offer of a source row: its fields, then what the source says of the host."""
+    """One offer of a source row: its fields, then the fields of the host."""
     provider, purchase = row["provider"], kind
     if provider == CAPACITY_BLOCKS:
         if kind != "on_demand":
@@ -241,7 +241,7 @@ def write(built: Bundle, folder: Path) -> str:
                     r["source"], x.reason,
                 ]
             )  # fmt: skip
-    # Last, so that a builder that died half way leaves the old snapshot installed.
+    # Last, so that an interrupted build leaves the old snapshot installed.
     make_current(snapshot_id, folder)
     return snapshot_id
 
@@ -264,10 +264,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m pricing.bundle", description=__doc__)
     parser.add_argument("prices", type=Path, help="CSV of observed prices")
     parser.add_argument("--out", type=Path, default=SNAPSHOTS, help="folder of snapshots")
-    asked = parser.parse_args(arguments)
+    given = parser.parse_args(arguments)
     try:
         today = datetime.now(UTC).date()
-        snapshot_id, built, warnings = build(asked.prices, asked.out, today=today)
+        snapshot_id, built, warnings = build(given.prices, given.out, today=today)
     except (RuncastError, OSError, UnicodeDecodeError) as e:
         print(e, file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""Where prices live on an installation, and how a file there is replaced whole or not at all."""
+"""Folder of prices of an installation, and atomic replacement of its files."""
 
 from __future__ import annotations
 
@@ -19,40 +19,41 @@ def prices_folder() -> Path:
     named = os.environ.get(DATA_DIR, "").strip()
     try:
         return (Path(named).expanduser() if named else user_data_path("runcast")) / "prices"
-    except RuntimeError:  # ~somebody who is not here
+    except RuntimeError:  # the home of an unknown user
         raise FactError(f"{DATA_DIR} is {shown(named)}, which is no folder here.") from None
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write beside the place, flush to the disk, rename: a reader sees the old or the new file.
+    """Write under a temporary name, flush to the disk, rename: a reader sees the old or the new
+    file.
 
     On any error (a full disk, a killed process) the old file stays; a leftover temporary file
-    starts with '.' and is not read by anything.
+    starts with '.' and is ignored.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, data)
-    except OSError as e:  # a write that fails has no name of a file
+    except OSError as e:  # an error of a write has no file name
         raise OSError(e.errno, e.strerror, str(path)) from None
 
 
 def write_all_or_none(files: Mapping[Path, bytes]) -> None:
-    """Write several files that a person asked for: where one has no room, none is replaced.
+    """Write several files for a user: if one cannot be written, none is replaced.
 
-    A symlink is replaced, not what it leads to. Who may read them is for the umask to say.
+    A symlink is replaced, not its target. Permissions follow the umask.
     """
-    beside = {path: path.with_name(f".{path.name}.{os.getpid()}") for path in files}
+    temporary = {path: path.with_name(f".{path.name}.{os.getpid()}") for path in files}
     try:
         for path, data in files.items():
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                beside[path].write_bytes(data)
+                temporary[path].write_bytes(data)
             except OSError as e:
                 raise OSError(e.errno, e.strerror, str(path)) from None
-        for path, written in beside.items():
+        for path, written in temporary.items():
             written.replace(path)
     finally:
-        for written in beside.values():
+        for written in temporary.values():
             written.unlink(missing_ok=True)
 
 

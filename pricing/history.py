@@ -1,8 +1,8 @@
-"""The history of a price: what is bundled, and what this installation has seen.
+"""History of a price: bundled observations, and those of this installation.
 
 pricing/price_history.csv holds prices that public files printed since 2022, each with its source
-and commit. What `runcast refresh` saw since is in the store. Both are observations at a moment:
-where they are too far apart, or a source failed, there is a gap, and a gap is never filled.
+and commit. What `runcast refresh` has seen since is in the store. Both are observations at a
+moment: where two are too far apart, or a source failed, there is a gap, and gaps are never filled.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 HISTORY_CSV = Path(__file__).with_name("price_history.csv")
 COLUMNS = [*Sku._fields, "usd_per_hour", "observed_at", "source"]
-# A refresh is due every few hours; two days without one are a gap in what was seen.
+# A refresh is due every few hours; two days without one are a gap.
 LONGEST_GAP = timedelta(days=2)
-# Public files are written anew every few weeks: most are 3 to 10 weeks apart.
+# Public files are updated every few weeks: most updates are 3 to 10 weeks apart.
 LONGEST_BUNDLED_GAP = timedelta(days=92)
 
 
@@ -40,11 +40,11 @@ class History:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Who has printed it."""
+        """The sources that printed the price."""
         return tuple(dict.fromkeys(s.source for s in self.spells))
 
     def chart_rows(self) -> list[dict[str, Any]]:
-        """Where lines begin and end: `piece` numbers the unbroken ones, to be drawn as steps."""
+        """Rows for a step chart: the ends of each line; `piece` numbers unbroken lines."""
         rows: list[dict[str, Any]] = []
         piece, before = 0, None
         for s in self.spells:
@@ -66,9 +66,9 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceOn:
-    """A price on a day. Not exact: it was seen before that day, and not again since."""
+    """A price on a day. If not exact, it was seen before that day and not again since."""
 
-    sku: Sku  # its region may be the source's cheapest in the US
+    sku: Sku  # its region may be 'cheapest in the US' of the source
     usd_per_hour: float
     source: str
     seen_from: datetime
@@ -78,7 +78,7 @@ class PriceOn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostOn:
-    """What the machines of a plan cost at the price of a day. None: that price is not known."""
+    """Cost of the machines of a plan at the price of a day. None: that price is not known."""
 
     day: date
     usd: float | None
@@ -87,13 +87,13 @@ class CostOn:
 
     @property
     def ratio(self) -> float | None:
-        """That day's cost over that of the plan."""
+        """Cost at the price of that day over the cost of the plan."""
         return self.usd / self.usd_now if self.usd is not None and self.usd_now else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Market:
-    """How a spot price of one machine moves beside its on-demand price. None: not known."""
+    """Spot price of one machine relative to its on-demand price. None: not known."""
 
     spot_ratio: float | None  # median over the days on which both are known
     num_days: int
@@ -120,7 +120,7 @@ def known_skus(
     store: Store | None = None,
     limit: int = 1000,
 ) -> list[Sku]:
-    """What there is any history of, in alphabetical order."""
+    """Everything with a price history, in alphabetical order."""
     found = {
         sku
         for sku in _bundled(HISTORY_CSV)
@@ -134,10 +134,10 @@ def known_skus(
 
 
 def price_on(sku: Sku, day: date, *, store: Store | None = None) -> PriceOn | None:
-    """The price on a day, or the last one seen before it if that was not long before.
+    """The price on a day, or the last one seen shortly before it.
 
-    What this installation saw goes before what is bundled. Where the place itself has no price
-    then, the source's cheapest in the US does instead: `sku.region` says so.
+    Observations of this installation take precedence over bundled ones. If the place itself has no
+    price on that day, the source's cheapest in the US is used: `sku.region` says so.
     """
     for asked in dict.fromkeys((sku, sku._replace(region=CHEAPEST_US))):
         found = history(asked, store=store)
@@ -177,7 +177,7 @@ def _price(sku: Sku, s: Spell, day: date) -> PriceOn:
 def cost_on(
     offer: Offer, day: date, *, num_machines: int, hours: float, store: Store | None = None
 ) -> CostOn:
-    """What these machines would have cost for these hours at the price of a day."""
+    """Cost of these machines for these hours at the price of a day."""
     price = price_on(sku_of(offer), day, store=store)
     machine_hours = num_machines * hours
     now = offer.usd_per_hour
@@ -193,7 +193,7 @@ def cost_on(
 
 
 def _stored(store: Store, sku: Sku, since: date | None) -> list[Point]:
-    """What each source said at each of its refreshes: the changes, and that nothing changed."""
+    """Points of every source at each of its refreshes, from the stored changes."""
     from pricing.store.models import SEEN
     from pricing.store.queries import ANSWERED, observed
 
@@ -219,7 +219,7 @@ def _stored(store: Store, sku: Sku, since: date | None) -> list[Point]:
 
 @lru_cache(maxsize=2)
 def _bundled(path: Path) -> dict[Sku, tuple[Point, ...]]:
-    """The bundled prices by what they are the price of."""
+    """The bundled prices, by SKU."""
     found: dict[Sku, list[Point]] = {}
     with path.open(encoding="utf-8", newline="") as file:
         table = csv.DictReader(file)

@@ -1,8 +1,9 @@
-"""What a list of offers must satisfy before it becomes a snapshot. Pure: no file, no clock.
+"""Checks of a list of offers before it becomes a snapshot. Pure: no file, no clock.
 
-`refuse` keeps a list from becoming a snapshot; `warn` is shown to whoever builds it. A price is
-judged in USD per GPU-hour against pricing/price_bands.csv, wide enough for every market seen
-and narrow enough for a month, a cent or a whole instance mistaken for an hour, a dollar or a GPU.
+A finding `refuse` keeps a list from becoming a snapshot; `warn` is shown to whoever builds it. A
+price is checked in USD per GPU-hour against pricing/price_bands.csv, wide enough for every market
+seen and narrow enough for a month, a cent or a whole instance mistaken for an hour, a dollar or a
+GPU.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ BAND_UNIT = "USD/GPU-hour"
 KINDS = ("spot", "committed")
 UNPRICED = "unpriced"  # instead of both kinds, with the reason: no price was seen to judge by
 BAND_COLUMNS = ["accelerator", "kind", "low", "high", "unit", "source", "source_date"]
-# From the median provider of the same accelerator and purchase. List prices of large clouds are up
-# to 5.9 times the median (H100 in June 2026), so a smaller ratio warns of the market itself.
+# Ratio to the median provider of an accelerator and purchase. List prices of large clouds are up
+# to 5.9 times the median (H100 in June 2026), so a smaller limit would warn of normal prices.
 OUTLIER_RATIO = 6.0
-OUTLIER_PEERS = 5  # providers, below which a median says nothing
+OUTLIER_PEERS = 5  # providers that a median needs
 
 # (provider, instance_type, region) whose spot price may exceed its on-demand price.
 SPOT_ABOVE_ON_DEMAND: frozenset[tuple[str, str, str]] = frozenset()
@@ -42,7 +43,7 @@ Bands = Mapping[tuple[str, str], tuple[float, float]]  # (accelerator, spot | co
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing wrong with one offer, as a sentence that names it."""
+    """One problem of one offer, as a sentence that names it."""
 
     severity: Severity
     rule: str
@@ -99,7 +100,7 @@ def _check_complete(path: Path, bands: Bands, unpriced: Collection[str]) -> None
 def check(offers: Sequence[Offer], *, bands: Bands, today: date) -> list[Finding]:
     """Every finding on these offers, refusals first."""
     found = [f for o in offers for f in _alone(o, bands, today)]
-    # Prices that are no numbers were refused above and would break every comparison.
+    # Prices that are not numbers were refused above and would break every comparison.
     priced = [o for o in offers if _is_price(o.usd_per_hour) and o.gpu_count >= 1]
     found += _duplicates(offers)
     found += _spot_against_on_demand(priced)
@@ -108,7 +109,7 @@ def check(offers: Sequence[Offer], *, bands: Bands, today: date) -> list[Finding
 
 
 def named(o: Offer) -> str:
-    """An offer as its row reads: enough to find it in the table it came from."""
+    """An offer as text, with enough to find its row in the table."""
     price = "no price" if o.usd_per_hour is None else f"{o.usd_per_hour:g} USD/h"
     return (
         f"{o.provider} {o.instance_type} ({o.gpu_count}x {o.accelerator}) in {o.region}, "
@@ -116,8 +117,8 @@ def named(o: Offer) -> str:
     )
 
 
-def _finding(severity: Severity, rule: str, o: Offer, says: str) -> Finding:
-    return Finding(severity=severity, rule=rule, sentence=f"{named(o)}: {says}.", offer=o)
+def _finding(severity: Severity, rule: str, o: Offer, sentence: str) -> Finding:
+    return Finding(severity=severity, rule=rule, sentence=f"{named(o)}: {sentence}.", offer=o)
 
 
 def _is_price(usd_per_hour: float | None) -> bool:
@@ -153,8 +154,8 @@ def _band(o: Offer, usd_per_gpu_hour: float, bands: Bands) -> Iterator[Finding]:
     band = bands.get((o.accelerator, "spot" if o.purchase == "spot" else "committed"))
     if band is None:
         known = sorted({accelerator for accelerator, _ in bands})
-        says = unknown_sentence("accelerator of price_bands.csv", o.accelerator, known)
-        yield _finding("refuse", "accelerator", o, says.removesuffix("."))
+        sentence = unknown_sentence("accelerator of price_bands.csv", o.accelerator, known)
+        yield _finding("refuse", "accelerator", o, sentence.removesuffix("."))
     elif not band[0] <= usd_per_gpu_hour <= band[1]:
         yield _finding(
             "refuse", "band", o,
@@ -167,7 +168,8 @@ def _place(o: Offer) -> tuple[str, str, str, int, str]:
 
 
 def _duplicates(offers: Sequence[Offer]) -> Iterator[Finding]:
-    """The same place, purchase and date twice: harmless from two sources, a mistake from one."""
+    """Two prices for one place, purchase and date: harmless from two sources, a mistake from
+    one."""
     seen: dict[tuple[object, ...], Offer] = {}
     for o in offers:
         key = (*_place(o), o.purchase, o.observed_at)
@@ -184,7 +186,7 @@ def _duplicates(offers: Sequence[Offer]) -> Iterator[Finding]:
 
 
 def _spot_against_on_demand(offers: Sequence[Offer]) -> Iterator[Finding]:
-    """Spot above on-demand of the same place is a mistake on one date, a question between two.
+    """Spot above on-demand at one place: a mistake on one date, a warning between two dates.
 
     At AWS a spot price equal to on-demand, or to a tenth of it, means that there is no market.
     """
@@ -202,8 +204,10 @@ def _spot_against_on_demand(offers: Sequence[Offer]) -> Iterator[Finding]:
                 severity: Severity = "refuse" if same_date else "warn"
                 yield _finding(severity, "spot", o, f"spot is above {where}")
             elif o.provider == "aws" and same_date and _is_no_market(ratio):
-                says = f"spot is {ratio:.0%} of {where}, which AWS prints where there is no market"
-                yield _finding("refuse", "spot", o, says)
+                sentence = (
+                    f"spot is {ratio:.0%} of {where}, which AWS prints where there is no market"
+                )
+                yield _finding("refuse", "spot", o, sentence)
 
 
 def _is_no_market(ratio: float) -> bool:
@@ -211,7 +215,8 @@ def _is_no_market(ratio: float) -> bool:
 
 
 def _outliers(offers: Sequence[Offer]) -> Iterator[Finding]:
-    """Far from what other providers ask: each counts once, however many regions it lists."""
+    """Prices far from those of other providers; each provider counts once, however many regions it
+    lists."""
     groups: dict[tuple[str, str], list[tuple[float, Offer]]] = defaultdict(list)
     for o in offers:
         if o.usd_per_hour is not None:
@@ -225,5 +230,5 @@ def _outliers(offers: Sequence[Offer]) -> Iterator[Finding]:
         middle = median(median(prices) for prices in by_provider.values())
         for price, o in group:
             if not 1 / OUTLIER_RATIO <= price / middle <= OUTLIER_RATIO:
-                says = f"{price:.3g} USD per GPU-hour, and providers ask {middle:.3g} (median)"
-                yield _finding("warn", "outlier", o, says)
+                sentence = f"{price:.3g} USD per GPU-hour, and providers ask {middle:.3g} (median)"
+                yield _finding("warn", "outlier", o, sentence)

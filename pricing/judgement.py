@@ -1,9 +1,9 @@
-"""What of a refresh may be published. Pure: no file, no clock.
+"""Which rows of a refresh may be published. Pure: no file, no clock.
 
-A new row is kept unless a rule of pricing/integrity.py refuses it, its source prints the same place
-at two prices, or it is more than three times the last price of its place, either way. A jump is
-released when a second source prints it too, or when a person accepts its source; a person may also
-release single prices, and then about that price is believed at that place until it moves on.
+A new row is kept unless a rule of pricing/integrity.py refuses it, its source prints two prices for
+the place, or it differs from the last price of its place by more than a factor of three. A jump is
+released when a second source prints it, too, or when a person accepts its source. A person may also
+release single prices: prices close to a released one are then accepted at that place.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from pricing.offers import age_days
 from pricing.series import Sku, sku_of
 
 JUMP = 3.0
-AGREES = 1.25  # two sources that print the same, but for rounding and the hour of the day
-COMPARED_DAYS = 180  # an older price of another source says nothing about a jump
-SHRUNK = 0.5  # of the last rows, below which a source has lost what it listed
+AGREES = 1.25  # two sources agree, except for rounding and the hour of the day
+COMPARED_DAYS = 180  # an older price of another source does not confirm a jump
+SHRUNK = 0.5  # of the last rows: with fewer, a source has lost part of its list
 FEW_ROWS = 20
 
-# What a person can know better. A price that is no number, or of no hour, nobody can.
+# Rules that a person may overrule, unlike a price that is not a number.
 RELEASABLE = frozenset({"jump", "band", "spot", "duplicate"})
 
-# (source, place) -> prices that a person has released there
+# (source, place) -> prices that a person has released
 Released = Mapping[tuple[str, Sku], Collection[float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quarantined:
-    """A row that is held back, and why. A row that could not be read as an offer has no place."""
+    """A row that is held back, with the reason. A row that could not be read as an offer has no
+    place."""
 
     source: str
     rule: str
@@ -60,7 +61,7 @@ class Quarantined:
 
     @property
     def key(self) -> str:
-        """12 hex digits, the same in the next refresh: what is held back, whatever it costs then.
+        """12 hex digits that identify the row in every refresh, whatever its price is then.
 
         Two prices of one place are two rows, and so are two rows that could not be read.
         """
@@ -73,13 +74,13 @@ class Quarantined:
 
     @property
     def releasable(self) -> bool:
-        """Whether a person may say that the price is right."""
+        """Whether a person may release the price."""
         return self.rule in RELEASABLE and self.usd_per_hour is not None and self.sku is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The rows of one source that may be published, old ones that stay among them."""
+    """The rows of one source that may be published, including old rows that stay."""
 
     offers: tuple[Offer, ...]
     quarantined: tuple[Quarantined, ...]
@@ -90,12 +91,12 @@ class Judged:
 
     @property
     def fresh(self) -> tuple[Offer, ...]:
-        """The rows that were seen now."""
+        """The rows seen in this refresh."""
         return self.offers[: len(self.offers) - self.kept_old]
 
 
 def has_shrunk(fetched: int, last: int) -> bool:
-    """Whether a source lists so much less than last time that something must be wrong."""
+    """Whether a source lists so much less than last time that it must be incomplete."""
     return fetched == 0 or (last >= FEW_ROWS and fetched < SHRUNK * last)
 
 
@@ -109,7 +110,7 @@ def judged(
     accepted: Collection[str] = (),
     released: Released | None = None,
 ) -> dict[str, Judged]:
-    """Judge the new rows of every source against its last good ones and all others."""
+    """Check the new rows of every source against its last good rows and those of other sources."""
     released = released or {}
     held: dict[str, list[tuple[Offer, Quarantined]]] = {name: [] for name in fresh}
     good: dict[str, list[Offer]] = {}
@@ -146,7 +147,7 @@ def judged(
 
 
 def _is_released(name: str, o: Offer, released: Released) -> bool:
-    """Whether a person has said that about this price is right at its place."""
+    """Whether a person has released a price close to this one at its place."""
     prices = released.get((name, sku_of(o)), ())
     usd = o.usd_per_hour
     return usd is not None and usd > 0 and any(1 / AGREES <= usd / p <= AGREES for p in prices)
@@ -166,8 +167,8 @@ def _one_price(
     held: list[tuple[Offer, Quarantined]],
     released: Released,
 ) -> list[Offer]:
-    """One row per place; a source that prints two prices for one place is believed in neither,
-    unless a person has said which one is right."""
+    """One row per place; of two prices of a source for one place both are held back, unless a
+    person has released one of them."""
     by_place: dict[Sku, list[Offer]] = defaultdict(list)
     for o in offers:
         by_place[sku_of(o)].append(o)
@@ -183,8 +184,8 @@ def _one_price(
             continue
         texts = " and ".join(f"{p:g}" for p in prices[:3])
         for o in same:
-            says = f"{named(o)}: the same source prints it at {texts} USD/h."
-            held.append((o, _quarantined(name, "duplicate", says, o)))
+            reason = f"{named(o)}: the same source prints it at {texts} USD/h."
+            held.append((o, _quarantined(name, "duplicate", reason, o)))
     return good
 
 
@@ -195,7 +196,8 @@ def _jumps(
     today: date,
     accepted: Collection[str],
 ) -> list[tuple[str, Offer, str]]:
-    """New prices too far from the last one of their place that nobody else prints."""
+    """New prices that are too far from the last one of their place and that no other source
+    prints."""
     printed: dict[Sku, list[tuple[str, float]]] = defaultdict(list)
     for name, offers in good.items():
         for o in offers:
@@ -218,15 +220,15 @@ def _jumps(
             witnesses = [usd for other, usd in printed[sku_of(o)] if other != name]
             if any(1 / AGREES <= o.usd_per_hour / usd <= AGREES for usd in witnesses):
                 continue
-            says = f"it was {old.usd_per_hour:g} USD/h on {old.observed_at} and no second source"
-            found.append((name, o, f"{named(o)}: {says} prints the new price."))
+            reason = f"it was {old.usd_per_hour:g} USD/h on {old.observed_at} and no second source"
+            found.append((name, o, f"{named(o)}: {reason} prints the new price."))
     return found
 
 
 def _judged(
     good: Sequence[Offer], last: Sequence[Offer], held: Sequence[tuple[Offer, Quarantined]]
 ) -> Judged:
-    """The good rows, and the last good row of every place whose new one is held back."""
+    """The good rows, and the last good row of every place whose new row is held back."""
     before = {sku_of(o): o for o in last}
     now = {sku_of(o): o for o in good}
     waiting = {sku_of(o) for o, _ in held} - set(now)

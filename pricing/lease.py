@@ -1,7 +1,6 @@
-"""One refresh at a time: an exclusive lock that ends with its process, and a number that tells two
-refreshes apart.
+"""Lease of the price folder: one refresh at a time, by a lock and a rising number.
 
-The lock is the kernel's, so nothing is left behind by a killed process. The number guards what the
+The lock is the kernel's, so a killed process leaves nothing behind. The number protects where the
 lock cannot: a folder that was moved or emptied under a refresh, or a file system without locks.
 """
 
@@ -23,7 +22,7 @@ RECORD_BYTES = 512
 
 
 class LeaseError(RuncastError):
-    """Another refresh works, or this one has lost its right to publish."""
+    """Another refresh is running, or this one has lost its right to publish."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +34,7 @@ class Lease:
     inode: int
 
     def check(self) -> None:
-        """`LeaseError` unless the lock file is still ours: asked right before publishing."""
+        """`LeaseError` unless the lock file is still ours: checked right before publishing."""
         try:
             held = self.path.stat().st_ino == self.inode and _written(self.path)[0] == self.token
         except OSError:
@@ -46,7 +45,7 @@ class Lease:
 
 @contextmanager
 def lease(folder: Path) -> Iterator[Lease]:
-    """Hold the folder for one refresh, or say who does."""
+    """Hold the folder for one refresh; LeaseError names the present holder."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "lease"
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -62,7 +61,7 @@ def lease(folder: Path) -> Iterator[Lease]:
             "host": socket.gethostname(),
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        # One write of one size: a process that is killed here leaves the old number or the new.
+        # One write of fixed size: a process that is killed here leaves the old number or the new.
         os.pwrite(handle, json.dumps(who).ljust(RECORD_BYTES).encode(), 0)
         yield Lease(path=path, token=token, inode=os.fstat(handle).st_ino)
     finally:
@@ -70,7 +69,7 @@ def lease(folder: Path) -> Iterator[Lease]:
 
 
 def _written(path: Path) -> tuple[int, str]:
-    """The number of the last lease, and who holds it, as far as the file says."""
+    """The number of the last lease, and its holder, if the file has one."""
     try:
         who = json.loads(path.read_text(encoding="utf-8"))
         return int(who["token"]), f" (process {who['process']} on {who['host']}, {who['since']})"

@@ -1,14 +1,14 @@
-"""Open a price snapshot: an immutable table of offers whose name is the hash of its content.
+"""Price snapshots: immutable tables of offers, each named by the hash of its content.
 
-pricing/snapshots/<id>.parquet   one row = one `Offer` and what else its source said of the machine
+pricing/snapshots/<id>.parquet   one row = one `Offer` and further fields of the machine
 pricing/snapshots/current        the id of the snapshot that is used unless another is named
 pricing/snapshots/left_out.csv   every price of the source table that is in no offer, and why
 
-`runcast refresh` publishes snapshots of the same form in the installation's data folder; the newest
-of them is used, and the bundled one where there is none. Both folders' snapshots can be named.
+`runcast refresh` publishes snapshots of this form in the data folder of the installation; the
+newest of them is used, else the bundled one. Snapshots of both folders can be named.
 
-The id hashes the rows and not the file, so it is the same whatever wrote the parquet; a file
-whose rows do not hash to its name is refused. A link or a saved plan names the id.
+The id is a hash of the rows and not of the file, so it does not depend on what wrote the parquet; a
+file whose rows do not hash to its name is refused. A link or a saved plan names the id.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ SNAPSHOTS = Path(__file__).with_name("snapshots")
 MAX_BYTES = 32_000_000
 MAX_ROWS = 500_000
 
-# Regions that name no place: the newest observation of the same machine at a named one is better.
-ANY_REGION = "*"  # one price for all regions, or the source names none
+# Regions that name no place: a newer observation of the machine at a named region is better.
+ANY_REGION = "*"  # one price for all regions, or no region in the source
 CHEAPEST_US = "us-cheapest"  # the source prints its cheapest region in the US
 VAGUE_REGIONS = frozenset({ANY_REGION, CHEAPEST_US})
-# In the note of an offer whose `scale_out_gbit_per_s` no source prints: the screen marks it.
+# In the note of an offer whose `scale_out_gbit_per_s` no source prints; pages mark it.
 UNVERIFIED_INTERCONNECT = "interconnect from memory"
 
 QUALITIES = ("low", "medium", "high")  # worst first
@@ -46,7 +46,7 @@ PURCHASES: tuple[str, ...] = get_args(Purchase)
 
 Cell = str | int | float | None
 Row = tuple[Cell, ...]  # one value per name in COLUMNS
-# The fields of Offer, in its order, then what the source says of the host (None: it does not).
+# The fields of Offer, in its order, then those of the host (None: the source does not print it).
 COLUMNS: dict[str, type[str] | type[int] | type[float]] = {
     "provider": str,
     "instance_type": str,
@@ -73,9 +73,9 @@ _ID = re.compile(r"[0-9a-f]{12}")
 _DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?", re.ASCII)
 
 
-@dataclass(frozen=True, kw_only=True)  # no slots: `providers` is worked out once
+@dataclass(frozen=True, kw_only=True)  # no slots: `providers` is a cached property
 class Snapshot:
-    """All offers of one snapshot, old ones included (`newest_per_place` picks)."""
+    """All offers of one snapshot, old ones included (`newest_per_place` selects)."""
 
     id: str
     offers: tuple[Offer, ...]
@@ -84,16 +84,16 @@ class Snapshot:
 
     @cached_property
     def providers(self) -> tuple[str, ...]:
-        """Who offers something, in the order of their names."""
+        """Names of the providers with offers, in alphabetical order."""
         return tuple(sorted({o.provider for o in self.offers}))
 
 
 def content_id(rows: Iterable[Row]) -> str:
-    """The id of a set of rows: order does not count, every value does.
+    """The id of a set of rows, from every value, in any order.
 
-    First 12 hex digits of sha256 over the column names and the sorted rows as JSON. Python
-    writes a float as the shortest text that reads back equal, so the text is the value. A value
-    that a file would give back as another one (3 as 3.0) has no id: `FactError`.
+    First 12 hex digits of sha256 over the column names and the sorted rows as JSON. Python writes a
+    float as the shortest text that reads back equal, so the text is the value. `FactError` for a
+    value that a file would return as another type (3 as 3.0).
     """
     return _id_of(_checked(rows, "A row of a price snapshot"))
 
@@ -105,19 +105,19 @@ def _id_of(rows: Iterable[Row]) -> str:
 
 
 def published_folder() -> Path:
-    """Where `runcast refresh` publishes on this installation; it may not exist."""
+    """The folder in which `runcast refresh` publishes, which may not exist."""
     return prices_folder() / "snapshots"
 
 
 def snapshot_ids(*, folder: Path | None = None) -> list[str]:
-    """Every snapshot that is here, by id: of one folder, or of both."""
+    """Every snapshot by id, of one folder or of both."""
     folders = (published_folder(), SNAPSHOTS) if folder is None else (folder,)
     found = {p.stem for f in folders for p in f.glob("*.parquet") if _ID.fullmatch(p.stem)}
     return sorted(found)
 
 
 def installed_id(*, folder: Path | None = None) -> str:
-    """The id of the snapshot that is used when none is named."""
+    """The id of the installed snapshot, which is used when none is named."""
     if folder is None:
         published = published_folder()
         folder = published if _is_file(published / "current") else SNAPSHOTS
@@ -146,7 +146,7 @@ def snapshot(snapshot_id: str | None = None, *, folder: Path | None = None) -> S
 
 
 def _is_file(path: Path) -> bool:
-    """Whether it is there and may be seen: a data folder that is not ours is as good as none."""
+    """Whether the file exists and is visible: a data folder without permission counts as empty."""
     return os.path.isfile(path)
 
 
@@ -159,15 +159,15 @@ def _opened(snapshot_id: str, folder: Path) -> Snapshot:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a snapshot file, or `FactError` when it is not what its name says."""
-    # Here, not above: a fifth of a second that only a reader of prices pays.
+    """The rows of a snapshot file; `FactError` if they do not match its name."""
+    # Imported here, because it takes a fifth of a second that only readers of prices need.
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
     import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 
     if path.stat().st_size > MAX_BYTES:
         raise FactError(f"{path.name} is larger than {MAX_BYTES} bytes: not a price snapshot")
     try:
-        # Not read_table, which would load the whole dataset machinery for one small file.
+        # Not read_table, which would load all of pyarrow.dataset for one small file.
         with pq.ParquetFile(path) as file:
             if file.metadata.num_rows > MAX_ROWS:
                 raise FactError(f"{path.name} has more than {MAX_ROWS} rows: not a price snapshot")
@@ -188,7 +188,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def _checked(rows: Iterable[Row], what: str) -> Iterator[Row]:
-    """The rows; `FactError` at the first value that is not of its column's type."""
+    """The rows; `FactError` at the first value that does not have the type of its column."""
     for row in rows:
         for (name, kind), value in zip(COLUMNS.items(), row, strict=True):
             if value is None and name in _OPTIONAL:
@@ -199,12 +199,12 @@ def _checked(rows: Iterable[Row], what: str) -> Iterator[Row]:
 
 
 def make_row(offer: Offer) -> Row:
-    """The row of an offer whose source says nothing of the host."""
+    """The row of an offer without fields of the host."""
     return (*_FIELDS_OF(offer), *_NOTHING_OF_THE_HOST)
 
 
 def make_offer(row: Row) -> Offer:
-    """The offer of a row; what the row says of the host beyond it stays in the file."""
+    """The offer of a row, without the fields of the host."""
     fields: dict[str, Any] = dict(zip(OFFER_FIELDS, row[: len(OFFER_FIELDS)], strict=True))
     return Offer(**fields)
 
@@ -212,10 +212,10 @@ def make_offer(row: Row) -> Offer:
 def newest_per_place(offers: Sequence[Offer]) -> tuple[Offer, ...]:
     """One offer per machine, region and purchase: the newest observation, in the given order.
 
-    Of the same day the better quality wins, then the later row. An offer of a vague region
-    (`VAGUE_REGIONS`) also gives way to a newer one of the same machine and purchase elsewhere:
-    'cheapest in the US' of 2025 says nothing beside us-east-1 of 2026.
-    What was superseded is `len(offers) - len(newest_per_place(offers))`.
+    Of one day the better quality wins, then the later row. An offer of a vague region
+    (`VAGUE_REGIONS`) is also superseded by a newer one of its machine and purchase elsewhere:
+    'cheapest in the US' of 2025 by us-east-1 of 2026. The number of superseded offers is
+    `len(offers) - len(newest_per_place(offers))`.
     """
     best: dict[tuple[object, ...], tuple[tuple[date, int, int], int]] = {}
     newest: dict[tuple[object, ...], date] = {}
@@ -240,7 +240,7 @@ def _machine(o: Offer) -> tuple[object, ...]:
 
 def age_days(observed_at: str, today: date) -> int:
     """Days since an observation, at most: a month or a year counts from its first day, so that
-    '2026' is not taken for today. Never negative.
+    '2026' is not mistaken for today. Never negative.
 
     >>> age_days("2026-05-24", date(2026, 5, 31)), age_days("2026-04", date(2026, 5, 31))
     (7, 60)
@@ -250,7 +250,7 @@ def age_days(observed_at: str, today: date) -> int:
 
 @lru_cache(maxsize=1024)
 def first_day(observed_at: str) -> date:
-    """First day of an ISO day, month or year: the observation is not older than this.
+    """First day of an ISO day, month or year: the observation is not older than that.
 
     Observations are ordered by it, so that '2026' does not beat '2026-05-24'.
     """

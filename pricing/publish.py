@@ -1,7 +1,7 @@
 """Publish a price snapshot: an immutable file named by its content, then a pointer to it.
 
-Both are written beside their place and renamed, so a reader sees the old snapshot or the new one,
-never half of one, also when the writer is killed or the disk is full.
+Both are written under temporary names and renamed, so a reader sees the old snapshot or the new
+one, never half of one, even when the writer is killed or the disk is full.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pricing.offers import COLUMNS, MAX_BYTES, MAX_ROWS, Row, content_id, read_r
 
 
 def parquet(rows: Sequence[Row]) -> bytes:
-    """The file of these rows, in canonical order."""
+    """The parquet file of these rows, in canonical order."""
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
     import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 
@@ -30,7 +30,7 @@ def parquet(rows: Sequence[Row]) -> bytes:
 
 
 def write_snapshot(rows: Sequence[Row], folder: Path) -> str:
-    """Write the snapshot of these rows unless it is there, whole, and return its id."""
+    """Write the snapshot of these rows unless it exists and is intact, and return its id."""
     if not rows or len(rows) > MAX_ROWS:
         raise FactError(f"{len(rows)} rows are no price snapshot: it has 1 to {MAX_ROWS}.")
     snapshot_id = content_id(rows)
@@ -44,7 +44,7 @@ def write_snapshot(rows: Sequence[Row], folder: Path) -> str:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a snapshot is there and is what its name says: a damaged one is written anew."""
+    """Whether a snapshot exists and matches its name: a damaged one is written again."""
     if not path.is_file():
         return False
     try:
@@ -55,5 +55,5 @@ def _is_whole(path: Path) -> bool:
 
 
 def make_current(snapshot_id: str, folder: Path) -> None:
-    """Make a written snapshot the one that is used."""
+    """Make a written snapshot the current one."""
     write_atomically(folder / "current", f"{snapshot_id}\n".encode("ascii"))

@@ -1,9 +1,9 @@
-"""Refresh prices: ask every source at once, judge what they say, publish one snapshot.
+"""Refresh of prices: ask all sources, check their rows, publish one snapshot.
 
-What was published stays until the next snapshot replaces it by one rename. A source that fails
-keeps its last good rows with their date; rows that are held back go to the quarantine and the last
-good row of their place stays. Two refreshes exclude one another. `state.json` is written before
-the rename: a process that is killed between them has its publication ended by the next refresh.
+The published snapshot stays until the next one replaces it by one rename. A source that fails keeps
+its last good rows with their dates; rows that are held back go to the quarantine, and the last good
+row of their place stays. Two refreshes exclude each other. `state.json` is written before the
+rename: if the process is killed in between, the next refresh completes the publication.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from pricing.sources import SOURCES, Source
 from pricing.store.recording import RunFound
 from pricing.store.refresh_record import Memory, memory
 
-REFUSED_KEPT = 200  # of one source's malformed rows; the count says how many there were
+REFUSED_KEPT = 200  # malformed rows of one source that are kept; the count has all of them
 
 
 def refresh(
@@ -62,7 +62,7 @@ def refresh(
     progress: Progress | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Report:
-    """Refresh these sources. A dry run asks and judges, and writes nothing at all."""
+    """Refresh these sources. A dry run asks and checks them, but writes nothing."""
     folder = prices_folder() if folder is None else folder
     environ = os.environ if environ is None else environ
     if dry_run:
@@ -150,7 +150,7 @@ def _refresh(
 
 
 def end_publication(state: State, folder: Path) -> None:
-    """What a killed refresh had decided to publish, and whole on the disk, is published now."""
+    """Publish what a killed refresh had decided to publish, if it is intact on the disk."""
     snapshots = folder / "snapshots"
     if state.snapshot_id not in snapshot_ids(folder=snapshots):
         return
@@ -179,10 +179,10 @@ def _of_failed_parts(f: Fetched, verdict: Judged, last: Sequence[Offer]) -> list
 
 
 def _merged(base: Sequence[Row], live: Sequence[Offer]) -> list[Row]:
-    """The live rows, and the bundled ones of what no newer live row is about.
+    """The live rows, and the bundled rows that no newer live row replaces.
 
-    A bundled price gives way to a newer live one of the same provider, accelerator, GPU count and
-    purchase: where a live list no longer names a region, the old price there is not sold.
+    A newer live price replaces a bundled one of its provider, accelerator, GPU count and purchase
+    in all regions: where a live list no longer names a region, the machine is not sold there.
     """
     newest: dict[tuple[object, ...], date] = {}
     for o in live:
@@ -201,7 +201,7 @@ def _merged(base: Sequence[Row], live: Sequence[Offer]) -> list[Row]:
 def _quarantine(
     found: Sequence[Fetched], verdicts: Mapping[str, Judged], folder: Path
 ) -> list[Quarantined]:
-    """What is held back now: the new findings, and the old ones of silent sources."""
+    """Rows that are held back now: the new ones, and the old ones of sources without an answer."""
     renewed = set(verdicts)
     rows = [q for q in read_quarantine(folder) if q.source not in renewed]
     for f in found:
@@ -222,7 +222,7 @@ def _record(
     at: datetime,
     environ: Mapping[str, str],
 ) -> SourceState:
-    """The record of a source after this refresh; one that was not asked keeps its own."""
+    """The record of a source after this refresh; a source that was not asked keeps its old one."""
     if f.status == "no key":
         return replace(before, sentence=f.sentence)
     when = at.isoformat()

@@ -1,4 +1,4 @@
-"""What became of a refresh: a line per source, and the same as the store writes it down."""
+"""Report of a refresh: a line per source, and the record for the store."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ ASKED = ("refreshed", "in part", "failed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """What became of one source."""
+    """The result of one source."""
 
     source: str
     says: str
     status: str  # refreshed, in part, failed, no key, not asked
-    rows: int = 0  # published, old ones that stay among them
+    rows: int = 0  # published, including old rows that stay
     new: int = 0
     changed: int = 0
     gone: int = 0
     quarantined: int = 0
     left_out: int = 0
-    age_days: float | None = None  # since it last succeeded; None: it never did
-    live: bool = False  # it has succeeded against its real server here
+    age_days: float | None = None  # since its last success; None: never
+    live: bool = False  # whether it has ever succeeded against its real server
     seconds: float = 0.0
     megabytes: float = 0.0
     sentence: str = ""
@@ -41,30 +41,30 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What became of a refresh."""
+    """The result of a refresh."""
 
     lines: tuple[Line, ...]
-    snapshot_id: str  # the one in use afterwards
-    published: bool  # a snapshot was published, be it the same as before
+    snapshot_id: str  # the snapshot in use afterwards
+    published: bool  # whether a snapshot was published, even an unchanged one
     offers: int
     seconds: float
     quarantined: tuple[Quarantined, ...]
-    store: str = ""  # why the store does not know of this refresh; '' where it does
+    store: str = ""  # why the refresh is not recorded in the store; '' if it is
 
     @property
     def failed(self) -> bool:
-        """No source that was asked succeeded, not even in part."""
+        """Whether no source succeeded, not even in part."""
         asked = [x for x in self.lines if x.status not in ("not asked", "no key")]
         return not any(x.status in ("refreshed", "in part") for x in asked)
 
     @property
     def partial(self) -> bool:
-        """Some sources failed or were read in part only."""
+        """Whether some sources failed or were read only in part."""
         return any(x.status in ("failed", "in part") for x in self.lines)
 
     @property
     def outcome(self) -> str:
-        """In a word or two."""
+        """The outcome in a word or two."""
         return "failed" if self.failed else "in part" if self.partial else "refreshed"
 
 
@@ -75,7 +75,7 @@ def lines_of(
     good: Mapping[str, Sequence[Offer]],
     now: datetime,
 ) -> tuple[Line, ...]:
-    """One line per source, also of those that were not asked."""
+    """One line per source, including sources that were not asked."""
     asked = {f.source.name: f for f in found}
     lines = []
     for source in SOURCES + tuple(f.source for f in found if f.source not in SOURCES):
@@ -118,7 +118,7 @@ def found_run(
     began_at: datetime,
     ended_at: datetime,
 ) -> RunFound:
-    """The same refresh as the store writes it down: the sources that were asked."""
+    """The record of the refresh for the store, with the sources that were asked."""
     sources = []
     for line in report.lines:
         if line.status not in ASKED:

@@ -1,8 +1,8 @@
-"""A price over time: spells at one price, and gaps. Pure: no file, no store, no clock.
+"""Price over time: spells at one price, and gaps. Pure: no file, no store, no clock.
 
-A price is known at the moments at which it was seen. Between two of them it is taken to hold when
-they are no further apart than `longest_gap` and nothing says otherwise (the source failed, or no
-longer listed the machine); else there is a gap, and a gap is never filled.
+A price is known at the moments at which it was seen. Between two of them it is assumed to hold if
+they are no further apart than `longest_gap` and the source neither failed nor dropped the machine
+from its list; else there is a gap, and gaps are never filled.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from core.machine.offer import Offer
 
 
 class Sku(NamedTuple):
-    """What a price is the price of: one machine, at one place, bought one way."""
+    """What a price is for: one machine, at one place, bought one way."""
 
     provider: str
     instance_type: str
@@ -36,7 +36,7 @@ _SKU_OF = attrgetter(*Sku._fields)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What one source said at one moment. No price: it was not seen, `why` says how so."""
+    """The price of one source at one moment. Without a price, `why` is the reason."""
 
     at: datetime
     source: str
@@ -46,18 +46,18 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spell:
-    """One price of one source, seen again and again without a gap."""
+    """One price of one source, seen repeatedly without a gap."""
 
     source: str
     usd_per_hour: float
     first_at: datetime
-    last_at: datetime  # seen for the last time
-    until: datetime  # where the next price begins; `last_at` when a gap lies between
+    last_at: datetime  # last seen
+    until: datetime  # start of the next price; `last_at` if a gap is in between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A time in which the price is not known, and why."""
+    """A time in which the price is not known, with the reason."""
 
     source: str
     begins: datetime
@@ -66,7 +66,7 @@ class Gap:
 
 
 def sku_of(offer: Offer) -> Sku:
-    """What an offer is the price of."""
+    """The SKU of an offer."""
     return Sku._make(_SKU_OF(offer))
 
 
@@ -85,9 +85,9 @@ def pieces(
 def _cut(
     points: Sequence[Point], longest_gap: timedelta, spells: list[Spell], gaps: list[Gap]
 ) -> None:
-    """Cut the points of one source, in order of time, where the price is not known."""
-    before: Point | None = None  # the last one with a price
-    why = ""  # it was not seen since
+    """Split the points of one source, in order of time, where the price is not known."""
+    before: Point | None = None  # the last point with a price
+    why = ""  # set once the price was not seen
     first: Point | None = None  # of the spell that is being read
     for p in points:
         if p.usd_per_hour is None:
@@ -98,7 +98,7 @@ def _cut(
             why = ""
             continue
         if not why and p.at - before.at > longest_gap:
-            why = "nobody asked"
+            why = "no refresh"
         if why or p.usd_per_hour != before.usd_per_hour:
             spells.append(_spell(first, before, until=before.at if why else p.at))
             first = p
@@ -136,8 +136,9 @@ def daily(spells: Iterable[Spell]) -> dict[date, float]:
 def volatility(spells: Sequence[Spell]) -> float | None:
     """Standard deviation of the log change of a price from one known day to the next.
 
-    Of the source that knows most days; None below three such changes. A day after a gap has no
-    day before it. 0.01 is about 1% a day; times the square root of 365 it is a yearly figure.
+    Taken from the source with most known days; None with fewer than three changes. The day after a
+    gap has no previous day. 0.01 is about 1% per day; times the square root of 365 it is a yearly
+    figure.
     """
     by_source = _daily_by_source(spells)
     if not by_source:

@@ -1,4 +1,4 @@
-"""What an installation knows of its price sources: when each was asked, when it last answered.
+"""State of the price sources of an installation: last attempts, answers and good rows.
 
     <data>/prices/state.json              this file: one record per source, the published snapshot
     <data>/prices/sources/<id>.parquet    the last good rows of one source, as in a snapshot
@@ -6,8 +6,8 @@
     <data>/prices/quarantine.json         rows that are held back, each with its reason
     <data>/prices/cache/<source>/         bodies with an ETag, for the next refresh
 
-A source says 'never run live' until it has succeeded on this installation against its real server;
-a refresh from a mirror does not count as one.
+A source is 'never run live' until it has succeeded on this installation against its real server; a
+refresh from a mirror does not count.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ NEVER_LIVE = "never run live"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
-    """What is known of one source. Times are ISO, UTC; '' is never."""
+    """The record of one source. Times are ISO, UTC; '' is never."""
 
     name: str
     attempted_at: str = ""
     succeeded_at: str = ""
-    live_at: str = ""  # succeeded against its real server, not a mirror
+    live_at: str = ""  # last success against its real server, not a mirror
     rows: int = 0
     rows_id: str = ""  # of sources/<rows_id>.parquet
     quarantined: int = 0
     seconds: float = 0.0
-    sentence: str = ""  # why the last attempt failed, wholly or in part
+    sentence: str = ""  # why the last attempt failed, completely or in part
 
     def age_days(self, now: datetime) -> float | None:
-        """Days since it last succeeded, never negative; None: it never did."""
+        """Days since its last success, never negative; None: never."""
         if not self.succeeded_at:
             return None
         return max(0.0, (now - datetime.fromisoformat(self.succeeded_at)).total_seconds() / 86400)
@@ -52,7 +52,7 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The sources of an installation and what was last published from them."""
+    """The sources of an installation and the last published snapshot."""
 
     snapshot_id: str = ""
     published_at: str = ""
@@ -64,7 +64,7 @@ class State:
 
 
 def read_state(folder: Path) -> State:
-    """The state of a folder of prices; none yet is an empty one."""
+    """The state of a price folder; empty if there is none yet."""
     path = folder / "state.json"
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
@@ -85,13 +85,13 @@ def read_state(folder: Path) -> State:
 
 
 def _record(name: str, kept: dict[str, Any]) -> SourceState:
-    """One record; fields that a newer version wrote are not ours to read."""
+    """One record; fields of newer versions are ignored."""
     known = {f.name for f in fields(SourceState)}
     return replace(SourceState(name=name), **{k: v for k, v in kept.items() if k in known})
 
 
 def write_state(state: State, folder: Path) -> None:
-    """Replace the state, whole or not at all."""
+    """Replace the state, completely or not at all."""
     value = {
         "snapshot_id": state.snapshot_id,
         "published_at": state.published_at,
@@ -102,7 +102,7 @@ def write_state(state: State, folder: Path) -> None:
 
 
 def last_good(state: State, name: str, folder: Path) -> tuple[Offer, ...]:
-    """The last good rows of a source, dated as they were seen."""
+    """The last good rows of a source, with the dates on which they were seen."""
     rows_id = state.of(name).rows_id
     if not rows_id:
         return ()
@@ -110,13 +110,13 @@ def last_good(state: State, name: str, folder: Path) -> tuple[Offer, ...]:
 
 
 def keep_rows(offers: Iterable[Offer], folder: Path) -> str:
-    """Keep the good rows of a source; returns their id, '' for none."""
+    """Store the good rows of a source; returns their id, '' for none."""
     rows = [make_row(o) for o in offers]
     return write_snapshot(rows, folder / "sources") if rows else ""
 
 
 def forget_unused_rows(state: State, folder: Path) -> None:
-    """Delete rows of sources that no record names any more."""
+    """Delete stored rows that no record names any more."""
     used = {s.rows_id for s in state.sources.values()}
     for path in (folder / "sources").glob("*.parquet"):
         if path.stem not in used:
@@ -124,7 +124,7 @@ def forget_unused_rows(state: State, folder: Path) -> None:
 
 
 def read_quarantine(folder: Path) -> list[Quarantined]:
-    """The rows that are held back."""
+    """The quarantined rows."""
     try:
         raw = json.loads((folder / "quarantine.json").read_text(encoding="utf-8"))
         return [Quarantined(**row) for row in raw]
@@ -135,6 +135,6 @@ def read_quarantine(folder: Path) -> list[Quarantined]:
 
 
 def write_quarantine(rows: Iterable[Quarantined], folder: Path) -> None:
-    """Replace the list of rows that are held back."""
+    """Replace the list of quarantined rows."""
     text = json.dumps([asdict(q) for q in rows], indent=1, allow_nan=False)
     write_atomically(folder / "quarantine.json", text.encode() + b"\n")

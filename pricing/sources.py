@@ -1,4 +1,4 @@
-"""Every source of live prices: what it is, what it needs, how long and how much it may take."""
+"""Sources of live prices: name, key, and limits on time and size."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Fetch = Callable[[Session], Iterable[Offer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One source of prices. A source with a key is asked only where the environment has it."""
+    """One source of prices. A source with a key is asked only if the environment has it."""
 
-    name: str  # of `--source`, of its rows on disk, of its mirror variable
+    name: str  # in `--source`, in names of its rows on disk, and of its mirror variable
     says: str
     fetch: Fetch
     key: str = ""  # environment variable
@@ -83,7 +83,7 @@ SOURCES: tuple[Source, ...] = (
 
 
 def chosen(names: Sequence[str]) -> tuple[Source, ...]:
-    """The sources of these names, all of them for none; an unknown one is a mistake."""
+    """The sources with these names, all by default; ScenarioError for an unknown name."""
     by_name = {s.name: s for s in SOURCES}
     for name in names:
         if name not in by_name:

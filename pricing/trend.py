@@ -1,8 +1,9 @@
-"""How the price of an accelerator has moved a month, from the bundled history alone.
+"""Monthly trend of the price of an accelerator, from the bundled history.
 
-A seller's prices move together, so that a seller counts once: with the mean of its machines. A
+The prices of a seller move together, so each seller counts once, with the mean of its machines. A
 machine's trend is the mean change of the log of its price between the first and the last day on
-which one source printed it. List prices move in rare steps: that says what happened, not what will.
+which one source printed it. List prices change in rare steps: a trend describes the past, not the
+future.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from pricing.series import Spell
 
 LEAST_DAYS = 180  # of one machine's prices
 LEAST_SELLERS = 2
-DIGITS = 6  # of a slope: what is smaller is how a price was written
+DIGITS = 6  # of a slope: smaller ones are rounding of printed prices
 MONTH_DAYS = 365.25 / 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """Change of the log of a price a month: -0.02 is about 2% less. Or why there is none."""
+    """Change of the log of a price per month (-0.02 is about 2% less), or why there is none."""
 
     accelerator: str
     purchase: str
-    log_per_month: float | None  # mean over sellers; None: too little is known
-    by_seller: Mapping[str, float]  # of those whose history is long enough
+    log_per_month: float | None  # mean over sellers; None: too little history
+    by_seller: Mapping[str, float]  # sellers whose history is long enough
     num_prices: int  # machines and places behind it
     num_changes: int  # changes of a price that were seen
     first: date | None
@@ -40,7 +41,8 @@ class Trend:
 
 
 def trend_of(accelerator: str, purchase: str) -> Trend:
-    """The trend of one accelerator bought one way; refused where the history is too short."""
+    """The trend of one accelerator bought one way; without a figure where the history is too
+    short."""
     slopes: dict[str, list[float]] = defaultdict(list)
     changes, days = 0, []
     for sku in known_skus(accelerator=accelerator, purchase=purchase):
@@ -78,7 +80,7 @@ def trend_of(accelerator: str, purchase: str) -> Trend:
 
 
 def _longest(spells: Sequence[Spell]) -> list[Spell]:
-    """The spells of the source that knows the price for the longest time, oldest first."""
+    """The spells of the source with the longest history, oldest first."""
     of_source: dict[str, list[Spell]] = defaultdict(list)
     for s in sorted(spells, key=lambda s: s.first_at):
         of_source[s.source].append(s)

@@ -1,12 +1,7 @@
-"""Everything that an installation keeps in one archive, and back.
+"""Backups: everything that an installation keeps, in one archive, and its restore.
 
-archive  the archive of a backup: a zip file whose manifest says what is in it
-make     make a backup while the server works: the store, prices, price books, calibrations
-restore  put a backup back: everything is unpacked and checked beside the data first, then
-         swapped in
-
-    archive  the archive of a backup: a zip file whose manifest says what is in it
-    make     make a backup while the server works: the store, prices, price books, calibrations
-    restore  put a backup back: everything is unpacked and checked beside the data first, then
-             swapped in
+archive  the archive of a backup: a zip file with a manifest of its content
+make     make a backup while the server works: the store, prices, price books,
+         calibrations
+restore  restore a backup: unpack and check everything next to the data, then swap it in
 """

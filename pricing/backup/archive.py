@@ -1,4 +1,4 @@
-"""The archive of a backup: a zip file whose manifest says what is in it.
+"""The archive of a backup: a zip file with a manifest of its content.
 
     manifest.json            format, when, by which version, the store, and of each member its size
                              and SHA-256
@@ -6,9 +6,9 @@
     store.dump               what pg_dump wrote, in its custom format
     prices/... price_books/... calibrations/...
 
-It is written beside its place, mode 0600, and renamed. It is read as something hostile: names are
-matched and never resolved, only plain files are taken, and no more is unpacked than the manifest
-says and the limits here allow. The hashes tell of damage, not of who wrote it.
+It is written under a temporary name, mode 0600, and renamed. When read it is treated as hostile:
+names are matched and never resolved, only plain files are accepted, and no more is unpacked than
+the manifest lists and the limits allow. The hashes detect damage, not forgery.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ MOST_MEMBERS = 100_000
 MOST_BYTES = 50_000_000_000  # unpacked, all members together
 MANIFEST_BYTES = 32_000_000
 CHUNK = 1 << 20
-# Letters, digits, '.', '_', '-'; no name begins with a dot, and nothing is deeper than it is kept.
+# Letters, digits, '.', '_', '-'; no name begins with a dot, and no path is deeper than in the data
+# folder.
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}"
 _NAME = re.compile(rf"(?:{'|'.join(FOLDERS)})(?:/{_PART}){{1,4}}")
 # What zipfile raises over damage, beside OSError. RuntimeError: encrypted, or NotImplementedError.
@@ -50,7 +51,7 @@ _DAMAGED = (
 
 
 class BackupError(RuncastError):
-    """A backup cannot be made, believed or put back: its sentence says why."""
+    """A backup cannot be made, read or restored; the sentence is the reason."""
 
 
 class Member(BaseModel):
@@ -64,7 +65,7 @@ class Member(BaseModel):
 
 
 class StoreInfo(BaseModel):
-    """The store that is in it. kind 'none': there was none yet."""
+    """The store in the archive. With kind 'none' there was no store yet."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -74,7 +75,7 @@ class StoreInfo(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What an archive says of itself; keys that a newer version adds are not ours to read."""
+    """The manifest of an archive; keys of newer versions are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -90,7 +91,7 @@ class Manifest(BaseModel):
 
 
 def is_kept(name: str) -> bool:
-    """Whether a path inside the data folder is one that a backup has.
+    """Whether a path inside the data folder belongs into a backup.
 
     >>> is_kept("prices/current"), is_kept("prices/../x"), is_kept("prices/.tmp"), is_kept("etc/x")
     (True, False, False, False)
@@ -99,14 +100,14 @@ def is_kept(name: str) -> bool:
 
 
 class Writer:
-    """Puts members into an archive that is being written."""
+    """Writer of the members of an archive."""
 
     def __init__(self, file: zipfile.ZipFile) -> None:
         self._file = file
         self.members: list[Member] = []
 
     def add(self, name: str, path: Path) -> None:
-        """Copy one file in; a file that shrinks meanwhile is what was read of it."""
+        """Add a copy of one file; of a file that shrinks meanwhile, what was read."""
         digest, size = hashlib.sha256(), 0
         with path.open("rb") as source, self._file.open(_entry(name), "w", force_zip64=True) as to:
             while chunk := source.read(CHUNK):
@@ -116,7 +117,7 @@ class Writer:
         self.members.append(Member(name=name, bytes=size, sha256=digest.hexdigest()))
 
     def finish(self, store: StoreInfo, version: str, now: datetime) -> Manifest:
-        """Write the manifest: without it the archive is none."""
+        """Write the manifest, without which the archive is not valid."""
         made = Manifest(
             format=FORMAT,
             created_at=now.astimezone(UTC),
@@ -129,7 +130,7 @@ class Writer:
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name)  # dated 1980: the same data gives the same archive
+    info = zipfile.ZipInfo(name)  # dated 1980: equal data gives equal archives
     info.compress_type = (
         zipfile.ZIP_STORED if name.endswith((".parquet", ".dump")) else zipfile.ZIP_DEFLATED
     )
@@ -139,7 +140,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 @contextmanager
 def written(path: Path, *, replace: bool) -> Iterator[Writer]:
-    """An archive at `path`, there when the block has ended well, and not otherwise."""
+    """An archive at `path`, which exists only if the block ends without an error."""
     if not replace and os.path.lexists(path):
         raise BackupError(
             f"{shown(path.name)} is there already: name another file, or give --replace."
@@ -159,13 +160,13 @@ def written(path: Path, *, replace: bool) -> Iterator[Writer]:
 
 
 class Reader:
-    """An archive that was opened and whose manifest fits what is in it."""
+    """An open archive whose manifest matches its content."""
 
     def __init__(self, name: str, file: zipfile.ZipFile, manifest: Manifest) -> None:
         self._name, self._file, self.manifest = name, file, manifest
 
     def unpack(self, into: Path) -> None:
-        """Write every member below `into`, which is ours and empty, checked as it is written."""
+        """Write every member into the empty folder `into`, checking each while it is written."""
         for member in self.manifest.members:
             path = into.joinpath(*member.name.split("/"))
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -198,7 +199,7 @@ class Reader:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Reader]:
-    """An archive for reading; `BackupError` for whatever is none, or not one of ours."""
+    """Open an archive for reading; `BackupError` if it is not a backup of Runcast."""
     try:
         is_file = stat.S_ISREG(path.stat().st_mode)
     except FileNotFoundError:
@@ -271,7 +272,8 @@ def _check_entries(entries: Sequence[zipfile.ZipInfo]) -> None:
 
 
 def _check_members(manifest: Manifest, names: set[str]) -> None:
-    """Every member is named once, is where it may be, and all of them are not too much."""
+    """Check that every member is named once and allowed, and that the total size is within the
+    limit."""
     store = STORES.get(manifest.store.kind)
     listed = [m.name for m in manifest.members]
     for name in listed:

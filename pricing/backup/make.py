@@ -1,7 +1,7 @@
 """Make a backup while the server works: the store, prices, price books, calibrations.
 
-No refresh publishes meanwhile (its lock is held), so that the files and the store are of one state.
-Not in it: bodies kept for the next refresh, locks, settings, secrets.toml.
+No refresh publishes meanwhile (its lock is held), so that the files and the store are consistent.
+Left out: bodies cached for the next refresh, locks, settings, secrets.toml.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from pricing.store.condition import condition
 from pricing.store.dump import dump_postgresql, dump_sqlite
 from pricing.store.engine import STORE_FILE, store_as_it_is
 
-WAIT_S = 60.0  # for a refresh that is at work
-LOOK_S = 0.2  # how often it looks whether that has ended
+WAIT_S = 60.0  # to wait for a running refresh
+LOOK_S = 0.2  # interval of checks for its end
 LEFT_OUT = ("prices/cache/", "prices/lease", f"prices/{STORE_FILE}")
 
 
 def data_folder() -> Path:
-    """What this installation keeps: the folder of RUNCAST_DATA_DIR, or the user's."""
+    """The data folder of this installation: RUNCAST_DATA_DIR, or the user's."""
     return prices_folder().parent
 
 
@@ -67,7 +67,7 @@ def backup(
 
 
 def kept_files(data: Path) -> list[str]:
-    """The files that a backup has beside the store, by their paths in the data folder, in order.
+    """The files of a backup other than the store, by their paths in the data folder, in order.
 
     Leftovers of a killed process begin with a dot; links are not followed.
     """
@@ -85,7 +85,7 @@ def kept_files(data: Path) -> list[str]:
 
 @contextmanager
 def no_refresh(prices: Path, *, wait_s: float) -> Iterator[None]:
-    """Hold the lock of refreshes, as soon as the one that is at work has ended."""
+    """Hold the lock of refreshes, once a running refresh has ended."""
     if not prices.is_dir():
         yield
         return
@@ -105,7 +105,7 @@ def no_refresh(prices: Path, *, wait_s: float) -> Iterator[None]:
 
 
 def give_to_owner(path: Path, of: Path) -> None:
-    """What root writes belongs to whoever owns the data, so that the server may use it."""
+    """Give files that root wrote to the owner of the data, so that the server may use them."""
     if os.geteuid() == 0:
         owner = of.stat()
         for one in (path, *path.rglob("*")):
@@ -113,7 +113,7 @@ def give_to_owner(path: Path, of: Path) -> None:
 
 
 def _dumped(scratch: Path, environ: Mapping[str, str] | None) -> StoreInfo:
-    """Copy the store into a folder, and say what it is."""
+    """Copy the store into a folder, and return its description."""
     found = condition(environ=environ, thorough=False)
     if found.wrong:
         raise BackupError(found.wrong)

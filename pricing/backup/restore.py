@@ -1,8 +1,8 @@
-"""Put a backup back: everything is unpacked and checked beside the data first, then swapped in.
+"""Restore a backup: unpack and check everything next to the data, then swap it in.
 
-What was there is put aside into `before-restore-TIME/` of the data folder, and back again where a
-step fails. The store is one transaction, files are renamed. A process that is killed between two
-renames leaves both, and the same command with --replace ends what it began.
+The old data is moved to `before-restore-TIME/` in the data folder, and back again if a step fails.
+The store is one transaction, files are renamed. A process that is killed between two renames leaves
+both, and running the command again with --replace completes it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pricing.store.dump import (
 from pricing.store.engine import STORE_FILE, Store, StoreError, store_as_it_is
 from pricing.store.upgrade import known_revisions, upgrade
 
-SPARE_BYTES = 64_000_000  # of the disk, that are left free
+SPARE_BYTES = 64_000_000  # of the disk, to be left free
 _STAGED = ".restore-"
 _BESIDE_SQLITE = ("-wal", "-shm", "-journal")
 _STAYS = frozenset({"lease", "cache", *(STORE_FILE + end for end in ("", *_BESIDE_SQLITE))})
@@ -42,10 +42,10 @@ Undo = Callable[[], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What became of a restore."""
+    """The result of a restore."""
 
     manifest: Manifest
-    aside: str  # the folder, inside the data folder, that has what was there; '' for nothing
+    aside: str  # folder inside the data folder with the old data; '' if there was none
 
 
 def restore(
@@ -56,9 +56,9 @@ def restore(
     environ: Mapping[str, str] | None = None,
     now: datetime | None = None,
 ) -> Restored:
-    """Put the archive at `path` in place of what this installation keeps, whole or not at all.
+    """Replace what this installation keeps by the archive at `path`, completely or not at all.
 
-    `BackupError` or `StoreError` where it cannot be: nothing has changed then.
+    `BackupError` or `StoreError` if that fails: nothing has changed then.
     """
     data = data_folder()
     at = (datetime.now(UTC) if now is None else now).strftime("%Y%m%dT%H%M%SZ")
@@ -89,14 +89,14 @@ def restore(
 
 
 def _forget_killed(data: Path, ours: Path) -> None:
-    """Delete what a restore that was killed had unpacked."""
+    """Delete what a killed restore had unpacked."""
     for left in data.glob(f"{_STAGED}*"):
         if left != ours:
             shutil.rmtree(left, ignore_errors=True)
 
 
 def _check_fits(manifest: Manifest, store: Store) -> None:
-    """The archive is one for this version and this kind of store."""
+    """Check that the archive fits this version and this kind of store."""
     here = "postgresql" if store.is_shared else "sqlite"
     if manifest.store.kind not in ("none", here):
         raise BackupError(
@@ -113,16 +113,16 @@ def _check_fits(manifest: Manifest, store: Store) -> None:
 
 
 def _kept_here(data: Path, store: Store) -> str:
-    """What would be put aside; '' for an installation that keeps nothing yet."""
+    """What a restore would move aside; '' for an installation that keeps nothing yet."""
     files = len(kept_files(data))
     try:
         rows = (store.file is None or os.path.exists(store.file)) and has_rows(store)
     except StoreError:
-        rows = store.file is not None  # a damaged file is still somebody's
+        rows = store.file is not None  # a damaged file is still data
         if not rows:
             raise
-    said = [f"{files:,} files" if files else "", f"the store {store.name}" if rows else ""]
-    return " and ".join(filter(None, said))
+    parts = [f"{files:,} files" if files else "", f"the store {store.name}" if rows else ""]
+    return " and ".join(filter(None, parts))
 
 
 def _check_room(manifest: Manifest, data: Path) -> None:
@@ -134,14 +134,14 @@ def _check_room(manifest: Manifest, data: Path) -> None:
 
 
 def _unpack(archive: Reader, staged: Path) -> None:
-    """Unpack, and look whether the store and the prices in it are sound."""
+    """Unpack, and check the store and the prices in the archive."""
     archive.unpack(staged)
-    said = archive.manifest.store
+    store = archive.manifest.store
     if (
-        said.kind == "sqlite"
-        and (found := check_sqlite(staged / STORES["sqlite"])) != said.revision
+        store.kind == "sqlite"
+        and (found := check_sqlite(staged / STORES["sqlite"])) != store.revision
     ):
-        raise BackupError(f"The archive's store is {shown(found)}, not {shown(said.revision)}.")
+        raise BackupError(f"The archive's store is {shown(found)}, not {shown(store.revision)}.")
     published = staged / "prices/snapshots"
     if (published / "current").is_file():
         try:
@@ -151,21 +151,22 @@ def _unpack(archive: Reader, staged: Path) -> None:
 
 
 def _swap(staged: Path, data: Path, store: Store, manifest: Manifest, aside: Path) -> str:
-    """Put the new in place of the old; on any failure the old is back. Where the old is now."""
+    """Swap the new data in; on any failure the old data is restored. Returns the folder with the
+    old data."""
     undo: list[Undo] = []
     aside.mkdir(mode=0o700)
     give_to_owner(staged, data)
     try:
         _put_store(staged, store, manifest, aside, undo)
         if manifest.store.kind != "none":
-            upgrade(store)  # a server that runs takes its tables for those of its version
+            upgrade(store)  # a running server assumes the tables of its version
         for name in FOLDERS:
             _put_folder(staged / name, data / name, aside / name, undo)
     except BaseException:
         for step in reversed(undo):
             with suppress(OSError, StoreError):
                 step()
-        shutil.rmtree(aside, ignore_errors=True)  # what was in it is back
+        shutil.rmtree(aside, ignore_errors=True)  # its content has been moved back
         raise
     _sync(data)
     if any(aside.iterdir()):
@@ -186,17 +187,18 @@ def _put_store(
         if has_rows(store):
             dump_postgresql(store, old)
             undo.append(partial(restore_postgresql, store, old))
-        store.close()  # its own connections would hold the tables
+        store.close()  # our own connections would lock the tables
         restore_postgresql(store, new)
 
 
 def _put_sqlite(new: Path | None, file: Path, store: Store, old: Path, undo: list[Undo]) -> None:
-    """Through SQLite itself, so that a server that has the file open sees the old or the new."""
+    """Replace the store through SQLite, so that a server with the file open sees the old or the
+    new."""
     if os.path.lexists(file):
         try:
             dump_sqlite(store, old)
             undo.append(partial(load_sqlite, store, old))
-        except StoreError:  # damaged: whatever it is, it is put aside as it is
+        except StoreError:  # damaged: it is moved aside as it is
             old.unlink(missing_ok=True)
             for end in ("", *_BESIDE_SQLITE):
                 if os.path.lexists(part := file.with_name(file.name + end)):
@@ -214,8 +216,8 @@ def _put_sqlite(new: Path | None, file: Path, store: Store, old: Path, undo: lis
 
 
 def _put_folder(new: Path, place: Path, aside: Path, undo: list[Undo]) -> None:
-    """The entries of one folder, one by one: the folder itself may be a mount, and that of prices
-    has the lock and the store in it."""
+    """Swap the entries of one folder one by one: the folder itself may be a mount, and the folder
+    of prices also has the lock and the store."""
     stays = _STAYS if place.name == "prices" else frozenset[str]()
     for old in sorted(place.iterdir()) if place.is_dir() else []:
         if old.name not in stays:

@@ -1,4 +1,4 @@
-"""The cells of a price book: text as numbers, days and names, or what is wrong with it."""
+"""Cells of a price book: text as numbers, days and names, or what is wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from hardware import names
 
 ANY = "*"
-# As in ids of plans and in links: one line of plain characters, and nothing a spreadsheet runs.
+# As in ids of plans and in links: one line of plain characters, and no spreadsheet formula.
 _NAME = re.compile(r"\*|[A-Za-z0-9][\w .:/()+-]{0,79}", re.ASCII)
 _NOTE = re.compile(r"[^=+\-@|\s][^\x00-\x1f\x7f]{0,199}")
 _NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,20})?(?:[eE][+-]?\d{1,2})?")
@@ -20,7 +20,8 @@ _SIZES = {"k": 1e3, "M": 1e6, "B": 1e9}
 
 
 def _number(value: Any) -> Any:
-    """12, 2.10, 1,200,000 or 1.2M; '2,10' would be 210 to a program, so it is refused."""
+    """A number like 12, 2.10, 1,200,000 or 1.2M; '2,10' is refused, because a program would read
+    210."""
     if not isinstance(value, str):
         return value
     text = value.strip()
@@ -36,7 +37,7 @@ def _whole(value: Any) -> Any:
 
 
 def _fraction(value: Any) -> Any:
-    """0.3 or 30%."""
+    """A fraction, written 0.3 or 30%."""
     if isinstance(value, str) and value.strip().endswith("%"):
         return _number(value.strip()[:-1]) / 100
     return _number(value)

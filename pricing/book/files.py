@@ -1,9 +1,9 @@
-"""Price books of this installation: one file each, named by the user, read and replaced whole.
+"""Price books of this installation: one file each, under a name of the user's.
 
-    <data>/price_books/NAME.json    its rows and the day that they were added
+    <data>/price_books/NAME.json    its rows and the day they were added
 
-A book is private to the server: a link holds its name and nothing of it. Whoever may open this
-server's pages may use its books.
+A book is private to the server: a link holds only its name. Whoever may open the pages of this
+server may use its books.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
 
 
 def books_folder() -> Path:
-    """The folder of price books; it may not exist."""
+    """The folder of price books, which may not exist."""
     return prices_folder().with_name("price_books")
 
 
 def checked_name(name: str) -> str:
-    """The name of a book, which is also that of its file: nothing in it can lead elsewhere."""
+    """The name of a book, which is also its file name and cannot lead to another folder."""
     if not _NAME.fullmatch(name):
         raise ScenarioError(
             f"{shown(name)} is no name of a price book: 1 to 40 of a-z, 0-9, _ and -, "
@@ -44,19 +44,19 @@ def _path(name: str, folder: Path | None) -> Path:
 
 
 def book_names(*, folder: Path | None = None) -> list[str]:
-    """Every book that is here."""
+    """The names of all books."""
     place = books_folder() if folder is None else folder
     return sorted(p.stem for p in place.glob("*.json") if _NAME.fullmatch(p.stem))
 
 
 def has_book(name: str, *, folder: Path | None = None) -> bool:
-    """Whether a book of this name is here; never an error, whatever the name."""
-    # Not Path.is_file: a folder that is not ours is as good as none.
+    """Whether there is a book of this name; never an error, whatever the name."""
+    # Not Path.is_file: a folder without permission counts as empty.
     return bool(_NAME.fullmatch(name)) and os.path.isfile(_path(name, folder))
 
 
 def save_book(book: PriceBook, *, folder: Path | None = None) -> None:
-    """Write the book, or replace the one of its name: whole or not at all."""
+    """Write the book, or replace the one with its name, completely or not at all."""
     path = _path(book.name, folder)
     if not path.exists() and len(book_names(folder=folder)) >= MAX_BOOKS:
         raise ScenarioError(f"There are {MAX_BOOKS} price books already: remove one first.")
@@ -69,7 +69,7 @@ def _kept(row: Row) -> dict[str, Any]:
 
 
 def load_book(name: str, *, folder: Path | None = None) -> PriceBook:
-    """A book by name; an unknown one is a mistake, a damaged one says so."""
+    """A book by name; ScenarioError for an unknown or damaged one."""
     path = _path(name, folder)
     if not has_book(name, folder=folder):
         known = book_names(folder=folder)
@@ -93,7 +93,7 @@ def load_book(name: str, *, folder: Path | None = None) -> PriceBook:
 
 
 def remove_book(name: str, *, folder: Path | None = None) -> None:
-    """Delete a book, a damaged one as well; an unknown one is a mistake."""
+    """Delete a book, even a damaged one; ScenarioError for an unknown one."""
     if not has_book(name, folder=folder):
-        load_book(name, folder=folder)  # says what is wrong with the name
+        load_book(name, folder=folder)  # an error if the name is wrong
     _path(name, folder).unlink()

@@ -1,6 +1,6 @@
-"""A price book laid over the list prices. Pure: no file, no clock.
+"""Price book applied to the list prices. Pure: no file, no clock.
 
-A later row of the book wins over an earlier one. What no row is about stays as it is listed.
+A later row of the book wins over an earlier one. Prices without a row stay as listed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from core.money.other_costs import GB, MONTH_H, egress_usd, storage_usd
 from pricing.book.cells import ANY
 from pricing.book.rows import Commitment, Credit, Egress, Owned, PriceBook, Rate, Row, Storage
 
-OWN = "own"  # the provider of what is owned
-SOURCE = "price book "  # begins the source of every offer that a book made
+OWN = "own"  # the provider of owned clusters
+SOURCE = "price book "  # begins the source of every offer from a book
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a run at one seller pays beside its instances, and what is taken off."""
+    """What a run at one seller pays in addition to its instances, and its credits."""
 
     usd: float = 0.0  # traffic, once
     usd_per_hour: float = 0.0  # storage
@@ -33,20 +33,20 @@ NO_TERMS = Terms()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookedOffers:
-    """Offers with the book's prices, and what the book says of them."""
+    """Offers at the book's prices, with notes on them."""
 
     offers: tuple[Offer, ...]
     largest: dict[str, int]  # owned cluster -> its GPUs
-    idle_lines: tuple[int, ...]  # lines of rows that are about no listed offer
+    idle_lines: tuple[int, ...]  # lines of rows that match no listed offer
 
 
 def is_booked(offer: Offer) -> bool:
-    """Whether a price book made this price."""
+    """Whether this price is from a price book."""
     return offer.source.startswith(SOURCE)
 
 
 def booked(book: PriceBook, listed: Sequence[Offer], today: date) -> BookedOffers:
-    """The listed offers at the book's prices, then what only the book has."""
+    """The listed offers at the book's prices, then the offers that only the book has."""
     offers = {_place(o): o for o in listed}
     idle: list[int] = []
     for row in book.valid(Rate, today):
@@ -71,7 +71,7 @@ def booked(book: PriceBook, listed: Sequence[Offer], today: date) -> BookedOffer
 def terms_of(
     book: PriceBook, provider: str, region: str, today: date, *, checkpoint_bytes: float
 ) -> Terms:
-    """What a run at this place pays beside its machines. Rows of one kind add up."""
+    """What a run at this place pays in addition to its machines. Rows of one kind add up."""
 
     def about(kind: type[Row]) -> Iterable[Any]:
         return (r for r in book.valid(kind, today) if _is_at(r, provider, region))
@@ -92,7 +92,7 @@ def terms_of(
             / MONTH_H
             for r in about(Storage)
         ),
-        # What is owned is bought from nobody who gives credits, unless the row says so.
+        # Credits apply to rented machines only, unless a row names the owned provider.
         credit_usd=sum(r.usd for r in about(Credit) if provider != OWN or r.provider == OWN),
     )
 
@@ -115,23 +115,23 @@ def _covers(row: Rate | Commitment, o: Offer) -> bool:
     )
 
 
-def _noted(row: Row, says: str) -> str:
+def _noted(row: Row, reason: str) -> str:
     until = f", until {row.valid_to}" if row.valid_to else ""
-    return "; ".join(t for t in (f"{says}{until}", row.note) if t)
+    return "; ".join(t for t in (f"{reason}{until}", row.note) if t)
 
 
 def _off_list(book: PriceBook, row: Rate | Commitment, o: Offer, purchase: Purchase) -> Offer:
-    """An offer at the row's price: dollars count from the day that the book was added, a discount
-    has the day of the list price that it is off."""
+    """An offer at the price of the row: dollars are dated to the day the book was added, a discount
+    to the day of the list price."""
     listed = o.usd_per_hour or 0.0
     if row.discount is not None:
         usd, day = listed * (1 - row.discount), o.observed_at
         share = f"{row.discount * 100:.4g}%"
-        says = f"{share} off the {o.purchase} list price of {listed:g} USD/h ({o.source})"
+        reason = f"{share} off the {o.purchase} list price of {listed:g} USD/h ({o.source})"
     else:
         whole = getattr(row, "usd_per_hour", None)
         usd = whole if whole is not None else (row.usd_per_gpu_hour or 0.0) * o.gpu_count
-        day, says = book.added_on.isoformat(), f"instead of {listed:g} USD/h on the list"
+        day, reason = book.added_on.isoformat(), f"instead of {listed:g} USD/h on the list"
     return replace(
         o,
         purchase=purchase,
@@ -139,7 +139,7 @@ def _off_list(book: PriceBook, row: Rate | Commitment, o: Offer, purchase: Purch
         observed_at=day,
         source=SOURCE + book.name,
         quality="high",
-        note=_noted(row, says),
+        note=_noted(row, reason),
     )
 
 
@@ -149,7 +149,8 @@ def _rated(book: PriceBook, row: Rate, o: Offer) -> Offer:
 
 
 def _alone(book: PriceBook, row: Rate) -> list[Offer]:
-    """A rate that no list has: an offer of its own where the row says enough of the machine."""
+    """A rate without a listed offer: a new offer, where the row describes the machine well
+    enough."""
     if (
         row.discount is not None
         or row.gpu_count is None
@@ -173,17 +174,17 @@ def _committed(book: PriceBook, row: Commitment, o: Offer) -> Offer:
 
 
 def _owned(book: PriceBook, row: Owned) -> Offer:
-    says = (
+    reason = (
         f"{row.num_gpus} GPUs: {row.capex_usd:g} USD over {row.depreciation_years:g} years, "
         f"{row.power_kw:g} kW at PUE {row.pue:g}, used {row.utilisation:.0%} of the time"
     )
     return _made(
-        book, row, says, provider=OWN, instance_type=row.name, gpu_count=row.gpus_per_node,
+        book, row, reason, provider=OWN, instance_type=row.name, gpu_count=row.gpus_per_node,
         purchase="owned", usd_per_hour=row.usd_per_gpu_hour * row.gpus_per_node,
     )  # fmt: skip
 
 
-def _made(book: PriceBook, row: Rate | Owned, says: str, **what: Any) -> Offer:
+def _made(book: PriceBook, row: Rate | Owned, reason: str, **what: Any) -> Offer:
     return Offer(
         accelerator=row.accelerator,
         region=row.region,
@@ -191,6 +192,6 @@ def _made(book: PriceBook, row: Rate | Owned, says: str, **what: Any) -> Offer:
         observed_at=book.added_on.isoformat(),
         source=SOURCE + book.name,
         quality="high",
-        note=_noted(row, says),
+        note=_noted(row, reason),
         **what,
     )

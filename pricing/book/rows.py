@@ -1,8 +1,9 @@
-"""A price book: what somebody pays that no public list shows. Its rows, and what makes one good.
+"""Rows of a price book (prices that no public list shows), and their checks.
 
 Six kinds of row: a negotiated `rate`, a committed-use discount (`commitment`), a cluster of one's
 own (`owned`), a `credit`, and prices of `storage` and `egress`. Every value comes as text from a
-file; a book is taken whole or not at all, and every bad row is named with its line and the reason.
+file; a book is accepted completely or not at all, and every bad row is named with its line and the
+reason.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ MISTAKES_SHOWN = 20
 
 
 class PriceBookError(RuncastError):
-    """A price book cannot be used: each sentence names one thing that is wrong with it."""
+    """A price book cannot be used; each sentence names one mistake."""
 
     def __init__(self, mistakes: Sequence[str]) -> None:
         self.mistakes = tuple(mistakes)
@@ -60,7 +61,7 @@ class PriceBookError(RuncastError):
 
 
 class Row(BaseModel):
-    """What every row may say."""
+    """Columns that every row may have."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -88,12 +89,12 @@ class Row(BaseModel):
         return self
 
     def is_valid_on(self, day: date) -> bool:
-        """Whether the row counts on this day; both ends are included."""
+        """Whether the row is valid on this day; both ends are included."""
         return (self.valid_from or day) <= day <= (self.valid_to or day)
 
 
 class _OfMachines(Row):
-    """A row about listed machines: '*' is any."""
+    """A row for listed machines; '*' matches any."""
 
     provider: Name
     instance_type: Name = ANY
@@ -149,7 +150,7 @@ class Commitment(_OfMachines):
 
 
 class Owned(Row):
-    """A cluster of one's own, and what it costs in a year."""
+    """An owned cluster, and its costs per year."""
 
     kind: Literal["owned"] = "owned"
     name: Name
@@ -180,7 +181,7 @@ class Owned(Row):
 
     @property
     def usd_per_gpu_hour(self) -> float:
-        """Dollars of a GPU-hour that is used (core/money/owned.py)."""
+        """Dollars per used GPU-hour (core/money/owned.py)."""
         given = self.model_dump(include=_OWNED_FIGURES)
         return float(owned_usd_per_gpu_hour(**given))
 
@@ -200,7 +201,7 @@ class Credit(Row):
 
 
 class Storage(Row):
-    """What it costs to keep the data set and checkpoints while the run lasts."""
+    """Price of storing the data set and checkpoints during the run."""
 
     kind: Literal["storage"] = "storage"
     provider: Name = ANY
@@ -211,7 +212,7 @@ class Storage(Row):
 
 
 class Egress(Row):
-    """What it costs to move data and checkpoints out of a cloud, once a run."""
+    """Price of moving data and checkpoints out of a cloud, once per run."""
 
     kind: Literal["egress"] = "egress"
     provider: Name = ANY
@@ -230,7 +231,7 @@ COLUMNS = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceBook:
-    """The rows of one book; `id` is a hash of what they say."""
+    """The rows of one book; `id` is a hash of their content."""
 
     name: str
     added_on: date
@@ -238,16 +239,16 @@ class PriceBook:
 
     @property
     def id(self) -> str:
-        said = [self.added_on.isoformat(), *(row.model_dump(mode="json") for row in self.rows)]
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:12]
+        content = [self.added_on.isoformat(), *(row.model_dump(mode="json") for row in self.rows)]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
     def valid(self, kind: type[Row], day: date) -> list[Any]:
-        """Its rows of one kind that count on this day, in the order of the file."""
+        """The rows of one kind that are valid on this day, in file order."""
         return [r for r in self.rows if isinstance(r, kind) and r.is_valid_on(day)]
 
 
 def read_rows(cells: Iterable[tuple[int, Mapping[str, str]]]) -> tuple[Row, ...]:
-    """The rows of a file, each with its line; `PriceBookError` if one of them is not good."""
+    """The rows of a file, each with its line; `PriceBookError` if any of them is wrong."""
     found: list[Row] = []
     mistakes: list[str] = []
     for line, row in cells:
@@ -280,7 +281,7 @@ def _row(line: int, cells: Mapping[str, str]) -> Row:
 
 
 def _sentence(kind: str, e: ValidationError) -> str:
-    """The first thing that is wrong with a row: the column, what it holds, what it may."""
+    """Sentence on the first mistake in a row: the column, its value, and what is allowed."""
     first = e.errors(include_url=False)[0]
     column = str(first["loc"][0]) if first["loc"] else ""
     reason = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
@@ -297,7 +298,7 @@ def _sentence(kind: str, e: ValidationError) -> str:
 
 
 def _check_band(accelerator: str, purchase: str, usd_per_gpu_hour: float) -> None:
-    """A price per month, of a node or in cents is none of a GPU-hour."""
+    """Refuse a price outside the band: it may be per month, per node or in cents."""
     band = price_bands().get((accelerator, "spot" if purchase == "spot" else "committed"))
     if band and not band[0] <= usd_per_gpu_hour <= band[1]:
         raise ValueError(

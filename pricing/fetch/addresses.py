@@ -1,4 +1,4 @@
-"""Addresses and dates as HTTP writes them; what is none of these is a sentence or None."""
+"""Parsing of addresses and of dates in HTTP headers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pricing.fetch.network import Place, SourceError
 
 
 def own_place(base: str) -> frozenset[Place]:
-    """The one place that may be private: the mirror that the operator named."""
+    """The only host and port that may be private: the mirror that the operator named."""
     if not base:
         return frozenset()
     parts = parts_of(base)
@@ -21,7 +21,7 @@ def own_place(base: str) -> frozenset[Place]:
 
 
 def bare(address: str) -> str:
-    """An address without its query and its user: they may hold a key."""
+    """An address without its query and user, which may hold a key."""
     parts = parts_of(address)
     return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
 
@@ -37,7 +37,7 @@ def parts_of(address: str) -> SplitResult:
 
 
 def joined(address: str, location: str) -> str:
-    """Where a redirect leads."""
+    """The target of a redirect."""
     try:
         return urljoin(address, location)
     except ValueError:
@@ -45,7 +45,7 @@ def joined(address: str, location: str) -> str:
 
 
 def http_date(text: str | None) -> datetime | None:
-    """A date of a header, or None."""
+    """The date in a header, or None if it is not valid."""
     try:
         found = parsedate_to_datetime(text or "")
     except (ValueError, OverflowError):

@@ -1,7 +1,7 @@
-"""Bodies of the last refresh, so that what has not changed is not sent again.
+"""Cache of the bodies of the last refresh, so that unchanged ones are not sent again.
 
-One file per address: a line of JSON with the validators, then the body. It is written beside its
-place and renamed, so that a reader never sees half of one; a damaged file is as good as none.
+One file per address: a line of JSON with the validators, then the body. A file is written under a
+temporary name and renamed, so that a reader never sees half of one; a damaged file is ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pricing.disk import write_atomically
 
 @dataclass(frozen=True, slots=True)
 class BodyCache:
-    """The kept bodies of one source, in a folder of its own."""
+    """The cached bodies of one source, in a folder of its own."""
 
     folder: Path
 
@@ -28,12 +28,13 @@ class BodyCache:
         return {name: value for name, value in pairs if value}
 
     def body(self, url: str) -> bytes | None:
-        """The kept body, or None."""
+        """The cached body, or None."""
         head, body = self._read(url)
         return body if head else None
 
     def keep(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
-        """Keep a body that came with an ETag or Last-Modified; without one it would be useless."""
+        """Cache a body that came with an ETag or Last-Modified, without which it would be
+        useless."""
         head = {
             "url": url,
             "etag": headers.get("etag", ""),

@@ -1,7 +1,7 @@
-"""Bytes of a price feed into JSON or CSV, within bounds and without guessing.
+"""Strict, bounded decoding of price feeds: gzip, zip, text, JSON, CSV.
 
-Python's own JSON reader takes NaN and the last of two equal keys; a gzip body of 2 MB can hold
-2 GiB. Here both are refused, and decompression stops at the size cap and not after it.
+Python's JSON reader accepts NaN and the last of two equal keys, which are refused here. A gzip body
+of 2 MB can hold 2 GiB, so decompression stops at the size cap.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, RuntimeErr
             OSError, LookupError)  # fmt: skip
 PIECE_BYTES = 65_536  # decompressed at a time
 LINE_BYTES = 1_000_000
-# Values in one JSON text: each becomes an object of some hundred bytes, however short it is.
+# Values in one JSON text: each becomes an object of some hundred bytes, however short its text.
 MAX_VALUES = 3_000_000
 
 
 def inflated(chunks: Iterable[bytes], encoding: str, cap_bytes: int) -> Iterator[bytes]:
-    """The decoded body, piece by piece; `SourceError` as soon as it is longer than the cap."""
+    """The decoded body, in chunks; `SourceError` as soon as it exceeds the cap."""
     name = encoding.strip().lower()
     if name not in ("", "identity", "gzip", "x-gzip"):
-        raise SourceError(f"The body is encoded as {shown(encoding)}; plain or gzip was asked for.")
+        raise SourceError(f"The body is encoded as {shown(encoding)}; plain and gzip are read.")
     pieces = _gunzipped(chunks) if "gzip" in name else chunks
     size_bytes = 0
     for piece in pieces:
@@ -41,7 +41,7 @@ def inflated(chunks: Iterable[bytes], encoding: str, cap_bytes: int) -> Iterator
 
 
 def _gunzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """gzip with a bound on every piece, members one after another included."""
+    """Decompressed gzip, in bounded chunks, with all of its members."""
     stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
     started = False
     try:
@@ -64,7 +64,7 @@ def _gunzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Lines of UTF-8 text, without their ends, holding no more than one of them."""
+    """Lines of UTF-8 text, without line ends, with only one line in memory."""
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
@@ -141,7 +141,7 @@ def csv_rows(text_lines: Iterable[str], needed: Iterable[str]) -> Iterator[dict[
 
 
 def zip_member(data: bytes, suffix: str, cap_bytes: int) -> bytes:
-    """The one member of a zip whose name ends so, decompressed no further than the cap."""
+    """The single member of a zip with this suffix, decompressed at most to the cap."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = [i for i in archive.infolist() if i.filename.endswith(suffix)]
@@ -151,7 +151,7 @@ def zip_member(data: bytes, suffix: str, cap_bytes: int) -> bytes:
                 found = member.read(cap_bytes + 1)
     except SourceError:
         raise
-    except _DAMAGED as e:  # what the module raises on damaged bytes is not only BadZipFile
+    except _DAMAGED as e:  # damaged bytes raise other errors than BadZipFile, too
         raise SourceError(f"The zip is damaged ({type(e).__name__}).") from None
     if len(found) > cap_bytes:
         raise SourceError(f"The file in the zip is larger than {cap_bytes / 1e6:g} MB.")

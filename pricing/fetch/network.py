@@ -1,9 +1,9 @@
-"""The connection to a price feed: one deadline for all of it, and no private address behind it.
+"""Connection to a price feed: one deadline for everything, and no private addresses.
 
 httpx bounds each read, so a server that sends a byte a second is never too slow for it; here every
 connect, handshake and read gets what is left of one deadline. A host is resolved once, refused if
-any of its addresses is private, loopback or link-local, and connected to at that very address, so
-that a name cannot point somewhere else a moment later.
+any of its addresses is private, loopback or link-local, and connected to at exactly that address,
+so that the name cannot point elsewhere a moment later.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 class SourceError(RuncastError):
-    """A price source cannot be read; the sentence says what it did."""
+    """A price source cannot be read; the sentence is the reason."""
 
 
 class PassedDeadlineError(SourceError):
@@ -36,7 +36,8 @@ class PassedDeadlineError(SourceError):
 
 
 class Deadline:
-    """Seconds that a source may take in all, on the monotonic clock, unless all are stopped."""
+    """Deadline of a source in seconds of the monotonic clock; all sources may be stopped
+    earlier."""
 
     def __init__(self, limit_s: float, stop: threading.Event) -> None:
         self.limit_s = limit_s
@@ -44,7 +45,7 @@ class Deadline:
         self._end_s = time.monotonic() + limit_s
 
     def left_s(self) -> float:
-        """What is left of it; `PassedDeadlineError` when that is nothing."""
+        """Seconds that are left; `PassedDeadlineError` if there are none."""
         if self._stop.is_set():
             raise PassedDeadlineError("It was stopped.")
         left_s = self._end_s - time.monotonic()
@@ -54,7 +55,7 @@ class Deadline:
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is one of the open Internet, also behind an IPv4-in-IPv6 form.
+    """Whether an IP address is on the public Internet, also in IPv4-in-IPv6 form.
 
     >>> is_public("169.254.169.254"), is_public("::ffff:10.0.0.1"), is_public("93.184.216.34")
     (False, False, True)
@@ -87,12 +88,12 @@ def resolved(host: str, port: int, own: frozenset[Place]) -> list[str]:
 
 @cache
 def _ssl_context() -> ssl.SSLContext:
-    """Read once: a tenth of a second of certificates."""
+    """The TLS context, made once: reading certificates takes a tenth of a second."""
     return httpx.create_ssl_context(trust_env=False)
 
 
 class _Bounded(httpcore.NetworkStream):
-    """A connection whose every wait ends at the deadline."""
+    """A connection on which every wait ends at the deadline."""
 
     def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
         self._stream = stream
@@ -128,7 +129,7 @@ def _least(timeout: float | None, deadline: Deadline) -> float:
 
 
 class _Guard(httpcore.NetworkBackend):
-    """Connects to addresses that were checked, and bounds what comes of it."""
+    """Connects to checked addresses only, and bounds each connection by the deadline."""
 
     def __init__(self, deadline: Deadline, own: frozenset[Place]) -> None:
         self._plain = httpcore.SyncBackend()
@@ -165,18 +166,18 @@ class _Guard(httpcore.NetworkBackend):
 
 
 class GuardedTransport(httpx.BaseTransport):
-    """What an `httpx.Client` of a price source sends its requests through."""
+    """Transport for the `httpx.Client` of a price source."""
 
     def __init__(self, deadline: Deadline, own: frozenset[Place] = frozenset()) -> None:
         self._pool = httpcore.ConnectionPool(
             ssl_context=_ssl_context(),
             max_connections=4,
-            http2=True,  # where the server speaks it, by ALPN
+            http2=True,  # if the server supports it, by ALPN
             network_backend=_Guard(deadline, own),
         )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request; the body is read by whoever asked for it."""
+        """Send one request; the caller reads the body."""
         if not isinstance(request.stream, httpx.SyncByteStream):
             raise TypeError("a request of a price source has a plain body")
         url = request.url
@@ -218,7 +219,7 @@ class _Body(httpx.SyncByteStream):
 
 @contextlib.contextmanager
 def _as_httpx() -> Iterator[None]:
-    """The errors of the layer below, as those that users of httpx know."""
+    """Translate the errors of httpcore into those of httpx."""
     try:
         yield
     except httpcore.TimeoutException as e:

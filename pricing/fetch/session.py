@@ -1,10 +1,10 @@
-"""How a price source asks its server: bounded, patient, and never twice for what has not changed.
+"""Session of a price source: bounded requests with retries, redirects and a cache.
 
 A `Session` belongs to one source and one refresh. It has one deadline and one size cap for all its
-requests, retries what may pass (429, 5xx, a broken connection) with jitter and the server's own
+requests, retries transient errors (429, 5xx, a broken connection) with jitter and the server's own
 Retry-After, keeps bodies with an ETag or Last-Modified for the next refresh, follows at most three
-redirects and none to a private address, and takes credentials from the environment only. What the
-source leaves out, refuses or warns of is counted here, so that nothing disappears in silence.
+redirects and none to a private address, and takes credentials from the environment only. Rows that
+the source leaves out or refuses, and its warnings, are counted here.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from pricing.fetch.network import Deadline, GuardedTransport, PassedDeadlineErro
 
 ATTEMPTS = 4
 REDIRECTS = 3
-LONGEST_WAIT_S = 20.0  # of one connect or read; the deadline may be nearer
+LONGEST_WAIT_S = 20.0  # of one connect or read; the deadline may be earlier
 PAUSE_S = 0.5  # doubled with every attempt, times a random fraction
 SKEW_S = 600.0
 BODY_BYTES = 32_000_000  # of a body that is held in memory; the largest real one has about 10 MB
 WRONG_ROWS = 10_000  # above which a source is not read on
-REASONS = 500  # kept apart; a feed must not fill the memory with them
+REASONS = 500  # kept with their reasons; a feed must not fill the memory with them
 OVERRIDE = "RUNCAST_PRICE_URL_"  # + the name of the source: a mirror instead of the official host
 
-# S3 serves whatever was uploaded without a type as binary/octet-stream, GitHub as text/plain.
+# S3 serves files uploaded without a type as binary/octet-stream, GitHub as text/plain.
 _PLAIN = ("text/plain", "application/octet-stream", "binary/octet-stream")
 JSON = ("application/json", "text/json", "application/javascript", "text/javascript",
         "application/x-javascript", *_PLAIN)  # fmt: skip
@@ -55,11 +55,11 @@ ZIP = ("application/zip", "application/x-zip-compressed", *_PLAIN[1:])
 
 
 class NoCredentialError(RuncastError):
-    """The source needs a key that the environment does not hold: it is not asked."""
+    """The source needs a key that is not in the environment, so it is not asked."""
 
 
 class _AgainError(SourceError):
-    """What another attempt may mend; the server may say when."""
+    """A transient error; the server may say when to retry."""
 
     def __init__(self, sentence: str, retry_after_s: float | None = None) -> None:
         super().__init__(sentence)
@@ -68,7 +68,7 @@ class _AgainError(SourceError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """One row of a feed that did not become an offer, and why."""
+    """A row of a feed that was refused, with the reason."""
 
     row: str
     reason: str
@@ -76,7 +76,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a source that could not be read: its old rows stay. '' is any."""
+    """A part of a source that could not be read, whose old rows stay. '' matches any."""
 
     provider: str
     region: str
@@ -85,7 +85,7 @@ class Part:
 
 @dataclass(slots=True, kw_only=True)
 class Session:
-    """What `fetch(session)` of a source gets: see the module."""
+    """The session that `fetch(session)` of a source gets: requests, and records of its rows."""
 
     source: str
     deadline_s: float = 120.0
@@ -125,7 +125,7 @@ class Session:
     ) -> None:
         self._client.close()
 
-    # --- what the source asks for ---
+    # --- requests of a source ---
 
     @property
     def today(self) -> date:
@@ -142,11 +142,11 @@ class Session:
         return value
 
     def json(self, url: str, **request: Any) -> Any:
-        """A JSON answer: no duplicate key, no NaN."""
+        """A JSON answer, without duplicate keys or NaN."""
         return decoding.strict_json(self.body(url, accept=JSON, **request)[0])
 
     def text(self, url: str, **request: Any) -> tuple[str, date]:
-        """A text answer, and the day its server dates it (never after today)."""
+        """A text answer, and its date by the server (never after today)."""
         data, day = self.body(url, accept=TEXT, **request)
         return decoding.text(data), day
 
@@ -158,8 +158,8 @@ class Session:
         headers: Mapping[str, str] | None = None,
         post: Any = None,
     ) -> tuple[bytes, date]:
-        """A whole answer of at most 32 MB, from the cache where the server says it has not
-        changed. An answer to a POST is never kept."""
+        """A whole answer of at most 32 MB, from the cache if the server says that it has not
+        changed. An answer to a POST is never cached."""
 
         def once() -> tuple[bytes, date]:
             with self._answer(url, accept, headers or {}, post, cached=post is None) as answer:
@@ -173,8 +173,8 @@ class Session:
         return self._patiently(once)
 
     def lines(self, url: str, keep: Callable[[str], bool]) -> Iterator[str]:
-        """The lines of a large text that `keep` wants; only these are held and kept for the next
-        refresh. A connection that breaks half way is an error: it is not begun again."""
+        """The lines of a large text that `keep` accepts; only these are kept in memory and cached.
+        A connection that breaks midway is an error without a retry."""
         stack = self._patiently(lambda: self._opened(url))
         with stack as answer:
             if answer.status_code == httpx.codes.NOT_MODIFIED:
@@ -190,20 +190,20 @@ class Session:
                 self.cache.keep(url, answer.headers, "\n".join(held).encode())
 
     def follow(self, link: str, *, of: str) -> str:
-        """The address of a next page: on the same host as the first, or it is refused."""
+        """The address of a next page; SourceError if it is on another host."""
         if parts_of(link)[:2] != parts_of(self._address(of))[:2]:
             raise SourceError(f"The next page is on another host: {shown(bare(link))}.")
         return link
 
-    # --- what it says of rows ---
+    # --- records of its rows ---
 
     def leave_out(self, reason: str) -> None:
-        """Count a row that is well-formed and not for us (a CPU machine, an unknown GPU)."""
+        """Count a well-formed row that is not needed (a CPU machine, an unknown GPU)."""
         known = reason in self.left_out or len(self.left_out) < REASONS
         self.left_out[reason if known else "other reasons"] += 1
 
     def refuse(self, row: object, reason: str) -> None:
-        """Record a row that is wrong; `SourceError` when there is no end of them."""
+        """Record a wrong row; `SourceError` when there are too many."""
         if len(self.refused) >= WRONG_ROWS:
             raise SourceError(f"More than {WRONG_ROWS} of its rows are wrong.")
         self.refused.append(Refused(row=shown(row), reason=reason))
@@ -213,14 +213,14 @@ class Session:
         self.parts.append(Part(provider=provider, region=region, sentence=sentence))
 
     def warn(self, sentence: str) -> None:
-        """Say something once."""
+        """Record a warning, each only once."""
         if sentence not in self.warnings:
             self.warnings.append(sentence)
 
-    # --- how it is asked ---
+    # --- the requests themselves ---
 
     def _patiently(self, once: Callable[[], Any]) -> Any:
-        """One request, again while an `_AgainError` may pass and the deadline allows."""
+        """One request, retried after each `_AgainError` while the deadline allows."""
         retrying = Retrying(
             retry=retry_if_exception_type(_AgainError),
             stop=stop_after_attempt(ATTEMPTS),
@@ -260,7 +260,7 @@ class Session:
         *,
         cached: bool,
     ) -> Iterator[httpx.Response]:
-        """A good answer whose body is still to be read, redirects followed."""
+        """A successful answer after all redirects, with its body unread."""
         address = self._address(url)
         first = parts_of(address)[:2]
         send = dict(headers)
@@ -284,7 +284,7 @@ class Session:
                 raise SourceError("It redirects a POST, which is not followed.")
             address = joined(address, answer.headers["location"])
             if parts_of(address)[:2] != first:
-                send = {}  # keys are for the host that they were meant for
+                send = {}  # a key is sent only to its own host
         raise SourceError(f"It redirects more than {REDIRECTS} times.")
 
     def _check_scheme(self, address: str) -> None:
@@ -294,7 +294,7 @@ class Session:
             raise SourceError(f"The address {shown(bare(address))} is not https.")
 
     def _check(self, answer: httpx.Response, accept: tuple[str, ...]) -> None:
-        """Status and type of an answer; a skewed clock is worth a warning."""
+        """Check status and type of an answer, and warn of a skewed clock."""
         status = answer.status_code
         if status in (429, 500, 502, 503, 504):
             raise _AgainError(f"The server answers {status}.", self._retry_after_s(answer))
@@ -311,7 +311,7 @@ class Session:
                 self.warn(f"This clock is {abs(skew_s) / 60:.0f} min {side} the server's.")
 
     def _retry_after_s(self, answer: httpx.Response) -> float | None:
-        """Seconds that the server asks to wait, from a number or a date."""
+        """Seconds of Retry-After, from a number or a date."""
         text = answer.headers.get("retry-after", "").strip()
         if text.isascii() and text.isdecimal():
             return float(text[:9])
@@ -329,7 +329,7 @@ class Session:
     def _kept(self, url: str) -> bytes:
         body = None if self.cache is None else self.cache.body(url)
         if body is None:
-            raise SourceError("The server says 'not modified' of a body that was never kept.")
+            raise SourceError("The server says 'not modified' of a body that is not cached.")
         return body
 
     def _day(self, answer: httpx.Response) -> date:
@@ -338,7 +338,7 @@ class Session:
 
 
 class _Open:
-    """An answer that is opened now, inside the retries, and read later."""
+    """An answer that is opened inside the retries and read later."""
 
     def __init__(self, answer: Any) -> None:
         self._context = answer

@@ -1,52 +1,27 @@
-"""One file per price source behind `fetch(session)`; pricing/sources.py lists them.
+"""Price sources, one module each, with a `fetch(session)`; pricing/sources.py lists them.
 
 aws_on_demand       AWS on-demand and reserved prices from the bulk price list of each
                     region, without a key
 aws_spot            AWS spot prices (spot.js) with the interruptions of the Spot Advisor,
                     without a key
-azure_retail        azure retail prices: on-demand, spot, reservations and savings plans,
+azure_retail        Azure retail prices: on-demand, spot, reservations and savings plans,
                     without a key
-boundary            where the rows of a feed become offers: checked for shape, named in our
-                    words, or counted out
-exchange_rates      reference exchange rates of the European Central Bank: dollars per unit
-                    of a currency
+boundary            rows of feeds become offers: shapes are checked, and names are made
+                    canonical
+exchange_rates      reference exchange rates of the European Central Bank: dollars per
+                    unit of a currency
 gcp_skus            GCP machines assembled from the SKUs of the Cloud Billing catalogue,
                     with an API key
 gcp_yaml            GCP machine prices, ready assembled, from a YAML file that is updated
                     weekly, without a key
 gpuhunt_catalogue   the gpuhunt catalogue: one zip with one CSV per provider, published
                     daily, without a key
-lambda_cloud        lambda instance types with live capacity, with an API key
-oci                 oracle Cloud list prices of GPU shapes, without a key
+lambda_cloud        Lambda instance types with live capacity, with an API key
+oci                 Oracle Cloud list prices of GPU shapes, without a key
 runpod              RunPod GPU types through GraphQL, without a key
-skypilot_catalogue  the SkyPilot catalogue: one CSV per cloud, without a key, with a mirror
-                    for busy days
-vast                vast.ai marketplace offers, without a key: verified hosts of reliability
-                    0.98 and better
-verda               verda (formerly DataCrunch) instance types, without a key
-
-    aws_on_demand       AWS on-demand and reserved prices from the bulk price list of each
-                        region, without a key
-    aws_spot            AWS spot prices (spot.js) with the interruptions of the Spot Advisor,
-                        without a key
-    azure_retail        azure retail prices: on-demand, spot, reservations and savings plans,
-                        without a key
-    boundary            where the rows of a feed become offers: checked for shape, named in our
-                        words, or counted out
-    exchange_rates      reference exchange rates of the European Central Bank: dollars per unit
-                        of a currency
-    gcp_skus            GCP machines assembled from the SKUs of the Cloud Billing catalogue,
-                        with an API key
-    gcp_yaml            GCP machine prices, ready assembled, from a YAML file that is updated
-                        weekly, without a key
-    gpuhunt_catalogue   the gpuhunt catalogue: one zip with one CSV per provider, published
-                        daily, without a key
-    lambda_cloud        lambda instance types with live capacity, with an API key
-    oci                 oracle Cloud list prices of GPU shapes, without a key
-    runpod              RunPod GPU types through GraphQL, without a key
-    skypilot_catalogue  the SkyPilot catalogue: one CSV per cloud, without a key, with a mirror
-                        for busy days
-    vast                vast.ai marketplace offers, without a key: verified hosts of reliability
-                        0.98 and better
-    verda               verda (formerly DataCrunch) instance types, without a key
+skypilot_catalogue  the SkyPilot catalogue: one CSV per cloud, without a key, with a
+                    mirror for busy days
+vast                Vast.ai marketplace offers, without a key: verified hosts of
+                    reliability 0.98 and better
+verda               Verda (formerly DataCrunch) instance types, without a key
 """

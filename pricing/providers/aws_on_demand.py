@@ -1,8 +1,8 @@
 """AWS on-demand and reserved prices from the bulk price list of each region, without a key.
 
-A region's CSV has hundreds of megabytes: it is read line by line and only the lines of machines
-that we know are held. The same file carries capacity blocks and reservations of other kinds at
-price 0 or per term; reserved prices here are Standard, No Upfront, which are per hour.
+The CSV of a region has hundreds of megabytes: it is read line by line, and only lines of known
+machines are kept. The file also has capacity blocks and other kinds of reservations, at price 0 or
+per term; reserved prices here are Standard, No Upfront, which are per hour.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Row(Raw):
 
 
 def fetch(session: Session) -> Iterable[Offer]:
-    """Offers of every region; one that fails is a failed part, and its old rows stay."""
+    """Offers of every region; a region that fails is a failed part, whose old rows stay."""
     return each_region(
         session,
         _offers,
@@ -85,7 +85,7 @@ def _offers(session: Session, region: str) -> Iterator[Offer]:
 
 
 def _is_plain(row: dict[str, str]) -> bool:
-    """Linux without other software, on shared hardware, for capacity that is in use."""
+    """Whether a row is Linux without other software, on shared hardware, for used capacity."""
     return (
         row["Operating System"] == "Linux"
         and row["Tenancy"] == "Shared"

@@ -1,8 +1,9 @@
 """AWS spot prices (spot.js) with the interruptions of the Spot Advisor, without a key.
 
-spot.js is `callback({...})`: some regions carry old names, a price that is not sold is 'N/A*'.
-The advisor's band is the share of instances that were interrupted within a month, not a hazard,
-and its savings may be negative; it goes into the note. Without it the prices stand alone.
+spot.js is `callback({...})`: some regions have old names, and the price of a machine that is not
+sold is 'N/A*'. The advisor's band is the share of instances that were interrupted within a month,
+not a hazard, and its savings may be negative; it goes into the note. If the advisor fails, the
+prices are used without it.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Advisor(Raw):
 
 
 def fetch(session: Session) -> Iterable[Offer]:
-    """Spot offers of the machines that we know."""
+    """Spot offers of known machines."""
     data, day = session.body(PRICES, accept=JSON)
     wrapped = _CALLBACK.fullmatch(decoding.text(data))
     if wrapped is None:
@@ -107,7 +108,7 @@ class _Price(Raw):
 
 
 def _listed(session: Session, config: Config) -> Iterator[dict[str, str]]:
-    """The prices of machines that we know, where they are sold."""
+    """Prices of known machines, where they are sold."""
     for region, size, text in _linux(config):
         if known_machine("aws", size) is None:
             session.leave_out("no machine that we know")
@@ -128,7 +129,7 @@ def _linux(config: Config) -> Iterator[tuple[str, str, str]]:
 
 
 def _notes(session: Session) -> dict[tuple[str, str], str]:
-    """What the advisor says of an instance type in a region."""
+    """Notes from the advisor, by instance type and region."""
     try:
         advisor = document(Advisor, session.json(ADVISOR))
     except SourceError as e:

@@ -1,8 +1,8 @@
 """Azure retail prices: on-demand, spot, reservations and savings plans, without a key.
 
-OData pages of up to 1,000 rows, region by region. Traps: rows of Windows, Cloud Services,
-dedicated hosts, Low Priority and promotions stand among the others; a reservation prints the price
-of its whole term and '1 Hour' beside it; savings plans come only with the preview version.
+OData pages of up to 1,000 rows, region by region. Traps: rows of Windows, Cloud Services, dedicated
+hosts, Low Priority and promotions are mixed with the others; a reservation prints the price of its
+whole term with the unit '1 Hour'; savings plans come only with the preview version.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Page(Raw):
 
 
 def fetch(session: Session) -> Iterable[Offer]:
-    """Offers of every region; one that fails is a failed part, and its old rows stay."""
+    """Offers of every region; a region that fails is a failed part, whose old rows stay."""
     return each_region(
         session,
         _offers,
@@ -103,7 +103,7 @@ def _offers(session: Session, region: str) -> Iterator[Offer]:
             note = "savings plan for compute"
             for o in _hourly(session, item, purchase, plan.retailPrice, note):
                 planned[o.instance_type, o.purchase] = o
-    # Of the two ways to commit to a machine the reservation is the one for this machine alone.
+    # Of the two commitments to a machine, the reservation is for this machine only.
     yield from (planned | reserved).values()
 
 
@@ -126,7 +126,7 @@ def _items(session: Session, region: str) -> Iterator[dict[str, object]]:
 
 
 def _is_ours(session: Session, item: Item) -> bool:
-    """Linux on a shared machine that we know, sold now and by the hour."""
+    """Whether a row is Linux on a known, shared machine that is sold now, by the hour."""
     product, sku = item.productName, item.armSkuName
     if known_machine("azure", sku) is None:
         session.leave_out("no machine that we know")
@@ -148,7 +148,7 @@ def _is_ours(session: Session, item: Item) -> bool:
 
 
 def _reserved(session: Session, item: Item) -> Iterator[Offer]:
-    """The price of the whole term, spread over its hours."""
+    """Reserved offers: the price of the whole term over its hours."""
     if item.reservationTerm not in TERMS:
         session.leave_out(f"a reservation of {shown(item.reservationTerm)}")
         return

@@ -1,7 +1,7 @@
-"""Where the rows of a feed become offers: checked for shape, named in our words, or counted out.
+"""Rows of feeds become offers: shapes are checked, and names are made canonical.
 
-A row of the wrong shape is refused with its reason; when most rows are, the feed has changed and
-the whole source fails. What machine a row sells is looked up (hardware/instances.csv, then the
+A row of the wrong shape is refused with its reason; if most rows are refused, the feed has changed
+and the whole source fails. The machine of a row is looked up (hardware/instances.csv, then the
 bundled prices) before its GPU name is interpreted, and a GPU count that disagrees is refused.
 """
 
@@ -30,8 +30,8 @@ from pricing.integrity import price_bands
 
 MONTH_H = 730.0  # of price lists that print a month
 YEAR_H = 8760.0
-MOST_GPUS = 1024  # of one instance: 72 share a rack today
-CHANGED = 0.5  # share of refused rows from which the feed is said to have changed
+MOST_GPUS = 1024  # of one instance: a rack has 72 today
+CHANGED = 0.5  # share of refused rows above which the feed must have changed
 _MEMORY = re.compile(r"\(?\s*\b(\d{2,3}(?:\.\d)?)\s?GB\b", re.IGNORECASE)
 _FORM = re.compile(r"\b(SXM|PCI-?E|NVL)\w*", re.IGNORECASE)
 # Names go into tables, links and files: one line of plain characters, no markup, no option.
@@ -48,8 +48,8 @@ def each_region(
     variable: str,
     shape: re.Pattern[str],
 ) -> Iterator[Offer]:
-    """Offers of every region, or of those that `variable` names, comma-separated. A region that
-    fails is a failed part: its old rows stay, and the others are read."""
+    """Offers of every region, or of those in the environment variable `variable`, comma-separated.
+    A region that fails is a failed part: its old rows stay, and the others are read."""
     named = [r.strip() for r in session.environ.get(variable, "").split(",") if r.strip()]
     for region in named or regions:
         try:
@@ -70,7 +70,7 @@ R = TypeVar("R", bound=Raw)
 
 
 def parsed(session: Session, model: type[R], rows: Iterable[Any]) -> Iterator[R]:
-    """Rows of the documented shape; the others are refused, and too many of them are an error."""
+    """Rows of the documented shape; others are refused, and too many of them are an error."""
     bad: Counter[str] = Counter()
     total = 0
     for row in rows:
@@ -91,7 +91,7 @@ def parsed(session: Session, model: type[R], rows: Iterable[Any]) -> Iterator[R]
 
 
 def document(model: type[R], value: Any) -> R:
-    """The outermost object of an answer, or `SourceError` that says what is missing."""
+    """The outermost object of an answer; `SourceError` names what is missing."""
     try:
         return model.model_validate(value)
     except ValidationError as e:
@@ -105,7 +105,7 @@ def _why(e: ValidationError) -> str:
 
 
 def accelerator_of(name: str, memory_gib: float | None = None, form: str = "") -> str | None:
-    """The canonical id of what a feed calls a GPU, or None where that cannot be told.
+    """The canonical id of the GPU name of a feed, or None where it is ambiguous or unknown.
 
     >>> accelerator_of("H100 (80 GB SXM5)"), accelerator_of("1x H200 SXM5 141GB")
     ('H100-80GB-SXM', 'H200-141GB-SXM')
@@ -129,7 +129,7 @@ def accelerator_of(name: str, memory_gib: float | None = None, form: str = "") -
 
 @cache
 def known_machine(provider: str, instance_type: str) -> tuple[str, int] | None:
-    """Accelerator and count of a machine that the tables here know."""
+    """Accelerator and count of a machine in our tables."""
     instance = find_instance(provider, instance_type)
     if instance is not None:
         return instance.accelerator, instance.gpu_count
@@ -138,7 +138,7 @@ def known_machine(provider: str, instance_type: str) -> tuple[str, int] | None:
 
 @cache
 def _bundled_machines() -> dict[tuple[str, str], tuple[str, int]]:
-    """Machines of the bundled prices that are always the same thing."""
+    """Machines of the bundled prices that have one accelerator and count in all rows."""
     seen: dict[tuple[str, str], set[tuple[str, int]]] = defaultdict(set)
     for o in snapshots.snapshot(folder=snapshots.SNAPSHOTS).offers:
         seen[o.provider, o.instance_type].add((o.accelerator, o.gpu_count))
@@ -147,7 +147,7 @@ def _bundled_machines() -> dict[tuple[str, str], tuple[str, int]]:
 
 @cache
 def _never_sold() -> tuple[Decision, ...]:
-    """Decisions on prices that are printed and not sold, whatever the day and the region."""
+    """Decisions on prices that are printed but not sold, in all regions and on all days."""
     everywhere = decisions(DECISIONS_CSV.read_text(encoding="utf-8"))
     return tuple(
         d for d in everywhere if d.action == "leave_out" and d.as_of == "*" and d.region == "*"
@@ -180,7 +180,7 @@ def offer(
     form: str = "",
     note: str = "",
 ) -> Iterator[Offer]:
-    """One offer, or none with the reason counted. The price is of the whole instance."""
+    """One offer, or none with its reason counted. The price is of the whole instance."""
     known = known_machine(provider, instance_type)
     accelerator = known[0] if known else accelerator_of(gpu_name, gpu_memory_gib, form)
     count = gpu_count if gpu_count is not None else (known[1] if known else None)
@@ -222,7 +222,7 @@ def offer(
 
 
 def cheapest_zone(offers: Iterable[Offer]) -> Iterator[Offer]:
-    """One offer per place of a feed that prints a row per zone: the cheapest, and it says so."""
+    """One offer per place, for a feed with a row per zone: the cheapest, with a note."""
     zones: dict[tuple[object, ...], list[Offer]] = defaultdict(list)
     for o in offers:
         place = (o.provider, o.instance_type, o.accelerator, o.gpu_count, o.region, o.purchase)
@@ -233,12 +233,14 @@ def cheapest_zone(offers: Iterable[Offer]) -> Iterator[Offer]:
         if max(prices) == min(prices):
             yield cheapest
         else:
-            says = f"the cheapest of {len(same)} zones, {min(prices):g} to {max(prices):g} USD/h"
-            yield replace(cheapest, note="; ".join(n for n in (cheapest.note, says) if n))
+            cheapest_of = (
+                f"the cheapest of {len(same)} zones, {min(prices):g} to {max(prices):g} USD/h"
+            )
+            yield replace(cheapest, note="; ".join(n for n in (cheapest.note, cheapest_of) if n))
 
 
 def only_usd(session: Session, row: object, currency: str) -> bool:
-    """Whether a price is in dollars; another currency is refused, never read as dollars."""
+    """Whether a price is in dollars; a row in another currency is refused."""
     if currency.strip().upper() == "USD":
         return True
     session.refuse(row, f"its currency is {shown(currency)}, not USD.")

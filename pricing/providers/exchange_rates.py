@@ -1,7 +1,7 @@
 """Reference exchange rates of the European Central Bank: dollars per unit of a currency.
 
-The daily file holds one day: `<Cube time="2026-11-20"><Cube currency="USD" rate="1.08"/>..`, units
-per euro. Nothing is converted without a rate, and an offer that was converted says at which.
+The daily file has one day: `<Cube time="2026-11-20"><Cube currency="USD" rate="1.08"/>..`, units
+per euro. Nothing is converted without a rate, and the note of a converted offer has its rate.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """GCP machines assembled from the SKUs of the Cloud Billing catalogue, with an API key.
 
 GCP prices a machine by vCPU-hour, GiB-hour and GPU-hour; the three are added for the machines whose
-SKUs are named here. Local SSD is a SKU of its own and is not in the sum, which the note says.
+SKUs are listed here. Local SSD is a separate SKU and is left out of the sum, with a note.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ USAGE: dict[str, Purchase] = {"OnDemand": "on_demand", "Preemptible": "spot"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A machine and the beginning of the descriptions of its three SKUs."""
+    """A machine and the beginnings of the descriptions of its three SKUs."""
 
     name: str
     core: str
@@ -90,7 +90,7 @@ Parts = dict[tuple[str, Purchase, str], float]  # (beginning, purchase, region) 
 
 
 def fetch(session: Session) -> Iterable[Offer]:
-    """Offers of the machines whose three SKUs have a price in a region."""
+    """Offers of machines whose three SKUs have a price in a region."""
     parts: Parts = {}
     for sku in parsed(session, Sku, _skus(session, session.credential(KEY))):
         purchase = USAGE.get(sku.category.usageType)

@@ -1,7 +1,7 @@
 """GCP machine prices, ready assembled, from a YAML file that is updated weekly, without a key.
 
 `compute.instance.<type>.cost.<region>` holds `hour`, `hour_spot`, `month_1y` and `month_3y` in USD;
-a month is 730 hours. 0 means not sold there; a commitment at the price of no commitment is none.
+a month is 730 hours. 0 means not sold there; a commitment at the on-demand price is not one.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ URL = (
     "https://raw.githubusercontent.com/Cyclenerd/google-cloud-pricing-cost-calculator/"
     "master/pricing.yml"
 )
-# What a node of YAML begins with, at most: each becomes an object of half a kilobyte.
+# Characters that may begin a node of YAML: each node becomes an object of half a kilobyte.
 MAX_NODES = 1_000_000
-_ALIAS = re.compile(r"[\s:,\[{-][*&]\w")  # what a small file could expand to a huge one with
+_ALIAS = re.compile(r"[\s:,\[{-][*&]\w")  # with which a small file could expand to a huge one
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -61,7 +61,7 @@ class Document(Raw):
 
 
 def fetch(session: Session) -> Iterable[Offer]:
-    """Offers of the machines that we know, in every region with a price."""
+    """Offers of known machines, in every region with a price."""
     text, day = session.text(URL)
     if _ALIAS.search(text):
         raise SourceError("The YAML uses an anchor or an alias: refused.")

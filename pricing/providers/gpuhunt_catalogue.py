@@ -1,7 +1,8 @@
 """The gpuhunt catalogue: one zip with one CSV per provider, published daily, without a key.
 
-Prices are USD per hour of the whole instance, `gpu_memory` is GB of one GPU; an A100 of 40 and of
-80 GB differ by that column alone. A row with flags is a special offer of that provider.
+Prices are USD per hour of the whole instance, `gpu_memory` is GB of one GPU; only that column
+distinguishes an A100 of 40 GB from one of 80 GB. A row with flags is a special offer of that
+provider.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Row(Raw):
 
 
 def fetch(session: Session) -> Iterable[Offer]:
-    """Offers of every provider; one that fails is a failed part, and its old rows stay."""
+    """Offers of every provider; a provider that fails is a failed part, whose old rows stay."""
     for theirs, ours in PROVIDERS.items():
         try:
             yield from cheapest_zone(_offers(session, theirs, ours))
@@ -65,7 +66,7 @@ def _offers(session: Session, theirs: str, ours: str) -> Iterator[Offer]:
 
 
 def _blanks(row: dict[str, str]) -> dict[str, str]:
-    """An empty cell is no value, except the count of GPUs of a machine without one."""
+    """A row without its empty cells; an empty GPU count is 0."""
     return {k: v for k, v in row.items() if v.strip()} | (
         {} if row["gpu_count"].strip() else {"gpu_count": "0"}
     )

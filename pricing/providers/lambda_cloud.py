@@ -1,7 +1,7 @@
 """Lambda instance types with live capacity, with an API key.
 
 `price_cents_per_hour` is of the whole instance, in cents. A type without capacity keeps its list
-price; its note says that there is none now.
+price; with a note that there is none now.
 """
 
 from __future__ import annotations

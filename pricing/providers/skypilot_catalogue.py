@@ -28,7 +28,7 @@ CLOUDS = (
 )  # fmt: skip
 COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "SpotPrice", "Region")
 BID_FLOORS = ("vast",)
-# What the accelerator row of a GCP machine is called there.
+# Names of the accelerator rows of GCP machines.
 GCP_ACCELERATORS = {
     "a2-highgpu": "A100", "a2-megagpu": "A100", "a2-ultragpu": "A100-80GB", "a3-highgpu": "H100",
     "a3-megagpu": "H100-MEGA", "a3-ultragpu": "H200", "a4-highgpu": "B200",
@@ -46,7 +46,7 @@ class Row(Raw):
 
 
 def fetch(session: Session) -> Iterable[Offer]:
-    """Offers of every cloud; one that fails is a failed part, and its old rows stay."""
+    """Offers of every cloud; a cloud that fails is a failed part, whose old rows stay."""
     for cloud in CLOUDS:
         try:
             text, day = _table(session, cloud)
@@ -73,7 +73,7 @@ def _cells(text: str) -> Iterator[dict[str, str]]:
 
 
 def _plain(session: Session, cloud: str, rows: Iterable[Row], day: date) -> Iterator[Offer]:
-    """A row is a machine with its accelerators, and up to two prices."""
+    """Offers of a row that is a machine with its accelerators, with up to two prices."""
     for row in rows:
         if not row.AcceleratorName:
             session.leave_out("no GPU")
@@ -100,7 +100,8 @@ def _no_market(ratio: float) -> bool:
 
 
 def _gcp(session: Session, rows: Iterable[Row], day: date) -> Iterator[Offer]:
-    """Host and accelerators of one zone added: the host row alone is a fraction of the price."""
+    """Offers with host and accelerators of one zone added: the host row alone is a fraction of the
+    price."""
     machines = {i.instance_type: i for i in instances() if i.provider == "gcp"}
     hosts: list[Row] = []
     accelerators: dict[tuple[str, int, str], Row] = {}

@@ -1,8 +1,8 @@
 """Vast.ai marketplace offers, without a key: verified hosts of reliability 0.98 and better.
 
 `dph_total` is USD per hour for all GPUs of the offer with its disk, `gpu_ram` MB of one GPU.
-`min_bid` is the lowest bid that may win and not a price. Of the many hosts of one country the
-cheapest counts, and the note says of how many.
+`min_bid` is the lowest bid that may win, not a price. Of all hosts of a country the cheapest
+counts, with their number in the note.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _offers(session: Session, name: str) -> Iterable[Offer]:
         ):
             found[o.gpu_count, region].append(o)
     for same in found.values():
-        # A price that no one can ask for must not hide the true ones: the middle half decides.
+        # An impossibly low price must not hide the real ones: the median decides.
         ordered = sorted(same, key=lambda o: o.usd_per_hour or 0.0)
         middle = ordered[len(ordered) // 2].usd_per_hour or 0.0
         honest = [o for o in ordered if (o.usd_per_hour or 0.0) > middle / 3]

@@ -1,24 +1,23 @@
-"""What an installation remembers: refresh runs, price history, quarantine, scenarios, calibrations.
+"""The store: refresh runs, price history, quarantine, saved scenarios, calibrations.
 
-SQLite beside the snapshots, or PostgreSQL by `RUNCAST_DATABASE_URL`. The snapshots are files and
-stay the truth of what is published: whatever the store does, plans have prices.
+SQLite in the folder of prices, or PostgreSQL by `RUNCAST_DATABASE_URL`. The published prices are
+the snapshot files, so plans have prices whatever the store does.
 
-    condition       the state that the store is in, looked at without changing it
-    dump            the whole store as one file, taken while it is in use, and back
-    engine          the store: SQLite beside the snapshots, or the database that
-                    RUNCAST_DATABASE_URL names
-    lease           the right to write what a refresh found, with a fencing token
-    models          the tables
-    opening         open the store of this installation, its tables made or brought
-                    forward
-    quarantine      what is held back, since when, and what a person has released
-    queries         what the page and the command line ask the store: runs, prices as they
-                    changed
-    recording       write down what a refresh found: the run, its sources, prices that changed,
-                    what is held back
-    refresh_record  the store during one refresh: it is asked and told, and never in the way of
-                    publishing
-    saved           scenarios that people saved, and the index of calibrations
-    upgrade         bring the tables of a store forward to those of this version, never
-                    back
+    condition       condition of the store, examined without changing it
+    dump            dump of the whole store to one file while it is in use, and its restore
+    engine          open the store: SQLite in the folder of prices, or the database of
+                    RUNCAST_DATABASE_URL
+    lease           lease of the store: the right of one refresh to write, with a fencing
+                    token
+    models          tables of the store. pricing/store/migrations creates them; a test
+                    compares the two
+    opening         open the store of this installation, its tables made or brought forward
+    quarantine      rows that are held back, since when, and releases by persons
+    queries         queries of pages and commands: refresh runs, price changes, cheapest
+                    prices
+    recording       record a refresh: the run, its sources, changed prices, and the quarantine
+    refresh_record  the store during one refresh, whose failures never keep prices from being
+                    published
+    saved           saved scenarios, and the index of calibrations
+    upgrade         upgrade the tables of a store to those of this version, never back
 """

@@ -1,4 +1,4 @@
-"""The state that the store is in, looked at without changing it."""
+"""Condition of the store, examined without changing it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRONG_SHOWN = 3  # findings of an integrity check that a sentence repeats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """What somebody who runs a server wants to know of its store."""
+    """Facts on the store for whoever runs a server."""
 
     kind: str  # sqlite, postgresql
     name: str  # of a file, or host and database: no user, no password
@@ -28,7 +28,7 @@ class Condition:
     server_version: str  # of PostgreSQL or of the SQLite library
     size_bytes: int | None
     saved_scenarios: int | None
-    wrong: str  # a sentence: it cannot be used, is newer, or is damaged; '' where it is sound
+    wrong: str  # a sentence if it cannot be used, is newer, or is damaged; '' if it is sound
 
     @property
     def is_sound(self) -> bool:
@@ -41,7 +41,7 @@ def condition(
     environ: Mapping[str, str] | None = None,
     thorough: bool = True,
 ) -> Condition:
-    """Look at the store. `thorough` also reads all of it (SQLite) and counts its rows."""
+    """The condition of the store. `thorough` also reads all of it (SQLite) and counts its rows."""
     known = known_revisions()
     found: dict[str, object] = {
         "kind": "", "name": "", "exists": False, "revision": "", "newest_revision": known[0],
@@ -78,10 +78,12 @@ def _looked_at(store: Store, known: tuple[str, ...], *, thorough: bool) -> dict[
             return found
         if file is not None:
             found["size_bytes"] = os.path.getsize(file)
-            asked = text(f"PRAGMA integrity_check({WRONG_SHOWN})")
-            said = [str(row[0]) for row in connection.execute(asked)]
-            if said != ["ok"]:
-                return found | {"wrong": f"The store {store.name} is damaged: {'; '.join(said)}."}
+            statement = text(f"PRAGMA integrity_check({WRONG_SHOWN})")
+            findings = [str(row[0]) for row in connection.execute(statement)]
+            if findings != ["ok"]:
+                return found | {
+                    "wrong": f"The store {store.name} is damaged: {'; '.join(findings)}."
+                }
         else:
             size = text("SELECT pg_database_size(current_database())")
             found["size_bytes"] = int(connection.execute(size).scalar_one())
@@ -92,7 +94,7 @@ def _looked_at(store: Store, known: tuple[str, ...], *, thorough: bool) -> dict[
 
 
 def _cannot_be_made(file: Path) -> str:
-    """Why a store that is not there yet could not be made; '' where it could."""
+    """Why a missing store cannot be created; '' if it can."""
     place = file.parent
     while not os.path.exists(place) and place != place.parent:
         place = place.parent

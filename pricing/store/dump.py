@@ -1,7 +1,7 @@
-"""The whole store as one file, taken while it is in use, and back.
+"""Dump of the whole store to one file while it is in use, and its restore.
 
-SQLite: its online backup, which is one state of the database however many write meanwhile.
-PostgreSQL: pg_dump and pg_restore in the custom format, of one transaction each, with the password
+SQLite: its online backup, a consistent state of the database whatever is written meanwhile.
+PostgreSQL: pg_dump and pg_restore in the custom format, in one transaction each, with the password
 in the environment and not on the command line.
 """
 
@@ -26,7 +26,7 @@ from pricing.store.upgrade import revision_of
 TOOL_S = 3600.0
 LOCK_S = 60
 REVISIONS = "alembic_version"
-# What pg_dump writes of our tables; anything else was not made by a backup.
+# Entries that pg_dump writes for our tables; other entries are not from a backup.
 _KINDS = ("TABLE", "TABLE DATA", "CONSTRAINT", "FK CONSTRAINT", "INDEX", "COMMENT")
 _ENTRY = re.compile(r"\d+; \d+ \d+ ([A-Z][A-Z ]*[A-Z]) \S+ (\S+)")
 
@@ -37,12 +37,12 @@ def tables() -> frozenset[str]:
 
 
 def has_rows(store: Store) -> bool:
-    """Whether anything is kept in it: empty tables are those that a server made at its start."""
+    """Whether the store has any rows: a server creates empty tables at its start."""
     with store.reading() as connection:
         here = set(inspect(connection).get_table_names())
-        asked = sorted(set(Base.metadata.tables) & here)
+        existing = sorted(set(Base.metadata.tables) & here)
         return any(
-            connection.execute(text(f"SELECT 1 FROM {name} LIMIT 1")).first() for name in asked
+            connection.execute(text(f"SELECT 1 FROM {name} LIMIT 1")).first() for name in existing
         )
 
 
@@ -50,7 +50,7 @@ def has_rows(store: Store) -> bool:
 
 
 def dump_sqlite(store: Store, to: Path) -> str:
-    """Copy a SQLite store that is in use to a file; the revision of its tables."""
+    """Copy a SQLite store that is in use to a file; returns the revision of its tables."""
     if store.file is None:
         raise StoreError(f"The store {store.name} is no file.")
     os.close(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -60,15 +60,15 @@ def dump_sqlite(store: Store, to: Path) -> str:
             closing(sqlite3.connect(to)) as copy,
         ):
             source.execute(f"PRAGMA busy_timeout={int(BUSY_S * 1000)}")
-            source.backup(copy)  # in one step: WAL lets others write, and a write begins it anew
-            copy.execute("PRAGMA journal_mode=DELETE")  # one file, nothing beside it
+            source.backup(copy)  # in one step: a write would restart the copy
+            copy.execute("PRAGMA journal_mode=DELETE")  # one file, without a log
             return _revision(copy)
     except sqlite3.Error as e:
         raise StoreError(f"The store {store.name} cannot be copied: {e}.") from None
 
 
 def load_sqlite(store: Store, file: Path) -> None:
-    """Put a copied file in place of a SQLite store, which may be in use: in one transaction."""
+    """Replace a SQLite store, which may be in use, by a copied file, in one transaction."""
     if store.file is None:
         raise StoreError(f"The store {store.name} is no file.")
     try:
@@ -83,7 +83,7 @@ def load_sqlite(store: Store, file: Path) -> None:
 
 
 def check_sqlite(file: Path) -> str:
-    """Whether a copied file is a sound store of ours; the revision of its tables."""
+    """Check that a copied file is a sound store of ours; returns the revision of its tables."""
     try:
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as found:
             found.execute("PRAGMA trusted_schema=OFF")
@@ -92,9 +92,9 @@ def check_sqlite(file: Path) -> str:
                 raise StoreError(f"The archive's store has a trigger or view of {shown(odd[0])}.")
             if odd := sorted({n for _, n in kinds} - tables()):
                 raise StoreError(f"The archive's store has a table {shown(odd[0])}, not of ours.")
-            said = [str(row[0]) for row in found.execute("PRAGMA integrity_check(3)")]
-            if said != ["ok"]:
-                raise StoreError(f"The archive's store is damaged: {'; '.join(said)[:200]}.")
+            findings = [str(row[0]) for row in found.execute("PRAGMA integrity_check(3)")]
+            if findings != ["ok"]:
+                raise StoreError(f"The archive's store is damaged: {'; '.join(findings)[:200]}.")
             return _revision(found)
     except sqlite3.Error as e:
         raise StoreError(f"The archive's store cannot be read: {e}.") from None
@@ -109,7 +109,7 @@ def _revision(connection: sqlite3.Connection) -> str:
 
 
 def dump_postgresql(store: Store, to: Path) -> tuple[str, str]:
-    """Dump the tables of a PostgreSQL store; the revision of its tables, the server's version."""
+    """Dump the tables of a PostgreSQL store; returns their revision and the server's version."""
     version = _server_version(store)
     tool = _tool("pg_dump", version)
     with store.reading() as connection:
@@ -123,7 +123,7 @@ def dump_postgresql(store: Store, to: Path) -> tuple[str, str]:
 
 
 def restore_postgresql(store: Store, file: Path) -> None:
-    """Put a dump in place of the tables that are there: all of it, or nothing."""
+    """Replace the tables by a dump, completely or not at all."""
     tool = _tool("pg_restore", _server_version(store))
     has = _tables_of(_run(None, tool, ["--list", str(file)]))
     with store.reading() as connection:
@@ -134,18 +134,18 @@ def restore_postgresql(store: Store, file: Path) -> None:
             "restore into an empty database."
         )
     database = store.url.database or store.url.username or ""
-    # --clean inside of one transaction: whoever reads meanwhile sees the old tables or the new.
+    # --clean inside one transaction: readers see the old tables or the new.
     _run(
         store,
         tool,
         ["--single-transaction", "--exit-on-error", "--clean", "--if-exists", "--no-owner",
          "--no-acl", f"--dbname={database}", str(file)],
-        options=f"-c lock_timeout={LOCK_S}s",  # a reader that hangs must not hang this, too
+        options=f"-c lock_timeout={LOCK_S}s",  # a hanging reader must not block this
     )  # fmt: skip
 
 
 def _tables_of(listing: str) -> set[str]:
-    """The tables of a dump, and that it has nothing else: that would run in the database."""
+    """The tables of a dump; anything else, which would run in the database, is refused."""
     known, found = tables(), set[str]()
     for line in listing.splitlines():
         if not line or line.startswith(";"):
@@ -166,18 +166,18 @@ def _server_version(store: Store) -> str:
 
 
 def _tool(name: str, server_version: str) -> str:
-    """pg_dump or pg_restore, at least as new as the server: an older one refuses it."""
+    """Path of pg_dump or pg_restore, at least as new as the server, which an older one refuses."""
     found = shutil.which(name)
     server = _major(server_version)
     install = f"apt-get install postgresql-client-{server}, or put its folder on PATH"
     if found is None:
         raise StoreError(f"{name} is not here, and a PostgreSQL store needs it: {install}.")
-    said = subprocess.run(
+    version = subprocess.run(
         [found, "--version"], capture_output=True, text=True, timeout=30, check=False
     ).stdout
-    if _major(said) < server:
+    if _major(version) < server:
         raise StoreError(
-            f"{name} is of PostgreSQL {_major(said)} and the server of {server}: {install}."
+            f"{name} is of PostgreSQL {_major(version)} and the server of {server}: {install}."
         )
     return found
 
@@ -188,7 +188,7 @@ def _major(version: str) -> int:
 
 
 def _run(store: Store | None, tool: str, arguments: Sequence[str], *, options: str = "") -> str:
-    """Run a tool of PostgreSQL on the store; its output, or why it failed without a password."""
+    """Run a tool of PostgreSQL on the store; returns its output. Errors never show a password."""
     done = subprocess.run(
         [tool, *arguments],
         env={**_environment(store, options), "LC_ALL": "C"},
@@ -202,15 +202,15 @@ def _run(store: Store | None, tool: str, arguments: Sequence[str], *, options: s
     if done.returncode == 0:
         return done.stdout
     lines = [line for line in done.stderr.splitlines() if line.strip()]
-    said = next((line for line in lines if "error" in line.lower()), (lines or ["no reason"])[0])
+    reason = next((line for line in lines if "error" in line.lower()), (lines or ["no reason"])[0])
     password = store.url.password if store else None
     if isinstance(password, str) and password:
-        said = said.replace(password, "***")
-    raise StoreError(f"{Path(tool).name} failed: {shown(said[:200])[1:-1]}.")
+        reason = reason.replace(password, "***")
+    raise StoreError(f"{Path(tool).name} failed: {shown(reason[:200])[1:-1]}.")
 
 
 def _environment(store: Store | None, options: str) -> dict[str, str]:
-    """The variables of libpq: an address with its password stays off the command line."""
+    """The variables of libpq, which keep the password off the command line."""
     environ = {k: v for k, v in os.environ.items() if not k.startswith("PG")}
     if store is None:
         return environ

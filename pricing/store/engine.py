@@ -1,7 +1,7 @@
-"""The store: SQLite beside the snapshots, or the database that RUNCAST_DATABASE_URL names.
+"""Open the store: SQLite in the folder of prices, or the database of RUNCAST_DATABASE_URL.
 
-Whatever keeps it from working is a `StoreError`, one sentence without a password. Nobody needs
-the store to plan: whoever calls says the sentence and goes on.
+Every failure is a `StoreError` of one sentence without a password. Planning does not need the
+store: callers show the sentence and continue.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from pricing.disk import prices_folder
 
 DATABASE_URL = "RUNCAST_DATABASE_URL"
 STORE_FILE = "store.sqlite"
-BUSY_S = 5.0  # that a writer waits for another one
+BUSY_S = 5.0  # that a writer waits for another
 CONNECT_S = 5
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
 _DAMAGED = ("malformed", "not a database")
-ROOM_BYTES = 2**17  # for the index of the log and some pages of it
+ROOM_BYTES = 2**17  # for the index of the log and some of its pages
 _BUSY = "another process writes to it, and did not end in time"
 _WRITES = {"runcast_writes": True}
-# Of one transaction: a lost machine must not hold the others up.
+# Limits of one transaction: a lost machine must not block the others.
 _SHARED_LIMITS = ("lock_timeout = '10s'", "idle_in_transaction_session_timeout = '60s'")
 
 
 class StoreError(RuncastError):
-    """The store cannot be used now: its sentence says why, and never a password."""
+    """The store cannot be used now; the sentence is the reason, never with a password."""
 
 
 class StoreBusyError(StoreError):
-    """Another process holds what this one waited for."""
+    """Another process holds the lock for which this one waited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,27 +53,28 @@ class Store:
 
     @property
     def is_shared(self) -> bool:
-        """Several machines may use it, so that a lock file of one of them says nothing."""
+        """Whether several machines may use the store, so that a lock file on one of them is not
+        enough."""
         return self.engine.dialect.name != "sqlite"
 
     @property
     def file(self) -> Path | None:
-        """Where a SQLite store is; None for a server's."""
+        """Path of a SQLite store; None for a server."""
         return None if self.is_shared else Path(self.url.database or "")
 
     def close(self) -> None:
-        """Give its connections back; it opens new ones when it is asked again."""
+        """Close its connections; later calls open new ones."""
         self.engine.dispose()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection that sees one state of the store for as long as the block lasts."""
+        """A connection that sees one state of the store during the block."""
         with _as_sentences(self.name, self.url), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A connection whose changes are all kept at the end of the block, or none of them."""
+        """A connection whose changes are all committed at the end of the block, or none of them."""
         with _as_sentences(self.name, self.url), self.engine.connect() as connection:
             chosen = connection.execution_options(**_WRITES)
             with chosen.begin():
@@ -89,7 +90,7 @@ def store_as_it_is(
     """The store of this installation, nothing made or brought forward: to examine it, to copy it,
     to put it back.
 
-    Whoever connects to a SQLite `file` that is not there makes an empty one.
+    Connecting to a SQLite `file` that does not exist creates an empty one.
     """
     return store_at(url_of(folder=folder, environ=environ))
 
@@ -111,11 +112,11 @@ def _engine(url: URL) -> Engine:
     if url.get_backend_name() != "sqlite":
         settings = {
             "connect_timeout": CONNECT_S,
-            "tcp_user_timeout": 15_000,  # ms; a server that has gone silent
+            "tcp_user_timeout": 15_000,  # ms, for a server that does not answer
             "application_name": "runcast",
         }
         return create_engine(url, pool_pre_ping=True, pool_size=2, connect_args=settings)
-    # A file opens in a third of a millisecond: no connection is kept that a test or a fork shares.
+    # A file opens in a third of a millisecond, so no connection is kept that a fork could share.
     engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_S})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -123,14 +124,14 @@ def _engine(url: URL) -> Engine:
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, record: object) -> None:
-    """WAL, so that readers and a writer do not wait for one another; FULL, for a power cut."""
-    connection.isolation_level = None  # this module says BEGIN, also before a CREATE TABLE
+    """WAL, so that readers and a writer do not wait for each other; FULL, for power cuts."""
+    connection.isolation_level = None  # this module issues BEGIN itself, also before a CREATE TABLE
     deadline = time.monotonic() + BUSY_S
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:
             connection.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError as e:
-            # Two processes that change it at once: the busy timeout does not cover that.
+            # The busy timeout does not cover two processes that change it at once.
             if "locked" not in str(e) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
@@ -139,13 +140,13 @@ def _prepare_sqlite(connection: sqlite3.Connection, record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """A writer asks for its lock at once: a reader that becomes a writer may be refused."""
+    """A writer takes its lock at once: a reader that becomes a writer may be refused."""
     writes = connection.get_execution_options().get("runcast_writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _url(text: str, folder: Path) -> URL:
-    """The database that was named; an address that cannot be meant is a sentence without it."""
+    """The database address of the environment; a StoreError for a bad one does not repeat it."""
     if not text:
         return URL.create("sqlite", database=str((folder / STORE_FILE).absolute()))
     means = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
@@ -171,7 +172,7 @@ def _name(url: URL) -> str:
 
 @contextmanager
 def _as_sentences(name: str, url: URL) -> Iterator[None]:
-    """What a driver raises, as one sentence."""
+    """Turn errors of drivers into StoreError."""
     try:
         yield
     except SQLAlchemyError as e:
@@ -181,7 +182,7 @@ def _as_sentences(name: str, url: URL) -> Iterator[None]:
 
 
 def _reason(error: SQLAlchemyError, url: URL) -> str:
-    """The first line of what the driver says, nothing of a password in it."""
+    """The first line of a driver's error, without any password."""
     cause: Any = getattr(error, "orig", None) or error
     text = " ".join(str(cause).split("\n")[0].split()) or type(cause).__name__
     secrets = [url.password, *(v for k, v in url.query.items() if "pass" in k.lower())]
@@ -201,7 +202,7 @@ def _reason(error: SQLAlchemyError, url: URL) -> str:
 
 
 def _is_full(url: URL) -> bool:
-    """Whether SQLite has no room even for what it needs to read."""
+    """Whether SQLite has no disk space even for reading."""
     try:
         left = os.statvfs(Path(url.database or "").parent)
     except OSError:

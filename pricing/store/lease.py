@@ -1,9 +1,9 @@
-"""The right to write what a refresh found, with a fencing token.
+"""Lease of the store: the right of one refresh to write, with a fencing token.
 
 The lock file of pricing/lease.py excludes a second refresh on one file system. Replicas that share
 a PostgreSQL and no folder are excluded here: a row with a token, a holder and a time at which the
-right ends unless it is renewed. The token only rises, and every write asks for it inside its own
-transaction, so a process that slept past its time, or that was cut off, writes nothing.
+right ends unless it is renewed. The token only rises, and every write checks it inside its own
+transaction, so a process that slept past its term, or was cut off, writes nothing.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from pricing.store.engine import Store, StoreError
 from pricing.store.models import LeaseRow, table_of
 
 REFRESH = "refresh"
-TERM_S = 60.0  # after which a holder that is not heard of has lost it
+TERM_S = 60.0  # after which a holder that did not renew has lost it
 _LEASES = table_of(LeaseRow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreLease:
-    """The right to write, as long as nobody took it over."""
+    """The right to write, until another process takes it over."""
 
     store: Store
     token: int
     term_s: float
 
     def renew(self) -> None:
-        """Hold it for another term; `LeaseError` when somebody else has it."""
+        """Renew it for another term; `LeaseError` if another process has it."""
         with self.store.writing() as connection:
             self._hold(connection)
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction of the holder: nobody can take the lease over before it has ended.
+        """A transaction of the holder, during which the lease cannot be taken over.
 
-        `LeaseError` when somebody has, and then nothing is written.
+        `LeaseError`, with nothing written, if it has been taken over.
         """
         with self.store.writing() as connection:
             self._hold(connection)
             yield connection
 
     def _hold(self, connection: Connection) -> None:
-        """Renew the row, which locks it: not past its term, which another one may be about to
-        take, but nobody has while its token is ours."""
+        """Renew the row, which locks it. After its term another process may be about to take it,
+        but has not while the token is ours."""
         renewed = connection.execute(
             _LEASES.update()
             .where(_LEASES.c.name == REFRESH, _LEASES.c.token == self.token)
@@ -64,7 +64,7 @@ class StoreLease:
 
 @contextmanager
 def store_lease(store: Store, *, term_s: float | None = None) -> Iterator[StoreLease]:
-    """Hold the store for one refresh, renewed from a thread, or say who does.
+    """Hold the store for one refresh, renewed by a thread; LeaseError names the present holder.
 
     In SQLite the lock file has already shown that the last holder is gone: it is taken over.
     """
@@ -80,7 +80,7 @@ def store_lease(store: Store, *, term_s: float | None = None) -> Iterator[StoreL
         ended.set()
         if store.is_shared:
             renewing.join()
-            with suppress(StoreError):  # then it ends by itself
+            with suppress(StoreError):  # then its term ends
                 _give_back(held)
 
 
@@ -108,7 +108,7 @@ def _taken(store: Store, term_s: float) -> int:
 
 
 def _renew(held: StoreLease, ended: threading.Event) -> None:
-    """Until it ends or is lost: whoever writes finds out which."""
+    """Renew until it ends or is lost, which the next write finds out."""
     while not ended.wait(held.term_s / 4):
         try:
             held.renew()
@@ -119,7 +119,7 @@ def _renew(held: StoreLease, ended: threading.Event) -> None:
 
 
 def _give_back(held: StoreLease) -> None:
-    """So that the next refresh need not wait for the end of the term; the token stays."""
+    """End the term, so that the next refresh need not wait for it; the token stays."""
     with held.store.writing() as connection:
         connection.execute(
             _LEASES.update()
@@ -129,7 +129,7 @@ def _give_back(held: StoreLease) -> None:
 
 
 def _after(store: Store, seconds: float) -> ColumnElement[object]:
-    """A time by the clock of the database: those of its clients may differ."""
+    """A time by the clock of the database, since clocks of clients may differ."""
     if store.is_shared:
         # Not now(), which is when the transaction began.
         return literal_column(f"clock_timestamp() + interval '{float(seconds)} seconds'")

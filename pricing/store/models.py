@@ -1,9 +1,9 @@
-"""The tables. What is in a database is made by pricing/store/migrations; a test compares the two.
+"""Tables of the store. pricing/store/migrations creates them; a test compares the two.
 
-An observation is an event: a row is written when a price changes, or when a machine is seen no
-more, and not once a refresh. That a price was still the same is what `source_runs` says: one row a
-source and refresh. So a year of refreshes every six hours costs 1,460 rows a source, and a price
-history only its changes.
+An observation is an event: a row is written when a price changes or a machine disappears, not for
+every refresh. `source_runs`, with one row per source and refresh, records that prices were
+unchanged. So a year of refreshes every six hours takes 1,460 rows per source, and a price history
+only its changes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Base(DeclarativeBase):
 
 
 class LeaseRow(Base):
-    """Who may write what a refresh found. The token only rises: an old one writes nothing."""
+    """The process that may write a refresh. The token only rises: an old one writes nothing."""
 
     __tablename__ = "leases"
 
@@ -73,14 +73,14 @@ class RunRow(Base):
     ended_at: Mapped[datetime] = mapped_column(UtcTime)
     outcome: Mapped[str] = mapped_column(String(20))  # refreshed, in part, failed, recovered
     published: Mapped[bool]
-    snapshot_id: Mapped[str] = mapped_column(String(12))  # the one in use afterwards
+    snapshot_id: Mapped[str] = mapped_column(String(12))  # the snapshot in use afterwards
     offers: Mapped[int]
     seconds: Mapped[float]
     host: Mapped[str] = mapped_column(Text)
 
 
 class SourceRunRow(Base):
-    """What became of one source in one refresh: the heartbeat of its prices."""
+    """The result of one source in one refresh: the heartbeat of its prices."""
 
     __tablename__ = "source_runs"
     __table_args__ = (Index("ix_source_runs_source", "source", "run_id"),)
@@ -100,7 +100,7 @@ class SourceRunRow(Base):
 
 
 class SeriesRow(Base):
-    """One machine at one place as one source prints it, and what it said last."""
+    """One machine at one place as one source prints it, and its latest price."""
 
     __tablename__ = "series"
     __table_args__ = (
@@ -121,9 +121,9 @@ class SeriesRow(Base):
     region: Mapped[str] = mapped_column(Text)
     purchase: Mapped[str] = mapped_column(String(20))
     source: Mapped[str] = mapped_column(String(80))
-    ref: Mapped[str] = mapped_column(Text)  # as the source's rows name where they are from
+    ref: Mapped[str] = mapped_column(Text)  # as named in the rows of the source
     state: Mapped[str] = mapped_column(String(10))
-    usd_per_hour: Mapped[float | None]  # of the last time it was seen
+    usd_per_hour: Mapped[float | None]  # when it was last seen
     usd_per_gpu_hour: Mapped[float | None]
 
 
@@ -137,7 +137,7 @@ class ObservationRow(Base):
             "(state = 'seen') = (usd_per_hour IS NOT NULL)", name="ck_observations_price"
         ),
         Index("ix_observations_run", "run_id"),
-        {"sqlite_with_rowid": False},  # kept in the order of the key: a series is one read
+        {"sqlite_with_rowid": False},  # stored in the order of the key: a series is one read
     )
 
     series_id: Mapped[int] = mapped_column(ForeignKey("series.id"), primary_key=True)
@@ -148,7 +148,7 @@ class ObservationRow(Base):
 
 
 class HeldRow(Base):
-    """A row that was held back. `closed_run` is the first refresh that no longer held it."""
+    """A quarantined row. `closed_run` is the first refresh that no longer held it back."""
 
     __tablename__ = "quarantine"
     __table_args__ = (Index("ix_quarantine_open", "closed_run", "source"),)
@@ -169,7 +169,7 @@ class HeldRow(Base):
 
 
 class ReleaseRow(Base):
-    """A person's word that a price is right: it is published while its source prints about it."""
+    """A release by a person: prices close to it are published."""
 
     __tablename__ = "releases"
 
@@ -188,7 +188,7 @@ class ReleaseRow(Base):
 
 
 class ScenarioRow(Base):
-    """A scenario that somebody saved: the query of its link. Own prices are not in it."""
+    """A scenario that a user saved: the query of its link, without own prices."""
 
     __tablename__ = "saved_scenarios"
     __table_args__ = (Index("ix_saved_scenarios_id", "id", unique=True),)
@@ -203,7 +203,7 @@ class ScenarioRow(Base):
 
 
 class CalibrationRow(Base):
-    """Where the result of a calibration lies, and what it was measured on."""
+    """Path of the result of a calibration, and what it was measured on."""
 
     __tablename__ = "calibrations"
     __table_args__ = (Index("ix_calibrations_accelerator", "accelerator", "measured_at"),)
@@ -219,5 +219,5 @@ class CalibrationRow(Base):
 
 
 def table_of(model: type[Base]) -> Table:
-    """The table of a model: the store speaks in statements, and keeps no objects."""
+    """The table of a model: the store uses statements, not objects."""
     return cast(Table, model.__table__)

@@ -1,4 +1,4 @@
-"""What is held back, since when, and what a person has released."""
+"""Quarantine: rows that are held back, since when, and releases by persons."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pricing.store.models import HeldRow, ReleaseRow, RunRow, table_of
 _HELD = table_of(HeldRow)
 _RELEASES = table_of(ReleaseRow)
 _RUNS = table_of(RunRow)
-TEXT_MAX = 500  # of a reason, or a name
+TEXT_MAX = 500  # of a reason or a name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A row that is, or was, held back."""
+    """A row that is or was held back."""
 
     key: str
     source: str
@@ -31,13 +31,13 @@ class Held:
     usd_per_hour: float | None
     sku: Sku | None  # None: the row could not be read as an offer
     since: datetime
-    until: datetime | None  # None: it still is
+    until: datetime | None  # None: still held back
     releasable: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A person's word that about this price is right at this place."""
+    """A release by a person: prices close to this one are right at this place."""
 
     key: str
     source: str
@@ -51,7 +51,7 @@ class Release:
 def quarantine(
     store: Store, *, source: str | None = None, held_only: bool = True, limit: int = 1000
 ) -> list[Held]:
-    """What is held back (or ever was), newest first."""
+    """Rows that are held back (or ever were), newest first."""
     began, ended = _RUNS.alias(), _RUNS.alias()
     wanted = (
         select(_HELD, began.c.ended_at.label("since"), ended.c.ended_at.label("until"))
@@ -88,8 +88,8 @@ def quarantine(
 def release(
     store: Store, key: str, *, by: str, why: str = "", now: datetime | None = None
 ) -> Release:
-    """Say that a price that is held back is right: the next refresh publishes about this price
-    there. `ScenarioError` for a key that is not held, or a row that nobody can release."""
+    """Release a price that is held back: the next refresh publishes prices close to it there.
+    `ScenarioError` for a key that is not held back, or a row that cannot be released."""
     at = datetime.now(UTC) if now is None else now
     with store.writing() as connection:
         row = connection.execute(
@@ -119,7 +119,7 @@ def releases(store: Store) -> list[Release]:
 
 
 def released(store: Store) -> Released:
-    """The same, as a refresh asks for it."""
+    """Released prices by source and place, for a refresh."""
     prices: dict[tuple[str, Sku], list[float]] = defaultdict(list)
     for r in releases(store):
         prices[r.source, r.sku].append(r.usd_per_hour)

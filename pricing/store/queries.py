@@ -1,4 +1,4 @@
-"""What the page and the command line ask the store: runs, prices as they changed.
+"""Queries of pages and commands: refresh runs, price changes, cheapest prices.
 
 Each is bounded (`limit`), reads one state of the store, and takes well under a tenth of a second
 at a million observations; docs/prices.md has the times.
@@ -46,7 +46,7 @@ class SourceRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One refresh. 'recovered': one that was killed after it published, written down later."""
+    """One refresh. 'recovered': it was killed after it published, and recorded later."""
 
     id: int
     token: int
@@ -54,7 +54,7 @@ class Run:
     ended_at: datetime
     outcome: str  # refreshed, in part, failed, recovered
     published: bool
-    snapshot_id: str  # the one in use afterwards
+    snapshot_id: str  # the snapshot in use afterwards
     offers: int
     seconds: float
     host: str
@@ -67,7 +67,7 @@ class Observation:
 
     sku: Sku
     source: str
-    ref: str  # as the source's rows name where they are from
+    ref: str  # as named in the rows of the source
     run_id: int
     at: datetime
     observed_at: str  # as its source dates it
@@ -77,13 +77,13 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change and what was before it."""
+    """One change and the price before it."""
 
     sku: Sku
     source: str
     at: datetime
-    before: float | None  # None: it was new, or had not been seen
-    after: float | None  # None: it is gone, or not known
+    before: float | None  # None: new, or not seen before
+    after: float | None  # None: gone, or not known
 
 
 def refresh_runs(store: Store, *, limit: int = 50, since: datetime | None = None) -> list[Run]:
@@ -95,12 +95,12 @@ def refresh_runs(store: Store, *, limit: int = 50, since: datetime | None = None
         runs = connection.execute(wanted).all()
         if not runs:
             return []
-        told: dict[int, list[SourceRun]] = defaultdict(list)
+        by_run: dict[int, list[SourceRun]] = defaultdict(list)
         least, most = runs[-1].id, runs[0].id
         of_them = select(_SOURCES).where(_SOURCES.c.run_id.between(least, most))
         for row in connection.execute(of_them.order_by(_SOURCES.c.run_id, _SOURCES.c.source)):
-            told[row.run_id].append(SourceRun(**row._mapping))
-    return [Run(**row._mapping, sources=tuple(told[row.id])) for row in runs]
+            by_run[row.run_id].append(SourceRun(**row._mapping))
+    return [Run(**row._mapping, sources=tuple(by_run[row.id])) for row in runs]
 
 
 def _source_runs(
@@ -121,7 +121,7 @@ def skus(
     purchase: str | None = None,
     limit: int = 1000,
 ) -> list[Sku]:
-    """What the store has prices of, in alphabetical order."""
+    """The SKUs with prices in the store, in alphabetical order."""
     wanted = select(*_SKU).distinct().order_by(*_SKU).limit(limit)
     given = {"accelerator": accelerator, "provider": provider, "purchase": purchase}
     for name, value in given.items():
@@ -170,11 +170,11 @@ def _observation(sku: Sku, row: Row[tuple[object, ...]]) -> Observation:
 def observed(
     store: Store, sku: Sku, *, since: datetime | None = None
 ) -> tuple[list[Observation], dict[str, list[SourceRun]]]:
-    """The changes of one price, and the refreshes of the sources that print it, both of one
-    state of the store and oldest first: what a history is made of."""
+    """The changes of one price, and the refreshes of the sources that print it, from one state of
+    the store and oldest first, for its history."""
     with store.reading() as connection:
         found = _observations(connection, sku, since)
-        # From the first change on; before it the price was not there.
+        # From the first change on; before it there was no price.
         begins = min((o.at for o in found), default=None)
         names = sorted({o.source for o in found})
         runs = {name: _source_runs(connection, name, begins, None)[::-1] for name in names}

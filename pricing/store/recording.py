@@ -1,7 +1,7 @@
-"""Write down what a refresh found: the run, its sources, prices that changed, what is held back.
+"""Record a refresh: the run, its sources, changed prices, and the quarantine.
 
-Changes are found against what the store itself knows of a source, not against the refresh before:
-a refresh that the store missed costs its heartbeat, and the next one brings every price right.
+Changes are found by comparison with the store, not with the previous refresh: a refresh that the
+store missed loses its heartbeat, and the next one corrects every price.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class SourceFound:
     megabytes: float = 0.0
     sentence: str = ""
     seen: Sequence[Offer] = ()  # now
-    kept: Collection[Offer] = ()  # old rows that stay: held back, or of a part that failed
+    kept: Collection[Offer] = ()  # old rows that stay: held back, or in a part that failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFound:
-    """One refresh, as it is written down."""
+    """The record of one refresh."""
 
     token: int
     began_at: datetime
@@ -75,7 +75,7 @@ class RunFound:
 
 
 def knows(connection: Connection, snapshot_id: str, published_at: datetime) -> bool:
-    """Whether the refresh that published this then, or a later one, is written down."""
+    """Whether the refresh that published this snapshot then, or a later one, is recorded."""
     later = _RUNS.c.ended_at > published_at
     same = (_RUNS.c.ended_at == published_at) & (_RUNS.c.snapshot_id == snapshot_id)
     found = select(_RUNS.c.id).where(_RUNS.c.published, later | same).limit(1)
@@ -83,16 +83,16 @@ def knows(connection: Connection, snapshot_id: str, published_at: datetime) -> b
 
 
 def record(connection: Connection, run: RunFound) -> int:
-    """Write a refresh down, in the transaction of whoever holds the lease; returns its id."""
+    """Record a refresh, in the transaction of the lease holder; returns its id."""
     run_id = _next(connection, _RUNS)
     values = {c.name: getattr(run, c.name) for c in _RUNS.c if c.name != "id"}
     connection.execute(_RUNS.insert(), {"id": run_id, **values})
-    told = [
+    rows = [
         {c.name: run_id if c.name == "run_id" else getattr(f, c.name) for c in _SOURCES.c}
         for f in run.sources
     ]
-    if told:
-        connection.execute(_SOURCES.insert(), told)
+    if rows:
+        connection.execute(_SOURCES.insert(), rows)
     for f in run.sources:
         if f.status != "failed":
             _record_prices(connection, run_id, f)
@@ -102,7 +102,7 @@ def record(connection: Connection, run: RunFound) -> int:
 
 
 def _next(connection: Connection, table: Table) -> int:
-    """A number that is free: only the holder of the lease writes."""
+    """The next free number: only the holder of the lease writes."""
     return (connection.execute(select(func.max(table.c.id))).scalar_one() or 0) + 1
 
 
@@ -110,7 +110,7 @@ def _next(connection: Connection, table: Table) -> int:
 
 
 class _Known(NamedTuple):
-    """A series as the store has it."""
+    """A series as stored."""
 
     id: int
     state: str
@@ -119,7 +119,7 @@ class _Known(NamedTuple):
 
 
 def _record_prices(connection: Connection, run_id: int, found: SourceFound) -> None:
-    """The events of one source: new and other prices, and what was not seen."""
+    """Record the events of one source: new and changed prices, and machines that were not seen."""
     known = {
         Sku(*row[:6]): _Known(row.id, row.state, row.usd_per_hour, row.ref)
         for row in connection.execute(
@@ -152,7 +152,7 @@ def _record_prices(connection: Connection, run_id: int, found: SourceFound) -> N
             series_id = before.id
             moved.append({"series_id": series_id, **now})
             if (before.state, before.usd_per_hour) == (SEEN, o.usd_per_hour):
-                continue  # only the name of its source is another
+                continue  # only the name of its source differs
         events.append(_event(series_id, run_id, SEEN, o.usd_per_hour, o.observed_at))
     kept = {sku_of(o) for o in found.kept}
     day = found.at.date().isoformat()
@@ -194,7 +194,8 @@ def _event(
 def _record_held(
     connection: Connection, run_id: int, renewed: Sequence[str], held: Sequence[Quarantined]
 ) -> None:
-    """Close what is no longer held back, and add what is new. Silent sources keep theirs."""
+    """Close rows that are no longer held back, and add new ones. Sources without an answer keep
+    theirs."""
     now = {q.key: q for q in held if q.source in set(renewed)}
     open_keys = {
         row.key
@@ -214,7 +215,7 @@ def _record_held(
         {"held_key": k, "new_sentence": now[k].sentence, "new_usd": now[k].usd_per_hour}
         for k in sorted(open_keys & now.keys())
     ]
-    for batch in _batches(same):  # a price that is held back may move
+    for batch in _batches(same):  # a price that is held back may change
         connection.execute(
             _HELD.update()
             .where(_HELD.c.key == bindparam("held_key"), _HELD.c.closed_run.is_(None))
@@ -231,7 +232,7 @@ def _record_held(
 
 
 def _batches(rows: Iterable[Mapping[str, object]]) -> Iterator[list[dict[str, object]]]:
-    """Bounded pieces, each one statement."""
+    """Batches of bounded size, one statement each."""
     left = iter(rows)
     while batch := [dict(row) for row in islice(left, BATCH_ROWS)]:
         yield batch

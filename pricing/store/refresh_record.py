@@ -1,9 +1,9 @@
-"""The store during one refresh: it is asked and told, and never in the way of publishing.
+"""The store during one refresh, whose failures never keep prices from being published.
 
-The files are the truth of what is published. They are written while the store's lease is locked in
-a transaction, so a refresh that lost it publishes nothing; the same transaction then takes the run
-down. A process that dies between the two leaves the store one refresh behind, which the next one
-writes down from the files before it begins.
+The published prices are the files. They are written while the lease of the store is locked in a
+transaction, so a refresh that lost it publishes nothing; this transaction then records the run. A
+process that dies in between leaves the store one refresh behind, which the next refresh records
+from the files before it begins.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from pricing.store.recording import RunFound, SourceFound, knows, record
 
 @dataclass(slots=True, kw_only=True)
 class Memory:
-    """The store, or why there is none."""
+    """The store, or the reason why there is none."""
 
     lease: StoreLease | None = None
-    sentence: str = ""  # why something was not written down; '' when all was
+    sentence: str = ""  # why something was not recorded; '' if everything was
 
     def released(self) -> Released:
-        """What a person has released; nothing while the store cannot be asked."""
+        """Released prices; none while the store is unavailable."""
         if self.lease is not None:
             try:
                 return released(self.lease.store)
@@ -43,8 +43,8 @@ class Memory:
         return {}
 
     def catch_up(self, state: State, folder: Path) -> None:
-        """Write down what was published and not yet written: the process was killed, or the store
-        could not be used then."""
+        """Record a published refresh that is not recorded yet, because its process was killed or
+        the store could not be used."""
         if self.lease is None or not state.published_at:
             return
         published_at = datetime.fromisoformat(state.published_at)
@@ -56,7 +56,8 @@ class Memory:
             self.sentence = str(e)
 
     def publish(self, write_files: Callable[[], None], run: Callable[[int], RunFound]) -> None:
-        """Write the files, then the run. `LeaseError` when the lease is lost: then neither."""
+        """Write the files, then the run. With `LeaseError`, when the lease is lost, neither is
+        written."""
         written = False
         if self.lease is not None:
             try:
@@ -72,7 +73,7 @@ class Memory:
 
 @contextmanager
 def memory(folder: Path, environ: Mapping[str, str]) -> Iterator[Memory]:
-    """The store of these prices for one refresh; `LeaseError` when another refresh holds it."""
+    """The store of these prices for one refresh; `LeaseError` if another refresh holds it."""
     found = Memory()
     with ExitStack() as stack:
         try:
@@ -88,7 +89,7 @@ def memory(folder: Path, environ: Mapping[str, str]) -> Iterator[Memory]:
 
 
 def _recovered(state: State, published_at: datetime, token: int, folder: Path) -> RunFound:
-    """The last refresh that published, as the files tell of it."""
+    """The last refresh that published, reconstructed from the files."""
     held = read_quarantine(folder)
     sources = [
         _of_files(state, record, published_at, held, folder)
@@ -117,8 +118,8 @@ def _of_files(
     held: Sequence[Quarantined],
     folder: Path,
 ) -> SourceFound:
-    """One source of it. Which rows are old ones that stayed: those of places that are held back,
-    and in a part that failed those of an earlier day."""
+    """One source of a refresh, from its files. Old rows that stayed are those of places that are
+    held back, and rows of an earlier day in a failed part."""
     failed = record.succeeded_at != state.published_at
     in_part = bool(record.sentence) and not failed
     rows = () if failed else last_good(state, record.name, folder)

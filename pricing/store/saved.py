@@ -1,8 +1,8 @@
-"""Scenarios that people saved, and the index of calibrations.
+"""Saved scenarios, and the index of calibrations.
 
-Every question about a scenario names its owner: one person never lists or changes another's. The
-id alone opens one, for reading: that is what a short link is. What a scenario holds is the query of
-its link, so it opens as a link does, and own prices are not in it.
+Every query names the owner: nobody lists or changes the scenarios of another user. The id alone
+opens a scenario for reading: that is a short link. A scenario is stored as the query of its link,
+without own prices.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _JOINERS = ("\N{ZERO WIDTH NON-JOINER}", "\N{ZERO WIDTH JOINER}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedScenario:
-    """A scenario under a name of its owner."""
+    """A scenario under a name that its owner gave."""
 
     id: str  # of its short link
     owner: str
     name: str
     query: str
-    snapshot_id: str  # '' where it computes with the prices of the day
+    snapshot_id: str  # '' to compute with the prices of the day
     created_at: datetime
     updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Where the result of a calibration lies, and what it was measured on."""
+    """Path of the result of a calibration, and what it was measured on."""
 
     id: str  # hash of its file
     accelerator: str
@@ -63,9 +63,9 @@ def save_scenario(
     now: datetime | None = None,
     replace: bool = True,
 ) -> SavedScenario:
-    """Keep a scenario under a name; one of that name is replaced and keeps its id.
+    """Save a scenario under a name; an existing one is replaced and keeps its id.
 
-    Where `replace` is false, a name that is taken is a `ScenarioError`.
+    With `replace` false, a name that is taken is a `ScenarioError`.
     """
     at = datetime.now(UTC) if now is None else now
     _check(owner, name, query)
@@ -88,7 +88,7 @@ def save_scenario(
 
 
 def restore_scenario(store: Store, scenario: SavedScenario) -> None:
-    """Put back what was deleted, under its id; `ScenarioError` if its name is taken since."""
+    """Restore a deleted scenario under its id; `ScenarioError` if its name has been taken."""
     with store.writing() as connection:
         _wait_for_others(store, connection, scenario.owner)
         taken = select(_SCENARIOS.c.id).where(*_key(scenario.owner, scenario.name))
@@ -100,7 +100,7 @@ def restore_scenario(store: Store, scenario: SavedScenario) -> None:
 def rename_scenario(
     store: Store, *, owner: str, name: str, to: str, now: datetime | None = None
 ) -> SavedScenario:
-    """Give a scenario another name; its id, and so its short link, stays."""
+    """Rename a scenario; its id and short link stay."""
     at = datetime.now(UTC) if now is None else now
     _check(owner, to, "")
     with store.writing() as connection:
@@ -116,7 +116,7 @@ def rename_scenario(
 
 
 def saved_scenarios(store: Store, *, owner: str) -> list[SavedScenario]:
-    """The scenarios of one owner, the last changed first."""
+    """The scenarios of one owner, last changed first."""
     wanted = (
         select(_SCENARIOS)
         .where(_SCENARIOS.c.owner == owner)
@@ -127,21 +127,21 @@ def saved_scenarios(store: Store, *, owner: str) -> list[SavedScenario]:
 
 
 def scenario_of_id(store: Store, id: str) -> SavedScenario | None:
-    """The scenario that a short link names, whoever asks; None where there is none."""
+    """The scenario of a short link, for any user; None if there is none."""
     with store.reading() as connection:
         found = connection.execute(select(_SCENARIOS).where(_SCENARIOS.c.id == id)).first()
     return None if found is None else SavedScenario(**found._mapping)
 
 
 def forget_scenario(store: Store, *, owner: str, name: str) -> bool:
-    """Delete a scenario; whether there was one."""
+    """Delete a scenario; returns whether there was one."""
     with store.writing() as connection:
         done = connection.execute(_SCENARIOS.delete().where(*_key(owner, name)))
     return done.rowcount == 1
 
 
 def new_id() -> str:
-    """80 random bits as 16 letters and digits: nobody comes upon one by trying."""
+    """80 random bits as 16 letters and digits, which cannot be guessed."""
     return base64.b32encode(secrets.token_bytes(10)).decode().lower()
 
 
@@ -150,7 +150,7 @@ def _key(owner: str, name: str) -> tuple[ColumnElement[bool], ColumnElement[bool
 
 
 def _put(connection: Connection, scenario: SavedScenario) -> None:
-    """Write one row in place of that of its name, within the limit of its owner."""
+    """Write one row, replacing the one of its name, within the limit per owner."""
     connection.execute(_SCENARIOS.delete().where(*_key(scenario.owner, scenario.name)))
     of_owner = select(func.count()).where(_SCENARIOS.c.owner == scenario.owner)
     if connection.execute(of_owner).scalar_one() >= SCENARIOS_MAX:
@@ -159,7 +159,7 @@ def _put(connection: Connection, scenario: SavedScenario) -> None:
 
 
 def _wait_for_others(store: Store, connection: Connection, owner: str) -> None:
-    """One writer of an owner at a time: SQLite has only one, PostgreSQL is asked for it."""
+    """Allow one writer per owner at a time: SQLite has only one, PostgreSQL takes a lock."""
     if store.is_shared:
         lock = select(func.pg_advisory_xact_lock(func.hashtext("runcast scenarios " + owner)))
         connection.execute(lock)
@@ -185,20 +185,20 @@ def _taken(name: str) -> ScenarioError:
 
 
 def index_calibration(store: Store, calibration: Calibration) -> None:
-    """Remember where a calibration lies; the same file twice is one."""
+    """Add a calibration to the index, once per file."""
     with store.writing() as connection:
         connection.execute(_CALIBRATIONS.delete().where(_CALIBRATIONS.c.id == calibration.id))
         connection.execute(_CALIBRATIONS.insert(), asdict(calibration))
 
 
 def forget_calibration(store: Store, name: str) -> None:
-    """Take a calibration out of the index; its file is the caller's."""
+    """Remove a calibration from the index; the caller deletes its file."""
     with store.writing() as connection:
         connection.execute(_CALIBRATIONS.delete().where(_CALIBRATIONS.c.id == name))
 
 
 def calibrations(store: Store, *, accelerator: str | None = None) -> list[Calibration]:
-    """What was calibrated, the newest first."""
+    """All calibrations, the newest first."""
     wanted = select(_CALIBRATIONS).order_by(_CALIBRATIONS.c.measured_at.desc(), _CALIBRATIONS.c.id)
     if accelerator is not None:
         wanted = wanted.where(_CALIBRATIONS.c.accelerator == accelerator)

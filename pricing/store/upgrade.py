@@ -1,8 +1,8 @@
-"""Bring the tables of a store forward to those of this version, never back.
+"""Upgrade the tables of a store to those of this version, never back.
 
-Two processes that start at once: the first one holds the lock of the database while it works, the
-second one then finds nothing to do. It is one transaction, so a process that is killed leaves the
-old tables.
+Of two processes that start at once, the first holds the lock of the database during the upgrade,
+and the second then finds nothing to do. It is one transaction, so a process that is killed leaves
+the old tables.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from sqlalchemy import Connection, text
 from pricing.store.engine import Store, StoreError
 
 MIGRATIONS = Path(__file__).with_name("migrations")
-_LOCK = 7_203_114_206  # any number: that of this product's migrations
+_LOCK = 7_203_114_206  # any number, for the migrations of this product
 
 
 def scripts() -> ScriptDirectory:
-    """The migrations that this version has."""
+    """The migrations of this version."""
     return ScriptDirectory(str(MIGRATIONS), version_locations=[str(MIGRATIONS)])
 
 
 def known_revisions() -> tuple[str, ...]:
-    """The revisions that this version can bring forward, its own first."""
+    """The revisions that this version can upgrade, its own first."""
     return tuple(script.revision for script in scripts().walk_revisions())
 
 
 def revision_of(connection: Connection) -> str | None:
-    """The revision of the tables that are there; None for none."""
+    """The revision of the existing tables; None without tables."""
     return MigrationContext.configure(connection).get_current_revision()
 
 
 def upgrade(store: Store) -> None:
-    """Make or bring forward the tables; `StoreError` when a newer version wrote them."""
+    """Create or upgrade the tables; `StoreError` if a newer version wrote them."""
     known = scripts()
     head = known.get_current_head()
     with store.reading() as connection:

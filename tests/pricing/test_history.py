@@ -169,7 +169,7 @@ def test_a_pause_of_days_and_a_machine_that_was_not_listed_are_gaps(store):
     write(store, found("oci", [], kept=[here]), at=hours(84))
     told = history(sku_of(here), store=store)
     assert [(g.why, g.ends) for g in told.gaps] == [
-        ("nobody asked", hours(72)),
+        ("no refresh", hours(72)),
         ("not listed", None),
     ]
 

@@ -261,7 +261,7 @@ def test_a_list_without_end_is_not_believed_and_the_others_are_published(tmp_pat
     assert lines(report)["endless"].sentence == "It lists more than 500 prices."
     monkeypatch.setattr("pricing.asking.MAX_LIVE", 500)
     report = run(made(count=300), made("long", count=400), folder=tmp_path)
-    assert lines(report)["long"].sentence == "It lists 400 prices, too many beside the others."
+    assert lines(report)["long"].sentence == "It lists 400 prices, too many for one snapshot."
     assert lines(report)["made"].rows == 300
     assert {o.source for o in published(tmp_path)} >= {"made"}
     assert "long" not in {o.source for o in published(tmp_path)}

@@ -42,7 +42,7 @@ def test_a_price_holds_until_the_next_one_is_seen():
 def test_too_long_without_a_refresh_is_a_gap_and_the_same_price_begins_again():
     spells, gaps = cut({1: 10.0, 2: 10.0, 6: 10.0, 7: 11.0})
     assert short(spells) == [(10.0, 1, 2, 2), (10.0, 6, 6, 7), (11.0, 7, 7, 7)]
-    assert [(g.begins, g.ends, g.why) for g in gaps] == [(day(2), day(6), "nobody asked")]
+    assert [(g.begins, g.ends, g.why) for g in gaps] == [(day(2), day(6), "no refresh")]
 
 
 @pytest.mark.parametrize("why", ["it failed", "not listed"])

@@ -1,1 +1,1 @@
-"""The tables, step by step: one file a step, never edited after it was released."""
+"""Migrations of the tables: one file per step, never edited after its release."""

@@ -28,12 +28,12 @@ def time(name: str) -> "sa.Column[object]":
 
 
 def key(name: str) -> "sa.Column[int]":
-    """A number that the writer chooses."""
+    """A primary key that the writer chooses."""
     return sa.Column(name, sa.Integer(), autoincrement=False, nullable=False)
 
 
 def sku() -> "list[sa.Column[Any]]":
-    """What a price is the price of."""
+    """Columns of the SKU of a price."""
     return [
         text("provider"),
         text("instance_type"),
@@ -45,7 +45,7 @@ def sku() -> "list[sa.Column[Any]]":
 
 
 def upgrade() -> None:
-    """Make every table."""
+    """Create every table."""
     op.create_table(
         "leases",
         text("name", 40),

@@ -1,4 +1,4 @@
-"""A short id for every saved scenario: what its short link names."""
+"""A short id for every saved scenario, used in its short link."""
 
 import base64
 import secrets
@@ -13,7 +13,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column, give every row an id, and let none be without one or like another."""
+    """Add the column, give every row an id, and make it unique and required."""
     op.add_column("saved_scenarios", sa.Column("id", sa.String(16), nullable=True))
     table = sa.table("saved_scenarios", sa.column("owner"), sa.column("name"), sa.column("id"))
     connection = op.get_bind()

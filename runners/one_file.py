@@ -1,8 +1,8 @@
-"""The modules of one package as one file: their text is joined, not changed.
+"""Join the modules of a package into one file, without changing their text.
 
-Each module's body stands whole, in the order in which they need each other, below the imports of
-all of them. What would mean something else in one file is refused: a name that stands for two
-things, a module that is used as one, a circle.
+The body of each module is kept whole, in the order of their imports, below the imports of all of
+them. What would have another meaning in one file is refused: a name with two meanings, a module
+used as an object, a circular import.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Import = ast.Import | ast.ImportFrom
 
 
 class OneFileError(RuncastError):
-    """Modules of which no one file can be made."""
+    """Modules cannot be joined into one file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class _Module:
     """One module, taken apart."""
 
     docstring: str
-    quoted: str  # the docstring as it is written
-    siblings: Mapping[str, tuple[str, ...]]  # module -> names that are taken from it
+    quoted: str  # the docstring as written
+    siblings: Mapping[str, tuple[str, ...]]  # module -> names that are imported from it
     imports: frozenset[tuple[str, str, str]]  # module, name in it or '', name here or ''
     names: frozenset[str]  # that it defines
     body: str
@@ -42,8 +42,8 @@ class _Module:
 def one_file(sources: Mapping[str, str], *, package: str, entry: str, made_by: str) -> str:
     """The text of modules, by name, of `package` as one file that runs `entry`.
 
-    The file has the docstring of `entry`; those of the others are comments above their bodies.
-    Equal sources give equal text. OneFileError names the module that does not fit, and why.
+    The file has the docstring of `entry`; those of the others become comments above their bodies.
+    Equal sources give equal text. OneFileError names the module that does not fit, with the reason.
     """
     modules = {name: _taken_apart(name, sources[name], package) for name in sorted(sources)}
     if entry not in modules:
@@ -61,8 +61,9 @@ def one_file(sources: Mapping[str, str], *, package: str, entry: str, made_by: s
     text = "\n\n".join([head, FUTURE, *_import_blocks(imports)])
     for name in order:
         title = f"# --- {folder}/{name}.py "
-        said = "" if name == entry else modules[name].docstring.strip()
-        lines = [title.ljust(WIDTH, "-"), *(f"# {line}".rstrip() for line in said.splitlines())]
+        docstring = "" if name == entry else modules[name].docstring.strip()
+        comments = (f"# {line}".rstrip() for line in docstring.splitlines())
+        lines = [title.ljust(WIDTH, "-"), *comments]
         text += "\n\n\n" + "\n".join(lines) + "\n\n" + modules[name].body
     return text + "\n"
 
@@ -106,7 +107,7 @@ def _taken_apart(name: str, source: str, package: str) -> _Module:
 
 
 def _sibling(node: _Import, package: str, where: str) -> str:
-    """The module of the package of which names are taken; '' for what is not of ours."""
+    """The module of the package from which names are imported; '' for other packages."""
     rule = f"write `from {package}.x import y`."
     if isinstance(node, ast.Import):
         given = [alias.name for alias in node.names]
@@ -147,7 +148,7 @@ def _order(modules: Mapping[str, _Module]) -> tuple[str, ...]:
 
 
 def _needed(modules: Mapping[str, _Module], entry: str) -> set[str]:
-    """Every module that `entry` imports, also by way of others, and itself."""
+    """Every module that `entry` imports, directly or indirectly, and itself."""
     found, ahead = set[str](), {entry}
     while ahead:
         found |= ahead
@@ -156,7 +157,7 @@ def _needed(modules: Mapping[str, _Module], entry: str) -> set[str]:
 
 
 def _check_names(modules: Mapping[str, _Module]) -> None:
-    """In one file a name stands for one thing."""
+    """Check that every name has one meaning in the file."""
     owner: dict[str, str] = {}
     meaning: dict[str, tuple[str, str]] = {}
     for name, module in modules.items():

@@ -1,6 +1,6 @@
-"""The probe as it reaches a node: one file of the modules in runners/probes/.
+"""The probe as one file, made of the modules in runners/probes/.
 
-Nothing of ours is installed there, and whoever rents the node can read the file before it runs.
+Nothing of Runcast needs to be installed on a node, and the user can read the file before it runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ENTRY = "node"  # the module that is run
 
 
 def probe_text() -> str:
-    """The text of the file; the same modules and version of Runcast always give the same."""
+    """The text of the file, which depends only on the modules and the version of Runcast."""
     folder = Path(__file__).with_name("probes")
     sources = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
     del sources["__init__"]
@@ -30,10 +30,10 @@ def probe_text() -> str:
 
 
 def probe_file() -> Path:
-    """The file, named by the hash of its content; written unless it is there already.
+    """Path of the file, named by the hash of its content; written unless it exists.
 
-    It is in `$RUNCAST_DATA_DIR/probes` where that is set, else in the user's cache. LaunchError
-    where that folder cannot be written.
+    It is in `$RUNCAST_DATA_DIR/probes` where that is set, else in the user's cache. LaunchError if
+    that folder cannot be written.
     """
     content = probe_text().encode()
     folder = _folder()
@@ -54,7 +54,7 @@ def _folder() -> Path:
     named = os.environ.get("RUNCAST_DATA_DIR", "").strip()
     try:
         base = Path(named).expanduser() if named else user_cache_path("runcast")
-    except RuntimeError:  # ~somebody who is not here
+    except RuntimeError:  # the home of an unknown user
         raise LaunchError(f"RUNCAST_DATA_DIR is {shown(named)}, which is no folder here.") from None
     return base.absolute() / "probes"
 

@@ -1,8 +1,8 @@
-"""What is remembered of every run of the probe, so that a killed launcher can go on.
+"""State of every run of the probe, so that a killed launcher can resume.
 
 One folder a run, named by its id, in the user's state folder ($RUNCAST_DATA_DIR/runs where that is
-set): state.json, the files that were copied, and the result. state.json is written before anything
-is started and replaced whole; it holds no secret.
+set): state.json, the copied files, and the result. state.json is written before anything is started
+and replaced atomically; it has no secrets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from runners.launchers.quoting import LaunchError
 
 SCHEMA = "runcast-run/1"
 STATE, LOCK = "state.json", "lock"
-PLAN, RESULT = "calib-plan.json", "calibration.json"  # as asked; as brought back and checked
+PLAN, RESULT = "calib-plan.json", "calibration.json"  # as planned; as fetched and checked
 PHASES = ("prepared", "submitted", "collected", "failed", "cancelled")
 STATE_BYTES = 2**20
 _RUN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -34,13 +34,13 @@ _RUN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
-    """One run: what was asked, how far it is."""
+    """One run: its command and its progress."""
 
     run_id: str
     launcher: str
-    options: Mapping[str, Any]  # of the command, as typed; enough to make job and launcher again
+    options: Mapping[str, Any]  # of the command, as typed; job and launcher follow from it
     phase: str
-    handle: str = ""  # what the launcher calls the job
+    handle: str = ""  # the launcher's handle of the job
     sentence: str = ""  # why it failed
     submissions: int = 0
     probe_sha256: str = ""
@@ -50,11 +50,11 @@ class RunState:
 
 
 def runs_folder() -> Path:
-    """Where runs are remembered."""
+    """The folder of all runs."""
     named = os.environ.get("RUNCAST_DATA_DIR", "").strip()
     try:
         base = Path(named).expanduser() if named else user_state_path("runcast")
-    except RuntimeError:  # ~somebody who is not here
+    except RuntimeError:  # the home of an unknown user
         raise LaunchError(f"RUNCAST_DATA_DIR is {shown(named)}, which is no folder here.") from None
     return base.absolute() / "runs"
 
@@ -65,29 +65,29 @@ def new_run_id() -> str:
 
 
 def folder_of(run_id: str, base: Path | None = None) -> Path:
-    """The folder of a run; what is no id is refused before it becomes a path."""
+    """The folder of a run; anything but an id is refused before it becomes a path."""
     if not _RUN_ID.fullmatch(run_id):
         raise LaunchError(f"{shown(run_id)} is no id of a run: it looks like {uuid.UUID(int=0)}.")
     return (base or runs_folder()) / run_id
 
 
 def known_runs() -> list[str]:
-    """Ids of every run that is remembered, the newest first."""
+    """Ids of all known runs, the newest first."""
     found = [p for p in runs_folder().glob("*/" + STATE) if _RUN_ID.fullmatch(p.parent.name)]
     found.sort(key=lambda p: p.stat().st_mtime, reverse=True)
     return [p.parent.name for p in found]
 
 
 def read_state(run_id: str) -> RunState:
-    """What is remembered of one run."""
+    """The state of one run."""
     file = folder_of(run_id) / STATE
     try:
         with file.open("rb") as opened:
             held = json.loads(opened.read(STATE_BYTES))
     except FileNotFoundError:
         known = known_runs()
-        said = unknown_sentence("run", run_id, known) if known else "No run is remembered here."
-        raise LaunchError(said) from None
+        sentence = unknown_sentence("run", run_id, known) if known else "No run is remembered here."
+        raise LaunchError(sentence) from None
     except ValueError:
         held = None
     names = {f.name for f in fields(RunState)}
@@ -98,7 +98,7 @@ def read_state(run_id: str) -> RunState:
 
 
 def write_state(state: RunState, **changes: Any) -> RunState:
-    """Write a state down, whole or not at all; returns it."""
+    """Write a state, completely or not at all; returns it."""
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     state = replace(state, **changes, changed_at=now, began_at=state.began_at or now)
     folder = folder_of(state.run_id)
@@ -108,7 +108,7 @@ def write_state(state: RunState, **changes: Any) -> RunState:
 
 
 def write_whole(file: Path, content: bytes) -> None:
-    """A file that is there whole or not at all, also after a power cut."""
+    """Write a file completely or not at all, even after a power cut."""
     new = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with new.open("wb") as out:
@@ -116,14 +116,14 @@ def write_whole(file: Path, content: bytes) -> None:
             out.flush()
             os.fsync(out.fileno())
         new.replace(file)
-    except OSError as e:  # a write that fails has no name of a file
+    except OSError as e:  # an error of a write has no file name
         new.unlink(missing_ok=True)
         raise OSError(e.errno, e.strerror, str(file)) from None
 
 
 @contextmanager
 def held(run_id: str) -> Iterator[Path]:
-    """The folder of a run, held by this process: two must not follow the same run."""
+    """The folder of a run, locked by this process: two must not follow one run."""
     folder = folder_of(run_id)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (folder / LOCK).open("ab") as lock:

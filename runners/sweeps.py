@@ -1,8 +1,8 @@
-"""Where the cells of a sweep are computed: processes of this machine, or a Ray cluster.
+"""Workers for sweeps: processes of this machine, or a Ray cluster.
 
 Both take a function that can be imported by name and numbered tasks, keep one task in flight per
-worker, and hand back results as they come, in any order. What a task is they do not know: the
-caller (app/sweep/run.py) brings the function, because runners may not import app.
+worker, and yield results as they come, in any order. The caller (app/sweep/run.py) passes the
+function, because runners may not import app.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Any
 
 from core.errors import RuncastError, ScenarioError, shown
 
-# Cells run side by side, so the libraries under numpy must not start threads of their own.
+# Cells run in parallel, so the libraries under numpy must not start threads of their own.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 TRIES = 2  # a task whose worker was killed gets a fresh worker once
-REACH_S = 5.0  # a Ray cluster that does not answer within this is not there
+REACH_S = 5.0  # for a Ray cluster to answer
 
 Task = Mapping[str, str]
 Result = dict[str, Any]
@@ -39,7 +39,7 @@ _RAY_ADDRESS = re.compile(r"auto|(?:ray://)?([\w.\-]+|\[[0-9A-Fa-f:]+\]):(\d{1,5
 
 
 class WorkerError(RuncastError):
-    """A worker was lost; `number` is the task that it was at, None if that is not known."""
+    """A worker was lost; `number` is its task, None if that is not known."""
 
     def __init__(self, reason: str, number: int | None = None) -> None:
         super().__init__(reason)
@@ -55,8 +55,8 @@ class _Worker:
 def on_processes(compute: Compute, tasks: Iterable[Numbered], *, workers: int) -> Results:
     """Results of tasks, computed by processes of this machine.
 
-    A worker holds its own end of one pipe only, so that it ends by itself, after the task it is
-    at, when this process is killed.
+    A worker holds only its own end of one pipe, so that it ends after its present task when this
+    process is killed.
     """
     waiting = iter(tasks)
     crew: dict[Connection, _Worker] = {}
@@ -94,20 +94,20 @@ def on_processes(compute: Compute, tasks: Iterable[Numbered], *, workers: int) -
 
 
 def _hire(crew: dict[Connection, _Worker], compute: Compute, task: Numbered) -> None:
-    ours, theirs = multiprocessing.Pipe()
+    ours, worker_end = multiprocessing.Pipe()
     # Fresh interpreters: a fork would copy the threads and locks of this one.
     context = multiprocessing.get_context("spawn")
-    process = context.Process(target=_serve, args=(theirs, compute), daemon=True)
+    process = context.Process(target=_serve, args=(worker_end, compute), daemon=True)
     with _environment(ONE_THREAD):
         process.start()
-    theirs.close()
+    worker_end.close()
     crew[ours] = _Worker(process=process, task=task)
     _give(crew[ours], ours, task)
 
 
 def _give(worker: _Worker, pipe: Connection, task: Numbered) -> None:
     worker.task = task
-    with suppress(BrokenPipeError):  # it has just died: the next wait finds its pipe closed
+    with suppress(BrokenPipeError):  # it just died: the next wait finds its pipe closed
         pipe.send(task[1])
 
 
@@ -118,7 +118,7 @@ def _dismiss(crew: dict[Connection, _Worker], pipe: Connection) -> None:
 
 
 def _check_loss(exitcode: int | None, number: int, tries: int) -> None:
-    """WorkerError unless the task deserves another worker."""
+    """WorkerError unless the task may have another worker."""
     if exitcode is not None and exitcode >= 0:
         raise WorkerError("a worker ended with an error, which is printed above", number)
     if tries >= TRIES:
@@ -131,7 +131,7 @@ def _check_loss(exitcode: int | None, number: int, tries: int) -> None:
 
 
 def _serve(pipe: Connection, compute: Compute) -> None:
-    """What a worker does: one task after the other, until its pipe closes."""
+    """Loop of a worker: one task after the other, until its pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
     try:
         while True:
@@ -142,7 +142,7 @@ def _serve(pipe: Connection, compute: Compute) -> None:
 
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """These variables for processes that are started meanwhile."""
+    """Set these variables for processes that are started meanwhile."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -160,8 +160,8 @@ def on_ray(
 ) -> Results:
     """Results of tasks, computed by an existing Ray cluster, each on one CPU of it.
 
-    Runcast must be installed on every node. Ray keeps its worker processes, so what one has read
-    stays read; a task whose node is lost is given to another. None takes every CPU there is.
+    Runcast must be installed on every node. Ray keeps its worker processes, so their caches stay; a
+    task whose node is lost is given to another. None uses all CPUs.
     """
     ray = _joined_ray(address)
     try:
@@ -190,11 +190,11 @@ def _fetched(ray: Any, ref: Any, flying: Mapping[Any, int]) -> Result:
     try:
         return ray.get(ref)
     except ray.exceptions.RayTaskError as e:
-        # Ray wraps what a worker cannot import, and says so in its text only.
-        said = [line for line in str(e).splitlines() if "ModuleNotFoundError" in line]
-        if said:
+        # Ray wraps import errors of workers, which show only in its text.
+        errors = [line for line in str(e).splitlines() if "ModuleNotFoundError" in line]
+        if errors:
             raise WorkerError(
-                f"a node of the Ray cluster cannot import Runcast ({said[-1].strip()}): install "
+                f"a node of the Ray cluster cannot import Runcast ({errors[-1].strip()}): install "
                 "the same version on every node"
             ) from None
         raise

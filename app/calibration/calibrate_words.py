@@ -14,7 +14,7 @@ from app.calibration.job import START_S, Asked, Limits
 from app.document import format as fmt
 from app.document.progress import terminal_bar
 from runners.calibration.result import CalibResult
-from runners.launchers.follow import Told
+from runners.launchers.follow import Status
 from runners.launchers.launcher import Launch
 from runners.run_state import RunState
 
@@ -78,7 +78,7 @@ class Live:
     ) -> None:
         self._bar.stop()
 
-    def __call__(self, told: Told) -> None:
+    def __call__(self, told: Status) -> None:
         words = [told.state, told.group, told.sentence]
         text = ": ".join(w for w in words if w)
         # The group that is named has begun; those before it are finished.

@@ -19,7 +19,7 @@ from runners.imports.mamf import Mamf
 from runners.imports.nccl_tests import Table
 from runners.imports.profiler import Profile
 from runners.imports.result import ImportResult, of_mamf, of_tables
-from runners.imports.steps import Steady, Told
+from runners.imports.steps import RunFacts, Steady
 from runners.imports.text import ImportFileError, Text, read_bytes, text_of
 
 DISTURBED = 1.1  # a time over that of a larger message, from where it is said
@@ -36,7 +36,7 @@ class Asked:
     op: str | None = None
     ranks: int | None = None
     nodes: int | None = None
-    told: Told = field(default_factory=Told)
+    told: RunFacts = field(default_factory=RunFacts)
     per_gpu: bool | None = None  # whose tokens/s a plain log prints
     date: str | None = None
 

@@ -14,7 +14,7 @@ from app.scenario.link_query import link_query
 from core.errors import RuncastError, ScenarioError
 from core.scenario import Scenario
 from pricing.offers import snapshot
-from runners.imports.steps import MEANING, OPTIONS, Steady, Told
+from runners.imports.steps import MEANING, OPTIONS, RunFacts, Steady
 from runners.imports.text import Text, read_text
 from runners.imports.training_log import NoFigureError, steady_state
 
@@ -68,7 +68,7 @@ def compared(
     asked, said, more = _scenario(filled, layout)
     check_is_one(asked, said)
     run = forecast_of(asked, said)
-    told = Told(
+    told = RunFacts(
         seq_len=asked.seq_len,
         global_batch_size=asked.global_batch_size,
         num_gpus=asked.num_gpus[0] if run is None else run.num_gpus,
@@ -109,9 +109,9 @@ def _filled(given: Given, text: Text, per_gpu: bool | None) -> tuple[Given, list
     return replace(given, options={**given.options, **found}), [f"From the log: {what}."]
 
 
-def _told(typed: Mapping[str, str]) -> Told:
+def _told(typed: Mapping[str, str]) -> RunFacts:
     read = Scenario.parse({n: typed[n] for n in OPTIONS if n in typed})
-    return Told(
+    return RunFacts(
         seq_len=read.seq_len if "seq_len" in typed else None,
         global_batch_size=read.global_batch_size if "global_batch_size" in typed else None,
         num_gpus=read.num_gpus[0] if len(read.num_gpus) == 1 else None,

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from core.errors import ScenarioError, shown
 from core.scenario import Scenario
-from runners.imports.steps import Told
+from runners.imports.steps import RunFacts
 
 
-def told_of(seq_len: str | None, global_batch_size: str | None, num_gpus: str | None) -> Told:
+def told_of(seq_len: str | None, global_batch_size: str | None, num_gpus: str | None) -> RunFacts:
     """What the options say of a run; numbers may be written 8k.
 
     >>> told_of("8k", None, "64")
-    Told(seq_len=8192, global_batch_size=None, num_gpus=64)
+    RunFacts(seq_len=8192, global_batch_size=None, num_gpus=64)
     """
     typed = {"seq_len": seq_len, "global_batch_size": global_batch_size, "num_gpus": num_gpus}
     given = {name: value for name, value in typed.items() if value is not None}
     found = Scenario.parse(given)
     if len(found.num_gpus) > 1:
         raise ScenarioError(f"--num-gpus {shown(num_gpus)} is several: a log is of one job.")
-    return Told(
+    return RunFacts(
         seq_len=found.seq_len if "seq_len" in given else None,
         global_batch_size=found.global_batch_size if "global_batch_size" in given else None,
         num_gpus=found.num_gpus[0] if found.num_gpus else None,

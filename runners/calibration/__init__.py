@@ -1,16 +1,12 @@
-"""From the readings of probes to a calibration: the result, its validity, the fit.
+"""From results of probes to a calibration: parsing, validity, fit.
 
-fit          a result as constants of a machine: measured, held against what was assumed,
-             with their errors
-fit_compute  matmuls, attention, memory and the host's link of one device, measured over
-             forecast
-fit_links    collectives of a result as curves, and the rates and latencies of links that
-             follow
-held_out     the probe's own training steps, forecast as any other job: one device, the
-             model of the probe
-probe_plan   what a probe measures: calib-plan/1, the file that runners/probes/plan.py reads
-result       what came back from a node: calib-result/1, refused with a reason unless all of
-             it is sound
-validity     whether a sound result may be believed: gates, each with a sentence for the
-             person who reads it
+fit          fit of a calibration: constants of a machine, joined with their priors, with
+             errors
+fit_compute  fit of matmuls, attention, memory and the host link of one device
+fit_links    fit of links: collectives as curves, and the rates and latencies of links
+held_out     the held-out training step of the probe, and its forecasts
+probe_plan   plan of a probe: calib-plan/1, the file that runners/probes/plan.py reads
+result       calibration results: calib-result/1, refused with a reason unless everything
+             is sound
+validity     validity of a calibration result: gates, each with a sentence for the reader
 """

@@ -1,9 +1,9 @@
-"""A result as constants of a machine: measured, held against what was assumed, with their errors.
+"""Fit of a calibration: constants of a machine, joined with their priors, with errors.
 
 Each constant is the log of measured over forecast, joined with its prior
 (core/machine/calibration.py). Its error is the largest of the spread of its samples, the drift of
-the control operation and what is left out predicts of what was left out. The held-out training step
-is in none of them: forecast with and without the constants, it says what they are worth.
+the control operation and the leave-one-out error. The held-out training step is not used in any
+fit: forecasts of it with and without the constants show what they are worth.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from runners.calibration.held_out import HeldOut
 from runners.calibration.result import CalibResult
 from runners.calibration.validity import control_drift
 
-LEAST_SIGMA = 0.01  # nothing is known better than by a percent
-TYPED_SIGMA = 1.5  # of an accelerator that somebody typed in: its figures are no measurement
-UNMEASURED_SIGMA = 0.25  # of matmuls where nobody measured one before
-# A factor beyond is a mistake of the result or of the machine's figures.
+LEAST_SIGMA = 0.01  # no constant is known better than to one percent
+TYPED_SIGMA = 1.5  # of a custom accelerator: its figures are not measured
+UNMEASURED_SIGMA = 0.25  # of matmuls on an accelerator without measurements
+# A factor beyond this is a mistake in the result or in the figures of the machine.
 FARTHEST = 50.0
 FARTHEST_HOP = 1e4  # processes of a CPU take a thousand times as long to meet as GPUs do
 
@@ -44,27 +44,27 @@ class Constant:
     assumed: float
     measured: float
     factor: float  # that the forecast uses
-    low: float  # P10 and P90 of it
+    low: float  # P10 and P90 of the factor
     high: float
     num_measured: int
-    left_out_error: float | None  # median relative error of what was left out
+    left_out_error: float | None  # median relative error of left-out points
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """What one result says of its machine."""
+    """The calibrated machine of one result."""
 
     factors: Calibrated
     constants: tuple[Constant, ...]
     links: tuple[Link, ...]
     held_out: HeldOut | None
-    checkpoint_bytes_per_s: float | None  # written by all ranks of one machine
-    missing: tuple[str, ...]  # constants that nothing was measured of
+    checkpoint_bytes_per_s: float | None  # by all ranks of one machine together
+    missing: tuple[str, ...]  # constants without a measurement
 
 
 def machine_of(accelerator: Accelerator) -> Cluster:
-    """The usual machine of an accelerator: what is assumed of it before it is measured."""
+    """The usual machine of an accelerator, as assumed before it is measured."""
     domain = max(accelerator.scale_up_domain, 1)
     return cluster_of(
         accelerator,
@@ -75,8 +75,8 @@ def machine_of(accelerator: Accelerator) -> Cluster:
 
 
 def fitted(result: CalibResult, accelerator: Accelerator, eff: Efficiency) -> Fitted:
-    """The constants of a result that was judged usable. `eff` is the profile of software without
-    a name: what a forecast multiplies these rates with."""
+    """The constants of a result that was judged usable. `eff` is the generic software profile, by
+    which a forecast multiplies these rates."""
     drift = max(LEAST_SIGMA, (control_drift(result) or 0.0) / 2)
     prior = prior_sigma(accelerator)
     assumed = machine_of(accelerator)
@@ -114,7 +114,7 @@ class _Learned:
         self._prior_sigma, self._drift = prior_sigma, drift
 
     def take(self, name: str, found: Measured | None) -> None:
-        """Join a measurement with its prior; None is nothing to learn."""
+        """Join a measurement with its prior; None changes nothing."""
         if found is not None:
             sigma = self._prior_sigma[name]
             one = constant(name, found, prior_sigma=sigma, drift=self._drift)
@@ -129,12 +129,12 @@ class _Learned:
         )
 
     def of(self, cluster: Cluster) -> Cluster:
-        """The machine with what is known so far."""
+        """The machine with the constants so far."""
         return applied(cluster, self.factors())
 
 
 def prior_sigma(accelerator: Accelerator) -> dict[str, float]:
-    """Of the log of each constant, before anything was measured of it."""
+    """Prior deviation of the log of each constant."""
     if accelerator.vendor == "custom":
         return dict.fromkeys(PRIOR_SIGMA, TYPED_SIGMA)
     known = accelerator.matmul_flops_per_s is not None
@@ -142,7 +142,8 @@ def prior_sigma(accelerator: Accelerator) -> dict[str, float]:
 
 
 def constant(name: str, found: Measured, *, prior_sigma: float, drift: float) -> Constant:
-    """The measurement joined with its prior; FactError where no machine is so far from it."""
+    """The measurement joined with its prior; FactError where it is implausibly far from the
+    assumption."""
     ratio = found.measured / found.assumed
     farthest = FARTHEST_HOP if name.endswith("_hop") else FARTHEST
     if not 1 / farthest <= ratio <= farthest:

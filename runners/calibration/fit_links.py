@@ -1,4 +1,4 @@
-"""Collectives of a result as curves, and the rates and latencies of links that follow."""
+"""Fit of links: collectives as curves, and the rates and latencies of links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.time.message_curve import Curve
 from runners.calibration.fit_compute import Measured
 from runners.calibration.result import CalibResult, Row
 
-USED = "all_reduce"  # the operation whose bus bandwidth the forecast's links are of
+USED = "all_reduce"  # the operation whose bus bandwidth is the rate of a link in forecasts
 LEAST_POINTS = 4
 Z_95 = 1.645
 
@@ -96,7 +96,8 @@ def _rate(link: Link, assumed: float, measured: float) -> Measured:
 
 
 def _hop(link: Link, cluster: Cluster, eff: Efficiency) -> Measured:
-    """The smallest all-reduce against its hops: a tree or a ring, as the forecast takes."""
+    """Latency of a hop: the smallest all-reduce over its hops, a tree or a ring as in the
+    forecast."""
     n = float(link.ranks)
     hops = {
         "ranks": n,

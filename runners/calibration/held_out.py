@@ -1,7 +1,8 @@
-"""The probe's own training steps, forecast as any other job: one device, the model of the probe.
+"""The held-out training step of the probe, and its forecasts.
 
-The difference of two models that differ in their layers is a layer: what of it no matmul and no
-attention explains is elementwise operators. A third model is held out of every fit.
+The difference between two models with different numbers of layers is the time of a layer; what
+matmuls and attention do not explain of it is elementwise operators. A third model is held out of
+every fit.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from core.time.step import Step, step
 from runners.calibration.fit_compute import Measured, spread
 from runners.calibration.result import CalibResult, Row
 
-# Of a loop that only trains on one batch: no data, no logging, no other ranks.
+# For a loop that only trains on one batch: no data, no logging, no other ranks.
 BARE = {"step_s": 0.0, "straggler": 0.0}
 SOLVED = 40  # halvings
 ALONE = (
@@ -52,7 +53,7 @@ class HeldOut:
 def held_out(
     result: CalibResult, assumed: Cluster, calibrated: Cluster, eff: Efficiency
 ) -> HeldOut | None:
-    """The held-out step beside its two forecasts; None where it was not measured."""
+    """The held-out step with its two forecasts; None if it was not measured."""
     row = next(iter(result.rows("holdout")), None)
     if row is None:
         return None
@@ -66,8 +67,8 @@ def held_out(
 
 
 def elementwise(result: CalibResult, cluster: Cluster, eff: Efficiency) -> Measured | None:
-    """Time of a layer's elementwise operators over the forecast: what a layer takes beside its
-    matmuls and attention, by the difference of two models. None without two of them."""
+    """Time of a layer's elementwise operators over the forecast: what a layer takes in addition to
+    matmuls and attention, by the difference of two models. None without two models."""
     rows = sorted(
         (r for r in result.rows("layers") if r.mode == "fwdbwd"), key=lambda r: _layers(r)
     )
@@ -84,7 +85,7 @@ def elementwise(result: CalibResult, cluster: Cluster, eff: Efficiency) -> Measu
         found = [_of_layers(forecast(row, slower, eff)) for row in (few, many)]
         return (found[1] - found[0]) / between
 
-    # More elementwise time never makes a layer faster: halve a bracket of factors.
+    # A layer takes longer with more elementwise time: find the factor by bisection.
     low, high = 0.05, 50.0
     for _ in range(SOLVED):
         middle = float(np.sqrt(low * high))

@@ -1,4 +1,4 @@
-"""What a probe measures: calib-plan/1, the file that runners/probes/plan.py reads.
+"""Plan of a probe: calib-plan/1, the file that runners/probes/plan.py reads.
 
 The shapes are those of the plan being calibrated (model, tensor parallelism, micro-batch,
 sequence), and six anchors that never change, so that any two results can be compared.
@@ -20,23 +20,23 @@ GROUPS = (
     "memory_bound", "overlap", "optimizer", "host_device", "checkpoint", "compiled_block",
 )  # fmt: skip
 DTYPES = ("bf16", "fp8", "fp32")
-REDUCED_DTYPES = ("bf16", "fp32")  # a CPU multiplies fp8 by way of fp32
+REDUCED_DTYPES = ("bf16", "fp32")  # a CPU multiplies fp8 through fp32
 COLLECTIVE_MAX_BYTES = 2**30
 REDUCED_COLLECTIVE_MAX_BYTES = 4 * 2**20
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-# What a user says of where the node is; it is never guessed.
+# Facts on the place of the node, which only the user gives.
 TOLD = ("cloud", "instance_type", "region", "purchase", "image")
 
 Shape = dict[str, Any]
 
 
 class ProbePlanError(RuncastError):
-    """A workload or an id from which no plan can be made."""
+    """A workload or an id is not valid for a plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The part of a training job that one rank computes: whole numbers, before division by tp."""
+    """The part of a training job that one rank computes, in whole numbers before division by tp."""
 
     hidden_size: int
     ffn_hidden_size: int
@@ -62,7 +62,7 @@ class Workload:
             )
 
 
-# Llama 3 8B (arXiv:2407.21783, table 3), one sequence of 8,192 tokens: where no plan is given.
+# Llama 3 8B (arXiv:2407.21783, table 3), one sequence of 8,192 tokens: the default.
 DEFAULT = Workload(
     hidden_size=4096, ffn_hidden_size=14336, num_attention_heads=32, num_kv_heads=8, head_dim=128,
     vocab_size=128256, tp=1, micro_batch_size=1, seq_len=8192,
@@ -70,7 +70,7 @@ DEFAULT = Workload(
 
 
 def anchors(*, reduced: bool = False) -> list[Shape]:
-    """Six matmuls that every result has; the reduced ones are small enough for a CPU.
+    """Six matmuls of every result; the reduced ones are small enough for a CPU.
 
     >>> [a["label"] for a in anchors()]
     ['square', 'tokens_1k', 'small_m', 'wgrad', 'moe_expert', 'odd']
@@ -135,7 +135,7 @@ def local_block(workload: Workload) -> dict[str, int]:
 
 
 def reduced_workload(workload: Workload) -> Workload:
-    """The same kind of block, small enough for one core: hidden size 256, 128 tokens."""
+    """A block of equal kind, small enough for one core: hidden size 256, 128 tokens."""
     w = workload
     ratio = min(4.0, max(1.0, w.ffn_hidden_size / w.hidden_size))
     kv = max(1, round(4 * w.num_kv_heads / w.num_attention_heads))
@@ -166,8 +166,8 @@ def probe_plan(
 ) -> dict[str, Any]:
     """A calib-plan/1 of the shapes of a workload and the anchors.
 
-    Without a workload that of `DEFAULT` is measured. `reduced` makes every shape small enough for
-    a CPU: the whole probe takes half a minute. `device="cpu"` leaves a GPU alone. `row_s` and
+    Without a workload, `DEFAULT` is measured. `reduced` makes every shape small enough for a CPU,
+    so that the whole probe takes half a minute. `device="cpu"` leaves a GPU alone. `row_s` and
     `collective_s` are seconds of one row and of all collectives; the probe has its own.
     """
     if not RUN_ID.fullmatch(run_id):
@@ -179,9 +179,7 @@ def probe_plan(
             f"There is no group {shown(unknown[0])} to measure; there are {', '.join(GROUPS)}."
         )
     if unknown := [key for key in told or {} if key not in TOLD]:
-        raise ProbePlanError(
-            f"{shown(unknown[0])} cannot be told of a node; {', '.join(TOLD)} can."
-        )
+        raise ProbePlanError(f"{shown(unknown[0])} is not a fact on a node; {', '.join(TOLD)} are.")
     chosen = workload or DEFAULT
     if reduced:
         chosen = reduced_workload(chosen)

@@ -1,7 +1,7 @@
-"""What came back from a node: calib-result/1, refused with a reason unless all of it is sound.
+"""Calibration results: calib-result/1, refused with a reason unless everything is sound.
 
 The keys are documented in docs/calibration-result.md and published as JSON Schema in
-docs/calib-result-1.schema.json. Whether sound numbers may be believed is judged in validity.py.
+docs/calib-result-1.schema.json. validity.py judges whether sound numbers are plausible.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_ROWS, MAX_NODES = 5000, 4096
 
 
 class ResultError(RuncastError):
-    """A calibration result that cannot be used; the text says why in one sentence."""
+    """A calibration result cannot be used; the text is one sentence with the reason."""
 
 
 Word = Annotated[str, StringConstraints(max_length=100)]
@@ -35,7 +35,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 Utc = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 RunId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-# An environment variable that steers a measurement, and none that may hold a secret.
+# An environment variable that affects a measurement, and cannot hold a secret.
 Variable = Annotated[
     str,
     StringConstraints(
@@ -47,7 +47,7 @@ SECRETS = ("TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH")
 Params = Annotated[dict[Name, bool | int | Number | Word], Field(max_length=32)]
 State = Annotated[dict[Name, Quantity], Field(max_length=16)]
 
-# What the fits read of each kind of row: keys of params, and fields that must be there.
+# What the fits need from each kind of row: keys of params, and required fields.
 NEEDED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "matmul": (("m", "n", "k"), ("dtype", "flops", "rel_err", "data_entropy_bits")),
     "attention": (("batch", "num_heads", "seq_len", "head_dim", "causal"), ("dtype", "flops")),
@@ -72,13 +72,13 @@ NEEDED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 class Record(BaseModel):
-    """An unknown key is an error: it may be a typo, or a secret that should not be here."""
+    """Base of all records. An unknown key is an error: it may be a typo or a secret."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Device(Record):
-    """What the device says that it is."""
+    """The device, as it describes itself."""
 
     kind: Literal["cuda", "rocm", "cpu"]
     name: Name
@@ -96,7 +96,7 @@ class Device(Record):
 
 
 class Provenance(Record):
-    """Where, when and with what it was measured."""
+    """Place, time and software of the measurement."""
 
     utc_start: Utc
     utc_end: Utc
@@ -163,7 +163,7 @@ class Group(Record):
 
 
 class Control(Record):
-    """The control operation: the same matmul, again and again."""
+    """The control operation: one matmul, repeated through the run."""
 
     at_s: Time
     after_group: Name
@@ -173,7 +173,7 @@ class Control(Record):
 
 
 class Skipped(Record):
-    """What was not measured, and why."""
+    """A row that was not measured, with the reason."""
 
     group: Name
     label: Word
@@ -181,7 +181,7 @@ class Skipped(Record):
 
 
 class Row(Record):
-    """One measured operation: times are seconds of one call."""
+    """One measured operation; times are seconds per call."""
 
     probe: Literal[
         "matmul", "attention", "block", "compiled_block", "layers", "holdout", "collectives",
@@ -279,7 +279,7 @@ class CalibResult(Record):
 
 
 def parse_result(data: bytes | str) -> CalibResult:
-    """A result from outside; ResultError in one sentence if any of it is unsound."""
+    """Parse a result from outside; ResultError, in one sentence, if any part is unsound."""
     raw = data.encode(errors="replace") if isinstance(data, str) else data
     if len(raw) > MAX_BYTES:
         raise ResultError(
@@ -304,9 +304,9 @@ def parse_result(data: bytes | str) -> CalibResult:
 
 
 def _sentence(error: ValidationError) -> str:
-    """The first of what is wrong, with its place; how much more is wrong."""
+    """Sentence on the first mistake, with its place, and the number of further mistakes."""
     errors = error.errors(include_url=False, include_context=False)
-    # A misspelt key is also a missing one: the misspelling says more.
+    # A misspelt key is also a missing one: the misspelling is more helpful.
     first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
     place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first["loc"]).lstrip(".")
     more = len(errors) - 1

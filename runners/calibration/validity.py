@@ -1,8 +1,8 @@
-"""Whether a sound result may be believed: gates, each with a sentence for the person who reads it.
+"""Validity of a calibration result: gates, each with a sentence for the reader.
 
-A result is `invalid` where it cannot be a measurement of what it says it is, `suspect` where it is
-one that was disturbed, else `ok`; a note changes nothing. docs/calibration-result.md has the gates
-in one table. Facts about the hardware are arguments: nothing is looked up here but names.
+A result is `invalid` if it cannot be a measurement of what it claims, `suspect` if the measurement
+was disturbed, else `ok`; a note changes nothing. docs/calibration-result.md has the gates in one
+table. Facts about the hardware are arguments: only names are looked up here.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from core.errors import RuncastError, shown
 from hardware.names import canonical, canonical_from_feed
 from runners.calibration.result import CalibResult, Row
 
-ROOF = 1.02  # of the datasheet: boost clocks may be a little above what it was computed with
+ROOF = 1.02  # of the datasheet: boost clocks may be slightly above its clocks
 MAX_ERROR = {"bf16": 1e-2, "fp16": 1e-2, "fp8": 0.1, "fp32": 1e-3}  # fp32 may run as TF32
 MIN_ENTROPY_BITS = 6.5  # N(0, 1) has 7.05; a uniform distribution 5, zeros 0
-# A CPU is shared with everything else that runs on the machine.
+# A CPU is shared with other processes on the machine.
 MAX_SPREAD = {"gpu": 0.05, "cpu": 0.5}
 MAX_DRIFT = {"gpu": 0.05, "cpu": 0.25}
 # Networks, disks and the host's memory are shared with others also on a GPU's machine.
@@ -38,7 +38,7 @@ Status = Literal["ok", "suspect", "invalid"]
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One gate that did not open; `rows` are the indices of the results it is about."""
+    """One gate that failed; `rows` are the indices of the affected results."""
 
     code: str
     severity: Severity
@@ -52,7 +52,7 @@ class Judged:
 
     status: Status
     flags: tuple[Flag, ...]
-    drift: float | None  # highest control over the lowest, less 1; None without two of them
+    drift: float | None  # highest control time over the lowest, minus 1; None with fewer than two
 
     @property
     def is_usable(self) -> bool:
@@ -60,7 +60,7 @@ class Judged:
         return self.status != "invalid"
 
     def refusal(self) -> str:
-        """Why it is invalid, as one text; empty where it is not."""
+        """Why the result is invalid, as one text; empty if it is not."""
         return " ".join(f.sentence for f in self.flags if f.severity == "invalid")
 
 
@@ -70,10 +70,10 @@ def judged(
     peak_flops_by_dtype: Mapping[str, float],
     memory_bandwidth: float | None,
 ) -> Judged:
-    """Every gate over a result.
+    """Apply every gate to a result.
 
     Peaks are dense datasheet FLOP/s of one device by dtype (bf16, fp8, ...), the bandwidth its
-    bytes/s. A dtype without a peak, or no bandwidth, leaves its roof unchecked and says so.
+    bytes/s. A dtype without a peak, or a missing bandwidth, is not checked, with a note.
     """
     flags = (
         *_roof(result, peak_flops_by_dtype, memory_bandwidth),
@@ -93,7 +93,7 @@ def judged(
 
 
 def control_drift(result: CalibResult) -> float | None:
-    """Highest time of the control operation over its lowest, less 1."""
+    """Highest time of the control operation over its lowest, minus 1."""
     times = [control.t_med_s for control in result.control]
     return max(times) / min(times) - 1 if len(times) > 1 else None
 
@@ -206,7 +206,7 @@ def _state(result: CalibResult) -> Iterator[Flag]:
         yield Flag("power_cap", "note", "The device ran at its power limit.")
     cpus = result.provenance.num_cpus
     loads = [group.state_before.get("load_1min", 0.0) for group in result.groups]
-    # The probe is itself one to a few of the running processes.
+    # The probe itself counts as one to a few running processes.
     if _kind(result) == "cpu" and cpus and loads and max(loads) > 2 * cpus:
         yield Flag("load", "suspect", f"The load average was {max(loads):.1f} on {cpus} cores.")
 
@@ -221,8 +221,8 @@ def _nodes(result: CalibResult) -> Iterator[Flag]:
 
 
 def slow_nodes(result: CalibResult) -> dict[int, float]:
-    """Nodes whose matmuls take more than 5% longer than those of the median node: index -> ratio,
-    the median over all matmuls."""
+    """Nodes whose matmuls take over 5% longer than those of the median node: index -> ratio, the
+    median over all matmuls."""
     ratios: dict[int, list[float]] = {}
     for row in result.rows("matmul"):
         times = row.t_med_by_node_s or []
@@ -325,7 +325,7 @@ def _device(result: CalibResult) -> Iterator[Flag]:
 
 
 def _canonical_device(name: str, memory_bytes: float) -> str | None:
-    """Which accelerator a device is by its own name, or None; memory tells variants apart."""
+    """The accelerator of a device by its own name, or None; memory distinguishes variants."""
     try:
         return canonical(name)
     except RuncastError:

@@ -1,9 +1,10 @@
-"""Constants of a machine from an import-result/1: measured over assumed, joined with its prior as
-those of a calibration are (runners/calibration/fit.py).
+"""Constants of a machine from an import-result/1.
 
-nccl-tests gives links: the fit of runners/calibration/fit_links.py. mamf-finder gives matmuls: that
-of runners/calibration/fit_compute.py. Neither tool prints a spread of its samples, so that an error
-is assumed.
+They are measured over assumed, joined with their priors as in runners/calibration/fit.py.
+
+nccl-tests gives links, fitted by runners/calibration/fit_links.py. mamf-finder gives matmuls,
+fitted by runners/calibration/fit_compute.py. Neither tool prints the spread of its samples, so an
+error is assumed.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from runners.calibration.result import Row
 from runners.imports.result import Collective, ImportResult, MatmulRate
 from runners.imports.text import ImportFileError
 
-# Of the log of one rate in another session, which neither tool says: chosen, the drift that the
-# gates of a calibration allow (runners/calibration/validity.py).
+# Deviation of the log of one rate between sessions, which neither tool prints: chosen as the drift
+# that the gates of a calibration allow (runners/calibration/validity.py).
 SESSION_SIGMA = 0.05
 BEST_SIGMA = 0.1  # of a rate that is the best of many shapes: others do not reach it; chosen
-LEAST_WIDE = 2  # messages that take several latencies: less says nothing of bandwidth
-MOST_SHAPES = 48  # that a machine keeps; of more, those that are farthest apart
+LEAST_WIDE = 2  # messages that take several latencies: shorter ones do not show bandwidth
+MOST_SHAPES = 48  # that a machine keeps; of more, the ones farthest apart
 ROOF = 1.02  # of the datasheet, as a calibration's
 SWITCH_ADDS = (
     "The bus bandwidth is above what the link carries: the switch adds up (NVLS), which it does "
@@ -40,8 +41,8 @@ SWITCH_ADDS = (
 
 
 def with_curve(found: Sequence[Collective]) -> list[Collective]:
-    """Those that show a curve, without wrong results: four sizes, and two of them that bandwidth
-    decides and not latency."""
+    """Tables that give a curve, without wrong results: at least four sizes, two of them dominated
+    by bandwidth, not latency."""
     kept = []
     for one in found:
         points = [p for p in one.points if not p.wrong]
@@ -71,7 +72,8 @@ def links(found: Sequence[Collective]) -> tuple[Link, ...]:
 
 
 def switch_adds(found: Sequence[Link], accelerator: Accelerator) -> bool:
-    """Whether an all-reduce inside a node is faster than its link, as where the switch adds up."""
+    """Whether an all-reduce inside a node is faster than its link, as with a switch that adds
+    up."""
     inside = [x.bus_bytes_per_s for x in found if x.nodes == 1 and x.op == fit_links.USED]
     link = as_float(machine_of(accelerator).scale_up_bytes_per_s)
     return max(inside, default=0.0) > link
@@ -80,13 +82,13 @@ def switch_adds(found: Sequence[Link], accelerator: Accelerator) -> bool:
 def constants(
     result: ImportResult, accelerator: Accelerator, eff: Efficiency
 ) -> tuple[Constant, ...]:
-    """What a document says of its accelerator: `fitted`, without the rest."""
+    """The constants of a document: `fitted` without its other fields."""
     return fitted(result, accelerator, eff).constants
 
 
 def fitted(result: ImportResult, accelerator: Accelerator, eff: Efficiency) -> Fitted:
-    """The constants of a document, as those of a calibration. `eff` is the profile of software
-    without a name. ImportFileError where its figures cannot be of that accelerator."""
+    """The constants of a document, like those of a calibration. `eff` is the generic software
+    profile. ImportFileError if its figures cannot be from that accelerator."""
     prior, assumed = prior_sigma(accelerator), machine_of(accelerator)
     curves = links(result.collectives)
     measured = dict(fit_links.rates(curves, assumed, eff))
@@ -125,7 +127,7 @@ def fitted(result: ImportResult, accelerator: Accelerator, eff: Efficiency) -> F
 
 
 def _check_roof(result: ImportResult, accelerator: Accelerator) -> None:
-    """No matmul is faster than the datasheet."""
+    """Refuse matmuls that are faster than the datasheet."""
     peak = (
         accelerator.fp8_flops_per_s
         if result.matmul_dtype == "fp8"
@@ -157,7 +159,7 @@ class _OnlyMatmuls:
 
 
 def _row(found: MatmulRate, dtype: str | None) -> Row:
-    """What the fit reads of a row; what nobody measured is not there."""
+    """The fields of a row that the fit reads."""
     sigma = SESSION_SIGMA if found.kind in ("median", "sustained") else BEST_SIGMA
     seconds = 2.0 * found.m * found.n * found.k / found.flops_per_s
     return Row.model_construct(
@@ -171,7 +173,7 @@ def _row(found: MatmulRate, dtype: str | None) -> Row:
 
 
 def _spread_out(found: Sequence[MatmulRate]) -> list[MatmulRate]:
-    """At most MOST_SHAPES: the fastest, then always the one that is farthest from those taken."""
+    """At most MOST_SHAPES: the fastest, then repeatedly the one farthest from those chosen."""
     if len(found) <= MOST_SHAPES:
         return list(found)
     at = np.log(np.array([(x.m, x.n, x.k) for x in found], dtype=float))

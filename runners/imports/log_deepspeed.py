@@ -1,8 +1,8 @@
 """Logs of DeepSpeed: `global_step=10, RunningAvgSamplesPerSec=25.0, CurrSamplesPerSec=25.7, ...`.
 
-deepspeed/utils/timer.py (ThroughputTimer, read at 038beb63): the samples of the whole job, because
-the engine gives it the global batch; CurrSamplesPerSec is of the last step alone, and its median
-over a log is the steady state. Older versions print `0/20, RunningAvgSamplesPerSec=...`.
+deepspeed/utils/timer.py (ThroughputTimer, read at 038beb63): it counts the samples of the whole
+job, because the engine gives it the global batch; CurrSamplesPerSec is for the last step only, and
+its median over a log is the steady state. Older versions print `0/20, RunningAvgSamplesPerSec=...`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WORLD = re.compile(r"\bworld_size \.{3,60} (\d{1,7})\b")
 
 
 def read(lines: Sequence[str]) -> Log | None:
-    """The steps of a log; None where it has none of this format."""
+    """The steps of a log; None if it has no line of this format."""
     steps: list[Step] = []
     facts: dict[str, int] = {}
     for whole in lines:

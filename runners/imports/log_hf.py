@@ -1,11 +1,11 @@
-"""Logs of the Hugging Face Trainer: dictionaries, one a line, and a summary at the end.
+"""Logs of the Hugging Face Trainer: one dictionary per line, and a summary at the end.
 
 transformers, trainer.py (`log`, `num_tokens`) and trainer_utils.py (`speed_metrics`): with
 include_num_input_tokens_seen each line has the tokens of the whole job so far and, in newer
-versions, the seconds (train_runtime); their differences are the rate. Without it the summary is
-left: samples/s of the job over the whole run. Its train_tokens_per_second is documented as one of a
-device and has been computed in several ways: it is read only where nothing else is there. Values
-may be quoted. TRL counts `num_tokens`.
+versions, the seconds (train_runtime); their differences are the rate. Without it, only the summary
+is left: samples/s of the job over the whole run. Its train_tokens_per_second is documented as per
+device and has been computed in several ways: it is read only if there is nothing else. Values may
+be quoted. TRL counts `num_tokens`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _METRIC = re.compile(r"^\s*(train_\w{3,30})\s{1,40}=\s{1,40}(\d[\d,]{0,14}(?:\.\
 
 
 def read(lines: Sequence[str]) -> Log | None:
-    """The steps of a log; None where it has none of this format."""
+    """The steps of a log; None if it has no line of this format."""
     seen: list[tuple[str, float, float]] = []  # rank, seconds, tokens of the job
     direct: list[Step] = []
     summary: dict[str, float] = {}
@@ -54,7 +54,7 @@ def read(lines: Sequence[str]) -> Log | None:
 
 
 def _values(line: str) -> dict[str, float]:
-    """The positive numbers of a printed dictionary; those of a line that is cut off, too."""
+    """The positive numbers of a printed dictionary, even if the line is cut off."""
     return {
         m[1]: value
         for m in _PAIR.finditer(line)
@@ -80,7 +80,7 @@ def _of_steps(
 
 
 def _of_summary(summary: dict[str, float], facts: dict[str, int]) -> Log | None:
-    """The one figure of the end; samples before tokens, which are of a device."""
+    """The figure of the summary: samples, else tokens, which are per device."""
     mean = "It is the mean of the whole run, with start-up, evaluation and checkpoints."
     if samples := summary.get(SUMMARY):
         step = Step(samples_per_s=samples)

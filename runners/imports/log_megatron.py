@@ -1,6 +1,6 @@
-"""Logs of Megatron-LM and what came of it (Megatron-DeepSpeed, NeMo, Megatron-Bridge, Primus).
+"""Logs of Megatron-LM and its relatives (Megatron-DeepSpeed, NeMo, Megatron-Bridge, Primus).
 
-megatron/training/training.py (training_log) and arguments.py of Megatron-LM: a line an interval
+megatron/training/training.py (training_log) and arguments.py of Megatron-LM: a line per interval
 with `iteration 10/ 100 |`, `elapsed time per iteration (ms): 450.2 |` and `global batch size: 32`,
 and once a dump of all arguments (`seq_length ........ 4096`). Megatron-DeepSpeed adds `tokens per
 gpu per second (tgs)`. NeMo prints `train_step_timing in s` and `global_batch_size`.
@@ -41,7 +41,7 @@ ARGUMENTS = {
 
 
 def read(lines: Sequence[str]) -> Log | None:
-    """The steps of a log; None where it has none of this format."""
+    """The steps of a log; None if it has no line of this format."""
     steps: list[Step] = []
     facts: dict[str, int] = {}
     for whole in lines:
@@ -68,7 +68,7 @@ def read(lines: Sequence[str]) -> Log | None:
 
 
 def _step(line: str, rank: str) -> Step | None:
-    """One line; None where its time is cut off or no time."""
+    """The step of one line; None if its time is missing or cut off."""
     elapsed, nemo, tgs = _ELAPSED.search(line), _NEMO.search(line), _TGS.search(line)
     at = _ITERATION.search(line) or _NEMO_STEP.search(line)
     batch = _BATCH.search(line)

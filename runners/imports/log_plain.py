@@ -1,7 +1,7 @@
 """Logs of anything that prints tokens per second: `5,762 tok/s`, `Tokens/s/device: 5300`.
 
-A rate is of the job unless the line says that it is of a GPU, device, chip or rank; the user may
-say otherwise.
+A rate is for the job unless the line says per GPU, device, chip or rank; the user may override
+this.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ SCALE = {"": 1.0, "k": 1e3, "m": 1e6}
 
 
 def read(lines: Sequence[str], *, per_gpu: bool | None = None) -> Log | None:
-    """The steps of a log; None where no line has tokens per second. `per_gpu` is what the user
-    says that the figures are of."""
-    steps, said = [], set()
+    """The steps of a log; None if no line has tokens per second. With `per_gpu` the user says what
+    the figures are for."""
+    steps, kinds = [], set()
     for whole in lines:
         rank, line = whose(whole)
         if "tok" not in line.lower() and "tgs" not in line.lower():
@@ -49,7 +49,7 @@ def read(lines: Sequence[str], *, per_gpu: bool | None = None) -> Log | None:
             continue
         rate *= SCALE[scale.lower()]
         of_gpu = bool(whom) or "tgs" in match[0].lower() if per_gpu is None else per_gpu
-        said.add(of_gpu)
+        kinds.add(of_gpu)
         at = _STEP.search(line)
         steps.append(
             Step(
@@ -61,9 +61,9 @@ def read(lines: Sequence[str], *, per_gpu: bool | None = None) -> Log | None:
         )
     if not steps:
         return None
-    if len(said) > 1:  # a line of each: those of a GPU need nothing else
+    if len(kinds) > 1:  # lines of both kinds: those per GPU need no other figure
         steps = [s for s in steps if s.tokens_per_s_per_gpu is not None]
-    of_gpu = True in said
+    of_gpu = True in kinds
     return Log(
         format=NAME,
         steps=tuple(steps),

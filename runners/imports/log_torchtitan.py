@@ -1,8 +1,7 @@
 """Logs of TorchTitan: `step: 10  loss: ...  memory: 40.1GiB(50.7%)  tps: 7,284  mfu: 42.6%`.
 
 pytorch/torchtitan torchtitan/components/metrics.py (read at 00fbaafa) and train.py: tps is tokens
-per second and device; before 2025 it was called wps. Validation lines have a tps, too, and are
-left out.
+per second and device, called wps before 2025. Validation lines also have a tps, and are left out.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ DEGREES = ("pp", "dp_replicate", "dp_shard", "cp", "tp")
 
 
 def read(lines: Sequence[str]) -> Log | None:
-    """The steps of a log; None where it has none of this format."""
+    """The steps of a log; None if it has no line of this format."""
     steps: list[Step] = []
     facts: dict[str, int] = {}
     device = ""
@@ -68,7 +67,7 @@ def read(lines: Sequence[str]) -> Log | None:
 
 
 def _degrees(pairs: Sequence[Sequence[str]]) -> dict[str, int]:
-    """The degrees of a mesh, and the GPUs that it is over: all of them are in it."""
+    """The degrees of a mesh, and its number of GPUs, which is their product."""
     found = {name: int(size) for name, size in pairs if size.strip().isdigit()}
     known = {name: found[name] for name in DEGREES if name in found}
     return {**known, "num_gpus": math.prod(known.values())} if known else {}

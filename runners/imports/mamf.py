@@ -1,10 +1,10 @@
-"""What mamf-finder prints: rates of matmuls by shape, and the best of them.
+"""Output of mamf-finder: rates of matmuls by shape, and the best of them.
 
 stas00/ml-engineering compute/accelerator/benchmarks/mamf-finder.py, read at 0359db89 (benchmark
 version 4) and in the versions before it. Shapes are MxNxK; TFLOPS are 1e12 FLOP/s, 2 M N K a call.
-Before version 3 a line a shape has the mean, median and maximum of its iterations; from then on
-two headlines follow: MAMF, a burst at the boost clock, and MSMF, what is held under full load. For
-training the sustained one counts.
+Before version 3, a line per shape has the mean, median and maximum of its iterations; later
+versions add two headlines: MAMF, a burst at the boost clock, and MSMF, the sustained rate under
+full load. For training the sustained rate counts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _VERSION = re.compile(r"benchmark version: (\d{1,4})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matmul:
-    """One shape: the rate of its median iteration, or what its line gives instead."""
+    """One shape, with the rate of its median iteration, or the rate that its line has instead."""
 
     m: int
     n: int
@@ -51,15 +51,15 @@ class Mamf:
 
     dtype: str  # bf16, fp16, fp8, fp32 or as printed
     device: str
-    started: str  # YYYY-MM-DD; '' where the file does not say
+    started: str  # YYYY-MM-DD; '' if the file has none
     software: dict[str, str]
-    version: str  # of the benchmark's method
-    shapes: tuple[Matmul, ...]  # each once, as measured one by one
-    best: tuple[tuple[str, Matmul], ...]  # what is printed as the best, by name
+    version: str  # version of the benchmark's method
+    shapes: tuple[Matmul, ...]  # every shape once, from its own line
+    best: tuple[tuple[str, Matmul], ...]  # printed as the best, by name
 
     @property
     def usable(self) -> tuple[Matmul, ...]:
-        """The shapes that a machine's rate may be learned from: every shape of the sweep, else
+        """The shapes from which the rate of a machine may be fitted: every shape of the sweep, else
         the sustained headline, else the best median."""
         if self.shapes:
             return self.shapes
@@ -71,12 +71,12 @@ class Mamf:
 
 
 def is_one(lines: Sequence[str]) -> bool:
-    """Whether the lines are of this format."""
+    """Whether the lines have this format."""
     return any(_BEST.search(x) or _HEADLINE.search(x) or _LINE.search(x) for x in lines)
 
 
 def parse(lines: Sequence[str]) -> Mamf:
-    """The figures of one run; ImportFileError where there are none, or of two runs."""
+    """The figures of one run; ImportFileError for none, or for two runs."""
     shapes: dict[tuple[int, int, int], Matmul] = {}
     best: dict[str, Matmul] = {}
     dtypes: set[str] = set()
@@ -130,7 +130,7 @@ def _add(shapes: dict[tuple[int, int, int], Matmul], axes: Sequence[str], tflops
 
 
 def _one(name: str, axes: Sequence[str], tflops: str, kind: str) -> dict[str, Matmul]:
-    """The matmul by its name; nothing where a figure is zero."""
+    """The matmul by its name; empty if a figure is zero."""
     m, n, k = (int(axis) for axis in axes[:3])
     rate = positive(tflops)
     if rate is None or min(m, n, k) < 1:

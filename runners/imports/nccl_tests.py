@@ -1,9 +1,9 @@
-"""The tables that nccl-tests and rccl-tests print: one line a message size.
+"""Tables of nccl-tests and rccl-tests: one line per message size.
 
 NVIDIA/nccl-tests src/util.cu (read at 0fdb00a3: writeResultHeader, writeBenchmarkLineBody) and
 doc/PERFORMANCE.md: time in microseconds, algbw = bytes / time, busbw = algbw x a factor of the
-operation, both in GB/s of 1e9; #wrong is N/A where results were not checked. Columns are taken by
-the names in the header, so that older ones (`error`, no `root`) and newer ones (`i_min`,
+operation, both in GB/s of 1e9; #wrong is N/A where results were not checked. Columns are found by
+the names in the header, so that older (`error`, no `root`) and newer versions (`i_min`,
 `timestamp`) are read, too.
 """
 
@@ -48,7 +48,7 @@ def bus_factor(op: str, ranks: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One message size: the time of one call, out of place unless only the other was measured."""
+    """One message size: the time of one call, out of place if measured, else in place."""
 
     size_bytes: float
     time_s: float
@@ -65,7 +65,7 @@ class Table:
     op: str
     ranks: int
     nodes: int
-    device: str  # as the driver names it; '' where the file does not say
+    device: str  # as the driver names it; '' if the file has none
     library: str
     dtype: str
     points: tuple[Point, ...]
@@ -92,7 +92,7 @@ class _Open:
 
 
 def is_one(lines: Sequence[str]) -> bool:
-    """Whether the lines are of this format: a header of a table, with bandwidths."""
+    """Whether the lines have this format: a header of a table, with bandwidths."""
     return any("busbw" in line and _columns(whose(line)[1]) for line in lines)
 
 
@@ -103,11 +103,11 @@ def tables(
     ranks: int | None = None,
     nodes: int | None = None,
 ) -> tuple[Table, ...]:
-    """Every table of a file, in order. `op`, `ranks` and `nodes` are what the user tells; they
-    are needed where the file has no header of its run. ImportFileError says what is missing."""
+    """Every table of a file, in order. `op`, `ranks` and `nodes` are given by the user; they are
+    needed if the file has no header of its run. ImportFileError names what is missing."""
     if op is not None and op not in OPERATIONS:
         raise ImportFileError(f"--op {shown(op)} is none of {', '.join(OPERATIONS)}.")
-    found = [_told(t, op=op, ranks=ranks, nodes=nodes) for t in _opened(lines) if t.points]
+    found = [_identified(t, op=op, ranks=ranks, nodes=nodes) for t in _opened(lines) if t.points]
     if not found:
         raise ImportFileError(
             "The file has a header of nccl-tests, and no line with a size and times below it: the "
@@ -117,12 +117,12 @@ def tables(
 
 
 def _opened(lines: Sequence[str]) -> list[_Open]:
-    """The tables as they are printed; each begins at a header."""
+    """The tables as printed, each from its header on."""
     current, made = _Open(), []
     devices: dict[tuple[str, int], str] = {}
     for line in (whose(line)[1] for line in lines):
         if match := _PROGRAM.search(line):
-            if current.columns:  # what follows is of another table
+            if current.columns:  # the following lines belong to another table
                 current = replace(current, columns=(), points=())
             current.program = PROGRAMS.get(match[1], match[1])
         if match := _LIBRARY.search(line):
@@ -150,7 +150,7 @@ def _opened(lines: Sequence[str]) -> list[_Open]:
 
 
 def _columns(line: str) -> tuple[tuple[str, ...], bool] | None:
-    """The names of the figures in a header line, and whether a root stands before them."""
+    """The names of the figures in a header line, and whether a root column precedes them."""
     if "algbw" not in line or "busbw" not in line:
         return None
     names = line.replace("#wrong", "wrong").replace("#", " ").split()
@@ -165,7 +165,7 @@ def _columns(line: str) -> tuple[tuple[str, ...], bool] | None:
 
 
 def _point(line: str, table: _Open) -> Point | None:
-    """One line of a table; None for any other line, and for one that is cut off."""
+    """One line of a table; None for other lines and for one that is cut off."""
     cells = line.split()
     if len(cells) < 5 or not (cells[0].isascii() and cells[0].isdigit() and cells[1].isdigit()):
         return None
@@ -200,7 +200,7 @@ def _point(line: str, table: _Open) -> Point | None:
 
 
 def _time_s(half: dict[str, str]) -> float | None:
-    """Seconds of one half of a line; None where it is missing or was cut off."""
+    """Seconds of one half of a line; None if it is missing or cut off."""
     if not {"time", "algbw", "busbw"} <= half.keys():
         return None
     if number(half["algbw"]) is None or number(half["busbw"]) is None:
@@ -209,27 +209,27 @@ def _time_s(half: dict[str, str]) -> float | None:
     return None if micros is None else micros * 1e-6
 
 
-def _told(table: _Open, *, op: str | None, ranks: int | None, nodes: int | None) -> Table:
-    """The table with its operation and ranks; what the file says must agree with what is told."""
-    said = table.program if table.program in OPERATIONS else None
-    if table.program and said is None:
+def _identified(table: _Open, *, op: str | None, ranks: int | None, nodes: int | None) -> Table:
+    """The table with its operation and ranks; the file and the user must agree."""
+    printed = table.program if table.program in OPERATIONS else None
+    if table.program and printed is None:
         raise ImportFileError(
             f"{shown(table.program)}_perf is an operation that is not read; those are "
             f"{', '.join(PROGRAMS)}."
         )
-    name = said or op
+    name = printed or op
     if name is None:
         raise ImportFileError(
             "The file does not say which operation was measured: give --op, one of "
             f"{', '.join(OPERATIONS)}."
         )
-    for option, told, read in (
-        ("--op", op, said),
+    for option, user, read in (
+        ("--op", op, printed),
         ("--ranks", ranks, len(table.hosts) or None),
         ("--nodes", nodes, len(set(table.hosts)) or None),
     ):
-        if told is not None and read is not None and told != read:
-            raise ImportFileError(f"{option} is {told}, and the file says {read}.")
+        if user is not None and read is not None and user != read:
+            raise ImportFileError(f"{option} is {user}, and the file says {read}.")
     count = len(table.hosts) or ranks
     hosts = len(set(table.hosts)) or nodes
     if count is None or hosts is None:
@@ -253,7 +253,7 @@ def _told(table: _Open, *, op: str | None, ranks: int | None, nodes: int | None)
 
 
 def _once(points: Sequence[Point]) -> tuple[Point, ...]:
-    """One point a size, that of the median time: a size may have been measured several times."""
+    """One point per size, with the median time: a size may have been measured several times."""
     by_size: dict[float, list[Point]] = {}
     for point in points:
         by_size.setdefault(point.size_bytes, []).append(point)
@@ -265,7 +265,7 @@ def _once(points: Sequence[Point]) -> tuple[Point, ...]:
 
 
 def _check_factor(table: Table) -> None:
-    """The printed bandwidths must be those of the operation and ranks."""
+    """Check that the printed bandwidths match the operation and ranks."""
     large = [p for p in table.points if p.alg_gb_per_s >= 1.0]
     if not large:
         return

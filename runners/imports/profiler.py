@@ -1,8 +1,8 @@
-"""A trace of the torch profiler (Chrome trace JSON): the time of a step, and what its kernels do.
+"""Traces of the torch profiler (Chrome trace JSON): the time of a step, by kind of kernel.
 
 torch.profiler writes `traceEvents`: spans (`ph` X) with `ts` and `dur` in microseconds, steps as
-`ProfilerStep#3`, kernels with `cat` kernel. Communication is exposed where no other kernel of the
-same process runs beside it. A profiler slows what it watches: a step here is no throughput.
+`ProfilerStep#3`, kernels with `cat` kernel. Communication is exposed while no other kernel of its
+process runs. A profiler slows the run, so a step here does not give a throughput.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ Spans = NDArray[np.float64]  # (n, 2): from and to, seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What one trace says of its steps."""
+    """The steps of one trace."""
 
     step_s: float  # median of the steps but the first
-    num_steps: int  # that the median is of
+    num_steps: int  # number of steps in the median
     shares: dict[str, float]  # of the steps' time: kernels of each kind, overlapping ones once
     exposed: float  # share of the steps' time with communication and no other kernel
     idle: float  # share without any kernel
@@ -52,7 +52,7 @@ class Profile:
 
 
 def kind_of(name: str) -> str:
-    """What a kernel does, by its name.
+    """The kind of a kernel, by its name.
 
     >>> [kind_of(n) for n in ("ncclDevKernel_AllGather_RING_LL", "nvjet_tst_128x256", "vectorized")]
     ['communication', 'matmul', 'other']
@@ -61,12 +61,12 @@ def kind_of(name: str) -> str:
 
 
 def is_one(content: bytes) -> bool:
-    """Whether a content begins like a trace."""
+    """Whether the content begins like a trace."""
     return content.lstrip()[:1] in (b"{", b"[") and b"traceEvents" in content[: 1 << 20]
 
 
 def parse(content: bytes, name: str) -> Profile:
-    """The steps of a trace, packed with gzip or not; ImportFileError."""
+    """The steps of a trace, compressed with gzip or not; ImportFileError if there are none."""
     try:
         found = from_json(unpacked(content, name))
     except ValueError:
@@ -115,7 +115,7 @@ def _profile(
     left_out: int,
     about: dict[str, object],
 ) -> Profile:
-    """The first step is of the profiler's own start, where there is another."""
+    """The profile of the steps, without the first one, which includes the start of the profiler."""
     numbers = sorted(steps)[1:] or sorted(steps)
     lasted = [steps[n][1] - steps[n][0] for n in numbers]
     if not lasted or min(lasted) <= 0:
@@ -142,7 +142,7 @@ def _profile(
 
 
 def _union(spans: Iterable[tuple[float, float]] | Spans) -> Spans:
-    """Spans without what they have in common, in order."""
+    """The union of the spans, in order."""
     found = np.array(sorted(map(tuple, spans)), dtype=float).reshape(-1, 2)
     if not len(found):
         return found
@@ -152,7 +152,7 @@ def _union(spans: Iterable[tuple[float, float]] | Spans) -> Spans:
 
 
 def _within(spans: Spans, windows: Spans) -> Spans:
-    """What of disjoint spans lies in the steps."""
+    """The parts of disjoint spans that lie in the steps."""
     cut = [np.clip(spans[(spans[:, 1] > a) & (spans[:, 0] < b)], a, b) for a, b in _union(windows)]
     return np.concatenate([*cut, np.empty((0, 2))])
 

@@ -1,8 +1,8 @@
-"""import-result/1: what was taken from the output of another tool, with where it came from.
+"""import-result/1: figures from the output of another tool, with their origin.
 
-It is no calib-result/1: nobody took control samples, clocks or spreads. It holds figures as they
-were printed, the hash of the file that they are from, and what the user said of the machine; what
-it says of that machine is worked out anew every time (constants.py).
+It is not a calib-result/1, because it has no control samples, clocks or spreads. It has the figures
+as printed, the hash of their file, and what the user stated about the machine; constants of the
+machine are computed from it each time (constants.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_MATMULS, MAX_TABLES, MAX_POINTS = 2_000, 100, 500
 
 
 def _day(text: str) -> str:
-    """A day that there is."""
+    """Check that a date exists."""
     dt.date.fromisoformat(text)
     return text
 
@@ -46,7 +46,7 @@ Axis = Annotated[int, Field(ge=1, le=10**7)]
 
 
 class Record(BaseModel):
-    """An unknown key is an error: it may be a typo."""
+    """Base of all records. An unknown key is an error: it may be a typo."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -104,9 +104,9 @@ class ImportResult(Record):
     format: Literal["nccl-tests", "mamf-finder"]
     source_sha256: Digest
     source_bytes: Annotated[int, Field(ge=1, le=10**9)]
-    accelerator: Name  # canonical, as the user says
-    device: Word  # as the file prints it; '' where it does not
-    measured_on: Date | None  # as the file or the user says
+    accelerator: Name  # canonical, as given by the user
+    device: Word  # as the file prints it; '' if it does not
+    measured_on: Date | None  # from the file or the user
     software: Annotated[dict[Name, Word], Field(max_length=10)]
     collectives: Annotated[list[Collective], Field(max_length=MAX_TABLES)] = []
     matmul_dtype: Literal["bf16", "fp16", "fp8"] | None = None
@@ -124,7 +124,7 @@ class ImportResult(Record):
 def of_tables(
     tables: tuple[Table, ...], *, sha256: str, num_bytes: int, accelerator: str, date: str | None
 ) -> ImportResult:
-    """The document of a file of nccl-tests; ImportFileError where it cannot be one."""
+    """The document of a file of nccl-tests; ImportFileError if it is not usable."""
     libraries = sorted({t.library for t in tables if t.library})
     return _made(
         {
@@ -155,11 +155,11 @@ def of_tables(
 def of_mamf(
     found: Mamf, *, sha256: str, num_bytes: int, accelerator: str, date: str | None
 ) -> ImportResult:
-    """The document of a file of mamf-finder; ImportFileError where it cannot be one."""
+    """The document of a file of mamf-finder; ImportFileError if it is not usable."""
     if found.dtype not in ("bf16", "fp16", "fp8"):
-        said = f"of {found.dtype}" if found.dtype else "of a number format that it does not name"
+        formats = f"of {found.dtype}" if found.dtype else "of a number format that it does not name"
         raise ImportFileError(
-            f"The file has matmuls {said}; those of bfloat16, float16 and float8 are used."
+            f"The file has matmuls {formats}; those of bfloat16, float16 and float8 are used."
         )
     return _made(
         {
@@ -181,7 +181,7 @@ def of_mamf(
 
 
 def parse_import(content: bytes) -> ImportResult:
-    """A document from outside; ImportFileError in one sentence if any of it is unsound."""
+    """Parse a document from outside; ImportFileError, in one sentence, if any part is unsound."""
     if len(content) > MAX_BYTES:
         raise ImportFileError(f"An {SCHEMA} has at most {MAX_BYTES // 10**6} MB.")
     try:
@@ -205,7 +205,7 @@ def _sentence(error: ValidationError) -> str:
 
 
 def _word(text: str) -> str:
-    """A foreign name with nothing in it but what a name has."""
+    """A name from outside, reduced to the characters of a name."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "_.-/+:() ") else "_" for c in text)[
         :100
     ]

@@ -1,7 +1,7 @@
-"""A training log as steps, whatever wrote it, and the steady state of them.
+"""Steps of a training log, in any format, and their steady state.
 
-What a tool prints is kept in its own unit; `steady` turns it into tokens/s per GPU with what the
-log, or the user, says of batch, sequence and GPUs.
+Figures are kept in the unit of the tool; `steady` converts them to tokens/s per GPU with the batch,
+sequence length and GPUs from the log or the user.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 
 from runners.imports.text import ImportFileError
 
-WARM_UP_STEPS = 10  # compilation, allocation and autotuning end in them; chosen
+WARM_UP_STEPS = 10  # compilation, allocation and autotuning end within them; chosen
 LEAST_STEPS = 3  # of fewer, only the first of each start is left out
-DRIFT = 0.05  # between the halves of a log: no steady state, then
+DRIFT = 0.05  # between the halves of a log: more is no steady state
 LIMITS = {"seq_len": 2**24, "global_batch_size": 10**9, "num_gpus": 2**17}
 OPTIONS = {
     "seq_len": "--seq-len", "global_batch_size": "--global-batch-size", "num_gpus": "--num-gpus",
@@ -30,10 +30,10 @@ MEANING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One logged step, in the units of its tool; None is not printed."""
+    """One logged step, in the units of its tool; None: not printed."""
 
     number: int | None = None
-    rank: str = ""  # as a launcher wrote it before the line
+    rank: str = ""  # as a launcher prefixed it to the line
     tokens_per_s_per_gpu: float | None = None
     tokens_per_s: float | None = None  # of the job
     samples_per_s: float | None = None  # sequences, of the job
@@ -44,20 +44,20 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """What one format found in a log."""
+    """Steps and settings that one format found in a log."""
 
     format: str
     steps: tuple[Step, ...]
-    unit: str  # what the tool prints, in words
+    unit: str  # the figure of the tool, in words
     facts: Mapping[str, int] = field(default_factory=dict)  # fields of a scenario, as printed
     device: str = ""
-    is_mean: bool = False  # one figure of the whole run: nothing can be left out of it
+    is_mean: bool = False  # one figure for the whole run, including its warm-up
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What the user says of the run; None is what the log is asked for."""
+class RunFacts:
+    """Facts on the run that the user gives; None: taken from the log."""
 
     seq_len: int | None = None
     global_batch_size: int | None = None
@@ -80,19 +80,20 @@ class Steady:
     known: Mapping[str, int]  # of seq_len, global_batch_size, num_gpus and degrees
     device: str
     peak_memory_gib: float | None
-    is_mean: bool  # of the whole run, warm-up and all
+    is_mean: bool  # of the whole run, including warm-up
     notes: tuple[str, ...]
 
     @property
     def tokens_per_s(self) -> float | None:
-        """Of the whole job; None where nobody says on how many GPUs."""
+        """Tokens/s of the whole job; None if the number of GPUs is not known."""
         count = self.known.get("num_gpus")
         return None if count is None else self.tokens_per_s_per_gpu * count
 
 
-def steady(log: Log, told: Told) -> Steady:
-    """The median of the steps after each start. ImportFileError says what is needed for it."""
-    known = _known(log, told)
+def steady(log: Log, user: RunFacts) -> Steady:
+    """The steady state: the median of the steps after each start. ImportFileError names what is
+    missing."""
+    known = _known(log, user)
     rates: dict[tuple[int, int], list[float]] = defaultdict(list)
     for key, step in _by_start(log.steps):
         if (rate := _per_gpu(step, known)) is not None:
@@ -103,7 +104,7 @@ def steady(log: Log, told: Told) -> Steady:
     kept = merged if log.is_mean else _warmed(merged)
     values = np.array([kept[key] for key in sorted(kept)])
     batches = [s.batch for s in log.steps[-len(values) :] if s.batch is not None]
-    if batches and told.global_batch_size is None:
+    if batches and user.global_batch_size is None:
         known["global_batch_size"] = round(median(batches))
     memory = [s.memory_gib for s in log.steps if s.memory_gib is not None]
     low, middle, high = (float(x) for x in np.quantile(values, (0.1, 0.5, 0.9)))
@@ -125,17 +126,17 @@ def steady(log: Log, told: Told) -> Steady:
     )
 
 
-def can_be_used(log: Log, told: Told) -> bool:
-    """Whether a rate follows from the log and what is told."""
-    known = _known(log, told, strict=False)
+def can_be_used(log: Log, user: RunFacts) -> bool:
+    """Whether the log and the facts of the user give a rate."""
+    known = _known(log, user, strict=False)
     return any(_per_gpu(step, known) is not None for step in log.steps)
 
 
-def _known(log: Log, told: Told, *, strict: bool = True) -> dict[str, int]:
-    """What the log says and what the user tells, which must agree."""
+def _known(log: Log, user: RunFacts, *, strict: bool = True) -> dict[str, int]:
+    """The facts from the log and the user, which must agree."""
     known = dict(log.facts)
     for name in LIMITS:
-        given, read = getattr(told, name), log.facts.get(name)
+        given, read = getattr(user, name), log.facts.get(name)
         if given is None:
             continue
         if strict and read is not None and read != given:
@@ -148,8 +149,8 @@ def _known(log: Log, told: Told, *, strict: bool = True) -> dict[str, int]:
 
 
 def _by_start(steps: Sequence[Step]) -> list[tuple[tuple[int, int], Step]]:
-    """Each step with the start that it belongs to and its number there: a number that goes back,
-    or comes twice from one rank, is a restart. Ranks that are told apart are counted apart."""
+    """Each step with its start and its number since then: a number that goes back, or comes twice
+    from one rank, is a restart. Known ranks are counted separately."""
     starts: dict[str, int] = defaultdict(int)
     last: dict[str, int] = {}
     found = []
@@ -164,7 +165,7 @@ def _by_start(steps: Sequence[Step]) -> list[tuple[tuple[int, int], Step]]:
 
 
 def _warmed(merged: Mapping[tuple[int, int], float]) -> dict[tuple[int, int], float]:
-    """Without the steps in which a start warms up; all of a log that has nothing else."""
+    """The steps without the warm-up of each start; all steps if there are no others."""
     first: dict[int, int] = {}
     for start, number in sorted(merged):
         first.setdefault(start, number)
@@ -175,7 +176,7 @@ def _warmed(merged: Mapping[tuple[int, int], float]) -> dict[tuple[int, int], fl
 
 
 def _per_gpu(step: Step, known: Mapping[str, int]) -> float | None:
-    """Tokens/s per GPU of a step; None where the log and the user do not say enough."""
+    """Tokens/s per GPU of a step; None if facts are missing."""
     if step.tokens_per_s_per_gpu is not None:
         return step.tokens_per_s_per_gpu
     gpus, seq_len = known.get("num_gpus"), known.get("seq_len")
@@ -194,7 +195,7 @@ def _per_gpu(step: Step, known: Mapping[str, int]) -> float | None:
 
 
 def _missing(log: Log, known: Mapping[str, int]) -> list[str]:
-    """The fields without which no rate follows, where all of them together would do."""
+    """The missing fields with which a rate would follow."""
     full = {**dict.fromkeys(LIMITS, 1), **known}
     needed = []
     for name in LIMITS:

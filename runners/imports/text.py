@@ -1,7 +1,7 @@
-"""A file that some tool wrote, as lines: within bounds, without colours, hostile until parsed.
+"""Bounded reader of text files from other tools: lines without colours.
 
-One with NUL bytes all over is no text. What cannot be decoded becomes a replacement character, so
-that one broken line costs no other.
+Files are hostile until parsed. A file full of NUL bytes is not text. Bytes that cannot be decoded
+become a replacement character, so that one broken line does not affect the others.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 
 from core.errors import RuncastError, shown
 
-MAX_BYTES = 50_000_000  # of the file, and of what a gzip file holds
-MAX_LINE = 4_000  # characters of a line that are read: no figure stands further right
+MAX_BYTES = 50_000_000  # of the file, and of the content of a gzip file
+MAX_LINE = 4_000  # characters of a line that are read: no figure is further right
 CHUNK = 1 << 20
 NUL_SHARE = 0.01
 GZIP = b"\x1f\x8b"
@@ -23,7 +23,7 @@ UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\^_])")
 _LINE = re.compile(r"[\r\n]+")
-# How mpirun, torchrun, srun and pdsh say whose line it is.
+# How mpirun, torchrun, srun and pdsh mark the rank of a line.
 _RANK = re.compile(
     r"^\s*(?:\[(?P<mpi>\d+,\d+)\]<std(?:out|err)>:|\[(?:default|rank)?(?P<torch>\d+)\]:|"
     r"(?P<srun>\d+): )\s?"
@@ -31,12 +31,12 @@ _RANK = re.compile(
 
 
 class ImportFileError(RuncastError):
-    """A file of another tool that cannot be used; the text says why in one sentence."""
+    """A file of another tool cannot be used; the text is one sentence with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A file as lines, and what it was."""
+    """A file as lines, with its name and hash."""
 
     name: str
     sha256: str  # of the file as it is on the disk
@@ -45,7 +45,7 @@ class Text:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file, never more than the bound; ImportFileError."""
+    """The content of a file within the bound; ImportFileError for a larger one."""
     name = shown(str(path))
     if not path.is_file():  # a pipe or device would block or never end
         raise ImportFileError(f"{name} is not a file.")
@@ -65,7 +65,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def unpacked(content: bytes, name: str) -> bytes:
-    """What a gzip file holds, within the bound; any other content as it is."""
+    """The content of a gzip file, within the bound; other content as it is."""
     if not content.startswith(GZIP):
         return content
     stream = zlib.decompressobj(wbits=31)
@@ -82,7 +82,7 @@ def unpacked(content: bytes, name: str) -> bytes:
 
 
 def text_of(content: bytes, name: str) -> Text:
-    """The lines of a content; ImportFileError where it is empty or no text."""
+    """The lines of a content; ImportFileError if it is empty or not text."""
     plain = unpacked(content, name)
     if not plain.strip():
         raise ImportFileError(f"{shown(name)} is empty.")
@@ -100,12 +100,12 @@ def text_of(content: bytes, name: str) -> Text:
 
 
 def read_text(path: Path) -> Text:
-    """The lines of a file; ImportFileError."""
+    """The lines of a file; ImportFileError if it is not text."""
     return text_of(read_bytes(path), path.name)
 
 
 def whose(line: str) -> tuple[str, str]:
-    """The rank that a launcher wrote before a line, '' without one, and the line without it.
+    """The rank that a launcher prefixed to a line ('' if none), and the line without it.
 
     >>> whose("[rank3]:[titan] step: 10")
     ('3', '[titan] step: 10')
@@ -117,7 +117,7 @@ def whose(line: str) -> tuple[str, str]:
 
 
 def number(text: str) -> float | None:
-    """A printed number, with commas between thousands; None for what is none, or no finite one.
+    """A printed number, with commas between thousands; None if it is not a finite number.
 
     >>> number("5,762"), number("nan"), number("-")
     (5762.0, None, None)
@@ -130,6 +130,6 @@ def number(text: str) -> float | None:
 
 
 def positive(text: str) -> float | None:
-    """`number`, where it is above zero."""
+    """`number`, if it is above zero."""
     value = number(text)
     return value if value is not None and value > 0 else None

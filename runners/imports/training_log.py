@@ -1,15 +1,15 @@
-"""A training log of any format that is read: the steady state, and what wrote it."""
+"""Training logs of all supported formats: the steady state, and the format."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
 from runners.imports import log_deepspeed, log_hf, log_megatron, log_plain, log_torchtitan
-from runners.imports.steps import Log, Steady, Told, can_be_used, steady
+from runners.imports.steps import Log, RunFacts, Steady, can_be_used, steady
 from runners.imports.text import ImportFileError
 
-# The order in which they are believed where a log has several: a stack prints what it is made of,
-# too, and nothing is known of what only looks like tokens per second.
+# Order of preference if a log has several formats: a stack also prints lines of its components, and
+# lines that only look like tokens per second come last.
 READERS: dict[str, Callable[[Sequence[str]], Log | None]] = {
     log_torchtitan.NAME: log_torchtitan.read,
     log_megatron.NAME: log_megatron.read,
@@ -31,8 +31,7 @@ class NoFigureError(ImportFileError):
 
 
 def logs_of(lines: Sequence[str], *, per_gpu: bool | None = None) -> Iterator[Log]:
-    """What every format finds, the most trustworthy first; each is looked for when it is asked
-    for."""
+    """The findings of every format, the most trustworthy first, computed lazily."""
     for name, read in READERS.items():
         log = log_plain.read(lines, per_gpu=per_gpu) if name == log_plain.NAME else read(lines)
         if log is not None:
@@ -40,21 +39,21 @@ def logs_of(lines: Sequence[str], *, per_gpu: bool | None = None) -> Iterator[Lo
 
 
 def is_one(lines: Sequence[str]) -> bool:
-    """Whether a figure of some training is in the lines."""
+    """Whether the lines have a figure of a training run."""
     return any(read(lines) is not None for read in READERS.values())
 
 
-def steady_state(lines: Sequence[str], told: Told, *, per_gpu: bool | None = None) -> Steady:
-    """The steady state of a log, of the first format that it follows from. ImportFileError says
-    which options are needed for it, or what was looked for."""
+def steady_state(lines: Sequence[str], user: RunFacts, *, per_gpu: bool | None = None) -> Steady:
+    """The steady state of a log, from the first format that gives one. ImportFileError names the
+    options that are needed, or the formats that were tried."""
     others: list[Log] = []
     for log in logs_of(lines, per_gpu=per_gpu):
-        if can_be_used(log, told):
-            return steady(log, told)
+        if can_be_used(log, user):
+            return steady(log, user)
         others.append(log)
     if not others:
         looked = "; ".join(f"{name} prints {text}" for name, text in LOOKED_FOR.items())
         raise NoFigureError(
             f"No line of the log says how fast the training was. Looked for: {looked}."
         )
-    return steady(others[0], told)  # refuses it, and says what is missing
+    return steady(others[0], user)  # raises the error that names what is missing

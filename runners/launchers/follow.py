@@ -1,4 +1,4 @@
-"""A run from its start to its result: submit, poll, bring back; each step written down first."""
+"""Follow a run from its start to its result: submit, poll, fetch; each step is recorded first."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from runners.run_state import RunState, write_state
 
 PATIENCE_S = 120.0  # without an answer
 QUEUE_S = 24 * 3600.0  # in a queue
-GRACE_S = 180.0  # over the limit, for the place itself to end the run
+GRACE_S = 180.0  # beyond the limit, for the launcher's own limit to end the run
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# Ray and SkyPilot put the name of the process before a line.
+# Ray and SkyPilot prefix lines with the name of the process.
 _GROUP = re.compile(
     r"^(?:\S*\([^()]*\)\S* )?runcast: group (\S{1,80}) (\d{1,4})/(\d{1,4}) ", re.MULTILINE
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a person sees while a run goes on."""
+class Status:
+    """Messages for the user during a run."""
 
     state: str
     group: str = ""
@@ -47,23 +47,23 @@ def follow(
     launcher: Launcher,
     job: Job,
     state: RunState,
-    told: Callable[[Told], None],
+    report: Callable[[Status], None],
     clock: Clock | None = None,
     check: Callable[[str], object] = parse_result,
 ) -> tuple[str, RunState]:
-    """Submit what is not submitted, follow it to its end and return its result, checked.
+    """Submit the run unless it is submitted, follow it to its end and return its checked result.
 
-    A run that failed or was cancelled is started again: the probe goes on after the last group
-    that it finished, where its folder is still there.
+    A run that failed or was cancelled is started again: the probe continues after the last group
+    that it finished, if its folder still exists.
     """
     clock = clock or Clock()
     try:
         if state.phase != "submitted":
-            told(Told("submitting"))
+            report(Status("submitting"))
             state = write_state(state, phase="prepared", submissions=state.submissions + 1)
             handle = launcher.submit(job)
             state = write_state(state, phase="submitted", handle=handle, sentence="")
-        _wait(launcher, job, state.handle, told, clock)
+        _wait(launcher, job, state.handle, report, clock)
         text = result_in(launcher.collect(job, state.handle), job.run_id)
         check(text)
     except UnreachableError as e:
@@ -76,7 +76,7 @@ def follow(
 
 
 def result_in(text: str, run_id: str) -> str:
-    """What stands between the markers of this run, the last time it was printed."""
+    """The text between the markers of this run, where it was last printed."""
     begin, end = (f"-----{word} RUNCAST RESULT {run_id}-----" for word in ("BEGIN", "END"))
     _, found, rest = text.rpartition(begin)
     if not found:
@@ -88,7 +88,7 @@ def result_in(text: str, run_id: str) -> str:
 
 
 def resume_sentence(job: Job) -> str:
-    """How to go on with a run that may be going on."""
+    """Sentence on how to resume a run that may still be running."""
     return (
         f"The run goes on there until its limit: `runcast calibrate --resume {job.run_id}` "
         "brings it back."
@@ -96,17 +96,17 @@ def resume_sentence(job: Job) -> str:
 
 
 def again_sentence(job: Job) -> str:
-    """How to go on with a run that has ended."""
+    """Sentence on how to retry a run that has ended."""
     return f"`runcast calibrate --resume {job.run_id}` tries again."
 
 
 def _wait(
-    launcher: Launcher, job: Job, handle: str, told: Callable[[Told], None], clock: Clock
+    launcher: Launcher, job: Job, handle: str, report: Callable[[Status], None], clock: Clock
 ) -> None:
-    """Return when the job is done; LaunchError when it will never be."""
+    """Wait until the job is done; LaunchError if it never will be."""
     last_answer = clock.now()
     queued_until, running_until = last_answer + QUEUE_S, None
-    seen = Told("submitted")
+    seen = Status("submitted")
     while True:
         now = clock.now()
         try:
@@ -115,11 +115,11 @@ def _wait(
         except UnreachableError as e:
             if now - last_answer > PATIENCE_S:
                 raise
-            told(Told("no answer", seen.group, seen.done, seen.total, str(e)))
+            report(Status("no answer", seen.group, seen.done, seen.total, str(e)))
             clock.sleep(min(10.0, 2 * launcher.poll_s))
             continue
-        seen = _told(progress, seen)
-        told(seen)
+        seen = _status(progress, seen)
+        report(seen)
         if progress.state == "done":
             return
         if progress.state == "failed":
@@ -134,10 +134,10 @@ def _wait(
         clock.sleep(launcher.poll_s)
 
 
-def _told(progress: Progress, before: Told) -> Told:
-    """What the newest lines of the log say of the groups."""
+def _status(progress: Progress, before: Status) -> Status:
+    """Progress of the groups from the newest lines of the log."""
     found = _GROUP.findall(progress.log)
     if not found:
-        return Told(progress.state, before.group, before.done, before.total, progress.sentence)
+        return Status(progress.state, before.group, before.done, before.total, progress.sentence)
     group, done, total = found[-1]
-    return Told(progress.state, group, int(done), int(total), progress.sentence)
+    return Status(progress.state, group, int(done), int(total), progress.sentence)

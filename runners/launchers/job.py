@@ -1,4 +1,4 @@
-"""One run of the probe: what is copied to a node, with which limits, under which id."""
+"""Job: one run of the probe, with its files, limits and id."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ class Job:
     """A run. Its id names it everywhere: folders, jobs of a scheduler, clusters, processes."""
 
     run_id: str  # letters, digits and '-'
-    folder: Path  # on this machine: the files to copy, and what came back
+    folder: Path  # on this machine: the files to copy, and the result
     plan: Mapping[str, Any]  # calib-plan/1
     num_nodes: int
-    processes: int | None  # a node; None: one a GPU, counted on the node
+    processes: int | None  # per node; None: one per GPU, counted on the node
     device: str  # cuda, rocm or cpu
     budget_s: float  # of measuring
-    limit_s: float  # of everything on the node: it is ended then
+    limit_s: float  # of everything on the node, which is ended then
     arguments: tuple[str, ...]  # of the probe, without its files
     python: str = "python3"  # on the node, with torch
     env: Mapping[str, str]
-    interface: str = ""  # of the network; '': what routes to the first node
+    interface: str = ""  # network interface; '': the one that routes to the first node
     probe: Path = field(default_factory=probe_file)
 
     @property
     def name(self) -> str:
-        """What schedulers and clouds call it."""
+        """Name of the job for schedulers and clouds."""
         return f"runcast-{self.run_id}"
 
     @property
     def port(self) -> int:
-        """Where the processes of several nodes meet: below the ports that systems hand out."""
+        """Port at which the processes of several nodes meet, below the ephemeral ports."""
         return 20_000 + int(hashlib.sha256(self.run_id.encode()).hexdigest()[:6], 16) % 10_000
 
     def files(self, *, master_addr: str = "", detached: bool = False) -> dict[str, bytes]:
-        """Everything that is copied to a node: two programs, the plan and job.json. Without a
-        master_addr the node takes MASTER_ADDR of its environment."""
+        """All files that are copied to a node: two programs, the plan and job.json. Without a
+        master_addr the node uses MASTER_ADDR of its environment."""
         job = {
             "run_id": self.run_id,
             "num_nodes": self.num_nodes,
@@ -69,7 +69,7 @@ class Job:
         }
 
     def probe_sha256(self) -> str:
-        """Which probe this is: a resumed run takes the same one."""
+        """Hash of the probe, so that a resumed run uses an unchanged probe."""
         return hashlib.sha256(self.probe.read_bytes()).hexdigest()
 
 

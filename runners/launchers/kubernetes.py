@@ -1,6 +1,6 @@
 """Kubernetes: a Job whose pods are the nodes, through the user's own `kubectl`.
 
-The files are a ConfigMap, so the image needs Python with torch and nothing of ours. Several pods
+The files are a ConfigMap, so the image needs only Python with torch. Several pods
 find the first one through a headless Service.
 """
 
@@ -118,7 +118,7 @@ class Kubernetes(Launcher):
         )
 
     def submit(self, job: Job) -> str:
-        """Apply; what is there stays. A job that failed is removed first."""
+        """Apply the objects; existing ones stay. A failed job is removed first."""
         found = self._found(job)
         if found is not None and _failed(found):
             self._delete(job)
@@ -187,7 +187,7 @@ class Kubernetes(Launcher):
         return found if isinstance(found, dict) else None
 
     def _log(self, job: Job) -> str:
-        """What pod 0 printed; '' while it has not begun."""
+        """The output of pod 0; '' before it begins."""
         chosen = f"--selector=app={job.name},batch.kubernetes.io/job-completion-index=0"
         return self._call("logs", chosen, "--tail=-1").out
 

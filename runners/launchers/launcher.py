@@ -1,4 +1,4 @@
-"""What every launcher does, and how a program of somebody else is called."""
+"""Interface of launchers, and calls of external programs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from runners.launchers.quoting import LaunchError, UnreachableError
 State = Literal["queued", "running", "done", "failed"]
 Command = tuple[str, ...]
 OUTPUT_BYTES = 64 * 2**20  # of one command
-SAID = 200  # characters of what a program said that a sentence repeats
+SAID = 200  # characters of a program's output that a sentence repeats
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What would run: files by the place where they are written, commands in their order."""
+    """What a launch runs: files by their path, and commands in order."""
 
     files: Mapping[str, bytes]
     commands: tuple[Command, ...]
@@ -30,7 +30,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How a run is, and what it has printed since it was asked the last time."""
+    """State of a run, and its output since the last poll."""
 
     state: State
     sentence: str = ""  # why it is queued, or why it failed
@@ -38,45 +38,45 @@ class Progress:
 
 
 class Launcher(ABC):
-    """A place where a job runs. `submit` finds a job of the same id instead of a second one; its
-    handle is what `poll` and the others need in a later process."""
+    """A place where jobs run. `submit` finds an existing job with the id instead of starting a
+    second one; its handle is what `poll` and the other methods need, even in a later process."""
 
     poll_s: float  # between two polls
 
     @property
     @abstractmethod
     def where(self) -> str:
-        """The place, in a few words."""
+        """Name of the place, in a few words."""
 
     @abstractmethod
     def plan(self, job: Job) -> Launch:
-        """Exactly what `submit` would write and run; nothing is touched."""
+        """What `submit` would write and run, without doing it."""
 
     @abstractmethod
     def submit(self, job: Job) -> str:
-        """Start the job, or find it."""
+        """Start the job, or find it if it exists."""
 
     @abstractmethod
     def find(self, job: Job) -> str:
-        """The handle of a job that may have been submitted; '' where there surely is none."""
+        """The handle of a job that may have been submitted; '' if there certainly is none."""
 
     @abstractmethod
     def poll(self, job: Job, handle: str) -> Progress:
-        """Ask how it is."""
+        """Poll the state of the job."""
 
     @abstractmethod
     def cancel(self, job: Job, handle: str) -> None:
-        """End it and all that it started."""
+        """End the job and everything that it started."""
 
     @abstractmethod
     def collect(self, job: Job, handle: str) -> str:
-        """The text that holds the result of a job that is done."""
+        """The text with the result of a finished job."""
 
     def close(self, job: Job, handle: str) -> None:  # noqa: B027 - most leave nothing behind
-        """After the result is safe, or after a cancel: leave nothing behind."""
+        """Clean up, after the result is stored or the job cancelled."""
 
     def hang_up(self) -> None:  # noqa: B027 - most keep no connection
-        """Let go of connections; the job goes on."""
+        """Close connections; the job continues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Done:
 
     @property
     def last_line(self) -> str:
-        """What it complained of, as a part of a sentence."""
+        """The last line of its output, for a sentence."""
         lines = [line.strip() for line in (self.err or self.out).splitlines() if line.strip()]
         if not lines:
             return f"exit status {self.status}"
@@ -97,8 +97,8 @@ class Done:
 
 
 def called(command: Sequence[str], *, timeout_s: float, stdin: bytes = b"") -> Done:
-    """Run a program to its end. Its output goes to files: a connection that ssh keeps open would
-    hold a pipe open, too."""
+    """Run a program to its end. Its output goes to files, because a connection that ssh keeps open
+    would also hold a pipe open."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
             with tempfile.TemporaryFile() as given:
@@ -135,7 +135,7 @@ def why_ended(log: str) -> str:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """The files of a launch, in a folder of this machine that nobody else reads."""
+    """Write the files of a launch to a private folder of this machine."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name, content in files.items():
         (folder / name).write_bytes(content)

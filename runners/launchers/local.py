@@ -1,4 +1,4 @@
-"""The machine that Runcast runs on: the probe in a session of its own, which outlives us."""
+"""Local launcher: the probe in a session of its own, which outlives this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runners.launchers.quoting import LaunchError
 
 @dataclass
 class Local(Launcher):
-    """Nothing is asked of the system but Python with torch."""
+    """This machine, which needs only Python with torch."""
 
     poll_s: float = 0.3
     _nodes: dict[str, Nodes] = field(default_factory=dict)
@@ -71,7 +71,7 @@ def _verb(job: Job, *verb: str) -> Command:
 
 
 def check_torch(name: str, hello: dict[str, Any], job: Job) -> None:
-    """A sentence where the node's Python has no torch."""
+    """LaunchError if the Python of the node has no torch."""
     if not hello.get("torch"):
         raise LaunchError(
             f"Python {hello.get('python')} of {name} ({job.python}) has no torch: name one that "

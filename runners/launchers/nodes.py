@@ -1,4 +1,4 @@
-"""Nodes that answer commands: this machine, or hosts behind `ssh`. See on_node.py for the verbs."""
+"""Nodes that run the verbs of on_node.py: this machine, or hosts behind `ssh`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runners.launchers.quoting import LaunchError, UnreachableError
 
 COMMAND_S = 40.0  # of one command on a node, with its connection
 STOP_S = 60.0
-LOST = "ended without a word: it was killed, or the node was"
+LOST = "ended without a message: it was killed, or the node was"
 
 
 class Nodes:
@@ -35,7 +35,7 @@ class Nodes:
         return answer
 
     def ask_all(self, *verb: str, timeout_s: float = COMMAND_S) -> list[dict[str, Any]]:
-        """The same verb on every node, RANK in it being the node's; in parallel."""
+        """Run one verb on every node in parallel, with RANK replaced by the rank of the node."""
 
         def one(rank: int) -> dict[str, Any]:
             mine = [str(rank) if word == "RANK" else word for word in verb]
@@ -45,7 +45,8 @@ class Nodes:
             return list(pool.map(one, range(len(self.names))))
 
     def poll(self, folder: str) -> Progress:
-        """One state of all nodes. A node that failed ends the others, which would wait for it."""
+        """The common state of all nodes. If a node failed, the others are stopped, which would wait
+        for it."""
         found = [
             self.ask(rank, "poll", folder, str(rank), str(self._read[rank]))
             for rank in range(len(self.names))
@@ -65,7 +66,7 @@ class Nodes:
         return Progress("done" if ended else "running", "", log)
 
     def stop(self, folder: str) -> None:
-        """End the run on every node that answers, and all that it started there."""
+        """End the run, and everything it started, on every node that answers."""
         left, silent = 0, []
         for rank, name in enumerate(self.names):
             try:

@@ -1,18 +1,19 @@
-"""What runs on a node: starts the probe there, watches it, ends it; standard library only.
+"""Supervisor on a node: starts, watches and ends the probe, with the standard library only.
 
-It is copied beside the probe and imports nothing of ours. Every remote command of a launcher is one
-of its verbs, so that what crosses a shell is a path and a number, and the rest is in job.json:
+It is copied with the probe and imports no other module of Runcast. Every remote command of a
+launcher is one of its verbs, so that only a path and a number pass through a shell, and the rest is
+in job.json:
 
-    hello                    what this node is, as JSON: address, free port, torch
+    hello                    this node as JSON: address, free port, torch
     start FOLDER RANK        run in a session of its own and return
     run FOLDER RANK          run in the foreground: what a scheduler calls
-    poll FOLDER RANK FROM    is it running, how did it end, its log from byte FROM, as JSON
-    stop FOLDER RANK         end it and everything that it started
+    poll FOLDER RANK FROM    state, exit status and log from byte FROM, as JSON
+    stop FOLDER RANK         end the run and everything that it started
     result FOLDER            the result between the probe's markers
 
-The run is known by its folder, a file with process id and start time, and a variable in the
-environment of all that it starts: torchrun gives every worker a session of its own, so the end of
-a process group does not end them.
+The run is identified by its folder, a file with process id and start time, and a variable in the
+environment of all its processes: torchrun gives every worker a session of its own, so ending a
+process group does not end them.
 """
 
 from __future__ import annotations
@@ -43,17 +44,17 @@ ANYWHERE = ("192.0.2.1", 9)  # reserved for documents: nothing is sent, a route 
 
 
 class Stopped(Exception):  # noqa: N818 - it is a request
-    """Somebody asked this run to end."""
+    """This run was asked to end."""
 
 
 def read_job(folder: Path) -> dict[str, Any]:
-    """What to run: see `Job.on_node` in job.py."""
+    """The content of job.json, which `Job.files` in job.py writes."""
     found: dict[str, Any] = json.loads((folder / "job.json").read_text())
     return found
 
 
 def route_address(peer: tuple[str, int]) -> str:
-    """Our own address on the way to a peer: for one of our own addresses, that address."""
+    """Our own address on the route to a peer; if the peer is this machine, the peer's address."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(peer)
         return str(probe.getsockname()[0])
@@ -61,22 +62,22 @@ def route_address(peer: tuple[str, int]) -> str:
 
 def interface_of(address: str) -> str | None:
     """The network interface that has an IPv4 address."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
             request = struct.pack("256s", name[:15].encode())
             with contextlib.suppress(OSError):
-                found = fcntl.ioctl(asked.fileno(), SIOCGIFADDR, request)
+                found = fcntl.ioctl(probe.fileno(), SIOCGIFADDR, request)
                 if socket.inet_ntoa(found[20:24]) == address:
                     return name
     return None if not address.startswith("127.") else "lo"
 
 
 def interface_to(master: str, num_nodes: int) -> str:
-    """The interface that reaches the first node. Without one, gloo takes what the host's name
-    resolves to, often 127.0.1.1, and waits for ever."""
+    """The interface that reaches the first node. Without one, gloo uses the address of the host
+    name, often 127.0.1.1, and waits forever."""
     address = socket.gethostbyname(master)
     if num_nodes > 1 and address.startswith("127.") and master not in (address, "localhost"):
-        address = ANYWHERE[0]  # our own name as /etc/hosts has it: no other node has that address
+        address = ANYWHERE[0]  # our own name in /etc/hosts: no other node has that address
     ours = route_address((address, 9))
     name = interface_of(ours)
     if name is None:
@@ -85,20 +86,20 @@ def interface_to(master: str, num_nodes: int) -> str:
 
 
 def environment(job: dict[str, Any], rank: int) -> dict[str, str]:
-    """The environment of the probe: the node's own, and what makes its processes meet."""
+    """The environment of the probe: that of the node, and the variables for torch.distributed."""
     env = {**os.environ, **job["env"], MARK: f"{job['run_id']}/{rank}"}
     master = job["master_addr"] or env.get("MASTER_ADDR") or "127.0.0.1"
     env["MASTER_ADDR"] = master
     env["MASTER_PORT"] = str(job["master_port"] or env.get("MASTER_PORT") or 29_511)
     interface = job["interface"] or interface_to(master, job["num_nodes"])
     env["GLOO_SOCKET_IFNAME"] = interface
-    env["NCCL_SOCKET_IFNAME"] = "=" + interface  # =: this one, not all that begin so
+    env["NCCL_SOCKET_IFNAME"] = "=" + interface  # =: not every name that begins so
     env.setdefault("OMP_NUM_THREADS", "1")  # as torchrun sets it, without its warning
     return env
 
 
 def num_processes(job: dict[str, Any]) -> int:
-    """Processes of this node: as asked, else one a GPU."""
+    """Number of processes of this node: as given, else one per GPU."""
     if job["processes"]:
         return int(job["processes"])
     if job["device"] == "cpu":
@@ -123,7 +124,7 @@ def command(job: dict[str, Any], rank: int, env: dict[str, str], processes: int)
 
 
 def started_at(pid: int) -> str | None:
-    """When a process began, in ticks: a process id alone may be another process by now."""
+    """Start time of a process in ticks: its id alone may belong to another process by now."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -132,7 +133,7 @@ def started_at(pid: int) -> str | None:
 
 
 def marked(job_id: str, rank: int) -> list[int]:
-    """Processes that this run started here, by the mark in their environment."""
+    """Processes of this run on this node, by the mark in their environment."""
     mark = f"{MARK}={job_id}/{rank}".encode()
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -145,7 +146,7 @@ def marked(job_id: str, rank: int) -> list[int]:
 
 
 def sweep(job_id: str, rank: int, *, patience_s: float = 2.0) -> int:
-    """Kill what the run left; how many there still are."""
+    """Kill the remaining processes of the run; returns how many are left."""
     end = time.monotonic() + patience_s
     while (left := marked(job_id, rank)) and time.monotonic() < end:
         for pid in left:
@@ -156,8 +157,8 @@ def sweep(job_id: str, rank: int, *, patience_s: float = 2.0) -> int:
 
 
 def guard(job_id: str, rank: int) -> int:
-    """A process that outlives this one and then kills what the run left: nothing else can where
-    a scheduler kills us outright. Writing to the returned pipe lets it go."""
+    """Start a process that outlives this one and then kills the rest of the run, in case a
+    scheduler kills this process outright. Writing to the returned pipe releases it."""
     read, write = os.pipe()
     if os.fork():
         os.close(read)
@@ -166,7 +167,7 @@ def guard(job_id: str, rank: int) -> int:
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
-        os.dup2(nothing, stream)  # whoever reads our output shall not wait for this one
+        os.dup2(nothing, stream)  # readers of our output must not wait for this process
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     if not os.read(read, 1):
@@ -176,7 +177,7 @@ def guard(job_id: str, rank: int) -> int:
 
 
 def running(folder: Path, rank: int) -> int | None:
-    """Process id of the supervisor, if it is still that process."""
+    """Process id of the supervisor, if that process still runs."""
     try:
         pid, began = (folder / f"node-{rank}.pid").read_text().split()
     except (OSError, ValueError):
@@ -251,7 +252,8 @@ def say(text: str) -> None:
 
 
 def start(folder: Path, rank: int) -> None:
-    """Run in a session of its own, which outlives the connection. Once: a second call finds it."""
+    """Run in a session of its own, which outlives the connection. A second call finds the first
+    one."""
     with (folder / f"node-{rank}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         pid, already = running(folder, rank), True
@@ -265,12 +267,13 @@ def start(folder: Path, rank: int) -> None:
                 )  # fmt: skip
             pid = child.pid
             write_whole(folder / f"node-{rank}.pid", f"{pid} {started_at(pid)}\n")
-            child.returncode = 0  # it is nobody's to wait for
+            child.returncode = 0  # no process waits for it
     print(json.dumps({"pid": pid, "already": already}))
 
 
 def poll(folder: Path, rank: int, begin: int) -> None:
-    """How it is. A supervisor that is gone without a word was killed: what it left is, too."""
+    """State of the run. A supervisor that disappeared was killed, and its processes are killed,
+    too."""
     state: dict[str, Any] = {"state": "absent", "log": "", "at": begin}
     job_id = read_job(folder)["run_id"] if (folder / "job.json").exists() else ""
     pid = running(folder, rank)
@@ -289,21 +292,22 @@ def poll(folder: Path, rank: int, begin: int) -> None:
 
 
 def stop(folder: Path, rank: int) -> None:
-    """Ask the supervisor to end, insist, and kill what it started."""
+    """Ask the supervisor to end, kill it if it does not, and kill what it started."""
     job_id = read_job(folder)["run_id"] if (folder / "job.json").exists() else ""
-    asked = running(folder, rank)
+    supervisor = running(folder, rank)
     end = time.monotonic() + TERM_S + 4
-    if asked is not None:
-        os.kill(asked, signal.SIGTERM)
+    if supervisor is not None:
+        os.kill(supervisor, signal.SIGTERM)
     while running(folder, rank) is not None and time.monotonic() < end:
         time.sleep(0.05)
     if (pid := running(folder, rank)) is not None:
         os.kill(pid, signal.SIGKILL)
-    print(json.dumps({"stopped": asked is not None, "left": sweep(job_id, rank) if job_id else 0}))
+    left = sweep(job_id, rank) if job_id else 0
+    print(json.dumps({"stopped": supervisor is not None, "left": left}))
 
 
 def result(folder: Path) -> None:
-    """The result in one piece, between the markers of the probe."""
+    """The whole result, between the markers of the probe."""
     job_id = read_job(folder)["run_id"]
     file = folder / "result.json"
     if not file.exists() or file.stat().st_size > RESULT_BYTES:
@@ -315,7 +319,7 @@ def result(folder: Path) -> None:
 
 
 def hello() -> None:
-    """What this node is: the address by which others reach it, a free port, whether torch is."""
+    """This node: the address at which others reach it, a free port, and whether it has torch."""
     seen = os.environ.get("SSH_CONNECTION", "").split()
     with socket.socket() as free:
         free.bind(("", 0))
@@ -330,7 +334,7 @@ def hello() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """One verb."""
+    """Run one verb."""
     verb, rest = arguments[0], arguments[1:]
     if verb == "hello":
         hello()

@@ -1,6 +1,6 @@
 """The entrypoint of a Ray job on several nodes: one supervisor on each, in a placement group.
 
-It is copied beside the probe and runs with the cluster's Python: standard library and ray only.
+It is copied with the probe and runs under the cluster's Python: standard library and ray only.
     python3 on_ray.py PYTHON NODES GPUS_PER_NODE
 """
 
@@ -21,8 +21,8 @@ PLACED_S = 300.0  # for the cluster to free the nodes
 
 
 def supervise(python: str, rank: int, master: str, files: dict[str, bytes]) -> tuple[int, str]:
-    """Run one node's supervisor in a folder of its own: its status and what it printed. What it
-    says goes to the driver, line by line."""
+    """Run the supervisor of one node in a folder of its own; returns its status and output. Its
+    lines also go to the driver."""
     with tempfile.TemporaryDirectory(prefix="runcast-") as folder:
         for name, content in files.items():
             (Path(folder) / name).write_bytes(content)
@@ -31,7 +31,7 @@ def supervise(python: str, rank: int, master: str, files: dict[str, bytes]) -> t
             [python, str(Path(folder) / "on_node.py"), "run", folder, str(rank)],
             env={**os.environ, "MASTER_ADDR": master},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-            preexec_fn=lambda: libc.prctl(1, signal.SIGTERM, 0, 0, 0),  # it ends with this worker
+            preexec_fn=lambda: libc.prctl(1, signal.SIGTERM, 0, 0, 0),  # ends with this worker
         )  # fmt: skip
         out, _ = process.communicate()
     return process.returncode, out
@@ -48,7 +48,7 @@ def main(python: str, num_nodes: int, gpus: int) -> int:
     files = {name: (here / name).read_bytes() for name in FILES}
     groups = importlib.import_module("ray.util.placement_group")
     strategies = importlib.import_module("ray.util.scheduling_strategies")
-    ray.init(log_to_driver=True)  # what the first node says of its progress
+    ray.init(log_to_driver=True)  # progress of the first node
     need = {"CPU": 1.0, **({"GPU": float(gpus)} if gpus else {})}
     group = groups.placement_group([need] * num_nodes, strategy="STRICT_SPREAD")
     try:

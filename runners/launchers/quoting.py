@@ -1,7 +1,7 @@
-"""What a person typed, before it may become part of a command: names, paths, hosts, variables.
+"""Checks of user input for commands: names, paths, hosts, variables.
 
-Commands are argument lists. Two things cross a shell: what `ssh` is given, which the remote shell
-reads, and the text of a batch script. What goes there is checked here first and quoted as well.
+Commands are argument lists. Two things pass through a shell: the command line of `ssh`, which the
+remote shell reads, and the text of a batch script. Both are checked here first, and quoted.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _ALLOWED = {
 
 
 class LaunchError(RuncastError):
-    """A run cannot be started, followed or brought back; the sentence says why."""
+    """A run cannot be started, followed or fetched; the sentence is the reason."""
 
 
 class UnreachableError(LaunchError):
-    """The place did not answer; it may later."""
+    """The place did not answer, but may answer later."""
 
 
 def _checked(text: str, option: str, pattern: re.Pattern[str]) -> str:
@@ -56,7 +56,7 @@ digits, '_', '.' and '-' are allowed.
 
 
 def path(text: str, option: str) -> str:
-    """A path on a node; no blanks, because batch scripts and scp take it as it is."""
+    """A path on a node, without blanks, because batch scripts and scp use it unquoted."""
     if ".." in text.split("/"):
         raise LaunchError(f"{option} {shown(text)} is refused: it leads through '..'.")
     return _checked(text, option, _PATH)
@@ -68,7 +68,7 @@ def image(text: str, option: str) -> str:
 
 
 def hosts(text: str) -> tuple[str, ...]:
-    """The hosts of `a,user@b:2222`, in their order; none twice.
+    """The hosts of `a,user@b:2222`, in order; none twice.
 
     >>> hosts("a, user@b:2222")
     ('a', 'user@b:2222')
@@ -85,7 +85,7 @@ def hosts(text: str) -> tuple[str, ...]:
 
 
 def variables(texts: Iterable[str]) -> dict[str, str]:
-    """NAME=VALUE of every --env. They are written to files, so no secret may be among them."""
+    """NAME=VALUE of every --env. They are written to files, so secrets are refused."""
     found = {}
     for text in texts:
         variable, equals, value = text.partition("=")

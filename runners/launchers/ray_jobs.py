@@ -1,6 +1,6 @@
-"""Ray's job server over HTTP: nothing of Ray is needed here.
+"""Launcher for Ray's job server, over HTTP and without Ray's package.
 
-The files travel as a package, as `ray job submit --working-dir` sends them. On one node the
+The files are sent as a package, like `ray job submit --working-dir` sends them. On one node the
 supervisor is the job's entrypoint; on several that is on_ray.py, which places one on each node.
 """
 
@@ -33,7 +33,7 @@ _QUEUED, _GOING, _ENDED_BADLY = {"PENDING"}, {"RUNNING"}, {"FAILED", "STOPPED"}
 
 @dataclass
 class RayJobs(Launcher):
-    """One job; its submission id is the run's name, so that it cannot be there twice."""
+    """One job; its submission id is the name of the run, so that it cannot exist twice."""
 
     address: str  # of the dashboard, http://HOST:8265
     gpus_per_node: int | None = None
@@ -53,7 +53,7 @@ class RayJobs(Launcher):
         return f"Ray at {self.address}"
 
     def package(self, job: Job) -> tuple[str, bytes]:
-        """The files as a ZIP, the same bytes each time, under the name that Ray expects."""
+        """The files as a reproducible ZIP, and the name for it that Ray expects."""
         held = io.BytesIO()
         with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as out:
             for name, content in sorted(self._files(job).items()):
@@ -62,7 +62,7 @@ class RayJobs(Launcher):
         return f"_ray_pkg_{digest}.zip", held.getvalue()
 
     def body(self, job: Job) -> dict[str, Any]:
-        """What is posted."""
+        """The body of the submission."""
         if job.num_nodes == 1:
             entrypoint = shlex.join([job.python, SUPERVISOR, "run", ".", "0"])
         else:
@@ -92,7 +92,7 @@ class RayJobs(Launcher):
         )
 
     def submit(self, job: Job) -> str:
-        """Find the job, or send it."""
+        """Find the job, or submit it."""
         write_files(job.folder, self._files(job))
         handle, known = self._latest(job)
         if known is None:
@@ -132,8 +132,8 @@ class RayJobs(Launcher):
     # --- HTTP ------------------------------------------------------------------------------------
 
     def _latest(self, job: Job) -> tuple[str, dict[str, Any] | None]:
-        """The newest try that has not failed, or the name of the next one: Ray keeps the
-        supervisor of one that failed under its id."""
+        """The newest attempt that has not failed, or the name of the next one: Ray keeps the
+        supervisor of a failed attempt under its id."""
         for handle in [job.name, *(f"{job.name}-{n}" for n in range(2, MOST_TRIES + 1))]:
             known = self._ask("GET", f"/api/jobs/{handle}", missing_ok=True)
             if known is None or known.get("status") not in _ENDED_BADLY:
@@ -169,7 +169,7 @@ class RayJobs(Launcher):
         content: bytes | None = None,
         missing_ok: bool = False,
     ) -> dict[str, Any] | None:
-        """One request; None where the thing is missing and may be."""
+        """Send one request; None for a missing object that may be missing."""
         token = os.environ.get("RAY_AUTH_TOKEN", "")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
@@ -191,9 +191,9 @@ class RayJobs(Launcher):
         if answer.status_code == 404 and missing_ok:
             return None
         if answer.status_code >= 400:
-            said = bytes(held).decode("utf-8", "replace").strip().splitlines()
+            lines = bytes(held).decode("utf-8", "replace").strip().splitlines()
             kind = UnreachableError if answer.status_code >= 502 else LaunchError
-            why = shown(said[-1]) if said else f"HTTP {answer.status_code}"
+            why = shown(lines[-1]) if lines else f"HTTP {answer.status_code}"
             raise kind(f"{self.where} refused {method} {path.split('/')[2]}: {why}.")
         try:
             found = httpx.Response(200, content=bytes(held)).json() if held else {}

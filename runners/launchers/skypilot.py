@@ -1,7 +1,7 @@
-"""Any cloud through SkyPilot's own `sky`, which has its own environment and the credentials.
+"""Launcher for any cloud, through SkyPilot's `sky` with its own environment and credentials.
 
-The cluster is made for the run and taken down after it; should nobody be there to do so, it takes
-itself down minutes after the probe has ended.
+The cluster is made for the run and taken down after it; it also takes itself down minutes after the
+probe has ended.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ exec {program} "$SKYPILOT_NODE_RANK"
 class SkyPilot(Launcher):
     """A cluster of its own for the run, named after it."""
 
-    accelerators: str  # as SkyPilot writes them, H100:8
-    infra: str = ""  # aws, gcp/us-central1; '': where SkyPilot finds it cheapest
+    accelerators: str  # in SkyPilot's notation, H100:8
+    infra: str = ""  # aws, gcp/us-central1; '': the cheapest that SkyPilot finds
     use_spot: bool = False
     poll_s: float = 10.0
     _read: dict[str, int] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class SkyPilot(Launcher):
                 "and how many a node has, like H100:8."
             )
         try:
-            names.canonical(found[1])  # SkyPilot takes any name, and any region, without a word
+            names.canonical(found[1])  # SkyPilot accepts any name and any region without an error
         except RuncastError as e:
             raise LaunchError(str(e)) from None
         if self.infra and not _INFRA.fullmatch(self.infra):
@@ -76,7 +76,7 @@ class SkyPilot(Launcher):
         return f"SkyPilot, {self.accelerators}" + (f", {self.infra}" if self.infra else "")
 
     def task(self, job: Job) -> dict[str, Any]:
-        """The task as SkyPilot's YAML has it."""
+        """The task in the form of SkyPilot's YAML."""
         folder = f"~/{job.name}"
         program = shlex.join([job.python, SUPERVISOR, "run", "."])
         resources: dict[str, Any] = {"accelerators": self.accelerators}
@@ -135,7 +135,7 @@ class SkyPilot(Launcher):
         return self._log(job)
 
     def close(self, job: Job, handle: str) -> None:
-        """Take the machines down: they cost money until then."""
+        """Take the machines down, which cost money until then."""
         self._down(job)
 
     def _files(self, job: Job) -> dict[str, bytes]:
@@ -152,7 +152,7 @@ class SkyPilot(Launcher):
         return ("sky", "logs", "--status", job.name, "1")
 
     def _log(self, job: Job) -> str:
-        """Everything printed, without the name of the node that SkyPilot puts before each line."""
+        """The output, without the node name that SkyPilot prefixes to each line."""
         done = called(
             ("sky", "logs", "--no-follow", "--tail", "0", job.name, "1"), timeout_s=CALL_S
         )

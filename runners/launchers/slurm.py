@@ -1,8 +1,7 @@
-"""SLURM: our own batch script, `sbatch`, `scontrol` and `scancel` of the machine we are on.
+"""Launcher for SLURM, with `sbatch`, `scontrol` and `scancel` of this machine.
 
 `scontrol show job` answers while a job is known (MinJobAge after its end) and needs no accounting;
-`sacct` is asked where there is one and the job is forgotten. The folder of the run must be one that
-the nodes see, too.
+after that `sacct` is used, if there is one. The folder of the run must be shared with the nodes.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _ENDED_BADLY = {
 }  # fmt: skip
 _QUEUED = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "SUSPENDED"}
 
-# The address of the first node is SLURM's own: names of nodes need not resolve.
+# The address of the first node is from SLURM, because node names may not resolve.
 _BODY = """\
 set -eu
 export PYTHONUNBUFFERED=1
@@ -51,12 +50,12 @@ exec srun --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --kill-on-bad-exi
 
 @dataclass
 class Slurm(Launcher):
-    """One job of as many nodes as asked, one task on each; torchrun starts the processes."""
+    """One job of `num_nodes` nodes, one task on each; torchrun starts the processes."""
 
     partition: str = ""
     account: str = ""
     qos: str = ""
-    gpus_per_node: int | None = None  # None: no GPU is asked for
+    gpus_per_node: int | None = None  # None: no GPU is requested
     poll_s: float = 2.0
     _read: dict[str, int] = field(default_factory=dict)
 
@@ -103,7 +102,7 @@ class Slurm(Launcher):
             return known
         self._read.pop(job.run_id, None)
         write_files(job.folder, self._files(job))
-        (job.folder / OUTPUT).unlink(missing_ok=True)  # of an earlier try
+        (job.folder / OUTPUT).unlink(missing_ok=True)  # of an earlier attempt
         done = called(("sbatch", "--parsable", str(job.folder / SCRIPT)), timeout_s=CALL_S)
         if done.status:
             raise LaunchError(f"sbatch refused the job: {done.last_line}.")
@@ -132,7 +131,7 @@ class Slurm(Launcher):
             raise _refused("scancel", done)
 
     def collect(self, job: Job, handle: str) -> str:
-        """The output of the job; the folder is shared, so the node's own file would do as well."""
+        """The output of the job, from the shared folder."""
         text = self._output(job)
         if not text:
             raise LaunchError(
@@ -145,7 +144,7 @@ class Slurm(Launcher):
         return {**job.files(), SCRIPT: self.script(job).encode()}
 
     def find(self, job: Job) -> str:
-        """The number of a job of this run that is waiting or running."""
+        """The number of a waiting or running job of this run."""
         done = called(
             ("squeue", "--noheader", f"--name={job.name}", f"--user={getpass.getuser()}",
              "--format=%A"),
@@ -201,7 +200,7 @@ def time_limit(limit_s: float) -> str:
 
 
 def _check_folder(folder: Path) -> None:
-    """SLURM reads % in a path as a pattern, and #SBATCH lines have no quotes."""
+    """Check the folder: SLURM reads % in a path as a pattern, and #SBATCH lines have no quotes."""
     if not re.fullmatch(r"/[A-Za-z0-9_./+@=-]+", str(folder)):
         raise LaunchError(
             f"The folder of the run is {str(folder)!r}: in a batch script it may have letters, "
@@ -210,7 +209,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _refused(program: str, done: Done) -> LaunchError:
-    """Contact with the controller may come back."""
+    """The error of a failed command; the controller may become reachable again."""
     lost = ("Unable to contact", "Socket timed out", "Connection refused")
     kind = UnreachableError if any(words in done.err for words in lost) else LaunchError
     return kind(f"{program}: {done.last_line}.")

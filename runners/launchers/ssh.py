@@ -1,7 +1,8 @@
-"""Hosts behind the user's own `ssh`: its configuration, agent, certificates and jump hosts count.
+"""Launcher for hosts behind the user's own `ssh` and its configuration.
 
-Host keys are checked as that configuration says, and nothing here turns the check off. One
-connection a host is kept open (ControlMaster) while a run is followed.
+Agent, certificates and jump hosts work as configured. Host keys are checked as configured, and the
+check is never turned off. One connection per host stays open (ControlMaster) while a run is
+followed.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ from runners.launchers.quoting import LaunchError, UnreachableError, shell_line
 
 CONNECT_S = 15
 COPY_S = 60.0
-SOCKETS = "/tmp/runcast-ssh"  # shown by a dry run; a real one makes a folder of its own for them
-SSH_FAILED = 255  # of ssh itself; other statuses are the remote command's
+SOCKETS = "/tmp/runcast-ssh"  # shown by a dry run; a real run makes its own folder for them
+SSH_FAILED = 255  # exit status of ssh itself; others are from the remote command
 
 
 @dataclass
 class Ssh(Launcher):
-    """One host a node, rank by order; the first one is where the processes meet."""
+    """One host per node, ranked by order; the processes meet at the first one."""
 
     hosts: tuple[str, ...]
     config: str = ""  # a file for `ssh -F`; '': the user's
-    master_addr: str = ""  # '': the address at which the first host was reached
+    master_addr: str = ""  # '': the address under which the first host was reached
     base: str = ".cache/runcast"  # on the hosts, from the home folder
-    interactive: bool = False  # somebody is there to answer ssh
+    interactive: bool = False  # whether a user is present to answer ssh
     poll_s: float = 1.0
     _control: str = ""
     _nodes: dict[str, Nodes] = field(default_factory=dict)
@@ -62,7 +63,8 @@ class Ssh(Launcher):
         return Launch({str(job.folder / n): c for n, c in files.items()}, tuple(commands))
 
     def submit(self, job: Job) -> str:
-        """Copy, look where the first host was reached, start. What runs already is left to run."""
+        """Copy the files, find the address of the first host, and start. A node that already runs
+        is left alone."""
         nodes, folder = self._of(job), self._folder(job)
         names = sorted(job.files())
         write_files(job.folder, job.files(master_addr=self.master_addr, detached=True))
@@ -96,7 +98,7 @@ class Ssh(Launcher):
         return self._must(host, self._ssh(host, self._verb(job, "result", handle)), COPY_S).out
 
     def close(self, job: Job, handle: str) -> None:
-        """Remove the folders of the run, where that can be done, and hang up."""
+        """Remove the folders of the run where possible, and hang up."""
         for host in self.hosts:
             with suppress(LaunchError):
                 self._must(host, self._ssh(host, ("rm", "-rf", "--", handle)), COMMAND_S)
@@ -162,7 +164,7 @@ class Ssh(Launcher):
         return done
 
     def _placed(self, command: Command) -> Command:
-        """The command with the folder of sockets that this process made."""
+        """The command, with the socket folder of this process."""
         return tuple(w.replace(f"{SOCKETS}/%C", f"{self._control}/%C") for w in command)
 
     def _of(self, job: Job) -> Nodes:
@@ -181,12 +183,12 @@ def _bare(host: str) -> str:
 
 
 def _connection_error(host: str, done: Done) -> LaunchError:
-    """What ssh said, as a sentence: some of it only a person can mend."""
+    """Sentence for an error of ssh, some of which only a person can fix."""
     text = done.err
     if "REMOTE HOST IDENTIFICATION HAS CHANGED" in text:
         return LaunchError(
-            f"The host key of {host} is another one than ssh knows: somebody may be in between. "
-            "Nothing was run; ask who runs the host, then `ssh-keygen -R`."
+            f"The host key of {host} is not the one that ssh knows: the connection may be "
+            "intercepted. Nothing was run; ask who runs the host, then `ssh-keygen -R`."
         )
     if "Host key verification failed" in text:
         return LaunchError(
@@ -195,7 +197,7 @@ def _connection_error(host: str, done: Done) -> LaunchError:
         )
     if "Permission denied" in text:
         return LaunchError(
-            f"{host} let nobody in: {done.last_line}. `ssh {_bare(host)}` must work."
+            f"{host} refused the login: {done.last_line}. `ssh {_bare(host)}` must work."
         )
     if "Could not resolve hostname" in text:
         return LaunchError(f"No host has the name {host}: {done.last_line}.")

@@ -1,66 +1,29 @@
-"""What runs on a node: modules that reach it as one file, for Python 3.9 and torch 2.4 or newer.
+"""The probe: modules that run on a node as one file, for Python 3.9 and torch 2.4 or newer.
 
-anonymous    what of a machine's names and secrets a result may hold
-attention    scaled-dot-product attention, held against its definition in float64
-budget       how long a run may take: what the dollars buy, and the hard end
-checkpoint   how fast a checkpoint is written to the disk of the result
+anonymous    removal of names and secrets of a machine from a result
+attention    scaled-dot-product attention, checked against its definition in float64
+budget       time budget of a run: seconds that the dollars buy, and the hard end
+checkpoint   rate of writing a checkpoint to the disk of the result
 collectives  collectives between ranks: six operations, each checked element by element
-device       the device that is measured: where tensors live, how its caches are emptied
-groups       the groups of measurements by name, in the order of their value
-matmul       matmuls in every dtype, each held against float64
-measuring    group after group: the control between them, the rows of all ranks as one
-memory       what moves more than it computes: elementwise operators, buffers, copies to the
-             host
+device       the measured device: where tensors are, and how its caches are emptied
+groups       groups of measurements by name, the most valuable first
+matmul       matmuls in every dtype, each checked against float64
+measuring    run of all groups, with the control between them, and rows merged over ranks
+memory       memory-bound operations: elementwise operators, buffers, copies to the host
 node         measure one node, or several at once: one file that needs Python >= 3.9 and
              torch >= 2.4
-numerics     inputs as training has them, and how far a result is from float64
-overlap      what a collective and matmuls cost each other when they run at once
-plan         the plan that is to be measured, calib-plan/1: refused with a sentence unless
-             it is sound
-probe        one run of the probe: its plan, ranks, device and clock, and what it has
-             measured
-provenance   where, when and with what was measured
-ranks        the processes of one run, and on which nodes they are
-result_file  the result on the disk: written whole, and gone on from after a killed run
-rows         the words of a result: its schema, what a row is, how FLOPs and bytes are
-             counted
-state        what the machine says of itself: clocks, power, load, and who else is on the
-             device
-timing       how a call is timed: warmed up, sampled, and told as a median with its spread
+numerics     inputs distributed like those of training, and errors of results against
+             float64
+overlap      slowdown of a collective and matmuls that run at the same time
+plan         reader of the plan, calib-plan/1; a bad plan is refused with a sentence
+probe        state of one run of the probe: plan, ranks, device, clock and measured rows
+provenance   provenance of a result: place, time, device and software
+ranks        the processes of one run and their nodes
+result_file  the result file: written atomically, and resumed from after a killed run
+rows         schema of a result: its rows, and how FLOPs and bytes are counted
+state        state of the machine: clocks, power, load, and other processes on the device
+timing       timing of a call: warm-up, samples, median and spread
 training     training steps: models of several depths, the held-out step, the optimizer
              alone
-transformer  A transformer: its layers, weights and FLOPs; the time of one block, as written
-             and compiled
-
-    anonymous    what of a machine's names and secrets a result may hold
-    attention    scaled-dot-product attention, held against its definition in float64
-    budget       how long a run may take: what the dollars buy, and the hard end
-    checkpoint   how fast a checkpoint is written to the disk of the result
-    collectives  collectives between ranks: six operations, each checked element by element
-    device       the device that is measured: where tensors live, how its caches are emptied
-    groups       the groups of measurements by name, in the order of their value
-    matmul       matmuls in every dtype, each held against float64
-    measuring    group after group: the control between them, the rows of all ranks as one
-    memory       what moves more than it computes: elementwise operators, buffers, copies to the
-                 host
-    node         measure one node, or several at once: one file that needs Python >= 3.9 and
-                 torch >= 2.4
-    numerics     inputs as training has them, and how far a result is from float64
-    overlap      what a collective and matmuls cost each other when they run at once
-    plan         the plan that is to be measured, calib-plan/1: refused with a sentence unless
-                 it is sound
-    probe        one run of the probe: its plan, ranks, device and clock, and what it has
-                 measured
-    provenance   where, when and with what was measured
-    ranks        the processes of one run, and on which nodes they are
-    result_file  the result on the disk: written whole, and gone on from after a killed run
-    rows         the words of a result: its schema, what a row is, how FLOPs and bytes are
-                 counted
-    state        what the machine says of itself: clocks, power, load, and who else is on the
-                 device
-    timing       how a call is timed: warmed up, sampled, and told as a median with its spread
-    training     training steps: models of several depths, the held-out step, the optimizer
-                 alone
-    transformer  a transformer: its layers, weights and FLOPs; the time of one block, as written
-                 and compiled
+transformer  layers, weights and FLOPs; time of one block, as written and compiled
 """

@@ -1,4 +1,4 @@
-"""What of a machine's names and secrets a result may hold."""
+"""Removal of names and secrets of a machine from a result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENV_SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re
 
 
 def kept_environment(environment: dict[str, str]) -> dict[str, str]:
-    """Variables that steer a measurement; never one whose name or value may hold a secret."""
+    """Variables that affect a measurement; never one whose name or value may hold a secret."""
     return {
         name: value[:200]
         for name, value in sorted(environment.items())
@@ -28,7 +28,7 @@ def digest(text: str) -> str:
 
 
 def anonymised(result: Row) -> Row:
-    """A result without names of hosts, serial numbers, paths and command lines."""
+    """A result without host names, serial numbers, paths and command lines."""
     made = result["provenance"]
     hosts = {made["host"], *(node["host"] for node in result["nodes"])}
     hosts |= {host.partition(".")[0] for host in hosts}

@@ -1,4 +1,4 @@
-"""Scaled-dot-product attention, held against its definition in float64."""
+"""Scaled-dot-product attention, checked against its definition in float64."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def _one_attention(p: Probe, shape: Row) -> None:
     if h % kv:
         raise ValueError(f"{h} heads cannot share {kv} key heads")
     q = p.tensor(b, h, s, d)
-    # Keys are repeated for their query heads beforehand: torch 2.4 knows no grouped queries.
+    # Keys are repeated for their query heads beforehand: torch 2.4 does not support grouped
+    # queries.
     k, v = (p.tensor(b, kv, s, d).repeat_interleave(h // kv, dim=1) for _ in range(2))
     params = {"batch": b, "num_heads": h, "num_kv_heads": kv, "seq_len": s, "head_dim": d,
               "causal": causal}  # fmt: skip

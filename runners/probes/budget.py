@@ -1,4 +1,4 @@
-"""How long a run may take: what the dollars buy, and the hard end."""
+"""Time budget of a run: seconds that the dollars buy, and the hard end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ USED_UP = "the budget was used up"
 
 
 def allowed_s(options: argparse.Namespace, reduced: bool) -> float:
-    """Seconds that may be used: the least of the budget and what the dollars buy."""
+    """Seconds that may be used: the smaller of the budget and what the dollars buy."""
     for name in ("budget_s", "max_usd", "usd_per_hour"):
         value = getattr(options, name)
         if value is not None and not (math.isfinite(value) and value > 0):
@@ -29,12 +29,12 @@ def allowed_s(options: argparse.Namespace, reduced: bool) -> float:
 
 
 class BudgetUsedUp(RuntimeError):  # noqa: N818 - it says what happened
-    """Raised by the alarm in the middle of whatever takes too long."""
+    """Raised by the alarm during whatever takes too long."""
 
 
 @contextlib.contextmanager
 def cut_off_after(seconds: float) -> Iterator[None]:
-    """The hard end of the budget, also of one long call such as a compilation."""
+    """Enforce the end of the budget, even during one long call such as a compilation."""
 
     def ring(number: int, frame: Any) -> None:
         raise BudgetUsedUp(USED_UP)
@@ -43,7 +43,7 @@ def cut_off_after(seconds: float) -> Iterator[None]:
         yield
         return
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01), 1.0)  # again: it may be swallowed
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01), 1.0)  # repeated: it may be swallowed
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""How fast a checkpoint is written to the disk of the result."""
+"""Rate of writing a checkpoint to the disk of the result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _file_system_of(path: Path) -> str:
 
 
 def measure_checkpoint(p: Probe) -> None:
-    """Random bytes to a file beside the result, with fsync; every rank writes at once."""
+    """Write random bytes to a file next to the result, with fsync; all ranks write at once."""
     folder = p.out.resolve().parent
     size = 32 * MIB if p.reduced else 4 * GIB
     path = folder / f".runcast-{p.plan['run_id']}-{p.ranks.rank}.checkpoint"

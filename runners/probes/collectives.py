@@ -45,7 +45,7 @@ class Collective:
         self.fill()
 
     def fill(self) -> None:
-        """Every rank another number, small enough that sums of them are exact."""
+        """Fill the buffer of every rank with another number, small enough for exact sums."""
         self.source.fill_(self.me + 1.0)
         self.target.fill_(self.me + 1.0 if self.op in ("all_reduce", "broadcast") else -1.0)
 
@@ -72,7 +72,7 @@ class Collective:
         return None
 
     def wrong(self) -> int:
-        """Elements of this rank that are not what the operation promises, of one fresh call."""
+        """Number of wrong elements of this rank after one fresh call."""
         self.fill()
         self()
         n, numbers = self.n, torch.arange(1.0, self.n + 1, device=self.target.device)
@@ -98,7 +98,8 @@ def own_groups(p: Probe) -> dict[str, tuple[list[int], Any, int]]:
 
 
 def shared_names(p: Probe, groups: dict[str, Any]) -> list[str]:
-    """Names of which every rank has a group: nodes of different sizes leave some ranks over."""
+    """Names for which every rank has a group: with nodes of different sizes some ranks are left
+    over."""
     return [name for name in p.ranks.members() if all(p.ranks.gather(name in groups))]
 
 
@@ -111,7 +112,7 @@ def collective_sizes(most: int) -> list[int]:
 
 
 def sampled_together(p: Probe, call: Call, meet: Call, seconds: float) -> list[float]:
-    """The same number of samples on every rank; each sample's time is that of the slowest."""
+    """Equally many samples on every rank; the time of each sample is that of the slowest rank."""
     one = max(p.ranks.slowest([warm_up(call, p.device.sync, seconds=0.0)]))
     n = p.ranks.decided(min(50, max(5, int(seconds / one))))
     if p.device.gpu:
@@ -134,7 +135,7 @@ def sampled_together(p: Probe, call: Call, meet: Call, seconds: float) -> list[f
 
 
 def meeting(p: Probe, group: Any) -> Call:
-    """Ranks start a sample together: a barrier on a CPU, a tiny all_reduce on the stream."""
+    """Make ranks start a sample together: a barrier on a CPU, a tiny all_reduce on the stream."""
     if not p.device.gpu:
         return lambda: dist.barrier(group=group)
     token = torch.zeros(1, device=p.device.torch)
@@ -144,7 +145,7 @@ def meeting(p: Probe, group: Any) -> Call:
 def measure_collectives(p: Probe) -> None:
     """Six operations on each process group, from 8 bytes up."""
     if p.ranks.world < 2:
-        p.skip("collectives", "one process has nobody to talk to")
+        p.skip("collectives", "a single process has no others to communicate with")
         return
     groups = own_groups(p)
     names = shared_names(p, groups)
@@ -165,7 +166,7 @@ def _sweep(p: Probe, op: str, name: str, group: tuple[list[int], Any, int], shar
     begin, last = time.perf_counter(), 0.0
     for size in sizes:
         used = time.perf_counter() - begin
-        # Five samples, three warm-up calls and the check, of four times the last time.
+        # Five samples, three warm-up calls and the check, each of four times the last time.
         if p.ranks.decided(min(share_s, p.left_s()) < used + 9 * 4 * last and size > 8):
             p.skip(f"{op} {name}", f"{size} bytes and more: the time for it was used up")
             return
@@ -173,7 +174,7 @@ def _sweep(p: Probe, op: str, name: str, group: tuple[list[int], Any, int], shar
         wrong = sum(p.ranks.gather(collective.wrong()))
         times = sampled_together(p, collective, meet, share_s / (2 * len(sizes)))
         measured = summary(times, cold=p.device.gpu)
-        last = measured["t_min_s"]  # a spike is not the size's doing
+        last = measured["t_min_s"]  # a spike is not due to the size
         p.shared.append({
             "probe": p.group, "label": op, "dtype": "fp32", "mode": "fwd", "wrong": wrong,
             "bytes": float(collective.size_bytes), "bus_factor": bus_factor(op, len(members)),

@@ -1,4 +1,4 @@
-"""The device that is measured: where tensors live, how its caches are emptied."""
+"""The measured device: where tensors are, and how its caches are emptied."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor
 
 MIB, GIB = 2**20, 2**30
 
-# What an operation that a machine cannot do raises; anything else is a bug and ends the run.
+# Errors of operations that a machine does not support; any other error is a bug and ends the run.
 FAILURES = (RuntimeError, NotImplementedError, ValueError, TypeError, AttributeError, OSError)
 
 
 class Device:
-    """cuda, rocm or cpu: where tensors live, how calls are timed, what the device says."""
+    """A device, cuda, rocm or cpu: where tensors are, how calls are timed, what it reports."""
 
     def __init__(self, local_rank: int, *, allow_gpu: bool = True) -> None:
         gpu = allow_gpu and torch.cuda.is_available()
@@ -27,13 +27,13 @@ class Device:
         self._cache: Tensor | None = None
 
     def visible_id(self) -> str:
-        """This device as nvidia-smi knows it: an index, or what CUDA_VISIBLE_DEVICES names."""
+        """The id of this device for nvidia-smi: an index, or an entry of CUDA_VISIBLE_DEVICES."""
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
         named = [v.strip() for v in visible if v.strip()]
         return named[self.index] if self.index < len(named) else str(self.index)
 
     def start(self) -> None:
-        """Claim the device; only after it was seen to be idle."""
+        """Claim the device, after it was found idle."""
         if self.gpu:
             torch.cuda.set_device(self.index)
         torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""The groups of measurements by name, in the order of their value."""
+"""Groups of measurements by name, the most valuable first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runners.probes.probe import Probe
 from runners.probes.training import measure_holdout, measure_layers, measure_optimizer
 from runners.probes.transformer import measure_block, measure_compiled_block
 
-# A group that would rather not begin than be cut off: what it prepares takes its time.
+# Groups that do not begin near the end of the budget, because their preparation takes long.
 LEAST_S = {"compiled_block": 20.0}
 TOGETHER = ("collectives", "overlap")  # groups in which ranks wait for each other
 

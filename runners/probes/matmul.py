@@ -1,4 +1,4 @@
-"""Matmuls in every dtype, each held against float64."""
+"""Matmuls in every dtype, each checked against float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group after group: the control between them, the rows of all ranks as one."""
+"""Run of all groups, with the control between them, and rows merged over ranks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runners.probes.timing import Call
 
 
 def _control_call(p: Probe) -> Call:
-    """The operation whose time should not move: one matmul with inputs of its own."""
+    """The control: one matmul with its own inputs, whose time should not change."""
     width, dtype = (4096, "bf16") if p.device.gpu else (320, "fp32")
     a, b = p.tensor(width, width, dtype=dtype), p.tensor(width, width, dtype=dtype)
     out = torch.empty_like(a)
@@ -26,7 +26,7 @@ def _control_call(p: Probe) -> Call:
 
 
 def _control_sample(p: Probe, call: Call, after: str) -> Row:
-    """The control now, on the slowest rank."""
+    """One sample of the control, on the slowest rank."""
     measured = p.times(call)
     worst = max(p.ranks.gather(measured), key=lambda one: one["t_med_s"])
     return {"at_s": p.elapsed_s(), "after_group": after, "t_med_s": worst["t_med_s"],
@@ -39,7 +39,8 @@ def _row_key(row: Row) -> tuple[Any, ...]:
 
 
 def merged(p: Probe) -> tuple[list[Row], list[Row]]:
-    """Rows and omissions of all ranks: of each row the slowest rank's, with every node's time."""
+    """Rows and omissions of all ranks: each row from the slowest rank, with the time of every
+    node."""
     all_rows = p.ranks.gather(p.rows)
     left_out = list(p.left_out)
     for rank, others in enumerate(p.ranks.gather(p.left_out)):
@@ -73,7 +74,7 @@ def say(p: Probe, text: str) -> None:
 
 
 def measure_all(p: Probe, result: Row, save: Callable[[Row], None], monitor: Monitor) -> None:
-    """The groups of the plan in their order, as long as the budget lasts."""
+    """Measure the groups of the plan in order, as long as the budget lasts."""
     names = list(p.plan["groups"])
     done = {group["name"] for group in result["groups"]}
     call = _control_call(p)
@@ -90,7 +91,7 @@ def measure_all(p: Probe, result: Row, save: Callable[[Row], None], monitor: Mon
         p.group, p.rows, p.shared, p.left_out = name, [], [], []
         before, start = machine_state(p.device), p.elapsed_s()
         monitor.taken()
-        # Ranks that wait for each other decide together instead of being cut off one by one.
+        # Ranks that wait for each other decide together, instead of being cut off one by one.
         with p.attempt(""), cut_off_after(math.inf if name in TOGETHER else p.left_s()):
             GROUPS[name](p)
         p.device.release()

@@ -1,4 +1,4 @@
-"""What moves more than it computes: elementwise operators, buffers, copies to the host."""
+"""Memory-bound operations: elementwise operators, buffers, copies to the host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runners.probes.timing import Call
 
 
 def measure_memory_bound(p: Probe) -> None:
-    """Operators that move more than they compute, at the sizes of the block."""
+    """Memory-bound operators, at the sizes of the block."""
     c = p.plan["block"]
     tokens = int(c["seq_len"]) * int(c["micro_batch_size"])
     hidden, ffn, vocab = (int(c[key]) for key in ("hidden_size", "ffn_hidden_size", "vocab_size"))

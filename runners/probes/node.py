@@ -15,7 +15,8 @@ sample is one call between two events, all samples are queued before one synchro
 buffer larger than the last-level cache is written before each (`cold_cache`). On a CPU a sample is
 enough calls to fill a millisecond, with warm caches. Medians and spreads are reported, never the
 best. One fixed matmul, the control, is timed before the first group and after every one: what it
-moves is the drift of the session. Nothing of the machine is ever set, no clock and no limit.
+moves is the drift of the session. No setting of the machine is ever changed, neither clocks nor
+limits.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ OK, BAD_PLAN, BUSY, TOO_LITTLE = 0, 2, 3, 4
 
 
 def _run(options: argparse.Namespace, argv: list[str]) -> int:
-    """Everything from a plan to a result; the exit status."""
+    """Run a plan to its result; returns the exit status."""
     plan = read_plan(options.plan, tuple(GROUPS))
     if options.run_id and options.run_id != plan["run_id"]:
         if not RUN_ID.fullmatch(options.run_id):
@@ -135,7 +136,7 @@ def _measured(p: Probe, options: argparse.Namespace, argv: list[str], budget_s: 
 
 
 def _terminated(number: int, frame: Any) -> None:
-    """A cancelled job removes its checkpoint file and its monitor on the way out."""
+    """End a cancelled job, removing its checkpoint file and its monitor."""
     raise SystemExit(128 + number)
 
 

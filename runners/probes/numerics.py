@@ -1,4 +1,4 @@
-"""Inputs as training has them, and how far a result is from float64."""
+"""Inputs distributed like those of training, and errors of results against float64."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def normal(*shape: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 def entropy_bits(x: Tensor) -> float:
     """Entropy of a histogram of 256 bins on [-4, 4]: 7.05 for N(0, 1), 0 for a constant.
 
-    Another distribution has less: a uniform one on [0, 1) 5, integers from 0 next to none.
+    Other distributions have less: a uniform one on [0, 1) 5, small integers almost none.
     """
     values = x.detach().flatten()[:65536].float().cpu()
     counts = torch.histc(values.clamp(-4.0, 4.0), bins=256, min=-4.0, max=4.0)

@@ -1,4 +1,4 @@
-"""What a collective and matmuls cost each other when they run at once."""
+"""Slowdown of a collective and matmuls that run at the same time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from runners.probes.timing import summary
 def measure_overlap(p: Probe) -> None:
     """Matmuls alone, an all_reduce alone, and both at once."""
     if p.ranks.world < 2:
-        p.skip("overlap", "one process has nobody to talk to")
+        p.skip("overlap", "a single process has no others to communicate with")
         return
     groups = own_groups(p)
     for name in shared_names(p, groups):
@@ -34,7 +34,7 @@ def measure_overlap(p: Probe) -> None:
 
 
 def _overlap(p: Probe, name: str, group: tuple[list[int], Any, int]) -> None:
-    """As many matmuls as take the time of the all_reduce, and then both at once."""
+    """Measure as many matmuls as take the time of the all_reduce, then both at once."""
     members, handle, at_once = group
     largest = min(int(p.plan["collective_max_bytes"]), MIB if p.reduced else 64 * MIB)
     collective = Collective(p, "all_reduce", members, handle, largest)

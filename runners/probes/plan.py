@@ -1,4 +1,4 @@
-"""The plan that is to be measured, calib-plan/1: refused with a sentence unless it is sound."""
+"""Reader of the plan, calib-plan/1; a bad plan is refused with a sentence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PlanError(ValueError):
 
 
 def read_plan(path: str, known_groups: Collection[str]) -> dict[str, Any]:
-    """A calib-plan/1 file; anything else is a PlanError that says what is wrong."""
+    """Read a calib-plan/1 file; PlanError with the reason for anything else."""
     try:
         plan = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -71,6 +71,7 @@ def _check_sizes(where: str, given: Any, names: tuple[str, ...]) -> None:
 
 
 def plan_digest(plan: dict[str, Any]) -> str:
-    """Of what is measured: a job id or a launcher may change between two tries of a run."""
+    """Hash of what is measured, because a job id or a launcher may change between two tries of a
+    run."""
     kept = {k: v for k, v in plan.items() if k not in ("job_id", "launcher")}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()

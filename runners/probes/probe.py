@@ -1,4 +1,4 @@
-"""One run of the probe: its plan, ranks, device and clock, and what it has measured."""
+"""State of one run of the probe: plan, ranks, device, clock and measured rows."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Probe:
         self.budget_s: float | None = None
         self.row_s = float(plan.get("row_s") or (0.15 if self.reduced else 0.5))
         self.group = ""
-        self.rows: list[Row] = []  # of this rank, of the group at hand
-        self.shared: list[Row] = []  # of the group at hand, the same on all ranks
+        self.rows: list[Row] = []  # of this rank, of the present group
+        self.shared: list[Row] = []  # of the present group, equal on all ranks
         self.left_out: list[Row] = []
         self.out = Path("result.json")
 
@@ -81,9 +81,9 @@ class Probe:
     def row(
         self, label: str, call: Call, *, params: Row, weight: float = 1.0, **known: Any
     ) -> Row | None:
-        """Measure one row; a failure, or a budget that is used up, is named instead.
+        """Measure one row; a failure or an exhausted budget is recorded instead.
 
-        `weight` is how much longer than others it is measured.
+        `weight` is its measuring time over that of other rows.
         """
         if self.left_s() <= 0:
             self.skip(label, USED_UP)
@@ -100,7 +100,8 @@ class Probe:
 
     @contextlib.contextmanager
     def attempt(self, label: str) -> Iterator[None]:
-        """Preparing an operation may fail as running it may: out of memory, no such kernel."""
+        """Run a preparation, which may fail like the operation itself: out of memory, no such
+        kernel."""
         try:
             yield
         except FAILURES as error:

@@ -1,4 +1,4 @@
-"""Where, when and with what was measured."""
+"""Provenance of a result: place, time, device and software."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SMI_IDENTITY = ("pcie.link.gen.current", "pcie.link.width.current", "mig.mode.c
 
 
 def device_record(device: Device, sku_key: str | None) -> Row:
-    """What the device says that it is."""
+    """The device, as it describes itself."""
     record: Row = {"kind": device.kind, "sku_key": sku_key}
     if not device.gpu:
         name = platform.processor() or platform.machine()
@@ -56,7 +56,7 @@ def device_record(device: Device, sku_key: str | None) -> Row:
 
 
 def provenance(p: Probe, device: Row, argv: list[str]) -> Row:
-    """Where, when and with what this was measured."""
+    """The provenance of this measurement."""
     plan = p.plan
     nccl, triton = None, None
     nccl_version: Any = torch.cuda.nccl.version

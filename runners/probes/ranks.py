@@ -1,4 +1,4 @@
-"""The processes of one run, and on which nodes they are."""
+"""Ranks: the processes of one run and their nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 
 class Ranks:
-    """The processes of this run. Alone, every method returns what it was given."""
+    """The processes of this run. With a single process, every method returns its argument."""
 
     def __init__(self) -> None:
         env = os.environ
@@ -25,7 +25,8 @@ class Ranks:
         self.node_of = [0]
 
     def join(self, kind: str) -> None:
-        """Meet the other ranks, first over gloo: a busy device is found before it is used."""
+        """Join the other ranks, first over gloo, so that a busy device is found before it is
+        used."""
         if not self.distributed:
             return
         limit = datetime.timedelta(seconds=300)
@@ -40,7 +41,7 @@ class Ranks:
         self.node_of = [order.index(name) for name in names]
 
     def gather(self, value: Any) -> list[Any]:
-        """One value of each rank, in the order of ranks, on every rank."""
+        """The values of all ranks, in order, on every rank."""
         if not self.distributed:
             return [value]
         values: list[Any] = [None] * self.world
@@ -48,7 +49,7 @@ class Ranks:
         return values
 
     def decided(self, value: Any) -> Any:
-        """What rank 0 says: ranks whose clocks differ must not part ways."""
+        """The decision of rank 0, so that ranks with different clocks agree."""
         if not self.distributed:
             return value
         box = [value]

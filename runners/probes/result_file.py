@@ -1,4 +1,4 @@
-"""The result on the disk: written whole, and gone on from after a killed run."""
+"""The result file: written atomically, and resumed from after a killed run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runners.probes.rows import PROBE_VERSION, Row
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Under another name first: a reader sees the old file or the new one."""
+    """Write under a temporary name, then rename: a reader sees the old file or the new one."""
     draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     with draft.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -24,13 +24,13 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def as_text(result: Row, anonymise: bool) -> str:
-    """One line of JSON."""
+    """The result as one line of JSON."""
     shared = anonymised(result) if anonymise else result
     return json.dumps(shared, allow_nan=False, separators=(",", ":"))
 
 
 def earlier_result(p: Probe, part: Path) -> Row | None:
-    """What an earlier try of this run left, if it measured the same plan in the same way."""
+    """The result of an earlier try of this run, if it measured an equal plan with equal options."""
     try:
         earlier = json.loads(part.read_text(encoding="utf-8"))
         same = (
@@ -45,6 +45,6 @@ def earlier_result(p: Probe, part: Path) -> Row | None:
 
 
 def finished_groups(earlier: Row) -> set[str]:
-    """Groups that need no second try: all but those that the budget cut off."""
+    """Groups that need no second try: all except those that the budget cut off."""
     cut = {one["group"] for one in earlier["skipped"] if USED_UP in one["reason"]}
     return {group["name"] for group in earlier["groups"]} - cut

@@ -1,11 +1,11 @@
-"""The words of a result: its schema, what a row is, how FLOPs and bytes are counted."""
+"""Schema of a result: its rows, and how FLOPs and bytes are counted."""
 
 from __future__ import annotations
 
 from typing import Any
 
 SCHEMA = "calib-result/1"
-PROBE_VERSION = 1  # raised when the method changes: results of two methods never mix
+PROBE_VERSION = 1  # increased when the method changes: results of two methods are never mixed
 
 Row = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""What the machine says of itself: clocks, power, load, and who else is on the device."""
+"""State of the machine: clocks, power, load, and other processes on the device."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def output_of(*command: str, timeout_s: float = 10.0) -> str | None:
 
 
 def smi_state(line: str) -> dict[str, float]:
-    """One CSV line of nvidia-smi in our units; what a device does not report is left out."""
+    """One CSV line of nvidia-smi in our units; missing values are left out."""
     state: dict[str, float] = {}
     cells = next(csv.reader(io.StringIO(line)), [])
     for i, (name, factor) in enumerate(_SMI.values()):
@@ -68,7 +68,7 @@ def _smi_query(device: Device) -> list[str]:
 
 
 def machine_state(device: Device) -> dict[str, float]:
-    """Clocks, power, temperature and load of this moment, as far as the machine tells."""
+    """Clocks, power, temperature and load at this moment, as far as the machine reports them."""
     state: dict[str, float] = {}
     if device.kind == "cuda" and (text := output_of(*_smi_query(device))):
         state = smi_state(text)
@@ -80,13 +80,13 @@ def machine_state(device: Device) -> dict[str, float]:
 
 
 def _rocm_state(device: Device) -> dict[str, float]:
-    """What torch reads through amdsmi, where that is installed."""
+    """The state that torch reads through amdsmi, if that is installed."""
     readings = {
         "utilization": (torch.cuda.utilization, 0.01), "temperature_c": (torch.cuda.temperature, 1),
         "power_w": (torch.cuda.power_draw, 1e-3), "clock_sm_mhz": (torch.cuda.clock_rate, 1),
     }  # fmt: skip
     state = {}
-    # torch has imported it where it is installed; its errors have no base but Exception.
+    # torch has imported it if it is installed; its errors have no other base than Exception.
     error = getattr(sys.modules.get("amdsmi"), "AmdSmiException", RuntimeError)
     for name, (read, factor) in readings.items():
         with contextlib.suppress(ImportError, error, *FAILURES):
@@ -95,7 +95,7 @@ def _rocm_state(device: Device) -> dict[str, float]:
 
 
 def why_busy(device: Device) -> str | None:
-    """Who else is on the device, asked before this process is on it itself."""
+    """Other work on the device, checked before this process uses it."""
     if not device.gpu:
         return None
     device_id = device.visible_id()
@@ -112,7 +112,7 @@ def why_busy(device: Device) -> str | None:
 
 
 class Monitor:
-    """Samples of nvidia-smi twice a second, beside the measurements."""
+    """Samples of nvidia-smi twice a second, during the measurements."""
 
     def __init__(self, device: Device) -> None:
         self._samples: list[dict[str, float]] = []
@@ -128,7 +128,8 @@ class Monitor:
             self._samples.extend(map(smi_state, self._process.stdout))
 
     def taken(self) -> dict[str, float]:
-        """Since the last call: lowest clock, highest power and temperature, all throttle bits."""
+        """Extremes since the last call: lowest clock, highest power and temperature, all throttle
+        bits."""
         samples, self._samples[:] = list(self._samples), []
         return during(samples)
 
@@ -142,7 +143,7 @@ class Monitor:
 
 
 def during(samples: list[dict[str, float]]) -> dict[str, float]:
-    """Several states as one: the worst of each, throttle reasons of any."""
+    """Several states combined: the worst of each value, and all throttle reasons."""
     state: dict[str, float] = {}
     for name in sorted(set().union(*samples)) if samples else []:
         values = [s[name] for s in samples if name in s]

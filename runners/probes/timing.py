@@ -1,4 +1,4 @@
-"""How a call is timed: warmed up, sampled, and told as a median with its spread."""
+"""Timing of a call: warm-up, samples, median and spread."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ CPU_SAMPLE_S = 1e-3
 
 
 def gpu_event() -> Any:
-    event: Any = torch.cuda.Event  # torch does not type it
+    event: Any = torch.cuda.Event  # untyped in torch
     return event(enable_timing=True)
 
 
 def quantile(ordered: list[float], share: float) -> float:
-    """By linear interpolation between the two nearest of ordered values."""
+    """Quantile by linear interpolation between the two nearest ordered values."""
     at = share * (len(ordered) - 1)
     low = math.floor(at)
     high = min(low + 1, len(ordered) - 1)
@@ -34,7 +34,7 @@ def quantile(ordered: list[float], share: float) -> float:
 
 
 def summary(times: list[float], *, calls: int = 1, cold: bool = False) -> Row:
-    """What is reported of samples: median and spread, never the best alone."""
+    """Summary of samples: median and spread, never only the best."""
     ordered = sorted(t / calls for t in times)
     median = statistics.median(ordered)
     iqr = quantile(ordered, 0.75) - quantile(ordered, 0.25)
@@ -75,7 +75,8 @@ def clock_samples(call: Call, *, calls: int, seconds: float, least: int, most: i
 
 
 def warm_up(call: Call, sync: Call, *, seconds: float) -> float:
-    """Call until both a count and a time are reached; seconds of one call of the last round."""
+    """Call until both a count and a time are reached; returns seconds of one call of the last
+    round."""
     begin = time.perf_counter()
     while True:
         start = time.perf_counter()

@@ -40,7 +40,7 @@ class _Training:
             torch._foreach_copy_(self.weights, self.master)
 
     def measured(self, p: Probe, label: str, *, params: Row, flops: float) -> None:
-        """Steps on the same batch: the loss must fall, or they do not train."""
+        """Time steps on one batch; the loss must fall, or they do not train."""
         self.step()
         first = finite(float(self.loss.detach()))
         row = p.row(label, self.step, params=params, dtype=p.main, mode="step", flops=flops,
@@ -51,7 +51,7 @@ class _Training:
 
 
 def fitting_layers(c: Row, wanted: int, free_bytes: int) -> int:
-    """How many layers of a model fit: 18 bytes per weight, and activations beside them."""
+    """How many layers of a model fit: 18 bytes per weight, plus activations."""
     tokens = int(c["seq_len"]) * int(c["micro_batch_size"])
     hidden, vocab = int(c["hidden_size"]), int(c["vocab_size"])
     outside = 36.0 * hidden * vocab + 12.0 * tokens * vocab
@@ -81,7 +81,7 @@ def measure_layers(p: Probe) -> None:
 
 
 def measure_holdout(p: Probe) -> None:
-    """A whole training step that no fit ever sees: predicted over measured is the error."""
+    """A whole training step that is never used in a fit: predicted over measured is the error."""
     c = p.plan["block"]
     wanted = int(c.get("holdout_layers") or 4)
     num_layers = fitting_layers(c, wanted, p.device.free_bytes())

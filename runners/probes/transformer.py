@@ -1,4 +1,4 @@
-"""A transformer: its layers, weights and FLOPs; the time of one block, as written and compiled."""
+"""Transformer: layers, weights and FLOPs; time of one block, as written and compiled."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ def block_params(c: Row, **more: Any) -> Row:
 
 
 def measure_block(p: Probe) -> None:
-    """One block as written."""
+    """Measure one block as written."""
     with p.attempt("block"):
         _run_block(p, p.plan["block"], compiled=False)
     p.device.release()
 
 
 def measure_compiled_block(p: Probe) -> None:
-    """One block through torch.compile; a group of its own, because compiling takes its time."""
+    """Measure one block through torch.compile, in its own group because compiling takes long."""
     with p.attempt("compiled block"):
         _run_block(p, p.plan["block"], compiled=True)
     p.device.release()

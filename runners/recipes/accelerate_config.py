@@ -25,7 +25,7 @@ FSDP_FILE, DEEPSPEED_FILE = "accelerate_fsdp2.yaml", "accelerate_deepspeed.yaml"
 ARGUMENTS = "training_arguments.yaml"  # what transformers.TrainingArguments calls the batch
 TOOL = "Accelerate 1.15.0"
 STACK = "Accelerate with FSDP2"
-# Accelerate takes any other key inside these two without a word.
+# Accelerate ignores other keys inside these two without a warning.
 FSDP_KEYS = {
     "fsdp_version", "fsdp_reshard_after_forward", "fsdp_offload_params", "fsdp_auto_wrap_policy",
     "fsdp_state_dict_type", "fsdp_activation_checkpointing",
@@ -74,7 +74,7 @@ def _machines(job: RecipeJob) -> dict[str, Any]:
 
 
 def arguments(job: RecipeJob) -> dict[str, Any]:
-    """Arguments of transformers' Trainer that the plan decided."""
+    """Arguments of transformers' Trainer that the plan sets."""
     lay = job.layout
     return {
         "per_device_train_batch_size": lay.micro_batch_size,
@@ -148,7 +148,8 @@ def write_deepspeed(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str
 
 
 def read_fsdp(files: Mapping[str, str]) -> Recovered:
-    """The layout of the FSDP2 file and its batch. Keys that Accelerate would ignore are errors."""
+    """Read the layout of the FSDP2 file and its batch. Keys that Accelerate would ignore are
+    errors."""
     given, batch = mapping(files, FSDP_FILE), mapping(files, ARGUMENTS)
     known_keys(given.get("fsdp_config"), FSDP_KEYS, "fsdp_config")
     sizes = known_keys(given.get("parallelism_config"), SIZES, "parallelism_config")
@@ -174,7 +175,7 @@ def read_fsdp(files: Mapping[str, str]) -> Recovered:
 
 
 def read_deepspeed(files: Mapping[str, str]) -> Recovered:
-    """The layout of the DeepSpeed variant: its batches must be those of the JSON."""
+    """Read the layout of the DeepSpeed variant, whose batches must match those of the JSON."""
     given, batch = mapping(files, DEEPSPEED_FILE), mapping(files, ARGUMENTS)
     known_keys(
         given.get("deepspeed_config"),

@@ -26,7 +26,7 @@ def _write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
     mixed = MIXED.get(job.precision, "fp8")
     own = [f"--num_processes={count * job.num_nodes}", f"--num_machines={job.num_nodes}"]
     head = ""
-    if "config_file" in options:  # it says the strategy and the precision; flags would undo it
+    if "config_file" in options:  # flags would override its strategy and precision
         own.insert(0, f"--config_file={quoting.path(options['config_file'], 'config_file')}")
     else:
         own += [f"--mixed_precision={mixed}", "--dynamo_backend=no"]

@@ -1,4 +1,4 @@
-"""A shell file that hands a training program its arguments, written and read back."""
+"""Shell files with the arguments of a training program, written and read back."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def script(
     tier: Tier, notes: Sequence[str] = (), environment: Mapping[str, str] | None = None,
     last: str = "",
 ) -> str:  # fmt: skip
-    """A bash file that becomes one process of the job; every word of ours is quoted. A true
-    value is a flag alone, a false one is left out. `last` comes after what the caller adds."""
+    """A bash file that becomes one process of the job; every word is quoted. A true value is a bare
+    flag, a false one is left out. `last` comes after the words that the caller adds."""
     used = (
         f"One process of the job. Start it with a launcher's file, or: torchrun ... --no-python "
         f"bash {file}",
@@ -38,7 +38,7 @@ def script(
 
 
 def program_words(text: str, name: str) -> list[str]:
-    """Every word after python of such a file, without what its caller adds."""
+    """Every word after python in such a file, without those that its caller adds."""
     _, begin, rest = text.partition("\n" + BEGIN)
     try:
         found = [word for word in shlex.split(rest.replace("\\\n", " ")) if word != "$@"]

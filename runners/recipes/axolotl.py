@@ -1,4 +1,4 @@
-"""Axolotl's YAML. It cannot be installed beside our torch, so its own reader never saw it."""
+"""Axolotl's YAML, not validated with Axolotl, which does not install with our torch."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def read(files: Mapping[str, str]) -> Recovered:
-    """The layout of axolotl.yaml."""
+    """Read the layout of axolotl.yaml."""
     given = known_keys(mapping(files, FILE), KEYS, FILE)
     found = batched(
         files[FILE], FILE, given.get("micro_batch_size"), given.get("gradient_accumulation_steps")

@@ -18,7 +18,7 @@ STACK = "DeepSpeed's configuration"
 TOOL = "DeepSpeed 0.19.8"
 STAGES = {"ddp": 0, "zero1": 1, "zero2": 2, "zero3": 3, "zeropp": 3}
 NVME_MARK = "REPLACE_ME: folder on a local NVMe disk"
-# DeepSpeed takes any other key at the top without a word.
+# DeepSpeed ignores other keys at the top without a warning.
 TOP_KEYS = {
     "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps",
     "bf16", "fp16", "zero_optimization", "activation_checkpointing",
@@ -26,7 +26,7 @@ TOP_KEYS = {
 
 
 def refuses(job: RecipeJob) -> str:
-    """Why DeepSpeed's configuration cannot say this plan; '' if it can."""
+    """Why DeepSpeed's configuration cannot express this plan; '' if it can."""
     lay = job.layout
     on_host = {lay.offload_optimizer, lay.offload_params} != {"none"}
     stage = STAGES.get(lay.sharding, 3)
@@ -51,7 +51,7 @@ def refuses(job: RecipeJob) -> str:
 
 
 def configuration(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
-    """The plan as DeepSpeed's keys, and no key that it did not decide."""
+    """The plan as keys of DeepSpeed, with no key that it does not set."""
     if reason := refuses(job):
         raise RecipeError(f"{reason}.")
     lay = job.layout
@@ -82,30 +82,31 @@ def configuration(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def notes(job: RecipeJob) -> list[str]:
-    """What the JSON cannot say, a sentence each."""
+    """What the JSON cannot express, as sentences."""
     lay = job.layout
-    told = [
+    sentences = [
         f"{job.num_gpus} processes, {job.gpus_per_node} a node; {job.seq_len} tokens a sequence.",
         f"Optimizer: {job.optimizer}, which your program gives to deepspeed.initialize, with its "
         "learning rate.",
     ]
     if lay.offload_optimizer == "cpu":
-        told.append("The states are on the host: use deepspeed.ops.adam.DeepSpeedCPUAdam.")
+        sentences.append("The states are on the host: use deepspeed.ops.adam.DeepSpeedCPUAdam.")
     if lay.recompute != "none":
-        told.append(
+        sentences.append(
             f"Recompute: {lay.recompute}. Your model must ask for it: gradient checkpointing."
         )
     if job.task in ("lora", "qlora"):
-        told.append(
+        sentences.append(
             f"{job.task}: rank {job.lora_rank}, {job.lora_targets} matrices, in your model."
         )
     if job.compiled:
-        told.append("The forecast is of a compiled model: engine.compile().")
-    return told
+        sentences.append("The forecast is of a compiled model: engine.compile().")
+    return sentences
 
 
 def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
-    """The JSON, and beside it the header, because JSON has no comments. Option: nvme_path."""
+    """Write the JSON, and the header as a separate file, because JSON has no comments. Option:
+    nvme_path."""
     text = json.dumps(configuration(job, options), indent=2) + "\n"
     head = header_lines(job.header, tool=TOOL, tier="validated")
     lines = [f"{FILE}: {job.name}", *head, "What DeepSpeed's file cannot say:"]
@@ -114,7 +115,7 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def read(files: Mapping[str, str]) -> Recovered:
-    """The layout of a configuration. Unknown keys and batches that do not multiply are errors."""
+    """Read the layout of a configuration. Unknown keys and inconsistent batches are errors."""
     try:
         given = json.loads(files[FILE])
     except (KeyError, ValueError):

@@ -1,4 +1,4 @@
-"""A training script for PyTorch's FSDP2: fsdp2_train.py with the plan written into it."""
+"""Training script for PyTorch's FSDP2: fsdp2_train.py with the plan filled in."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _tensor_parallel(job: RecipeJob) -> str:
     if m.num_positions:
         return f"{STACK} has no tensor parallelism for learned positions."
     if _sharding(job) == "ddp":
-        return f"{STACK} has no tensor parallelism beside DDP: plan with sharding fsdp2."
+        return f"{STACK} has no tensor parallelism with DDP: plan with sharding fsdp2."
     cut = {"KV heads": m.num_kv_heads, "vocabulary": m.vocab_size, "tokens": job.seq_len}
     for what, size in cut.items():
         if int(size) % lay.tp:
@@ -66,7 +66,7 @@ def _sharding(job: RecipeJob) -> str:
 
 
 def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
-    """The script; `options` has nothing for it."""
+    """Write the script, which has no options."""
     if reason := refuses(job):
         raise RecipeError(f"{reason}.")
     lay, m = job.layout, job.model
@@ -104,7 +104,7 @@ def _assigned(name: str, values: Mapping[str, Any]) -> str:
 
 
 def read(files: Mapping[str, str]) -> Recovered:
-    """The layout of a script, from its syntax tree: nothing of it runs."""
+    """Read the layout of a script from its syntax tree, without running it."""
     try:
         tree = ast.parse(files[FILE])
     except (KeyError, SyntaxError, ValueError):

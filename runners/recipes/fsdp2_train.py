@@ -297,10 +297,10 @@ def say(text: str) -> None:
         print(text, flush=True)
 
 
-def train(asked: argparse.Namespace, device: torch.device) -> None:
+def train(options: argparse.Namespace, device: torch.device) -> None:
     world, rank, tp = dist.get_world_size(), dist.get_rank(), PLAN["tp"]
     if world != PLAN["world_size"]:
-        if not (asked.tiny or asked.any_world_size):
+        if not (options.tiny or options.any_world_size):
             raise SystemExit(
                 f"The plan is for {PLAN['world_size']} processes, not {world}: start as many, or "
                 "say --any-world-size (the global batch changes with them)."
@@ -313,13 +313,14 @@ def train(asked: argparse.Namespace, device: torch.device) -> None:
     sizes = {"dp_replicate": PLAN["dp_replicate"], "dp_shard": PLAN["dp_shard"], "tp": tp}
     mesh = init_device_mesh(device.type, tuple(sizes.values()), mesh_dim_names=tuple(sizes))
     model = built(device, mesh)
-    optimizer = optimizer_of(model, asked.learning_rate)
-    step = resumed(model, optimizer, asked.checkpoint_dir) if asked.resume else 0
+    optimizer = optimizer_of(model, options.learning_rate)
+    step = resumed(model, optimizer, options.checkpoint_dir) if options.resume else 0
     degrees = ", ".join(f"{name}={size}" for name, size in sizes.items())
     count = sum(p.numel() for p in model.parameters())
     say(f"parameters: {count}, device mesh with parallelism: {degrees}")
     say(f"from step {step}: global batch size {sequences}, sequence length {PLAN['seq_len']}")
-    until, every = step + asked.steps if asked.steps else PLAN["num_steps"], asked.checkpoint_every
+    until = step + options.steps if options.steps else PLAN["num_steps"]
+    every = options.checkpoint_every
     while step < until:
         begin = time.perf_counter()
         loss = step_of(model, step, device, rank // tp)
@@ -336,8 +337,8 @@ def train(asked: argparse.Namespace, device: torch.device) -> None:
             f"step: {step}  loss: {mean:.5f}  memory: {held:.2f}GiB({held / whole:.2%})  "
             f"tps: {rate / world:,.0f}  tokens_per_s: {rate:.1f}  step_s: {took:.4f}"
         )
-        if asked.checkpoint_dir and (step == until or (every and step % every == 0)):
-            saved(model, optimizer, step, asked.checkpoint_dir)
+        if options.checkpoint_dir and (step == until or (every and step % every == 0)):
+            saved(model, optimizer, step, options.checkpoint_dir)
             say(f"checkpoint: step {step}")
 
 
@@ -371,24 +372,24 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--checkpoint-dir", type=Path)
     parser.add_argument("--checkpoint-every", type=int, default=0, help="steps; 0: at the end")
     parser.add_argument("--resume", action="store_true")
-    asked = parser.parse_args()
-    if asked.resume and not asked.checkpoint_dir:
+    options = parser.parse_args()
+    if options.resume and not options.checkpoint_dir:
         parser.error("--resume needs --checkpoint-dir")
-    return asked
+    return options
 
 
 def main() -> None:
-    asked = arguments()
-    if asked.tiny:
+    options = arguments()
+    if options.tiny:
         MODEL.update(TINY, num_positions=64 if MODEL["num_positions"] else 0)
         PLAN.update(seq_len=64, num_microbatches=min(PLAN["num_microbatches"], 2))
-    device = torch.device(asked.device)
+    device = torch.device(options.device)
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(device)
     dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
     try:
-        train(asked, device)
+        train(options, device)
     finally:
         dist.destroy_process_group()
 

@@ -1,4 +1,4 @@
-"""What the first lines of every file say: where it is from, what was forecast, what was assumed."""
+"""Header of every file: its origin, its forecast and its assumptions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from runners.recipes.quoting import plain
 from runners.recipes.target import NOT_VALIDATED, Tier
 
 WIDTH = 96
-ASSUMPTIONS = 40  # at most; the scenario has the others
+ASSUMPTIONS = 40  # at most; the scenario has them all
 
 
 def header_lines(header: Header, *, tool: str, tier: Tier) -> list[str]:
-    """The header as lines of plain text without a line break in them; foreign text is made safe."""
-    told = f"Validated with {tool}." if tier == "validated" else f"{NOT_VALIDATED}: {tool}."
+    """The header as lines of plain text; text from outside is made safe."""
+    validation = f"Validated with {tool}." if tier == "validated" else f"{NOT_VALIDATED}: {tool}."
     lines = [
-        f"Written by {plain(header.product)}. {told}",
-        # One word of a shell, whole: it is copied into one.
+        f"Written by {plain(header.product)}. {validation}",
+        # One whole word, because users copy it into a shell.
         f"Scenario: runcast plan --link '{plain(header.link, quotes=False)}'",
         f"Prices: snapshot {plain(header.prices)}.",
         "Forecast, to hold the first minutes of the run against:",
@@ -45,7 +45,7 @@ def commented(header: Header, *, tool: str, tier: Tier, prefix: str = "# ") -> s
 
 
 def comments(lines: Iterable[str], *, prefix: str = "# ") -> str:
-    """Sentences as comment lines, wrapped; foreign text is made safe.
+    """Sentences as wrapped comment lines; text from outside is made safe.
 
     >>> print(comments(["a\\nb"], prefix="// "), end="")
     // a b

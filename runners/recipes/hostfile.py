@@ -1,4 +1,4 @@
-"""DeepSpeed's hostfile: a host and its GPUs a line."""
+"""DeepSpeed's hostfile: one host and its GPUs per line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runners.recipes.target import Recovered, Target
 
 TOOL = "DeepSpeed 0.19.8 (its own reader of host files)"
 FILE = "hostfile"
-MARK = "SET-HOST-"  # begins the names that stand for hosts nobody gave
+MARK = "SET-HOST-"  # begins the names of placeholders for hosts
 _LINE = re.compile(r"(\S+) slots=(\d+)")
 
 

@@ -1,6 +1,6 @@
-"""A plan as its launch files need it: numbers and names that were decided, and nothing else.
+"""RecipeJob: the numbers and names of a plan that its launch files need.
 
-What the planner does not know (a data set, a tokenizer, a learning rate) is no field here: a file
+What the planner does not know (a data set, a tokenizer, a learning rate) is not a field: a file
 leaves it out or marks it, and never invents it.
 """
 
@@ -17,12 +17,13 @@ NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")  # also legal in Kube
 
 
 class RecipeError(RuncastError):
-    """A plan or an option from which a file cannot be made."""
+    """A file cannot be made from a plan or an option."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What the first lines of every file say, so that the first minutes can be compared."""
+    """Content of the first lines of every file, so that the first minutes of the run can be
+    compared."""
 
     product: str  # name and version
     link: str  # the query that reopens the plan
@@ -33,7 +34,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeJob:
-    """One training job, as the planner decided it."""
+    """One training job, as planned."""
 
     name: str  # of the job; see `checked_name`
     header: Header
@@ -59,11 +60,11 @@ class RecipeJob:
     instance_type: str
     region: str
     purchase: str
-    fabric: str  # key of hardware/fabrics.csv or '' where no source says
+    fabric: str  # key of hardware/fabrics.csv, or '' without a source
     memory_bytes_per_gpu: float  # forecast peak
     usable_bytes_per_gpu: float
-    # What launchers need beside it.
-    nccl_fabrics: tuple[str, ...] = ()  # of hardware/nccl_env.csv: what joins the nodes
+    # What launchers need in addition.
+    nccl_fabrics: tuple[str, ...] = ()  # network between the nodes, of hardware/nccl_env.csv
     limit_hours: float | None = (
         None  # P90 of the run with failures; None: it never ends in practice
     )
@@ -76,7 +77,7 @@ class RecipeJob:
 
 
 def checked_name(name: str) -> str:
-    """A job's name that every launcher takes; RecipeError for any other."""
+    """A job name that every launcher accepts; RecipeError for any other."""
     if not NAME.fullmatch(name):
         raise RecipeError(
             f"{shown(name)} is no name of a job: 1 to 40 of a-z, 0-9 and -, a letter or digit "
@@ -86,8 +87,8 @@ def checked_name(name: str) -> str:
 
 
 def check_job(job: RecipeJob) -> None:
-    """The planner's own validator: degrees, batch arithmetic, GPU count, memory. Real tools accept
-    some of what is refused here. RecipeError names the first thing that is wrong."""
+    """Validate degrees, batch arithmetic, GPU count and memory. Real tools accept some of what is
+    refused here. RecipeError names the first mistake."""
     lay, m = job.layout, job.model
     world = lay.tp * lay.pp * lay.cp * job.dp
     if world != job.num_gpus:

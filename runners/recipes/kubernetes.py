@@ -1,7 +1,7 @@
 """Kubernetes: an Indexed Job with a headless Service, a JobSet, a PyTorchJob.
 
-Kubernetes replaces $(NAME) in commands and values by itself, before any shell: a dollar sign
-before a bracket is doubled here, which it takes back.
+Kubernetes replaces $(NAME) in commands and values itself, before any shell, so a dollar sign before
+a bracket is doubled, which Kubernetes undoes.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ OUTER = (
     "with its definition was at hand"
 )
 JOB_FILE, JOBSET_FILE, PYTORCHJOB_FILE = "k8s_job.yaml", "k8s_jobset.yaml", "k8s_pytorchjob.yaml"
-NO_IMAGE = "SET-THE-IMAGE"  # capitals are no image: a cluster refuses it, and says so
+NO_IMAGE = "SET-THE-IMAGE"  # capitals are not valid in an image: a cluster refuses it with an error
 PULL_S = 900  # for pods to be placed and the image to be pulled
 
 
 def escaped(text: str) -> str:
-    """Text that Kubernetes takes as it is.
+    """Text escaped so that Kubernetes uses it literally.
 
     >>> escaped("$(HOME) $HOME")
     '$$(HOME) $HOME'
@@ -121,7 +121,7 @@ def _jobset(job: RecipeJob, options: Mapping[str, str]) -> list[dict[str, Any]]:
     pod = _pod(job, options, _script(job, options, "$JOB_COMPLETION_INDEX", address),
                container="train")  # fmt: skip
     spec = _indexed(job, options, pod)
-    spec["backoffLimit"] = 0  # a pod that fails ends the set, which starts again whole
+    spec["backoffLimit"] = 0  # a pod that fails ends the set, which restarts as a whole
     return [
         {
             "apiVersion": "jobset.x-k8s.io/v1alpha2",
@@ -217,7 +217,7 @@ def _write_pytorchjob(job: RecipeJob, options: Mapping[str, str]) -> dict[str, s
 
 
 def _read(files: Mapping[str, str]) -> Recovered:
-    """The pods of one manifest and the GPUs of each, which torchrun must agree with."""
+    """Read the pods of one manifest and the GPUs of each, which must match those of torchrun."""
     if len(files) != 1:
         raise RecipeError("One manifest is read.")
     objects = [o for o in yaml.safe_load_all(next(iter(files.values()))) if isinstance(o, dict)]

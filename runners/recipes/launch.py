@@ -1,4 +1,4 @@
-"""What the files of every launcher hold: the command, its processes, its variables."""
+"""Parts of all launcher files: the command, its processes, its variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.target import Recovered
 
 PORT = 29500  # of the rendezvous, torchrun's own default
-RESTARTS = 3  # of a whole job by its launcher, where the launcher counts them
+RESTARTS = 3  # restarts of a whole job by its launcher, if the launcher counts them
 PLACEHOLDER = ("python", "train.py")
 NO_COMMAND = "--command was not given: train.py stands for your training script."
 _PYTHON = re.compile(r"(?:.*/)?python(?:3(?:\.\d+)?)?")
@@ -24,7 +24,7 @@ _OF_GPUS = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One variable of the job's environment, and why."""
+    """One variable of the job's environment, with the reason."""
 
     name: str
     value: str
@@ -32,7 +32,7 @@ class Variable:
 
 
 def per_node(job: RecipeJob) -> int:
-    """Processes of each node, one a GPU; RecipeError where nodes would have unequal numbers."""
+    """Processes per node, one per GPU; RecipeError if nodes would have unequal numbers."""
     if job.num_gpus % job.num_nodes:
         raise RecipeError(
             f"{job.num_gpus} GPUs are not spread evenly over {job.num_nodes} nodes: launchers "
@@ -49,12 +49,12 @@ def is_torch(job: RecipeJob) -> str:
 
 
 def gpu_resource(job: RecipeJob) -> str:
-    """What Kubernetes calls the GPUs; '' where we do not know."""
+    """The resource name of the GPUs in Kubernetes; '' if not known."""
     return _OF_GPUS.get(job.vendor, "")
 
 
 def words_of(options: Mapping[str, str]) -> list[str]:
-    """The training command as an argument list; a placeholder where none is given."""
+    """The training command as an argument list; a placeholder if none is given."""
     return quoting.command_words(options["command"]) if "command" in options else [*PLACEHOLDER]
 
 
@@ -74,7 +74,7 @@ def under_torchrun(words: Sequence[str]) -> list[str]:
 
 
 def fabrics(job: RecipeJob, options: Mapping[str, str]) -> tuple[str, ...]:
-    """What joins the nodes, as given or as the plan's offer says; empty on one node."""
+    """The networks between the nodes, as given or from the plan's offer; empty on one node."""
     if "fabric" not in options:
         return job.nccl_fabrics if job.num_nodes > 1 else ()
     given = tuple(options["fabric"].split(","))
@@ -85,7 +85,7 @@ def fabrics(job: RecipeJob, options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def variables(job: RecipeJob, options: Mapping[str, str]) -> tuple[Variable, ...]:
-    """NCCL's settings of the job's fabric, and the variables that the user gives, which win."""
+    """NCCL's settings for the job's fabric, overridden by variables of the user."""
     found = {
         s.variable: Variable(s.variable, s.value, s.reason + (f" ({s.note})" if s.note else ""))
         for s in settings_of(fabrics(job, options))
@@ -109,7 +109,7 @@ def port(options: Mapping[str, str]) -> int:
 
 
 def limit_s(job: RecipeJob, options: Mapping[str, str]) -> int:
-    """Seconds that a job may take: its P90 with failures in whole hours, or what is given."""
+    """Time limit of a job in seconds: its P90 with failures in whole hours, or the given limit."""
     if "time_hours" in options:
         return 3600 * quoting.whole(options["time_hours"], "time_hours", 1, 24 * 365)
     if job.limit_hours is None:
@@ -120,14 +120,14 @@ def limit_s(job: RecipeJob, options: Mapping[str, str]) -> int:
 
 
 def recovered(nodes: int, per_node: int, **more: object) -> Recovered:
-    """What a launcher's file says."""
+    """The content of a launcher file, read back."""
     return Recovered(world_size=nodes * per_node, nodes=nodes, gpus_per_node=per_node, more=more)
 
 
 def flags(text: str, program: str) -> dict[str, str]:
-    """The `--flag=value` words of one program in a script of ours; RecipeError if it is not in it.
+    """The `--flag=value` words of one program in one of our scripts; RecipeError if it is missing.
 
-    Comments are left out and lines that go on are joined, as the shell does.
+    Comments are left out and continued lines joined, as in the shell.
     """
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     for line in "\n".join(lines).replace("\\\n", " ").splitlines():

@@ -58,7 +58,7 @@ def refuses(job: RecipeJob) -> str:
 
 
 def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
-    """llama_factory.yaml, and beside it what DeepSpeed or Accelerate need. Options: model_path,
+    """llama_factory.yaml, and the files that DeepSpeed or Accelerate need. Options: model_path,
     dataset, nvme_path."""
     if reason := refuses(job):
         raise RecipeError(f"{reason}.")
@@ -101,7 +101,7 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def read(files: Mapping[str, str]) -> Recovered:
-    """The layout of llama_factory.yaml; a JSON or YAML beside it must say the same batch."""
+    """Read the layout of llama_factory.yaml; its JSON or YAML must have an equal batch."""
     given = known_keys(mapping(files, FILE), KEYS, FILE)
     found = batched(
         files[FILE], FILE, given.get("per_device_train_batch_size"),
@@ -115,7 +115,7 @@ def read(files: Mapping[str, str]) -> Recovered:
 
 
 def _starts(job: RecipeJob, options: Mapping[str, str]) -> str:
-    # Under FSDP2 only `accelerate launch` with the file beside it shards.
+    # Under FSDP2 only `accelerate launch` with its own file shards.
     sharded = job.layout.sharding in ("fsdp2", "hsdp") and job.dp > 1
     return "" if sharded else f"python -m llamafactory.launcher {FILE}"
 

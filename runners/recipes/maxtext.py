@@ -1,4 +1,4 @@
-"""MaxText's YAML on GPUs. JAX's stack is not installed beside torch, so MaxText never saw it."""
+"""MaxText's YAML for GPUs, not validated with MaxText, whose JAX is not installed here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from runners.recipes.yaml_text import dumped
 
 FILE = "maxtext.yml"
 STACK = "MaxText"
-# Names of its src/maxtext/configs/models that are one of our models.
+# Our models -> names in its src/maxtext/configs/models.
 MODELS = {
     "llama3.1-8b": "llama3.1-8b", "llama3.1-70b": "llama3.1-70b", "llama3.1-405b": "llama3.1-405b",
     "llama2-7b": "llama2-7b", "llama2-13b": "llama2-13b", "llama2-70b": "llama2-70b",
@@ -70,7 +70,7 @@ def refuses(job: RecipeJob) -> str:
 
 
 def _axes(job: RecipeJob) -> dict[str, int]:
-    """Sizes of the mesh inside a node (ici) and over nodes (dcn); {} where groups do not fit."""
+    """Sizes of the mesh inside a node (ici) and over nodes (dcn); {} if groups do not fit."""
     lay = job.layout
     node, rest = divmod(job.num_gpus, job.num_nodes)
     inside, cut = divmod(node, lay.tp * lay.cp)
@@ -96,7 +96,7 @@ def _axes(job: RecipeJob) -> dict[str, int]:
 
 
 def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
-    """maxtext.yml; `options` has nothing for it."""
+    """Write maxtext.yml, which has no options."""
     if reason := refuses(job):
         raise RecipeError(f"{reason}.")
     lay = job.layout
@@ -127,14 +127,14 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def read(files: Mapping[str, str]) -> Recovered:
-    """The layout of maxtext.yml: its mesh must be the degrees of its world line."""
+    """Read the layout of maxtext.yml; its mesh must match the degrees of its world line."""
     given = known_keys(mapping(files, FILE), KEYS, FILE)
-    said = world_of(files[FILE], FILE)
+    world = world_of(files[FILE], FILE)
     size = {
         axis: given[f"ici_{axis}_parallelism"] * given[f"dcn_{axis}_parallelism"] for axis in AXES
     }
     dp, tp, cp = size["data"] * size["fsdp"], size["tensor"], size["context"]
-    if (dp, tp, cp) != (said["dp"], said["tp"], said["cp"]):
+    if (dp, tp, cp) != (world["dp"], world["tp"], world["cp"]):
         raise RecipeError(f"{FILE} says dp {dp}, tp {tp}, cp {cp}, and others in its first lines.")
     micro = given["per_device_batch_size"] * tp * cp
     if micro != round(micro):

@@ -48,7 +48,7 @@ RECOMPUTE: dict[str, dict[str, str | int | bool]] = {
         "--recompute-num-layers": 1,
     },
 }
-# Every flag that is ever written; `read` refuses any other.
+# Every flag that may be written; `read` refuses any other.
 FLAGS = {
     "--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--context-parallel-size",
     "--expert-model-parallel-size", "--expert-tensor-parallel-size", "--sequence-parallel",
@@ -99,7 +99,7 @@ def _unknown_parts(job: RecipeJob) -> str:
 
 
 def _stages(job: RecipeJob) -> tuple[dict[str, str | int | bool], str]:
-    """Flags that cut the layers into stages, or why none can."""
+    """Flags that divide the layers into stages, or why that is not possible."""
     lay = job.layout
     stages, layers = lay.pp * lay.virtual_stages, int(job.model.num_layers)
     found: dict[str, str | int | bool] = {}
@@ -171,7 +171,7 @@ def _model(job: RecipeJob) -> dict[str, str | int | bool]:
 
 
 def arguments(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str | int | bool]:
-    """Every flag that the plan decided, then those that only the reader knows, marked."""
+    """Every flag that the plan sets, then marked ones that only the user knows."""
     lay = job.layout
     found: dict[str, str | int | bool] = {
         "--tensor-model-parallel-size": lay.tp,
@@ -221,7 +221,7 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def flags_of(text: str) -> dict[str, str | bool]:
-    """The flags of such a file; one that Megatron-LM may not have is an error."""
+    """The flags of such a file; an unknown flag is an error."""
     found = words_of.flags(words_of.program_words(text, FILE)[len(PROGRAM) :], FILE)
     if unknown := sorted(found.keys() - FLAGS):
         raise RecipeError(f"{FILE} has {shown(unknown[0])}, which is none of the known flags.")
@@ -229,7 +229,7 @@ def flags_of(text: str) -> dict[str, str | bool]:
 
 
 def read(files: Mapping[str, str]) -> Recovered:
-    """The layout of megatron_train.sh; dp follows from the line that says the world size."""
+    """Read the layout of megatron_train.sh; dp follows from the line with the world size."""
     text = files.get(FILE, "")
     found = flags_of(text)
 
@@ -239,15 +239,15 @@ def read(files: Mapping[str, str]) -> Recovered:
     tp, pp, cp = (
         count(f"--{name}-parallel-size") for name in ("tensor-model", "pipeline-model", "context")
     )
-    said = world_of(text, FILE)
-    if (tp, pp, cp) != (said["tp"], said["pp"], said["cp"]):
+    world = world_of(text, FILE)
+    if (tp, pp, cp) != (world["tp"], world["pp"], world["cp"]):
         raise RecipeError(f"{FILE} says other degrees in its flags than in its first lines.")
-    dp = said["dp"]
+    dp = world["dp"]
     micro, whole = count("--micro-batch-size"), count("--global-batch-size")
     if whole % (micro * dp):
         raise RecipeError(f"A batch of {whole} is no multiple of micro-batch {micro} x dp {dp}.")
     return Recovered(
-        world_size=said["world_size"],
+        world_size=world["world_size"],
         tp=tp,
         pp=pp,
         cp=cp,

@@ -1,4 +1,4 @@
-"""NCCL's environment of the job's fabric as a file of its own, to be sourced before a launcher."""
+"""NCCL variables for the fabric of a job, as a file to source before a launcher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recipe for Megatron-Bridge, NeMo's trainer. It cannot be installed beside our torch."""
+"""Recipe for Megatron-Bridge, NeMo's trainer, which does not install with our torch."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def refuses(job: RecipeJob) -> str:
 
 
 def plan(job: RecipeJob) -> dict[str, dict[str, Any]]:
-    """What the plan decided, by part of Megatron-Bridge's ConfigContainer."""
+    """The settings of the plan, by part of Megatron-Bridge's ConfigContainer."""
     lay = job.layout
     model: dict[str, Any] = {
         "tensor_model_parallel_size": lay.tp,
@@ -120,7 +120,7 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def read(files: Mapping[str, str]) -> Recovered:
-    """The layout of the recipe, from its syntax tree: nothing of it runs."""
+    """Read the layout of the recipe from its syntax tree, without running it."""
     try:
         tree = ast.parse(files[FILE])
     except (KeyError, SyntaxError, ValueError):
@@ -135,21 +135,21 @@ def read(files: Mapping[str, str]) -> Recovered:
     if len(values) != 1:
         raise RecipeError(f"{FILE} has no PLAN.")
     given = ast.literal_eval(values[0])
-    said = world_of(files[FILE], FILE)
+    world = world_of(files[FILE], FILE)
     model, train = given["model"], given["train"]
     names = {"tp": "tensor_model_parallel_size", "pp": "pipeline_model_parallel_size",
              "cp": "context_parallel_size"}  # fmt: skip
     degrees = {short: model[name] for short, name in names.items()}
-    if any(said[short] != size for short, size in degrees.items()):
+    if any(world[short] != size for short, size in degrees.items()):
         raise RecipeError(f"{FILE} says other degrees in PLAN than in its first lines.")
-    micro, whole, dp = train["micro_batch_size"], train["global_batch_size"], said["dp"]
+    micro, whole, dp = train["micro_batch_size"], train["global_batch_size"], world["dp"]
     if whole % (micro * dp):
         raise RecipeError(f"A batch of {whole} is no multiple of micro-batch {micro} x dp {dp}.")
     return Recovered(
-        world_size=said["world_size"],
-        tp=said["tp"],
-        pp=said["pp"],
-        cp=said["cp"],
+        world_size=world["world_size"],
+        tp=world["tp"],
+        pp=world["pp"],
+        cp=world["cp"],
         dp=dp,
         micro_batch_size=micro,
         num_microbatches=whole // (micro * dp),

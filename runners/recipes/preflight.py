@@ -1,7 +1,7 @@
-"""A script that looks at one node before it is given a job: nothing but bash, and torch if there.
+"""Preflight script, which checks one node before a job, with bash and torch if installed.
 
-Every check runs, each under a time limit, and what fails is said; the exit status is that of the
-first one that failed.
+Every check runs under a time limit, and failures are printed; the exit status is that of the first
+failure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What a person gave, before it is written into a file: escaped for that file, or refused.
+"""Checks and escapes of user input that is written into files.
 
 A shell line is built from words that are quoted one by one, YAML and JSON by their own writers, a
-comment from text without a line break. What no file can hold safely is refused with a sentence.
+comment from text without a line break. Input that cannot be written safely is refused with a
+sentence.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from runners.recipes.job import RecipeError
 
 _T = TypeVar("_T")
 MOST_CHARS = 2000  # of one option
-ENV = "env:"  # begins the options that are variables of the job
+ENV = "env:"  # begins options that are variables of the job
 _SPACE = re.compile(r"\s+")
 _BUCKET = re.compile(
     r"(?:s3|gs|r2|nebius|oci|cos|https)://[A-Za-z0-9][A-Za-z0-9._/-]{1,250}", re.ASCII
@@ -25,7 +26,7 @@ _BUCKET = re.compile(
 
 
 def plain(text: str, *, quotes: bool = True) -> str:
-    """Foreign text as one line for a comment: what cannot be printed becomes a blank.
+    """Text from outside as one line for a comment; unprintable characters become blanks.
 
     >>> plain("a\\nb\\u2028c"), plain("it's", quotes=False)
     ('a b c', 'it%27s')

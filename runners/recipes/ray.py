@@ -1,7 +1,7 @@
-"""Ray: a Ray Train script that runs the training script in every worker, and a job that submits it.
+"""Ray: a Ray Train script that runs the training script in every worker, and its job.
 
-The workers of Ray Train have joined a process group before the script begins, and the script makes
-its own, as under torchrun: so the first one is left, and the script gets a port of its own.
+The workers of Ray Train join a process group before the script begins, and the script makes its
+own, as under torchrun: so the first group is destroyed, and the script gets a port of its own.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _write_train(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _write_job(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
-    """The script, and the call that submits it with the job's variables."""
+    """Write the script, and the call that submits it with the variables of the job."""
     check_job(job)
     env = {v.name: v.value for v in launch.variables(job, options)}
     runtime = json.dumps({"working_dir": ".", "env_vars": env})
@@ -120,8 +120,8 @@ def _write_job(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
     text = (
         "#!/usr/bin/env bash\n"
         + commented(job.header, tool=TOOL, tier="validated")
-        + f"# Start with: bash {SUBMIT}, beside {SCRIPT} and your script; RAY_ADDRESS is the\n"
-        + "# address of the cluster's job server, http://HEAD:8265.\n"
+        + f"# Start with: bash {SUBMIT}, in the folder of {SCRIPT} and your script; RAY_ADDRESS\n"
+        "# is the address of the cluster's job server, http://HEAD:8265.\n"
         + reasons
         + "set -euo pipefail\n"
         + storage

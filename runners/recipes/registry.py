@@ -1,4 +1,4 @@
-"""Every kind of launch file, and one door to all of them: checked, written, read back."""
+"""Registry of all launch files, and the functions that check, write and read them back."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _MODULES = (
     axolotl, maxtext,
     nccl, preflight,
 )  # fmt: skip
-# What may be given beside the plan: option -> how it looks, what it is.
+# Options in addition to the plan: option -> its form, its meaning.
 OPTIONS = {
     "command": ("python train.py", "What each process runs: an argument list, not a shell line."),
     "env": ("NAME=VALUE", "A variable of the job; it wins over ours."),
     "image": ("IMAGE", "The container image of every pod."),
     "bucket": ("s3://NAME/PATH", "Where checkpoints go."),
-    "fabric": ("NAME", "What joins the nodes, where the offer does not say: slingshot, roce, ..."),
+    "fabric": ("NAME", "Network between nodes, if the offer has none: slingshot, roce, ..."),
     "hosts": ("A,B", "The nodes, the first one leads."),
     "port": ("N", "Of the rendezvous (29500)."),
     "partition": ("NAME", "SLURM's partition."),
@@ -59,28 +59,28 @@ OPTIONS = {
     "dataset": ("NAME", "The data set of a fine-tuning."),
     "model_path": ("PATH", "Weights to start from: a folder, or a name of the Hugging Face hub."),
     "tokenizer": ("PATH", "Folder or name of the tokenizer."),
-    "nvme_path": ("PATH", "Where offloaded states wait."),
+    "nvme_path": ("PATH", "Folder of offloaded states."),
 }
 
 
 @cache
 def targets() -> dict[str, Target]:
-    """Every target by its name, launchers first, in the order in which they are offered."""
+    """Every target by name, launchers first, in the order of the page."""
     found = [t for module in _MODULES for t in module.TARGETS]
     kinds = ("launcher", "stack", "check")
     return {t.name: t for t in sorted(found, key=lambda t: kinds.index(t.kind))}
 
 
 def target(name: str) -> Target:
-    """One target; RecipeError names the nearest where there is none."""
+    """One target by name; RecipeError with the nearest name for an unknown one."""
     if name not in targets():
         raise RecipeError(unknown_sentence("target", name, targets()))
     return targets()[name]
 
 
 def files_of(name: str, job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
-    """Path -> text of one target. The planner's own rules come first; what is written is read
-    back, and must say the plan's GPUs."""
+    """Path -> text of one target. The plan is validated first; the files are read back and must
+    match the plan."""
     chosen = target(name)
     checked_name(job.name)
     check_job(job)
@@ -94,8 +94,8 @@ def files_of(name: str, job: RecipeJob, options: Mapping[str, str]) -> dict[str,
 def exported(
     names: Iterable[str], job: RecipeJob, options: Mapping[str, str]
 ) -> dict[str, dict[str, str]]:
-    """The files of several targets, by target. Without a command, launchers start the first stack
-    that is among them. RecipeError if two targets would write the same path differently."""
+    """The files of several targets, by target. Without a command, launchers start the first of
+    these stacks. RecipeError if two targets would write the same path differently."""
     wanted = list(dict.fromkeys(names))
     if not wanted:
         raise RecipeError(f"No target is named: there are {', '.join(targets())}.")
@@ -122,7 +122,7 @@ def exported(
 
 
 def _own_options(chosen: Target, options: Mapping[str, str]) -> dict[str, str]:
-    """Those of the options that this target takes."""
+    """The options that this target takes."""
     kept = {k: v for k, v in options.items() if k in chosen.options}
     if "env" in chosen.options:
         kept |= {k: v for k, v in options.items() if k.startswith(quoting.ENV)}
@@ -144,7 +144,7 @@ def _check_known(names: Iterable[str], options: Mapping[str, str]) -> None:
 
 
 def _check_round_trip(chosen: Target, job: RecipeJob, read: Recovered) -> None:
-    """A file that says something else than the plan is a bug, and never leaves the program."""
+    """Check that the files match the plan; a file that does not is a bug, and is never returned."""
     lay = job.layout
     wanted = {
         "world_size": job.num_gpus, "nodes": job.num_nodes,
@@ -153,9 +153,9 @@ def _check_round_trip(chosen: Target, job: RecipeJob, read: Recovered) -> None:
         "num_microbatches": lay.num_microbatches, "global_batch_size": job.global_batch_size,
     }  # fmt: skip
     for name, value in wanted.items():
-        said = getattr(read, name)
-        if said is not None and said != value:
+        found = getattr(read, name)
+        if found is not None and found != value:
             raise RecipeError(
-                f"{chosen.title} would say {name} {said} for a plan of {value}: this is a mistake "
+                f"{chosen.title} would say {name} {found} for a plan of {value}: this is a mistake "
                 "of ours, and nothing was written."
             )

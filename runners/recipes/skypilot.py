@@ -1,7 +1,7 @@
 """SkyPilot: a task for `sky jobs launch`, on the cloud and machine of the plan.
 
-SkyPilot takes any region and any accelerator without a word until it looks for machines, so what
-is written here is what the plan's offer has, in SkyPilot's names.
+SkyPilot accepts any region and accelerator until it looks for machines, so the file has only those
+of the plan's offer, under SkyPilot's names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOOL = "SkyPilot 0.14.1 (sky.Task.from_yaml_config)"
 FILE = "sky.yaml"
 BUCKET = "CHECKPOINT_BUCKET"
 MOUNT = "/checkpoints"
-# What SkyPilot calls the accelerators that its catalogues have; others are refused.
+# SkyPilot's names of the accelerators in its catalogues; others are refused.
 NAMES = {
     "A100-40GB-SXM": "A100", "A100-40GB-PCIE": "A100", "A100-80GB-SXM": "A100-80GB",
     "A100-80GB-PCIE": "A100-80GB", "A10G": "A10G", "B200-180GB": "B200", "B300": "B300",
@@ -30,9 +30,9 @@ NAMES = {
     "L40S": "L40S", "MI300X": "MI300X", "RTX4090": "RTX4090", "RTX5090": "RTX5090",
     "V100-16GB": "V100", "V100-32GB": "V100-32GB",
 }  # fmt: skip
-# Machines whose accelerator has a name of its own there.
+# Machines whose accelerator has a special name in SkyPilot.
 OF_INSTANCE = {"a3-megagpu-8g": "H100-MEGA"}
-# Our providers that SkyPilot calls alike; on others it is told no cloud.
+# Providers with the name that SkyPilot uses; for others the task names no cloud.
 CLOUDS = (
     "aws", "azure", "cudo", "gcp", "hyperbolic", "lambda", "nebius", "oci", "primeintellect",
     "runpod", "shadeform", "vast",
@@ -41,7 +41,7 @@ _HEAD = 'MASTER_ADDR=$(printf "%s\\n" "$SKYPILOT_NODE_IPS" | head -n 1)\n'
 
 
 def accelerator(job: RecipeJob) -> str:
-    """What SkyPilot calls the job's accelerator; '' where it has no name for it."""
+    """SkyPilot's name of the job's accelerator; '' if it has none."""
     return OF_INSTANCE.get(job.instance_type, NAMES.get(job.accelerator, ""))
 
 
@@ -52,9 +52,9 @@ def _refuses(job: RecipeJob) -> str:
 
 
 def task(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
-    """The task as SkyPilot's YAML has it."""
+    """The task in the form of SkyPilot's YAML."""
     count = launch.per_node(job)
-    # Machines are rented whole, also where the job leaves a GPU of one idle.
+    # Machines are rented whole, even if the job leaves GPUs of one idle.
     resources: dict[str, Any] = {"accelerators": f"{accelerator(job)}:{job.gpus_per_node}"}
     if job.provider in CLOUDS:
         region = f"/{job.region}" if job.region not in ("", "*") else ""
@@ -85,7 +85,7 @@ def task(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
         "resources": resources,
         "workdir": ".",
         "envs": envs,
-        # A bucket that is mounted: what is written there outlives the machines.
+        # A mounted bucket, whose files outlive the machines.
         "file_mounts": {MOUNT: {"source": f"${{{BUCKET}}}", "mode": "MOUNT_CACHED"}},
         "run": "set -euo pipefail\n" + _HEAD + call,
     }
@@ -101,7 +101,7 @@ def _write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         else f"Start with: sky jobs launch {FILE}",
         f"{MOUNT} is that bucket: save checkpoints there. SkyPilot refuses the task without it.",
         "The machines' image must hold torch, or add a `setup:` that installs it.",
-        *([] if job.provider in CLOUDS else [f"SkyPilot is told no cloud: {job.provider} is not "
+        *([] if job.provider in CLOUDS else [f"The task names no cloud: {job.provider} is not "
                                             "one that it is known to have."]),
         *([] if "command" in options else [launch.NO_COMMAND]),
         *(f"{v.name}: {v.reason}" for v in launch.variables(job, options)),

@@ -13,7 +13,7 @@ from runners.recipes.target import Recovered, Target
 TOOL = "SLURM 22.05 (sbatch --test-only, and a run on a local cluster)"
 FILE = "job.sbatch"
 _DIRECTIVE = re.compile(r"^#SBATCH --([a-z-]+)(?:=(\S+))?$", re.MULTILINE)
-# The address of the first node is SLURM's own: names of nodes need not resolve.
+# The address of the first node is from SLURM, because node names may not resolve.
 _BODY = """\
 first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_ADDR=$(scontrol show node -o "$first" | sed -n 's/.* NodeAddr=\\([^ ]*\\).*/\\1/p')
@@ -22,7 +22,7 @@ export MASTER_ADDR
 
 
 def time_text(seconds: int) -> str:
-    """A limit as SLURM writes it.
+    """A time limit in SLURM's notation.
 
     >>> time_text(3600), time_text(90_000)
     ('0-01:00:00', '1-01:00:00')

@@ -1,4 +1,4 @@
-"""What the files of several stacks share: why a plan is refused, and how a file says its world."""
+"""Rules that several stacks share: reasons to refuse a plan, and the world line of files."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ DEGREES = {
 
 
 def first(*reasons: str) -> str:
-    """The first reason that is one, without its full stop; '' if none is."""
+    """The first reason that is not empty, without its full stop; '' if there is none."""
     return next((reason.removesuffix(".") for reason in reasons if reason), "")
 
 
 def lacks(job: RecipeJob, stack: str, *degrees: str) -> str:
-    """Why not, where the plan uses one of `degrees`, which the stack does not have."""
+    """Reason to refuse a plan that uses one of `degrees`, which the stack lacks; '' if it does
+    not."""
     for name in degrees:
         if (size := getattr(job.layout, name)) > 1:
             return f"{stack} has no {DEGREES[name]}, and the plan has {name} {size}."
@@ -38,21 +39,21 @@ def lacks(job: RecipeJob, stack: str, *degrees: str) -> str:
 
 
 def takes(stack: str, what: str, value: str, allowed: Collection[str]) -> str:
-    """Why not, where a word of the plan is none that the stack can express."""
+    """Reason to refuse a value that the stack cannot express; '' if it can."""
     if value in allowed:
         return ""
     return f"{stack} cannot express {what} {value}: it takes {', '.join(allowed)}."
 
 
 def shards(job: RecipeJob, stack: str, allowed: Collection[str]) -> str:
-    """Why not, because of data parallelism. On one rank there is nothing to shard."""
+    """Reason to refuse the data parallelism of a plan; on one rank there is nothing to shard."""
     if job.dp == 1 and job.layout.cp == 1:
         return ""
     return takes(stack, "sharding", job.layout.sharding, allowed)
 
 
 def offloads(job: RecipeJob, stack: str, allowed: Collection[tuple[str, str]]) -> str:
-    """Why not, because of what waits on the host: pairs of (optimizer, weights)."""
+    """Reason to refuse the offloading of a plan; allowed are pairs of (optimizer, weights)."""
     pair = (job.layout.offload_optimizer, job.layout.offload_params)
     if pair in allowed:
         return ""
@@ -65,7 +66,7 @@ def offloads(job: RecipeJob, stack: str, allowed: Collection[tuple[str, str]]) -
 
 
 def dense_only(job: RecipeJob, stack: str) -> str:
-    """Why not, where a layer is more than grouped-query attention and one MLP."""
+    """Reason to refuse a model whose layers are more than grouped-query attention and one MLP."""
     m = job.model
     parts = {
         "experts": bool(is_moe(m)),
@@ -88,7 +89,7 @@ def world_line(job: RecipeJob) -> str:
 
 
 def world_of(text: str, name: str) -> dict[str, int]:
-    """What such a line says: world, tp, pp, cp, dp. RecipeError where they do not multiply."""
+    """Read such a line: world, tp, pp, cp, dp. RecipeError if they do not multiply."""
     match = re.search(r"^# world (\d+) = tp (\d+) x pp (\d+) x cp (\d+) x dp (\d+)$", text, re.M)
     if not match:
         raise RecipeError(f"{name} does not say its world size.")
@@ -99,7 +100,7 @@ def world_of(text: str, name: str) -> dict[str, int]:
 
 
 def batched(text: str, name: str, micro: Any, steps: Any) -> Recovered:
-    """The layout of a file that says its micro-batch and its accumulation, and has a world line."""
+    """Read the layout of a file that has its micro-batch, its accumulation and a world line."""
     degrees = world_of(text, name)
     if not all(isinstance(size, int) and size > 0 for size in (micro, steps)):
         raise RecipeError(f"{name} has no micro-batch or no number of accumulation steps.")
@@ -127,7 +128,7 @@ def mapping(files: Mapping[str, str], name: str) -> dict[str, Any]:
 
 
 def known_keys(given: Any, known: Collection[str], where: str) -> dict[str, Any]:
-    """A mapping whose keys are all known: most tools ignore others without a word."""
+    """A mapping whose keys are all known, because most tools ignore others without a warning."""
     if not isinstance(given, dict):
         raise RecipeError(f"{where} is no mapping.")
     if unknown := sorted(str(key) for key in given if key not in known):
@@ -136,7 +137,7 @@ def known_keys(given: Any, known: Collection[str], where: str) -> dict[str, Any]
 
 
 def careful(read: Read, name: str) -> Read:
-    """A reader in which whatever a foreign file lacks is one sentence."""
+    """Context in which errors of reading a file from outside become one sentence."""
 
     def reader(files: Mapping[str, str]) -> Recovered:
         try:
@@ -150,6 +151,6 @@ def careful(read: Read, name: str) -> Read:
 
 
 def named(options: Mapping[str, str], option: str, what: str) -> str:
-    """A path or name that only the reader knows, or a mark in its place."""
+    """A path or name that only the user knows, or a mark in its place."""
     given = options.get(option, "")
     return quoting.path(given, option) if given else f"REPLACE_ME: {what}"

@@ -1,4 +1,4 @@
-"""One kind of launch file: how it is written, and how it is read back."""
+"""Target: one kind of launch file, with its writer and its reader."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOT_VALIDATED = "not validated with the tool"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """What a file says when it is parsed back; None: this kind of file does not say it."""
+    """Values of a file that is read back; None: this kind of file does not have it."""
 
     world_size: int | None = None
     nodes: int | None = None
@@ -40,10 +40,10 @@ class Target:
     tool: str  # the real tool and the version it was validated with
     write: Callable[[RecipeJob, Mapping[str, str]], dict[str, str]]
     read: Callable[[Mapping[str, str]], Recovered]
-    options: tuple[str, ...] = ()  # names of what a user may give beside the plan
-    # The command that starts this stack in one process, as a launcher's `--command` takes it
+    options: tuple[str, ...] = ()  # names of options in addition to the plan
+    # The command that starts this stack in one process, for `--command` of a launcher
     # ("python train.py --x 1"); '' for launchers and checks.
     starts: Callable[[RecipeJob, Mapping[str, str]], str] = lambda job, options: ""
     refuses: Callable[[RecipeJob], str] = lambda job: (
         ""
-    )  # why this stack cannot do it; '' if it can
+    )  # why this stack cannot run a job; '' if it can

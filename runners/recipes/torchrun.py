@@ -1,4 +1,4 @@
-"""torchrun: on one node, on several with a rendezvous, and elastic between two numbers of them."""
+"""torchrun: on one node, on several with a rendezvous, and elastic."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ FILE, ELASTIC_FILE = "torchrun.sh", "torchrun_elastic.sh"
 def torchrun_line(
     job: RecipeJob, options: Mapping[str, str], own: list[str], *, indent: str = "  "
 ) -> str:
-    """A call of torchrun over several lines: `own` is text of a shell, the rest is quoted. What the
-    script is given goes to the training script, too."""
+    """A call of torchrun over several lines: `own` is shell text, the rest is quoted. Arguments of
+    the script are passed on to the training script."""
     words = launch.under_torchrun(launch.words_of(options))
     parts = ["torchrun", *own, f'{quoting.shell(words)} "$@"']
     return f" \\\n{indent}".join(parts) + "\n"
@@ -28,7 +28,7 @@ def torchrun_line(
 def script(
     job: RecipeJob, options: Mapping[str, str], usage: list[str], body: str, *, tool: str = TOOL
 ) -> str:
-    """A script of bash: header, how it is used, variables, body."""
+    """A bash script: header, usage, variables, body."""
     notes = [*usage] if "command" in options else [*usage, launch.NO_COMMAND]
     return (
         "#!/usr/bin/env bash\n"
@@ -41,7 +41,7 @@ def script(
 
 
 def head_line(options: Mapping[str, str]) -> str:
-    """The line that names the first node, which a multi-node script must be told."""
+    """The line that requires the address of the first node, for a multi-node script."""
     if "hosts" in options:
         first = quoting.hosts(options["hosts"])[0].rpartition("@")[2].partition(":")[0]
         return f'HEAD="${{HEAD:-{first}}}"\n'
@@ -88,7 +88,7 @@ def _write_elastic(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]
 
 
 def _least_nodes(job: RecipeJob, options: Mapping[str, str], count: int) -> int:
-    """The least number of nodes; the global batch must be cut evenly at it."""
+    """The least number of nodes, which must divide the global batch evenly."""
     least = quoting.whole(
         options.get("min_nodes", str(job.num_nodes)), "min_nodes", 1, job.num_nodes
     )

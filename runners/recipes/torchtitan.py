@@ -1,4 +1,4 @@
-"""TorchTitan: a module, one of its configurations, and what the plan changes of it."""
+"""TorchTitan: a module, one of its configurations, and the overrides of the plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runners.recipes.target import Recovered, Target
 FILE = "torchtitan_train.sh"
 STACK = "TorchTitan"
 TOOL = "TorchTitan 0.3.0"
-# Its configurations that are of one of our models, in bf16.
+# Our models -> its configurations in bf16.
 CONFIGS = {
     "llama3.1-8b": ("llama3", "llama3_8b"),
     "llama3.1-70b": ("llama3", "llama3_70b"),
@@ -44,7 +44,7 @@ def refuses(job: RecipeJob) -> str:
         takes(STACK, "the optimizer", job.optimizer, ("adamw",)),
         lacks(job, STACK, "etp"),
         shards(job, STACK, sharding),
-        "TorchTitan has no DDP beside another degree."
+        "TorchTitan does not combine DDP with another degree."
         if lay.sharding == "ddp" and job.num_gpus != job.dp
         else "",
         takes(STACK, "recompute", lay.recompute, RECOMPUTE),
@@ -58,12 +58,12 @@ def refuses(job: RecipeJob) -> str:
 
 
 def _stages(job: RecipeJob) -> tuple[dict[str, int], str]:
-    """Flags that cut the layers as the plan does, or why no flag can."""
+    """Flags that divide the layers like the plan, or why that is not possible."""
     lay = job.layout
     if lay.pp == 1:
         return {}, ""
     stages = lay.pp * lay.virtual_stages
-    for ends in (0, 1):  # layers that the first and the last stage have less
+    for ends in (0, 1):  # by how many layers the first and the last stage are smaller
         whole, rest = divmod(int(job.model.num_layers) + 2 * ends, stages)
         if not rest and whole > ends:
             flag = "--parallelism.pipeline_parallel_"
@@ -79,7 +79,7 @@ def _stages(job: RecipeJob) -> tuple[dict[str, int], str]:
 
 
 def arguments(job: RecipeJob) -> dict[str, str | int | bool]:
-    """What the plan decided, as overrides of the configuration."""
+    """The settings of the plan, as overrides of the configuration."""
     lay = job.layout
     module, config = CONFIGS[job.model_id]
     replicates = lay.sharding == "ddp" and job.dp > 1
@@ -101,7 +101,7 @@ def arguments(job: RecipeJob) -> dict[str, str | int | bool]:
         "--parallelism.fsdp_reshard_after_forward": "always"
         if lay.reshard_after_forward
         else "never",
-        # Both ways, because some of the configurations compile.
+        # Set explicitly either way, because some configurations compile.
         "--compile.enable" if job.compiled else "--compile.no-enable": True,
         "--training.enable_cpu_offload": lay.offload_params == "cpu",
         "--training.disable_cuda_graphs": pipelined or lay.ep > 1,  # TorchTitan asks for it
@@ -123,7 +123,7 @@ NOTES = (
 
 
 def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
-    """torchtitan_train.sh; `options` has nothing for it."""
+    """Write torchtitan_train.sh, which has no options."""
     if reason := refuses(job):
         raise RecipeError(f"{reason}.")
     text = words_of.script(
@@ -134,12 +134,12 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def overrides(text: str) -> list[str]:
-    """The words that TorchTitan's own parser gets."""
+    """The words for TorchTitan's own parser."""
     return words_of.program_words(text, FILE)[2:]
 
 
 def read(files: Mapping[str, str]) -> Recovered:
-    """The layout of torchtitan_train.sh."""
+    """Read the layout of torchtitan_train.sh."""
     *given, last = overrides(files.get(FILE, "")) or [""]
     found = words_of.flags(given, FILE)
 

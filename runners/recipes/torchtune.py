@@ -1,4 +1,4 @@
-"""torchtune's YAML: full fine-tuning, LoRA and QLoRA of the models that it has."""
+"""torchtune's YAML: full fine-tuning, LoRA and QLoRA of its models."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def read(files: Mapping[str, str]) -> Recovered:
-    """The layout of torchtune.yaml."""
+    """Read the layout of torchtune.yaml."""
     given = known_keys(mapping(files, FILE), KEYS, FILE)
     return batched(
         files[FILE], FILE, given.get("batch_size"), given.get("gradient_accumulation_steps")

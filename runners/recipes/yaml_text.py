@@ -1,4 +1,4 @@
-"""YAML as a person would write it: no anchors, scripts as blocks."""
+"""YAML in the style of a person: no anchors, scripts as blocks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc, unused-ignore]
     def ignore_aliases(self, data: object) -> bool:
-        """A table that occurs twice is written twice."""
+        """Write a table that occurs twice twice, without an alias."""
         return True
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    """Several lines as a block; the writer quotes what a block cannot hold."""
+    """Write several lines as a block; text that a block cannot hold is quoted."""
     style = "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -23,7 +23,7 @@ _Dumper.add_representer(str, _text)
 
 
 def dumped(objects: Iterable[object]) -> str:
-    """Documents of YAML, keys in their order.
+    """YAML documents, with keys in their order.
 
     >>> print(dumped([{"run": "a\\nb\\n"}]), end="")
     run: |

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from runners.launchers.follow import Told, follow
+from runners.launchers.follow import Status, follow
 from runners.launchers.job import Job
 from runners.launchers.launcher import Launcher
 from runners.run_state import RunState, folder_of, new_run_id
@@ -42,9 +42,9 @@ def state_of(made: Job, launcher: str = "local") -> RunState:
     return RunState(run_id=made.run_id, launcher=launcher, options={}, phase="prepared")
 
 
-def followed(launcher: Launcher, made: Job) -> tuple[dict[str, Any], list[Told]]:
+def followed(launcher: Launcher, made: Job) -> tuple[dict[str, Any], list[Status]]:
     """Run a job to its end: the result between the markers, and what was told."""
-    told: list[Told] = []
+    told: list[Status] = []
     text, state = follow(launcher, made, state_of(made), told.append, check=json.loads)
     launcher.close(made, state.handle)
     return json.loads(text), told

@@ -363,7 +363,7 @@ def test_a_supervisor_that_is_killed_takes_the_probe_with_it_and_the_run_goes_on
     os.kill(on_node.running(made.folder, 0), signal.SIGKILL)
     assert gone(made.run_id, 10)  # nobody polled: what it left ended by itself
     lost = place.poll(made, handle)
-    assert (lost.state, "ended without a word" in lost.sentence) == ("failed", True)
+    assert (lost.state, "ended without a message" in lost.sentence) == ("failed", True)
     result, told = followed(place, made)
     assert result["groups"] == ["a", "b"]
     assert gone(made.run_id, 5)
@@ -501,7 +501,7 @@ def test_a_node_that_fails_ends_the_others():
 
     found = Nodes(["one", "two"], call).poll("folder")
     assert found.state == "failed"
-    assert found.sentence == "one ended without a word: it was killed, or the node was"
+    assert found.sentence == "one ended without a message: it was killed, or the node was"
     assert [a for a in asked if a[1] == "stop"] == [(0, "stop"), (1, "stop")]
 
 

@@ -523,7 +523,7 @@ def test_reduced_shapes_are_small_and_of_the_same_kind():
         ({"run_id": "a b"}, "run id 'a b' is not"),
         ({"run_id": "../x"}, "is not 1 to 64"),
         ({"groups": ["matmull"]}, "no group 'matmull'"),
-        ({"told": {"ssh_key": "x"}}, "'ssh_key' cannot be told"),
+        ({"told": {"ssh_key": "x"}}, "'ssh_key' is not a fact on a node"),
     ],
 )
 def test_a_plan_that_cannot_be_made_says_why(change, reason):

@@ -95,10 +95,10 @@ def test_every_group_tells_its_progress(probed):
 
 def test_every_group_has_rows_and_what_has_none_is_named(probed):
     _, _, result = probed
-    alone = {"collectives", "overlap"}  # one process has nobody to talk to
+    alone = {"collectives", "overlap"}  # a single process has no others to communicate with
     assert {row.probe for row in result.results} == set(QUICK) - alone
     assert {(s.group, s.reason) for s in result.skipped} == {
-        (name, "one process has nobody to talk to") for name in alone
+        (name, "a single process has no others to communicate with") for name in alone
     }
     assert [group.name for group in result.groups] == QUICK
 

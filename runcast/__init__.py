@@ -1,4 +1,4 @@
-"""Runcast from Python: plan a training run, and ask what an answer holds.
+"""Runcast from Python: plan a training run, and use its answer.
 
     import runcast
     answer = runcast.plan(model="llama3.1-8b", num_tokens="1T", seq_len=8192,
@@ -6,10 +6,10 @@
     answer.best.usd.p50, answer.link, answer.to_pandas()
 
 The keywords are the fields of a scenario, as links and scenario files have them
-(docs/reference/fields.md); numbers may be numbers or text like '15T' and '8k'. The same door reads
-them all, so the same sentences say what is wrong: every mistake is a `RuncastError`. Results are
-frozen; the unit of a number is in its name, fractions are fractions. Nothing is fetched, and only
-`Answer.save` writes a file.
+(docs/reference/fields.md); numbers may be numbers or text like '15T' and '8k'. They are parsed like
+links and files, with the same sentences for mistakes: every mistake is a `RuncastError`. Results
+are frozen; the unit of a number is in its name, fractions are fractions. Nothing is fetched, and
+only `Answer.save` writes a file.
 """
 
 from __future__ import annotations
@@ -71,11 +71,12 @@ TOP = 50  # plans that an answer describes, as `runcast plan --json` does
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Answer:
-    """What one scenario gets: ranked plans, what was left out and why, the link that reopens it."""
+    """The answer to one scenario: ranked plans, exclusions with reasons, and the link that reopens
+    it."""
 
     scenario: Scenario  # every choice, with canonical names and defaults filled in
-    found: core_plan.Answer  # the search's own answer: counts, columns of every plan
-    notes: tuple[str, ...] = ()  # what of a link or a file could not be taken as it stands
+    found: core_plan.Answer  # the answer of the search: counts, columns of every plan
+    notes: tuple[str, ...] = ()  # parts of a link or file that could not be used as given
 
     def __repr__(self) -> str:
         return f"<runcast.Answer: {self.sentence}>"
@@ -87,42 +88,43 @@ class Answer:
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """The first `top` plans, the best first, and the one that the scenario selects; empty
-        where nothing fits. `to_pandas` has every one."""
+        """The first `top` plans, the best first, and the one that the scenario selects; empty if
+        nothing fits. `to_pandas` has all plans."""
         return self.found.plans
 
     @property
     def num_plans(self) -> int:
-        """Plans that were ranked in all."""
+        """Number of ranked plans."""
         return self.found.num_plans
 
     @property
     def best(self) -> Plan:
         """The plan that the scenario selects (`select`, or `plan` in a link), else the first one.
 
-        RuncastError, in the words of `sentence`, where nothing fits.
+        RuncastError, with the text of `sentence`, if nothing fits.
         """
         return asked_plan(self.scenario, self.found)
 
     @property
     def nothing_fits(self) -> str | None:
-        """Where there is no plan: by how much, and the nearest change that fits."""
+        """If there is no plan: by how much the nearest one misses, and the nearest change that
+        fits."""
         return self.found.nothing_fits
 
     @property
     def excluded(self) -> tuple[Exclusion, ...]:
-        """What was left out, each with its count and the reason as a sentence."""
+        """Exclusions, each with its count and the reason as a sentence."""
         return self.found.excluded
 
     @property
     def link(self) -> str:
-        """What stands behind the '?' of the page's address: it reopens this answer, with these
+        """The query of the page's address, after the '?': it reopens this answer, with these
         prices, in `open_link`, `runcast plan --link` and the page."""
         return link_query(self.scenario, snapshot(self.scenario.prices).id)
 
     def select(self, plan: Plan | int | str) -> Answer:
-        """The same answer about another of its plans: a `Plan`, a rank (1 is the first) or an id,
-        the column `id` of `to_pandas`. RuncastError where it has no such plan.
+        """This answer with another of its plans selected: a `Plan`, a rank (1 is the first) or an
+        id, from the column `id` of `to_pandas`. RuncastError if there is no such plan.
 
         >>> answer = plan(model="llama3.1-8b", num_tokens=1e11, seq_len=8192,
         ...     global_batch_size=512, gpu="h100", num_gpus=[64, 128])
@@ -146,18 +148,19 @@ class Answer:
         return _answer(scenario, top=len(self.plans), notes=self.notes)
 
     def risk(self) -> Risk:
-        """When the best plan ends and what it costs if machines fail: hours and USD, expected,
-        P50 and P90 (docs/risk.md has the method and its sources). RuncastError for failure inputs
-        that do not go together."""
+        """Time and cost of the best plan with failures: hours and USD, expected, P50 and P90
+        (docs/risk.md has the method and its sources). RuncastError for failure inputs that
+        contradict each other."""
         return risk_of(self.scenario, self.best)
 
     def bill(self) -> Bill:
         """Everything that the best plan costs, in USD, line by line, with energy and carbon
-        (docs/bill.md). RuncastError where failures keep the run from ever ending."""
+        (docs/bill.md). RuncastError if failures keep the run from ever ending."""
         return bill_of(self.scenario, self.best)
 
     def report(self, kind: str = "md", *, name: str = "", date: dt.date | None = None) -> bytes:
-        """The best plan as a file to hand round (docs/report.md): `kind` is 'md', 'html' or 'pdf'.
+        """Report on the best plan, as the content of a file (docs/report.md): `kind` is 'md',
+        'html' or 'pdf'.
 
         `name` stands under the title; `date` is today's in UTC if left out, and the same date
         gives the same bytes. RuncastError for an unknown kind or a name that is too long.
@@ -166,7 +169,7 @@ class Answer:
 
         if kind not in WRITERS:
             raise unknown_name("kind of report", kind, WRITERS)
-        # What a report draws is described, too: the plans that no other one beats.
+        # A report also draws the plans that no other one beats, so these are described, too.
         whole = forecast_answer.answer(self.scenario, top=TOP, with_frontier=True)
         made = report_of(self.scenario, whole, date=date or _today(), name=name)
         return WRITERS[kind](made)
@@ -186,8 +189,8 @@ class Answer:
         return plan_json(self.scenario, self.found)
 
     def save(self, path: FilePath) -> None:
-        """Write the scenario to a YAML file that `open_file` and `--scenario` read. RuncastError
-        where it cannot be written."""
+        """Write the scenario to a YAML file that `open_file` and `--scenario` read. RuncastError if
+        it cannot be written."""
         write_scenario_file(self.scenario, Path(path))
 
 
@@ -207,16 +210,16 @@ def plan(
     top: int = TOP,
     **fields: Value,
 ) -> Answer:
-    """Rank clouds, GPUs, GPU counts and layouts for a run: what `runcast plan` does.
+    """Rank clouds, GPUs, GPU counts and layouts for a run, like `runcast plan`.
 
     `model` is a preset of `models()`, `config` the path of a Hugging Face config.json: one of them
     is needed, and `num_tokens` (tokens, or else `num_examples`), `seq_len` (tokens) and
     `global_batch_size` (sequences per optimizer step). Lists that are left out mean every GPU,
-    powers of two of a node, every cloud; `purchase` is on demand. `fields` are any others of a
-    scenario: `tp=8`, `precision="fp8"`, `sharding=["fsdp2"]`. None is a field that is not given.
-    The answer describes `top` plans, 50 if left out.
+    powers of two of a node, every cloud; `purchase` is on demand. `fields` are any other fields of
+    a scenario: `tp=8`, `precision="fp8"`, `sharding=["fsdp2"]`. None means that a field is not
+    given. The answer describes `top` plans, 50 if left out.
 
-    RuncastError says in one sentence what is missing, unknown or out of bounds.
+    RuncastError names in one sentence what is missing, unknown or out of bounds.
 
     >>> answer = plan(model="llama3.1-8b", num_tokens="100B", seq_len=8192, global_batch_size=512,
     ...     gpu="h100", num_gpus=[64], tp=2)
@@ -253,10 +256,10 @@ def open_link(
     top: int = TOP,
     **fields: Value,
 ) -> Answer:
-    """The answer to a link: an address of the page, or what stands behind its '?'.
+    """The answer to a link: an address of the page, or its query after the '?'.
 
-    `fields` override those of the link. What the link names and this installation lacks, such as
-    its price snapshot, is said in `notes`. RuncastError for what is no link or cannot be read.
+    `fields` override those of the link. `notes` lists what the link names and this installation
+    lacks, such as its price snapshot. RuncastError if it is not a link or cannot be read.
 
     >>> answer = open_link("?v=1&model=llama3.1-8b&num_tokens=1e11&gpu=H100-80GB-SXM", num_gpus=64)
     >>> answer.best.num_gpus, answer.scenario.num_tokens
@@ -276,7 +279,7 @@ def open_file(
 ) -> Answer:
     """The answer to a scenario file (YAML, docs/scenario-file.md); `fields` override its own.
 
-    RuncastError, with the line where it can be said, for a file that cannot be read.
+    RuncastError, with the line if known, for a file that cannot be read.
     """
     opened = Given(options={}, file=str(path))
     return _asked(_given(fields), opened, model=model, config=config, top=top)
@@ -285,9 +288,9 @@ def open_file(
 def side_by_side(*answers: Answer) -> pd.DataFrame:
     """The best plans of two to four answers, quantity by quantity, as on the page's comparison.
 
-    A row is a quantity, `unit` its unit ('' for a text); A, B, C and D are the plans, and
-    'B minus A' what they differ by. Select plans of one answer with `Answer.select`. RuncastError
-    for another number of answers, or one without a plan.
+    A row is a quantity, `unit` its unit ('' for a text); A, B, C and D are the plans, and 'B minus
+    A' their difference. Select plans of one answer with `Answer.select`. RuncastError for another
+    number of answers, or one without a plan.
 
     >>> job = dict(model="llama3.1-8b", num_tokens=1e11, seq_len=8192, global_batch_size=512)
     >>> found = side_by_side(plan(**job, gpu="h100", num_gpus=64), plan(**job, gpu="h200",
@@ -317,7 +320,8 @@ def models() -> tuple[str, ...]:
 
 
 def gpus() -> tuple[str, ...]:
-    """Accelerators that `gpu` takes, by their canonical names; 'custom' is one of your figures.
+    """Accelerators that `gpu` takes, by their canonical names; 'custom' is one with your own
+    figures.
 
     >>> "H100-80GB-SXM" in gpus()
     True
@@ -335,7 +339,7 @@ def clouds() -> tuple[str, ...]:
 
 
 def _given(fields: dict[str, Value], **named: Value) -> dict[str, Value]:
-    """The fields that are given: None is not; columns and ranges are lists."""
+    """The fields that are given, without None, with columns and ranges as lists."""
     given = {n: v for n, v in {**named, **fields}.items() if v is not None}
     return {
         n: list(v) if isinstance(v, Iterable) and not isinstance(v, str) else v
@@ -346,7 +350,7 @@ def _given(fields: dict[str, Value], **named: Value) -> dict[str, Value]:
 def _asked(
     typed: dict[str, Value], opened: Given, *, model: str | None, config: FilePath | None, top: int
 ) -> Answer:
-    """The answer to what keywords, a model or its config, and a link or a file ask for."""
+    """The answer to keywords, a model or its config, and a link or a file."""
     if model is not None and config is not None:
         raise ScenarioError("Give model or config, not both.")
     if top not in range(1, TOP_MAX + 1):

@@ -124,9 +124,10 @@ def plan(
     if as_json:
         print_json(plan_json(asked, found))
     else:
-        from app.plan.terminal import print_answer
+        from app.document.terminal import print_document
+        from app.plan.answer_document import blocks
 
-        print_answer(asked, found, today=_today())
+        print_document(blocks(asked, found, today=_today()))
 
 
 @app.command()
@@ -157,9 +158,10 @@ def estimate(
     if as_json:
         print_json(estimate_json(asked, found, verdict))
     else:
-        from app.plan.terminal import print_answer
+        from app.document.terminal import print_document
+        from app.plan.answer_document import blocks
 
-        print_answer(asked, found, today=_today())
+        print_document(blocks(asked, found, today=_today()))
 
 
 app.command()(takes_fields(explain))
@@ -184,9 +186,10 @@ def gpus(as_json: AsJson = False) -> None:
     if as_json:
         print_json(gpus_json())
     else:
-        from app.catalogue.document import print_gpus
+        from app.catalogue.document import gpus_blocks
+        from app.document.terminal import print_document
 
-        print_gpus(gpus_json())
+        print_document(gpus_blocks(gpus_json()))
 
 
 @app.command()
@@ -208,9 +211,10 @@ def offers(
     if as_json:
         print_json(found)
     else:
-        from app.catalogue.document import print_offers
+        from app.catalogue.document import offers_blocks
+        from app.document.terminal import print_document
 
-        print_offers(found)
+        print_document(offers_blocks(found))
 
 
 @app.command()
@@ -218,9 +222,10 @@ def models(
     model: Model = None, config: Config = None, seq_len: SeqLen = None, as_json: AsJson = False
 ) -> None:
     """List the presets, or show parameters and FLOPs of one model."""
-    from app.catalogue import models_terminal
+    from app.catalogue.document import model_blocks, presets_blocks
     from app.catalogue.model_json import model_json, presets_json
     from app.command.values import model_values, parsed
+    from app.document.terminal import print_document
     from app.scenario.model import model_of
 
     options = {} if seq_len is None else {"seq_len": seq_len}
@@ -229,10 +234,10 @@ def models(
     scenario = parsed({**chosen, **options}, written_as=written_as)
     if chosen:
         facts = model_json(model_of(scenario), seq_len=scenario.seq_len)
-        print_json(facts) if as_json else models_terminal.print_model(facts)
+        print_json(facts) if as_json else print_document(model_blocks(facts))
     else:
         presets = presets_json(seq_len=scenario.seq_len)
-        print_json(presets) if as_json else models_terminal.print_presets(presets)
+        print_json(presets) if as_json else print_document(presets_blocks(presets))
 
 
 @app.command()

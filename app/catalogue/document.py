@@ -1,13 +1,16 @@
-"""Accelerators and offers on a terminal, as `app/catalogue/as_json.py` describes them."""
+"""Accelerators, offers and models described once, as their JSON documents hold them."""
 
 from __future__ import annotations
 
-from rich.table import Table
+from collections.abc import Callable
+from typing import Any
 
 from app.catalogue.as_json import Fact, Gpu, Gpus, OfferRow, Offers
+from app.catalogue.model_json import ModelFacts, Presets
 from app.document import format as fmt
 from app.document import vocabulary
-from app.document.terminal import console, cut, print_wrapped
+from app.document.blocks import Block, Paragraph
+from app.document.table import Column, Table, plain
 
 ASSUMED = "?"
 # Heads of the columns of `runcast gpus`, the fact that each shows, and the unit it is shown in.
@@ -22,89 +25,105 @@ GPU_COLUMNS = (
     ("Domain", "scale_up_domain", "count"),
     ("Network", "scale_out_bytes_per_s", "Gbit/s"),
 )
-SELLER_WIDTH, REGION_WIDTH, LEAST_SOURCE = 24, 12, 10
+LEGEND = (
+    "Dense peaks and the best measured 16-bit matmul in TFLOP/s; memory in GiB, its bandwidth "
+    "and the scale-up link (one direction) in GB/s, how many GPUs share the link; network in "
+    f"Gbit/s a GPU. {ASSUMED} derived or assumed, {fmt.MISSING} not printed by any source. "
+    "Sources: --json."
+)
 
 
-def print_gpus(gpus: Gpus) -> None:
+def gpus_blocks(gpus: Gpus) -> tuple[Block, ...]:
     """One line an accelerator; a figure that no source prints is marked."""
-    table = _table()
-    table.add_column("GPU", no_wrap=True)
-    for head, _, _ in GPU_COLUMNS:
-        table.add_column(head, justify="right", no_wrap=True)
-    for gpu in gpus["gpus"]:
-        table.add_row(gpu["name"], *(_figure(gpu, q, unit) for _, q, unit in GPU_COLUMNS))
-    out = console()
-    out.print(table)
-    out.print()
-    print_wrapped(
-        out,
-        "Dense peaks and the best measured 16-bit matmul in TFLOP/s; memory in GiB, its bandwidth "
-        "and the scale-up link (one direction) in GB/s, how many GPUs share the link; network in "
-        f"Gbit/s a GPU. {ASSUMED} derived or assumed, {fmt.MISSING} not printed by any source. "
-        "Sources: --json.",
+    columns = (
+        Column(name="name", head="GPU", value=lambda gpu: gpu["name"], is_text=True),
+        *(_fact(head, quantity, unit) for head, quantity, unit in GPU_COLUMNS),
     )
+    return Table(caption="GPUs", columns=columns, rows=tuple(gpus["gpus"])), Paragraph(LEGEND)
 
 
-def _figure(gpu: Gpu, quantity: str, unit: str) -> str:
-    fact: Fact | None = gpu["facts"].get(quantity)
-    if fact is None:
-        return fmt.MISSING
-    value = fact["value"]
-    text = fmt.count(value) if unit == "count" else fmt.in_unit(value, unit)
-    return text + (ASSUMED if fact["assumed"] else "")
+def _fact(head: str, quantity: str, unit: str) -> Column[Gpu]:
+    def value(gpu: Gpu) -> str:
+        fact: Fact | None = gpu["facts"].get(quantity)
+        if fact is None:
+            return fmt.MISSING
+        number = fact["value"]
+        text = fmt.count(number) if unit == "count" else fmt.in_unit(number, unit)
+        return text + (ASSUMED if fact["assumed"] else "")
+
+    return Column(name=quantity, head=head, value=value)
 
 
-def print_offers(offers: Offers) -> None:
-    """One line an offer, the cheapest GPU-hour first."""
-    heads = (
-        "$/GPU-h",
-        "GPUs",
-        "Seller",
-        "Region",
-        "Purchase",
+def _words(head: str, of: Callable[[Any], str], least: int = 0) -> Column[Any]:
+    return Column(name=head, head=head, value=of, is_text=True, least=least)
+
+
+def _number(head: str, of: Callable[[Any], str]) -> Column[Any]:
+    return Column(name=head, head=head, value=of)
+
+
+OFFER_COLUMNS: tuple[Column[OfferRow], ...] = (
+    _number("$/GPU-h", lambda o: fmt.usd_per_hour(o["usd_per_gpu_hour"]).removesuffix("/h")),
+    _words("GPUs", lambda o: f"{o['gpu_count']} x {o['accelerator']}"),
+    _words("Seller", lambda o: f"{o['provider']} {o['instance_type']}", 18),
+    _words("Region", lambda o: str(o["region"]), 8),
+    _words("Purchase", lambda o: vocabulary.purchase(o["purchase"]).removeprefix("reserved ")),
+    _number(
         "Gbit/s",
-        "Days old",
-        "Quality",
-        "Source",
-    )
-    rows = [_row(o) for o in offers["offers"]]
-    out = console()
-    if rows:
-        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-        room = max(LEAST_SOURCE, out.width - sum(widths[:-1]) - len(heads))
-        table = _table()
-        for head in heads:
-            right = head in ("$/GPU-h", "Gbit/s", "Days old")
-            table.add_column(head, justify="right" if right else "left", no_wrap=True)
-        for row in rows:
-            table.add_row(*row[:-1], cut(row[-1], room))
-        out.print(table)
-        out.print()
+        lambda o: (
+            fmt.in_unit(o["scale_out_gbit_per_s"], "count")
+            + (ASSUMED if o["network_assumed"] else "")
+        ),
+    ),
+    _number("Days old", lambda o: fmt.count(o["age_days"])),
+    _words("Quality", lambda o: str(o["quality"])),
+    _words("Source", lambda o: str(o["source"]), 10),
+)
+
+
+def offers_blocks(offers: Offers) -> tuple[Block, ...]:
+    """One line an offer, the cheapest GPU-hour first."""
+    rows = tuple(offers["offers"])
     shown, total, snapshot = len(rows), offers["num_offers"], offers["price_snapshot"]
     more = "" if shown == total else "; --top shows more, --json all"
-    print_wrapped(
-        out,
+    counts = Paragraph(
         f"{fmt.count(shown)} of {fmt.count(total)} offers of price snapshot {snapshot['id']}, "
         f"seen {snapshot['oldest']} to {snapshot['newest']}{more}. Gbit/s: network of the "
-        f"instance, {ASSUMED} assumed.",
+        f"instance, {ASSUMED} assumed."
     )
-
-
-def _row(offer: OfferRow) -> tuple[str, ...]:
-    network = fmt.in_unit(offer["scale_out_gbit_per_s"], "count")
-    usd = fmt.usd_per_hour(offer["usd_per_gpu_hour"])
     return (
-        usd.removesuffix("/h"),
-        f"{offer['gpu_count']} x {offer['accelerator']}",
-        cut(f"{offer['provider']} {offer['instance_type']}", SELLER_WIDTH),
-        cut(offer["region"], REGION_WIDTH),
-        vocabulary.purchase(offer["purchase"]).removeprefix("reserved "),
-        network + (ASSUMED if offer["network_assumed"] else ""),
-        fmt.count(offer["age_days"]),
-        offer["quality"],
-        offer["source"],
+        (Table(caption="Offers", columns=OFFER_COLUMNS, rows=rows), counts) if rows else (counts,)
     )
 
 
-def _table() -> Table:
-    return Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+def presets_blocks(presets: Presets) -> tuple[Block, ...]:
+    """The shipped models."""
+    columns = (
+        _words("Model", lambda m: str(m["id"])),
+        _words("Name", lambda m: str(m["label"])),
+        _number("Parameters", lambda m: fmt.tokens(m["total_params"])),
+        _number("Active", lambda m: fmt.tokens(m["active_params"])),
+        _number(
+            f"FLOPs a token at {presets['seq_len']}", lambda m: fmt.tokens(m["flops_per_token"])
+        ),
+    )
+    return (Table(caption="Models", columns=columns, rows=tuple(presets["models"])),)
+
+
+def model_blocks(model: ModelFacts) -> tuple[Block, ...]:
+    """One model: its size by part, its FLOPs, its dimensions, its source."""
+    rows = [
+        ("total parameters", fmt.count(model["total_params"])),
+        *((f"  {name}", fmt.count(n)) for name, n in model["params"].items() if n),
+        ("active parameters", fmt.count(model["active_params"])),
+        (
+            "training FLOPs per token",
+            f"{fmt.tokens(model['flops_per_token'])} at seq_len {fmt.count(model['seq_len'])}",
+        ),
+        *((name, str(value)) for name, value in model["dims"].items() if value),
+    ]
+    return (
+        Paragraph(f"{model['label']} ({model['id']})"),
+        plain("Size, FLOPs and dimensions", ("", ""), rows),
+        Paragraph(f"source: {model['source']}"),
+    )

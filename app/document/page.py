@@ -74,7 +74,9 @@ def draw_rows(
     )
 
 
-def draw_sorted(table: Table[Any], key: str, *, height: int | Literal["auto"] = "auto") -> None:
+def draw_sorted(
+    table: Table[Any], key: str, *, height: int | Literal["auto", "content"] = "auto"
+) -> None:
     """A long table, which sorts by its numbers and reads as the cells do; its caption is what is
     said of it to who cannot see it."""
     written: dict[Any, Any] = {c.head: c.write for c in table.columns if c.write is not None}

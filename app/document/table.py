@@ -25,6 +25,7 @@ class Column(Generic[T]):
     short: str = ""  # head on a terminal, where `head` is too long
     is_text: bool = False  # set to the left
     wraps: bool = False  # may take several lines on a terminal
+    least: int = 0  # characters that a cell keeps on a narrow terminal; 0: all
     width: int = 0  # share of the width on paper; 0: as wide as its cells
 
     def text(self, row: T) -> str:

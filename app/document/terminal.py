@@ -20,7 +20,7 @@ from app.document.table import Table
 
 WIDTH = 100  # where no window says otherwise: a pipe, a file
 WIDEST = 10_000  # of a table there
-STEP = "   "  # of a paragraph below another
+STEP = "  "  # of a paragraph below another
 WIDE_GAP, NARROW_GAP = 2, 1  # blanks between columns
 
 
@@ -81,45 +81,65 @@ def print_document(blocks: Iterable[Block | Section]) -> None:
 
 
 def print_blocks(out: Console, blocks: Iterable[Block | Section]) -> None:
-    """Paragraphs, lists, tables and sections, one below the other."""
-    for block in blocks:
+    """Paragraphs, lists, tables and sections, one below the other; a blank line above each table
+    and section but the first."""
+    for n, block in enumerate(blocks):
         match block:
             case Section(title, within):
-                out.print()
+                out.print("\n" if n else "", end="")
                 print_wrapped(out, title)
                 print_blocks(out, within)
             case Paragraph(text, _, level):
-                step = STEP * level
-                print_wrapped(out, text, indent=f"{step}    " if step else "", first=step)
+                print_wrapped(out, text, indent=STEP * level)
             case Bullets(items, title):
                 if title:
                     out.print(f"\n{title}:")
                 for item in items:
                     print_wrapped(out, item, indent="   ", first=" - ")
-            case Table():
-                print_table(out, block)
-            case Figure():
-                print_table(out, block.numbers)
+            case Table() | Figure():
+                out.print("\n" if n else "", end="")
+                print_table(out, block if isinstance(block, Table) else block.numbers)
             case Copied():
                 # Never wrapped: a link that is broken in two cannot be copied.
                 out.print(f"\n{block.label}: {block.text}", soft_wrap=True)
 
 
 def print_table(out: Console, table: Table[Any]) -> None:
-    """A table after a blank line; its columns stand closer where the window is narrow."""
+    """A table; where the window is narrow its columns stand closer, then cells that may be cut
+    lose their ends, the last column first, then those that may wrap do."""
     rows = table.cells()
     heads = [c.short or c.head for c in table.columns]
-    least = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    fixed = [w for w, c in zip(least, table.columns, strict=True) if not c.wraps]
-    gap = WIDE_GAP if sum(fixed) + WIDE_GAP * len(least) <= out.width else NARROW_GAP
-    drawn = rich_table.Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    fixed = [w for w, c in zip(widths, table.columns, strict=True) if not c.wraps]
+    gap = WIDE_GAP if sum(fixed) + WIDE_GAP * len(widths) <= out.width else NARROW_GAP
+    drawn = rich_table.Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, gap, 0, 0),
+        header_style="bold",
+        show_header=any(heads),
+    )
     for head, column in zip(heads, table.columns, strict=True):
         side: Literal["left", "right"] = "left" if column.is_text else "right"
-        drawn.add_column(head, justify=side, no_wrap=not column.wraps, overflow="fold")
+        drawn.add_column(
+            head,
+            justify=side,
+            no_wrap=not column.wraps,
+            overflow="fold" if column.wraps else "ellipsis",  # never an end that is not marked
+        )
+    room = _room(table, widths, out.width - gap * (len(widths) - 1))
     for row in rows:
-        drawn.add_row(*row)
-    out.print()
+        drawn.add_row(*(cut(cell, w) for cell, w in zip(row, room, strict=True)))
     out.print(drawn)
+
+
+def _room(table: Table[Any], widths: list[int], width: int) -> list[int]:
+    """The widths, those of columns that may be cut so much less that all fit into `width`."""
+    found = list(widths)
+    for n, column in reversed(list(enumerate(table.columns))):
+        if column.least:
+            found[n] = max(min(found[n], column.least), found[n] - max(0, sum(found) - width))
+    return found
 
 
 def cut(text: str, width: int) -> str:

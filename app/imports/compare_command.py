@@ -58,7 +58,7 @@ def _print(found: Comparison, row: dict[str, str] | None, done: str) -> None:
     from app.document.terminal import console, print_wrapped
     from app.imports.log_words import anchor_options, anchor_sentences, compare_sentences
     from app.imports.row import COLUMNS, line_of
-    from app.plan.terminal import PAGE
+    from app.plan.answer_document import PAGE
 
     out = console()
     for sentence in compare_sentences(found):

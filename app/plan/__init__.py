@@ -1,5 +1,7 @@
 """The answer: the recommended plan, the ranked table, one plan in detail.
 
+answer_document   the answer as blocks: the sentence, the ranked plans, what was left out,
+                  what is assumed
 as_json           one answer as JSON: the documented, versioned schema of runcast plan
                   --json
 charts            charts of ready columns
@@ -15,14 +17,13 @@ input_words       the inputs of a forecast in words: names, units, values, and w
                   widens its interval
 inputs_json       what the numbers of an answer are computed from, as JSON: runcast
                   recompute needs no more
-neighbours        beside a forecast: the published runs that are most like it, and how
-                  well they were forecast
-neighbours_table  measured runs beside a plan, as the rows and the sentence that the
-                  page shows
-page              the Plan page: the answer first, then the choice, then the chosen plan
-                  in detail
-planned           the plan that a command is about: what was typed as a scenario, and
-                  what its search found
-terminal          the answer on a terminal: sentences and the ranked table
+neighbours        beside a forecast: the published runs that are most like it, and how well
+                  they were forecast
+neighbours_table  measured runs beside a plan, as the rows and the sentence that the page
+                  shows
+page              the Plan page: the answer first, then the choice, then the chosen plan in
+                  detail
+planned           the plan that a command is about: what was typed as a scenario, and what its
+                  search found
 words             an answer in words: one sentence, the coverage line, labels and badges
 """

@@ -74,7 +74,7 @@ def asked(monkeypatch):
     monkeypatch.setattr("app.command.values.snapshot_ids", lambda: ["abc123"])
     monkeypatch.setattr("app.command.values.installed_id", lambda: "abc123")
     installed = Snapshot(id="abc123", offers=(), newest="2026-07-30", oldest="2025")
-    for module in ("app.plan.as_json", "app.plan.terminal"):
+    for module in ("app.plan.as_json", "app.plan.answer_document"):
         monkeypatch.setattr(f"{module}.snapshot", lambda named: installed)
     return seen
 

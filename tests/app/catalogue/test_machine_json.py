@@ -11,6 +11,7 @@ import pytest
 from app.catalogue import as_json as catalogue_json
 from app.catalogue import document as catalogue_document
 from app.document import format as fmt
+from app.document.terminal import print_document
 from core.errors import ScenarioError
 from core.scenario import Scenario
 from core.units import GIB
@@ -104,7 +105,7 @@ def test_offers_of_what_was_asked():
 
 def test_the_tables_fit_a_hundred_columns(capsys, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
-    catalogue_document.print_gpus(catalogue_json.gpus_json())
+    print_document(catalogue_document.gpus_blocks(catalogue_json.gpus_json()))
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 100
     row = next(line for line in said.splitlines() if line.startswith("H100-80GB-SXM"))
@@ -119,11 +120,11 @@ def test_the_tables_fit_a_hundred_columns(capsys, monkeypatch):
     marked = [line.split()[0] for line in said.splitlines() for x in line.split() if x[-1] == "?"]
     assert marked[: len(assumed)] == assumed
     found = catalogue_json.offers_json(Scenario(), any_purchase=True, today=TODAY)
-    catalogue_document.print_offers(found)
+    print_document(catalogue_document.offers_blocks(found))
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 100
     assert "$2.50 8 x H100-80GB-SXM" in said
     assert re.search(r"\$2\.50 8 x .* spot +3,200 +124 low +a price list", said)
     assert "5 of 5 offers of price snapshot abc123" in said
-    catalogue_document.print_offers({**found, "offers": []})
+    print_document(catalogue_document.offers_blocks({**found, "offers": []}))
     assert "0 of 5 offers" in capsys.readouterr().out

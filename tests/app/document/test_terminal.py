@@ -6,8 +6,11 @@ import sys
 import pytest
 from rich.table import Table
 
+from app.document.blocks import Paragraph, Section
 from app.document.progress import terminal_bar
-from app.document.terminal import WIDTH, cut, print_wrapped
+from app.document.table import Column
+from app.document.table import Table as Described
+from app.document.terminal import WIDTH, cut, print_document, print_wrapped
 from app.document.terminal import console as make_console
 
 CELLS = [f"a cell of {'some ' * 4}words {n}" for n in range(8)]
@@ -51,6 +54,39 @@ def test_a_word_longer_than_a_line_can_be_copied_whole(monkeypatch, capsys):
 
 def test_a_text_is_cut_with_an_ellipsis():
     assert (cut("abcdef", 6), cut("abcdef", 4)) == ("abcdef", "abc…")
+
+
+def described(*rows):
+    """Two columns, of which the first keeps six characters."""
+    columns = (
+        Column(name="a", head="Seller", value=lambda r: r[0], is_text=True, least=6),
+        Column(name="b", head="Cost", value=lambda r: r[1]),
+    )
+    return Described(caption="", columns=columns, rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("columns", "row"),
+    [
+        ("40", "a name of 23 characters  $1,234"),
+        ("24", "a name of 23 cha… $1,234"),
+        ("12", "a nam… $1,2…"),
+    ],
+)
+def test_what_may_be_cut_is_cut_where_the_window_is_narrow(monkeypatch, capsys, columns, row):
+    monkeypatch.setenv("COLUMNS", columns)
+    print_document([described(("a name of 23 characters", "$1,234"))])
+    assert capsys.readouterr().out.splitlines()[1].rstrip() == row
+
+
+def test_a_blank_line_is_above_each_table_and_section_but_the_first(capsys):
+    table = described(("a", "1"))
+    print_document(
+        [table, Section("Head", (table, Paragraph("below", level=1))), Section("End", ())]
+    )
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    drawn = ["Seller  Cost", "a          1"]
+    assert lines == [*drawn, "", "Head", *drawn, "  below", "", "End"]
 
 
 class Screen(io.StringIO):

@@ -1,0 +1,111 @@
+"""The answer as blocks: the sentence, the ranked plans, what was left out, what is assumed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+
+from app.document import format as fmt
+from app.document import vocabulary
+from app.document.blocks import Block, Bullets, Copied, Paragraph, Section
+from app.document.table import Column, Table
+from app.forecast import alternatives as forecast_alternatives
+from app.forecast.with_failures import of_plans
+from app.plan import words
+from app.scenario.link_query import link_query
+from core.scenario import Scenario
+from core.search.plan import Answer, Plan
+from pricing.offers import snapshot
+
+PAGE = "http://localhost:8501/"  # where `make run` serves the page
+# Where a window is narrow the seller's name is cut, then layouts wrap.
+COLUMNS: tuple[Column[Plan], ...] = (
+    Column(name="#", head="#", value=lambda p: f"{'*' if p.frontier else ''}{p.rank}"),
+    Column(
+        name="GPUs",
+        head="GPUs",
+        value=lambda p: f"{fmt.count(p.num_gpus)} x {p.offer.accelerator}",
+        is_text=True,
+    ),
+    Column(
+        name="Seller",
+        head="Seller",
+        value=lambda p: vocabulary.place(p.offer),
+        is_text=True,
+        least=6,
+    ),
+    Column(
+        name="Purchase",
+        head="Purchase",
+        value=lambda p: vocabulary.purchase(p.offer.purchase).removeprefix("reserved "),
+        is_text=True,
+    ),
+    Column(
+        name="Layout",
+        head="Layout",
+        value=lambda p: fmt.layout_short(p.layout),
+        is_text=True,
+        wraps=True,
+    ),
+    Column(name="Time", head="Time", value=lambda p: fmt.days(p.wall_clock_hours)),
+    Column(
+        name="Cost",
+        head="Cost",
+        value=lambda p: fmt.usd(p.usd.p50 if p.usd else None, digits=3),
+    ),
+    Column(name="MFU", head="MFU", value=lambda p: fmt.percent(p.mfu)),
+)
+
+
+def ranked(plans: tuple[Plan, ...]) -> Table[Plan]:
+    """One line a plan; the kind of purchase only where there are several."""
+    table = Table(caption="Plans", columns=COLUMNS, rows=plans)
+    return table if len({p.offer.purchase for p in plans}) > 1 else table.without("Purchase")
+
+
+def blocks(scenario: Scenario, answer: Answer, *, today: dt.date) -> Iterator[Block | Section]:
+    """The sentence, the ranked table, what was left out, what is assumed, the link."""
+    yield Paragraph(words.answer_sentence(scenario, answer))
+    if answer.plans:
+        yield ranked(answer.plans)
+        if any(p.frontier for p in answer.plans):
+            yield Paragraph("* no other priced plan is both cheaper and faster")
+    yield Section(words.coverage_line(answer), ())
+    if also := tuple(_also(scenario, answer)):
+        yield Bullets(also, "Also")
+    if answer.plans:
+        yield from _first(scenario, answer.plans[0], today)
+    link = link_query(scenario, snapshot(scenario.prices).id)
+    yield Copied(label="Link", text=f"{PAGE}?{link}")
+
+
+def _also(scenario: Scenario, answer: Answer) -> Iterator[str]:
+    """What else people ask: the fewest GPUs, the fastest, the cheapest."""
+    for found in forecast_alternatives.picks_of(scenario, answer):
+        yield found.sentence
+    if fewer := forecast_alternatives.smaller_count(scenario, answer):
+        yield f"On the machine with the fewest, {fmt.count(fewer)} GPUs would fit, too."
+
+
+def _first(scenario: Scenario, plan: Plan, today: dt.date) -> Iterator[Block | Section]:
+    """What stands behind the recommended plan."""
+    figures = (
+        f"{fmt.seconds(sum(plan.step_s.values()))} a step, "
+        f"{fmt.tokens_per_s(plan.tokens_per_s.p50)}, "
+        f"MFU {fmt.percent(plan.mfu)}, {fmt.hours(plan.gpu_hours)} of GPU time, "
+        f"peak memory {fmt.gib(sum(plan.memory_bytes.values()))} of "
+        f"{fmt.gib(plan.memory_capacity_bytes)} a GPU"
+    )
+    failing = words.failing_sentence(of_plans(scenario, (plan,))[0])
+    found = (
+        figures,
+        f"With failures: {failing}",
+        words.batch_advice(scenario).sentence,
+        "; ".join(words.badges(plan, today)),
+    )
+    yield Section(
+        f"Plan 1: {fmt.layout(plan.layout)}",
+        tuple(Paragraph(text, level=1) for text in found if text),
+    )
+    if plan.assumptions:
+        yield Bullets(plan.assumptions, "Assumptions")

@@ -45,9 +45,10 @@ def explain(
 
         print_json(explanation_json(found))
     else:
-        from app.explain.terminal import print_explanation
+        from app.document.terminal import print_document
+        from app.explain.document import blocks
 
-        print_explanation(found)
+        print_document(blocks(found))
 
 
 def _rank(text: str | None) -> int:

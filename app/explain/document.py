@@ -1,94 +1,274 @@
-"""Explanations as rows and columns: what the page lists and draws, and its CSV holds."""
+"""Explanations described once: differences, bottlenecks, changes and sensitivity as tables."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import isfinite
+from operator import attrgetter
 
-import numpy as np
 import pandas as pd
 
 from app.document import format as fmt
 from app.document import vocabulary
+from app.document.blocks import Block, Paragraph, Section
+from app.document.table import Column, Table
 from app.explain import words as told
-from app.explain.explained import Named
+from app.explain.explained import Against, Named, Why
+from app.explain.question import Explanation
 from app.explain.sensitivity import Again, Sensitivity
 from app.plan.input_words import input_name, input_value
-from core.explain.bottleneck import Faster
+from core.explain.bottleneck import Bottleneck, Faster
+from core.explain.changes import Change
 from core.explain.explain import Difference
-from core.explain.sensitivity import SOFTWARE
+from core.explain.sensitivity import Effect
 
 DRAWN = 10  # inputs of the tornado chart: the others move less than the least of them
-LISTED = 12  # bottlenecks and changes that a table lists
+LISTED = 12  # bottlenecks, changes and inputs that a table lists
+FILE = (
+    "input", "name", "kind", "value", "low", "high", "time_low", "time_high", "usd_low", "usd_high",
+    "oom_low", "oom_high",
+)  # fmt: skip
 
 
-def terms(step: Difference) -> pd.DataFrame:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of two steps: seconds of each, and what the second takes more."""
+
+    name: str
+    first_s: float
+    second_s: float
+    more_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    """A part of a step, and what would shorten it."""
+
+    part: Bottleneck
+    remedy: str
+
+
+PARTS: tuple[Column[Part], ...] = (
+    Column(name="part", head="Part of a step", value=lambda p: p.name, is_text=True),
+    Column(name="first_s", head="This", value=lambda p: p.first_s, write=fmt.seconds),
+    Column(name="second_s", head="Other", value=lambda p: p.second_s, write=fmt.seconds),
+    Column(name="more_s", head="More", value=lambda p: p.more_s, write=told.more),
+)
+BOTTLENECKS: tuple[Column[Shortened], ...] = (
+    Column(
+        name="group",
+        head="Part of a step",
+        value=lambda s: s.part.group,
+        write=told.group,
+        is_text=True,
+        wraps=True,
+        width=3,
+    ),
+    Column(
+        name="exposed_s",
+        head="Time",
+        value=lambda s: s.part.exposed_s,
+        cell=lambda s: f"{fmt.seconds(s.part.exposed_s)} ({fmt.percent(s.part.share)})",
+        width=2,
+    ),
+    Column(
+        name="remedy",
+        head="What would shorten it",
+        value=lambda s: s.remedy,
+        is_text=True,
+        wraps=True,
+        width=5,
+    ),
+)
+CHANGES: tuple[Column[Change], ...] = (
+    Column(name="change", head="Change", value=told.changed, is_text=True, wraps=True),
+    Column(
+        name="run",
+        head="Run",
+        value=lambda c: c.usd if isfinite(c.usd) else c.hours,
+        cell=lambda c: fmt.usd_short(c.usd) if isfinite(c.usd) else fmt.days(c.hours),
+    ),
+    Column(name="step_s", head="Step", value=lambda c: c.step_s, write=fmt.seconds),
+    Column(
+        name="memory_bytes",
+        head="Memory per GPU",
+        value=lambda c: c.need_bytes,
+        cell=lambda c: f"{fmt.gib(c.need_bytes)} of {fmt.gib(c.capacity_bytes)}",
+    ),
+)
+AGAIN: tuple[Column[Again], ...] = (
+    Column(name="input", head="Input", value=lambda a: input_name(a.name), is_text=True),
+    Column(
+        name="to",
+        head="From, to",
+        value=lambda a: f"{input_value(a.name, a.value)} to {input_value(a.name, a.to)}",
+        is_text=True,
+    ),
+    Column(
+        name="time",
+        head="Time",
+        value=lambda a: a.time,
+        write=lambda time: "nothing fits" if time is None else _signed(time),
+    ),
+    Column(
+        name="layout", head="Best layout then", value=lambda a: _then(a), is_text=True, wraps=True
+    ),
+)
+
+
+def _then(again: Again) -> str:
+    if again.layout is None:
+        return ""
+    return fmt.layout_short(again.layout) if again.changed else "the same"
+
+
+def terms(step: Difference) -> Table[Part]:
     """Two steps side by side: the parts that differ most, all else, the whole."""
-    rows = [
-        (vocabulary.step_part(t.part), fmt.seconds(t.first_s), fmt.seconds(t.second_s),
-         told.more(t.more_s))
-        for t in step.terms
-    ]  # fmt: skip
-    others = [
-        whole - sum(getattr(t, which) for t in step.terms)
+    rows = [Part(vocabulary.step_part(t.part), t.first_s, t.second_s, t.more_s) for t in step.terms]
+    first, second = (
+        max(whole - sum(getattr(t, which) for t in step.terms), 0.0)
         for which, whole in (("first_s", step.first_s), ("second_s", step.second_s))
-    ]
-    rows += [
-        ("All else", fmt.seconds(max(others[0], 0.0)), fmt.seconds(max(others[1], 0.0)),
-         told.more(step.rest_s)),
-        ("Whole step", fmt.seconds(step.first_s), fmt.seconds(step.second_s),
-         told.more(step.more_s)),
-    ]  # fmt: skip
-    return pd.DataFrame(rows, columns=["Part of a step", "This", "Other", "More"])
+    )
+    rows.append(Part("All else", first, second, step.rest_s))
+    rows.append(Part("Whole step", step.first_s, step.second_s, step.more_s))
+    return Table(caption="Two steps side by side", columns=PARTS, rows=tuple(rows))
 
 
-def bottlenecks(faster: Faster) -> pd.DataFrame:
+def bottlenecks(faster: Faster) -> Table[Shortened]:
     """Every part of the step, its share, and what would hide it."""
-    rows = [
-        (told.group(b.group), f"{fmt.seconds(b.exposed_s)} ({fmt.percent(b.share)})",
-         told.remedy_sentence(b, faster))
-        for b in faster.bottlenecks
-    ][:LISTED]  # fmt: skip
-    return pd.DataFrame(rows, columns=["Part of a step", "Time", "What would shorten it"])
+    rows = (Shortened(b, told.remedy_sentence(b, faster)) for b in faster.bottlenecks[:LISTED])
+    caption = "What would make a step shorter; each line is the step computed again"
+    return Table(caption=caption, columns=BOTTLENECKS, rows=tuple(rows))
 
 
-def changes(named: Named) -> pd.DataFrame:
+def changes(named: Named) -> Table[Change]:
     """What was changed of a named layout, and what that takes."""
-    rows = [
-        (
-            told.changed(c),
-            fmt.usd_short(c.usd) if math.isfinite(c.usd) else fmt.days(c.hours),
-            fmt.seconds(c.step_s),
-            f"{fmt.gib(c.need_bytes)} of {fmt.gib(c.capacity_bytes)}",
+    ranked = named.changes.ranked[:LISTED]
+    return Table(caption="Changes of the layout", columns=CHANGES, rows=ranked)
+
+
+def effects(found: Sensitivity) -> Table[Effect]:
+    """Every input with what time and dollars become: in files as fractions of the plan's own."""
+    change = fmt.percent(found.change)
+    columns: dict[str, Column[Effect]] = {
+        name: Column(name=name, head=name.replace("_", " "), value=attrgetter(name))
+        for name in FILE[1:]
+    }
+    columns["value"] = Column(
+        name="value",
+        head="Now",
+        value=lambda e: e.value,
+        cell=lambda e: input_value(e.name, e.value),
+    )
+    return Table(
+        caption=f"Each input {change} down and up, the layout as it is",
+        columns=(
+            Column(name="input", head="Input", value=lambda e: input_name(e.name), is_text=True),
+            *columns.values(),
+            Column(
+                name="lower",
+                head=f"-{change}: time / cost",
+                value=lambda e: _time_and_cost(e.time_low, e.usd_low),
+            ),
+            Column(
+                name="higher",
+                head=f"+{change}: time / cost",
+                value=lambda e: _time_and_cost(e.time_high, e.usd_high),
+            ),
+        ),
+        rows=found.effects,
+    )
+
+
+def again(found: tuple[Again, ...]) -> Table[Again]:
+    """What a change does where the best layout is searched again."""
+    caption = "The same with the best layout of these machines searched again"
+    return Table(caption=caption, columns=AGAIN, rows=found)
+
+
+def blocks(found: Explanation) -> Iterator[Block | Section]:
+    """What was asked, section by section."""
+    if found.nothing_fits:
+        yield Paragraph(found.nothing_fits)
+    if (plan := found.plan) is not None:
+        step = fmt.seconds(sum(plan.step_s.values()))
+        yield Paragraph(
+            f"Plan {plan.rank}: {fmt.layout(plan.layout)} on {vocabulary.machine(plan)}, {step} a "
+            "step."
         )
-        for c in named.changes.ranked[:LISTED]
-    ]
-    return pd.DataFrame(rows, columns=["Change", "Run", "Step", "Memory per GPU"])
+    for title, named in zip(("The layout", "The other layout"), found.named, strict=False):
+        yield Section(title, (*verdict(named), *helps(named)))
+    if found.difference is not None:
+        yield Section("The difference", tuple(against(found.difference, _other(found))))
+    if found.why is not None:
+        yield from _why(found.why)
+    if found.faster is not None:
+        yield _faster(found.faster)
+    if found.sensitivity is not None:
+        yield from _sensitivity(found.sensitivity, found.again)
 
 
-def effects(found: Sensitivity) -> pd.DataFrame:
-    """Every input with what time and dollars become: numbers, fractions of the plan's own."""
-    return pd.DataFrame(
-        {
-            "input": [input_name(e.name) for e in found.effects],
-            "name": [e.name for e in found.effects],
-            "kind": [e.kind for e in found.effects],
-            "value": [e.value for e in found.effects],
-            "low": [e.low for e in found.effects],
-            "high": [e.high for e in found.effects],
-            "time_low": [e.time_low for e in found.effects],
-            "time_high": [e.time_high for e in found.effects],
-            "usd_low": [e.usd_low for e in found.effects],
-            "usd_high": [e.usd_high for e in found.effects],
-            "oom_low": [e.oom_low for e in found.effects],
-            "oom_high": [e.oom_high for e in found.effects],
-        }
+def verdict(named: Named) -> Iterator[Block]:
+    """Whether a named layout is possible and fits, and why not."""
+    yield from map(Paragraph, told.named_sentences(named))
+
+
+def helps(named: Named) -> Iterator[Block]:
+    """The changes that help a named layout, the cheapest first."""
+    yield Paragraph(told.changes_sentence(named.changes, fits=named.verdict == "fits"))
+    if named.changes.ranked:
+        yield changes(named)
+
+
+def against(found: Against, other: str) -> Iterator[Block]:
+    """Why another plan or layout takes longer or less, part by part, and what that costs."""
+    yield Paragraph(told.difference_sentence(found.step, other))
+    if found.step.terms:
+        yield terms(found.step)
+    yield Paragraph(told.run_sentence(found))
+
+
+def _other(found: Explanation) -> str:
+    """What the second of the two that are compared is called."""
+    if len(found.named) > 1 or found.plan is None:
+        return "The other"
+    memory = ", with the memory," if found.named[0].shortage else ""
+    return f"Against plan {found.plan.rank}{memory} it"
+
+
+def _why(why: Why) -> Iterator[Section]:
+    if (other := why.runner_up) is not None:
+        yield Section("Against the next plan", tuple(against(other, other.label)))
+    if (near := why.next_layout) is not None:
+        title = (
+            f"Against the best of {fmt.count(why.next_changes.num_fit)} layouts that fit and "
+            "differ in one or two knobs"
+        )
+        yield Section(title, tuple(against(near, near.label)))
+    yield _faster(why.faster)
+
+
+def _faster(faster: Faster) -> Section:
+    sentence = Paragraph(told.next_sentence(faster))
+    return Section("What would make it faster", (sentence, bottlenecks(faster)))
+
+
+def _sensitivity(found: Sensitivity, searched: tuple[Again, ...]) -> Iterator[Section]:
+    moved = effects(found).only("input", "value", "lower", "higher")
+    yield Section(moved.caption, (replace(moved, rows=moved.rows[:LISTED]),))
+    if searched:
+        table = again(searched)
+        yield Section(table.caption, (table,))
+    yield Section(
+        "What the interval is made of", (Paragraph(told.unknowns_sentence(found.unknowns)),)
     )
 
 
 def tornado(found: Sensitivity) -> pd.DataFrame:
     """The inputs that move the answer most, two rows each: lower and higher."""
     shown = [e for e in found.effects if e.swing > 0][:DRAWN]
-    priced = any(np.isfinite(e.usd_low) for e in shown)
+    priced = any(isfinite(e.usd_low) for e in shown)
     rows = []
     for order, e in enumerate(shown):
         sides = ((e.low, e.usd_low, e.time_low), (e.high, e.usd_high, e.time_high))
@@ -110,39 +290,12 @@ def tornado(found: Sensitivity) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def sensitivity(found: Sensitivity, *, software: bool = True) -> pd.DataFrame:
-    """The same as text, for a table: what a tenth less and more of each input does."""
-    rows = [
-        (
-            input_name(e.name),
-            input_value(e.name, e.value),
-            *(f"{_signed(t)} / {_signed(u)}" if np.isfinite(u) else _signed(t)
-              for t, u in ((e.time_low, e.usd_low), (e.time_high, e.usd_high))),
-        )
-        for e in found.effects
-        if software or e.kind != SOFTWARE
-    ]  # fmt: skip
-    percent = fmt.percent(found.change)
-    columns = ["Input", "Now", f"-{percent}: time / cost", f"+{percent}: time / cost"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def again(found: tuple[Again, ...]) -> pd.DataFrame:
-    """What a change does where the best layout is searched again."""
-    rows = [
-        (
-            input_name(a.name),
-            f"{input_value(a.name, a.value)} to {input_value(a.name, a.to)}",
-            "nothing fits" if a.time is None else _signed(a.time),
-            "" if a.layout is None else fmt.layout_short(a.layout) if a.changed else "the same",
-        )
-        for a in found
-    ]
-    return pd.DataFrame(rows, columns=["Input", "From, to", "Time", "Best layout then"])
+def _time_and_cost(time: float, usd: float) -> str:
+    return f"{_signed(time)} / {_signed(usd)}" if isfinite(usd) else _signed(time)
 
 
 def _signed(fraction: float) -> str:
-    if not np.isfinite(fraction):
+    if not isfinite(fraction):
         return fmt.MISSING
     if abs(fraction) < 5e-5:
         return "±0%"

@@ -6,12 +6,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app.document import chart_files
+from app.document import chart_files, page
 from app.document import format as fmt
 from app.document.escape import as_text
 from app.explain import charts as explain_charts
-from app.explain import document as tables
-from app.explain import explained, sensitivity
+from app.explain import document, explained, sensitivity
 from app.explain import words as told
 from app.explain.explained import Against, Named, Why
 from app.explain.sensitivity import Sensitivity
@@ -103,21 +102,18 @@ def _draw_rest(query: Query, scenario: Scenario, plan: Plan, found: Why, theme: 
 
 def _draw_against(title: str, against: Against, other: str) -> None:
     st.markdown(f"**{title}**")
-    st.markdown(as_text(told.difference_sentence(against.step, other)))
-    if against.step.terms:
-        st.table(tables.terms(against.step).set_index("Part of a step"))
-    st.markdown(as_text(told.run_sentence(against)))
+    page.draw_blocks(document.against(against, other))
 
 
 def _draw_faster(faster: Faster) -> None:
     st.markdown("**What would make it faster**")
-    st.table(tables.bottlenecks(faster).set_index("Part of a step"))
+    page.draw_table(document.bottlenecks(faster))
     st.caption("Each line is the step computed again with that resource changed.")
 
 
 def _draw_sensitivity(query: Query, plan: Plan, found: Sensitivity, theme: str) -> None:
     st.markdown("**What moves the answer**")
-    rows = tables.tornado(found)
+    rows = document.tornado(found)
     if rows.empty:
         st.caption("Nothing moves it.")
         return
@@ -133,7 +129,7 @@ def _draw_sensitivity(query: Query, plan: Plan, found: Sensitivity, theme: str) 
             caption=f"Each input {change} lower and higher, one at a time, with "
             f"the layout as it is. {told.unknowns_sentence(found.unknowns)}",
             file="runcast_sensitivity",
-            data=lambda: tables.effects(found),
+            data=lambda: document.effects(found).only(*document.FILE).frame(),
         )
     )
 
@@ -161,12 +157,8 @@ def draw_named(query: Query, scenario: Scenario, plan: Plan, text: str) -> None:
     except RuncastError as e:
         st.error(as_text(str(e)))
         return
-    for sentence in told.named_sentences(named):
-        st.markdown(as_text(sentence))
+    page.draw_blocks(document.verdict(named))
     if against is not None:
         it = "It" if named.shortage is None else "With the memory, it"
-        st.markdown(as_text(told.difference_sentence(against.step, it)))
-        st.markdown(as_text(told.run_sentence(against)))
-    st.markdown(as_text(told.changes_sentence(named.changes, fits=named.verdict == "fits")))
-    if named.changes.ranked:
-        st.table(tables.changes(named).set_index("Change"))
+        page.draw_blocks(document.against(against, it))
+    page.draw_blocks(document.helps(named))

@@ -70,7 +70,7 @@ def draw(scenario: Scenario, plan: Plan, key: Key) -> None:
     draw_table(
         "memory_faster_table",
         "What would shorten each part",
-        lambda: explain_document.bottlenecks(found),
+        lambda: explain_document.bottlenecks(found).texts(),
     )
     _draw_scaling(scenario, plan, key)
 

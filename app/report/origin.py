@@ -48,20 +48,8 @@ def why_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
             )
             + f" {told.run_sentence(near)}"
         )
-    frame = explain_document.bottlenecks(found.faster)
-    return Section(
-        "Why this plan",
-        (
-            Bullets(tuple(sentences)),
-            plain(
-                caption="What would make a step shorter; each line is the step computed again",
-                head=tuple(frame.columns),
-                rows=tuple(tuple(map(str, row)) for row in frame.itertuples(index=False)),
-                numeric=frozenset({1}),
-                widths=(3, 2, 5),
-            ),
-        ),
-    )
+    faster = explain_document.bottlenecks(found.faster)
+    return Section("Why this plan", (Bullets(tuple(sentences)), faster))
 
 
 def assumptions_section(answer: Answer, plan: Plan | None) -> Section:

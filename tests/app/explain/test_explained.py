@@ -11,8 +11,7 @@ import numpy as np
 import orjson
 import pytest
 
-from app.explain import document as tables
-from app.explain import explained
+from app.explain import document, explained
 from app.explain import words as explain_words
 from app.explain.as_json import explanation_json
 from app.explain.question import explanation
@@ -286,17 +285,22 @@ def test_sentences_hold_the_figures(answered):
         assert explain_words.fmt.seconds(why.faster.next.exposed_s) in sentence
         assert explain_words.fmt.percent(why.faster.next.share) in sentence
     found = sensitivity_of(scenario, plan)
-    table = tables.sensitivity(found)
-    assert len(table) == len(found.effects)
-    assert table.iloc[0]["Input"] == input_words.input_name(found.effects[0].name)
-    rows = tables.tornado(found)
+    rows = document.tornado(found)
     assert set(rows["side"]) == {"lower", "higher"}
-    assert rows["order"].max() < tables.DRAWN
-    frame = tables.effects(found)
+    assert rows["order"].max() < document.DRAWN
+    frame = document.effects(found).only(*document.FILE).frame()
+    assert list(frame) == [
+        "input", "name", "kind", "value", "low", "high", "time_low", "time_high", "usd_low",
+        "usd_high", "oom_low", "oom_high",
+    ]  # fmt: skip
+    assert list(frame["input"]) == [input_words.input_name(e.name) for e in found.effects]
     assert np.array_equal(frame["time_low"], [e.time_low for e in found.effects])
-    terms = tables.terms(why.next_layout.step)
-    assert list(terms["Part of a step"])[-2:] == ["All else", "Whole step"]
-    assert len(tables.bottlenecks(why.faster)) == len(why.faster.bottlenecks)
+    terms = document.terms(why.next_layout.step)
+    assert [p.name for p in terms.rows[-2:]] == ["All else", "Whole step"]
+    for of in ("first_s", "second_s", "more_s"):
+        *parts, whole = (getattr(p, of) for p in terms.rows)
+        assert sum(parts) == pytest.approx(whole)
+    assert len(document.bottlenecks(why.faster).rows) == len(why.faster.bottlenecks)
 
 
 def test_a_layout_of_a_plan_with_another_written_layout_is_the_same_text(answered):

@@ -31,9 +31,12 @@ KEPT = {"gpu", "cloud", "purchase", "prices", "price_book", "calibration", "mode
 SIGNED = re.compile(r"inputs|change|difference|delta|offset|per_year|slope|log_|moved|margin")
 
 
+SCHEMA = Scenario.model_json_schema()["properties"]
+
+
 def ends_of(name: str) -> list[str]:
     """The least and the most that a number of the link may be, as its field says it."""
-    text = str(Scenario.model_json_schema()["properties"][name])
+    text = str(SCHEMA[name])
     found = re.findall(r"'(?:exclusiveM|m)(?:in|ax)imum': ([-+.\de]+)", text)
     return [f"{float(f):.12g}" for f in found]
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,7 @@ def modules(texts) -> dict[str, str]:
     return {n: t for n, t in texts.items() if n.endswith(".py") and n.split("/")[0] in PACKAGES}
 
 
+@cache
 def imported(source: str) -> set[str]:
     """Top-level packages that a source imports, wherever it does so."""
     names: set[str] = set()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.accuracy.predict import predict
@@ -83,6 +83,7 @@ def test_columns_are_the_rows_one_by_one():
         assert (shift[n], sigma[n]) == (pytest.approx(float(one[0])), pytest.approx(float(one[1])))
 
 
+@settings(max_examples=50)
 @given(st.integers(0, 2**32 - 1))
 def test_it_is_the_conditional_normal_distribution(seed):
     """Against a regression over simulated pairs of errors that scatter and correlate so."""

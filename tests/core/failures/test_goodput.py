@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.failures import goodput as g
@@ -194,6 +194,7 @@ def test_more_of_anything_bad_takes_longer(case, more):
         assert g.goodput(worse) <= g.goodput(case) * (1 + 1e-12), name
 
 
+@settings(max_examples=40)
 @given(case=jobs)
 def test_the_parts_sum_and_the_quantiles_are_in_order(case):
     lost = g.badput(case)

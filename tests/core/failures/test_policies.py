@@ -337,7 +337,7 @@ def test_a_deadline_that_on_demand_meets_is_never_missed(case, policy, slack):
     assert not misses(t, deadline).any()
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(case=cases)
 def test_a_loose_deadline_makes_greedy_spot_only_and_the_net_switch(case):
     case = {**case, "notice_probability": 0.0}

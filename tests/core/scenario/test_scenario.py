@@ -68,7 +68,7 @@ def test_the_strategy_covers_every_field():
     assert set(FIELDS) == set(Scenario.model_fields)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 @given(scenario=SCENARIOS)
 def test_a_link_reopens_exactly_its_scenario(scenario):
     query = scenario.to_query()

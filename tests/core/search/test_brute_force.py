@@ -220,7 +220,7 @@ def bound_of(work, lay: Layouts, cluster: Cluster, eff) -> float:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(job=jobs(), level=st.sampled_from(LEVELS))
 def test_no_step_is_shorter_than_its_bound(job, level):
     work, lay, cluster, eff = job

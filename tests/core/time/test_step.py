@@ -479,7 +479,7 @@ RECIPES = ({}, {"matmul_bits": 8.0, "quantised_bytes": 4.0},
 
 
 @pytest.mark.parametrize("rate", RATES)
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(job=jobs(), recipe=st.sampled_from(RECIPES), times=st.sampled_from([1.01, 2.0, 16.0]))
 def test_no_rate_of_the_machine_slows_a_step_by_being_higher(rate, job, recipe, times):
     work, lay, cluster, eff = job
@@ -490,7 +490,7 @@ def test_no_rate_of_the_machine_slows_a_step_by_being_higher(rate, job, recipe, 
 
 
 @pytest.mark.parametrize("hop", ["scale_up_hop_s", "scale_out_hop_s"])
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(job=jobs(), times=st.sampled_from([0.0, 0.5, 0.99]))
 def test_no_lower_latency_slows_a_step(hop, job, times):
     work, lay, cluster, eff = job

@@ -13,6 +13,9 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 	$$p -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 
+# What is compiled, of the tests too, is there for the next process, whatever a container sets.
+export PYTHONDONTWRITEBYTECODE :=
+
 TESTED := not browser and not services and not slow
 CORE_TESTS := tests/whole/test_doctests.py tests/whole/test_golden_links.py tests/core
 
@@ -37,7 +40,7 @@ run: install  ## the dashboard on localhost:8501 (PORT=9000 for another port)
 	$(BIN)/python -m streamlit run app/main.py --server.port $(PORT)
 
 test: lint chromium  ## lint and every quick test, with one walk through a real browser
-	$(BIN)/python -m pytest -n auto -m "$(TESTED)" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "$(TESTED)" $(ARGS)
 
 test-all: postgres nginx clusters $(VENV)/.audit $(VENV)/.fuzz test  ## then real installations, a real PostgreSQL and nginx, the whole browser suite
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not ($(TESTED)) and not serial" --durations=15 $(ARGS)
@@ -59,7 +62,7 @@ mutants: install-test  ## plant errors in the formulas of core and see them caug
 lint: install-test  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 	$(BIN)/lint-imports
 
 LOCKED := $(VENV)/uv/bin/uv pip compile --quiet --universal --python-version 3.11 -c requirements.txt \

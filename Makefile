@@ -1,4 +1,5 @@
 # Each target is one line into the real tool. `make run` and `make test` are the two that matter.
+# What only a release or a server needs is in deploy/Makefile.
 
 PORT ?= 8501
 VENV := .venv
@@ -22,15 +23,14 @@ CORE_TESTS := tests/whole/test_doctests.py tests/whole/test_golden_links.py test
 RAY := 2.60.0
 SKYPILOT := 0.14.1
 ATHERIS := 3.0.0
-UV := 0.13.9
 PIP_AUDIT := 2.10.1
 CYCLONEDX := 7.5.0
 
-.PHONY: help install install-test chromium nginx postgres clusters run test test-all soak lint coverage mutants fit validate bench bench-ui bench-store lock install-server audit sbom docs docs-serve
+.PHONY: help install install-test chromium nginx postgres clusters run test test-all soak lint coverage mutants fit validate bench bench-ui docs
 .DEFAULT_GOAL := help
 
 help:  ## what there is
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 22
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 22
 
 install: $(VENV)/.dashboard  ## .venv with what the dashboard and the command line need
 
@@ -65,31 +65,9 @@ lint: install-test  ## format, lint, types, layers
 	$(BIN)/mypy --num-workers auto
 	$(BIN)/lint-imports
 
-LOCKED := $(VENV)/uv/bin/uv pip compile --quiet --universal --python-version 3.11 -c requirements.txt \
-	--generate-hashes --no-annotate --custom-compile-command "make lock"
-
-lock: $(VENV)/.uv  ## deploy/*.lock: what a server installs, each file with its hash
-	$(LOCKED) pyproject.toml --extra auth -o deploy/requirements.lock
-	echo 'setuptools>=77' | $(LOCKED) - -o deploy/build.lock
-
-install-server: $(VENV)/.made  ## .venv from those locks, and nothing without a hash (for servers)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r deploy/build.lock -r deploy/requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-index --no-build-isolation -e .
-
-audit: $(VENV)/.audit  ## known vulnerabilities of that lock; fails when anything was skipped
-	$(VENV)/audit/bin/python deploy/dependency_audit.py $(ARGS)
-
-sbom: $(VENV)/.audit  ## sbom.json: a CycloneDX list of what that lock installs
-	$(VENV)/audit/bin/cyclonedx-py requirements deploy/requirements.lock --of JSON -o sbom.json
-
 # Material for MkDocs prints a notice of MkDocs 2 at every start; what is pinned is MkDocs 1.
-MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
-
 docs: install-test  ## the documentation's site in build/site; a warning is an error
-	$(MKDOCS) build --strict $(ARGS)
-
-docs-serve: install-test  ## the same on localhost:8000, rebuilt at every change
-	$(MKDOCS) serve $(ARGS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict $(ARGS)
 
 fit: install  ## fit hardware/efficiency.csv from its priors and cross-validate it
 	$(BIN)/runcast fit --write $(ARGS)
@@ -102,9 +80,6 @@ bench: install-test  ## medians: one estimate, layouts a second, a cold plan, an
 
 bench-ui: install-test chromium  ## what somebody at the page waits for, in Chromium (ARGS=--help)
 	$(BIN)/python -m tests.bench.ui $(ARGS)
-
-bench-store: install-test  ## the store's queries at a million observations (ARGS=10_000_000 for more)
-	$(BIN)/python -m tests.bench.store $(ARGS)
 
 # The stamps: a second `make` installs again only when the environment's own files changed.
 $(VENV)/.made:
@@ -130,7 +105,7 @@ chromium:
 # What the launchers' tests start: SLURM, sshd and the tools of shaped links, and Ray and SkyPilot in
 # environments of their own. Without one its tests are skipped; where CI is set, programs that are
 # missing fail.
-clusters: install-test $(VENV)/.ray $(VENV)/.sky  ## SLURM, sshd, Ray, SkyPilot for the tests
+clusters: install-test $(VENV)/.ray $(VENV)/.sky
 	@for c in sbatch munged sshd ip tc ethtool; do PATH="$$PATH:/usr/sbin" command -v $$c >/dev/null || lacks=1; done; [ -z "$$lacks" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	&& apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge openssh-server iproute2 ethtool >/dev/null; } \
 	|| echo "SLURM, sshd or ip are missing here, so the tests that need them are skipped (where CI is set they fail): apt-get install slurm-wlm munge openssh-server iproute2 ethtool."
@@ -145,12 +120,7 @@ $(VENV)/.sky: $(VENV)/.made
 	$(VENV)/sky/bin/python -m pip install --quiet --disable-pip-version-check 'skypilot==$(SKYPILOT)' || { rm -rf $(VENV)/sky; echo "skypilot cannot be installed here, so its tests are skipped."; }
 	@touch $@
 
-# Tools of a release, in environments of their own.
-$(VENV)/.uv: $(VENV)/.made
-	$(PYTHON) -m venv $(VENV)/uv
-	$(VENV)/uv/bin/python -m pip install --quiet --disable-pip-version-check 'uv==$(UV)'
-	@touch $@
-
+# What looks for known vulnerabilities of the lock: tests and deploy/Makefile ask it.
 $(VENV)/.audit: $(VENV)/.made
 	$(PYTHON) -m venv $(VENV)/audit
 	$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit==$(PIP_AUDIT)' 'cyclonedx-bom==$(CYCLONEDX)' || { rm -rf $(VENV)/audit; echo "pip-audit cannot be installed here, so its tests are skipped."; }

@@ -8,7 +8,7 @@ must have been looked up, at its locked version.
     python deploy/dependency_audit.py --service osv [--osv-url URL]
 
 Exit status: 0 nothing known against any package; 1 something is known; 2 the audit is not whole.
-Needs pip-audit in the environment of the interpreter (`make audit` makes one).
+Needs pip-audit in the environment of the interpreter (`make -f deploy/Makefile audit` makes one).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ LOCK = Path(__file__).with_name("requirements.lock")
 CLEAN, VULNERABLE, NOT_WHOLE = 0, 1, 2
 LONGEST_S = 900
 SHOWN = 5  # of packages in a sentence
+AGAIN = "run `make -f deploy/Makefile lock`."
 
 
 class AuditError(Exception):
@@ -49,15 +50,15 @@ def locked(text: str) -> dict[str, str]:
             continue
         wanted, *hashes = line.split("--hash=")
         if not hashes or not all(re.fullmatch(r"sha256:[0-9a-f]{64}\s*", h) for h in hashes):
-            raise AuditError(f"{wanted.strip()!r} has no sha256 of its files: run `make lock`.")
+            raise AuditError(f"{wanted.strip()!r} has no sha256 of its files: {AGAIN}")
         requirement = Requirement(wanted.strip())
         exact = re.fullmatch(r"==([\w.+!]+)", str(requirement.specifier))
         if not exact:
-            raise AuditError(f"{wanted.strip()!r} is no exact version: run `make lock`.")
+            raise AuditError(f"{wanted.strip()!r} is no exact version: {AGAIN}")
         if requirement.marker is None or requirement.marker.evaluate():
             found[normal(requirement.name)] = exact[1]
     if not found:
-        raise AuditError("The lock names no package: run `make lock`.")
+        raise AuditError(f"The lock names no package: {AGAIN}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Times of the store's queries at so many observations: `make bench-store ARGS=1_000_000`.
+"""Times of the store's queries at so many observations: `python -m tests.bench.store 1_000_000`.
 
 Synthetic: 40,000 series of twelve sources, a refresh every six hours, a price that changes now and
 then, sources that fail. It fills a store in a temporary folder (or RUNCAST_DATABASE_URL, which

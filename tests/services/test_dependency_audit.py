@@ -1,4 +1,4 @@
-"""The real pip-audit, of `make audit`, over this lock: against a service of known flaws on the
+"""The real pip-audit, of deploy/Makefile, over this lock: against a service of known flaws on the
 loopback, one that is not there, and this machine's own index."""
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def osv(flawed: str | None) -> Iterator[tuple[str, list[str]]]:
 
 def audited(*arguments: str) -> subprocess.CompletedProcess[str]:
     if not Path(PYTHON).exists():
-        pytest.skip("pip-audit is not installed: make audit")
+        pytest.skip("pip-audit is not installed: make -f deploy/Makefile audit")
     return subprocess.run(
         [PYTHON, ROOT / "deploy/dependency_audit.py", *arguments],
         capture_output=True, text=True, check=False,

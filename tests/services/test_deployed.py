@@ -56,7 +56,7 @@ exec setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs \
 
 @pytest.fixture(scope="module")
 def installed(project_files) -> Iterator[Path]:
-    """`make install-server` in a clone that another user can read; no hash, no installation."""
+    """`install-server` of deploy/Makefile where another user can read; no hash, no installation."""
     if os.geteuid() or subprocess.run([PYTHON, "-c", "import ensurepip, venv"]).returncode:
         pytest.skip("It takes root, and Debian's python3-venv.")
     folder = Path(tempfile.mkdtemp(prefix="runcast-tests-", dir="/opt"))
@@ -67,7 +67,7 @@ def installed(project_files) -> Iterator[Path]:
                 target = folder / file.relative_to(ROOT)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(file, target)
-        make = ["make", "install-server", f"PYTHON={PYTHON}"]
+        make = ["make", "-f", "deploy/Makefile", "install-server", f"PYTHON={PYTHON}"]
         subprocess.run(make, cwd=folder, env=SHELL, check=True, capture_output=True, timeout=600)
         yield folder
     finally:

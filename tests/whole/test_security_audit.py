@@ -92,7 +92,7 @@ def test_an_end_with_1_and_no_finding_is_not_clean(audit):
     ["h11==0.16.0", "h11>=0.16 --hash=sha256:" + "0" * 64, "h11==0.16.0 --hash=sha256:0", "# none"],
 )
 def test_what_is_no_lock_is_refused(audit, line):
-    with pytest.raises(audit.AuditError, match="make lock"):
+    with pytest.raises(audit.AuditError, match="deploy/Makefile lock"):
         audit.locked(line)
 
 

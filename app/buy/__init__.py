@@ -1,6 +1,6 @@
 """Ways to buy the machines of a plan: on demand, spot, reserved, and what each comes to.
 
-as_json     ways to buy a plan's machines as JSON: the keys that docs/buy.md documents
+as_json     ways to buy a plan's machines as JSON: the keys of docs/risk.md
 charts      the charts of the Prices & risk page, of ready columns of app/buy/document.py
 command     runcast buy: on demand, spot, reserved, a block or owned, side by side for one
             plan

@@ -1,4 +1,4 @@
-"""Ways to buy a plan's machines as JSON: the keys that docs/buy.md documents. Add, never rename."""
+"""Ways to buy a plan's machines as JSON: the keys of docs/risk.md. Add, never rename."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 added              results of calibrations that are added, listed and removed: one file
                    each, and an index of them
-as_json            calibrations as JSON: every key is documented in docs/calibrations.md
+as_json            calibrations as JSON: every key is documented in docs/calibration.md
 calibrate_command  runcast calibrate: measure nodes where they are, and bring the result
                    back
 calibrate_words    a calibration in words and as JSON: what it may take, how far it is,

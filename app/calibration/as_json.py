@@ -1,4 +1,4 @@
-"""Calibrations as JSON: every key is documented in docs/calibrations.md."""
+"""Calibrations as JSON: every key is documented in docs/calibration.md."""
 
 from __future__ import annotations
 

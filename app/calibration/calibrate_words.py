@@ -93,7 +93,7 @@ class Live:
 def result_json(
     asked: Asked, limits: Limits, state: RunState, result: CalibResult, file: Path
 ) -> dict[str, Any]:
-    """The summary that `--json` prints; docs/calibrate.md lists its keys."""
+    """The summary that `--json` prints; docs/calibration.md lists its keys."""
     made = result.provenance
     return {
         "run_id": state.run_id,

@@ -1,6 +1,6 @@
 """Calibration results: calib-result/1, refused with a reason unless everything is sound.
 
-The keys are documented in docs/calibration-result.md and published as JSON Schema in
+The keys are documented in docs/calibration.md and published as JSON Schema in
 docs/calib-result-1.schema.json. validity.py judges whether sound numbers are plausible.
 """
 

@@ -1,7 +1,7 @@
 """Validity of a calibration result: gates, each with a sentence for the reader.
 
 A result is `invalid` if it cannot be a measurement of what it claims, `suspect` if the measurement
-was disturbed, else `ok`; a note changes nothing. docs/calibration-result.md has the gates in one
+was disturbed, else `ok`; a note changes nothing. docs/calibration.md has the gates in one
 table. Facts about the hardware are arguments: only names are looked up here.
 """
 

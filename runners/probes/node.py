@@ -4,7 +4,7 @@
     torchrun --nproc-per-node 8 node.py --plan plan.json --out result.json
 
 plan.json is `calib-plan/1` (runners/calibration/probe_plan.py writes it), the result is
-`calib-result/1` (runners/calibration/result.py reads it; docs/calibration-result.md says what every
+`calib-result/1` (runners/calibration/result.py reads it; docs/calibration.md says what every
 key means). The result is written to --out and printed on standard output between two marker lines.
 After each group of measurements it is written to --out + ".part": a run that was killed goes on
 from there. Exit status: 0 measured, 2 bad plan or option, 3 the device is busy, 4 the budget is too

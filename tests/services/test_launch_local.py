@@ -19,8 +19,9 @@ def test_two_processes_are_measured_together_within_their_budget(tmp_path):
     assert summary["budget_s"] == 60
     assert result.wall_s < summary["limit_s"]
     assert gone(result.run_id, 5)
-    document = (Path(__file__).parent.parent.parent / "docs/calibrate.md").read_text()
-    keys = set(re.findall(r"`(\w+)`", document.partition("## Keys of")[2]))
+    document = (Path(__file__).parent.parent.parent / "docs/calibration.md").read_text()
+    section = document.partition("## Keys of `runcast calibrate --json`\n")[2].partition("\n## ")[0]
+    keys = set(re.findall(r"`(\w+)`", section))
     assert {*summary, *(k for s in summary["skipped"] for k in s)} <= keys
 
 

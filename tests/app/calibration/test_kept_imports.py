@@ -29,7 +29,8 @@ from tests.support.logs import LOGS
 NODE, NODES, MATMULS = "all_reduce_node.txt", "all_reduce_two_nodes.txt", "mamf_v2.txt"
 DATED = ("--date", "2026-03-31")
 TODAY = dt.date(2026, 4, 30)
-DOCUMENT = (Path(__file__).parents[3] / "docs/calibrations.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).parents[3] / "docs/calibration.md").read_text(encoding="utf-8")
+KEYS = DOCUMENT.partition("\n## Keys of `runcast calibrations --json`\n")[2].partition("\n## ")[0]
 ASKED = {
     "model": "llama3.1-8b", "num_tokens": "1e11", "global_batch_size": "256",
     "gpu": "H100-80GB-SXM,A100-80GB-SXM", "num_gpus": "16",
@@ -168,7 +169,7 @@ def test_list_and_show(answered, kept, monkeypatch):
         ("imported", "note"), ("switch_adds", "note"),
     ]  # fmt: skip
     assert len(shown["links"][0]["points"]) == 16
-    told = set(re.findall(r"`([a-z][a-z0-9_]*)`", DOCUMENT))
+    told = set(re.findall(r"`([a-z][a-z0-9_]*)`", KEYS))
     assert set(shown["imported"]) | set(shown["calibration"]) | set(shown) <= told
     assert "matmul" in {
         c["name"] for c in answered("calibrations", "show", shapes, "--json")["constants"]

@@ -365,7 +365,7 @@ def test_on_a_bursty_trace_spot_only_misses_what_the_others_meet():
 
 
 def test_the_table_of_the_document_is_what_is_played():
-    document = (Path(__file__).parents[3] / "docs/spot.md").read_text()
+    document = (Path(__file__).parents[3] / "docs/risk.md").read_text()
     zone = drawn(up_mean_s=2.4 * HOUR, down_mean_s=HOUR, up_cv=2.0, length_s=60 * DAY, seed=3)
     given_ = {"work_s": 3 * DAY, "interval_s": 900.0, "checkpoint_s": 30.0, "restart_s": 300.0}
     starts = np.linspace(0, 60 * DAY, 1000, endpoint=False)

@@ -5,7 +5,7 @@ docstrings, the field table, the command line and the README. docs/hooks.py give
     reference/python.md           the module runcast and the results that it gives
     reference/fields.md           the fields of a scenario
     reference/cli.md              the commands and their options
-    record.md, assumptions.md     sections of the README; contributing.md: CONTRIBUTING.md
+    record.md                     a section of the README; contributing.md: CONTRIBUTING.md
 """
 
 from __future__ import annotations
@@ -28,10 +28,6 @@ from hardware.claims import formulas, not_modelled
 
 ROOT = Path(__file__).parent.parent
 FORMULAS = "formulas"  # the folder of the formula pages
-README_PAGES = {
-    "record.md": ("How accurate is it", "Accuracy record"),
-    "assumptions.md": ("What is simplified, and what is assumed", "What is simplified"),
-}
 FIELD_GROUPS = (
     ("basic", "The run"),
     ("advanced", "How it is trained"),
@@ -61,7 +57,7 @@ def generated() -> dict[str, str]:
     pages["reference/python.md"] = python_page()
     pages["reference/fields.md"] = fields_page()
     pages["reference/cli.md"] = cli_page()
-    pages |= {path: readme_page(*section) for path, section in README_PAGES.items()}
+    pages["record.md"] = readme_page("How accurate is it", "Accuracy record")
     pages["contributing.md"] = _from_root((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     return pages
 
@@ -180,7 +176,9 @@ def cli_page() -> str:
         [
             "# Command line",
             "A mistake is one sentence on standard error and exit status 2. Every command says its "
-            "options with `--help`. What stands after `--json` is on the page of its command.",
+            "options with `--help`. What stands after `--json` is on the page of its command. "
+            "In a pipe, reports and explanations print every cell whole, however wide "
+            "(`COLUMNS=80` sets a width).",
             "## Commands",
             *parts,
             "## Options of a scenario",

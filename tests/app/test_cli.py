@@ -641,7 +641,7 @@ def test_the_help_names_every_command_in_one_whole_line(run):
     assert not [line for line in lines if not line.endswith(".") or line.endswith("...")]
     assert set(names) == {*typer.main.get_command(cli.app).commands}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert not [n for n in names if f"runcast {n}" not in readme]
+    assert not [n for n in names if f"`{n}`" not in readme]
 
 
 def test_help_reads_no_table():

@@ -72,11 +72,11 @@ def environ(**more):
     return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", **more}
 
 
-# --- the README ----------------------------------------------------------------------------------
+# --- the document --------------------------------------------------------------------------------
 
 
-def test_the_three_commands_of_the_readme_train(tmp_path):
-    section = (ROOT / "README.md").read_text().partition("## From a plan to a running job\n")[2]
+def test_the_three_commands_of_the_document_train(tmp_path):
+    section = (ROOT / "docs/launch.md").read_text().partition("## From a plan to two running")[2]
     block = re.search(r"\n\n((?:    .*\n)+)", section)[1]
     commands = block.replace("\\\n", " ").splitlines()
     assert len(commands) == 3

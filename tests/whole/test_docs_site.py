@@ -148,8 +148,7 @@ def test_the_record_is_the_readmes(pages):
     readme = (ROOT / "README.md").read_text()
     row = next(x for x in readme.splitlines() if x.startswith("| Forecast, fitted on these rows"))
     assert row in pages["record.md"]
-    assert "](docs/" not in pages["record.md"] + pages["assumptions.md"] + pages["contributing.md"]
-    assert "**Steady state.**" in pages["assumptions.md"]
+    assert "](docs/" not in pages["record.md"] + pages["contributing.md"]
 
 
 def test_a_section_that_the_readme_lacks_is_an_error():

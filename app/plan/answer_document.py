@@ -9,7 +9,6 @@ from app.document import format as fmt
 from app.document import vocabulary
 from app.document.blocks import Block, Bullets, Copied, Paragraph, Section
 from app.document.table import Column, Table
-from app.forecast import alternatives as forecast_alternatives
 from app.forecast.with_failures import of_plans
 from app.plan import words
 from app.scenario.link_query import link_query
@@ -71,20 +70,12 @@ def blocks(scenario: Scenario, answer: Answer, *, today: dt.date) -> Iterator[Bl
         if any(p.frontier for p in answer.plans):
             yield Paragraph("* no other priced plan is both cheaper and faster")
     yield Section(words.coverage_line(answer), ())
-    if also := tuple(_also(scenario, answer)):
+    if also := words.also_sentences(scenario, answer):
         yield Bullets(also, "Also")
     if answer.plans:
         yield from _first(scenario, answer.plans[0], today)
     link = link_query(scenario, snapshot(scenario.prices).id)
     yield Copied(label="Link", text=f"{PAGE}?{link}")
-
-
-def _also(scenario: Scenario, answer: Answer) -> Iterator[str]:
-    """What else people ask: the fewest GPUs, the fastest, the cheapest."""
-    for found in forecast_alternatives.picks_of(scenario, answer):
-        yield found.sentence
-    if fewer := forecast_alternatives.smaller_count(scenario, answer):
-        yield f"On the machine with the fewest, {fmt.count(fewer)} GPUs would fit, too."
 
 
 def _first(scenario: Scenario, plan: Plan, today: dt.date) -> Iterator[Block | Section]:

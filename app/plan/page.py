@@ -11,7 +11,9 @@ import streamlit as st
 from app.document import format as fmt
 from app.document.csv import csv_bytes
 from app.document.escape import as_text
+from app.document.page import draw_list
 from app.explain import page as explain_page
+from app.forecast.price_book import book_id
 from app.forecast.with_failures import WithFailures, of_plans
 from app.options import words as options_words
 from app.plan import (
@@ -28,9 +30,10 @@ from app.provenance import hints as provenance_hints
 from app.provenance import page as provenance_page
 from app.report import share_section
 from app.scenario.layout import layout_text
-from app.scenario.link import address_of
+from app.scenario.link import Query, address_of, query_of
 from app.web import figure, link
 from app.web import form as web_form
+from app.web.answers import KEPT_S
 from app.web.fragment import alone
 from app.web.selection import chosen
 from core.scenario import Scenario
@@ -43,6 +46,11 @@ PINNED = "plan_pinned"
 MEASURED = "plan_measured"
 LEFT_OUT = "plan_left_out"
 FACTS_A_COLUMN = 5
+
+
+@st.cache_data(max_entries=figures.KEPT, ttl=KEPT_S, show_spinner=False)
+def _also(query: Query, book: str, _scenario: Scenario, _answer: Answer) -> tuple[str, ...]:
+    return words.also_sentences(_scenario, _answer)
 
 
 def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
@@ -58,6 +66,8 @@ def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
     figures.draw_frontier(scenario, answer, selected, _point_chosen)
     failing = of_plans(scenario, answer.plans)
     _draw_ranked(scenario, answer, selected, failing, options)
+    if also := _also(query_of(scenario), book_id(scenario), scenario, answer):
+        draw_list(also, "Also")
     its_own = failing[answer.plans.index(selected)]
     _draw_selected(scenario, answer, selected, its_own, today, theme)
     share_section.draw(scenario, answer, selected)
@@ -180,6 +190,7 @@ def _draw_selected(
         for badge in words.badges(plan, today):
             st.badge(as_text(badge), color="orange")
     _draw_facts(app_tables.facts(scenario, plan, failing, today))
+    st.caption(as_text(words.batch_advice(scenario).sentence))
     provenance_page.draw(scenario, answer, plan)
 
     memory, step = figures.memory_and_step(scenario, plan)
@@ -194,8 +205,7 @@ def _draw_selected(
     explain_page.draw(scenario, answer, plan, theme)
     _draw_neighbours(scenario, plan)
     _draw_measured(scenario, plan)
-    st.markdown("**What is assumed**")
-    st.markdown("\n".join(f"- {as_text(sentence)}" for sentence in plan.assumptions))
+    draw_list(plan.assumptions, "What is assumed")
 
 
 def _draw_neighbours(scenario: Scenario, plan: Plan) -> None:

@@ -11,6 +11,7 @@ import math
 
 from app.document import format as fmt
 from app.document.vocabulary import COMMITMENTS, NO_OFFER, NO_PLAN, machine
+from app.forecast.alternatives import picks_of, smaller_count
 from app.forecast.interval import run_tokens, wall_clock_hours
 from app.forecast.machines import ETHERNET
 from app.forecast.with_failures import WithFailures
@@ -39,6 +40,15 @@ def batch_advice(scenario: Scenario) -> BatchAdvice:
         num_tokens=run_tokens(scenario),
         pretraining=scenario.task == "pretrain",
     )
+
+
+def also_sentences(scenario: Scenario, answer: Answer) -> tuple[str, ...]:
+    """What else people ask: the fewest GPUs, the fastest, the cheapest."""
+    found = tuple(p.sentence for p in picks_of(scenario, answer))
+    fewer = smaller_count(scenario, answer)
+    if fewer is None:
+        return found
+    return (*found, f"On the machine with the fewest, {fmt.count(fewer)} GPUs would fit, too.")
 
 
 def answer_sentence(scenario: Scenario, answer: Answer) -> str:

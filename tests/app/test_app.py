@@ -7,6 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
+from app.plan import words as plan_words
 from app.scenario import fields as scenario_fields
 from app.scenario.age import installed
 from app.scenario.layout import layout_text
@@ -80,10 +81,15 @@ def test_a_link_opens_the_scenario_it_names():
 def test_the_page_says_what_the_core_answers():
     scenario = Scenario.parse({**QUICK, "prices": resolve.current_prices()})
     answer = forecast_answer.answer(scenario, top=50)
-    table = opened(**QUICK).dataframe[0].value
+    page = opened(**QUICK)
+    table = page.dataframe[0].value
     assert table["Cost (USD)"].tolist()[:5] == [p.usd.p50 for p in answer.plans[:5]]
     assert table["GPUs"].tolist()[:5] == [p.num_gpus for p in answer.plans[:5]]
     assert table["MFU"].tolist()[:5] == [p.mfu for p in answer.plans[:5]]
+    also = plan_words.also_sentences(scenario, answer)
+    assert also
+    assert "\n".join(f"- {sentence}" for sentence in also) in texts(page.markdown)
+    assert plan_words.batch_advice(scenario).sentence in texts(page.caption)
 
 
 def test_editing_a_field_changes_the_link_and_the_answer():

@@ -149,6 +149,10 @@ def test_an_edit_outruns_an_address_that_is_still_the_old_one():
         ("deadline_days", "-3"),
         ("tp", "1.5"),
         ("global_batch_size", ""),
+        ("seq_len", "15"),
+        ("seq_len", "16777217"),
+        ("global_batch_size", "0"),
+        ("budget_usd", "=1+1"),
     ],
 )
 def test_a_wrong_value_is_a_sentence_and_the_last_valid_answer_stays(name, value):
@@ -188,6 +192,12 @@ HOSTILE_LINKS = [
     ({"evil": "$x$ :red[a] ![i](http://evil.example/i.png)"}, "evil"),
     ({"seq_len": "9" * 5000}, "seq_len"),
     ({"model": "x" * 100_000}, "longer than"),
+    ({"v": "0"}, "v='0'"),
+    ({"v": "1;drop"}, "v='1;drop'"),
+    ({"pinned": "nobody,nothing"}, "nobody"),
+    ({"pinned": "a,b,c,d,e"}, "pinned"),
+    ({"calibration": "0123456789abcdef"}, "0123456789abcdef"),
+    ({"price_book": "nobody"}, "nobody"),
 ]
 
 
@@ -205,6 +215,31 @@ def test_a_bad_link_is_visible_sentences_and_the_page_stands(query, says):
     # What was bad is gone from the link, which now reads back without a note.
     _, again = Scenario.from_query(link_of(page))
     assert again == []
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        "zzz",
+        "-1",
+        "0",
+        "1e300",
+        "1e999",
+        "nan",
+        "",
+        '=HYPERLINK("http://evil.example","x")',
+        ",,,,",
+    ],
+)
+def test_a_link_with_the_same_junk_in_every_field_is_explained(junk):
+    page = opened(**dict.fromkeys(set(Scenario.model_fields) - {"prices"}, junk))
+    assert not page.exception
+    said = " ".join(texts(page.warning))
+    assert said or not junk
+    if junk in ("zzz", "-1"):
+        for name in ("num_tokens", "seq_len", "precision", "rank_by", "tp"):
+            assert name in said
+    assert len(page.metric) == 4 or page.error
 
 
 def test_what_came_from_a_link_is_never_markdown():

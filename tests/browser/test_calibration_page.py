@@ -82,9 +82,8 @@ def test_a_bad_upload_is_a_sentence(new_user, tmp_path):
     assert not user.page.get_by_test_id("stException").count()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_has_room_for_it(new_user, written, scheme):
-    user = new_user(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+def test_a_phone_has_room_for_it(new_user, written):
+    user = new_user(viewport={"width": 390, "height": 844})
     user.open(f"/calibration?{QUICK}")
     upload(user, written)
     user.page.locator("label", has_text="in this plan").first.click()

@@ -13,10 +13,9 @@ JOB = "model=llama3.1-8b&num_tokens=1e12&gpu=H100-80GB-SXM&num_gpus=64&cloud=aws
 PAGE = f"/launch?{JOB}"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_nothing_of_the_launch_page_is_cut_off_at_the_side(new_user, scheme, width, height):
-    user = new_user(color_scheme=scheme, viewport={"width": width, "height": height})
+def test_nothing_of_the_launch_page_is_cut_off_at_the_side(new_user, width, height):
+    user = new_user(viewport={"width": width, "height": height})
     user.open(PAGE)
     assert user.page.title() == "Runcast: Launch & export"
     assert user.notes() == []

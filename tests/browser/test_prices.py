@@ -26,10 +26,9 @@ def choose(user, label, option):
     user.settle()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
-def test_nothing_of_the_prices_page_is_cut_off_at_the_side(new_user, scheme, width, height):
-    user = new_user(color_scheme=scheme, viewport={"width": width, "height": height})
+def test_nothing_of_the_prices_page_is_cut_off_at_the_side(new_user, width, height):
+    user = new_user(viewport={"width": width, "height": height})
     user.open(PAGE)
     assert user.page.title() == "Runcast: Price data"
     main = user.page.get_by_test_id("stMain")

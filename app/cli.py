@@ -89,13 +89,9 @@ def _root(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     if version:
-        from importlib.metadata import PackageNotFoundError
-        from importlib.metadata import version as installed
+        from app.scenario.version import version as installed
 
-        try:
-            typer.echo(f"runcast {installed('runcast')}")
-        except PackageNotFoundError:
-            typer.echo("runcast (not installed)")
+        typer.echo(f"runcast {installed() or '(not installed)'}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

@@ -13,7 +13,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from app.accuracy.scores import (
     throughput_scores,
 )
 from app.accuracy.section_scores import PairSection, Section, Texts
+from app.scenario.version import version
 from core.errors import ScenarioError, unknown_sentence
 from core.evidence.accuracy import OomAccuracy
 from core.machine.accelerator import Accelerator
@@ -124,16 +124,9 @@ def report_of(
         model_notes={key: notes for key, notes in used.items() if notes},
         file_notes=(*runs.notes, *word_notes(runs)),
         offences=tuple(offences(runs, predictions, (throughput, memory))),
-        runcast_version=_version(),
+        runcast_version=version() or "not installed",
         date=(today or dt.datetime.now(dt.UTC).date()).isoformat(),
     )
-
-
-def _version() -> str:
-    try:
-        return version("runcast")
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _models_of(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from app.calibration.job import Asked, is_reduced
 from app.forecast.machines import CUSTOM
+from app.scenario.version import version
 from core.errors import ScenarioError
 from core.model.dimensions import is_mla
 from runners.calibration.probe_plan import DEFAULT, Workload, probe_plan
@@ -27,10 +27,7 @@ def measured_of(asked: Asked, run_id: str) -> Measured:
     workload, accelerator, sentences = DEFAULT, None, ["The shapes are those of Llama 3 8B."]
     if asked.plan is not None:
         workload, accelerator, sentences = _of_link(asked.plan)
-    try:
-        planner = version("runcast")
-    except PackageNotFoundError:
-        planner = "not installed"
+    planner = version() or "not installed"
     plan = probe_plan(
         run_id=run_id,
         launcher=asked.launcher,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from importlib.metadata import PackageNotFoundError, version
 from urllib.parse import urlencode
 
 from app.document import format as fmt
@@ -15,6 +14,7 @@ from app.forecast.resolve import current_prices
 from app.risk.risk import risk_of
 from app.scenario.age import stamped
 from app.scenario.model import model_of
+from app.scenario.version import version
 from core.scenario import Scenario
 from core.search.plan import Plan
 from hardware.instances import find_instance
@@ -142,7 +142,4 @@ def forecast_sentences(scenario: Scenario, plan: Plan, limit: float | None) -> t
 
 
 def _product() -> str:
-    try:
-        return f"Runcast {version('runcast')}"
-    except PackageNotFoundError:
-        return "Runcast"
+    return f"Runcast {version()}".strip()

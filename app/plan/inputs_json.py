@@ -22,8 +22,8 @@ from app.forecast.machines import accelerator_of
 from app.forecast.plans import circumstances_of
 from app.forecast.search import anchor_of
 from app.forecast.training import efficiency_of, question_of, tokens_of, workload_of
-from app.scenario.made_with import made_with, version
 from app.scenario.model import model_of
+from app.scenario.version import made_with, version
 from core.explain.explain import columns_of
 from core.scenario import Scenario
 from core.search.plan import Plan

@@ -15,8 +15,8 @@ import numpy as np
 
 from app.forecast.training import efficiency_of, tokens_of, workload_of
 from app.recompute.file import PlanFile, WrittenPlan
-from app.scenario.made_with import made_with, version
 from app.scenario.model import CUSTOM, NamedModel, model_of
+from app.scenario.version import made_with, version
 from core.errors import RuncastError, ScenarioError
 from core.evidence import uncertainty
 from core.explain.explain import columns_of

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 
 from app.document import format as fmt
@@ -26,6 +25,7 @@ from app.report.origin import (
     why_section,
 )
 from app.scenario.model import model_of
+from app.scenario.version import version
 from core.errors import ScenarioError
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
@@ -71,7 +71,7 @@ def _sections(scenario: Scenario, answer: Answer, plan: Plan | None, address: st
             Section("Answer", (sentence,)),
             assumptions_section(answer, None),
             accuracy_section(scenario, None),
-            again_section(scenario, address, runcast_version()),
+            again_section(scenario, address, version() or "not installed"),
         ]
     bill, risk = bill_or_risk(scenario, plan)
     found = [
@@ -84,22 +84,14 @@ def _sections(scenario: Scenario, answer: Answer, plan: Plan | None, address: st
         assumptions_section(answer, plan),
         accuracy_section(scenario, plan),
         sources_section(scenario, answer, plan),
-        again_section(scenario, address, runcast_version()),
+        again_section(scenario, address, version() or "not installed"),
     ]
     return [s for s in found if s.blocks]
 
 
-def runcast_version() -> str:
-    """Of the installed package."""
-    try:
-        return version("runcast")
-    except PackageNotFoundError:
-        return "not installed"
-
-
 def _dated(plan: Plan | None, date: dt.date) -> str:
     """The only line that another date changes."""
-    written = f"Written on {date.isoformat()} by Runcast {runcast_version()}."
+    written = f"Written on {date.isoformat()} by Runcast {version() or 'not installed'}."
     if plan is None or plan.usd is None:
         return written
     seen = plan.offer.observed_at

@@ -9,12 +9,10 @@ layout      a layout as people write it:
             tp=8,pp=4,dp_shard=16,sharding=zero1,micro_batch_size=1
 link        a link as a scenario, and a scenario as an address that a person copies
 link_query  the query of a link that reopens an answer
-made_with   what this process computes with: the version, and hashes of the tables and
-            of the code
-model       the way in for models: text or a file of a config.json, and the model fields
-            of a scenario
-version     which Runcast this is: its version, and its commit where it runs from a
-            checkout
+model       the way in for models: text or a file of a config.json, and the model fields of
+            a scenario
+version     which Runcast this is: its version, its commit in a checkout, hashes of its
+            tables and code
 yaml        a table in a YAML file that somebody gives us, read as a stream of checked
             events
 """

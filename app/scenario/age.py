@@ -14,7 +14,7 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
-from app.scenario.made_with import version
+from app.scenario.version import version
 from core.scenario import Scenario
 from core.scenario.types import MOST_VERSION_CHARS
 

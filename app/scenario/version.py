@@ -1,16 +1,25 @@
-"""Which Runcast this is: its version, and its commit where it runs from a checkout."""
+"""Which Runcast this is: its version, its commit in a checkout, hashes of its tables and code."""
 
 from __future__ import annotations
 
-from functools import lru_cache
+import hashlib
+from fnmatch import fnmatch
+from functools import cache
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+PACKAGES = ("app", "core", "hardware", "pricing")
+# What no forecast reads: pages, what has changed since a link was made, what fetches prices, and
+# snapshots, whose ids are content hashes.
+UNREAD = (
+    "app/web/*", "app/*/page.py", "app/*/*_section.py", "app/scenario/link_changes.csv",
+    "pricing/providers/*", "pricing/snapshots/*",
+)  # fmt: skip
 
 
-@lru_cache(maxsize=1)
+@cache
 def version() -> str:
     """As the package says; '' where it is not installed."""
     try:
@@ -39,3 +48,22 @@ def commit(root: Path = ROOT) -> str:
 
 def _is_commit(text: str) -> bool:
     return len(text) in (40, 64) and all(c in "0123456789abcdef" for c in text)
+
+
+@cache
+def made_with() -> dict[str, str]:
+    """Content hashes of the tables and of the code that this process computes with."""
+    import numpy as np
+
+    root = Path(__file__).parents[2]
+    tables, code = hashlib.sha256(), hashlib.sha256(f"numpy {np.__version__}".encode())
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*")):
+            name = path.relative_to(root).as_posix()
+            if path.suffix in (".py", ".csv") and not any(
+                fnmatch(name, unread) for unread in UNREAD
+            ):
+                into = code if path.suffix == ".py" else tables
+                into.update(f"{name} {path.stat().st_size}\n".encode())
+                into.update(path.read_bytes())
+    return {"tables": tables.hexdigest(), "code": code.hexdigest()}

@@ -16,7 +16,7 @@ from app.forecast import price_book
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
 from app.plan.as_json import plan_json
-from app.scenario.made_with import made_with
+from app.scenario.version import made_with
 from core.errors import ModelError, ScenarioError
 from core.scenario import Scenario
 from core.search.plan import Layout

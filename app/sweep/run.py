@@ -20,7 +20,7 @@ from rich.progress import (
 )
 
 from app.forecast import price_book
-from app.scenario.made_with import made_with
+from app.scenario.version import made_with
 from app.sweep.cell import cell
 from app.sweep.cells import MAX_CELLS, Sweep, sweep_of
 from app.sweep.file import read_sweep_file

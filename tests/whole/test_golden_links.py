@@ -9,7 +9,7 @@ import pytest
 from packaging.version import Version
 
 from app.scenario.age import TABLE, Change, changes
-from app.scenario.made_with import version
+from app.scenario.version import version
 from core.scenario import Scenario
 from pricing.offers import snapshot_ids
 from tests.support import golden_links

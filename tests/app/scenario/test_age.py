@@ -24,8 +24,8 @@ from app.scenario import age as scenario_age
 from app.scenario import file as scenario_file
 from app.scenario import link_query
 from app.scenario.link import parse, query_of
-from app.scenario.made_with import made_with
-from app.web import answers
+from app.scenario.version import made_with
+from app.web import answers, link
 from core.scenario import Scenario
 from core.scenario.types import MOST_VERSION_CHARS
 from pricing.store.opening import open_store
@@ -227,7 +227,6 @@ def script():
     import streamlit as st
 
     from app.forecast import resolve
-    from app.web import link
     from core.scenario import Scenario
 
     link.take_over(resolve.resolve, resolve.current_prices())
@@ -296,12 +295,12 @@ def test_a_golden_link_opens_to_the_same_numbers_whoever_made_it(here):
 
 def test_the_table_of_changes_is_no_table_that_a_forecast_reads(tmp_path, monkeypatch):
     """A row of it must not make every sweep that is half done one of other tables."""
-    from app.scenario import made_with as module
+    from app.scenario import version as module
 
     folder = tmp_path / "app/scenario"
     folder.mkdir(parents=True)
     (folder / "facts.csv").write_text("a\n")
-    monkeypatch.setattr(module, "__file__", str(folder / "made_with.py"))
+    monkeypatch.setattr(module, "__file__", str(folder / "version.py"))
     tables = [made_with.__wrapped__()["tables"]]
     (folder / "link_changes.csv").write_text("b\n")
     tables.append(made_with.__wrapped__()["tables"])

@@ -9,7 +9,7 @@ from app import cli
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
 from app.plan.as_json import plan_json
-from app.scenario import made_with
+from app.scenario import version
 from app.sweep.cell import COLUMNS, PLAN_KEYS, cell, row_of
 from core.scenario import Scenario
 from pricing.offers import installed_id
@@ -99,8 +99,8 @@ def test_a_query_that_is_no_scenario_is_a_bug_and_no_row():
 
 def test_what_a_cell_was_made_with_changes_with_tables_and_code(tmp_path, monkeypatch):
     def hashes():
-        made_with.made_with.cache_clear()
-        return made_with.made_with()
+        version.made_with.cache_clear()
+        return version.made_with()
 
     for name, text in (
         ("core/a.py", "1"),
@@ -110,7 +110,7 @@ def test_what_a_cell_was_made_with_changes_with_tables_and_code(tmp_path, monkey
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(made_with, "__file__", str(tmp_path / "app/scenario/made_with.py"))
+    monkeypatch.setattr(version, "__file__", str(tmp_path / "app/scenario/version.py"))
     try:
         first = hashes()
         assert hashes() == first
@@ -124,4 +124,4 @@ def test_what_a_cell_was_made_with_changes_with_tables_and_code(tmp_path, monkey
         third = hashes()
         assert (third["tables"], third["code"] == second["code"]) == (second["tables"], False)
     finally:
-        made_with.made_with.cache_clear()
+        version.made_with.cache_clear()

@@ -16,7 +16,7 @@ import pytest
 from app import cli
 from app.forecast import price_book
 from app.prices.book_file import read_book
-from app.scenario.made_with import made_with
+from app.scenario.version import made_with
 from app.sweep import run as sweep_run
 from app.sweep.cell import COLUMNS, cell
 from pricing.book.files import save_book

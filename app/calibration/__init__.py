@@ -22,11 +22,12 @@ page               the Calibration page: measured machines, and what they move i
                    plan of the link
 plan               what a calibration measures: the matmuls of a link's plan, or of the
                    usual block
-result_section     one result on the Calibration page: its constants, held-out step,
-                   links, flags, provenance
-sources            where each rate of a machine comes from in a forecast: measured here,
-                   or by others, or assumed
-terminal           calibrations on a terminal
+result_section     one result on the Calibration page: its constants, held-out step, links,
+                   flags, provenance
+sections           what runcast calibrations prints: the list of results, one that was
+                   added, one in full
+sources            where each rate of a machine comes from in a forecast: measured here, or
+                   by others, or assumed
 words              calibrations in words: what a constant is, what a flag means, what is
                    old, which node is slow
 """

@@ -39,24 +39,26 @@ def add(
     from app.calibration.added import add as add_result
     from app.calibration.added import read_file
     from app.calibration.as_json import added_json
-    from app.calibration.terminal import print_added
+    from app.calibration.sections import added_blocks
+    from app.document.terminal import print_document
 
     typed = _typed(link)
     added = add_result(read_file(Path(file)), note=note or "", typed=typed)
-    print_json(added_json(added)) if as_json else print_added(added)
+    print_json(added_json(added)) if as_json else print_document(added_blocks(added))
 
 
 @calibrations.command(name="list")
 def list_results(as_json: AsJson = False) -> None:
     """The results that are here, the newest first."""
     from app.calibration.as_json import listed_json
-    from app.calibration.terminal import print_listed
+    from app.calibration.sections import listed_blocks
+    from app.document.terminal import print_document
 
     found, stale, sentence = _listed()
     if as_json:
         print_json(listed_json(found, stale, sentence))
     else:
-        print_listed(found, stale, sentence)
+        print_document(listed_blocks(found, stale, sentence))
 
 
 @calibrations.command()
@@ -68,7 +70,8 @@ def show(id_: Id, link: Link = None, as_json: AsJson = False) -> None:
     """
     from app.calibration.added import has_figures, learned
     from app.calibration.as_json import shown_json
-    from app.calibration.terminal import print_shown
+    from app.calibration.sections import shown_blocks
+    from app.document.terminal import print_document
     from app.forecast import calibration_files
     from app.forecast.machines import CUSTOM, CUSTOM_FIGURES
 
@@ -85,7 +88,7 @@ def show(id_: Id, link: Link = None, as_json: AsJson = False) -> None:
     if as_json:
         print_json(shown_json(kept, c, stale.get(id_, ())))
     else:
-        print_shown(kept, c, stale.get(id_, ()))
+        print_document(shown_blocks(kept, c, stale.get(id_, ())))
 
 
 @calibrations.command()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,10 +11,12 @@ import pandas as pd
 from app.calibration import words
 from app.calibration.sources import ValueSource
 from app.document import format as fmt
+from app.document.table import Column, Table, plain
 from app.forecast.calibration_files import Kept
-from app.forecast.calibration_origin import origin_of
+from app.forecast.calibration_origin import Origin, origin_of
 from app.forecast.calibrations import Calibration
 from core.time import message_curve
+from runners.calibration.fit import Constant
 from runners.calibration.fit_links import Link
 from runners.calibration.result import CalibResult
 from runners.imports.constants import with_curve
@@ -22,25 +25,35 @@ from runners.imports.result import ImportResult
 CURVE_POINTS = 60
 
 
-def constants(c: Calibration) -> pd.DataFrame:
+def _words(name: str, of: Callable[[Any], str], *, wraps: bool = False) -> Column[Any]:
+    return Column(name=name, head=name, value=of, is_text=True, wraps=wraps)
+
+
+def _number(name: str, of: Callable[[Any], Any], short: str = "") -> Column[Any]:
+    return Column(name=name, head=name, value=of, short=short)
+
+
+def constants(c: Calibration) -> Table[Constant]:
     """One row a constant: assumed, measured, and the factor that the forecast uses."""
-    return pd.DataFrame(
-        [
-            {
-                "Constant": words.constant_name(x.name),
-                "Assumed": words.number(x.assumed, x.unit),
-                "Measured": words.number(x.measured, x.unit),
-                "Factor used": f"{x.factor:.3f}",
-                "P10 to P90": f"{x.low:.3f} to {x.high:.3f}",
-                "It is": words.moved(x),
-                "Measured rows": x.num_measured,
-                "Leave-one-out error": fmt.percent(x.left_out_error),
-                "From": words.measured_label(c),
-                "What it is": x.note,
-            }
-            for x in c.fitted.constants
-        ]
+    columns: tuple[Column[Constant], ...] = (
+        _words("Constant", lambda x: words.constant_name(x.name), wraps=True),
+        _words("Assumed", lambda x: words.number(x.assumed, x.unit), wraps=True),
+        _words("Measured", lambda x: words.number(x.measured, x.unit), wraps=True),
+        _words("Factor used", lambda x: f"{x.factor:.3f}"),
+        _words("P10 to P90", lambda x: f"{x.low:.3f} to {x.high:.3f}"),
+        _words("It is", words.moved),
+        _number("Measured rows", lambda x: x.num_measured, "Rows"),
+        Column(
+            name="Leave-one-out error",
+            head="Leave-one-out error",
+            short="Left-out error",
+            value=lambda x: fmt.percent(x.left_out_error),
+            is_text=True,
+        ),
+        _words("From", lambda _: words.measured_label(c)),
+        _words("What it is", lambda x: x.note),
     )
+    return Table(caption="Constants of this result", columns=columns, rows=c.fitted.constants)
 
 
 def factors(c: Calibration) -> pd.DataFrame:
@@ -71,24 +84,9 @@ def held_out(found: Iterable[Calibration]) -> pd.DataFrame:
     return frame.assign(measured_over_forecast=1.0 / frame["ratio"].astype(float))
 
 
-def links(c: Calibration) -> pd.DataFrame:
+def links(c: Calibration) -> Table[Link]:
     """One row an operation and group."""
-    return pd.DataFrame(
-        [
-            {
-                "Operation": x.op,
-                "Group": group_name(x),
-                "Bus bandwidth": f"{fmt.in_unit(x.bus_bytes_per_s, 'GB/s')} GB/s",
-                "P5 to P95": f"{_bus(x, x.curve.bytes_per_s_low)} to "
-                f"{_bus(x, x.curve.bytes_per_s_high)} GB/s",
-                "Smallest message": fmt.seconds(x.curve.latency_s),
-                "Sizes": len(x.curve.size_bytes),
-                "Spikes left out": int(x.curve.spikes.sum()),
-                "Leave-one-out error": fmt.percent(x.curve.left_out_error),
-            }
-            for x in c.fitted.links
-        ]
-    )
+    return Table(caption="Collectives", columns=LINKS, rows=c.fitted.links)
 
 
 def group_name(x: Link) -> str:
@@ -99,6 +97,21 @@ def group_name(x: Link) -> str:
 
 def _bus(x: Link, bytes_per_s: float) -> str:
     return fmt.in_unit(bytes_per_s * x.bus_factor, "GB/s")
+
+
+LINKS: tuple[Column[Link], ...] = (
+    _words("Operation", lambda x: x.op),
+    _words("Group", group_name),
+    _number("Bus bandwidth", lambda x: f"{fmt.in_unit(x.bus_bytes_per_s, 'GB/s')} GB/s"),
+    _number(
+        "P5 to P95",
+        lambda x: f"{_bus(x, x.curve.bytes_per_s_low)} to {_bus(x, x.curve.bytes_per_s_high)} GB/s",
+    ),
+    _number("Smallest message", lambda x: fmt.seconds(x.curve.latency_s)),
+    _number("Sizes", lambda x: len(x.curve.size_bytes)),
+    _number("Spikes left out", lambda x: int(x.curve.spikes.sum())),
+    _number("Leave-one-out error", lambda x: fmt.percent(x.curve.left_out_error)),
+)
 
 
 def measured_points(c: Calibration, group: str) -> pd.DataFrame:
@@ -145,11 +158,10 @@ def _point(x: Link, size_bytes: float, time_s: float) -> dict[str, object]:
     }  # fmt: skip
 
 
-def provenance(c: Calibration) -> pd.DataFrame:
+def provenance(c: Calibration) -> Table[tuple[str, ...]]:
     """Where, when and with what it was measured."""
     rows = _import_rows(c.imported) if c.measured is None else _rows_of(c, c.measured)
-    rows = {"Id": c.id, **rows}
-    return pd.DataFrame({"What": list(rows), "Value": list(rows.values())})
+    return plain("Provenance", ("What", "Value"), {"Id": c.id, **rows}.items())
 
 
 def _import_rows(r: ImportResult | None) -> dict[str, str]:
@@ -187,42 +199,37 @@ def _rows_of(c: Calibration, r: CalibResult) -> dict[str, str]:
     }
 
 
-def sources(found: Iterable[ValueSource]) -> pd.DataFrame:
+def sources(found: Iterable[ValueSource]) -> Table[ValueSource]:
     """Where each constant of the plan's accelerator comes from."""
-    return pd.DataFrame(
-        [
-            {"Constant": words.constant_name(s.name), "Source": s.label, "Value": s.text}
-            for s in found
-        ]
+    columns = (
+        _words("Constant", lambda s: words.constant_name(s.name)),
+        _words("Source", lambda s: s.label),
+        _words("Value", lambda s: s.text),
     )
+    return Table(caption="Constants", columns=columns, rows=tuple(found))
 
 
-def listed(found: Iterable[Kept], stale: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
-    """Every result of this installation, for a terminal."""
-    rows = []
-    for k in found:
-        o = k.origin
-        state = (
-            "damaged"
-            if k.problem
-            else "no date"
-            if k.measured_on is None
-            else "old"
-            if stale.get(k.id)
-            else "ok"
-        )
-        rows.append(
-            {
-                "Id": k.id,
-                "Accelerator": k.accelerator or fmt.MISSING,
-                "Measured": fmt.MISSING if o is None else words.day_and_place(o),
-                "GPUs": fmt.MISSING if o is None else fmt.count(o.num_gpus),
-                "Software": (o.stack if o else "") or fmt.MISSING,
-                "State": state,
-                "Note": k.note,
-            }
-        )
-    return pd.DataFrame(rows)
+def listed(found: Iterable[Kept], stale: Mapping[str, tuple[str, ...]]) -> Table[Kept]:
+    """Every result of this installation."""
+
+    def state(k: Kept) -> str:
+        if k.problem:
+            return "damaged"
+        return "no date" if k.measured_on is None else "old" if stale.get(k.id) else "ok"
+
+    def origin(name: str, of: Callable[[Origin], str]) -> Column[Kept]:
+        return _words(name, lambda k: (k.origin and of(k.origin)) or fmt.MISSING, wraps=True)
+
+    columns = (
+        _words("Id", lambda k: k.id, wraps=True),
+        _words("Accelerator", lambda k: k.accelerator or fmt.MISSING, wraps=True),
+        origin("Measured", words.day_and_place),
+        origin("GPUs", lambda o: fmt.count(o.num_gpus)),
+        origin("Software", lambda o: o.stack),
+        _words("State", state),
+        _words("Note", lambda k: k.note, wraps=True),
+    )
+    return Table(caption="Calibrations", columns=columns, rows=tuple(found))
 
 
 def history(found: Iterable[Calibration]) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from app.calibration import document as tables
 from app.document import chart_files
 from app.document.escape import as_text
 from app.document.glossary import explained
+from app.document.page import draw_table
 from app.forecast import resolve
 from app.forecast.calibration_files import Kept
 from app.forecast.calibrations import Calibration
@@ -179,7 +180,7 @@ def _draw_sources(scenario: Scenario, plan: Plan) -> None:
         st.error(as_text(str(e)))
         return
     st.markdown(as_text(sources.summary(found)))
-    st.table(tables.sources(found).map(as_text), hide_index=True)
+    draw_table(tables.sources(found))
     st.caption(
         "In the order of trust: measured here, measured elsewhere, fitted on published runs, "
         "published, assumed. The network of a price offer counts before that of the accelerator."

@@ -10,9 +10,8 @@ import streamlit as st
 from app.calibration import charts, words
 from app.calibration import document as tables
 from app.calibration.added import learned
-from app.document import chart_files
+from app.document import chart_files, page
 from app.document.escape import as_text
-from app.document.page import head_help
 from app.forecast.calibration_files import Kept
 from app.forecast.calibrations import Calibration
 from app.web import figure
@@ -59,13 +58,13 @@ def draw(kept: Kept, scenario: Scenario) -> None:
     (st.warning if sentence.startswith("Slower") else st.markdown)(as_text(sentence))
     _draw_flags(c)
     with st.expander("Provenance"):
-        st.table(tables.provenance(c).map(as_text), hide_index=True)
+        page.draw_table(tables.provenance(c))
 
 
 def _draw_constants(c: Calibration) -> None:
     st.markdown("**Which constants moved**")
     st.markdown(as_text(words.moved_sentence(c)))
-    frame = tables.constants(c)
+    table = tables.constants(c)
     if c.fitted.constants:
         figure.draw(
             figure.Figure(
@@ -76,13 +75,11 @@ def _draw_constants(c: Calibration) -> None:
                 "assumed. Bar: P10 to P90. Dashed: as assumed. Latencies and elementwise "
                 "operators are times.",
                 file=f"runcast_calibration_{c.id}",
-                data=lambda: frame,
+                data=table.frame,
             )
         )
     with st.expander("Every constant in figures"):
-        st.dataframe(frame, key="calibration_constants", hide_index=True, height="content",
-                     column_config=head_help(frame.columns),
-                     alt="Constants of this result")  # fmt: skip
+        page.draw_sorted(table, "calibration_constants", height="content")
     if missing := words.missing_sentence(c):
         st.caption(as_text(missing))
 
@@ -131,7 +128,7 @@ def _draw_links(c: Calibration) -> None:
                 data=lambda: points,
             )
         )
-    st.table(tables.links(c).map(lambda v: as_text(str(v))), hide_index=True)
+    page.draw_table(tables.links(c))
 
 
 def _draw_flags(c: Calibration) -> None:

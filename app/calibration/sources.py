@@ -3,8 +3,9 @@
 A value is a rate of the machine times a fraction that software reaches. It is `measured` where a
 calibration in use measured it, by `calibrate` or as imported; `measured elsewhere` where somebody
 published a measurement of this accelerator; `fitted` where the fraction was fitted on published
-runs; `published` where a printed rate meets a fraction that was only set; `assumed` where the rate
-itself was.
+runs; `published` where a printed rate meets a fraction that was only set; `given` where the user
+typed it in; `assumed` where the rate itself was. But for `measured elsewhere` these are the kinds
+of app/document/vocabulary.py.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from core.scenario import Scenario
 from hardware.efficiency import GENERIC, Entry, read_entries, stacks
 from runners.calibration.fit import Constant
 
-MEASURED, ELSEWHERE, FITTED, PUBLISHED, TYPED, ASSUMED = (
-    "measured", "measured elsewhere", "fitted", "published", "typed in", "assumed"
+MEASURED, ELSEWHERE, FITTED, PUBLISHED, GIVEN, ASSUMED = (
+    "measured", "measured elsewhere", "fitted", "published", "given", "assumed"
 )  # fmt: skip
 
 # Which rate of an accelerator, and which fraction of efficiency.csv, make a constant.
@@ -102,7 +103,7 @@ def _unmeasured(name: str, accelerator: Accelerator, rate: str, fraction: Entry)
             return _source(name, ASSUMED, text)
         if name == "host_link":
             return _source(name, ASSUMED, f"{USUAL_HOST_LINK} {share}")
-        return _source(name, TYPED, f"the data sheet as typed in {share}")
+        return _source(name, GIVEN, f"the data sheet as typed in {share}")
     if not rate:
         return _source(name, FITTED if is_fitted else PUBLISHED, f"{TABLE_OF_HOPS} {share}")
     if source is None:
@@ -123,7 +124,7 @@ def _source(name: str, kind: str, text: str) -> ValueSource:
 
 def summary(found: tuple[ValueSource, ...]) -> str:
     """How many constants come from where, in the order of trust."""
-    order = (MEASURED, ELSEWHERE, FITTED, PUBLISHED, TYPED, ASSUMED)
+    order = (MEASURED, ELSEWHERE, FITTED, PUBLISHED, GIVEN, ASSUMED)
     counts = {kind: sum(s.kind == kind for s in found) for kind in order}
     told = ", ".join(f"{fmt.count(n)} {kind}" for kind, n in counts.items() if n)
     return f"Of {fmt.count(len(found))} constants: {told}."

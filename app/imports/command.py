@@ -76,11 +76,11 @@ def import_file(
     if as_json:
         print_json(import_json(found, added))
         return
-    from app.calibration.terminal import print_added
-    from app.document.terminal import console, print_wrapped
+    from app.calibration.sections import added_blocks
+    from app.document.terminal import console, print_document, print_wrapped
 
     screen = console()
     for sentence in import_sentences(found):
         print_wrapped(screen, sentence, indent="  ", first="")
     if added is not None:
-        print_added(added)
+        print_document(added_blocks(added))

@@ -302,7 +302,7 @@ def test_sources_say_measured_first_and_else_where_it_is_from(learned):
     assert bare["memory"].kind == "published"
     typed = Scenario.from_query(CPU)[0]
     custom = {s.name: s.kind for s in calibration_sources.sources_of(typed, "custom")}
-    assert custom["memory"] == "typed in"
+    assert custom["memory"] == "given"
     assert custom["matmul"] == custom["host_link"] == "assumed"
     unmeasured = {s.name: s.kind for s in calibration_sources.sources_of(used, "A10G")}
     assert "measured" not in unmeasured.values()

@@ -1,0 +1,65 @@
+"""What `runcast calibrations` prints: the list of results, one that was added, one in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from app.calibration import document as tables
+from app.calibration import words
+from app.calibration.added import Added, Kept
+from app.document.blocks import Block, Bullets, Paragraph
+from app.forecast.calibrations import Calibration
+from runners.calibration.validity import Judged
+
+NONE = (
+    "There is no calibration: `runcast calibrate` measures nodes, `runcast calibrations add FILE` "
+    "keeps what it brings back."
+)
+
+
+def listed_blocks(
+    found: Iterable[Kept], stale: Mapping[str, tuple[str, ...]], sentence: str
+) -> Iterator[Block]:
+    """Every result, the newest first, and why some are old or damaged."""
+    kept = tuple(found)
+    yield tables.listed(kept, stale) if kept else Paragraph(NONE)
+    why = [f"{k.id}: {said}" for k in kept for said in (k.problem, *stale.get(k.id, ())) if said]
+    yield Bullets(tuple(why))
+    if sentence:
+        yield Paragraph(f"Notes are not shown: {sentence}")
+
+
+def added_blocks(added: Added) -> Iterator[Block]:
+    """What was kept, and how it is used."""
+    done = "Kept" if added.is_new else "It was here already:"
+    yield Paragraph(f"{done} {words.kept_label(added.kept)}.")
+    yield from _flags(added.judged)
+    yield from map(Paragraph, added.sentences)
+    yield Paragraph(f"runcast plan ... --calibration {added.kept.id}")
+
+
+def shown_blocks(kept: Kept, c: Calibration, stale: tuple[str, ...]) -> Iterator[Block]:
+    """Everything that one result says."""
+    yield Paragraph(f"{words.kept_label(kept)}: {c.judged.status}.")
+    if kept.note:
+        yield Paragraph(f"Note: {kept.note}")
+    for sentence in stale:
+        yield Paragraph(f"Old: {sentence}" if kept.measured_on else sentence)
+    yield tables.constants(c).without("From", "What it is")
+    yield Paragraph(f"All {words.measured_label(c)}. {words.missing_sentence(c)}".strip())
+    yield Paragraph(words.held_out_sentence(c.fitted.held_out))
+    yield Paragraph(words.nodes_sentence(c))
+    if c.fitted.links:
+        yield Bullets(tuple(map(words.link_sentence, c.fitted.links)), "Links")
+    yield from _flags(c.judged)
+    facts = tuple(f"{what}: {value}" for what, value in tables.provenance(c).rows)
+    yield Bullets(facts, "Provenance")
+
+
+def _flags(judged: Judged) -> Iterator[Block]:
+    if judged.flags:
+        said = (
+            f"{f.severity}: {f.sentence} {words.MEANINGS.get(f.code, '')}".strip()
+            for f in judged.flags
+        )
+        yield Bullets(tuple(said), "Flags")

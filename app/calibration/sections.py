@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from app.calibration import document as tables
 from app.calibration import words
-from app.calibration.added import Added, Kept
+from app.calibration.added import Added
 from app.document.blocks import Block, Bullets, Paragraph
+from app.forecast.calibration_files import Kept
 from app.forecast.calibrations import Calibration
 from runners.calibration.validity import Judged
 

@@ -1,11 +1,23 @@
-"""The bar of a command that waits: on a terminal's standard error, so that output stays output."""
+"""Bars of commands that wait: on a terminal's standard error, so that output stays output."""
 
 from __future__ import annotations
 
 import sys
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.console import Console as Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+
+def error_console() -> Console:
+    """Standard error. No markup: names come from files and from sellers."""
+    return Console(stderr=True, markup=False, highlight=False, emoji=False)
 
 
 def terminal_bar(*, quiet: bool) -> Progress:
@@ -16,7 +28,21 @@ def terminal_bar(*, quiet: bool) -> Progress:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        console=Console(stderr=True, markup=False, highlight=False, emoji=False),
+        console=error_console(),
         transient=True,
         disable=quiet or not sys.stderr.isatty(),
+    )
+
+
+def cells_bar(console: Console) -> Progress:
+    """The bar of a sweep: what is done, of how many, how fast, and how long it still takes."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
     )

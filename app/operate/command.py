@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from app.command.options import AsJson, print_json
-
-if TYPE_CHECKING:
-    from app.operate.finding import Finding
 
 BROKEN = 2  # exit status
 
@@ -38,7 +34,10 @@ def doctor(
     if as_json:
         print_json(doctor_json(found, now))
     else:
-        _print(found)
+        from app.document.terminal import print_document
+        from app.operate.document import blocks
+
+        print_document(blocks(found))
     raise typer.Exit(BROKEN if worst(found) == "broken" else 0)
 
 
@@ -52,25 +51,3 @@ def _ready(*, as_json: bool) -> None:
         for check in found:
             typer.echo(f"{'ok' if check.ok else 'NOT READY'}  {check.name}: {check.sentence}")
     raise typer.Exit(0 if all(c.ok for c in found) else BROKEN)
-
-
-def _print(found: Sequence[Finding]) -> None:
-    from rich.table import Table
-
-    from app.document.terminal import console, print_wrapped
-    from app.operate.doctor import summary
-
-    out = console()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("Area", "What", "State", "Found"):
-        table.add_column(head, overflow="fold")
-    area = ""
-    for one in found:
-        table.add_row(one.area if one.area != area else "", one.name, one.state, one.value)
-        area = one.area
-    out.print(table)
-    out.print()
-    for one in found:
-        if one.todo:
-            print_wrapped(out, f"{one.state}, {one.name}: {one.todo}")
-    print_wrapped(out, summary(found))

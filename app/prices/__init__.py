@@ -1,5 +1,6 @@
 """Price data: offers, history, refreshes, quarantine and price books.
 
+as_json            price history and what is held back as JSON: the keys of docs/prices.md
 book_command       runcast prices book: own and negotiated prices, added from a file,
                    listed, shown, removed
 book_document      a price book in words and as JSON: every row, what counts today, what is
@@ -11,8 +12,8 @@ command            runcast prices history|on|runs|quarantine|release: what the s
                    history say
 filters            what the Price data page shows, in the address: show_cloud=aws,gcp,
                    beside the scenario
-history_document   price history, refreshes and what is held back: on a terminal, and as
-                   docs/prices.md has them
+history_document   price history, prices of a day, refreshes and what is held back, each
+                   described once
 offers             the offers of the Price data page as a table: filtered, in one unit, with
                    source and age
 over_time          price history for the Price data page: one price over time, a plan on

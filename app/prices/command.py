@@ -43,7 +43,9 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Show how prices changed, spell by spell, with the gaps."""
-    from app.prices.history_document import history_json, print_histories
+    from app.document.terminal import print_document
+    from app.prices.as_json import history_json
+    from app.prices.history_document import history_sections
     from pricing.history import history as history_of
 
     most = _count(top)
@@ -60,7 +62,7 @@ def history(
     if as_json:
         _print_json({"num_series": len(wanted), "history": [history_json(h) for h in found]})
     else:
-        print_histories(found, len(wanted))
+        print_document(history_sections(found, len(wanted)))
 
 
 def on(
@@ -76,7 +78,9 @@ def on(
     as_json: AsJson = False,
 ) -> None:
     """Show what machines, or a job, would have cost on a day."""
-    from app.prices.history_document import on_json, print_on
+    from app.document.terminal import print_document
+    from app.prices.as_json import on_json
+    from app.prices.history_document import on_blocks
     from pricing.history import price_on
 
     asked = _day("DAY", day)
@@ -89,12 +93,13 @@ def on(
     if as_json:
         _print_json(on_json(asked, prices[:most], len(wanted), machine_hours))
     else:
-        print_on(asked, prices[:most], len(prices), len(wanted), machine_hours)
+        print_document(on_blocks(asked, prices[:most], len(prices), len(wanted), machine_hours))
 
 
 def runs(top: Top = None, as_json: AsJson = False) -> None:
     """List the last refreshes and what became of each source."""
-    from app.prices.history_document import print_runs
+    from app.document.terminal import print_document
+    from app.prices.history_document import runs_blocks
     from pricing.store.opening import open_store
     from pricing.store.queries import refresh_runs
 
@@ -102,7 +107,7 @@ def runs(top: Top = None, as_json: AsJson = False) -> None:
     if as_json:
         _print_json({"runs": [asdict(r) for r in found]})
     else:
-        print_runs(found)
+        print_document(runs_blocks(found))
 
 
 def quarantine(
@@ -114,7 +119,9 @@ def quarantine(
     as_json: AsJson = False,
 ) -> None:
     """List the rows that are held back, with reason and key."""
-    from app.prices.history_document import held_json, print_held
+    from app.document.terminal import print_document
+    from app.prices.as_json import held_json
+    from app.prices.history_document import held_blocks
     from pricing.store.opening import open_store
     from pricing.store.quarantine import quarantine as held_back
 
@@ -123,7 +130,7 @@ def quarantine(
     if as_json:
         _print_json({"quarantine": [held_json(h) for h in found]})
     else:
-        print_held(found, most)
+        print_document(held_blocks(found, most))
 
 
 def release(
@@ -132,7 +139,8 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """Let the next refresh publish a row that is held back."""
-    from app.prices.history_document import print_release
+    from app.document.terminal import print_document
+    from app.prices.history_document import release_paragraph
     from pricing.store.opening import open_store
     from pricing.store.quarantine import release as release_price
 
@@ -140,7 +148,7 @@ def release(
     if as_json:
         _print_json({"release": {**asdict(given), "sku": given.sku._asdict()}})
     else:
-        print_release(given)
+        print_document([release_paragraph(given)])
 
 
 COMMANDS: tuple[Callable[..., None], ...] = (history, on, runs, quarantine, release)

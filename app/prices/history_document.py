@@ -1,193 +1,150 @@
-"""Price history, refreshes and what is held back: on a terminal, and as docs/prices.md has them."""
+"""Price history, prices of a day, refreshes and what is held back, each described once."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-
-from rich.table import Table
 
 from app.document import format as fmt
 from app.document import vocabulary
-from app.document.terminal import console, cut, print_wrapped
+from app.document.blocks import Block, Paragraph, Section
+from app.document.table import Column, Table
 from pricing.history import History, PriceOn
-from pricing.series import Sku
+from pricing.series import Sku, Spell
 from pricing.store.quarantine import Held, Release
 from pricing.store.queries import Run
 
-LEAST_SELLER, SOURCE_WIDTH = 10, 34
+
+def _words(head: str, of: Callable[[Any], str], least: int = 0) -> Column[Any]:
+    return Column(name=head, head=head, value=of, is_text=True, least=least)
 
 
-# --- as JSON -------------------------------------------------------------------------------------
+def _number(head: str, of: Callable[[Any], str]) -> Column[Any]:
+    return Column(name=head, head=head, value=of)
 
 
-def history_json(found: History) -> dict[str, Any]:
-    """One price over time."""
-    return {
-        **found.sku._asdict(),
-        "spells": [
-            {
-                "source": s.source,
-                "usd_per_hour": s.usd_per_hour,
-                "first_at": s.first_at,
-                "last_at": s.last_at,
-                "until": s.until,
-            }
-            for s in found.spells
-        ],
-        "gaps": [
-            {"source": g.source, "begins": g.begins, "ends": g.ends, "why": g.why}
-            for g in found.gaps
-        ],
-    }
+SPELLS: tuple[Column[Spell], ...] = (
+    _number("$/h", lambda s: _usd(s.usd_per_hour)),
+    _words("From", lambda s: _day(s.first_at)),
+    _words("Last seen", lambda s: _day(s.last_at)),
+    _words("Source", lambda s: s.source, 34),
+)
 
 
-def on_json(
-    day: dt.date, prices: Sequence[PriceOn], asked: int, machine_hours: float
-) -> dict[str, Any]:
-    """The prices of a day."""
-    return {
-        "day": day,
-        "num_series": asked,
-        "machine_hours": machine_hours,
-        "prices": [
-            {
-                **p.sku._asdict(),
-                "usd_per_hour": p.usd_per_hour,
-                "usd": p.usd_per_hour * machine_hours,
-                "source": p.source,
-                "seen_from": p.seen_from,
-                "seen_until": p.seen_until,
-                "exact": p.exact,
-            }
-            for p in prices
-        ],
-    }
-
-
-def held_json(held: Held) -> dict[str, Any]:
-    """One row that is, or was, held back."""
-    return {
-        "key": held.key,
-        "source": held.source,
-        "rule": held.rule,
-        "sentence": held.sentence,
-        "usd_per_hour": held.usd_per_hour,
-        "sku": held.sku._asdict() if held.sku else None,
-        "since": held.since,
-        "until": held.until,
-        "releasable": held.releasable,
-    }
-
-
-# --- on a terminal -------------------------------------------------------------------------------
-
-
-def print_histories(found: Sequence[History], asked: int) -> None:
+def history_sections(found: Sequence[History], asked: int) -> Iterator[Section]:
     """Each price, its spells and its gaps."""
-    out = console()
     for h in found:
-        out.print(_named(h.sku))
-        table = _table("$/h", "From", "Last seen", "Source")
-        for s in h.spells:
-            table.add_row(
-                _usd(s.usd_per_hour), _day(s.first_at), _day(s.last_at), cut(s.source, SOURCE_WIDTH)
-            )
-        out.print(table)
-        for g in h.gaps:
-            ends = "and not again since" if g.ends is None else f"to {_day(g.ends)}"
-            print_wrapped(out, f"not known {_day(g.begins)} {ends}: {g.why} ({g.source})")
-        out.print()
-    print_wrapped(out, f"{_of(len(found), asked)} prices with a history; --top shows more.")
+        spells = Table(caption="Spells", columns=SPELLS, rows=tuple(h.spells))
+        yield Section(_named(h.sku), (spells, *_gaps(h)))
+    yield Section(f"{_of(len(found), asked)} prices with a history; --top shows more.", ())
 
 
-def print_on(
+def _gaps(h: History) -> Iterator[Paragraph]:
+    for g in h.gaps:
+        ends = "and not again since" if g.ends is None else f"to {_day(g.ends)}"
+        yield Paragraph(f"not known {_day(g.begins)} {ends}: {g.why} ({g.source})")
+
+
+def on_blocks(
     day: dt.date, prices: Sequence[PriceOn], known: int, asked: int, machine_hours: float
-) -> None:
-    """One line a machine, the cheapest GPU-hour first."""
-    out = console()
+) -> Iterator[Block | Section]:
+    """One line a machine, the cheapest GPU-hour first; its cost where several hours are asked."""
     several = machine_hours != 1
-    heads = ["$/GPU-h", "$/h", *(["Cost"] if several else []), "GPUs", "Purchase", "Seen", "Seller"]
-    rows = [_row_on(p, machine_hours if several else None) for p in prices]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    room = max(LEAST_SELLER, out.width - sum(widths[:-1]) - len(heads))
-    table = _table(*heads)
-    for row in rows:
-        table.add_row(*row[:-1], cut(row[-1], room))
+    columns = (
+        _number("$/GPU-h", lambda p: _usd(p.usd_per_hour / p.sku.gpu_count)),
+        _number("$/h", lambda p: _usd(p.usd_per_hour)),
+        _number("Cost", lambda p: fmt.usd(p.usd_per_hour * machine_hours)),
+        _words("GPUs", lambda p: f"{p.sku.gpu_count} x {p.sku.accelerator}"),
+        _words("Purchase", lambda p: vocabulary.purchase_short(p.sku.purchase)),
+        _words("Seen", lambda p: _day(p.seen_from) if p.exact else f"last {_day(p.seen_until)}"),
+        _words("Seller", lambda p: _seller(p.sku), 10),
+    )
+    table = Table(caption=f"Prices on {day}", columns=columns, rows=tuple(prices))
     if prices:
-        out.print(table)
-        out.print()
+        yield table if several else table.without("Cost")
     cost = f" Cost: {fmt.hours(machine_hours)} of a machine." if several else ""
-    print_wrapped(
-        out,
+    yield Section(
         f"{_of(len(prices), known)} prices on {day}; of {fmt.count(asked - known)} others nobody "
         f"knows the price then. Seen: since when, or last before that day.{cost}",
+        (),
     )
 
 
-def _row_on(p: PriceOn, machine_hours: float | None) -> tuple[str, ...]:
-    return (
-        _usd(p.usd_per_hour / p.sku.gpu_count),
-        _usd(p.usd_per_hour),
-        *([] if machine_hours is None else [fmt.usd(p.usd_per_hour * machine_hours)]),
-        f"{p.sku.gpu_count} x {p.sku.accelerator}",
-        vocabulary.purchase(p.sku.purchase).removeprefix("reserved "),
-        _day(p.seen_from) if p.exact else f"last {_day(p.seen_until)}",
-        f"{p.sku.provider} {p.sku.instance_type} {vocabulary.stated_region(p.sku.region)}".strip(),
+def _sum(head: str, name: str) -> Column[Run]:
+    return Column(
+        name=head,
+        head=head,
+        value=lambda run: sum(getattr(s, name) for s in run.sources),
+        write=fmt.count,
     )
 
 
-def print_runs(runs: Sequence[Run]) -> None:
+RUNS: tuple[Column[Run], ...] = (
+    _words("Ended (UTC)", lambda r: _moment(r.ended_at)),
+    _words("Outcome", lambda r: r.outcome),
+    Column(name="Prices", head="Prices", value=lambda r: r.offers, write=fmt.count),
+    _sum("New", "new"),
+    _sum("Changed", "changed"),
+    _sum("Gone", "gone"),
+    _sum("Held back", "quarantined"),
+    Column(name="Seconds", head="Seconds", value=lambda r: r.seconds, write=lambda s: f"{s:.1f}"),
+    Column(
+        name="Snapshot",
+        head="Snapshot",
+        value=lambda r: r.snapshot_id,
+        cell=lambda r: r.snapshot_id if r.published else f"{r.snapshot_id} kept",
+        is_text=True,
+    ),
+    _words(
+        "Sources that failed",
+        lambda r: ", ".join(s.source for s in r.sources if s.status == "failed"),
+    ),
+)
+
+
+def refreshes(runs: Sequence[Run]) -> Table[Run]:
+    """One line a refresh, the newest first."""
+    return Table(caption="Past refreshes, the newest first", columns=RUNS, rows=tuple(runs))
+
+
+def runs_blocks(runs: Sequence[Run]) -> Iterator[Block]:
     """One line a refresh, then why a source of the last one failed."""
-    out = console()
     if not runs:
-        out.print("No refresh has run here yet: `runcast refresh`.")
+        yield Paragraph("No refresh has run here yet: `runcast refresh`.")
         return
-    table = _table("When", "Outcome", "Prices", "New", "Changed", "Gone", "Held", "s", "Snapshot")
-    for r in runs:
-        sums = [
-            fmt.count(sum(getattr(s, name) for s in r.sources))
-            for name in ("new", "changed", "gone", "quarantined")
-        ]
-        seconds = f"{r.seconds:.1f}"
-        snapshot = r.snapshot_id if r.published else f"{r.snapshot_id} kept"
-        table.add_row(_moment(r.ended_at), r.outcome, fmt.count(r.offers), *sums, seconds, snapshot)
-    out.print(table)
+    yield refreshes(runs).without("Sources that failed")
     for s in runs[0].sources:
         if s.sentence:
-            print_wrapped(out, f"{s.source}, {s.status}: {s.sentence}")
+            yield Paragraph(f"{s.source}, {s.status}: {s.sentence}")
 
 
-def print_held(found: Sequence[Held], most: int) -> None:
+def held_blocks(found: Sequence[Held], most: int) -> Iterator[Block | Section]:
     """One line a row, with the key that releases it."""
-    out = console()
     if not found:
-        out.print("Nothing is held back.")
+        yield Paragraph("Nothing is held back.")
     for h in found:
         key = h.key if h.releasable else fmt.MISSING
         until = "" if h.until is None else f" to {_moment(h.until)}"
-        print_wrapped(
-            out,
-            f"{key} {h.source}, {h.rule}, since {_moment(h.since)}{until}: {h.sentence}",
-            indent="    ",
-            first="",
+        yield Paragraph(
+            f"{key} {h.source}, {h.rule}, since {_moment(h.since)}{until}: {h.sentence}"
         )
     if len(found) == most:
-        out.print("There may be more: --top.")
+        yield Paragraph("There may be more: --top.")
     if any(h.releasable and h.until is None for h in found):
-        out.print()
-        out.print("`runcast prices release KEY --why TEXT` publishes one that is right.")
+        yield Section("`runcast prices release KEY --why TEXT` publishes one that is right.", ())
 
 
-def print_release(given: Release) -> None:
+def release_paragraph(given: Release) -> Paragraph:
     """What the next refresh will do."""
-    out = console()
-    print_wrapped(
-        out,
+    return Paragraph(
         f"The next refresh publishes about {fmt.usd_per_hour(given.usd_per_hour)} of "
-        f"{_named(given.sku)} where {given.source} prints it.",
+        f"{_named(given.sku)} where {given.source} prints it."
     )
+
+
+def _seller(sku: Sku) -> str:
+    return f"{sku.provider} {sku.instance_type} {vocabulary.stated_region(sku.region)}".strip()
 
 
 def _named(sku: Sku) -> str:
@@ -213,14 +170,3 @@ def _day(at: dt.datetime) -> str:
 
 def _moment(at: dt.datetime) -> str:
     return f"{at.astimezone(dt.UTC):%Y-%m-%d %H:%M}"
-
-
-def _table(*heads: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    left: Iterable[str] = (
-        "From", "Last seen", "Source", "GPUs", "Seller", "Purchase", "Seen", "When", "Outcome",
-        "Snapshot",
-    )  # fmt: skip
-    for head in heads:
-        table.add_column(head, justify="left" if head in left else "right", no_wrap=True)
-    return table

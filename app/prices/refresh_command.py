@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
-from rich.table import Table
 
 from app.document import format as fmt
+from app.document.blocks import Block, Paragraph, Section
 from app.document.progress import terminal_bar
-from app.document.terminal import console, print_wrapped
+from app.document.table import Column, Table
+from app.document.terminal import print_document
 from core.errors import ScenarioError, shown
 from pricing.asking import Fetched
 from pricing.lease import LeaseError
@@ -134,34 +135,24 @@ def _print(report: Report, *, dry_run: bool, as_json: bool) -> None:
         text = orjson.dumps(report_json(report, dry_run=dry_run), option=orjson.OPT_INDENT_2)
         print(text.decode())
         return
-    out = console()
-    out.print(_table(report.lines))
+    print_document(_blocks(report, dry_run=dry_run))
+
+
+def _blocks(report: Report, *, dry_run: bool) -> Iterator[Block | Section]:
+    yield Table(caption="Sources", columns=COLUMNS, rows=tuple(report.lines))
     for line in report.lines:
         if line.status != "not asked":
             for sentence in (line.sentence, *line.warnings):
                 if sentence:
-                    print_wrapped(out, f"{line.source}: {sentence}")
-    out.print()
-    for q in report.quarantined[:QUARANTINE_SHOWN]:
-        print_wrapped(out, f"held back, {q.source}, {q.rule}: {q.sentence}")
-    if (more := len(report.quarantined) - QUARANTINE_SHOWN) > 0:
-        out.print(f"and {fmt.count(more)} more rows are held back: --json lists all")
+                    yield Paragraph(f"{line.source}: {sentence}")
+    held = [f"held back, {q.source}, {q.rule}: {q.sentence}" for q in report.quarantined]
+    told = held[:QUARANTINE_SHOWN]
+    if (more := len(held) - QUARANTINE_SHOWN) > 0:
+        told.append(f"and {fmt.count(more)} more rows are held back: --json lists all")
     if report.store:
-        print_wrapped(out, f"{report.store} The price history misses this refresh.")
-    print_wrapped(out, _sentence(report, dry_run))
-
-
-def _table(lines: Sequence[Line]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    heads = ("Source", "Outcome", "Prices", "New", "Changed", "Gone", "Held back", "Age", "Seconds")
-    for head in heads:
-        right = head not in ("Source", "Outcome")
-        table.add_column(head, justify="right" if right else "left", no_wrap=True)
-    for line in lines:
-        counts = (line.rows, line.new, line.changed, line.gone, line.quarantined)
-        seconds = f"{line.seconds:.1f}" if line.seconds else ""
-        table.add_row(line.source, line.status, *map(fmt.count, counts), _age(line), seconds)
-    return table
+        told.append(f"{report.store} The price history misses this refresh.")
+    first, *rest = (*told, _sentence(report, dry_run))
+    yield Section(first, tuple(map(Paragraph, rest)))
 
 
 def _age(line: Line) -> str:
@@ -171,6 +162,23 @@ def _age(line: Line) -> str:
     days = int(line.age_days)
     text = "today" if days == 0 else "1 day" if days == 1 else f"{days} days"
     return text if line.live else f"{text}, {NEVER_LIVE}"
+
+
+def _count(head: str, of: Callable[[Line], int]) -> Column[Line]:
+    return Column(name=head, head=head, value=of, write=fmt.count)
+
+
+COLUMNS: tuple[Column[Line], ...] = (
+    Column(name="Source", head="Source", value=lambda x: x.source, is_text=True),
+    Column(name="Outcome", head="Outcome", value=lambda x: x.status, is_text=True),
+    _count("Prices", lambda x: x.rows),
+    _count("New", lambda x: x.new),
+    _count("Changed", lambda x: x.changed),
+    _count("Gone", lambda x: x.gone),
+    _count("Held back", lambda x: x.quarantined),
+    Column(name="Age", head="Age", value=_age),
+    Column(name="Seconds", head="Seconds", value=lambda x: f"{x.seconds:.1f}" if x.seconds else ""),
+)
 
 
 def _sentence(report: Report, dry_run: bool) -> str:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from app.document import format as fmt
 from app.prices import over_time
+from app.prices.history_document import refreshes
 from core.errors import FactError
 from pricing.disk import prices_folder
 from pricing.source_state import NEVER_LIVE, SourceState, State, read_quarantine, read_state
@@ -78,18 +79,8 @@ def never_live_sentence(state: State) -> str:
 
 def runs_frame(runs: Sequence[Run]) -> pd.DataFrame:
     """Past refreshes, the newest first."""
-    return pd.DataFrame(
-        {
-            "Ended (UTC)": [r.ended_at.strftime("%Y-%m-%d %H:%M") for r in runs],
-            "Outcome": [r.outcome for r in runs],
-            "Prices": [r.offers for r in runs],
-            "Seconds": [r.seconds for r in runs],
-            "Snapshot": [r.snapshot_id for r in runs],
-            "Sources that failed": [
-                ", ".join(s.source for s in r.sources if s.status == "failed") for r in runs
-            ],
-        }
-    )
+    shown = ("Ended (UTC)", "Outcome", "Prices", "Seconds", "Snapshot", "Sources that failed")
+    return refreshes(runs).only(*shown).frame()
 
 
 def past_runs(store: Store | None) -> tuple[Sequence[Run], str]:

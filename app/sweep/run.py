@@ -9,16 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-
+from app.document.progress import Console, cells_bar, error_console
 from app.forecast import price_book
 from app.scenario.version import made_with
 from app.sweep.cell import cell
@@ -47,7 +38,7 @@ def run_sweep(
     asked = None if workers is None else _whole("--workers", workers, MAX_WORKERS)
     limit = MAX_CELLS if max_cells is None else _whole("--max-cells", max_cells, 10**9)
     sweep = sweep_of(read_sweep_file(file), max_cells=limit)
-    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    console = error_console()
     books = _books(sweep)
     manifest = {
         "schema": SCHEMA,
@@ -108,7 +99,7 @@ def _compute(
     else:
         results = on_ray(cell, tasks, address=ray, workers=workers)
     try:
-        with closing(results) as batches, _progress(console) as bar:
+        with closing(results) as batches, cells_bar(console) as bar:
             shown_bar = bar.add_task(
                 "cells", total=len(sweep), completed=len(folder.finished), rate=""
             )
@@ -155,19 +146,6 @@ def _checked(
                 f"its worker's price book {name!r} is not what it was when the sweep began", number
             )
         yield number, result["row"]
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )
 
 
 def _whole(option: str, text: str, most: int) -> int:

@@ -67,7 +67,7 @@ OFFER_COLUMNS: tuple[Column[OfferRow], ...] = (
     _words("GPUs", lambda o: f"{o['gpu_count']} x {o['accelerator']}"),
     _words("Seller", lambda o: f"{o['provider']} {o['instance_type']}", 18),
     _words("Region", lambda o: str(o["region"]), 8),
-    _words("Purchase", lambda o: vocabulary.purchase(o["purchase"]).removeprefix("reserved ")),
+    _words("Purchase", lambda o: vocabulary.purchase_short(o["purchase"])),
     _number(
         "Gbit/s",
         lambda o: (

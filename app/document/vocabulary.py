@@ -101,6 +101,19 @@ LOST = {
 }
 
 
+# Strategies of data parallelism, as their authors write them.
+SHARDINGS = {
+    "ddp": "DDP",
+    "zero1": "ZeRO-1",
+    "zero2": "ZeRO-2",
+    "zero3": "ZeRO-3",
+    "fsdp1": "FSDP1",
+    "fsdp2": "FSDP2",
+    "hsdp": "HSDP",
+    "zeropp": "ZeRO++",
+}
+
+
 COMMITMENTS = {"reserved_1y": "1 year", "reserved_3y": "3 years"}
 
 
@@ -139,6 +152,15 @@ def memory_part(name: str) -> str:
 def purchase(name: str) -> str:
     """How capacity is bought, in words."""
     return PURCHASES.get(name, _spaced(name))
+
+
+def purchase_short(name: str) -> str:
+    """How capacity is bought, for a narrow column.
+
+    >>> purchase_short("reserved_1y"), purchase_short("on_demand")
+    ('1 year', 'on demand')
+    """
+    return COMMITMENTS.get(name) or purchase(name)
 
 
 def seller(offer: Offer) -> str:

@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from app.document import vocabulary
 from app.forecast.one_case import Fields, Miss, Run, forecast
 
-SHARDINGS = {
-    "ddp": "DDP", "zero1": "ZeRO-1", "zero2": "ZeRO-2", "zero3": "ZeRO-3", "fsdp1": "FSDP1",
-    "fsdp2": "FSDP2", "hsdp": "HSDP", "zeropp": "ZeRO++",
-}  # fmt: skip
 WITHOUT_RESHARD = "FSDP2 without reshard"
 # How much of a run is cut up: of strategies that are as fast, the simplest is recommended.
 LEVELS = {
@@ -147,7 +144,7 @@ def strategy(run: Run) -> str:
     x = run.layout
     ranks = x.dp_replicate * x.dp_shard
     kept = x.sharding == "fsdp2" and not x.reshard_after_forward
-    sharding = WITHOUT_RESHARD if kept else SHARDINGS[x.sharding]
+    sharding = WITHOUT_RESHARD if kept else vocabulary.SHARDINGS[x.sharding]
     if x.pp > 1:
         cut = {"TP": x.tp, "CP": x.cp, "PP": x.pp, "DP": ranks}
         words = " x ".join(f"{name}{n}" for name, n in cut.items() if n > 1)

@@ -36,7 +36,7 @@ COLUMNS: tuple[Column[Plan], ...] = (
     Column(
         name="Purchase",
         head="Purchase",
-        value=lambda p: vocabulary.purchase(p.offer.purchase).removeprefix("reserved "),
+        value=lambda p: vocabulary.purchase_short(p.offer.purchase),
         is_text=True,
     ),
     Column(

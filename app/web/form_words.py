@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 
+from app.document.vocabulary import PURCHASES, SHARDINGS
 from core.scenario import Scenario
 
 OPTION_LABELS = {
-    "on_demand": "On demand",
-    "spot": "Spot",
-    "reserved_1y": "Reserved, 1 year",
-    "reserved_3y": "Reserved, 3 years",
-    "capacity_block": "Capacity block",
-    "owned": "Owned",
+    **{name: words.capitalize() for name, words in PURCHASES.items()},
     "usd": "Cost",
     "time": "Time",
     "fp16": "FP16",
@@ -22,14 +18,7 @@ OPTION_LABELS = {
     "fp8_blockwise": "FP8, one scale per block",
     "mxfp8": "MXFP8",
     "nvfp4": "NVFP4",
-    "ddp": "DDP",
-    "zero1": "ZeRO-1",
-    "zero2": "ZeRO-2",
-    "zero3": "ZeRO-3",
-    "fsdp1": "FSDP1",
-    "fsdp2": "FSDP2",
-    "hsdp": "HSDP",
-    "zeropp": "ZeRO++",
+    **SHARDINGS,
     "none": "None",
     "selective": "Selective",
     "full": "Full",

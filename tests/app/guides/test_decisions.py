@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import cli
 from app.document import format as fmt
+from app.document.vocabulary import SHARDINGS
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
 from app.forecast.machines import as_known, unpriced_machines
@@ -25,7 +26,7 @@ from app.guides.decision import VERDICTS, together
 from app.guides.decisions import counts, decide, decisions_of, in_tables
 from app.guides.figures import MEANS
 from app.guides.stacks import spread
-from app.guides.strategies import ON_GPU, SHARDINGS, WAYS, forecast_of, level, strategy
+from app.guides.strategies import ON_GPU, WAYS, forecast_of, level, strategy
 from app.guides.strategy import ALIKE, CLEARLY, decide_strategy
 from app.scenario.model import model_of
 from core.errors import FactError

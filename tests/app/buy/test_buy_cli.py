@@ -46,11 +46,8 @@ def test_the_answer_every_way_and_what_it_rests_on(run):
     assert (status, err) == (0, "")
     flat = " ".join(out.split())
     for part in (
-        "Bought as ", " is cheapest: ", "misses the deadline of 30 days", "Spot stops paying above",
-        "How often spot is taken away is hardly known", "Reserved 1 year", "A capacity block of",
-        "Way to buy", "reserved 3 years, this run alone", "spot: safety net", "Machines of these",
-        "own cluster: No price known", "Policy on spot", "lowest", "highest", "Rests on:",
-        "preemptions a day of an instance that is up", "failures per node-day",
+        "Bought as ", "Way to buy", "Machines of these prices:", "Without figures:",
+        "Policy on spot", "Rests on:",
     ):  # fmt: skip
         assert part in flat, part
     assert "nan" not in flat

@@ -37,10 +37,8 @@ def test_the_answer_and_what_it_rests_on(run):
     assert (status, err) == (0, "")
     flat = " ".join(out.split())
     for part in (
-        "without failures. With ", "goodput ", "misses the deadline of 60 days with a chance of",
-        "Time, failures alone", "Cost, with the forecast's own error", "work done again",
-        "Work between checkpoints", "Young", "Daly", "Above the best", "Rests on:",
-        "(assumed: a spare is there at once", "published: Kokolis et al., arXiv:2410.21680",
+        "without failures. With ", "Time, failures alone", "The time goes to",
+        "Work between checkpoints", "Rests on:", "published: Kokolis et al., arXiv:2410.21680",
     ):  # fmt: skip
         assert part in flat
     assert max(map(len, out.splitlines())) <= 100

@@ -1,6 +1,6 @@
-"""What else people ask of an answer: the smallest count that fits, the fastest within a budget, the
-cheapest by a deadline, the best of the cluster at hand. core/search/alternatives.py chooses; this
-says it."""
+"""Alternatives to the best plan: the smallest count that fits, the fastest within a budget, the
+cheapest by a deadline, the best use of the cluster at hand. core/search/alternatives.py chooses
+them; this module puts them into sentences."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from core.scenario import Scenario
 from core.search import alternatives as search_alternatives
 from core.search.plan import Answer
 
-MOST_COUNTS = 64  # that are tried below the smallest that is known to fit
+MOST_COUNTS = 64  # counts tried below the smallest one known to fit
 SAME_OFFER = ("accelerator", "provider", "instance_type", "region", "purchase")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pick:
-    """One answer: what was asked (a stable word), under which limit, and the plan."""
+    """One alternative: the question it answers (a stable word), the limit it keeps, and the
+    plan."""
 
     question: str
     limit: float | None
@@ -34,7 +35,7 @@ class Pick:
 
 
 def picks_of(scenario: Scenario, answer: Answer) -> tuple[Pick, ...]:
-    """Every question that has an answer, in the order in which it is told."""
+    """Every alternative that exists for this answer, in the order in which it is shown."""
     points = answer.points
     if not answer.num_plans:
         return ()
@@ -67,7 +68,8 @@ def picks_of(scenario: Scenario, answer: Answer) -> tuple[Pick, ...]:
 
 
 def told(point: Mapping[str, Any]) -> str:
-    """One plan in a few words: 64 x H100-80GB-SXM (aws p5.48xlarge, on demand), $12k, 3 days."""
+    """Describe a plan in a few words: 64 x H100-80GB-SXM (aws p5.48xlarge, on demand), $12k, 3
+    days."""
     seller = f"{point['provider']} {point['instance_type']}"
     cost = "no price" if np.isnan(point["usd"]) else fmt.usd(float(point["usd"]), digits=3)
     return (
@@ -78,8 +80,8 @@ def told(point: Mapping[str, Any]) -> str:
 
 
 def smaller_count(scenario: Scenario, answer: Answer) -> int | None:
-    """The fewest GPUs of the machine of the smallest pick on which anything fits, in whole
-    instances, if that is fewer than any count of the answer: those need not be powers of two."""
+    """The fewest GPUs, in whole instances, on which the machine of the smallest pick still fits.
+    None if no count below those of the answer fits. The counts need not be powers of two."""
     row = search_alternatives.smallest_count(
         num_gpus=answer.points["num_gpus"], usd=answer.points["usd"],
         hours=answer.points["wall_clock_hours"],
@@ -103,6 +105,6 @@ def smaller_count(scenario: Scenario, answer: Answer) -> int | None:
 
 
 def fitting_counts(scenario: Scenario, machine: Machine, counts: list[int]) -> list[int]:
-    """Those of the GPU counts on which some layout fits the machine."""
+    """The GPU counts on which some layout fits the machine."""
     best = searched(scenario, [job_of(scenario, machine, n) for n in counts]).best
     return [counts[int(j)] for j in best.job]

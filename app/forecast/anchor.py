@@ -1,4 +1,4 @@
-"""What the user measured, as a correction of the forecast (core/evidence/anchor.py)."""
+"""Correct the forecast with what the user measured (core/evidence/anchor.py)."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ from core.scenario import Scenario
 from core.search.best import Best, Job
 from core.time.step import Step
 
-ANY_MEMORY_BYTES = 1e18  # what was measured did fit
-MEMORY_SIGMA = 0.01  # so that hardly any forecast of memory stands in the way
+ANY_MEMORY_BYTES = 1e18  # the measured run did fit
+MEMORY_SIGMA = 0.01  # so that the memory forecast rejects hardly any layout
 Search = Callable[[Question, Sequence[Job], float], Best]
 ALIKE = ("tp", "pp", "cp", "ep", "strategy", "micro_batch_size", "recompute")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """One measurement with the forecast of what was measured."""
+    """One measurement, and our forecast of the measured run."""
 
     accelerator: str
     num_gpus: int
     layouts: Layouts  # one row
-    said: frozenset[str]  # the columns of it that the user gave
+    said: frozenset[str]  # columns of `layouts` that the user gave
     predicted: float  # tokens/s per GPU
     measured: float
 
 
 def anchor_of(scenario: Scenario, question: Question, search: Search) -> Anchor | None:
-    """The scenario's measurement; None without one. ScenarioError where it cannot be one."""
+    """The scenario's measurement with its forecast; None if there is none. Raises ScenarioError if
+    it is not a possible measurement."""
     measured = scenario.anchor_tokens_per_s_per_gpu
     if measured is None:
         return None
@@ -61,7 +62,7 @@ def anchor_of(scenario: Scenario, question: Question, search: Search) -> Anchor 
     )
     pinned = replace(question, choices=_pinned(scenario.anchor_layout, question.choices))
     roomy = replace(machine.cluster, memory_bytes=ANY_MEMORY_BYTES)
-    for cluster in (machine.cluster, roomy):  # it did fit, whatever the forecast thinks
+    for cluster in (machine.cluster, roomy):  # it did fit, whatever the forecast says
         job = Job(cluster=cluster, num_gpus=count)
         found = search(pinned, [job], MEMORY_SIGMA)
         if len(found.job):
@@ -97,7 +98,7 @@ def _custom(scenario: Scenario) -> list[machines.Machine]:
 
 
 def _pinned(layout: str, choices: Choices) -> Choices:
-    """The search reduced to the measured layout; what it does not say is searched."""
+    """Reduce the search to the measured layout; what the layout leaves open is searched."""
     given = parse_layout(layout)
 
     def degree(name: str) -> int | None:
@@ -122,8 +123,9 @@ def _pinned(layout: str, choices: Choices) -> Choices:
 def likeness(
     found: Anchor, layouts: Layouts, accelerators: NDArray[np.object_]
 ) -> dict[str, NDArray[np.bool_]]:
-    """How each row resembles the measured configuration, as core.evidence.anchor.anchored asks."""
-    # A layout that was not told is another one; of one that was, what was told must agree.
+    """How each row resembles the measured configuration, as arguments for
+    core.evidence.anchor.anchored."""
+    # No layout given counts as a different one; otherwise every key that was given must match.
     compared = [name for name in ALIKE if name in found.said]
     alike = np.full(len(accelerators), bool(compared))
     for name in compared:
@@ -139,8 +141,8 @@ def likeness(
 def moved(
     found: Anchor | None, layouts: Layouts, accelerators: Sequence[str], eff: Efficiency
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The log shift of each row's throughput, and the share of the forecast's own variance that
-    the measurement leaves."""
+    """The shift of each row's log throughput, and the share of the forecast's own variance that
+    remains after the measurement."""
     rows = len(accelerators)
     if found is None:
         return np.zeros(rows), np.ones(rows)
@@ -159,8 +161,8 @@ def moved(
 def corrected(
     best: Best, found: Anchor | None, accelerators: Sequence[str], eff: Efficiency
 ) -> tuple[Best, NDArray[np.float64], NDArray[np.float64]]:
-    """The search's result moved by the measurement; the log shift of each row, and the share of
-    the forecast's own variance that the measurement leaves."""
+    """The search result corrected by the measurement, the shift of each row's log throughput, and
+    the share of the forecast's own variance that remains."""
     rows = len(best.job)
     if found is None:
         return best, np.zeros(rows), np.ones(rows)

@@ -1,4 +1,4 @@
-"""The one place where facts meet core: a scenario in, an answer out."""
+"""Join facts and prices with core: takes a scenario, returns an answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from core.search.best import Best, Job
 from core.search.plan import Answer
 from core.units import HOUR_S
 
-# What one search may take before it ends with what it has; the largest counts come last.
+# Limits of one search. When one is reached, the largest GPU counts have not been searched.
 SEARCH_S = 20.0
 MOST_LEGAL = 30_000_000  # legal layouts
 
@@ -41,10 +41,10 @@ def answer(
     with_frontier: bool = False,
     memory: SearchMemory | None = None,
 ) -> Answer:
-    """Ranked plans of a resolved scenario, and what was left out and why.
+    """The ranked plans of a resolved scenario, and what was left out and why.
 
-    Plans beyond `top` are described only where the scenario selects or pins them, or, on request,
-    where they are on the frontier. Given a `memory`, layouts that it knows are not searched again.
+    Plans after the first `top` are included only if the scenario selects or pins them or, with
+    `with_frontier`, if they are on the frontier. Layouts found in `memory` are not searched again.
     """
     model = model_of(scenario)
     choice = choice_of(scenario)
@@ -118,8 +118,9 @@ def answer(
 def _rows(
     scenario: Scenario, pairs: list[tuple[Machine, int]], best: Best
 ) -> tuple[list[Row], Counter[excluded.Key]]:
-    """One row per machine and count that has a layout; and those that take too long or waste the
-    GPUs. Neither is left out where the scenario gives the number of GPUs."""
+    """One row per machine and count that has a layout, and counts of those left out because they
+    take too long or waste the GPUs. Nothing is left out if the scenario gives the number of
+    GPUs."""
     found = {int(job): n for n, job in enumerate(best.job)}
     steps = money_cost.num_steps(
         num_tokens=tokens_of(scenario),
@@ -145,7 +146,7 @@ def _rows(
 
 
 def _not_searched(jobs: Sequence[Job], best: Best) -> str:
-    """What the search left out because it was over its budget."""
+    """Describe what was not searched because the search reached its limits."""
     counts = sorted({jobs[n].num_gpus for n in best.jobs_cut})
     found = []
     if counts:

@@ -1,4 +1,4 @@
-"""The best layout of one machine at many GPU counts, in one search."""
+"""Find the best layout of one machine at many GPU counts, in one search."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from core.units import HOUR_S
 
 Floats = NDArray[np.float64]
 MOST_GPUS = 131_072
-MOST_LEGAL = 4_000_000  # legal layouts; the largest counts are not looked at beyond
+MOST_LEGAL = 4_000_000  # legal layouts; beyond this the largest counts are not searched
 
 
 def machine_of(scenario: Scenario, plan: Plan) -> Machine:
-    """The machine of a plan, as the answer compared it."""
+    """The machine of a plan, with the prices and facts that the answer used."""
     found = next((m for m in choice_of(scenario).machines if m.offer == plan.offer), None)
     if found is not None:
         return found
@@ -36,15 +36,15 @@ def machine_of(scenario: Scenario, plan: Plan) -> Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
-    """One machine at many GPU counts, ascending."""
+    """Results for one machine at many GPU counts, ascending."""
 
     plans: tuple[Plan, ...]
-    no_layout: tuple[int, ...]  # counts at which nothing is legal and fits
-    not_searched: tuple[int, ...]  # the search was over its budget before it came to them
+    no_layout: tuple[int, ...]  # counts at which no layout is legal and fits
+    not_searched: tuple[int, ...]  # counts that the search did not reach
 
 
 def plans_by_count(scenario: Scenario, plan: Plan) -> Searched:
-    """The best layouts of the plan's machine at GPU counts around its own."""
+    """The best layouts of the plan's machine at GPU counts around the plan's own."""
     machine = machine_of(scenario, plan)
     counts = counts_around(
         num_gpus=plan.num_gpus,

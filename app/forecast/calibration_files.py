@@ -1,9 +1,9 @@
-"""Calibration results of this installation: one file each, named by the hash of what it holds.
+"""Calibration results of this installation: one file each, named by the hash of its content.
 
-    <data>/calibrations/ID.json
+<data>/calibrations/ID.json
 
-A link holds the id and nothing else, so that it means the same result wherever that was added. The
-store has an index of them for whoever lists results; planning needs the files alone.
+A link holds only the id, so it means the same result on every installation that has it. The store
+keeps an index for lists of results; planning needs only the files.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from runners.imports.text import ImportFileError
 ID_CHARS = 16
 MOST = 2_000
 _ID = re.compile(rf"[0-9a-f]{{{ID_CHARS}}}")
-# Inside of a string its quotes would be escaped, so that no other document can hold it.
+# Inside a JSON string the quotes would be escaped, so other documents cannot match this.
 _IS_IMPORT = re.compile(rb'"schema"\s*:\s*"' + re.escape(IMPORTED.encode()) + b'"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """One file of this installation, and what it says; a damaged one says only why it is."""
+    """One calibration file and what it says. For a damaged file only `problem` is filled in."""
 
     id: str
-    origin: Origin | None  # None: it is damaged
+    origin: Origin | None  # None: the file is damaged
     problem: str = ""
     note: str = ""
 
     @property
     def accelerator(self) -> str:
-        """Canonical, `custom` where the result names none, '' where it is damaged."""
+        """Canonical name; `custom` if the result names none; '' if the file is damaged."""
         return "" if self.origin is None else self.origin.accelerator
 
     @property
     def measured_on(self) -> dt.date | None:
-        """The day of the measurement; None where nobody said it, or the file is damaged."""
+        """The day of the measurement; None if it is unknown or the file is damaged."""
         return None if self.origin is None else self.origin.measured_on
 
     @property
@@ -61,22 +61,23 @@ class Kept:
 
 
 def folder() -> Path:
-    """Where results are kept; it may not exist."""
+    """The folder of the results; it may not exist."""
     return prices_folder().with_name("calibrations")
 
 
 def text_of(result: AnyResult) -> bytes:
-    """The one spelling of a result that its id is the hash of."""
+    """The canonical text of a result; its hash is the id."""
     return result.model_dump_json(by_alias=True).encode()
 
 
 def id_of(result: AnyResult) -> str:
-    """The id of a result: the same numbers have the same id everywhere."""
+    """The id of a result: equal numbers give equal ids on every installation."""
     return hashlib.sha256(text_of(result)).hexdigest()[:ID_CHARS]
 
 
 def keep(result: AnyResult) -> str:
-    """Write a result, whole or not at all; the same one twice is one. Its id."""
+    """Write a result atomically and return its id. Writing an existing result again changes
+    nothing."""
     name = id_of(result)
     if not has(name) and len(kept()) >= MOST:
         raise ScenarioError(f"There are {MOST:,} calibrations already: remove one first.")
@@ -85,22 +86,23 @@ def keep(result: AnyResult) -> str:
 
 
 def kept() -> list[str]:
-    """Ids of every result that is here."""
+    """The ids of all results on this installation."""
     return sorted(p.stem for p in folder().glob("*.json") if _ID.fullmatch(p.stem))
 
 
 def has(name: str) -> bool:
-    """Whether a result of this id is here; never an error, whatever the id."""
+    """Whether a result with this id exists; never raises, whatever the id."""
     return bool(_ID.fullmatch(name)) and _path(name).is_file()
 
 
 def parse_kept(content: bytes) -> AnyResult:
-    """A calib-result/1, or an import-result/1 where it says so; ResultError, ImportFileError."""
+    """Parse a calib-result/1, or an import-result/1 if the content says so. Raises ResultError or
+    ImportFileError."""
     return parse_import(content) if _IS_IMPORT.search(content) else parse_result(content)
 
 
 def load(name: str) -> AnyResult:
-    """A result by its id; an unknown one is a mistake, a damaged one says so."""
+    """The result with this id. Raises ScenarioError if it is unknown or damaged."""
     if not has(name):
         known = kept()
         if not known:
@@ -116,7 +118,7 @@ def load(name: str) -> AnyResult:
 
 
 def kept_of(name: str, note: str = "") -> Kept:
-    """One file by its id; a damaged one, or none, says so."""
+    """The file with this id; if it is damaged or missing, `problem` says why."""
     try:
         path = folder() / f"{name}.json"
         stat = path.stat()
@@ -128,19 +130,19 @@ def kept_of(name: str, note: str = "") -> Kept:
 
 @lru_cache(maxsize=256)
 def _read(name: str, note: str, changed_ns: int, size: int) -> Kept:
-    """A file is read again where it has changed."""
+    """Cached reading: a file is read again only after it has changed."""
     return Kept(id=name, origin=origin_of(load(name)), note=note)
 
 
 def id_label(name: str) -> str:
-    """An id as the form shows it; one that is not here stays an id."""
+    """The label of an id in the form; an unknown id is shown as it is."""
     return kept_of(name).label if has(name) else name
 
 
 def remove(name: str) -> None:
-    """Delete a result, a damaged one as well; an unknown one is a mistake."""
+    """Delete a result, even a damaged one. Raises ScenarioError if the id is unknown."""
     if not has(name):
-        load(name)  # says what is wrong with the id
+        load(name)  # raises with what is wrong with the id
     _path(name).unlink()
 
 

@@ -1,7 +1,7 @@
 """Where, when and with what a kept result was measured: by `calibrate`, or by another tool.
 
-The one place that asks which of the two a result is. An import says less: None is what it, or the
-user who imported it, does not say.
+Only this module distinguishes the two kinds of result. An import says less: fields that neither the
+file nor the user gave are None.
 """
 
 from __future__ import annotations
@@ -15,58 +15,59 @@ from hardware import facts, names
 from runners.calibration.result import CalibResult
 from runners.imports.result import ImportResult
 
-AnyResult = CalibResult | ImportResult  # both are kept, and named, alike
+AnyResult = CalibResult | ImportResult  # both are stored and named in the same way
 
 NO_DATE = "date not said"
 SPELLED = {"nccl": "NCCL", "rccl": "RCCL", "cuda": "CUDA", "hip": "ROCm", "rocm": "ROCm"}
-TITLE_MAX = 40  # characters of a foreign name in a line
+TITLE_MAX = 40  # characters of a foreign name shown in one line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What a result says of itself, in the same words for every tool."""
+    """What a result says about its measurement, in one form for every tool."""
 
     imported_from: str | None  # nccl-tests or mamf-finder; None: runcast calibrate
-    accelerator: str  # canonical, or `custom` where the result names none
-    device: str  # as the driver names it; '' where it is not said
-    host: str | None  # no import says it
+    accelerator: str  # canonical name; `custom` if the result names none
+    device: str  # as the driver names it; '' if unknown
+    host: str | None  # None for imports
     num_gpus: int
     num_nodes: int
-    measured_at: str | None  # UTC time of its end; of an import the day
+    measured_at: str | None  # UTC time at its end; for imports the day
     software: Mapping[str, str | None]  # versions by name
 
     @property
     def measured_on(self) -> dt.date | None:
-        """The day on which it was measured."""
+        """The day of the measurement."""
         return None if self.measured_at is None else dt.date.fromisoformat(self.measured_at[:10])
 
     @property
     def day(self) -> str:
-        """The same in words."""
+        """The day of the measurement as text."""
         return NO_DATE if self.measured_on is None else str(self.measured_on)
 
     @property
     def where(self) -> str:
-        """Host, or the tool: node0; imported from nccl-tests."""
+        """The host, or the tool: node0; imported from nccl-tests."""
         if self.imported_from is not None:
             return f"imported from {self.imported_from}"
         return (self.host or "")[:TITLE_MAX]
 
     @property
     def label(self) -> str:
-        """The source of its constants: measured (node0, 2026-11-01)."""
+        """The source given for the measured constants: measured (node0, 2026-11-01)."""
         if self.imported_from is not None:
             return f"imported ({self.imported_from}, {self.day})"
         return f"measured ({self.where}, {self.day})"
 
     @property
     def stack(self) -> str:
-        """Its software on one line: torch 2.13.0, CUDA 13.0, driver 580.10."""
+        """The software on one line: torch 2.13.0, CUDA 13.0, driver 580.10."""
         return ", ".join(f"{what} {version}" for what, version in self.software.items() if version)
 
 
 def origin_of(result: AnyResult) -> Origin:
-    """What a result says of itself; ScenarioError where nobody knows its accelerator."""
+    """What a result says about its measurement. Raises ScenarioError if its accelerator is
+    unknown."""
     if isinstance(result, ImportResult):
         return _of_import(result)
     p = result.provenance

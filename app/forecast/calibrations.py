@@ -1,4 +1,5 @@
-"""Calibrations that a scenario names, as measured rates of its machines."""
+"""Apply the calibrations that a scenario names: their measured rates replace those of its
+machines."""
 
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ from runners.imports import constants as imported
 from runners.imports.result import ImportResult
 
 CUSTOM_GROUP = "custom_gpu"
-OLD_DAYS = 180  # software and firmware of a machine move on
+OLD_DAYS = 180  # software and firmware of a machine change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """One result with what it says of its accelerator."""
+    """One result, and what its measurements say about its accelerator."""
 
     id: str
     result: AnyResult
@@ -36,23 +37,24 @@ class Calibration:
 
     @property
     def accelerator(self) -> str:
-        """Canonical, or `custom` where the result names none."""
+        """Canonical name; `custom` if the result names none."""
         return self.origin.accelerator
 
     @property
     def measured(self) -> CalibResult | None:
-        """The result of `calibrate`, which says more; None: it was imported."""
+        """The result if `calibrate` measured it, which holds more; None if it was imported."""
         return None if isinstance(self.result, ImportResult) else self.result
 
     @property
     def imported(self) -> ImportResult | None:
-        """What another tool measured; None: it is a result of `calibrate`."""
+        """The result if another tool measured it; None if `calibrate` did."""
         return self.result if isinstance(self.result, ImportResult) else None
 
 
 def judged_of(result: CalibResult, accelerator: Accelerator) -> Judged:
-    """The gates of runners/calibration/validity.py with what the accelerator can do at most."""
-    typed = accelerator.vendor == "custom"  # no datasheet: somebody's guess is no roof
+    """The gates of runners/calibration/validity.py, checked against the accelerator's peak
+    rates."""
+    typed = accelerator.vendor == "custom"  # no datasheet: a typed guess is no upper bound
     peaks = {
         "bf16": accelerator.bf16_flops_per_s,
         "fp16": accelerator.bf16_flops_per_s,
@@ -66,10 +68,11 @@ def judged_of(result: CalibResult, accelerator: Accelerator) -> Judged:
 
 
 def learned(result: AnyResult, accelerator: Accelerator) -> Calibration:
-    """A result with its constants; an error with the reason where it cannot be believed.
+    """A result with the constants it measured. Raises an error with the reason if it is not
+    credible.
 
-    An import has no gates but the datasheet and the factors that no machine has (FARTHEST of
-    runners/calibration/fit.py): its tool printed nothing that others could look at.
+    For an import only the datasheet and implausible factors (FARTHEST of
+    runners/calibration/fit.py) are checked: the tool's output has nothing else to check.
     """
     if isinstance(result, ImportResult):
         found = imported.fitted(result, accelerator, efficiency(GENERIC))
@@ -112,7 +115,7 @@ def _import_flags(found: Fitted, accelerator: Accelerator) -> tuple[Flag, ...]:
 def of_id(name: str, scenario: Scenario) -> Calibration:
     """A kept calibration of an accelerator of the table, or of the scenario's custom one."""
     if not calibration_files.has(name):
-        calibration_files.load(name)  # says which there are
+        calibration_files.load(name)  # raises with a list of the known ones
     typed = {f: getattr(scenario, f) for f in fields_of(CUSTOM_GROUP)}
     return _of_id(name, Scenario.model_validate(typed))
 
@@ -124,7 +127,8 @@ def _of_id(name: str, typed: Scenario) -> Calibration:
 
 
 def chosen(scenario: Scenario) -> dict[str, Calibration]:
-    """The scenario's calibrations by accelerator; ScenarioError where two are of the same one."""
+    """The scenario's calibrations by accelerator. Raises ScenarioError if two are for the same
+    one."""
     found: dict[str, Calibration] = {}
     for name in scenario.calibration:
         one = of_id(name, scenario)
@@ -138,7 +142,7 @@ def chosen(scenario: Scenario) -> dict[str, Calibration]:
 
 
 def as_measured(machines: tuple[Machine, ...], scenario: Scenario) -> tuple[Machine, ...]:
-    """The machines with their measured rates, where the scenario names a calibration of them."""
+    """The machines, with measured rates where the scenario names a calibration for them."""
     known = chosen(scenario)
     return tuple(
         m if (c := known.get(m.accelerator.name)) is None else replace(

@@ -1,4 +1,4 @@
-"""A plan's own case computed again: its machine, its work, one row of columns."""
+"""Recompute the case of one plan: its machine, its work, and its layout as one row of columns."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from core.scenario import Scenario
 from core.search.plan import Plan
 from core.time.step import Step, step
 
-SAME = 1e-9  # relative: two computations of one number
+SAME = 1e-9  # relative tolerance between two computations of one number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What one plan's numbers are computed from."""
+    """The inputs from which one plan's numbers are computed."""
 
     scenario: Scenario
     plan: Plan
@@ -40,18 +40,18 @@ class Case:
 
     @property
     def step_s(self) -> float:
-        """Seconds of a step, as the plan has it."""
+        """Seconds of a step, as in the plan."""
         return float(sum(self.plan.step_s.values()))
 
     @property
     def moved(self) -> float:
-        """What a measurement of the user multiplies the computed seconds by; 1 without one."""
+        """Factor by which the user's measurement changes the computed seconds; 1 without one."""
         ratio = self.step_s / float(self.step.step_s[0])
         return 1.0 if abs(ratio - 1) < SAME else ratio
 
 
 def case_of(scenario: Scenario, plan: Plan) -> Case:
-    """The case of one plan; its step comes out as the search found it."""
+    """The case of one plan; it reproduces the step time that the search found."""
     model = model_of(scenario)
     accelerator = machines.accelerator_of(plan.offer.accelerator, scenario)
     one = machines.machine(plan.offer, accelerator)

@@ -1,4 +1,4 @@
-"""What a scenario compares: machines at GPU counts, and the offers that it leaves out."""
+"""What a scenario compares: machines at GPU counts. Offers that are left out are counted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.search import ranking
 from core.search.best import Job
 from core.units import DAY_S
 
-TARGET_DAYS = 60.0  # GPU counts are tried up to what ends the run within this
+TARGET_DAYS = 60.0  # GPU counts are tried until the run ends within this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ def choice_of(scenario: Scenario) -> Choice:
     for m in found:
         if wanted and m.offer.accelerator not in wanted:
             continue
-        owned = m.offer.purchase == "owned"  # of a price book: rented from nobody
+        owned = m.offer.purchase == "owned"  # from a price book: not rented
         if scenario.cloud and m.offer.provider not in scenario.cloud and not owned:
             continue
         if m.offer.purchase not in scenario.purchase and not owned:
@@ -70,19 +70,19 @@ def choice_of(scenario: Scenario) -> Choice:
             reason_at("no_facts", o) for o in without if o.purchase in scenario.purchase
         )
     measured = calibrations.as_measured(tuple(kept), scenario)
-    # What the scenario says of its network is of its own, whatever was measured elsewhere.
+    # A network given by the scenario wins over one measured elsewhere.
     known = tuple(machines.as_known(m, scenario) for m in measured)
     return Choice(machines=price_book.with_terms(scenario, known), left_out=left_out)
 
 
 def _is_too_small(m: Machine, scenario: Scenario) -> bool:
-    """Whether a cluster has fewer GPUs than the fewest that are asked for."""
+    """Whether a cluster has fewer GPUs than the smallest requested count."""
     most, asked = m.largest_num_gpus, scenario.num_gpus
     return most is not None and bool(asked) and min(asked) > most
 
 
 def _counts(scenario: Scenario, m: Machine, run_flops: float) -> tuple[list[int], int]:
-    """GPU counts to try on one machine, and how many of them would take too long."""
+    """The GPU counts to try on one machine, and how many counts would take too long."""
     most = m.largest_num_gpus
     if scenario.num_gpus:
         return [n for n in scenario.num_gpus if most is None or n <= most], 0
@@ -100,7 +100,8 @@ def _counts(scenario: Scenario, m: Machine, run_flops: float) -> tuple[list[int]
 def jobs_of(
     scenario: Scenario, chosen: tuple[Machine, ...], run_flops: float
 ) -> tuple[list[Job], list[tuple[Machine, int]], Counter[Key]]:
-    """Jobs without repetition, (machine, job number) of every row, and counts left out."""
+    """The distinct jobs, the (machine, job number) of every row, and counts of what was left
+    out."""
     number: dict[tuple[object, ...], int] = {}
     jobs: list[Job] = []
     rows: list[tuple[Machine, int]] = []

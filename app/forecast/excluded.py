@@ -1,4 +1,4 @@
-"""What a search left out and why: counted for each accelerator at each cloud, and in all."""
+"""What a search left out and why: counted for each accelerator at each cloud, and in total."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from core.machine.offer import Offer
 from core.search.best import Best
 from core.search.plan import Exclusion
 
-LONGEST_DAYS = 365.0  # runs that would take longer are counted, not shown, unless asked for
-LEAST_MFU = 0.05  # below it nobody rents more GPUs: the plan is counted, not shown
+LONGEST_DAYS = 365.0  # longer runs are counted but not shown, unless requested
+LEAST_MFU = 0.05  # below this more GPUs are a waste: the plan is counted but not shown
 
 Key = tuple[str, str, str]  # a stable word for the reason, an accelerator, a cloud
-# What becomes of an offer that is not compared, or of one at some number of GPUs.
+# Why an offer, or an offer at one GPU count, is not compared.
 SENTENCES = {
     "no_facts": "offers are of accelerators whose figures no source prints",
     "purchase": "offers are of a purchase kind that was not chosen",
@@ -30,12 +30,12 @@ SENTENCES = {
 
 
 def reason_at(reason: str, offer: Offer) -> Key:
-    """What an offer is counted under."""
+    """The key under which an offer is counted."""
     return reason, offer.accelerator, offer.provider
 
 
 def without_layout(pairs: Iterable[tuple[Machine, int]], best: Best) -> Counter[Key]:
-    """The machines, each with the number of its job, for which the search has no layout."""
+    """Count the machines, each with the number of its job, for which the search found no layout."""
     reasons = {
         "memory": set(best.jobs_out_of_memory),
         "layout": set(best.jobs_without_layout),
@@ -55,7 +55,7 @@ def total(left_out: Mapping[Key, int], reason: str) -> int:
 
 
 def by_pair(left_out: Mapping[Key, int]) -> dict[tuple[str, str], dict[str, int]]:
-    """The counts of each accelerator at each cloud, by reason."""
+    """The counts by reason, for each accelerator at each cloud."""
     found: dict[tuple[str, str], dict[str, int]] = {}
     for (reason, accelerator, cloud), count in left_out.items():
         found.setdefault((accelerator, cloud), {})[reason] = count

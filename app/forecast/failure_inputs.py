@@ -1,4 +1,4 @@
-"""What a job is assumed to suffer: as given, else as hardware/reliability.csv has it."""
+"""What a job is assumed to suffer: values of the scenario, else of hardware/reliability.csv."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from core.errors import ScenarioError
 from core.scenario import Scenario
 from hardware.reliability import used
 
-# Fields of the scenario, and the names of the same quantities in the table.
+# Fields of the scenario -> names of these quantities in the table.
 NAMES = (
     "failures_per_node_day", "job_failures_per_day", "checkpoint_s", "upload_s", "interval_s",
     "detection_s", "restart_s", "wait_s", "node_start_s", "spares", "repair_s", "slow_probability",
@@ -19,7 +19,7 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """One number that the answer rests on, and where it comes from."""
+    """One number that the answer rests on, and its source."""
 
     name: str
     value: float
@@ -28,8 +28,8 @@ class Input:
 
 
 def given_numbers(scenario: Scenario) -> dict[str, float]:
-    """The numbers of the group `failures` that the scenario gives; ScenarioError where they do
-    not go together."""
+    """The numbers of the group `failures` that the scenario gives. Raises ScenarioError if they
+    contradict each other."""
     found = {n: float(x) for n in NAMES if (x := getattr(scenario, n)) is not None}
     if "spares" in found and "repair_s" not in found:
         raise _clash("{spares} needs {repair_s}: until a spare is there again.")
@@ -44,13 +44,13 @@ def given_numbers(scenario: Scenario) -> dict[str, float]:
 
 
 def _clash(template: str) -> ScenarioError:
-    """Fields that do not go together, by their labels."""
+    """Error about fields that contradict each other, named by their labels."""
     labels = {name: f"'{field.title}'" for name, field in Scenario.model_fields.items()}
     return ScenarioError(template.format(**labels), template=template)
 
 
 def known(name: str, given: Mapping[str, float]) -> Input:
-    """What was given, else the row of the table."""
+    """The given value, else that of the table."""
     if name in given:
         return Input(name=name, value=given[name], basis="given", source="")
     fact = used(name)

@@ -1,4 +1,4 @@
-"""A plan and the inputs of its risk as the job that core/failures/goodput.py takes."""
+"""Turn a plan and its risk inputs into the job that core/failures/goodput.py takes."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from hardware import facts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A job without an interval yet, and what it was made of."""
+    """A job without a checkpoint interval yet, and the inputs it was built from."""
 
     job: Job
     inputs: Mapping[str, Input]
-    slowdown: float  # of its steps by slow nodes
+    slowdown: float  # factor on step time, caused by slow nodes
 
 
 def job_of(scenario: Scenario, plan: Plan, given: Mapping[str, float]) -> Asked:
-    """The job of one plan; every number that was not given is among the inputs."""
+    """The job of one plan; every number that was not given is listed among the inputs."""
     inputs = {
         n: known(n, given)
         for n in ("failures_per_node_day", "job_failures_per_day", "detection_s", "restart_s",
@@ -64,7 +64,7 @@ def job_of(scenario: Scenario, plan: Plan, given: Mapping[str, float]) -> Asked:
         checkpoint_s=value["checkpoint_s"],
         failures_per_s=rate,
         upload_s=value["upload_s"],
-        down_s=value["detection_s"] + value["node_start_s"],  # of the one that is replaced
+        down_s=value["detection_s"] + value["node_start_s"],  # of the node that is replaced
         wait_s=wait_s,
         reload_s=value["restart_s"],
     )
@@ -72,7 +72,7 @@ def job_of(scenario: Scenario, plan: Plan, given: Mapping[str, float]) -> Asked:
 
 
 def failures_per_s(plan: Plan, failures_per_node_day: float, job_failures_per_day: float) -> float:
-    """Failures a second of every GPU that is rented, and of the job."""
+    """Failures per second of all rented GPUs, and of the job."""
     return as_float(
         failures.job_failures_per_s(
             num_gpus=float(plan.num_nodes * plan.offer.gpu_count),
@@ -85,8 +85,8 @@ def failures_per_s(plan: Plan, failures_per_node_day: float, job_failures_per_da
 def checkpoint_inputs(
     scenario: Scenario, plan: Plan, given: Mapping[str, float]
 ) -> tuple[Input, ...]:
-    """How long a checkpoint stops training and is uploaded, where it is not given: its bytes over
-    a rate."""
+    """How long a checkpoint stops training and how long its upload takes, where not given: its
+    bytes divided by a rate."""
     if "checkpoint_s" in given:
         upload = Input(
             name="upload_s",
@@ -128,12 +128,12 @@ def checkpoint_size_bytes(scenario: Scenario) -> float:
 
 
 def host_link_bytes_per_s(accelerator: str) -> float:
-    """Of one accelerator to its host; assumed where no source prints it."""
+    """Bytes per second from one accelerator to its host; assumed if no source states it."""
     link = facts.accelerators().get(accelerator)
     return (link and link.host_link_bytes_per_s) or ASSUMED_HOST_LINK_BYTES_PER_S
 
 
 def least_interval_s(job: Job, plan: Plan) -> float:
-    """A step, or until the upload of the last checkpoint has ended."""
+    """The shortest interval: one step, or the time until the last checkpoint is uploaded."""
     step_s = as_float(job.work_s) / plan.num_steps
     return max(step_s, as_float(job.upload_s) - as_float(job.checkpoint_s))

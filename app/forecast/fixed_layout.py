@@ -1,4 +1,4 @@
-"""One named layout: what it fixes of a scenario, and whether the answer keeps all of it."""
+"""One named layout: which scenario fields it fixes, and whether the answer keeps all of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.errors import ScenarioError
 from core.scenario import Scenario
 from core.search.plan import Answer, Layout
 
-# Keys of a layout that a scenario fixes; the rest follows from the number of GPUs and the batch.
+# Layout keys that a scenario can fix; the rest follows from the number of GPUs and the batch.
 FIXED = (
     "tp",
     "pp",
@@ -29,35 +29,35 @@ FIXED = (
     "offload_params",
 )
 FOLLOWS = ("dp_replicate", "dp_shard", "num_microbatches")
-CUTS = ("tp", "pp", "cp")  # what divides the GPUs beside data parallelism
+CUTS = ("tp", "pp", "cp")  # what divides the GPUs besides data parallelism
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of one layout."""
+    """The result for one named layout."""
 
-    word: str  # fits, does_not_fit, illegal or no_offer: a promise, as the keys of the JSON are
-    sentence: str  # empty where it fits: the plan says the rest
+    word: str  # fits, does_not_fit, illegal or no_offer: stable, as the JSON keys are
+    sentence: str  # empty if it fits: the plan says the rest
 
 
 def fixed_fields(layout: Mapping[str, object]) -> dict[str, str]:
-    """The fields of a scenario that the layout fixes, as text."""
+    """The scenario fields that the layout fixes, as text."""
     found = {key: str(layout[key]) for key in FIXED if key in layout}
-    if layout.get("sharding") == "hsdp" and "dp_shard" in layout:  # of the others it follows
+    if layout.get("sharding") == "hsdp" and "dp_shard" in layout:  # implied for others
         found["dp_shard"] = str(layout["dp_shard"])
     return found
 
 
 def as_named(scenario: Scenario) -> Scenario:
-    """The scenario of a named layout: a layout that does not speak of the host keeps all it has
-    on the device, and is judged there."""
+    """The scenario of a named layout. A layout that does not mention the host keeps everything on
+    the device and is judged that way."""
     if not searches_offload(scenario):
         return scenario
     return scenario.model_copy(update={"offload_optimizer": "none", "offload_params": "none"})
 
 
 def check_degrees(layout: Mapping[str, object], scenario: Scenario) -> None:
-    """Refuse degrees that contradict one another, the number of GPUs or the batch."""
+    """Raise an error if degrees contradict one another, the number of GPUs or the batch."""
     (num_gpus,) = scenario.num_gpus
     degrees = {k: v for k, v in layout.items() if isinstance(v, int)}
     halves = [degrees[k] for k in ("dp_replicate", "dp_shard") if k in degrees]
@@ -91,7 +91,7 @@ def check_degrees(layout: Mapping[str, object], scenario: Scenario) -> None:
 
 
 def judged(answer: Answer, layout: Mapping[str, object]) -> tuple[Answer, Verdict]:
-    """The answer without plans that are cut otherwise than the layout says, and the verdict."""
+    """The answer without plans whose degrees differ from the layout's, and the verdict."""
     kept = tuple(p for p in answer.plans if not _differences(p.layout, layout))
     if kept:
         whole = len(kept) == len(answer.plans)
@@ -120,7 +120,7 @@ def judged(answer: Answer, layout: Mapping[str, object]) -> tuple[Answer, Verdic
 
 
 def _differences(found: Layout, asked: Mapping[str, object]) -> list[str]:
-    """Keys that follow from the job and are not what was asked."""
+    """Keys that follow from the job and differ from what the layout asks for."""
     wrong = [k for k in FOLLOWS if k in asked and getattr(found, k) != asked[k]]
     if "dp" in asked and found.dp_replicate * found.dp_shard != asked["dp"]:
         wrong += [k for k in ("dp_replicate", "dp_shard") if k not in wrong]

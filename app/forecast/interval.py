@@ -1,4 +1,4 @@
-"""How long a plan takes, as a range, and the tokens of its run."""
+"""How long a plan takes, as a range, and how many tokens its run processes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from core.search.plan import Interval, Plan
 
 
 def wall_clock_hours(scenario: Scenario, plan: Plan) -> Interval:
-    """P10 (fast), P50 and P90 (slow) duration: the slow end is the throughput's P10."""
+    """P10 (fast), P50 and P90 (slow) duration in hours; the slow end uses the throughput's P10."""
     at = plan.tokens_per_s
     to_hours = plan.wall_clock_hours * at.p50
     return Interval(p10=to_hours / at.p90, p50=plan.wall_clock_hours, p90=to_hours / at.p10)
 
 
 def run_tokens(scenario: Scenario) -> float:
-    """Tokens that the GPUs process in the run, padding included."""
+    """Tokens that the GPUs process during the run, padding included."""
     return tokens_of(
         num_tokens=scenario.num_tokens,
         num_examples=scenario.num_examples,

@@ -1,4 +1,4 @@
-"""An offer as the machines it rents: node shape, network, and what had to be assumed of them."""
+"""The machines that an offer rents: node shape, network, and which facts had to be assumed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pricing import offers as prices
 from pricing.book.offers import NO_TERMS, Terms
 
 CUSTOM = "custom"
-ANY = "infiniband"  # whose latency a network has where its rate is printed and its kind is not
+ANY = "infiniband"  # latency used for a network whose rate is stated but not its kind
 CUSTOM_FIGURES = (
     "custom_tflop_per_s",
     "custom_memory_gib",
@@ -34,20 +34,20 @@ ETHERNET = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """One offer with the machine behind it."""
+    """One offer and the machine it rents."""
 
     offer: Offer
     accelerator: Accelerator
     cluster: Cluster
     network_known: bool
-    largest_num_gpus: int | None = None  # of a cluster that has so many and no more
-    terms: Terms = NO_TERMS  # what a run pays beside the machine, and what is taken off
-    calibration: str = ""  # id of the one that its rates are of
-    measured: frozenset[str] = frozenset()  # constants of core.machine.calibration that it measured
+    largest_num_gpus: int | None = None  # size of a fixed cluster
+    terms: Terms = NO_TERMS  # costs besides the machine, and discounts
+    calibration: str = ""  # id of the calibration its rates come from
+    measured: frozenset[str] = frozenset()  # measured constants of core.machine.calibration
 
 
 def accelerator_of(name: str, scenario: Scenario) -> Accelerator:
-    """A row of the table, or the one that the scenario types in."""
+    """An accelerator of the table, or the custom one that the scenario describes."""
     if name != CUSTOM:
         return facts.accelerator(name)
     missing = [f for f in CUSTOM_FIGURES if getattr(scenario, f) is None]
@@ -66,8 +66,8 @@ def accelerator_of(name: str, scenario: Scenario) -> Accelerator:
 
 
 def machine(offer: Offer, accelerator: Accelerator) -> Machine:
-    """Shape and network of the offer's instance. The offer's own network figure counts first,
-    then the table of instances; the node's link joins at most the GPUs that are rented."""
+    """The node shape and network of the offer's instance. The network stated by the offer counts
+    first, then the table of instances. The node's link joins at most the rented GPUs."""
     known = find_instance(offer.provider, offer.instance_type)
     gbit = offer.scale_out_gbit_per_s
     if gbit is None and known is not None:
@@ -118,7 +118,7 @@ def as_known(m: Machine, scenario: Scenario) -> Machine:
 
 @lru_cache(maxsize=8)
 def _estimable(snapshot_id: str) -> tuple[tuple[Machine, ...], tuple[Offer, ...]]:
-    """Machines of a snapshot's newest offers, and offers of accelerators without facts."""
+    """Machines of a snapshot's newest offers, and the offers whose accelerators lack facts."""
     found, without = [], []
     for offer in prices.newest_per_place(prices.snapshot(snapshot_id).offers):
         if offer.accelerator in facts.accelerators():
@@ -129,13 +129,13 @@ def _estimable(snapshot_id: str) -> tuple[tuple[Machine, ...], tuple[Offer, ...]
 
 
 def priced_machines(snapshot_id: str) -> tuple[tuple[Machine, ...], tuple[Offer, ...]]:
-    """See `_estimable`; '' is the installed snapshot."""
+    """Machines and offers without facts, as of `_estimable`; '' is the installed snapshot."""
     return _estimable(snapshot_id or prices.installed_id())
 
 
 @lru_cache(maxsize=1)
 def unpriced_machines() -> tuple[Machine, ...]:
-    """One machine for each accelerator: what a plan without dollars runs on."""
+    """One machine for each accelerator, for plans without dollars."""
     found = []
     for name, accelerator in facts.accelerators().items():
         rented = [i for i in instances() if i.accelerator == name]
@@ -161,7 +161,7 @@ def unpriced_machines() -> tuple[Machine, ...]:
 
 
 def custom_machine(scenario: Scenario) -> Machine:
-    """The machine that the scenario types in, at its own price."""
+    """The machine that the scenario describes, at the price it gives."""
     accelerator = accelerator_of(CUSTOM, scenario)
     per_node = accelerator.gpus_per_node
     usd = scenario.custom_usd_per_gpu_hour

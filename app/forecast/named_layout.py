@@ -1,5 +1,5 @@
-"""A layout that somebody names, completed: what it leaves out is searched, as `runcast estimate`
-does; where nothing legal has what it says, the rest is taken from another layout."""
+"""Complete a layout that a user names: what it leaves out is searched, as in `runcast estimate`. If
+no legal layout has what it gives, the rest is taken from another layout."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from core.search.plan import Layout
 CUTS = ("tp", "pp", "cp")
 DEGREES = ("tp", "pp", "virtual_stages", "cp", "ep", "micro_batch_size")
 FALLBACK_SHARDINGS = ("zero1", "fsdp2", "ddp")
-# What the sentences about contradictory degrees call an option, where there is none.
+# What sentences about contradictory degrees call an option that the user did not type.
 SAID = {"--num-gpus": "the number of GPUs here", "--global-batch-size": "the global batch here"}
 
 
 def completed(
     text: str, *, scenario: Scenario, case: Case, choices: Choices, num_gpus: int, like: Layout
 ) -> tuple[Layout, Choices]:
-    """The layout of a text, whole, and the choices that its rules are asked with. ScenarioError
-    where the text is no layout, or its degrees contradict one another or the job."""
+    """The complete layout of a text, and the choices against which its rules are checked. Raises
+    ScenarioError if the text is no layout, or its degrees contradict one another or the job."""
     said = parse_layout(text)
-    if {"dp", "dp_replicate", "dp_shard"} & {*said}:  # else the rules say what is wrong
+    if {"dp", "dp_replicate", "dp_shard"} & {*said}:  # otherwise the rules report what is wrong
         _check_degrees(said, scenario, num_gpus)
     found = [f for one in _cuts(said, num_gpus) if (f := _found(one, case, choices, num_gpus))]
     found.sort(key=lambda f: f[0])
@@ -49,8 +49,8 @@ def completed(
 
 
 def _cuts(said: Mapping[str, object], num_gpus: int) -> list[dict[str, object]]:
-    """What is said; where it gives the whole of data parallelism, with each tp, pp and cp that
-    leaves so many ranks."""
+    """The given keys. If they fix all of data parallelism, also each combination with tp, pp and cp
+    that leaves this number of ranks."""
     if "dp" not in said:
         return [dict(said)]
     named = [int(str(said[n])) for n in CUTS if n in said]
@@ -58,7 +58,7 @@ def _cuts(said: Mapping[str, object], num_gpus: int) -> list[dict[str, object]]:
     free = [n for n in CUTS if n not in said]
     if left or not free:
         return [dict(said)]
-    # Of several that are not said context parallelism is the last that anybody means.
+    # Of several degrees left open, context parallelism is the least likely to be meant.
     first, *others = free
     second = next(iter(others), None)
     cuts = []
@@ -75,8 +75,8 @@ def _cuts(said: Mapping[str, object], num_gpus: int) -> list[dict[str, object]]:
 def _found(
     said: Mapping[str, object], case: Case, choices: Choices, num_gpus: int
 ) -> tuple[tuple[bool, float], Layout, Choices] | None:
-    """The fastest layout that has what is said and fits, else that which misses by least, with
-    how good it is; None where nothing legal has it."""
+    """The fastest layout that has the given keys and fits, else the nearest miss, with its rank;
+    None if no legal layout has them."""
     pinned = _pinned(said, choices)
     job = Job(cluster=case.place.cluster, num_gpus=num_gpus)
     work = replace(case.work, **_places(said, case.work))
@@ -109,13 +109,13 @@ def _check_degrees(said: Mapping[str, object], scenario: Scenario, num_gpus: int
 
 
 def _places(said: Mapping[str, object], work: Workload) -> dict[str, Any]:
-    """Where optimizer and weights are: as is said, else as the job says."""
+    """Where optimizer and weights are kept: as the layout says, else as the job says."""
     names = ("offload_optimizer", "offload_params")
     return {n: OFFLOAD[str(said[n])] if n in said else getattr(work, n) for n in names}
 
 
 def _pinned(said: Mapping[str, object], choices: Choices) -> Choices:
-    """The search reduced to what is said; a choice of the scenario yields to it."""
+    """Reduce the search to the given keys; they override choices of the scenario."""
     fixed: dict[str, Any] = dict.fromkeys((*DEGREES, "etp"))
     fixed |= {n: int(str(said[n])) for n in fixed if n in said}
     for key, name in (("sharding", "shardings"), ("recompute", "recomputes")):
@@ -126,7 +126,7 @@ def _pinned(said: Mapping[str, object], choices: Choices) -> Choices:
         if said.get("sharding") == "hsdp" and "dp_shard" in said
         else None
     )
-    # A layout that does not speak of the host is judged with all it has on the device.
+    # A layout that does not mention the host is judged with everything on the device.
     fixed["searches_offload"] = False
     places = {
         n: str(said[n]) != "none" for n in ("offload_optimizer", "offload_params") if n in said
@@ -152,7 +152,8 @@ def _place_names(said: Mapping[str, object], work: Workload) -> dict[str, Any]:
 def _least_broken(
     said: Mapping[str, object], case: Case, pinned: Choices, num_gpus: int, like: Layout
 ) -> Layout:
-    """Of completions from `like`, or without the degree, the one that breaks fewest rules."""
+    """Of completions taken from `like`, or without the degree, the one that breaks the fewest
+    rules."""
 
     def options(name: str) -> list[int]:
         if name in said:
@@ -179,7 +180,7 @@ def _least_broken(
                 **one,
                 etp=etp,
                 dp_replicate=1,
-                dp_shard=ranks,  # a fraction breaks a rule
+                dp_shard=ranks,  # a fraction makes the layout break a rule
                 sharding=sharding,
                 recompute=str(said.get("recompute", like.recompute)),
                 schedule=pinned.schedule,
@@ -205,7 +206,7 @@ def _least_broken(
 def _as_said(
     said: Mapping[str, object], layout: Layout, num_gpus: int, global_batch_size: int
 ) -> Layout:
-    """The layout with the groups of data parallelism and the micro-batches that were said."""
+    """The layout with the data-parallel groups and micro-batches that were given."""
     ranks = num_gpus / (layout.tp * layout.pp * layout.cp)
     if {"dp_replicate", "dp_shard"} & {*said} and ranks >= 1:
         replicate = int(str(said.get("dp_replicate", 0)))

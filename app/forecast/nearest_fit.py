@@ -24,14 +24,14 @@ from hardware import facts
 
 LARGEST = 16_384
 MOST_GPUS = 131_072
-MOST_VALUES = 18  # of a choice that are tried
-# Fixed choices in the order in which they are let go, and rules that only say which strategy
-# cannot be: named when nothing else is.
+MOST_VALUES = 18  # values tried for one choice
+# Fixed choices in the order in which they are relaxed; and rules that only exclude a
+# strategy, named only if no other rule is broken.
 LISTS = ("shardings", "recomputes")
 PINS = ("dp_shard", "tp", "pp", "cp", "ep", "etp", "virtual_stages", "micro_batch_size", *LISTS)
 FIELD_OF = {"shardings": "sharding", "recomputes": "recompute"}
 BY_STRATEGY = ("pipeline_sharding", "nothing_to_shard", "hybrid")
-# Where more GPUs of the same kind do not help: parts with more memory, in rising order.
+# Tried if more GPUs of the same kind do not help: parts with more memory, ascending.
 LARGER = ("H100-80GB-SXM", "H200-141GB-SXM", "B200-180GB", "B300")
 
 
@@ -43,7 +43,7 @@ def sentence(
     *,
     without_precision: int,
 ) -> str:
-    """One paragraph: the miss, its largest part, the nearest change."""
+    """One paragraph: how much is missing, the largest part, and the nearest change that fits."""
     if not jobs and without_precision:
         return (
             f"No plan: none of the chosen GPUs has {scenario.precision} matrix units; choose "
@@ -72,7 +72,7 @@ def sentence(
 
 
 def counted(num_gpus: int) -> str:
-    """'1 GPU', '64 GPUs'."""
+    """Write a GPU count: '1 GPU', '64 GPUs'."""
     return f"{num_gpus:,} GPU{'' if num_gpus == 1 else 's'}"
 
 
@@ -82,10 +82,10 @@ def _why_illegal(question: Question, jobs: Sequence[Job], best: Best) -> str:
     broken = [r for r in RULES if best.removed.get(r, 0)]
     told = [r for r in broken if r not in BY_STRATEGY]
     pinned = [p for p in PINS if getattr(choices, p) not in (None, ())]
-    # A rule about the strategy is told where the strategy was chosen, else only if it is alone.
+    # Name a strategy rule only if the user chose the strategy or no other rule is broken.
     if choices.shardings or not told:
         told = broken
-    # Rules are asked in turn, so the last one that removed something is what stopped the rest.
+    # Rules are applied in turn, so the last that removed something stopped the rest.
     why = f"The rule that is broken: {RULES[told[-1]]}." if told else "No candidate exists."
     if told and told[-1] in ("nothing_to_shard", "hybrid"):
         pinned.sort(key=lambda p: p not in LISTS)
@@ -109,8 +109,8 @@ def _why_illegal(question: Question, jobs: Sequence[Job], best: Best) -> str:
 
 
 def _values_near(choices: Choices, field: str, num_gpus: int) -> list[object]:
-    """Other values of a fixed choice, the nearest first: divisors of the GPUs and powers of two;
-    for lists, any."""
+    """Other values of a fixed choice, the nearest first: divisors of the GPU count and powers of
+    two; for lists, any value."""
     if field in LISTS:
         return [()]
     given = float(getattr(choices, field))
@@ -134,14 +134,14 @@ def _with(choices: Choices, name: str, value: object) -> Choices:
 
 
 def _first(question: Question, jobs: Sequence[Job]) -> Layout | None:
-    """A legal layout of the first job that has one, whatever its memory."""
+    """A legal layout of the first job that has one, even if its memory does not fit."""
     roomy = [replace(j, cluster=replace(j.cluster, memory_bytes=1e18)) for j in jobs[:8]]
     found = best_of(question, roomy)
     return record_of(found.layouts, 0) if len(found.job) else None
 
 
 def _change(question: Question, jobs: Sequence[Job]) -> str:
-    """The first change that fits: free the layout, then more GPUs, then larger ones."""
+    """The first change that fits: relax the layout, then more GPUs, then larger ones."""
     for text, asked, tried in _tries(question, jobs):
         result = best_of(asked, tried)
         if len(result.job):
@@ -172,7 +172,7 @@ def _tries(question: Question, jobs: Sequence[Job]) -> Iterator[tuple[str, Quest
     count = max(j.num_gpus for j in jobs)
     while count < LARGEST:
         count *= 2
-        # A batch that cannot be cut over more GPUs is no reason to say that nothing fits.
+        # Raise a batch that is too small for this count: it must not rule out every answer.
         batch = max(float(np.asarray(work.global_batch_size)), float(count))
         more = replace(free, work=replace(work, global_batch_size=batch))
         job = replace(largest, num_gpus=count)
@@ -185,6 +185,6 @@ def _tries(question: Question, jobs: Sequence[Job]) -> Iterator[tuple[str, Quest
             scale_up_domain=chip.scale_up_domain,
             scale_out_bytes_per_s=chip.scale_out_bytes_per_s or 1e9,
         )
-        # Whose machines these are, and so what their hosts have, is not known.
+        # The seller is not known here, and so neither is the host's memory.
         tried = [Job(cluster=cluster, num_gpus=n, host_bytes=0.0) for n in (8, 64, 512, 4096)]
         yield f"It fits on {{gpus}} x {name}", free, tried

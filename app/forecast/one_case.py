@@ -1,4 +1,4 @@
-"""One job on one kind of machine, as a guide has it: its fastest layout, prices aside."""
+"""The fastest layout of one job on one kind of machine, as in a published guide, without prices."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from core.search.plan import Layout
 from core.units import to_si
 
 ROOMY_BYTES = 1e18
-EXACT_SIGMA = 1e-6  # as if the forecast of memory were exact
-# Asked of every candidate before its strategy is: told if nothing else is broken.
+EXACT_SIGMA = 1e-6  # treats the memory forecast as exact
+# Checked for every candidate before its strategy; reported if no other rule is broken.
 ABOUT_DEGREES = frozenset({"gpu_count", "batch"})
 Fields = Mapping[str, object]
-# Where a case runs: on the usual instance of its accelerator, with that one's network and host
-# memory, or on a bare node of it, with the network of its reference design and hosts without end.
+# Where a case runs: on the usual instance of its accelerator, with its network and host
+# memory, or on a bare node with the network of its reference design and unlimited host memory.
 Node = Literal["instance", "bare"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The fastest layout of a case. Bytes are of the fullest GPU."""
+    """The fastest layout of a case. Bytes are those of the fullest GPU."""
 
-    scenario: Scenario  # what was asked
+    scenario: Scenario  # the case
     layout: Layout
     step_s: float
     parts_s: Mapping[str, float]
@@ -46,12 +46,12 @@ class Run:
     mfu: float
     need_bytes: float
     limit_bytes: float
-    host_bytes: float  # of the host's memory, for each GPU
+    host_bytes: float  # host memory per GPU
     probability_oom: float
 
     @property
     def offload(self) -> tuple[str, str]:
-        """Where the optimizer waits and where the weights do: none, cpu or nvme."""
+        """Where the optimizer and the weights are offloaded to: none, cpu or nvme."""
         x, s = self.layout, self.scenario
         said = ("cpu", "nvme")
         return (
@@ -61,12 +61,12 @@ class Run:
 
     @property
     def is_tight(self) -> bool:
-        """Whether it may run out of memory more often than a plan may."""
+        """Whether the risk of running out of memory is above the limit for plans."""
         return self.probability_oom > MAX_PROBABILITY_OOM
 
     @property
     def free_bytes(self) -> float:
-        """What the fullest GPU has to spare."""
+        """Free memory of the fullest GPU."""
         return self.limit_bytes - self.need_bytes
 
 
@@ -76,13 +76,13 @@ class Miss:
 
     need_bytes: float = 0.0
     limit_bytes: float = 0.0
-    host_bytes: float = 0.0  # that the host has too little of, for each GPU
+    host_bytes: float = 0.0  # host memory per GPU that would be needed, if it is too small
     host_limit_bytes: float = 0.0
     rule: str = ""
 
     @property
     def short_bytes(self) -> float:
-        """How much the fullest GPU lacks."""
+        """How many bytes the fullest GPU lacks."""
         return self.need_bytes - self.limit_bytes
 
 
@@ -91,8 +91,8 @@ def forecast(
 ) -> Run | Miss:
     """The fastest layout of a scenario on its first GPU and count, or why there is none.
 
-    `even_odds`: where no layout is as safe as a plan has to be, one that fits more likely than not
-    counts. `roomy`: with GPU memory without end.
+    `even_odds`: if no layout is as safe as a plan must be, accept one that more likely fits than
+    not. `roomy`: assume unlimited GPU memory.
     """
     return _forecast(frozenset(fields.items()), node, even_odds, roomy)
 
@@ -114,7 +114,7 @@ def _forecast(
     need = sum(float(v[0]) for v in best.memory.values())
     limit = float(np.asarray(job.cluster.memory_bytes))
     on_host = _on_host(best, question)
-    if on_host > host > 0:  # where no source says how much there is, it is taken to be enough
+    if on_host > host > 0:  # if no source states the host's memory, it is assumed to suffice
         return Miss(host_bytes=on_host, host_limit_bytes=host)
     return Run(
         scenario=scenario,
@@ -134,8 +134,8 @@ def _forecast(
 
 
 def _posed(scenario: Scenario, node: Node) -> tuple[Question, Job, float]:
-    """The question, the job, and the bytes that the host has for each GPU. On a bare node only
-    what the scenario says is put on the host."""
+    """The question, the job, and the host memory per GPU in bytes. On a bare node only what the
+    scenario says is placed on the host."""
     usual = next(m for m in unpriced_machines() if m.accelerator.name == scenario.gpu[0])
     question, count = question_of(scenario), scenario.num_gpus[0]
     if node == "instance":
@@ -147,7 +147,7 @@ def _posed(scenario: Scenario, node: Node) -> tuple[Question, Job, float]:
 
 
 def _bare(m: Machine) -> Machine:
-    """The node of an accelerator's reference design; 1 Gbit/s where it has no network."""
+    """The node of an accelerator's reference design; 1 Gbit/s if that has no network."""
     chip = m.accelerator
     cluster = cluster_of(
         chip,
@@ -159,7 +159,7 @@ def _bare(m: Machine) -> Machine:
 
 
 def _on_host(best: Best, question: Question) -> float:
-    """Bytes in the host's memory, whether the search or the scenario puts them there."""
+    """Bytes in host memory, whether the search or the scenario places them there."""
     lay, work = best.layouts, question.work
     placed = replace(
         lay,
@@ -170,7 +170,7 @@ def _on_host(best: Best, question: Question) -> float:
 
 
 def _miss(best: Best) -> Miss:
-    """The nearest miss of the memory; without one, the last rule that removed something."""
+    """The nearest miss of the memory; if there is none, the last rule that removed something."""
     if best.closest is not None:
         return Miss(need_bytes=best.closest.need_bytes, limit_bytes=best.closest.limit_bytes)
     broken = [r for r in RULES if best.removed.get(r, 0)]

@@ -1,4 +1,4 @@
-"""Rows of the search result joined with offers, and the plan that one row shows."""
+"""Join rows of the search result with offers, and build the plan that one row shows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNCALIBRATED = (
     "Uncalibrated: the efficiencies were set on published runs of other people, not measured on "
     "these machines."
 )
-# What a calibration has measured of a device that published runs of it would tell.
+# What a calibration measures of a device that published runs would also show.
 WHOLE_DEVICE = frozenset({"matmul", "attention", "memory", "elementwise"})
 CAPACITY = "Whether the provider has this many instances free was not checked."
 
@@ -51,7 +51,7 @@ class Row:
     num_steps: float
     hours: float
     gpu_hours: float
-    usd: float  # of everything that is priced; NaN: no price
+    usd: float  # total of everything that is priced; NaN: no price
     tokens_per_s: float
     instances_usd: float = math.nan
     rank: int = 0
@@ -99,7 +99,7 @@ class Row:
 
 
 def _total_usd(m: Machine, instances_usd: float, hours: float) -> float:
-    """Instances with storage, traffic and credits of the price book; NaN stays NaN."""
+    """Dollars of instances with storage, traffic and credits of the price book; NaN stays NaN."""
     return float(
         np.asarray(
             other_costs.run_total_usd(
@@ -122,9 +122,9 @@ def plan_of(
     variance_left: float = 1.0,
     habits: Callable[[Layout], tuple[str, ...]] = lambda layout: (),
 ) -> Plan:
-    """Everything the screen shows of one row. `shift` is what a measurement added to the log of
-    the throughput, `variance_left` the share of the forecast's variance that it left; `habits`
-    says what is assumed of the software."""
+    """Everything the page shows of one row. `shift` is what a measurement added to the log of the
+    throughput, `variance_left` the share of the forecast's variance that it left; `habits` gives
+    what is assumed of the software."""
     m, n = row.machine, row.best_row
     crosses = row.num_nodes > 1
     narrowed = replace(eff, throughput_sigma=eff.throughput_sigma * variance_left**0.5)
@@ -171,7 +171,7 @@ def plan_of(
 
 
 def circumstances_of(m: Machine, *, num_gpus: int, crosses: bool) -> uncertainty.Circumstances:
-    """What makes the forecast of one machine less sure than that of its stack."""
+    """What makes the forecast of one machine less certain than that of its software stack."""
     measured = m.accelerator.matmul_flops_per_s is not None or "matmul" in m.measured
     seen = m.accelerator.name in measured_accelerators() or m.measured >= WHOLE_DEVICE
     network_known = m.network_known or "scale_out" in m.measured
@@ -231,7 +231,7 @@ def _calibrated(m: Machine) -> str:
 
 
 def _on_the_host(m: Machine, layout: Layout, needed: float) -> tuple[str, ...]:
-    """What a plan that offloads asks of the host's memory."""
+    """How much host memory an offloading plan needs, as a sentence."""
     if layout.offload_optimizer == layout.offload_params == "none":
         return ()
     what = "Optimizer states and weights" if layout.offload_params != "none" else "Optimizer states"
@@ -244,7 +244,7 @@ def points_of(rows: Sequence[Row], best: Best) -> Mapping[str, NDArray[Any]]:
     """Every ranked plan as columns, for charts, tables and downloads."""
     offers = [r.machine.offer for r in rows]
     at = np.array([r.best_row for r in rows], dtype=np.int64)
-    # Offers share layouts: each is written once.
+    # Offers share layouts: each layout text is built once.
     texts = {n: fmt.layout_short(record_of(best.layouts, n)) for n in set(at.tolist())}
     memory = np.sum(list(best.memory.values()), axis=0)
     return {

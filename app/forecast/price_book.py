@@ -1,4 +1,4 @@
-"""The price book that a scenario names, laid over its price snapshot as machines."""
+"""Combine the price book that a scenario names with its price snapshot, as machines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Machines = tuple[tuple[Machine, ...], tuple[Offer, ...]]
 
 
 def today() -> dt.date:
-    """The day on which rows of a book count or do not."""
+    """The day that decides which rows of a book are in force."""
     return dt.datetime.now(dt.UTC).date()
 
 
@@ -36,20 +36,20 @@ def names() -> list[str]:
 
 
 def book_of(scenario: Scenario) -> PriceBook | None:
-    """The book that the scenario names; None without one."""
+    """The book that the scenario names; None if it names none."""
     return load_book(scenario.price_book) if scenario.price_book else None
 
 
 def book_id(scenario: Scenario) -> str:
-    """What the book of a scenario says today, as a hash: an answer that is kept is kept by it."""
+    """Hash of what the scenario's book says today, used as a cache key for answers."""
     if not has_book(scenario.price_book):
         return ""
     return f"{load_book(scenario.price_book).id} {today().isoformat()}"
 
 
 def content_id(name: str) -> str:
-    """What a book says of today, as a hash; '' without it. From day to day it stays the same,
-    but for the days on which a row begins or ends."""
+    """Hash of what a book says today; '' without a book. It changes only on days on which a row
+    begins or ends."""
     if not has_book(name):
         return ""
     book, day = load_book(name), today()
@@ -58,18 +58,18 @@ def content_id(name: str) -> str:
 
 
 def lacking_sentence(name: str) -> str:
-    """What a link hears whose price book is on another server."""
+    """The note for a link whose price book is not on this server."""
     return f"The price book {name!r} is not on this server: list prices are shown."
 
 
 def listed(snapshot_id: str, book: PriceBook, day: dt.date) -> BookedOffers:
-    """The newest offers of a snapshot with the book's prices."""
+    """The newest offers of a snapshot at the book's prices."""
     newest = prices.newest_per_place(prices.snapshot(snapshot_id or None).offers)
     return booked(book, newest, day)
 
 
 def machines_of(scenario: Scenario) -> Machines:
-    """Machines to compare, at the book's prices where there is one, and offers without facts."""
+    """The machines to compare, at the book's prices if there is one, and offers without facts."""
     book = book_of(scenario)
     if book is None:
         return priced_machines(scenario.prices)
@@ -99,7 +99,7 @@ def _is_owned(offer: Offer) -> bool:
 
 
 def with_terms(scenario: Scenario, chosen: Sequence[Machine]) -> tuple[Machine, ...]:
-    """The machines with what the book says a run pays beside them."""
+    """The machines with the book's costs of a run besides the machine itself."""
     book = book_of(scenario)
     if book is None:
         return tuple(chosen)

@@ -1,4 +1,4 @@
-"""Names that exist: what a scenario asks for, as the tables and this server know it."""
+"""Resolve the names that a scenario uses against the tables and this server's data."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pricing.book.files import has_book
 
 
 def current_prices() -> str:
-    """Id of the installed price snapshot."""
+    """The id of the installed price snapshot."""
     return prices.installed_id()
 
 
 def model_names() -> list[str]:
-    """Presets, in the order of their table."""
+    """Names of the model presets, in the order of their table."""
     return list(PRESETS)
 
 
@@ -31,7 +31,7 @@ def accelerator_names() -> list[str]:
 
 
 def cloud_names() -> list[str]:
-    """Providers that the installed snapshot has offers of."""
+    """Providers that have offers in the installed snapshot."""
     return list(prices.snapshot().providers)
 
 
@@ -41,7 +41,7 @@ def stack_names() -> list[str]:
 
 
 def resolve(scenario: Scenario) -> tuple[Scenario, list[str]]:
-    """The scenario with canonical names; what does not exist is dropped, with a sentence."""
+    """The scenario with canonical names; unknown names are dropped, each with a sentence."""
     notes: list[str] = []
     kept: dict[str, object] = scenario.model_dump()
     for name, one in (("gpu", _gpu), ("cloud", _cloud)):
@@ -87,7 +87,7 @@ def resolve(scenario: Scenario) -> tuple[Scenario, list[str]]:
 
 
 def resolve_strict(scenario: Scenario) -> Scenario:
-    """The scenario with canonical names; the first thing that does not exist is an error."""
+    """The scenario with canonical names; raises an error at the first unknown name."""
     resolved = Scenario.model_validate(
         {
             **scenario.model_dump(),
@@ -134,6 +134,6 @@ def _stack(scenario: Scenario) -> str:
 
 
 def _check_anchor(scenario: Scenario) -> None:
-    """ScenarioError if the scenario's measurement cannot be one."""
+    """Raise ScenarioError if the scenario's measurement is not possible."""
     if scenario.anchor_tokens_per_s_per_gpu is not None:
         anchor_of(scenario)

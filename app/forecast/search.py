@@ -1,5 +1,5 @@
-"""The one door to the search of core: what is trained and how, what a search may put on the hosts,
-and what the user measured are taken in here and nowhere else."""
+"""The only way into core's search. Here the scenario's workload, what a search may place on the
+hosts, and what the user measured become its inputs."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ from hardware.instances import find_instance
 
 Stop = Callable[[], bool]
 
-ONE_NODE_BYTES_PER_S = 1e9  # of a network that plays no part
+ONE_NODE_BYTES_PER_S = 1e9  # network rate of a job that uses one node only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The best layout of each job that has one, its step moved by what the user measured."""
+    """The best layout of each job that has one, with its step corrected by what the user
+    measured."""
 
     question: Question
     best: Best
-    shift: NDArray[np.float64]  # of each row of `best`: what moved the log of its throughput
-    variance_left: NDArray[np.float64]  # share of the forecast's variance that is left
+    shift: NDArray[np.float64]  # shift of each row's log throughput
+    variance_left: NDArray[np.float64]  # share of the forecast's variance that remains
 
 
 def never() -> bool:
-    """A search that nothing ends early."""
+    """A stop condition that never ends the search."""
     return False
 
 
@@ -50,10 +51,10 @@ def searched(
     stop: Stop = never,
     memory: SearchMemory | None = None,
 ) -> Found:
-    """The best layout of each job as this scenario trains it.
+    """The best layout of each job, for what this scenario trains.
 
-    It ends early after `most_rows` legal layouts, or where `stop` says so. Jobs that the `memory`
-    knows are not searched again.
+    Ends early after `most_rows` legal layouts, or when `stop` returns true. Jobs found in `memory`
+    are not searched again.
     """
     question = question_of(scenario)
 
@@ -75,10 +76,10 @@ def best_of(
     most_rows: float = math.inf,
     stop: Stop = never,
 ) -> Best:
-    """The best layout of each job, for a question that may be no scenario's own: of another batch,
-    or with other layouts allowed. What the user measured moves nothing here.
+    """The best layout of each job, for a question that need not be a scenario's own: with another
+    batch, or with other layouts allowed. The user's measurement is not applied.
 
-    `memory_sigma`: in place of the error of the forecast of memory.
+    `memory_sigma` replaces the error of the memory forecast.
     """
     return best_layouts(
         question.work,
@@ -92,14 +93,14 @@ def best_of(
 
 
 def anchor_of(scenario: Scenario) -> Anchor | None:
-    """What the user measured, with the forecast of it; None without a measurement."""
+    """What the user measured, with our forecast for it; None without a measurement."""
     return anchor.anchor_of(scenario, question_of(scenario), best_of)
 
 
 def job_of(scenario: Scenario, machine: Machine, num_gpus: int) -> Job:
-    """A machine at one GPU count, with what the search may put on its hosts."""
+    """A machine at one GPU count, with what the search may place on its hosts."""
     cluster = machine.cluster
-    if num_gpus <= machine.offer.gpu_count:  # offers that differ in their network share the job
+    if num_gpus <= machine.offer.gpu_count:  # then the network plays no part
         cluster = replace(cluster, scale_out_bytes_per_s=ONE_NODE_BYTES_PER_S)
     return Job(
         cluster=cluster,
@@ -110,8 +111,8 @@ def job_of(scenario: Scenario, machine: Machine, num_gpus: int) -> Job:
 
 
 def host_memory(m: Machine) -> float:
-    """Bytes of the host's memory that a search may use for each GPU: none where no source states
-    how much there is."""
+    """Bytes of host memory per GPU that a search may use; 0 if no source states the host's
+    memory."""
     known = find_instance(m.offer.provider, m.offer.instance_type)
     if known is None or not known.host_ram_gib:
         return 0.0

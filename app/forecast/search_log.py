@@ -1,4 +1,4 @@
-"""Searches in the log: how long they took and how much they looked at, never what was asked."""
+"""Log searches: how long they took and how much they searched, never the scenario."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ P = ParamSpec("P")
 
 
 def logged(search: Callable[P, Answer]) -> Callable[P, Answer]:
-    """The search, with a line of the log where a rerun of the page or a command asked for it."""
+    """Wrap a search so that it logs one line when a page rerun or a command runs it."""
 
     @functools.wraps(search)
     def searched(*args: P.args, **kwargs: P.kwargs) -> Answer:

@@ -1,9 +1,9 @@
-"""What searches have found is kept by job, so that the next one looks for what is new only.
+"""Keep search results by job, so that the next search covers only new jobs.
 
-A job is a machine shape at one GPU count; its fastest layout depends on what is trained and how,
-and on nothing else. Prices, the way to buy, budget, deadline and order are no part of it, and a
-choice of clouds or accelerators is a choice among jobs. So a page on which one of these changes is
-ranked anew and searched for the jobs that nobody has asked for yet: mostly none.
+A job is a machine shape at one GPU count; its fastest layout depends only on what is trained and
+how. It does not depend on prices, the way to buy, budget, deadline or order, and a choice of clouds
+or accelerators only selects jobs. So when one of these changes on the page, plans are ranked again
+and only jobs not searched before are searched: usually none.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from core.search.joined_search import Taken, joined
 
 Search = Callable[[Sequence[Job]], Best]
 
-MOST_QUESTIONS = 24  # what is trained and how: each up to 2 MB
-MOST_PARTS = 40  # searches that one of them is made of; then it starts afresh
+MOST_QUESTIONS = 24  # each up to 2 MB
+MOST_PARTS = 40  # searches kept for one question; beyond this it starts afresh
 
 
 @dataclass(slots=True)
 class _Known:
-    """Searches of one question, and which of them has each job, under which number."""
+    """The searches of one question, and for each job its search and its number there."""
 
     parts: list[Best] = field(default_factory=list)
     at: dict[Job, tuple[int, int]] = field(default_factory=dict)
 
 
 class SearchMemory:
-    """Searches of this process. Threads may ask at the same time; two that ask the same new thing
-    at once may both search it."""
+    """Search results of this process, thread-safe. Two threads that need the same new job at the
+    same time may both search it."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[Question, _Known] = OrderedDict()
         self._lock = threading.Lock()
 
     def best(self, question: Question, jobs: Sequence[Job], search: Search) -> Best:
-        """What `search(jobs)` answers; it is asked for the new ones among the jobs. A search that
-        was cut short, or found nothing that fits, is made as a whole and not kept."""
+        """The result of `search(jobs)`, which is called for the new jobs only. If that search was
+        cut short, or found nothing that fits, the whole search is run and not kept."""
         new = self._new(question, jobs)
         if new:
             found = search(new)
@@ -71,7 +71,7 @@ class SearchMemory:
             known.at |= {job: (len(known.parts) - 1, n) for n, job in enumerate(jobs)}
 
     def _taken(self, question: Question, jobs: Sequence[Job]) -> list[Taken]:
-        """Where the jobs are; empty where another thread has made room for its own meanwhile."""
+        """Where the jobs are; empty if another thread has evicted them meanwhile."""
         with self._lock:
             known = self._known.get(question, _Known())
             where = [known.at.get(j) for j in jobs]

@@ -1,4 +1,4 @@
-"""What a scenario trains and fixes, as the core takes it."""
+"""What a scenario trains and which choices it fixes, as core's types."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from core.scenario import Scenario, task_size
 from core.time.layer import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack, efficiency, stacks
 
-SEARCH = "search"  # of a scenario's offload: as the search finds best
+SEARCH = "search"  # value of a scenario's offload that lets the search decide
 HELD = {2.0: "16 bits", 4.0: "fp32", 6.0: "16 bits and an fp32 sum"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is trained, by what software and how: all that a search depends on but its jobs."""
+    """What is trained, with what software and how: all that a search depends on except its jobs."""
 
     work: Workload
     eff: Efficiency
@@ -41,18 +41,18 @@ class Question:
 
     @property
     def memory_sigma(self) -> float:
-        """The error of the forecast of memory: standard deviation of its log."""
+        """The error of the memory forecast: standard deviation of its log."""
         return float(np.asarray(self.eff.memory_sigma))
 
 
 def question_of(scenario: Scenario) -> Question:
-    """What a scenario asks of each machine."""
+    """The question that a scenario asks of each machine."""
     work = workload_of(scenario, model_of(scenario))
     return Question(work=work, eff=efficiency_of(scenario, work), choices=choices_of(scenario))
 
 
 def tokens_of(scenario: Scenario) -> float:
-    """Tokens that the GPUs process in the run, padding included."""
+    """Tokens that the GPUs process during the run, padding included."""
     return task_size.tokens_of(
         num_tokens=scenario.num_tokens,
         num_examples=scenario.num_examples,
@@ -64,7 +64,7 @@ def tokens_of(scenario: Scenario) -> float:
 
 
 def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = None) -> Workload:
-    """What is trained; `stack`: with other habits than those of hardware/stacks.csv."""
+    """What is trained; a given `stack` replaces the habits of hardware/stacks.csv."""
     recipe = precision(scenario.precision)
     optimizer = optimizers.optimizer(scenario.optimizer)
     stack = stack or stacks()[scenario.stack]
@@ -118,8 +118,9 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
 
 
 def efficiency_of(scenario: Scenario, work: Workload) -> Efficiency:
-    """The stack's profile. Its widths are of this scenario: `generic` is no particular software,
-    so it is as uncertain as an unknown one; experts and adapters are harder to forecast."""
+    """The efficiency profile of the stack, with error widths for this scenario. `generic` is no
+    particular software, so it is as uncertain as an unknown one; experts and adapters are harder to
+    forecast."""
     eff = efficiency(scenario.stack)
     known = uncertainty.Circumstances(
         unknown_stack=float(scenario.stack == GENERIC),
@@ -134,7 +135,7 @@ def efficiency_of(scenario: Scenario, work: Workload) -> Efficiency:
 
 
 def habits_of(scenario: Scenario, sharding: str) -> tuple[str, ...]:
-    """What is assumed of the software where the scenario does not say, a sentence each."""
+    """What is assumed of the software where the scenario does not say, one sentence each."""
     stack = stacks()[scenario.stack]
     found = [f"{stack.name}: {stack.note}."] if stack.name != GENERIC and stack.note else []
     if not scenario.gradient_dtype:
@@ -155,7 +156,7 @@ def habits_of(scenario: Scenario, sharding: str) -> tuple[str, ...]:
 
 
 def choices_of(scenario: Scenario) -> Choices:
-    """What the scenario fixes of the layout, and what its stack can do."""
+    """The layout choices that the scenario fixes, and what its stack supports."""
     stack = stacks()[scenario.stack]
     return Choices(
         shardings=tuple(scenario.sharding) or stack.shardings,
@@ -181,12 +182,12 @@ def choices_of(scenario: Scenario) -> Choices:
 
 
 def said_place(place: str) -> str:
-    """Where a scenario puts something: what is to be searched stays on the device until a search
-    finds better."""
+    """Where a scenario places something. If the search decides, the device until it finds
+    better."""
     return "none" if place == SEARCH else place
 
 
 def searches_offload(scenario: Scenario) -> bool:
-    """Whether the search tries the host's memory: where the scenario says nothing about it. What
-    is said of the optimizer or of the weights is meant for both, as links before the search say."""
+    """Whether the search tries host memory: only if the scenario gives no offload at all. A value
+    for the optimizer or the weights applies to both, as in links older than the search."""
     return scenario.offload_optimizer == scenario.offload_params == SEARCH

@@ -1,7 +1,7 @@
-"""Every ranked plan with failures: closed forms over columns, no simulation and no search.
+"""Every ranked plan with failures: closed forms over columns, without simulation or search.
 
-The same job as app/risk/risk.py makes of one plan, with the best interval between checkpoints; P50
-and P90 are of failures alone, by the quick fit of core/failures/finish_time.py.
+Uses the job that app/risk/risk.py builds for one plan, with the best interval between checkpoints.
+P50 and P90 cover failures alone, by the quick fit of core/failures/finish_time.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Columns = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithFailures:
-    """One plan with failures; infinite hours: it never finishes; NaN dollars: no price."""
+    """One plan with failures. Infinite hours: it never finishes; NaN dollars: no price."""
 
     goodput: float
     hours_expected: float
@@ -40,7 +40,7 @@ class WithFailures:
 
 
 def of_plans(scenario: Scenario, plans: Sequence[Plan]) -> tuple[WithFailures, ...]:
-    """Each of the plans with failures, in one go."""
+    """Each of the plans with failures, computed together."""
     if not plans:
         return ()
     usd = [p.usd.p50 if p.usd else np.nan for p in plans]
@@ -62,7 +62,8 @@ def of_plans(scenario: Scenario, plans: Sequence[Plan]) -> tuple[WithFailures, .
 
 
 def with_failures(scenario: Scenario, points: Columns, *, num_steps: float) -> Columns:
-    """Columns beside those of `Answer.points`: goodput, hours and dollars, expected, P50 and P90.
+    """Columns to add to those of `Answer.points`: goodput, and hours and dollars as expected value,
+    P50 and P90.
 
     Infinite hours and a goodput of 0: the run never finishes. NaN dollars: no price.
     """
@@ -91,7 +92,8 @@ def with_failures(scenario: Scenario, points: Columns, *, num_steps: float) -> C
 
 
 def _jobs(scenario: Scenario, points: Columns) -> tuple[Job, Numeric]:
-    """The plans as a column of jobs without an interval, and what slow nodes do to their steps."""
+    """The plans as a column of jobs without an interval, and the factor of slow nodes on step
+    time."""
     given = given_numbers(scenario)
     value = {
         n: known(n, given).value
@@ -132,7 +134,7 @@ def _jobs(scenario: Scenario, points: Columns) -> tuple[Job, Numeric]:
 def _checkpoint_s(
     scenario: Scenario, points: Columns, given: Mapping[str, float]
 ) -> tuple[Numeric, Numeric]:
-    """How long a checkpoint of each plan stops training, and how long it is uploaded."""
+    """Seconds that a checkpoint of each plan stops training, and seconds of its upload."""
     if "checkpoint_s" in given:
         return given["checkpoint_s"], given.get("upload_s", 0.0)
     size = checkpoint_size_bytes(scenario)

@@ -1,7 +1,7 @@
-"""What a way to train costs against DDP: guides print one figure, we forecast the case.
+"""What a way to train costs compared with DDP: guides print one figure, we forecast the case.
 
-DDP is timed with memory enough for a replica on every GPU, which no GPU has for most of these
-models: what is compared is the price of not fitting, recompute and smaller batches included.
+DDP is timed as if every GPU had enough memory for a replica, which no GPU has for most of these
+models. So the figure is the price of not fitting, including recompute and smaller batches.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Fields = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """One row of a guide's table: jobs, and the ways to run them that it advises."""
+    """One row of a guide's table: jobs, and the ways to run them that the guide advises."""
 
     jobs: Mapping[str, Fields]
     ways: Mapping[str, Fields]
@@ -101,7 +101,7 @@ def _against_ddp(name: str) -> Ours:
 
 
 def _best_line(job: str, best: Run | None, ddp: Run | None) -> str:
-    """The fastest that fits, and what DDP would need."""
+    """The fastest way that fits, and what DDP would need."""
     if best is None or ddp is None:
         return f"Nothing fits {job}."
     return (

@@ -20,7 +20,7 @@ SCHEMA_VERSION = 1
 
 
 def decisions_json(found: Iterable[Decision]) -> dict[str, Json]:
-    """Every decision under its table, and how many came out how."""
+    """Every decision under its table, and how many cases had each verdict."""
     kept = tuple(found)
     return {
         "schema_version": SCHEMA_VERSION,

@@ -1,4 +1,5 @@
-"""Cases of a claim, on bare nodes: how much slower one is than another, and how that is written."""
+"""Cases of a claim, on bare nodes: how much slower one case is than another, and the text for
+it."""
 
 from __future__ import annotations
 
@@ -11,26 +12,26 @@ from app.forecast.one_case import Fields, Run, forecast
 from app.guides.claim_text import FORECAST_DIGITS, Ours, span
 
 H100 = "H100-80GB-SXM"
-# Nothing but data parallelism: what DDP, ZeRO and FSDP are compared as.
+# Data parallelism only: the basis for comparing DDP, ZeRO and FSDP.
 DATA_PARALLEL: Fields = {"tp": 1, "pp": 1, "cp": 1}
 
 
 def timed(fields: Fields, *, even_odds: bool = False) -> Run | None:
-    """The fastest layout that fits as safely as a plan has to, on H100 where nothing else is said;
-    at `even_odds`, where there is none, one that fits more likely than not."""
+    """The fastest layout that fits as safely as a plan must, on H100 unless the fields say
+    otherwise. With `even_odds`, if there is none, one that more likely fits than not."""
     found = forecast({"gpu": H100, **fields}, node="bare", even_odds=even_odds)
     return found if isinstance(found, Run) else None
 
 
 def timed_if_it_fitted(fields: Fields) -> Run | None:
-    """The fastest layout with memory without end: what DDP would take of a model that it cannot
-    hold."""
+    """The fastest layout with unlimited memory: the time of DDP for a model that it cannot hold."""
     found = forecast({"gpu": H100, **fields}, node="bare", roomy=True)
     return found if isinstance(found, Run) else None
 
 
 def text_of(run: Run) -> str:
-    """The layout, its step and its utilisation; the chance to run out, if it is a risk."""
+    """The layout, its step time and utilisation, and the chance of running out of memory if that is
+    a risk."""
     risk = ""
     if run.is_tight:
         risk = f" ({fmt.percent(run.probability_oom)} chance to run out of memory)"
@@ -41,7 +42,7 @@ def text_of(run: Run) -> str:
 
 
 def slowdown(slow: Run | None, fast: Run | None) -> float:
-    """Step over step; infinite where the slow one does not run at all.
+    """Slow step time over fast step time; infinite if the slow case does not run.
 
     >>> slowdown(None, None)
     inf
@@ -50,7 +51,8 @@ def slowdown(slow: Run | None, fast: Run | None) -> float:
 
 
 def range_of(ratios: Iterable[float], arithmetic: str) -> Ours:
-    """The range of what runs; without one the figure is infinite, which no claim prints."""
+    """The range over the cases that run. If none runs the figure is infinite, which no claim
+    prints."""
     found = [r for r in ratios if math.isfinite(r)] or [math.inf]
     return Ours(low=min(found), high=max(found), arithmetic=arithmetic, digits=FORECAST_DIGITS)
 
@@ -64,7 +66,7 @@ def listed(cases: Mapping[str, float], unit: str = "x") -> str:
 
 
 def longest_differences(slow: Run, fast: Run, count: int = 2) -> str:
-    """The parts of a step that make the most of a difference."""
+    """The parts of a step that differ most."""
     by_part = {p: s - fast.parts_s.get(p, 0.0) for p, s in slow.parts_s.items()}
     largest = sorted(by_part, key=lambda p: -by_part[p])[:count]
     return ", ".join(

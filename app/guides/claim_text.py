@@ -1,4 +1,4 @@
-"""What we find where somebody prints a figure, and how its arithmetic is written down."""
+"""Our finding for a printed figure, and how its arithmetic is written down."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ class Ours:
     low: float
     high: float
     arithmetic: str
-    limit: float | None = None  # our figure in the best case
+    limit: float | None = None  # our best-case figure
     digits: int = DIGITS
 
 
 def sources_line(printed: Iterable[tuple[str, str]]) -> str:
-    """Where and when figures are printed, each source once; a date that it ends with is enough.
+    """Where and when figures are printed, each source once. A date that the source already ends
+    with is not repeated.
 
     >>> sources_line([("a paper", "2024"), ("a page of 2025", "2025"), ("a paper", "2024")])
     'Printed in: a paper (2024); a page of 2025.'
@@ -36,17 +37,17 @@ def sources_line(printed: Iterable[tuple[str, str]]) -> str:
 
 
 def exactly(value: float, arithmetic: str, limit: float | None = None) -> Ours:
-    """A figure that is no range."""
+    """A finding with a single figure instead of a range."""
     return Ours(low=float(value), high=float(value), arithmetic=arithmetic, limit=limit)
 
 
 def nothing(arithmetic: str) -> Ours:
-    """No figure of ours stands beside the printed one."""
+    """A finding without a figure of ours to compare with the printed one."""
     return Ours(low=math.nan, high=math.nan, arithmetic=arithmetic)
 
 
 def number(x: float, digits: int = DIGITS) -> str:
-    """A number to so many digits, at least whole ones in full, never with an exponent.
+    """A number with this many digits: whole digits in full, never with an exponent.
 
     >>> number(153600.0), number(0.0603448), number(17.5), number(2.0)
     ('153,600', '0.06034', '17.5', '2')
@@ -59,7 +60,7 @@ def number(x: float, digits: int = DIGITS) -> str:
 
 
 def figure(value: float, unit: str, digits: int = DIGITS) -> str:
-    """A number of core's unit in the unit that is printed.
+    """A number in core's unit, written in the unit of the printed figure.
 
     >>> figure(140e9, "GB"), figure(0.12, "%"), figure(696.0, "USD"), figure(4.0, "x")
     ('140 GB', '12%', '$696', '4x')
@@ -75,7 +76,7 @@ def figure(value: float, unit: str, digits: int = DIGITS) -> str:
 
 
 def span(low: float, high: float, unit: str, digits: int = DIGITS) -> str:
-    """A range, or one figure where its ends read alike; a dash for none.
+    """A range, or one figure if both ends read the same; a dash for none.
 
     >>> span(30e9, 40e9, "GB"), span(30e9, 30e9, "GB"), span(2.0, 3.5, "USD/h")
     ('30 to 40 GB', '30 GB', '$2.00 to $3.50/h')

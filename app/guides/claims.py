@@ -1,4 +1,4 @@
-"""Every published claim with our own figure: facts meet core/evidence/published_claims.py."""
+"""Every published claim with our own figure: applies core/evidence/published_claims.py to facts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EVALUATED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """One claim, what we find, and what the arithmetic says of it."""
+    """One claim, our finding, and the verdict of the arithmetic."""
 
     claim: PublishedClaim
     ours: Ours
@@ -55,7 +55,7 @@ class Checked:
 
 
 def checked(claim: PublishedClaim) -> Checked:
-    """Work one claim out. The verdict is the arithmetic's, not the table's."""
+    """Work out one claim. The verdict comes from the arithmetic, not from the table."""
     ours = EVALUATED[claim.id]()
     return Checked(
         claim=claim,
@@ -73,5 +73,5 @@ def checked(claim: PublishedClaim) -> Checked:
 
 
 def all_checked() -> tuple[Checked, ...]:
-    """Every claim of the table, in its order."""
+    """Every claim of the table, in table order."""
     return tuple(checked(c) for c in published())

@@ -1,4 +1,4 @@
-"""Every row of the published decision tables, answered: the one list behind page and command."""
+"""Answer every row of the published decision tables, for both the page and the command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RULES = (
 
 
 def decide(advice: Advice) -> Decision:
-    """One row, by its kind."""
+    """Answer one row, by its kind."""
     if advice.kind == "strategy":
         return with_printed_figures(decide_strategy(advice))
     if advice.kind == "task":
@@ -48,12 +48,12 @@ def _decided(table: str) -> tuple[Decision, ...]:
 
 
 def decisions_of(tables: Iterable[str]) -> tuple[Decision, ...]:
-    """Every row of some tables, in their order, each worked out once."""
+    """Every row of some tables, in table order, each worked out once."""
     return tuple(d for table in tables for d in _decided(table))
 
 
 def in_tables(found: Iterable[Decision]) -> dict[str, list[Decision]]:
-    """Decisions under the letters of their tables."""
+    """Group decisions under the letters of their tables."""
     tables: dict[str, list[Decision]] = {}
     for d in found:
         tables.setdefault(d.advice.table, []).append(d)
@@ -61,13 +61,14 @@ def in_tables(found: Iterable[Decision]) -> dict[str, list[Decision]]:
 
 
 def counts(found: Iterable[Decision]) -> dict[Verdict, int]:
-    """How many cases came out how."""
+    """How many cases had each verdict."""
     counted = Counter(d.verdict for d in found)
     return {v: counted[v] for v in VERDICTS}
 
 
 def verdict_sentence(found: Iterable[Decision]) -> str:
-    """63 cases of 36 published rows: 29 agree, 24 agree in part, 7 disagree, 3 no opinion."""
+    """Summary such as: 63 cases of 36 published rows: 29 agree, 24 agree in part, 7 disagree, 3 no
+    opinion."""
     kept = list(found)
     published = len({(d.advice.table, d.advice.case) for d in kept})
     said = ", ".join(

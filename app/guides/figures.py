@@ -1,7 +1,7 @@
 """Figures that decision tables print: cost against DDP, rules of thumb, savings of sharding.
 
-The printed figures and their verdicts are those of hardware/claims.csv, so that this page and the
-Method page cannot say two things.
+The printed figures and their verdicts come from hardware/claims.csv, so this page and the Method
+page always agree.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MEANS: Mapping[ClaimVerdict, Verdict] = {
     "refuted": "disagrees",
     "input": "no opinion",
 }
-# One layout, so that bytes compare: no replica's choice of micro-batch or recompute is in them.
+# One fixed layout, so that bytes compare: micro-batch and recompute are the same in all.
 _LEAST = {"tp": 1, "pp": 1, "cp": 1, "micro_batch_size": 1, "recompute": "full"}
 
 
@@ -43,7 +43,7 @@ def _checked(claim: str) -> claims.Checked:
 
 
 def with_printed_figures(decision: Decision) -> Decision:
-    """A decision whose advice prints a figure, too: the figure's verdict counts as much."""
+    """A decision whose advice also prints a figure; the verdict on the figure counts equally."""
     found = [_checked(name) for name in decision.advice.claims]
     if not found:
         return decision
@@ -67,7 +67,7 @@ def with_printed_figures(decision: Decision) -> Decision:
 
 
 def decide_memory(advice: Advice) -> Decision:
-    """A rule of thumb beside our forecast of memory, model by model."""
+    """Compare a rule of thumb with our memory forecast, model by model."""
     claim = _checked(advice.claims[0]).claim
     slope, more = advice.gb_per_billion or 0.0, advice.gb_more or 0.0
     texts, verdicts, sizes, rules = [], [], {}, {}
@@ -105,7 +105,7 @@ def decide_memory(advice: Advice) -> Decision:
 
 
 def _line(sizes: Mapping[float, float]) -> str:
-    """What our forecast of memory grows by, and what it starts from, between the ends."""
+    """The slope and the intercept of our memory forecast between the two ends."""
     least, most = min(sizes), max(sizes)
     slope = (sizes[most] - sizes[least]) / (most - least)
     return (
@@ -116,7 +116,8 @@ def _line(sizes: Mapping[float, float]) -> str:
 
 
 def decide_saving(advice: Advice) -> Decision:
-    """A printed saving of model states, and what it is of a whole GPU in our forecast."""
+    """Compare a printed saving of model states with the saving of a whole GPU's memory in our
+    forecast."""
     c = _checked(advice.claims[0])
     case = {**advice.scenario}
     needs = {way: forecast_of(way, case).need_bytes for way in dict.fromkeys(("ddp", *advice.ways))}

@@ -1,4 +1,4 @@
-"""70B does not fit on 8 H100: what would make it fit, each priced today, the cheapest first."""
+"""70B does not fit on 8 H100: changes that make it fit, each at today's prices, cheapest first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _JOB: Mapping[str, object] = {
 }  # fmt: skip
 _ON_8_H100: Mapping[str, object] = {"gpu": H100, "num_gpus": 8}
 OFFLOAD = "optimizer on the host"
-# What changes -> fields of the scenario. All train every weight.
+# Change -> fields of the scenario. Every change trains all weights.
 _WAYS: Mapping[str, Mapping[str, object]] = {
     OFFLOAD: {**_ON_8_H100, "offload_optimizer": "cpu"},
     "optimizer on NVMe": {**_ON_8_H100, "offload_optimizer": "nvme"},
@@ -39,19 +39,19 @@ _WAYS: Mapping[str, Mapping[str, object]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix:
-    """One change of the job, and its cheapest plan; None: it does not fit either."""
+    """One change of the job and its cheapest plan; None if it does not fit either."""
 
     change: str
     plan: Plan | None
 
     @property
     def usd(self) -> float:
-        """Dollars of 1 billion tokens; infinite where nothing fits or nobody asks a price."""
+        """Dollars for 1 billion tokens; infinite if nothing fits or there is no price."""
         return self.plan.usd.p50 if self.plan and self.plan.usd else math.inf
 
     @property
     def text(self) -> str:
-        """Dollars, hours, seller and date of the price, layout."""
+        """Dollars, hours, seller, date of the price, and layout."""
         if self.plan is None:
             return "does not fit either"
         p = self.plan
@@ -64,7 +64,7 @@ class Fix:
 
 @cache
 def fixes() -> tuple[Fix, ...]:
-    """Every change by dollars of 1 billion tokens; what does not fit comes last."""
+    """Every change, sorted by dollars for 1 billion tokens; those that do not fit come last."""
     found = []
     for change, fields in _WAYS.items():
         answer = forecast_answer.answer(Scenario.parse({**_JOB, **fields}), top=1)

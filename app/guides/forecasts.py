@@ -1,4 +1,4 @@
-"""Our own forecast beside the cases that guides print: the same model and devices, our MFU."""
+"""Our own forecast for the cases that guides print: their model and devices, our MFU."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _CASES: tuple[tuple[str, str, dict[str, object]], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """One case: what the guide prints and what we forecast; no plan says why."""
+    """One case: what the guide prints and what we forecast; without a plan, why there is none."""
 
     case: str
     printed: str
@@ -83,7 +83,8 @@ class Forecast:
 
 
 def forecasts() -> tuple[Forecast, ...]:
-    """Every case, answered now. The fastest plan is taken: a guide's MFU is of a good run."""
+    """Every case, worked out now. Takes the fastest plan, because a guide's MFU is of a good
+    run."""
     found = []
     for case, printed, fields in _CASES:
         scenario = Scenario.parse({**fields, "rank_by": "time"})

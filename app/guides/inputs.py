@@ -1,4 +1,4 @@
-"""Peaks, and what guides print as inputs: networks, power, failures. Ours stand beside them."""
+"""Peaks, and what guides print as inputs: networks, power, failures. Each is compared with ours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.units import to_si
 from hardware import facts
 from hardware.instances import find_instance
 
-_DAYS, _GPUS = 54.0, 16_384.0  # of Llama 3 405B: the row of claims.csv says where it is printed
+_DAYS, _GPUS = 54.0, 16_384.0  # of Llama 3 405B; source in claims.csv
 
 
 def _peak(accelerator: str, quantity: str, unit: str, devices: int = 1) -> Ours:

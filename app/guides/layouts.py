@@ -1,4 +1,4 @@
-"""Layouts that guides name, each beside the best that the search finds for the same job."""
+"""Layouts that guides name, each compared with the best that the search finds for the job."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from core.model.presets import preset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """One printed layout and the job we take it for: guides name neither batch nor length."""
+    """One printed layout and the job we assume for it: guides give neither batch nor length."""
 
     job: Mapping[str, object]
     layout: Mapping[str, object]
@@ -28,20 +28,20 @@ class Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A named layout and the best found; None: nothing of that kind fits."""
+    """A named layout and the best one found; None: nothing of that kind fits."""
 
     named: Run | None
     best: Run | None
 
     @property
     def slowdown(self) -> float:
-        """Step of the named layout over that of the best; infinite if it does not fit."""
+        """Step time of the named layout over that of the best; infinite if it does not fit."""
         return slowdown(self.named, self.best)
 
 
 _70B = {"model": "llama3.1-70b", "seq_len": 8192, "global_batch_size": 512}
 _405B = {"model": "llama3.1-405b", "seq_len": 8192, "global_batch_size": 1024}
-# The open model nearest to a 405B with experts: 400 billion parameters, 17 of them active.
+# The open model nearest to a 405B with experts: 400 billion parameters, 17 billion active.
 _MOE = {"model": "llama4-maverick", "seq_len": 8192, "global_batch_size": 1024}
 NAMED: dict[str, Named] = {
     "layout_70b_64": Named(job={**_70B, "num_gpus": 64}, layout={"tp": 8, "pp": 4, "cp": 1}),
@@ -54,12 +54,12 @@ NAMED: dict[str, Named] = {
 
 
 def compared(name: str) -> Compared:
-    """One named layout; what it leaves open (chunks, sharding, recompute) is searched. One that
-    somebody runs is timed at a risk of memory at which none would be offered."""
+    """Compare one named layout; what it leaves open (chunks, sharding, recompute) is searched. A
+    layout that is in real use is timed even at a memory risk too high for a plan."""
     found = NAMED[name]
     fields = {**found.job, **found.layout}
     named, best = timed(fields, even_odds=True), timed(found.job)
-    if named and best and named.step_s < best.step_s:  # the search tries no cp at short lengths
+    if named and best and named.step_s < best.step_s:  # the search does not try cp at short lengths
         best = named
     return Compared(named=named, best=best)
 

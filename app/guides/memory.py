@@ -21,7 +21,7 @@ from hardware.efficiency import GENERIC, efficiency
 
 H100, H200, MI325X = "H100-80GB-SXM", "H200-141GB-SXM", "MI325X"
 ADAMW = published_claims.ACCOUNTINGS[0]
-PARAMS_70B, PARAMS_405B, PARAMS_7B = 70e9, 405e9, 7e9  # as the guides round them
+PARAMS_70B, PARAMS_405B, PARAMS_7B = 70e9, 405e9, 7e9  # rounded as in the guides
 LOGITS_BYTES = 10.0  # 16-bit logits, an fp32 copy and its gradient
 
 
@@ -40,7 +40,7 @@ def _states(num_params: float, bytes_per_param: float, gpus: int = 1) -> Ours:
 
 
 def _billions(num_params: float) -> str:
-    """70B, 6.738B."""
+    """Parameters in billions: 70B, 6.738B."""
     return f"{number(num_params / 1e9)}B"
 
 

@@ -22,12 +22,12 @@ TABLE, VERDICT = "decisions_table", "decisions_verdict"
 
 @st.cache_resource(ttl=KEPT_S, show_spinner="Working the decision tables out")
 def _found(table: str) -> tuple[Decision, ...]:
-    """One table, worked out once for everybody and never changed."""
+    """One table, worked out once for all users and never changed."""
     return decisions_of((table,))
 
 
 def draw() -> None:
-    """The page: the rules, how many rows came out how, filters, one table after the other."""
+    """Draw the page: the rules, counts of verdicts, filters, then the tables one after another."""
     st.markdown(
         "Guides for practitioners print tables: this model on these GPUs, so that strategy. Here "
         "is every row of five of them, and of a list of what sharding saves: choose which to read. "
@@ -35,13 +35,13 @@ def draw() -> None:
         "row: the case and the advice, then, for each concrete job, whether Runcast agrees, what "
         "it recommends, and why."
     )
-    on_top = st.container()  # filled last: the tables appear while others are worked out
+    on_top = st.container()  # filled last: tables appear while others are worked out
     with st.expander("How a recommendation is made, and when it agrees"):
         st.markdown(as_text(RULES))
     shown = st.multiselect(
         "Tables",
         list(TABLES),
-        default=next(iter(TABLES)),  # all of them are 250 texts: slow on a page that is entered
+        default=next(iter(TABLES)),  # all tables are 250 texts: too slow on opening
         format_func=lambda letter: f"{letter}. {TABLES[letter]}",
         key=TABLE,
     )
@@ -80,7 +80,7 @@ def _draw_table(letter: str, rows: tuple[Decision, ...], verdicts: tuple[str, ..
 
 
 def _addresses(found: list[Decision]) -> dict[str, str]:
-    """The Plan page with the case of each decision."""
+    """The Plan page address for the case of each decision."""
     root = (st.context.url or "").partition("?")[0].rstrip("/").removesuffix(f"/{PATH}")
     return {
         d.advice.id: address_of(Scenario.from_query(dict(d.link))[0], root) for d in found if d.link

@@ -1,4 +1,4 @@
-"""Prices that guides print, beside the offers that are bundled, each with date and source."""
+"""Prices that guides print, compared with the bundled offers, each with date and source."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from app.guides.runs import printed
 from core.machine.offer import Offer
 from pricing import offers as prices
 
-H100S = ("H100-80GB-SXM", "H100-80GB-PCIE")  # a market price of "H100" says not which
-SHOWN = 3  # offers in an arithmetic
+H100S = ("H100-80GB-SXM", "H100-80GB-PCIE")  # a market price of "H100" does not say which
+SHOWN = 3  # offers shown in one arithmetic
 
 
 def _usd(offer: Offer) -> float:
@@ -21,7 +21,7 @@ def _usd(offer: Offer) -> float:
 
 
 def _offers(accelerators: tuple[str, ...], purchase: str, provider: str = "") -> list[Offer]:
-    """Priced observations, the cheapest first; every one, not the newest of each place."""
+    """All priced observations, the cheapest first, not only the newest of each place."""
     found = [
         o
         for o in prices.snapshot().offers
@@ -38,7 +38,7 @@ def _no_offer(what: str) -> Ours:
 
 
 def _band(name: str, *accelerators: str) -> Ours:
-    """The middle half of what providers ask at least, in the month of the claim if there is one."""
+    """The middle half of the lowest prices of providers, in the month of the claim if available."""
     claim = printed(name)
     every = _offers(accelerators, "on_demand")
     then = [o for o in every if o.observed_at.startswith(claim.source_date)]
@@ -60,7 +60,7 @@ def _band(name: str, *accelerators: str) -> Ours:
 
 
 def _spheron(accelerator: str, purchase: str) -> Ours:
-    """Every bundled observation of the same seller, device and purchase."""
+    """Every bundled observation of Spheron for this device and purchase."""
     found = _offers((accelerator,), purchase, "spheron")
     if not found:
         return _no_offer(f"{accelerator} {purchase.replace('_', ' ')} at Spheron")

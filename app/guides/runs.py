@@ -23,13 +23,13 @@ from hardware.claims import claims as published
 
 H100, GB200 = "H100-80GB-SXM", "GB200"
 TOKENS_1B, TOKENS_1T = 1e9, 1e12
-SEQ_LEN = 8192.0  # of the published runs that a rate is compared with
+SEQ_LEN = 8192.0  # of the published runs that rates are compared with
 PRECISIONS_16 = ("bf16",)
 PRECISIONS_8 = ("fp8", "fp8-current", "fp8-blockwise", "mxfp8")
 
 
 def printed(name: str) -> PublishedClaim:
-    """One row of the table of claims."""
+    """The row of the claims table with this name."""
     return next(c for c in published() if c.id == name)
 
 
@@ -111,7 +111,7 @@ def _405b_32() -> Ours:
 
 
 def _printed_hours(name: str) -> float:
-    """The middle of the hours that the guide prints: what it multiplies."""
+    """The middle of the hours that the guide prints, as input for its dollars."""
     claim = printed(name)
     return (claim.low + claim.high) / 2
 
@@ -126,7 +126,7 @@ def _gpu_hours(gpus: int, days: float) -> Ours:
 
 @cache
 def _published(accelerator: str, precisions: tuple[str, ...]) -> tuple[tuple[float, str], ...]:
-    """Tokens/s per GPU of Llama 3 70B in the shipped runs and the run, slowest first."""
+    """Tokens/s per GPU of Llama 3 70B in the bundled published runs, and the run, slowest first."""
     runs = measured.read_runs(measured.RUNS_CSV)
     taken = (
         (runs.inputs.model_key == "llama3-70b")
@@ -142,13 +142,13 @@ def _published(accelerator: str, precisions: tuple[str, ...]) -> tuple[tuple[flo
 
 
 def best_published(accelerator: str, precisions: tuple[str, ...]) -> tuple[float, str]:
-    """The fastest of the shipped runs of Llama 3 70B, tokens/s per GPU, and its name."""
+    """The fastest bundled run of Llama 3 70B: tokens/s per GPU, and its name."""
     return _published(accelerator, precisions)[-1]
 
 
 def implied(*, accelerator: str, gpu_hours: float, bits: int) -> tuple[float, float]:
-    """Share of the dense peak that 70B on 1T tokens needs: by 6 FLOPs a parameter and token,
-    and with attention and the LM head at a sequence of 8,192."""
+    """Share of the dense peak that 70B on 1T tokens needs: at 6 FLOPs per parameter and token, and
+    with attention and the LM head at a sequence of 8,192."""
     chip, model = facts.accelerator(accelerator), preset("llama3.1-70b").transformer
     peak = chip.bf16_flops_per_s if bits == 16 else chip.fp8_flops_per_s
     low, high = (
@@ -173,7 +173,7 @@ def _days(gpus: int, rate: float) -> float:
 
 
 def _days_text(gpus: int, printed_days: float, accelerator: str, rate: float, run: str) -> str:
-    """What the printed days need, against the rate of one published run and the peaks."""
+    """The rate that the printed days need, compared with one published run and the peaks."""
     hours = as_float(published_claims.run_gpu_hours(num_gpus=gpus, days=printed_days))
     needed = TOKENS_1T / (hours * HOUR_S)
     shares = [

@@ -13,7 +13,7 @@ from core.evidence import published_claims
 
 ZERO, PYTORCH = published_claims.ACCOUNTINGS[:2]  # 2 + 2 + 12 bytes; fp32 throughout: 4 + 4 + 8
 ZERO_GPUS = 64
-FSDP_GPUS = 4  # full sharding saves as many times as there are GPUs, so "4x" says 4
+FSDP_GPUS = 4  # full sharding saves a factor equal to the GPU count, so "4x" means 4
 SHARD_GRAD_OP, FULL_SHARD = 2, 3  # as stages of ZeRO
 
 

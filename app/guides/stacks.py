@@ -1,7 +1,7 @@
-"""Which software stack a guide names for a job, beside the forecasts of those with a profile.
+"""The software stack that a guide names for a job, and forecasts for the stacks with a profile.
 
-Stacks differ here in their fitted fractions and in their habits (recompute, strategies); what a
-stack is like to work with is no figure. A difference inside the spread of two forecasts is none.
+Stacks differ here in their fitted fractions and in their habits (recompute, strategies); ease of
+use is not counted. A difference within the spread of two forecasts counts as none.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ from hardware.measured import RUNS_CSV, read_runs
 
 @cache
 def published_runs() -> Counter[str]:
-    """Published runs of each stack that has a profile."""
+    """The number of published runs of each stack that has a profile."""
     stacks = [stack_of(str(name)) for name in read_runs(RUNS_CSV).inputs.framework]
     return Counter(s.name for s in stacks if s is not None)
 
 
 def spread(one: Run, other: Run) -> float:
-    """The ratio of two throughputs that nine of ten of equal stacks would stay under."""
+    """The throughput ratio that stays within the noise: nine of ten pairs of equal stacks stay
+    under it."""
     sigma = quadrature(one.throughput_sigma, other.throughput_sigma)
     return float(np.asarray(p90(1.0, sigma)))
 
 
 def decide_stack(advice: Advice) -> Decision:
-    """Of the stacks that are as fast, the one whose profile rests on the most published runs."""
+    """Of the stacks that are equally fast, recommend the one whose profile has the most published
+    runs."""
     asked = dict.fromkeys((*advice.ways, *advice.beside))
     found = {name: forecast({**advice.scenario, **ON_GPU, "stack": name}) for name in asked}
     runs = {name: f for name, f in found.items() if isinstance(f, Run)}
@@ -83,19 +85,19 @@ def decide_stack(advice: Advice) -> Decision:
 
 
 def _mostly(found: Run | Miss, chosen: Run) -> str:
-    """What takes the time of a stack that is slower by more than nothing."""
+    """What takes most of the extra time of a slower stack."""
     slower = isinstance(found, Run) and found.step_s > chosen.step_s * (1 + ALIKE)
     return say.longest_difference(found, chosen) if slower and isinstance(found, Run) else ""
 
 
 def _runs(name: str) -> str:
-    """What a profile rests on; one without runs of its own has those of its family."""
+    """The runs a profile is based on; one without runs of its own uses those of its family."""
     n = published_runs()[name]
     return f"{fmt.count(n) if n else 'no'} published run{'' if n == 1 else 's'} of its own"
 
 
 def _verdict(advice: Advice, runs: dict[str, Run], name: str) -> tuple[Verdict, str]:
-    """Whether the forecasts can tell the published stacks from the one that is recommended."""
+    """Whether the forecasts can distinguish the published stacks from the recommended one."""
     chosen = runs[name]
     slow = [
         n for n in advice.ways

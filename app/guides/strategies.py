@@ -1,6 +1,6 @@
 """Strategies by the names that practitioners use, each as fields of a scenario.
 
-A name may stand for several settings ("TP x PP x DP"): the fastest that fits counts.
+A name may stand for several settings ("TP x PP x DP"); the fastest setting that fits counts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.document import vocabulary
 from app.forecast.one_case import Fields, Miss, Run, forecast
 
 WITHOUT_RESHARD = "FSDP2 without reshard"
-# How much of a run is cut up: of strategies that are as fast, the simplest is recommended.
+# How much of a run is split up: of equally fast strategies the simplest is recommended.
 LEVELS = {
     "ddp": 0, "zero1": 1, "zero2": 2, "fsdp1": 3, "fsdp2": 3, "zero3": 3, "hsdp": 4, "zeropp": 4,
 }  # fmt: skip
@@ -24,18 +24,18 @@ TASKS = {"sft": "full fine-tune", "lora": "LoRA", "qlora": "QLoRA", "pretrain": 
 ON_GPU: Fields = {"offload_optimizer": "none", "offload_params": "none"}
 _DATA: Fields = {"tp": 1, "pp": 1, "cp": 1}
 _WHOLE: Fields = {**ON_GPU, **_DATA}
-_ZERO1: Fields = {**ON_GPU, "sharding": "zero1,ddp"}  # DDP is for one rank, which shards nothing
+_ZERO1: Fields = {**ON_GPU, "sharding": "zero1,ddp"}  # DDP covers one rank, which shards nothing
 _TP_PP = tuple({**_ZERO1, "tp": tp, "pp": pp} for tp, pp in product((2, 4, 8), (2, 4, 8, 16, 32)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """What a guide names, and the settings that it may mean."""
+    """A strategy that a guide names, and the settings that the name may mean."""
 
     words: str
     tries: tuple[Fields, ...]
-    cuts: tuple[str, ...] = ()  # degrees above 1 that make a layout of a wider search one of it
-    wider: Fields | None = None  # that search: asked first, because it is mostly enough
+    cuts: tuple[str, ...] = ()  # degrees that must exceed 1 for a layout of `wider` to count
+    wider: Fields | None = None  # a wider search, run first because it usually suffices
 
 
 def _sharded(words: str, sharding: str, **more: object) -> Strategy:
@@ -77,7 +77,7 @@ WAYS: Mapping[str, Strategy] = {
         "ZeRO-3 + CPU offload of optimizer and weights", "zero3", offload_optimizer="cpu",
         offload_params="cpu",
     ),
-    "fsdp2_cpu": _sharded(  # CPUOffloadPolicy moves both
+    "fsdp2_cpu": _sharded(  # CPUOffloadPolicy offloads both
         "FSDP2 + CPU offload of optimizer and weights", "fsdp2", offload_optimizer="cpu",
         offload_params="cpu",
     ),
@@ -92,14 +92,14 @@ WAYS: Mapping[str, Strategy] = {
 SIMPLE = (("ddp",), ("zero1",), ("zero2", "fsdp2_keep"), ("fsdp2", "zero3"))  # by level
 LEANEST = ("zero3",)
 OFFLOADED = ("zero3_cpu", "zero3_cpu_all", "zero3_nvme")
-TASK_ORDER = ("full", "lora", "qlora")  # the more is trained, the better, if it fits
+TASK_ORDER = ("full", "lora", "qlora")  # the more is trained the better, if it fits
 
 
 def forecast_of(way: str, case: Fields) -> Run | Miss:
-    """The fastest setting of a way that fits a case; else the one that misses by least."""
+    """The fastest setting of a way that fits a case; otherwise the nearest miss."""
     num_gpus = int(str(case["num_gpus"]))
     wider = WAYS[way].wider
-    for search in () if wider is None else ({}, wider):  # the first is asked of every case anyway
+    for search in () if wider is None else ({}, wider):  # the first runs for every case anyway
         widest = forecast({**case, **search})
         if isinstance(widest, Run) and _is_one(widest, WAYS[way]):
             return widest
@@ -113,7 +113,7 @@ def forecast_of(way: str, case: Fields) -> Run | Miss:
 
 
 def _is_one(run: Run, way: Strategy) -> bool:
-    """Whether the layout of a wider search is what a way means."""
+    """Whether a layout found by the wider search belongs to the way."""
     among = str((way.wider or {}).get("sharding", run.layout.sharding)).split(",")
     return (
         run.offload == ("none", "none")
@@ -127,7 +127,8 @@ def _degrees(fields: Fields) -> list[int]:
 
 
 def level(run: Run) -> int:
-    """How much is cut up, the least first: replicas, shards, tensors, stages, the host's part."""
+    """How much is split up, as an ascending level: replicas, shards, tensors, stages, host
+    memory."""
     x = run.layout
     if x.pp > 1:
         cut = PIPELINE_LEVEL
@@ -140,7 +141,7 @@ def level(run: Run) -> int:
 
 
 def strategy(run: Run) -> str:
-    """A layout as practitioners say it: DDP, FSDP2 + TP2, TP4 x PP8 x DP2 with ZeRO-1."""
+    """A layout in practitioners' words: DDP, FSDP2 + TP2, TP4 x PP8 x DP2 with ZeRO-1."""
     x = run.layout
     ranks = x.dp_replicate * x.dp_shard
     kept = x.sharding == "fsdp2" and not x.reshard_after_forward
@@ -160,7 +161,7 @@ def strategy(run: Run) -> str:
 
 
 def _offload_words(run: Run) -> str:
-    """What waits on the host: ' + CPU offload of the optimizer'."""
+    """What is offloaded to the host: ' + CPU offload of the optimizer'."""
     optimizer, weights = run.offload
     where = {"cpu": "CPU", "nvme": "NVMe"}
     if weights in where:

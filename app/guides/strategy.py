@@ -1,10 +1,10 @@
-"""The strategy that is recommended for one job, and what that says of the published advice.
+"""The strategy recommended for one job, and the verdict on the published advice.
 
-Of what fits, strategies within `ALIKE` of the fastest cannot be told apart by a forecast: the
-simplest of them is recommended, and what uses the host's memory only where that saves more than
-`ALIKE` of the time, or nothing fits without it. Published advice agrees if it is as fast as that,
-agrees in part if it costs up to `CLEARLY` more or one of its strategies does not run, and disagrees
-if all of it costs more or none of it runs.
+A forecast cannot distinguish strategies within `ALIKE` of the fastest. Of those that fit, the
+simplest is recommended; one that uses host memory only if it saves more than `ALIKE` of the time,
+or if nothing fits without it. Published advice agrees if it is that fast. It agrees in part if it
+costs up to `CLEARLY` more, or if one of its strategies does not run. It disagrees if all of it
+costs more or none of it runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ALIKE, CLEARLY = 0.05, 0.25
 
 
 def decide_strategy(advice: Advice) -> Decision:
-    """Of every strategy that fits, the fastest, or the simplest of those that are as fast."""
+    """Of all strategies that fit, recommend the fastest, or the simplest of those equally fast."""
     case = advice.scenario
     asked = dict.fromkeys((*advice.ways, *advice.then, *advice.beside))
     found = {way: forecast_of(way, case) for way in asked}
@@ -69,8 +69,8 @@ def decide_strategy(advice: Advice) -> Decision:
 def _simpler(
     case: Fields, known: Mapping[str, Run | Miss], free: list[Run | Miss]
 ) -> dict[str, Run | Miss]:
-    """Simple strategies, the simplest first, up to those that are as fast as anything known. Where
-    no layout fits without the host's memory, the one that shards most shows by how much."""
+    """Simple strategies, the simplest first, until one is as fast as the fastest known. If no
+    layout fits without host memory, the one that shards most shows how much is missing."""
     if not any(_fits_on_gpu(f) for f in free):
         return {way: forecast_of(way, case) for way in LEANEST if way not in known}
     limit_s = _fastest([f for f in (*known.values(), *free) if isinstance(f, Run)]).step_s
@@ -92,8 +92,8 @@ def _fits_on_gpu(found: Run | Miss) -> bool:
 
 
 def _fastest(runs: list[Run]) -> Run:
-    """The fastest that fits. What uses the host only to be a little faster is left out, and what
-    is tight where anything fits."""
+    """The fastest that fits, except those that use the host only to be a little faster; and those
+    that are tight only if nothing else fits."""
     fitting = [r for r in runs if not r.is_tight] or runs
     fastest = min(fitting, key=lambda r: r.step_s)
     on_gpu = min((r for r in fitting if _fits_on_gpu(r)), key=lambda r: r.step_s, default=fastest)
@@ -101,7 +101,7 @@ def _fastest(runs: list[Run]) -> Run:
 
 
 def _chosen(found: list[Run | Miss], free: list[Run | Miss]) -> tuple[Run | None, Run | None]:
-    """The fastest, and the simplest that is as fast. A free search adds only what no named
+    """The fastest, and the simplest that is equally fast. A free search adds only what no named
     strategy reaches."""
     runs = [f for f in found if isinstance(f, Run)]
     for best in free:
@@ -125,7 +125,7 @@ def _reasons(
     chosen: Run | None,
     fastest: Run | None,
 ) -> tuple[str, ...]:
-    """What is published or asked about, and the next best, each against the recommendation."""
+    """The published or requested ways, and the next best, each compared with the recommendation."""
     told = [
         say.compared(a.words, a.found, chosen)
         for a in alternatives
@@ -160,7 +160,7 @@ def _reasons(
 
 
 def _same(found: Run | Miss, run: Run | None) -> bool:
-    """Whether two ways are one layout."""
+    """Whether two ways have the same layout."""
     return (
         isinstance(found, Run)
         and run is not None
@@ -176,7 +176,7 @@ def _short(found: Run | Miss) -> float:
 def _verdict(
     advice: Advice, found: Mapping[str, Run | Miss], chosen: Run | None
 ) -> tuple[Verdict, str]:
-    """What the forecasts say of the published strategies, and why not if they do not agree."""
+    """The forecasts' verdict on the published strategies, and the reason if they do not agree."""
     published = {WAYS[w].words: found[w] for w in advice.ways}
     lacking = [
         say.compared(name, f, chosen) for name, f in published.items() if isinstance(f, Miss)
@@ -206,7 +206,7 @@ def _verdict(
 
 
 def _against(name: str, run: Run, chosen: Run) -> str:
-    """How much slower, and what takes the time."""
+    """How much slower a strategy is, and what takes the time."""
     return f"{name} {say.times(run, chosen, strategy(chosen))}{say.longest_difference(run, chosen)}"
 
 

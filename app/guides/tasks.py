@@ -11,7 +11,7 @@ from hardware.decision_tables import Advice
 
 
 def decide_task(advice: Advice) -> Decision:
-    """The most that can be trained on these GPUs: every weight, adapters, adapters on 4 bits."""
+    """The most that these GPUs can train: every weight, adapters, or adapters on 4-bit weights."""
     asked = [t for t in TASK_ORDER if t in (*advice.ways, *advice.beside)]
     found = {task: forecast_of(task, advice.scenario) for task in asked}
     runs = {t: f for t, f in found.items() if isinstance(f, Run)}

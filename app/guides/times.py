@@ -20,7 +20,7 @@ from core.evidence import published_claims
 from hardware import facts
 from hardware.efficiency import GENERIC, efficiency
 
-# Recompute: the same layout with and without it, on cases that differ in all else.
+# Recompute: one layout with and without it, on cases that differ in everything else.
 _RECOMPUTED: Mapping[str, Mapping[str, object]] = {
     "Llama 2 7B, ZeRO-3 on 8 H100": {
         **DATA_PARALLEL, "model": "llama2-7b", "num_gpus": 8, "seq_len": 4096,
@@ -35,15 +35,15 @@ _RECOMPUTED: Mapping[str, Mapping[str, object]] = {
         "tp": 8, "pp": 4, "cp": 1, "sharding": "zero1", "micro_batch_size": 1,
     },
 }  # fmt: skip
-# Offload is paid once a step, so the tokens of a step decide what it costs.
+# Offload costs time once per step, so the tokens of a step decide its relative cost.
 _70B_ON_8: Mapping[str, object] = {
     **DATA_PARALLEL, "model": "llama3.1-70b", "num_gpus": 8, "seq_len": 4096,
 }  # fmt: skip
-_BATCHES = (8, 64, 512)  # sequences a step: 33k, 262k and 2.1M tokens
+_BATCHES = (8, 64, 512)  # sequences per step: 33k, 262k and 2.1M tokens
 _CPU = {"sharding": "zero3", "offload_optimizer": "cpu"}
 _NVME = {"sharding": "zero3", "offload_optimizer": "nvme", "offload_params": "nvme"}
 _ETHERNET_GBIT_PER_S = (10, 25, 100)  # of a machine of 8 GPUs
-_DRIVES, _GPUS = 4, 8  # of the usual machine: what the rate of a GPU is shared from
+_DRIVES, _GPUS = 4, 8  # of the usual machine; its GPUs share the drives' rate
 
 
 def _recompute(kind: str) -> Ours:
@@ -58,7 +58,8 @@ def _recompute(kind: str) -> Ours:
 
 
 def _batches(run: Mapping[str, object], over: Mapping[str, object]) -> dict[str, float]:
-    """What a way to run 70B on 8 H100 costs against another, by the sequences of a step."""
+    """How much slower one way to run 70B on 8 H100 is than another, for several sequences per
+    step."""
     return {
         f"{batch} sequences a step": slowdown(
             timed({**_70B_ON_8, **run, "global_batch_size": batch}),
@@ -115,7 +116,7 @@ def _nvme_rate() -> Ours:
     a_drive = a_gpu * _GPUS / _DRIVES
     states = (
         published_claims.ACCOUNTINGS[0].optimizer_bytes * 70e9 / _GPUS
-    )  # read and written each step
+    )  # read and written in each step
     link = facts.accelerator(H100).host_link_bytes_per_s or a_gpu
     moved = "; ".join(
         f"{figure(2 * states / rate, 's', FORECAST_DIGITS)} {what}"

@@ -25,7 +25,7 @@ _TUNED = ("llama2-7b", "llama2-13b", "qwen2.5-32b", "llama3.1-70b")
 
 
 def _billions(num_params: float) -> str:
-    """70B, 6.738B."""
+    """Parameters in billions: 70B, 6.738B."""
     return f"{number(num_params / BILLION)}B"
 
 
@@ -56,7 +56,8 @@ def _qlora(name: str) -> Ours:
 
 
 def _qlora_rule() -> Ours:
-    """The bytes that must be there, and our forecast with the device's context beside them."""
+    """The bytes that QLoRA needs at least, and our forecast, which includes the device's
+    context."""
     least = _qlora("llama3.1-70b")
     forecast = timed_if_it_fitted(
         {**_LEAST, "model": "llama3.1-70b", "task": "qlora", "sharding": "ddp", "num_gpus": 1,
@@ -69,7 +70,7 @@ def _qlora_rule() -> Ours:
 
 
 def _full_tuning_rule() -> Ours:
-    """Bytes of all GPUs of one machine over the parameters, at one sequence a GPU."""
+    """Bytes of all GPUs of one machine divided by the parameters, at one sequence per GPU."""
     found, texts = [], []
     for name in _TUNED:
         forecast = timed_if_it_fitted(

@@ -1,4 +1,4 @@
-"""A decision in sentences: the case, what is recommended, and what the others lack."""
+"""Write a decision in sentences: the case, the recommendation, and what the others lack."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from app.guides.strategies import TASKS, strategy
 from app.scenario.model import model_of
 from core.scenario import Scenario
 
-SAME = 0.005  # below it two steps take as long
-TWICE = 1.0  # from here a step is so many times as long, not so much per cent longer
+SAME = 0.005  # below this difference two steps count as equally long
+TWICE = 1.0  # from here on written as a multiple instead of a percentage
 
 
 def job(scenario: Scenario, *, with_task: bool = True) -> str:
@@ -29,7 +29,7 @@ def job(scenario: Scenario, *, with_task: bool = True) -> str:
 
 
 def memory(run: Run) -> str:
-    """56.1 of 79.2 GiB a GPU, 23.1 GiB free."""
+    """The memory in words: 56.1 of 79.2 GiB a GPU, 23.1 GiB free."""
     held = f"{_number(run.need_bytes)} of {fmt.gib(run.limit_bytes)} a GPU"
     held += (
         f", {fmt.percent(run.probability_oom)} chance to run out of memory"
@@ -46,7 +46,7 @@ def _number(num_bytes: float) -> str:
 
 
 def details(run: Run) -> str:
-    """What else the layout fixes, its speed and its memory."""
+    """The rest of the layout, its speed and its memory."""
     recompute = "no" if run.layout.recompute == "none" else run.layout.recompute
     return (
         f"micro-batch {run.layout.micro_batch_size}, {recompute} recompute, "
@@ -55,19 +55,19 @@ def details(run: Run) -> str:
 
 
 def recommended(run: Run | None) -> str:
-    """The strategy; whether it is tight; that nothing fits."""
+    """The strategy, and whether it is tight; or that nothing fits."""
     if run is None:
         return "More GPUs: nothing fits these"
     return f"{strategy(run)}{', which is tight' if run.is_tight else ''}"
 
 
 def is_as_fast(one: Run, other: Run) -> bool:
-    """Whether two steps take as long, for any purpose."""
+    """Whether two steps count as equally long."""
     return abs(one.step_s / other.step_s - 1) < SAME
 
 
 def times(slow: Run, fast: Run, than: str = "") -> str:
-    """How one step compares with another: as fast, 4.1% slower, 5.3 times as long."""
+    """Compare one step with another: as fast, 4.1% slower, 5.3 times as long."""
     more = slow.step_s / fast.step_s - 1
     if is_as_fast(slow, fast):
         return f"is as fast{f' as {than}' if than else ''}"
@@ -78,7 +78,8 @@ def times(slow: Run, fast: Run, than: str = "") -> str:
 
 
 def compared(name: str, found: Run | Miss, chosen: Run | None) -> str:
-    """One way beside the chosen one: how much slower it is, or by how much it does not fit."""
+    """Compare one way with the chosen one: how much slower it is, or by how much it does not
+    fit."""
     if isinstance(found, Miss):
         if found.rule:
             return f"{name} is out: {found.rule}"
@@ -95,7 +96,7 @@ def compared(name: str, found: Run | Miss, chosen: Run | None) -> str:
 
 
 def longest_difference(slow: Run, fast: Run) -> str:
-    """The part of a step that makes the most of a difference: ', mostly X (+1.2 s a step)'."""
+    """The part of a step that differs most: ', mostly X (+1.2 s a step)'."""
     more = {p: s - fast.parts_s.get(p, 0.0) for p, s in slow.parts_s.items()}
     part = max(more, key=lambda p: more[p])
     if more[part] <= 0:
@@ -104,7 +105,7 @@ def longest_difference(slow: Run, fast: Run) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital letter and a full stop.
+    """Add a capital letter and a full stop.
 
     >>> sentence("it fits")
     'It fits.'
@@ -113,7 +114,7 @@ def sentence(text: str) -> str:
 
 
 def joined(parts: list[str]) -> str:
-    """'a', 'a and b', 'a, b and c'.
+    """Join words: 'a', 'a and b', 'a, b and c'.
 
     >>> joined(["a", "b", "c"])
     'a, b and c'
@@ -122,7 +123,7 @@ def joined(parts: list[str]) -> str:
 
 
 def named(words_of_way: str, found: Run | Miss) -> str:
-    """A way that stands for several layouts says which one it is here."""
+    """The words of a way; if it stands for several layouts, they name the one meant here."""
     if isinstance(found, Run) and (" x " in words_of_way or "parallel" in words_of_way):
         return f"{words_of_way} ({strategy(found)})"
     return words_of_way

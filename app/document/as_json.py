@@ -1,4 +1,4 @@
-"""Values as JSON holds them: what is not finite is null."""
+"""Values as JSON holds them: numbers that are not finite become null."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def number(value: float | None) -> float | None:
 
 
 def plain(value: object) -> Json:
-    """A field of a scenario: numbers, text, and lists of them."""
+    """The value of a scenario's field for JSON: numbers, text, and lists of them."""
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
     if value is None or isinstance(value, bool | int | float | str):

@@ -1,7 +1,7 @@
 """What a document is made of: sections of paragraphs, lists, tables, figures and lines to copy.
 
-Every text is plain: no part holds markup, and each writer shows a text as it is written. No block
-says for which medium it is.
+Every text is plain: it holds no markup, and each writer shows it literally. No block depends on the
+output medium.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Row: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """One paragraph; a strong one is the answer; `level` steps below what it belongs to."""
+    """One paragraph. A strong one is the answer; `level` is its depth below the paragraph it
+    belongs to."""
 
     text: str
     strong: bool = False
@@ -35,9 +36,10 @@ class Bullets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A chart, what it shows in a sentence, and its numbers for who has no picture."""
+    """A chart, a sentence that says what it shows, and its numbers for readers without a
+    picture."""
 
-    name: str  # of its file, unique in a report
+    name: str  # file name, unique in a report
     alt: str
     caption: str
     spec: Spec
@@ -46,11 +48,11 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
-    """Text to copy whole: a link or a command."""
+    """Text to copy as a whole: a link or a command."""
 
     label: str
     text: str
-    address: str = ""  # where it leads, if it is an address of the web
+    address: str = ""  # target, if the text is a web address
 
 
 Block: TypeAlias = Paragraph | Bullets | Table[Any] | Figure | Copied
@@ -58,7 +60,7 @@ Block: TypeAlias = Paragraph | Bullets | Table[Any] | Figure | Copied
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading of the second order and what is under it."""
+    """A second-level heading and its content."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -69,14 +71,14 @@ class Report:
     """A whole report. Only `dated` changes from day to day."""
 
     title: str
-    name: str  # what its reader calls it; '' without one
+    name: str  # the reader's name for the report; '' without one
     date: dt.date
     dated: str  # the line that says when it was written
     sections: tuple[Section, ...]
 
 
 def line(text: str) -> str:
-    """Text as one line without what no one sees: control, direction and line-break characters.
+    """Text as one line without invisible characters: control, direction and line-break characters.
 
     >>> line("a\\n b\\x00\\u202ec")
     'a b c'

@@ -1,8 +1,8 @@
-"""What every chart is made of: inks and colours, axes, legends, scales, and small marks.
+"""What every chart is made of: text colours and colours, axes, legends, scales, and small marks.
 
-Text marks do not follow Streamlit's theme, so every chart is told the ink of the page. Colour is
-never alone: shape, dash, order or text says the same. A channel that is named by a string costs
-Altair five milliseconds, one that is an object (alt.Text, alt.X2, `x_px`) next to nothing.
+Text marks do not follow Streamlit's theme, so every chart gets the text colour of the page. Colour
+is never the only signal: shape, dash, order or text repeats it. A channel given as a string costs
+Altair five milliseconds, one given as an object (alt.Text, alt.X2, `x_px`) next to nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-Drawn = alt.LayerChart | alt.FacetChart  # what alt.layer says it returns
+Drawn = alt.LayerChart | alt.FacetChart  # the declared return type of alt.layer
 
 INK = {"light": "#17202A", "dark": "#F2F5F8"}
 BACKGROUND = {"light": "#FFFFFF", "dark": "#10151B"}  # of the page: .streamlit/config.toml
@@ -22,30 +22,30 @@ FAINT = {"light": "#6B7785", "dark": "#93A1B0"}
 LIMIT = {"light": "#B23A00", "dark": "#FF9A5C"}
 # Okabe and Ito, https://jfly.uni-koeln.de/color/: told apart with every common colour blindness.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-# All of one size: a dash or a wedge is lost among eight hundred marks.
+# All of similar size: a dash or a wedge is lost among eight hundred marks.
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down",
           "triangle-right", "triangle-left")  # fmt: skip
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4], [4, 4], [1, 3], [10, 2, 2, 2])
-DASHED = [7, 4]  # of a limit, or of what was assumed
+DASHED = [7, 4]  # for limits and assumed values
 GAP = 1.12  # how far a logarithmic axis goes beyond the data, so that labels stay inside
 TEXT_PX = 12
 
 
 def main_colour(theme: str) -> str:
-    """The blue of a chart of one colour, as light as the background asks."""
+    """The blue of single-colour charts, in the shade that the background needs."""
     return PALETTE[0 if theme == "light" else 4]
 
 
 def axis(title: str | None, theme: str, **more: Any) -> alt.Axis:
-    """An axis in the ink of the page; its title names the unit."""
+    """An axis in the text colour of the page; its title names the unit."""
     given = {"labelOverlap": "greedy", "titleLimit": 400, "gridOpacity": 0.4, **more}
-    if title is None:  # names of rows: each beside its own, the first and the last, too
+    if title is None:  # names of rows: every one is shown, including the first and the last
         given.setdefault("labelFlush", False)
     return alt.Axis(title=title, labelColor=INK[theme], titleColor=INK[theme], **given)
 
 
 def legend(theme: str, **more: Any) -> alt.Legend:
-    """A legend on top in the ink of the page, three names a row."""
+    """A legend on top in the text colour of the page, three names per row."""
     given: dict[str, Any] = {
         "title": None, "orient": "top", "columns": 3, "labelLimit": 260, "rowPadding": 3,
         "symbolStrokeWidth": 1, "symbolOpacity": 1,
@@ -54,19 +54,19 @@ def legend(theme: str, **more: Any) -> alt.Legend:
 
 
 def log_scale(values: Iterable[float], *always: float, gap: float = GAP, **more: Any) -> alt.Scale:
-    """A logarithmic scale a little wider than the values and what is always shown."""
+    """A logarithmic scale slightly wider than the given values."""
     given = [float(v) for v in (*values, *always)]
     return alt.Scale(type="log", domain=[min(given) / gap, max(given) * gap], nice=False, **more)
 
 
 def usd_axis(theme: str, title: str = "Cost (USD)", **more: Any) -> alt.Axis:
     """An axis of dollars: $0, $400k, $1.2M, $3B."""
-    text = "datum.value == 0 ? '$0' : replace(datum.label, 'G', 'B')"  # SI says G for billions
+    text = "datum.value == 0 ? '$0' : replace(datum.label, 'G', 'B')"  # SI writes G for billions
     return axis(title, theme, **{"format": "$~s", "labelExpr": text, **more})
 
 
 def log_ticks(values: Iterable[float], most: int = 7) -> list[float]:
-    """Round ticks of a logarithmic axis, as many as have room: 1 2 5 10, or 1 3 10, or powers.
+    """Round ticks of a logarithmic axis, as many as fit: 1 2 5 10, or 1 3 10, or powers of ten.
 
     >>> log_ticks([8, 300])
     [10.0, 20.0, 50.0, 100.0, 200.0]
@@ -83,37 +83,37 @@ def log_ticks(values: Iterable[float], most: int = 7) -> list[float]:
 
 
 def colours(names: Sequence[str]) -> alt.Scale:
-    """A colour a name, from the first of the palette on; again where there are more names."""
+    """One colour per name, from the start of the palette; reused if there are more names."""
     return alt.Scale(
         domain=list(names), range=[PALETTE[i % len(PALETTE)] for i in range(len(names))]
     )
 
 
 def shapes(names: Sequence[str]) -> alt.Scale:
-    """A shape a name; two names of one colour have two shapes."""
+    """One shape per name; two names with one colour have different shapes."""
     places = [(i + i // len(PALETTE)) % len(SHAPES) for i in range(len(names))]
     return alt.Scale(domain=list(names), range=[SHAPES[i] for i in places])
 
 
 def dashes(names: Sequence[str]) -> alt.Scale:
-    """A dash a name; two names of one colour have two dashes."""
+    """One dash pattern per name; two names with one colour have different patterns."""
     places = [(i + i // len(PALETTE)) % len(DASHES) for i in range(len(names))]
     return alt.Scale(domain=list(names), range=[DASHES[i] for i in places])
 
 
 def x_px(px: float | str) -> alt.XValue:
-    """A place across the chart, in pixels or "width"."""
+    """A horizontal position in pixels, or "width"."""
     return alt.XValue(px)  # type: ignore[no-untyped-call]
 
 
 def y_px(px: float) -> alt.YValue:
-    """A place down the chart, in pixels."""
+    """A vertical position in pixels."""
     return alt.YValue(px)  # type: ignore[no-untyped-call]
 
 
 def above(rows: alt.Chart, name: str, theme: str, *, down_px: int) -> alt.Chart:
-    """The name of each row at the left, above its mark, which is `down_px` below the middle: so
-    a narrow screen has room for both."""
+    """The name of each row at the left, above its mark, which is `down_px` below the middle. This
+    leaves a narrow screen room for both."""
     text = rows.mark_text(align="left", dx=2, dy=-down_px, color=INK[theme], fontSize=TEXT_PX)
     return text.encode(x=x_px(0), text=alt.Text(name))
 

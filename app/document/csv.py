@@ -10,7 +10,8 @@ from app.document.escape import safe_value
 
 
 def csv_bytes(frame: pd.DataFrame, link: str = "") -> bytes:
-    """A table as CSV, in UTF-8; `link`, where given, is a last column that reopens the scenario."""
+    """A table as CSV in UTF-8. If `link` is given, it is a last column that reopens the
+    scenario."""
     safe = frame.copy()
     if link:
         safe["Link"] = unquote(link) if link.startswith("?") else link

@@ -1,10 +1,10 @@
-"""Numbers as a person reads them. The one place where a unit leaves core and becomes text.
+"""Numbers for people. The one place where a number in core's unit becomes text.
 
 Every function takes a number in core's unit (seconds, bytes, USD, a fraction) and returns plain
-text with its unit. What is missing, infinite or not a number reads as a dash. Three significant
-digits unless a function says otherwise: a forecast knows no more.
+text with its unit. A missing, infinite or NaN value reads as a dash. Three significant digits
+unless a function says otherwise: a forecast is no more precise.
 
-The text is plain: a dollar sign is a dollar sign. Whoever writes it into Markdown escapes it.
+The text is plain: a dollar sign is a dollar sign. Code that writes it into Markdown escapes it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from core.units import GIB, TO_SI
 
 MISSING = "\N{EN DASH}"
 DIGITS = 3
-MOST_DIGITS = 6  # of two figures that are told beside their difference
-# Schedules that are said: the usual ones, plain and interleaved 1F1B, are known by their stages.
+MOST_DIGITS = 6  # of two figures shown together with their difference
+# Schedules that are named; the usual ones, plain and interleaved 1F1B, follow from the stages.
 SCHEDULES = {"naive": "naive", "gpipe": "GPipe", "zero_bubble": "zero bubble"}
 GATHERING = frozenset(s.name for s in STRATEGIES if s.shards_parameters)
 
@@ -31,17 +31,17 @@ NOTHING_USD = 1e-6
 
 
 def _finite(x: float | None) -> float | None:
-    """The number, or None if it cannot be shown as one."""
+    """The number, or None if it is missing or not finite."""
     return float(x) if x is not None and math.isfinite(x) else None
 
 
 def _rounded(x: float, digits: int) -> float:
-    """Nearest number of that many significant digits; never the negative zero."""
+    """The nearest number with that many significant digits; never negative zero."""
     return float(f"{x:.{digits - 1}e}") + 0.0 if x else 0.0
 
 
 def _plain(x: float, digits: int = DIGITS) -> str:
-    """Significant digits without an exponent, thousands apart: 0.0412, 4.12, 41.2, 4,120.
+    """Significant digits without an exponent, with thousands separators: 0.0412, 4.12, 41.2, 4,120.
 
     >>> _plain(0.04123), _plain(41.0), _plain(4123.0), _plain(9.999)
     ('0.0412', '41', '4,120', '10')
@@ -55,7 +55,7 @@ def _plain(x: float, digits: int = DIGITS) -> str:
 
 
 def _scaled(x: float, digits: int = DIGITS) -> str:
-    """With a decimal suffix: 950, 8.03B, 15T.
+    """A number with a decimal suffix: 950, 8.03B, 15T.
 
     >>> _scaled(15e12), _scaled(999_999.0), _scaled(950.0)
     ('15T', '1M', '950')
@@ -68,7 +68,7 @@ def _scaled(x: float, digits: int = DIGITS) -> str:
 
 
 def _dollars_of(x: float | None) -> float | None:
-    """The number, or None; 0 where it is so little that the order of a sum leaves it."""
+    """The number, or None; 0 if it is as small as the rounding error of a sum."""
     value = _finite(x)
     return 0.0 if value is not None and abs(value) < NOTHING_USD else value
 
@@ -124,7 +124,7 @@ def hours(h: float | None) -> str:
 
 
 def days(h: float | None) -> str:
-    """A duration given in HOURS, in the unit that suits it: 16.2 days, 5.3 h, 12 min, 40 s.
+    """A duration given in HOURS, in a suitable unit: 16.2 days, 5.3 h, 12 min, 40 s.
 
     >>> days(388.8), days(5.3), days(0.2), days(0.01)
     ('16.2 days', '5.3 h', '12 min', '36 s')
@@ -142,7 +142,7 @@ def days(h: float | None) -> str:
 
 
 def count(n: float | None) -> str:
-    """A whole number, every digit of it: 1,024.
+    """A whole number with all its digits: 1,024.
 
     >>> count(1024), count(-0.2)
     ('1,024', '0')
@@ -182,7 +182,7 @@ def gib(x_bytes: float | None) -> str:
 
 
 def in_unit(x: float | None, unit: str) -> str:
-    """A number in SI units as a printed unit has it, without the unit: for a column's head.
+    """A number in SI units converted to a printed unit, without the unit, for column heads.
 
     >>> in_unit(989.4e12, "TFLOP/s"), in_unit(50e9, "Gbit/s")
     ('989', '400')
@@ -192,7 +192,7 @@ def in_unit(x: float | None, unit: str) -> str:
 
 
 def percent(fraction: float | None) -> str:
-    """A fraction as percent: 41.2%.
+    """A fraction as a percentage: 41.2%.
 
     >>> percent(0.41234), percent(1.0), percent(0.00004)
     ('41.2%', '100%', '<0.01%')
@@ -206,7 +206,7 @@ def percent(fraction: float | None) -> str:
 
 
 def seconds(s: float | None, digits: int = DIGITS) -> str:
-    """Seconds of a step or of a part of it: 2.31 s, 412 ms, 35 µs.
+    """Seconds of a step or of part of a step: 2.31 s, 412 ms, 35 µs.
 
     >>> seconds(2.314), seconds(0.4123), seconds(3.5e-5), seconds(0.0)
     ('2.31 s', '412 ms', '35 µs', '0 s')
@@ -223,7 +223,7 @@ def seconds(s: float | None, digits: int = DIGITS) -> str:
 
 
 def seconds_from_to(first_s: float, second_s: float) -> str:
-    """Two times with as many digits as show what is between them; '' where that takes too many.
+    """Two times with enough digits to show their difference; '' if that takes too many.
 
     >>> seconds_from_to(15.6012, 15.6096), seconds_from_to(2.0, 2.5)
     ('15.601 s to 15.61 s', '2 s to 2.5 s')
@@ -242,12 +242,12 @@ def seconds_from_to(first_s: float, second_s: float) -> str:
 
 
 def _stay_gathered(layout: Layout) -> bool:
-    """Whether a strategy that gathers weights keeps them until backward."""
+    """Whether a strategy that gathers weights keeps them until the backward pass."""
     return not layout.reshard_after_forward and layout.sharding in GATHERING
 
 
 def _away(layout: Layout) -> tuple[str, str] | None:
-    """What waits beside the device, and where."""
+    """What is kept off the device, and where."""
     places = {layout.offload_optimizer, layout.offload_params} - {"none"}
     if not places:
         return None
@@ -257,7 +257,7 @@ def _away(layout: Layout) -> tuple[str, str] | None:
 
 
 def _degrees(layout: Layout) -> list[str]:
-    """TP8, PP4 (2 virtual stages), CP2, EP8, DP16 or DP2x8: degrees of 1 left out."""
+    """Degrees above 1: TP8, PP4 (2 virtual stages), CP2, EP8, DP16 or DP2x8."""
     out = [f"TP{layout.tp}"] if layout.tp > 1 else []
     if layout.pp > 1:
         said = [f"{layout.virtual_stages} virtual stages"] if layout.virtual_stages > 1 else []
@@ -275,7 +275,7 @@ def _degrees(layout: Layout) -> list[str]:
 def layout(chosen: Layout) -> str:
     """A layout in full: TP8 · PP4 · DP16 (fsdp2) · micro-batch 1 · full recompute.
 
-    One GPU has no degrees and no sharding, so it says what is left: micro-batch and recompute.
+    One GPU has no degrees and no sharding, so only micro-batch and recompute are given.
     """
     degrees = _degrees(chosen)
     if degrees and degrees[-1].startswith("DP"):
@@ -289,7 +289,7 @@ def layout(chosen: Layout) -> str:
 
 
 def layout_short(chosen: Layout) -> str:
-    """A layout for a cell of a table: TP8 PP4 DP16 fsdp2 mb1 full."""
+    """A layout for a table cell: TP8 PP4 DP16 fsdp2 mb1 full."""
     degrees = _degrees(chosen)
     if degrees and degrees[-1].startswith("DP"):
         degrees[-1] += f" {chosen.sharding}{' gathered' if _stay_gathered(chosen) else ''}"

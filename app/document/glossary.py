@@ -1,7 +1,7 @@
-"""The field's terms, a sentence each: what a page shows where somebody rests on a label.
+"""The field's terms, one sentence each: what a page shows when the pointer rests on a label.
 
-`explained` gives the sentences of all terms that a label holds. Every abbreviation and every
-choice of the form that a page prints is here; a test collects them.
+`explained` gives the sentences of all terms in a label. Every abbreviation and every choice of the
+form that a page prints is listed here; a test collects them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 MOST = 300  # characters of one help text
 
 TERMS = {
-    # what a plan comes to
+    # results of a plan
     "P10": "One outcome in ten is below it.",
     "P50": "The median: half of the outcomes are below it.",
     "P90": "One outcome in ten is above it.",
@@ -47,7 +47,7 @@ TERMS = {
     "Scale-up": "The fast link between the devices of one machine.",
     "Scale-out": "The network between machines.",
     "CPU": "The host's own processor, with the host's memory.",
-    # how a job is cut
+    # how a job is split
     "TP": "Tensor parallelism: each matrix is cut over so many GPUs.",
     "PP": "Pipeline parallelism: the layers are cut into so many stages.",
     "CP": "Context parallelism: each sequence is cut over so many GPUs.",
@@ -146,7 +146,7 @@ def _by_lower() -> dict[str, str]:
 
 
 def terms_in(label: str) -> tuple[str, ...]:
-    """The terms that a label holds, in their order, each once.
+    """The terms in a label, in order, each once.
 
     >>> terms_in("TP8 DP16 FSDP2"), terms_in("Price of"), terms_in("Cost P10 (USD)")
     (('TP', 'DP', 'FSDP2'), (), ('P10',))
@@ -156,7 +156,7 @@ def terms_in(label: str) -> tuple[str, ...]:
 
 
 def explained(label: str, most: int = MOST) -> str | None:
-    """The sentences of a label's terms, in at most so many characters; None without one.
+    """The sentences for a label's terms, in at most `most` characters; None without a term.
 
     >>> explained("MFU")[:30]
     'MFU: Model FLOPs utilisation: '

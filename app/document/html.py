@@ -1,7 +1,8 @@
-"""A report as one HTML file: no script, no request, readable in the dark and on paper.
+"""A report as one HTML file: no script, no request, readable in dark mode and on paper.
 
-Pictures are in the file; the policy in its head lets a browser load nothing. Texts are escaped by
-Jinja. A dark screen turns the colours of a chart over, so that each is held once.
+Pictures are embedded in the file; the policy in its head forbids the browser to load anything.
+Jinja escapes texts. In dark mode the colours of a chart are inverted, so each chart is embedded
+once.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def written(report: Report) -> bytes:
 
 @cache
 def _template() -> Template:
-    """Every variable is escaped; one that is not there is an error."""
+    """The template: every variable is escaped; a missing variable is an error."""
     made = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -36,11 +37,11 @@ def _template() -> Template:
 
 
 def _is_of(part: object, kind: str) -> bool:
-    """Whether a part of a report is of a kind: `block is of("Table")`."""
+    """Whether a part of a report has a given type, for `block is of("Table")` in the template."""
     return type(part).__name__ == kind
 
 
 def _picture(figure: Figure) -> str:
-    """The chart as an address that holds it."""
+    """The chart as a data address."""
     drawn = svg_of(figure).encode("utf-8")
     return f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode('ascii')}"

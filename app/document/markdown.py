@@ -1,6 +1,6 @@
 """A report as Markdown (CommonMark with tables, as code hosts draw it).
 
-One file cannot hold pictures that such hosts show (they drop data: addresses), so each chart is the
+Code hosts drop data: addresses, so one file cannot hold its pictures, and each chart becomes a
 table of its numbers. Every text is escaped: a name cannot become a link, a heading or HTML.
 """
 
@@ -31,7 +31,7 @@ def written(report: Report) -> bytes:
 
 
 def escaped(text: str) -> str:
-    """One line that Markdown shows as it is written.
+    """One line that Markdown shows literally.
 
     >>> escaped("[x](javascript:1) | <b>")
     '\\\\[x\\\\](javascript:1) \\\\| \\\\<b\\\\>'
@@ -73,7 +73,7 @@ def _cell(text: str) -> str:
 
 
 def _copied(copied: Copied) -> str:
-    """A fenced block; its fence is longer than any in the text."""
+    """A fenced block; its fence is longer than any fence in the text."""
     text = line(copied.text)
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -1,4 +1,4 @@
-"""Blocks on a page of Streamlit. Every text is shown as it is written: no name becomes markup."""
+"""Draw blocks on a Streamlit page. Every text is shown literally: no name becomes markup."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from app.document.table import Table
 
 
 def draw_blocks(blocks: Iterable[Block]) -> None:
-    """Paragraphs, lists, tables and lines to copy. A figure is drawn by app/web/figure.py, which
-    keeps its files; here it is its numbers."""
+    """Draw paragraphs, lists, tables and lines to copy. A figure is drawn here as its numbers;
+    app/web/figure.py draws the chart and keeps its files."""
     for block in blocks:
         match block:
             case Paragraph(text, strong):
@@ -33,7 +33,7 @@ def draw_blocks(blocks: Iterable[Block]) -> None:
 
 
 def draw_list(items: Iterable[str], title: str = "") -> None:
-    """Sentences, each with its dot; under their title, where there is one."""
+    """Draw sentences as a bulleted list, under their title if there is one."""
     if title:
         st.markdown(f"**{as_text(title)}**")
     if listed := "\n".join(f"- {as_text(item)}" for item in items):
@@ -41,12 +41,13 @@ def draw_list(items: Iterable[str], title: str = "") -> None:
 
 
 def draw_table(table: Table[Any]) -> None:
-    """A short table, whole. Its caption is the page's to draw: a page has headings of its own."""
+    """Draw a short table in full. The page draws its caption, because a page has its own
+    headings."""
     st.table(table.texts().map(as_text), hide_index=True)
 
 
 def draw_turned(table: Table[Any], corner: str) -> None:
-    """A table of few rows and many columns, on its side: a phone has room for few columns."""
+    """Draw a table of few rows and many columns transposed: a phone has room for few columns."""
     first, *_ = table.head
     st.table(table.texts().map(as_text).set_index(first).T.rename_axis(corner))
 
@@ -59,8 +60,8 @@ def draw_rows(
     *,
     is_whole: bool = False,
 ) -> None:
-    """A table that sorts, and scrolls unless it is whole. Its first column stays in sight; heads
-    explain the field's terms."""
+    """Draw a table that sorts, and scrolls unless it is whole. Its first column stays in sight;
+    column heads explain the field's terms."""
     shown = table.texts()
     columns = {table.head[0]: {"pinned": True}, **(config or {})}
     st.dataframe(
@@ -77,8 +78,8 @@ def draw_rows(
 def draw_sorted(
     table: Table[Any], key: str, *, height: int | Literal["auto", "content"] = "auto"
 ) -> None:
-    """A long table, which sorts by its numbers and reads as the cells do; its caption is what is
-    said of it to who cannot see it."""
+    """Draw a long table that sorts by its numbers and shows the cells as text; screen readers get
+    its caption."""
     written: dict[Any, Any] = {c.head: c.write for c in table.columns if c.write is not None}
     shown = table.frame().set_axis(list(table.head), axis="columns")
     st.dataframe(
@@ -95,8 +96,8 @@ def draw_sorted(
 def head_help(
     heads: Iterable[object], config: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Any]:
-    """The configuration of a table's columns; a head that has no help of its own and holds terms
-    of the field gets their sentences."""
+    """The configuration of a table's columns. A head without its own help gets the sentences of the
+    terms it holds."""
     given = config or {}
     made: dict[str, Any] = {name: dict(column) for name, column in given.items()}
     for name in map(str, heads):

@@ -1,8 +1,8 @@
-"""A report as PDF: tagged (PDF/UA-1) and archivable (PDF/A-2a), set by Typst.
+"""A report as PDF: tagged (PDF/UA-1) and archivable (PDF/A-2a), typeset by Typst.
 
-Every text travels as JSON and is placed as text: report.typ holds all the markup there is. Fonts
-are those that Typst brings, so that a report is the same on every machine; a character that they
-lack is written as its code, as U+4E2D. Typst asks no network: the layout imports no package.
+Every text is passed as JSON and placed as text: report.typ holds all the markup. The fonts are
+those bundled with Typst, so that a report is the same on every machine; a character that they lack
+is written as its code, as U+4E2D. Typst needs no network: the layout imports no package.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from app.document.table import Table
 TEMPLATE = Path(__file__).with_name("report.typ")
 STANDARDS: tuple[Any, ...] = ("a-2a", "ua-1")
 FONT = "Libertinus Serif"
-# What the fonts show; a PDF/UA that holds anything else is refused.
+# Characters that the fonts have; PDF/UA export fails on any other.
 SHOWN = re.compile(
     r"[\x20-\x7e\xa0-\xac\xae-\u017f\u0384-\u038a\u038c\u038e-\u03a1\u03a3-\u03ce\u0400-\u045f"
     r"\u2010-\u2027\u2030-\u2040\u2042\u2044-\u2052\u2054-\u205e\u20a0-\u20bf\u2190-\u2199"
     r"\u2200-\u22ff]"
 )
-LONG_WORD = 18  # characters that a narrow column holds
-AFTER = re.compile(r"(?<=[/&,=?._:;-])")  # where a long word may be cut
+LONG_WORD = 18  # characters that fit into a narrow column
+AFTER = re.compile(r"(?<=[/&,=?._:;-])")  # where a long word may be broken
 
 
 def written(report: Report) -> bytes:
@@ -52,7 +52,7 @@ def _template() -> bytes:
 
 
 def shown(text: str) -> str:
-    """One line of characters that the fonts have.
+    """One line that uses only characters of the fonts.
 
     >>> shown("a\\u4e2db")
     'aU+4E2Db'
@@ -61,7 +61,7 @@ def shown(text: str) -> str:
 
 
 def pieces(text: str) -> list[str]:
-    """A text in pieces that may stand on lines of their own: long words are cut, others are not.
+    """Split a text at the places where a line may break: only long words are broken inside.
 
     >>> pieces("see https://example.com/prices/list?gpu=h100")
     ['see https:', '/', '/', 'example.', 'com/', 'prices/', 'list?', 'gpu=', 'h100']
@@ -120,7 +120,7 @@ def _block(block: Block) -> dict[str, Any]:
 
 
 def _table(table: Table[Any]) -> dict[str, Any]:
-    """0 of a width is as wide as what is in it."""
+    """The data of a table. A width of 0 is as wide as its content."""
     rest = [0] * (len(table.head) - 1)
     return {
         "kind": "table",
@@ -133,5 +133,5 @@ def _table(table: Table[Any]) -> dict[str, Any]:
 
 
 def _svg(figure: Figure) -> str:
-    """The chart with texts in the font of the page."""
+    """The chart with its text in the font of the page."""
     return svg_of(figure).replace(f'font-family="{chart_files.FONT}"', f'font-family="{FONT}"')

@@ -1,4 +1,5 @@
-"""The charts of a report as SVG. Each is drawn once: it takes longer than all else in a report."""
+"""The charts of a report as SVG. Each is drawn once, because drawing is the slowest part of a
+report."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ from functools import lru_cache
 from app.document import chart_files
 from app.document.blocks import Figure
 
-THEME = "light"  # of every chart in a report; a dark page turns them over
+THEME = "light"  # for every chart in a report; dark mode inverts it
 KEPT = 48  # pictures of up to 200 kB
 
 
 def svg_of(figure: Figure) -> str:
-    """The document; its texts stay texts."""
+    """The SVG document of a figure; its text stays text."""
     return _drawn(json.dumps(figure.spec))
 
 

@@ -21,8 +21,8 @@ def error_console() -> Console:
 
 
 def terminal_bar(*, quiet: bool) -> Progress:
-    """A bar that has not started: what is done, of how many, for how long. Where there is no
-    terminal, or it is to be quiet, it is disabled and draws nothing."""
+    """A bar that has not started: done, total and elapsed time. Without a terminal, or with
+    `quiet`, it is disabled and draws nothing."""
     return Progress(
         TextColumn("{task.description}", markup=False),  # names of foreign sources and machines
         BarColumn(),

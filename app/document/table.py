@@ -1,4 +1,4 @@
-"""A table described once: its columns, as numbers for files and as text for people."""
+"""Describe a table once: its columns, as numbers for files and as text for people."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ T = TypeVar("T")
 class Column(Generic[T]):
     """One column of a table whose rows are of type `T`."""
 
-    name: str  # in files: a promise, with its unit
-    head: str  # on a page and on paper
-    value: Callable[[T], Any]  # as a file holds it
-    cell: Callable[[T], str] | None = None  # as a person reads it
-    write: Callable[[Any], str] | None = None  # the value as a person reads it, without a `cell`
-    short: str = ""  # head on a terminal, where `head` is too long
-    is_text: bool = False  # set to the left
+    name: str  # name in files, with its unit; stable
+    head: str  # head on a page and on paper
+    value: Callable[[T], Any]  # value for files
+    cell: Callable[[T], str] | None = None  # text for people
+    write: Callable[[Any], str] | None = None  # formats the value if there is no `cell`
+    short: str = ""  # head on a terminal, if `head` is too long
+    is_text: bool = False  # left-aligned
     wraps: bool = False  # may take several lines on a terminal
-    least: int = 0  # characters that a cell keeps on a narrow terminal; 0: all
-    width: int = 0  # share of the width on paper; 0: as wide as its cells
+    least: int = 0  # characters kept on a narrow terminal; 0: all
+    width: int = 0  # share of the width on paper; 0: width of its cells
 
     def text(self, row: T) -> str:
-        """The cell of one row, for a person."""
+        """The text of this column's cell in one row."""
         if self.cell is not None:
             return self.cell(row)
         value = self.value(row)
@@ -40,14 +40,14 @@ class Column(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table(Generic[T]):
-    """Rows, and the columns that are made of them. The first column names its row."""
+    """Rows, and the columns computed from them. The first column names the row."""
 
     caption: str
     columns: tuple[Column[T], ...]
     rows: tuple[T, ...]
 
     def only(self, *names: str, caption: str | None = None) -> Table[T]:
-        """The table with these columns, in this order; KeyError for a name that it lacks."""
+        """The table with only these columns, in this order. Raises KeyError for an unknown name."""
         by_name = {c.name: c for c in self.columns}
         kept = tuple(by_name[name] for name in names)
         return replace(self, columns=kept, caption=self.caption if caption is None else caption)
@@ -63,12 +63,12 @@ class Table(Generic[T]):
 
     @property
     def numeric(self) -> frozenset[int]:
-        """Positions of the columns that are set to the right."""
+        """Positions of the right-aligned columns."""
         return frozenset(n for n, c in enumerate(self.columns) if not c.is_text)
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Shares of the columns of the width on paper; () where none is given."""
+        """Each column's share of the width on paper; () if none is given."""
         shares = tuple(c.width for c in self.columns)
         return shares if any(shares) else ()
 
@@ -77,13 +77,14 @@ class Table(Generic[T]):
         return [tuple(c.text(row) for c in self.columns) for row in self.rows]
 
     def texts(self) -> pd.DataFrame:
-        """The cells as a frame of text under the heads."""
+        """The cells as a data frame of text under the heads."""
         import pandas as pd
 
         return pd.DataFrame(self.cells(), columns=list(self.head), dtype=object)
 
     def frame(self) -> pd.DataFrame:
-        """The values as a frame under the names, for charts and files; not finite: missing."""
+        """The values as a data frame under the names, for charts and files; missing if not
+        finite."""
         import pandas as pd
 
         found = {c.name: [_finite(c.value(row)) for row in self.rows] for c in self.columns}
@@ -99,7 +100,7 @@ def plain(
     numeric: Iterable[int] = (),
     widths: Iterable[int] = (),
 ) -> Table[tuple[str, ...]]:
-    """A table of ready texts; `numeric` are the positions of columns that are set to the right."""
+    """A table of ready-made texts; `numeric` gives the positions of right-aligned columns."""
     heads, right, shares = tuple(head), frozenset(numeric), tuple(widths)
     columns = tuple(
         Column(
@@ -116,7 +117,7 @@ def plain(
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """The n-th text of a row. Equal to another n-th, so that ready tables can be compared."""
+    """Picks the n-th text of a row. Comparable, so that ready-made tables can be compared."""
 
     n: int
 

@@ -1,6 +1,6 @@
-"""Blocks on a terminal: sentences, lists and tables, at most as wide as the window.
+"""Print blocks on a terminal: sentences, lists and tables, at most as wide as the window.
 
-Where there is no window, tables are as wide as what they hold.
+Without a window, tables are as wide as their content.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from rich.measure import Measurement
 from app.document.blocks import Block, Bullets, Copied, Figure, Paragraph, Section
 from app.document.table import Table
 
-WIDTH = 100  # where no window says otherwise: a pipe, a file
-WIDEST = 10_000  # of a table there
-STEP = "  "  # of a paragraph below another
+WIDTH = 100  # without a window: a pipe, a file
+WIDEST = 10_000  # greatest table width without a window
+STEP = "  "  # indent of a paragraph below another
 WIDE_GAP, NARROW_GAP = 2, 1  # blanks between columns
 
 
 class _Unbounded(Console):
-    """A pipe or a file: sentences end at WIDTH, a table is as wide as its cells."""
+    """Console for a pipe or a file: sentences wrap at WIDTH, a table is as wide as its cells."""
 
     def print(self, *objects: Any, **settings: Any) -> None:
-        """As every console prints, without cutting or folding a cell."""
+        """Print as any console does, without cutting or folding a cell."""
         tables = [o for o in objects if isinstance(o, rich_table.Table)]
         wide = self.options.update(width=WIDEST)
         widths = [Measurement.get(self, wide, table).maximum for table in tables]
@@ -40,7 +40,7 @@ class _Unbounded(Console):
 
 
 def console() -> Console:
-    """Standard output. No markup: names come from users and from sellers."""
+    """Standard output without markup: names come from users and sellers."""
     unknown = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     kind = _Unbounded if unknown else Console
     return kind(
@@ -53,8 +53,8 @@ def console() -> Console:
 
 
 def print_wrapped(out: Console, text: str, *, indent: str = "", first: str | None = None) -> None:
-    """Lines that end at a word and start at `indent`, without blanks at their ends. A word that
-    is longer than a line, as a layout to be copied may be, stays whole."""
+    """Print lines that break at word ends and are indented by `indent`, without trailing blanks. A
+    word longer than a line, such as a layout to copy, is kept whole."""
     start = indent if first is None else first
     lines = textwrap.fill(
         text,
@@ -68,7 +68,7 @@ def print_wrapped(out: Console, text: str, *, indent: str = "", first: str | Non
 
 
 def figures_table(*heads: str) -> rich_table.Table:
-    """A table of a name and its figures, which stand to the right."""
+    """A table of names and right-aligned figures."""
     table = rich_table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for n, head in enumerate(heads):
         table.add_column(head, justify="right" if n else "left", no_wrap=True)
@@ -76,13 +76,13 @@ def figures_table(*heads: str) -> rich_table.Table:
 
 
 def print_document(blocks: Iterable[Block | Section]) -> None:
-    """Blocks on standard output."""
+    """Print blocks on standard output."""
     print_blocks(console(), blocks)
 
 
 def print_blocks(out: Console, blocks: Iterable[Block | Section]) -> None:
-    """Paragraphs, lists, tables and sections, one below the other; a blank line above each table
-    and section but the first."""
+    """Print paragraphs, lists, tables and sections in order, with a blank line above each table and
+    section except the first."""
     for n, block in enumerate(blocks):
         match block:
             case Section(title, within):
@@ -100,13 +100,13 @@ def print_blocks(out: Console, blocks: Iterable[Block | Section]) -> None:
                 out.print("\n" if n else "", end="")
                 print_table(out, block if isinstance(block, Table) else block.numbers)
             case Copied():
-                # Never wrapped: a link that is broken in two cannot be copied.
+                # Never wrapped: a link broken over two lines cannot be copied.
                 out.print(f"\n{block.label}: {block.text}", soft_wrap=True)
 
 
 def print_table(out: Console, table: Table[Any]) -> None:
-    """A table; where the window is narrow its columns stand closer, then cells that may be cut
-    lose their ends, the last column first, then those that may wrap do."""
+    """Print a table. In a narrow window its columns first move closer together, then cells that may
+    be cut lose their ends, from the last column on, then cells that may wrap do."""
     rows = table.cells()
     heads = [c.short or c.head for c in table.columns]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
@@ -125,7 +125,7 @@ def print_table(out: Console, table: Table[Any]) -> None:
             head,
             justify=side,
             no_wrap=not column.wraps,
-            overflow="fold" if column.wraps else "ellipsis",  # never an end that is not marked
+            overflow="fold" if column.wraps else "ellipsis",  # a cut is always marked
         )
     room = _room(table, widths, out.width - gap * (len(widths) - 1))
     for row in rows:
@@ -134,7 +134,7 @@ def print_table(out: Console, table: Table[Any]) -> None:
 
 
 def _room(table: Table[Any], widths: list[int], width: int) -> list[int]:
-    """The widths, those of columns that may be cut so much less that all fit into `width`."""
+    """The widths, with columns that may be cut narrowed until all fit into `width`."""
     found = list(widths)
     for n, column in reversed(list(enumerate(table.columns))):
         if column.least:

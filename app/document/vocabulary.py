@@ -1,4 +1,4 @@
-"""Names of things as every page, command and report writes them: parts, purchases, places."""
+"""Names of things on every page, command and report: parts, purchases, places."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PURCHASES = {
 }
 
 
-# Purchase kinds that a chart draws alike.
+# Purchase kinds that a chart draws in the same way.
 PURCHASE_FAMILIES = {
     "on_demand": "on demand",
     "spot": "spot",
@@ -60,7 +60,7 @@ PURCHASE_FAMILIES = {
 }
 
 
-# What a number of failures and of spot markets rests on.
+# The basis of a number about failures or spot markets.
 BASES = {
     "default": "published",
     "assumed": "assumed",
@@ -91,7 +91,7 @@ FAILURE_INPUTS = {
 }
 
 
-# Where the time of a run goes that is not training.
+# Where run time goes besides training.
 LOST = {
     "checkpoint": "writing checkpoints",
     "rework": "work done again",
@@ -117,7 +117,7 @@ SHARDINGS = {
 COMMITMENTS = {"reserved_1y": "1 year", "reserved_3y": "3 years"}
 
 
-# Why an offer at a GPU count has no plan: words that stand before its count.
+# Why an offer at a GPU count has no plan: text that precedes the count.
 NO_PLAN = {
     "memory": "does not fit",
     "layout": "no legal layout",
@@ -140,17 +140,17 @@ def _spaced(name: str) -> str:
 
 
 def step_part(name: str) -> str:
-    """A part of the step time, in words."""
+    """The name of a part of the step time."""
     return STEP_PARTS.get(name, _spaced(name))
 
 
 def memory_part(name: str) -> str:
-    """A part of the memory, in words."""
+    """The name of a part of the memory."""
     return MEMORY_PARTS.get(name, _spaced(name))
 
 
 def purchase(name: str) -> str:
-    """How capacity is bought, in words."""
+    """The name of a way to buy capacity."""
     return PURCHASES.get(name, _spaced(name))
 
 
@@ -164,12 +164,12 @@ def purchase_short(name: str) -> str:
 
 
 def seller(offer: Offer) -> str:
-    """Who sells which machine: aws p5.48xlarge; nobody sells what is owned."""
+    """Who sells which machine: aws p5.48xlarge. Owned machines have no seller."""
     return "" if offer.purchase == "owned" else f"{offer.provider} {offer.instance_type}".strip()
 
 
 def stated_region(name: str) -> str:
-    """A region's name; '' where the price is of every region, or its source names none.
+    """A region's name; '' if the price covers every region or its source names none.
 
     >>> stated_region("us-east-1"), stated_region("*")
     ('us-east-1', '')
@@ -178,7 +178,7 @@ def stated_region(name: str) -> str:
 
 
 def region(name: str) -> str:
-    """A region in a column of its own.
+    """A region's text in a column of its own.
 
     >>> region("us-east-1"), region("*")
     ('us-east-1', 'not stated')
@@ -187,18 +187,18 @@ def region(name: str) -> str:
 
 
 def place(offer: Offer) -> str:
-    """The seller's machine and, where the price is of one, its region."""
+    """The seller's machine, and its region if the price is for one."""
     return f"{seller(offer)} {stated_region(offer.region)}".strip() or purchase(offer.purchase)
 
 
 def machine(plan: Plan) -> str:
-    """64 x H100-80GB-SXM (aws p5.48xlarge, on demand)."""
+    """The machines of a plan: 64 x H100-80GB-SXM (aws p5.48xlarge, on demand)."""
     gpus = f"{fmt.count(plan.num_gpus)} x {plan.offer.accelerator}"
     bought = ", ".join(t for t in (seller(plan.offer), purchase(plan.offer.purchase)) if t)
     return f"{gpus} ({bought})"
 
 
-# What a number is: each kind with what it means.
+# Kinds of numbers, each with its meaning.
 Kind = Literal["measured", "fitted", "published", "assumed", "computed", "given"]
 
 KINDS: dict[Kind, str] = {
@@ -226,7 +226,7 @@ MEASURED = {
 
 
 def measured_constant(name: str) -> str:
-    """What a calibration measured, in words."""
+    """The name of a constant that a calibration measures."""
     return MEASURED[name]
 
 
@@ -249,7 +249,7 @@ FACT_WORDS = {
 
 
 def assumed_fact(quantity: str, printed: str) -> str:
-    """Says that a number of an accelerator is not printed by a source."""
+    """A sentence that no source states this number of an accelerator."""
     if quantity == "switch_reduces":
         return "its switches are assumed to add up all-reduces."
     return f"{FACT_WORDS.get(quantity, quantity)} is assumed ({printed})."

@@ -1,13 +1,13 @@
 """A scenario as link, file, typed layout and config.json; which version made it.
 
-age         which version made a link, and what its numbers have done since
-fields      what the field table of core.scenario.Scenario says about a widget: kind,
+age         which version made a link, and which of its numbers have changed since
+fields      what the fields of core.scenario.Scenario say about their widgets: kind,
             choices, bounds
 file        a scenario as a YAML file: --scenario FILE.yaml, --save FILE.yaml, and the
             page's files
 layout      a layout as people write it:
             tp=8,pp=4,dp_shard=16,sharding=zero1,micro_batch_size=1
-link        a link as a scenario, and a scenario as an address that a person copies
+link        read a link as a scenario, and write a scenario as an address to copy
 link_query  the query of a link that reopens an answer
 model       the way in for models: text or a file of a config.json, and the model fields of
             a scenario

@@ -1,8 +1,7 @@
-"""Which version made a link, and what its numbers have done since.
+"""Which version made a link, and which of its numbers have changed since.
 
-app/scenario/link_changes.csv holds every number of a recorded link that opens to another one since,
-with the version in which it changed and why; the tests hold it against the files of
-tests/golden/links.
+app/scenario/link_changes.csv lists every number of a recorded link that has changed, with the
+version that changed it and the reason. The tests compare it with the files of tests/golden/links.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ MOST_REASONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A number that a released link opens to otherwise since, and why."""
+    """A number of a released link that has changed since that release, and why."""
 
-    version: str  # of the release that the link is of
-    about: str  # the link, by its name in the release's file
-    number: str  # a column of that file; * is all of them
+    version: str  # version of the release that made the link
+    about: str  # name of the link in the release's file
+    number: str  # a column of that file; * means all columns
     old: str
     new: str
-    since: str  # the version in which it changed
-    reason: str  # a sentence
+    since: str  # version that changed the number
+    reason: str  # one sentence
     commit: str
 
 
 def changes() -> tuple[Change, ...]:
-    """Every change of a number that a released link opens to."""
+    """Every change of a number of a released link."""
     return _rows(TABLE)
 
 
@@ -49,7 +48,7 @@ def _rows(table: Path) -> tuple[Change, ...]:
 
 @cache
 def installed() -> str:
-    """The version that links made here carry, without a local part; '' where none is known.
+    """The version written into new links, without its local part; '' if unknown.
 
     >>> str(Version("0.2.0rc1+mine").public)
     '0.2.0rc1'
@@ -62,14 +61,14 @@ def installed() -> str:
 
 
 def stamped(scenario: Scenario) -> Scenario:
-    """The scenario as made by the installed version."""
+    """The scenario, marked as made by the installed version."""
     here = installed()
     return scenario if scenario.made == here else scenario.model_copy(update={"made": here})
 
 
 def since(scenario: Scenario, what: str) -> list[str]:
-    """What has changed since a scenario's link was made: one note, or none where it is of this
-    version or does not say. `what` begins the sentence: 'This link'."""
+    """What has changed since a scenario's link was made: one note, or none if the link is from this
+    version or names no version. `what` begins the sentence: 'This link'."""
     made, here = scenario.made, installed()
     if not made or not here or (then := Version(made)) == (now := Version(here)):
         return []

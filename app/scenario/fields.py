@@ -1,4 +1,4 @@
-"""What the field table of `core.scenario.Scenario` says about a widget: kind, choices, bounds."""
+"""What the fields of `core.scenario.Scenario` say about their widgets: kind, choices, bounds."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from core.units import written_number
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One closed part of the form: a title and the fields inside."""
+    """One collapsed part of the form: its title and fields."""
 
     key: str
     title: str
     fields: tuple[str, ...]
 
 
-# Where the form shows the fields of group `advanced`; one that is not named here is under OTHER.
+# Where the form shows the fields of group `advanced`; fields not named here are under OTHER.
 ADVANCED = (
     Section(
         "parallelism",
@@ -74,33 +74,33 @@ def _extra(field: FieldInfo) -> dict[str, Any]:
 
 @cache
 def fields_of(group: str) -> Mapping[str, FieldInfo]:
-    """Fields of one group of the form, in the order of the table."""
+    """The fields of one group of the form, in the order of the table."""
     every = Scenario.model_fields.items()
     return MappingProxyType({n: f for n, f in every if _extra(f).get("group") == group})
 
 
 def sections() -> tuple[Section, ...]:
-    """The closed parts of the form: every field of the groups that it shows, each once."""
+    """The collapsed parts of the form: every field of the groups shown there, each once."""
     advanced = fields_of("advanced")
     found = [Section(s.key, s.title, tuple(n for n in s.fields if n in advanced)) for s in ADVANCED]
     placed = {n for s in ADVANCED for n in s.fields}
     rest = tuple(n for n in advanced if n not in placed)
     found += [Section(*OTHER, rest)] if rest else []
     for group, title in GROUPS:
-        # A field that is refused until its fellows are given comes after them.
+        # A field that needs other fields comes after them.
         names = sorted(fields_of(group), key=lambda n: n in LAST)
         found.append(Section(group, title, tuple(names)))
     return tuple(found)
 
 
 def changed_fields(scenario: Scenario, names: Iterable[str]) -> list[str]:
-    """Those of the fields that the scenario sets to something else than their default."""
+    """Those of the named fields that the scenario sets to a value other than the default."""
     table = Scenario.model_fields
     return [n for n in names if getattr(scenario, n) != table[n].default]
 
 
 def literals(annotation: Any) -> tuple[str, ...]:
-    """Names that a Literal allows, also inside a tuple or an Annotated; else empty."""
+    """The names that a Literal allows, also inside a tuple or an Annotated; else empty."""
     given = get_args(annotation)
     if given and all(isinstance(a, str) for a in given):
         return given
@@ -123,7 +123,7 @@ def is_flag(field: FieldInfo) -> bool:
 
 
 def written(value: object) -> str:
-    """A value as a person types it, which reads back equal: 15T, 100B, 8192, 1.5e-05.
+    """A value as a user would type it, which reads back equal: 15T, 100B, 8192, 1.5e-05.
 
     >>> written(1.5e13), written(8192), written((8, 64)), written(None)
     ('15T', '8192', '8, 64', '')
@@ -141,7 +141,7 @@ def written(value: object) -> str:
 
 
 def bounds(field: FieldInfo) -> str:
-    """'16 to 16,777,216' of a field's metadata, for its help."""
+    """The bounds in a field's metadata as text for its help: '16 to 16,777,216'."""
     low = next(
         (v for m in field.metadata for a in ("ge", "gt") if (v := getattr(m, a, None))), None
     )

@@ -1,8 +1,8 @@
 """A scenario as a YAML file: `--scenario FILE.yaml`, `--save FILE.yaml`, and the page's files.
 
-The file is flat: `field: value`, or `field: [value, value]`, named as in core/scenario/__init__.py.
-app/scenario/yaml.py reads it. Values stay the text that was written, so that 15T, 8k and 1e12
-mean what they mean in a link.
+The file is flat: `field: value`, or `field: [value, value]`, with the names of
+core/scenario/__init__.py. app/scenario/yaml.py reads it. Values keep the text as written, so that
+15T, 8k and 1e12 mean what they mean in a link.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FILE = Document(
     max_values=MAX_ITEMS,
 )
 
-# Words that YAML readers take for yes, no and nothing, and text that needs no quotes.
+# Words that YAML reads as yes, no or null; and text that needs no quotes.
 _RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.\-/+]*")
 _NUMBER = re.compile(r"[0-9][0-9.e\-]*")
@@ -36,7 +36,8 @@ Value = str | list[str]
 
 
 def read_scenario(text: str | bytes) -> Scenario:
-    """The scenario of a file's text; a `ScenarioError` says in one sentence what is wrong.
+    """The scenario in a file's text. Raises a `ScenarioError` that says in one sentence what is
+    wrong.
 
     >>> read_scenario("v: 1\\nmodel: llama3.1-70b\\nnum_gpus: [8, 64]").num_gpus
     (8, 64)
@@ -54,12 +55,12 @@ def read_scenario(text: str | bytes) -> Scenario:
 
 
 def read_scenario_file(path: Path) -> Scenario:
-    """Read a file, never more of it than the cap."""
+    """Read a scenario file; at most the size cap is read."""
     return read_scenario(read_bytes(path))
 
 
 def write_scenario_file(scenario: Scenario, path: Path) -> None:
-    """Write a file that `read_scenario_file` reads back equal, as made by this version."""
+    """Write a file that `read_scenario_file` reads back equal, marked as made by this version."""
     try:
         path.write_text(write_scenario(stamped(scenario)), encoding="utf-8")
     except OSError as e:
@@ -71,7 +72,7 @@ def write_scenario_file(scenario: Scenario, path: Path) -> None:
 def write_scenario(scenario: Scenario) -> str:
     """The shortest file that `read_scenario` reads back equal, each field with its meaning.
 
-    Only what differs from the defaults is written, in the order of the field table.
+    Only fields that differ from the defaults are written, in the order of the field table.
     """
     lines = [f"v: {LINK_VERSION}"]
     for name, text in scenario.to_query().items():
@@ -91,18 +92,18 @@ def write_scenario(scenario: Scenario) -> str:
 
 
 def _scalar(text: str) -> str:
-    """Text as YAML reads it back: bare where nothing is special in it, else in quotes."""
+    """Text that YAML reads back equal: bare if it has nothing special, else in quotes."""
     bare = _PLAIN.fullmatch(text) and text.lower() not in _RESERVED
-    # JSON's quotes are YAML's, and what is no ASCII stays itself: no pairs of surrogates.
+    # JSON quoting is valid YAML; non-ASCII characters are kept, to avoid surrogate pairs.
     return text if bare or _NUMBER.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
 def _values(text: str) -> dict[str, Value]:
-    """Names and the text of their values."""
+    """The names in the file and the text of their values."""
     found: dict[str, Value] = {}
     name: str | None = None
     items: list[str] | None = None
-    for event in list(events(text, FILE)):  # its structure first, then what it says
+    for event in list(events(text, FILE)):  # the whole structure is checked before any value
         if isinstance(event, yaml.SequenceStartEvent):
             items = []
         elif isinstance(event, yaml.SequenceEndEvent):

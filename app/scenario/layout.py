@@ -1,7 +1,7 @@
 """A layout as people write it: tp=8,pp=4,dp_shard=16,sharding=zero1,micro_batch_size=1.
 
-One codec for `--layout`, for the measured layout of a scenario (`anchor_layout`) and for what
-is printed of a plan.
+One codec for `--layout`, for a scenario's measured layout (`anchor_layout`) and for the printed
+layout of a plan.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from core.errors import ScenarioError, nearest, shown
 from core.scenario.types import ContextParallel, Recompute, Schedule, Sharding
 from core.search.plan import Layout
 
-MAX_CHARS = 600  # twice what the longest layout takes
+MAX_CHARS = 600  # twice the length of the longest layout
 LARGEST_DEGREE = 131_072
 
 # In the order in which a layout is written. `dp` is dp_replicate x dp_shard.
@@ -29,7 +29,7 @@ DEGREES = (
     "micro_batch_size",
     "num_microbatches",
 )
-PLACES = ("none", "cpu", "nvme")  # of what a layout offloads: it is somewhere, not searched
+PLACES = ("none", "cpu", "nvme")  # where a layout's offload goes; `search` is not among them
 CHOICES: dict[str, tuple[str, ...]] = {
     "sharding": get_args(Sharding),
     "recompute": get_args(Recompute),
@@ -39,7 +39,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "offload_optimizer": PLACES,
     "offload_params": PLACES,
 }
-# Written only where they say something: the methods of what the layout has, no defaults.
+# Written only if they add information: methods that the layout uses, unless default.
 OPTIONAL = (
     "schedule", "context_parallel", "reshard_after_forward", "offload_optimizer", "offload_params",
 )  # fmt: skip
@@ -49,8 +49,8 @@ KEYS = (*DEGREES, *CHOICES)
 def parse_layout(text: str) -> dict[str, object]:
     """The keys of a written layout: degrees as whole numbers, the others as names.
 
-    What is left out is not in the result. Whether the degrees go together, and with a number of
-    GPUs, is not asked here.
+    Keys that are left out are not in the result. Whether the degrees fit together, and fit a number
+    of GPUs, is not checked here.
 
     >>> parse_layout("tp=8, sharding=zero1")
     {'tp': 8, 'sharding': 'zero1'}
@@ -75,10 +75,10 @@ def parse_layout(text: str) -> dict[str, object]:
 
 
 def layout_text(layout: Layout) -> str:
-    """All of a layout, as `parse_layout` reads it back.
+    """A complete layout as text that `parse_layout` reads back.
 
-    A key that a record of an older kind lacks (etp) is left out, and so is one of OPTIONAL that
-    is the default of a scenario or is of something that the layout does not have.
+    A key that an older record lacks (etp) is left out. So is a key of OPTIONAL that has the
+    scenario's default or does not apply to the layout.
     """
     values = {key: getattr(layout, key, None) for key in KEYS if key not in OPTIONAL}
     if layout.pp > 1 and layout.schedule != "interleaved":
@@ -100,7 +100,7 @@ def _unknown(key: str) -> str:
 
 
 def _degree(key: str, value: str) -> int:
-    # isdecimal alone takes digits of every script, and int() would read them.
+    # isdecimal alone accepts digits of every script, and int() would read them.
     if not (value.isascii() and value.isdecimal() and len(value) <= 9):
         raise ScenarioError(
             f"{key}={shown(value)} in a layout is not a whole number from 1 to {LARGEST_DEGREE:,}."

@@ -1,4 +1,4 @@
-"""A link as a scenario, and a scenario as an address that a person copies."""
+"""Read a link as a scenario, and write a scenario as an address to copy."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from core.scenario.risk_fields import VIEW as LOOKED_AT
 Query = tuple[tuple[str, str], ...]
 Resolve = Callable[[Scenario], tuple[Scenario, list[str]]]
 
-VIEW = "show_"  # begins the names of what a page shows: no fields of the scenario
+VIEW = "show_"  # prefix of a page's view settings, which are not scenario fields
 
 
 def parse(
     query: Mapping[str, list[str]], resolve: Resolve, prices: str
 ) -> tuple[Scenario, list[str]]:
-    """A query as the browser sends it, as a scenario and what had to be changed.
+    """Parse a browser's query into a scenario and notes about what had to be changed.
 
-    A snapshot of prices that is not here is replaced by the current one, `prices`. Where another
-    version made the link, a note says what has changed; the scenario is of this one then.
+    An unknown price snapshot is replaced by the current one, `prices`. If another version made the
+    link, a note says what has changed; the scenario is then marked with this version.
     """
     notes = [
         f"The link gives {shown(name)} {len(values)} times: the last one counts."
@@ -48,20 +48,21 @@ def parse(
 
 
 def changed(scenario: Scenario, **fields: object) -> Scenario:
-    """The scenario with some fields replaced, validated again; ScenarioError if one is wrong.
+    """The scenario with some fields replaced, validated again. Raises ScenarioError if one is
+    wrong.
 
-    None is a field that is not given.
+    None means that a field is not given.
     """
     values = {**scenario.model_dump(), **fields}
     return Scenario.parse({name: value for name, value in values.items() if value is not None})
 
 
 def address_of(scenario: Scenario, page_url: str | None) -> str:
-    """What a person copies to show somebody else this answer."""
+    """The address to copy in order to share this answer."""
     base = (page_url or "").partition("?")[0].rstrip("/")
     return f"{base}/?{urlencode(scenario.to_query(), safe=',/:')}"
 
 
 def query_of(scenario: Scenario) -> Query:
-    """What the figures of a page depend on: the link without what is merely looked at."""
+    """The part of the link that the figures of a page depend on, without view settings."""
     return tuple((k, v) for k, v in scenario.to_query().items() if k not in LOOKED_AT)

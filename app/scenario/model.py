@@ -1,7 +1,7 @@
-"""The way in for models: text or a file of a config.json, and the model fields of a scenario.
+"""Read models: the text or file of a config.json, or the model fields of a scenario.
 
-Foreign text is hostile until parsed: its size and nesting are capped before the parser sees it,
-and what JSON does not know (NaN, repeated keys, numbers of a million digits) is refused.
+Foreign text is untrusted until parsed: its size and nesting are capped before the parser sees it,
+and what JSON does not allow (NaN, repeated keys, numbers of a million digits) is refused.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MAX_DEPTH = 32  # published configs nest 3 to 5 deep
 MAX_INTEGER_DIGITS = 20
 CUSTOM = "custom"
 
-# A whole string, closed or not, is one token, so that no bracket inside one is counted and an
-# unclosed one is passed once; the possessive quantifiers keep the scan linear.
+# A whole string, closed or not, is one token: brackets inside it are not counted, and an
+# unclosed one is scanned once; the possessive quantifiers keep the scan linear.
 _TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 _FLAGS = {f.name for f in fields(Transformer) if isinstance(f.default, bool)}
@@ -42,21 +42,21 @@ class NamedModel:
     label: str
     transformer: Transformer
     source: str
-    max_seq_len: int | None  # None: a custom model does not say
+    max_seq_len: int | None  # None: unknown for a custom model
 
 
 def parse_config(text: str | bytes) -> Transformer:
-    """Read the text of a config.json; a `ModelError` says what is wrong with it."""
+    """Parse the text of a config.json. Raises a `ModelError` that says what is wrong."""
     return from_config(_parse_object(_decoded(text)))
 
 
 def read_config_file(path: Path | str) -> Transformer:
-    """Read a config.json, or that of a directory; never more than the cap."""
+    """Read a config.json, or that of a directory; at most the size cap is read."""
     file = Path(path)
     try:
         if file.is_dir():
             file = file / "config.json"
-        if not file.is_file():  # a pipe or device would block or never end
+        if not file.is_file():  # a pipe or device could block or never end
             raise ModelError(f"There is no file {shown(str(file))}.")
         with file.open("rb") as opened:
             content = opened.read(MAX_CONFIG_BYTES + 1)
@@ -85,7 +85,7 @@ def _decoded(text: str | bytes) -> str:
 
 
 def _parse_object(text: str) -> dict[str, Any]:
-    """Strict JSON of bounded depth, an object at the top."""
+    """Parse strict JSON of bounded depth with an object at the top."""
     _refuse_depth(text)
     try:
         parsed = json.loads(
@@ -150,8 +150,8 @@ def _no_number(text: str) -> NoReturn:
 
 
 def custom_fields(model: Transformer) -> dict[str, object]:
-    """The scenario fields that say this model: model=custom and every dimension that is not
-    the default of `Transformer`."""
+    """The scenario fields that describe this model: model=custom and every dimension that differs
+    from the default of `Transformer`."""
     given: dict[str, object] = {"model": CUSTOM}
     for name, default in _DEFAULTS.items():
         value = getattr(model, name)
@@ -161,7 +161,7 @@ def custom_fields(model: Transformer) -> dict[str, object]:
 
 
 def model_of(scenario: Scenario) -> NamedModel:
-    """The preset that the scenario names, or the custom model that its dimensions make."""
+    """The preset that the scenario names, or the custom model defined by its dimensions."""
     given = {n: v for n in _DEFAULTS if (v := getattr(scenario, n)) is not None}
     if scenario.model.strip().lower() == CUSTOM:
         return NamedModel(
@@ -188,7 +188,7 @@ def model_of(scenario: Scenario) -> NamedModel:
 
 
 def _custom(given: dict[str, Any]) -> Transformer:
-    # A state space alone has no MLP, and says so.
+    # A model of state-space layers alone has no MLP and must say so.
     alone = given.get("ffn_hidden_size") == 0 and given.get("num_ssm_layers")
     asked = [n for n in _REQUIRED if not (alone and n == "ffn_hidden_size")]
     if missing := [n for n in asked if not given.get(n)]:

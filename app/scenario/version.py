@@ -21,7 +21,7 @@ UNREAD = (
 
 @cache
 def version() -> str:
-    """As the package says; '' where it is not installed."""
+    """The version of the package; '' if it is not installed."""
     try:
         return installed("runcast")
     except PackageNotFoundError:
@@ -29,7 +29,7 @@ def version() -> str:
 
 
 def commit(root: Path = ROOT) -> str:
-    """The commit of a checkout, read from its files; '' where there is none."""
+    """The commit of a checkout, read from its files; '' if there is none."""
     try:
         head = (root / ".git/HEAD").read_text(encoding="ascii").strip()
         if not head.startswith("ref: "):

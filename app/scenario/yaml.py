@@ -1,8 +1,8 @@
-"""A table in a YAML file that somebody gives us, read as a stream of checked events.
+"""A table in a user's YAML file, read as a stream of checked events.
 
-Foreign text is hostile until parsed: its size is capped before it is read, its structure is
-checked while it is read, and no object is ever built from it. Scalars stay the text that was
-written, so that `no` or 12:30 mean nothing special.
+Foreign text is untrusted until parsed: its size is capped before it is read, its structure is
+checked while it is read, and no object is ever built from it. Scalars keep the text as written, so
+that `no` or 12:30 have no special meaning.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """What a file may hold, and what its refusals call it."""
+    """What a file may hold, and the words its error messages use."""
 
-    noun: str  # scenario, sweep: 'the scenario file'
-    depth: int  # 2: fields and the list that one may hold; 3: a list of such lists
-    line: str  # the form of one line, for text that has none
-    forms: str  # every form that is read
+    noun: str  # scenario or sweep, as in 'the scenario file'
+    depth: int  # 2: fields, each of which may hold a list; 3: lists of such lists
+    line: str  # the form of one line, shown if the text has no such line
+    forms: str  # every accepted form
     max_values: int | None = None
 
 
 def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
-    """The content of a file, never more of it than one byte above the cap."""
+    """The content of a file; at most one byte more than the cap is read."""
     try:
-        if not path.is_file():  # a pipe or device would block or never end
+        if not path.is_file():  # a pipe or device could block or never end
             raise ScenarioError(f"There is no file {shown(str(path))}.")
         with path.open("rb") as opened:
             return opened.read(most + 1)
@@ -46,7 +46,7 @@ def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
 
 
 def decoded(content: str | bytes, document: Document) -> str:
-    """Content within the cap as text."""
+    """Decode content within the cap as text."""
     size = len(content) if isinstance(content, bytes) else len(content.encode(errors="replace"))
     if size > MAX_BYTES:
         raise ScenarioError(
@@ -59,8 +59,8 @@ def decoded(content: str | bytes, document: Document) -> str:
 
 
 def events(text: str, document: Document) -> Iterator[yaml.Event]:
-    """Names, values, and where their lists start and end; an error at the first thing that is
-    more than the document allows."""
+    """Names, values, and where their lists start and end. Raises an error at the first thing that
+    the document does not allow."""
     try:
         yield from _checked(text, document)
     except yaml.YAMLError as e:
@@ -68,12 +68,12 @@ def events(text: str, document: Document) -> Iterator[yaml.Event]:
 
 
 def is_nothing(event: yaml.ScalarEvent) -> bool:
-    """An empty value is a field that is not given, unless it was written as ''."""
+    """Whether a value is empty, which means not given, unless it was written as ''."""
     return event.style is None and event.value in _NOTHING
 
 
 def line_of(event: yaml.Event) -> int:
-    """The line on which an event starts, as an editor counts."""
+    """The line number on which an event starts, counted as in an editor."""
     return int(event.start_mark.line) + 1
 
 
@@ -130,7 +130,7 @@ def _checked(text: str, document: Document) -> Iterator[yaml.Event]:
 
 
 def _not_yaml(e: yaml.YAMLError, document: Document) -> str:
-    """What PyYAML says of text that is no YAML, in one line."""
+    """PyYAML's message about invalid YAML, on one line."""
     mark = getattr(e, "problem_mark", None)
     where = "" if mark is None else f" at line {mark.line + 1}, column {mark.column + 1}"
     problem = getattr(e, "problem", None) or getattr(e, "reason", None) or "it cannot be read"

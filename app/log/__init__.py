@@ -1,5 +1,6 @@
-"""One line an event, without secrets.
+"""The log: one line per event, without secrets.
 
-log        the log: one line an event on standard error, JSON where RUNCAST_LOG=json
-redaction  what a log must not say: secrets of the environment, and whatever looks like one
+log        the log: one line per event on standard error, JSON if RUNCAST_LOG=json
+redaction  what the log must not contain: secrets of the environment, and whatever looks
+           like one
 """

@@ -1,10 +1,10 @@
-"""The log: one line an event on standard error, JSON where RUNCAST_LOG=json.
+"""The log: one line per event on standard error, JSON if RUNCAST_LOG=json.
 
-An event has a name and numbers of its own. It never holds what somebody typed, saved or
-negotiated: no query, no scenario, no price. Of an exception it says the kind and the places in the
-code; what the exception says may repeat a value and is written at level debug only. What other
-libraries log (Streamlit, uvicorn) goes through the same formatter, which takes secrets out.
-docs/operations.md lists the events and their keys.
+An event has a name and numbers. It never holds what a user typed, saved or negotiated: no query, no
+scenario, no price. Of an exception it holds the type and the places in the code; the message may
+repeat a value and is written at level debug only. What other libraries log (Streamlit, uvicorn)
+goes through the same formatter, which removes secrets. docs/operations.md lists the events and
+their keys.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from app.log.redaction import redacted, secrets_of
 
 LOG, LEVEL = "RUNCAST_LOG", "RUNCAST_LOG_LEVEL"
 LEVELS = ("debug", "info", "warning", "error")
-FRAMES = 12  # of a traceback, the innermost ones
-SAID_MAX = 2_000  # characters of what a library says
+FRAMES = 12  # of a traceback, innermost frames only
+SAID_MAX = 2_000  # characters of a library's message
 _FOREIGN = ("streamlit", "uvicorn", "websockets", "py.warnings")
 _ROOT = Path(__file__).parents[2]
-_ID = "_runcast_log_id"  # on an exception: the id that the log has it under
+_ID = "_runcast_log_id"  # attribute on an exception: its id in the log
 _LOGGER = logging.getLogger("runcast")
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Request:
-    """What one rerun of the page or one command does: its id stands in every line about it."""
+    """One page rerun or one command. Its id is in every line about it."""
 
     id: str
     session: str = ""
@@ -50,12 +50,12 @@ class Request:
     counts: dict[str, float] = field(default_factory=dict)
 
     def add(self, **counts: float) -> None:
-        """Add to what the last line of the request will say."""
+        """Add figures to the last line of the request."""
         for name, value in counts.items():
             self.counts[name] = self.counts.get(name, 0) + value
 
     def figures(self) -> dict[str, Any]:
-        """What was added, as its last line says it."""
+        """The figures added so far, as the last line will show them."""
         return {name: round(value, 1) for name, value in self.counts.items()}
 
 
@@ -63,18 +63,18 @@ _CURRENT: ContextVar[Request | None] = ContextVar("runcast_request", default=Non
 
 
 def new_id() -> str:
-    """Eight hex digits: short enough to be read out over the phone."""
+    """Eight hex digits: short enough to read out over the phone."""
     return secrets.token_hex(4)
 
 
 def current() -> Request | None:
-    """The request that this thread works for."""
+    """The request that this thread is working for."""
     return _CURRENT.get()
 
 
 @contextmanager
 def request(one: Request) -> Iterator[Request]:
-    """For as long as the block lasts, this thread works for that request."""
+    """Make this the current request of this thread inside the block."""
     before = _CURRENT.set(one)
     try:
         yield one
@@ -83,7 +83,7 @@ def request(one: Request) -> Iterator[Request]:
 
 
 def carried(call: Callable[[], T]) -> Callable[[], T]:
-    """The call, in whatever thread, as work of the request that is current now."""
+    """Wrap a call so that it runs in any thread as part of the current request."""
     one = _CURRENT.get()
     if one is None:
         return call
@@ -96,19 +96,19 @@ def carried(call: Callable[[], T]) -> Callable[[], T]:
 
 
 def event(name: str, *, level: int = logging.INFO, **fields: Any) -> None:
-    """Log an event with its numbers; `fields` are keys of docs/operations.md."""
+    """Log an event with its numbers; `fields` are keys listed in docs/operations.md."""
     if _LOGGER.isEnabledFor(level):
         _LOGGER.log(level, name, extra={"runcast": fields})
 
 
 def failed(name: str, error: BaseException, **fields: Any) -> str:
-    """Log what should not have happened; the id under which the log has it."""
+    """Log an unexpected error and return its id in the log."""
     _LOGGER.error(name, exc_info=error, extra={"runcast": fields})
     return id_of(error)
 
 
 def id_of(error: BaseException) -> str:
-    """The id of an exception in the log: that of the request in which it was seen first."""
+    """The id of an exception in the log: that of the request in which it first appeared."""
     known = getattr(error, _ID, None)
     if isinstance(known, str):
         return known
@@ -116,20 +116,20 @@ def id_of(error: BaseException) -> str:
     made = one.id if one else new_id()
     try:
         setattr(error, _ID, made)
-    except AttributeError:  # a kind with slots: the next line has another id
+    except AttributeError:  # a type with slots: the next line gets another id
         return made
     return made
 
 
 class Lines(logging.Formatter):
-    """One record as one line."""
+    """Formats one record as one line."""
 
     def __init__(self, *, as_json: bool, hidden: tuple[str, ...]) -> None:
         super().__init__()
         self.as_json, self.hidden = as_json, hidden
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record; nothing of it is lost where a value cannot be written."""
+        """The line of a record; a value that cannot be written does not lose the line."""
         said = self._fields(record)
         if not self.as_json:
             return self._text(said)
@@ -149,7 +149,7 @@ class Lines(logging.Formatter):
             said |= {"event": "library", "logger": record.name, "said": text}
         error = record.exc_info[1] if record.exc_info else None
         if ours is None and error is not None and record.levelno >= logging.ERROR:
-            said["event"] = "unexpected"  # a callback's or a fragment's, which Streamlit caught
+            said["event"] = "unexpected"  # raised in a callback or fragment, caught by Streamlit
         if error is not None:
             said["request_id"] = id_of(error)
         if one := _CURRENT.get():
@@ -178,7 +178,7 @@ class Lines(logging.Formatter):
 
 
 def places_of(error: BaseException) -> list[str]:
-    """Where it was raised: file, line and function, the innermost last, no path of the machine."""
+    """Where an error was raised: file, line and function, innermost last, without machine paths."""
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     return [f"{_short(f.filename)}:{f.lineno} {f.name}" for f in frames]
 
@@ -191,7 +191,7 @@ def _short(filename: str) -> str:
 
 
 class _ToStderr(logging.Handler):
-    """Whatever is standard error at the time."""
+    """Writes to the current standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -208,9 +208,9 @@ _seen_loggers = -1
 def configure(
     environ: Mapping[str, str] | None = None, *, more: Mapping[str, object] | None = None
 ) -> str:
-    """Set the log up, once a process or again; a sentence where a setting cannot be meant.
+    """Set up the log; may be called again. Returns a sentence if a setting is invalid.
 
-    `more` is a table whose texts are secrets too, as of secrets.toml.
+    The texts of the table `more` are treated as secrets too, such as secrets.toml.
     """
     global _seen_loggers
     environ = os.environ if environ is None else environ
@@ -235,7 +235,8 @@ def configure(
 
 
 def adopt() -> None:
-    """Let the loggers of the server's libraries write as ours do; costs nothing if none is new."""
+    """Make the loggers of the server's libraries use our format; does almost nothing if none is
+    new."""
     global _seen_loggers
     every = logging.root.manager.loggerDict
     if len(every) == _seen_loggers or _HANDLER.formatter is None:
@@ -243,7 +244,7 @@ def adopt() -> None:
     for name, logger in list(every.items()):
         if name.partition(".")[0] in _FOREIGN or name in _FOREIGN:
             for handler in getattr(logger, "handlers", ()):
-                if type(handler) is logging.StreamHandler:  # not a test's, nor somebody's own
+                if type(handler) is logging.StreamHandler:  # leaves other handlers alone
                     handler.setFormatter(_HANDLER.formatter)
     if getattr(_HANDLER.formatter, "as_json", False):
         _take_warnings()

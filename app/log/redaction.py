@@ -1,8 +1,8 @@
-"""What a log must not say: secrets of the environment, and whatever looks like one.
+"""What the log must not contain: secrets of the environment, and whatever looks like one.
 
-Two nets. The values of environment variables (and of secrets.toml) whose names say that they are
-secrets are taken out wherever they stand. Then what is written like a secret is: `password=...`,
-`Authorization: ...`, the part of an address before its @.
+Two steps. First, values of environment variables (and of secrets.toml) whose names mark them as
+secrets are removed wherever they occur. Then everything written like a secret is removed:
+`password=...`, `Authorization: ...`, the part of an address before its @.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote, urlsplit
 
 HIDDEN = "***"
-LEAST_CHARS = 6  # a shorter value would take ordinary words out of the log
+LEAST_CHARS = 6  # removing a shorter value would also remove ordinary words
 _NAMES = re.compile(
     r"(?i)(?<![a-z])(passw(or)?d|passphrase|secret|token|credentials?|(api|access|private)[_-]?key|"
     r"cookie|authorization|key)s?(?![a-z])"
@@ -35,7 +35,7 @@ _PATTERNS = (
 def secrets_of(
     environ: Mapping[str, str] | None = None, more: Mapping[str, object] | None = None
 ) -> tuple[str, ...]:
-    """The secret values of an environment and of a nested table, the longest first.
+    """The secret values in an environment and a nested table, the longest first.
 
     >>> secrets_of({"LAMBDA_API_KEY": "abcdef123", "LANG": "C.UTF-8"})
     ('abcdef123',)
@@ -47,7 +47,7 @@ def secrets_of(
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:
-    """The text without these values, and without what looks like a secret.
+    """The text without these values and without anything that looks like a secret.
 
     >>> redacted("GET https://me:pw@host/?api_key=12 with 'abcdef123'", ["abcdef123"])
     "GET https://***@host/?api_key=*** with '***'"
@@ -60,7 +60,7 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
 
 
 def _password_of(value: str) -> Iterator[str]:
-    """The password of an address, as it is written and as it is meant."""
+    """The password in an address, both percent-encoded and decoded."""
     if "://" not in value or "@" not in value:
         return
     try:
@@ -72,7 +72,7 @@ def _password_of(value: str) -> Iterator[str]:
 
 
 def _values(table: Mapping[str, object]) -> Iterator[str]:
-    """Every text of a nested table: in secrets.toml all of them are meant to be secret."""
+    """Every text in a nested table; all texts in secrets.toml count as secrets."""
     for value in table.values():
         if isinstance(value, Mapping):
             yield from _values(value)

@@ -1,9 +1,9 @@
 """What every command of the command line needs: options and typed values.
 
-command_log  each command in the log: one id an invocation, and what a bug of ours looks
-             like to its user
+command_log  log each command, with one id per invocation, and show a short message for
+             a bug
 given        what was typed after runcast: the options that set a field of the scenario,
-             one line each
-options      the options that commands share, for Typer
-values       what was typed after runcast, as a scenario
+             one per line
+options      options that several commands share, for Typer
+values       turn what was typed after runcast into a scenario
 """

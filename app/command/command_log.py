@@ -1,4 +1,4 @@
-"""Each command in the log: one id an invocation, and what a bug of ours looks like to its user."""
+"""Log each command, with one id per invocation, and show the user a short message for a bug."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ BUG = 1  # exit status
 
 
 class command:  # noqa: N801 - used as a context, like the functions of contextlib
-    """One command, from its first line to its last: one line of the log at the end.
+    """Log one command: one line at its end.
 
-    An exception that is no mistake of the user is logged; the user gets a sentence with its id, and
+    An exception that is not a user's mistake is logged; the user gets a sentence with its id, and
     the exit status is 1.
     """
 
@@ -62,7 +62,7 @@ class command:  # noqa: N801 - used as a context, like the functions of contextl
         return is_bug
 
     def _name(self) -> str:
-        """The command as the product knows it: what else was typed is nobody's business."""
+        """The command's name in the product. Nothing else that was typed is logged."""
         if not logging.getLogger("runcast").isEnabledFor(logging.INFO):
             return ""
         known = {*_names(self._app)}
@@ -70,7 +70,7 @@ class command:  # noqa: N801 - used as a context, like the functions of contextl
 
 
 def sentence(log_id: str) -> str:
-    """What a bug looks like to whoever typed the command."""
+    """The message about a bug for the user of the command."""
     return (
         f"Something went wrong that should not; the log has it under id {log_id} "
         f"({log.LEVEL}=debug adds what it said)."

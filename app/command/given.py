@@ -1,7 +1,7 @@
-"""What was typed after `runcast`: the options that set a field of the scenario, one line each.
+"""What was typed after `runcast`: the options that set a field of the scenario, one per line.
 
-`plan` and `estimate` share them; a field that has no option of its own is set by `--set`. The
-table is text and not read from `Scenario`, because `runcast --help` must not wait for pydantic;
+`plan` and `estimate` share them; a field without an option of its own is set with `--set`. The
+table is text and not derived from `Scenario`, because `runcast --help` must not wait for pydantic;
 a test compares the two.
 """
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What was typed: fields that have an option, the KEY=VALUE of every `--set`, and what is read
-    before them: a model or its config, a link or a file."""
+    """What was typed: fields that have an option, the KEY=VALUE of every `--set`, and what these
+    override: a model or its config, a link or a file."""
 
     options: Mapping[str, str]
     sets: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class Given:
 
     @property
     def is_new(self) -> bool:
-        """Neither a link nor a file, which have every field, is reopened."""
+        """Whether neither a link nor a file, which set every field, is reopened."""
         return self.link is None and self.file is None
 
 
@@ -115,7 +115,7 @@ TABLE = (
     FieldOption("usd_per_kwh", "U", "Price of electricity, for an owner."),
     FieldOption("grid_g_co2e_per_kwh", "G", "Carbon of the grid; of the region if left out."),
 )
-OPTION_OF = {  # the options that are not called like their field
+OPTION_OF = {  # options whose name differs from their field
     "num_tokens": "--tokens",
     "async_checkpoint": "--asynchronous",
     **{
@@ -129,7 +129,7 @@ OPTION_OF = {  # the options that are not called like their field
 
 
 def option_of(field: str) -> str | None:
-    """The option that sets a field, None where only `--set` does."""
+    """The option that sets a field; None if only `--set` does."""
     if all(o.field != field for o in TABLE):
         return None
     return OPTION_OF.get(field, f"--{field.replace('_', '-')}")

@@ -1,5 +1,5 @@
-"""The options that commands share, for Typer; those that set a field of the scenario are made from
-the table of app/command/given.py."""
+"""Options that several commands share, for Typer. Those that set a field of the scenario are built
+from the table of app/command/given.py."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Text = str | None
 
 
 def text_option(name: str, metavar: str, text: str) -> Any:
-    """An option whose value is taken as text."""
+    """An option whose value is kept as text."""
     return typer.Option(name, metavar=metavar, help=text, show_default=False)
 
 
-# Shared by several commands.
+# Options of several commands.
 Model = Annotated[Text, text_option("--model", "ID", "A preset: see `runcast models`.")]
 Config = Annotated[Text, text_option("--config", "FILE", "A Hugging Face config.json instead.")]
 SeqLen = Annotated[Text, text_option("--seq-len", "N", "Tokens per sequence; 8k is 8192.")]
@@ -34,7 +34,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing els
 
 
 def print_json(value: object) -> None:
-    """Indented JSON in the order it was built; NaN cannot be written, orjson makes it null."""
+    """Print indented JSON in insertion order. JSON has no NaN; orjson writes null."""
     import orjson
 
     options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
@@ -42,8 +42,8 @@ def print_json(value: object) -> None:
 
 
 def takes_fields(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter `given` is every option that makes a scenario: the model, the
-    table, `--set`, a link, a file."""
+    """Give a command the options that make a scenario, in place of its parameter `given`: the
+    model, the table, `--set`, a link, a file."""
     own = inspect.signature(command).parameters
     hints = get_type_hints(command, include_extras=True)
     fields = {o.field: _annotation(o) for o in TABLE}
@@ -80,7 +80,7 @@ def takes_fields(command: Callable[..., None]) -> Callable[..., None]:
     signature = [
         p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[n]) for n, p in kept.items()
     ]
-    # The model and the layout before the fields, what is about the output after them.
+    # Model and layout come before the fields, output options after them.
     layout = [p for p in signature if p.name == "layout"]
     made = [added[n] for n in models], layout, [added[n] for n in (*fields, *read)]
     every = [*(p for part in made for p in part), *(p for p in signature if p not in layout)]

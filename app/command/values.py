@@ -1,6 +1,6 @@
-"""What was typed after `runcast`, as a scenario. Every mistake is a `ScenarioError`.
+"""Turn what was typed after `runcast` into a scenario. Every mistake raises a `ScenarioError`.
 
-Values stay text until `Scenario.parse`, the same door that a link comes through.
+Values stay text until `Scenario.parse`, which also reads links.
 """
 
 from __future__ import annotations
@@ -26,22 +26,21 @@ from core.scenario import LINK_VERSION, MAX_QUERY_CHARS, Scenario
 from pricing.book.files import has_book
 from pricing.offers import installed_id, snapshot_ids
 
-# What must be typed where no link and no file, which have defaults, is given.
+# Required if neither a link nor a file, which set every field, is given.
 REQUIRED = ("num_tokens", "seq_len", "global_batch_size")
 REQUIRED_OF_ONE = ("seq_len", "global_batch_size", "gpu", "num_gpus")
 DATA_SET = ("num_examples", "tokens_per_example")
 DIMENSIONS = frozenset(f.name for f in fields(Transformer))
 TOP_MAX = 1000
 
-# How a sentence of `Scenario` names a field and repeats its value: tp='x' or tp: 'x'.
+# How error messages of `Scenario` name a field and its value: tp='x' or tp: 'x'.
 _FIELD_IN_SENTENCE = re.compile(r"(?<![\w'\"])([a-z]\w*)(?:=|: )(?=['\"])")
 
 
 def plan_scenario(given: Given) -> tuple[Scenario, list[str]]:
-    """The scenario that options, a model or its config and a link or a file ask for, and what
-    to say.
+    """The scenario from options, a model or its config, and a link or a file; and notes to print.
 
-    An option overrides the link or the file; a model given beside them replaces theirs.
+    An option overrides the link or the file; a model given with them replaces theirs.
     """
     typed = typed_fields(given)
     if given.is_new:
@@ -52,7 +51,7 @@ def plan_scenario(given: Given) -> tuple[Scenario, list[str]]:
 def layout_scenario(
     given: Given, layout: str | None
 ) -> tuple[Scenario, dict[str, object], list[str]]:
-    """The scenario of one named layout on one kind of GPU, the layout, and what to say."""
+    """The scenario of one named layout on one kind of GPU, the layout, and notes to print."""
     typed = typed_fields(given)
     asked = {} if layout is None else parse_layout(layout)
     fixed = fixed_fields(asked)
@@ -94,7 +93,7 @@ def _require(
 
 
 def lacking(given: Collection[str], required: Iterable[str]) -> list[str]:
-    """The required fields that are not given; examples stand for tokens."""
+    """The required fields that are missing; a number of examples replaces one of tokens."""
     return [
         n
         for n in required
@@ -105,8 +104,8 @@ def lacking(given: Collection[str], required: Iterable[str]) -> list[str]:
 def scenario_of(
     typed: Mapping[str, Any], given: Given, *, written_as: Mapping[str, str]
 ) -> tuple[Scenario, list[str]]:
-    """Link or file, then model, then what was typed: the later ones win. A sentence names a field
-    as `written_as` says, else by its own name."""
+    """Combine the link or file, then the model, then what was typed; later values win. Messages
+    name a field as in `written_as`, else by its own name."""
     if given.link is not None and given.file is not None:
         raise ScenarioError("Give --link or --scenario, not both.")
     found: dict[str, Any] = {}
@@ -129,7 +128,7 @@ def scenario_of(
 
 
 def typed_fields(given: Given) -> dict[str, str]:
-    """Every field that was typed, by an option of its own or by `--set`."""
+    """Every field that was typed, with its own option or with `--set`."""
     typed = dict(given.options)
     if empty := [str(option_of(n)) for n, v in typed.items() if not v.strip(" ,")]:
         raise ScenarioError(f"{', '.join(empty)} without a value: leave it out or give one.")
@@ -151,7 +150,7 @@ def _typed_as(field: str) -> str:
 
 
 def _spelled(typed: Iterable[str]) -> dict[str, str]:
-    """How sentences name what was typed, and the model."""
+    """How messages name the typed fields and the model."""
     return {n: _written_as(n) for n in typed} | {"model": "--model "}
 
 
@@ -161,7 +160,7 @@ def _written_as(field: str) -> str:
 
 
 def parsed(values: Mapping[str, Any], *, written_as: Mapping[str, str]) -> Scenario:
-    """The scenario of these values; a mistake in one of `written_as` names what holds it."""
+    """The scenario with these values; an error in a field of `written_as` names its source."""
 
     def written(match: re.Match[str]) -> str:
         return written_as.get(match[1], match[0])
@@ -173,14 +172,14 @@ def parsed(values: Mapping[str, Any], *, written_as: Mapping[str, str]) -> Scena
 
 
 def offers_scenario(values: Mapping[str, str | None]) -> Scenario:
-    """The GPUs, clouds and purchase kinds whose offers are listed."""
+    """The scenario whose GPUs, clouds and purchase kinds select the listed offers."""
     given = Given(options={n: v for n, v in values.items() if v is not None})
     typed = typed_fields(given)
     return parsed(typed, written_as={n: _written_as(n) for n in typed})
 
 
 def model_values(model: str | None, config: str | None) -> dict[str, Any]:
-    """What `--model` or `--config` sets in a scenario; nothing if neither is given."""
+    """The fields that `--model` or `--config` sets; empty if neither is given."""
     if model is not None and config is not None:
         raise ScenarioError("Give --model or --config, not both.")
     if config is not None:
@@ -189,7 +188,7 @@ def model_values(model: str | None, config: str | None) -> dict[str, Any]:
 
 
 def link_values(link: str) -> tuple[dict[str, Any], list[str]]:
-    """The fields of a link, with or without the address before its query, and what to say."""
+    """The fields of a link, with or without the address before its query, and notes to print."""
     if len(link) > MAX_QUERY_CHARS:
         raise ScenarioError(f"The link is longer than {MAX_QUERY_CHARS} characters.")
     query = link.partition("?")[2] if "?" in link else link
@@ -206,7 +205,7 @@ def link_values(link: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def _without_unknown_prices(found: dict[str, Any], what: str) -> list[str]:
-    """Drop the name of a price snapshot that is not installed, and say so."""
+    """Drop the name of a price snapshot that is not installed, with a note."""
     named = found.get("prices", "")
     if not named or named in snapshot_ids():
         return []
@@ -218,20 +217,20 @@ def _without_unknown_prices(found: dict[str, Any], what: str) -> list[str]:
 
 
 def _without_maker(found: dict[str, Any], what: str) -> list[str]:
-    """Drop the version that made it, and say what has changed since."""
+    """Drop the version that made it, with a note on what has changed since."""
     scenario, wrong = Scenario.from_query({"made": found.pop("made", "")})
     return [*wrong, *since(scenario, f"The {what}")]
 
 
 def _without_unknown_book(found: dict[str, str]) -> list[str]:
-    """Drop the name of a price book that this server lacks, and say so."""
+    """Drop the name of a price book that this server lacks, with a note."""
     if not found.get("price_book") or has_book(found["price_book"]):
         return []
     return [lacking_sentence(found.pop("price_book"))]
 
 
 def plans_to_show(text: str | None, default: int) -> int:
-    """The value of `--top`."""
+    """The parsed value of `--top`."""
     if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= TOP_MAX):

@@ -20,7 +20,7 @@ INK = {"light": "#17202A", "dark": "#F2F5F8"}
 BACKGROUND = {"light": "#FFFFFF", "dark": "#10151B"}  # of the page: .streamlit/config.toml
 FAINT = {"light": "#6B7785", "dark": "#93A1B0"}
 LIMIT = {"light": "#B23A00", "dark": "#FF9A5C"}
-# Okabe and Ito, https://jfly.uni-koeln.de/color/: told apart with every common colour blindness.
+# Okabe and Ito, https://jfly.uni-koeln.de/color/: distinct with every common colour blindness.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 # All of similar size: a dash or a wedge is lost among eight hundred marks.
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down",

@@ -1,4 +1,4 @@
-"""The heatmap of the Options page. As in app/plan/charts.py, colour never stands alone."""
+"""The heatmap of the Options page. Colour is never the only carrier of a value."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from app.document.chart_files import Spec, spec_of
 from app.document.chart_parts import FAINT, INK, axis
 
 CELL_PX, CELL_WIDTH_PX, HEAD_PX = 26, 53, 150
-# Viridis, reversed and in steps: the least is light. Printed with the ink that reads on each.
+# Viridis, reversed and in steps: the lowest is light. Text is black or white, for contrast.
 VIRIDIS = ("#fde725", "#90d743", "#35b779", "#21918c", "#31688e", "#443983", "#440154")
-WHITE_FROM = 4  # levels from here take white ink, those before black
+WHITE_FROM = 4  # levels from here up have white text, lower ones black
 
 
 def heatmap_px(cells: pd.DataFrame) -> int:
-    """Height that holds the whole heatmap."""
+    """Height in pixels of the whole heatmap."""
     return HEAD_PX + CELL_PX * int(cells["gpu"].nunique())
 
 
 def heatmap(cells: pd.DataFrame, *, title: str, theme: str) -> Spec:
-    """GPUs by clouds, the number in the cell; the colour says the same. A cell without a number
+    """GPUs by clouds: each cell shows its number, and a colour for it. A cell without a number
     has a mark. `cells` is in the order of the axes."""
     spec = copy.deepcopy(_empty(title, theme))
     gpus, clouds = list(cells["gpu"].unique()), list(cells["cloud"].unique())
@@ -40,7 +40,7 @@ def heatmap(cells: pd.DataFrame, *, title: str, theme: str) -> Spec:
 
 
 def _parts(spec: Spec) -> Iterator[Spec]:
-    """A chart and the layers in it."""
+    """A chart and its layers."""
     yield spec
     for layer in spec.get("layer", ()):
         yield from _parts(layer)
@@ -48,7 +48,7 @@ def _parts(spec: Spec) -> Iterator[Spec]:
 
 @lru_cache(maxsize=8)
 def _empty(title: str, theme: str) -> Spec:
-    """The chart without its data and order: to build it takes longer than all the rest."""
+    """The chart without data and sort order: the slow part to build, so it is built once."""
     bare = {"labelOverlap": False, "domain": False, "ticks": False, "grid": False}
     x = alt.X(
         "cloud:N",
@@ -82,7 +82,7 @@ def _empty(title: str, theme: str) -> Spec:
     marks = base.transform_filter("!isValid(datum.level)").mark_text(
         fontSize=12, color=INK[theme]
     ).encode(text=alt.Text("text:N"))  # fmt: skip
-    # Steps, not the page's width: on a small screen the chart scrolls and numbers stay apart.
+    # Fixed cell sizes: on a small screen the chart scrolls and the numbers stay readable.
     drawn = alt.layer(squares, texts, marks).properties(
         height=alt.Step(CELL_PX), width=alt.Step(CELL_WIDTH_PX)
     )

@@ -1,4 +1,4 @@
-"""Plans side by side, on the Options page: those that are pinned, or those of two links."""
+"""Plans side by side on the Options page: the pinned ones, or those of two links."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ OTHER = "options_other_link"
 BASE = "options_baseline"
 TERMS = "MFU, HFU, Goodput, GPU-hours, P10, P90, Recompute, Out of memory, CO2e"
 MOST_TERMS = 900
-A_TABLE = 2  # plans of one table: with their names it fits a narrow screen
+A_TABLE = 2  # plans per table: what fits a narrow screen
 
 
 def draw_pinned(scenario: Scenario, answer: Answer, today: dt.date) -> None:
-    """The pinned plans side by side, and in words what sets them apart."""
+    """The pinned plans side by side, and their differences in words."""
     st.subheader("Side by side", anchor=False, help=explained(TERMS, MOST_TERMS))
     of_id = {p.id: p for p in answer.plans}
     pinned = [of_id[plan_id] for plan_id in scenario.pinned if plan_id in of_id]
@@ -39,7 +39,7 @@ def draw_pinned(scenario: Scenario, answer: Answer, today: dt.date) -> None:
         return
     compared = side_by_side.subjects(scenario, pinned)
     names = {s.plan.id: s.name for s in compared}
-    st.session_state[BASE] = pinned[0].id  # the order of the pins is the truth
+    st.session_state[BASE] = pinned[0].id  # the first pin is the base
     st.selectbox(
         "Compare with",
         list(names),
@@ -58,7 +58,7 @@ def draw_pinned(scenario: Scenario, answer: Answer, today: dt.date) -> None:
 
 
 def _base_chosen() -> None:
-    """Make a pinned plan the first one, which the others are compared with."""
+    """Move a pinned plan to the front: the others are compared with it."""
     first, pinned = str(st.session_state[BASE]), link.scenario().pinned
     link.look(pinned=(first, *(p for p in pinned if p != first)))
 
@@ -93,7 +93,7 @@ def _draw_compared(compared: Sequence[Subject], today: dt.date, key: str) -> Non
 
 
 def draw_other_link(scenario: Scenario, answer: Answer, today: dt.date) -> None:
-    """A field for another link; its scenario and its plan beside those of the page."""
+    """A field for another link, and a comparison of its scenario and plan with the page's."""
     st.subheader("Side by side with another link", anchor=False)
     text = st.text_area(
         "Another link, or what stands behind its question mark",

@@ -1,6 +1,6 @@
-"""Every ranked plan of an answer as a table: filtered, in an order, in one unit of money.
+"""The table of every ranked plan of an answer: filtered, sorted, in one unit of money.
 
-Values stay numbers in the unit that the column's name says; a view draws them as they are.
+Values stay numbers, in the unit that the column's name gives.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from core.scenario import Scenario
 from core.search.plan import Answer
 from core.units import GIB
 
-LISTED = 100  # rows on the page: more are too much for one message, and for a reader
+LISTED = 100  # rows on the page: more make a large message and are not read
 MTOKEN, GPU_HOUR = "Cost (USD per million tokens)", "Cost (USD per GPU-hour)"
 OOM, LIMITS, FRONTIER = "Chance of out of memory", "Within limits", "Fastest or cheapest"
 CLOUD, GPU, GPUS, PURCHASE = "Cloud", "GPU", "GPUs", "Purchase"
@@ -32,7 +32,7 @@ ID = "Plan"
 
 UNITS = {"run": "Whole run", "mtoken": "Per million tokens", "gpu_hour": "Per GPU-hour"}
 COST_IN = {"run": COST, "mtoken": MTOKEN, "gpu_hour": GPU_HOUR}
-# What a list is sorted by: the column, and whether more of it is better.
+# Sort orders: the column, and whether higher is better.
 ORDERS: dict[str, tuple[str, str, bool]] = {
     "rank": ("rank", "#", False),
     "usd": ("cost, the cheapest first", COST, False),
@@ -44,40 +44,40 @@ ORDERS: dict[str, tuple[str, str, bool]] = {
     "mfu": ("MFU, the highest first", MFU, True),
     "memory": ("peak memory, the least first", MEMORY, False),
 }
-# Columns of the page besides money and whether limits are met; the file has every one.
+# Columns on the page besides money and limits met; the file has every column.
 SHOWN = (TIME, FAILING_TIME, GPU, GPUS, CLOUD, "Instance", "Region", PURCHASE, "Layout", MFU, SPEED,
          MEMORY, OOM, PRICE, "Price of")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What a list of plans is narrowed to; nothing given lets everything through."""
+    """Filters of a list of plans; an empty one lets every plan through."""
 
     gpu: tuple[str, ...] = ()
     cloud: tuple[str, ...] = ()
     purchase: tuple[str, ...] = ()
     min_gpus: float | None = None
     max_gpus: float | None = None
-    max_usd: float | None = None  # of the whole run; a plan without a price is not within it
+    max_usd: float | None = None  # of the whole run; a plan without a price fails it
     max_days: float | None = None
     within_limits: bool = False
     frontier: bool = False
 
     @property
     def num_given(self) -> int:
-        """How many of them narrow anything."""
+        """How many filters are set."""
         lists = (self.gpu, self.cloud, self.purchase, self.within_limits, self.frontier)
         numbers = (self.min_gpus, self.max_gpus, self.max_usd, self.max_days)
         return sum(map(bool, lists)) + sum(n is not None for n in numbers)
 
 
-# The fields of a scenario that are filters, and what stands over those that narrow by a name.
+# The scenario fields that are filters, and the labels of those that filter by name.
 FILTERS = tuple(f"list_{f.name}" for f in fields(Filters))
 LABELS = {"list_gpu": GPU, "list_cloud": CLOUD, "list_purchase": PURCHASE}
 
 
 def filters_of(scenario: Scenario, *, has_limits: bool) -> Filters:
-    """The filters that a link asks for; without limits every plan is within them."""
+    """The filters in a scenario; without limits, "within limits" is true of every plan."""
     asked = {f.name: getattr(scenario, f"list_{f.name}") for f in fields(Filters)}
     bought = tuple(vocabulary.purchase(kind) for kind in scenario.list_purchase)
     within = scenario.list_within_limits and has_limits
@@ -85,8 +85,8 @@ def filters_of(scenario: Scenario, *, has_limits: bool) -> Filters:
 
 
 def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
-    """Every ranked plan, the best first; ID names it in a link. Dollars of what has no price are
-    not a number."""
+    """Every ranked plan, the best first; ID names it in a link. The dollars of a plan without a
+    price are NaN."""
     p = answer.points
     if not answer.num_plans:
         return pd.DataFrame(columns=[ID, "#", *COST_IN.values(), *SHOWN, LIMITS, FRONTIER])
@@ -126,7 +126,7 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
 
 
 def choices(frame: pd.DataFrame) -> Mapping[str, Sequence[str]]:
-    """What each of the fields of `LABELS` may be, in the order of the alphabet."""
+    """The values that each field of `LABELS` can have, in alphabetical order."""
     seen = {name: set(map(str, frame[column].unique())) for name, column in LABELS.items()}
     kinds = {
         kind for kind in get_args(Purchase) if vocabulary.purchase(kind) in seen["list_purchase"]
@@ -135,7 +135,7 @@ def choices(frame: pd.DataFrame) -> Mapping[str, Sequence[str]]:
 
 
 def narrowed(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
-    """The rows that the filters let through."""
+    """The rows that pass the filters."""
     kept = np.ones(len(frame), dtype=bool)
     for column, wanted in (
         (GPU, filters.gpu), (CLOUD, filters.cloud), (PURCHASE, filters.purchase)
@@ -160,14 +160,14 @@ def narrowed(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
 
 
 def in_order(frame: pd.DataFrame, order: str) -> pd.DataFrame:
-    """The rows in one of `ORDERS`; equals by rank, what has no figure last."""
+    """The rows sorted by one of `ORDERS`: ties by rank, rows without a figure last."""
     _, column, more_first = ORDERS[order]
     by_rank = frame.sort_values("#", kind="stable")
     return by_rank.sort_values(column, ascending=not more_first, kind="stable", na_position="last")
 
 
 def listed(frame: pd.DataFrame, unit: str, *, has_limits: bool) -> pd.DataFrame:
-    """The first rows as the page shows them: money in one unit, numbers of five digits."""
+    """The first rows as the page shows them: money in one unit, five significant digits."""
     columns = ["#", COST_IN[unit], *SHOWN, *([LIMITS] if has_limits else []), FRONTIER]
     shown = frame.head(LISTED)[columns].copy()
     for name in shown.select_dtypes("float").columns:
@@ -176,7 +176,7 @@ def listed(frame: pd.DataFrame, unit: str, *, has_limits: bool) -> pd.DataFrame:
 
 
 def labels(frame: pd.DataFrame) -> dict[str, str]:
-    """Each plan in a line, for a list to choose from."""
+    """A one-line label of each plan, for a select box."""
     return {
         str(row[ID]): (
             f"#{row['#']}: {fmt.usd_short(row[COST]) if row[COST] == row[COST] else 'no price'}, "
@@ -191,8 +191,8 @@ def labels(frame: pd.DataFrame) -> dict[str, str]:
 def pinned_by_rows(
     pinned: Sequence[str], listed_ids: Sequence[str], chosen: Sequence[str]
 ) -> tuple[str, ...]:
-    """The pins after somebody chose rows of the list: those that it does not list stay, in their
-    order; what is chosen anew comes last.
+    """The pins after rows of the list were selected. Pinned plans that are not in the list stay,
+    in their order; newly selected ones are added at the end.
 
     >>> pinned_by_rows(("x", "a"), ("a", "b", "c"), ("b", "c"))
     ('x', 'b', 'c')

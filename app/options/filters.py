@@ -1,6 +1,6 @@
-"""The filters, the order and the unit of the Options page, as widgets that a keyboard reaches.
+"""The filter, sort and unit widgets of the Options page.
 
-What they show is in the link, as fields of the scenario: the widgets only follow it.
+Their values are fields of the scenario, and so part of the link; the widgets only show them.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from core.scenario import Scenario
 from core.scenario.types import MOST_LISTED
 
 NAMES = ("list_gpu", "list_cloud", "list_purchase")
-# The numbers, with the steps of their arrows and the most that each may be.
+# Number fields: the step of the arrows, and the maximum.
 NUMBERS: tuple[tuple[str, int | float, int | float], ...] = (
     ("list_min_gpus", 8, 131_072),
     ("list_max_gpus", 8, 131_072),
     ("list_max_usd", 1000.0, 1e13),
     ("list_max_days", 1.0, 36_500.0),
 )
-# Terms behind the words of a list.
+# The glossary term of each list.
 ABOUT = {"list_purchase": "On demand, Spot, Reserved, Capacity block", "list_cloud": "Instance"}
 SWITCHES = ("list_within_limits", "list_frontier")
-WRONG = "options_wrong"  # what the last edit could not have
+WRONG = "options_wrong"  # the error of the last edit
 
 
 def key(field: str) -> str:
-    """The key of a field's widget in the session."""
+    """The session key of a field's widget."""
     return f"options_{field}"
 
 
 def follow(scenario: Scenario, field: str) -> None:
-    """Let a field's widget show what the scenario says; call before it is drawn."""
+    """Set a field's widget to the scenario's value; call before it is drawn."""
     value = getattr(scenario, field)
     shown = list(value) if isinstance(value, tuple) else value
     if key(field) not in st.session_state or st.session_state[key(field)] != shown:
@@ -47,7 +47,7 @@ def follow(scenario: Scenario, field: str) -> None:
 
 
 def edited(field: str) -> None:
-    """Callback of a field's widget; a value that is not allowed changes nothing."""
+    """Callback of a field's widget; an invalid value changes nothing."""
     try:
         link.look(**{field: st.session_state[key(field)]})
     except ScenarioError as e:
@@ -59,7 +59,7 @@ def _clear() -> None:
 
 
 def _common(scenario: Scenario, field: str) -> dict[str, Any]:
-    """What every widget of a field is given."""
+    """The arguments that every widget of a field takes."""
     follow(scenario, field)
     return {
         "label": plans.LABELS.get(field, Scenario.model_fields[field].title or field),
@@ -70,7 +70,7 @@ def _common(scenario: Scenario, field: str) -> dict[str, Any]:
 
 
 def draw(scenario: Scenario, every: pd.DataFrame, *, has_limits: bool) -> None:
-    """The filters, the order and the unit, as widgets that a keyboard reaches."""
+    """The filter, sort and unit widgets."""
     choices = plans.choices(every)
     *places, last = st.columns(4)
     for place, name in zip(places, NAMES, strict=True):

@@ -1,6 +1,6 @@
-"""Who is best with which GPU: the best plan of every accelerator at every cloud, as cells.
+"""The cells of the heatmap: the best plan of every accelerator at every cloud.
 
-A cell without a number says why: not offered, offered but without a plan, hidden by a filter.
+A cell without a number gives the reason: not offered, no plan, or hidden by a filter.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from app.plan import document as plan_document
 from app.plan.document import COST, PRICE, TIME
 from core.search.plan import Answer
 
-MOST_GPUS, MOST_CLOUDS = 14, 14  # drawn: the best of both; the file has every one
-LEVELS = 7  # of colour, even on a logarithmic scale
+MOST_GPUS, MOST_CLOUDS = 14, 14  # at most, the best ones; the file has every one
+LEVELS = 7  # of colour, evenly spaced on a logarithmic scale
 MEASURES = {
     "usd": ("Cost of the run", COST, "USD of the whole run"),
     "mtoken": ("Per million tokens", MTOKEN, "USD per million tokens"),
@@ -39,15 +39,15 @@ MARKS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """The best of the cells, in the order of the axes, and what they say."""
+    """The cells to draw, in the order of the axes, and the words that go with them."""
 
-    cells: pd.DataFrame  # gpu, cloud, text, level (NaN: a mark, no number), where
+    cells: pd.DataFrame  # gpu, cloud, text, level (NaN for a mark), where
     sentence: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Best:
-    """The best plan of each pair that has one, and all names, the best first."""
+    """The best plan of each pair that has one, and all names, best first."""
 
     column: str
     plans: dict[tuple[str, str], dict[str, Any]]
@@ -56,8 +56,8 @@ class _Best:
 
 
 def reasons(answer: Answer) -> dict[tuple[str, str], str]:
-    """Every pair of accelerator and cloud of which something was left out: what limit it met, and
-    at how many numbers of GPUs."""
+    """Why layouts were left out, by pair of accelerator and cloud: each limit, and the number of
+    GPU counts that it excluded."""
     return {
         pair: f"left out: {_counted(Counter(dict(counts)))}"
         for pair, counts in answer.left_out_at.items()
@@ -75,7 +75,7 @@ def _best(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: str)
     priced = kept[np.isfinite(kept[column].to_numpy(dtype=float))]
     first = priced.sort_values(column, kind="stable").drop_duplicates([GPU, CLOUD])
     pairs = {*answer.left_out_at, *_pairs(every)}
-    figures = list(zip(first[GPU], first[CLOUD], strict=True))  # the best first
+    figures = list(zip(first[GPU], first[CLOUD], strict=True))  # best first
     gpus = dict.fromkeys([g for g, _ in figures] + sorted({g for g, _ in pairs}))
     clouds = dict.fromkeys([c for _, c in figures] + sorted({c for _, c in pairs}))
     return _Best(
@@ -87,7 +87,7 @@ def _best(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: str)
 
 
 def _pairs(frame: pd.DataFrame) -> set[tuple[str, str]]:
-    """Every pair of accelerator and cloud that has a row."""
+    """Every pair of accelerator and cloud in the table."""
     each = frame[[GPU, CLOUD]].drop_duplicates()
     return set(zip(each[GPU], each[CLOUD], strict=True))
 
@@ -100,7 +100,7 @@ def _cells(
     best: _Best,
     names: tuple[list[str], list[str]],
 ) -> pd.DataFrame:
-    """A row for each pair of the names."""
+    """One row per pair of GPU and cloud."""
     left_out = reasons(answer)
     ranked, let_through = _pairs(every), _pairs(kept)
     values = [float(p[best.column]) for p in best.plans.values()]
@@ -127,7 +127,7 @@ def _cells(
 
 def drawn_of(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: str) -> Drawn | None:
     """The best figure of each pair among the kept plans; None where no plan has one. `every` is
-    the whole list, which tells what only the filters hide."""
+    the unfiltered list: it shows which plans only the filters hide."""
     best = _best(answer, every, kept, measure)
     if not best.plans:
         return None
@@ -149,7 +149,7 @@ def drawn_of(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: s
 
 
 def table(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Every pair for a file: its figure, the plan, or why there is none."""
+    """Every pair, for a file: its figure and plan, or why there is none."""
     best = _best(answer, every, kept, measure)
     cells = _cells(answer, every, kept, measure, best, (best.gpus, best.clouds))
     named = cells.rename(columns={"value": MEASURES[measure][2], "where": "best plan, or reason"})
@@ -157,7 +157,7 @@ def table(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: str)
 
 
 def marks_sentence(answer: Answer, cells: pd.DataFrame) -> str:
-    """What the marks mean that are drawn instead of numbers, and why most was left out."""
+    """What the marks in place of numbers mean, and the main reason for leaving layouts out."""
     used = set(cells["text"])
     told = [f"{mark} {text}" for mark, text in MARKS.items() if mark in used]
     if NO_PLAN in used:
@@ -170,12 +170,12 @@ def marks_sentence(answer: Answer, cells: pd.DataFrame) -> str:
 
 
 def level(value: float, low: float, high: float) -> int:
-    """Which of the colours a figure has, from 0 for the least, even on a logarithmic scale.
+    """The colour level of a figure: 0 is the lowest, evenly spaced on a logarithmic scale.
 
     >>> [level(v, 1.0, 100.0) for v in (1.0, 10.0, 100.0)], level(0.0, 0.0, 0.0)
     ([0, 3, 6], 0)
     """
-    if low <= 0:  # free: credits paid for it
+    if low <= 0:  # free: paid by credits
         share = (value - low) / (high - low) if high > low else 0.0
     else:
         share = float(np.log(value / low) / np.log(high / low)) if high > low else 0.0
@@ -189,7 +189,7 @@ def _short(value: float, measure: str) -> str:
 
 
 def _where(row: Mapping[str, Any]) -> str:
-    """The plan of a cell: its machines, and what they take."""
+    """The plan of a cell: its machines, time and cost."""
     return (
         f"{fmt.count(row[GPUS])} GPUs, {row['Instance']}, {row['Region']}, {row[PURCHASE]}: "
         f"{fmt.usd_short(row[COST])} in {fmt.days(row[TIME] / plan_document.DAYS_PER_HOUR)}"

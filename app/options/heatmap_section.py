@@ -32,7 +32,7 @@ def _heatmap(
     _every: pd.DataFrame,
     _kept: pd.DataFrame,
 ) -> tuple[heat.Drawn, Spec] | None:
-    """What is drawn, and the chart as a dict."""
+    """The cells to draw, and the chart as a dict."""
     drawn = heat.drawn_of(_answer, _every, _kept, measure)
     if drawn is None:
         return None
@@ -48,7 +48,7 @@ def draw(
     every: pd.DataFrame,
     kept: pd.DataFrame,
 ) -> None:
-    """The best plan of each pair among `kept`, by a figure that the reader chooses; its files."""
+    """The best plan of each pair among `kept`, by a figure the reader picks, and its files."""
     st.subheader("GPU by cloud", anchor=False)
     measure = scenario.list_measure
     options_filters.follow(scenario, "list_measure")
@@ -73,7 +73,7 @@ def draw(
         file="runcast_gpu_by_cloud",
         data=lambda: heat.table(answer, every, kept, measure),
     )
-    # A container of a fixed height scrolls sideways, too, where the screen is small.
+    # A container of fixed height also scrolls sideways on a small screen.
     with st.container(height=charts.heatmap_px(shown.cells), border=False):
         st.vega_lite_chart(spec=chart.spec, key=chart.key, width="content", alt=chart.alt)
     st.caption(as_text(f"{shown.sentence} {heat.marks_sentence(answer, shown.cells)}"))

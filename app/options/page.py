@@ -34,12 +34,12 @@ FULL = f"{MOST_PINNED} plans are pinned, the most there can be: take one off the
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _every(query: Query, book_id: str, _scenario: Scenario, _answer: Answer) -> pd.DataFrame:
-    """Every ranked plan as a table, the same for everybody who asks the same."""
+    """The table of every ranked plan, shared by all sessions that ask the same question."""
     return plans.every(_scenario, _answer)
 
 
 def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
-    """The page for a scenario and its answer."""
+    """Draw the page for a scenario and its answer."""
     today = dt.datetime.now(tz=dt.UTC).date()
     st.markdown(f"**{as_text(options_words.coverage_sentence(answer))}**")
     st.caption(as_text(options_words.not_compared_sentence(answer)))
@@ -65,7 +65,7 @@ def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
 
 
 def _pin(wanted: Sequence[str]) -> bool:
-    """Pin these plans, in this order, unless they are too many; whether they are pinned."""
+    """Pin these plans in this order, unless there are too many; return whether it did."""
     if len(wanted) > MOST_PINNED:
         st.session_state[REFUSED] = True
         return False
@@ -74,10 +74,10 @@ def _pin(wanted: Sequence[str]) -> bool:
 
 
 def _rows_chosen(ids: tuple[str, ...], key: str) -> None:
-    """Callback of the table: its chosen rows are the pinned plans among those it lists."""
+    """Callback of the table: its selected rows become the pinned plans."""
     rows = [ids[n] for n in st.session_state[key]["selection"]["rows"] if n < len(ids)]
     if not _pin(plans.pinned_by_rows(link.scenario().pinned, ids, rows)):
-        link.redraw()  # the row that was refused is not chosen
+        link.redraw()  # deselects the refused row
 
 
 def _listed_chosen() -> None:
@@ -129,7 +129,7 @@ def _draw_table(scenario: Scenario, kept: pd.DataFrame, ranked: int, *, has_limi
 
 
 def _columns(unit: str) -> dict[str, Any]:
-    """Widths, formats and hints of the table."""
+    """Widths, formats and hints of the table's columns."""
     config, formats = st.column_config, plan_document.FORMATS
     short = unit == "run"
     return {
@@ -160,10 +160,10 @@ def _columns(unit: str) -> dict[str, Any]:
 
 
 def _draw_pins(scenario: Scenario, every: pd.DataFrame, kept: pd.DataFrame) -> None:
-    """The pinned plans as a list: pinned and taken off by keyboard as well as by mouse."""
+    """The pinned plans as a list, which a keyboard can edit too."""
     labels = plans.labels(every[every[plans.ID].isin(scenario.pinned)])
     labels |= plans.labels(kept.head(plans.LISTED))
-    st.session_state[PINS] = list(scenario.pinned)  # the scenario is the truth
+    st.session_state[PINS] = list(scenario.pinned)  # the scenario holds the pins
     st.multiselect(
         f"Pinned plans (up to {MOST_PINNED}, kept in the link)",
         list(labels),

@@ -1,6 +1,6 @@
-"""Plans side by side: each quantity of each, and what it differs by from the first of them.
+"""The comparison table: each quantity of each plan, and its difference from the first plan.
 
-The plans may be of one scenario or of several: everything is asked of a plan with its own.
+The plans may belong to different scenarios: each is read with its own.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from core.search.plan import Interval, Plan
 
 LETTERS = "ABCD"
 UNKNOWN, NEVER = "not known", "never ends"
-SAME = 5e-4  # a smaller part of a figure is no difference to tell
+SAME = 5e-4  # relative differences below this are not shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """One plan with the scenario that it answers, and the letter that it has on the page."""
+    """One plan with its scenario, and its letter on the page."""
 
     letter: str
     scenario: Scenario
     plan: Plan
-    apart: str = ""  # what tells it from another one on as many of the same machines: us-east-1
+    apart: str = ""  # e.g. us-east-1, where plans have the same machines
 
     @property
     def machine(self) -> str:
@@ -45,24 +45,24 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """The letter and the machines, as a table's head and a sentence have them."""
+        """The letter and the machines, for table heads and sentences."""
         return f"{self.letter}: {self.machine}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One quantity of every plan. `deltas` are against the first plan; '' is none."""
+    """One quantity of every plan. `deltas` are against the first plan; '' means no difference."""
 
     label: str
-    unit: str  # of the numbers; '' where the quantity is a text
+    unit: str  # of the numbers; '' for a text
     texts: tuple[str, ...]
-    numbers: tuple[float, ...]  # not a number: not known, or a text
+    numbers: tuple[float, ...]  # NaN: unknown, or a text
     deltas: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Everything that is read off one plan."""
+    """The parts of one plan that the table reads."""
 
     scenario: Scenario
     plan: Plan
@@ -72,7 +72,7 @@ class _Seen:
 
 
 def subjects(scenario: Scenario, plans: Sequence[Plan]) -> tuple[Subject, ...]:
-    """Plans of one scenario, lettered in their order; no two of them have one name."""
+    """Plans of one scenario, lettered in order; each has a distinct name."""
     made = tuple(
         Subject(letter=letter, scenario=scenario, plan=plan)
         for letter, plan in zip(LETTERS, plans, strict=False)
@@ -84,7 +84,7 @@ def subjects(scenario: Scenario, plans: Sequence[Plan]) -> tuple[Subject, ...]:
 
 
 def _apart(plan: Plan, alike: Sequence[Plan]) -> str:
-    """Instance, region or purchase of a plan, as far as plans of its name differ in them."""
+    """Instance, region or purchase of a plan, where plans of the same name differ in them."""
     said = {
         p.id: (
             p.offer.instance_type,
@@ -98,7 +98,7 @@ def _apart(plan: Plan, alike: Sequence[Plan]) -> str:
 
 
 def rows(compared: Sequence[Subject], today: dt.date) -> tuple[Row, ...]:
-    """Every quantity, in the order of the table; the first plan is what the others differ from."""
+    """Every quantity, in the order of the table; differences are against the first plan."""
     seen = [_seen(s, today) for s in compared]
     return tuple(
         [_number_row(*q, seen) for q in _NUMBERS if q[0] not in _LATER]
@@ -108,7 +108,7 @@ def rows(compared: Sequence[Subject], today: dt.date) -> tuple[Row, ...]:
 
 
 def table(found: Sequence[Row], names: Sequence[str], start: int, end: int) -> pd.DataFrame:
-    """Some of the plans as the page shows them: a value, and under it what it differs by."""
+    """Some of the plans as the page shows them: each value with its difference below it."""
     return pd.DataFrame(
         {
             name: [f"{r.texts[n]}{f' ({r.deltas[n]})' if r.deltas[n] else ''}" for r in found]
@@ -119,7 +119,7 @@ def table(found: Sequence[Row], names: Sequence[str], start: int, end: int) -> p
 
 
 def file(found: Sequence[Row], names: Sequence[str]) -> pd.DataFrame:
-    """All of it as numbers for a file: a row a quantity, each plan's value and its difference."""
+    """The comparison as numbers, for a file: per quantity, each plan's value and difference."""
     columns: dict[str, list[object]] = {
         "quantity": [r.label for r in found],
         "unit": [r.unit for r in found],
@@ -152,7 +152,7 @@ def _seen(subject: Subject, today: dt.date) -> _Seen:
     )
 
 
-# --- numbers: label, unit, the number, its text, what follows the text ---------------------------
+# --- numbers: label, unit, number, its text, suffix of the text ----------------------------------
 
 Number = Callable[[_Seen], float]
 Text = Callable[[float], str]
@@ -172,7 +172,7 @@ def _number_row(
 
 
 def _delta(first: float, other: float, text: Text, unit: str) -> str:
-    """What another figure is more or less, and by which part of the first; fractions in points."""
+    """The difference from the first figure, absolute and in percent; of fractions, in points."""
     if not (math.isfinite(first) and math.isfinite(other)):
         return ""
     more = other - first

@@ -1,5 +1,5 @@
-"""What sets compared plans apart, in sentences: each against the first, three terms of time, of
-dollars and of memory. Plain text, no markup."""
+"""The differences of each compared plan from the first, in sentences: the three largest terms each
+of time, dollars and memory. Plain text, no markup."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from app.options.side_by_side import Subject
 from core.explain.explain import Difference, difference
 from core.units import GIB, HOUR_S
 
-ALIKE = 1e-6  # of the tokens of a step: two steps that do the same work
-LEAST_GIB = 0.05  # of memory: what is less is no difference in words
+ALIKE = 1e-6  # relative difference of tokens per step: below it, steps do the same work
+LEAST_GIB = 0.05  # of memory: smaller differences are not mentioned
 
 
 def sentences(compared: Sequence[Subject]) -> tuple[tuple[str, ...], ...]:
-    """Of every plan but the first: what it differs by from the first, and why."""
+    """For every plan but the first: how it differs from the first, and why."""
     first, *others = compared
     return tuple(_against(first, other) for other in others)
 
@@ -40,14 +40,14 @@ def _tokens_of_a_step(subject: Subject) -> float:
 
 
 def _same_work(first: Subject, other: Subject) -> bool:
-    """Whether one step of both is the same work, so that seconds of a step can be compared."""
+    """Whether a step does the same work in both, so that seconds per step can be compared."""
     return first.scenario.model == other.scenario.model and math.isclose(
         _tokens_of_a_step(first), _tokens_of_a_step(other), rel_tol=ALIKE
     )
 
 
 def _over_the_run(first: Subject, other: Subject) -> Difference:
-    """The parts of both runs in seconds: steps that do other work are compared as whole runs."""
+    """The parts of both runs in seconds, for plans whose steps do different work."""
     parts = [
         {part: s * subject.plan.num_steps for part, s in subject.plan.step_s.items()}
         for subject in (first, other)
@@ -56,7 +56,7 @@ def _over_the_run(first: Subject, other: Subject) -> Difference:
 
 
 def run_time_sentence(run: Difference, other: str) -> str:
-    """Why another run takes longer or less, its steps being other work: three parts, all else.
+    """Why a run whose steps do different work takes more or less time: three parts, then the rest.
 
     >>> run_time_sentence(difference({"matmul": 7200.0}, {"matmul": 14400.0}), "B")
     'B takes 2 h longer over the run, whose steps are other work: matrix multiplications +2 h.'
@@ -77,8 +77,8 @@ def _memory(first: Subject, other: Subject) -> Difference:
 
 
 def memory_sentence(memory: Difference, other: str) -> str:
-    """Why another plan needs more or less memory on a GPU: three parts, then all else. The
-    figures of the difference are bytes.
+    """Why another plan needs more or less memory on a GPU: three parts, then the rest. The
+    difference is in bytes.
 
     >>> memory_sentence(difference({"optimizer": 2.0 * 2**30}, {"optimizer": 3.0 * 2**30}), "B")
     'B needs 1 GiB more memory on a GPU: optimizer states +1 GiB.'

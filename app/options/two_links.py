@@ -1,7 +1,6 @@
-"""Another link, pasted beside the one of the page: what it asks, and where the two differ.
+"""A second, pasted link: its scenario, and where it differs from the page's own.
 
-What is pasted is hostile until it is parsed: `app.scenario.link.parse` reads it as it reads the
-address.
+Pasted text is untrusted: `app.scenario.link.parse` checks it as it checks the address.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from core.scenario import MAX_QUERY_CHARS, Scenario
 from core.scenario.risk_fields import VIEW as LOOKED_AT
 from core.search.plan import Answer, Plan
 
-MOST_FIELDS = 200  # of a query: a scenario has fewer
-MOST_NOTES = 8  # that are told one by one
-# What an empty field means; a placeholder with a figure in it is an example of what to type.
+MOST_FIELDS = 200  # in a query: a scenario has fewer
+MOST_NOTES = 8  # listed one by one
+# What an empty field means; a placeholder that holds a number is only an example.
 EMPTY = {
     **{n: text for n, text in PLACEHOLDERS.items() if not any(c.isdigit() for c in text)},
     **NOTHING,
@@ -34,14 +33,14 @@ NO_LINK = "There is no scenario in it: paste a link of this page, or what stands
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Other:
-    """The scenario of a pasted link, and what of the link could not be taken."""
+    """The scenario of a pasted link, and notes on the parts that could not be used."""
 
     scenario: Scenario
     notes: tuple[str, ...]
 
 
 def parsed(text: str) -> Other:
-    """The scenario of a pasted link or query. ScenarioError where there is none."""
+    """The scenario of a pasted link or query. Raises ScenarioError if there is none."""
     given = text.strip()
     if len(given) > MAX_QUERY_CHARS:
         raise ScenarioError(
@@ -67,8 +66,8 @@ def parsed(text: str) -> Other:
 
 
 def plan_of(scenario: Scenario, answer: Answer) -> tuple[Plan | None, str]:
-    """The plan that a link is about, and which one it is in words: the one that it names, else
-    the recommended one."""
+    """The plan that a link names, or else the recommended one, and in words which of the two it
+    is."""
     plan = answer.chosen(scenario.plan)
     if plan is None:
         return None, "no plan"
@@ -80,7 +79,7 @@ def plan_of(scenario: Scenario, answer: Answer) -> tuple[Plan | None, str]:
 
 
 def differences(first: Scenario, second: Scenario) -> pd.DataFrame:
-    """The fields that two scenarios differ in, by the names of the form, with both values."""
+    """The fields in which two scenarios differ, by their form labels, with both values."""
     rows = []
     for name, field in Scenario.model_fields.items():
         values = getattr(first, name), getattr(second, name)
@@ -90,7 +89,7 @@ def differences(first: Scenario, second: Scenario) -> pd.DataFrame:
 
 
 def _value(name: str, value: object) -> str:
-    """A field's value as the form shows it; of an empty one what empty means."""
+    """A field's value as the form shows it; for an empty field, what empty means."""
     field = Scenario.model_fields[name]
     if isinstance(value, bool):
         return "Yes" if value else "No"

@@ -1,4 +1,4 @@
-"""What the Options page says of its list: how much is priced, what is left out, what is shown."""
+"""Sentences about the list of plans: how much is priced, what is left out, what is shown."""
 
 from __future__ import annotations
 

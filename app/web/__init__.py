@@ -1,32 +1,28 @@
 """What every page needs: address, session, form, figure, background search, login.
 
-answers          answers as the pages ask for them: each search is made once for
-                 everybody who asks the same
-copy_button      a button that copies a text: seen at once, and reached by the keyboard
-figure           a chart on a page, with a takeaway for who cannot see it and its data
-                 and picture as files
+answers          answers for the pages: each question is searched once and shared by
+                 all sessions
+copy_button      a button that copies a text to the clipboard
+figure           a chart on a page, with a text alternative, and its data and picture
+                 as files
 first_look       what the Plan page shows while the whole catalogue is searched: the
                  usual accelerators
-first_look_note  the note of a first look, and the wait for the whole answer behind it
+first_look_note  the note on a first look, and the wait for the whole answer
 form             the scenario form in the sidebar, drawn from the field table of
                  core.scenario.Scenario
-form_part        a part of the form that is closed at first: what is inside is drawn
-                 while it is open
-form_words       what the form calls the choices of a field, and what it says in an
-                 empty one
-fragment         parts of a page that are drawn alone when somebody opens them or
-                 chooses something in them
-link             which scenario the page shows: the address bar and the session, kept as
-                 one
-login            the login: a door in front of every page where one is set up, and who
-                 is logged in
+form_part        a collapsible part of the form: its fields are drawn only while it is
+                 open
+form_words       the form's labels for the choices of a field, and its placeholders
+fragment         parts of a page that rerun on their own when opened or edited
+link             which scenario the page shows: keeps the address bar and the session
+                 in step
+login            the login page, where a login is set up, and the name of the user
 owner            who is asking: the owner of saved scenarios
-rerun_log        each rerun of the page in the log, and its id for who sees something go
-                 wrong
-searches         answers by their questions: searched in the background, once for
-                 everybody, kept for a while
+rerun_log        a log line for each rerun of the page, with an id to report when
+                 something fails
+searches         a cache of answers by question, filled by searches in the background
 selection        which plan a page is about: the one that the link names, or the
                  recommended one
-view_query       what a page shows beside its scenario, in the address: show_days=25 and
-                 so on
+view_query       page settings in the address that are not part of the scenario, such as
+                 show_days=25
 """

@@ -1,4 +1,4 @@
-"""Answers as the pages ask for them: each search is made once for everybody who asks the same."""
+"""Answers for the pages: each question is searched once and shared by all sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEPT_ANSWERS = 64  # up to 1 MB each
 KEPT_S = 6 * 3600.0
 FAILED_S = 60.0
 SEARCHES_AT_ONCE = 8
-LOOK_S = 0.1  # while it waits, a run looks whether it has been overtaken by an edit
+LOOK_S = 0.1  # between checks whether an edit has overtaken a waiting run
 
 Key = tuple[Query, str]
 
@@ -39,7 +39,7 @@ def _memory() -> SearchMemory:
 
 
 def _search(query: Query, memory: SearchMemory) -> Answer:
-    """The answer to a link; everybody gets the same object, so nobody may write into it."""
+    """The answer to a link. All sessions share the object, so no caller may change it."""
     scenario, _ = Scenario.from_query(dict(query))
     answer = forecast_answer.answer(scenario, top=TOP, with_frontier=True, memory=memory)
     for column in answer.points.values():
@@ -48,31 +48,31 @@ def _search(query: Query, memory: SearchMemory) -> Answer:
 
 
 def key_of(scenario: Scenario) -> Key:
-    """What the search takes of a scenario: an answer is kept while it is the same."""
+    """The part of a scenario that the search depends on: the key of a kept answer."""
     query = scenario.to_query()
     searched = tuple((k, v) for k, v in query.items() if k not in NOT_SEARCHED | VIEW)
     return searched, price_book.book_id(scenario)
 
 
 def ask(key: Key) -> Future[Answer]:
-    """Start the search of a question in the background, where nobody has asked it yet."""
+    """Start the search for a question in the background, unless it has been asked already."""
     return _searches().ask(key, partial(_search, key[0], _memory()))
 
 
 def wait(key: Key) -> None:
-    """Until a search that has been started has ended. An edit meanwhile ends the run."""
+    """Wait for the end of a search that has been started. An edit meanwhile ends the run."""
     while _searches().is_running(key):
         time.sleep(LOOK_S)
         _look()
 
 
 def is_known(key: Key, *, within_s: float) -> bool:
-    """Whether the answer is there, or is within some seconds; its search goes on."""
+    """Whether the answer is there within some seconds. If not, the search goes on."""
     return _is_done(ask(key), within_s)
 
 
 def answer_of(scenario: Scenario) -> Answer:
-    """The answer to a scenario. Plans beyond the listed ones are asked for by their names."""
+    """The answer to a scenario, with the selected and pinned plans that are not listed."""
     query, book_id = key_of(scenario)
     answer = _waited_for(ask((query, book_id)))
     asked = {scenario.plan, *scenario.pinned} - {"", *(p.id for p in answer.plans)}
@@ -91,7 +91,7 @@ def _is_done(found: Future[Answer], within_s: float) -> bool:
 
 
 def _waited_for(found: Future[Answer]) -> Answer:
-    """The answer, when it is there. An edit meanwhile ends the run and not the search."""
+    """The answer, once it is there. An edit meanwhile ends the run but not the search."""
     if found.done():
         return found.result()
     with st.spinner("Searching for plans"):
@@ -101,5 +101,5 @@ def _waited_for(found: Future[Answer]) -> Answer:
 
 
 def _look() -> None:
-    """Let Streamlit end this run where an edit waits: it does so when the session is read."""
+    """Let Streamlit end this run if an edit is waiting: reading the session triggers it."""
     st.session_state.get("link_scenario")

@@ -1,8 +1,8 @@
-"""A button that copies a text: seen at once, and reached by the keyboard.
+"""A button that copies a text to the clipboard.
 
-The text travels as data and is written to the clipboard, nowhere else: no part of it is markup.
-Where a browser gives no page the clipboard (plain HTTP from another machine), the text is selected
-in a field for a moment and copied from there.
+The text is passed as data and never becomes markup. Where the browser denies access to the
+clipboard (plain HTTP from another machine), the text is selected in a temporary field and copied
+from there.
 """
 
 from __future__ import annotations
@@ -62,5 +62,5 @@ def _component() -> Any:
 
 
 def draw(label: str, text: str, *, key: str) -> None:
-    """The button."""
+    """Draw the button."""
     _component()(key=key, data={"label": label, "text": text}, width="content")

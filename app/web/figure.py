@@ -1,4 +1,4 @@
-"""A chart on a page, with a takeaway for who cannot see it and its data and picture as files."""
+"""A chart on a page, with a text alternative, and its data and picture as files."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from app.scenario.link import address_of
 from app.web import link
 from app.web.fragment import alone
 
-# Of each ending: the type of the file, and what makes it.
+# For each file ending: the media type, and the function that makes the file.
 Files = dict[str, tuple[str, Callable[[], bytes | str]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """What is drawn: a chart as a dict, its words, and the table behind it."""
+    """A chart as a dict, its title and caption, and the table behind it."""
 
-    key: str  # of the widget; one name on a page
+    key: str  # of the widget; unique on a page
     spec: Spec
     alt: str  # what the chart shows, in a sentence
-    file: str  # name of its files, without an ending
-    data: Callable[[], pd.DataFrame]  # what somebody wants who asks for the numbers
+    file: str  # base name of its files
+    data: Callable[[], pd.DataFrame]  # the numbers, for download
     caption: str = ""
 
 
 def theme() -> str:
-    """The colours of the page: light or dark."""
+    """The theme of the page: light or dark."""
     return "dark" if st.context.theme.type == "dark" else "light"
 
 
 def draw(
     figure: Figure, *, on_select: Callable[[], None] | None = None, selection: str | None = None
 ) -> None:
-    """The chart, its caption, and where its files are."""
+    """Draw the chart, its caption and its downloads."""
     draw_chart(figure, on_select=on_select, selection=selection)
     draw_words(figure)
 
@@ -53,7 +53,7 @@ def draw_chart(
     selection: str | None = None,
     width: Literal["stretch", "content"] = "stretch",
 ) -> None:
-    """The chart alone. "content": as wide as its own steps, in a box that scrolls."""
+    """Draw the chart alone. Width "content": the chart's own width, in a box that scrolls."""
     st.vega_lite_chart(
         spec=chart_files.sent(figure.spec),
         key=figure.key,
@@ -65,7 +65,7 @@ def draw_chart(
 
 
 def draw_words(figure: Figure) -> None:
-    """Its caption, and where its files are."""
+    """Draw the caption of a chart and its downloads."""
     if figure.caption:
         st.caption(as_text(figure.caption))
     draw_files(figure)
@@ -73,7 +73,7 @@ def draw_words(figure: Figure) -> None:
 
 @alone
 def draw_files(figure: Figure) -> None:
-    """The data as CSV and Parquet and the chart as PNG and SVG, made when somebody asks."""
+    """Downloads: the data as CSV and Parquet, the chart as PNG and SVG, made on demand."""
     part = st.popover(
         "Chart as a file", key=f"{figure.key}_files", type="tertiary", on_change="rerun"
     )
@@ -99,7 +99,7 @@ def draw_files(figure: Figure) -> None:
 
 
 def table_files(data: Callable[[], pd.DataFrame], address: str) -> Files:
-    """A table as CSV and as Parquet, with the link that it is of: made when somebody asks."""
+    """A table as CSV and as Parquet, with the link it belongs to, made on demand."""
     return {
         "csv": ("text/csv", lambda: csv_bytes(data(), address)),
         "parquet": (
@@ -119,7 +119,7 @@ def draw_named(
     file: str,
     data: Callable[[], pd.DataFrame],
 ) -> None:
-    """One of the charts of a page, under its title, where there is something to show."""
+    """Draw one of the charts of a page, with its title, if it has anything to show."""
     if name not in specs:
         return
     if title:

@@ -1,8 +1,8 @@
 """The scenario form in the sidebar, drawn from the field table of `core.scenario.Scenario`.
 
-Widgets are views: each edit is parsed by the Scenario's own validators in a callback. A wrong
-value becomes a sentence under its field, and the last valid scenario stays on the page. Most
-fields are in closed parts, which draw theirs once they are opened (app/web/form_part.py).
+Widgets are views: a callback parses each edit with the Scenario's own validators. A wrong value
+puts a sentence under its field, and the last valid scenario stays on the page. Most fields are in
+closed parts, which draw their fields only once they are opened (app/web/form_part.py).
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from core.scenario import Scenario
 CUSTOM = "custom"
 MAX_CONFIG_CHARS = 1_000_000
 MAX_UPLOAD_MB = 2
-LINES_FOR_TEXT = 64  # characters of a typed field; a list of GPU counts is the longest
+LINES_FOR_TEXT = 64  # characters in a typed field; a list of GPU counts is the longest
 
-DRAWN_ELSEWHERE = {"rank_by"}  # above the table that it sorts
-LABELS = {"calibration": calibration_files.id_label}  # of fields whose values are ids
+DRAWN_ELSEWHERE = {"rank_by"}  # above the table it sorts
+LABELS = {"calibration": calibration_files.id_label}  # labels of fields whose values are ids
 _ERRORS = "form_errors"
 _CONFIG_TEXT = "form_config_text"
 _CONFIG_FILE = "form_config_file"
@@ -64,7 +64,7 @@ def _widget_value(name: str, field: FieldInfo, value: Any, choices: Sequence[str
 
 
 def _choices(name: str, field: FieldInfo, value: Any, options: Options) -> list[str]:
-    """What a list widget offers; the current value is always among it."""
+    """The choices of a list widget; the current value is always one of them."""
     offered = list(options[name]()) if name in options else list(literals(field.annotation))
     held = value if is_list(field) else (value,)
     return offered + [v for v in held if v not in offered] if offered else []
@@ -76,13 +76,13 @@ def _help(field: FieldInfo) -> str | None:
 
 
 def errors() -> dict[str, str]:
-    """What is wrong in the form right now, by field."""
+    """The current errors of the form, by field."""
     held = st.session_state.setdefault(_ERRORS, {})
     return held if isinstance(held, dict) else {}
 
 
 def _accepted(where: str, new: dict[str, Any]) -> Scenario | None:
-    """The scenario with new values, or None and a sentence if they cannot be used."""
+    """The scenario with new values, or None and an error sentence if they are invalid."""
     try:
         scenario, notes = resolve.resolve(changed(link.scenario(), **new))
     except ScenarioError as e:
@@ -96,11 +96,11 @@ def _accepted(where: str, new: dict[str, Any]) -> Scenario | None:
 
 
 def _edited(name: str) -> None:
-    """Callback of every field: parse it; keep the last valid scenario if it is wrong."""
+    """Callback of every field: parse its value; keep the last valid scenario if it is wrong."""
     given, field = st.session_state[_key(name)], Scenario.model_fields[name]
     empty = () if is_list(field) else None if field.default is None else given
     new: dict[str, Any] = {name: empty if given == "" else given}
-    if name == "model" and given != CUSTOM:  # a preset has its own dimensions
+    if name == "model" and given != CUSTOM:  # a preset brings its own dimensions
         new |= dict.fromkeys(fields_of("custom_model"))
     scenario = _accepted(name, new)
     if scenario and isinstance(given, str) and not literals(field.annotation):
@@ -108,7 +108,7 @@ def _edited(name: str) -> None:
 
 
 def _take_config(text: str | bytes) -> None:
-    """Make the model of a config.json the scenario's model, or say why not."""
+    """Use the model of a config.json in the scenario, or show why it cannot be used."""
     try:
         dimensions = custom_fields(parse_config(text))
     except ModelError as e:
@@ -129,12 +129,12 @@ def _config_uploaded() -> None:
 
 
 def _file_key() -> str:
-    """Key of the uploader; a new one after each file that was opened, so that it is empty."""
+    """Key of the uploader; it changes after each opened file, which empties the widget."""
     return f"form_scenario_file_{st.session_state.get(_FILES, 0)}"
 
 
 def _scenario_uploaded() -> None:
-    """Open a scenario file as if it were a link, but strictly: all of it or nothing."""
+    """Open a scenario file, strictly: unlike a link, a file with one error is refused."""
     if (file := st.session_state.get(_file_key())) is None:
         errors().pop("scenario_file", None)
         return
@@ -150,7 +150,7 @@ def _scenario_uploaded() -> None:
 
 
 def take_measurement(given: str, *, gpu: str, num_gpus: int, layout: str) -> None:
-    """Make a measured speed of one plan the anchor of every forecast; empty forgets it."""
+    """Make the measured speed of a plan the anchor of every forecast; empty removes it."""
     speed = given.strip() or None
     new: dict[str, Any] = {
         "anchor_tokens_per_s_per_gpu": speed,
@@ -168,7 +168,7 @@ def _use_custom_gpu() -> None:
 
 
 def fill(scenario: Scenario) -> None:
-    """Show another scenario in the widgets; call before they are drawn."""
+    """Set the widgets to another scenario; call before they are drawn."""
     for name in Scenario.model_fields:
         st.session_state.pop(_key(name), None)
     held = errors()
@@ -177,7 +177,7 @@ def fill(scenario: Scenario) -> None:
 
 
 def draw_field(name: str, options: Options, *, horizontal: bool = False) -> None:
-    """The widget of one field and, under it, what is wrong with its value."""
+    """Draw the widget of one field and, under it, the error of its value."""
     field, value = Scenario.model_fields[name], getattr(link.scenario(), name)
     choices = _choices(name, field, value, options)
     key = _key(name)
@@ -252,7 +252,7 @@ def _draw_config(options: Options) -> None:
 
 
 def _draw_section(section: Section, options: Options) -> None:
-    """One closed part; its title says how much of it is not as it is by default."""
+    """Draw a collapsible part; its title counts the fields that differ from their defaults."""
     changed = changed_fields(link.scenario(), section.fields)
     title = section.title + (f" ({len(changed)} changed)" if changed else "")
     inside = part(section.key, title, errors(), section.fields)
@@ -266,7 +266,7 @@ def _draw_section(section: Section, options: Options) -> None:
 
 
 def draw(options: Options) -> None:
-    """The fields that are always there, into the container that is open."""
+    """Draw the fields that are always visible, into the current container."""
     for name in fields_of("basic"):
         if name not in DRAWN_ELSEWHERE:
             draw_field(name, options)
@@ -274,8 +274,8 @@ def draw(options: Options) -> None:
 
 @alone
 def draw_parts(drawn: Scenario, options: Options) -> None:
-    """The parts that are closed at first, for the scenario that the page shows. To open one draws
-    them alone; an edit in one draws the page."""
+    """Draw the collapsible parts for the page's scenario. Opening one redraws only the parts; an
+    edit in one redraws the page."""
     scenario = link.scenario()
     if scenario != drawn:
         st.rerun(scope="app")
@@ -291,7 +291,7 @@ def draw_parts(drawn: Scenario, options: Options) -> None:
 
 
 def _draw_file() -> None:
-    """The scenario as a file, out and in."""
+    """Draw the download and the upload of the scenario as a file."""
     scenario = link.scenario()
     inside = part("file", "Scenario file", errors(), ("scenario_file",))
     if not inside.open:

@@ -1,8 +1,8 @@
-"""A part of the form that is closed at first: what is inside is drawn while it is open.
+"""A collapsible part of the form: its fields are drawn only while it is open.
 
-Nine of ten fields are in such parts. Drawn on every rerun they cost more than the rest of the form
-and half of what goes to the browser. A field that is not drawn loses nothing: its value is the
-scenario's, from which it is filled again.
+Nine of ten fields are in such parts. Drawing them on every rerun would cost more than the rest of
+the form, and half of what goes to the browser. A field that is not drawn loses nothing: its value
+is in the scenario.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _opened() -> set[str]:
 
 
 def _toggled(name: str, errors: dict[str, str], fields: Collection[str]) -> None:
-    """Remember it. A part that is closed forgets the wrong values that were typed in it."""
+    """Record that a part was opened or closed. Closing it drops the invalid values typed in it."""
     if st.session_state[_key(name)]:
         st.session_state[OPEN] = sorted(_opened() | {name})
         return
@@ -36,8 +36,8 @@ def _key(name: str) -> str:
 def part(
     name: str, title: str, errors: dict[str, str], fields: Collection[str]
 ) -> ExpanderContainer:
-    """A part of the form, to be filled where its `open` is true: where somebody opened it, and
-    where one of its fields is wrong. Its title may change while it is open."""
+    """A part of the form, to be filled if its `open` is true: the reader opened it, or one of its
+    fields is wrong. Its title may change while it is open."""
     if any(field in errors for field in fields):
         st.session_state[OPEN] = sorted(_opened() | {name})
     st.session_state[_key(name)] = name in _opened()

@@ -1,4 +1,4 @@
-"""What the form calls the choices of a field, and what it says in an empty one."""
+"""The form's labels for the choices of a field, and its placeholders."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ OPTION_LABELS = {
     "": "As the stack does",
     "custom": "custom (typed in)",
 }
-NOTHING = {"price_book": "List prices", "anchor_gpu": "None"}  # what '' means of a field
+NOTHING = {"price_book": "List prices", "anchor_gpu": "None"}  # what '' means in a field
 PLACEHOLDERS = {
     "gpu": "Every GPU",
     "calibration": "None: as assumed",
@@ -83,13 +83,13 @@ ABOUT = {
 }
 
 _WITH_VALUE = "|".join(Scenario.model_fields)
-_ALONE = "|".join(n for n in Scenario.model_fields if "_" in n)  # the others are words too
-_QUOTED = "(?<!['=,])"  # what was given is left as it is: 'tp=8,pp=4'
+_ALONE = "|".join(n for n in Scenario.model_fields if "_" in n)  # others are plain words
+_QUOTED = "(?<!['=,])"  # quoted input such as 'tp=8,pp=4' is left alone
 _KEY = re.compile(rf"{_QUOTED}\b(?:({_WITH_VALUE})=|({_ALONE})\b(?! in a link))")
 
 
 def labelled(sentence: str) -> str:
-    """A sentence that names fields by their keys in a link, as the form names them.
+    """A sentence with the link keys of fields replaced by their labels in the form.
 
     >>> labelled("anchor_gpu is not given: on which GPU was it measured?")
     "'Measured on GPU' is not given: on which GPU was it measured?"

@@ -1,4 +1,4 @@
-"""Parts of a page that are drawn alone when somebody opens them or chooses something in them."""
+"""Parts of a page that rerun on their own when opened or edited."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ P = ParamSpec("P")
 
 
 def alone(part: Callable[P, None]) -> Callable[P, None]:
-    """Draws a part by itself when only it has changed: a twentieth of the work of the page.
+    """Decorator: redraw this part alone when only it changes, a twentieth of the page's work.
 
-    What it shows must not be shown elsewhere. A fragment waits until the run in progress has ended,
-    so a page that waits for a search draws its parts as its own: each of their edits ends the wait.
+    Nothing outside the part may depend on it. A fragment cannot start until the current run has
+    ended, so a page that waits for a search draws its parts directly: an edit then ends the wait.
     """
     fragment = st.fragment(part)
 

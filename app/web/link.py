@@ -1,11 +1,11 @@
-"""Which scenario the page shows: the address bar and the session, kept as one.
+"""Which scenario the page shows: keeps the address bar and the session in step.
 
 The rule: the address wins when it is not what this page last wrote (first run, Back, Forward, an
-edited address); otherwise the session wins and the address is written, before the page draws, and
-only when it differs, so that one edit is one step of the browser's history.
+edited address). Otherwise the session wins, and the address is written before the page draws, only
+if it differs, so that one edit is one step in the browser's history.
 
-An edit that arrives while the browser still shows the address of the edit before it must not look
-like Back: `edit` marks the run that it starts.
+An edit may arrive while the browser still shows the address of the previous edit. It must not look
+like Back, so `edit` marks the run that it starts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from core.scenario.types import MOST_PINNED
 
 Expand = Callable[[Mapping[str, list[str]]], tuple[Mapping[str, list[str]], list[str]]]
 
-# What somebody sees who follows no link: without a deadline the cheapest plan is a slow one.
+# The scenario without a link: without a deadline the cheapest plan would be a slow one.
 FIRST_VISIT = {"deadline_days": "14"}
 
 _SCENARIO = "link_scenario"
@@ -33,9 +33,9 @@ _GENERATION = "link_generation"
 
 
 def take_over(resolve: Resolve, prices: str, expand: Expand = lambda query: (query, [])) -> bool:
-    """Let the address win if it is not what was last seen; say whether it did.
+    """Take the scenario from the address if it is not what was last seen; return whether it did.
 
-    `expand` makes the long query of a short link, and says what is wrong with it.
+    `expand` turns a short link into its long query, and returns what is wrong with it.
     """
     state = st.session_state
     names = [name for name in st.query_params if not name.startswith(VIEW)]
@@ -59,7 +59,7 @@ def is_taken_over() -> bool:
 
 
 def write() -> None:
-    """Put the scenario into the address; no new step of history when it is there already."""
+    """Put the scenario into the address; adds no step to the history if it is there already."""
     flat = scenario().to_query()
     address = st.query_params.to_dict()
     view = {name: value for name, value in address.items() if name.startswith(VIEW)}
@@ -75,23 +75,23 @@ def scenario() -> Scenario:
 
 
 def notes() -> tuple[str, ...]:
-    """What the link asked for and did not get, one sentence each."""
+    """The parts of the link that could not be used, one sentence each."""
     return tuple(st.session_state.get(_NOTES, ()))
 
 
 def generation() -> int:
-    """Counts changes that a drawn table cannot follow: part of its key, so it starts afresh."""
+    """A count that is part of a table's key: when it grows, the table is drawn afresh."""
     return int(st.session_state.get(_GENERATION, 0))
 
 
 def redraw() -> None:
-    """Let what has `generation` in its key start afresh."""
+    """Draw the widgets that have `generation` in their key afresh."""
     st.session_state[_GENERATION] = generation() + 1
 
 
 def edit(new: Scenario, notes: Sequence[str] = ()) -> None:
-    """Replace the scenario, and what is said of it; for callbacks of widgets. One that another
-    version made, as a file may be, is said to be."""
+    """Replace the scenario and its notes; for callbacks of widgets. A scenario that another
+    version wrote, such as an old file, gets a note."""
     st.session_state[_SCENARIO] = scenario_age.stamped(new)
     st.session_state[_EDITED] = True
     st.session_state[_NOTES] = [*notes, *scenario_age.since(new, "The scenario")]
@@ -99,14 +99,14 @@ def edit(new: Scenario, notes: Sequence[str] = ()) -> None:
 
 
 def keep() -> None:
-    """Let the next run keep the scenario of the session: nobody has moved in the history."""
+    """Make the next run keep the session's scenario: this is not a step in the history."""
     st.session_state[_EDITED] = True
     redraw()
 
 
 def look(**fields: object) -> None:
-    """Change what is looked at of the answer; for callbacks of widgets. ScenarioError if a value
-    is wrong."""
+    """Change which part of the answer is shown; for callbacks of widgets. Raises ScenarioError if
+    a value is wrong."""
     st.session_state[_SCENARIO] = changed(scenario(), **fields)
     st.session_state[_EDITED] = True
 
@@ -117,7 +117,7 @@ def choose(plan_id: str) -> None:
 
 
 def drop_plan(note: str | None) -> None:
-    """Forget a selected plan that the answer does not have; the note says so to a reader."""
+    """Deselect a plan that the answer does not have; the note tells the reader."""
     st.session_state[_SCENARIO] = changed(scenario(), plan="")
     if note:
         st.session_state[_NOTES] = [*notes(), note]
@@ -125,14 +125,14 @@ def drop_plan(note: str | None) -> None:
 
 
 def pin(plan_id: str, *, pinned: bool) -> None:
-    """Pin a plan for the comparison, or take it off; for callbacks of widgets. Beyond as many as
-    stand side by side none is pinned: the page offers it no more."""
+    """Pin a plan for the comparison, or unpin it; for callbacks of widgets. Does nothing when the
+    comparison is full."""
     others = tuple(p for p in scenario().pinned if p != plan_id)
     look(pinned=(*others, plan_id) if pinned and len(others) < MOST_PINNED else others)
 
 
 def drop_pins(gone: tuple[str, ...], note: str | None) -> None:
-    """Forget pinned plans that the answer does not have; the note says so to a reader."""
+    """Unpin plans that the answer does not have; the note tells the reader."""
     kept = tuple(p for p in scenario().pinned if p not in gone)
     st.session_state[_SCENARIO] = changed(scenario(), pinned=kept)
     if note:

@@ -1,4 +1,4 @@
-"""The login: a door in front of every page where one is set up, and who is logged in."""
+"""The login page, where a login is set up, and the name of the user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WRONG = "login_wrong"
 
 
 def is_open() -> bool:
-    """Whether the page may be drawn; else the door is, and the address is left as it is."""
+    """Whether the page may be drawn. If not, draw the login and leave the address unchanged."""
     if owner.is_admitted():
         return True
     st.title("Runcast", anchor=False)
@@ -20,7 +20,7 @@ def is_open() -> bool:
         st.error("The login of this page is not set up: docs/teams.md says how.")
         return False
     st.markdown("Log in to see this page.")
-    if st.query_params.to_dict():  # Streamlit comes back from a login without it
+    if st.query_params.to_dict():  # Streamlit drops the query on return from a login
         st.caption("The login leads to the first page: open your link again after it.")
     for provider in offered:
         label = f"Log in with {provider}" if provider else "Log in"
@@ -32,11 +32,11 @@ def is_open() -> bool:
 
 
 def draw() -> None:
-    """Who is logged in, and the way out; nothing without a login."""
+    """Draw the user's name and the log-out; nothing without a login."""
     try:
         who = owner.current()
     except owner.NoOwnerError:
-        return  # the section of saved scenarios says why
+        return  # the section on saved scenarios shows the reason
     if who.is_local:
         return
     st.caption(f"Logged in as {as_text(who.name)}")

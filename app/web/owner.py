@@ -1,11 +1,11 @@
 """Who is asking: the owner of saved scenarios. Without a login that is one person, 'local'.
 
-Two logins can be put in front (docs/teams.md). Streamlit's own, where secrets.toml has [auth]: the
-owner is issuer and subject, the two claims that stay the same for a person (OpenID Connect Core,
-section 5.7); an e-mail address is shown only. Or a reverse proxy that names the user in a header,
-where RUNCAST_USER_HEADER names the header. That header is believed if nobody but the proxy can
-reach this server: it listens on a loopback address, or RUNCAST_PROXY_SECRET is set and the proxy
-sends it. Whatever else is found is `NoOwnerError`: no owner, no saved scenarios.
+Two kinds of login are supported (docs/teams.md). Streamlit's own, if secrets.toml has [auth]: the
+owner is issuer and subject, the two claims that identify a person for good (OpenID Connect Core,
+section 5.7); an e-mail address is only displayed. Or a reverse proxy that names the user in the
+header that RUNCAST_USER_HEADER names. The header is trusted only if no other client can reach this
+server: it listens on a loopback address, or RUNCAST_PROXY_SECRET is set and the proxy sends it.
+Anything else raises `NoOwnerError`: no owner, no saved scenarios.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ SECRET_LEAST = 16  # characters
 LOGOUT_URL = "RUNCAST_LOGOUT_URL"
 LOCAL_ID = "local"
 ID_MAX = 200
-_ADDRESS = re.compile(r"(https?:/)?/[^\s\\/][^\s\\]*")  # of this host, or a whole one
+_ADDRESS = re.compile(r"(https?:/)?/[^\s\\/][^\s\\]*")  # a path on this host, or a full URL
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
 class NoOwnerError(RuncastError):
-    """A login is on and does not say who asks: its sentence says what is missing."""
+    """A login is on but names no user; the message says what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Somebody who has saved scenarios."""
+    """A person who owns saved scenarios."""
 
     id: str  # 'local', 'proxy:NAME' or 'oidc:ISSUER#SUBJECT'
     name: str  # as the page shows it
@@ -58,7 +58,7 @@ LOCAL = Owner(LOCAL_ID, "local")
 
 
 def current() -> Owner:
-    """Who this session of the page is; `NoOwnerError` where a login is on and does not say."""
+    """The user of this session; raises `NoOwnerError` if a login is on but names no user."""
     header, by_login = os.environ.get(USER_HEADER, "").strip(), has_login()
     if header and by_login:
         raise NoOwnerError(f"Both {USER_HEADER} and [auth] in secrets.toml are set: keep one.")
@@ -75,9 +75,9 @@ def current() -> Owner:
 
 
 def has_login() -> bool:
-    """Whether secrets.toml has [auth]: then nobody sees a page before they are logged in.
+    """Whether secrets.toml has [auth]: if so, every page requires a login.
 
-    A file that cannot be read may have it, so that nobody is let in either.
+    A file that cannot be read counts as having it, so that a broken file admits no one.
     """
     return "auth" in st.secrets if st.secrets.load_if_toml_exists() else _has_secrets()
 
@@ -88,7 +88,7 @@ def is_admitted() -> bool:
 
 
 def of_claims(claims: Mapping[str, Any]) -> Owner:
-    """The owner that an id token names.
+    """The owner named by an ID token.
 
     >>> of_claims({"is_logged_in": True, "iss": "https://id.example", "sub": "7"}).id
     'oidc:https://id.example#7'
@@ -110,7 +110,7 @@ def of_header(
 ) -> Owner:
     """The owner that a reverse proxy names in `header`.
 
-    `headers` by their name in lower case, `address` is what this server listens on.
+    `headers` have lower-case names; `address` is the one this server listens on.
     """
     if not _HEADER_NAME.fullmatch(header):
         raise NoOwnerError(f"{USER_HEADER} is {shown(header)}, which is no name of a header.")
@@ -132,13 +132,13 @@ def of_header(
 
 
 def log_out_address() -> str | None:
-    """Where the proxy logs out, as RUNCAST_LOGOUT_URL says; None without one."""
+    """The proxy's log-out address from RUNCAST_LOGOUT_URL; None if it is not set."""
     given = os.environ.get(LOGOUT_URL, "").strip()
     return given if _ADDRESS.fullmatch(given) else None
 
 
 def providers() -> list[str | None]:
-    """What one can log in with: None is the one of [auth] itself, none where it cannot be read."""
+    """The login providers. None is that of [auth] itself; empty if [auth] cannot be read."""
     if not st.secrets.load_if_toml_exists():
         return []
     section = st.secrets.get("auth", {})
@@ -147,7 +147,7 @@ def providers() -> list[str | None]:
 
 
 def log_in(provider: str | None) -> str | None:
-    """Send the browser to the provider; what is wrong with the settings, where that is so."""
+    """Send the browser to the provider; returns an error sentence if the settings are wrong."""
     if find_spec("authlib") is None:
         return "A login needs Authlib on the server: pip install 'runcast[auth]'."
     try:
@@ -170,7 +170,7 @@ def _is_name(value: object) -> bool:
 
 
 def is_loopback(address: str | None) -> bool:
-    """Whether only this machine can reach an address that a server listens on."""
+    """Whether an address to listen on can be reached only from this machine."""
     if address == "localhost":
         return True
     try:

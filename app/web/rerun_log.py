@@ -1,4 +1,4 @@
-"""Each rerun of the page in the log, and its id for who sees something go wrong."""
+"""A log line for each rerun of the page, with an id to report when something fails."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _configured: list[bool] = []
 
 
 class UnexpectedError(Exception):
-    """What the page says of an exception: nothing of it but where to find it."""
+    """What the page shows of an exception: only the id under which the log has it."""
 
     alternate_name = ""  # Streamlit writes a name before the sentence otherwise
 
 
 def sentence(log_id: str) -> str:
-    """What a person can tell whoever runs the server."""
+    """The sentence with the id that a user can pass on to the operator of the server."""
     return (
         f"Something went wrong; the log has it under id {log_id}. Your scenario is in the address: "
         "reload the page, or change what you did last."
     )
 
 
-class rerun:  # noqa: N801 - used as a context, like the functions of contextlib
-    """One rerun, from its first line to its last: one line of the log at the end.
+class rerun:  # noqa: N801 - used as a context manager, like those of contextlib
+    """Context manager around one rerun of the page; writes one line to the log at the end.
 
-    An exception is logged and drawn as a sentence with its id; the run ends as `st.stop` ends it.
-    Where client.showErrorDetails shows more (a developer's machine), Streamlit draws it instead.
+    An exception is logged and shown as a sentence with its id, and the run ends as with `st.stop`.
+    If client.showErrorDetails is on (a developer's machine), Streamlit shows the exception instead.
     """
 
     def __enter__(self) -> Self:
@@ -60,7 +60,7 @@ class rerun:  # noqa: N801 - used as a context, like the functions of contextlib
         error: BaseException | None,
         places: TracebackType | None,
     ) -> None:
-        outcome = "done" if error is None else "left"  # for a newer rerun, or to log in
+        outcome = "done" if error is None else "left"  # ended by a newer rerun or a login
         hides = isinstance(error, Exception) and st.get_option("client.showErrorDetails") == "none"
         try:
             if isinstance(error, Exception):
@@ -81,21 +81,21 @@ class rerun:  # noqa: N801 - used as a context, like the functions of contextlib
 
 
 def configure() -> None:
-    """Set the log of a server up."""
-    # Else Streamlit prints tracebacks past its own log, with what the exception says.
+    """Set up the log of a server."""
+    # Otherwise Streamlit prints tracebacks, with the exception's message, past its own log.
     st.set_option("logger.enableRich", False)
     if warned := log.configure(more=_secrets()):
         log.event("setting", level=logging.WARNING, said=warned)
 
 
 def on_page(url_path: str) -> None:
-    """Say which page the rerun draws."""
+    """Record which page the rerun draws."""
     if one := log.current():
         one.page = url_path or "plan"
 
 
 def _connection() -> str:
-    """The id that a proxy gave the connection; one that is no id is none."""
+    """The id that a proxy gave the connection; empty if it is not a valid id."""
     given = st.context.headers.get_all(HEADER)
     return given[0] if len(given) == 1 and _GIVEN_ID.fullmatch(given[0]) else ""
 

@@ -1,8 +1,8 @@
-"""Answers by their questions: searched in the background, once for everybody, kept for a while.
+"""A cache of answers by question, filled by searches in the background.
 
-A search belongs to nobody: the session that asked first may be gone before it ends, and the next
-one that asks the same finds it running or done. A thread is enough beside the page: numpy lets
-others run while it computes (docs/speed.md has the figures).
+No session owns a search: the one that asked first may be gone before it ends, and the next one with
+the same question finds it running or done. A thread is enough, because numpy releases the GIL while
+it computes (docs/speed.md has the figures).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class _Asked:
 
 
 class Searches:
-    """At most `most` answers of the last `keep_s` seconds. What failed is kept for `failed_s`, so
-    that everybody who waits for it hears why, and the next one may try again."""
+    """At most `most` answers of the last `keep_s` seconds. A failure is kept for `failed_s`: every
+    waiting session gets the error, and a later one can try again."""
 
     def __init__(self, *, most: int, keep_s: float, failed_s: float, at_once: int) -> None:
         self._most, self._keep_s, self._failed_s = most, keep_s, failed_s
@@ -35,7 +35,7 @@ class Searches:
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="search")
 
     def ask(self, key: Hashable, search: Callable[[], Answer]) -> Future[Answer]:
-        """The answer, or what will be the answer. `search` runs where nobody asked before."""
+        """A future of the answer. `search` runs only if the question has not been asked before."""
         now = time.monotonic()
         with self._lock:
             held = self._asked.get(key)
@@ -51,16 +51,16 @@ class Searches:
         return found
 
     def is_running(self, key: Hashable) -> bool:
-        """Whether somebody's search of it has not ended."""
+        """Whether a search for the question is still running."""
         with self._lock:
             held = self._asked.get(key)
         return held is not None and not held.found.done()
 
     def _end(self, held: _Asked, now: float) -> float:
-        return held.until if held.found.done() else now + 1.0  # nobody starts a running one again
+        return held.until if held.found.done() else now + 1.0  # a running search never expires
 
     def _judge(self, key: Hashable, done: Future[Answer]) -> None:
-        """Shorten the life of an answer that is none."""
+        """Shorten the life of a failure."""
         if done.exception() is None:
             return
         with self._lock:

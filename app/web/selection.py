@@ -8,7 +8,7 @@ from core.search.plan import Answer, Plan
 
 
 def is_listed(scenario: Scenario, answer: Answer) -> bool:
-    """Whether the answer describes the plan that the scenario selects, if it selects one."""
+    """Whether the answer has the plan that the scenario selects, if it selects one."""
     return not scenario.plan or any(p.id == scenario.plan for p in answer.plans)
 
 
@@ -18,12 +18,12 @@ def unknown_pins(scenario: Scenario, answer: Answer) -> tuple[str, ...]:
 
 
 def unknown_pins_sentence(gone: tuple[str, ...]) -> str:
-    """Says that pinned plans of a link are gone."""
+    """The note that pinned plans of a link no longer exist."""
     return f"Not among the ranked plans any more, so not pinned: {', '.join(map(shown, gone))}."
 
 
 def unknown_plan_sentence(scenario: Scenario) -> str:
-    """Says that a link's plan is gone."""
+    """The note that a link's plan no longer exists."""
     return f"The plan {shown(scenario.plan)} of the link is not among the ranked plans."
 
 

@@ -15,7 +15,7 @@ SCHEMA_VERSION = 1
 
 
 def import_json(found: Imported, kept: Added | None = None) -> dict[str, Any]:
-    """The document of `runcast import --json`; null is what the file does not say."""
+    """The document of `runcast import --json`; values that the file lacks are null."""
     return {
         "schema_version": SCHEMA_VERSION,
         "format": found.format,

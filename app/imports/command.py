@@ -1,4 +1,4 @@
-"""`runcast import`: what other tools measured, beside what a forecast assumes."""
+"""`runcast import`: what other tools measured, next to what a forecast assumes."""
 
 from __future__ import annotations
 

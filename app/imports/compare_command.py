@@ -1,4 +1,4 @@
-"""`runcast compare`: the log of a run beside the forecast of it."""
+"""`runcast compare`: the log of a run next to its forecast."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _print(found: Comparison, row: dict[str, str] | None, done: str) -> None:
     out.print()
     for sentence in anchor_sentences(found):
         print_wrapped(out, sentence)
-    # Never wrapped: what is broken in two cannot be copied.
+    # Never wrapped, so that it can be copied.
     for option in anchor_options(found):
         out.print(f"  {option}", soft_wrap=True)
     if found.link is not None:

@@ -1,4 +1,4 @@
-"""One file of another tool: which format it is, what it says, what follows for its accelerator."""
+"""One file of another tool: its format, its figures, and the constants of its accelerator."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from runners.imports.result import ImportResult, of_mamf, of_tables
 from runners.imports.steps import RunFacts, Steady
 from runners.imports.text import ImportFileError, Text, read_bytes, text_of
 
-DISTURBED = 1.1  # a time over that of a larger message, from where it is said
+DISTURBED = 1.1  # time over that of a larger message; reported from here up
 FORMATS = ("nccl-tests", "mamf-finder", "log", "profile")
 _DATE = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the user says beside the file; None is left to the file."""
+    """The options given with the file; None leaves a value to the file."""
 
     format: str = "auto"
     gpu: str | None = None
@@ -37,31 +37,31 @@ class Asked:
     ranks: int | None = None
     nodes: int | None = None
     told: RunFacts = field(default_factory=RunFacts)
-    per_gpu: bool | None = None  # whose tokens/s a plain log prints
+    per_gpu: bool | None = None  # whether a plain log prints tokens/s per GPU
     date: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What a file says. Of tables, mamf, steady and profile one is there."""
+    """The content of a file. Exactly one of tables, mamf, steady and profile is set."""
 
     format: str
     file: str
     sha256: str
     num_bytes: int
-    accelerator: str | None  # canonical
-    is_told: bool  # by the user; else by the file
+    accelerator: str | None  # canonical name
+    is_told: bool  # named by the user; otherwise by the file
     tables: tuple[Table, ...] = ()
-    links: tuple[Link, ...] = ()  # of the tables that have enough sizes
+    links: tuple[Link, ...] = ()  # from the tables with enough sizes
     mamf: Mamf | None = None
     steady: Steady | None = None
     profile: Profile | None = None
-    document: ImportResult | None = None  # what can be kept of it
+    document: ImportResult | None = None  # the part that can be saved
     constants: tuple[Constant, ...] = ()
     notes: tuple[str, ...] = ()
 
     def link_of(self, table: Table) -> Link | None:
-        """The fit of a table; None where it has too few sizes."""
+        """The fit of a table; None if it has too few sizes."""
         same = (table.op, table.ranks, table.nodes, table.points[-1].size_bytes)
         for x in self.links:
             if (x.op, x.ranks, x.nodes, float(x.curve.size_bytes[-1])) == same:
@@ -69,7 +69,7 @@ class Imported:
         return None
 
     def disturbed_bytes(self, table: Table) -> list[float]:
-        """Sizes that clearly took longer than larger ones: the curve lowers them."""
+        """Sizes that clearly took longer than larger ones: the fitted curve lowers them."""
         link = self.link_of(table)
         if link is None:
             return []
@@ -82,7 +82,7 @@ class Imported:
 
 
 def imported(path: Path, asked: Asked) -> Imported:
-    """Read a file. ImportFileError or ScenarioError in one sentence where it cannot be used."""
+    """Read a file. Raises ImportFileError or ScenarioError if it cannot be used."""
     if asked.format not in ("auto", *FORMATS):
         raise ScenarioError(
             f"--format {shown(asked.format)} is none of auto, {', '.join(FORMATS)}."
@@ -142,7 +142,7 @@ def _imported(text: Text, kind: str, told: str | None, device: str, **found: obj
 
 
 def _named_by(device: str) -> str | None:
-    """The accelerator that a driver's name means, where it means one that has figures."""
+    """The accelerator for a driver's name, if it is one that has figures."""
     found = names.canonical_from_feed(device) if device else None
     return found if found in facts.accelerators() else None
 
@@ -176,7 +176,7 @@ def _mamf(text: Text, asked: Asked, told: str | None) -> Imported:
 
 
 def _learned(plain: Imported, document: ImportResult, links: tuple[Link, ...] = ()) -> Imported:
-    """With the constants, where the accelerator is known."""
+    """The import with its constants added, if the accelerator is known."""
     if plain.accelerator is None:
         note = "The file does not say which accelerator it is of: --gpu puts it beside a forecast."
         return replace(plain, links=links, notes=(*plain.notes, note))

@@ -1,7 +1,7 @@
-"""The forecast that a log is held against: of the plan that a scenario names.
+"""The forecast to compare a log with: that of the plan a scenario names.
 
-What ran did fit. Where the forecast says that it does not, its speed is forecast all the same, as
-an anchor's is, and that the memory was wrong is said.
+A run that left a log did fit its memory. If the forecast finds that it does not fit, its speed is
+forecast anyway, as for an anchor, and the report states that the memory forecast was wrong.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from core.explain.explain import record_of
 from core.scenario import Scenario
 from core.search.plan import Interval, Layout, Plan
 
-TOP = 1000  # plans among which the named one is looked for
-MOST_ANCHOR_LAYOUT = 400  # characters, of a scenario
+TOP = 1000  # plans searched for the named one
+MOST_ANCHOR_LAYOUT = 400  # characters, the limit of the scenario's field
 TOO_LARGE = (
     "The forecast says that this does not fit the memory. It ran, so that the forecast of its "
     "memory is wrong; its speed is forecast all the same."
@@ -33,9 +33,9 @@ TOO_LARGE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One way to do the run, with its forecast in tokens/s per GPU."""
+    """One layout of the run, with its forecast in tokens/s per GPU."""
 
-    plan_id: str  # '' where no plan of it is offered
+    plan_id: str  # '' if no plan is offered for it
     accelerator: str
     num_gpus: int
     gpus_per_node: int
@@ -45,7 +45,7 @@ class Run:
 
 
 def check_is_one(scenario: Scenario, said: Mapping[str, object]) -> None:
-    """ScenarioError where the scenario leaves open which run is meant."""
+    """Raise ScenarioError if the scenario does not determine a single run."""
     if said or scenario.plan:
         return
     for name, what in (("gpu", "GPU"), ("num_gpus", "number of GPUs")):
@@ -57,8 +57,8 @@ def check_is_one(scenario: Scenario, said: Mapping[str, object]) -> None:
 
 
 def forecast_of(scenario: Scenario, said: Mapping[str, object]) -> Run | None:
-    """The plan that the scenario names: its layout, its `plan`, or the best that it leaves. None
-    where the named layout is legal and does not fit the memory; ScenarioError where it is not."""
+    """The plan that the scenario names: by its layout, by its `plan`, or else the best one. None
+    if the named layout is legal but does not fit the memory; ScenarioError if it is illegal."""
     found = answer(scenario, top=TOP)
     if said:
         found, verdict = judged(found, said)
@@ -87,7 +87,7 @@ def _run_of(plan: Plan) -> Run:
 
 
 def too_large(scenario: Scenario, layout: str, measured: float) -> Run:
-    """The forecast of a layout that is taken for too large, on the usual machine of its GPU."""
+    """The forecast of a layout judged too large for memory, on the usual machine of its GPU."""
     (gpu,), (num_gpus,) = scenario.gpu, scenario.num_gpus
     asked = anchored(scenario, measured, gpu=gpu, num_gpus=num_gpus, layout=layout)
     found, eff = anchor_of(asked), question_of(asked).eff

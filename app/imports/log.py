@@ -1,4 +1,4 @@
-"""The log of a run beside the forecast of it: how far apart they are, and what that is worth."""
+"""The log of a run compared with its forecast: the ratio, and the anchor it gives."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ ANCHOR = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One run, forecast and measured. Rates are tokens/s per GPU."""
+    """One run, forecast and measured. Rates are in tokens/s per GPU."""
 
     text: Text
     scenario: Scenario  # of the forecast, without an anchor
     run: Run
     measured: Steady
-    is_named: bool  # whether the layout was named, else the fastest is taken for it
-    anchored: Scenario | None  # the same with the measurement as its anchor
-    refused: str  # why there is none; '' where there is one
+    is_named: bool  # whether the layout was named; if not, the fastest is assumed
+    anchored: Scenario | None  # the scenario with the measurement as its anchor
+    refused: str  # why there is no anchor; '' if there is one
     notes: tuple[str, ...]
 
     @property
@@ -43,12 +43,12 @@ class Comparison:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the measurement lies between P10 and P90."""
+        """Whether the measurement lies between the P10 and P90 of the forecast."""
         return self.run.forecast.p10 <= self.measured.tokens_per_s_per_gpu <= self.run.forecast.p90
 
     @property
     def link(self) -> str | None:
-        """The query that reopens the scenario with the measurement in it."""
+        """The query that reopens the scenario with the measurement as its anchor."""
         if self.anchored is None:
             return None
         return link_query(self.anchored, snapshot(self.anchored.prices).id)
@@ -61,8 +61,8 @@ def compared(
     *,
     per_gpu: bool | None = None,
 ) -> Comparison:
-    """Forecast the run that is named, and hold the log against it. RuncastError says what is
-    missing, or why the log cannot be of that run."""
+    """Forecast the named run and compare the log with it. Raises RuncastError with what is missing,
+    or why the log cannot belong to that run."""
     text = read_text(path)
     filled, notes = _filled(given, text, per_gpu)
     asked, said, more = _scenario(filled, layout)
@@ -92,7 +92,7 @@ def compared(
 
 
 def _filled(given: Given, text: Text, per_gpu: bool | None) -> tuple[Given, list[str]]:
-    """What was typed and, where nothing else says it, what the log says of the run."""
+    """The given options, completed from the log where nothing else sets a value."""
     if not given.is_new:
         return given, []
     typed = typed_fields(given)
@@ -101,7 +101,7 @@ def _filled(given: Given, text: Text, per_gpu: bool | None) -> tuple[Given, list
     except NoFigureError:
         raise
     except RuncastError:
-        return given, []  # what is missing is said where the whole scenario is known
+        return given, []  # reported later, when the whole scenario is known
     found = {n: str(known[n]) for n in OPTIONS if n in known and n not in typed}
     if not found:
         return given, []
@@ -119,7 +119,7 @@ def _told(typed: Mapping[str, str]) -> RunFacts:
 
 
 def _scenario(given: Given, layout: str | None) -> tuple[Scenario, dict[str, object], list[str]]:
-    """The scenario without an anchor of its own, the layout that is named, and what to say."""
+    """The scenario without an anchor, the named layout, and notes for the user."""
     notes: list[str] = []
     said: dict[str, object] = {}
     if layout is None:
@@ -144,7 +144,7 @@ def _scenario(given: Given, layout: str | None) -> tuple[Scenario, dict[str, obj
 
 
 def _check_degrees(known: Mapping[str, int], run: Run) -> None:
-    """The log's own degrees must be those of the forecast."""
+    """Check that the parallel degrees in the log are those of the forecast."""
     for name in ("tp", "pp", "cp", "ep"):
         if name in known and known[name] != getattr(run.layout, name):
             raise ScenarioError(
@@ -154,7 +154,7 @@ def _check_degrees(known: Mapping[str, int], run: Run) -> None:
 
 
 def _with_anchor(scenario: Scenario, run: Run, found: Steady) -> tuple[Scenario | None, str]:
-    """The scenario that follows the measurement, or why it cannot."""
+    """The scenario anchored to the measurement, or why it cannot be."""
     try:
         made = anchored(
             scenario,

@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 
 
 def compare_json(found: Comparison, row: dict[str, str] | None, done: str) -> dict[str, Any]:
-    """The document of `runcast compare --json`; null is what could not be worked out."""
+    """The document of `runcast compare --json`; values that could not be computed are null."""
     asked, run = found.scenario, found.run
     return {
         "schema_version": SCHEMA_VERSION,

@@ -1,4 +1,4 @@
-"""A log beside its forecast, in sentences."""
+"""A log compared with its forecast, in sentences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.imports.words import rate, steady_sentences
 
 
 def compare_sentences(found: Comparison) -> list[str]:
-    """How the forecast did, the most important first."""
+    """How well the forecast did, most important first."""
     measured, run = found.measured, found.run
     forecast = run.forecast
     where = "inside" if found.is_inside else (
@@ -28,14 +28,14 @@ def compare_sentences(found: Comparison) -> list[str]:
 
 
 def anchor_sentences(found: Comparison) -> list[str]:
-    """How every forecast follows the measurement."""
+    """How to anchor every forecast to the measurement."""
     if found.anchored is None:
         return [f"It cannot become the anchor of a forecast: {found.refused}"]
     return ["With these options every forecast of this model follows the measurement:"]
 
 
 def anchor_options(found: Comparison) -> list[str]:
-    """The options themselves; empty where there is no anchor."""
+    """The command-line options of the anchor; empty if there is none."""
     if found.anchored is None:
         return []
     values = {name: getattr(found.anchored, name) for name in ANCHOR}

@@ -20,15 +20,15 @@ COLUMNS = (
     "peak_mem_gib", "source", "source_date",
 )  # fmt: skip
 NEEDED = ("run_id", "model_key", "accelerator", "num_gpus", "seq_len", "tokens_per_s_per_gpu")
-SHARDING = {"fsdp1": "fsdp", "zeropp": "zero3"}  # the words of the table
+SHARDING = {"fsdp1": "fsdp", "zeropp": "zero3"}  # the table's names
 SHARDED = ("fsdp1", "fsdp2", "hsdp")
 ID_CHARS = 12
 _DATE = re.compile(r"\b20[2-9]\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])\b")
 
 
 def row_of(found: Comparison) -> dict[str, str]:
-    """The cells of the run by column. ScenarioError where the model is none that the table can
-    name."""
+    """The cells of the run by column. Raises ScenarioError if the table has no name for the
+    model."""
     asked, run, layout = found.scenario, found.run, found.run.layout
     if asked.model == CUSTOM or run.accelerator == CUSTOM:
         raise ScenarioError(
@@ -78,7 +78,7 @@ def row_of(found: Comparison) -> dict[str, str]:
 
 
 def _month(found: Comparison) -> str:
-    """When it ran, as the first date in the log says; '' where it has none."""
+    """The month of the run, from the first date in the log; '' if it has none."""
     dates = (_DATE.search(line) for line in found.text.lines)
     return next((d[0][:7] for d in dates if d), "")
 
@@ -96,8 +96,8 @@ def line_of(row: dict[str, str], columns: tuple[str, ...] = COLUMNS) -> str:
 
 
 def append(path: Path, row: dict[str, str]) -> str:
-    """Add the row to a file of measured runs, which is made where it is not there; what was done,
-    in a sentence. ScenarioError or RunsError where the file is none."""
+    """Add the row to a file of measured runs, creating it if needed; return a sentence on what was
+    done. Raises ScenarioError or RunsError if it is not a file of measured runs."""
     name = shown(str(path))
     if not path.exists():
         write_atomically(

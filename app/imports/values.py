@@ -1,4 +1,4 @@
-"""What was typed beside a file of another tool, checked."""
+"""The options given with an imported file, checked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from runners.imports.steps import RunFacts
 
 
 def told_of(seq_len: str | None, global_batch_size: str | None, num_gpus: str | None) -> RunFacts:
-    """What the options say of a run; numbers may be written 8k.
+    """The facts of a run that the options give; numbers may be written 8k.
 
     >>> told_of("8k", None, "64")
     RunFacts(seq_len=8192, global_batch_size=None, num_gpus=64)
@@ -26,14 +26,14 @@ def told_of(seq_len: str | None, global_batch_size: str | None, num_gpus: str | 
 
 
 def whose(text: str | None) -> bool | None:
-    """`--tokens-of` as whether the figures are of a GPU; None leaves it to the log."""
+    """`--tokens-of` as a flag: whether the figures are per GPU; None leaves it to the log."""
     if text not in (None, "gpu", "job"):
         raise ScenarioError(f"--tokens-of {shown(text)} is neither gpu nor job.")
     return None if text is None else text == "gpu"
 
 
 def count(option: str, text: str | None) -> int | None:
-    """A whole number of an option."""
+    """The whole number given as an option."""
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 7 and int(text) > 0):

@@ -1,4 +1,4 @@
-"""What an imported file says, in sentences."""
+"""An imported file in sentences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BEST = {
 
 
 def import_sentences(found: Imported) -> list[str]:
-    """All of it, the most important first."""
+    """Every sentence about an imported file, most important first."""
     said: list[str] = []
     for table in found.tables:
         said += _table_sentences(found, table)
@@ -45,7 +45,7 @@ def import_sentences(found: Imported) -> list[str]:
 
 
 def _table_sentences(found: Imported, table: Table) -> list[str]:
-    """One operation: how fast, how sure, what is wrong with it."""
+    """One operation: its speed, its uncertainty, and any problems."""
     link = found.link_of(table)
     nodes = "1 node" if table.nodes == 1 else f"{fmt.count(table.nodes)} nodes"
     where = f"{table.op} over {fmt.count(table.ranks)} ranks of {nodes}"
@@ -96,7 +96,7 @@ def _matmul_sentences(found: Mamf) -> list[str]:
 
 
 def steady_sentences(found: Steady) -> list[str]:
-    """The steady state of a log, and what it is made of."""
+    """The steady state of a log, and the steps it is computed from."""
     many = f"the median of {fmt.count(found.num_steps)} logged steps" if found.num_steps > 1 else (
         "one logged step"
     )  # fmt: skip
@@ -120,7 +120,7 @@ def steady_sentences(found: Steady) -> list[str]:
 
 
 def rate(tokens_per_s: float) -> str:
-    """Tokens/s of a GPU with the digits that tell two runs apart: 6,305 or 812.5.
+    """Tokens/s per GPU with enough digits to distinguish two runs: 6,305 or 812.5.
 
     >>> rate(6305.25), rate(812.46)
     ('6,305', '812.5')
@@ -147,7 +147,7 @@ def _profile_sentences(found: Profile) -> list[str]:
 
 
 def constant_sentence(c: Constant) -> str:
-    """One constant: measured, assumed, and what the forecast would use of it."""
+    """One constant: its measured value, the assumed one, and what the forecast would use."""
     return (
         f"{WHAT.get(c.name, c.name)} ({c.name}): measured {c.measured:.4g} {c.unit}, assumed "
         f"{c.assumed:.4g}; a forecast would use {c.factor:.3f} times the assumed "

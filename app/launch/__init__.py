@@ -1,12 +1,10 @@
 """The files that launch a plan.
 
-command  runcast export: the files that launch a plan, in the reader's own stack
-export   what runcast export does: a plan and the names of targets in, files out
-files    what the Launch & export page lists: kinds of files, their texts, one archive of
-         them
-job      a plan as the job of its launch files: what the planner decided, and what their
-         headers say
-page     the Launch & export page: the files that start a plan in the reader's own stack
-words    what to look at when a job that was launched goes wrong, with the plan's own
-         figures
+command  runcast export: the files that launch a plan, for the user's own stack
+export   the work of runcast export: a plan and target names in, files out
+files    what the Launch & export page lists: kinds of files, their texts, and a zip
+job      a plan as the job that its launch files describe: the planner's decisions, and
+         the header of the files
+page     the Launch & export page: the files that start a plan, for the user's own stack
+words    what to check when a launched job goes wrong, with the plan's own figures
 """

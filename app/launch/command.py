@@ -1,4 +1,4 @@
-"""`runcast export`: the files that launch a plan, in the reader's own stack."""
+"""`runcast export`: the files that launch a plan, for the user's own stack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `runcast export` does: a plan and the names of targets in, files out."""
+"""The work of `runcast export`: a plan and target names in, files out."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Export:
     files: Mapping[str, Mapping[str, str]]
 
     def texts(self) -> dict[str, str]:
-        """Path -> text of every target."""
+        """The text of every file, by path."""
         return {p: t for files in self.files.values() for p, t in files.items()}
 
 
 def names_of(text: str | None) -> list[str]:
-    """The value of `--to`."""
+    """The target names in the value of `--to`."""
     found = [t.strip() for t in (text or "").split(",") if t.strip()]
     if not found:
         raise ScenarioError("Missing --to: `runcast export --list` names the kinds of files.")
@@ -48,7 +48,7 @@ def names_of(text: str | None) -> list[str]:
 
 
 def options_of(*, command: str | None, env: Sequence[str], pairs: Sequence[str]) -> dict[str, str]:
-    """What was given beside the plan, as targets take it."""
+    """The options given in addition to the plan, in the form that targets take."""
     found: dict[str, str] = {}
     for text in pairs:
         key, equals, value = text.partition("=")
@@ -78,9 +78,9 @@ def made(
     targets: Sequence[str],
     options: Mapping[str, str],
 ) -> tuple[Export, list[str]]:
-    """The files of the plan that options, a link or a file ask for, and what to say."""
+    """The files of the plan that options, a link or a file describe, with notes for the user."""
     if name is not None:
-        checked_name(name)  # a mistake is said before the search
+        checked_name(name)  # report a mistake before the search
     at = _rank(rank)
     asked, notes = plan_scenario(given)
     asked = resolve_strict(asked)
@@ -122,7 +122,7 @@ def _rank(text: str | None) -> int | None:
 
 
 def single(export: Export) -> str:
-    """The text of the only file; ScenarioError where there are several."""
+    """The text of the only file; raises ScenarioError if there are several."""
     texts = export.texts()
     if len(texts) != 1:
         raise ScenarioError(
@@ -132,7 +132,7 @@ def single(export: Export) -> str:
 
 
 def write(export: Export, folder: str, *, force: bool) -> list[str]:
-    """Write the files and say their paths. Nothing that is there is replaced unless asked for."""
+    """Write the files and return their paths. Existing files are kept unless asked otherwise."""
     at = Path(folder)
     texts = {at / path: text for path, text in export.texts().items()}
     there = [str(p) for p in texts if p.exists() or p.is_symlink()]

@@ -1,4 +1,4 @@
-"""What the Launch & export page lists: kinds of files, their texts, one archive of them."""
+"""What the Launch & export page lists: kinds of files, their texts, and a zip."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from runners.recipes.job import RecipeJob
 from runners.recipes.registry import OPTIONS, target, targets
 from runners.recipes.target import Target
 
-NO_STACK = ""  # the choice of a command of one's own
+NO_STACK = ""  # the choice to enter one's own command
 BADGES = {
     "validated": ("validated with the tool", "green"),
     "not_validated": ("not validated with the tool", "orange"),
 }
-_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the same files are the same archive
+_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal files give equal archives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """One file as the page draws it."""
+    """One file as the page shows it."""
 
     path: str
     text: str
@@ -35,18 +35,18 @@ def offered(job: RecipeJob, kind: str) -> list[str]:
 
 
 def refused(job: RecipeJob) -> list[str]:
-    """A sentence for each target that cannot."""
+    """A sentence for each target that cannot launch this job."""
     found = ((t.title, t.refuses(job)) for t in targets().values())
     return [f"{title}: {why}." for title, why in found if why]
 
 
 def title(name: str) -> str:
-    """What a choice is called."""
+    """The title of a choice."""
     return target(name).title if name else "none: a command of my own"
 
 
 def label(option: str) -> str:
-    """What the field of an option is called.
+    """The label of an option's field.
 
     >>> label("time_hours")
     'Time hours'
@@ -55,15 +55,15 @@ def label(option: str) -> str:
 
 
 def options_of(names: Sequence[str], *, has_stack: bool) -> list[tuple[str, str, str]]:
-    """Options of these targets in the table's order: name, how its value looks, what it is. The
-    command is a stack's own where there is one."""
+    """Options of these targets in the table's order: name, form of the value, description. The
+    option for a command is dropped if a stack brings its own."""
     taken = {o for n in names for o in target(n).options}
     left_out = {"env", *(["command"] if has_stack else [])}
     return [(k, v, w) for k, (v, w) in OPTIONS.items() if k in taken and k not in left_out]
 
 
 def files(found: Mapping[str, Mapping[str, str]]) -> list[Shown]:
-    """Every file once, in the order of its target."""
+    """Every file once, in the order of the targets."""
     seen: dict[str, Shown] = {}
     for name, texts in found.items():
         for path, text in texts.items():
@@ -75,7 +75,7 @@ def files(found: Mapping[str, Mapping[str, str]]) -> list[Shown]:
 
 
 def zip_bytes(shown: Sequence[Shown], folder: str) -> bytes:
-    """The files as one archive with a folder in it; scripts may be run."""
+    """The files as a zip with one folder; scripts are executable."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in shown:
@@ -87,7 +87,7 @@ def zip_bytes(shown: Sequence[Shown], folder: str) -> bytes:
 
 
 def command(link: str, names: Sequence[str], name: str, options: Mapping[str, str]) -> str:
-    """The same files on the command line."""
+    """The command line that writes these files."""
     words = ["runcast", "export", "--link", link, "--to", ",".join(names), "--name", name]
     for key, value in options.items():
         words += ["--command", value] if key == "command" else ["--option", f"{key}={value}"]

@@ -1,4 +1,4 @@
-"""A plan as the job of its launch files: what the planner decided, and what their headers say."""
+"""A plan as the job that its launch files describe: the planner's decisions and the header."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ from runners.recipes.job import Header, RecipeJob
 
 NAME_CHARS = 40
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
-# Machines whose network has a plugin of its own; cloud.google.com/compute/docs/gpus/gpudirect.
+# Machines whose network has its own NCCL plugin; cloud.google.com/compute/docs/gpus/gpudirect.
 _PLUGINS = {"a3-highgpu-8g": "tcpx", "a3-megagpu-8g": "tcpxo"}
 
 
 def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> RecipeJob:
-    """The job of one plan of a resolved scenario; its name is made of the model's if none is
-    given."""
+    """The job of one plan of a resolved scenario; without a name it is named after the model."""
     model = model_of(scenario)
     offer = plan.offer
     chip = accelerator_of(offer.accelerator, scenario)
@@ -70,7 +69,7 @@ def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> Recipe
 
 
 def default_name(label: str, plan: Plan) -> str:
-    """A name of the job that every launcher takes.
+    """A job name that every launcher accepts.
 
     >>> from tests.made_up.plans import plan
     >>> default_name("Llama 3.1 70B", plan(num_gpus=64))
@@ -82,7 +81,7 @@ def default_name(label: str, plan: Plan) -> str:
 
 
 def nccl_fabrics(scenario: Scenario, plan: Plan, fabric: str) -> tuple[str, ...]:
-    """What joins the nodes, as hardware/nccl_env.csv calls it; empty where no source says."""
+    """The fabric between nodes, as named in hardware/nccl_env.csv; empty if no source has it."""
     found = [_PLUGINS.get(plan.offer.instance_type, fabric)]
     if scenario.network_reduction and fabric == "infiniband":
         found = ["infiniband_sharp"]
@@ -91,13 +90,13 @@ def nccl_fabrics(scenario: Scenario, plan: Plan, fabric: str) -> tuple[str, ...]
 
 
 def limit_hours(scenario: Scenario, plan: Plan) -> float | None:
-    """P90 of the run with failures and with the forecast's own error; None: it never ends."""
+    """P90 of the run's hours, with failures and the forecast's error; None if it never ends."""
     risk = risk_of(scenario, plan)
     return None if risk.hours is None else risk.hours.p90_all
 
 
 def header_of(scenario: Scenario, plan: Plan, limit: float | None) -> Header:
-    """What the first lines of every file say; `limit` is that of `limit_hours`."""
+    """The header of every file; `limit` is the result of `limit_hours`."""
     fields = {"plan": plan.id, "prices": scenario.prices or current_prices()}
     query = stamped(scenario.model_copy(update=fields)).to_query()
     return Header(
@@ -110,9 +109,9 @@ def header_of(scenario: Scenario, plan: Plan, limit: float | None) -> Header:
 
 
 def forecast_sentences(scenario: Scenario, plan: Plan, limit: float | None) -> tuple[str, ...]:
-    """The forecast in lines that the first minutes of a run can be held against."""
+    """The forecast as lines to compare the first minutes of a run with."""
     rate, step_s = plan.tokens_per_s, math.fsum(plan.step_s.values())
-    spread = (rate.p50 / rate.p90, rate.p50 / rate.p10)  # of the time of a step
+    spread = (rate.p50 / rate.p90, rate.p50 / rate.p10)  # of the step time
     hours = wall_clock_hours(scenario, plan)
     peak = math.fsum(plan.memory_bytes.values())
     lay, region = plan.layout, stated_region(plan.offer.region)

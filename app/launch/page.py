@@ -1,4 +1,4 @@
-"""The Launch & export page: the files that start a plan in the reader's own stack."""
+"""The Launch & export page: the files that start a plan, for the user's own stack."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def _job(
     query: tuple[tuple[str, str], ...], plan_id: str, book: str, day: dt.date,
     _scenario: Scenario, _plan: Plan,
 ) -> RecipeJob:  # fmt: skip
-    """What the files are written of: its forecast takes half a second."""
+    """The job that the files describe; cached, because its forecast takes half a second."""
     return job_of(_scenario, _plan)
 
 
 def draw(scenario: Scenario, answer: Answer) -> None:
-    """The page for a scenario and its answer."""
+    """Draw the page for a scenario and its answer."""
     if not answer.plans:
         st.error(as_text(plan_words.answer_sentence(scenario, answer)))
         return
@@ -64,7 +64,7 @@ def draw(scenario: Scenario, answer: Answer) -> None:
 
 
 def _draw_choices(job: RecipeJob) -> list[str]:
-    """What starts the job, what trains in it, and the checks beside them."""
+    """Draw the choices of launcher, training stack and checks."""
     launchers = tables.offered(job, "launcher")
     stacks = [tables.NO_STACK, *tables.offered(job, "stack")]
     checks = tables.offered(job, "check")
@@ -107,7 +107,7 @@ def _draw_files(job: RecipeJob, names: list[str]) -> None:
 
 
 def _draw_options(names: list[str], default: str) -> tuple[str, dict[str, str]]:
-    """The job's name and what may be given beside the plan; what is empty is left out."""
+    """Draw the job's name and the further options; empty ones are left out."""
     given: dict[str, str] = {}
     has_stack = any(target(n).kind == "stack" for n in names)
     wanted = tables.options_of(names, has_stack=has_stack)
@@ -134,7 +134,7 @@ def _draw_file(file: tables.Shown) -> None:
         "Download", data=file.text, file_name=file.path.rpartition("/")[2], mime="text/plain",
         key=f"launch_download_{file.path}",
     )  # fmt: skip
-    # Plain: Streamlit's colours and line numbers are too faint, and what scrolls has no tab stop.
+    # Plain: Streamlit's colours and line numbers are too faint, its scroll box has no tab stop.
     st.code(file.text, language=None, wrap_lines=True)
 
 

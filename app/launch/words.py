@@ -1,4 +1,4 @@
-"""What to look at when a job that was launched goes wrong, with the plan's own figures."""
+"""What to check when a launched job goes wrong, with the plan's own figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Look:
 
 
 def troubles(scenario: Scenario, plan: Plan) -> dict[str, tuple[Look, ...]]:
-    """What goes wrong -> where to look, the likeliest first."""
+    """Where to look, by what goes wrong; likeliest first."""
     return {
         "It runs out of memory": _memory(plan),
         "It hangs": _hang(plan),

@@ -1,6 +1,5 @@
-"""Stacked bars of memory against the lines of what a device holds. As in app/plan/charts.py: text
-is drawn in the ink of the theme, and colour is never alone: order, legend and tooltip say the
-same."""
+"""Stacked bars of memory, with lines for the capacity and the safe limit. Text has the theme's
+colour. What colour shows, order, legend and tooltip show too."""
 
 from __future__ import annotations
 
@@ -15,16 +14,16 @@ from core.memory.memory_phases import PARTS
 
 ROW_PX, BAR_PX = 54, 14  # a row: name, note, bar
 NAME_DY, NOTE_DY, BAR_DY = -17, -2, 14
-TOP, FRAME_PX = -1, 84  # the row of the lines' names; axis, its title and what is between
+TOP, FRAME_PX = -1, 84  # row of the lines' names; height of the axis with its title
 LEGEND_COLUMNS, LEGEND_ROW_PX = 2, 19
 MARGIN = 1.04
-DASHES, WIDTHS = ([1, 0], [2, 2]), (3, 2)  # of the capacity, of what is safe
-PIECE = (0.6, 0.95)  # of a row's height, where the bar is
+DASHES, WIDTHS = ([1, 0], [2, 2]), (3, 2)  # of the capacity, of the safe limit
+PIECE = (0.6, 0.95)  # extent of the bar, as parts of a row's height
 
 
 def stacked(parts: pd.DataFrame, heads: pd.DataFrame, lines: pd.DataFrame, *, theme: str) -> Drawn:
-    """One stacked bar a row, its name and note above it, so that a narrow screen has room; the
-    capacity and what is safe as a line through each."""
+    """One stacked bar per row, with its name and note above it to fit a narrow screen; the capacity
+    and the safe limit are lines through each bar."""
     ink = INK[theme]
     totals = parts.groupby("row")["gib"].sum()
     end = max(float(lines["gib"].max()), float(totals.max())) * MARGIN
@@ -72,8 +71,8 @@ def stacked(parts: pd.DataFrame, heads: pd.DataFrame, lines: pd.DataFrame, *, th
 def _lines(
     lines: pd.DataFrame, rows: list[int], end: float, scale: alt.Scale, y: alt.Y, theme: str
 ) -> list[alt.Chart]:
-    """Each line as a piece through every bar, so that none crosses text, and its name on top, on
-    the side with room."""
+    """Each line as a segment through every bar, so that it crosses no text. Its name is at the top,
+    on the side with room."""
     found = []
     for n, line in enumerate(lines.to_dict("records")):
         colour = LIMIT[theme] if n == 0 else FAINT[theme]

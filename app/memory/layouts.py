@@ -1,5 +1,5 @@
-"""Layouts of one machine beside a plan's, with what each holds: those that come next, and those
-that would be faster if they fitted. Every legal layout is looked at, as the search has them."""
+"""Memory of other layouts on a plan's machine: the next fastest, and those that would be faster if
+they fitted. All legal layouts of the search are considered."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from core.scenario import Scenario
 from core.search.plan import Layout, Plan
 from core.search.space import candidates
 
-NEXT, TOO_LARGE = 4, 3  # layouts that are drawn beside the plan's
-MOST_ROWS = 60_000  # layouts that are evaluated: beyond it some degrees stay as the plan has them
-WORTH_DRAWING = 2.0  # times the device's memory: a longer bar would hide all others
-# What stays as it is where there are too many layouts, in this order.
+NEXT, TOO_LARGE = 4, 3  # layouts drawn in addition to the plan's
+MOST_ROWS = 60_000  # layouts evaluated: beyond this, some degrees are held at the plan's
+WORTH_DRAWING = 2.0  # times the device's memory: a longer bar would dwarf the others
+# What is held fixed if there are too many layouts, in this order.
 HELD: tuple[str, ...] = ("cp", "etp", "ep", "pp", "tp", "micro_batch_size")
 DEGREES = ("tp", "pp", "cp", "ep")
 SHARDED = ("parameters", "gradients", "optimizer")
@@ -35,38 +35,38 @@ Kind = Literal["plan", "fits", "too_large"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One layout and what a GPU holds under it."""
+    """One layout and the memory it needs on a GPU."""
 
     kind: Kind
     layout: Layout
     step_s: float
     usd: float | None  # of the whole run
     memory_bytes: dict[str, float]  # by part; adds up to need_bytes
-    usable_bytes: float  # what a plan may need, given the forecast's error
+    usable_bytes: float  # the safe limit, given the forecast's error
     capacity_bytes: float
     probability_oom: float
 
     @property
     def need_bytes(self) -> float:
-        """All parts."""
+        """The sum of all parts."""
         return sum(self.memory_bytes.values())
 
     @property
     def left_bytes(self) -> float:
-        """Of the device's memory; negative: by how much it is exceeded."""
+        """Free memory of the device; negative if it is exceeded."""
         return self.capacity_bytes - self.need_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What GPUs hold: under a plan's layout by phase, and under others beside it."""
+    """Memory of a plan's layout by phase, and of other layouts."""
 
-    bars: tuple[Bar, ...]  # the plan's first, then what comes next, then what does not fit
+    bars: tuple[Bar, ...]  # the plan's, then the next, then those that do not fit
     phases: dict[str, dict[str, float]]  # bytes by phase and part; empty without a plan
-    late_gradient_bytes: float  # of them, what some stacks do not hold with one micro-batch
+    late_gradient_bytes: float  # the part that some stacks avoid with one micro-batch
     num_legal: int
     num_fit: int
-    same: tuple[str, ...]  # degrees that were not varied: there are too many layouts
+    same: tuple[str, ...]  # degrees held fixed because there are too many layouts
 
     def of(self, kind: Kind) -> tuple[Bar, ...]:
         """The bars of one kind."""
@@ -74,7 +74,7 @@ class Held:
 
 
 def held_of(scenario: Scenario, plan: Plan) -> Held:
-    """A plan's memory by phase, and the layouts of its machines beside it."""
+    """A plan's memory by phase, and that of other layouts on its machines."""
     setting = explained.setting_of(scenario, plan)
     case = setting.case
     row = explained.row_of(setting, plan.layout)
@@ -96,8 +96,8 @@ def held_of(scenario: Scenario, plan: Plan) -> Held:
 
 
 def misses_of(scenario: Scenario) -> Held | None:
-    """Where nothing fits: the layouts that miss by least on the cheapest machine at the first
-    number of GPUs; None where no machine, no number of GPUs or no legal layout is there."""
+    """If nothing fits: the layouts that miss by least, on the cheapest machine with the first
+    number of GPUs; None if there is no machine, no number of GPUs or no legal layout."""
     try:
         setting = explained.setting_without_plan(scenario)
     except ScenarioError:
@@ -120,8 +120,8 @@ def misses_of(scenario: Scenario) -> Held | None:
 def _beside(
     found: Evaluated, own: Layout, own_s: float, on_host: NDArray[np.bool_]
 ) -> tuple[Bar, ...]:
-    """The fastest layouts that fit, of other degrees or sharded states than the plan's, and the
-    fastest that do not, of any: those that would be faster than the plan, if there are some."""
+    """The fastest layouts that fit, with other degrees or sharded states than the plan's, and the
+    fastest that do not fit, preferring those that would be faster than the plan."""
     order = np.lexsort((found.need_bytes, found.step_s))
     others = found.fits & on_host & ~_like(own, found.layouts)
     fits = order[others[order]]
@@ -135,14 +135,14 @@ def _beside(
 
 
 def _legal(setting: Setting, like: Layout | None) -> tuple[Evaluated, tuple[str, ...]]:
-    """Every legal layout here, evaluated, and the degrees that were held fast for their number."""
+    """Every legal layout, evaluated, and the degrees held fixed to limit their number."""
     layouts, held = _candidates(setting, setting.choices), 0
     while like is not None and len(np.asarray(layouts.tp)) > MOST_ROWS and held < len(HELD):
         held += 1
         fixed: dict[str, Any] = {name: int(getattr(like, name)) for name in HELD[:held]}
         layouts = _candidates(setting, replace(setting.choices, **fixed))
     every = len(np.asarray(layouts.tp))
-    # Where nothing fits no degree is known to be good: an even sample of them all.
+    # If nothing fits, no degree is known to be good: take an even sample of all.
     rows = np.linspace(0, every - 1, min(every, MOST_ROWS)).astype(np.intp)
     return evaluate(setting.case, layouts.take(rows)), HELD[:held]
 
@@ -163,13 +163,13 @@ def _candidates(setting: Setting, choices: Choices) -> Layouts:
 
 
 def _on_host(setting: Setting, found: Evaluated) -> NDArray[np.bool_]:
-    """Rows whose part of the host's memory is there."""
+    """Rows whose offloaded part fits the host's memory."""
     return np.asarray(found.host_bytes <= setting.job().host_bytes)
 
 
 def _code(layouts: Layouts) -> NDArray[np.float64]:
-    """A number for each combination of degrees and of what is sharded: ZeRO-3 and FSDP2 hold
-    about the same."""
+    """A number for each combination of degrees and sharded states. ZeRO-3 and FSDP2 share one:
+    they need about equal memory."""
     columns = [np.asarray(getattr(layouts, n), dtype=float) for n in DEGREES]
     columns += [column(layouts.strategy, f"shards_{what}") for what in SHARDED]
     code = np.zeros(np.shape(layouts.tp))
@@ -179,7 +179,7 @@ def _code(layouts: Layouts) -> NDArray[np.float64]:
 
 
 def _like(own: Layout, layouts: Layouts) -> NDArray[np.bool_]:
-    """Rows with a layout's own degrees and sharded states."""
+    """Rows with the degrees and sharded states of a layout."""
     same = [np.asarray(getattr(layouts, n)) == getattr(own, n) for n in DEGREES]
     for what in SHARDED:
         held = column(layouts.strategy, f"shards_{what}")
@@ -188,7 +188,7 @@ def _like(own: Layout, layouts: Layouts) -> NDArray[np.bool_]:
 
 
 def _unlike(layouts: Layouts, rows: NDArray[np.intp], most: int) -> list[int]:
-    """The first rows that differ in degrees or sharded states."""
+    """The first rows that differ from each other in degrees or sharded states."""
     _, first = np.unique(_code(layouts)[rows], return_index=True)
     return [int(rows[n]) for n in np.sort(first)[:most]]
 

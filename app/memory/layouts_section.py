@@ -1,4 +1,4 @@
-"""Memory on the Memory & speed page: layouts beside each other, phases, and what does not fit."""
+"""Memory on the Memory & speed page: layouts compared, phases, and what does not fit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _misses(key: Key, _scenario: Scenario) -> Held | None:
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _spec(key: Key, plan_id: str, what: str, theme: str, _held: Held) -> Spec:
-    """A chart as it is drawn: to build it takes longer than all the figures in it."""
+    """The chart's specification; cached, because building it takes longer than its figures."""
     if what == "phases":
         parts, heads = tables.phases(_held), tables.phase_heads(_held)
     else:
@@ -46,7 +46,7 @@ def _spec(key: Key, plan_id: str, what: str, theme: str, _held: Held) -> Spec:
 
 
 def draw(scenario: Scenario, plan: Plan, key: Key) -> None:
-    """The plan's layout beside the next ones and those that do not fit; then phase by phase."""
+    """Draw the plan's layout, the next ones and those that do not fit; then the phases."""
     held = _held(key, plan.id, scenario, plan)
     st.subheader("Memory of each layout", anchor=False, help=as_text(told.LAYOUTS_HELP))
     figure.draw(_layouts(held, _spec(key, plan.id, "layouts", figure.theme(), held)))
@@ -78,7 +78,7 @@ def _layouts(held: Held, spec: Spec) -> figure.Figure:
 
 
 def draw_table(key: str, title: str, made: Callable[[], pd.DataFrame]) -> None:
-    """A table of a chart's numbers, for who cannot see it; made when somebody opens it."""
+    """Draw the table of a chart's numbers as its text alternative; made when opened."""
     part = st.expander(title, key=key, on_change="rerun")
     if part.open:
         rows = made()
@@ -86,8 +86,8 @@ def draw_table(key: str, title: str, made: Callable[[], pd.DataFrame]) -> None:
 
 
 def draw_why_not(scenario: Scenario, plan: Plan, key: Key) -> None:
-    """What a layout lacks that does not fit, what would make it fit and at what cost; and the same
-    of a layout that somebody names."""
+    """Draw what a layout that does not fit lacks, what would make it fit, and at what cost; also
+    for a layout that the reader enters."""
     held = _held(key, plan.id, scenario, plan)
     st.subheader(
         "What does not fit, and what would help", anchor=False, help=as_text(told.FIX_HELP)
@@ -107,7 +107,7 @@ def draw_why_not(scenario: Scenario, plan: Plan, key: Key) -> None:
 
 
 def draw_nothing(scenario: Scenario, answer: Answer, key: Key) -> None:
-    """No plan at all: which limit, by how much, and the nearest change."""
+    """Draw the case without a plan: the limit met, by how much, and the nearest change."""
     st.error(as_text(plan_words.answer_sentence(scenario, answer)))
     held = _misses(key, scenario)
     if held is None:

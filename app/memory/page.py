@@ -18,7 +18,7 @@ LIST = "memory_plan"
 
 
 def draw(scenario: Scenario, answer: Answer) -> None:
-    """The page for a scenario and its answer."""
+    """Draw the page for a scenario and its answer."""
     key = key_of(scenario)
     plan = answer.chosen(scenario.plan)
     if plan is None:

@@ -1,5 +1,5 @@
-"""Charts of speed: a step from the ideal to the whole, and what more GPUs give. As in
-app/plan/charts.py: text is drawn in the ink of the theme, and colour is never alone."""
+"""Charts of speed: from the ideal step to the actual one, and scaling with GPUs. Text has the
+theme's colour, and colour is never the only carrier of a value."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from app.document.chart_parts import FAINT, INK, PALETTE, Drawn, above, axis, le
 from app.plan.charts import BAR_DOWN_PX, BAR_PX, ROW_PX, STEP_PX
 
 KINDS = {"ideal": "ideal", "loss": "loss", "gain": "gain", "whole": "whole step"}
-LABEL_ROOM = 1.45  # of the longest bar, so that text beside it stays inside
+LABEL_ROOM = 1.45  # times the longest bar, so that its label fits
 PANEL_PX = 320
-GAP, ROOM = 1.2, 1.8  # beyond the data; at the right the last label needs more
+GAP, ROOM = 1.2, 1.8  # beyond the data; the last label needs more room
 LEGEND_PX = 50
 LINEAR, BEST = "linear", "best layout"
-BILLIONS = "replace(format(datum.value, '~s'), 'G', 'B')"  # SI says G where everybody says B
+BILLIONS = "replace(format(datum.value, '~s'), 'G', 'B')"  # B for billions, where SI has G
 
 
 def waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
-    """The ideal step, what each loss adds, the whole step: a bar a row from where the one above
-    it ends. Names stand above their bars, so that a narrow screen has room for both."""
+    """The ideal step, each loss and the actual step: one bar per row, starting where the bar above
+    ends. Names are above their bars, to fit a narrow screen."""
     ink = INK[theme]
     end = float(parts[["start_s", "end_s"]].max().max()) or 1.0
     scale = alt.Scale(domain=[0, end * LABEL_ROOM], nice=False)
@@ -54,7 +54,7 @@ def waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
 
 
 def throughput(points: pd.DataFrame, *, chosen: int, theme: str) -> Drawn:
-    """Tokens/s against GPUs, both logarithmic to the base 2, beside the line of linear scaling."""
+    """Tokens/s against GPUs, on log2 axes, with the line of linear scaling."""
     values = [*points["tokens_per_s"], *points["linear_tokens_per_s"]]
     scale = alt.Scale(type="log", base=2, domain=[min(values) / GAP, max(values) * GAP], nice=False)
     y = alt.Y(
@@ -69,7 +69,7 @@ def throughput(points: pd.DataFrame, *, chosen: int, theme: str) -> Drawn:
 
 
 def efficiency(points: pd.DataFrame, *, chosen: int, theme: str) -> Drawn:
-    """Tokens/s of a GPU over that at the fewest GPUs: what tokens/s alone hides."""
+    """Tokens/s per GPU, relative to the fewest GPUs: the loss that tokens/s alone hides."""
     rows = points.assign(linear=1.0)
     top = max(float(points["efficiency"].max()) * 1.08, 1.08)
     scale = alt.Scale(domain=[0, top], nice=False)
@@ -111,7 +111,7 @@ def _against_gpus(
     ]
     here = points[points["num_gpus"] == chosen]
     if not here.empty:
-        # Above the panel no line and no point can cross the words; a thin rule leads to the point.
+        # Labels are above the panel, where no line crosses them; a thin rule leads to the point.
         place = math.log(chosen / min(gpus)) / (math.log(max(gpus) / min(gpus)) or 1.0)
         mark = alt.Chart(here).encode(x=x, y=y)
         layers += [
@@ -128,12 +128,12 @@ def _against_gpus(
 
 
 def _thousands(values: list[float]) -> list[float]:
-    """Doublings of 1, 1k, 1M and so on within: read more easily than powers of two."""
+    """Doublings of 1, 1k, 1M and so on in a range: easier to read than powers of two."""
     found = [1000.0**n * 2**k for n in range(5) for k in range(10)]
     return [v for v in found if min(values) <= v <= max(values)] or [min(values)]
 
 
 def _powers(values: list[float]) -> list[int]:
-    """The powers of two within."""
+    """The powers of two in a range."""
     found = [2**k for k in range(60) if min(values) <= 2**k <= max(values)]
     return found or [round(min(values))]

@@ -1,4 +1,4 @@
-"""Speed on the Memory & speed page: a step from the ideal to the whole, and more GPUs."""
+"""Speed on the Memory & speed page: the ideal step, the actual one, and scaling with GPUs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _panels(key: Key, plan_id: str, theme: str, _plan: Plan, _found: Searched) -
 
 
 def draw(scenario: Scenario, plan: Plan, key: Key) -> None:
-    """Where the seconds of a step go, what would shorten them, and what more GPUs give."""
+    """Draw where the time of a step goes, what would shorten it, and scaling with GPUs."""
     st.subheader(
         "One step, from the ideal to the whole", anchor=False, help=as_text(tables.WATERFALL_HELP)
     )

@@ -1,5 +1,5 @@
-"""Where the seconds of a step go, from the ideal to the whole, and how a plan scales: rows and
-columns, and the sentences about them."""
+"""Tables of speed, with their sentences: the losses between the ideal step and the actual one, and
+scaling with GPUs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from app.forecast.by_count import Searched
 from core.money.scaling import efficiency
 from core.search.plan import Plan
 
-# What model FLOPs are counted of: the rest of a step is all lost.
+# The parts that count as model FLOPs: all other time of a step is loss.
 ARITHMETIC = ("matmul", "attention", "experts", "head_loss")
-MOST_SHOWN = 20  # rows of a table to be read
-WORTH_TELLING = 1e-3  # of a step: smaller losses are told together
+MOST_SHOWN = 20  # rows of a table on the page
+WORTH_TELLING = 1e-3  # of a step: smaller losses are added up
 IDEAL, WHOLE = "Ideal: model FLOPs at the dense peak", "Whole step"
 SLOWER, FASTER = "Kernels below the peak", "8-bit or 4-bit kernels above the 16-bit peak"
 REST = "All else"
@@ -35,8 +35,8 @@ SCALING_HELP = (
 
 
 def losses(plan: Plan) -> tuple[float, list[tuple[str, float]]]:
-    """Seconds of the ideal step, and what comes on top, the largest first; they add up to the
-    step. Kernels that outdo the 16-bit peak come off."""
+    """Seconds of the ideal step, and the losses, largest first; they add up to the actual step.
+    Kernels faster than the 16-bit peak are a negative loss."""
     total = float(sum(plan.step_s.values()))
     ideal = plan.mfu * total
     kernels = sum(plan.step_s.get(p, 0.0) for p in ARITHMETIC) - ideal
@@ -49,7 +49,7 @@ def losses(plan: Plan) -> tuple[float, list[tuple[str, float]]]:
 
 
 def waterfall(plan: Plan) -> pd.DataFrame:
-    """The ideal step, each loss from where the one before it ends, the whole step."""
+    """The ideal step, each loss starting where the previous one ends, and the actual step."""
     ideal, lost = losses(plan)
     total = float(sum(plan.step_s.values()))
     ends = ideal + np.cumsum([s for _, s in lost])
@@ -68,14 +68,14 @@ def _more(seconds: float, total: float) -> str:
 
 
 def waterfall_drawn(plan: Plan) -> pd.DataFrame:
-    """The same with as many digits as a chart shows."""
+    """The waterfall rounded to the digits that a chart shows."""
     rows = waterfall(plan)
     digits = {n: [float(f"{v:.5g}") for v in rows[n]] for n in ("start_s", "end_s")}
     return rows.assign(**digits).drop(columns="share")
 
 
 def waterfall_shown(plan: Plan) -> pd.DataFrame:
-    """The same as text."""
+    """The waterfall as text."""
     rows = waterfall(plan)
     return pd.DataFrame(
         {
@@ -87,7 +87,7 @@ def waterfall_shown(plan: Plan) -> pd.DataFrame:
 
 
 def waterfall_sentence(plan: Plan) -> str:
-    """From the ideal to the step, and what takes most on the way."""
+    """From the ideal step to the actual one, with the largest losses."""
     ideal, lost = losses(plan)
     total = float(sum(plan.step_s.values()))
     most = [f"{n[0].lower() if n[1].islower() else n[0]}{n[1:]} {_more(s, total)}"
@@ -120,14 +120,14 @@ def scaling(plans: Sequence[Plan]) -> pd.DataFrame:
 
 
 def scaling_drawn(plans: Sequence[Plan]) -> pd.DataFrame:
-    """What the charts need of it."""
+    """The columns of the scaling table that the charts need."""
     rows = scaling(plans).drop(columns=["step_s", "mfu"])
     numbers = ("tokens_per_s", "linear_tokens_per_s", "efficiency")
     return rows.assign(**{n: [float(f"{v:.5g}") for v in rows[n]] for n in numbers})
 
 
 def scaling_shown(plans: Sequence[Plan], *, chosen: int) -> pd.DataFrame:
-    """The same as text; of very many counts the doublings of the first, and the chosen one."""
+    """The scaling table as text; if long, only the doublings of the first and the chosen count."""
     rows = scaling(plans)
     if len(rows) > MOST_SHOWN:
         doublings = np.log2(rows["num_gpus"] / rows["num_gpus"].iloc[0]) % 1 == 0
@@ -145,7 +145,7 @@ def scaling_shown(plans: Sequence[Plan], *, chosen: int) -> pd.DataFrame:
 
 
 def scaling_sentence(plan: Plan, found: Searched) -> str:
-    """Where the plan stands, what a doubling gives, and which counts have no layout."""
+    """The plan's efficiency, the gain from doubling, and the counts without a layout."""
     rows = scaling(found.plans)
     first = rows.iloc[0]
     own = rows[rows["num_gpus"] == plan.num_gpus]

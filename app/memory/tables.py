@@ -13,21 +13,21 @@ from core.memory.memory_phases import PARTS as PHASE_PARTS
 from core.memory.memory_phases import PHASES
 from core.units import GIB
 
-DIGITS = 4  # behind the point, of GiB that are drawn
+DIGITS = 4  # decimals of GiB in charts
 
 
 def bars(held: Held) -> pd.DataFrame:
-    """Every part of every layout, in the order they are stacked."""
+    """Every part of every layout, in stacking order."""
     return _stacked([b.memory_bytes for b in held.bars], PARTS)
 
 
 def bar_heads(held: Held) -> pd.DataFrame:
-    """Name and note of every bar."""
+    """The name and note of every bar."""
     return _heads([(told.name(b), told.note(b)) for b in held.bars])
 
 
 def phases(held: Held) -> pd.DataFrame:
-    """Every part of every phase, in the order they are stacked."""
+    """Every part of every phase, in stacking order."""
     return _stacked([held.phases[p] for p in PHASES], PHASE_PARTS)
 
 
@@ -37,7 +37,7 @@ def phase_heads(held: Held) -> pd.DataFrame:
 
 
 def lines(bar: Bar) -> pd.DataFrame:
-    """What the device can hold, and what a plan may need of it."""
+    """The capacity of the device, and the safe limit for a plan."""
     sizes = (bar.capacity_bytes, bar.usable_bytes)
     texts = (f"Capacity {fmt.gib(sizes[0])}", f"Safe up to {fmt.gib(sizes[1])}")
     return pd.DataFrame(
@@ -61,7 +61,7 @@ def _heads(rows: list[tuple[str, str]]) -> pd.DataFrame:
     )
 
 
-# --- to be read ----------------------------------------------------------------------------------
+# --- tables on the page --------------------------------------------------------------------------
 
 
 def layouts_shown(held: Held) -> pd.DataFrame:
@@ -87,7 +87,7 @@ def _largest(bar: Bar) -> str:
 
 
 def phases_shown(held: Held) -> pd.DataFrame:
-    """Phases as text: a row a part, a column a phase."""
+    """The phases as text: a row per part, a column per phase."""
     names = [told.PHASE_NAMES[p].partition(":")[0].partition(",")[0] for p in PHASES]
     kept = [n for n in PHASE_PARTS if any(held.phases[p][n] > 0 for p in PHASES)]
     rows = [(told.part(n), *(fmt.gib(held.phases[p][n]) for p in PHASES)) for n in kept]
@@ -95,11 +95,11 @@ def phases_shown(held: Held) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["Part", *names])
 
 
-# --- to be downloaded ----------------------------------------------------------------------------
+# --- tables to download --------------------------------------------------------------------------
 
 
 def layouts_data(held: Held) -> pd.DataFrame:
-    """The bars as numbers, one row a layout."""
+    """The bars as numbers, one row per layout."""
     rows = [
         {
             "kind": b.kind,
@@ -118,7 +118,7 @@ def layouts_data(held: Held) -> pd.DataFrame:
 
 
 def phases_data(held: Held) -> pd.DataFrame:
-    """The phases as numbers, one row a phase."""
+    """The phases as numbers, one row per phase."""
     rows = [
         {
             "phase": phase,

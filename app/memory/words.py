@@ -1,4 +1,4 @@
-"""What GPUs hold, in words: names of phases, notes beside bars, sentences, what a hover says."""
+"""Memory in words: names of phases, notes on bars, sentences, tooltips."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PHASE_NAMES = {
     "checkpoint": "Between steps: checkpoint",
 }
 KINDS = {"plan": "Plan", "fits": "Next", "too_large": "Too large"}
-SAME = 5e-4  # of a peak: two phases that nobody need tell apart
+SAME = 5e-4  # of a peak: phases closer than this count as equal
 
 PEAK_HELP = (
     "The sum of the parts of one GPU: weights, gradients and optimizer states after sharding "
@@ -54,12 +54,12 @@ def part(name: str) -> str:
 
 
 def name(bar: Bar) -> str:
-    """A bar's layout: Plan: TP8 DP8 fsdp2 mb1."""
+    """The name of a bar, such as 'Plan: TP8 DP8 fsdp2 mb1'."""
     return f"{KINDS[bar.kind]}: {fmt.layout_short(bar.layout)}"
 
 
 def room(bar: Bar) -> str:
-    """What is left on the device, or what is lacking."""
+    """The memory free on the device, or missing."""
     if bar.left_bytes < 0:
         return f"{fmt.gib(-bar.left_bytes)} over the capacity"
     if bar.kind == "too_large":
@@ -69,12 +69,12 @@ def room(bar: Bar) -> str:
 
 
 def note(bar: Bar) -> str:
-    """What stands under a bar's name."""
+    """The note under a bar's name."""
     return f"{fmt.gib(bar.need_bytes)}, {room(bar)}; {fmt.seconds(bar.step_s)} a step"
 
 
 def layouts_sentence(held: Held) -> str:
-    """What the bars show, in a sentence: how many layouts there are, and what is lacking."""
+    """The bars in a sentence: how many layouts there are, and how much memory is missing."""
     fit = f"{fmt.count(held.num_fit)} of {fmt.count(held.num_legal)} legal layouts fit here"
     if held.same:
         fit += f" (with {', '.join(held.same)} as the plan has them: there are too many others)"
@@ -93,7 +93,7 @@ def layouts_sentence(held: Held) -> str:
 
 
 def misses_sentence(held: Held) -> str:
-    """The nearest misses where nothing fits."""
+    """The nearest misses, if nothing fits."""
     nearest = min(held.bars, key=lambda b: b.need_bytes)
     return (
         f"None of {fmt.count(held.num_legal)} legal layouts fits. The least that one needs is "
@@ -102,12 +102,12 @@ def misses_sentence(held: Held) -> str:
 
 
 def fullest(phases: dict[str, dict[str, float]]) -> str:
-    """The phase of the peak."""
+    """The phase with the peak memory."""
     return max(PHASES, key=lambda p: sum(phases[p].values()))
 
 
 def phase_note(held: Held, phase: str) -> str:
-    """What stands under the name of a phase."""
+    """The note under the name of a phase."""
     total = sum(held.phases[phase].values())
     most = sum(held.phases[fullest(held.phases)].values())
     left = held.bars[0].capacity_bytes - total
@@ -117,7 +117,7 @@ def phase_note(held: Held, phase: str) -> str:
 
 
 def phases_sentence(held: Held) -> str:
-    """When the peak is, what comes and goes, and where the peak counts too much."""
+    """When the peak occurs, which parts come and go, and where the peak may be too high."""
     peak = fullest(held.phases)
     most = sum(held.phases[peak].values())
     idle = sum(held.phases["checkpoint"].values())

@@ -1,4 +1,4 @@
-"""`runcast recompute`: the plans of a JSON file computed again from what the file carries."""
+"""`runcast recompute`: computes the plans of a JSON file again from the inputs in the file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import typer
 
 from app.command.options import AsJson, print_json
 
-DIFFERENT = 1  # exit status: a number does not come out again
-MOST_SHOWN = 10  # plans that differ, and numbers of each
+DIFFERENT = 1  # exit status: a number differs
+MOST_SHOWN = 10  # differing plans, and numbers per plan
 
 
 def recompute(

@@ -1,7 +1,7 @@
-"""The way in for a plan's JSON that is computed again: a checked file as records of core.
+"""Reads and checks the JSON of a plan that is to be computed again.
 
-Foreign text is hostile until parsed: its size is capped before it is read, every number is finite
-and bounded, every name is known. Keys that this version does not know are passed over.
+The file is untrusted: its size is capped before it is read, every number must be finite and
+bounded, every name known. Unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenPlan:
-    """One plan as the file has it: its numbers, and what they were computed from."""
+    """One plan of the file: its numbers, and the inputs they were computed from."""
 
     id: str
     rank: int
-    numbers: Mapping[str, float]  # by key, memory_bytes.total; NaN: null
+    numbers: Mapping[str, float]  # by key, such as memory_bytes.total; NaN for null
     accelerator: str
     num_gpus: int
     layout: Layout
     cluster: Cluster
     gpus_per_instance: float
-    usd_per_hour: float  # of an instance; NaN: no price
+    usd_per_hour: float  # of an instance; NaN without a price
     known: Circumstances
     terms: Terms
     moved_log: float
@@ -65,7 +65,7 @@ class WrittenPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
-    """What one answer was computed from, and what came out."""
+    """The inputs and the plans of one answer."""
 
     version: str
     tables: str  # hashes
@@ -82,12 +82,12 @@ class PlanFile:
 
 
 def read_plan_file(path: Path) -> PlanFile:
-    """Read the JSON of `runcast plan --json`; a `ScenarioError` says what is wrong with it."""
+    """Read the JSON of `runcast plan --json`; raises `ScenarioError` if it is invalid."""
     return parse_plan_file(read_bytes(path, MAX_BYTES))
 
 
 def parse_plan_file(content: bytes) -> PlanFile:
-    """The same of its content."""
+    """Parse the content of such a file; raises `ScenarioError` if it is invalid."""
     if len(content) > MAX_BYTES:
         raise ScenarioError(f"The plan file is larger than {MAX_BYTES / 1e6:.0f} MB.")
     try:
@@ -125,7 +125,7 @@ def parse_plan_file(content: bytes) -> PlanFile:
 
 def _scenario(value: object) -> Scenario:
     given = _object(value, "scenario")
-    # A field that is not given is null in JSON, and left out of what is parsed.
+    # A field that is not given is null in JSON; it is left out here.
     return Scenario.parse({k: v for k, v in given.items() if v is not None})
 
 
@@ -161,7 +161,7 @@ def _plan(value: object, at: str) -> WrittenPlan:
 
 
 def _numbers(plan: Mapping[str, Any], at: str) -> dict[str, float]:
-    """Every number that the plan prints, by its key; null is NaN."""
+    """Every number of a plan in the file, by key; null is NaN."""
     found: dict[str, float] = {}
     for key, value in plan.items():
         if key in ("step_s", "memory_bytes"):
@@ -226,7 +226,7 @@ def _accelerators(value: object) -> dict[str, Accelerator]:
 
 
 def _architecture(name: str) -> Architecture:
-    """That of the table's accelerator: the file has its figures, not its architecture."""
+    """The accelerator's architecture from the table: the file has only its figures."""
     known = accelerators().get(name)
     return CUSTOM_ARCHITECTURE if known is None else known.architecture
 
@@ -245,7 +245,7 @@ def _factors(value: object) -> dict[str, Calibrated]:
 
 
 def _record(kind: type[T], value: object, at: str, **more: object) -> T:
-    """A record of numbers; a field that the file does not know has its default."""
+    """A record of numbers; fields that the file lacks have their defaults."""
     given = _object(value, at)
     values: dict[str, Any] = dict(more)
     for f in fields(kind):  # type: ignore[arg-type]
@@ -261,7 +261,7 @@ def _record(kind: type[T], value: object, at: str, **more: object) -> T:
 
 
 def _table(value: object, at: str) -> tuple[Any, ...]:
-    """Rows of a table of measured shapes: numbers, or three of them each."""
+    """Rows of a table of measured shapes: single numbers, or triples."""
     return tuple(
         tuple(_number(x, at) for x in row) if isinstance(row, list) else _number(row, at)
         for row in _list(value, at)
@@ -269,7 +269,7 @@ def _table(value: object, at: str) -> tuple[Any, ...]:
 
 
 def _truth(value: object, at: str) -> bool:
-    """A flag; a number other than 0 is one that is set."""
+    """A flag; any number except 0 is true."""
     if value is None:
         raise _wrong(at, value, "true or false")
     return bool(value if isinstance(value, bool) else _number(value, at))

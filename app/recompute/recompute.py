@@ -1,7 +1,7 @@
-"""Plans of a file computed again from what the file says, held against what it printed.
+"""Computes the plans of a file again and compares them with the file's numbers.
 
-Nothing is read but the file: no price snapshot, no store, no table but where notes compare the
-installed ones. `docs/reproducibility.md` says what is computed and what is not.
+Only the file is read: no price snapshot and no store; the installed tables are read only for notes
+on what differs. `docs/reproducibility.md` lists what is computed and what is not.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from core.numeric import as_float
 from core.time.step import PARTS, step
 from core.units import HOUR_S
 
-SAME = 1e-9  # relative: two computations of one number
+SAME = 1e-9  # relative tolerance between two computations of a number
 GIVEN = ("gpus_per_node", "scale_up_domain", "scale_out_bytes_per_s", "scale_up_hop_s",
          "scale_out_hop_s")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differs:
-    """One number of the file that comes out otherwise."""
+    """One number of the file that differs when computed again."""
 
     term: str  # its key in the file
-    written: float  # NaN: null
+    written: float  # NaN for null
     found: float
 
     @property
     def relative(self) -> float:
-        """The difference over the larger of both; infinite where one of them is no number."""
+        """The difference relative to the larger value; infinite if one of them is NaN."""
         return _apart(self.written, self.found)
 
 
@@ -63,23 +63,23 @@ class Recomputed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recomputation:
-    """What became of a file."""
+    """The result of computing a file again."""
 
-    version: str  # that wrote it
-    shared: tuple[Differs, ...]  # of what all plans are computed from: the scenario says otherwise
+    version: str  # of Runcast that wrote the file
+    shared: tuple[Differs, ...]  # inputs of all plans that differ from the scenario's
     plans: tuple[Recomputed, ...]
-    notes: tuple[str, ...]  # what is installed here and differs from what the file was made with
+    notes: tuple[str, ...]  # installed here, but different when the file was made
 
     @property
     def is_same(self) -> bool:
-        """Whether every number came out again."""
+        """Whether every number was reproduced."""
         return not self.shared and not any(p.differs for p in self.plans)
 
 
 def recomputed(file: PlanFile) -> Recomputation:
-    """Every plan of a file from the inputs that it carries. ScenarioError where a plan names an
+    """Compute every plan of a file from the inputs in it. Raises ScenarioError if a plan names an
     accelerator that the file does not describe."""
-    with np.errstate(all="ignore"):  # hostile numbers come out as no number, and so differ
+    with np.errstate(all="ignore"):  # hostile numbers give NaN, and so differ
         shared = tuple(_different(_shared(file)))
         plans = tuple(_plan(file, plan) for plan in file.plans)
         notes = tuple(_notes(file))
@@ -87,7 +87,7 @@ def recomputed(file: PlanFile) -> Recomputation:
 
 
 def _shared(file: PlanFile) -> Iterator[Differs]:
-    """What the scenario gives, held against what the file computed with."""
+    """The differences between the scenario's inputs and those that the file was computed with."""
     yield Differs(term="inputs.tokens", written=file.tokens, found=tokens_of(file.scenario))
     if file.scenario.model == CUSTOM:
         said = model_of(file.scenario).transformer
@@ -114,7 +114,7 @@ def _plan(file: PlanFile, plan: WrittenPlan) -> Recomputed:
 
 
 def _machine(file: PlanFile, plan: WrittenPlan) -> Iterator[Differs]:
-    """The rates of the machine from the facts of its accelerator and what was measured of it."""
+    """The machine's rates, from the facts and measurements of its accelerator."""
     if plan.accelerator not in file.accelerators:
         raise ScenarioError(f"The plan file does not describe {plan.accelerator!r}, which it uses.")
     chip, rates = file.accelerators[plan.accelerator], plan.cluster
@@ -126,14 +126,14 @@ def _machine(file: PlanFile, plan: WrittenPlan) -> Iterator[Differs]:
         made = replace(made, power_share=min(watts / chip.tdp_watts, 1.0))
     if file.scenario.network_reduction:
         made = replace(made, network_reduces=1.0)
-    # What a node is, and its network, are the offer's: there is nothing to compute them from.
+    # The node and its network come from the offer: they cannot be computed.
     yield from _fields(
         "inputs.cluster", rates, replace(made, **{n: getattr(rates, n) for n in GIVEN})
     )
 
 
 def _numbers(file: PlanFile, plan: WrittenPlan) -> dict[str, float]:
-    """What the plan prints, in the order in which it is computed."""
+    """The plan's numbers, in the order in which they are computed."""
     lay = columns_of([plan.layout], [plan.num_gpus])
     work, eff = work_on(file.work, lay), file.eff
     timed = step(work, lay, plan.cluster, eff)
@@ -206,8 +206,8 @@ def _numbers(file: PlanFile, plan: WrittenPlan) -> dict[str, float]:
 
 
 def _notes(file: PlanFile) -> Iterator[str]:
-    """What is installed here and is not what the file was made with. The file's own numbers are
-    used all the same."""
+    """What is installed here but differed when the file was made. The file's own numbers are used
+    in any case."""
     here = {"version": version(), **made_with()}
     if file.version != here["version"]:
         yield f"Made with version {file.version or 'unknown'}; this is {here['version']}."
@@ -229,7 +229,7 @@ def _since(whose: str, then: Transformer | Any, now: Transformer | Any) -> Itera
 
 
 def _fields(at: str, written: Any, found: Any) -> Iterator[Differs]:
-    """The numbers of two records of one kind, field by field; a table's as one text each."""
+    """The numbers of two records of one type, by field; a table is compared as one text."""
     for f in fields(written):
         one, other = getattr(written, f.name), getattr(found, f.name)
         name = f"{at}.{f.name}" if at else f.name
@@ -248,14 +248,14 @@ def _different(checked: Any) -> Iterator[Differs]:
 
 
 def _apart(a: float, b: float) -> float:
-    """Relative difference; 0 where neither is a number, infinite where one of them is not."""
+    """The relative difference; 0 if both are NaN, infinite if only one is."""
     if not (math.isfinite(a) and math.isfinite(b)):
         return 0.0 if math.isfinite(a) == math.isfinite(b) else math.inf
     return 0.0 if a == b else abs(a - b) / max(abs(a), abs(b))
 
 
 def recomputed_json(found: Recomputation) -> Mapping[str, Any]:
-    """The keys are documented in docs/reproducibility.md."""
+    """The JSON document; its keys are documented in docs/reproducibility.md."""
 
     def numbers(differs: tuple[Differs, ...]) -> list[dict[str, Any]]:
         return [{**asdict(d), "relative": d.relative} for d in differs]

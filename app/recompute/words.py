@@ -1,4 +1,4 @@
-"""What became of a file of plans that was computed again, in sentences."""
+"""The result of computing a file again, in sentences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.errors import shown
 
 
 def sentences(found: Recomputation, *, most: int) -> Iterator[str]:
-    """The verdict first, then the plans that differ with their first numbers, then notes."""
+    """The verdict, then the plans that differ with their first numbers, then notes."""
     others = [p for p in found.plans if p.differs]
     plans = f"{fmt.count(len(found.plans))} plan{'' if len(found.plans) == 1 else 's'}"
     if found.is_same:
@@ -32,7 +32,7 @@ def sentences(found: Recomputation, *, most: int) -> Iterator[str]:
 
 
 def _listed(differs: tuple[Differs, ...], most: int) -> str:
-    """The first of them in full, the others by their names."""
+    """The first differences in full, the others by name."""
     first, rest = differs[0], differs[1:most]
     more = len(differs) - 1 - len(rest)
     names = ", ".join(d.term for d in rest) + (f" and {more} more" if more else "")

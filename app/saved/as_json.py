@@ -11,7 +11,7 @@ Json = dict[str, object]
 
 
 def scenario_json(saved: SavedScenario) -> Json:
-    """One saved scenario: what it is called, how it is opened, when it was changed."""
+    """One saved scenario: its name, its links, and when it was changed."""
     return {
         "id": saved.id,
         "owner": saved.owner,
@@ -26,5 +26,5 @@ def scenario_json(saved: SavedScenario) -> Json:
 
 
 def list_json(found: Sequence[SavedScenario], *, owner: str) -> Json:
-    """What one owner saved."""
+    """The saved scenarios of one owner."""
     return {"owner": owner, "scenarios": [scenario_json(s) for s in found]}

@@ -1,8 +1,8 @@
-"""Saved scenarios of one owner: kept, listed, opened, renamed, deleted and brought back.
+"""Saved scenarios of one owner: save, list, open, rename, delete and restore.
 
-Page and command line ask this module; pricing/store/saved.py keeps the rows. A scenario is kept as
-the query of its link, its prices pinned, so that it opens as a link does. A price book is in it by
-its name only. `StoreError` where the store cannot be used, `ScenarioError` for what was asked.
+Used by the page and the command line; pricing/store/saved.py stores the rows. A scenario is stored
+as the query of its link, with its prices pinned, so that it opens as a link does. A price book is
+stored only by name. `StoreError`: the store cannot be used. `ScenarioError`: a wrong request.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Query = Mapping[str, list[str]]  # as a browser sends it
 
 
 def keep(scenario: Scenario, *, owner: str, name: str, replace: bool) -> SavedScenario:
-    """Save a scenario under a name; a taken name is a `ScenarioError` unless it may be replaced."""
+    """Save a scenario under a name; raises `ScenarioError` if it is taken and not replaceable."""
     pinned = changed(scenario, prices=scenario.prices or resolve.current_prices())
     return save_scenario(
         open_store(),
@@ -48,18 +48,18 @@ def keep(scenario: Scenario, *, owner: str, name: str, replace: bool) -> SavedSc
 
 
 def listed(*, owner: str) -> list[SavedScenario]:
-    """What one owner saved, the last changed first."""
+    """The saved scenarios of one owner, last changed first."""
     return saved_scenarios(open_store(), owner=owner)
 
 
 def matching(found: Sequence[SavedScenario], search: str) -> list[SavedScenario]:
-    """Those that have every word of a search in their name or their model, in any case."""
+    """The scenarios with every word of a search in their name or model, ignoring case."""
     words = tidy(search).casefold().split()
     return [s for s in found if all(w in f"{s.name} {model_of(s)}".casefold() for w in words)]
 
 
 def named(name: str, *, owner: str) -> SavedScenario:
-    """The scenario of one name; a `ScenarioError` says which name was probably meant."""
+    """The scenario with a name; if there is none, `ScenarioError` suggests a similar name."""
     every = {s.name: s for s in listed(owner=owner)}
     if (wanted := tidy(name)) not in every:
         guess = nearest(wanted, every)
@@ -74,38 +74,38 @@ def rename(name: str, *, owner: str, to: str) -> SavedScenario:
 
 
 def delete(name: str, *, owner: str) -> SavedScenario:
-    """Delete a scenario; what it was, so that `bring_back` can undo it."""
+    """Delete a scenario and return it, so that `bring_back` can undo the deletion."""
     found = named(name, owner=owner)
     forget_scenario(open_store(), owner=owner, name=found.name)
     return found
 
 
 def bring_back(deleted: SavedScenario) -> None:
-    """Undo a `delete`, short link and all; `ScenarioError` if the name is taken since."""
+    """Undo a `delete`, including the short link; `ScenarioError` if the name is now taken."""
     restore_scenario(open_store(), deleted)
 
 
 def query_of(saved: SavedScenario) -> dict[str, str]:
-    """What is saved, as the fields of a link."""
+    """The saved scenario as the fields of a link."""
     pairs = parse_qsl(saved.query.removeprefix("?"), keep_blank_values=True)
     return {name: value for name, value in pairs if name != SHORT}
 
 
 def model_of(saved: SavedScenario) -> str:
-    """The model that a saved scenario trains; that of a first visit where it does not say."""
+    """The model of a saved scenario; the default model if it names none."""
     return query_of(saved).get("model", str(Scenario.model_fields["model"].default))
 
 
 def opened(saved: SavedScenario) -> tuple[Scenario, list[str]]:
-    """The scenario as its link would open it here and now, and what had to be changed."""
+    """The scenario as its link would open it now, and notes on what had to be changed."""
     query = {name: [value] for name, value in query_of(saved).items()}
     return parse(query, resolve.resolve, resolve.current_prices())
 
 
 def expanded(query: Query) -> tuple[Query, list[str]]:
-    """A query with a short link in it, as the long one; what else it says goes before it.
+    """A query with its short link expanded; the other fields of the query override it.
 
-    A short link that opens nothing is a sentence, and the rest of the query counts.
+    An unknown short link gives a sentence, and the rest of the query is used.
     """
     if SHORT not in query:
         return query, []
@@ -124,7 +124,7 @@ def expanded(query: Query) -> tuple[Query, list[str]]:
 
 
 def short_address(saved: SavedScenario, page_url: str | None) -> str:
-    """The short link, as a person copies it.
+    """The short link of a saved scenario, to copy.
 
     >>> from datetime import datetime
     >>> some = SavedScenario(id="a" * 16, owner="local", name="70b", query="v=1", snapshot_id="",
@@ -137,5 +137,5 @@ def short_address(saved: SavedScenario, page_url: str | None) -> str:
 
 
 def tidy(name: str) -> str:
-    """A name as it is kept: composed letters, no space around it."""
+    """A name as it is stored: composed Unicode letters, no surrounding spaces."""
     return unicodedata.normalize("NFC", name).strip()

@@ -1,7 +1,7 @@
 """Saved scenarios in the sidebar: save, find, open, share, rename, delete, undo.
 
-What a button did is said at the next drawing; a store that cannot be used is a sentence here, and
-the page stands.
+The result of a button is shown at the next rerun. If the store cannot be used, a sentence appears
+here and the page still works.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DONE, _WRONG, _UNDO = "saved_done", "saved_wrong", "saved_undo"
 
 
 def draw() -> None:
-    """The section, closed at first; nothing is asked of the store while it is."""
+    """Draw the section, closed at first; the store is not read until it is opened."""
     section = st.expander("Saved scenarios", key="saved_section", on_change="rerun")
     if section.open:
         with section:
@@ -61,7 +61,7 @@ def _draw_save(names: set[str]) -> None:
 
 
 def _draw_said() -> None:
-    """What the last button did."""
+    """Draw the result of the last button."""
     if done := st.session_state.pop(_DONE, None):
         st.success(as_text(done))
     if wrong := st.session_state.pop(_WRONG, None):
@@ -95,12 +95,12 @@ def _draw_one(which: SavedScenario) -> None:
 
 
 def _select(which: SavedScenario) -> None:
-    """Choose it in the list, out of which no search keeps it."""
+    """Select a scenario in the list, and clear the search so that it is listed."""
     st.session_state[_SEARCH], st.session_state[_WHICH] = "", which.id
 
 
 def _said(action: Callable[[str], str]) -> None:
-    """Do something for who asks, and keep what came of it; an old undo ends with it."""
+    """Run an action for the current user and keep its result; this drops an older undo."""
     st.session_state.pop(_UNDO, None)
     try:
         st.session_state[_DONE] = action(owner.current().id)

@@ -11,7 +11,7 @@ from core.errors import shown
 from core.scenario import Scenario
 from pricing.store.saved import SavedScenario
 
-SHOWN = 10  # of a list on the page; a search finds the others
+SHOWN = 10  # rows of the list on the page; a search finds the others
 
 
 def what(saved: SavedScenario) -> str:
@@ -22,7 +22,7 @@ def what(saved: SavedScenario) -> str:
 
 
 def when(at: datetime) -> str:
-    """A minute, in UTC.
+    """A time in UTC, to the minute.
 
     >>> when(datetime(2026, 11, 22, 5, 31, tzinfo=UTC))
     '2026-11-22 05:31 UTC'
@@ -31,12 +31,12 @@ def when(at: datetime) -> str:
 
 
 def line(saved: SavedScenario) -> str:
-    """What stands below the name in the list."""
+    """The line below the name in the list."""
     return f"{what(saved)}; changed {when(saved.updated_at)}"
 
 
 def count_line(found: Sequence[SavedScenario], every: Sequence[SavedScenario]) -> str:
-    """How many there are, how many were found, how many are drawn.
+    """How many scenarios there are, how many were found, and how many are shown.
 
     >>> count_line([], [])
     'Nothing is saved yet.'
@@ -51,12 +51,12 @@ def count_line(found: Sequence[SavedScenario], every: Sequence[SavedScenario]) -
 
 
 def saved_sentence(saved: SavedScenario) -> str:
-    """After a save."""
+    """The confirmation of a save."""
     return f"Saved as {shown(saved.name)}."
 
 
 def deleted_sentence(saved: SavedScenario) -> str:
-    """After a delete."""
+    """The confirmation of a deletion."""
     return f"Deleted {shown(saved.name)}: its short link opens nothing now."
 
 
@@ -66,7 +66,7 @@ def terminal_line(saved: SavedScenario) -> str:
 
 
 def lines(saved: SavedScenario) -> list[str]:
-    """What `runcast scenarios show` prints; the links stand alone, so that they can be copied."""
+    """The output of `runcast scenarios show`; links are on lines of their own, to copy."""
     return [
         f"{saved.name}: {what(saved)}",
         f"saved {when(saved.created_at)}, changed {when(saved.updated_at)}",

@@ -1,8 +1,8 @@
-"""One cell of a sweep: a scenario in, its row out. What every worker imports.
+"""One cell of a sweep: a scenario in, its row out. Every worker imports this module.
 
-It is here and not in runners/, because an answer is made in app/forecast/answer.py and runners may
-not import app: app/sweep/run.py hands this function to runners/sweeps.py. A process reads the facts
-at its first cell and keeps them.
+It is not in runners/, because an answer is made in app/forecast/answer.py and runners may not
+import app: app/sweep/run.py passes this function to runners/sweeps.py. A process reads the facts at
+its first cell and keeps them.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ COLUMNS: dict[str, type] = {
     "num_pruned": int,
     "num_evaluated": int,
     "num_plans": int,
-    "no_plan": str,  # the sentence that says why
+    "no_plan": str,  # the sentence with the reason
     **{f"best_{key.replace('.', '_')}": kind for key, kind in PLAN_KEYS.items()},
     "link": str,
 }
 
 
 def cell(query: Mapping[str, str]) -> dict[str, Any]:
-    """The row of one scenario, and what it was made with. A combination of values that cannot
-    be a run is a row without a plan, too; without the prices that it names there is no row."""
+    """The row of one scenario, and what it was made with. A combination of values that cannot be a
+    run also gives a row, without a plan. If the named prices are missing, there is no row."""
     asked = Scenario.parse({name: text for name, text in query.items() if name != "v"})
     if asked.prices and asked.prices not in snapshot_ids():
         return {"row": None, "made_with": made_with(), "price_book": ""}
@@ -67,7 +67,7 @@ def cell(query: Mapping[str, str]) -> dict[str, Any]:
         row = row_of(plan_json(scenario, answer(scenario, top=1), with_inputs=False))
     except (ScenarioError, ModelError) as e:
         row = {**dict.fromkeys(COLUMNS), "no_plan": str(e)}
-    # Read after the answer: as it is now it was then, or the sweep hears of the change.
+    # Read after the answer, so that a change during the computation is noticed.
     book = price_book.content_id(asked.price_book)
     return {"row": row, "made_with": made_with(), "price_book": book}
 

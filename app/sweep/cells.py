@@ -1,7 +1,7 @@
 """A sweep: the cross product of lists of scenario values, one cell each.
 
-The first field of the file varies slowest, as in nested loops, and the number of a cell is its
-place in that order. Nothing is multiplied out before a cell is asked for.
+The first field of the file varies slowest, as in nested loops, and a cell's number is its position
+in that order. Cells are built only when they are needed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from core.errors import ScenarioError, shown, unknown_name
 from core.scenario import Scenario
 from pricing.offers import snapshot_ids
 
-MAX_CELLS = 100_000  # unless --max-cells says otherwise
+MAX_CELLS = 100_000  # default of --max-cells
 NAMES = ("gpu", "cloud", "model", "stack")  # fields whose values name facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """Fields -> their values, canonical, in the order of the file. A field with one value is
-    the same in every cell."""
+    """The fields with their canonical values, in the order of the file. A field with one value has
+    it in every cell."""
 
     fields: Mapping[str, tuple[Any, ...]]
 
@@ -40,7 +40,7 @@ class Sweep:
         return math.prod(len(values) for values in self.fields.values())
 
     def values(self, number: int) -> dict[str, Any]:
-        """What the fields are in one cell."""
+        """The values of the fields in one cell."""
         found: dict[str, Any] = {}
         for name, values in reversed(list(self.fields.items())):
             number, place = divmod(number, len(values))
@@ -53,34 +53,34 @@ class Sweep:
         return Scenario.parse({name: v for name, v in values.items() if v is not None})
 
     def written(self) -> dict[str, list[str | None]]:
-        """Every value as a person types it, exactly; None where the field is not given."""
+        """Every value as the exact text to type; None if the field is not given."""
         return {
             name: [None if v is None else scenario_fields.written(v) for v in values]
             for name, values in self.fields.items()
         }
 
     def content_id(self) -> str:
-        """sha256 of the fields and their values, whatever the file's layout and comments."""
+        """sha256 of the fields and values, regardless of the file's layout and comments."""
         return hashlib.sha256(json.dumps(list(self.written().items())).encode()).hexdigest()
 
     def count(self) -> str:
-        """'12 cells'."""
+        """The number of cells, such as '12 cells'."""
         return f"{len(self):,} cell" + ("s" if len(self) > 1 else "")
 
     def shape(self) -> str:
-        """'12 cells: 3 seq_len x 4 num_gpus'."""
+        """The shape, such as '12 cells: 3 seq_len x 4 num_gpus'."""
         factors = " x ".join(f"{len(v):,} {name}" for name, v in self.varying.items())
         return f"{self.count()}: {factors}" if factors else self.count()
 
     def described(self, number: int) -> str:
-        """'cell 17 (seq_len=8192, gpu=H100-80GB-SXM)'."""
+        """The name of a cell, such as 'cell 17 (seq_len=8192, gpu=H100-80GB-SXM)'."""
         values = self.values(number)
         said = ", ".join(f"{name}={scenario_fields.written(values[name])}" for name in self.varying)
         return f"cell {number:,} ({said})" if said else f"cell {number:,}"
 
 
 def sweep_of(written: Mapping[str, Sequence[Written]], *, max_cells: int = MAX_CELLS) -> Sweep:
-    """The sweep that a file asks for; the first value that no scenario takes is an error."""
+    """The sweep that a file describes; the first invalid value raises an error."""
     count = math.prod(len(values) for values in written.values())
     if count > max_cells:
         factors = " x ".join(f"{len(v):,} {n}" for n, v in written.items() if len(v) > 1)
@@ -117,8 +117,7 @@ def _shown(written: Written) -> str:
 
 
 def _value(name: str, written: Written) -> Any:
-    """One value as the scenario holds it, with canonical names; what is not given is the
-    default."""
+    """One value as the scenario holds it, with canonical names; a missing one is the default."""
     default = Scenario.model_fields[name].default
     if written.text is None:
         return default

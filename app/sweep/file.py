@@ -24,24 +24,24 @@ FILE = Document(
     forms="'field: value', 'field: [value, value]' or 'field: [[value, value], [value]]'",
 )
 
-Text = str | list[str] | None  # None: the field is not given, so that it is at its default
+Text = str | list[str] | None  # None: the field is not given and has its default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """One value as it stands in the file."""
+    """One value as written in the file."""
 
     text: Text
     line: int
 
 
 def read_sweep_file(path: Path) -> dict[str, list[Written]]:
-    """Field -> its values, in the order of the file; never more of it is read than the cap."""
+    """The values of each field, in the order of the file; reads no more than the size cap."""
     return read_sweep(read_bytes(path))
 
 
 def read_sweep(content: bytes) -> dict[str, list[Written]]:
-    """Field -> its values; a `ScenarioError` names the line of what cannot be read.
+    """The values of each field; a `ScenarioError` names the line of an error.
 
     >>> [w.text for w in read_sweep(b"seq_len: [4k, 8k]")["seq_len"]]
     ['4k', '8k']
@@ -62,7 +62,7 @@ def _fields(text: str) -> dict[str, list[Written]]:
     stream = events(text, FILE)
     found: dict[str, list[Written]] = {}
     for event in stream:
-        if not isinstance(event, yaml.ScalarEvent):  # the ends of the table and the document
+        if not isinstance(event, yaml.ScalarEvent):  # end of the mapping or of the document
             continue
         name, line = event.value, line_of(event)
         if name in found:
@@ -79,7 +79,7 @@ def _fields(text: str) -> dict[str, list[Written]]:
 
 
 def _values(name: str, stream: Iterator[yaml.Event], *, lists: bool) -> list[Written]:
-    """The values of one field: of a field that is a list, a list of lists holds several."""
+    """The values of one field. For a list field, a list of lists holds several values."""
     first = next(stream)
     if isinstance(first, yaml.ScalarEvent):
         return [_written(first)]

@@ -1,11 +1,11 @@
-"""The folder of a sweep: what it is of, which cells are finished, and its results.
+"""The folder of a sweep: its manifest, its finished cells, and its results.
 
-manifest.json         what is swept, and content hashes of it, of the tables and of the code
-cells-0001.jsonl ...  one finished cell a line; each run appends to a new file and syncs it
-results.parquet .csv  one row a cell, written when every cell is finished
-lock                  held while a sweep runs; the system releases it, however that ends
+manifest.json         what is swept, with content hashes of it, of the tables and of the code
+cells-0001.jsonl ...  one finished cell per line; each run appends to a new file and syncs it
+results.parquet .csv  one row per cell, written when every cell is finished
+lock                  held while a sweep runs; the system releases it, however the run ends
 
-A line that a kill cut short is a cell that is not finished. Nothing is ever rewritten in place.
+A line cut short by a kill counts as an unfinished cell. Nothing is rewritten in place.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ import orjson
 from core.errors import ScenarioError, shown
 
 SCHEMA = "runcast-sweep/1"
-_OWN = {"lock", "manifest.json.new"}  # what a kill before the manifest leaves
+_OWN = {"lock", "manifest.json.new"}  # left by a kill before the manifest is in place
 
-Place = tuple[Path, int]  # a file, and where in it a line begins
+Place = tuple[Path, int]  # a file, and the offset of a line in it
 
 
 class SweepFolder:
-    """One folder, held by this process: `opened` makes one."""
+    """A sweep's folder, locked by this process; create it with `opened`."""
 
     def __init__(self, path: Path, prices: str) -> None:
         self.path = path
         self.prices = prices  # the price snapshot of cells that name none
         self.finished: dict[int, Place] = {}
-        self.num_torn = 0  # lines that no cell can be read from
+        self.num_torn = 0  # unreadable lines
         self._parts = sorted(path.glob("cells-*.jsonl"))
         self._out: IO[bytes] | None = None
 
@@ -52,7 +52,7 @@ class SweepFolder:
                     at += len(line)
 
     def append(self, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> None:
-        """Write rows down so that neither a kill nor a power cut takes them away."""
+        """Append rows and sync them, so that neither a kill nor a power cut loses them."""
         whole = [(n, orjson.dumps({"cell": n, "row": row}) + b"\n") for n, row in rows]
         if self._out is None:
             last = int(self._parts[-1].stem.removeprefix("cells-")) if self._parts else 0
@@ -87,7 +87,7 @@ class SweepFolder:
 
 @contextmanager
 def opened(path: Path, manifest: Mapping[str, Any]) -> Iterator[SweepFolder]:
-    """The folder of this sweep, new or begun before; of no other, and of one process only."""
+    """Open the folder of this sweep, new or resumed; refuses another sweep or a second process."""
     path.mkdir(parents=True, exist_ok=True)
     with (path / "lock").open("ab") as lock:
         try:
@@ -106,8 +106,8 @@ def opened(path: Path, manifest: Mapping[str, Any]) -> Iterator[SweepFolder]:
 
 
 def _begun_with(path: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The manifest that counts: this one if the sweep is new, else the one in the folder, whose
-    prices stay in use after a refresh. A sentence where the folder holds something else."""
+    """The manifest to use: this one if the sweep is new, else the one in the folder, so that its
+    prices stay in use after a refresh. An error if the folder holds something else."""
     file, where = path / "manifest.json", shown(str(path))
     begun = any(path.glob("cells-*.jsonl"))
     if not file.exists():
@@ -120,7 +120,7 @@ def _begun_with(path: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
         known = None
     if not isinstance(known, dict) or known.get("schema") != SCHEMA:
         raise ScenarioError(f"{shown(str(file))} is not of a sweep: give another --out.")
-    if known != manifest and not begun:  # it stopped before its first cell
+    if known != manifest and not begun:  # the earlier run stopped before its first cell
         return _write_manifest(file, manifest)
     if known.get("sweep") != manifest["sweep"]:
         raise ScenarioError(
@@ -146,7 +146,7 @@ def _write_manifest(file: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def write_whole(file: Path, content: bytes) -> None:
-    """A file that is there whole or not at all."""
+    """Write a file atomically: either all of it is there or none."""
     new = file.with_name(file.name + ".new")
     with new.open("wb") as out:
         out.write(content)
@@ -156,7 +156,7 @@ def write_whole(file: Path, content: bytes) -> None:
 
 
 def put_in_place(new: Path, file: Path) -> None:
-    """Give a written file its name, for good."""
+    """Rename a written file to its final name, and sync."""
     with new.open("rb") as written:
         os.fsync(written.fileno())
     new.replace(file)
@@ -172,7 +172,7 @@ def _sync_folder(path: Path) -> None:
 
 
 def _number(line: bytes) -> int | None:
-    """The cell of a line that was written whole."""
+    """The cell number of a line that was written completely."""
     if not line.endswith(b"\n"):
         return None
     try:

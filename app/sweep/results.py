@@ -1,6 +1,6 @@
-"""The results of a sweep as Parquet and CSV: one row a cell, in the order of the cells.
+"""The results of a sweep as Parquet and CSV: one row per cell, in the order of the cells.
 
-docs/sweeps.md says what the columns are. Names are promises: add, never rename.
+docs/sweeps.md documents the columns. Their names are stable: add, never rename.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from app.sweep.cell import COLUMNS
 from app.sweep.cells import Sweep
 from app.sweep.folder import SweepFolder, put_in_place
 
-CHUNK_ROWS = 5_000  # rows in memory at a time; a row group of the Parquet file
+CHUNK_ROWS = 5_000  # rows in memory at a time; also a row group of the Parquet file
 ARROW = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 
 
@@ -44,14 +44,14 @@ def write_results(folder: SweepFolder, sweep: Sweep, manifest: Mapping[str, str]
 
 
 def schema_of(sweep: Sweep) -> pa.Schema:
-    """The columns: number of the cell, fields that vary, then what was found."""
+    """The columns: number of the cell, fields that vary, then the results."""
     varying = {name: ARROW[_kind(values)] for name, values in sweep.varying.items()}
     found = {name: ARROW[kind] for name, kind in COLUMNS.items()}
     return pa.schema({"cell": pa.int64(), **varying, **found})
 
 
 def _kind(values: tuple[Any, ...]) -> type:
-    """The one type of a field's values; a list is text, 8,64, as in a link."""
+    """The column type of a field's values; a list becomes text as in a link, such as 8,64."""
     kinds = {type(v) for v in values if v is not None}
     return next((k for k in (bool, int, float) if kinds == {k}), str)
 
@@ -69,7 +69,7 @@ def _plain(value: Any) -> Any:
 
 
 def _csv(value: Any) -> Any:
-    """Yes and no as in JSON; what is not known is empty; no text starts a formula."""
+    """A CSV cell: true and false as in JSON, unknown as empty, and no text starts a formula."""
     if isinstance(value, bool):
         return str(value).lower()
     return safe_cell(value) if isinstance(value, str) else value

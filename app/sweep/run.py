@@ -23,7 +23,7 @@ from pricing.offers import installed_id, snapshot_ids
 from runners.sweeps import WorkerError, on_processes, on_ray
 
 MAX_WORKERS = 4_096
-SAY_EVERY_S = 30.0  # where no bar can be drawn
+SAY_EVERY_S = 30.0  # progress lines, without a terminal for a bar
 
 
 def run_sweep(
@@ -34,7 +34,7 @@ def run_sweep(
     ray: str | None = None,
     max_cells: str | None = None,
 ) -> list[str]:
-    """Run or resume the sweep of a file; what to say at its end, a line each."""
+    """Run or resume the sweep of a file; return the lines to print at its end."""
     asked = None if workers is None else _whole("--workers", workers, MAX_WORKERS)
     limit = MAX_CELLS if max_cells is None else _whole("--max-cells", max_cells, 10**9)
     sweep = sweep_of(read_sweep_file(file), max_cells=limit)
@@ -52,7 +52,7 @@ def run_sweep(
     with opened(file.with_suffix(".sweep") if out is None else Path(out), manifest) as folder:
         before = len(folder.finished)
         begun = f"; {before:,} are finished" if before else ""
-        if folder.num_torn:  # at most one of each kill, unless the disk lost more
+        if folder.num_torn:  # at most one per kill, unless the disk lost more
             begun += f"; {folder.num_torn:,} line(s) cut short: computed again"
         console.print(sweep.shape() + begun, soft_wrap=True)
         if before < len(sweep):
@@ -69,7 +69,7 @@ def run_sweep(
 
 
 def _books(sweep: Sweep) -> dict[str, str]:
-    """What every price book of the sweep says, by name; one that is not here is a mistake."""
+    """The content of every price book of the sweep, by name; a missing one is an error."""
     names = [str(n) for n in sweep.fields.get("price_book", ()) if n]
     for name in names:
         load_book(name)
@@ -85,7 +85,7 @@ def _compute(
     workers: int | None,
     ray: str | None,
 ) -> None:
-    """Compute what is not finished; every result is on disk before the next is waited for."""
+    """Compute the unfinished cells; each result is on disk before waiting for the next."""
     if folder.prices not in snapshot_ids():
         raise ScenarioError(
             f"The sweep in {shown(str(folder.path))} was begun with price snapshot "
@@ -132,7 +132,7 @@ def _kept(sweep: Sweep, folder: SweepFolder) -> str:
 def _checked(
     batch: list[tuple[int, dict[str, Any]]], sweep: Sweep, books: Mapping[str, str]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows of workers that compute with what this process computes with."""
+    """The workers' rows, after a check that they used this process's inputs."""
     for number, result in batch:
         for key, ours in made_with().items():
             if result["made_with"][key] != ours:

@@ -1,8 +1,8 @@
 """The command line: every command of `runcast`, here or in a module of its own.
 
-Every value is taken as text and becomes a `Scenario` where a link does, so that 1e12, 15T and 8k
-work and every mistake is one sentence on stderr and exit status 2. Modules that read facts are
-imported by the command that needs them: `runcast --help` must not wait for a table.
+Every value is read as text and parsed into a `Scenario` by the code that parses links, so that
+1e12, 15T and 8k work, and every mistake is one sentence on stderr with exit status 2. Commands
+import the modules that read facts themselves: `runcast --help` must not wait for a table.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from core.scenario import Scenario
 
 FAILED = 2  # exit status of every mistake that a user can fix
-INTERRUPTED = 130  # as a shell reports Ctrl-C
+INTERRUPTED = 130  # what a shell reports for Ctrl-C
 TOP_TABLE = 10
 TOP_JSON = 50
 TOP_OFFERS = 40
@@ -286,7 +286,7 @@ app.command()(fit)
 
 
 def _say_and_save(scenario: Scenario, notes: Sequence[str], path: str | None) -> None:
-    """Say the notes, and write the scenario where a file is asked for."""
+    """Print the notes, and write the scenario to a file if one is requested."""
     for note in notes:
         _say(note)
     if path is not None:
@@ -304,7 +304,7 @@ def _say(sentence: str) -> None:
 
 
 def _fail(sentence: str) -> int:
-    """One line on stderr, whatever the sentence held."""
+    """Print a sentence as one line on stderr, whatever it contains."""
     _say(f"runcast: {' '.join(sentence.split())}")
     return FAILED
 
@@ -315,7 +315,7 @@ def _file_sentence(e: OSError) -> str:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    """Run one command; a mistake of the user becomes a sentence and a status."""
+    """Run one command; a user's mistake becomes a sentence and an exit status."""
     try:
         status = app(args=arguments, prog_name="runcast", standalone_mode=False)
         sys.stdout.flush()
@@ -325,7 +325,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         written = getattr(e, "format_message", None)
         return _fail(str(written() if callable(written) else e))
     except BrokenPipeError:
-        # The reader has gone (`runcast ... | head`); nothing is left to say, not even at exit.
+        # The reader has gone (`runcast ... | head`): print nothing more, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as e:
@@ -336,7 +336,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """The console entry."""
+    """The console entry point."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the shell: `>&-`
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - open until the end

@@ -1,6 +1,6 @@
-"""Entry point of the page: `streamlit run app/main.py`. Reads the link, asks, draws.
+"""Entry point of the page: `streamlit run app/main.py`. Reads the link, gets the answer, draws.
 
-Every page but the first is imported when somebody opens it: a cold server answers sooner.
+Every page but the first is imported when it is opened, so that a cold server answers sooner.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from core.scenario import Scenario
 from core.search.plan import Answer
 
 SIDEBAR_PX = 272
-PAGE = "main_page"  # which one the session saw last
+PAGE = "main_page"  # the page that the session showed last
 
 OPTIONS: web_form.Options = {
     "model": resolve.model_names,
@@ -39,7 +39,7 @@ OPTIONS: web_form.Options = {
 
 
 def draw_plan() -> None:
-    """The Plan page: the answer first."""
+    """The Plan page: the recommended plan and the answer."""
     if some := _first_look():
         plan_page.draw(*some, OPTIONS)
     elif answer := _answered(answer_of):
@@ -65,7 +65,7 @@ def draw_memory() -> None:
 
 
 def draw_risk() -> None:
-    """The Prices & risk page: what a plan comes to in money."""
+    """The Prices & risk page: what a plan costs."""
     from app.buy import page as buy_page
 
     if answer := _answered(answer_of):
@@ -89,7 +89,7 @@ def draw_accuracy() -> None:
 
 
 def draw_prices() -> None:
-    """The Price data page, which may ask what the plan of the link cost on another day."""
+    """The Price data page, which can also price the link's plan on another day."""
     from app.prices import page as prices_page
 
     _draw_notes()
@@ -97,7 +97,7 @@ def draw_prices() -> None:
 
 
 def draw_calibration() -> None:
-    """The Calibration page, which forecasts the plan of the link without and with what it lists."""
+    """The Calibration page, which forecasts the link's plan with and without a calibration."""
     from app.calibration import page as calibration_page
 
     _draw_notes()
@@ -129,9 +129,9 @@ def draw_method() -> None:
 
 
 def _answered(answer_to: Callable[[Scenario], Answer]) -> Answer | None:
-    """Notes and the answer; None where a sentence was drawn instead."""
+    """The notes and the answer; None if an error sentence was drawn instead."""
     try:
-        given_numbers(link.scenario())  # what contradicts itself is a sentence on every page
+        given_numbers(link.scenario())  # a contradiction is reported on every page
         answer = answer_to(link.scenario())
     except RuncastError as e:
         _draw_notes()
@@ -147,13 +147,13 @@ def _answered(answer_to: Callable[[Scenario], Answer]) -> Answer | None:
 
 
 def _first_look() -> tuple[Scenario, Answer] | None:
-    """Notes, and the question of a few accelerators with its answer, where that of all is not
-    there yet; else None."""
+    """The notes, and a scenario of the usual accelerators with its answer, if the whole answer is
+    not there yet; else None."""
     scenario = link.scenario()
     try:
         given_numbers(scenario)
     except RuncastError:
-        return None  # the whole answer says it
+        return None  # the whole answer reports the error
     some = first_look.of(scenario)
     if some is None:
         return None
@@ -163,7 +163,7 @@ def _first_look() -> tuple[Scenario, Answer] | None:
 
 
 def main() -> None:
-    """One run of the script: the address first, then the page that it names."""
+    """One run of the script: read the address, then draw the page that it names."""
     pages = [
         st.Page(draw_plan, title="Plan", default=True),
         st.Page(draw_options, title="Options & compare", url_path="options"),
@@ -191,7 +191,7 @@ def main() -> None:
     moved = st.session_state.get(PAGE) != current.url_path
     st.session_state[PAGE] = current.url_path
     if link.take_over(resolve.resolve, resolve.current_prices(), saved.expanded) or moved:
-        web_form.fill(link.scenario())  # the widgets of a page that is not drawn are forgotten
+        web_form.fill(link.scenario())  # Streamlit drops the widgets of a page that is not drawn
     link.write()  # before anything is drawn, so that an error below cannot lose it
     links = st.container(horizontal=True, gap="xxsmall")
     st.header(current.title, anchor=False)
@@ -203,7 +203,7 @@ def main() -> None:
         login.draw()
     try:
         current.run()
-    finally:  # the page may drop from the scenario what the answer does not have
+    finally:  # the page may deselect plans that the answer does not have
         query = link.scenario().to_query()
         for page in pages:
             links.page_link(page, query_params=query)

@@ -1,8 +1,8 @@
-"""The page with two addresses for whoever watches it: `streamlit run app/server.py`.
+"""The page with two addresses for monitoring: `streamlit run app/server.py`.
 
-It serves what `streamlit run app/main.py` serves, by the same settings, and beside it /healthz (the
+It serves what `streamlit run app/main.py` serves, with the same settings, plus /healthz (the
 process answers) and /readyz (tables, prices and store are there). Errors in callbacks and fragments
-are drawn with their id too.
+are also drawn with their id.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ async def healthz(request: Request) -> Response:
 
 
 async def readyz(request: Request) -> Response:
-    """200 where everything is there, else 503; the checks as JSON either way."""
+    """200 if every check passes, else 503; the checks as JSON in both cases."""
     found = ready_json(await run_in_threadpool(_readiness.now))
     ready = found["status"] == "ready"
     if not ready:
@@ -50,17 +50,17 @@ async def readyz(request: Request) -> Response:
 
 
 class UserHeaderGuard:
-    """Takes the header that names the user out of what did not come in over this machine.
+    """Removes the header that names the user from requests that did not arrive on loopback.
 
-    app/web/owner.py believes it by `server.address`; this looks at the address that a request
-    arrived at, which a server started in another way cannot contradict.
+    app/web/owner.py trusts the header by `server.address`; this checks the address at which the
+    request arrived, which is right however the server was started.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, without that header where anybody could have sent it."""
+        """Pass a request on, without the user header if any client could have sent it."""
         header = os.environ.get(USER_HEADER, "").strip().lower().encode()
         guarded = header and not os.environ.get(PROXY_SECRET)
         if guarded and "headers" in scope and not _is_of_this_machine(scope.get("server")):
@@ -76,7 +76,7 @@ def _is_of_this_machine(server: Any) -> bool:
 
 
 def draw_unexpected(error: Exception) -> bool:
-    """Draw an error that Streamlit caught, which has logged it, as a sentence with its id."""
+    """Draw an error that Streamlit has caught and logged as a sentence with its id."""
     if st.get_option("client.showErrorDetails") != "none":
         return False
     st.exception(rerun_log.UnexpectedError(rerun_log.sentence(log.id_of(error))))

@@ -1,4 +1,4 @@
-"""The Method page: how a forecast is made, what is and is not in it, others' figures checked."""
+"""The Method page: how a forecast is made, what it includes, and published figures checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.method import tables
 from app.web.answers import KEPT_S
 
 TERMS, MOST_TERMS = "FLOPs, Activations, Logits, Optimizer states, Step, P10, P90, MFU", 900
-TOPIC = "method_topic_"  # keys of the parts with the arithmetic, numbered
+TOPIC = "method_topic_"  # key prefix of the numbered parts with the arithmetic
 
 
 @st.cache_data(ttl=KEPT_S, show_spinner="Working the figures out")
@@ -30,7 +30,7 @@ def _forecasts() -> pd.DataFrame:
 
 
 def draw() -> None:
-    """The page: method, formulas, accounting, scope, claims, age of the data."""
+    """Draw the page: method, formulas, accounting, scope, claims, age of the data."""
     st.subheader("How a forecast is made", anchor=False, help=explained(TERMS, MOST_TERMS))
     for number, step in enumerate(tables.STEPS, start=1):
         st.markdown(f"{number}. {as_text(step)}")
@@ -79,7 +79,7 @@ def _draw_claims(checked: tuple[guides_claims.Checked, ...]) -> None:
 
 
 def _draw_topic(found: list[guides_claims.Checked]) -> None:
-    """Each figure of a topic with its arithmetic, then where they are printed."""
+    """Draw each figure of a topic with its arithmetic, then the sources."""
     for c in found:
         st.markdown(
             f"**{as_text(c.claim.statement)}: {as_text(c.printed_text)}** ({as_text(c.verdict)})"
@@ -92,11 +92,11 @@ def _draw_topic(found: list[guides_claims.Checked]) -> None:
 
 
 def _draw_table(frame: pd.DataFrame, key: str, alt: str) -> None:
-    """A table to sort and search."""
+    """Draw a table that can be sorted and searched."""
     st.dataframe(frame, key=key, hide_index=True, width="stretch", alt=alt,
                  column_config=head_help(frame.columns))  # fmt: skip
 
 
 def _draw_text(frame: pd.DataFrame) -> None:
-    """A table to read: its sentences wrap."""
+    """Draw a table of text, with wrapped sentences."""
     st.table(frame.map(lambda cell: as_text(str(cell))), hide_index=True)

@@ -18,7 +18,7 @@ from hardware.claims import formulas, modelled, not_modelled
 from hardware.tables import UNDATED
 from pricing import offers as prices
 
-# How a forecast is made, in the order of the computation.
+# The steps of a forecast, in the order of the computation.
 STEPS = (
     "A scenario names a model, a number of tokens and a batch. Its dimensions give parameters and "
     "FLOPs, part by part.",
@@ -37,7 +37,7 @@ STEPS = (
 
 
 def claims_frame(checked: tuple[guides_claims.Checked, ...]) -> pd.DataFrame:
-    """Every claim in one row: printed, ours, verdict."""
+    """One row per claim: the printed figure, ours, and the verdict."""
     return pd.DataFrame(
         {
             "Topic": [c.claim.topic for c in checked],
@@ -50,7 +50,7 @@ def claims_frame(checked: tuple[guides_claims.Checked, ...]) -> pd.DataFrame:
 
 
 def refuted_frame(checked: tuple[guides_claims.Checked, ...]) -> pd.DataFrame:
-    """What does not hold, each with the one sentence that says why."""
+    """The refuted claims, each with a sentence that gives the reason."""
     found = [c for c in checked if c.verdict == "refuted"]
     return pd.DataFrame(
         {
@@ -63,12 +63,12 @@ def refuted_frame(checked: tuple[guides_claims.Checked, ...]) -> pd.DataFrame:
 
 
 def verdict_sentence(checked: tuple[guides_claims.Checked, ...]) -> str:
-    """How many claims came out how."""
+    """The number of claims by verdict."""
     return f"{len(checked)} printed figures: {_counted(checked)}."
 
 
 def by_topic(checked: tuple[guides_claims.Checked, ...]) -> dict[str, list[guides_claims.Checked]]:
-    """Claims under their topics with the verdicts counted, in the order of the table."""
+    """The claims by topic, with the verdicts counted, in the order of the table."""
     found: dict[str, list[guides_claims.Checked]] = {}
     for c in checked:
         found.setdefault(c.claim.topic, []).append(c)
@@ -76,13 +76,13 @@ def by_topic(checked: tuple[guides_claims.Checked, ...]) -> dict[str, list[guide
 
 
 def _counted(checked: Iterable[guides_claims.Checked]) -> str:
-    """'33 reproduced, 3 refuted'."""
+    """The verdicts counted, such as '33 reproduced, 3 refuted'."""
     count = Counter(c.verdict for c in checked)
     return ", ".join(f"{count[v]} {v}" for v in VERDICTS if count[v])
 
 
 def forecasts_frame() -> pd.DataFrame:
-    """Our own forecast beside the cases of the guides, and what makes the first of them fit."""
+    """Our forecasts for the cases of the guides, and what makes the first of them fit."""
     found = forecasts.forecasts()
     fixes = claimed_fixes.fixes()
     return pd.DataFrame(
@@ -104,7 +104,7 @@ def forecasts_frame() -> pd.DataFrame:
 
 
 def accountings_frame() -> pd.DataFrame:
-    """Bytes per parameter as stacks count them, and what a 7B and a 70B model need."""
+    """Bytes per parameter by stack, and the memory of a 7B and a 70B model."""
     return pd.DataFrame(
         {
             "Accounting": [a.name for a in ACCOUNTINGS],
@@ -119,7 +119,7 @@ def accountings_frame() -> pd.DataFrame:
 
 
 def formulas_frame() -> pd.DataFrame:
-    """What each part of the forecast computes, and after whom."""
+    """What each part of the forecast computes, with its source."""
     found = formulas()
     return pd.DataFrame(
         {
@@ -132,7 +132,7 @@ def formulas_frame() -> pd.DataFrame:
 
 
 def modelled_frame() -> pd.DataFrame:
-    """Every name that counts, and the field of the scenario that turns it on."""
+    """Every modelled technique, and the scenario field that turns it on."""
     found = modelled()
     return pd.DataFrame(
         {
@@ -144,7 +144,7 @@ def modelled_frame() -> pd.DataFrame:
 
 
 def not_modelled_frame() -> pd.DataFrame:
-    """Every name that changes no forecast, and why."""
+    """Every technique that is not modelled, and why."""
     found = not_modelled()
     return pd.DataFrame(
         {
@@ -156,7 +156,7 @@ def not_modelled_frame() -> pd.DataFrame:
 
 
 def data_lines(today: dt.date) -> list[str]:
-    """What the forecasts rest on and how old it is, a line each."""
+    """The data behind the forecasts and its age, one line each."""
     snapshot = prices.snapshot()
     dates = sorted(
         s.date

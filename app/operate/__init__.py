@@ -1,4 +1,4 @@
-"""Whether this server is well: checks of the installation, backup and restore.
+"""Running a server: checks of the installation, backup and restore.
 
 backup_command  runcast backup and runcast restore: everything that an installation keeps,
                 in one archive
@@ -14,7 +14,7 @@ installed       what is installed: Runcast, Python, and each package that Runcas
                 beside its pin
 prices          prices: how old, how many, from where, and which sources fail
 readiness       whether this installation can answer: its tables, its prices, its store
-settings        settings that a server should not have: what is open, what is told, what
-                is believed
-tools           optional tools: which are here, in which version, and what they are for
+settings        checks for risky server settings: open addresses, leaked details, trusted
+                headers
+tools           optional tools: which are installed, in which version, and their purpose
 """

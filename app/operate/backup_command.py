@@ -1,4 +1,4 @@
-"""`runcast backup` and `runcast restore`: everything that an installation keeps, in one archive."""
+"""`runcast backup` and `runcast restore`: all data of an installation in one archive."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _store_said(store: Any) -> str:
 
 
 def _json(manifest: Any) -> dict[str, Any]:
-    """The keys of docs/operations.md."""
+    """The JSON document; its keys are documented in docs/operations.md."""
     return {
         "format": manifest.format,
         "created_at": manifest.created_at.isoformat(),

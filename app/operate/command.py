@@ -1,4 +1,4 @@
-"""`runcast doctor`: whether this installation is well, and what to do where it is not."""
+"""`runcast doctor`: checks this installation and lists what to fix."""
 
 from __future__ import annotations
 

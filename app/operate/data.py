@@ -1,4 +1,4 @@
-"""What this installation keeps: the store, calibrations, price books, and room for more."""
+"""Checks of the data: the store, calibrations, price books, and free disk space."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pricing.backup.make import data_folder
 from pricing.book.files import book_names, load_book
 from pricing.store.condition import Condition, condition
 
-OLD_DAYS = 180  # software and firmware of a machine move on
+OLD_DAYS = 180  # by then a machine's software and firmware have changed
 LOW_BYTES, FULL_BYTES = 1_000_000_000, 64_000_000
 SHOWN = 3
 
 
 def look_at_store(now: datetime) -> Iterator[Finding]:
-    """Its kind, tables, size and integrity; how many scenarios are saved in it."""
+    """The store: kind, tables, size, integrity, and the number of saved scenarios."""
     found = condition()
     numbers = {
         "kind": found.kind,
@@ -64,7 +64,7 @@ def _store_todo(found: Condition) -> str:
 
 
 def look_at_files(now: datetime) -> Iterator[Finding]:
-    """The data folder and its disk, calibrations with their ages, price books."""
+    """The data folder and its disk, calibrations with their ages, and price books."""
     yield _folder()
     yield _calibrations(now)
     yield _price_books()

@@ -1,4 +1,4 @@
-"""What `runcast doctor` finds: each thing looked at, what it is, and what to do about it."""
+"""All findings of `runcast doctor`, and their summary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Look = Callable[[datetime], Iterable[Finding]]
 
 
 def examined(now: datetime | None = None) -> list[Finding]:
-    """Everything, in the order in which it is printed."""
+    """All findings, in the order in which they are printed."""
     at = datetime.now(UTC) if now is None else now
     looks: tuple[tuple[str, Look], ...] = (
         ("installed", installed.look),
@@ -29,7 +29,7 @@ def examined(now: datetime | None = None) -> list[Finding]:
 
 
 def _found(area: str, look: Look, now: datetime) -> list[Finding]:
-    """What one look finds; what keeps it from looking is a finding, and the others go on."""
+    """The findings of one check; a check that fails becomes a finding, and the others go on."""
     try:
         return list(look(now))
     except RuncastError as e:
@@ -46,7 +46,7 @@ def worst(found: Sequence[Finding]) -> State:
 
 
 def summary(found: Sequence[Finding]) -> str:
-    """One sentence: how many of what.
+    """One sentence with the number of findings by state.
 
     >>> summary([Finding(area="a", name="b", state="ok", value="c")])
     'Nothing is broken, no warnings.'
@@ -58,7 +58,7 @@ def summary(found: Sequence[Finding]) -> str:
 
 
 def doctor_json(found: Sequence[Finding], now: datetime) -> dict[str, Any]:
-    """The keys of docs/operations.md."""
+    """The JSON document; its keys are documented in docs/operations.md."""
     return {
         "status": worst(found),
         "at": now.isoformat(timespec="seconds"),

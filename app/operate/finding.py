@@ -1,4 +1,4 @@
-"""One thing that `runcast doctor` looked at, and the states that it can be in."""
+"""One finding of `runcast doctor`, and its possible states."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ORDER: tuple[State, ...] = ("ok", "note", "warning", "broken")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was looked at. What is no `ok` and no `note` says what to do."""
+    """One thing that was checked. Any state except `ok` and `note` comes with what to do."""
 
     area: str
     name: str

@@ -1,4 +1,4 @@
-"""What is installed: Runcast, Python, and each package that Runcast asks for beside its pin."""
+"""Checks of the versions of Runcast, Python and the required packages against their pins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def look(now: datetime) -> Iterator[Finding]:
-    """Versions; a package that is not at its pin was never tested with the others."""
+    """The versions. A package that differs from its pin has not been tested with the others."""
     id = commit()
     yield Finding(
         area="installed",
@@ -47,7 +47,7 @@ def look(now: datetime) -> Iterator[Finding]:
 
 
 def asked_for() -> list[str]:
-    """Packages that Runcast cannot do without, as the checkout names them, else its metadata."""
+    """The packages that Runcast requires, from the checkout or else from the metadata."""
     try:
         lines = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["dependencies"]
     except (OSError, KeyError):
@@ -60,7 +60,7 @@ def asked_for() -> list[str]:
 
 
 def pinned(path: Path) -> dict[str, str]:
-    """Versions by package of a file of pins; none where it is not there, as in a wheel."""
+    """The versions in a file of pins, by package; empty if there is no file, as in a wheel."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -70,7 +70,7 @@ def pinned(path: Path) -> dict[str, str]:
 
 
 def normal(name: str) -> str:
-    """The name of a package as indexes compare it.
+    """The normalized name of a package, as indexes compare it.
 
     >>> normal("Vl_Convert.Python")
     'vl-convert-python'

@@ -1,4 +1,4 @@
-"""Prices: how old, how many, from where, and which sources fail."""
+"""Checks of the prices: age, number, sources, and failing sources."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pricing.offers import age_days, first_day, snapshot
 from pricing.source_state import SourceState, read_quarantine, read_state
 from pricing.sources import SOURCES, Source
 
-OLD_DAYS = 30  # of the newest price, or of a source's last answer
-SKEW = timedelta(days=1)  # a source east of here may date a price tomorrow
+OLD_DAYS = 30  # age of the newest price, or of a source's last answer
+SKEW = timedelta(days=1)  # a source in an eastern time zone may date a price tomorrow
 
 
 def look(now: datetime) -> Iterator[Finding]:
-    """The snapshot in use, then every source, then what is held back."""
+    """The snapshot in use, then every source, then the prices held back."""
     yield _snapshot(now)
     state = read_state(prices_folder())
     if not any(record.attempted_at for record in state.sources.values()):

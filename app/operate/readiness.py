@@ -1,7 +1,7 @@
 """Whether this installation can answer: its tables, its prices, its store.
 
-Asked by /readyz of app/server.py and by `runcast doctor --ready`. Each check is one sentence,
-without a path of the machine, a user or a password.
+Used by /readyz of app/server.py and by `runcast doctor --ready`. Each check is one sentence, and
+contains no path of the machine, user or password.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from hardware.efficiency import stacks
 from pricing.offers import age_days, snapshot
 from pricing.store.condition import condition
 
-KEPT_S = 2.0  # a flood of questions is answered once
+KEPT_S = 2.0  # a flood of requests is checked once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that must be so before somebody is sent here."""
+    """One condition for sending requests to this server."""
 
     name: str
     ok: bool
@@ -33,7 +33,7 @@ class Check:
 
 
 def checks() -> list[Check]:
-    """Tables, prices and store, looked at now."""
+    """Check the tables, prices and store now."""
     named: tuple[tuple[str, Callable[[], Check]], ...] = (
         ("tables", _tables),
         ("prices", _prices),
@@ -43,7 +43,7 @@ def checks() -> list[Check]:
 
 
 def ready_json(found: list[Check]) -> dict[str, Any]:
-    """What /readyz and `runcast doctor --ready --json` say; docs/operations.md has the keys."""
+    """The JSON of /readyz and `runcast doctor --ready --json`; keys in docs/operations.md."""
     return {
         "status": "ready" if all(c.ok for c in found) else "not ready",
         "checks": [
@@ -53,7 +53,7 @@ def ready_json(found: list[Check]) -> dict[str, Any]:
 
 
 class Kept:
-    """The last answer for a moment, asked for once however many wait."""
+    """A short-lived cache of the checks, filled once however many requests wait."""
 
     def __init__(self, ask: Callable[[], list[Check]] = checks, keep_s: float = KEPT_S) -> None:
         self._ask, self._keep_s = ask, keep_s
@@ -62,7 +62,7 @@ class Kept:
         self._until = 0.0
 
     def now(self) -> list[Check]:
-        """The checks, at most some seconds old."""
+        """The checks, at most `KEPT_S` seconds old."""
         with self._lock:
             if not self._found or time.monotonic() >= self._until:
                 self._found = self._ask()

@@ -1,7 +1,7 @@
-"""Settings that a server should not have: what is open, what is told, what is believed.
+"""Checks for risky server settings: open addresses, leaked details, trusted headers.
 
-Read as `streamlit run` would in this folder: its config files and environment. What is given on the
-command line of another process is not seen.
+Settings are read as `streamlit run` would in this folder: from config files and the environment.
+Options on the command line of another process are not seen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ READABLE = stat.S_IRGRP | stat.S_IROTH
 
 
 def look(now: datetime) -> Iterator[Finding]:
-    """The address, then every setting that is a risk; `ok` where there is none."""
+    """The address, then every risky setting; `ok` if there is none."""
     address = _option("server.address")
     where = f"{address or 'every address'}:{_option('server.port')}"
     risks = list(_risks(address))
@@ -87,7 +87,7 @@ def _open_secrets() -> Iterator[Finding]:
 
 
 def _option(name: str) -> Any:
-    """A setting as a server has it: the variables of `streamlit run` go before its files."""
+    """A setting as a server gets it: environment variables override config files."""
     import streamlit as st
 
     held = st.get_option(name)

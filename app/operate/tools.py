@@ -1,4 +1,4 @@
-"""Optional tools: which are here, in which version, and what they are for."""
+"""Optional tools: which are installed, in which version, and their purpose."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A program, how it says its version, and what of Runcast needs it."""
+    """A program, how to get its version, and the part of Runcast that needs it."""
 
     names: tuple[str, ...]
     arguments: tuple[str, ...]
@@ -45,7 +45,7 @@ TOOLS = (
 
 
 def look(now: datetime) -> Iterator[Finding]:
-    """Every tool; none of them is needed to plan."""
+    """A finding for every tool; planning needs none of them."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield from pool.map(_tool, TOOLS)
     yield _package("typst", "reports as PDF")
@@ -83,7 +83,7 @@ def _tool(tool: Tool) -> Finding:
 
 
 def version_of(program: str, arguments: tuple[str, ...]) -> str:
-    """What looks like a version in the first lines that a program prints of itself; '' for none."""
+    """The version in the first lines that a program prints; '' if there is none."""
     try:
         done = subprocess.run(
             [program, *arguments],

@@ -7,7 +7,7 @@ import streamlit as st
 from app.web import answers, link
 from app.web.first_look import NOTE
 
-KEY = "first_look"  # of its container, so that tests and scripts see that more is to come
+KEY = "first_look"  # of its container, so that tests see that more is to come
 WAITS = "first_look_waits"  # the question that is still being searched
 
 

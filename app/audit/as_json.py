@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 
 
 def audit_json(audit: Audit) -> dict[str, Json]:
-    """The document of `runcast audit --json`; null is what is not given or not known."""
+    """The document of `runcast audit --json`; null: not given or not known."""
     claim = audit.claim
     verdicts: dict[str, Json] = {"overall": audit.verdict}
     verdicts |= {s.precision: s.verdict for s in audit.speeds}

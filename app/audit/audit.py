@@ -1,7 +1,7 @@
-"""A claim, audited: its speed in every precision of its accelerator, and everything else it says.
+"""The whole audit of a claim: its speed in every precision of its accelerator, and other checks.
 
-Without a precision the verdict is the mildest over those in which a training run on the
-accelerator's generation has been published: a claim is doubted only where none of them explains it.
+If the claim names no precision, the verdict is the mildest over the precisions in which a training
+run on the accelerator's generation has been published: a claim is doubted only if none explains it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from core.evidence.claimed_speed import VERDICTS, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What became of a claim."""
+    """The result of auditing one claim."""
 
     claim: Claim
     speeds: tuple[Speed, ...]
-    decisive: Speed  # of the precision that the verdict is of
-    counted: tuple[str, ...]  # precisions that the verdict is the mildest of
-    risk: Risk | None  # of the forecast's plan, in that precision
+    decisive: Speed  # in the precision that decides the verdict
+    counted: tuple[str, ...]  # precisions over which the mildest verdict is taken
+    risk: Risk | None  # of the forecast's plan, in the decisive precision
     checks: tuple[Check, ...]
 
     @property
     def verdict(self) -> Verdict:
-        """Over all that counts."""
+        """The verdict over all precisions that count."""
         return self.decisive.verdict
 
 
@@ -55,6 +55,6 @@ def audit_of(claim: Claim) -> Audit:
 
 
 def _mildness(s: Speed) -> tuple[int, float]:
-    """The verdict; among equals the largest peak where it accuses, else the usual precision."""
+    """Sort key: the verdict; then the largest peak if it accuses, else the usual precision."""
     order = VERDICTS.index(s.verdict)
     return order, s.peak if s.verdict not in ("plausible", "conservative") else 0.0

@@ -1,6 +1,6 @@
-"""The chart of the Audit page: a claim beside peak, best published run and forecast.
+"""The chart of the Audit page: a claim against peak, best published run and forecast.
 
-Text is drawn in the ink of the theme, and shape doubles colour.
+Text has the theme's ink colour, and every colour also has its own shape.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from app.document import format as fmt
 from app.document.chart_parts import PALETTE, Drawn
 
 CLAIM, BEST, PEAK, MIDDLE = "the claim", "best published", "dense peak", "our forecast (P50)"
-ROW_PX, AROUND_PX = 44, 110  # a precision; legend and axis
+ROW_PX, AROUND_PX = 44, 110  # height of one precision; of legend and axis
 SHAPES = {CLAIM: "diamond", BEST: "circle", PEAK: "square", MIDDLE: "triangle-up"}
 COLOURS = {
     CLAIM: PALETTE[5], BEST: PALETTE[2], PEAK: PALETTE[3], MIDDLE: PALETTE[0],
@@ -23,7 +23,7 @@ COLOURS = {
 
 
 def speed_rows(audit: Audit) -> pd.DataFrame:
-    """A row a mark: TFLOP/s per GPU with causal attention; the forecast has its P10 and P90."""
+    """One row per mark: TFLOP/s per GPU with causal attention; the forecast has P10 and P90."""
     return pd.DataFrame([row for s in audit.speeds for row in _rows(audit, s)])
 
 
@@ -35,7 +35,7 @@ def _rows(audit: Audit, s: Speed) -> list[dict[str, object]]:
         marks.append((MIDDLE, p50, p10 / 1e12, p90 / 1e12))
     if s.best is not None:
         marks.append((BEST, s.best.flops_per_s, None, None))
-    marks.append((CLAIM, s.flops_per_s, None, None))  # last: over what it lies on
+    marks.append((CLAIM, s.flops_per_s, None, None))  # last, so that it is drawn on top
     return [
         {
             "precision": s.precision, "mark": mark, "tflop_per_s": x / 1e12, "p10": low,
@@ -46,7 +46,7 @@ def _rows(audit: Audit, s: Speed) -> list[dict[str, object]]:
 
 
 def speeds(rows: pd.DataFrame, *, theme: str) -> Drawn:
-    """One line a precision, on a logarithmic axis."""
+    """One line per precision, on a logarithmic axis."""
     order = list(rows["precision"].unique())
     y = alt.Y(
         "precision:N",

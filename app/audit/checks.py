@@ -1,4 +1,4 @@
-"""Everything a claim says beside its speed: does it add up, fit, and allow for failures."""
+"""The checks other than speed: does the claim add up, fit in memory and allow for failures."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TITLES = {
 def checks_of(
     claim: Claim, speeds: Sequence[Speed], s: Speed, risk: Risk | None
 ) -> tuple[Check, ...]:
-    """Every check, `s` being the speed in the precision that the verdict is of."""
+    """Every check; `s` is the speed in the precision that decides the verdict."""
     found = (
         sums.throughput_check(claim),
         sums.gpu_hours_check(claim),
@@ -87,7 +87,7 @@ def _dense_peak(s: Speed) -> Check:
 
 
 def _blended_peak(s: Speed) -> Check | None:
-    """Recipes keep attention and LM head in 16 bits."""
+    """The speed against the blended peak: recipes keep attention and LM head in 16 bits."""
     if s.bits == 16:
         return None
     share = s.flops_per_s / s.blended_peak
@@ -113,7 +113,7 @@ def _best_published(s: Speed) -> Check:
 
 
 def _scaling(claim: Claim, s: Speed) -> Check | None:
-    """Per GPU, a job does not get faster with more of them."""
+    """Speed per GPU against published runs on as many GPUs or more: it does not rise with GPUs."""
     model = claim.model.transformer
     active = claim.params or as_float(active_params(model))
     own = class_of(

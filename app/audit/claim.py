@@ -1,7 +1,7 @@
-"""What a claim says, from text: a run, how fast or how long, and what it costs.
+"""Parses a claim: the run, how fast or how long, and what it costs.
 
-Every value is text until here, typed on the command line or into the page. A mistake is one
-sentence that calls a value as its asker does: `--days`, or the label of a field of the page.
+Values arrive as text from the command line or the page. An error is one sentence that names the
+value as the user knows it: `--days`, or the label of a field on the page.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from core.units import HOUR_S
 from hardware import facts
 
 USUAL_SEQ_LEN = 8192
-STEP_TOKENS = 512 * 8192  # of a step, where nothing is said: 4.2M
+STEP_TOKENS = 512 * 8192  # tokens per step if none are given: 4.2M
 MOST_STEP_TOKENS = 2.0**24
 ALIASES = {"fp4": "nvfp4", "mxfp4": "nvfp4"}  # one 4-bit recipe is modelled
 
@@ -38,7 +38,7 @@ OPTIONS = {name: f"--{name.replace('_', '-')}" for name in FIELDS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One claim, resolved. `scenario` is the run in 16 bits; None is what the claim leaves out."""
+    """One resolved claim. `scenario` is the run in 16 bits; None: the claim does not say."""
 
     scenario: Scenario
     model: NamedModel
@@ -54,14 +54,14 @@ class Claim:
     tokens_per_s: float | None
     params: float | None
     memory_gb: float | None
-    rate: float  # tokens/s of one GPU: what everything is judged by
-    rate_from: str  # in words: what the rate was worked out from
+    rate: float  # tokens/s of one GPU, which every check uses
+    rate_from: str  # in words: what the rate was computed from
     hours: float | None  # of the run, at that rate
     assumptions: tuple[str, ...] = field(default=())
 
     @property
     def all_gpu_hours(self) -> float | None:
-        """GPU-hours of the run, as the days and GPUs give them."""
+        """GPU-hours of the run, from its days and GPUs."""
         return None if self.hours is None else self.hours * self.num_gpus
 
 
@@ -70,9 +70,9 @@ def claim_of(
     names: Mapping[str, str] = OPTIONS,
     dimensions: Mapping[str, object] | None = None,
 ) -> Claim:
-    """The claim of what was typed; `dimensions` are those of a model called custom.
+    """The claim from typed values; `dimensions` are for the model named custom.
 
-    ScenarioError: what is missing, unknown or no number.
+    ScenarioError if a value is missing, unknown or not a number.
     """
     given = {n: t.strip() for n, t in texts.items() if t is not None}
     if empty := [names[n] for n, t in given.items() if not t]:
@@ -111,7 +111,7 @@ def claim_of(
 
 
 def _require(given: Mapping[str, str], names: Mapping[str, str]) -> None:
-    """What is missing, and what would do in its place."""
+    """Raise if a required value is missing, naming the alternatives to it."""
     if "model" in given and "config" in given:
         raise ScenarioError(f"Give {names['model']} or {names['config']}, not both.")
     lacks = [] if {"model", "config"} & {*given} else [f"{names['model']} (what is trained)"]
@@ -156,7 +156,7 @@ def _scenario(
     assumed: list[str],
     dimensions: Mapping[str, object],
 ) -> Scenario:
-    """The run as a scenario with canonical names; what it assumes is added to `assumed`."""
+    """The run as a scenario with canonical names; assumptions are added to `assumed`."""
 
     values: dict[str, Any] = model_values(given.get("model"), given.get("config"))
     if values.get("model") == CUSTOM:
@@ -192,8 +192,8 @@ def _scenario(
 
 
 def usual_batch(num_gpus: int, seq_len: int) -> int:
-    """Sequences a step that suit the GPUs: at least 4.2M tokens, a multiple of the GPUs or, where
-    that is more than 16.8M tokens, of a power of two less.
+    """Sequences per step that suit the GPUs: at least 4.2M tokens, and a multiple of the GPUs or,
+    if that exceeds 16.8M tokens, of the GPUs divided by a power of two.
 
     >>> usual_batch(256, 8192), usual_batch(72, 8192), usual_batch(16_384, 8192)
     (512, 576, 2048)
@@ -205,7 +205,7 @@ def usual_batch(num_gpus: int, seq_len: int) -> int:
 
 
 def _recipe(given: str | None, chip: Accelerator, names: Mapping[str, str]) -> str | None:
-    """The precision that was given, where the accelerator takes it."""
+    """The given precision, if the accelerator supports it."""
     if given is None:
         return None
     name = given.lower().replace("-", "_")
@@ -233,7 +233,7 @@ def _rate(
     recipe: str | None,
     flops_per_token: float,
 ) -> tuple[float, str, float | None]:
-    """Tokens/s of one GPU, what they follow from, and hours; the most direct figure counts."""
+    """Tokens/s of one GPU, what they were computed from, and hours; the most direct figure wins."""
     tokens = numbers.get("tokens")
     gpu_hours, words = None, ""
     if "days" in numbers:

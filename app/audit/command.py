@@ -1,4 +1,4 @@
-"""`runcast audit`: what a claim about a training run implies, and what is to be said of it."""
+"""`runcast audit`: what a claim about a training run implies, and whether it is plausible."""
 
 from __future__ import annotations
 

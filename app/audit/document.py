@@ -1,4 +1,4 @@
-"""An audit described once: the precisions as a table, the reasons, the checks."""
+"""An audit as blocks: the precisions as a table, the reasons, the checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.document.blocks import Block, Bullets, Paragraph
 from app.document.table import Column, Table
 
 Colour = Literal["red", "orange", "green", "blue", "gray"]
-# A result is a word; its colour only repeats it.
+# A result is a word; its colour only repeats the word.
 COLOURS: dict[str, Colour] = {
     "fail": "red",
     "warn": "orange",
@@ -22,12 +22,12 @@ COLOURS: dict[str, Colour] = {
     "not given": "gray",
 }
 ORDER = tuple(COLOURS)
-# Checks whose sentences are among the reasons of a verdict.
+# Checks whose sentences are already among the reasons of the verdict.
 AMONG_REASONS = ("best_published", "forecast", "dense_peak")
 
 
 def _forecast(s: Speed) -> str:
-    """P10 to P90 in tokens/s a GPU: 1,199 to 1,876."""
+    """P10 to P90 in tokens/s per GPU: 1,199 to 1,876."""
     if s.forecast is None:
         return fmt.MISSING
     return f"{fmt.count(s.forecast.p10)} to {fmt.count(s.forecast.p90)}"
@@ -76,12 +76,12 @@ ON_A_TERMINAL = (
 
 
 def precisions(audit: Audit) -> Table[Speed]:
-    """One row a precision: the verdict, the peak, the shares, what decides."""
+    """One row per precision: the verdict, the peak, the shares, the deciding comparison."""
     return Table(caption="In every precision", columns=COLUMNS, rows=audit.speeds)
 
 
 def checks(audit: Audit) -> tuple[Check, ...]:
-    """The checks, the worst first."""
+    """The checks, worst first."""
     return tuple(sorted(audit.checks, key=lambda c: ORDER.index(c.status)))
 
 

@@ -1,8 +1,8 @@
-"""The claim of the Audit page: its fields, from the address, the link's scenario or typed.
+"""The form of the Audit page, filled from the address, the link's scenario or by hand.
 
-The address holds the whole claim, `show_days=25` and so on, beside the scenario's fields
-(app/web/link.py leaves these alone), so that a copied address reopens the audit. It wins when it is
-not what the page last wrote; otherwise the form does, and the address is written.
+The address holds the whole claim (`show_days=25` and so on) next to the scenario's fields
+(app/web/link.py leaves the claim alone), so that a copied address reopens the audit. If the address
+differs from what the page last wrote, it overwrites the form; otherwise the form overwrites it.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ _NOTES = "audit_notes"
 
 
 def key(name: str) -> str:
-    """The key of a field's widget in the session."""
+    """Session key of a field's widget."""
     return f"audit_{name}"
 
 
 def take_over(scenario: Scenario) -> None:
-    """Let the address set the fields if it is not what was written; without one, the scenario."""
+    """Set the fields from the address if it changed; if it has no claim, from the scenario."""
     state = st.session_state
     asked, is_edited = view_query.asked(), state.pop(_EDITED, False)
     if (is_edited or asked == state.get(_WRITTEN)) and all(key(n) in state for n in FIELDS):
@@ -80,7 +80,7 @@ def take_over(scenario: Scenario) -> None:
 
 
 def of_scenario(scenario: Scenario) -> dict[str, str]:
-    """What the link's scenario says of a claim: model, tokens, the first GPU and count."""
+    """The claim fields that the link's scenario gives: model, tokens, the first GPU and count."""
     found = {
         "model": scenario.model,
         "tokens": written(scenario.num_tokens),
@@ -95,31 +95,31 @@ def of_scenario(scenario: Scenario) -> dict[str, str]:
 
 
 def edited() -> None:
-    """Callback of the form: the browser may still show the address of the claim before."""
+    """Callback of the form: the browser may still show the address of the previous claim."""
     st.session_state[_EDITED] = True
     st.session_state[_NOTES] = []
 
 
 def fill(example: str) -> None:
-    """Callback of an example: its claim instead of what is in the form."""
+    """Callback of an example: replace the form's content with its claim."""
     for name in FIELDS:
         st.session_state[key(name)] = EXAMPLES[example].get(name, "")
     edited()
 
 
 def notes() -> tuple[str, ...]:
-    """What the address asked for and did not get."""
+    """Notes on values in the address that were not used."""
     return tuple(st.session_state.get(_NOTES, ()))
 
 
 def texts() -> dict[str, str]:
-    """What is in the form; empty fields left out."""
+    """The form's texts without the empty fields."""
     found = {n: str(st.session_state.get(key(n)) or "").strip() for n in FIELDS}
     return {n: t[:MAX_CHARS] for n, t in found.items() if t}
 
 
 def write() -> None:
-    """Put the claim into the address, once somebody made one."""
+    """Write the claim into the address, once there is one."""
     shows = texts()
     is_claim = {"days", "gpu_hours", "tokens_per_s", "mfu", "usd"} & {*shows}
     if not (is_claim or view_query.asked()):
@@ -129,7 +129,7 @@ def write() -> None:
 
 
 def audited(given: Mapping[str, str], scenario: Scenario) -> Audit | str:
-    """The audit of what is in the form, or the sentence that says what is wrong with it."""
+    """The audit of the form's claim, or a sentence that says what is wrong with the form."""
     dimensions = {
         n: value for n in fields_of("custom_model") if (value := getattr(scenario, n)) is not None
     }
@@ -140,7 +140,7 @@ def audited(given: Mapping[str, str], scenario: Scenario) -> Audit | str:
 
 
 def headline(audit: Audit) -> tuple[tuple[str, str, str], ...]:
-    """The numbers on top: label, value, help."""
+    """The numbers at the top of the page: label, value, help."""
     s = audit.decisive
     best = fmt.MISSING if s.over_best is None else times(s.over_best).replace(" times", "x")
     found = [

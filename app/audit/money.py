@@ -1,4 +1,4 @@
-"""The dollars of a claim: their arithmetic, and the price against all that was asked for."""
+"""The dollars of a claim: their arithmetic, and the price against known prices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPOT = "spot"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One comparison: `value` is the claim's, `limit` what it is held against."""
+    """One comparison of the claim's `value` with a `limit`."""
 
     name: str
     status: str  # pass, warn, fail, info or not given
@@ -28,11 +28,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """What a GPU-hour of one accelerator has cost, in USD; `ever` since the history begins."""
+    """Prices of one GPU-hour of an accelerator, in USD; `ever`: since the history begins."""
 
     accelerator: str
     num_offers: int
-    low: float | None  # of today's list, without spot
+    low: float | None  # lowest list price today, without spot
     middle: float | None
     high: float | None
     spot_low: float | None
@@ -45,7 +45,7 @@ class Prices:
 
 @cache
 def prices_of(accelerator: str, snapshot_id: str) -> Prices:
-    """Bundled and refreshed offers, and the price history."""
+    """Prices from bundled and refreshed offers and from the price history."""
     snapshot = offers.snapshot(snapshot_id)
     seen: dict[bool, list[float]] = {True: [], False: []}
     for o in snapshot.offers:
@@ -74,7 +74,7 @@ def prices_of(accelerator: str, snapshot_id: str) -> Prices:
 
 
 def dollars(x: float | None) -> str:
-    """Dollars in full, cents below a thousand.
+    """Dollars in full; with cents below a thousand.
 
     >>> dollars(460_800.0), dollars(684.193)
     ('$460,800', '$684.19')
@@ -101,7 +101,7 @@ def usd_of(claim: Claim) -> float | None:
 
 
 def consistent_if(slips: tuple[Slip, ...]) -> str:
-    """What would explain a mismatch."""
+    """Sentences with up to two slips that would explain a mismatch."""
     return "".join(f" It would be consistent if {s.sentence}." for s in slips[:2])
 
 
@@ -152,7 +152,7 @@ def dollars_check(claim: Claim) -> Check:
 
 
 def price_check(claim: Claim) -> Check:
-    """The price against offers, history and the electricity alone."""
+    """The price against offers, the price history and the cost of electricity alone."""
     price, chip = price_of(claim), claim.chip
     known = prices_of(chip.name, claim.scenario.prices)
     if price is None:
@@ -229,7 +229,7 @@ def _place(price: float, known: Prices, *, only_spot: bool) -> str:
 
 
 def _market(known: Prices) -> str:
-    """What is asked for, and what was."""
+    """Today's prices and past prices in words."""
     if known.ever_low is None:
         return ""
     now = (

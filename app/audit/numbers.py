@@ -1,4 +1,4 @@
-"""Numbers of a claim as people type them. Another unit is named in a sentence, never converted."""
+"""Parses the numbers of a claim as people type them. Other units are an error, never converted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.units import written_number
 
 DAY_H = 24.0
 
-# What the numbers of a claim may be: what each is, the largest one, an example.
+# Each number of a claim: what it is, the largest allowed value, an example.
 NUMBERS = {
     "tokens": ("tokens", 1e16, "1e12 or 1T"),
     "num_gpus": ("GPUs", 131_072, "256"),
@@ -34,7 +34,7 @@ _SHARES = re.compile(r"([\d.]+)\s*(%?)(?:\s*(?:-|to|\N{EN DASH})\s*([\d.]+)\s*(%
 
 
 def number_of(text: str, name: str, called: str) -> float:
-    """A number above 0 in the unit of its field; another unit is named, never converted."""
+    """A number above 0 in the unit of its field; any other unit is an error, never converted."""
     what, largest, example = NUMBERS[name]
     bare = text.removeprefix("$").strip() if name.startswith("usd") else text
     try:
@@ -53,7 +53,7 @@ def number_of(text: str, name: str, called: str) -> float:
 
 
 def _meant(text: str, name: str) -> str:
-    """The number that a text with a unit of its own was probably meant to be."""
+    """The number in the field's unit that a text with another unit probably means."""
     match = _UNIT.fullmatch(text.strip())
     if match is None:
         match = _UNIT.match(text.strip())
@@ -72,7 +72,7 @@ def _meant(text: str, name: str) -> str:
 
 
 def shares_of(text: str, called: str) -> tuple[float, float]:
-    """A share of the peak, 0.45 or 45%, or a range of two."""
+    """A share of the peak, 0.45 or 45%, or a range between two shares."""
     match = _SHARES.fullmatch(text)
     try:
         if match is None:

@@ -1,4 +1,4 @@
-"""The Audit page: a claim about a training run, and what is to be said of it."""
+"""The Audit page: a claim about a training run, and whether it is plausible."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from core.scenario import Scenario
 def _kept(
     given: tuple[tuple[str, str], ...], query: tuple[tuple[str, str], ...], prices: str
 ) -> Audit | str:
-    """The audit of a claim beside the scenario of a link, which may hold its model; kept while
-    the prices are the same."""
+    """The audit of a claim, cached until prices change. The link's scenario may hold the claim's
+    model."""
     return form.audited(dict(given), Scenario.from_query(dict(query))[0])
 
 
 @st.cache_data(max_entries=64, ttl=KEPT_S, show_spinner=False)
 def _chart(of: str, theme: str, _rows: pd.DataFrame) -> chart_files.Spec:
-    """The chart as it is drawn; `of` is what its rows say."""
+    """The chart as a spec, cached by `of`, a text of its rows."""
     return chart_files.spec_of(charts.speeds(_rows, theme=theme))
 
 
 def draw() -> None:
-    """The page: the claim on the left, what is to be said of it on the right."""
+    """Draw the page: the claim on the left, its audit on the right."""
     scenario = link.scenario()
     form.take_over(scenario)
     st.markdown(
@@ -95,7 +95,7 @@ def _draw_audit(found: Audit) -> None:
     st.markdown(f"**{as_text(verdict_sentence(found))}**")
     st.markdown(as_text(claim_sentence(found.claim)))
     shown = form.headline(found)
-    places = (*st.columns(2), *st.columns(2))  # four in a row would cut their labels off
+    places = (*st.columns(2), *st.columns(2))  # four in a row would cut off their labels
     for place, (label, value, text) in zip(places, shown, strict=True):
         place.metric(label, value, help=text, border=True)
     st.subheader(
@@ -112,7 +112,7 @@ def _draw_audit(found: Audit) -> None:
             data=lambda: rows,
         )
     )
-    # A column a precision: a phone has room for three of them, not for eight figures.
+    # One column per precision: a phone has room for three columns, not for eight.
     page.draw_turned(document.precisions(found), "In")
     st.caption("Of dense peak: with causal attention. By 6 P: without. Forecast: tokens/s a GPU.")
     st.subheader("Why", anchor=False)

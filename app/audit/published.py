@@ -1,11 +1,10 @@
-"""The published runs that a claim is held against, and the best one of its class.
+"""The published runs that a claim is compared with, and the best one of its class.
 
-A class is what makes FLOP/s per GPU comparable: the accelerator, the width of the matmuls (16, 8
-or 4 bits), dense or with experts, and a model within twice or half the active parameters. Where
-only one publication is in it, its best run says little of what is possible, and the same share of
-the dense peak on related accelerators counts as well. Left out are runs that train adapters only,
-whose work per token is another, and wide models cut to a few layers for a benchmark, which nobody
-trains.
+FLOP/s per GPU are comparable within a class: the accelerator, the width of the matmuls (16, 8 or 4
+bits), dense or mixture of experts, and between half and twice the active parameters. If a class has
+only one publication, its best run says little about what is possible, so the best share of the
+dense peak on related accelerators counts as well. Excluded are runs that train only adapters, whose
+work per token differs, and wide models cut to a few layers for a benchmark, which nobody trains.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ from hardware import facts
 from hardware.measured import MODELS_CSV, RUNS_CSV, read_models, read_runs
 from hardware.published_rates import published_rates
 
-SAME_MODEL = 0.02  # of the active parameters: the same model under another name
-ALIKE = 2.0  # times as many active parameters, or as few
+SAME_MODEL = 0.02  # relative difference of active parameters within which two models are the same
+ALIKE = 2.0  # largest ratio of active parameters within a class, either way
 TASKS = ("pretrain", "sft")
-# Width over layers: 200 is the most of a model that is trained (Megatron 1T), 264 the least of the
-# cut ones (Llama 3.1 405B with 62 layers).
+# Width over layers: at most 200 in models that are trained (Megatron 1T), at least 264 in models
+# cut for a benchmark (Llama 3.1 405B with 62 layers).
 WIDEST = 250.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRun:
-    """One published run of all weights. FLOP/s are per GPU, 6 P and causal attention."""
+    """One published run that trains all weights. FLOP/s are per GPU, 6 P and causal attention."""
 
     name: str
     source: str
@@ -53,18 +52,18 @@ class PublishedRun:
     active_params: float
     tokens_per_s_per_gpu: float
     flops_per_s: float
-    share_of_peak: float  # dense, of the width of its matmuls
+    share_of_peak: float  # of the dense peak at the width of its matmuls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Best:
-    """The run that bounds a claim; `flops_per_s` as the accelerator of the claim would do it."""
+    """The run that bounds a claim; `flops_per_s` is scaled to the accelerator of the claim."""
 
     run: PublishedRun
     flops_per_s: float
-    scope: str  # in words: whose best it is
+    scope: str  # in words: among which runs it is the best
     in_class: bool
-    num_runs: int  # of the class
+    num_runs: int  # in the class
 
 
 def peak_flops_per_s(chip: Accelerator, bits: int) -> float | None:
@@ -73,13 +72,13 @@ def peak_flops_per_s(chip: Accelerator, bits: int) -> float | None:
 
 
 def is_cut(model: Transformer) -> bool:
-    """Whether it is as wide as a large model with the layers of a small one."""
+    """Whether the model has the width of a large model and the layers of a small one."""
     return float(np.asarray(model.hidden_size)) > WIDEST * float(np.asarray(model.num_layers))
 
 
 @cache
 def published_runs() -> tuple[PublishedRun, ...]:
-    """Every run of all weights whose rate can be used: shipped rows, and printed rates."""
+    """Every run of all weights with a usable rate: shipped rows, and rates that sources print."""
     runs, models = read_runs(RUNS_CSV), read_models(MODELS_CSV).facts
     inputs, rates = runs.inputs, runs.measured.tokens_per_s_per_gpu
     found = []
@@ -134,7 +133,7 @@ def _run(
     seq_len: float,
     rate: float,
 ) -> PublishedRun | None:
-    """The run with what it does; None where the peak of its precision is not printed."""
+    """The run with its FLOP/s; None if no source prints the peak of its precision."""
     chip = facts.accelerator(accelerator)
     recipe = PRECISION_NAMES.get(precision, precision).replace("-", "_")
     bits = PRECISIONS[recipe].matmul_bits if recipe in PRECISIONS else 16
@@ -164,15 +163,15 @@ def _run(
 
 
 def published_bits(chip: Accelerator) -> tuple[int, ...]:
-    """Widths of matmuls in which a training run of the accelerator's generation has been
-    published; of any accelerator, where the generation has none."""
+    """Widths of matmuls in which a training run on the accelerator's generation has been
+    published; if the generation has none, on any accelerator."""
     generation = chip.architecture.generation
     of_generation = {r.bits for r in published_runs() if r.generation == generation}
     return tuple(sorted(of_generation or {r.bits for r in published_runs()}, reverse=True))
 
 
 def usual_seq_len(model: Transformer) -> int | None:
-    """The sequence length of most published runs of this model; None where it has none.
+    """The sequence length of most published runs of this model; None if there are none.
 
     >>> usual_seq_len(preset("deepseek-v3").transformer)
     4096
@@ -196,8 +195,8 @@ def class_of(
 
 
 def best_of(chip: Accelerator, *, bits: int, has_experts: bool, active: float) -> Best | None:
-    """The run that bounds a claim, and whose best it is; None where nothing was published in
-    matmuls of this width."""
+    """The run that bounds a claim, and among which runs it is the best; None if no run with
+    matmuls of this width has been published."""
     peak = peak_flops_per_s(chip, bits)
     if peak is None:
         return None
@@ -232,7 +231,7 @@ def best_of(chip: Accelerator, *, bits: int, has_experts: bool, active: float) -
 
 
 def _scaled(runs: Iterable[PublishedRun], peak: float, scope: str, num_runs: int) -> Best:
-    """The run that reached the largest share of its peak, at that share of ours."""
+    """The run with the largest share of its own peak, scaled to the peak of the claim."""
     run = max(runs, key=lambda r: r.share_of_peak)
     return Best(
         run=run,

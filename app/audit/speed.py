@@ -23,7 +23,7 @@ from core.numeric import as_float
 from core.search.plan import Interval, Plan
 from core.units import DAY_S
 
-USUAL = ("bf16", "fp8", "nvfp4")  # one recipe for each width of matmuls
+USUAL = ("bf16", "fp8", "nvfp4")  # one recipe per width of matmuls
 NAMES = {
     "impossible": "impossible",
     "not_credible": "not credible",
@@ -36,7 +36,7 @@ PEAKS = {16: "bf16_flops_per_s", 8: "fp8_flops_per_s", 4: "fp4_flops_per_s"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decides:
-    """The comparison that a verdict rests on: `claimed` over `limit`, in one unit."""
+    """The comparison that a verdict rests on: `claimed` against `limit`, in one unit."""
 
     against: str  # dense_peak, best_published, memory, forecast_p90, forecast_p10
     claimed: float
@@ -58,12 +58,12 @@ class Speed:
     peak: float
     peak_source: Source | None
     rule_flops_per_s: float  # by 6 P
-    flops_per_s: float  # by 6 P and causal attention: what is judged
-    blended_peak: float  # attention and LM head in 16 bits
-    has_published: bool  # of the accelerator's generation, in matmuls of this width
+    flops_per_s: float  # by 6 P and causal attention: the figure that is judged
+    blended_peak: float  # with attention and LM head in 16 bits
+    has_published: bool  # a run on this generation with matmuls of this width
     best: Best | None
     days_at_best: float | None  # of the run, at the best run's FLOP/s
-    plan: Plan | None  # the fastest of our forecast
+    plan: Plan | None  # the fastest plan of the forecast
     forecast: Interval | None
     no_forecast: str  # why there is none
     fits: bool
@@ -75,12 +75,12 @@ class Speed:
 
     @property
     def share_by_rule(self) -> float:
-        """Of the dense peak, by 6 P."""
+        """Share of the dense peak, by 6 P."""
         return self.rule_flops_per_s / self.peak
 
     @property
     def share(self) -> float:
-        """Of the dense peak, with causal attention."""
+        """Share of the dense peak, with causal attention."""
         return self.flops_per_s / self.peak
 
     @property
@@ -97,26 +97,26 @@ class Speed:
 
     @property
     def over_best(self) -> float | None:
-        """How many times the best published run."""
+        """The claim as a multiple of the best published run."""
         return None if self.best is None else self.flops_per_s / self.best.flops_per_s
 
 
 def rule_flops_per_token(claim: Claim) -> float:
-    """6 P: of the parameters that the claim gives, or the active ones of the model."""
+    """6 P, with the parameters that the claim gives, else the model's active parameters."""
     if claim.params is not None:
         return 6 * claim.params
     return as_float(claimed_speed.rule_flops_per_token(claim.model.transformer))
 
 
 def flops_per_token(claim: Claim) -> float:
-    """6 P and causal attention at the sequence length."""
+    """FLOPs of one token: 6 P and causal attention at the sequence length."""
     seq_len = float(claim.scenario.seq_len)
     attention = claimed_speed.attention_flops_per_token(claim.model.transformer, seq_len)
     return rule_flops_per_token(claim) + as_float(attention)
 
 
 def precisions_of(claim: Claim) -> tuple[str, ...]:
-    """One for each width of matmuls that the accelerator has, and the one that is claimed."""
+    """One precision per width of matmuls that the accelerator has, and the claimed one."""
     usual = ("fp16" if claim.chip.fp16_only else USUAL[0], *USUAL[1:])
     found = [
         p
@@ -180,7 +180,7 @@ def speed_of(claim: Claim, name: str) -> Speed:
 
 
 def _fastest(claim: Claim, name: str) -> tuple[Plan | None, str]:
-    """The fastest plan, and why there is none; where nothing fits, with the loss in pieces, too."""
+    """The fastest plan, or why there is none; if nothing fits, also tried with a chunked loss."""
     why = ""
     for chunked in (False, True):
         scenario = claim.scenario.model_copy(update={"precision": name, "chunked_loss": chunked})
@@ -192,8 +192,9 @@ def _fastest(claim: Claim, name: str) -> tuple[Plan | None, str]:
 
 
 def states_fit(claim: Claim) -> bool:
-    """Whether weights, gradients and optimizer states alone, 16 bytes a parameter, fit the GPUs'
-    memory. A forecast may find no layout of a run that somebody ran; this is arithmetic."""
+    """Whether weights, gradients and optimizer states alone, at 16 bytes per parameter, fit in the
+    GPUs' memory. A forecast may find no layout for a run that really took place; this bound holds
+    for every run."""
     params = as_float(total_params(claim.model.transformer))
     states = state_bytes(num_params=params, bytes_per_param=ACCOUNTINGS[0].total_bytes)
     return as_float(states) <= claim.num_gpus * claim.chip.memory_bytes
@@ -240,7 +241,7 @@ def _decides(
 
 
 def _in_words(claim: Claim, s: Speed) -> Speed:
-    """The speed with its comparisons as sentences."""
+    """The speed with its comparisons written as sentences."""
     end = ": no GPU does that" if s.share > 1 else ""
     peak = (
         f"It needs {tflops(s.flops_per_s)} a GPU with causal attention, {fmt.percent(s.share)} of "

@@ -17,7 +17,7 @@ from core.units import HOUR_S
 
 
 def throughput_check(claim: Claim) -> Check:
-    """What the claim comes to in tokens per second."""
+    """The claim's throughput in tokens per second."""
     total = claim.rate * claim.num_gpus
     hours = "" if claim.hours is None else f", {fmt.days(claim.hours)}"
     return Check(
@@ -30,7 +30,7 @@ def throughput_check(claim: Claim) -> Check:
 
 
 def gpu_hours_check(claim: Claim) -> Check | None:
-    """Days x GPUs x 24 against the GPU-hours."""
+    """Whether days x GPUs x 24 equals the claimed GPU-hours."""
     if claim.hours is None:
         return None
     product = claim.hours * claim.num_gpus
@@ -67,7 +67,7 @@ def gpu_hours_check(claim: Claim) -> Check | None:
 
 
 def tokens_per_s_check(claim: Claim) -> Check | None:
-    """The claimed rate against tokens over time, where both are given."""
+    """Whether the claimed rate equals tokens over time, if both are given."""
     if claim.tokens_per_s is None or claim.hours is None or claim.num_tokens is None:
         return None
     implied = claim.num_tokens / (claim.hours * HOUR_S)
@@ -101,7 +101,7 @@ def tokens_per_s_check(claim: Claim) -> Check | None:
 
 
 def counting_check(claim: Claim) -> Check:
-    """Parameters, attention, recompute: what the FLOPs are of."""
+    """What the FLOPs count: which parameters, attention, recomputation."""
     model, seq_len = claim.model.transformer, float(claim.scenario.seq_len)
     rule = rule_flops_per_token(claim)
     share = as_float(attention_flops_per_token(model, seq_len)) / rule
@@ -124,7 +124,7 @@ def counting_check(claim: Claim) -> Check:
 
 
 def mfu_check(claim: Claim, speeds: Sequence[Speed], s: Speed) -> Check:
-    """The claimed share of the peak against the implied one, by every way to count."""
+    """The claimed MFU against the implied one, for every way to count FLOPs."""
     if claim.mfu is None:
         return Check(
             name="mfu", status="not given", sentence="No MFU is claimed: mfu would be checked."
@@ -186,7 +186,7 @@ def _mfu_slips(claim: Claim, speeds: Sequence[Speed], base: Speed) -> list[Slip]
 
 
 def _at_mfu(claim: Claim, base: Speed) -> str:
-    """Tokens per second, hours and dollars at both ends of the claimed range."""
+    """Tokens per second, hours and dollars at both ends of the claimed MFU."""
     low, high = claim.mfu or (0.0, 0.0)
     total = claim.rate * claim.num_gpus
     slow = total * low / high
@@ -210,7 +210,7 @@ def _at_mfu(claim: Claim, base: Speed) -> str:
 
 
 def units_check(claim: Claim, speeds: Sequence[Speed], s: Speed) -> Check:
-    """Usual slips of unit that would bring the claim inside a forecast of ours."""
+    """Common mistakes of unit that would bring the claim within the forecast."""
     if s.verdict == "plausible" or s.forecast is None:
         return Check(name="units", status="pass", sentence="No unit needs to be another one.")
     node, n = claim.chip.gpus_per_node, claim.num_gpus

@@ -1,4 +1,4 @@
-"""An audit in sentences."""
+"""Sentences of an audit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AGAINST = {
 
 
 def claim_sentence(claim: Claim) -> str:
-    """The claim: what is trained on what, for how long, for how much."""
+    """The claim in a sentence: the model, the GPUs, how long and for how much."""
     tokens = "" if claim.num_tokens is None else f" on {fmt.tokens(claim.num_tokens)} tokens"
     took = "" if claim.hours is None else f", {fmt.days(claim.hours)}"
     hours = claim.all_gpu_hours
@@ -40,7 +40,7 @@ def claim_sentence(claim: Claim) -> str:
 
 
 def verdict_sentence(audit: Audit) -> str:
-    """The verdict, the precision that it is of, and the number that decides."""
+    """The verdict, its precision, and the number that decides it."""
     s = audit.decisive
     name = NAMES[audit.verdict]
     counted = [p for p in audit.counted if p != s.precision]
@@ -51,7 +51,7 @@ def verdict_sentence(audit: Audit) -> str:
 
 
 def decides_words(s: Speed) -> str:
-    """The comparison that a verdict rests on."""
+    """The comparison that decides a verdict, in words."""
     d = s.decides
     if d.ratio is None:
         return "the model states alone do not fit the memory"
@@ -68,5 +68,5 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def assumption_sentences(claim: Claim) -> tuple[str, ...]:
-    """What was not given, and what was taken for it."""
+    """Values that were not given, and what was assumed instead."""
     return tuple(f"Not given and assumed: {a}" for a in claim.assumptions)

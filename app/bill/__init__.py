@@ -2,12 +2,11 @@
 
 as_json   a bill as JSON: the keys that docs/bill.md documents
 bill      everything on the bill of one plan: each line with a lower, an expected and an
-          upper figure, and how it is worked out
-charts    the chart of a bill: a bar a line, with its lower and upper figure
+          upper figure, and how it is computed
+charts    the chart of a bill: one bar per line, with its lower and upper figure
 command   runcast bill: everything that the best plan costs, line by line
-document  a bill described once: its lines as a table, its chart, and the section of a
-          report
+document  a bill as blocks: its lines as a table, and the rows of its chart
 energy    energy of a plan at the plug and at the meter, and the carbon of its region's grid
-line      one line of a bill: an amount, or why there is none, and how it is worked out
+line      one line of a bill: an amount, or why there is none, and how it is computed
 page      everything on the bill of one plan: a section of the page about prices and risk
 """

@@ -17,7 +17,7 @@ SCHEMA_VERSION = 1
 
 
 def bill_json(scenario: Scenario, found: Bill) -> dict[str, Json]:
-    """The document of `runcast bill --json`; null is what is not known or not priced."""
+    """The document of `runcast bill --json`; null: not known or not priced."""
     plan, energy, hours = found.plan, found.energy, found.hours
     return {
         "schema_version": SCHEMA_VERSION,

@@ -1,5 +1,5 @@
 """Everything on the bill of one plan: each line with a lower, an expected and an upper figure, and
-how it is worked out. Energy and carbon are in app/bill/energy.py."""
+how it is computed. Energy and carbon are in app/bill/energy.py."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class Bill:
     risk: Risk
     hours: Hours
     lines: tuple[Line, ...]  # in USD
-    total: Figure | None  # of the lines that have a price; None: the machines have none
+    total: Figure | None  # of the lines with a price; None: the machines have no price
     energy: Energy
 
     @property
     def not_priced(self) -> tuple[Line, ...]:
-        """Lines that are on the bill, and nobody knows with how much."""
+        """Lines of the bill whose amount is not known."""
         return tuple(line for line in self.lines if line.status == "not_priced")
 
 
 def bill_of(scenario: Scenario, plan: Plan) -> Bill:
-    """The bill of one plan; ScenarioError where failures keep it from ever ending."""
+    """The bill of one plan; ScenarioError if failures keep the run from ever ending."""
     risk = risk_of(scenario, plan)
     if not risk.finishes or risk.hours is None or risk.badput is None:
         raise ScenarioError(
@@ -75,9 +75,9 @@ def bill_of(scenario: Scenario, plan: Plan) -> Bill:
 
 
 def _hours(scenario: Scenario, plan: Plan, risk: Risk) -> Hours:
-    """Lower, expected and upper hours by what they go to."""
+    """Lower, expected and upper hours by what they are spent on."""
     lost, spread = risk.badput, risk.hours
-    if lost is None or spread is None:  # of a run that ends neither is
+    if lost is None or spread is None:  # a run that ends has both
         raise ScenarioError("This run never ends.")
     steady = interval.wall_clock_hours(scenario, plan)
     written = plan.wall_clock_hours + risk.straggler_hours + as_float(lost.checkpoint_s) / HOUR_S
@@ -95,7 +95,7 @@ def _hours(scenario: Scenario, plan: Plan, risk: Risk) -> Hours:
 
 
 def _machines(plan: Plan, risk: Risk, hours: Hours) -> list[Line]:
-    """Whole instances for as long as they train, write checkpoints, fail and wait."""
+    """Whole instances while they train, write checkpoints, fail and wait."""
     offer, per_hour = plan.offer, None
     if plan.usd_per_gpu_hour is not None:
         per_hour = plan.usd_per_gpu_hour * plan.gpu_hours / plan.wall_clock_hours
@@ -138,7 +138,7 @@ def _machines(plan: Plan, risk: Risk, hours: Hours) -> list[Line]:
 
 
 def _beside(scenario: Scenario, plan: Plan, hours: Figure) -> list[Line]:
-    """What is stored while the run lasts, and what leaves the cloud once."""
+    """Costs other than machines: storage during the run, and data that leaves the cloud once."""
     size = checkpoint_size_bytes(scenario)
     rate = _storage_rate(scenario, plan)
     whole, data_only = (_terms(scenario, plan, checkpoint_bytes=b) for b in (size, 0.0))
@@ -182,7 +182,7 @@ def _egress(scenario: Scenario, terms: Terms) -> Line:
 
 
 def _storage_rate(scenario: Scenario, plan: Plan) -> float | None:
-    """The dearest storage of the price book at the plan's place; None: the book has none."""
+    """The highest storage price of the price book for the plan's place; None: it has none."""
     book = book_of(scenario)
     if book is None:
         return None
@@ -204,7 +204,7 @@ def _terms(scenario: Scenario, plan: Plan, *, checkpoint_bytes: float) -> Terms:
 
 
 def _experiments(scenario: Scenario, machines: list[Line]) -> Line:
-    """Runs that failed and ablations, at the price of the run's own GPU-hours."""
+    """Failed runs and ablations, at the run's own price per GPU-hour."""
     name, label = "experiments", "Experiments"
     share = scenario.experiment_share
     examples = "; ".join(
@@ -224,7 +224,7 @@ def _experiments(scenario: Scenario, machines: list[Line]) -> Line:
 
 
 def _electricity(scenario: Scenario, plan: Plan, energy: Energy) -> Line:
-    """What an owner pays for power; in every other price it is contained."""
+    """Power that the owner of machines pays; every other price includes it."""
     name, label = "electricity", "Electricity"
     if plan.offer.purchase != "owned":
         how = "inside the price of what is rented"
@@ -253,7 +253,7 @@ def _credit(scenario: Scenario, plan: Plan, others: list[Line]) -> list[Line]:
 
 
 def bill_sentences(scenario: Scenario, found: Bill) -> tuple[str, ...]:
-    """What the run costs in all, between what and what, and what is not in it."""
+    """The total cost of the run, its range, and what it does not include."""
     head = f"Plan {found.plan.rank} on {vocabulary.machine(found.plan)}"
     said = []
     if found.total is None:

@@ -1,6 +1,6 @@
-"""The chart of a bill: a bar a line, with its lower and upper figure.
+"""The chart of a bill: one bar per line, with its lower and upper figure.
 
-Text is drawn in the ink of the theme, and names stand above their bars.
+Text has the theme's ink colour, and names stand above their bars.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ STEP_PX, ROW_PX, BAR_PX, BAR_DOWN_PX = 84, 42, 12, 9
 
 
 def bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
-    """Expected dollars a line as a bar, lower to upper as a line with ends across it. `rows` are
-    those of app/bill/document.py."""
+    """Expected dollars of each line as a bar, with lower to upper as an error bar. `rows` come
+    from app/bill/document.py."""
     ink = INK[theme]
     low, high = min(0.0, float(rows["lower"].min())), float(rows["upper"].max())
     scale = alt.Scale(domain=[low, high * 1.02], nice=False)

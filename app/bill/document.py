@@ -1,4 +1,4 @@
-"""A bill described once: its lines as a table, its chart, and the section of a report."""
+"""A bill as blocks: its lines as a table, and the rows of its chart."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ NO_FIGURE = {
     "not_priced": "not priced",
     "not_known": "not known",
 }
-LEAST = 1e-9  # of a bar's length
-READ = ("label", "lower", "expected", "upper")  # what a person reads of a line
+LEAST = 1e-9  # smallest length of a bar, as a share of the longest
+READ = ("label", "lower", "expected", "upper")  # columns shown to a reader
 CAPTION = (
     "Everything on the bill. Lower and upper are what each line comes to if all goes well or badly "
     "at once; a line without a figure is not in the total."
@@ -32,7 +32,7 @@ CAPTION = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line with its unit, and how its figures are written."""
+    """One line with its unit and the format of its figures."""
 
     line: Line
     label: str
@@ -41,7 +41,7 @@ class Row:
 
 
 def _end(name: str, of: Callable[[Figure], object]) -> Column[Row]:
-    """Lower, expected or upper; expected says why there is no figure."""
+    """The lower, expected or upper figure as text; a missing expected figure gives the reason."""
 
     def value(r: Row) -> float | None:
         return None if r.line.figure is None else as_float(of(r.line.figure))
@@ -72,7 +72,7 @@ def _usd(x: float) -> str:
 
 
 def lines(found: Bill) -> Table[Row]:
-    """Dollars with their total, then energy, then carbon."""
+    """Rows in dollars with their total, then energy, then carbon."""
     rows = [Row(line=x, label=x.label, unit="USD", write=_usd) for x in found.lines]
     if found.total is not None:
         total = Line(
@@ -93,19 +93,19 @@ def lines(found: Bill) -> Table[Row]:
 
 
 def how(found: Bill) -> Bullets:
-    """How each line is worked out."""
+    """How each line is computed."""
     rows = lines(found).rows
     return Bullets(tuple(f"{r.label}: {r.line.how}" for r in rows if r.line.how), "Worked out")
 
 
 def blocks(scenario: Scenario, found: Bill) -> tuple[Block, ...]:
-    """The answer, every line with its lower, expected and upper figure, and what it rests on."""
+    """The answer, every line with its lower, expected and upper figure, and how it is computed."""
     said = map(Paragraph, bill_sentences(scenario, found))
     return (*said, lines(found).only(*READ), how(found))
 
 
 def bars(found: Bill) -> pd.DataFrame:
-    """Every line with dollars, the largest first: what the chart draws."""
+    """Rows of the chart: every line with an amount in dollars, the largest first."""
     rows = []
     for r in lines(found).rows[: len(found.lines)]:
         figure = r.line.figure
@@ -131,11 +131,11 @@ def bars(found: Bill) -> pd.DataFrame:
 
 
 def download(found: Bill) -> pd.DataFrame:
-    """Every line with its unit, for a spreadsheet; an empty cell has no figure."""
+    """Every line with its unit, for a spreadsheet; an empty cell means no figure."""
     return lines(found).without("label").frame()
 
 
 def alt(found: Bill) -> str:
-    """What the chart shows, in a sentence."""
+    """Alternative text of the chart."""
     said = "; ".join(f"{r['label']}, {r['text']}" for _, r in bars(found).iterrows())
     return f"Expected dollars by line of the bill, each with its lower and upper figure: {said}."

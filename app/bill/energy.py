@@ -1,4 +1,7 @@
-"""Energy of a plan at the plug and at the meter, and the carbon of its region's grid."""
+"""Energy of a plan at the plug and at the meter, and the carbon of its region's grid.
+
+The plug is the machines alone; the meter includes the building (PUE).
+"""
 
 from __future__ import annotations
 
@@ -34,14 +37,14 @@ class Energy:
     total: Figure | None  # at the meter
     pue: float
     pue_basis: str  # given, published or assumed, with its source
-    carbon: Line  # in kg CO2e, by the mean of the grid
-    marginal: Line  # the same by what one more kWh emits
+    carbon: Line  # in kg CO2e, at the grid's average emissions
+    marginal: Line  # in kg CO2e, at the emissions of one more kWh
     sentences: tuple[str, ...]
-    owned_row: Owned | None = None  # of a price book: its price holds power
+    owned_row: Owned | None = None  # row of a price book; its price includes power
 
 
 def energy_of(scenario: Scenario, plan: Plan, hours: Hours) -> Energy:
-    """The energy of one plan; without a published power it is not known."""
+    """The energy of one plan; not known if no power is published."""
     owned = _owned_row(scenario, plan)
     pue, basis = _pue(scenario, plan, owned)
     machines = _machines(scenario, plan, hours)
@@ -81,7 +84,7 @@ def energy_of(scenario: Scenario, plan: Plan, hours: Hours) -> Energy:
 
 
 def _machines(scenario: Scenario, plan: Plan, hours: Hours) -> Line:
-    """At the plug: busy GPUs at a measured draw, idle ones at another; upper: all at full power."""
+    """Energy at the plug: busy and idle GPUs at measured draws; upper: all at full power."""
     name, label = "machines", "Machines at the plug"
     full = accelerator_of(plan.offer.accelerator, scenario).tdp_watts
     if full is None:
@@ -127,7 +130,7 @@ def _machines(scenario: Scenario, plan: Plan, hours: Hours) -> Line:
 
 
 def _owned_row(scenario: Scenario, plan: Plan) -> Owned | None:
-    """The row of a price book that the plan's machines are of."""
+    """The row of a price book for the plan's machines."""
     book = book_of(scenario)
     if book is None or not is_booked(plan.offer) or plan.offer.purchase != "owned":
         return None
@@ -136,7 +139,7 @@ def _owned_row(scenario: Scenario, plan: Plan) -> Owned | None:
 
 
 def _pue(scenario: Scenario, plan: Plan, owned: Owned | None) -> tuple[float, str]:
-    """As given, else of the owner's building, the region, the seller's mean, else assumed."""
+    """PUE as given, else of the owner's building, the region or the seller's mean, else assumed."""
     if scenario.pue is not None:
         return scenario.pue, "given"
     if owned is not None:
@@ -151,13 +154,13 @@ def _pue(scenario: Scenario, plan: Plan, owned: Owned | None) -> tuple[float, st
 
 
 def _from(figure: RegionFigure) -> str:
-    # The note of a row says of which year its PUE is, where that is another one.
+    # The note of a row gives the year of its PUE if it differs.
     said = figure.note if figure.note.startswith("PUE of") else figure.year
     return f"{figure.source}{f', {said}' if said else ''}"
 
 
 def _carbon(scenario: Scenario, plan: Plan, kwh: Figure) -> tuple[Line, Line]:
-    """By the mean of the region's grid, and by what one more kilowatt-hour emits."""
+    """Carbon at the average emissions of the region's grid, and at those of one more kWh."""
     offer = plan.offer
     region = carbon.region_of(offer.provider, offer.region)
     where = f"{offer.provider} {vocabulary.stated_region(offer.region)}".strip()
@@ -197,7 +200,7 @@ def _sentences(total: Figure, emitted: Line) -> tuple[str, ...]:
 
 
 def energy_text(kwh: float) -> str:
-    """Energy as a person reads it: 950 kWh, 321 MWh, 39.1 GWh.
+    """Energy with a readable unit: 950 kWh, 321 MWh, 39.1 GWh.
 
     >>> energy_text(950.0), energy_text(321_000.0), energy_text(39.1e6)
     ('950 kWh', '321 MWh', '39.1 GWh')
@@ -209,7 +212,7 @@ def energy_text(kwh: float) -> str:
 
 
 def tonnes(kg: float) -> str:
-    """A mass as a person reads it: 950 kg, 12.4 t.
+    """A mass with a readable unit: 950 kg, 12.4 t.
 
     >>> tonnes(950.0), tonnes(12_400.0)
     ('950 kg', '12.4 t')

@@ -1,4 +1,4 @@
-"""One line of a bill: an amount, or why there is none, and how it is worked out."""
+"""One line of a bill: an amount, or why there is none, and how it is computed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 from core.money.bill import Figure
 
-# known: of energy and carbon; in_price: paid with the machines; assumed: nobody gave it.
+# known: energy and carbon; in_price: included in the machines' price; assumed: not given.
 Status = Literal["priced", "known", "assumed", "in_price", "not_priced", "not_known"]
 
 
@@ -15,9 +15,9 @@ Status = Literal["priced", "known", "assumed", "in_price", "not_priced", "not_kn
 class Line:
     """One line, in the unit of its list."""
 
-    name: str  # a promise, as the keys of the JSON are
+    name: str  # stable, like the keys of the JSON
     label: str
-    figure: Figure | None  # None: `how` says why
+    figure: Figure | None  # None: `how` gives the reason
     status: Status
     how: str
 

@@ -16,7 +16,7 @@ from core.errors import RuncastError
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
-KEPT = 128  # bills of a few kB
+KEPT = 128  # cached bills, a few kB each
 HOW = "bill_how"
 
 
@@ -27,12 +27,12 @@ def _bill(query: Query, plan_id: str, book: str, _scenario: Scenario, _plan: Pla
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _chart(query: Query, plan_id: str, book: str, theme: str, _found: Bill) -> chart_files.Spec:
-    """The chart as it is drawn: to build it takes longer than all the figures in it."""
+    """The chart as a spec, cached: building it takes longer than computing its figures."""
     return chart_files.spec_of(charts.bars(document.bars(_found), theme=theme))
 
 
 def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
-    """The total in a sentence, a bar a line, and how each line is worked out."""
+    """Draw the total in a sentence, one bar per line, and how each line is computed."""
     key = (query_of(scenario), plan.id, book_id(scenario))
     st.subheader("Everything on the bill", anchor=False)
     try:

@@ -1,6 +1,6 @@
 """Accelerators and offers as JSON: the documented schemas of `runcast gpus` and `runcast offers`.
 
-docs/plan-json.md documents every key; keys are promises: add, never rename.
+docs/plan-json.md documents every key; keys are stable: add, never rename.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SCHEMA_VERSION = 1
 
 
 class Fact(TypedDict):
-    """One number of an accelerator in SI units, and where it was read."""
+    """One number of an accelerator in SI units, with its source."""
 
     value: float
     printed: str
@@ -31,7 +31,7 @@ class Fact(TypedDict):
 
 
 class Gpu(TypedDict):
-    """One accelerator; a fact that no source prints is null."""
+    """One accelerator; a fact is null if no source prints it."""
 
     name: str
     vendor: str
@@ -40,14 +40,14 @@ class Gpu(TypedDict):
 
 
 class Gpus(TypedDict):
-    """All accelerators that can be estimated."""
+    """All accelerators that a forecast supports."""
 
     schema_version: int
     gpus: list[Gpu]
 
 
 class OfferRow(TypedDict):
-    """One newest offer of the price snapshot."""
+    """One offer of the price snapshot, in its newest version."""
 
     accelerator: str
     provider: str
@@ -87,7 +87,7 @@ def gpus_json() -> Gpus:
 
 
 def facts_of(accelerator: Accelerator) -> dict[str, Fact | None]:
-    """Every number of an accelerator with its source; None: no source prints it."""
+    """Every number of an accelerator with its source; None if no source prints it."""
     return {q: _fact(accelerator, q) for q in facts.NUMBERS}
 
 
@@ -105,7 +105,7 @@ def _fact(accelerator: Accelerator, quantity: str) -> Fact | None:
 
 
 def offers_json(scenario: Scenario, *, any_purchase: bool, today: dt.date) -> Offers:
-    """Newest offers of the scenario's price snapshot, of its GPUs, clouds and purchase kinds."""
+    """Newest offers of the scenario's price snapshot for its GPUs, clouds and purchase kinds."""
     snapshot = prices.snapshot(scenario.prices)
     newest = prices.newest_per_place(snapshot.offers)
     gpus = {names.canonical(g) for g in scenario.gpu}
@@ -161,10 +161,10 @@ def _offer(offer: Offer, today: dt.date) -> OfferRow:
 
 
 def _network(offer: Offer) -> tuple[float | None, bool | None]:
-    """Gbit/s of the whole instance as a plan takes it, and whether that is assumed."""
+    """Gbit/s of the whole instance as plans use it, and whether it is assumed."""
     try:
         found = machine(offer, facts.accelerator(offer.accelerator))
-    except ScenarioError:  # known by name only: nothing can be planned on it
+    except ScenarioError:  # known by name only: no plan can use it
         return offer.scale_out_gbit_per_s, None
     per_gpu = float(found.cluster.scale_out_bytes_per_s)
     return round(per_gpu * offer.gpu_count * 8 / 1e9, 6), not found.network_known

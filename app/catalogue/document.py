@@ -1,4 +1,4 @@
-"""Accelerators, offers and models described once, as their JSON documents hold them."""
+"""Accelerators, offers and models as blocks, from their JSON documents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.document.blocks import Block, Paragraph
 from app.document.table import Column, Table, plain
 
 ASSUMED = "?"
-# Heads of the columns of `runcast gpus`, the fact that each shows, and the unit it is shown in.
+# Columns of `runcast gpus`: heading, fact, and unit.
 GPU_COLUMNS = (
     ("16-bit", "bf16_flops_per_s", "TFLOP/s"),
     ("FP8", "fp8_flops_per_s", "TFLOP/s"),
@@ -34,7 +34,7 @@ LEGEND = (
 
 
 def gpus_blocks(gpus: Gpus) -> tuple[Block, ...]:
-    """One line an accelerator; a figure that no source prints is marked."""
+    """One line per accelerator; figures that no source prints are marked."""
     columns = (
         Column(name="name", head="GPU", value=lambda gpu: gpu["name"], is_text=True),
         *(_fact(head, quantity, unit) for head, quantity, unit in GPU_COLUMNS),
@@ -82,7 +82,7 @@ OFFER_COLUMNS: tuple[Column[OfferRow], ...] = (
 
 
 def offers_blocks(offers: Offers) -> tuple[Block, ...]:
-    """One line an offer, the cheapest GPU-hour first."""
+    """One line per offer, the cheapest GPU-hour first."""
     rows = tuple(offers["offers"])
     shown, total, snapshot = len(rows), offers["num_offers"], offers["price_snapshot"]
     more = "" if shown == total else "; --top shows more, --json all"
@@ -97,7 +97,7 @@ def offers_blocks(offers: Offers) -> tuple[Block, ...]:
 
 
 def presets_blocks(presets: Presets) -> tuple[Block, ...]:
-    """The shipped models."""
+    """One line per shipped model."""
     columns = (
         _words("Model", lambda m: str(m["id"])),
         _words("Name", lambda m: str(m["label"])),

@@ -1,4 +1,4 @@
-"""What a model is, as JSON: parameters by part, FLOPs per token, dimensions, source.
+"""A model as JSON: parameters by part, FLOPs per token, dimensions, source.
 
 `runcast models --json`; the keys are documented in docs/plan-json.md.
 """
@@ -46,7 +46,7 @@ class Presets(TypedDict):
 
 
 def model_json(model: NamedModel, *, seq_len: int) -> ModelFacts:
-    """Parameters, and training FLOPs per token (causal attention once, LM head in)."""
+    """Parameters and training FLOPs per token (causal attention once, LM head included)."""
     dims = model.transformer
     flops = model_transformer.train_flops_per_token(dims, float(seq_len))
     return {
@@ -75,7 +75,7 @@ def presets_json(*, seq_len: int) -> Presets:
 
 
 def _params(dims: Transformer) -> Mapping[str, Numeric]:
-    """Parts of the parameters; they add up to total_params."""
+    """Parameters by part; the parts add up to total_params."""
     return {
         "layers": model_transformer.layer_params(dims),
         "experts": model_transformer.routed_expert_params(dims),
@@ -89,7 +89,7 @@ def _whole(x: Numeric) -> int:
 
 
 def _dimension(x: Numeric | Bools) -> int | float | bool:
-    """A dimension as it was given: a flag, a whole number, or (rarely) a fraction."""
+    """A dimension as given: a flag, a whole number or (rarely) a fraction."""
     value = np.asarray(x).item()
     if isinstance(value, bool):
         return value

@@ -2,9 +2,7 @@
 
 as_json   a plan with failures as JSON: the keys that docs/risk.md documents
 command   runcast risk: when the best plan ends and what it costs if machines fail
-document  a plan with failures described once: spread, lost time, checkpoints, and what all
-          rests on
-risk      a plan with failures: its job from a plan and the inputs, and what core makes of
-          it
-words     a plan with failures in sentences
+document  a plan with failures as blocks: spread, lost time, checkpoints and all inputs
+risk      computes a plan with failures from the plan and its inputs
+words     sentences about a plan with failures
 """

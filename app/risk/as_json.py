@@ -18,7 +18,7 @@ SCHEMA_VERSION = 1
 
 
 def risk_json(scenario: Scenario, risk: Risk) -> dict[str, Json]:
-    """The document of `runcast risk --json`; null is what could not be worked out."""
+    """The document of `runcast risk --json`; null: could not be computed."""
     plan, lost = risk.plan, risk.badput
     return {
         "schema_version": SCHEMA_VERSION,
@@ -54,7 +54,7 @@ def risk_json(scenario: Scenario, risk: Risk) -> dict[str, Json]:
 
 
 def _badput(lost: Badput, slow_nodes: float) -> dict[str, Json]:
-    """With the plan's wall_clock_hours they sum to hours.expected."""
+    """Hours lost by cause; with the plan's wall_clock_hours they add up to hours.expected."""
     parts = {f.name.removesuffix("_s"): getattr(lost, f.name) / HOUR_S for f in fields(lost)}
     return {**{name: float(hours) for name, hours in parts.items()}, "slow_nodes": slow_nodes}
 

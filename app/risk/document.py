@@ -1,4 +1,4 @@
-"""A plan with failures described once: spread, lost time, checkpoints, and what all rests on."""
+"""A plan with failures as blocks: spread, lost time, checkpoints and all inputs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ INPUTS: tuple[Column[Input], ...] = (
 
 
 def blocks(scenario: Scenario, risk: Risk) -> tuple[Block, ...]:
-    """The answer, its spread, what is lost, the checkpoints, and what it rests on."""
+    """The answer, its spread, lost time, checkpoint intervals, and the inputs it rests on."""
     answers = () if risk.hours is None else (spread(risk), lost(risk))
     return (
         *map(Paragraph, risk_sentences(scenario, risk)),
@@ -49,7 +49,7 @@ def blocks(scenario: Scenario, risk: Risk) -> tuple[Block, ...]:
 
 
 def spread(risk: Risk) -> Table[Row]:
-    """Time and cost as expected, P50 and P90: of failures alone, and with the forecast's error."""
+    """Expected, P50 and P90 time and cost: with failures alone, and with the forecast's error."""
     rows: list[Row] = []
     for name, found, text in (("Time", risk.hours, fmt.days), ("Cost", risk.usd, _usd)):
         if found is not None:
@@ -67,7 +67,7 @@ def _usd(x: float) -> str:
 
 
 def lost(risk: Risk) -> Table[Row]:
-    """What the expected time goes to; without rows where the run does not end."""
+    """How the expected time is spent; no rows if the run does not end."""
     parts: dict[str, float] = {}
     if risk.badput is not None:
         parts["training"] = risk.plan.wall_clock_hours
@@ -85,7 +85,7 @@ def lost(risk: Risk) -> Table[Row]:
 
 
 def intervals(risk: Risk) -> Table[Row]:
-    """How much is worked between two checkpoints, and what that takes."""
+    """Work between two checkpoints by each way to choose it, and the hours that result."""
     best = next(i for i in risk.intervals if i.name == "best").expected_hours
     rows = []
     for i in risk.intervals:
@@ -98,12 +98,12 @@ def intervals(risk: Risk) -> Table[Row]:
 
 
 def inputs(found: Iterable[Input]) -> Table[Input]:
-    """Every number that an answer rests on, with its source."""
+    """Every input of the answer, with its source."""
     return Table(caption="What this rests on", columns=INPUTS, rows=tuple(found))
 
 
 def rests_on(found: Iterable[Input]) -> Bullets:
-    """Every number that an answer rests on, each in a sentence."""
+    """Every input of the answer, each in a sentence."""
     said = (
         f"{vocabulary.FAILURE_INPUTS[i.name]} {shown_value(i)} ({basis_words(i)})" for i in found
     )

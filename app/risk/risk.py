@@ -1,4 +1,4 @@
-"""A plan with failures: its job from a plan and the inputs, and what core makes of it."""
+"""Computes a plan with failures from the plan and its inputs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from core.search.plan import Plan
 from core.units import DAY_S, HOUR_S
 from hardware.reliability import published
 
-GIVEN_UP = 1000.0  # an expected time beyond so many times the steady one is no answer
+GIVEN_UP = 1000.0  # a run expected to take this many times its steady time does not end
 SEED = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Expected, P50 and P90 of hours or dollars; `p10_all`, `p50_all` and `p90_all` with the
-    forecast's own error, too."""
+    """Expected, P50 and P90 of hours or dollars; `p10_all`, `p50_all` and `p90_all` also
+    include the forecast's own error."""
 
     expected: float
     p50: float
@@ -50,27 +50,27 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
-    """What failures make of one plan."""
+    """Time and cost of one plan with failures."""
 
     plan: Plan
     job: Job
     inputs: tuple[Input, ...]
-    intervals: tuple[Interval, ...]  # the first one is used
-    attempt_probability: float  # that an attempt gets as far as its next checkpoint
-    finishes: bool  # the rest is empty where it does not, in practice
+    intervals: tuple[Interval, ...]  # the first is the one in use
+    attempt_probability: float  # that an attempt reaches its next checkpoint
+    finishes: bool  # in practice; if False, the remaining fields are empty
     failures: float = 0.0
     goodput: float = 0.0
     hours: Spread | None = None
     usd: Spread | None = None
     badput: Badput | None = None
     straggler_hours: float = 0.0
-    rates: tuple[tuple[float, float], ...] = ()  # failures a node-day, expected hours
+    rates: tuple[tuple[float, float], ...] = ()  # failures per node-day, expected hours
     misses_deadline: float | None = None  # probability
     bursty: tuple[float, float, float] | None = None  # simulated hours: expected, P50, P90
 
 
 def risk_of(scenario: Scenario, plan: Plan) -> Risk:
-    """The answer for one plan; every number that the scenario does not give is among `inputs`."""
+    """The risk of one plan; `inputs` lists every number that the scenario does not give."""
     given = given_numbers(scenario)
     asked = job_of(scenario, plan, given)
     job, steady_s = asked.job, plan.wall_clock_hours * HOUR_S
@@ -92,7 +92,7 @@ def risk_of(scenario: Scenario, plan: Plan) -> Risk:
 def _with_answers(risk: Risk, scenario: Scenario, asked: Asked, shape: float | None) -> Risk:
     job, plan = risk.job, risk.plan
     hours = wall_clock_hours(scenario, plan)
-    # The forecast's speed may be wrong by as much, too: one column of jobs, all as likely.
+    # The forecast's own error: a column of equally likely jobs.
     speeds = finish_time.equally_likely(p50=hours.p50, p90=hours.p90) / hours.p50
     unsure = replace(job, work_s=job.work_s * speeds)
     spread = Spread(
@@ -117,7 +117,7 @@ def _with_answers(risk: Risk, scenario: Scenario, asked: Asked, shape: float | N
     return replace(
         risk,
         failures=as_float(goodput.expected_failures(job)),
-        # Of the work that the plan has: what slow nodes add is lost, too.
+        # Relative to the plan's own work: time that slow nodes add is lost as well.
         goodput=as_float(goodput.goodput(job)) / asked.slowdown,
         hours=spread,
         usd=_usd(plan, spread),
@@ -136,7 +136,7 @@ def _with_answers(risk: Risk, scenario: Scenario, asked: Asked, shape: float | N
 
 
 def _intervals(job: Job, least: float, given: Mapping[str, float]) -> tuple[Interval, ...]:
-    """The interval that is used, and those it is held against."""
+    """The interval in use, and the others it is compared with."""
     best = goodput.at_best_interval(job, least_s=least).interval_s
     young: object = np.inf
     if job.failures_per_s:
@@ -170,8 +170,8 @@ def _intervals(job: Job, least: float, given: Mapping[str, float]) -> tuple[Inte
 
 
 def _usd(plan: Plan, hours: Spread) -> Spread | None:
-    """Dollars of these hours: machines are kept and paid through failures and waiting. What is
-    paid beside the machines stays as in the plan."""
+    """Dollars of these hours: machines are kept and paid through failures and waiting. Other
+    costs stay as in the plan."""
     if plan.usd is None or plan.usd_per_gpu_hour is None:
         return None
     per_hour = plan.usd_per_gpu_hour * plan.gpu_hours / plan.wall_clock_hours
@@ -187,7 +187,7 @@ def _usd(plan: Plan, hours: Spread) -> Spread | None:
 
 
 def _simulated(job: Job, shape: float) -> tuple[float, float, float]:
-    """Expected, P50 and P90 hours of simulated runs; infinite where some never finish."""
+    """Expected, P50 and P90 hours of simulated runs; infinite if some never finish."""
     played = monte_carlo.play(
         work_s=as_float(job.work_s),
         interval_s=as_float(job.interval_s),

@@ -1,4 +1,4 @@
-"""A plan with failures in sentences."""
+"""Sentences about a plan with failures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.scenario import Scenario
 
 
 def risk_sentences(scenario: Scenario, risk: Risk) -> tuple[str, ...]:
-    """The answer, and what it does not say."""
+    """The answer, and what it leaves out."""
     steady = fmt.days(risk.plan.wall_clock_hours)
     head = (
         f"Plan {risk.plan.rank} on {vocabulary.machine(risk.plan)} takes {steady} without failures"
@@ -66,7 +66,7 @@ def _count(failures: float) -> str:
 
 
 def basis_words(item: Input) -> str:
-    """What an input rests on, and its source: published: Kokolis et al., arXiv:2410.21680."""
+    """The basis of an input and its source: published: Kokolis et al., arXiv:2410.21680."""
     source = source_words(item)
     return f"{vocabulary.BASES[item.basis]}{f': {source}' if source else ''}"
 
@@ -77,7 +77,7 @@ def source_words(item: Input) -> str:
 
 
 def shown_value(item: Input) -> str:
-    """The value of an input, in the unit in which it is given."""
+    """The value of an input in the unit in which it is given."""
     if item.name.endswith("_s"):
         return f"{fmt.count(item.value) if item.value >= 1000 else f'{item.value:.3g}'} s"
     return f"{item.value:.4g}"

@@ -22,7 +22,7 @@ NO_FIGURE = {
     "not_priced": "not priced",
     "not_known": "not known",
 }
-LEAST = 1e-9  # smallest length of a bar, as a share of the longest
+LEAST = 1e-9  # dollars up to which a line has no bar
 READ = ("label", "lower", "expected", "upper")  # columns shown to a reader
 CAPTION = (
     "Everything on the bill. Lower and upper are what each line comes to if all goes well or badly "

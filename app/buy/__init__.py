@@ -1,25 +1,24 @@
-"""Ways to buy the machines of a plan: on demand, spot, reserved, and what each comes to.
+"""Ways to buy the machines of a plan: on demand, spot or reserved, with time and cost of each.
 
 as_json     ways to buy a plan's machines as JSON: the keys of docs/risk.md
-charts      the charts of the Prices & risk page, of ready columns of app/buy/document.py
+charts      the charts of the Prices & risk page, from the tables of app/buy/document.py
 command     runcast buy: on demand, spot, reserved, a block or owned, side by side for one
             plan
 document    ways to buy a plan's machines as rows and columns: what the page draws, lists
             and downloads
 kept        ways to buy machines that are kept to the end: on demand, reserved, a block,
             owned
-labels      ways to buy, policies and markets in a few words
-market      how often spot machines are taken away: as given, of a trace, else as
-            hardware/spot.csv has it
+labels      short names of ways to buy, policies and markets
+market      how often spot machines are preempted: as given, from a trace, else from
+            hardware/spot.csv
 page        the Prices & risk page: what each way to buy a plan's machines costs, and when
             it ends
 prices      what the machines of a plan cost by purchase kind: one search over all of them
 purchases   every way to buy the machines of one plan, side by side: time, dollars, chance
-            to be late
-simulate    a plan on spot capacity, played through on traces: every start, at every speed
-            it may have
+            of being late
+simulate    simulates a plan on spot capacity traces, from many starts and at every
+            speed that the forecast allows
 spot        a plan on spot machines under each policy, as ways to buy
-trace_file  a trace of spot capacity as a file of the user: CSV or JSON. Hostile until it is
-            parsed
-words       ways to buy a plan's machines in sentences
+trace_file  parses a user's trace of spot capacity, CSV or JSON; the file is untrusted
+words       sentences about ways to buy a plan's machines
 """

@@ -21,7 +21,7 @@ SCHEMA_VERSION = 1
 
 
 def purchases_json(scenario: Scenario, found: Purchases) -> dict[str, Json]:
-    """The document of `runcast buy --json`; null is what could not be worked out."""
+    """The document of `runcast buy --json`; null: could not be computed."""
     plan, even, trace = found.plan, found.break_even, found.trace
     return {
         "schema_version": SCHEMA_VERSION,
@@ -53,7 +53,7 @@ def purchases_json(scenario: Scenario, found: Purchases) -> dict[str, Json]:
 
 
 def _way(way: Way) -> dict[str, Json]:
-    """`finish` is a curve: hours, and the chance to be done within them."""
+    """One way to buy; `finish` is a curve: hours, and the chance of finishing within them."""
     return {
         "name": way.name,
         "kind": way.kind,

@@ -1,6 +1,6 @@
-"""The charts of the Prices & risk page, of ready columns of app/buy/document.py.
+"""The charts of the Prices & risk page, from the tables of app/buy/document.py.
 
-Text is drawn in the ink of the theme, and colour is never alone. Names stand
+Text has the theme's ink colour, and colour is never the only distinction. Names stand
 above their bars, so that a narrow screen has room for both.
 """
 
@@ -21,7 +21,7 @@ from core.scenario import Scenario
 
 ROW_PX, HEAD_PX, BAR_PX, DOWN_PX = 38, 112, 11, 9
 CURVE_PX, POLICY_PX, LEGEND_ROW_PX = 400, 104, 24
-WIDE = 6.0  # where the largest is so many times the least, the axis is logarithmic
+WIDE = 6.0  # ratio of largest to smallest value from which the axis is logarithmic
 FAMILIES = tuple(dict.fromkeys(vocabulary.PURCHASE_FAMILIES.values()))
 FAMILY_SHAPES = ("square", "circle", "triangle-up", "diamond", "cross")
 FAMILY_COLOURS = (PALETTE[5], PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[1])
@@ -68,7 +68,7 @@ def _scale(values: pd.Series, *more: float) -> alt.Scale:
 
 
 def _axis(title: str, theme: str, values: list[float], of: str) -> alt.Axis:
-    """Dollars or days; round ticks where the scale is logarithmic."""
+    """Axis of dollars or days; round ticks if the scale is logarithmic."""
     far = min(values) > 0 and max(values) / min(values) > WIDE
     more = {"values": parts.log_ticks(values)} if far else {}
     if of == "usd":
@@ -77,7 +77,7 @@ def _axis(title: str, theme: str, values: list[float], of: str) -> alt.Axis:
 
 
 def _rule(value: float, text: str, scale: alt.Scale, colour: str, dash: list[int]) -> list[Any]:
-    """A line at one value, with its name at the top."""
+    """A vertical line at one value, with its name at the top."""
     name = alt.Chart(pd.DataFrame({"at": [value], "text": [text]})).mark_text(
         color=colour, align="left", dx=4, fontSize=11
     )
@@ -98,7 +98,7 @@ def spread_bars(
     limit_text: str,
     theme: str,
 ) -> Drawn:
-    """P10 to P90 as a bar, P50 as a tick, the expected value as a mark of its kind. `of`: usd or
+    """P10 to P90 as a bar, P50 as a tick, the expected value as a mark of its own. `of`: usd or
     days."""
     ink = INK[theme]
     shown = rows.dropna(subset=[of])
@@ -157,9 +157,9 @@ def spread_bars(
 
 
 def miss_curves(rows: pd.DataFrame, *, deadline_days: float | None, theme: str) -> Drawn:
-    """The chance to miss a deadline against the deadline, one line a way."""
+    """The chance of missing a deadline against the deadline, one line per way."""
     order = list(dict.fromkeys(rows["way"]))
-    colours = [*PALETTE[:6], FAINT[theme], INK[theme]]  # yellow lines are lost on white
+    colours = [*PALETTE[:6], FAINT[theme], INK[theme]]  # yellow lines are hard to see on white
     scale = alt.Scale(
         domain=[float(rows["days"].min()), max(float(rows["days"].max()), deadline_days or 0.0)],
         nice=False,
@@ -205,7 +205,7 @@ def miss_curves(rows: pd.DataFrame, *, deadline_days: float | None, theme: str) 
 
 
 def lost_bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
-    """Expected days that are no training, stacked by part."""
+    """Expected days not spent training, stacked by cause."""
     order = list(dict.fromkeys(rows["way"]))
     kept = [p for p in PARTS if rows.loc[rows["part"] == p, "days"].sum() > 0]
     places = [PARTS.index(p) for p in kept]
@@ -241,7 +241,7 @@ def lost_bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
 def policy_marks(
     rows: pd.DataFrame, *, of: str, title: str, number: str, reference: float | None, theme: str
 ) -> Drawn:
-    """Each policy on each market, joined by a line; on demand as a dashed line."""
+    """Each policy on each market, connected by a line; on demand as a dashed line."""
     ink = INK[theme]
     shown = rows.dropna(subset=[of]).assign(value=rows[of])
     order = list(dict.fromkeys(shown["policy"]))

@@ -1,6 +1,7 @@
-"""Ways to buy a plan's machines described once: every way, every policy on spot, and charts' rows.
+"""Ways to buy a plan's machines as tables: every way, every spot policy, and the rows of charts.
 
-Values stay numbers in the unit that the column's name says; text is made by app/document/format.py.
+Values are numbers in the unit that the column name gives; app/document/format.py turns them into
+text.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bought:
-    """One way to buy; of a policy on spot with the market on which it is played."""
+    """One way to buy; a spot policy also has the market on which it was simulated."""
 
     way: Way
     market: Repeated | None = None
@@ -51,7 +52,7 @@ def _usd(name: str, head: str, of: Of, short: str = "") -> Column[Bought]:
 
 
 def _days(name: str, head: str, of: Of, short: str = "") -> Column[Bought]:
-    """In days, without the unit: a terminal has no room for it."""
+    """A time in days without the unit, which a terminal has no room for."""
 
     def value(r: Bought) -> float:
         return float("nan") if r.way.hours is None else of(r.way.hours) / DAY_H
@@ -60,7 +61,7 @@ def _days(name: str, head: str, of: Of, short: str = "") -> Column[Bought]:
 
 
 def _time(name: str, head: str, of: Of) -> Column[Bought]:
-    """In words, with the unit that suits it."""
+    """A time in words, in a suitable unit."""
     return Column(
         name=name,
         head=head,
@@ -174,14 +175,14 @@ POLICIES_NARROW = (
 
 
 def ways(found: Purchases) -> Table[Bought]:
-    """Every way that has a time, in the order of the kinds."""
+    """Every way with a time, in the order of purchase kinds."""
     rows = tuple(Bought(way=w) for w in found.ways if w.hours is not None)
     caption = "Every way to buy, the cheapest first"
     return Table(caption=caption, columns=COLUMNS, rows=rows)
 
 
 def cheapest_first(found: Purchases) -> Table[Bought]:
-    """Every way that has a time, the cheapest as expected first; those without a price last."""
+    """Every way with a time by expected cost, cheapest first; ways without a price last."""
     table = ways(found)
     by_cost = sorted(table.rows, key=lambda r: r.way.usd.expected if r.way.usd else float("inf"))
     return replace(table, rows=tuple(by_cost))
@@ -194,17 +195,17 @@ def policies(found: Purchases) -> Table[Bought]:
 
 
 def spreads(found: Purchases) -> pd.DataFrame:
-    """Every way as numbers, the cheapest first: for charts and files."""
+    """Every way as numbers for charts and files, the cheapest first."""
     return cheapest_first(found).only(*WAYS_FILE).frame()
 
 
 def played(found: Purchases) -> pd.DataFrame:
-    """Every policy on every market as numbers: for charts and files."""
+    """Every policy on every market as numbers for charts and files."""
     return policies(found).only(*POLICIES_FILE).frame()
 
 
 def read(table: Table[Bought], names: Sequence[str]) -> Table[Bought]:
-    """The columns for a person: without the chances of a limit that was not given."""
+    """The columns shown to a reader: no chances for a deadline or budget that was not given."""
     limits = {
         "late": any(r.way.misses_deadline is not None for r in table.rows),
         "over_budget": any(r.way.over_budget is not None for r in table.rows),
@@ -213,7 +214,7 @@ def read(table: Table[Bought], names: Sequence[str]) -> Table[Bought]:
 
 
 def blocks(scenario: Scenario, found: Purchases) -> tuple[Block, ...]:
-    """The answer, every way, the policies on every market, and what it rests on."""
+    """The answer, every way, the policies on every market, and the inputs it rests on."""
     lacking = tuple(f"{ways}: {why}" for ways, why in told.lacking(found))
     on_spot = policies(found)
     rules = tuple(f"{labels.POLICIES[name]}: {rule}" for name, rule in labels.RULES.items())
@@ -229,7 +230,7 @@ def blocks(scenario: Scenario, found: Purchases) -> tuple[Block, ...]:
 
 
 def _machines(found: Purchases) -> list[str]:
-    """Each machine with the ways whose price is of it."""
+    """Each machine with the ways that are priced on it."""
     of: dict[str, list[str]] = {}
     for way in found.ways:
         if way.plan:
@@ -238,7 +239,7 @@ def _machines(found: Purchases) -> list[str]:
 
 
 def headlines(scenario: Scenario, found: Purchases) -> list[tuple[str, str, str]]:
-    """Four numbers on top: label, value, and a line that qualifies it."""
+    """Four numbers at the top of the page: label, value, and a qualifying line."""
     ways = {w.name: w for w in found.ways}
     rows = []
     if (best := told.cheapest(scenario, found)) is not None and best.usd and best.hours:
@@ -259,7 +260,7 @@ def headlines(scenario: Scenario, found: Purchases) -> list[tuple[str, str, str]
 
 
 def curves(found: Purchases) -> pd.DataFrame:
-    """Chance to miss a deadline against that deadline; ways of the same time are one line."""
+    """Chance of missing a deadline against the deadline; ways with equal times share one line."""
     rows, seen = [], set()
     for way in found.ways:
         if not way.finish or way.finish in seen:
@@ -271,7 +272,7 @@ def curves(found: Purchases) -> pd.DataFrame:
 
 
 def late_from_words(drawn: pd.DataFrame, at_most: float = 0.1) -> str:
-    """From which deadline each way is missed with at most so small a chance, by its curve."""
+    """The deadline from which each way is late with a chance of at most `at_most`, by its curve."""
     said = []
     for way, rows in drawn.groupby("way", sort=False):
         points = list(zip(rows["days"], rows["late"], strict=True))
@@ -284,7 +285,7 @@ def late_from_words(drawn: pd.DataFrame, at_most: float = 0.1) -> str:
 
 
 def lost(found: Purchases) -> pd.DataFrame:
-    """Expected days that are not training, by part; ways of the same time are one row."""
+    """Expected days not spent training, by cause; ways with equal times share one row."""
     rows, seen = [], set()
     for way in found.ways:
         parts = tuple(way.lost_hours.get(p, 0.0) for p in vocabulary.LOST)
@@ -303,7 +304,7 @@ def lost(found: Purchases) -> pd.DataFrame:
 
 
 def lost_sentence(drawn: pd.DataFrame) -> str:
-    """The sums of the bars."""
+    """The total of each bar, in a sentence."""
     sums = drawn.groupby("way", sort=False)["days"].sum()
     return "; ".join(f"{way} {fmt.days(days * 24)}" for way, days in sums.items())
 
@@ -313,8 +314,8 @@ def _parts(way: Way) -> tuple[float, ...]:
 
 
 def _shared(ways: Sequence[Way]) -> str:
-    """One name of ways that take the same time: how much of a term or window is used and paid
-    does not change it."""
+    """One name for ways that take equal time: the used and paid share of a term or window does
+    not change the time."""
     terms = {w.kind for w in ways if w.kind in TERM_HOURS}
     names = []
     for way in ways:

@@ -21,29 +21,29 @@ from core.search.plan import Plan
 from core.units import HOUR_S
 
 CURVE_POINTS = 48
-CURVE_ENDS = 1.15  # the curve goes on so far beyond the P90
+CURVE_ENDS = 1.15  # end of the curve, as a multiple of the P90
 LOST = ("checkpoint", "rework", "restart", "waiting", "slow_nodes")
 Curve = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One way to buy the machines of a plan, and what the run then comes to."""
+    """One way to buy the machines of a plan, with time and cost of the run."""
 
     name: str  # stable: on_demand, spot_only, switch, ..., reserved_1y, reserved_1y_alone, ...
-    kind: str  # the purchase kind of its price; of a mix spot
+    kind: str  # the purchase kind of its price; spot for a mix of spot and on-demand
     plan: Plan | None = None
-    same_machine: bool = True  # as that of the plan that is bought
-    why_not: str = ""  # a sentence, where figures are lacking
+    same_machine: bool = True  # whether it is the machine of the plan
+    why_not: str = ""  # the reason in a sentence, if figures are missing
     hours: Spread | None = None
     usd: Spread | None = None
     misses_deadline: float | None = None  # probability
     over_budget: float | None = None  # probability
     idle_usd: float | None = None  # expected, paid while nothing trains
     lost_hours: Mapping[str, float] = field(default_factory=dict)  # expected
-    finish: Curve = ()  # hours, and the chance to be done within them
-    utilisation: float | None = None  # of a reservation; None also: this run alone
-    window_days: float | None = None  # of a block
+    finish: Curve = ()  # hours, and the chance of finishing within them
+    utilisation: float | None = None  # of a reservation; None also if only this run uses it
+    window_days: float | None = None  # of a capacity block
     outside_window: float | None = None  # probability that the run does not end inside
     preemptions: float | None = None  # expected, of the job
     spot_share: float | None = None  # of the paid hours
@@ -56,19 +56,19 @@ class Kept:
 
     priced: Priced
     risk: Risk
-    unsure: Job  # a column: the forecast's speed may be wrong, all as likely
+    unsure: Job  # a column of equally likely jobs, for the forecast's own error
 
     @property
     def plan(self) -> Plan:
         return self.risk.plan
 
     def done_within(self, hours: float) -> float:
-        """Chance that the run ends within so many hours, the forecast's own error counted."""
+        """Chance that the run ends within these hours, with the forecast's own error."""
         return float(np.mean(finish.done_within(self.unsure, hours * HOUR_S)))
 
 
 def kept_of(scenario: Scenario, priced: Priced) -> Kept | None:
-    """The run on the machines of one price; None where there is none."""
+    """The run on the machines of one price; None without a plan at that price."""
     if priced.plan is None:
         return None
     risk = risk_of(scenario.model_copy(update={"weibull_shape": None}), priced.plan)
@@ -80,26 +80,26 @@ def kept_of(scenario: Scenario, priced: Priced) -> Kept | None:
 
 
 def speeds_of(scenario: Scenario, plan: Plan, count: int = 25) -> NDArray[np.float64]:
-    """How much longer the work may take than forecast: a column, each as likely."""
+    """Factors by which the work may take longer than forecast: a column, equally likely."""
     hours = interval.wall_clock_hours(scenario, plan)
     return finish.equally_likely(p50=hours.p50, p90=hours.p90, count=count) / hours.p50
 
 
 def usd_per_hour(plan: Plan) -> float | None:
-    """Dollars an hour of all machines of a plan; None: no price."""
+    """Dollars per hour for all machines of a plan; None: no price."""
     if plan.usd_per_gpu_hour is None:
         return None
     return plan.usd_per_gpu_hour * plan.gpu_hours / plan.wall_clock_hours
 
 
 def beside_usd(plan: Plan) -> float:
-    """What a plan pays beside its machines: storage, traffic and credits of a price book."""
+    """Costs of a plan other than machines: storage, traffic and credits of a price book."""
     rate = usd_per_hour(plan)
     return 0.0 if plan.usd is None or rate is None else plan.usd.p50 - rate * plan.wall_clock_hours
 
 
 def each(spread: Spread, of: Callable[[float], float]) -> Spread:
-    """The same function of every figure; it does not fall."""
+    """The spread with `of` applied to every figure; `of` must not decrease."""
     return Spread(
         expected=of(spread.expected), p50=of(spread.p50), p90=of(spread.p90),
         p50_all=of(spread.p50_all), p90_all=of(spread.p90_all), p10_all=of(spread.p10_all),
@@ -107,7 +107,7 @@ def each(spread: Spread, of: Callable[[float], float]) -> Spread:
 
 
 def lacking(name: str, priced: Priced, why_not: str = "") -> Way:
-    """A way that has no figures, with the reason."""
+    """A way without figures, with the reason."""
     return Way(
         name=name, kind=priced.kind, plan=priced.plan, same_machine=priced.same_machine,
         why_not=why_not or priced.why_not,
@@ -115,7 +115,7 @@ def lacking(name: str, priced: Priced, why_not: str = "") -> Way:
 
 
 def never_ends(chance: float) -> str:
-    """Says that a run does not end in practice."""
+    """A sentence that the run does not end in practice."""
     return (
         "Does not end: an attempt gets as far as its next checkpoint with a chance of "
         f"{'under 1e-99' if chance < 1e-99 else f'{chance:.2g}'}."
@@ -123,7 +123,7 @@ def never_ends(chance: float) -> str:
 
 
 def _way(scenario: Scenario, kept: Kept, name: str, paid: Callable[[float], float] | None) -> Way:
-    """`paid`: dollars of machines that are held for so many hours; None: no price."""
+    """The way with its figures; `paid` maps hours to dollars of machines; None: no price."""
     risk, priced = kept.risk, kept.priced
     lost = risk.badput
     if risk.hours is None or lost is None:
@@ -156,7 +156,7 @@ def _way(scenario: Scenario, kept: Kept, name: str, paid: Callable[[float], floa
 
 
 def _hours_for(usd: float, paid: Callable[[float], float], curve: Curve) -> float:
-    """The most hours that so many dollars pay, by bisection: `paid` does not fall."""
+    """The most hours that these dollars pay for, by bisection: `paid` does not decrease."""
     low, high = 0.0, curve[-1][0] * 2
     if paid(high) <= usd:
         return high
@@ -167,7 +167,7 @@ def _hours_for(usd: float, paid: Callable[[float], float], curve: Curve) -> floa
 
 
 def curve_of(kept: Kept) -> Curve:
-    """The chance to be done against time, with the forecast's own error."""
+    """The chance of being finished against time, with the forecast's own error."""
     hours = kept.risk.hours
     if hours is None:
         return ()
@@ -175,19 +175,19 @@ def curve_of(kept: Kept) -> Curve:
     at = np.linspace(first, hours.p90_all * CURVE_ENDS, CURVE_POINTS)
     column = replace(kept.unsure, work_s=np.asarray(kept.unsure.work_s)[:, None])
     found = np.asarray(finish.done_within(column, at[None, :] * HOUR_S)).mean(axis=0)
-    done = np.maximum.accumulate(found)  # exact to 0.001, so that neighbours may change places
+    done = np.maximum.accumulate(found)  # exact to 0.001 only: neighbours may be out of order
     return tuple((float(h), float(p)) for h, p in zip(at, done, strict=True))
 
 
 def on_demand_way(scenario: Scenario, kept: Kept, name: str = "on_demand") -> Way:
-    """Paid by the hour, through failures, too: on demand, and owned."""
+    """A way paid by the hour, also during failures: on demand or owned."""
     rate = usd_per_hour(kept.plan)
     return _way(scenario, kept, name, None if rate is None else lambda h: rate * h)
 
 
 def reserved_ways(scenario: Scenario, kept: Kept) -> tuple[Way, Way]:
-    """A reservation that others use as much as the scenario says, fully where it does not; and
-    one that nothing but this run uses."""
+    """Two reservations: one used at the scenario's utilisation (fully if it gives none), and one
+    that only this run uses."""
     kind, rate = kept.priced.kind, usd_per_hour(kept.plan)
     used = scenario.reserved_utilisation
     if rate is None:
@@ -212,7 +212,7 @@ def reserved_ways(scenario: Scenario, kept: Kept) -> tuple[Way, Way]:
 
 
 def block_way(scenario: Scenario, kept: Kept) -> Way:
-    """A capacity block: the window that is given, or the shortest that holds the P90."""
+    """A capacity block with the given window, or the shortest window that holds the P90."""
     rate, hours = usd_per_hour(kept.plan), kept.risk.hours
     if rate is None or hours is None:
         return on_demand_way(scenario, kept, "capacity_block")

@@ -1,4 +1,4 @@
-"""Ways to buy, policies and markets in a few words. Plain text."""
+"""Short names of ways to buy, policies and markets. Plain text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MARKETS = {
 
 
 def label(way: Way) -> str:
-    """The way in a few words: reserved 1 year, this run alone."""
+    """The name of a way: reserved 1 year, this run alone."""
     if way.name in POLICIES:
         return ("" if way.name == "spot_only" else "spot: ") + POLICIES[way.name]
     if way.name.endswith("_alone"):
@@ -49,26 +49,26 @@ def label(way: Way) -> str:
 
 
 def machine(way: Way) -> str:
-    """Which machine a way's price is of."""
+    """The machine on which a way is priced."""
     if way.plan is None:
         return fmt.MISSING
     return vocabulary.place(way.plan.offer)
 
 
 def rate(per_day: float) -> str:
-    """Preemptions a day."""
+    """Preemptions per day, as text."""
     if not isfinite(per_day):
         return "any"
     return f"{per_day:.3g}"
 
 
 def chance(p: float | None) -> str:
-    """A chance for a cell; a dash where there is none."""
+    """A chance for a table cell; a dash if there is none."""
     return fmt.MISSING if p is None else certainty(p)
 
 
 def certainty(p: float) -> str:
-    """A chance to two digits: it rests on assumptions."""
+    """A chance to two digits, since it rests on assumptions."""
     return "under 1%" if 0 < p < 0.01 else "over 99%" if 0.99 < p < 1 else f"{p:.0%}"
 
 

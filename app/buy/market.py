@@ -1,7 +1,7 @@
-"""How often spot machines are taken away: as given, of a trace, else as hardware/spot.csv has it.
+"""How often spot machines are preempted: as given, from a trace, else from hardware/spot.csv.
 
-Bands of the Spot Advisor and public traces differ by more than a thousand times, so that what
-nobody gave is answered for three markets: the low end, the figure in use, the high end.
+Bands of the Spot Advisor and public traces differ more than a thousandfold, so a rate that was
+not given is answered for three markets: the low end, the figure in use, the high end.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ TYPICAL = "typical"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Markets:
-    """What is played, and what it rests on."""
+    """The markets to simulate, and the inputs they rest on."""
 
     used: Market
-    every: tuple[Market, ...]  # the low end, the one that is used, the high end
-    exponential: Market | None  # with the same means
-    statistics: TraceStatistics | None  # of a trace that was given
-    fleet_factor: float  # stops of the job for one of an instance
+    every: tuple[Market, ...]  # the low end, the one in use, the high end
+    exponential: Market | None  # the market in use with exponential uptimes of equal mean
+    statistics: TraceStatistics | None  # of a given trace
+    fleet_factor: float  # preemptions of the job per preemption of one instance
     inputs: tuple[Input, ...]
 
 
 def markets_of(scenario: Scenario, plan: Plan, trace: Trace | None) -> Markets:
-    """The markets of a plan's machines; ScenarioError where a trace and numbers are both given."""
+    """The markets for a plan's machines; ScenarioError if both a trace and numbers are given."""
     common = used("common_fraction")
     common_input = Input(
         name="common_fraction", value=common.value or 0.0, basis=common.role,
@@ -85,7 +85,7 @@ def markets_of(scenario: Scenario, plan: Plan, trace: Trace | None) -> Markets:
 
 
 def _of_trace(scenario: Scenario, trace: Trace, factor: float) -> Markets:
-    """The trace is of all machines of the job: no factor for their number is applied."""
+    """The market of a trace, which covers all machines of the job: no factor for their number."""
     for field, option in NOT_WITH_A_TRACE.items():
         if getattr(scenario, field) is not None:
             raise ScenarioError(f"The trace says what {option} says, too: leave one of them out.")
@@ -133,7 +133,7 @@ def _number(scenario: Scenario, field: str) -> Input:
 
 
 def _rates(scenario: Scenario, plan: Plan) -> tuple[Input, dict[str, tuple[float, str]]]:
-    """Preemptions a day of one instance, and the two ends with what they are."""
+    """Preemptions per day of one instance, and the low and high ends with their sources."""
     given = scenario.preemptions_per_day
     if given is not None:
         return Input(name="preemptions_per_day", value=given, basis="given", source=""), {}
@@ -147,7 +147,7 @@ def _rates(scenario: Scenario, plan: Plan) -> tuple[Input, dict[str, tuple[float
 
 
 def _low(plan: Plan, otherwise: float) -> tuple[float, str]:
-    """The middle of the Spot Advisor's band of this machine and region, where it has one."""
+    """The middle of the Spot Advisor's band for this machine and region, if it has one."""
     offer = plan.offer
     bands = advisor_bands(offer.accelerator, offer.provider, offer.region) or advisor_bands(
         offer.accelerator, offer.provider, TYPICAL

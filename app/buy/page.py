@@ -30,7 +30,7 @@ from core.failures.availability import Trace
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
-KEPT = 64  # answers of up to 100 kB
+KEPT = 64  # cached answers, up to 100 kB each
 TRACE = "risk_trace"
 TRACE_TYPES, MAX_UPLOAD_MB = ["csv", "json"], 2
 Specs = dict[str, chart_files.Spec]
@@ -50,13 +50,13 @@ def _charts(
     query: Query, book_id: str, plan_id: str, trace_id: str, theme: str,
     _scenario: Scenario, _found: Purchases,
 ) -> Specs:  # fmt: skip
-    """The charts as they are drawn: to build them takes longer than the figures in them."""
+    """The charts as specs, cached: building them takes longer than computing their figures."""
     drawn = buy_charts.of(_scenario, _found, theme=theme)
     return {name: chart_files.spec_of(chart) for name, chart in drawn.items()}
 
 
 def draw(scenario: Scenario, answer: Answer) -> None:
-    """The page for a scenario and its answer."""
+    """Draw the page for a scenario and its answer."""
     if not answer.plans:
         st.error(as_text(plan_words.answer_sentence(scenario, answer)))
         return
@@ -81,12 +81,12 @@ def draw(scenario: Scenario, answer: Answer) -> None:
     _draw_ways(found)
     _draw_inputs(found)
     bill_page.draw(scenario, answer, plan)
-    if any(w.hours for w in found.ways):  # else no number of GPUs has a time
+    if any(w.hours for w in found.ways):  # otherwise no number of GPUs has a time
         scale_page.draw(scenario, answer, plan)
 
 
 def _trace() -> tuple[Trace | None, str, str]:
-    """The trace that was uploaded, what it is known by, and what is wrong with it."""
+    """The uploaded trace, its name, and what is wrong with it."""
     file = st.session_state.get(TRACE)
     if file is None:
         return None, "", ""

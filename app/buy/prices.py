@@ -1,4 +1,4 @@
-"""What the machines of a plan cost by purchase kind: one search over all of them."""
+"""The price of a plan's machines by purchase kind, from one search over all kinds."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ ALL = 100_000  # plans: every offer of one accelerator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priced:
-    """The plan at its price of one kind, or why there is none."""
+    """The plan at the price of one purchase kind, or why there is none."""
 
     kind: str
     plan: Plan | None
-    same_machine: bool = True  # as the plan that is bought
+    same_machine: bool = True  # whether it is the machine of the plan
     why_not: str = ""
 
 
 def one_machine(scenario: Scenario, plan: Plan) -> Scenario:
-    """The same question of the plan's accelerator and count alone, bought in any way."""
+    """The scenario restricted to the plan's accelerator and count, with any purchase kind."""
     return Scenario.model_validate(
         {
             **scenario.model_dump(),
@@ -39,8 +39,8 @@ def one_machine(scenario: Scenario, plan: Plan) -> Scenario:
 
 
 def priced(scenario: Scenario, plan: Plan) -> tuple[Priced, ...]:
-    """One for every kind, in their order: the plan itself; else the cheapest price of its own
-    machine, else of any. A kind that nobody sells is there, too, and says so."""
+    """One price per kind, in the order of kinds: the plan itself, else the cheapest price of its
+    own machine, else of any machine. A kind without offers is listed with the reason."""
     found = answer(one_machine(scenario, plan), top=ALL).plans
     return tuple(_cheapest(scenario, kind, plan, found) for kind in KINDS)
 

@@ -1,4 +1,4 @@
-"""Every way to buy the machines of one plan, side by side: time, dollars, chance to be late."""
+"""Every way to buy the machines of one plan, side by side: time, dollars, chance of being late."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ RESERVED = ("reserved_1y", "reserved_3y")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakEven:
-    """Preemptions a day above which a useful hour on spot is dearer than on on-demand. [closed
-    form of core/failures/spot.py]; 0: never pays, infinite: always does."""
+    """Preemptions per day above which a useful hour on spot costs more than on demand. [closed
+    form of core/failures/spot.py] 0: spot never pays; infinite: it always does."""
 
     job_per_day: float
     instance_per_day: float
-    spot_usd: float  # of the run without preemptions or failures
+    spot_usd: float  # cost of the run without preemptions or failures
     on_demand_usd: float
 
 
@@ -39,12 +39,12 @@ class Reservation:
 
     kind: str
     break_even_utilisation: float  # above 1: never
-    term_usd: float  # of the whole term
+    term_usd: float  # cost of the whole term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeated:
-    """The policies on one market."""
+    """Every spot policy on one market."""
 
     market: Market
     ways: tuple[Way, ...]
@@ -52,21 +52,21 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purchases:
-    """The answer for one plan."""
+    """All ways to buy one plan."""
 
     plan: Plan
-    ways: tuple[Way, ...]  # in a fixed order; the spot ones on the market that is used
-    markets: tuple[Repeated, ...]  # low, used and high, or the one that was given
+    ways: tuple[Way, ...]  # in a fixed order; spot on the market in use
+    markets: tuple[Repeated, ...]  # low, used and high, or the given one
     exponential: Repeated | None  # spot alone with exponential uptimes of the same mean
     trace: TraceStatistics | None
-    trace_hours: float  # its length; 0: none was given
+    trace_hours: float  # length of the given trace; 0: none
     break_even: BreakEven | None
     reservations: tuple[Reservation, ...]
     inputs: tuple[Input, ...]
 
 
 def purchases_of(scenario: Scenario, plan: Plan, trace: Trace | None = None) -> Purchases:
-    """Every kind and policy for one plan; `trace` replaces what is assumed of spot capacity."""
+    """Every kind and policy for one plan; `trace` replaces the assumptions about spot capacity."""
     prices = {p.kind: p for p in priced(scenario, plan)}
     kept = {kind: kept_of(scenario, p) for kind, p in prices.items() if kind != "spot"}
     of_spot = prices["spot"]
@@ -93,7 +93,7 @@ def purchases_of(scenario: Scenario, plan: Plan, trace: Trace | None = None) -> 
 
 
 def _machine_inputs(kept: Mapping[str, Kept | None]) -> tuple[Input, ...]:
-    """Failures, checkpoints and restarts: the same for every way."""
+    """Inputs about failures, checkpoints and restarts, which every way shares."""
     return next((k.risk.inputs for k in kept.values() if k), ())
 
 
@@ -132,7 +132,7 @@ def _exponential(run: SpotRun | None, price: Priced, markets: Markets) -> Repeat
 
 
 def _break_even(run: SpotRun, markets: Markets) -> BreakEven | None:
-    """Of what the run costs without preemptions, so that a faster machine counts as cheaper."""
+    """The break-even from the run's cost without preemptions, so a faster machine is cheaper."""
     if not run.spot_usd or not run.on_demand_usd:
         return None
     per_day = DAY_S * as_float(
@@ -153,7 +153,7 @@ def _break_even(run: SpotRun, markets: Markets) -> BreakEven | None:
 
 
 def _reservations(kept: Mapping[str, Kept | None]) -> tuple[Reservation, ...]:
-    """Against on demand, for the same run."""
+    """Reservations compared with on demand for this run."""
     base = kept["on_demand"]
     found = []
     for kind in RESERVED:

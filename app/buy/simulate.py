@@ -1,4 +1,4 @@
-"""A plan on spot capacity, played through on traces: every start, at every speed it may have."""
+"""Simulates a plan on spot capacity traces, from many starts and at every possible speed."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from core.search.plan import Plan
 from core.units import DAY_S, HOUR_S
 
 SEED = 1
-STARTS = 240  # starts of one play, evenly over its traces
-SPEEDS = 75  # as likely each, that the forecast may turn out to be
-PLAYED = 200  # preemptions of one play: a run that has more is played in part
-PLAYED_ON_TRACE = 600  # the same on a trace that was given, whose parts are not independent
-LEAST_USEFUL = 1 / 30  # share of the time; below it the run never ends, in practice
-LENGTHS = 200  # runs, or cycles of up and down, that a drawn trace has at least
+STARTS = 240  # starts per simulation, evenly over its traces
+SPEEDS = 75  # equally likely true speeds, given the forecast's error
+PLAYED = 200  # preemptions simulated: of a run with more, only a part is simulated
+PLAYED_ON_TRACE = 600  # limit on a given trace, whose parts are not independent
+LEAST_USEFUL = 1 / 30  # share of the time; below it the run never ends in practice
+LENGTHS = 200  # least length of a drawn trace, in runs or in cycles of up and down
 LEAST_OUTAGE_S = 1.0
 Column = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Market:
-    """How spot capacity comes and goes."""
+    """One assumption about how often spot capacity comes and goes."""
 
     name: str  # used, low, high, exponential or trace
-    preemptions_per_day: float  # of one instance while it is up; of a trace: of all
-    job_per_day: float  # of the job, while all it needs is up
+    preemptions_per_day: float  # of one instance while it is up; of all instances for a trace
+    job_per_day: float  # of the job, while all its instances are up
     outage_hours: float
     cv: float
     zones: int
@@ -48,28 +48,28 @@ class Market:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotRun:
-    """What is played: the work of a plan with its failures, and what an hour costs."""
+    """Input of a simulation: the work of a plan with its failures, and the cost of an hour."""
 
     priced: Priced
     plan: Plan
-    job: Job  # of machine failures alone
+    job: Job  # with machine failures only
     least_s: float
     interval_s: float | None  # as given
     speeds: Column
-    spot_usd: float | None  # an hour
-    on_demand_usd: float | None  # for an hour's work of the spot machines
+    spot_usd: float | None  # per hour
+    on_demand_usd: float | None  # for the work that the spot machines do in an hour
     deadline_s: float | None
     budget_usd: float | None
 
 
 def spot_run(scenario: Scenario, priced: Priced, on_demand: Plan | None) -> SpotRun | None:
-    """The plan at its spot price, and at which on-demand price it falls back."""
+    """The plan at its spot price, and the on-demand price that it falls back to."""
     plan = priced.plan
     if plan is None:
         return None
     given = given_numbers(scenario)
     job = job_of(scenario, plan, given).job
-    # A preemption takes every machine: the job goes on when the last of them has started.
+    # A preemption stops every machine: the job resumes when the last one has started.
     gang_s = gang_start_s(
         num_nodes=float(plan.num_nodes), mean_start_s=known("node_start_s", given).value
     )
@@ -94,7 +94,7 @@ def spot_run(scenario: Scenario, priced: Priced, on_demand: Plan | None) -> Spot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """Hours of every start, a row a speed; failures of machines are in the work."""
+    """Simulated hours, one row per speed, one column per start; work includes machine failures."""
 
     total: Column
     spot: Column
@@ -107,8 +107,8 @@ class Played:
 
 
 def job_on(run: SpotRun, market: Market) -> spot.SpotJob:
-    """The job in closed form on this market: with its best interval, on spot alone. An upload
-    enters as a reload does."""
+    """The job on spot alone in closed form, with the best interval for this market. An upload
+    counts as a reload does."""
     rate = market.job_per_day / DAY_S
     total = replace(run.job, failures_per_s=run.job.failures_per_s + rate)
     interval_s = run.interval_s or goodput.at_best_interval(total, least_s=run.least_s).interval_s
@@ -122,7 +122,7 @@ def job_on(run: SpotRun, market: Market) -> spot.SpotJob:
 
 
 def traces_of(market: Market, length_s: float) -> tuple[Trace, ...]:
-    """The capacity of every zone: the trace that was given, or drawn ones."""
+    """The capacity of every zone: the given trace, or drawn traces."""
     if market.trace is not None:
         return (market.trace,)
     if not market.job_per_day:
@@ -143,9 +143,10 @@ def traces_of(market: Market, length_s: float) -> tuple[Trace, ...]:
 def every_speed(
     run: SpotRun, market: Market, policy: Policy, job: spot.SpotJob, slower: float, useful: float
 ) -> Played:
-    """The starts at every speed. A policy without a deadline takes as much longer as its work
-    does. One with a net is played at some speeds at which on-demand would meet the deadline, and
-    each start is interpolated between them; at the others it is on on-demand from the start."""
+    """All starts at every speed. A policy without a deadline scales with its work. A policy that
+    falls back on on-demand is simulated at a few of the speeds at which on-demand would meet the
+    deadline, and each start is interpolated between them; at other speeds it runs on demand from
+    the start."""
     work_s = as_float(run.job.work_s) * slower
     cycle_s = DAY_S / market.job_per_day + as_float(job.outage_s) if market.job_per_day else np.inf
     most = PLAYED if market.trace is None else PLAYED_ON_TRACE
@@ -165,7 +166,7 @@ def every_speed(
         work_s * run.speeds / job.interval_s
     )
     meets = needed_s <= (run.deadline_s or np.inf)
-    # Held on on-demand from its start, a job has the interval that is best there.
+    # A job on demand from the start has the interval that is best there.
     late = _on_demand_alone(_alone_s(run, work_s * run.speeds), work_s * run.speeds)
     if not meets.any():
         return late
@@ -182,21 +183,21 @@ def every_speed(
 
 
 def _alone_s(run: SpotRun, work_s: Column) -> Column:
-    """Seconds of the job on on-demand alone, at each speed; machine failures are in the work."""
+    """Seconds of the job on demand only, at each speed; the work includes machine failures."""
     best = goodput.at_best_interval(run.job, least_s=run.least_s).interval_s
     interval_s = run.interval_s or as_float(best)
     return work_s + as_float(run.job.checkpoint_s) * np.ceil(work_s / interval_s - 1e-9)
 
 
 def _nodes(count: int, *, middle: int) -> list[int]:
-    """The first, the last and one in the middle of `count` speeds; that of the forecast itself
-    where it is among them."""
+    """Indices of the first, a middle and the last of `count` speeds; the middle one is the
+    forecast's own if it is among them."""
     between = middle if middle < count else count // 2
     return sorted({0, between, count - 1})
 
 
 def _on_demand_alone(needed_s: Column, work_s: Column) -> Played:
-    """A job whose net holds it on on-demand from its start."""
+    """A job that runs on demand from its start to meet the deadline."""
     zero = np.zeros((needed_s.size, STARTS))
     hours = zero + needed_s[:, None] / HOUR_S
     return Played(
@@ -206,7 +207,7 @@ def _on_demand_alone(needed_s: Column, work_s: Column) -> Played:
 
 
 def _between(x: Column, nodes: Column, rows: Column) -> Column:
-    """Rows of the nodes at every x, linear between them."""
+    """Rows at every x, interpolated linearly between the nodes."""
     if nodes.size == 1:
         return np.repeat(rows, x.size, axis=0)
     right = np.clip(np.searchsorted(nodes, x), 1, nodes.size - 1)
@@ -220,8 +221,8 @@ def _played(
     run: SpotRun, policy: Policy, job: spot.SpotJob, traces: tuple[Trace, ...], work_s: float,
     part: float,
 ) -> Played:  # fmt: skip
-    """One row of starts. A run that is played in part has means in proportion, and deviations
-    in proportion to the root: those of a sum of independent parts."""
+    """One row of starts. If only a part of the run is simulated, means scale in proportion and
+    deviations with the square root, as for a sum of independent parts."""
     length_s = max(t.length_s for t in traces)
     trials = play(
         policy,

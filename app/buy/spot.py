@@ -26,7 +26,7 @@ ON_SPOT: tuple[Policy, ...] = tuple(p for p in POLICIES if p != "on_demand")
 def spot_ways(
     run: SpotRun | None, priced: Priced, market: Market, policies: Sequence[Policy] = ON_SPOT
 ) -> tuple[Way, ...]:
-    """One way for every policy."""
+    """One way to buy for every policy."""
     if run is None:
         return tuple(lacking(p, priced) for p in policies)
     return tuple(_way(run, market, p) for p in policies)
@@ -50,7 +50,7 @@ def _way(run: SpotRun, market: Market, policy: Policy) -> Way:
 
 
 def _hopeless(run: SpotRun, job: SpotJob) -> str:
-    """Why a job does not end on spot alone: its checkpoints are too far apart, or spot is away."""
+    """Why a job does not end on spot alone: checkpoints too far apart, or too little capacity."""
     cycle = 1 + as_float(job.preemptions_per_s) * as_float(job.outage_s)
     if as_float(failures_spot.kept_share(job)) > LEAST_USEFUL:
         return (
@@ -75,7 +75,7 @@ def _told(run: SpotRun, policy: Policy, played: Played, of_failures: Badput, slo
     usd = _usd(run, policy, played)
     late = over = idle = None
     if run.deadline_s is not None:
-        # A net holds a deadline to the second: rounding is no miss.
+        # The fallback meets the deadline to the second: rounding must not count as late.
         late = purchase.late_share(played.total, run.deadline_s / HOUR_S + 1e-6)
     paid = played.spot[middle] + played.on_demand[middle]
     lost = _lost_hours(run, played, of_failures, slower)
@@ -99,7 +99,7 @@ def _told(run: SpotRun, policy: Policy, played: Played, of_failures: Badput, slo
 def _lost_hours(
     run: SpotRun, played: Played, of_failures: Badput, slower: float
 ) -> dict[str, float]:
-    """Where the expected time goes beside the plan's own; failures of machines stretch the work."""
+    """Expected hours on top of the plan's own, by cause; machine failures lengthen the work."""
     middle = len(played.total) // 2
     stretch = (slower - 1) * as_float(run.job.work_s) / HOUR_S
     rework = as_float(of_failures.rework_s)

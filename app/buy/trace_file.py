@@ -1,18 +1,18 @@
-"""A trace of spot capacity as a file of the user: CSV or JSON. Hostile until it is parsed.
+"""Parses a user's trace of spot capacity, CSV or JSON. The file is untrusted.
 
-CSV, one spell a row, in order: start_s,end_s or start_hours,end_hours or start,end (times in ISO
-8601), and with a column `state` (up or down) also the outages.
+CSV, one spell per row, in order: start_s,end_s or start_hours,end_hours or start,end (times in ISO
+8601). With a column `state` (up or down) it may list outages as well.
 
     start,end                                        {"up": [[0, 5400], [7200, 90000]],
     2026-03-01T00:00Z,2026-03-01T01:30Z               "length_s": 100000}
 
-JSON: the spells in seconds, or a series as in the traces of skypilot-org/spot-traces:
+JSON: the spells in seconds, or a series in the format of skypilot-org/spot-traces:
 
     {"metadata": {"gap_seconds": 300}, "data": [1, 1, 0, ...]}
 
-where a tick is the number of instances that were available in the `gap_seconds` from it on.
-"data_means": "preempted" turns it round (1: taken away), as the files of the simulator of that
-project have it; "num_instances" says how many the job needs, where ticks count more than one.
+where each tick is the number of instances available during the next `gap_seconds`.
+"data_means": "preempted" inverts it (1: preempted), as in the files of that project's simulator;
+"num_instances" says how many instances the job needs if ticks count more than one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pricing.fetch.network import SourceError
 MAX_BYTES = 5_000_000
 MAX_SPELLS = 10_000
 MAX_INSTANCES = 1_000_000
-MAX_LENGTH_S = 1e9  # 30 years: beyond, a second is no longer told from the next
+MAX_LENGTH_S = 1e9  # 30 years: the longest trace that is accepted
 COLUMNS = {"start_s": "end_s", "start_hours": "end_hours", "start": "end"}
 MEANINGS = ("available", "preempted")
 FORMS = (
@@ -42,11 +42,11 @@ FORMS = (
     'or JSON with "up" or "data"'
 )
 
-Spell = tuple[str, float, float]  # where it stands in the file, start, end
+Spell = tuple[str, float, float]  # position in the file, start, end
 
 
 def read_trace_file(path: Path) -> Trace:
-    """The trace of a file, whole, or a `TraceError` that says in a sentence what is wrong."""
+    """The trace in a file; `TraceError` says in a sentence what is wrong with it."""
     try:
         return read_trace(read_file(path), name=path.name)
     except RunsError as e:
@@ -54,7 +54,7 @@ def read_trace_file(path: Path) -> Trace:
 
 
 def read_trace(content: bytes, *, name: str) -> Trace:
-    """The same of its content; `name` is what a sentence calls it.
+    """The trace in the content of a file; error messages use `name` for the file.
 
     >>> read_trace(b"start_s,end_s\\n0,60\\n90,120\\n", name="mine.csv").ends_s.tolist()
     [60.0, 120.0]
@@ -211,7 +211,7 @@ def _of_series(document: dict[str, Any], called: str) -> Trace:
 
 
 def _needed(document: dict[str, Any], most: int, means: str, called: str) -> int:
-    """How many instances must be there for the job to run."""
+    """The number of instances that the job needs to run."""
     given = document.get("num_instances")
     if given is None:
         if most > 1:
@@ -239,7 +239,7 @@ def _trace(spells: list[Spell], length_s: float, called: str) -> Trace:
 
 
 def _check_order(spells: list[Spell], called: str) -> None:
-    """The sentence of the first spell that is negative, ends too early or is out of order."""
+    """Raise for the first spell that is negative, ends before it starts or is out of order."""
     before = 0.0
     for where, start, end in spells:
         place = f"{where} of {called}"

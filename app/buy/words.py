@@ -1,4 +1,4 @@
-"""Ways to buy a plan's machines in sentences. Plain text."""
+"""Sentences about ways to buy a plan's machines. Plain text."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from core.money.purchase import TERM_HOURS
 from core.scenario import Scenario
 from core.search.plan import Plan
 
-RARELY = 0.1  # a chance to be late that most would take
+RARELY = 0.1  # a chance of being late that most users would accept
 
 
 def sentences(scenario: Scenario, found: Purchases) -> tuple[str, ...]:
-    """The answer, the break-even, and what makes it uncertain."""
+    """The answer, the break-even, and the main uncertainties."""
     first = (headline(scenario, found), budget_sentence(scenario, found))
     said = (*first, *spot_sentences(found), *kept_sentences(found))
     return tuple(s for s in said if s)
 
 
 def spot_sentences(found: Purchases) -> tuple[str, ...]:
-    """Of spot."""
+    """Sentences about spot."""
     said = (break_even_sentence(found), markets_sentence(found), burst_sentence(found))
     return tuple(s for s in said if s)
 
 
 def kept_sentences(found: Purchases) -> tuple[str, ...]:
-    """Of reservations and blocks."""
+    """Sentences about reservations and capacity blocks."""
     said = [_reservation(found, r.kind, r.break_even_utilisation) for r in found.reservations]
     return tuple(s for s in (*said, block_sentence(found)) if s)
 
 
 def headline(scenario: Scenario, found: Purchases) -> str:
-    """The cheapest way, and the cheapest that is seldom late."""
+    """The cheapest way, and the cheapest one that is rarely late."""
     job = f"{fmt.count(found.plan.num_gpus)} x {found.plan.offer.accelerator}"
     ways = _bought_for_this_run(scenario, found)
     if not ways:
@@ -64,14 +64,14 @@ def headline(scenario: Scenario, found: Purchases) -> str:
 
 
 def cheapest(scenario: Scenario, found: Purchases) -> Way | None:
-    """The way that is expected to cost least; None without a price."""
+    """The way with the lowest expected cost; None if no way has a price."""
     return next(iter(_bought_for_this_run(scenario, found)), None)
 
 
 def _bought_for_this_run(scenario: Scenario, found: Purchases) -> list[Way]:
-    """Ways with a price, the cheapest first. A reservation at full use is the best case, not a
-    price: it counts where the scenario says how much it is used. So does a block only where the
-    run mostly ends inside."""
+    """Ways with a price, the cheapest first. A reservation at full use is a best case, so it
+    counts only if the scenario gives its utilisation. A block counts only if the run mostly ends
+    inside its window."""
     shared = scenario.reserved_utilisation is not None
     ways = [
         w
@@ -82,7 +82,7 @@ def _bought_for_this_run(scenario: Scenario, found: Purchases) -> list[Way]:
 
 
 def budget_sentence(scenario: Scenario, found: Purchases) -> str:
-    """Which ways the budget does not pay."""
+    """The ways that exceed the budget."""
     priced = [w for w in found.ways if w.usd]
     if scenario.budget_usd is None or not priced:
         return ""
@@ -100,7 +100,7 @@ def budget_sentence(scenario: Scenario, found: Purchases) -> str:
 
 
 def break_even_sentence(found: Purchases) -> str:
-    """Spot stops paying above x preemptions a day."""
+    """The preemptions per day above which spot no longer pays."""
     even = found.break_even
     if even is None:
         return ""
@@ -122,7 +122,7 @@ def break_even_sentence(found: Purchases) -> str:
 
 
 def markets_sentence(found: Purchases) -> str:
-    """What the unknown rate of preemptions makes of spot alone."""
+    """How much the unknown preemption rate changes spot alone."""
     ends = [(m, m.ways[0]) for m in found.markets if m.ways and m.ways[0].hours]
     if len(found.markets) < 2 or len(ends) < 2:
         return ""
@@ -142,7 +142,7 @@ def markets_sentence(found: Purchases) -> str:
 
 
 def burst_sentence(found: Purchases) -> str:
-    """What bursts do to the P90 of spot alone, and why."""
+    """How bursts of preemptions change the P90 of spot alone, and why."""
     used = found.markets[0] if found.trace else next(
         (m for m in found.markets if m.market.name == "used"), None
     )  # fmt: skip
@@ -187,7 +187,7 @@ def burst_sentence(found: Purchases) -> str:
 
 
 def block_sentence(found: Purchases) -> str:
-    """What a capacity block risks."""
+    """The risk of a capacity block."""
     way = next((w for w in found.ways if w.name == "capacity_block"), None)
     if way is None or way.usd is None or way.outside_window is None or way.window_days is None:
         return ""
@@ -210,7 +210,7 @@ def _reservation(found: Purchases, kind: str, even: float) -> str:
 
 
 def lacking(found: Purchases) -> list[tuple[str, str]]:
-    """Ways without some figure, and why: those with one reason together."""
+    """Ways with a missing figure, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for way in found.ways:
         if way.why_not:
@@ -230,7 +230,7 @@ def cheapest_first_words(found: Purchases) -> str:
 
 
 def policies_words(found: Purchases) -> str:
-    """Which policy is cheapest on each market."""
+    """The cheapest policy on each market."""
     said = []
     for one in found.markets:
         ways = sorted((w for w in one.ways if w.usd), key=_expected_usd)
@@ -265,5 +265,5 @@ def market(one: Repeated) -> str:
 
 
 def plan_label(plan: Plan) -> str:
-    """The plan that is bought."""
+    """The plan whose machines are bought."""
     return vocabulary.machine(plan)

@@ -27,7 +27,7 @@ SCHEMA_VERSION = 1
 
 
 def explanation_json(found: Explanation) -> dict[str, Json]:
-    """The document of `runcast explain --json`; what was not asked for is null."""
+    """The document of `runcast explain --json`; null: not asked for."""
     prices = snapshot(found.scenario.prices)
     return {
         "schema_version": SCHEMA_VERSION,
@@ -45,7 +45,7 @@ def explanation_json(found: Explanation) -> dict[str, Json]:
 
 
 def plan_json(plan: Plan) -> dict[str, Json]:
-    """Which plan is explained."""
+    """The plan that is explained."""
     return {
         "id": plan.id,
         "rank": plan.rank,
@@ -59,7 +59,7 @@ def plan_json(plan: Plan) -> dict[str, Json]:
 
 
 def why_json(why: Why) -> dict[str, Json]:
-    """The runner-up, the next best layout, what would make the plan faster."""
+    """The runner-up, the next best layout, and what would make the plan faster."""
     return {
         "runner_up": None if why.runner_up is None else against_json(why.runner_up),
         "next_layout": None if why.next_layout is None else against_json(why.next_layout),
@@ -69,7 +69,7 @@ def why_json(why: Why) -> dict[str, Json]:
 
 
 def against_json(against: Against) -> dict[str, Json]:
-    """One plan or layout beside another: seconds and dollars that the other takes more."""
+    """One plan or layout against another: additional seconds and dollars of the other."""
     cost = against.cost
     return {
         "name": against.name,
@@ -85,7 +85,7 @@ def against_json(against: Against) -> dict[str, Json]:
 
 
 def difference_json(step: Difference) -> dict[str, Json]:
-    """Terms and the rest, which add up to what the other takes more."""
+    """Terms and the rest, which add up to the whole difference."""
     return {
         "first_s": number(step.first_s),
         "second_s": number(step.second_s),
@@ -104,7 +104,7 @@ def difference_json(step: Difference) -> dict[str, Json]:
 
 
 def faster_json(faster: Faster) -> dict[str, Json]:
-    """Every part of the step with its remedies, and every resource twice as good."""
+    """Every part of the step with its remedies, and the effect of doubling every resource."""
     return {
         "next": None if faster.next is None else faster.next.group,
         "sentence": next_sentence(faster),
@@ -124,7 +124,7 @@ def faster_json(faster: Faster) -> dict[str, Json]:
 
 
 def named_json(named: Named) -> dict[str, Json]:
-    """A named layout: the verdict, what stands against it, what would fit."""
+    """A named layout: the verdict, the obstacles, and the changes that fit."""
     return {
         "layout_text": named.text,
         "layout": layout_json(named.layout),
@@ -155,7 +155,7 @@ def named_json(named: Named) -> dict[str, Json]:
 
 
 def sensitivity_json(found: Sensitivity, again: tuple[Again, ...] = ()) -> dict[str, Json]:
-    """What each input moves, and what the interval is made of."""
+    """The effect of each input, and the unknowns that make up the interval."""
     return {
         "change": number(found.change),
         "effects": [_plain(asdict(e)) for e in found.effects],
@@ -177,7 +177,7 @@ def sensitivity_json(found: Sensitivity, again: tuple[Again, ...] = ()) -> dict[
 
 
 def layout_json(layout: Layout) -> dict[str, Json]:
-    """A layout as the plans of `runcast plan --json` have it."""
+    """A layout in the format of `runcast plan --json`."""
     return _plain(asdict(layout))
 
 
@@ -190,7 +190,7 @@ def _looked_at(changes: Changes) -> dict[str, Json]:
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Json]:
-    """Numbers that JSON cannot hold are null."""
+    """A number for JSON; null if JSON cannot hold it."""
     return {k: number(v) if isinstance(v, float) else _nested(v) for k, v in values.items()}
 
 

@@ -1,4 +1,4 @@
-"""The chart of a plan's sensitivity: what each input moves."""
+"""The chart of a plan's sensitivity to each input."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pandas as pd
 
 from app.document.chart_parts import FAINT, INK, PALETTE, Drawn, above, axis, legend
 
-TORNADO_PX = 92  # the axis and the legend
-ROW_PX, BAR_PX, BAR_DOWN_PX = 34, 12, 8  # a row of a name and a bar beneath it
+TORNADO_PX = 92  # height of the axis and the legend
+ROW_PX, BAR_PX, BAR_DOWN_PX = 34, 12, 8  # one row: a name with a bar beneath it
 
 
 def tornado(rows: pd.DataFrame, *, moved: str, theme: str) -> Drawn:
-    """What each input moves when it is lower and when it is higher, the largest on top. `moved`
-    names what is moved. Names stand above their bars, so that a narrow screen has room for both."""
+    """The effect of a lower and a higher value of each input, the largest on top. `moved` names
+    the affected quantity. Names stand above their bars, so that a narrow screen has room."""
     ink = INK[theme]
     widest = float(rows["moved"].abs().max()) or 1.0
     names = list(rows.sort_values("order")["input"].unique())

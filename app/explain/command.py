@@ -1,4 +1,4 @@
-"""`runcast explain`: why the best plan, or a named layout, is as it is; one against another."""
+"""`runcast explain`: why the best plan or a named layout is as it is, and how two compare."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from app.command.given import Given
 from app.command.options import AsJson, Text, print_json, text_option
 
-TOP = 50  # plans among which the other one to hold against is looked for
+TOP = 50  # plans among which the one to compare with is searched
 
 
 def explain(

@@ -1,4 +1,4 @@
-"""Explanations described once: differences, bottlenecks, changes and sensitivity as tables."""
+"""Explanations as tables: differences, bottlenecks, changes and sensitivity."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from core.explain.changes import Change
 from core.explain.explain import Difference
 from core.explain.sensitivity import Effect
 
-DRAWN = 10  # inputs of the tornado chart: the others move less than the least of them
+DRAWN = 10  # inputs of the tornado chart: those with the largest effect
 LISTED = 12  # bottlenecks, changes and inputs that a table lists
 FILE = (
     "input", "name", "kind", "value", "low", "high", "time_low", "time_high", "usd_low", "usd_high",
@@ -33,7 +33,7 @@ FILE = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of two steps: seconds of each, and what the second takes more."""
+    """One part of two steps: seconds of each, and the second minus the first."""
 
     name: str
     first_s: float
@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Shortened:
-    """A part of a step, and what would shorten it."""
+    """One part of a step, and what would shorten it."""
 
     part: Bottleneck
     remedy: str
@@ -124,7 +124,7 @@ def _then(again: Again) -> str:
 
 
 def terms(step: Difference) -> Table[Part]:
-    """Two steps side by side: the parts that differ most, all else, the whole."""
+    """Two steps side by side: the parts that differ most, the rest, the total."""
     rows = [Part(vocabulary.step_part(t.part), t.first_s, t.second_s, t.more_s) for t in step.terms]
     first, second = (
         max(whole - sum(getattr(t, which) for t in step.terms), 0.0)
@@ -143,13 +143,13 @@ def bottlenecks(faster: Faster) -> Table[Shortened]:
 
 
 def changes(named: Named) -> Table[Change]:
-    """What was changed of a named layout, and what that takes."""
+    """Changes to a named layout, with the time and memory that result."""
     ranked = named.changes.ranked[:LISTED]
     return Table(caption="Changes of the layout", columns=CHANGES, rows=ranked)
 
 
 def effects(found: Sensitivity) -> Table[Effect]:
-    """Every input with what time and dollars become: in files as fractions of the plan's own."""
+    """Every input with the resulting time and dollars: in files, as fractions of the plan's own."""
     change = fmt.percent(found.change)
     columns: dict[str, Column[Effect]] = {
         name: Column(name=name, head=name.replace("_", " "), value=attrgetter(name))
@@ -182,13 +182,13 @@ def effects(found: Sensitivity) -> Table[Effect]:
 
 
 def again(found: tuple[Again, ...]) -> Table[Again]:
-    """What a change does where the best layout is searched again."""
+    """The effect of a change when the best layout is searched again."""
     caption = "The same with the best layout of these machines searched again"
     return Table(caption=caption, columns=AGAIN, rows=found)
 
 
 def blocks(found: Explanation) -> Iterator[Block | Section]:
-    """What was asked, section by section."""
+    """The explanation, section by section."""
     if found.nothing_fits:
         yield Paragraph(found.nothing_fits)
     if (plan := found.plan) is not None:
@@ -210,19 +210,19 @@ def blocks(found: Explanation) -> Iterator[Block | Section]:
 
 
 def verdict(named: Named) -> Iterator[Block]:
-    """Whether a named layout is possible and fits, and why not."""
+    """Whether a named layout is legal and fits, and if not, why."""
     yield from map(Paragraph, told.named_sentences(named))
 
 
 def helps(named: Named) -> Iterator[Block]:
-    """The changes that help a named layout, the cheapest first."""
+    """Changes that help a named layout, the cheapest first."""
     yield Paragraph(told.changes_sentence(named.changes, fits=named.verdict == "fits"))
     if named.changes.ranked:
         yield changes(named)
 
 
 def against(found: Against, other: str) -> Iterator[Block]:
-    """Why another plan or layout takes longer or less, part by part, and what that costs."""
+    """Why another plan or layout is slower or faster, part by part, and the difference in cost."""
     yield Paragraph(told.difference_sentence(found.step, other))
     if found.step.terms:
         yield terms(found.step)
@@ -230,7 +230,7 @@ def against(found: Against, other: str) -> Iterator[Block]:
 
 
 def _other(found: Explanation) -> str:
-    """What the second of the two that are compared is called."""
+    """The name of the second of two compared plans or layouts."""
     if len(found.named) > 1 or found.plan is None:
         return "The other"
     memory = ", with the memory," if found.named[0].shortage else ""
@@ -266,7 +266,7 @@ def _sensitivity(found: Sensitivity, searched: tuple[Again, ...]) -> Iterator[Se
 
 
 def tornado(found: Sensitivity) -> pd.DataFrame:
-    """The inputs that move the answer most, two rows each: lower and higher."""
+    """The inputs with the largest effect, two rows each: lower and higher."""
     shown = [e for e in found.effects if e.swing > 0][:DRAWN]
     priced = any(isfinite(e.usd_low) for e in shown)
     rows = []

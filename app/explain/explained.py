@@ -1,4 +1,4 @@
-"""Explanations of plans and layouts: facts and prices meet `core.explain`."""
+"""Computes explanations of plans and layouts with `core.explain`, from facts and prices."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from core.search.plan import Answer, Layout, Plan
 
 LAYOUT_KNOBS = tuple(k for k in KNOBS if k not in ("num_gpus", "accelerator", "offload"))
 MOST_CHANGES = 8
-ALIKE = 1e-3  # of time and dollars: two plans that nobody need tell apart
+ALIKE = 1e-3  # relative difference of time and dollars below which two plans are alike
 MOST_PLACES = 8  # larger accelerators to try, the cheapest GPU-hour first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Where layouts are compared: one machine, one number of GPUs, one job."""
+    """The setting in which layouts are compared: one machine, one number of GPUs, one job."""
 
     scenario: Scenario
     case: Case
@@ -54,19 +54,19 @@ class Setting:
     num_gpus: int
 
     def job(self) -> Job:
-        """What a layout is searched for here, as the answer searches it."""
+        """The job for which layouts are searched, as in the answer's search."""
         job = job_of(self.scenario, self.machine, self.num_gpus)
         return replace(job, cluster=self.case.place.cluster)
 
     @property
     def question(self) -> Question:
-        """What is trained here, and how."""
+        """What is trained in this setting, and how."""
         return Question(work=self.case.work, eff=self.case.eff, choices=self.choices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What one layout takes."""
+    """Time, cost and memory of one layout."""
 
     step_s: float
     parts_s: dict[str, float]
@@ -79,56 +79,56 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Against:
-    """One plan or layout beside another."""
+    """One plan or layout compared with another."""
 
-    name: str  # of the other: the id of a plan, or a layout as it is written
-    label: str  # the same for a reader
+    name: str  # of the other: the id of a plan, or the text of a layout
+    label: str  # the other as shown to a reader
     step: Difference
-    hours: float  # that the other takes more
-    cost: CostDifference | None  # None: one of both has no price
+    hours: float  # additional hours of the other
+    cost: CostDifference | None  # None: one of the two has no price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """What became of a layout that somebody named."""
+    """The result for a layout that the user named."""
 
-    text: str  # the whole layout as it is written; an illegal one as it was given
+    text: str  # the complete layout as text; an illegal one as it was given
     layout: Layout
-    verdict: str  # fits, does_not_fit or illegal: a promise, as the keys of the JSON are
+    verdict: str  # fits, does_not_fit or illegal: stable, like the keys of the JSON
     obstacles: tuple[Obstacle, ...]
     shortage: Shortage | None
     figures: Figures | None  # None: illegal
-    changes: Changes  # of it, that fit; of a layout that fits, those that improve on it
+    changes: Changes  # changes that make it fit; if it fits, changes that improve it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """Why a plan is as it is."""
+    """Why a plan is as fast and as expensive as it is."""
 
-    runner_up: Against | None  # the next plan of the ranking, or the first one
+    runner_up: Against | None  # the next plan of the ranking, or the first
     next_layout: Against | None  # the best other layout on the same machines
     next_changes: Changes
     faster: Faster
 
 
 def setting_of(scenario: Scenario, plan: Plan) -> Setting:
-    """The machine and the job of a plan. Its layout evaluated there takes the plan's own step:
-    what moved the plan (a measurement of the user) moves all that is compared with it alike."""
+    """The machine and the job of a plan. Its layout evaluated in this setting has the plan's own
+    step time: a measurement by the user that moved the plan also moves every compared layout."""
     accelerator = machines.accelerator_of(plan.offer.accelerator, scenario)
     machine = machines.as_known(machines.machine(plan.offer, accelerator), scenario)
     found = _setting(scenario, machine, plan.num_gpus)
     computed = evaluate(found.case, columns_of([plan.layout], [plan.num_gpus]))
     moved = sum(plan.step_s.values()) / float(computed.step_s[0])
     place = found.case.place
-    if plan.usd is not None:  # with what else is paid for, where a plan counts more than instances
+    if plan.usd is not None:  # including other costs, if the plan counts more than instances
         hourly = plan.usd.p50 / (plan.wall_clock_hours * plan.num_nodes)
         place = replace(place, usd_per_instance_hour=hourly)
     return replace(found, case=replace(found.case, slowdown=moved, place=place))
 
 
 def setting_without_plan(scenario: Scenario) -> Setting:
-    """The cheapest of the scenario's machines at its first number of GPUs: where nothing fits.
-    Networks that are only guessed come last where several instances are needed."""
+    """The scenario's cheapest machine at its first number of GPUs, used if nothing fits. Machines
+    with a guessed network come last if several instances are needed."""
     offered = choice_of(scenario).machines
     if not offered or not scenario.num_gpus:
         missing = "the number of GPUs (--num-gpus)" if offered else "GPUs that some offer has"
@@ -167,15 +167,15 @@ def _place(machine: Machine) -> Place:
 
 
 def _dearness(machine: Machine, num_gpus: int) -> tuple[bool, float]:
-    """Order of machines: a guessed network between instances last, then by the GPU-hour."""
+    """Sort key of machines: guessed networks between instances last, then price per GPU-hour."""
     usd, per_instance = machine.offer.usd_per_hour, machine.offer.gpu_count
     guessed = not machine.network_known and num_gpus > per_instance
     return guessed, math.inf if usd is None else usd / per_instance
 
 
 def larger_places(setting: Setting) -> list[Place]:
-    """Of every accelerator with more memory the cheapest offer, what is bought alike; networks
-    that are only guessed last where the job needs several instances."""
+    """The cheapest offer of the same purchase kind for every accelerator with more memory;
+    guessed networks last if the job needs several instances."""
     needed = float(np.asarray(setting.case.place.cluster.memory_bytes))
     offered = choice_of(setting.scenario.model_copy(update={"gpu": ()})).machines
     best: dict[str, Machine] = {}
@@ -186,12 +186,12 @@ def larger_places(setting: Setting) -> list[Place]:
 
 
 def row_of(setting: Setting, layout: Layout) -> Layouts:
-    """A layout as columns of one row."""
+    """A layout as columns with one row."""
     return columns_of([layout], [setting.num_gpus])
 
 
 def figures_of(found: Evaluated, row: int = 0) -> Figures:
-    """One row of what was evaluated."""
+    """The figures of one evaluated row."""
     usd = float(found.usd[row])
     return Figures(
         step_s=float(found.step_s[row]),
@@ -208,7 +208,7 @@ def figures_of(found: Evaluated, row: int = 0) -> Figures:
 
 
 def why(scenario: Scenario, plan: Plan, other: Plan | None) -> Why:
-    """A plan beside another one and beside its neighbours, and what would make it faster."""
+    """A plan compared with another plan and with neighbouring layouts, and what makes it faster."""
     setting = setting_of(scenario, plan)
     near = changes(
         setting.case,
@@ -231,8 +231,8 @@ def why(scenario: Scenario, plan: Plan, other: Plan | None) -> Why:
 
 
 def other_of(answer: Answer, plan: Plan) -> Plan | None:
-    """The plan to hold a plan against. For the first of the ranking the next one that takes
-    another time or price (the same machines of other regions often do not); else the first."""
+    """The plan to compare a plan with. For the first of the ranking, the next one whose time or
+    price differs (equal machines in other regions often do not); otherwise the first."""
     if plan.rank != 1:
         return next((p for p in answer.plans if p.rank == 1), None)
     others = sorted((p for p in answer.plans if p.rank > 1), key=lambda p: p.rank)
@@ -247,7 +247,7 @@ def _alike(a: Plan, b: Plan) -> bool:
 
 
 def against_plan(plan: Plan, other: Plan) -> Against:
-    """Another plan beside one, from what both say."""
+    """One plan compared with another, from the figures of both."""
     cost = None
     if plan.usd is not None and other.usd is not None:
         cost = cost_difference(
@@ -266,7 +266,7 @@ def against_plan(plan: Plan, other: Plan) -> Against:
 
 
 def against_layout(setting: Setting, first: Layout, second: Layout, found: Figures) -> Against:
-    """Another layout beside one, on the same machines."""
+    """One layout compared with another on the same machines."""
     own = evaluate(setting.case, row_of(setting, first))
     here = figures_of(own)
     cost = None
@@ -288,8 +288,8 @@ def against_layout(setting: Setting, first: Layout, second: Layout, found: Figur
 
 
 def named(setting: Setting, text: str, *, like: Layout, most: int = MOST_CHANGES) -> Named:
-    """A layout that somebody names, on the machines of `setting`. ScenarioError where the text
-    is none; what it leaves out is searched."""
+    """The result for a named layout on the machines of `setting`. Parts that the text leaves out
+    are searched. ScenarioError if the text is not a layout."""
     layout, choices = completed(
         text,
         scenario=setting.scenario,
@@ -313,7 +313,7 @@ def named(setting: Setting, text: str, *, like: Layout, most: int = MOST_CHANGES
         most=4 * most,
     )
     ranked = near.ranked
-    if found is not None and lacks is None:  # it works: only what is better is worth a word
+    if found is not None and lacks is None:  # it works: only better layouts are worth listing
         ranked = tuple(c for c in ranked if _is_better(c.usd, c.hours, found))
     return Named(
         text=text.strip() if broken else layout_text(layout),

@@ -1,4 +1,4 @@
-"""Why a plan is the best: the next bottleneck, and on request everything that was compared."""
+"""Why a plan is the best: the next bottleneck, and all comparisons on request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from core.explain.bottleneck import Faster
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
-KEPT = 128  # explanations of a few kB
+KEPT = 128  # cached explanations, a few kB each
 OPEN = "plan_why"
 MINE = "plan_my_layout"
 
@@ -46,7 +46,7 @@ def _sensitivity(query: Query, plan_id: str, _scenario: Scenario, _plan: Plan) -
 def _tornado(
     query: Query, plan_id: str, theme: str, _rows: pd.DataFrame, _what: str
 ) -> chart_files.Spec:
-    """The chart as it is drawn: to build it takes longer than all the figures in it."""
+    """The chart as a spec, cached: building it takes longer than computing its figures."""
     moved = f"Change of the {_what} of the run"
     return chart_files.spec_of(explain_charts.tornado(_rows, moved=moved, theme=theme))
 
@@ -55,7 +55,7 @@ def _tornado(
 def _named(
     query: Query, plan_id: str, text: str, _scenario: Scenario, _plan: Plan
 ) -> tuple[Named, Against | None]:
-    """A named layout, and what sets it apart from the plan's, if it is legal."""
+    """The result for a named layout and, if it is legal, its differences from the plan's layout."""
     setting = explained.setting_of(_scenario, _plan)
     found = explained.named(setting, text, like=_plan.layout)
     if found.figures is None:
@@ -65,7 +65,7 @@ def _named(
 
 
 def draw(scenario: Scenario, answer: Answer, plan: Plan, theme: str) -> None:
-    """The next bottleneck in a sentence; the rest where somebody opens it."""
+    """Draw the next bottleneck in a sentence; the rest is in a section that the user can open."""
     query, _ = answers.key_of(scenario)
     other = explained.other_of(answer, plan)
     found = _why(query, plan.id, other.id if other else "", scenario, plan, other)
@@ -135,7 +135,7 @@ def _draw_sensitivity(query: Query, plan: Plan, found: Sensitivity, theme: str) 
 
 
 def draw_mine(query: Query, scenario: Scenario, plan: Plan, *, key: str = MINE) -> None:
-    """Where somebody names a layout, and what becomes of it. `key` is of the box, one a page."""
+    """Draw the box for naming a layout, and the result. `key` of the box: one per page."""
     st.markdown("**Why not my layout?**")
     text = st.text_input(
         "A layout on these machines",
@@ -150,8 +150,8 @@ def draw_mine(query: Query, scenario: Scenario, plan: Plan, *, key: str = MINE) 
 
 
 def draw_named(query: Query, scenario: Scenario, plan: Plan, text: str) -> None:
-    """The verdict on one layout: the rules it breaks or the bytes it lacks, what it would take,
-    and the changes that help, the cheapest first."""
+    """Draw the verdict on one layout: the rules it breaks or the memory it lacks, its time and
+    cost, and the changes that help, the cheapest first."""
     try:
         named, against = _named(query, plan.id, text, scenario, plan)
     except RuncastError as e:

@@ -1,4 +1,4 @@
-"""Everything that `runcast explain` is asked: of the best plan, of one named layout, or of two."""
+"""Answers `runcast explain`: about the best plan, one named layout, or two."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ PLAIN = Layout(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What was asked, and each answer that goes with it."""
+    """The question, and each part of the answer."""
 
     scenario: Scenario
     nothing_fits: str | None
-    plan: Plan | None  # whose machines are meant; None: nothing fits
+    plan: Plan | None  # whose machines are used; None: nothing fits
     named: tuple[Named, ...] = ()
-    difference: Against | None = None  # of the second named layout, or of the only one to the plan
-    why: Why | None = None  # of the plan, where no layout is named
-    faster: Faster | None = None  # of the first named layout, if it is legal
+    difference: Against | None = None  # of the two layouts, or of the only one and the plan
+    why: Why | None = None  # for the plan, if no layout is named
+    faster: Faster | None = None  # for the first named layout, if it is legal
     sensitivity: Sensitivity | None = None
     again: tuple[Again, ...] = ()
 
@@ -72,7 +72,7 @@ def explanation(
 
 
 def _plan(scenario: Scenario, answer: Answer, rank: int) -> Plan | None:
-    """The plan of a rank; the one that a link selects, where no rank is said."""
+    """The plan with the given rank; without a rank, the plan that the link selects."""
     if not answer.plans:
         return None
     if rank == 1 and scenario.plan:
@@ -86,7 +86,7 @@ def _plan(scenario: Scenario, answer: Answer, rank: int) -> Plan | None:
 
 
 def _without_plan(scenario: Scenario, answer: Answer, texts: Sequence[str]) -> Explanation:
-    """Named layouts, or else the nearest miss, where no plan says on which machines."""
+    """The explanation of named layouts, else of the nearest miss, if no plan fits."""
     try:
         setting = explained.setting_without_plan(scenario)
     except ScenarioError:
@@ -107,7 +107,7 @@ def _without_plan(scenario: Scenario, answer: Answer, texts: Sequence[str]) -> E
 
 
 def _nearest_miss(setting: Setting) -> str | None:
-    """The layout that misses the memory by least, as it is written."""
+    """The text of the layout that exceeds the memory by the least."""
     closest = best_of(setting.question, [setting.job()]).closest
     return None if closest is None else layout_text(record_of(closest.layout_row, 0))
 
@@ -115,7 +115,7 @@ def _nearest_miss(setting: Setting) -> str | None:
 def _difference(
     setting: Setting, first: Sequence[Layout], found: Sequence[Named]
 ) -> Against | None:
-    """The last layout beside the one before it; None where one of them is illegal."""
+    """The last layout compared with the one before it; None if either is illegal."""
     if not found or any(n.figures is None for n in found) or len(first) + len(found) < 2:
         return None
     layouts = [*first, *(n.layout for n in found)]

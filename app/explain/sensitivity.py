@@ -1,5 +1,5 @@
-"""How far a plan moves with each input, with its layout as it is or searched again, and which
-unknown its interval is made of."""
+"""How much a plan changes with each input, with its layout kept or searched again, and which
+unknowns make up its interval."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from core.units import HOUR_S
 from hardware.efficiency import GENERIC, efficiency, read_entries, stacks
 from hardware.measured import measured_accelerators
 
-# Inputs that a layout depends on, so that it is worth searching it again.
+# Inputs on which the best layout depends, so that searching again is worthwhile.
 SEARCHED_AGAIN = (
     ("seq_len", JOB),
     ("global_batch_size", JOB),
@@ -29,34 +29,34 @@ SEARCHED_AGAIN = (
     ("scale_up_bytes_per_s", MACHINE),
     ("scale_out_bytes_per_s", MACHINE),
 )
-TOKENS = 128  # a sequence of other lengths is not cut over GPUs
+TOKENS = 128  # sequences are split over GPUs only in multiples of this length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """One input changed, and the best layout found again: time and dollars over those of the
-    plan, minus one."""
+    """The effect of one changed input with the best layout searched again: time and dollars over
+    those of the plan, minus one."""
 
     name: str
     value: float
     to: float
-    time: float | None  # None: nothing fits any more
+    time: float | None  # None: nothing fits after the change
     layout: Layout | None
-    changed: bool  # is it another layout
+    changed: bool  # whether the layout differs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """How far a plan moves with each input."""
+    """How much a plan changes with each input."""
 
-    change: float  # of an input, up and down
-    effects: tuple[Effect, ...]  # with the layout as it is
-    unknowns: tuple[Unknown, ...]  # what the interval of the throughput is made of
-    sigma: float  # its width: standard deviation of the log
+    change: float  # relative change of an input, up and down
+    effects: tuple[Effect, ...]  # with the layout kept
+    unknowns: tuple[Unknown, ...]  # the unknowns that make up the throughput's interval
+    sigma: float  # width of the interval: standard deviation of the log
 
 
 def sensitivity_of(scenario: Scenario, plan: Plan) -> Sensitivity:
-    """Every input of a plan a tenth down and up, and the causes of its interval."""
+    """The effect of each input 10% lower and higher, and the causes of the plan's interval."""
     setting = setting_of(scenario, plan)
     causes = _unknowns(setting, plan)
     return Sensitivity(
@@ -71,14 +71,14 @@ def sensitivity_of(scenario: Scenario, plan: Plan) -> Sensitivity:
 
 @lru_cache(maxsize=32)
 def _bounds(stack: str) -> dict[str, tuple[float, float]]:
-    """Between what a fraction of the software means something: hardware/efficiency.csv."""
+    """The valid range of each software fraction, from hardware/efficiency.csv."""
     families = (GENERIC, stacks()[stack].family)
     return {e.quantity: (e.low, e.high) for e in read_entries() if e.stack in families}
 
 
 def _unknowns(setting: Setting, plan: Plan) -> tuple[Unknown, ...]:
-    """The terms that the plan's interval was made of. A measurement of the user narrows what is
-    shared with it: by how much is read from the plan's own interval."""
+    """The unknowns that make up the plan's interval. A measurement by the user narrows those it
+    shares with the plan; by how much follows from the plan's own interval."""
     scenario, work, machine = setting.scenario, setting.case.work, setting.machine
     eff = efficiency(scenario.stack)
     known = Circumstances(
@@ -101,9 +101,9 @@ def _unknowns(setting: Setting, plan: Plan) -> tuple[Unknown, ...]:
 
 
 def searched_again(scenario: Scenario, plan: Plan) -> tuple[Again, ...]:
-    """What moves the choice of a layout, a tenth down and up with the best layout found again.
+    """The effect of inputs 10% lower and higher, with the best layout searched again.
 
-    Lengths are multiples of 128 and batches of the plan's data-parallel ranks, the nearest ones.
+    Lengths are rounded to multiples of 128, batches to multiples of the data-parallel ranks.
     """
     setting = setting_of(scenario, plan)
     found = []
@@ -120,7 +120,7 @@ def searched_again(scenario: Scenario, plan: Plan) -> tuple[Again, ...]:
 
 
 def _whole(name: str, value: float, factor: float, layout: Layout) -> float | None:
-    """A length or a batch that can be cut; None where there is none below."""
+    """The nearest length or batch that can be split; None if there is none below."""
     unit = {
         "seq_len": float(TOKENS if value >= 10 * TOKENS else 1),
         "global_batch_size": float(layout.dp_replicate * layout.dp_shard),

@@ -1,6 +1,6 @@
-"""Explanations in words: differences, obstacles, bottlenecks, changes. Plain text, no markup.
+"""Sentences of explanations: differences, obstacles, bottlenecks, changes. Plain text, no markup.
 
-The page and the command line say the same because both take their words from here.
+The page and the command line both take their words from this module.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from core.explain.explain import Difference
 from core.explain.obstacles import Obstacle, Shortage
 from core.explain.sensitivity import Unknown
 
-LEAST_S = 5e-4  # of a step: what is less is no difference in words
-LEAST_H = 1 / 60  # the same of a run
+LEAST_S = 5e-4  # seconds of a step: smaller differences are not mentioned
+LEAST_H = 1 / 60  # hours of a run: smaller differences are not mentioned
 
 GROUPS = {
     "compute": "Computing",
@@ -37,7 +37,7 @@ KNOBS = {
 
 
 def group(name: str) -> str:
-    """A bottleneck, in words."""
+    """The name of a bottleneck."""
     return GROUPS.get(name, vocabulary.step_part(name))
 
 
@@ -46,13 +46,13 @@ def _lower(text: str) -> str:
 
 
 def more(seconds: float) -> str:
-    """+1.2 s, -35 ms, ±0 s."""
+    """A time difference with its sign: +1.2 s, -35 ms, ±0 s."""
     sign = "+" if seconds > 0 else "-" if seconds < 0 else "±"
     return f"{sign}{fmt.seconds(abs(seconds))}"
 
 
 def more_usd(usd: float) -> str:
-    """+$1.2k, -$35, ±$0."""
+    """A cost difference with its sign: +$1.2k, -$35, ±$0."""
     usd = 0.0 if abs(usd) < 0.005 else usd  # less than a cent is rounding
     sign = "+" if usd > 0 else "-" if usd < 0 else "±"
     return f"{sign}{fmt.usd_short(abs(usd))}"
@@ -62,7 +62,7 @@ def more_usd(usd: float) -> str:
 
 
 def difference_sentence(step: Difference, other: str) -> str:
-    """Why another step takes longer or less: three parts, then all else."""
+    """Why another step is slower or faster: the three largest parts, then the rest."""
     if abs(step.more_s) < LEAST_S and all(abs(t.more_s) < LEAST_S for t in step.terms):
         return f"{other} takes the same {fmt.seconds(step.first_s)} a step."
     told = [
@@ -78,13 +78,13 @@ def difference_sentence(step: Difference, other: str) -> str:
 
 
 def _from_to(first_s: float, second_s: float) -> str:
-    """The two times in brackets, if their digits can tell them apart."""
+    """The two times in brackets, if they differ when rounded."""
     both = fmt.seconds_from_to(first_s, second_s)
     return f" ({both})" if both else ""
 
 
 def run_sentence(against: Against) -> str:
-    """What the difference makes of the whole run, in time and dollars."""
+    """The difference for the whole run, in time and dollars."""
     time = "the same time"
     if abs(against.hours) >= LEAST_H:
         time = f"{fmt.days(abs(against.hours))} {'more' if against.hours > 0 else 'less'}"
@@ -108,7 +108,7 @@ def obstacle_sentence(obstacle: Obstacle) -> str:
 
 
 def shortage_sentence(lacks: Shortage) -> str:
-    """By how much the memory is missed, and its largest part."""
+    """By how much the layout exceeds the memory, and the largest part of its memory."""
     return (
         f"It lacks {fmt.gib(lacks.over_bytes)} a GPU: it needs {fmt.gib(lacks.need_bytes)}, and "
         f"{fmt.gib(lacks.usable_bytes)} of {fmt.gib(lacks.capacity_bytes)} can be planned with, "
@@ -118,7 +118,7 @@ def shortage_sentence(lacks: Shortage) -> str:
 
 
 def figures_sentence(figures: Figures) -> str:
-    """Step, run, dollars and memory of one layout."""
+    """Step time, run time, dollars and memory of one layout."""
     cost = "no price" if figures.usd is None else fmt.usd_short(figures.usd)
     return (
         f"{fmt.seconds(figures.step_s)} a step, {fmt.days(figures.hours)}, {cost}, "
@@ -144,7 +144,7 @@ def named_sentences(named: Named) -> list[str]:
 
 
 def _upper(text: str) -> str:
-    # Names of degrees are written small wherever they stand.
+    # Names of degrees are lower case, even at the start of a sentence.
     return (
         text
         if text.startswith(("tp ", "ep ", "etp ", "cp ", "pp "))
@@ -153,7 +153,7 @@ def _upper(text: str) -> str:
 
 
 def changed(change: Change) -> str:
-    """What a change turns: tp 1 to 4, sharding ddp to zero1."""
+    """What a change modifies: tp 1 to 4, sharding ddp to zero1."""
     return ", ".join(_turn(k, v) for k, v in change.changed.items())
 
 
@@ -164,7 +164,7 @@ def _turn(knob: str, values: tuple[str, str]) -> str:
 
 
 def changes_sentence(changes: Changes, *, fits: bool) -> str:
-    """How much was looked at."""
+    """How many changes were tried."""
     looked = (
         f"{fmt.count(changes.num_tried)} changes of one or two knobs were tried: "
         f"{fmt.count(changes.num_legal)} are legal, {fmt.count(changes.num_fit)} fit"
@@ -178,7 +178,7 @@ def changes_sentence(changes: Changes, *, fits: bool) -> str:
 
 
 def next_sentence(faster: Faster) -> str:
-    """The next bottleneck, how far it is from hidden and what would hide it."""
+    """The next bottleneck, how much of it is exposed, and what would hide it."""
     found = faster.next
     if found is None:
         return (
@@ -192,7 +192,7 @@ def next_sentence(faster: Faster) -> str:
 
 
 def remedy_sentence(found: Bottleneck, faster: Faster) -> str:
-    """What would hide one part, or how far the best resource gets."""
+    """What would hide one part, or how much the best resource helps."""
     if found.hidden:
         hidden = "" if found.group in WORK else ": hidden"
         return f"At most {fmt.percent(HIDDEN)} of the step{hidden}."
@@ -212,7 +212,7 @@ def remedy_sentence(found: Bottleneck, faster: Faster) -> str:
 
 
 def twice_of(remedy: Remedy) -> str:
-    """What is doubled, or halved where less is better."""
+    """The resource that is doubled, or halved if less is better."""
     name = input_name(remedy.resource)
     if remedy.resource == LAUNCH or remedy.resource.endswith("_hop_s"):
         return f"speed of what is now {_lower(name)}"
@@ -220,7 +220,7 @@ def twice_of(remedy: Remedy) -> str:
 
 
 def needed(remedy: Remedy) -> str:
-    """What hides a part: 1,920 GB/s of link inside the node (4.3 times today's 450 GB/s)."""
+    """What would hide a part: 1,920 GB/s of link inside the node (4.3 times today's 450 GB/s)."""
     if remedy.needed is None:
         return fmt.MISSING
     name, value = _lower(input_name(remedy.resource)), remedy.needed
@@ -244,7 +244,7 @@ def needed(remedy: Remedy) -> str:
 
 
 def unknowns_sentence(unknowns: Sequence[Unknown]) -> str:
-    """What the interval is made of, the widest cause first."""
+    """The unknowns that make up the interval, the largest first."""
     told = [f"{UNKNOWNS.get(u.name, u.name)} ({fmt.percent(u.share)})" for u in unknowns]
     if not told:
         return "The forecast has no interval."

@@ -20,7 +20,7 @@ SCHEMA_VERSION = 1
 def scale_json(
     scenario: Scenario, found: Scale, usd_per_day: float | None = None
 ) -> dict[str, Json]:
-    """The document of `runcast scale --json`; null is what is not known, or never ends."""
+    """The document of `runcast scale --json`; null: not known, or never ends."""
     plan, deadline, budget = found.plan, scenario.deadline_days, scenario.budget_usd
     return {
         "schema_version": SCHEMA_VERSION,

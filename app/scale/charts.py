@@ -1,5 +1,5 @@
-"""The charts of when and how big: time and cost against the number of GPUs, and what a budget
-trains best. Text is drawn in the ink of the theme, and colour is never alone.
+"""The charts of when and how big: time and cost against the number of GPUs, and the best model
+for a budget. Text has the theme's ink colour, and colour is never the only distinction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from app.document.chart_parts import INK, LIMIT, PALETTE, Drawn, x_px
 PANEL_PX, CURVE_PX = 340, 340
 KINDS = ("without failures", "expected", "P90, the forecast's own error counted")
 DASHES = ((6, 4), (1, 0), (2, 2))
-BILLIONS = "replace(format(datum.value, '~s'), 'G', 'B')"  # SI writes G for billion
+BILLIONS = "replace(format(datum.value, '~s'), 'G', 'B')"  # the SI format writes G for billion
 GAP = 1.15
 
 
@@ -30,8 +30,8 @@ def against_count(
     limit_text: str,
     theme: str,
 ) -> Drawn:
-    """Days or dollars against the number of GPUs, both logarithmic: a line without failures, one
-    expected, the band up to the P90; a dashed line of the user's limit. `what`: days or usd."""
+    """Days or dollars against the number of GPUs, on logarithmic axes: a line without failures, an
+    expected line, a band up to P90, and the user's limit as a dashed line. `what`: days or usd."""
     ink, main = INK[theme], parts.main_colour(theme)
     names = [f"{what}_{n}" for n in ("steady", "expected", "p90_all")]
     rows = points.dropna(subset=names)
@@ -92,8 +92,8 @@ def against_count(
     if limit:
         base = alt.Chart(pd.DataFrame({"value": [limit], "text": [limit_text]}))
         rule = base.mark_rule(color=LIMIT[theme], strokeDash=[7, 4], strokeWidth=1.5)
-        # At the right more GPUs end early and cost more: there a deadline has room above its line,
-        # a budget below.
+        # At the right, more GPUs finish early and cost more: there is room above the line of a
+        # deadline and below that of a budget.
         down = 12 if is_usd else -8
         text = base.mark_text(color=LIMIT[theme], align="right", dx=-4, dy=down, fontSize=12)
         layers += [rule.encode(y=y), text.encode(x=x_px("width"), y=y, text=alt.Text("text:N"))]
@@ -101,7 +101,7 @@ def against_count(
 
 
 def optimal(curve: pd.DataFrame, own: pd.DataFrame, *, theme: str) -> Drawn:
-    """Parameters against dollars, both logarithmic, a line a law; the scenario's run as a mark."""
+    """Parameters against dollars, on logarithmic axes: one line per law, the own run as a mark."""
     ink = INK[theme]
     laws = list(dict.fromkeys(curve["law"]))
     x = alt.X(
@@ -145,7 +145,7 @@ def optimal(curve: pd.DataFrame, own: pd.DataFrame, *, theme: str) -> Drawn:
     )
     run = alt.Chart(own)
     mark = run.mark_point(shape="diamond", size=160, filled=True, color=ink, opacity=1)
-    # Away from the lines, which rise to the right.
+    # Keep the label away from the lines, which rise to the right.
     is_low = bool((own["parameters"].max() < _at(curve, own)).all())
     name = run.mark_text(
         color=ink, fontWeight="bold", fontSize=12, align="left" if is_low else "right",
@@ -160,6 +160,6 @@ def optimal(curve: pd.DataFrame, own: pd.DataFrame, *, theme: str) -> Drawn:
 
 
 def _at(curve: pd.DataFrame, own: pd.DataFrame) -> pd.Series:
-    """Parameters of each law at the dollars that are nearest to the run's."""
+    """Parameters by each law at the dollars nearest to the run's."""
     far = (curve["usd"] / own["usd"].max()).map(math.log).abs()
     return curve.assign(far=far).sort_values("far").groupby("law")["parameters"].first()

@@ -1,4 +1,4 @@
-"""When and how big described once: numbers of GPUs and compute-optimal models as tables."""
+"""When and how big as tables: numbers of GPUs, and compute-optimal models."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ READ = (
     "efficiency", "tokens_per_s", "gpu_hours_per_trillion_tokens", "usd_per_trillion_tokens",
     "usd_per_day_saved", "doubling_saves",
 )  # fmt: skip
-TOO_WIDE = ("layout", "goodput")  # for a line of a terminal
+TOO_WIDE = ("layout", "goodput")  # for one line of a terminal
 LEGEND = (
     "Time and cost with failures; P90 with the forecast's own error, too; 1T: 1e12 tokens; $/day: "
     "dollars for each day less, from the line above; 2x saves: share of the time."
@@ -164,19 +164,19 @@ OPTIMAL_READ = (
 
 
 def counts(found: Scale) -> Table[Point]:
-    """One row for each number of GPUs; an empty cell of a file: not known, or it never ends."""
+    """One row per number of GPUs; an empty cell in a file: not known, or it never ends."""
     return Table(caption="Time and cost by the number of GPUs", columns=COLUMNS, rows=found.points)
 
 
 def optimal(found: Scale) -> Table[Best]:
-    """One row for each budget, law by law."""
+    """One row per budget, law by law."""
     curve = () if found.optimal is None else found.optimal.curve
     caption = "The best model for a budget, by law"
     return Table(caption=caption, columns=OPTIMAL_COLUMNS, rows=curve)
 
 
 def optimal_read(found: Scale) -> Table[Best]:
-    """One budget in four of the chart's, ascending."""
+    """Every fourth budget of the chart, ascending."""
     table = optimal(found).only(*OPTIMAL_READ)
     half = len(table.rows) // 2
     kept = (b for n, b in enumerate(table.rows) if (n % half) % 4 == 0)
@@ -184,7 +184,7 @@ def optimal_read(found: Scale) -> Table[Best]:
 
 
 def blocks(scenario: Scenario, found: Scale, usd_per_day: float | None = None) -> tuple[Block, ...]:
-    """What each number of GPUs takes and costs, whether to wait, and what to train."""
+    """Time and cost by number of GPUs, whether to wait, and which model to train."""
     best = optimal_sentences(found)
     return (
         *map(Paragraph, scale_sentences(scenario, found, usd_per_day)),
@@ -197,7 +197,7 @@ def blocks(scenario: Scenario, found: Scale, usd_per_day: float | None = None) -
 
 
 def optimal_drawn(found: Scale) -> pd.DataFrame:
-    """The curves for their chart, with the texts of its tooltips."""
+    """The rows of the compute-optimal chart, with the texts of its tooltips."""
     rows = optimal(found).frame()
     return rows.assign(
         parameters_text=[fmt.tokens(x) for x in rows["parameters"]],
@@ -206,7 +206,7 @@ def optimal_drawn(found: Scale) -> pd.DataFrame:
 
 
 def own_run(found: Scale) -> pd.DataFrame:
-    """The scenario's own run on the chart of the curves."""
+    """The scenario's own run on the compute-optimal chart."""
     columns = ["usd", "parameters", "parameters_text", "tokens_text", "name"]
     if found.optimal is None:
         return pd.DataFrame(columns=columns)
@@ -216,7 +216,7 @@ def own_run(found: Scale) -> pd.DataFrame:
 
 
 def alt(found: Scale, what: str) -> str:
-    """What a chart against the number of GPUs shows, in a sentence."""
+    """Alternative text of a chart against the number of GPUs."""
     first, last = found.points[0], found.points[-1]
     name = "Days" if what == "days" else "Dollars"
 
@@ -229,7 +229,7 @@ def alt(found: Scale, what: str) -> str:
 
 
 def optimal_alt(found: Scale) -> str:
-    """What the chart of the curves shows, in a sentence."""
+    """Alternative text of the compute-optimal chart."""
     said = "; ".join(
         f"by {b.law.name} {fmt.tokens(b.parameters)} parameters on {fmt.tokens(b.tokens)} tokens"
         for b in (found.optimal.same_usd if found.optimal else ())

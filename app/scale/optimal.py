@@ -1,4 +1,4 @@
-"""What a budget trains to the lowest loss at the machines of a plan: compute-optimal models."""
+"""Compute-optimal models: the lowest loss for a budget on the machines of a plan."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from core.search.plan import Plan
 from core.units import HOUR_S
 
 Floats = NDArray[np.float64]
-STEPS = 17  # budgets of the curve: four to a factor of ten, two factors to each side
+STEPS = 17  # budgets of the curve: four per factor of ten, two factors of ten to each side
 TRILLION = 1e12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Best:
-    """One point of the curve: what some dollars train best, by one law."""
+    """One point of the curve: the best model for a number of dollars, by one law."""
 
     law: Law
     usd: float
@@ -31,28 +31,28 @@ class Best:
     parameters: float
     tokens: float
     loss: float
-    tokens_per_s: float  # of that model at the plan's machines
+    tokens_per_s: float  # of that model on the plan's machines
     gpu_hours_per_trillion: float
     usd_per_trillion: float
 
     @property
     def tokens_per_parameter(self) -> float:
-        """20 is the rule of thumb."""
+        """Training tokens per parameter; 20 is the rule of thumb."""
         return self.tokens / self.parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimal:
-    """The curve of each law, and the scenario's own run beside it."""
+    """The curve of each law, and the scenario's own run for comparison."""
 
-    flops_per_usd: float  # 6 N D over the expected dollars of the plan, failures counted
-    usd: float  # of the plan, expected
-    parameters: float  # of the scenario's model: those that a token uses
+    flops_per_usd: float  # 6 N D over the expected dollars of the plan, with failures
+    usd: float  # expected cost of the plan
+    parameters: float  # active parameters of the scenario's model
     tokens: float
     losses: tuple[tuple[Law, float], ...]  # of the scenario's own run
     curve: tuple[Best, ...]  # law by law, ascending dollars
-    same_usd: tuple[Best, ...]  # by law: what the plan's dollars train best
-    chinchilla_tokens: float  # 20 a parameter of the scenario's model
+    same_usd: tuple[Best, ...]  # by law: the best model for the plan's dollars
+    chinchilla_tokens: float  # 20 per parameter of the scenario's model
     chinchilla_usd: float
     has_experts: bool
 
@@ -60,8 +60,8 @@ class Optimal:
 def optimal_of(
     scenario: Scenario, plan: Plan, *, usd: float | None, hours: float
 ) -> tuple[Optimal | None, str]:
-    """The curve at what the plan achieves for these dollars in these hours, failures counted; else
-    why there is none."""
+    """The curve at the plan's throughput per dollar, with failures, or the reason why there is
+    none."""
     if scenario.task != "pretrain":
         return None, "The laws are of pre-training: they say nothing about fine-tuning."
     if usd is None:
@@ -118,5 +118,5 @@ def optimal_of(
 
 
 def rented(plan: Plan) -> int:
-    """GPUs that are paid."""
+    """The number of GPUs that are paid for."""
     return plan.num_nodes * plan.offer.gpu_count

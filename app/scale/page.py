@@ -21,7 +21,7 @@ from core.errors import RuncastError
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
-KEPT = 64  # some 50 kB each
+KEPT = 64  # cached answers, about 50 kB each
 WORTH = "scale_usd_per_day"
 FILES = {"days": "runcast_scale", "usd": "runcast_scale_cost"}
 CAPTIONS = {"days": "A ring: the selected plan.", "usd": ""}
@@ -37,9 +37,9 @@ def _scale(query: Query, plan_id: str, book: str, _scenario: Scenario, _plan: Pl
 def _charts(
     query: Query, plan_id: str, book: str, theme: str, _scenario: Scenario, _found: Scale
 ) -> dict[str, chart_files.Spec]:
-    """The charts as they are drawn: to build them takes longer than all the figures in them."""
+    """The charts as specs, cached: building them takes longer than computing their figures."""
     points, priced = document.counts(_found).frame(), _found.cheapest is not None
-    if points.dropna(subset=["days_p90_all"]).empty:  # at these failure rates no count ends
+    if points.dropna(subset=["days_p90_all"]).empty:  # no number of GPUs finishes
         return {}
     days, usd = _scenario.deadline_days, _scenario.budget_usd
     drawn = {
@@ -71,7 +71,7 @@ def _charts(
 
 
 def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
-    """Time and cost against the number of GPUs, whether to wait, and what to train."""
+    """Draw time and cost against the number of GPUs, whether to wait, and which model to train."""
     key = (query_of(scenario), plan.id, book_id(scenario))
     st.subheader("When and how big", anchor=False)
     try:

@@ -1,5 +1,5 @@
-"""When and how big: cost and finish of one machine against its number of GPUs, steady and with
-failures, and what it would be worth to wait. The compute-optimal curve is in app/scale/optimal.py.
+"""Time and cost of one machine against its number of GPUs, without and with failures, and the
+value of waiting. The compute-optimal curve is in app/scale/optimal.py.
 """
 
 from __future__ import annotations
@@ -26,75 +26,75 @@ from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import HOUR_S
 
-LITTLE = 0.2  # a doubling that saves less of the time eats up its gain
+LITTLE = 0.2  # share of the time; a doubling that saves less is not worth it
 TRILLION = 1e12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One number of GPUs. Infinite hours: it never ends; None dollars: no price, or it does not."""
+    """One number of GPUs. Infinite hours: it never ends; None dollars: no price, or never ends."""
 
     plan: Plan
     hours_expected: float  # with failures
-    hours_p90: float  # of failures alone
-    hours_p90_all: float  # and of the forecast's own error
+    hours_p90: float  # with failures alone
+    hours_p90_all: float  # with failures and the forecast's own error
     usd_steady: float | None
     usd_expected: float | None
     usd_p90: float | None
     usd_p90_all: float | None
     goodput: float
-    efficiency: float  # tokens/s of a GPU over that at the fewest GPUs
-    gpu_hours_per_trillion: float  # expected, of GPUs that are rented, per 1e12 tokens
+    efficiency: float  # tokens/s per GPU over the same at the fewest GPUs
+    gpu_hours_per_trillion: float  # expected, of rented GPUs, per 1e12 tokens
     usd_per_trillion: float | None
-    usd_per_day_saved: float | None  # from the count before; None: it is not faster
-    doubling_saves: float | None  # share of the expected time; None: its double is not compared
-    doubling_usd_per_day: float | None  # dollars per day that doubling saves
+    usd_per_day_saved: float | None  # against the next smaller count; None: not faster
+    doubling_saves: float | None  # share of the expected time; None: double not compared
+    doubling_usd_per_day: float | None  # dollars per day saved by doubling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """What one machine costs and takes at many GPU counts, ascending."""
+    """Time and cost of one machine at many GPU counts, ascending."""
 
     plan: Plan
     points: tuple[Point, ...]
-    no_layout: tuple[int, ...]  # counts at which nothing is legal and fits
-    not_searched: tuple[int, ...]  # the search was over its budget before it came to them
+    no_layout: tuple[int, ...]  # counts without a legal layout that fits
+    not_searched: tuple[int, ...]  # counts that the search did not reach within its budget
     waiting: Waiting
     optimal: Optimal | None  # None: it is no pre-training, or has no price
     why_no_optimal: str = ""
 
     def at(self, num_gpus: int) -> Point | None:
-        """The point of so many GPUs."""
+        """The point with this number of GPUs."""
         return next((p for p in self.points if p.plan.num_gpus == num_gpus), None)
 
     @property
     def cheapest(self) -> Point | None:
-        """The least expected dollars."""
+        """The point with the lowest expected dollars."""
         priced = [p for p in self.points if p.usd_expected is not None]
         return min(priced, key=lambda p: p.usd_expected or 0.0, default=None)
 
     @property
     def knee(self) -> Point | None:
-        """The fewest GPUs whose doubling saves little of the time."""
+        """The point with the fewest GPUs whose doubling saves little time."""
         return next(
             (p for p in self.points if p.doubling_saves is not None and p.doubling_saves < LITTLE),
             None,
         )
 
     def on_time(self, deadline_days: float) -> Point | None:
-        """The fewest GPUs that end in time with a chance of nine in ten."""
+        """The point with the fewest GPUs that meets the deadline with a chance of nine in ten."""
         limit = deadline_days * 24
         return next((p for p in self.points if p.hours_p90_all <= limit), None)
 
     def in_budget(self, budget_usd: float) -> Point | None:
-        """The fastest whose expected dollars are within the budget."""
+        """The fastest point whose expected dollars are within the budget."""
         priced = [p for p in self.points if p.usd_expected is not None]
         within = [p for p in priced if (p.usd_expected or 0.0) <= budget_usd]
         return min(within, key=lambda p: p.hours_expected, default=None)
 
     def worth(self, usd_per_day: float) -> Point | None:
-        """The least of expected dollars and days together, where a day is worth so much: beyond it
-        another doubling costs more for each day that it saves."""
+        """The point with the lowest expected dollars plus value of days: with more GPUs, each day
+        saved costs more than it is worth."""
         priced = [p for p in self.points if p.usd_expected is not None]
         return min(
             priced,
@@ -104,7 +104,7 @@ class Scale:
 
 
 def scale_of(scenario: Scenario, plan: Plan) -> Scale:
-    """The plan's machine at GPU counts around the plan's."""
+    """The plan's machine at GPU counts around that of the plan."""
     searched = plans_by_count(scenario, plan)
     points = _points(scenario, searched.plans)
     scale = Scale(
@@ -116,7 +116,7 @@ def scale_of(scenario: Scenario, plan: Plan) -> Scale:
         optimal=None,
     )
     own = scale.at(plan.num_gpus)
-    if own is None:  # the plan's layout is of another search: one that was over its budget
+    if own is None:  # a search that went over its budget can lack the plan's layout
         return scale
     optimal, why = optimal_of(scenario, plan, usd=own.usd_expected, hours=own.hours_expected)
     return replace(scale, optimal=optimal, why_no_optimal=why)
@@ -129,7 +129,7 @@ def _points(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Point, ...]:
     ends = expected < GIVEN_UP * steady
     expected = np.where(ends, expected, np.inf)
     p90, p90_all = np.full(len(plans), np.inf), np.full(len(plans), np.inf)
-    if ends.any():  # of the others a quantile is beyond what a number holds
+    if ends.any():  # for runs that do not end, a quantile overflows
         ending = [p for p, e in zip(plans, ends, strict=True) if e]
         some = _rows(job, ends)
         p90[ends] = np.asarray(finish_time.quantile_s(some, 0.9)) / HOUR_S
@@ -164,7 +164,7 @@ def _points(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Point, ...]:
 
 
 def _compared(points: list[Point]) -> tuple[Point, ...]:
-    """Each beside the count before it and beside its double."""
+    """Each point compared with the next smaller count and with its double."""
     of_count = {p.plan.num_gpus: p for p in points}
     before = {b.plan.num_gpus: a for a, b in pairwise(points)}
     found = []
@@ -192,7 +192,7 @@ def _saved(fewer: Point, double: Point | None) -> float | None:
 
 
 def _per_day(fewer: Point, more: Point) -> float | None:
-    """Dollars for each day that the larger count saves; None where it saves none."""
+    """Dollars per day that the larger count saves; None if it saves none."""
     if fewer.usd_expected is None or more.usd_expected is None:
         return None
     per_day = scaling.usd_per_day_saved(
@@ -205,7 +205,7 @@ def _per_day(fewer: Point, more: Point) -> float | None:
 
 
 def _usd(plan: Plan, hours: float) -> float | None:
-    """As app/risk/risk.py counts it: machines are paid all the time, what is beside them stays."""
+    """Dollars as in app/risk/risk.py: machines are paid all the time, other costs stay."""
     if plan.usd is None or plan.usd_per_gpu_hour is None or not np.isfinite(hours):
         return None
     per_hour = plan.usd_per_gpu_hour * plan.gpu_hours / plan.wall_clock_hours
@@ -213,7 +213,7 @@ def _usd(plan: Plan, hours: float) -> float | None:
 
 
 def _jobs(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Job, Floats]:
-    """The plans as a column of jobs, each with its interval, and what slow nodes do to each."""
+    """The plans as a column of jobs, each with its interval and its slowdown by slow nodes."""
     given = given_numbers(scenario)
     asked = [job_of(scenario, p, given) for p in plans]
     job = Job(
@@ -235,7 +235,7 @@ def _rows(job: Job, some: NDArray[np.bool_]) -> Job:
 
 
 def _with_the_forecasts_error(scenario: Scenario, plans: Sequence[Plan], job: Job) -> Floats:
-    """P90 in seconds where the forecast's speed may be wrong by as much as its interval says."""
+    """P90 in seconds, including the forecast's own error as given by its interval."""
     speeds = []
     for p in plans:
         hours = interval.wall_clock_hours(scenario, p)

@@ -1,4 +1,4 @@
-"""Whether waiting for a lower price pays: the trend of an accelerator's price beside a plan."""
+"""Whether waiting for a lower price pays, from the price trend of a plan's accelerator."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ MONTHS = (1.0, 3.0, 6.0, 12.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """What so many months are expected to save, and between what and what by seller."""
+    """Expected saving from waiting a number of months, with its range over sellers."""
 
     months: float
     saves_usd: float
-    least_usd: float  # at the trend of the seller whose price falls least, or rises
+    least_usd: float  # at the trend of the seller whose price falls least or rises
     most_usd: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """What waiting is worth; why it is not known where `waits` is empty."""
+    """The value of waiting; if `waits` is empty, the reason why it is not known."""
 
     trend: Trend | None
     waits: tuple[Wait, ...]
@@ -36,7 +36,7 @@ class Waiting:
 
 
 def waiting_of(plan: Plan) -> Waiting:
-    """The bundled history of the plan's accelerator, bought as the plan buys it."""
+    """The value of waiting, from the bundled prices of the plan's accelerator and purchase kind."""
     if (why := _own_price(plan)) is not None:
         return Waiting(trend=None, waits=(), why_not=why)
     trend = trend_of(plan.offer.accelerator, plan.offer.purchase)
@@ -73,7 +73,7 @@ def _own_price(plan: Plan) -> str | None:
 
 
 def trend_sentence(plan: Plan, found: Waiting) -> str:
-    """How the price has moved, by how many sellers, and how little that is."""
+    """How the price has moved, at how many sellers, and how weak that evidence is."""
     trend = found.trend
     if trend is None or trend.log_per_month is None:
         return f"Waiting for a lower price: no forecast, because {found.why_not}."
@@ -96,7 +96,7 @@ def _signed(share: float) -> str:
 
 
 def wait_sentence(plan: Plan, wait: Wait) -> str:
-    """What one wait is expected to save, and what a day of it must be worth at most."""
+    """The expected saving of one wait, and the most a day may be worth for it to pay."""
     months = "1 month" if wait.months == 1 else f"{wait.months:g} months"
     low, high = (fmt.usd(x, digits=3) for x in (wait.least_usd, wait.most_usd))
     if wait.saves_usd <= 0:
@@ -112,7 +112,7 @@ def wait_sentence(plan: Plan, wait: Wait) -> str:
 
 
 def break_even_sentence(plan: Plan, usd_per_day: float) -> str:
-    """How far a price must fall in a month, where a day has a value."""
+    """How far a price must fall in a month for waiting to pay, if a day has a value."""
     if plan.usd is None:
         return ""
     drop = float(

@@ -1,4 +1,4 @@
-"""When and how big in sentences."""
+"""Sentences about when and how big."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TFLOPS = 1e12
 
 
 def value_of_a_day(text: str | None) -> float | None:
-    """What a day is worth, as it was typed; ScenarioError where it is no such number."""
+    """The value of a day in dollars, parsed from text; ScenarioError if it is not valid."""
     if text is None:
         return None
     try:
@@ -33,7 +33,7 @@ def value_of_a_day(text: str | None) -> float | None:
 def scale_sentences(
     scenario: Scenario, found: Scale, usd_per_day: float | None = None
 ) -> tuple[str, ...]:
-    """What more or fewer GPUs do, what meets the limits, and what waiting is worth."""
+    """The effect of more or fewer GPUs, which counts meet the limits, and the value of waiting."""
     said = [_own(found), *_limits(scenario, found), *_doubling(found), *_worth(found, usd_per_day)]
     if found.no_layout:
         counts = ", ".join(fmt.count(n) for n in found.no_layout)
@@ -143,7 +143,7 @@ def _worth(found: Scale, usd_per_day: float | None) -> list[str]:
 
 
 def optimal_sentences(found: Scale) -> tuple[str, ...]:
-    """What the same dollars train best, by each law, and what holds of it."""
+    """The best model for the same dollars, by each law, and how far that holds."""
     best = found.optimal
     if best is None:
         return (found.why_no_optimal,) if found.why_no_optimal else ()
@@ -173,7 +173,7 @@ def _each(tokens: float) -> str:
 
 
 def validity(best: Optimal) -> str:
-    """What the laws rest on."""
+    """The data and range that the laws rest on."""
     experts = " This model has experts, which neither law has seen." if best.has_experts else ""
     return (
         "Both laws were fitted on dense models of up to 16 billion parameters and 500 billion "

@@ -29,7 +29,7 @@ SEARCHED_AGAIN = (
     ("scale_up_bytes_per_s", MACHINE),
     ("scale_out_bytes_per_s", MACHINE),
 )
-TOKENS = 128  # sequences are split over GPUs only in multiples of this length
+TOKENS = 128  # lengths are multiples of this, since others cannot be split over GPUs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The answer as blocks: the sentence, the ranked plans, what was left out, what is assumed."""
+"""The answer as blocks: the sentence, the ranked plans, the exclusions, the assumptions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from core.search.plan import Answer, Plan
 from pricing.offers import snapshot
 
 PAGE = "http://localhost:8501/"  # where `make run` serves the page
-# Where a window is narrow the seller's name is cut, then layouts wrap.
+# In a narrow window the seller's name is cut first, then layouts wrap.
 COLUMNS: tuple[Column[Plan], ...] = (
     Column(name="#", head="#", value=lambda p: f"{'*' if p.frontier else ''}{p.rank}"),
     Column(
@@ -57,13 +57,13 @@ COLUMNS: tuple[Column[Plan], ...] = (
 
 
 def ranked(plans: tuple[Plan, ...]) -> Table[Plan]:
-    """One line a plan; the kind of purchase only where there are several."""
+    """One line per plan; the purchase kind only if there are several."""
     table = Table(caption="Plans", columns=COLUMNS, rows=plans)
     return table if len({p.offer.purchase for p in plans}) > 1 else table.without("Purchase")
 
 
 def blocks(scenario: Scenario, answer: Answer, *, today: dt.date) -> Iterator[Block | Section]:
-    """The sentence, the ranked table, what was left out, what is assumed, the link."""
+    """The sentence, the ranked table, the exclusions, the assumptions, the link."""
     yield Paragraph(words.answer_sentence(scenario, answer))
     if answer.plans:
         yield ranked(answer.plans)
@@ -79,7 +79,7 @@ def blocks(scenario: Scenario, answer: Answer, *, today: dt.date) -> Iterator[Bl
 
 
 def _first(scenario: Scenario, plan: Plan, today: dt.date) -> Iterator[Block | Section]:
-    """What stands behind the recommended plan."""
+    """Details of the recommended plan."""
     figures = (
         f"{fmt.seconds(sum(plan.step_s.values()))} a step, "
         f"{fmt.tokens_per_s(plan.tokens_per_s.p50)}, "

@@ -1,8 +1,8 @@
 """One answer as JSON: the documented, versioned schema of `runcast plan --json`.
 
-docs/plan-json.md documents every key; keys are promises: add, never rename, and raise
-SCHEMA_VERSION when the meaning of one changes. Numbers are in the units their names end with
-and are not rounded; what is not known or not finite is null.
+docs/plan-json.md documents every key; keys are stable: add, never rename, and raise
+SCHEMA_VERSION when the meaning of one changes. Numbers are in the unit at the end of their name
+and are not rounded; null: not known or not finite.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SCHEMA_VERSION = 1
 def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -> dict[str, Json]:
     """The whole answer. `scenario` is the resolved one, so its names are canonical.
 
-    `with_inputs`: with all that `runcast recompute` needs, which takes a millisecond a plan.
+    `with_inputs`: include all that `runcast recompute` needs, which takes a millisecond per plan.
     """
     prices = snapshot(scenario.prices)
     asked = {name: plain(value) for name, value in scenario.model_dump(mode="json").items()}
@@ -63,7 +63,7 @@ def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -
 
 
 def estimate_json(scenario: Scenario, answer: Answer, verdict: Verdict) -> dict[str, Json]:
-    """The answer to one named layout: that of `plan_json`, and what became of the layout."""
+    """The answer for one named layout: the document of `plan_json` and the layout's verdict."""
     return {
         **plan_json(scenario, answer),
         "verdict": verdict.word,
@@ -72,7 +72,7 @@ def estimate_json(scenario: Scenario, answer: Answer, verdict: Verdict) -> dict[
 
 
 def _search(answer: Answer) -> dict[str, Json]:
-    """What became of the candidates: the counts beside `num_candidates` add up to it."""
+    """The outcome for all candidates: the other counts add up to `num_candidates`."""
     c = answer.counts
     return {
         "num_candidates": c.candidates,
@@ -86,7 +86,7 @@ def _search(answer: Answer) -> dict[str, Json]:
 
 
 def _pick(pick: Pick) -> dict[str, Json]:
-    """Another question, and the plan that answers it."""
+    """An alternative question, and the plan that answers it."""
     point = pick.point
     return {
         "question": pick.question,
@@ -154,7 +154,7 @@ def _plan(plan: Plan) -> dict[str, Json]:
 
 
 def brief_json(plan: Plan) -> dict[str, Json]:
-    """The few keys by which other documents name a plan."""
+    """The few keys with which other documents identify a plan."""
     return {
         "id": plan.id,
         "accelerator": plan.offer.accelerator,
@@ -165,7 +165,7 @@ def brief_json(plan: Plan) -> dict[str, Json]:
 
 
 def _with_failures(found: WithFailures) -> dict[str, Json]:
-    """Null hours: it never finishes."""
+    """Time and cost with failures; null hours: the run never finishes."""
     return {name: number(value) for name, value in asdict(found).items()}
 
 
@@ -201,6 +201,6 @@ def _price(offer: Offer) -> dict[str, Json]:
 
 
 def _parts(parts: Mapping[str, float], known: Iterable[str]) -> dict[str, Json]:
-    """Every known part, 0 where the plan has none of it, in their order; then the sum of all."""
+    """Every known part in order, 0 if the plan lacks it, then the sum of all parts."""
     whole = {**dict.fromkeys(known, 0.0), **parts}
     return {**{n: number(v) for n, v in whole.items()}, "total": number(sum(whole.values()))}

@@ -1,7 +1,7 @@
-"""Charts of ready columns. Each takes a table of app/plan/document.py and returns an Altair chart.
+"""Charts of a plan. Each takes a table of app/plan/document.py and returns an Altair chart.
 
-Text marks do not follow Streamlit's theme, so every chart is told the ink of the page. Colour is
-never alone: shape, order or text says the same.
+Text marks do not follow Streamlit's theme, so every chart gets the page's ink colour. Colour is
+never the only distinction: shape, order or text repeats it.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from app.document.chart_parts import (
 Place = dict[str, float]  # days and usd
 
 OTHER = "other GPUs"
-PICK = "pick"  # name of the selection that a click on the frontier makes
-HERE = "here"  # name of the data of the marker
-PARETO_PX = 312  # heights are of the whole chart: plot, axis and legend
+PICK = "pick"  # name of the selection made by a click on the frontier
+HERE = "here"  # name of the marker's data
+PARETO_PX = 312  # height of the whole chart: plot, axis and legend
 MEMORY_PX, LEGEND_ROW_PX = 152, 19
 STEP_PX = 52
-ROW_PX, BAR_PX, BAR_DOWN_PX = 34, 12, 8  # a row of a name and a bar beneath it
-GAP = 1.35  # how far the frontier's axes go beyond the data: room for its labels
+ROW_PX, BAR_PX, BAR_DOWN_PX = 34, 12, 8  # one row: a name with a bar beneath it
+GAP = 1.35  # factor by which the frontier's axes extend beyond the data, for labels
 
 
 def _named(accelerators: pd.Series) -> tuple[list[str], list[str]]:
-    """The frontier's accelerators, at most as many as there are shapes, and each row's name."""
+    """The frontier's accelerators, at most one per shape, and the accelerator name of each row."""
     common = list(accelerators.value_counts().index)
     kept = common if len(common) <= len(SHAPES) else common[: len(SHAPES) - 1]
     rows = [a if a in kept else OTHER for a in accelerators]
@@ -59,10 +59,10 @@ def pareto(
     deadline_text: str,
     theme: str,
 ) -> Drawn:
-    """Cost against time, both logarithmic: grey dots are beaten by a point of the frontier.
+    """Cost against time, on logarithmic axes: grey dots are dominated by the frontier.
 
-    Without the marker of the selected plan: `here` puts it in, so that to select another plan
-    builds no chart.
+    The marker of the selected plan is missing: `here` adds it, so that selecting another plan
+    does not rebuild the chart.
     """
     ink = INK[theme]
     xs = [*points["days"], *([deadline_days] if deadline_days else [])]
@@ -123,18 +123,18 @@ def pareto(
 
 
 def places(points: pd.DataFrame) -> dict[str, Place]:
-    """Where the chart of `pareto` has each plan, by the plan's id."""
+    """The position of each plan in the chart of `pareto`, by the plan's id."""
     rows = _rounded(points)[["days", "usd"]].to_dict("records")
     return dict(zip(points["id"], rows, strict=True))
 
 
 def here(spec: dict[str, Any], place: Place | None) -> dict[str, Any]:
-    """The chart of `pareto` as a dict, with a ring and a word where the selected plan is drawn."""
+    """The chart of `pareto` as a dict, with a ring and a label at the selected plan."""
     return {**spec, "datasets": {**spec.get("datasets", {}), HERE: [place] if place else []}}
 
 
 def _rounded(points: pd.DataFrame) -> pd.DataFrame:
-    """Each plan in words, and numbers as fine as a screen can show."""
+    """Each plan in words, with numbers rounded to what a screen can show."""
     kind = points["purchase"].str.lower()
     machine = [
         f"{n:,} x {gpu}, {cloud}, {how}"
@@ -155,7 +155,7 @@ def _limits(
     y: alt.Y,
     middle: float,
 ) -> list[alt.Chart]:
-    """Dashed lines of what the user set, each with its name."""
+    """Dashed lines at the user's limits, each with its name."""
     colour, out = LIMIT[theme], []
     rule: dict[str, Any] = {"strokeDash": [7, 4], "color": colour, "strokeWidth": 1.5}
     if budget_usd:
@@ -175,7 +175,7 @@ def _limits(
 
 
 def _marker(x: alt.X, y: alt.Y, theme: str, middle: float) -> list[alt.Chart]:
-    """A ring and a word on the selected plan, which `here` names."""
+    """A ring and a label on the selected plan, whose position `here` sets."""
     ink, base = INK[theme], alt.Chart(alt.NamedData(name=HERE))
     ring = base.mark_point(size=420, filled=False, stroke=ink, strokeWidth=2.5, opacity=1)
     layers = [ring.encode(x=x, y=y)]
@@ -193,7 +193,7 @@ def _marker(x: alt.X, y: alt.Y, theme: str, middle: float) -> list[alt.Chart]:
 def memory_bar(
     parts: pd.DataFrame, *, capacity_gib: float, capacity_text: str, theme: str
 ) -> Drawn:
-    """One stacked bar against the line of what the device can hold."""
+    """One stacked bar against a line at the device's capacity."""
     ink = INK[theme]
     end = max(capacity_gib, float(parts["gib"].sum())) * 1.04
     x = alt.X(
@@ -233,7 +233,7 @@ def memory_bar(
 
 
 def step_waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
-    """Where one optimizer step goes, part after part, down to the whole step. Names stand above
+    """The time of one optimizer step, part by part, down to the whole step. Names stand above
     their bars, so that a narrow screen has room for both."""
     ink = INK[theme]
     end = float(parts["end_s"].max())

@@ -1,4 +1,4 @@
-"""The list of plans to select one from, on each page that is about one plan."""
+"""The list for selecting a plan, on every page about one plan."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from core.search.plan import Answer, Plan
 
 
 def draw(place: DeltaGenerator, answer: Answer, plan: Plan, *, key: str, about: str) -> None:
-    """The list of described plans, with the selected one; what is chosen is selected on every
-    page."""
+    """Draw the list of plans with the selected one; the choice applies to every page."""
     labels = {p.id: plan_document.label(p) for p in answer.plans}
-    st.session_state[key] = plan.id  # the scenario is the truth; the list only shows it
+    st.session_state[key] = plan.id  # the scenario decides; the list only shows it
     place.selectbox(
         "Plan",
         list(labels),
@@ -27,6 +26,6 @@ def draw(place: DeltaGenerator, answer: Answer, plan: Plan, *, key: str, about: 
 
 
 def _chosen(key: str, ids: tuple[str, ...]) -> None:
-    if (plan_id := st.session_state[key]) in ids:  # else the list has changed meanwhile
+    if (plan_id := st.session_state[key]) in ids:  # otherwise the list has changed in the meantime
         link.choose(plan_id)
         link.redraw()

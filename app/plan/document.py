@@ -1,6 +1,7 @@
-"""An answer as rows and columns: what the charts draw, the tables list and the CSV holds.
+"""An answer as rows and columns for charts, tables and CSV files.
 
-Values stay numbers in the unit that the column's name says; text is made by app/document/format.py.
+Values are numbers in the unit that the column name gives; app/document/format.py turns them into
+text.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 from core.units import DAY_S, GIB, HOUR_S
 
-DRAWN_DOMINATED = 300  # dominated points of the chart: more are only ink
+DRAWN_DOMINATED = 300  # dominated points in the chart: more would add nothing
 DAYS_PER_HOUR = HOUR_S / DAY_S
-WORTH_TELLING = 1e-3  # of a step
+WORTH_TELLING = 1e-3  # share of a step from which its percentage is shown
 BEYOND = "beyond the plans listed below"
 
 COST, COST_LOW, COST_HIGH = "Cost (USD)", "Cost P10 (USD)", "Cost P90 (USD)"
@@ -32,14 +33,14 @@ SPEED, MFU, GPU_HOURS = "Tokens/s", "MFU", "GPU-hours"
 FAILING_TIME, FAILING_COST = "With failures (days)", "With failures (USD)"
 GOODPUT = "Goodput"
 LIMITS = "Within limits"
-# What the page lists of a ranked table; its CSV has every column.
+# The columns of the ranked table on the page; the CSV has every column.
 SHOWN = frozenset(
     {"#", COST, TIME, FAILING_TIME, "GPU", "GPUs", "Cloud", "Instance", "Purchase", "Layout", MFU,
      SPEED, MEMORY, LIMITS}
 )  # fmt: skip
 
 
-# How the browser writes the numbers of tables: a pandas Styler would take 14 ms of every rerun.
+# Number formats that the browser applies: a pandas Styler would take 14 ms of every rerun.
 FORMATS = {
     COST: "$%,d", TIME: "%.3g", FAILING_TIME: "%.3g", "GPUs": "%,d", MFU: "percent",
     SPEED: "compact", MEMORY: "%.3g", PRICE: "$%.3g",
@@ -48,18 +49,18 @@ FORMATS = {
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """One of the four numbers on top: its value and the lines that qualify it."""
+    """One of the four numbers at the top: its value and its qualifying lines."""
 
     label: str
     value: str
     lines: tuple[str, ...]
     about: str
-    of: tuple[str, Plan] | None = None  # which number of which plan; None: of no listed one
+    of: tuple[str, Plan] | None = None  # which number of which plan; None: no listed plan
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A plan that is only a point of the chart."""
+    """A plan that is shown only as a point of the chart."""
 
     usd: float
     hours: float
@@ -92,7 +93,7 @@ def _time_range(scenario: Scenario, plan: Plan) -> str:
 
 
 def label(plan: Plan) -> str:
-    """One plan in one line, for a list to choose from."""
+    """One plan in one line, for a selection list."""
     cost = "no price" if plan.usd is None else fmt.usd_short(plan.usd.p50)
     kind = vocabulary.purchase(plan.offer.purchase)
     return (
@@ -102,7 +103,7 @@ def label(plan: Plan) -> str:
 
 
 def _extreme(answer: Answer, column: str) -> Plan | Point | None:
-    """The plan of least cost or time, in full if it is listed, else as its point of the chart."""
+    """The plan with the least cost or time, in full if it is listed, else as its chart point."""
     if column not in answer.points:
         return None
     values = np.asarray(answer.points[column], dtype=float)
@@ -173,17 +174,17 @@ def headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date
 
 
 def peak_bytes(plan: Plan) -> float:
-    """All parts of a plan's memory."""
+    """The sum of all parts of a plan's memory, in bytes."""
     return float(sum(plan.memory_bytes.values()))
 
 
 def capacity_gib(plan: Plan) -> float:
-    """What one device can hold, in the unit of the chart."""
+    """The capacity of one device in GiB, the unit of the chart."""
     return plan.memory_capacity_bytes / GIB
 
 
 def headroom_sentence(plan: Plan) -> str:
-    """How far the peak is from the capacity, and the largest part."""
+    """How far the memory peak is from the capacity, and the largest part."""
     peak, capacity = peak_bytes(plan), plan.memory_capacity_bytes
     largest = max(plan.memory_bytes, key=lambda part: plan.memory_bytes[part])
     share = f"The largest part is {vocabulary.memory_part(largest)}."
@@ -194,7 +195,7 @@ def headroom_sentence(plan: Plan) -> str:
 
 
 def step_sentence(plan: Plan) -> str:
-    """How long a step takes and what takes most of it."""
+    """How long a step takes, and its largest part."""
     total = float(sum(plan.step_s.values()))
     largest = max(plan.step_s, key=lambda part: plan.step_s[part])
     share = fmt.percent(plan.step_s[largest] / total)
@@ -205,7 +206,7 @@ def step_sentence(plan: Plan) -> str:
 def ranked(
     plans: Sequence[Plan], failing: Sequence[WithFailures], *, has_limits: bool
 ) -> pd.DataFrame:
-    """The ranked table, one row a plan, numbers as numbers."""
+    """The ranked table, one row per plan, with unformatted numbers."""
     rows = []
     for p, f in zip(plans, failing, strict=True):
         row: dict[str, object] = {
@@ -239,13 +240,13 @@ def ranked(
 
 
 def listed(frame: pd.DataFrame) -> pd.DataFrame:
-    """The ranked table as it is shown: the columns of `SHOWN`; what never ends is no number."""
+    """The ranked table as shown: the columns of `SHOWN`, no number for runs that never end."""
     return frame[[name for name in frame if name in SHOWN]].replace(np.inf, np.nan)
 
 
 def points(answer: Answer) -> pd.DataFrame:
-    """Every plan of the chart, which costs something: the whole frontier and an even sample of
-    the others. A logarithmic axis has no zero: `free_sentence` says what it leaves out."""
+    """Every plan of the chart: the whole frontier and an even sample of the others. Free plans
+    have no place on a logarithmic axis: `free_sentence` counts them."""
     columns = ("usd", "wall_clock_hours", "num_gpus", "accelerator", "provider", "purchase",
                "frontier", "id")  # fmt: skip
     if "usd" not in answer.points:
@@ -253,7 +254,7 @@ def points(answer: Answer) -> pd.DataFrame:
     usd = np.asarray(answer.points["usd"], dtype=float)
     frontier = np.asarray(answer.points["frontier"], dtype=bool)
     drawn = np.isfinite(usd) & (usd > 0)
-    # Not as they are ranked: the same plans are the same chart, which a browser keeps.
+    # In an order independent of rank: equal plans give an equal chart, which a browser keeps.
     by_cost = np.lexsort((answer.points["id"], usd))
     others = by_cost[(drawn & ~frontier)[by_cost]]
     if len(others) > DRAWN_DOMINATED:
@@ -266,7 +267,7 @@ def points(answer: Answer) -> pd.DataFrame:
 
 
 def frontier_sentence(points: pd.DataFrame) -> str:
-    """What the chart of cost against time shows, whichever of its plans is ranked first."""
+    """Alternative text of the chart of cost against time, independent of the ranking."""
     best = points[points["frontier"].astype(bool)].sort_values(["usd", "days"])
     ends = [
         f"{fmt.usd_short(p['usd'])} in {fmt.days(p['wall_clock_hours'])} on "
@@ -280,7 +281,7 @@ def frontier_sentence(points: pd.DataFrame) -> str:
 
 
 def free_sentence(answer: Answer) -> str:
-    """How many plans cost nothing, which the chart cannot show; '' without one."""
+    """How many plans cost nothing and are not in the chart; '' if there are none."""
     free = int((np.asarray(answer.points.get("usd", ()), dtype=float) == 0).sum())
     if not free:
         return ""
@@ -292,7 +293,7 @@ def free_sentence(answer: Answer) -> str:
 
 
 def memory(plan: Plan) -> pd.DataFrame:
-    """Parts of one GPU's memory, in the order they are stacked."""
+    """Parts of one GPU's memory, in stacking order."""
     parts = [(name, size) for name, size in plan.memory_bytes.items() if size > 0]
     return pd.DataFrame(
         {
@@ -304,14 +305,14 @@ def memory(plan: Plan) -> pd.DataFrame:
 
 
 def _share(part_s: float, total_s: float) -> str:
-    """Seconds, and percent unless there is next to nothing to tell."""
+    """Seconds, with the percentage of the step unless it is negligible."""
     share = part_s / total_s
     percent = f" ({fmt.percent(share)})" if share >= WORTH_TELLING else ""
     return fmt.seconds(part_s) + percent
 
 
 def step(plan: Plan) -> pd.DataFrame:
-    """Parts of one step as a waterfall: each starts where the one before it ends."""
+    """Parts of one step as a waterfall: each starts where the previous one ends."""
     parts = [(name, s) for name, s in plan.step_s.items() if s > 0]
     ends = np.cumsum([s for _, s in parts])
     total = float(ends[-1]) if len(ends) else 0.0
@@ -330,7 +331,7 @@ def step(plan: Plan) -> pd.DataFrame:
 def facts(
     scenario: Scenario, plan: Plan, failing: WithFailures, today: dt.date
 ) -> list[tuple[str, str]]:
-    """The selected plan in words, label and text: five of its money, its machines and its run."""
+    """The selected plan as labels and texts: five each about cost, machines and the run."""
     offer = plan.offer
     network = offer.scale_out_gbit_per_s
     price = "no price known"
@@ -364,7 +365,7 @@ def facts(
 
 
 def excluded(answer: Answer) -> pd.DataFrame:
-    """What is not among the plans, largest count first."""
+    """Excluded options by reason, the largest count first."""
     rows = sorted(answer.excluded, key=lambda e: -e.count)
     counts = [fmt.count(e.count) for e in rows]
     why = [e.sentence.removeprefix(f"{n} ") for e, n in zip(rows, counts, strict=True)]

@@ -1,4 +1,4 @@
-"""What a search left out, and why: closed at first, unless it is the whole answer."""
+"""What a search excluded, and why: collapsed, unless it is the whole answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.search.plan import Answer
 
 
 def draw(answer: Answer, key: str, *, is_open: bool = False) -> None:
-    """The section, where anything was left out. Its table is made while it is open."""
+    """Draw the section if anything was excluded. Its table is made only while it is open."""
     if not answer.excluded:
         return
     part = st.expander("What was left out, and why", expanded=is_open, key=key, on_change="rerun")

@@ -1,4 +1,4 @@
-"""The charts of the Plan page, each built once for everybody who looks at the same answer."""
+"""The charts of the Plan page, built once per answer for all users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.web.figure import Figure
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
-KEPT = 64  # specs of up to 100 kB
+KEPT = 64  # cached specs, up to 100 kB each
 FRONTIER = "plan_chart"
 
 
@@ -24,7 +24,7 @@ FRONTIER = "plan_chart"
 def _pareto(
     key: answers.Key, theme: str, _scenario: Scenario, _answer: Answer
 ) -> tuple[Spec, dict[str, charts.Place], str]:
-    """The chart, where it has which plan, and what it shows; nothing where no plan has a price."""
+    """The chart, the positions of its plans, and its alternative text; empty without a price."""
     points = document.points(_answer)
     if points.empty:
         return {}, {}, ""
@@ -53,7 +53,7 @@ def _parts(key: answers.Key, plan_id: str, theme: str, _plan: Plan) -> tuple[Spe
 def draw_frontier(
     scenario: Scenario, answer: Answer, selected: Plan, on_pick: Callable[[], None]
 ) -> None:
-    """Cost against time, with the selected plan; a click on a point of the frontier picks it."""
+    """Draw cost against time with the selected plan; a click on a frontier point selects it."""
     free = document.free_sentence(answer)
     spec, places, shown = _pareto(answers.key_of(scenario), figure.theme(), scenario, answer)
     if not places:
@@ -62,7 +62,7 @@ def draw_frontier(
     drawn = Figure(
         key=FRONTIER,
         spec=charts.here(spec, places.get(selected.id)),
-        alt=shown,  # the browser draws the whole chart anew where this is another text
+        alt=shown,  # if this text changes, the browser redraws the whole chart
         file="runcast_cost_against_time",
         data=lambda: document.points(answer),
         caption=" ".join(filter(None, (free, options_words.coverage_sentence(answer)))),
@@ -71,7 +71,7 @@ def draw_frontier(
 
 
 def memory_and_step(scenario: Scenario, plan: Plan) -> tuple[Figure, Figure]:
-    """Where the bytes of a GPU and the seconds of a step go."""
+    """Draw the memory of a GPU and the time of a step, by part."""
     memory, step = _parts(answers.key_of(scenario), plan.id, figure.theme(), plan)
     headroom, step_sentence = document.headroom_sentence(plan), document.step_sentence(plan)
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.document import format as fmt
 
-# Name of an input, and the unit in which it is shown ('' for a plain number).
+# Name of each input, and the unit in which it is shown ('' for a plain number).
 INPUTS = {
     "num_tokens": ("Training tokens", ""),
     "seq_len": ("Sequence length", ""),
@@ -68,12 +68,12 @@ UNKNOWNS = {
 
 
 def input_name(name: str) -> str:
-    """An input of the forecast, in words; a fraction without a better name is its own."""
+    """The name of an input of the forecast; a software fraction without one keeps its own."""
     return INPUTS[name][0] if name in INPUTS else name.replace("_", " ")
 
 
 def input_value(name: str, value: float) -> str:
-    """An input with its unit: 450 GB/s, 100B."""
+    """The value of an input with its unit: 450 GB/s, 100B."""
     unit = INPUTS.get(name, ("", ""))[1]
     if name == "memory_bytes":
         return fmt.gib(value)
@@ -91,5 +91,5 @@ def input_value(name: str, value: float) -> str:
 
 
 def number(value: float) -> str:
-    """Whole numbers in full, others with three digits."""
+    """A number as text: whole numbers in full, others with three digits."""
     return fmt.count(value) if float(value).is_integer() else fmt.in_unit(value, "count")

@@ -1,7 +1,7 @@
-"""What the numbers of an answer are computed from, as JSON: `runcast recompute` needs no more.
+"""All inputs of an answer as JSON, sufficient for `runcast recompute`.
 
-docs/plan-json.md documents every key; keys are promises: add, never rename. Fields of records of
-core (Transformer, Workload, Efficiency, Cluster, Calibrated) have their names there and SI units;
+docs/plan-json.md documents every key; keys are stable: add, never rename. Fields of records of
+core (Transformer, Workload, Efficiency, Cluster, Calibrated) keep their names and SI units;
 null stands for NaN, "no source prints it".
 """
 
@@ -33,12 +33,12 @@ Object = dict[str, Any]
 
 
 def made_with_json() -> Object:
-    """The version and the hashes of what an answer was made with."""
+    """The version of Runcast and the hashes of the data behind an answer."""
     return {"version": version(), **made_with()}
 
 
 def inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> Object:
-    """What all plans share: model, work, stack, efficiencies, facts of their accelerators."""
+    """Inputs that all plans share: model, work, stack, efficiencies, facts of accelerators."""
     model = model_of(scenario)
     work = workload_of(scenario, model)
     stack = stacks()[scenario.stack]
@@ -68,7 +68,7 @@ def inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> Object:
 
 
 def plan_inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> list[Object]:
-    """What each plan alone is computed from."""
+    """Inputs specific to each plan."""
     found = []
     for plan, (shift, left) in zip(plans, _moved(scenario, plans), strict=True):
         case = case_of(scenario, plan)
@@ -89,8 +89,8 @@ def plan_inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> list[Object]:
 
 
 def _moved(scenario: Scenario, plans: Sequence[Plan]) -> list[tuple[float, float]]:
-    """What a measurement of the user adds to the log of each plan's throughput, and the share
-    of the forecast's variance that it leaves."""
+    """What a measurement by the user adds to the log of each plan's throughput, and the share of
+    the forecast's variance that remains."""
     if not plans or scenario.anchor_tokens_per_s_per_gpu is None:
         return [(0.0, 1.0)] * len(plans)
     found = anchor_of(scenario)

@@ -1,7 +1,7 @@
-"""Beside a forecast: the published runs that are most like it, and how well they were forecast.
+"""The published runs most similar to a forecast, and how well they were forecast.
 
-The runs and their forecasts are read and made once for each process; afterwards finding the
-neighbours of a plan is a few array operations (core/evidence/neighbours.py).
+Each process reads the runs and forecasts them once; after that, finding the neighbours of a plan
+takes a few array operations (core/evidence/neighbours.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hardware import facts
 from hardware.efficiency import GENERIC, stack_of
 from hardware.measured import MODELS_CSV, RUNS_CSV, Runs, read_models, read_runs
 
-SAME_SIZE = 0.02  # of the parameters: the same model under another name
+SAME_SIZE = 0.02  # relative difference of parameters within which two models are the same
 QUANTISED = "qlora"
 ADAPTERS = ("lora", QUANTISED)
 DEGREES = {
@@ -41,7 +41,7 @@ DEGREES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbour:
-    """One published run beside a plan. Tokens/s are per GPU."""
+    """One published run compared with a plan. Tokens/s are per GPU."""
 
     run_id: str
     source: str
@@ -53,28 +53,28 @@ class Neighbour:
     precision: str
     framework: str
     distance: float
-    same: tuple[str, ...]  # what the run shares with the plan
-    differences: tuple[str, ...]  # what the run has otherwise, the gravest first
+    same: tuple[str, ...]  # what the run and the plan share
+    differences: tuple[str, ...]  # how the run differs, the most important first
     measured: float
-    forecast: float  # P50, made without what was measured
+    forecast: float  # P50, made without using the measurement
     forecast_p10: float
     forecast_p90: float
 
     @property
     def error(self) -> float:
-        """Forecast over measured, less 1: 0.1 is 10% too fast."""
+        """Forecast over measured, minus 1: 0.1 is 10% too fast."""
         return self.forecast / self.measured - 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Runs with a usable throughput, as they are compared."""
+    """Runs with a usable throughput, as columns for comparison."""
 
     runs: Runs
     forecast: Predictions
     rows: NDArray[np.intp]  # of `runs`
     columns: Configuration  # of `rows`
-    group: NDArray[np.str_]  # runs that tell the same
+    group: NDArray[np.str_]  # runs with equal information have the same group
 
 
 def _recipe(written: str) -> str:
@@ -145,7 +145,7 @@ def _of_plan(scenario: Scenario, plan: Plan) -> Configuration:
 
 
 def nearest(scenario: Scenario, plan: Plan, top: int = 3) -> tuple[Neighbour, ...]:
-    """The published runs most like a plan, the nearest first; runs that tell the same once."""
+    """The published runs most similar to a plan, the nearest first, one run per group."""
     table, ours = _table(), _of_plan(scenario, plan)
     terms = distances(ours, table.columns)
     dates = table.runs.inputs.source_date[table.rows]
@@ -192,7 +192,7 @@ def _in_words(
     n: int,
     model: str,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a run shares with the plan, and what it has otherwise."""
+    """What a run shares with the plan, and how it differs, in words."""
 
     def theirs(name: str) -> Any:
         return getattr(table.columns, name)[n]
@@ -235,7 +235,7 @@ def _model_words(model: str, ratio: float) -> str:
 
 
 def _times(theirs: Any, ours: Any, more: str, fewer: str) -> str:
-    """'8x fewer GPUs': how the run's number compares with the plan's."""
+    """How the run's number compares with the plan's: '8x fewer GPUs'."""
     ratio = float(theirs) / float(ours)
     if math.isclose(ratio, 1.0, rel_tol=SAME_SIZE):
         return ""

@@ -1,4 +1,4 @@
-"""Measured runs beside a plan, as the rows and the sentence that the page shows."""
+"""The rows and the sentence about similar measured runs, for the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.plan.neighbours import Neighbour
 
 
 def table(found: Sequence[Neighbour]) -> pd.DataFrame:
-    """Measured runs beside a plan. Cells are markup of a static table, so they are escaped."""
+    """Similar measured runs, one per row. Cells are markup of a static table, hence escaped."""
     return pd.DataFrame(
         [
             {
@@ -30,7 +30,7 @@ def table(found: Sequence[Neighbour]) -> pd.DataFrame:
 
 
 def sentence(found: Sequence[Neighbour]) -> str:
-    """How far the forecasts of the nearest runs are from what was measured."""
+    """How far the forecasts of the nearest runs are from their measurements."""
     errors = [n.error for n in found]
     inside = sum(n.forecast_p10 <= n.measured <= n.forecast_p90 for n in found)
     return (

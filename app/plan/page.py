@@ -54,7 +54,7 @@ def _also(query: Query, book: str, _scenario: Scenario, _answer: Answer) -> tupl
 
 
 def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
-    """The page for a scenario and its answer."""
+    """Draw the page for a scenario and its answer."""
     today = dt.datetime.now(tz=dt.UTC).date()
     theme = figure.theme()
     if not answer.plans:
@@ -152,7 +152,7 @@ def _draw_ranked(
 
 
 def _columns(names: Iterable[str]) -> dict[str, Any]:
-    """Widths of the ranked table, its number formats, and what its columns mean."""
+    """Widths, number formats and explanations of the ranked table's columns."""
     widths = {"#": 45, "GPUs": 65, "Cloud": 95, "Instance": 150, "Purchase": 95}
     about = {"#": "Rank", **provenance_hints.COLUMNS}
     columns: dict[str, Any] = {}
@@ -232,10 +232,10 @@ def _measured(gpu: str, num_gpus: int, layout: str) -> None:
 
 
 def _draw_measured(scenario: Scenario, plan: Plan) -> None:
-    """Where somebody who ran this plan says how fast it was."""
+    """Draw the form in which a user who ran this plan enters its measured speed."""
     here = (plan.offer.accelerator, plan.num_gpus, layout_text(plan.layout))
     of_this = here == (scenario.anchor_gpu, scenario.anchor_num_gpus, scenario.anchor_layout)
-    if "measurement" not in web_form.errors():  # else the wrong text stays to be corrected
+    if "measurement" not in web_form.errors():  # otherwise the wrong text stays for correction
         speed = scenario.anchor_tokens_per_s_per_gpu if of_this else None
         st.session_state[MEASURED] = "" if speed is None else f"{speed:.12g}"
     st.text_input(
@@ -253,7 +253,7 @@ def _draw_measured(scenario: Scenario, plan: Plan) -> None:
 
 
 def _draw_facts(facts: list[tuple[str, str]]) -> None:
-    """One element a column: what the browser draws anew with every edit is what edits cost."""
+    """Draw one element per column: the browser redraws every element on each edit."""
     groups = [facts[i : i + FACTS_A_COLUMN] for i in range(0, len(facts), FACTS_A_COLUMN)]
     for column, group in zip(st.columns(len(groups)), groups, strict=True):
         lines = (f":gray[:small[{as_text(name)}]]  \n{as_text(text)}" for name, text in group)

@@ -1,4 +1,4 @@
-"""The plan that a command is about: what was typed as a scenario, and what its search found."""
+"""The scenario and the plan that a command is about."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from core.search.plan import Answer, Plan
 
 
 def planned(given: Given) -> tuple[Scenario, Plan]:
-    """The scenario, and the plan that it names or the best one. Notes go to standard error;
-    ScenarioError, before the search where it can be, for what does not go together."""
+    """The scenario, and the plan that it names or the best one. Notes go to standard error.
+    ScenarioError for contradictory inputs, before the search if possible."""
     asked, notes = plan_scenario(given)
     asked = resolve_strict(asked)
-    given_numbers(asked)  # a mistake among them is said before the search
+    given_numbers(asked)  # reports mistakes before the search
     for note in notes:
         print(note, file=sys.stderr)
     return asked, asked_plan(asked, answer(asked, top=1))
 
 
 def asked_plan(scenario: Scenario, found: Answer) -> Plan:
-    """The plan that the scenario names, else the best one; ScenarioError where there is none."""
+    """The plan that the scenario names, else the best one; ScenarioError if there is none."""
     plan = found.chosen(scenario.plan)
     if plan is None:
         raise ScenarioError(answer_sentence(scenario, found))

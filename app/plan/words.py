@@ -1,7 +1,7 @@
 """An answer in words: one sentence, the coverage line, labels and badges. Plain text, no markup.
 
-The page and the command line say the same because both take their words from here. Numbers
-become text in app/document/format.py.
+The page and the command line both take their words from this module. Numbers become text in
+app/document/format.py.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from core.search.plan import Answer, Plan
 from pricing.book.offers import is_booked
 from pricing.offers import UNVERIFIED_INTERCONNECT
 
-OLD_DAYS = 7  # a price older than this says its age
-LIKELY_OOM = 0.1  # from here a plan says that it may run out of memory
+OLD_DAYS = 7  # days from which the age of a price is shown
+LIKELY_OOM = 0.1  # probability from which a plan is marked as likely to run out of memory
 
 
 def tokens(scenario: Scenario) -> str:
-    """100B tokens, 125B tokens with padding."""
+    """Tokens in words: 100B tokens, 125B tokens with padding."""
     padding = " with padding" if scenario.packing_efficiency < 1 else ""
     return f"{fmt.tokens(run_tokens(scenario))} tokens{padding}"
 
 
 def batch_advice(scenario: Scenario) -> BatchAdvice:
-    """Tokens a step, steps, and whether the batch suits a run of pre-training."""
+    """Tokens per step, number of steps, and whether the batch suits pre-training."""
     return effective_batch_advice(
         seq_len=scenario.seq_len,
         global_batch_size=scenario.global_batch_size,
@@ -71,7 +71,7 @@ def answer_sentence(scenario: Scenario, answer: Answer) -> str:
 
 
 def missed(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
-    """What the user asked for and the plan does not keep."""
+    """The user's limits that the plan does not meet."""
     out = []
     if scenario.deadline_days is not None and not plan.meets_deadline:
         out.append(f"misses the deadline of {fmt.days(scenario.deadline_days * 24)}")
@@ -81,7 +81,7 @@ def missed(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
 
 
 def failing_sentence(found: WithFailures) -> str:
-    """A plan with failures in a line."""
+    """A plan with failures in one line."""
     if not math.isfinite(found.hours_expected):
         return "it never ends at these failure rates"
     cost = "" if math.isnan(found.usd_expected) else f" and {fmt.usd(found.usd_expected, digits=3)}"
@@ -92,7 +92,7 @@ def failing_sentence(found: WithFailures) -> str:
 
 
 def coverage_line(answer: Answer) -> str:
-    """How many options are priced, what was left out and why, and what became of the layouts."""
+    """How many options are priced, what was excluded and why, and the outcome for the layouts."""
     layouts = f"From {fmt.count(answer.num_candidates)} layouts."
     offers = not_compared(answer)
     said = (coverage_sentence(answer), offers, layouts, search_line(answer))
@@ -122,13 +122,13 @@ def coverage_sentence(answer: Answer) -> str:
 
 
 def not_compared_sentence(answer: Answer) -> str:
-    """What an option is, and the offers that were compared at no number of GPUs."""
+    """What an option is, and which offers were not compared at any number of GPUs."""
     beside = not_compared(answer)
     return " ".join(("An option is an offer at one number of GPUs.", *([beside] * bool(beside))))
 
 
 def not_compared(answer: Answer) -> str:
-    """The offers that were compared at no number of GPUs; '' where there are none."""
+    """The offers that were not compared at any number of GPUs; '' if there are none."""
     counts = {e.reason: e.count for e in answer.excluded}
     told = ", ".join(
         f"{text} {fmt.count(counts[reason])}"
@@ -139,7 +139,7 @@ def not_compared(answer: Answer) -> str:
 
 
 def search_line(answer: Answer) -> str:
-    """What became of the layouts: the counts add up to all of them."""
+    """The outcome for the layouts: the counts add up to the total."""
     c = answer.counts
     if not c.candidates:
         return answer.not_searched
@@ -155,7 +155,7 @@ def search_line(answer: Answer) -> str:
 
 
 def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
-    """Short notes on what is uncertain about one plan, the gravest first."""
+    """Short notes on the uncertainties of one plan, the most serious first."""
     offer, out = plan.offer, []
     if plan.probability_oom >= LIKELY_OOM:
         out.append(f"may run out of memory ({fmt.percent(plan.probability_oom)})")

@@ -19,8 +19,8 @@ from app.risk.risk import Risk, Spread
 from core.scenario import Scenario
 from core.search.plan import Answer, Interval, Plan
 
-WIDTH_PX, BAR_PX = 660, 66  # of a plot: letters are as large as those of the text on paper
-UNDATED = dt.date.min  # of words that would say how old a price is
+WIDTH_PX, BAR_PX = 660, 66  # of a plot, so that its letters match the text on paper
+UNDATED = dt.date.min  # date for which badges do not give the age of a price
 P10_P90 = (
     "P10 to P90: as far as the forecast knows, one run in ten is below P10 and one in ten above "
     "P90. The interval is the error of the forecast and, where a row says so, of failures at the "
@@ -29,7 +29,7 @@ P10_P90 = (
 
 
 def answer_section(scenario: Scenario, answer: Answer, plan: Plan, risk: Risk) -> Section:
-    """The sentence, the numbers to decide by, and what is uncertain about them."""
+    """The sentence, the numbers for a decision, and their uncertainty."""
     blocks: list[Block] = [Paragraph(plan_words.answer_sentence(scenario, answer), strong=True)]
     if plan.rank != 1:
         blocks.append(
@@ -50,7 +50,7 @@ def _claim(plan: Plan) -> str:
 
 
 def _doubts(plan: Plan) -> tuple[str, ...]:
-    """The badges of a plan, but for the age of its price, which the dated line has."""
+    """The badges of a plan, without the age of its price, which the dated line gives."""
     found = plan_words.badges(plan, UNDATED)
     return tuple(_upper(b) for b in found if not b.startswith("price "))
 
@@ -60,7 +60,7 @@ def _upper(text: str) -> str:
 
 
 def decision_table(scenario: Scenario, plan: Plan, risk: Risk) -> Table[Row]:
-    """What a meeting decides by: dollars, days, speed, memory, each with what is known of it."""
+    """The numbers for a decision: dollars, days, speed and memory, each with its uncertainty."""
     time = interval.wall_clock_hours(scenario, plan)
     rows = [
         ("Cost of the run, without failures", *_three(plan.usd, fmt.usd_short)),
@@ -86,14 +86,14 @@ def _three(values: Interval | None, write: Callable[[float], str]) -> tuple[str,
 
 
 def _spread(risk: Risk, found: Spread | None, write: Callable[[float], str]) -> tuple[str, ...]:
-    """With the forecast's own error and that of failures."""
+    """The range that includes the forecast's own error and failures."""
     if found is None:
         return (fmt.MISSING, "no price" if risk.finishes else "never ends", fmt.MISSING)
     return (write(found.p10_all), write(found.p50_all), write(found.p90_all))
 
 
 def plan_section(scenario: Scenario, plan: Plan) -> Section:
-    """What is rented and how the job is cut over it; where memory and time go."""
+    """The rented machines, how the job is split over them, and where memory and time go."""
     told = plan_document.facts(scenario, plan, of_plans(scenario, (plan,))[0], UNDATED)
     offer = plan.offer
     seen = f"{offer.observed_at}, quality {offer.quality}"
@@ -117,7 +117,7 @@ def plan_section(scenario: Scenario, plan: Plan) -> Section:
 
 
 def memory_figure(plan: Plan) -> Figure:
-    """One GPU's memory by part against what it holds."""
+    """One GPU's memory by part against its capacity."""
     sentence = plan_document.headroom_sentence(plan)
     chart = plan_charts.memory_bar(
         plan_document.memory(plan),

@@ -1,4 +1,4 @@
-"""The other plans of a report: cost against time, the first ten, and the pinned ones."""
+"""The other plans in a report: cost against time, the first ten, and the pinned ones."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from core.search.plan import Answer, Plan
 from core.units import DAY_S, HOUR_S
 
 FIRST = 10  # plans that a report lists
-MOST_FRONTIER = 15  # rows of the cheapest plans for their time
-DOTS = 250  # beaten plans of the chart: paper shows no more
+MOST_FRONTIER = 15  # rows of frontier plans, the cheapest for their time
+DOTS = 250  # dominated plans in the chart: more are not visible on paper
 DAY_H = DAY_S / HOUR_S
 
 
 def alternatives_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
-    """Cost against time, and the plans that were ranked first."""
+    """Cost against time, and the plans ranked first."""
     shown = answer.plans[:FIRST]
     return Section(
         "Other plans",
@@ -97,7 +97,7 @@ def _pareto(scenario: Scenario, answer: Answer, plan: Plan) -> tuple[Block, ...]
 
 
 def _thinned(points: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """The frontier and the plan whole, an even sample of the rest."""
+    """All of the frontier and the plan itself, with an even sample of the rest."""
     kept = points["frontier"].astype(bool) | (points["id"] == plan.id)
     others = np.flatnonzero(~kept)
     if len(others) > DOTS:
@@ -130,7 +130,7 @@ def _frontier_table(best: pd.DataFrame) -> Table[Row]:
 
 
 def pinned_section(scenario: Scenario, answer: Answer) -> Section:
-    """The pinned plans side by side, each against the first of them."""
+    """The pinned plans side by side, each compared with the first."""
     found = [p for name in scenario.pinned for p in answer.plans if p.id == name]
     if len(found) < 2:
         return Section("Pinned plans", ())

@@ -1,4 +1,4 @@
-"""What a plan costs, in a report: every line of its bill, and its machines bought otherwise."""
+"""The cost section of a report: every line of the bill, and other ways to buy the machines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OTHERWISE = (
 
 
 def bill_or_risk(scenario: Scenario, plan: Plan) -> tuple[Bill | None, Risk]:
-    """The bill, and what failures do to the plan; no bill where they keep it from ever ending."""
+    """The bill and the risk from failures; no bill if failures keep the run from ever ending."""
     try:
         found = bill_of(scenario, plan)
     except RuncastError:
@@ -46,7 +46,7 @@ def cost_section(scenario: Scenario, found: Bill | None, risk: Risk) -> Section:
 
 
 def _otherwise(scenario: Scenario, plan: Plan) -> tuple[Block, ...]:
-    """The same run at the price of every kind that somebody sells."""
+    """The run's cost at the price of every purchase kind on offer."""
     found = [p for p in priced(scenario, plan) if p.plan is not None]
     if len(found) < 2:
         return ()

@@ -1,4 +1,4 @@
-"""What `runcast report` does: options in, the files of a report out."""
+"""Reads the options of `runcast report` and writes the files of the report."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from core.errors import ScenarioError, shown, unknown_name
 from core.scenario import Scenario
 from pricing.disk import write_all_or_none
 
-TOP = 50  # plans among which the report finds its neighbours, as on the page
+TOP = 50  # plans among which the report looks for plans to compare, as on the page
 EPOCH = "SOURCE_DATE_EPOCH"  # https://reproducible-builds.org/specs/source-date-epoch/
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What was asked of the output, checked before the search."""
+    """The requested output, checked before the search."""
 
     kinds: tuple[str, ...]
-    folder: Path | None  # None: the one kind goes to the screen
+    folder: Path | None  # None: the only format goes to standard output
     date: dt.date
     address: str
 
 
 def wanted(*, to: str | None, out: str | None, date: str | None, address: str | None) -> Wanted:
-    """The values of these options; a ScenarioError says which one is wrong."""
+    """The requested output from these options; a ScenarioError says which one is wrong."""
     given = [t.strip().lower() for t in (to or ",".join(WRITERS)).split(",") if t.strip()]
     if unknown := [t for t in given if t not in WRITERS]:
         raise unknown_name("kind of report (--to)", unknown[0], WRITERS)
@@ -71,7 +71,7 @@ def _is_web(address: str) -> bool:
 
 
 def _date(text: str | None) -> dt.date:
-    """The day that was given, else that of the environment, else today's in UTC."""
+    """The given day, else the day from the environment, else today in UTC."""
     if text is not None:
         try:
             return dt.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=dt.UTC).date()
@@ -87,10 +87,10 @@ def _date(text: str | None) -> dt.date:
 
 
 def report_of_options(given: Given, asked: Wanted, *, name: str) -> tuple[Report, list[str]]:
-    """The report of what options, a link or a file ask for, and what to say."""
+    """The report for the scenario of options, a link or a file, and notes for the user."""
     scenario, notes = plan_scenario(given)
     scenario = resolve_strict(scenario)
-    given_numbers(scenario)  # a mistake among them is said before the search
+    given_numbers(scenario)  # reports mistakes before the search
     found = answer(scenario, top=TOP, with_frontier=True)
     notes = [*notes, *_gone(scenario, {p.id for p in found.plans})]
     made = report_of(scenario, found, date=asked.date, address=asked.address, name=name)
@@ -98,7 +98,7 @@ def report_of_options(given: Given, asked: Wanted, *, name: str) -> tuple[Report
 
 
 def _gone(scenario: Scenario, listed: set[str]) -> list[str]:
-    """What a link names and the answer does not have."""
+    """Notes on pinned plans that are not in the answer; ScenarioError if the plan itself is not."""
     if scenario.plan and scenario.plan not in listed:
         raise ScenarioError(
             f"The plan {shown(scenario.plan)} is not among the ranked plans: `runcast plan --json` "
@@ -111,12 +111,12 @@ def _gone(scenario: Scenario, listed: set[str]) -> list[str]:
 
 
 def single(report: Report, asked: Wanted) -> str:
-    """The text of the only kind."""
+    """The text of the only requested format."""
     return WRITERS[asked.kinds[0]](report).decode("utf-8")
 
 
 def write(report: Report, asked: Wanted, *, force: bool) -> list[str]:
-    """Write the files and say their paths. Nothing that is there is replaced unless asked for."""
+    """Write the files and print their paths. Existing files are replaced only if asked for."""
     folder = asked.folder or Path()
     paths = {kind: folder / file_name(kind) for kind in asked.kinds}
     there = [p for p in paths.values() if p.exists() or p.is_symlink()]

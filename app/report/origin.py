@@ -1,5 +1,5 @@
-"""What a report rests on: why the plan, what is assumed, how accurate forecasts are, sources, and
-how to get the same answer again."""
+"""The basis of a report: why this plan, assumptions, accuracy of forecasts, sources, and how to
+reproduce the answer."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from hardware.cross_validation import CrossValidation, cross_validation
 from hardware.facts import NUMBERS
 from pricing.offers import snapshot
 
-BLIND = "new_source"  # most like a run of somebody else
+BLIND = "new_source"  # the split without the run's own publication, as for a new user's run
 MEASURES = ("median", "p90", "within_20", "coverage")
 
 
 def why_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
-    """Against the next plan and the next layout, and what would make it faster."""
+    """The plan against the next plan and the next layout, and what would make it faster."""
     found = explained.why(scenario, plan, explained.other_of(answer, plan))
     sentences = [told.next_sentence(found.faster)]
     if (other := found.runner_up) is not None:
@@ -53,7 +53,7 @@ def why_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
 
 
 def assumptions_section(answer: Answer, plan: Plan | None) -> Section:
-    """What the plan takes for granted, and what was left out of the search."""
+    """What the plan assumes, and what the search excluded."""
     blocks: list[Block] = []
     if plan is not None and plan.assumptions:
         blocks.append(Bullets(plan.assumptions))
@@ -71,7 +71,7 @@ def assumptions_section(answer: Answer, plan: Plan | None) -> Section:
 
 
 def accuracy_section(scenario: Scenario, plan: Plan | None) -> Section:
-    """How far such forecasts were off on published runs, and where they are worst."""
+    """The error of such forecasts on published runs, and where it is largest."""
     folds = cross_validation()
     blocks: list[Block] = []
     if all((BLIND, m) in folds for m in MEASURES):
@@ -121,7 +121,7 @@ def _nearest(scenario: Scenario, plan: Plan) -> list[Block]:
 
 
 def sources_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
-    """Where prices, figures of the accelerators, rates and the model were read, and when."""
+    """Sources and dates of prices, accelerator figures, rates and the model."""
     named = dict.fromkeys([plan.id, *scenario.pinned, *(p.id for p in answer.plans[:FIRST])])
     shown = [p for name in named for p in answer.plans if p.id == name]
     model = model_of(scenario)
@@ -153,7 +153,7 @@ def _price(plan: Plan) -> Row:
 
 
 def _accelerator(scenario: Scenario, name: str) -> Iterable[Block]:
-    """The figures of an accelerator, then how a forecast takes each of its rates."""
+    """The figures of an accelerator, then how a forecast uses each of its rates."""
     device = accelerator_of(name, scenario)
     yield plain(
         caption=f"Figures of {name}",
@@ -184,7 +184,7 @@ def _printed(source: Source) -> str:
 
 
 def again_section(scenario: Scenario, address: str, version: str) -> Section:
-    """Versions, the link, and the command lines that give this answer again."""
+    """Versions, the link, and the command lines that reproduce this answer."""
     prices = snapshot(scenario.prices or None)
     link = "?" + link_query(scenario, prices.id)
     web = address.startswith(("https://", "http://"))

@@ -1,7 +1,7 @@
-"""A plan as a report for a meeting: one builder, three writers (Markdown, HTML, PDF).
+"""Builds the report of a plan once for three writers (Markdown, HTML, PDF).
 
-The builder asks what the page asks and computes nothing of its own. The same inputs and date give
-the same bytes: ages of prices are in the dated line and nowhere else.
+The builder makes the page's calls and computes nothing of its own. The same inputs and date give
+the same bytes: only the dated line contains ages of prices.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from core.errors import ScenarioError
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
-MAX_NAME = 80  # characters of what a reader calls a report
+MAX_NAME = 80  # characters of a report's name
 WRITERS: MappingProxyType[str, Callable[[Report], bytes]] = MappingProxyType(
     {
         "md": markdown.written,
@@ -44,10 +44,10 @@ MIME = MappingProxyType({"md": "text/markdown", "html": "text/html", "pdf": "app
 def report_of(
     scenario: Scenario, answer: Answer, *, date: dt.date, address: str = "", name: str = ""
 ) -> Report:
-    """The report of a resolved scenario: of the plan that it selects, else the best one.
+    """The report of a resolved scenario, about the plan that it selects, else the best one.
 
     `address` is the page's own (https://host/), for a link that can be clicked; without it the
-    link is a query. `name` is any text. ScenarioError for a name that is too long.
+    link is a query. `name` is any text. ScenarioError if the name is too long.
     """
     if len(name) > MAX_NAME:
         raise ScenarioError(
@@ -99,5 +99,5 @@ def _dated(plan: Plan | None, date: dt.date) -> str:
 
 
 def file_name(kind: str) -> str:
-    """What a downloaded report is called."""
+    """The file name of a downloaded report."""
     return f"runcast_report.{kind}"

@@ -1,4 +1,4 @@
-"""How an answer is shared: its link, the same on the command line, and files of it."""
+"""The section for sharing an answer: its link, its command line and its files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JSON = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWL
 
 
 def draw(scenario: Scenario, answer: Answer, selected: Plan | None) -> None:
-    """The link to copy, and every file that somebody may want of the answer."""
+    """Draw the link to copy, and every file of the answer for download."""
     st.subheader("Share and report")
     address = address_of(scenario, st.context.url)
     st.caption("Link to this answer: whoever opens it sees what you see, at the same prices.")
@@ -75,7 +75,7 @@ def _draw_command(scenario: Scenario) -> None:
 
 
 def _report(kind: str, scenario: Scenario, answer: Answer, address: str) -> Callable[[], bytes]:
-    """Makes the report when somebody asks for it."""
+    """A function that makes the report, called only on request."""
 
     def made() -> bytes:
         today = dt.datetime.now(tz=dt.UTC).date()

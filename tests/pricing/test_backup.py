@@ -441,7 +441,7 @@ def test_every_cut_of_an_archive_is_refused(data, tmp_path):
 def test_every_flipped_bit_is_refused_or_harmless(data, tmp_path, monkeypatch):
     """Each bit of the directory and of the record at the end, and some of the rest. What no reader
     looks at (a time, who may read a file) changes nothing."""
-    monkeypatch.setattr(os, "fsync", lambda handle: None)  # 700 restores, and no power cut
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # 500 restores, and no power cut
     file = tmp_path / "b.zip"
     whole = fixed(file)
     directory = whole.index(b"PK\1\2")
@@ -463,7 +463,7 @@ def test_every_flipped_bit_is_refused_or_harmless(data, tmp_path, monkeypatch):
         else:
             assert tree(here) == FIXED
             shutil.rmtree(here)
-    assert refused > 1000
+    assert refused > 700
 
 
 @pytest.mark.parametrize(

@@ -380,7 +380,7 @@ def test_one_number_with_all_that_it_rests_on(run):
     status, out, err = run("where", *JOB, "--number", "usd_per_gpu_hour")
     assert (status, err) == (0, "")
     assert "usd_per_gpu_hour = usd_per_instance_hour / gpus_per_instance" in out
-    assert "   from " in out
+    assert "  from " in out
     status, _, err = run("where", *JOB, "--number", "usd_per_gpu_hours")
     assert status == 2
     assert "Did you mean 'usd_per_gpu_hour'" in err

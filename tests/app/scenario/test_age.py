@@ -25,7 +25,7 @@ from app.scenario import file as scenario_file
 from app.scenario import link_query
 from app.scenario.link import parse, query_of
 from app.scenario.version import made_with
-from app.web import answers, link
+from app.web import answers
 from core.scenario import Scenario
 from core.scenario.types import MOST_VERSION_CHARS
 from pricing.store.opening import open_store
@@ -227,6 +227,7 @@ def script():
     import streamlit as st
 
     from app.forecast import resolve
+    from app.web import link
     from core.scenario import Scenario
 
     link.take_over(resolve.resolve, resolve.current_prices())

@@ -153,6 +153,7 @@ def plan_of(
         tokens_per_s_per_gpu=float(best.step.tokens_per_s_per_gpu[n]),
         mfu=float(best.step.mfu[n]),
         hfu=float(best.step.hfu[n]),
+        model_flops_per_s_per_gpu=float(best.step.mfu[n] * m.cluster.peak_flops_per_s),
         step_s={p: float(v[n]) for p, v in best.step.parts.items() if v[n] > 0},
         memory_bytes={p: float(v[n]) for p, v in best.memory.items()},
         memory_capacity_bytes=m.accelerator.memory_bytes,

@@ -11,6 +11,7 @@ from app.document.blocks import Block, Bullets, Copied, Paragraph, Section
 from app.document.table import Column, Table
 from app.forecast.with_failures import of_plans
 from app.plan import words
+from app.plan.document import utilisation
 from app.scenario.link_query import link_query
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
@@ -83,7 +84,7 @@ def _first(scenario: Scenario, plan: Plan, today: dt.date) -> Iterator[Block | S
     figures = (
         f"{fmt.seconds(sum(plan.step_s.values()))} a step, "
         f"{fmt.tokens_per_s(plan.tokens_per_s.p50)}, "
-        f"MFU {fmt.percent(plan.mfu)}, {fmt.hours(plan.gpu_hours)} of GPU time, "
+        f"{utilisation(plan)}, {fmt.hours(plan.gpu_hours)} of GPU time, "
         f"peak memory {fmt.gib(sum(plan.memory_bytes.values()))} of "
         f"{fmt.gib(plan.memory_capacity_bytes)} a GPU"
     )

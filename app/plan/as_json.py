@@ -131,6 +131,7 @@ def _plan(plan: Plan) -> dict[str, Json]:
         "tokens_per_s_per_gpu": number(plan.tokens_per_s_per_gpu),
         "mfu": number(plan.mfu),
         "hfu": number(plan.hfu),
+        "model_flops_per_s_per_gpu": number(plan.model_flops_per_s_per_gpu),
         "num_steps": number(plan.num_steps),
         "step_s": _parts(plan.step_s, STEP_PARTS),
         "memory_bytes": {

@@ -328,6 +328,12 @@ def step(plan: Plan) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def utilisation(plan: Plan) -> str:
+    """MFU 47.9%, HFU 49.9%, 474 TFLOP/s a GPU: the last as training logs print it."""
+    rate = fmt.in_unit(plan.model_flops_per_s_per_gpu, "TFLOP/s")
+    return f"MFU {fmt.percent(plan.mfu)}, HFU {fmt.percent(plan.hfu)}, {rate} TFLOP/s a GPU"
+
+
 def facts(
     scenario: Scenario, plan: Plan, failing: WithFailures, today: dt.date
 ) -> list[tuple[str, str]]:
@@ -358,7 +364,7 @@ def facts(
         ("Wall clock", f"{fmt.days(plan.wall_clock_hours)} ({_time_range(scenario, plan)})"),
         ("Speed", f"{fmt.tokens_per_s(plan.tokens_per_s.p50)}, "
                   f"{fmt.tokens_per_s(plan.tokens_per_s_per_gpu)} per GPU"),
-        ("Utilisation", f"MFU {fmt.percent(plan.mfu)}, HFU {fmt.percent(plan.hfu)}"),
+        ("Utilisation", utilisation(plan)),
         ("Layout", fmt.layout(plan.layout)),
         ("Work", f"{fmt.count(plan.num_steps)} steps, {fmt.tokens(plan.gpu_hours)} GPU-hours"),
     ]  # fmt: skip

@@ -57,6 +57,7 @@ class Plan:
     tokens_per_s_per_gpu: float
     mfu: float
     hfu: float
+    model_flops_per_s_per_gpu: float  # counted as MFU counts them
     step_s: Mapping[str, float]  # by part, in the order they are drawn; sums to the step
     memory_bytes: Mapping[str, float]  # by part; sums to the peak
     memory_capacity_bytes: float

@@ -83,6 +83,7 @@ def plan(**changes: object) -> Plan:
         "tokens_per_s_per_gpu": 5833.7,
         "mfu": 0.412,
         "hfu": 0.45,
+        "model_flops_per_s_per_gpu": 407.5e12,
         "step_s": STEP_S,
         "memory_bytes": MEMORY_BYTES,
         "memory_capacity_bytes": 85e9,

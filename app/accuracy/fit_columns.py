@@ -158,7 +158,7 @@ def model(
 
 
 def kernels_model(entries: list[Entry], parameters: list[Entry]) -> Model:
-    """The same of kernels measured alone, which know no stack: generic values."""
+    """Log predictions for kernels measured alone, which have no stack: generic values."""
     eff = profiles(entries)[GENERIC]
     generic = [j for j, e in enumerate(parameters) if e.stack == GENERIC]
 

@@ -27,7 +27,7 @@ def log_measured() -> Numbers:
 
 
 def log_predicted(eff: Efficiency) -> Numbers:
-    """The same, forecast. Fields of `eff` broadcast against rows."""
+    """Logarithm of the forecast FLOP/s of every row. Fields of `eff` broadcast against rows."""
     rows = measured_kernels()
     is_matmul = rows.kernel == "matmul"
     chips = [accelerator(str(name)) for name in rows.accelerator]

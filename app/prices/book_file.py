@@ -32,7 +32,7 @@ def read_book_file(path: Path, *, name: str, today: date) -> PriceBook:
 
 
 def read_book(content: bytes, *, file_name: str, name: str, today: date) -> PriceBook:
-    """The same of its content."""
+    """The book in the bytes of a CSV or YAML file, or a `RuncastError` that says what is wrong."""
     checked_name(name)
     suffix = Path(file_name).suffix.lower()
     if suffix not in SUFFIXES:

@@ -10,7 +10,7 @@ from app import cli
 from app.calibration import job as calibration_job
 from runners.launchers.job import Job
 
-PROBE = Path(__file__).with_name("made_up_probe.py")
+PROBE = Path(__file__).with_name("probe.py")
 
 
 def main(arguments: Sequence[str]) -> None:

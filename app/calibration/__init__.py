@@ -1,33 +1,31 @@
-"""Measured machines: the job that measures, the results that are kept, what they change.
+"""Measured machines: the job that measures them, the results, and what they change.
 
-added              results of calibrations that are added, listed and removed: one file
-                   each, and an index of them
+added              adds, lists and removes calibration results: one file per result, and an
+                   index in the store
 as_json            calibrations as JSON: every key is documented in docs/calibration.md
 calibrate_command  runcast calibrate: measure nodes where they are, and bring the result
                    back
-calibrate_words    a calibration in words and as JSON: what it may take, how far it is,
-                   what came back
-charts             the charts of the Calibration page, of ready columns of
+calibrate_words    a calibration run in words and as JSON: its limits, progress and result
+charts             the charts of the Calibration page, from the tables of
                    app/calibration/document.py
-command            runcast calibrations: results that were measured, added from a file,
-                   listed, shown, removed
-command_line       the command that measures machines for a plan, to be copied
-document           what a calibration says, as tables: constants, links, flags,
-                   provenance, history
-effect             what the calibrations of a scenario move: one plan, and the best one,
+command            runcast calibrations: measured results, added from a file, listed, shown,
+                   removed
+command_line       the runcast calibrate commands that measure the machines of a plan
+document           a calibration as tables: constants, links, flags, provenance, history
+effect             what the calibrations of a scenario change: its plan and the best plan,
                    without and with them
-job                what runcast calibrate was asked: which launcher, which job, what it
-                   may take and cost
-page               the Calibration page: measured machines, and what they move in the
-                   plan of the link
-plan               what a calibration measures: the matmuls of a link's plan, or of the
-                   usual block
+job                the options of runcast calibrate, and the launcher, job and limits that
+                   follow from them
+page               the Calibration page: measured machines, and how they change the plan of
+                   the link
+plan               what a calibration measures: the matmuls of a link's plan, or of a usual
+                   transformer block
 result_section     one result on the Calibration page: its constants, held-out step, links,
                    flags, provenance
-sections           what runcast calibrations prints: the list of results, one that was
-                   added, one in full
-sources            where each rate of a machine comes from in a forecast: measured here, or
-                   by others, or assumed
-words              calibrations in words: what a constant is, what a flag means, what is
-                   old, which node is slow
+sections           what runcast calibrations prints: the list of results, an added result, a
+                   result in full
+sources            where a forecast takes each rate of a machine from: measured here,
+                   measured by others, assumed
+words              calibrations in words: names of constants, what flags mean, stale
+                   results, slow nodes
 """

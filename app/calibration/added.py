@@ -1,7 +1,7 @@
-"""Results of calibrations that are added, listed and removed: one file each, and an index of them.
+"""Add, list and remove calibration results: one file per result, and an index in the store.
 
-The file is what counts. The store's index tells other tools of it and keeps notes: where the store
-cannot be used, its sentence is said and everything else goes on.
+The file is authoritative. The index makes the result known to other tools and keeps its note. If
+the store cannot be used, a sentence says why and everything else works.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ NOTHING_TYPED = Scenario()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Added:
-    """A result that was kept."""
+    """A result that was added."""
 
     kept: Kept
     judged: Judged
     is_new: bool
-    sentences: tuple[str, ...]  # what else is to be said
+    sentences: tuple[str, ...]  # warnings, such as a missing index
 
 
 def read_file(path: Path) -> bytes:
-    """A file that somebody names, unread where it is too large to be a result."""
+    """The content of a file; one that is too large to be a result is refused unread."""
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise ScenarioError(f"The result {str(path)[-100:]!r} {what}.")
@@ -53,16 +53,16 @@ def read_file(path: Path) -> bytes:
 
 
 def add(data: bytes, *, note: str = "", typed: Scenario = NOTHING_TYPED) -> Added:
-    """Keep a result and index it. RuncastError with the reason where it cannot be believed.
+    """Keep a result and index it; a RuncastError says why it cannot be used.
 
-    `typed` holds the figures of a custom accelerator, which a result without an accelerator of the
-    table is held against; without them it is kept, and held against them where it is used.
+    `typed` has the figures of a custom accelerator. A result whose accelerator is not in the table
+    is checked against them; without figures it is kept and checked when it is used.
     """
     return keep(files.parse_kept(data), note=note, typed=typed)
 
 
 def keep(result: AnyResult, *, note: str = "", typed: Scenario = NOTHING_TYPED) -> Added:
-    """`add`, of a document that was read already."""
+    """Keep and index a result that is already parsed."""
     if len(note) > NOTE_MAX or not (note.isprintable() or not note):
         raise ScenarioError(f"A note has at most {NOTE_MAX} printable characters, on one line.")
     verdict = _believed(result, typed)
@@ -76,7 +76,7 @@ def keep(result: AnyResult, *, note: str = "", typed: Scenario = NOTHING_TYPED) 
 
 
 def _believed(result: AnyResult, typed: Scenario) -> Judged:
-    """The verdict on a result that can be used; ScenarioError where it cannot."""
+    """The verdict on a usable result; raises ScenarioError if it is not usable."""
     accelerator = origin_of(result).accelerator
     if isinstance(result, ImportResult) or accelerator != CUSTOM or has_figures(typed):
         return calibrations.learned(result, accelerator_of(accelerator, typed)).judged
@@ -87,12 +87,12 @@ def _believed(result: AnyResult, typed: Scenario) -> Judged:
 
 
 def has_figures(scenario: Scenario) -> bool:
-    """Whether a scenario types in what is needed of a custom accelerator."""
+    """Whether a scenario has the figures needed for a custom accelerator."""
     return all(getattr(scenario, f) is not None for f in CUSTOM_FIGURES)
 
 
 def remove(name: str) -> tuple[str, ...]:
-    """Delete a result and its row of the index; sentences of what did not work."""
+    """Delete a result and its row in the index; returns sentences on what failed."""
     files.remove(name)
     store, sentence = store_or_sentence()
     if store is not None:
@@ -104,8 +104,10 @@ def remove(name: str) -> tuple[str, ...]:
 
 
 def listed() -> tuple[list[Kept], str]:
-    """Every result, the newest first, then those without a day, damaged ones last; and what keeps
-    the notes of the index away."""
+    """All results, and a sentence on why their notes cannot be read.
+
+    Newest first, then those without a date, then damaged ones.
+    """
     indexed, sentence = _index()
     found = [files.kept_of(name, indexed.get(name, "")) for name in files.kept()]
     order = sorted(
@@ -117,14 +119,14 @@ def listed() -> tuple[list[Kept], str]:
 
 
 def learned(kept: Kept, scenario: Scenario) -> Calibration:
-    """What a kept result says of its accelerator, or of the scenario's custom one."""
+    """The calibration of a result's accelerator, or of the scenario's custom one."""
     if kept.problem:
         raise ScenarioError(kept.problem)
     return calibrations.of_id(kept.id, scenario)
 
 
 def switched(scenario: Scenario, kept: Kept, *, used: bool) -> tuple[str, ...]:
-    """The scenario's calibrations with one more or one less; of an accelerator there is one."""
+    """The scenario's calibrations with `kept` on or off; at most one per accelerator."""
     others = [name for name in scenario.calibration if name != kept.id]
     if not used:
         return tuple(others)
@@ -133,14 +135,14 @@ def switched(scenario: Scenario, kept: Kept, *, used: bool) -> tuple[str, ...]:
 
 
 def typed_of(scenario: Scenario) -> Scenario:
-    """Only what a scenario says of a custom accelerator."""
+    """A scenario with only the figures of its custom accelerator."""
     return Scenario.model_validate(
         {f: getattr(scenario, f) for f in fields_of(calibrations.CUSTOM_GROUP)}
     )
 
 
 def _index() -> tuple[dict[str, str], str]:
-    """Notes by id."""
+    """Notes by id of the result, and a sentence on why they cannot be read."""
     store, sentence = store_or_sentence()
     if store is None:
         return {}, sentence
@@ -151,7 +153,7 @@ def _index() -> tuple[dict[str, str], str]:
 
 
 def _indexed(kept: Kept) -> str:
-    """Put a result into the index; a sentence where that did not work."""
+    """Put a result into the index; returns why that failed, '' if it did not."""
     store, sentence = store_or_sentence()
     o = kept.origin
     if store is None or o is None:
@@ -160,7 +162,7 @@ def _indexed(kept: Kept) -> str:
         lost = " Its note is not kept, which stands there." if kept.note else ""
         return f"It is not in the index, as nobody said when it was measured.{lost}"
     at = dt.datetime.fromisoformat(o.measured_at.replace("Z", "+00:00"))
-    if at.tzinfo is None:  # a day
+    if at.tzinfo is None:  # a date without a time
         at = at.replace(tzinfo=dt.UTC)
     row = saved.Calibration(
         id=kept.id,

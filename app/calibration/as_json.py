@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 
 
 def kept_json(kept: Kept, stale: tuple[str, ...] = ()) -> dict[str, Any]:
-    """One result of the list; what a damaged one would say is null."""
+    """One result of the list; fields that a damaged file cannot provide are null."""
     o = kept.origin
     software = {} if o is None else o.software
     return {
@@ -42,7 +42,7 @@ def kept_json(kept: Kept, stale: tuple[str, ...] = ()) -> dict[str, Any]:
 def listed_json(
     found: Iterable[Kept], stale: Mapping[str, tuple[str, ...]], sentence: str
 ) -> dict[str, Any]:
-    """`runcast calibrations list --json`."""
+    """The output of `runcast calibrations list --json`."""
     return {
         "schema_version": SCHEMA_VERSION,
         "calibrations": [kept_json(k, stale.get(k.id, ())) for k in found],
@@ -51,7 +51,7 @@ def listed_json(
 
 
 def added_json(added: Added) -> dict[str, Any]:
-    """`runcast calibrations add --json`."""
+    """The output of `runcast calibrations add --json`."""
     return {
         "schema_version": SCHEMA_VERSION,
         "calibration": kept_json(added.kept),
@@ -62,7 +62,7 @@ def added_json(added: Added) -> dict[str, Any]:
 
 
 def shown_json(kept: Kept, c: Calibration, stale: tuple[str, ...]) -> dict[str, Any]:
-    """`runcast calibrations show --json`."""
+    """The output of `runcast calibrations show --json`."""
     measured, document, f = c.measured, c.imported, c.fitted
     step = f.held_out
     return {

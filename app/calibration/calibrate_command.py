@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from runners.launchers.launcher import Launcher
     from runners.run_state import RunState
 
-LOST, INTERRUPTED = 3, 130  # exit statuses; 2 is a mistake or a run that failed
-OWN = ("dry_run", "yes", "resume", "cancel", "as_json")  # of this command, not of the run
+LOST, INTERRUPTED = 3, 130  # exit statuses; 2 is a user error or a failed run
+OWN = ("dry_run", "yes", "resume", "cancel", "as_json")  # options of this command, not of the run
 
 
 def _flag(name: str, text: str) -> Any:
@@ -126,7 +126,7 @@ def calibrate(
 
 
 def _new(asked: Asked, run_id: str, own: Mapping[str, Any]) -> int:
-    """Show what would run, ask, run."""
+    """Show what would run, ask for confirmation, and run it."""
     from dataclasses import asdict
 
     from app.calibration.calibrate_words import budget_sentence, launch_json, launch_lines
@@ -139,7 +139,7 @@ def _new(asked: Asked, run_id: str, own: Mapping[str, Any]) -> int:
     limits = limits_of(asked)
     measured = measured_of(asked, run_id)
     job = job_of(asked, run_id, measured.plan)
-    launch = place.plan(job)  # refuses what it cannot run
+    launch = place.plan(job)  # raises if it cannot run the job
     check_device(asked)
     _say(*measured.sentences, budget_sentence(asked, place.where, limits))
     if own["dry_run"]:
@@ -163,7 +163,7 @@ def _new(asked: Asked, run_id: str, own: Mapping[str, Any]) -> int:
 def _again(
     state: RunState, *, out: str | None, resume: str | None, as_json: bool, **_: object
 ) -> int:
-    """Go on with a run, or end it."""
+    """Resume a run or cancel it."""
     import json
 
     from app.calibration.job import job_of, launcher_of, read_asked
@@ -187,7 +187,7 @@ def _again(
 def _run(
     place: Launcher, job: Job, state: RunState, asked: Asked, *, as_json: bool, out: str | None
 ) -> int:
-    """Submit and follow; every end leaves a state that --resume understands."""
+    """Submit a run and follow it; however it ends, --resume can read the saved state."""
     import json
 
     from app.calibration.calibrate_words import Live, result_json, sentences
@@ -233,7 +233,7 @@ def _run(
 
 
 def _cancel(place: Launcher, job: Job, state: RunState) -> None:
-    """End a run where it is, also if it was submitted and that was not written down."""
+    """Cancel a run, even one that was submitted before its handle could be saved."""
     from runners.launchers.quoting import LaunchError, UnreachableError
 
     handle = state.handle if state.phase == "submitted" else ""
@@ -246,7 +246,7 @@ def _cancel(place: Launcher, job: Job, state: RunState) -> None:
         raise
     except LaunchError:
         if state.phase == "submitted":
-            raise  # else it had not come as far as to be there
+            raise  # otherwise it was never submitted
     finally:
         place.hang_up()
     _say(f"The run {job.run_id} is cancelled.")

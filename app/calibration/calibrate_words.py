@@ -1,4 +1,4 @@
-"""A calibration in words and as JSON: what it may take, how far it is, what came back."""
+"""A calibration run in words and as JSON: its limits, its progress, its result."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from runners.launchers.follow import Status
 from runners.launchers.launcher import Launch
 from runners.run_state import RunState
 
-PROGRAMS = (".py",)  # named by their hash: they are the same in every run
+PROGRAMS = (".py",)  # shown by hash only: they do not change between runs
 
 
 def budget_sentence(asked: Asked, where: str, limits: Limits) -> str:
-    """What a run may take and cost, at most."""
+    """The maximum time and cost of a run."""
     processes = asked.processes
     each = "one process a GPU" if processes is None else f"{fmt.count(processes)} processes"
     each = "one process" if processes == 1 else each
@@ -41,7 +41,7 @@ def budget_sentence(asked: Asked, where: str, limits: Limits) -> str:
 
 
 def launch_json(run_id: str, launch: Launch) -> dict[str, Any]:
-    """Every file and every command of a dry run."""
+    """The files and commands of a dry run as JSON."""
     return {
         "run_id": run_id,
         "files": {path: content.decode() for path, content in launch.files.items()},
@@ -50,7 +50,7 @@ def launch_json(run_id: str, launch: Launch) -> dict[str, Any]:
 
 
 def launch_lines(launch: Launch) -> Iterator[str]:
-    """Every file and every command of a dry run, as they are read."""
+    """The files and commands of a dry run as lines of text."""
     for path, content in launch.files.items():
         digest = hashlib.sha256(content).hexdigest()
         yield f"# file {path}, {len(content):,} bytes, sha256 {digest}"
@@ -61,7 +61,7 @@ def launch_lines(launch: Launch) -> Iterator[str]:
 
 
 class Live:
-    """How far a run is: a bar on a terminal's standard error, a line a group elsewhere."""
+    """Progress of a run on standard error: a bar on a terminal, else a line per group."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -81,7 +81,7 @@ class Live:
     def __call__(self, told: Status) -> None:
         words = [told.state, told.group, told.sentence]
         text = ": ".join(w for w in words if w)
-        # The group that is named has begun; those before it are finished.
+        # The named group has started; those before it are finished.
         finished = told.total if told.state == "done" else max(0, told.done - 1)
         self._bar.update(self._task, description=text, completed=finished, total=told.total or None)
         line = f"{text} ({told.done}/{told.total})" if told.total else text
@@ -123,7 +123,7 @@ def result_json(
 
 
 def sentences(found: Mapping[str, Any]) -> list[str]:
-    """What came back and where it is."""
+    """What the run measured and where the result is."""
     whole = "every group" if found["complete"] else f"{len(found['groups'])} groups"
     ranks = "1 process" if found["world_size"] == 1 else f"{found['world_size']} processes"
     said = [

@@ -1,7 +1,7 @@
-"""The charts of the Calibration page, of ready columns of app/calibration/document.py.
+"""The charts of the Calibration page, from the tables of app/calibration/document.py.
 
-Text is drawn in the ink of the theme, and colour is never alone. Names stand
-above their bars, so that a narrow screen has room for both.
+Text has the text colour of the theme, and nothing is encoded by colour alone. Names are above
+their bars, so that both fit on a narrow screen.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.document.chart_parts import INK, LIMIT, PALETTE, SHAPES, Drawn
 
 ROW_PX, HEAD_PX, DOWN_PX = 38, 110, 9
 CURVE_PX, HISTORY_PX, LEGEND_ROW_PX = 400, 360, 19
-NEAR = 0.05  # what a held-out step is held to on a GPU
+NEAR = 0.05  # allowed error of the held-out step on a GPU
 MOVED = ("faster", "as assumed", "slower")
 MOVED_SHAPES = ("triangle-up", "circle", "triangle-down")
 MOVED_COLOURS = (PALETTE[2], PALETTE[7], PALETTE[5])
@@ -24,7 +24,7 @@ AXES = {BUS: ("busbw", "Bus bandwidth (GB/s)"), TIME: ("us", "Time of one call (
 
 
 def factors(rows: pd.DataFrame, *, theme: str) -> Drawn:
-    """The factor of each constant with P10 to P90; the dashed line is what was assumed."""
+    """The factor of each constant with P10 to P90; the dashed line is the assumption."""
     ink = INK[theme]
     scale = parts.log_scale([*rows["low"], *rows["high"]], 1.0)
     names = list(rows["constant"])
@@ -67,7 +67,7 @@ def factors(rows: pd.DataFrame, *, theme: str) -> Drawn:
 
 
 def ratios(rows: pd.DataFrame, *, theme: str) -> Drawn:
-    """Measured over forecast of the held-out step; the band is an error of 5% to either side."""
+    """Measured over forecast time of the held-out step; the band is an error of +-5%."""
     ink, low, high = INK[theme], 1 / (1 + NEAR), 1 / (1 - NEAR)
     scale = parts.log_scale(rows["measured_over_forecast"], low, high)
     names = list(dict.fromkeys(rows["result"]))
@@ -105,7 +105,7 @@ def ratios(rows: pd.DataFrame, *, theme: str) -> Drawn:
 
 
 def collectives(points: pd.DataFrame, lines: pd.DataFrame, *, of: str, theme: str) -> Drawn:
-    """Measured sizes and the curve through them, both axes logarithmic. `of`: BUS or TIME."""
+    """Measured points and fitted curves on logarithmic axes. `of` is BUS or TIME."""
     ink = INK[theme]
     column, title = AXES[of]
     ops = list(dict.fromkeys(points["op"]))[: len(SHAPES)]
@@ -148,7 +148,7 @@ def collectives(points: pd.DataFrame, lines: pd.DataFrame, *, of: str, theme: st
 
 
 def history(rows: pd.DataFrame, *, theme: str) -> Drawn:
-    """The factor of each constant over time."""
+    """The factor of each constant over time, one line per constant."""
     ink = INK[theme]
     names = list(dict.fromkeys(rows["constant"]))
     data = rows.assign(at=pd.to_datetime(rows["at"], utc=True, format="ISO8601"))
@@ -157,7 +157,7 @@ def history(rows: pd.DataFrame, *, theme: str) -> Drawn:
     y = alt.Y(
         "factor:Q", scale=scale, axis=parts.axis("Factor on what was assumed", theme, format="~g")
     )
-    colour = parts.colours(names)  # more constants than colours: then the shapes differ
+    colour = parts.colours(names)  # with more constants than colours, the shapes differ
     legend = parts.legend(theme, orient="bottom", columns=1)
     lines = (
         alt.Chart(data)

@@ -76,7 +76,7 @@ def show(id_: Id, link: Link = None, as_json: AsJson = False) -> None:
     from app.forecast.machines import CUSTOM, CUSTOM_FIGURES
 
     if not calibration_files.has(id_):
-        calibration_files.load(id_)  # says which there are
+        calibration_files.load(id_)  # its error lists the known results
     found, stale, _ = _listed()
     kept, typed = next(k for k in found if k.id == id_), _typed(link)
     if kept.accelerator == CUSTOM and not has_figures(typed):
@@ -103,7 +103,7 @@ def remove(id_: Id) -> None:
 
 
 def _listed() -> tuple[list[Kept], dict[str, tuple[str, ...]], str]:
-    """Every result, why some are old, and what keeps the index away."""
+    """All results, why some are stale, and why the index cannot be read ('' if it can)."""
     from app.calibration.added import listed
     from app.calibration.words import staleness
 
@@ -113,7 +113,7 @@ def _listed() -> tuple[list[Kept], dict[str, tuple[str, ...]], str]:
 
 
 def _typed(link: str | None) -> Scenario:
-    """What a link says of a custom accelerator."""
+    """The figures of a custom accelerator in a link."""
     from app.calibration.added import NOTHING_TYPED, typed_of
     from app.command.values import link_values, parsed
 

@@ -1,4 +1,4 @@
-"""The command that measures machines for a plan, to be copied."""
+"""The `runcast calibrate` commands that measure the machines of a plan, ready to copy."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from app.scenario.link import query_of
 from core.scenario import Scenario
 from core.search.plan import Plan
 
-MOST_HOSTS = 2  # two machines say what a network gives; more say which one is slow
+MOST_HOSTS = 2  # two machines measure the network; more would also show which is slow
 
 
 def commands(scenario: Scenario, plan: Plan | None) -> str:
-    """One node, where that is all that the plan has; else two over ssh. Then what keeps the result.
+    """Commands that measure one node, or two over ssh if the plan has more, and add the result.
 
-    The matmuls that are measured are those of the plan that the link names.
+    They measure the matmuls of the plan that the link selects.
     """
     kept = {n: v for n, v in query_of(scenario) if n != "calibration"}
     if plan is not None:

@@ -1,4 +1,4 @@
-"""What a calibration says, as tables: constants, links, flags, provenance, history."""
+"""A calibration as tables: constants, links, flags, provenance, history."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _number(name: str, of: Callable[[Any], Any], short: str = "") -> Column[Any]
 
 
 def constants(c: Calibration) -> Table[Constant]:
-    """One row a constant: assumed, measured, and the factor that the forecast uses."""
+    """One row per constant: assumed, measured, and the factor that the forecast uses."""
     columns: tuple[Column[Constant], ...] = (
         _words("Constant", lambda x: words.constant_name(x.name), wraps=True),
         _words("Assumed", lambda x: words.number(x.assumed, x.unit), wraps=True),
@@ -57,7 +57,7 @@ def constants(c: Calibration) -> Table[Constant]:
 
 
 def factors(c: Calibration) -> pd.DataFrame:
-    """The factors as numbers, for the chart."""
+    """The factors as numbers for the chart."""
     return pd.DataFrame(
         [
             {
@@ -72,8 +72,8 @@ def factors(c: Calibration) -> pd.DataFrame:
 
 
 def held_out(found: Iterable[Calibration]) -> pd.DataFrame:
-    """The held-out step, without and with each calibration: forecast over measured, and the other
-    way round, as it is drawn."""
+    """The held-out step without and with each calibration: forecast over measured, and measured
+    over forecast, which the chart shows."""
     rows = []
     for c in found:
         if (step := c.fitted.held_out) is not None:
@@ -85,7 +85,7 @@ def held_out(found: Iterable[Calibration]) -> pd.DataFrame:
 
 
 def links(c: Calibration) -> Table[Link]:
-    """One row an operation and group."""
+    """One row per operation and process group."""
     return Table(caption="Collectives", columns=LINKS, rows=c.fitted.links)
 
 
@@ -115,7 +115,7 @@ LINKS: tuple[Column[Link], ...] = (
 
 
 def measured_points(c: Calibration, group: str) -> pd.DataFrame:
-    """Times of every size as they were measured, of one group."""
+    """The measured time of every message size in one group."""
     rows = []
     for x in c.fitted.links:
         if group_name(x) != group:
@@ -127,7 +127,7 @@ def measured_points(c: Calibration, group: str) -> pd.DataFrame:
 
 
 def _times(c: Calibration, x: Link) -> list[tuple[float, float]]:
-    """Sizes and times that a curve was fitted to, as they were measured, spikes as well."""
+    """The measured sizes and times of a link, spikes included."""
     if c.measured is not None:
         return [
             (r.bytes, r.t_med_s)
@@ -140,7 +140,7 @@ def _times(c: Calibration, x: Link) -> list[tuple[float, float]]:
 
 
 def fitted_lines(c: Calibration, group: str) -> pd.DataFrame:
-    """The curve that was fitted to them."""
+    """Points on the fitted curves of one group."""
     rows = []
     for x in c.fitted.links:
         if group_name(x) == group:
@@ -159,7 +159,7 @@ def _point(x: Link, size_bytes: float, time_s: float) -> dict[str, object]:
 
 
 def provenance(c: Calibration) -> Table[tuple[str, ...]]:
-    """Where, when and with what it was measured."""
+    """Where, when and with what a result was measured."""
     rows = _import_rows(c.imported) if c.measured is None else _rows_of(c, c.measured)
     return plain("Provenance", ("What", "Value"), {"Id": c.id, **rows}.items())
 
@@ -210,7 +210,7 @@ def sources(found: Iterable[ValueSource]) -> Table[ValueSource]:
 
 
 def listed(found: Iterable[Kept], stale: Mapping[str, tuple[str, ...]]) -> Table[Kept]:
-    """Every result of this installation."""
+    """All results on this installation, with what is stale about each."""
 
     def state(k: Kept) -> str:
         if k.problem:
@@ -233,7 +233,7 @@ def listed(found: Iterable[Kept], stale: Mapping[str, tuple[str, ...]]) -> Table
 
 
 def history(found: Iterable[Calibration]) -> pd.DataFrame:
-    """The factor of each constant over time, of the results of one accelerator that say when."""
+    """The factor of each constant over time, from results that have a date."""
     return pd.DataFrame(
         [
             {

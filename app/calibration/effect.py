@@ -1,4 +1,4 @@
-"""What the calibrations of a scenario move: one plan, and the best one, without and with them."""
+"""What the calibrations of a scenario change: its plan and the best plan, without and with them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AnswerOf = Callable[[Scenario], Answer]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """One plan twice: without the calibrations and with them. None: it is not ranked there."""
+    """A plan before and after the calibrations are applied; None where it is not ranked."""
 
     name: str
     before: Plan | None
@@ -25,7 +25,7 @@ class Effect:
 
 
 def effects_of(scenario: Scenario, answer_of: AnswerOf) -> tuple[Effect, ...]:
-    """The chosen plan, and the best one where that is another machine or number of GPUs."""
+    """The effect on the chosen plan, and on the best plan where that is a different one."""
     without = changed(scenario, calibration=(), plan="")
     after, before = answer_of(scenario), answer_of(without)
     plan = after.chosen(scenario.plan)
@@ -51,7 +51,7 @@ def _name(plan: Plan | None) -> str:
 
 
 def frame(effects: tuple[Effect, ...]) -> pd.DataFrame:
-    """Speed, time and cost without and with the calibrations, as a person reads them."""
+    """Speed, time, cost and layout without and with the calibrations, formatted for display."""
     rows = []
     for e in effects:
         for what, number, text in (
@@ -82,7 +82,7 @@ def frame(effects: tuple[Effect, ...]) -> pd.DataFrame:
 
 
 def sentence(effects: tuple[Effect, ...]) -> str:
-    """The first effect in one sentence."""
+    """The effect on the first plan in one sentence."""
     e = effects[0]
     if e.after is None or e.before is None:
         return "Nothing fits without the calibration or with it: there is nothing to compare."
@@ -103,7 +103,7 @@ def sentence(effects: tuple[Effect, ...]) -> str:
 
 
 def interval_sentence(effects: tuple[Effect, ...]) -> str:
-    """How wide P10 to P90 of the speed is, without and with; '' where there is none."""
+    """Width of the P10-P90 speed interval without and with calibrations; '' if there is none."""
     e = effects[0]
     if e.after is None or e.before is None:
         return ""

@@ -1,4 +1,4 @@
-"""What `runcast calibrate` was asked: which launcher, which job, what it may take and cost."""
+"""The options of `runcast calibrate`, and the launcher, job and limits that follow from them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from runners.launchers.ssh import Ssh
 from runners.run_state import folder_of
 
 DEVICES = ("cpu", "cuda", "rocm")
-BUDGET_S = {True: 60.0, False: 600.0}  # reduced, whole: as the probe's own
-START_S = 120.0  # on the node before the first measurement: torch, meeting, the control
-PROVISION_S = 900.0  # of machines that are rented for the run: before it and until they are gone
+BUDGET_S = {True: 60.0, False: 600.0}  # by is_reduced: the probe has the same defaults
+START_S = 120.0  # before the first measurement: loading torch, rendezvous, the control
+PROVISION_S = 900.0  # to start rented machines and to shut them down
 LEAST_BUDGET_S = 10.0
 MOST_S = 86_400.0
 MOST_NODES, MOST_PROCESSES = 1024, 64
 
-GPUS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")  # NVIDIA, the same under WSL, AMD
-# Options that only some launchers take; the others refuse them.
+GPUS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")  # NVIDIA, NVIDIA under WSL, AMD
+# Options that only these launchers accept.
 TAKEN_BY = {
     "hosts": ("ssh",), "master_addr": ("ssh",), "ssh_config": ("ssh",), "folder": ("ssh", "slurm"),
     "partition": ("slurm",), "account": ("slurm",), "qos": ("slurm",), "address": ("ray",),
@@ -42,12 +42,12 @@ TAKEN_BY = {
 NEEDED = {
     "ssh": ("hosts",), "ray": ("address",), "sky": ("gpu", "usd_per_hour"), "k8s": ("image",),
 }  # fmt: skip
-REQUESTS_GPUS = ("slurm", "ray", "k8s")  # a scheduler gives what is asked for
+REQUESTS_GPUS = ("slurm", "ray", "k8s")  # these schedulers need a GPU count in the request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The options as they were typed; what a resumed run is made from again."""
+    """The options as typed; a resumed run is rebuilt from them."""
 
     launcher: str
     nodes: str | None = None
@@ -82,7 +82,7 @@ class Asked:
     force: bool = False
 
     def check(self) -> None:
-        """ScenarioError where options do not go together."""
+        """Raise ScenarioError if options contradict one another."""
         if self.launcher not in LAUNCHERS:
             raise unknown_name("launcher", self.launcher, LAUNCHERS)
         if self.device is not None and self.device not in DEVICES:
@@ -121,7 +121,7 @@ class Asked:
 
     @property
     def processes(self) -> int | None:
-        """Of one node; None: one a GPU, counted there."""
+        """Processes per node; None means one per GPU, counted on the node."""
         typed = _count(self.processes_per_node, "--processes-per-node", MOST_PROCESSES)
         gpus = _count(self.gpus_per_node, "--gpus-per-node", MOST_PROCESSES)
         if self.launcher == "sky" and gpus is None:
@@ -130,7 +130,7 @@ class Asked:
 
     @property
     def sku_key(self) -> str | None:
-        """The accelerator that the nodes have, if it was said."""
+        """The accelerator of the nodes, if it was given."""
         if not self.gpu:
             return None
         return names.canonical(self.gpu.partition(":")[0] if self.launcher == "sky" else self.gpu)
@@ -138,11 +138,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a run may take: seconds of measuring, seconds in all, dollars in all."""
+    """The limits of a run: seconds of measuring, seconds in total, dollars in total."""
 
     budget_s: float
     limit_s: float
-    billed_s: float  # of a node, at most
+    billed_s: float  # per node, at most
     usd: float | None  # None: no price was given
 
 
@@ -151,7 +151,7 @@ def option(name: str) -> str:
 
 
 def limits_of(asked: Asked) -> Limits:
-    """The limits; dollars may buy fewer seconds than were asked for."""
+    """The limits of a run; a limit in dollars may leave fewer seconds than requested."""
     budget_s = _number(asked.budget_s, "--budget-s", MOST_S) or BUDGET_S[is_reduced(asked)]
     usd_per_hour = _number(asked.usd_per_hour, "--usd-per-hour", 1e6)
     max_usd = _number(asked.max_usd, "--max-usd", 1e9)
@@ -172,18 +172,18 @@ def limits_of(asked: Asked) -> Limits:
 
 
 def check_device(asked: Asked) -> None:
-    """ScenarioError where this machine is to be measured, has no GPU and nobody said so."""
+    """Raise ScenarioError for a local run without a GPU unless a device is given."""
     if asked.launcher == "local" and asked.device is None and not any(map(os.path.exists, GPUS)):
         raise ScenarioError("No GPU is here: --device cpu measures the processor, on small shapes.")
 
 
 def is_reduced(asked: Asked) -> bool:
-    """Small shapes: as asked for, and on a CPU always."""
+    """Whether to measure small shapes: on request, and always on a CPU."""
     return asked.reduced or asked.device == "cpu"
 
 
 def job_of(asked: Asked, run_id: str, plan: Mapping[str, Any]) -> Job:
-    """The job; everything that a shell or a file may see is checked here."""
+    """The job; checks every value that reaches a shell or a file."""
     limits = limits_of(asked)
     arguments = ["--budget-s", f"{limits.budget_s:.0f}"]
     if asked.usd_per_hour:
@@ -263,13 +263,13 @@ LAUNCHERS: dict[str, Callable[[Asked], Launcher]] = {
 
 
 def launcher_of(asked: Asked) -> Launcher:
-    """The launcher with its own options."""
+    """The launcher that the options name, with its own options."""
     asked.check()
     return LAUNCHERS[asked.launcher](asked)
 
 
 def read_asked(options: Mapping[str, Any]) -> Asked:
-    """The options of a run that is remembered."""
+    """The options of a saved run."""
     known = {f.name for f in fields(Asked)}
     if set(options) - known or "launcher" not in options:
         raise ScenarioError("The run was remembered by another version of Runcast.")

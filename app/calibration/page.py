@@ -1,4 +1,4 @@
-"""The Calibration page: measured machines, and what they move in the plan of the link."""
+"""The Calibration page: measured machines, and how they change the plan of the link."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 from runners.calibration.result import MAX_BYTES
 
-KEPT = 64  # charts of a few kB
+KEPT = 64  # cached charts, a few kB each
 UPLOADS, SAID = "calibration_uploads", "calibration_said"
 AnswerOf = Callable[[Scenario], Answer]
-MOST_SHOWN = 20  # results that are drawn with their switches; the command line lists all
+MOST_SHOWN = 20  # results drawn with their switches; the command line lists all of them
 
 
 def draw(answer_of: AnswerOf) -> None:
-    """The page: what it is, what is in use and moves, results to use, one of them in detail."""
+    """Draw the page: the calibrations in use and their effect, all results, one in detail."""
     scenario = link.scenario()
     st.markdown(
         "A calibration is ten minutes of measuring on a real node: matmuls of your plan, "
@@ -55,7 +55,7 @@ def draw(answer_of: AnswerOf) -> None:
 
 
 def _draw_effect(scenario: Scenario, answer_of: AnswerOf, found: list[Kept]) -> Plan | None:
-    """The plan without and with the calibrations; the plan, or None where there is none."""
+    """Draw the plan without and with the calibrations; return the plan, None if there is none."""
     try:
         if not scenario.calibration:
             plan = answer_of(scenario).chosen(scenario.plan)
@@ -100,7 +100,7 @@ def _draw_results(scenario: Scenario, found: list[Kept], sentence: str) -> None:
 
 
 def _draw_kept(scenario: Scenario, kept: Kept, found: list[Kept]) -> None:
-    """One result: use it, look at it, remove it."""
+    """Draw one result with its switch and its button to remove it."""
     left, right = st.columns([5, 1], vertical_alignment="center")
     with left:
         st.markdown(f"**{as_text(words.kept_label(kept))}**")
@@ -150,7 +150,7 @@ def _draw_add(scenario: Scenario, plan: Plan | None, *, is_empty: bool) -> None:
 
 
 def _shown(scenario: Scenario, found: list[Kept], plan: Plan | None) -> Kept | None:
-    """The result that is drawn in detail: of the plan's accelerator first, those in use first."""
+    """The result to draw in detail. Results in use come first, then the plan's accelerator."""
     sound = [k for k in found if not k.problem]
     if not sound:
         return None
@@ -223,12 +223,12 @@ def _draw_history(scenario: Scenario, found: list[Kept], plan: Plan | None) -> N
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _history(of: str, theme: str, _rows: pd.DataFrame) -> chart_files.Spec:
-    """The chart as it is drawn; `of` is what its rows say."""
+    """The Vega-Lite specification of the history chart, cached by `of`."""
     return chart_files.spec_of(charts.history(_rows, theme=theme))
 
 
 def _upload_key() -> str:
-    """Key of the uploader; a new one after each file that was kept, so that it is empty."""
+    """Key of the uploader; it changes after each file that is kept, which empties the widget."""
     return f"calibration_file_{st.session_state.get(UPLOADS, 0)}"
 
 
@@ -238,7 +238,7 @@ def _uploaded() -> None:
 
 
 def take(data: bytes) -> None:
-    """Keep an uploaded result, or say why not."""
+    """Keep an uploaded result, or show why it is refused."""
     try:
         done = added.add(data, typed=added.typed_of(link.scenario()))
     except (RuncastError, OSError) as e:
@@ -257,7 +257,7 @@ def _switched(kept: Kept) -> None:
 
 
 def _change(calibration: tuple[str, ...]) -> None:
-    """Put calibrations into the scenario, and so into the link; a sentence where that is wrong."""
+    """Set the calibrations of the scenario and its link; show an error if they do not fit."""
     try:
         asked = changed(link.scenario(), calibration=calibration)
         scenario, notes = resolve.resolve(asked)

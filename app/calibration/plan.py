@@ -1,4 +1,4 @@
-"""What a calibration measures: the matmuls of a link's plan, or of the usual block."""
+"""What a calibration measures: the matmuls of a link's plan, or of a usual transformer block."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from runners.calibration.probe_plan import DEFAULT, Workload, probe_plan
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The plan of the probe, and sentences: of what it is, what is left out of it."""
+    """The plan for the probe, and sentences on its shapes and what they leave out."""
 
     plan: Mapping[str, Any]
     sentences: tuple[str, ...]
 
 
 def measured_of(asked: Asked, run_id: str) -> Measured:
-    """calib-plan/1 of what was asked."""
+    """The calib-plan/1 document for the given options."""
     workload, accelerator, sentences = DEFAULT, None, ["The shapes are those of Llama 3 8B."]
     if asked.plan is not None:
         workload, accelerator, sentences = _of_link(asked.plan)
@@ -44,13 +44,13 @@ def measured_of(asked: Asked, run_id: str) -> Measured:
 
 
 def _sku(asked: Asked, accelerator: str | None) -> str | None:
-    """The accelerator that the result will be of; None: one that is in no table."""
+    """The accelerator that will be measured; None for a CPU or one that is in no table."""
     named = asked.sku_key or accelerator
     return None if asked.device == "cpu" or named == CUSTOM else named
 
 
 def _told(asked: Asked) -> dict[str, str]:
-    """What was said of where the nodes are; the result keeps it."""
+    """Where the nodes are according to the options; stored in the result."""
     cloud, _, place = (asked.infra or "").partition("/")
     purchase = "spot" if asked.spot else "on_demand" if asked.launcher == "sky" else ""
     said = {
@@ -63,7 +63,7 @@ def _told(asked: Asked) -> dict[str, str]:
 
 
 def _of_link(link: str) -> tuple[Workload, str, list[str]]:
-    """What one GPU of the link's plan computes, and on which accelerator."""
+    """The work of one GPU in the link's plan, its accelerator, and notes on simplifications."""
     from app.command.values import link_values, parsed
     from app.forecast.answer import answer
     from app.forecast.resolve import resolve_strict

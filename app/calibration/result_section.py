@@ -19,7 +19,7 @@ from app.web.answers import KEPT_S
 from core.errors import RuncastError
 from core.scenario import Scenario
 
-KEPT = 128  # charts of some 10 kB
+KEPT = 128  # cached charts, about 10 kB each
 COLOURS: dict[str, Literal["green", "orange", "red"]] = {
     "ok": "green", "suspect": "orange", "invalid": "red"
 }  # fmt: skip
@@ -30,7 +30,7 @@ FLAG_COLOURS: dict[str, Literal["gray", "orange", "red"]] = {
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _chart(name: str, of: str, theme: str, _frames: tuple[pd.DataFrame, ...]) -> chart_files.Spec:
-    """A chart as it is drawn; `of` is what its rows say."""
+    """The Vega-Lite specification of a chart, cached by `of`, which identifies its rows."""
     made = {"factors": charts.factors, "ratios": charts.ratios}
     if name in made:
         return chart_files.spec_of(made[name](*_frames, theme=theme))
@@ -42,7 +42,7 @@ def _spec(name: str, *frames: pd.DataFrame) -> chart_files.Spec:
 
 
 def draw(kept: Kept, scenario: Scenario) -> None:
-    """Everything that one result says."""
+    """Draw everything that one result contains."""
     st.subheader(as_text(words.kept_label(kept)), anchor=False)
     try:
         c = learned(kept, scenario)

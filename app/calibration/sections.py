@@ -1,4 +1,4 @@
-"""What `runcast calibrations` prints: the list of results, one that was added, one in full."""
+"""What `runcast calibrations` prints: the list of results, an added result, a result in full."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NONE = (
 def listed_blocks(
     found: Iterable[Kept], stale: Mapping[str, tuple[str, ...]], sentence: str
 ) -> Iterator[Block]:
-    """Every result, the newest first, and why some are old or damaged."""
+    """All results, newest first, and why some are stale or damaged."""
     kept = tuple(found)
     yield tables.listed(kept, stale) if kept else Paragraph(NONE)
     why = [f"{k.id}: {said}" for k in kept for said in (k.problem, *stale.get(k.id, ())) if said]
@@ -31,7 +31,7 @@ def listed_blocks(
 
 
 def added_blocks(added: Added) -> Iterator[Block]:
-    """What was kept, and how it is used."""
+    """The result that was added, and how to use it."""
     done = "Kept" if added.is_new else "It was here already:"
     yield Paragraph(f"{done} {words.kept_label(added.kept)}.")
     yield from _flags(added.judged)
@@ -40,7 +40,7 @@ def added_blocks(added: Added) -> Iterator[Block]:
 
 
 def shown_blocks(kept: Kept, c: Calibration, stale: tuple[str, ...]) -> Iterator[Block]:
-    """Everything that one result says."""
+    """Everything that one result contains."""
     yield Paragraph(f"{words.kept_label(kept)}: {c.judged.status}.")
     if kept.note:
         yield Paragraph(f"Note: {kept.note}")

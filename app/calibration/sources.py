@@ -1,11 +1,15 @@
-"""Where each rate of a machine comes from in a forecast: measured here, or by others, or assumed.
+"""Where a forecast takes each rate of a machine from: measured here, measured by others, assumed.
 
-A value is a rate of the machine times a fraction that software reaches. It is `measured` where a
-calibration in use measured it, by `calibrate` or as imported; `measured elsewhere` where somebody
-published a measurement of this accelerator; `fitted` where the fraction was fitted on published
-runs; `published` where a printed rate meets a fraction that was only set; `given` where the user
-typed it in; `assumed` where the rate itself was. But for `measured elsewhere` these are the kinds
-of app/document/vocabulary.py.
+A value is a rate of the machine times the fraction of it that software reaches. Its kind is one of:
+
+measured            by a calibration in use, from `runcast calibrate` or imported
+measured elsewhere  in a published measurement of this accelerator
+fitted              the fraction was fitted to published runs
+published           the rate is published, the fraction was only set
+given               the user entered the rate
+assumed             the rate itself is an assumption
+
+Except for `measured elsewhere`, these are the kinds of app/document/vocabulary.py.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ MEASURED, ELSEWHERE, FITTED, PUBLISHED, GIVEN, ASSUMED = (
     "measured", "measured elsewhere", "fitted", "published", "given", "assumed"
 )  # fmt: skip
 
-# Which rate of an accelerator, and which fraction of efficiency.csv, make a constant.
+# The rate of an accelerator and the fraction of efficiency.csv that make up each constant.
 PARTS = {
     "matmul": ("matmul_flops_per_s", "matmul"),
     "matmul_fp8": ("fp8_flops_per_s", "fp8_of_peak_ratio"),
@@ -48,16 +52,16 @@ TABLE_OF_HOPS = "a printed latency of the fabric (hardware/fabrics.csv)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueSource:
-    """One constant of a machine and where a forecast takes it from."""
+    """A constant of a machine and where the forecast takes it from."""
 
     name: str
     kind: str
-    label: str  # the kind, with host and date where it was measured
+    label: str  # the kind, with host and date if it was measured
     text: str  # the figures behind it, with their sources
 
 
 def sources_of(scenario: Scenario, accelerator_name: str) -> tuple[ValueSource, ...]:
-    """Every constant of an accelerator as the scenario's forecast has it."""
+    """The source of each constant of an accelerator in the forecast of a scenario."""
     accelerator = accelerator_of(accelerator_name, scenario)
     c = calibrations.chosen(scenario).get(accelerator.name)
     known = {x.name: x for x in c.fitted.constants} if c else {}
@@ -88,7 +92,7 @@ def _measured(x: Constant) -> str:
 
 
 def _entry(entries: dict[tuple[str, str], Entry], stack: str, quantity: str) -> Entry:
-    """The fraction of a stack: its own, else of its family, else of software without a name."""
+    """The fraction for a stack: its own, else that of its family, else the generic one."""
     names = (stack, stacks()[stack].family, GENERIC)
     return next(e for n in names if (e := entries.get((n, quantity))) is not None)
 
@@ -123,7 +127,7 @@ def _source(name: str, kind: str, text: str) -> ValueSource:
 
 
 def summary(found: tuple[ValueSource, ...]) -> str:
-    """How many constants come from where, in the order of trust."""
+    """The number of constants of each kind, the most trusted kind first."""
     order = (MEASURED, ELSEWHERE, FITTED, PUBLISHED, GIVEN, ASSUMED)
     counts = {kind: sum(s.kind == kind for s in found) for kind in order}
     told = ", ".join(f"{fmt.count(n)} {kind}" for kind, n in counts.items() if n)

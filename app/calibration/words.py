@@ -1,4 +1,4 @@
-"""Calibrations in words: what a constant is, what a flag means, what is old, which node is slow."""
+"""Calibrations in words: names of constants, what flags mean, stale results, slow nodes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ NAMES = {
     "scale_out": "Network of a GPU",
     "scale_out_hop": "Latency of the network",
 }
-TIMES = frozenset({"elementwise", "scale_up_hop", "scale_out_hop"})  # a larger one is slower
-SAME = 0.005  # a factor nearer to 1 moved nothing
+TIMES = frozenset({"elementwise", "scale_up_hop", "scale_out_hop"})  # a larger value is slower
+SAME = 0.005  # a factor closer to 1 than this counts as no change
 
-# What each flag of runners/calibration/validity.py means for whoever reads it, and what to do.
+# What each flag of runners/calibration/validity.py means to the reader, and what to do.
 MEANINGS = {
     "roof": "Faster than the hardware can be: another device, a wrong count, or a wrong clock.",
     "roof_unchecked": "Nothing bounds these rates from above: an impossible one would pass.",
@@ -58,7 +58,7 @@ MEANINGS = {
 
 
 def constant_name(name: str) -> str:
-    """A constant of a machine, in words."""
+    """The name of a machine constant in words."""
     return NAMES.get(name, name.replace("_", " "))
 
 
@@ -76,29 +76,29 @@ def moved(constant: Constant) -> str:
 
 
 def kept_label(kept: Kept) -> str:
-    """A kept calibration in one line, for lists."""
+    """A calibration in one line, for lists."""
     return kept.label
 
 
 def day_and_place(o: Origin) -> str:
-    """When and where: 2026-11-01 on node0; 2026-11-01, imported from nccl-tests."""
+    """When and where it was measured: 2026-11-01 on node0; 2026-11-01, imported from nccl-tests."""
     return f"{o.day} on {o.where}" if o.imported_from is None else f"{o.day}, {o.where}"
 
 
 def software_sentence(kept: Kept) -> str:
-    """Its software and its note."""
+    """The software and the note of a calibration."""
     stack = "" if kept.origin is None else kept.origin.stack
     note = f" {kept.note}" if kept.note else ""
     return f"{stack or 'No software is named'}.{note}"
 
 
 def measured_label(c: Calibration) -> str:
-    """The source of a measured constant."""
+    """The source label of a measured constant."""
     return c.origin.label
 
 
 def staleness(kept: Kept, others: Iterable[Kept], today: dt.date) -> tuple[str, ...]:
-    """Why a result may no longer hold, one sentence each."""
+    """The reasons why a result may be out of date, one sentence each."""
     mine = kept.origin
     if mine is None:
         return ()
@@ -111,7 +111,7 @@ def staleness(kept: Kept, others: Iterable[Kept], today: dt.date) -> tuple[str, 
     newer = [
         o for k in others
         if (o := k.origin) is not None and o.accelerator == mine.accelerator
-        and o.imported_from == mine.imported_from  # others name other software
+        and o.imported_from == mine.imported_from  # other tools list other software
         and (o.measured_at or "") > mine.measured_at and o.device == mine.device
     ]  # fmt: skip
     last = max(newer, key=lambda o: o.measured_at or "", default=None)
@@ -127,7 +127,7 @@ def staleness(kept: Kept, others: Iterable[Kept], today: dt.date) -> tuple[str, 
 
 
 def held_out_sentence(found: HeldOut | None) -> str:
-    """The step that no constant was fitted to, forecast without and with the calibration."""
+    """The forecast of the held-out step, which no constant was fitted to, without and with it."""
     if found is None:
         return "The held-out training step was not measured: nothing tests the calibration."
     return (
@@ -138,7 +138,7 @@ def held_out_sentence(found: HeldOut | None) -> str:
 
 
 def moved_sentence(c: Calibration) -> str:
-    """Which constants moved, the furthest first."""
+    """The constants that changed, the largest change first."""
     rows = sorted(c.fitted.constants, key=lambda x: abs(x.factor - 1), reverse=True)
     told = [
         f"{constant_name(x.name)} x {x.factor:.2f} ({moved(x)})"
@@ -149,7 +149,7 @@ def moved_sentence(c: Calibration) -> str:
 
 
 def missing_sentence(c: Calibration) -> str:
-    """What nothing was measured of; '' where everything was."""
+    """The constants that were not measured; '' if all were."""
     if not c.fitted.missing:
         return ""
     names = ", ".join(_lower(constant_name(n)) for n in c.fitted.missing)
@@ -157,7 +157,7 @@ def missing_sentence(c: Calibration) -> str:
 
 
 def nodes_sentence(c: Calibration) -> str:
-    """Which node is sick."""
+    """Which nodes are slower than the median node."""
     result = c.measured
     if result is None:
         return f"{c.origin.imported_from} does not time nodes one by one."
@@ -176,7 +176,7 @@ def nodes_sentence(c: Calibration) -> str:
 
 
 def link_sentence(link: Link) -> str:
-    """One operation over one group: bandwidth with its interval, latency."""
+    """One operation in one group: bandwidth with its interval, and latency."""
     c = link.curve
     low, high = c.bytes_per_s_low * link.bus_factor, c.bytes_per_s_high * link.bus_factor
     return (

@@ -1,4 +1,4 @@
-"""Price history and what is held back as JSON: the keys of docs/prices.md. Add, never rename."""
+"""Price history and quarantined rows as JSON. docs/prices.md lists the keys: never rename one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pricing.store.quarantine import Held
 
 
 def history_json(found: History) -> dict[str, Any]:
-    """One price over time."""
+    """The history of one price as JSON."""
     return {
         **found.sku._asdict(),
         "spells": [
@@ -34,7 +34,7 @@ def history_json(found: History) -> dict[str, Any]:
 def on_json(
     day: dt.date, prices: Sequence[PriceOn], asked: int, machine_hours: float
 ) -> dict[str, Any]:
-    """The prices of a day."""
+    """The prices on one day as JSON."""
     return {
         "day": day,
         "num_series": asked,
@@ -55,7 +55,7 @@ def on_json(
 
 
 def held_json(held: Held) -> dict[str, Any]:
-    """One row that is, or was, held back."""
+    """One row that is or was in quarantine, as JSON."""
     return {
         "key": held.key,
         "source": held.source,

@@ -1,4 +1,4 @@
-"""A price book in words and as JSON: every row, what counts today, what is about nothing."""
+"""A price book in words and as JSON: its rows, which are valid today, which match no offer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pricing.book.rows import Commitment, Credit, Egress, Owned, PriceBook, Rate
 
 
 def book_json(book: PriceBook) -> dict[str, Any]:
-    """Name, id, day and the rows as they are kept, an owned cluster with its dollars."""
+    """Name, id, day and rows of a book as JSON, with the cost of a GPU-hour of owned clusters."""
     return {
         "name": book.name,
         "id": book.id,
@@ -28,7 +28,7 @@ def _row_json(row: Row) -> dict[str, Any]:
 
 
 def described(book: PriceBook, found: BookedOffers, today: dt.date) -> list[str]:
-    """One line for the book, one a row."""
+    """One line for the book, then one for each row."""
     prices = sum(is_booked(o) for o in found.offers)
     head = (
         f"Price book {book.name}, added {book.added_on}: {len(book.rows)} rows, "

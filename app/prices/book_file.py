@@ -1,4 +1,4 @@
-"""A price book as a file: CSV, or YAML with one flat table per row. Hostile until it is parsed.
+"""Read a price book from CSV, or from YAML with one flat table per row. Input is not trusted.
 
 - kind: rate
   provider: aws
@@ -27,12 +27,12 @@ Cells = list[tuple[int, dict[str, str]]]
 
 
 def read_book_file(path: Path, *, name: str, today: date) -> PriceBook:
-    """The book of a file, whole or a `RuncastError` that names what is wrong with it."""
+    """Read a whole price book; a `RuncastError` says what is wrong with the file."""
     return read_book(read_bytes(path), file_name=path.name, name=name, today=today)
 
 
 def read_book(content: bytes, *, file_name: str, name: str, today: date) -> PriceBook:
-    """The book in the bytes of a CSV or YAML file, or a `RuncastError` that says what is wrong."""
+    """Parse the bytes of a CSV or YAML file; a `RuncastError` says what is wrong."""
     checked_name(name)
     suffix = Path(file_name).suffix.lower()
     if suffix not in SUFFIXES:
@@ -42,7 +42,7 @@ def read_book(content: bytes, *, file_name: str, name: str, today: date) -> Pric
 
 
 def csv_cells(content: bytes, file_name: str) -> Cells:
-    """Rows of a CSV file: one column per name of any kind of row, blank where it has none."""
+    """Rows of a CSV file. It has the columns of every kind of row; unused ones are blank."""
     table = table_of(
         content, name=file_name, needs=("kind",), max_bytes=MAX_BYTES, max_rows=MAX_ROWS
     )
@@ -58,7 +58,7 @@ def csv_cells(content: bytes, file_name: str) -> Cells:
 
 
 def yaml_cells(content: bytes) -> Cells:
-    """Rows of a YAML file, read as a stream: no anchors, no tags, no object is ever built."""
+    """Rows of a YAML file, read as events: anchors and tags are refused, no object is built."""
     try:
         return _tables(decoded(content, FILE))
     except yaml.YAMLError as e:
@@ -72,7 +72,7 @@ def yaml_cells(content: bytes) -> Cells:
 
 def _tables(text: str) -> Cells:
     found: Cells = []
-    open_ends: list[type[yaml.Event]] = []  # of the list, then of the table in it
+    open_ends: list[type[yaml.Event]] = []  # ends the list, then the table in it
     column: str | None = None
     values = documents = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
@@ -113,7 +113,7 @@ def _tables(text: str) -> Cells:
 def _taken(
     row: dict[str, str], column: str | None, event: yaml.ScalarEvent, line: int
 ) -> str | None:
-    """Put a value into its row, or remember the column that the next value is of."""
+    """Handle one scalar: a column name is returned, a value is stored in its row."""
     if column is None:
         if event.value in row:
             raise ScenarioError(f"Line {line} gives {shown(event.value)} twice.")

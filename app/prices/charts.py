@@ -1,6 +1,6 @@
-"""The charts of the Price data page: who asks least for what, and a price over time.
+"""The charts of the Price data page: cheapest prices by cloud, and a price over time.
 
-Text is drawn in the ink of the theme, and colour is never alone.
+Text has the text colour of the theme, and nothing is encoded by colour alone.
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ from app.document import chart_parts as parts
 from app.document.chart_parts import FAINT, Drawn
 
 CELL_PX, CELL_WIDTH_PX, HEAD_PX, HISTORY_PX, RATIO_PX = 24, 31, 150, 320, 200
-DARK_CELL = 0.55  # of the logarithmic scale, from which a cell's number is drawn in white
+DARK_CELL = 0.55  # share of the logarithmic scale above which a cell's number is white
 
 
 def heatmap_px(cells: pd.DataFrame) -> int:
-    """Height that holds the whole heatmap."""
+    """Height in pixels that fits the whole heatmap."""
     return HEAD_PX + CELL_PX * int(cells["accelerator"].nunique())
 
 
 def heatmap(cells: pd.DataFrame, *, theme: str) -> Drawn:
-    """Cheapest USD per GPU-hour by accelerator and cloud: the number is in the cell, the colour
-    says the same on a logarithmic scale; a cell that is not offered has a dash."""
+    """Cheapest USD per GPU-hour by accelerator and cloud.
+
+    Each cell shows the number; its colour encodes it on a logarithmic scale. A pair that is not
+    offered has a dash.
+    """
     offered, lacking = cells[cells["usd"].notna()], cells[cells["usd"].isna()]
     low, high = float(offered["usd"].min()), float(offered["usd"].max())
     middle = low ** (1 - DARK_CELL) * high**DARK_CELL
@@ -70,14 +73,14 @@ def heatmap(cells: pd.DataFrame, *, theme: str) -> Drawn:
         .mark_text(fontSize=11, color=FAINT[theme], text="-")
         .encode(x=x, y=y, tooltip=pair)
     )
-    # Steps, not the page's width: on a small screen the chart scrolls and numbers stay apart.
+    # Fixed steps, not the page's width: a small screen scrolls and numbers do not overlap.
     return alt.layer(squares, numbers, dashes).properties(
         height=alt.Step(CELL_PX), width=alt.Step(CELL_WIDTH_PX)
     )
 
 
 def history(lines: pd.DataFrame, *, theme: str) -> Drawn:
-    """USD per GPU-hour over time, a step at each change. A gap in what was seen is a gap."""
+    """USD per GPU-hour over time, with a step at each change and a gap where it is not known."""
     sources = sorted(lines["source"].unique())
     legend = parts.legend(theme, orient="bottom", columns=1, labelLimit=420)
     x = alt.X("at:T", axis=parts.axis("Day (UTC)", theme, format="%b %Y", tickCount=8))
@@ -106,7 +109,7 @@ def history(lines: pd.DataFrame, *, theme: str) -> Drawn:
 
 
 def ratio(days: pd.DataFrame, *, theme: str) -> Drawn:
-    """Spot over on-demand by day; days on which one of them is not known are left blank."""
+    """Spot price over on-demand price by day; blank on days when either is not known."""
     x = alt.X("day:T", axis=parts.axis("Day (UTC)", theme, format="%b %Y", tickCount=8))
     y = alt.Y(
         "ratio:Q",

@@ -1,4 +1,4 @@
-"""`runcast prices history|on|runs|quarantine|release`: what the store and the history say."""
+"""`runcast prices history|on|runs|quarantine|release`: read the price history and the store."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def release(
 COMMANDS: tuple[Callable[..., None], ...] = (history, on, runs, quarantine, release)
 
 
-# --- what was typed ------------------------------------------------------------------------------
+# --- reading the options -------------------------------------------------------------------------
 
 
 def _skus(
@@ -165,7 +165,7 @@ def _skus(
     region: Text,
     purchase: Text,
 ) -> list[Sku]:
-    """What there is a history of and was asked for; a name that nothing has is a mistake."""
+    """The prices with a history that match the options; a value that none has is an error."""
     from hardware.names import canonical
     from pricing.history import known_skus
 
@@ -193,7 +193,7 @@ def _having(skus: Sequence[Sku], name: str, value: str) -> list[Sku]:
 
 
 def _store_if_any() -> Store | None:
-    """The store, or a sentence on standard error: what is bundled needs none."""
+    """The store, or None with the reason on standard error: bundled data needs no store."""
     from pricing.store.engine import StoreError
     from pricing.store.opening import open_store
 
@@ -246,6 +246,6 @@ def _print_json(value: dict[str, Any]) -> None:
 
 
 def add_to(prices: typer.Typer, commands: Iterable[Callable[..., None]] = COMMANDS) -> None:
-    """Give `runcast prices` these commands."""
+    """Add these commands to `runcast prices`."""
     for command in commands:
         prices.command()(command)

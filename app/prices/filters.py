@@ -1,7 +1,8 @@
-"""What the Price data page shows, in the address: `show_cloud=aws,gcp`, beside the scenario.
+"""The filters of the Price data page in its address, such as `show_cloud=aws,gcp`.
 
-The scenario is the link's (app/web/link.py), which leaves these alone. As there, the address wins
-when it is not what the page last wrote; otherwise the widgets do, and the address is written.
+The scenario is in the same address; app/web/link.py reads it and leaves the filters alone. If the
+address differs from what the page last wrote, the address sets the widgets; otherwise the widgets
+set the address.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ def key(name: str) -> str:
 
 
 def take_over(choices: Mapping[str, Sequence[str]], single: Mapping[str, str]) -> None:
-    """Let the address set the widgets, before they are drawn, if it is not what was written.
+    """Set the widgets from the address, before they are drawn, if the page did not write it.
 
-    `choices` are the values of each filter, `single` the filters of one value with their default.
+    `choices` has the allowed values of each filter; `single` has the filters that take one value,
+    with their defaults.
     """
     state = st.session_state
     asked, is_edited = view_query.asked(), state.pop(_EDITED, False)
@@ -58,18 +60,18 @@ def take_over(choices: Mapping[str, Sequence[str]], single: Mapping[str, str]) -
 
 
 def edited() -> None:
-    """Callback of every filter: the browser may still show the address of the edit before."""
+    """Callback of every filter: the browser may still have the address from before this edit."""
     st.session_state[_EDITED] = True
     st.session_state[_NOTES] = []
 
 
 def notes() -> tuple[str, ...]:
-    """What the address asked for and did not get."""
+    """Sentences about the parts of the address that were ignored."""
     return tuple(st.session_state.get(_NOTES, ()))
 
 
 def write(names: Sequence[str], single: Mapping[str, str]) -> None:
-    """Put the filters into the address; one that is at its default is left out."""
+    """Write the filters into the address, except those at their default."""
     shows = {}
     for name in names:
         value = st.session_state.get(key(name))

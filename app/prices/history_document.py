@@ -1,4 +1,4 @@
-"""Price history, prices of a day, refreshes and what is held back, each described once."""
+"""Price history, prices of a day, refreshes and quarantined rows as blocks of a document."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SPELLS: tuple[Column[Spell], ...] = (
 
 
 def history_sections(found: Sequence[History], asked: int) -> Iterator[Section]:
-    """Each price, its spells and its gaps."""
+    """One section for each price, with its spells and gaps."""
     for h in found:
         spells = Table(caption="Spells", columns=SPELLS, rows=tuple(h.spells))
         yield Section(_named(h.sku), (spells, *_gaps(h)))
@@ -49,7 +49,7 @@ def _gaps(h: History) -> Iterator[Paragraph]:
 def on_blocks(
     day: dt.date, prices: Sequence[PriceOn], known: int, asked: int, machine_hours: float
 ) -> Iterator[Block | Section]:
-    """One line a machine, the cheapest GPU-hour first; its cost where several hours are asked."""
+    """One line per machine, cheapest GPU-hour first; with the total cost if hours are given."""
     several = machine_hours != 1
     columns = (
         _number("$/GPU-h", lambda p: _usd(p.usd_per_hour / p.sku.gpu_count)),
@@ -104,12 +104,12 @@ RUNS: tuple[Column[Run], ...] = (
 
 
 def refreshes(runs: Sequence[Run]) -> Table[Run]:
-    """One line a refresh, the newest first."""
+    """A table with one line per refresh, newest first."""
     return Table(caption="Past refreshes, the newest first", columns=RUNS, rows=tuple(runs))
 
 
 def runs_blocks(runs: Sequence[Run]) -> Iterator[Block]:
-    """One line a refresh, then why a source of the last one failed."""
+    """One line per refresh, then why sources of the last one failed."""
     if not runs:
         yield Paragraph("No refresh has run here yet: `runcast refresh`.")
         return
@@ -120,7 +120,7 @@ def runs_blocks(runs: Sequence[Run]) -> Iterator[Block]:
 
 
 def held_blocks(found: Sequence[Held], most: int) -> Iterator[Block | Section]:
-    """One line a row, with the key that releases it."""
+    """One line per quarantined row, with the key that releases it."""
     if not found:
         yield Paragraph("Nothing is held back.")
     for h in found:
@@ -136,7 +136,7 @@ def held_blocks(found: Sequence[Held], most: int) -> Iterator[Block | Section]:
 
 
 def release_paragraph(given: Release) -> Paragraph:
-    """What the next refresh will do."""
+    """What the next refresh will do with a released row."""
     return Paragraph(
         f"The next refresh publishes about {fmt.usd_per_hour(given.usd_per_hour)} of "
         f"{_named(given.sku)} where {given.source} prints it."

@@ -15,20 +15,20 @@ from core.machine.offer import Offer
 from core.money.other_costs import MONTH_H
 from pricing.offers import age_days
 
-LISTED = 60  # rows that the table shows; a filter shows others, the CSV has all
-IN_FILE = ("Age (days, at most)", "Note")  # columns of the CSV alone
+LISTED = 60  # rows in the table; filters narrow it down, the CSV has all rows
+IN_FILE = ("Age (days, at most)", "Note")  # columns that only the CSV has
 AGING_DAYS, STALE_DAYS = 1, 7  # older than a day, older than a week
 FRESH, AGING, STALE = "fresh", "over a day", "over a week"
 Colour = Literal["green", "orange", "red"]
 COLOURS: dict[str, Colour] = {FRESH: "green", AGING: "orange", STALE: "red"}
-FILTERS = {  # named as the fields of a scenario are
+FILTERS = {  # the keys are fields of a scenario
     "gpu": "Accelerator",
     "cloud": "Cloud",
     "purchase": "Purchase",
     "region": "Region",
     "quality": "Quality",
 }
-_COLUMN = {"gpu": "accelerator", "cloud": "provider"}  # of the frame, where it has another name
+_COLUMN = {"gpu": "accelerator", "cloud": "provider"}  # column of the frame where the name differs
 WORDS: dict[str, Callable[[str], str]] = {
     "purchase": vocabulary.purchase,
     "region": vocabulary.region,
@@ -60,17 +60,17 @@ def frame_of(offers: Sequence[Offer], today: dt.date) -> pd.DataFrame:
 
 
 def freshness(days: np.ndarray) -> np.ndarray:
-    """The badge of an age: fresh up to a day, stale after a week."""
+    """The badge for an age in days: fresh up to one day, stale after a week."""
     return np.select([days <= AGING_DAYS, days <= STALE_DAYS], [FRESH, AGING], STALE)
 
 
 def choices(frame: pd.DataFrame) -> dict[str, list[str]]:
-    """What each filter can be set to."""
+    """The values that each filter can be set to."""
     return {name: sorted(map(str, frame[_COLUMN.get(name, name)].unique())) for name in FILTERS}
 
 
 def choice_label(name: str, value: str) -> str:
-    """What a filter calls one of its choices: as its column of the table does.
+    """The label of a filter's choice, worded as in the table.
 
     >>> choice_label("region", "*"), choice_label("purchase", "on_demand")
     ('not stated', 'on demand')
@@ -79,7 +79,7 @@ def choice_label(name: str, value: str) -> str:
 
 
 def narrowed(frame: pd.DataFrame, wanted: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """The rows that every filter lets through; an empty filter lets everything through."""
+    """The rows that match every filter; an empty filter matches all rows."""
     kept = np.ones(len(frame), dtype=bool)
     for name, values in wanted.items():
         if values:
@@ -94,7 +94,7 @@ def in_unit(frame: pd.DataFrame, unit: str) -> pd.Series:
 
 
 def table(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
-    """Columns as they are read, price first."""
+    """The table as it is displayed, price first."""
     return pd.DataFrame(
         {
             "Accelerator": frame["accelerator"],
@@ -115,7 +115,7 @@ def table(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
 
 
 def heatmap(frame: pd.DataFrame) -> pd.DataFrame:
-    """Cheapest GPU-hour by accelerator and cloud, a row for every pair: '-' is not offered."""
+    """Cheapest GPU-hour by accelerator and cloud, one row for each pair; '-' means not offered."""
     if frame.empty:
         return pd.DataFrame(columns=[*CELLS, *PLACE])
     pairs = frame.groupby(["accelerator", "provider"], sort=True)
@@ -154,7 +154,7 @@ def heatmap(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def heatmap_sentence(cells: pd.DataFrame) -> str:
-    """What the heatmap says: how many pairs are offered, and the cheapest of all."""
+    """The heatmap in a sentence: how many pairs are offered, and the cheapest of them."""
     offered = cells[np.isfinite(cells["usd"].to_numpy(dtype=float))]
     if offered.empty:
         return "No offer is all of this."
@@ -167,14 +167,14 @@ def heatmap_sentence(cells: pd.DataFrame) -> str:
 
 
 def wide(cells: pd.DataFrame) -> pd.DataFrame:
-    """The heatmap as a table: a row an accelerator, a column a cloud, empty where not offered."""
+    """The heatmap as a table: accelerators in rows, clouds in columns, empty if not offered."""
     return cells.pivot_table(
         index="accelerator", columns="provider", values="usd", dropna=False
     ).reset_index()
 
 
 def summary(frame: pd.DataFrame, snapshot_id: str) -> str:
-    """What is listed, and how old it is."""
+    """A sentence on what is listed and how old the prices are."""
     if frame.empty:
         return f"Price snapshot {snapshot_id} lists no price."
     counts = frame["freshness"].value_counts()

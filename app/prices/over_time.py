@@ -24,7 +24,7 @@ USUAL = "H100-80GB-SXM"
 
 
 def store_or_sentence() -> tuple[Store | None, str]:
-    """The price store, or why it cannot be used; files are read without it."""
+    """The price store, or a sentence on why it cannot be used; bundled files need no store."""
     try:
         return open_store(), ""
     except StoreError as e:
@@ -32,18 +32,18 @@ def store_or_sentence() -> tuple[Store | None, str]:
 
 
 def label(sku: Sku) -> str:
-    """One price in one line, for a list to choose from."""
+    """A price in one line, for a list of choices."""
     where = f"{sku.provider} {sku.instance_type} {vocabulary.stated_region(sku.region)}".strip()
     return f"{sku.gpu_count} x {sku.accelerator}, {where}, {vocabulary.purchase(sku.purchase)}"
 
 
 def accelerators(offered: Iterable[str]) -> list[str]:
-    """Those that are offered now, and those that have a bundled history."""
+    """Accelerators that are offered now or have a bundled price history."""
     return sorted({*offered, *(sku.accelerator for sku in known_skus())})
 
 
 def skus(store: Store | None, accelerator: str) -> list[Sku]:
-    """Prices with a history; the bundled ones alone where the store does not answer."""
+    """Prices with a history; only the bundled ones if the store does not answer."""
     try:
         return known_skus(accelerator=accelerator, store=store, limit=SHOWN_SKUS)
     except StoreError:
@@ -51,13 +51,13 @@ def skus(store: Store | None, accelerator: str) -> list[Sku]:
 
 
 def lines(found: History) -> pd.DataFrame:
-    """The chart's rows; two rows of one `piece` are joined, others are not."""
+    """The rows of the chart; the line joins only rows with the same `piece`."""
     columns = ["at", "usd_per_hour", "usd_per_gpu_hour", "source", "piece"]
     return pd.DataFrame(found.chart_rows(), columns=columns)
 
 
 def gaps(found: History) -> pd.DataFrame:
-    """When the price was not known, and why."""
+    """The periods in which the price was not known, and why."""
     return pd.DataFrame(
         {
             "Not known from": [g.begins.date().isoformat() for g in found.gaps],
@@ -69,7 +69,7 @@ def gaps(found: History) -> pd.DataFrame:
 
 
 def history_sentence(found: History) -> str:
-    """From when to when, between which prices, by whom."""
+    """A sentence with the period, the range of prices and the sources."""
     if not found.spells:
         return "Nobody has printed this price."
     prices = [s.usd_per_hour / found.sku.gpu_count for s in found.spells]
@@ -97,7 +97,7 @@ class Prices:
 
 
 def prices_of(sku: Sku, store: Store | None) -> Prices:
-    """The histories of one machine, each asked for once."""
+    """The price histories of one machine, each read once."""
     asked = {
         kind: history(sku._replace(purchase=kind), store=store)
         for kind in dict.fromkeys((sku.purchase, "spot", "on_demand"))
@@ -106,7 +106,7 @@ def prices_of(sku: Sku, store: Store | None) -> Prices:
 
 
 def market_of(prices: Prices) -> Market:
-    """Spot beside on-demand of the machine."""
+    """The spot price of the machine against its on-demand price."""
     spot, on_demand = prices.spot.spells, prices.on_demand.spells
     days = [ratio for _, ratio in ratios(spot, on_demand)]
     return Market(
@@ -118,7 +118,7 @@ def market_of(prices: Prices) -> Market:
 
 
 def ratio_days(prices: Prices) -> pd.DataFrame:
-    """Spot over on-demand by day; `piece` changes where a day is missing."""
+    """Spot price over on-demand price by day; `piece` changes where a day is missing."""
     found = ratios(prices.spot.spells, prices.on_demand.spells)
     days = np.array([day.toordinal() for day, _ in found], dtype=np.int64)
     starts = np.diff(days, prepend=days[:1]) > 1
@@ -132,7 +132,7 @@ def ratio_days(prices: Prices) -> pd.DataFrame:
 
 
 def market_sentence(found: Market) -> str:
-    """The median ratio and how much the prices move."""
+    """A sentence with the median ratio and how much the prices move."""
     if found.spot_ratio is None:
         return "Spot and on-demand are not known of one day: there is no ratio."
     moves = [
@@ -152,14 +152,14 @@ def market_sentence(found: Market) -> str:
 
 
 def plan_on(plan: Plan, day: dt.date, store: Store | None) -> CostOn:
-    """What the plan's instances would have cost at the prices of a day."""
+    """What the instances of the plan would have cost at the prices of a given day."""
     return cost_on(
         plan.offer, day, num_machines=plan.num_nodes, hours=plan.wall_clock_hours, store=store
     )
 
 
 def plan_on_sentence(plan: Plan, found: CostOn) -> str:
-    """The plan on that day, its source, and the difference."""
+    """A sentence with the plan's cost on that day, its source and the difference from now."""
     what = f"{vocabulary.machine(plan)} for {fmt.days(plan.wall_clock_hours)}"
     if found.usd is None or found.price is None:
         return f"{what}: nobody's price of {found.day} is at hand."
@@ -182,12 +182,12 @@ def _difference(ratio: float) -> str:
 
 
 def first_choice(kinds: Sequence[str]) -> int:
-    """The accelerator whose history is shown first: the one that is asked for most."""
+    """Index of the accelerator whose history is shown first: `USUAL` if it is listed."""
     return kinds.index(USUAL) if USUAL in kinds else 0
 
 
 def longest(found: Sequence[Sku]) -> int:
-    """The price that is shown first: the one that changed most often, of the bundled ones."""
+    """Index of the price that is shown first: the one with the most distinct bundled values."""
 
     def rank(i: int) -> tuple[int, int, bool, int]:
         spells = history(found[i]).spells
@@ -198,5 +198,5 @@ def longest(found: Sequence[Sku]) -> int:
 
 
 def a_year_before(today: dt.date) -> dt.date:
-    """The day that is proposed."""
+    """The day that the date field starts with."""
     return today - timedelta(days=365)

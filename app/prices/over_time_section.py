@@ -1,4 +1,4 @@
-"""Price history on the Price data page: one price, spot beside on-demand, a plan on a day."""
+"""Price history on the Price data page: one price, spot against on-demand, a plan on a day."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from core.search.plan import Answer
 from pricing.series import Sku
 from pricing.store.engine import Store, StoreError
 
-KEPT = 64  # charts of some 5 kB
+KEPT = 64  # cached charts, about 5 kB each
 
 
 def draw(
@@ -29,7 +29,7 @@ def draw(
     offered: Iterable[str],
     today: dt.date,
 ) -> None:
-    """The history of one chosen price, then the plan of the link on another day."""
+    """Draw the history of one chosen price, then the cost of the link's plan on another day."""
     st.subheader("Price history", anchor=False)
     store, sentence = over_time.store_or_sentence()
     if sentence:
@@ -59,7 +59,7 @@ def _draw_choice(kinds: list[str], store: Store | None) -> Sku | None:
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _chart(name: str, of: str, theme: str, _rows: pd.DataFrame) -> chart_files.Spec:
-    """A chart as it is drawn; `of` is what its rows say."""
+    """The Vega-Lite specification of a chart, cached by `of`, which identifies its rows."""
     made = {"history": charts.history, "ratio": charts.ratio}
     return chart_files.spec_of(made[name](_rows, theme=theme))
 
@@ -106,7 +106,7 @@ def _draw_plan(
     store: Store | None,
     today: dt.date,
 ) -> None:
-    """What the plan of the link would have cost; asked for, because a plan takes a moment."""
+    """Draw what the link's plan would have cost; only on request, as planning takes a moment."""
     st.subheader("The plan of this link on another day", anchor=False)
     left, right = st.columns([1, 3], vertical_alignment="bottom")
     day = left.date_input(

@@ -1,4 +1,4 @@
-"""The Price data page: who asks what for which GPU, since when, by whose word."""
+"""The Price data page: what each cloud charges for which GPU, since when, from which source."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pricing.offers import installed_id, newest_per_place, snapshot
 
 TABLE_PX = 420
 SINGLE = {"unit": "gpu_hour"}
-# Terms behind the words of a list.
+# Glossary terms that explain the choices of a filter.
 ABOUT = {"gpu": "GPU", "purchase": "On demand, Spot, Reserved, Capacity block"}
 AnswerOf = Callable[[Scenario], Answer]
 Shown = tuple[str, str, dt.date, tuple[tuple[str, tuple[str, ...]], ...]]
@@ -36,7 +36,7 @@ Shown = tuple[str, str, dt.date, tuple[tuple[str, tuple[str, ...]], ...]]
 
 @st.cache_data(max_entries=8, ttl=KEPT_S, show_spinner="Reading the prices")
 def _frame(snapshot_id: str, book: str, book_id: str, today: dt.date) -> pd.DataFrame:
-    """The newest offers of a snapshot, with a price book's prices where one is named."""
+    """The newest offers of a snapshot, with the prices of a price book if one is named."""
     if book_id:
         found = price_book.listed(snapshot_id, load_book(book), today).offers
     else:
@@ -46,18 +46,18 @@ def _frame(snapshot_id: str, book: str, book_id: str, today: dt.date) -> pd.Data
 
 @st.cache_data(max_entries=64, ttl=KEPT_S, show_spinner=False)
 def _cells(shown: Shown, _chosen: pd.DataFrame) -> pd.DataFrame:
-    """The cheapest price of each accelerator and cloud; `shown` is what the rows depend on."""
+    """The cheapest price by accelerator and cloud, cached by `shown`, which selects the rows."""
     return offers.heatmap(_chosen)
 
 
 @st.cache_data(max_entries=64, ttl=KEPT_S, show_spinner=False)
 def _heatmap(shown: Shown, theme: str, _cells: pd.DataFrame) -> chart_files.Spec:
-    """The chart of these cells, as it is drawn."""
+    """The Vega-Lite specification of the heatmap."""
     return chart_files.spec_of(charts.heatmap(_cells, theme=theme))
 
 
 def draw(answer_of: AnswerOf) -> None:
-    """The page: offers, who is cheapest where, history, sources, what is held back."""
+    """Draw the page: offers, cheapest prices by cloud, history, sources, quarantined rows."""
     scenario, today = link.scenario(), price_book.today()
     book_id = price_book.book_id(scenario)
     try:
@@ -97,7 +97,7 @@ def _use_newest() -> None:
 def _draw_filters(
     frame: pd.DataFrame,
 ) -> tuple[pd.DataFrame, tuple[tuple[str, tuple[str, ...]], ...]]:
-    """The rows that the filters let through, and the filters, which are in the address."""
+    """Draw the filters; return the rows that match them and the chosen values."""
     choices = offers.choices(frame)
     filters.take_over({**choices, "unit": list(offers.UNITS)}, SINGLE)
     for note in filters.notes():
@@ -134,7 +134,7 @@ def _draw_heatmap(of: Shown, chosen: pd.DataFrame) -> None:
     if cells.empty:
         st.info("No offer is all of this: take a filter away.")
         return
-    # A container of a fixed height scrolls sideways, too, where the screen is small.
+    # A container of fixed height also scrolls sideways on a small screen.
     with st.container(height=charts.heatmap_px(cells), border=False):
         figure.draw_chart(
             drawn := figure.Figure(
@@ -195,7 +195,7 @@ def download(
     name: str,
     key: str,
 ) -> None:
-    """A table as a file; no cell of it starts a formula."""
+    """A download button for a table as CSV, with cells escaped so that none starts a formula."""
     place.download_button(
         "Download CSV",
         data=lambda: csv_bytes(table()),

@@ -25,7 +25,7 @@ from pricing.report import Line, Report
 from pricing.source_state import NEVER_LIVE
 from pricing.sources import chosen
 
-REFRESHED, IN_PART, FAILED, BUSY = 0, 3, 4, 5  # exit statuses; 2 is a mistake of the user
+REFRESHED, IN_PART, FAILED, BUSY = 0, 3, 4, 5  # exit statuses; 2 is a user error
 LEAST_EVERY_S = 60.0
 QUARANTINE_SHOWN = 8
 _EVERY = re.compile(r"(\d{1,6})\s*([smhd])")
@@ -33,7 +33,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def seconds_between(text: str) -> float:
-    """Seconds of '6h', '30m', '1d'.
+    """Seconds in an interval such as '6h', '30m' or '1d'.
 
     >>> seconds_between("6h")
     21600.0
@@ -55,7 +55,7 @@ def run(
     every: str | None,
     as_json: bool,
 ) -> int:
-    """Refresh once, or again and again; returns the exit status."""
+    """Refresh once, or repeatedly; returns the exit status."""
     sources = chosen(names)
     if unasked := [
         n for n in accepted if n not in {s.name for s in chosen(accepted) if s in sources}
@@ -82,7 +82,7 @@ def run(
 
 
 def _repeat(once: Callable[[], int], pause_s: float) -> None:
-    """For ever, until the process is ended: a busy folder is tried again the next time."""
+    """Refresh repeatedly until the process is stopped; if the folder is busy, try next time."""
     while True:
         began = time.monotonic()
         try:
@@ -96,7 +96,7 @@ def _repeat(once: Callable[[], int], pause_s: float) -> None:
         time.sleep(left_s)
 
 
-class _bar:  # noqa: N801 - used as a context, like the functions of contextlib
+class _bar:  # noqa: N801 - used as a context manager, like the functions of contextlib
     """A progress bar on a terminal's standard error, nothing elsewhere."""
 
     def __init__(self, total: int, *, quiet: bool) -> None:
@@ -116,7 +116,7 @@ class _bar:  # noqa: N801 - used as a context, like the functions of contextlib
 
 
 def report_json(report: Report, *, dry_run: bool) -> dict[str, Any]:
-    """The report as docs/prices.md documents it."""
+    """The report as JSON with the keys that docs/prices.md documents."""
     return {
         "snapshot": report.snapshot_id,
         "published": report.published,
@@ -156,7 +156,7 @@ def _blocks(report: Report, *, dry_run: bool) -> Iterator[Block | Section]:
 
 
 def _age(line: Line) -> str:
-    """Days since a source last succeeded; a mirror is not the source."""
+    """Days since a source last succeeded; an answer from a mirror is marked as such."""
     if line.age_days is None:
         return NEVER_LIVE
     days = int(line.age_days)

@@ -1,7 +1,7 @@
-"""One refresh at a time, started from the Price data page followed by whoever looks at it.
+"""A price refresh in the background of the server, one at a time, that every visitor can follow.
 
-It runs in a thread of the server, so that it goes on when its page is closed. A refresh of another
-process (a schedule, the command line) holds the lease: then this one says so and ends.
+It runs in a thread of the server, so it continues when the page is closed. If a refresh of another
+process (a schedule, the command line) holds the lease, this one reports that and ends.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pricing.refresh import refresh
 from pricing.report import Report
 from pricing.sources import Source, chosen
 
-LEAST_BETWEEN_S = 60.0  # price servers say no to who asks all the time
+LEAST_BETWEEN_S = 60.0  # price servers refuse clients that ask too often
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a refresh is; `sources` are those that have ended, in their order."""
+    """How far a refresh is; `ended` has the finished sources, in the order they finished."""
 
     running: bool = False
     total: int = 0
-    ended: tuple[tuple[str, str], ...] = ()  # source, what became of it
-    sentence: str = ""  # of the end
+    ended: tuple[tuple[str, str], ...] = ()  # source, its outcome
+    sentence: str = ""  # the outcome, once it has ended
     failed: bool = False
 
     @property
@@ -38,7 +38,7 @@ class Progress:
 
 @dataclass(slots=True)
 class RefreshJob:
-    """The refresh of this server. Every method may be called from any thread."""
+    """The refresh of this server. Every method is safe to call from any thread."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _progress: Progress = field(default_factory=Progress)
@@ -46,12 +46,12 @@ class RefreshJob:
     _thread: threading.Thread | None = None
 
     def progress(self) -> Progress:
-        """How far it is now."""
+        """How far the refresh is now."""
         with self._lock:
             return self._progress
 
     def start(self, names: Sequence[str] = ()) -> str:
-        """Start one, of all sources or of these; a sentence says why not."""
+        """Start a refresh of all sources, or of `names`; returns why not, '' if it started."""
         with self._lock:
             if self._progress.running:
                 return "A refresh is at work already."
@@ -66,7 +66,7 @@ class RefreshJob:
         return ""
 
     def wait(self, timeout_s: float) -> None:
-        """Until the refresh has ended, for tests and for the end of a server."""
+        """Wait until the refresh has ended; used by tests and when the server stops."""
         if self._thread is not None:
             self._thread.join(timeout_s)
 
@@ -80,12 +80,12 @@ class RefreshJob:
             )
 
     def _run(self, sources: Sequence[Source]) -> None:
-        # Whatever happens, the page must not wait for ever for a thread that is no more.
+        # Whatever happens, the page must not wait forever for a thread that has died.
         sentence, failed = "A fault of this program ended the refresh: see the server's log.", True
         try:
             report = refresh(sources, progress=self._told)
             sentence, failed = report_sentence(report), report.failed
-        except RuncastError as e:  # the lease is held elsewhere, a damaged file
+        except RuncastError as e:  # another process holds the lease, or a file is damaged
             sentence = str(e)
         except OSError as e:
             sentence = f"The prices cannot be written: {e.strerror}."
@@ -98,7 +98,7 @@ class RefreshJob:
 
 
 def report_sentence(report: Report) -> str:
-    """What became of a refresh."""
+    """The outcome of a refresh in a sentence."""
     if report.failed:
         return f"No source answered: price snapshot {report.snapshot_id} stays in use."
     part = " Some sources failed, or a part of one: see the list." if report.partial else ""

@@ -1,4 +1,4 @@
-"""What the Price data page says of its sources, of past refreshes and of what is held back."""
+"""Sources, past refreshes and quarantined rows as tables and sentences of the Price data page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RUNS_SHOWN, HELD_SHOWN = 20, 500
 
 
 def state_or_sentence() -> tuple[State, str]:
-    """What is known of the sources here, or why it cannot be read."""
+    """The state of the sources on this installation, or a sentence on why it cannot be read."""
     try:
         return read_state(prices_folder()), ""
     except FactError as e:
@@ -30,7 +30,7 @@ def state_or_sentence() -> tuple[State, str]:
 
 
 def sources_frame(state: State) -> pd.DataFrame:
-    """One row a source, also those that were never asked."""
+    """One row for each source, including those that were never queried."""
     rows = [(source, state.of(source.name)) for source in SOURCES]
     return pd.DataFrame(
         {
@@ -49,7 +49,7 @@ def sources_frame(state: State) -> pd.DataFrame:
 
 
 def _asked(rows: Sequence[tuple[Source, SourceState]], values: Sequence[float]) -> pd.Series:
-    """A number of each source; none of one that was never asked: 0 would be an answer."""
+    """One number per source; missing, not 0, for a source that was never queried."""
     told = [v if r.attempted_at else None for (_, r), v in zip(rows, values, strict=True)]
     return pd.Series(told, dtype="Float64").round(1)
 
@@ -67,7 +67,7 @@ def _said(source: Source, record: SourceState) -> str:
 
 
 def never_live_sentence(state: State) -> str:
-    """How many sources have answered here from their real server."""
+    """How many sources have answered from their real server on this installation."""
     live = sum(bool(state.of(s.name).live_at) for s in SOURCES)
     if live == len(SOURCES):
         return f"All {live} sources have answered here."
@@ -84,7 +84,7 @@ def runs_frame(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def past_runs(store: Store | None) -> tuple[Sequence[Run], str]:
-    """The last refreshes that the store remembers, or why it does not."""
+    """The last refreshes in the store, or a sentence on why they cannot be read."""
     if store is None:
         return (), ""
     try:
@@ -94,8 +94,11 @@ def past_runs(store: Store | None) -> tuple[Sequence[Run], str]:
 
 
 def held_frame(store: Store | None) -> tuple[pd.DataFrame, tuple[Held, ...], str]:
-    """What is held back, as the file of the last refresh says; since when, and which of it a
-    person may release, as the store says; why one of them cannot be read."""
+    """The quarantined rows, those that a person may release, and a sentence if a read failed.
+
+    The rows come from the file of the last refresh. Since when they are held, and whether they may
+    be released, comes from the store.
+    """
     try:
         rows = read_quarantine(prices_folder())[:HELD_SHOWN]
     except FactError as e:
@@ -127,12 +130,12 @@ def _held_by_key(store: Store | None, keys: Sequence[str]) -> tuple[dict[str, He
 
 
 def held_label(held: Held) -> str:
-    """One row that may be released, in one line."""
+    """A quarantined row in one line."""
     what = "" if held.sku is None else over_time.label(held.sku)
     return f"{what}: {fmt.usd_per_hour(held.usd_per_hour)} ({held.source}, {held.rule})"
 
 
 def release_sentence(store: Store, held: Held, *, by: str, why: str) -> str:
-    """Release a row in somebody's name."""
+    """Release a row in the name of `by` and say so."""
     found = release(store, held.key, by=by, why=why)
     return f"{held_label(held)} is released by {found.by}: the next refresh publishes it."

@@ -1,4 +1,4 @@
-"""Sources on the Price data page: when each last answered, a refresh now, and what is held back."""
+"""Sources on the Price data page: when each last answered, a refresh, and quarantined rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pricing.store.quarantine import Held
 
 POLL_S = 1.0
 TABLE_PX = 460
-# Widths so that the longest sentence and the last column are seen on a screen of 1440.
+# Widths that fit the longest sentence and the last column on a screen 1440 px wide.
 COLUMNS: dict[str, Mapping[str, Any]] = {
     "Source": {"width": 115},
     "Live": {"width": 116},
@@ -39,12 +39,12 @@ COLUMNS: dict[str, Mapping[str, Any]] = {
 
 @st.cache_resource
 def job() -> RefreshJob:
-    """The refresh of this server, one for everybody."""
+    """The refresh job of this server, shared by all visitors."""
     return RefreshJob()
 
 
 def draw() -> None:
-    """Sources and their last answers, refresh now, past refreshes, the quarantine."""
+    """Draw the sources with their last answers, the refresh button, past refreshes, quarantine."""
     st.subheader("Sources", anchor=False)
     state, sentence = tables.state_or_sentence()
     if sentence:
@@ -64,7 +64,7 @@ def _draw_refresh() -> None:
     if refused := st.session_state.pop("prices_refresh_refused", ""):
         st.info(as_text(refused))
     if job().progress().running:
-        # Outside of the part that draws itself: a click draws the whole page.
+        # Outside of the fragment, so that a click redraws the whole page.
         st.button("Show the prices as they are now", key="prices_refreshed", on_click=_use_newest)
         st.fragment(_draw_progress, run_every=POLL_S)()
     elif said := job().progress().sentence:
@@ -76,7 +76,7 @@ def _start() -> None:
 
 
 def _draw_progress() -> None:
-    """A part of the page that draws itself again until the whole page is drawn."""
+    """Draw the progress; a fragment that reruns by itself until the whole page is redrawn."""
     now = job().progress()
     st.progress(now.fraction, text=f"{len(now.ended)} of {now.total} sources have answered")
     for name, said in now.ended:
@@ -86,7 +86,7 @@ def _draw_progress() -> None:
 
 
 def _use_newest() -> None:
-    """The newest prices, and not those that the link was opened with."""
+    """Switch the link from the prices it was opened with to the newest ones."""
     link.edit(changed(link.scenario(), prices=prices.installed_id()))
 
 
@@ -137,7 +137,7 @@ def _draw_release(store: Store, releasable: tuple[Held, ...]) -> None:
 
 
 def _draw_frame(frame: pd.DataFrame, key: str, alt: str) -> None:
-    """A table to sort and search, and its CSV."""
+    """Draw a table that can be sorted and searched, with a button for its CSV."""
     rows = min(TABLE_PX, 37 * (len(frame) + 1))
     st.dataframe(frame, key=key, hide_index=True, height=rows, width="stretch", alt=alt,
                  column_config=head_help(frame.columns, COLUMNS),

@@ -1,4 +1,4 @@
-"""Decisions described once: as blocks, table by table, and as the Markdown of the page's boxes."""
+"""Guide decisions as blocks, one table after another, and as Markdown for the boxes of the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MARKS: Mapping[Verdict, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One concrete case, in three cells that stand beside one another or, on a phone, stack."""
+    """One concrete case in three cells: side by side, or stacked on a phone."""
 
     job: str
     recommends: str
@@ -30,15 +30,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One published row and the cases that it was asked about."""
+    """One published row and the concrete cases that were tested against it."""
 
     published: str
     rows: tuple[Row, ...]
 
 
 def cases(found: Iterable[Decision], addresses: Mapping[str, str]) -> list[Case]:
-    """Decisions under the published rows they belong to, in the order of the table.
-    `addresses`: decision -> the link of its case, if it has one."""
+    """Decisions grouped by published row, in the order of the table.
+
+    `addresses` maps the id of a decision to the link that opens its case, if there is one.
+    """
     under: dict[tuple[str, str], list[Decision]] = {}
     for d in found:
         under.setdefault((d.advice.case, d.advice.advice), []).append(d)
@@ -65,7 +67,7 @@ def _row(d: Decision, address: str | None) -> Row:
 
 
 def blocks(found: Iterable[Decision]) -> Iterator[Block | Section]:
-    """Table by table, row by row: what is published, what we recommend for it, and why."""
+    """For each row of each table: what is published, what we recommend, and why."""
     kept = tuple(found)
     yield Paragraph(RULES)
     for letter, rows in in_tables(kept).items():

@@ -1,50 +1,48 @@
-"""Forecasts held against published runs and against a user's own, and the fit that uses them.
+"""Forecasts compared with published runs and with a user's own, and the fit to published runs.
 
 as_json         the report of runcast validate as JSON values, and its forecasts as a CSV
                 file
-charts          the charts of the Accuracy page, of ready columns of
+charts          the charts of the Accuracy page, drawn from the columns of
                 app/accuracy/document.py
-columns         published runs as columns of the estimator, from what they say of
-                themselves; never from what they measured
-command         runcast validate and runcast fit: forecasts held against published runs, and
-                their fit
-document        the runs and the remaining tables of a validation: points, memory classes,
+columns         published runs as input columns of the estimator, from their settings, never
+                their measurements
+command         runcast validate and runcast fit: compare forecasts with published runs, and
+                refit them
+document        the tables of a validation other than the errors: points, memory classes,
                 knobs, other estimators, what is not modelled, the rows of a user's file
-errors          how far forecasts are off, one row a set of runs: every table of errors has
-                these columns
-fit             make fit: the fractions of hardware/efficiency.csv, from priors and the
-                shipped runs
-fit_ablation    what each ingredient of the model buys: the folds again, with one of them
-                switched off
-fit_columns     measured runs as columns for a fit: what is predicted, what was measured,
-                who belongs together
-fit_kernels     kernels measured alone, as further rows of the fit of throughput
-fit_report      what a fit reached on rows that it had not seen:
-                hardware/cross_validation.csv and a table
-own_runs        runs that somebody uploads: read within bounds, forecast, scored as the
-                shipped ones are
-page            the Accuracy page: forecasts beside published runs, and beside runs that a
-                user uploads
+errors          the tables of forecast errors: one row per set of runs
+fit             make fit: fit the fractions of hardware/efficiency.csv to the shipped runs,
+                from priors
+fit_ablation    how much each ingredient of the model helps: cross-validation with that
+                ingredient off
+fit_columns     measured runs as columns for a fit: inputs, measurements, and the groups for
+                cross-validation
+fit_kernels     kernels measured alone, as extra rows in the fit of throughput
+fit_report      accuracy of a fit on held-out rows: hardware/cross_validation.csv and a
+                printed table
+own_runs        uploaded runs: read with size limits, forecast, and scored like the shipped
+                runs
+page            the Accuracy page: forecasts compared with published runs and with runs that
+                a user uploads
 predict         forecast published runs: throughput and memory with their intervals
-readme          the accuracy block of a README, written anew from a validation: runcast
+readme          the accuracy block of a README, rewritten from a validation: runcast
                 validate --readme
-rows            what is wrong with the rows of a file of measured runs, each named by its
-                line
-run_layout      the layout of a published run: the degrees it says, else the smallest that
-                fit its memory
-run_words       words of published runs in ours: precisions, strategies, networks, what is
-                offloaded
-runs_section    runs beside their forecasts on the Accuracy page: the chart, in words, and
-                its data
-scores          put forecasts of published runs beside what was measured there, by part and
-                beside a baseline
+rows            problems with the rows of a file of measured runs, each with its line number
+run_layout      the layout of a published run: its stated degrees, else the smallest that
+                fit in memory
+run_words       translate the words of published runs to ours: precisions, strategies,
+                networks, offloading
+runs_section    the part of the Accuracy page on single runs: the chart, its summary in
+                words, and its data
+scores          compare forecasts of published runs with their measurements and with a
+                baseline, by part
 section_scores  one section of a validation: the rows that were scored, their metrics,
                 families and classes
-sections        the report of runcast validate: every figure with the baseline's, and what
-                was left out
-upload_section  the part of the Accuracy page where somebody uploads runs of their own
-validate        runcast validate: forecast published runs, then compare with what was
-                measured there
-words           what a validation says in sentences, for the page, the terminal and the
+sections        the report of runcast validate: figures next to the baseline's, and what was
+                left out
+upload_section  the part of the Accuracy page for uploading one's own runs
+validate        runcast validate: forecast published runs, then compare with their
+                measurements
+words           the results of a validation in sentences, for the page, the terminal and the
                 README
 """

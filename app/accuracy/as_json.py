@@ -32,10 +32,13 @@ WORST_FAMILIES = 20
 
 
 def report_json(report: Report) -> dict[str, Any]:
-    """The report as JSON values: sections throughput, memory, pairs, baseline, each with n,
-    refused, median_ape, mean_ape, p90_ape, within_20, coverage_80 (null where it has no meaning)
-    and `by` accelerator, precision, architecture, framework, task and stack_profile. What starts
-    with weighted_ counts each configuration once."""
+    """The report as JSON values.
+
+    The sections throughput, memory, pairs and baseline each have n, refused, median_ape,
+    mean_ape, p90_ape, within_20, coverage_80 (null where it has no meaning) and `by`
+    accelerator, precision, architecture, framework, task and stack_profile. Figures whose name
+    starts with weighted_ count each configuration once.
+    """
     pairs = report.pairs
     return {
         "schema": JSON_SCHEMA,
@@ -82,7 +85,7 @@ def report_json(report: Report) -> dict[str, Any]:
 
 
 def _reasons_json(reasons: Iterable[tuple[str, list[Offence]]]) -> list[dict[str, Any]]:
-    """Each reason with every line that has it; `run_ids` are the first ones."""
+    """Each reason with its count, its lines and the first few run ids."""
     return [
         {
             "reason": reason,
@@ -127,7 +130,7 @@ def _pair_json(part: PairAccuracy) -> dict[str, Any]:
 
 
 def write_out(report: Report, path: Path) -> None:
-    """One line for every row of the file of runs, in its order; blank numbers where refused."""
+    """Write one line per run, in the order of the input; refused runs have blank numbers."""
     p = report.predictions
     numbers = (
         p.tokens_per_s_per_gpu_p50,

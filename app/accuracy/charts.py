@@ -1,6 +1,6 @@
-"""The charts of the Accuracy page, of ready columns of app/accuracy/document.py.
+"""The charts of the Accuracy page, drawn from the columns of app/accuracy/document.py.
 
-Text is drawn in the ink of the theme, and colour is never alone.
+Text takes the theme's text colour. A label or a shape always accompanies a colour.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from core.evidence.accuracy import NEAR
 from core.evidence.coverage import CLASS_BAND, NOMINAL
 
 OTHER = "other"
-NAMED = 200  # runs that are named one by one in the chart; the file names all
+NAMED = 200  # most runs that the chart names by run id; the file names all
 RATIO_PX, COVERAGE_PX, CLASS_ROW_PX = 560, 96, 24
 TICKS = (0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 1, 1.25, 1.5, 2, 3, 5, 10)
 GAP = 1.15  # how far the axes go beyond the data
 
 
 def named(labels: pd.Series) -> tuple[list[str], list[str]]:
-    """The most frequent labels, at most as many as there are shapes, and each row's one."""
+    """The legend's labels and the label of each row.
+
+    There are at most as many labels as shapes; rarer labels become `OTHER`.
+    """
     common = list(labels.value_counts().index)
     kept = common if len(common) <= len(SHAPES) else common[: len(SHAPES) - 1]
     rows = [label if label in kept else OTHER for label in labels]
@@ -30,7 +33,7 @@ def named(labels: pd.Series) -> tuple[list[str], list[str]]:
 
 
 def ratios(points: pd.DataFrame, *, kind: str, title: str, theme: str) -> Drawn:
-    """Measured over predicted against predicted, both logarithmic; one mark a run."""
+    """A scatter plot of measured / predicted against predicted, on log axes, one mark per run."""
     domain, names = named(points[kind])
     ratio, measured = "measured_over_predicted", "measured_tokens_per_s_per_gpu"
     shown = ["source", "predicted_tokens_per_s_per_gpu", ratio, "inside_p10_p90"]
@@ -92,7 +95,7 @@ def ratios(points: pd.DataFrame, *, kind: str, title: str, theme: str) -> Drawn:
 
 
 def coverage(classes: pd.DataFrame, *, theme: str) -> Drawn:
-    """Coverage of P10-P90 of the classes of one kind, with exact 90% bounds."""
+    """Share of runs inside P10 to P90 in each class, with exact 90% bounds."""
     order = list(classes["Class"])
     data = classes.rename(columns={"Class": "label", "Inside P10-P90": "share"})
     ink = INK[theme]

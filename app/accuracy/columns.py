@@ -1,8 +1,8 @@
-"""Published runs as columns of the estimator, from what they say of themselves; never from what
-they measured.
+"""Published runs as input columns of the estimator, from their settings, never their measurements.
 
-Blanks are inferred (recompute and degrees: the least that fits the memory; sharding: the
-stack's habit; network: the accelerator's usual machine) and counted: each widens the interval.
+Blank settings are inferred: recompute and degrees as the least that fits the memory, sharding as
+the stack's default, the network as that of the accelerator's usual machine. Inferred settings
+are counted, because each one widens the interval.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from hardware.measured_model import ModelFacts
 # Recipes that page an 8-bit optimizer and update in backward where one GPU trains every weight
 # (pytorch/torchtune@02d703550: recipes/configs/llama3_1/8B_full_single_device.yaml).
 PAGED_RECIPES = ("torchtune",)
-LORA_RANK = 16  # of adapters on every matrix, where rows do not say
+LORA_RANK = 16  # assumed, with adapters on every matrix: the rows do not record it
 FLAGS = (
     "adapters",
     "orthogonalises",
@@ -61,14 +61,14 @@ FLAGS = (
     "async_tp",
     "overlaps_gradients",
 )
-NATIVE_KERNELS = "2026-01"  # of Hopper and Blackwell in PyTorch itself
-# Dispatchers that send a token once per node (DeepEP, February 2025) reached stacks that year.
+NATIVE_KERNELS = "2026-01"  # PyTorch itself has Hopper and Blackwell kernels from here on
+# Dispatchers that send a token once per node (DeepEP, February 2025) reached stacks in 2025.
 NEW_DISPATCHERS = "2025-09"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Runs that can be forecast, one row each."""
+    """The runs that can be forecast, as columns with one row per run."""
 
     work: Workload
     layouts: Layouts
@@ -77,7 +77,7 @@ class Columns:
     circumstances: Circumstances
 
     def take(self, rows: NDArray[np.intp]) -> Columns:
-        """The given rows."""
+        """Only the rows with these numbers."""
         work = _columns(self.work, rows, but="model")
         return Columns(
             work=Workload(model=Transformer(**_columns(self.work.model, rows)), **work),
@@ -95,14 +95,14 @@ def _columns(record: Any, rows: NDArray[np.intp], but: str = "") -> dict[str, An
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """One run as scalars, and how much of it was inferred."""
+    """One run as scalars, with counts of the settings that were inferred."""
 
     work: Workload
     layout: dict[str, float]
     cluster: Cluster
     efficiency: Efficiency
-    recomputes: tuple[str, ...]  # what it may be: said, or the stack's habit; () for any
-    may_page: bool  # its recipe keeps the optimizer on the host where nothing else fits
+    recomputes: tuple[str, ...]  # candidates: as given, or the stack's defaults; () for any
+    may_page: bool  # its recipe pages the optimizer to the host if nothing else fits
     circumstances: dict[str, float]
 
 
@@ -111,7 +111,8 @@ def columns(
     models: Mapping[str, ModelFacts],
     profiles: Mapping[str, Efficiency] | None = None,
 ) -> tuple[Columns | None, NDArray[np.intp], NDArray[np.object_]]:
-    """The rows that can be forecast (None for none), their numbers, and every row's reason."""
+    """The runs that can be forecast (None if there are none), their row numbers, and for every
+    row the reason why it cannot be forecast ('' if it can)."""
     rows: list[_Row] = []
     reasons = np.full(len(inputs), "", dtype=object)
     kept = []
@@ -171,7 +172,7 @@ def _row(
     cluster, network_known = _cluster(inputs, i, chip)
     sharding, sharding_known = _sharding(inputs, i, stack or stacks()[GENERIC])
     if sharding == "fsdp2" and chip.vendor == "google":
-        # Slices are joined by the data-centre network: their runs replicate over it.
+        # The data-centre network joins TPU slices; runs replicate the model across slices.
         sharding = "hsdp" if float(inputs.num_gpus[i]) > cluster.scale_up_domain else sharding
     layout, degrees_known = layout_of(inputs, i, facts, work, cluster, eff, sharding)
     recompute = str(inputs.recompute[i])
@@ -213,7 +214,7 @@ def _row(
             "unmeasured": float(chip.matmul_flops_per_s is None),
             "unseen_accelerator": float(chip.name not in measured_accelerators()),
             "doublings": float(np.asarray(doublings(inputs.num_gpus[i]))),
-            "network_guessed": 0.0,  # what people measured on is a cluster, not a guess
+            "network_guessed": 0.0,  # these runs were measured on real clusters
             "experts": float(np.asarray(facts.transformer.num_experts) > 0),
             "adapters": float(work.adapters),
         },
@@ -283,16 +284,21 @@ def _sharding(inputs: RunInputs, i: int, stack: Stack) -> tuple[str, bool]:
 
 
 def _compiled(inputs: RunInputs, i: int, stack: Stack, matmul_bits: int) -> bool:
-    """As said. Matmuls of 8 or 4 bits need a compiler in PyTorch: without one, quantising
-    costs more than they save (pytorch/ao: torchao/float8/README.md)."""
+    """Whether the run was compiled: as the row states, else if PyTorch ran 8- or 4-bit matmuls.
+
+    Without a compiler, quantising costs more than such matmuls save
+    (pytorch/ao: torchao/float8/README.md).
+    """
     said = str(inputs.compile[i])
     in_pytorch = stack.family in ("torch", "composer", "transformers")
     return said in ("yes", "thunder") or (said != "no" and matmul_bits < 16 and in_pytorch)
 
 
 def _gradient_bytes(stack: Stack, precision: str) -> float:
-    """Held per parameter: the stack's habit. An fp32 sum beside 16-bit gradients is for bf16;
-    fp16 has loss scaling instead."""
+    """Gradient bytes per parameter that the stack keeps by default.
+
+    Stacks that accumulate gradients in fp32 do so for bf16; fp16 uses loss scaling instead.
+    """
     dtype = stack.gradient_dtype
     return GRADIENT_BYTES[
         "bf16" if dtype in ("fp32", "bf16_fp32") and precision == "fp16" else dtype

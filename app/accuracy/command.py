@@ -1,4 +1,4 @@
-"""`runcast validate` and `runcast fit`: forecasts held against published runs, and their fit."""
+"""`runcast validate` and `runcast fit`: compare forecasts with published runs, and refit them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""The runs and the remaining tables of a validation: points, memory classes, knobs, other
-estimators, what is not modelled, the rows of a user's file. Tables of errors are in errors.py."""
+"""The tables of a validation other than the errors, which are in errors.py.
+
+They are the points of the chart, memory classes, knobs, other estimators, what is not modelled,
+and the rows of a user's file.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +32,19 @@ RATIO = "Measured / predicted"
 
 
 def choices(report: Report, kind: str) -> list[str]:
-    """Labels of one kind that have a scored run, the most frequent first."""
+    """The labels of one kind that have a scored run, most frequent first."""
     return [label for label, a in report.throughput.by[kind].items() if a.n]
 
 
 def chosen_rows(report: Report, wanted: Mapping[str, Sequence[str]]) -> Flags:
-    """Rows whose label of every kind is among the wanted ones; none wanted is any."""
+    """Which rows match the filter: for each kind, a wanted label; an empty list allows any."""
     every = np.full(len(report.runs), True)
     masks = (np.isin(report.labels[kind], list(names)) for kind, names in wanted.items() if names)
     return reduce(np.logical_and, masks, every)
 
 
 def points(report: Report, chosen: Flags) -> pd.DataFrame:
-    """Every scored run of the chosen rows with its forecast: the chart and its CSV."""
+    """The scored runs among the chosen rows with their forecasts, for the chart and its CSV."""
     rows, inputs = report.throughput.rows, report.runs.inputs
     at = np.flatnonzero(rows.scored() & chosen)
     return pd.DataFrame(
@@ -72,7 +75,7 @@ def _number(
 
 
 def memory_classes(report: Report) -> Table[str]:
-    """What was forecast of runs that ran and of runs that ran out of memory."""
+    """Memory forecasts for the runs that ran and for those that ran out of memory."""
     oom, bounds = report.oom, memory_class_bounds()
     ran, out = oom.classes_of_fit, oom.classes_of_oom
     columns = (
@@ -112,7 +115,7 @@ KNOBS: tuple[Column[Knob], ...] = (
 
 
 def pairs(report: Report) -> Table[Knob]:
-    """Effects of one knob, predicted against measured, with those of "no change"."""
+    """Predicted against measured effects of each knob, with the errors of assuming no change."""
     parts = {"all pairs": report.pairs.overall, **report.pairs.by.get("knob", {})}
     if report.pairs.memory.n:
         parts["memory, all pairs"] = report.pairs.memory
@@ -122,7 +125,7 @@ def pairs(report: Report) -> Table[Knob]:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What an estimator prints of itself."""
+    """The accuracy that another estimator publishes about itself."""
 
     estimator: str
     measure: str
@@ -138,7 +141,7 @@ ESTIMATES: tuple[Column[Estimate], ...] = (
     _words("Measured on", lambda e: e.scope),
     _words("Source", lambda e: e.source),
 )
-# Two columns of sentences, which fit a narrow screen.
+# Only two columns of sentences, to fit a narrow screen.
 READ_ALOUD: tuple[Column[Estimate], ...] = (
     _words("Printed", lambda e: f"{e.estimator}: {e.measure} {e.figure}"),
     _words("Measured on", lambda e: f"{e.scope}. {e.source}."),
@@ -146,7 +149,7 @@ READ_ALOUD: tuple[Column[Estimate], ...] = (
 
 
 def published(report: Report, folds: CrossValidation) -> Table[Estimate]:
-    """Our mean error, the baseline's, and what other estimators print of themselves."""
+    """Our mean error, the baseline's, and the errors that other estimators publish."""
     return Table(
         caption="Errors that estimators print",
         columns=ESTIMATES,
@@ -175,7 +178,7 @@ def _estimates(report: Report, folds: CrossValidation) -> Iterator[Estimate]:
 
 
 def missing() -> Table[NotModelled]:
-    """Every name that changes no forecast, and why."""
+    """The names that do not change any forecast, and why."""
     columns = (
         _words("Group", lambda m: m.group),
         _words("Name", lambda m: m.name),
@@ -185,7 +188,7 @@ def missing() -> Table[NotModelled]:
 
 
 def named_rows(report: Report) -> Table[Offence]:
-    """Every row of a file that cannot be used, or not for everything."""
+    """The rows of a file that cannot be used, or only in part."""
     columns = (
         _number("Line", lambda o: o.line, str),
         _words("Run", lambda o: o.run_id),
@@ -200,7 +203,7 @@ def named_rows(report: Report) -> Table[Offence]:
 
 
 def own_runs(report: Report) -> Table[int]:
-    """Every forecast run of a file with what was measured there; a row is its place in the file."""
+    """The forecast runs of a file with their measurements, by their row number in the file."""
     p, m, inputs = report.predictions, report.runs.measured, report.runs.inputs
     throughput, memory = report.throughput.rows, report.memory.rows
 

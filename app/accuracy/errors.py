@@ -1,4 +1,4 @@
-"""How far forecasts are off, one row a set of runs: every table of errors has these columns."""
+"""The tables of forecast errors: one row per set of runs, the same columns in every table."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from hardware.cross_validation import CrossValidation
 if TYPE_CHECKING:
     from app.accuracy.validate import Report
 
-FITTED = "fitted"  # the split whose fit saw the runs that it forecasts
+FITTED = "fitted"  # the split that forecasts the runs it was fitted on
 MEASURES = ("Median error", "Mean", "P90", "Within 20%", "Inside P10-P90")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errors:
-    """Some runs and how far their forecasts are off."""
+    """One set of runs and the errors of their forecasts."""
 
     accuracy: Accuracy
     label: str = ""
-    baseline: Accuracy | None = None  # of a constant MFU, on the same rows
+    baseline: Accuracy | None = None  # a constant MFU, on the same rows
     kind: str = ""
     model: str = ""
     accelerator: str = ""
@@ -72,12 +72,12 @@ COLUMNS: tuple[Column[Errors], ...] = (
 
 
 def _label(r: Errors) -> str:
-    """One function for all tables, so that two of the same report are equal."""
+    """The label of a row. Every table shares this function, so that their columns compare equal."""
     return r.label
 
 
 def _labelled(first: str, caption: str, rows: Iterable[Errors], *names: str) -> Table[Errors]:
-    """A table whose first column holds the labels under a head of its own."""
+    """A table with the labels in the first column, under the given header."""
     label = _words(first, _label, wraps=True)
     columns = tuple(c for c in COLUMNS if c.name != first)
     return Table(caption=caption, columns=(label, *columns), rows=tuple(rows)).only(first, *names)
@@ -103,14 +103,14 @@ def _fold(split: str, folds: CrossValidation) -> Errors:
 
 
 def of_folds(folds: CrossValidation, *splits: str) -> Table[Errors]:
-    """The errors of a fit on rows that it had not seen, a row a split."""
+    """Cross-validated errors, one row per way of splitting the runs."""
     rows = [_fold(split, folds) for split in splits or SPLITS if (split, "median") in folds]
     caption = "Error of the forecast throughput of published runs, |forecast / measured - 1|"
     return _labelled("Throughput", caption, rows, "Runs", *MEASURES)
 
 
 def headlines(report: Report, folds: CrossValidation) -> Table[Errors]:
-    """The forecast as it is, with repeats counted once, on folds, and the baseline."""
+    """The main errors: as shipped, with repeats counted once, cross-validated, and the baseline."""
     a, baseline = report.throughput.overall, report.baseline.overall
     once = replace(
         a,
@@ -132,7 +132,7 @@ def headlines(report: Report, folds: CrossValidation) -> Table[Errors]:
 
 
 def of_throughput(report: Report, by: str = "") -> Table[Errors]:
-    """The errors of all runs, or of each class of one kind, and the baseline's of the same."""
+    """Throughput errors of all runs, or of each class of one kind, with the baseline's."""
     parts = report.throughput.by[by] if by else {"All runs": report.throughput.overall}
     others = report.baseline.by[by] if by else {"All runs": report.baseline.overall}
     rows = (
@@ -143,7 +143,7 @@ def of_throughput(report: Report, by: str = "") -> Table[Errors]:
 
 
 def of_memory(report: Report) -> Table[Errors]:
-    """Errors of the peak memory, as a whole and by stack."""
+    """Errors of the peak memory, overall and by stack."""
     parts = {"All runs": report.memory.overall, **report.memory.by["framework"]}
     rows = (Errors(accuracy=a, label=label) for label, a in parts.items())
     columns = ("Runs", "Refused", *MEASURES, "Bias")
@@ -151,7 +151,7 @@ def of_memory(report: Report) -> Table[Errors]:
 
 
 def of_classes(report: Report) -> Table[Errors]:
-    """Coverage of every class, with exact bounds, the largest first."""
+    """Coverage of each class with exact bounds, largest class first."""
     rows = tuple(
         Errors(accuracy=c.accuracy, label=c.label, kind=KINDS[c.by], interval=c.verdict)
         for c in class_coverages(report.throughput)
@@ -162,7 +162,7 @@ def of_classes(report: Report) -> Table[Errors]:
 
 
 def of_families(report: Report) -> Table[Errors]:
-    """Every family, the worst first."""
+    """The errors of each family of runs, worst first."""
     rows = tuple(
         Errors(accuracy=f.accuracy, model=f.model, accelerator=f.accelerator, source=f.source)
         for f in families(report.throughput)

@@ -1,13 +1,13 @@
-"""`make fit`: the fractions of hardware/efficiency.csv, from priors and the shipped runs.
+"""`make fit`: fit the fractions of hardware/efficiency.csv to the shipped runs, from priors.
 
-Memory first: it settles what runs leave unsaid (recompute, degrees). Then throughput, then the
-widths of the intervals, on forecasts of runs that their fit had not seen. Every fit starts at
-the priors. Folds:
+Memory is fitted first, because it decides what is inferred where runs do not state recompute or
+degrees. Throughput follows, then the widths of the intervals, on held-out forecasts. Every fit
+starts from the priors. Ways of splitting the runs into folds:
 
-- grouped: 5, no source, model and accelerator in common with the rest;
-- new_source: 6, no publication in common (a repository or paper, all versions);
-- new_stack: one a family of stacks, forecast as an unknown stack;
-- new_accelerator: one an accelerator.
+- grouped: 5 folds; runs with one source, model and accelerator stay together;
+- new_source: 6 folds; runs of one publication (a repository or paper, all versions) stay together;
+- new_stack: one fold per family of stacks, forecast as an unknown stack;
+- new_accelerator: one fold per accelerator.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from core.numeric import Numeric
 from hardware.efficiency import GENERIC, Entry, profiles
 
 GROUPED, NEW_SOURCE = 5, 6  # folds
-Label = Callable[[Sample], NDArray[Any]]  # of each row: what folds keep together
+Label = Callable[[Sample], NDArray[Any]]  # rows with equal labels stay in one fold
 KINDS: dict[str, Callable[[Columns], Numbers]] = {
     "throughput": tokens_per_s_per_gpu,
     "memory": reported_memory_bytes,
@@ -40,8 +40,10 @@ KINDS: dict[str, Callable[[Columns], Numbers]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Log forecasts of one kind by rows of its sample; each row's by a fit that had not seen it,
-    but for `fitted`."""
+    """Log forecasts of one kind for each row of its sample.
+
+    All except `fitted` come from fits that left the row out.
+    """
 
     sample: Sample
     fitted: Numbers
@@ -54,7 +56,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The new table and what it rests on."""
+    """The new table with the outcomes that it was fitted on."""
 
     entries: list[Entry]
     throughput: Outcome
@@ -62,7 +64,7 @@ class Result:
 
 
 def refit(entries: list[Entry], today: dt.date) -> Result:
-    """Fit everything from the priors of `entries`."""
+    """Fit all values, starting from the priors of `entries`."""
     entries, throughput, memory = _memory_fitted([at_prior(e) for e in entries], today)
     of_memory = _outcome(memory, entries, "memory", today)
     of_throughput = _outcome(throughput, entries, "throughput", today)
@@ -75,8 +77,11 @@ def refit(entries: list[Entry], today: dt.date) -> Result:
 def _memory_fitted(
     entries: list[Entry], today: dt.date, label: Label | None = None, key: object = None
 ) -> tuple[list[Entry], Sample, Sample]:
-    """The table with its memory values, and the samples as these settle them: what is inferred
-    of a run depends on its memory, and the fit on that. Without the rows of a key, if given."""
+    """The table with fitted memory values, and the samples inferred with them.
+
+    The memory model decides what is inferred where a run leaves a setting blank, so the samples
+    are rebuilt after the fit. If a key is given, its rows are left out of the fit.
+    """
     for _ in range(2):
         _, sample = fc.samples(profiles(entries))
         left_out = None if label is None else label(sample) == key
@@ -85,7 +90,7 @@ def _memory_fitted(
 
 
 def at_prior(entry: Entry) -> Entry:
-    """The entry as it was believed before any run was looked at."""
+    """The entry at its prior, before any fit."""
     if entry.prior is None:
         return entry
     return replace(entry, value=entry.prior, p10=None, p90=None)
@@ -148,8 +153,10 @@ def _unseen(
     *,
     as_strangers: bool = False,
 ) -> Numbers:
-    """Each row forecast by fits, of memory too, without the rows of its label; `as_strangers`:
-    with the generic values of such a fit."""
+    """Forecast each row by fits (of memory too) that left out all rows with its label.
+
+    With `as_strangers`, held-out rows get the generic values, as an unknown stack would.
+    """
     out = np.full(len(whole.weight), np.nan)
     priors = [at_prior(e) for e in entries]
     for key in np.unique(label(whole)):
@@ -167,7 +174,7 @@ def _unseen(
 def _with(
     entries: list[Entry], kind: str, sample: Sample, found: Fit, today: dt.date
 ) -> list[Entry]:
-    """The table with the fitted values of one kind."""
+    """The table with the fitted values of one kind filled in."""
     parameters = _parameters(entries, kind)
     values = fc.fitted_values(entries, parameters, found.value)
     basis = f"fitted: {len(sample.weight)} {kind} rows of hardware/measured_runs.csv"
@@ -192,7 +199,7 @@ def _with_widths(
     fits: str,
     today: dt.date,
 ) -> list[Entry]:
-    """Widths of the intervals: those of the best interval score on unseen rows."""
+    """The table with the interval widths that score best on held-out rows."""
     sample = outcome.sample
     known = sample.columns.circumstances
     n = len(sample.weight)

@@ -1,4 +1,4 @@
-"""What each ingredient of the model buys: the folds again, with one of them switched off."""
+"""How much each ingredient of the model helps: cross-validation with that ingredient off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.accuracy.fit_report import figures
 from core.errors import ScenarioError, unknown_name
 from hardware.efficiency import GENERIC, Entry
 
-# Label, and the values that switch the ingredient off. None: the families' own values.
+# Label, and the values that switch the ingredient off. None drops the values of stack families.
 INGREDIENTS: tuple[tuple[str, dict[str, float] | None], ...] = (
     ("nothing", {}),
     ("stacks differ", None),
@@ -39,7 +39,7 @@ MEASURES = ("median", "mean", "p90", "within_20", "moe_median")
 
 
 def pinned(entries: list[Entry], values: dict[str, float]) -> list[Entry]:
-    """The table with some quantities set, for every stack, and not fitted."""
+    """The table with some quantities fixed for every stack, so that they are not fitted."""
     known = {e.quantity for e in entries}
     for name in values:
         if name not in known:
@@ -58,12 +58,12 @@ def pinned(entries: list[Entry], values: dict[str, float]) -> list[Entry]:
 
 
 def alike(entries: list[Entry]) -> list[Entry]:
-    """The table without what families of stacks have of their own in throughput."""
+    """The table without the throughput values that are specific to a family of stacks."""
     return [e for e in entries if e.stack == GENERIC or e.fits != "throughput"]
 
 
 def ablation(entries: list[Entry], today: dt.date) -> Iterator[tuple[str, dict[str, float]]]:
-    """Label and figures ('grouped median', ...) of the fit without each ingredient."""
+    """For each ingredient, its label and the figures ('grouped median', ...) without it."""
     for label, values in INGREDIENTS:
         tried = alike(entries) if values is None else pinned(entries, values)
         found = {

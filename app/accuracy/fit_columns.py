@@ -1,7 +1,7 @@
-"""Measured runs as columns for a fit: what is predicted, what was measured, who belongs together.
+"""Measured runs as columns for a fit: inputs, measurements, and the groups for cross-validation.
 
-What a run leaves unsaid (recompute, degrees) is inferred once, with the memory model as it
-stands; a fit of throughput moves no memory parameter, so it stays settled.
+Blank settings of a run (recompute, degrees) are inferred once, with the current memory model. A
+fit of throughput does not change memory parameters, so the inferred settings stay valid.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from hardware.measured import MODELS_CSV, RUNS_CSV, Runs, read_models, read_runs
 
 Numbers = NDArray[np.float64]
 Labels = NDArray[np.str_]
-ROWS_AT_ONCE = 16_384  # trials times runs of one evaluation: bounds the memory
+ROWS_AT_ONCE = 16_384  # trials * runs per evaluation, to limit the memory used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The rows of one fit. Columns of n rows."""
+    """The runs of one fit, as columns with one row per run."""
 
     columns: Columns
     log_measured: Numbers
     weight: Numbers  # repeats of one configuration count once
-    family: Labels  # of the stack, by hardware/stacks.csv; '' for none
+    family: Labels  # the stack's family in hardware/stacks.csv; '' for none
     source: Labels
     publication: Labels  # the repository or paper: a source without its version and section
     group: Labels  # source, model, accelerator
-    configuration: Labels  # equal where the same thing was run
+    configuration: Labels  # equal for repeats of one run
     stack: Labels
     accelerator: Labels
-    rows: NDArray[np.intp]  # in the file of runs
+    rows: NDArray[np.intp]  # row numbers in the file of runs
 
 
 def samples(table: Mapping[str, Efficiency]) -> tuple[Sample, Sample]:
@@ -92,14 +92,17 @@ def _sample(
 
 
 def folds(keys: Labels, number: int) -> NDArray[np.int64]:
-    """A fold of each row, the same for all rows of a key and in every run."""
+    """The fold of each row: equal for rows with equal keys, and reproducible."""
     digest = [int(hashlib.sha256(str(k).encode()).hexdigest(), 16) % number for k in keys]
     return np.array(digest, dtype=np.int64)
 
 
 def priors(entries: list[Entry]) -> Priors:
-    """What the table believes of its parameters. A family's blank prior is a difference of 0
-    from the generic value, bounded by it and not by itself."""
+    """The priors of the fitted parameters.
+
+    A family with a blank prior is fitted as a difference from the generic value, with prior 0.
+    The difference is unbounded here; `model` clips the sum to the entry's bounds.
+    """
     differs = [e.prior is None for e in entries]
     wide = 1e9
     return Priors(
@@ -111,7 +114,7 @@ def priors(entries: list[Entry]) -> Priors:
 
 
 def _level(entry: Entry) -> int:
-    """0 generic, 1 a family, 2 a single stack: the later is the more specific."""
+    """How specific an entry is: 0 generic, 1 a family of stacks, 2 a single stack."""
     families = {s.family for s in stacks().values()}
     return 0 if entry.stack == GENERIC else 1 if entry.stack in families else 2
 
@@ -122,10 +125,10 @@ def model(
     parameters: list[Entry],
     predict: Callable[[Columns], Numbers],
 ) -> Model:
-    """The logarithm of what `predict` says of every row, for many trials of the parameters.
+    """A function from trial parameters to the log of `predict` for every row.
 
-    A row has the value of its stack, else of its family, else the generic one, as a forecast
-    does: also where the table sets that value and does not fit it.
+    As in a forecast, a row takes the value of its stack, else of its family, else the generic
+    one. Values in the table that are not being fitted count too.
     """
     place = {(e.stack, e.quantity): j for j, e in enumerate(parameters)}
     quantities = sorted({e.quantity for e in parameters})
@@ -158,7 +161,10 @@ def model(
 
 
 def kernels_model(entries: list[Entry], parameters: list[Entry]) -> Model:
-    """Log predictions for kernels measured alone, which have no stack: generic values."""
+    """A function from trial parameters to log predictions for kernels measured alone.
+
+    Such kernels have no stack, so they use the generic values.
+    """
     eff = profiles(entries)[GENERIC]
     generic = [j for j, e in enumerate(parameters) if e.stack == GENERIC]
 
@@ -170,7 +176,7 @@ def kernels_model(entries: list[Entry], parameters: list[Entry]) -> Model:
 
 
 def fitted_values(table: list[Entry], parameters: list[Entry], found: Numbers) -> list[float]:
-    """The value of each parameter: a difference is added to the next less specific value."""
+    """The value of each parameter. Differences are added to the next less specific value."""
     families = {name: s.family for name, s in stacks().items()}
     place = {(e.stack, e.quantity): j for j, e in enumerate(parameters)}
     value: dict[tuple[str, str], float] = {}
@@ -186,7 +192,7 @@ def fitted_values(table: list[Entry], parameters: list[Entry], found: Numbers) -
 
 
 def strangers(sample: Sample, mine: NDArray[np.bool_], generic: Efficiency) -> Sample:
-    """The sample with some rows as of a stack that has no profile."""
+    """The sample with the rows `mine` treated as runs of an unknown stack."""
     own = sample.columns.efficiency
     eff = {n: np.where(mine, getattr(generic, n), getattr(own, n)) for n in NAMES}
     return replace(

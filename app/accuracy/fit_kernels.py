@@ -1,7 +1,7 @@
-"""Kernels measured alone, as further rows of the fit of throughput.
+"""Kernels measured alone, as extra rows in the fit of throughput.
 
-They say how matmuls and attention saturate with their shape, which whole runs tell apart badly.
-How fast a kernel is inside a step, beside everything else, only runs say.
+They show how the speed of matmuls and attention grows with shape, which whole runs identify
+poorly. How fast kernels are inside a full training step can only be learned from runs.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from hardware.facts import accelerator
 from hardware.measured_kernels import measured_kernels
 
 Numbers = NDArray[np.float64]
-WEIGHT = 0.03  # of a row: thirty shapes of one benchmark tell as much as one run
+WEIGHT = 0.03  # per row: about thirty shapes of a benchmark weigh as much as one run
 INPUT_BYTES = {"fp16": 2.0, "bf16": 2.0, "fp8": 1.0}
 FLASH2 = "FA2"
 
 
 def log_measured() -> Numbers:
-    """Logarithm of FLOP/s of every row."""
+    """Logarithm of the measured FLOP/s of every row."""
     return np.log(measured_kernels().flops_per_s)
 
 
@@ -62,7 +62,7 @@ def log_predicted(eff: Efficiency) -> Numbers:
 
 
 def _best_of_its_kind(is_matmul: NDArray[np.bool_]) -> Numbers:
-    """The highest rate that the same benchmark reached on the same part: its ceiling."""
+    """The highest rate of any matmul on the row's accelerator and precision; 1 for attention."""
     rows = measured_kernels()
     best = np.ones(len(rows))
     keys = np.array([f"{a}|{p}" for a, p in zip(rows.accelerator, rows.precision, strict=True)])

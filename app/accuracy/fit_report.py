@@ -1,4 +1,4 @@
-"""What a fit reached on rows that it had not seen: hardware/cross_validation.csv and a table."""
+"""Accuracy of a fit on held-out rows: hardware/cross_validation.csv and a printed table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hardware.measured import RUNS_CSV, read_runs
 
 
 def figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, Measured]]:
-    """(split, measure, figure), repeats of one configuration counted once."""
+    """Rows of (split, measure, figure). Repeats of one configuration count once."""
     throughput, memory = samples(profiles(result.entries))
     eff, known = throughput.columns.efficiency, throughput.columns.circumstances
     sigma = np.asarray(uncertainty.throughput_sigma(eff, known))
@@ -63,7 +63,7 @@ def figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, Measured
 def _large_classes(
     sample: Sample, moe: NDArray[np.bool_]
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Classes of rows that are held to a band of coverage."""
+    """The classes of rows that are large enough to check their coverage."""
     inputs = read_runs(RUNS_CSV).inputs.rows(sample.rows)
     for name, labels in (
         ("architecture", np.where(moe, "moe", "dense")),
@@ -94,7 +94,7 @@ def _accuracy(
 
 
 def fit_blocks(result: Result, found: list[tuple[str, str, Measured]]) -> tuple[Section, Section]:
-    """The folds and the fitted values with their intervals."""
+    """The printed report: cross-validation, then the fitted values with their intervals."""
     value = {(split, measure): m.value for split, measure, m in found}
     folds = [
         (measure, *(_percent(value.get((split, measure))) for split in SPLITS))
@@ -119,7 +119,7 @@ def fit_blocks(result: Result, found: list[tuple[str, str, Measured]]) -> tuple[
 
 
 def ablation_table(found: Iterable[tuple[str, dict[str, float]]]) -> Table[tuple[str, ...]]:
-    """One line an ingredient."""
+    """The ablation as a table, one line per ingredient."""
     names = [f"{s} {n}" for s in ("grouped", "new_source")
              for n in ("median", "mean", "p90", "moe_median")]  # fmt: skip
     rows = [(label, *(_percent(figure[name]) for name in names)) for label, figure in found]

@@ -1,4 +1,4 @@
-"""Runs that somebody uploads: read within bounds, forecast, scored as the shipped ones are."""
+"""Uploaded runs: read with size limits, forecast, and scored like the shipped runs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ EXAMPLE = (
 
 
 def report_of_upload(runs: bytes, models: bytes | None, *, name: str) -> Report:
-    """The validation of an uploaded file of runs. Its models are those of the uploaded file of
-    models, else those of the shipped runs, else presets. Raises `RunsError`."""
+    """The validation of an uploaded file of runs. Raises `RunsError`.
+
+    Models are looked up in the uploaded file of models, else among the shipped runs' models,
+    else among the presets.
+    """
     read = runs_of(runs, name=name, max_bytes=MAX_BYTES, max_rows=MAX_ROWS)
     return report_of(read, _models(models))
 
@@ -42,7 +45,7 @@ def _models(uploaded: bytes | None) -> Models:
 
 
 def example_csv() -> bytes:
-    """A file to start from: the columns that are known most often, and two rows."""
+    """An example file of runs: the most commonly known columns, and two rows."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)

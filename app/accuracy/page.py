@@ -1,4 +1,4 @@
-"""The Accuracy page: forecasts beside published runs, and beside runs that a user uploads."""
+"""The Accuracy page: forecasts compared with published runs and with runs that a user uploads."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from hardware.cross_validation import cross_validation
 from hardware.measured import MODELS_CSV, PAIRS_CSV, RUNS_CSV
 
 TABLE_PX = 388
-LISTED = 100  # rows of a table on the page; its file has all
+LISTED = 100  # most rows of a table on the page; the CSV has all
 Wanted = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @st.cache_resource(ttl=KEPT_S, show_spinner="Forecasting every published run")
 def _shipped() -> Report:
-    """Scores of the shipped runs, worked out once for everybody and never changed."""
+    """Scores of the shipped runs, computed once and shared by all sessions."""
     return validate(RUNS_CSV, MODELS_CSV, PAIRS_CSV)
 
 
 @st.cache_resource(ttl=KEPT_S, show_spinner=False)
 def _tables() -> dict[str, Table[Any]]:
-    """The tables of the page, which change only with the shipped facts."""
+    """The tables of the page. They change only when the shipped data change."""
     report, folds = _shipped(), cross_validation()
     return {
         "errors": errors.headlines(report, folds),
@@ -55,20 +55,20 @@ def _tables() -> dict[str, Table[Any]]:
 
 @st.cache_data(max_entries=64, ttl=KEPT_S, show_spinner=False)
 def _ratios(wanted: Wanted, kind: str, theme: str, _points: pd.DataFrame) -> chart_files.Spec:
-    """The chart of the shipped runs that a filter lets through."""
+    """The chart of the shipped runs that pass the filter."""
     return ratios(_points, kind, theme)
 
 
 @st.cache_data(max_entries=16, ttl=KEPT_S, show_spinner=False)
 def _coverage(kind: str, theme: str) -> chart_files.Spec:
-    """The chart of the classes of one kind."""
+    """The coverage chart of the classes of one kind."""
     frame = _tables()["coverage"].frame()
     part = frame[frame["Kind"] == words.KINDS[kind]]
     return chart_files.spec_of(charts.coverage(part, theme=theme))
 
 
 def draw() -> None:
-    """The page: the answer, run by run, your own runs, the interval, memory, knobs, others."""
+    """Draw the page: headline, single runs, own runs, interval, memory, knobs, other estimators."""
     report, found = _shipped(), _tables()
     a = report.throughput.overall
     st.markdown(
@@ -143,7 +143,7 @@ def _draw_runs(report: Report) -> None:
 
 
 def _kind(label: str, kinds: Iterable[str], default: str, key: str) -> str:
-    """The kind of class that a reader chooses: accelerator, framework, ..."""
+    """The kind of class that the user picks: accelerator, framework, ..."""
     offered = list(kinds)
     return str(
         st.radio(
@@ -225,7 +225,7 @@ def _draw_missing(table: Table[Any]) -> None:
 
 
 def _draw_long(table: Table[Any], key: str, *, has_file: bool = True) -> None:
-    """Where somebody opens it: the first rows of a table to sort and search, and all as CSV."""
+    """Draw a long table when it is opened: the first rows to sort and search, and all as CSV."""
     rows = len(table.rows)
     part = st.expander(f"{table.caption}: {rows} rows", key=f"{key}_part", on_change="rerun")
     if not part.open:

@@ -20,7 +20,7 @@ from hardware.measured_model import ModelFacts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predictions:
-    """Columns aligned with the inputs; NaN where refused."""
+    """Forecasts as columns aligned with the inputs; NaN for refused rows."""
 
     tokens_per_s_per_gpu_p10: NDArray[np.float64]
     tokens_per_s_per_gpu_p50: NDArray[np.float64]
@@ -34,7 +34,7 @@ class Predictions:
 
 
 def predict(inputs: RunInputs, models: Mapping[str, ModelFacts]) -> Predictions:
-    """Forecast every row; a row that cannot be forecast says why and stops no other."""
+    """Forecast every row. Rows that cannot be forecast get a reason; the others are unaffected."""
     found, kept, reasons = columns(inputs, models)
     names = ("p10", "p50", "p90", "gib_p10", "gib", "gib_p90", "oom")
     result = {name: np.full(len(inputs), np.nan) for name in names}
@@ -58,19 +58,19 @@ def predict(inputs: RunInputs, models: Mapping[str, ModelFacts]) -> Predictions:
 
 
 def tokens_per_s_per_gpu(found: Columns) -> NDArray[np.float64]:
-    """P50 of every row; NaN where the accelerator lacks the precision."""
+    """P50 throughput of every row; NaN where the accelerator lacks the precision."""
     with np.errstate(invalid="ignore"):
         one = step(found.work, found.layouts, found.cluster, found.efficiency)
     return one.tokens_per_s_per_gpu
 
 
 def peak_memory_bytes(found: Columns) -> NDArray[np.float64]:
-    """P50 of every row."""
+    """P50 peak memory of every row."""
     return total(peak_bytes(found.work, found.layouts, found.cluster, found.efficiency))
 
 
 def reported_memory_bytes(found: Columns) -> NDArray[np.float64]:
-    """P50 of what the stack prints as its peak."""
+    """P50 of the peak memory as the stack itself reports it."""
     hidden = unreported_bytes(found.layouts, found.cluster, found.efficiency)
     return peak_memory_bytes(found) - hidden
 

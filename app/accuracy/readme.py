@@ -1,4 +1,4 @@
-"""The accuracy block of a README, written anew from a validation: `runcast validate --readme`."""
+"""The accuracy block of a README, rewritten from a validation: `runcast validate --readme`."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ def _folds(folds: CrossValidation, measure: str) -> str:
 
 
 def _row(*cells: str) -> str:
-    """One line of a table; a cell of a file cannot end it."""
+    """One line of a Markdown table, escaped so that no cell can break it."""
     safe = (" ".join(c.replace("|", "/").replace("<", "&lt;").split()) for c in cells)
     return f"| {' | '.join(safe)} |"
 
 
 def rewrite(path: Path, report: Report, folds: CrossValidation) -> None:
-    """Put the block of this report between the markers of a file."""
+    """Write this report's block between the markers of a file."""
     text = path.read_text(encoding="utf-8")
     begin, end = text.find(BEGIN), text.find(END)
     if not 0 <= begin < end or text.count(BEGIN) > 1 or text.count(END) > 1:

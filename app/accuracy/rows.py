@@ -1,4 +1,4 @@
-"""What is wrong with the rows of a file of measured runs, each named by its line."""
+"""Problems with the rows of a file of measured runs, each with its line number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hardware.measured import RunInputs, Runs
 from hardware.measured_cells import UNKNOWN
 
 TASKS = ("pretrain", "sft", "lora", "qlora")
-# Column: (words that a forecast knows, what it assumes instead of any other).
+# Column: (words that a forecast knows, what it assumes for any other word).
 VOCABULARY: dict[str, tuple[Collection[str], str]] = {
     "task": (TASKS, "pre-training is assumed"),
     "precision": (
@@ -32,7 +32,7 @@ VOCABULARY: dict[str, tuple[Collection[str], str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offence:
-    """One row that cannot be used, or not for everything."""
+    """A row that cannot be used, or only in part, and why."""
 
     line: int
     run_id: str
@@ -41,7 +41,7 @@ class Offence:
 
 
 def offences(runs: Runs, predictions: Predictions, sections: Sequence[Section]) -> list[Offence]:
-    """Every row that is refused or has a measurement that cannot be scored, in file order."""
+    """The rows that are refused or have a measurement that cannot be scored, in file order."""
     found = []
     for i, (line, run_id) in enumerate(zip(runs.line, runs.inputs.run_id, strict=True)):
         ok = bool(predictions.ok[i])
@@ -55,7 +55,7 @@ def offences(runs: Runs, predictions: Predictions, sections: Sequence[Section]) 
 
 
 def word_notes(runs: Runs) -> list[str]:
-    """Words that no forecast knows, each with its first line and what is assumed instead."""
+    """Notes on unknown words in the file: each with its first line and what is assumed instead."""
     notes = []
     readable = np.array([reason == "" for reason in runs.reason], dtype=np.bool_)
     for column, (known, assumed) in VOCABULARY.items():
@@ -75,7 +75,7 @@ def _column(inputs: RunInputs, name: str) -> np.ndarray[tuple[int], np.dtype[np.
 
 
 def where(rows: Sequence[Offence]) -> str:
-    """Lines of a file as people write them: line 7 (run a); 12 rows, lines 2-9, 11, 14-16."""
+    """The lines of some rows in short form: line 7 (run a); 12 rows, lines 2-9, 11, 14-16."""
     if len(rows) == 1:
         run = f" (run {rows[0].run_id})" if rows[0].run_id else ""
         return f"line {rows[0].line}{run}"

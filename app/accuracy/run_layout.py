@@ -1,4 +1,4 @@
-"""The layout of a published run: the degrees it says, else the smallest that fit its memory."""
+"""The layout of a published run: its stated degrees, else the smallest that fit in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hardware.measured import RunInputs
 from hardware.measured_model import ModelFacts
 
 # FlashAttention (arXiv:2205.14135) and sequence parallelism (arXiv:2205.05198) were published in
-# May 2022: no run before had either.
+# May 2022; earlier runs had neither.
 NEW_KERNELS = "2022-06"
 
 
@@ -31,11 +31,14 @@ def layout_of(
     eff: Efficiency,
     sharding: str,
 ) -> tuple[dict[str, float], bool]:
-    """The row's layout as scalars; blank degrees are the smallest that fit the memory."""
+    """The row's layout as scalars, and whether its tp and pp were given.
+
+    Blank degrees are the smallest that fit in memory with full recompute.
+    """
     gpus = float(inputs.num_gpus[i])
     tp, pp = float(inputs.tp[i]), float(inputs.pp[i])
     known = tp == tp and pp == pp
-    pod = float(np.asarray(cluster.scale_up_domain)) > 72  # the largest switched domain
+    pod = float(np.asarray(cluster.scale_up_domain)) > 72  # above the largest switched domain
     unit = float(np.asarray(cluster.scale_up_domain if pod else cluster.gpus_per_node))
     if known:
         return _degrees(inputs, i, facts, sharding, tp, pp, unit), True
@@ -67,7 +70,7 @@ def _degrees(
     pp: float,
     unit: float,
 ) -> dict[str, float]:
-    """The layout of given tp and pp; `unit`: the GPUs that hybrid sharding shards over."""
+    """The layout for a given tp and pp. Hybrid sharding shards over `unit` GPUs."""
     gpus = float(inputs.num_gpus[i])
     cp, ep = _or(inputs.cp[i], 1.0), _or(inputs.ep[i], 1.0)
     ranks = max(gpus / (tp * pp * cp), 1.0)
@@ -76,8 +79,8 @@ def _degrees(
     micro = inputs.micro_batch[i]
     batch = inputs.global_batch[i]
     if np.isnan(micro):
-        # FSDP stacks cut a batch into as many micro-batches as there are stages
-        # (pytorch/torchtitan@b5bcd76c: pipeline_parallel_microbatches); others into single ones.
+        # FSDP stacks split a batch into as many micro-batches as there are stages (pytorch/
+        # torchtitan@b5bcd76c: pipeline_parallel_microbatches); others into single sequences.
         cuts = pp if pp > 1 and sharding in ("fsdp1", "fsdp2", "hsdp") else np.inf
         single = max(min(batch / ranks, 1.0), 1e-3)
         micro = 1.0 if np.isnan(batch) else max(batch / ranks / cuts, single)
@@ -106,19 +109,21 @@ def _degrees(
         "schedule": float(SCHEDULES.index("1f1b")),
         "context_method": 0.0,
         "reshard": 1.0,
-        "offload_optimizer": 0.0,  # a run's offload is of its workload
+        "offload_optimizer": 0.0,  # the workload holds a run's offload
         "offload_params": 0.0,
     }
 
 
 def _splits_sequence(inputs: RunInputs, i: int) -> bool:
-    """Sequence parallelism came with selective recompute (arXiv:2205.05198), so that a run
-    that has the one has the other."""
+    """Whether the run uses sequence parallelism: it is recent, or has selective recompute.
+
+    Both techniques were published in one paper (arXiv:2205.05198).
+    """
     return not is_before(inputs, i, NEW_KERNELS) or str(inputs.recompute[i]) == "selective"
 
 
 def is_before(inputs: RunInputs, i: int, month: str) -> bool:
-    """Whether the source is older; one without a date is as new as any, as `decimal_year` says."""
+    """Whether the source is older than `month`. Sources without a date count as new."""
     return decimal_year(str(inputs.source_date[i])) < decimal_year(month)
 
 

@@ -1,4 +1,4 @@
-"""Words of published runs in ours: precisions, strategies, networks, what is offloaded."""
+"""Translate the words of published runs to ours: precisions, strategies, networks, offloading."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NETWORK_RATES = tuple(
 
 
 def network_bytes_per_s(text: str, gpus_per_node: float) -> float | None:
-    """Bytes/s per device of a network as rows spell it; None where no rate is printed."""
+    """Bytes/s per device from a network as a row spells it; None if it names no rate."""
     for pattern, unit, per_gpu in NETWORK_RATES:
         if match := pattern.search(text):
             rate = to_si(float(match[1] or 1) * float(match[2]), unit)
@@ -47,13 +47,13 @@ def network_bytes_per_s(text: str, gpus_per_node: float) -> float | None:
 
 
 def network_fabric(text: str) -> str:
-    """The row of hardware/fabrics.csv of a network as rows spell it; InfiniBand where unsaid."""
+    """The row of hardware/fabrics.csv for a network as a row spells it, InfiniBand by default."""
     words = text.lower()
     return next((kind for word, kind in FABRIC_WORDS.items() if word in words), "infiniband")
 
 
 def offloaded_to(offload: str, what: str) -> float:
-    """Where a row says that something lives; 'nvme' alone is of optimizer and weights."""
+    """Where a row offloads `what` to. 'nvme' alone applies to both optimizer and weights."""
     if what in offload:
         return OFFLOAD["nvme" if "nvme" in offload else "cpu"]
     return OFFLOAD["nvme" if offload == "nvme" else "none"]

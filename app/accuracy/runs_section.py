@@ -1,4 +1,4 @@
-"""Runs beside their forecasts on the Accuracy page: the chart, in words, and its data."""
+"""The part of the Accuracy page on single runs: the chart, its summary in words, and its data."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from app.document.csv import csv_bytes
 from app.document.table import Table
 from app.web import figure
 
-SpecOf = Callable[[pd.DataFrame, str, str], chart_files.Spec]  # of points, kind, theme
+SpecOf = Callable[[pd.DataFrame, str, str], chart_files.Spec]  # from points, kind, theme
 
 
 def ratios(points: pd.DataFrame, kind: str, theme: str) -> chart_files.Spec:
-    """The chart as it is drawn."""
+    """The specification of the chart, ready to draw."""
     drawn = charts.ratios(points, kind=kind, title=words.KINDS[kind], theme=theme)
     return chart_files.spec_of(drawn)
 
@@ -29,8 +29,10 @@ def ratios(points: pd.DataFrame, kind: str, theme: str) -> chart_files.Spec:
 def draw_ratios(
     report: Report, chosen: Flags, kind: str, key: str, spec_of: SpecOf, *, baseline: bool
 ) -> None:
-    """The chart of some runs, in words. A baseline learns from the other runs of its file: beside
-    a few it says nothing."""
+    """Draw the chart of the chosen runs and its summary in words.
+
+    The baseline learns from the other runs of its file, so it means nothing for a few runs.
+    """
     points = tables.points(report, chosen)
     if points.empty:
         st.info("No measured run is all of this: take a filter away.")
@@ -50,7 +52,7 @@ def draw_ratios(
 
 
 def download(place: Any, table: Table[Any], name: str, key: str) -> None:
-    """A table as a file."""
+    """Offer a table as a file to download."""
     place.download_button(
         "Download CSV",
         data=lambda: csv_bytes(table.frame()),

@@ -1,8 +1,7 @@
-"""Put forecasts of published runs beside what was measured there, by part and beside a baseline.
+"""Compare forecasts of published runs with their measurements and with a baseline, by part.
 
-A measured cell that cannot be (a placeholder, a slip of the pen) is left out of the score and
-counted. Throughput is compared in tokens/s, never in printed TFLOP/s: sources count FLOPs in
-different ways.
+Implausible measurements (placeholders, typing errors) are counted but not scored. Throughput is
+compared in tokens/s, never in reported TFLOP/s, because sources count FLOPs in different ways.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from hardware.efficiency import stack_of
 from hardware.measured import Pairs, RunInputs, Runs
 from hardware.measured_model import ModelFacts
 
-# A measured cell outside of these is a placeholder or a slip and is not scored.
+# Measurements outside these bounds are placeholders or typing errors and are not scored.
 MIN_MFU = 0.005
 MIN_PEAK_GIB = 1.0
-CAPACITY_SLACK = 1.1  # decimal GB printed as GiB, allocators that count what they could not get
+CAPACITY_SLACK = 1.1  # GB reported as GiB, allocators that count failed requests
 PEAK_RATIO = {"bf16": 1.0, "fp16": 1.0, "tf32": 1.0, "nvfp4": 4.0}  # every other format: 8 bits
 EIGHT_BIT = 2.0
 FROZEN_WEIGHTS = 1.5  # LoRA skips a third of the FLOPs that MFU counts
@@ -50,7 +49,7 @@ CONFIGURATION = (
 def labels_of(
     runs: Runs, known: Mapping[str, ModelFacts], machines: Mapping[str, Accelerator]
 ) -> dict[str, Texts]:
-    """What every row is, for tables by part."""
+    """The labels of every row, by kind, for the tables by part."""
     inputs = runs.inputs
     accelerator = [machines[a].name if a in machines else a for a in inputs.accelerator]
     architecture = [_architecture(known.get(str(key))) for key in inputs.model_key]
@@ -71,14 +70,17 @@ def _architecture(model: ModelFacts | None) -> str:
 
 
 def configurations(inputs: RunInputs, accelerator: Texts) -> Texts:
-    """One text a row that is equal where the same thing was run: model, task, machine, layout,
-    batch, sequence, precision and stack, whatever its release or publication."""
+    """One text per row, equal for repeats of a run.
+
+    It covers model, task, machine, layout, batch, sequence, precision and stack, but not the
+    stack's release or the publication.
+    """
     columns = (np.asarray(getattr(inputs, name), dtype=np.str_) for name in CONFIGURATION)
     return joined(accelerator, *columns)
 
 
 def _reasons(rows: Flags, reason: Callable[[int], str]) -> NDArray[np.object_]:
-    """The reason of each of these rows, '' elsewhere."""
+    """The reason for the rows given, '' for the others."""
     found = np.full(len(rows), "", dtype=object)
     for i in np.flatnonzero(rows):
         found[i] = reason(int(i))
@@ -86,7 +88,7 @@ def _reasons(rows: Flags, reason: Callable[[int], str]) -> NDArray[np.object_]:
 
 
 def _per_machine(runs: Runs, machines: Mapping[str, Accelerator], quantity: str) -> Numbers:
-    """One number of each row's accelerator; NaN where it is unknown."""
+    """One quantity of each row's accelerator; NaN where the accelerator is unknown."""
     by_name = {a: float(getattr(machine, quantity)) for a, machine in machines.items()}
     return np.array([by_name.get(str(a), np.nan) for a in runs.inputs.accelerator], dtype=float)
 
@@ -98,7 +100,7 @@ def throughput_scores(
     machines: Mapping[str, Accelerator],
     labels: Mapping[str, Texts],
 ) -> tuple[Section, Section]:
-    """Scores of the forecast and, on the same rows, of the baseline."""
+    """Scores of the throughput forecast and, on the same rows, of the baseline."""
     inputs, measured = runs.inputs, runs.measured
     flops = np.full(len(runs), np.nan)
     rows = np.flatnonzero([str(key) in known for key in inputs.model_key])
@@ -199,8 +201,10 @@ def memory_scores(
 
 
 def oom_scores(runs: Runs, predictions: Predictions) -> OomAccuracy:
-    """Scores of the probability to run out of memory. A row that says nothing of it but has a
-    measured throughput or peak did fit."""
+    """Scores of the probability of running out of memory.
+
+    A row with a measured throughput or peak counts as having fit unless it states otherwise.
+    """
     measured = runs.measured
     ran = np.isfinite(measured.tokens_per_s_per_gpu) | np.isfinite(measured.peak_memory_gib)
     said = np.isfinite(measured.oom)
@@ -214,7 +218,7 @@ def oom_scores(runs: Runs, predictions: Predictions) -> OomAccuracy:
 def pairs_scores(
     pairs: Pairs | None, runs: Runs, predictions: Predictions, labels: Mapping[str, Texts]
 ) -> PairSection:
-    """Scores of predicted ratios; a pair needs both of its runs in the file."""
+    """Scores of predicted ratios. Pairs need both of their runs in the file."""
     if pairs is None:
         none = np.empty(0)
         empty = scored_pairs(predicted_ratio=none, measured_ratio=none, refused=none.astype(bool))

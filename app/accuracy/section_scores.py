@@ -15,25 +15,25 @@ from core.evidence.coverage import verdict
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Texts = NDArray[np.str_]
-Parts = dict[str, dict[str, Accuracy]]  # by what -> which -> metrics
+Parts = dict[str, dict[str, Accuracy]]  # kind -> label -> metrics
 
 BETWEEN = "\n"  # parts of a joined label; no cell holds a line break
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """What a section was scored on, as columns aligned with the file."""
+    """The values that a section was scored on, as columns aligned with the file."""
 
     predicted: Numbers
     measured: Numbers  # NaN where it is not scored
     refused: Flags
     low: Numbers | None  # P10
     high: Numbers | None  # P90
-    family: Texts  # rows of one source, model and accelerator share one
-    configuration: Texts  # rows that repeat one another share one
+    family: Texts  # equal for rows of one source, model and accelerator
+    configuration: Texts  # equal for rows that repeat one another
 
     def scored(self) -> Flags:
-        """Rows that have a forecast and a measurement."""
+        """Which rows have both a forecast and a measurement."""
         return np.isfinite(self.predicted) & np.isfinite(self.measured) & ~self.refused
 
     def ratio(self) -> Numbers:
@@ -41,13 +41,13 @@ class Rows:
         return self.measured / self.predicted
 
     def inside(self) -> Flags:
-        """Measurements in P10 to P90."""
+        """Which measurements lie within P10 to P90."""
         low = self.predicted if self.low is None else self.low
         high = self.predicted if self.high is None else self.high
         return (low <= self.measured) & (self.measured <= high)
 
     def columns(self, chosen: Flags | None = None) -> dict[str, Any]:
-        """Arguments of `core.evidence.accuracy.scored`, of the chosen rows only."""
+        """The arguments of `core.evidence.accuracy.scored` for the chosen rows."""
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         if chosen is None:
             return given
@@ -56,22 +56,22 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Metrics of all rows and of their parts, and what was left out of them."""
+    """Metrics of all rows and of each part, and counts of the rows left out."""
 
     overall: Accuracy
     by: Parts
     left_out: Mapping[str, int]  # reason -> rows
     rows: Rows
-    implausible: NDArray[np.object_]  # why a row's measurement cannot be one; '' where it can
+    implausible: NDArray[np.object_]  # why the measurement is implausible; '' if it is not
 
     def of(self, chosen: Flags) -> Accuracy:
-        """Metrics of some rows."""
+        """Metrics of the chosen rows."""
         return scored(**self.rows.columns(chosen))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyError:
-    """How far the forecast is from one publication's runs of one model on one accelerator."""
+    """The forecast's error on one publication's runs of one model on one accelerator."""
 
     source: str
     model: str
@@ -81,7 +81,7 @@ class FamilyError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassCoverage:
-    """How many measurements of one class are inside P10 to P90."""
+    """The share of one class's measurements that lie inside P10 to P90."""
 
     by: str
     label: str
@@ -91,7 +91,7 @@ class ClassCoverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSection:
-    """Metrics of predicted effects, by knob and by what run a is."""
+    """Metrics of predicted effects, by knob and by the labels of run a."""
 
     overall: PairAccuracy
     memory: PairAccuracy
@@ -112,7 +112,7 @@ def section_of(
     implausible: NDArray[np.object_],
     left_out: Mapping[str, Flags],
 ) -> Section:
-    """Score some columns, as a whole and by every kind of label."""
+    """Score some columns, overall and by every kind of label."""
     rows = Rows(
         predicted=predicted,
         measured=measured,
@@ -134,7 +134,7 @@ def section_of(
 
 
 def families(section: Section) -> list[FamilyError]:
-    """Every family that was scored, the worst median error first."""
+    """The scored families, worst median error first."""
     plain = {**section.rows.columns(), "family": None, "configuration": None}
     found = scored_by(section.rows.family, **{**plain, "low": None, "high": None})
     errors = [
@@ -147,7 +147,7 @@ def families(section: Section) -> list[FamilyError]:
 
 
 def class_coverages(section: Section) -> list[ClassCoverage]:
-    """Coverage of every class of every table by part, the largest first."""
+    """Coverage of each class of each kind, largest class first."""
     found = [
         ClassCoverage(
             by=name,
@@ -163,5 +163,5 @@ def class_coverages(section: Section) -> list[ClassCoverage]:
 
 
 def joined(*columns: Texts) -> Texts:
-    """One text a row that is equal where all columns are."""
+    """One text per row, equal for rows that agree in all columns."""
     return np.array([BETWEEN.join(cells) for cells in zip(*columns, strict=True)], dtype=np.str_)

@@ -1,4 +1,4 @@
-"""The report of `runcast validate`: every figure with the baseline's, and what was left out."""
+"""The report of `runcast validate`: figures next to the baseline's, and what was left out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMED_SHOWN = 200  # reasons; the JSON has all
 
 
 def report_blocks(report: Report) -> tuple[Block | Section, ...]:
-    """The counts of rows, the tables of errors, then what was left out and why."""
+    """The report: counts of rows, tables of errors, then the rows left out and why."""
     total, refused = len(report.runs), report.num_refused
     counts = (
         f"Runcast {report.runcast_version}, {report.date}: {fmt.count(total)} rows, "
@@ -46,7 +46,7 @@ def report_blocks(report: Report) -> tuple[Block | Section, ...]:
 
 
 def _first(table: Table[Any], most: int) -> Iterator[Block]:
-    """The first rows of a table, and how many it has more."""
+    """The first rows of a table, with the number of rows not shown."""
     yield replace(table, rows=table.rows[:most])
     if len(table.rows) > most:
         yield Paragraph(f"and {fmt.count(len(table.rows) - most)} more: see --json.")
@@ -108,7 +108,7 @@ def _left_out(left_out: Mapping[str, int]) -> Iterator[Block]:
 
 
 def _named(title: str, reasons: Sequence[tuple[str, list[Offence]]]) -> Iterator[Section]:
-    """Every reason with the lines that have it."""
+    """Each reason with the lines it applies to."""
     if not reasons:
         return
     told = [f"{where(rows)}: {reason}" for reason, rows in reasons[:NAMED_SHOWN]]

@@ -1,4 +1,4 @@
-"""The part of the Accuracy page where somebody uploads runs of their own."""
+"""The part of the Accuracy page for uploading one's own runs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from app.document.page import draw_sorted
 from core.errors import RunsError
 
 UPLOADED = "accuracy_uploaded"  # digest and report of the files that this session uploaded
-READ = 20  # rows that are read as sentences
+READ = 20  # most rows shown as sentences
 UPLOAD_MB = own.MAX_BYTES // 10**6
 
 
 def draw() -> None:
-    """Two files in, the error on them out."""
+    """Draw the upload of two files and the errors of their forecasts."""
     st.subheader("Your own runs", anchor=False)
     st.markdown(
         "Upload runs that you measured, one a row: the forecast sees what was configured, then it "
@@ -65,7 +65,7 @@ def draw() -> None:
 
 
 def _report_of(runs: bytes, models: bytes | None, name: str) -> Report:
-    """The report of the uploaded files, worked out once and kept for this session only."""
+    """The report of the uploaded files, computed once and kept for this session only."""
     digest = hashlib.sha256(runs + b"\0" + (models or b"")).hexdigest()
     kept = st.session_state.get(UPLOADED)
     if kept is None or kept[0] != digest:
@@ -99,7 +99,7 @@ def _draw_uploaded(report: Report) -> None:
 
 
 def _draw_named(report: Report) -> None:
-    """Every row that cannot be used, or not for everything: few as sentences, many to search."""
+    """Show rows that cannot be used, or only in part: a few as sentences, many as a table."""
     found = tables.named_rows(report)
     if len(found.rows) <= READ:
         for offence in report.offences:

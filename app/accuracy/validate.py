@@ -1,11 +1,11 @@
-"""`runcast validate`: forecast published runs, then compare with what was measured there.
+"""`runcast validate`: forecast published runs, then compare with their measurements.
 
-The order is the guarantee: `predict` is called with `RunInputs`, which holds nothing measured;
-only afterwards are its answers put beside `RunMeasurements`. A row is forecast whether or not it
-can be scored, so that no measured cell decides which rows are answered.
+Forecasts cannot depend on measurements: `predict` gets only `RunInputs`, which holds nothing
+measured, and its results are compared with `RunMeasurements` afterwards. Rows are forecast
+whether or not they can be scored, so no measurement decides which rows are answered.
 
-Beside every figure stands the baseline of core/evidence/baseline.py, on the same rows
-(validate_scores.py).
+Every figure comes with that of the baseline of core/evidence/baseline.py on the same rows
+(scores.py).
 """
 
 from __future__ import annotations
@@ -49,36 +49,36 @@ class Report:
     """Forecasts of every row of a file, aligned with `runs`, and their scores."""
 
     runs: Runs
-    predictions: Predictions  # of every row: NaN where refused
-    labels: Mapping[str, Texts]  # what every row is, for tables by part
+    predictions: Predictions  # for every row; NaN where refused
+    labels: Mapping[str, Texts]  # kind -> label of every row, for tables by part
     throughput: Section
     memory: Section
     oom: OomAccuracy
     baseline: Section
     pairs: PairSection
-    model_notes: Mapping[str, tuple[str, ...]]  # what was assumed about which model
-    file_notes: tuple[str, ...]  # what the file has or lacks as a whole
-    offences: tuple[Offence, ...]  # rows that cannot be used, or not for everything
+    model_notes: Mapping[str, tuple[str, ...]]  # model key -> what was assumed about it
+    file_notes: tuple[str, ...]  # notes on the file as a whole
+    offences: tuple[Offence, ...]  # rows that cannot be used, or only in part
     runcast_version: str
     date: str
     note: str = NOTE
 
     @property
     def num_refused(self) -> int:
-        """Rows without a forecast."""
+        """Number of rows without a forecast."""
         return int((~self.predictions.ok).sum())
 
     @property
     def num_used(self) -> int:
-        """Rows with nothing wrong."""
+        """Number of rows without any problem."""
         return len(self.runs) - len(self.offences)
 
     def refusals(self) -> list[tuple[str, list[Offence]]]:
-        """Each reason for having no forecast with its rows, the most frequent first."""
+        """Each reason for refusing a forecast with its rows, most frequent first."""
         return _by_reason([o for o in self.offences if not o.has_forecast])
 
     def unscored(self) -> list[tuple[str, list[Offence]]]:
-        """Each reason for not scoring what was measured with its rows."""
+        """Each reason for not scoring a measurement, with its rows."""
         return _by_reason([o for o in self.offences if o.has_forecast])
 
 
@@ -95,7 +95,7 @@ def validate(
     pairs_path: Path | None = None,
     today: dt.date | None = None,
 ) -> Report:
-    """Read, forecast, score. Raises `RunsError` for a file that cannot be used at all."""
+    """Read, forecast and score a file of runs. Raises `RunsError` if the file is unusable."""
     runs, models = read_runs(runs_path), read_models(models_path)
     pairs = None if pairs_path is None else read_pairs(pairs_path)
     return report_of(runs, models, pairs, today)
@@ -104,7 +104,7 @@ def validate(
 def report_of(
     runs: Runs, models: Models, pairs: Pairs | None = None, today: dt.date | None = None
 ) -> Report:
-    """Forecast and score runs that were read."""
+    """Forecast and score runs that are already read."""
     known, reason = _models_of(runs, models.facts, models.refused)
     predictions = _forecast(runs, known, reason)
     machines = _machines(runs)
@@ -132,7 +132,7 @@ def report_of(
 def _models_of(
     runs: Runs, given: Mapping[str, ModelFacts], refused: Mapping[str, str]
 ) -> tuple[dict[str, ModelFacts], NDArray[np.object_]]:
-    """The models that the runs name, from the file or else a preset, and each row's reason."""
+    """The models named by the runs, from the file or else a preset, and each row's refusal."""
     known: dict[str, ModelFacts] = {}
     why: dict[str, str] = {}
     for key in map(str, np.unique(runs.inputs.model_key)):
@@ -164,7 +164,7 @@ def _preset(name: str) -> ModelFacts:
 def _forecast(
     runs: Runs, known: Mapping[str, ModelFacts], reason: NDArray[np.object_]
 ) -> Predictions:
-    """`predict` of the rows that can be read, spread over all rows of the file."""
+    """Forecast the readable rows; the result is aligned with all rows of the file."""
     readable = np.flatnonzero(reason == "")
     columns: dict[str, NDArray[Any]] = {
         name: np.full(len(runs), np.nan)
@@ -192,7 +192,7 @@ def _forecast(
 
 
 def _machines(runs: Runs) -> dict[str, Accelerator]:
-    """The accelerators that the runs name, by the file's spelling; unknown ones left out."""
+    """The known accelerators among those named by the runs, keyed by the file's spelling."""
     found: dict[str, Accelerator] = {}
     for spelling in map(str, np.unique(runs.inputs.accelerator)):
         try:

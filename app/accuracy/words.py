@@ -1,4 +1,4 @@
-"""What a validation says in sentences, for the page, the terminal and the README."""
+"""The results of a validation in sentences, for the page, the terminal and the README."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ SPLITS = {
     "new_stack": "Cross-validation: the fit saw no row of the same family of stacks",
     "new_accelerator": "Cross-validation: the fit saw no row of the same accelerator",
 }
-STALE = 0.005  # of a median error: beyond, the folds are of another state of the model
+STALE = 0.005  # median errors further apart mean the folds are from another model state
 BIAS = "A bias above 0 is a forecast that is too fast, or too large."
-KNOBS_FROM = 10  # pairs of a knob from which on it is held to "no change"
+KNOBS_FROM = 10  # fewest pairs of a knob to compare it with "no change"
 SAME = 1e-9  # log errors that differ by rounding only
 FEWEST = 5  # rows of a class or family whose error is worth a name
 LISTED = 6
 
 
 def fold_note(report: Report, folds: CrossValidation) -> str:
-    """Says that the folds are of another state of the model; '' where they are of this one."""
+    """A note if the cross-validation is from another state of the model, else ''."""
     a, then = report.throughput.overall, folds.get(("fitted", "median"))
     medians = [m for m in (a.median_ape, a.weighted_median_ape) if m is not None]
     if then is None or not medians or min(abs(m - then.value) for m in medians) <= STALE:
@@ -56,7 +56,7 @@ def fold_note(report: Report, folds: CrossValidation) -> str:
 
 
 def fold_figures(folds: CrossValidation, measure: str) -> str:
-    """One measure of all splits but the fitted one: 'grouped 10%, new source 12%'."""
+    """One measure of each split except the fitted one: 'grouped 10%, new source 12%'."""
     names = {"grouped": "grouped", "new_source": "new source"}
     found = [
         f"{name} {fmt.percent(folds[split, measure].value)}"
@@ -67,7 +67,7 @@ def fold_figures(folds: CrossValidation, measure: str) -> str:
 
 
 def answer_sentence(a: Accuracy, baseline: Accuracy | None = None) -> str:
-    """How good the forecasts are, in one sentence; each configuration counts once."""
+    """How good the forecasts are, in one sentence. Each configuration counts once."""
     if not a.n:
         return "No run here has both a forecast and a measured throughput."
     base = (
@@ -83,12 +83,14 @@ def answer_sentence(a: Accuracy, baseline: Accuracy | None = None) -> str:
     )
 
 
-BLIND = "new_source"  # the split that is most like a run of somebody else
+BLIND = "new_source"  # the split closest to forecasting a new user's run
 
 
 def blind_sentence(overall: Accuracy, baseline: Accuracy, folds: CrossValidation) -> str:
-    """The page's answer: the error on publications that the fit had not seen; that of the fitted
-    rows only where no fold was measured."""
+    """The page's headline: the error on publications held out of the fit.
+
+    Without cross-validation results it is the error on the fitted rows.
+    """
     needed = ("median", "within_20", "coverage")
     if any((BLIND, m) not in folds for m in needed):
         return answer_sentence(overall, baseline)
@@ -107,7 +109,7 @@ def blind_sentence(overall: Accuracy, baseline: Accuracy, folds: CrossValidation
 
 
 def coverage_lines(section: Section) -> list[str]:
-    """Which classes the interval is honest for, one sentence a line."""
+    """For which classes the interval has its nominal coverage, one sentence per line."""
     found = class_coverages(section)
     large = [c for c in found if c.accuracy.n >= LARGE]
     low, high = map(fmt.percent, CLASS_BAND)
@@ -124,8 +126,7 @@ def coverage_lines(section: Section) -> list[str]:
 
 
 def fold_coverage_lines(folds: CrossValidation) -> list[str]:
-    """Which classes the interval of a fit that had not seen them is honest for, a sentence a
-    split."""
+    """For which held-out classes the interval has its nominal coverage, a sentence per split."""
     low, high = CLASS_BAND
     lines = []
     for split, name in (("grouped", "Grouped"), ("new_source", "New publication")):
@@ -156,14 +157,14 @@ def _named(classes: Sequence[ClassCoverage]) -> str:
 
 
 def class_name(c: ClassCoverage) -> str:
-    """A class by itself: most labels say what they are."""
+    """The name of a class without its kind, where the label is clear enough."""
     if c.by == "stack_profile":
         return f"stacks of {c.label} profile"
     return "MoE" if c.label == "moe" else c.label
 
 
 def once_sentence(a: Accuracy) -> str:
-    """The metrics that repeats of a configuration do not move."""
+    """The metrics with each configuration counted once."""
     return (
         f"Each configuration once ({fmt.count(a.configurations)} in {fmt.count(a.n)} rows): median "
         f"{fmt.percent(a.weighted_median_ape)}, mean {fmt.percent(a.weighted_mean_ape)}, P90 "
@@ -175,7 +176,7 @@ def once_sentence(a: Accuracy) -> str:
 
 
 def weak_classes(parts: Mapping[str, Mapping[str, Accuracy]]) -> str:
-    """The classes with the largest median errors, named."""
+    """Names the classes with the largest median errors."""
     found = [
         (a.median_ape or 0.0, label, a.n)
         for by, of in parts.items()
@@ -188,7 +189,7 @@ def weak_classes(parts: Mapping[str, Mapping[str, Accuracy]]) -> str:
 
 
 def weak_families(section: Section) -> str:
-    """The families of some rows with the largest median errors, named."""
+    """Names the families with the largest median errors."""
     worst = [f for f in families(section) if f.accuracy.n >= FEWEST][:LISTED]
     return ", ".join(
         f"{f.model} on {f.accelerator} {fmt.percent(f.accuracy.median_ape)} "
@@ -198,14 +199,14 @@ def weak_families(section: Section) -> str:
 
 
 def memory_class_bounds() -> dict[str, str]:
-    """What each class of a memory forecast means."""
+    """The probability bounds of each class of memory forecast."""
     low, high = fmt.percent(FITS_AT_MOST), fmt.percent(TIGHT_AT_MOST)
     texts = (f"at most {low}", f"{low} to {high}", f"above {high}")
     return dict(zip(MEMORY_CLASSES, texts, strict=True))
 
 
 def memory_sentence(report: Report) -> str:
-    """How far the peaks are off, and what was said of runs that ran out of memory."""
+    """The error of the peaks, and the forecasts of runs that ran out of memory."""
     a, oom = report.memory.overall, report.oom
     if not a.n and not oom.n_fit + oom.n_oom:
         return "No run here says its peak memory."
@@ -216,7 +217,7 @@ def memory_sentence(report: Report) -> str:
 
 
 def oom_text(report: Report) -> str:
-    """What was said of runs that ran, and of runs that ran out of memory."""
+    """The forecasts for runs that ran and for runs that ran out of memory."""
     oom = report.oom
     ran = ", ".join(f'"{c}" of {fmt.count(oom.classes_of_fit[c])}' for c in MEMORY_CLASSES)
     out = ", ".join(f'"{c}" of {fmt.count(oom.classes_of_oom[c])}' for c in MEMORY_CLASSES)
@@ -227,7 +228,7 @@ def oom_text(report: Report) -> str:
 
 
 def oom_figures(report: Report) -> str:
-    """How sure the forecast was of the runs that ran out of memory, and of those that did not."""
+    """The forecast probabilities for runs that ran out of memory and for those that did not."""
     oom = report.oom
     return (
         f"Out of memory: {fmt.count(oom.n_oom)} runs did, mean predicted probability "
@@ -238,7 +239,7 @@ def oom_figures(report: Report) -> str:
 
 
 def pairs_sentence(report: Report) -> str:
-    """Whether the effect of one knob is right."""
+    """How well the effect of changing one knob is predicted."""
     p = report.pairs.overall
     if not p.n:
         return "There are no pairs of runs that differ in one knob."
@@ -262,7 +263,7 @@ def against_no_change(p: PairAccuracy) -> str:
 
 
 def weak_knobs(report: Report) -> str:
-    """The knobs whose forecast effect is no nearer than none."""
+    """The knobs whose forecast is no better than assuming no change."""
     parts = report.pairs.by.get("knob", {})
     found = {name: p for name, p in parts.items() if against_no_change(p) in ("worse", "the same")}
     named = (

@@ -1,4 +1,4 @@
-"""How old an input is, in words: prices go stale in a day and are old after a week."""
+"""The age of an input in words: prices are stale after a day and old after a week."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from app.provenance.record import Record
 from core.search.plan import Plan
 from hardware.efficiency import GENERIC, read_entries
 
-STALE_DAYS = 1  # 24 hours, as far as a source dates a price to the day
+STALE_DAYS = 1  # 24 hours; sources date prices only to the day
 Colour = Literal["green", "orange", "red", "gray"]
 
 _URL = re.compile(r"https?://[^\s,;)]+")
 
 
 def age_of(date: str, today: dt.date) -> str:
-    """Days or months since a source's date; where it has none, that.
+    """Days or months since a source's date, or 'no date'.
 
     >>> age_of("2026-08-21", dt.date(2026, 8, 24)), age_of("", dt.date(2026, 8, 24))
     ('3 days old', 'no date')
@@ -28,7 +28,7 @@ def age_of(date: str, today: dt.date) -> str:
 
 
 def price_age(plan: Plan, today: dt.date) -> tuple[str, Colour] | None:
-    """A badge's words and colour for the price of a plan; None: nobody sells it, or no price."""
+    """The text and colour of the badge for a plan's price; None if it is owned or undated."""
     offer = plan.offer
     if plan.usd is None or offer.purchase == "owned" or not offer.observed_at:
         return None
@@ -44,7 +44,7 @@ def price_age(plan: Plan, today: dt.date) -> tuple[str, Colour] | None:
 
 
 def is_old_price(record: Record, today: dt.date) -> bool:
-    """Whether a price is over a week old, or nobody says how old it is."""
+    """Whether a price is over a week old or has no date."""
     if record.key != "usd_per_instance_hour" or record.kind != "published":
         return False
     days = None if record.source is None else fmt.age_days(record.source.date, today)
@@ -52,13 +52,13 @@ def is_old_price(record: Record, today: dt.date) -> bool:
 
 
 def fit_sentence() -> str:
-    """What the fractions were fitted on, and when, as hardware/efficiency.csv says."""
+    """What the fractions were fitted on, and when, from hardware/efficiency.csv."""
     entry = next(e for e in read_entries() if (e.stack, e.quantity) == (GENERIC, "matmul"))
     return f"{entry.basis.removeprefix('fitted: ')}, {entry.date}"
 
 
 def url_in(ref: str) -> str:
-    """The address that a source names; '' without one.
+    """The URL in a source; '' if it has none.
 
     >>> url_in("https://example.org/a page, table 2"), url_in("a data sheet")
     ('https://example.org/a', '')

@@ -1,4 +1,4 @@
-"""The provenance of a plan as JSON: the keys of docs/provenance.md. Add, never rename."""
+"""The provenance of a plan as JSON, with the keys of docs/provenance.md: add, never rename."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMA_VERSION = 1
 def provenance_json(
     scenario: Scenario, plan: Plan, records: tuple[Record, ...], today: dt.date
 ) -> dict[str, Json]:
-    """The document of `runcast where --json`."""
+    """The JSON document that `runcast where --json` prints."""
     return {
         "schema_version": SCHEMA_VERSION,
         "link": link_query(scenario, snapshot(scenario.prices).id),

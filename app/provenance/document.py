@@ -1,4 +1,4 @@
-"""The numbers of a plan described once: a row a number, with its formula, kind, source and age."""
+"""The numbers of a plan as tables: one row per number, with formula, kind, source and age."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from app.document.vocabulary import KINDS
 from app.provenance.age import age_of, is_old_price
 from app.provenance.record import NOT_RECORDED, Record, walked
 
-INPUTS = ("Name", "As shown", "Kind", "Source", "Age", "Number")  # what a person reads of an input
+INPUTS = ("Name", "As shown", "Kind", "Source", "Age", "Number")  # columns shown for inputs
 
 
 def source_text(record: Record) -> str:
-    """Where a number was read; of a computed one by what it is computed."""
+    """The source of a number or, if it is computed, what computes it."""
     if record.kind == "computed":
         found = record.computed_as
         return f"{found.module}" if found is not None else "from the inputs"
@@ -30,7 +30,7 @@ def source_text(record: Record) -> str:
 
 
 def source_date(record: Record) -> str:
-    """When its source was read or printed; '' where nothing says it."""
+    """The date of a number's source; '' if not recorded."""
     return "" if record.source is None else record.source.date
 
 
@@ -54,7 +54,10 @@ def _number(name: str, of: Callable[[Record], Any], head: str = "") -> Column[Re
 
 
 def _columns(today: dt.date, used: dict[str, list[str]]) -> tuple[Column[Record], ...]:
-    """Names are those of the files (docs/provenance.md); `used`: key -> what is made of it."""
+    """The columns, named as in the files (docs/provenance.md).
+
+    `used` maps the key of a number to the numbers computed from it.
+    """
     return (
         _words("Number", lambda r: r.key, "Symbol"),
         _words("Name", lambda r: r.label, "Input"),
@@ -77,13 +80,13 @@ def _columns(today: dt.date, used: dict[str, list[str]]) -> tuple[Column[Record]
 
 
 def inputs(record: Record, today: dt.date) -> Table[Record]:
-    """The inputs of one number, as the page shows them."""
+    """The inputs of one number as a table for the page."""
     table = Table(caption="Inputs", columns=_columns(today, {}), rows=record.inputs)
     return table.only(*INPUTS)
 
 
 def whole(records: tuple[Record, ...], today: dt.date) -> Table[Record]:
-    """Every number and input once, with what uses it: what is downloaded."""
+    """The table for download: every number and input once, with the numbers that use it."""
     every = tuple(walked(records))
     used: dict[str, list[str]] = {}
     for r in every:
@@ -94,14 +97,14 @@ def whole(records: tuple[Record, ...], today: dt.date) -> Table[Record]:
 
 
 def counts_sentence(records: tuple[Record, ...]) -> str:
-    """How many numbers there are of each kind."""
+    """A sentence with the count of numbers of each kind."""
     count = Counter(r.kind for r in walked(records))
     told = ", ".join(f"{fmt.count(count[k])} {k}" for k in KINDS if count[k])
     return f"Behind this plan stand {fmt.count(sum(count.values()))} numbers: {told}."
 
 
 def blocks(records: tuple[Record, ...], today: dt.date, *, is_one: bool) -> Iterator[Block]:
-    """Each number with its formula and kind; of one number all that it rests on, too."""
+    """Each number with its formula and kind; for a single number, all its inputs too."""
     for r in walked(records) if is_one else records:
         yield Paragraph(f"{r.label}: {r.text} ({r.kind}; {r.key})")
         if r.formula:

@@ -1,6 +1,6 @@
-"""Short help for a number of a plan: its formula, this plan's numbers, what it rests on.
+"""Short help for a number of a plan: its formula with this plan's numbers, and its sources.
 
-At most `MOST` characters each: what somebody reads who rests the pointer on a number.
+A hint is a tooltip of at most `MOST` characters.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _fit() -> str:
 
 
 def hint(name: str, plan: Plan, today: dt.date | None = None) -> str:
-    """Formula, inputs and source of one number of a plan, of those of `HINTS`."""
+    """Formula, inputs and source of one of the numbers in `HINTS`."""
     if name not in HINTS:
         raise ScenarioError(unknown_sentence("number", name, HINTS))
     day = today or dt.datetime.now(tz=dt.UTC).date()
@@ -102,7 +102,7 @@ def _gpu_hours(plan: Plan, today: dt.date) -> str:
     )
 
 
-# The same of every plan.
+# Hints that do not depend on the plan.
 SAID = {
     "hfu": "As MFU, with the FLOPs that activation recompute repeats counted, too.",
     "probability_oom": (
@@ -127,7 +127,7 @@ HINTS: dict[str, Callable[[Plan, dt.date], str]] = {
     "with_failures": lambda plan, today: SAID["with_failures"],
 }
 
-# For the heads of the ranked table, where no single plan is meant.
+# For the column headers of the ranked table, which apply to all plans.
 COLUMNS = {
     plan_document.COST: "Wall clock x instances x price of one, median (P50); without failures",
     plan_document.COST_LOW: "One run in ten costs less: "

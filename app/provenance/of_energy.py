@@ -20,7 +20,7 @@ POWER = {
 
 
 def energy_records(case: Case) -> tuple[Record, ...]:
-    """Kilowatt-hours at the meter and CO2e, expected; nothing where nobody prints a power."""
+    """Expected kWh at the meter and CO2e; empty if power is unknown or the run never ends."""
     try:
         energy = bill_of(case.scenario, case.plan).energy
     except ScenarioError:  # the run never ends

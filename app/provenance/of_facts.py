@@ -1,4 +1,4 @@
-"""The inputs of a plan's numbers as records: facts with the sources that they were loaded with."""
+"""The inputs of a plan's numbers as records: facts with their sources."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _entries() -> dict[tuple[str, str], Entry]:
 
 
 def of_scenario(scenario: Scenario, field: str, label: str, unit: str) -> Record:
-    """A field of the scenario: given, or assumed where it is the default."""
+    """A field of the scenario: `given`, or `assumed` if it has its default value."""
     value = getattr(scenario, field)
     is_default = value == Scenario.model_fields[field].default
     return record(
@@ -45,14 +45,14 @@ def of_scenario(scenario: Scenario, field: str, label: str, unit: str) -> Record
 
 
 def model_source(scenario: Scenario) -> Source:
-    """Where the dimensions of the scenario's model were read."""
+    """The source of the dimensions of the scenario's model."""
     if scenario.model.strip().lower() == CUSTOM:
         return Source(ref=TYPED, date="", printed="")
     return preset(scenario.model).source
 
 
 def of_model(scenario: Scenario, key: str, label: str, value: float | None, unit: str) -> Record:
-    """A dimension of the model, or, without a value, all of them."""
+    """A dimension of the model, or all of them if `value` is None."""
     custom = scenario.model.strip().lower() == CUSTOM
     return record(
         key, label, value, unit, "given" if custom else "published",
@@ -63,7 +63,7 @@ def of_model(scenario: Scenario, key: str, label: str, value: float | None, unit
 def of_accelerator(
     accelerator: Accelerator, quantity: str, unit: str, *, key: str = "", label: str = ""
 ) -> Record:
-    """A figure of the device with the source that prints it."""
+    """A figure of the accelerator with the source that publishes it."""
     source = accelerator.sources.get(quantity)
     kind: Kind = "published"
     if accelerator.vendor == "custom":
@@ -80,7 +80,7 @@ def of_accelerator(
 
 
 def ceiling_of(machine: Machine, value: float) -> Record:
-    """Best measured matmul over the peak; assumed where nobody measured one."""
+    """The rate of the best measured matmul over the peak; `assumed` if none was measured."""
     label, a = "Best measured matmul over the peak", machine.accelerator
     peak = of_accelerator(a, "bf16_flops_per_s", "FLOP/s", key="peak_flops_per_s")
     if "matmul" in machine.measured:
@@ -102,12 +102,12 @@ def ceiling_of(machine: Machine, value: float) -> Record:
 
 
 def calibration_source(machine: Machine) -> Source:
-    """A kept result of `runcast calibrate`, by its id."""
+    """The saved result of `runcast calibrate` as a source, named by its id."""
     return Source(ref=f"calibration {machine.calibration}", date="", printed="")
 
 
 def fraction(stack: str, quantity: str, *, label: str = "") -> Record:
-    """A row of hardware/efficiency.csv that the stack uses: what it was fitted on, and when."""
+    """The row of hardware/efficiency.csv that the stack uses, with what it was fitted on."""
     family = stacks()[stack].family
     entry = next(e for s in (stack, family, GENERIC) if (e := _entries().get((s, quantity))))
     kind: Kind = "fitted" if entry.basis.startswith("fitted") else "assumed"
@@ -128,7 +128,7 @@ def fraction(stack: str, quantity: str, *, label: str = "") -> Record:
 
 
 def fractions(stack: str, *quantities: str) -> tuple[Record, ...]:
-    """Several rows of that table."""
+    """Several fractions of hardware/efficiency.csv that the stack uses."""
     return tuple(fraction(stack, q) for q in quantities)
 
 
@@ -149,7 +149,7 @@ def price_of(offer: Offer) -> Record:
 
 
 def network_of(scenario: Scenario, machine: Machine) -> Record:
-    """What joins the instances: as given, of the offer, of the table of machines, or assumed."""
+    """The network between instances: given, from the offer or the machine table, or assumed."""
     offer, key, label = machine.offer, "network_bytes_per_s", "Network of one instance"
     gbit = scenario.network_gbit_per_gpu
     if gbit is not None:
@@ -179,7 +179,7 @@ def _network(key: str, label: str, gbit: float, kind: str, source: Source) -> Re
 
 
 def measured_constants(scenario: Scenario, machine: Machine) -> tuple[Record, ...]:
-    """What the scenario's calibration measured of the machine, each with host and day."""
+    """The machine constants that the scenario's calibration measured, with host and date."""
     found = chosen(scenario).get(machine.accelerator.name) if machine.calibration else None
     if found is None:
         return ()
@@ -224,7 +224,7 @@ _BASIS: dict[str, Kind] = {"given": "given", "default": "published", "assumed": 
 
 
 def of_risk(item: Input) -> Record:
-    """One input of the failures with what hardware/reliability.csv says of it."""
+    """An input of the failure model with its source in hardware/reliability.csv."""
     told, kind = _RISK[item.name], _BASIS[item.basis]
     date, ref = "", item.source or TYPED
     if kind == "published":

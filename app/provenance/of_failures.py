@@ -17,7 +17,7 @@ from core.numeric import as_float
 
 
 def failing_records(case: Case, whole: Record) -> tuple[Record, ...]:
-    """Hours, dollars and goodput with failures, as the Plan page shows them."""
+    """Hours, dollars and goodput with failures, as on the Plan page."""
     scenario, plan = case.scenario, case.plan
     (shown,) = of_plans(scenario, (plan,))
     given = given_numbers(scenario)

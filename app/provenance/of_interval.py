@@ -15,7 +15,7 @@ UNSEEN = "unseen_accelerator_sigma"
 
 
 def sigma_record(case: Case) -> Record:
-    """Width of the forecast of tokens/s: independent causes in quadrature."""
+    """The log width of the tokens/s forecast: independent causes added in quadrature."""
     at, m = case.plan.tokens_per_s, case.machine
     value = log(at.p50 / at.p10) / Z_90
     stack, eff = case.scenario.stack, case.eff
@@ -52,7 +52,7 @@ def sigma_record(case: Case) -> Record:
 
 
 def ends(base: Record, low: float, high: float, sigma: Record, label: str) -> tuple[Record, Record]:
-    """P10 and P90 of something whose logarithm is off by a normal error."""
+    """P10 and P90 of a quantity with a normally distributed log error."""
     p10, p90 = (
         record(
             f"{base.key}_{name}", f"{label}, {name.upper()}", value, base.unit, "computed",

@@ -1,4 +1,4 @@
-"""Where the memory of a plan comes from: the peak, its parts, the capacity, the chance to miss."""
+"""Where the memory of a plan comes from: peak, parts, capacity and the chance of running out."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _part(case: Case, name: str, size: float) -> Record:
 
 
 def _fuller_is_first(case: Case) -> bool:
-    """Whether the first end of the pipeline is the fuller one, which is reported."""
+    """Whether the first pipeline stage needs at least as much memory as the last."""
     first, last = (
         sum(as_float(v) for v in stage_bytes(case.work, case.lay, case.eff, first=end).values())
         for end in (True, False)
@@ -108,7 +108,7 @@ def _fuller_is_first(case: Case) -> bool:
 
 
 def _held(lay: Layouts, params: StageParams, what: str) -> float:
-    """Parameters of a stage that one GPU keeps of weights, gradients or optimizer states."""
+    """For how many parameters of its stage one GPU keeps `what`: weights, gradients, optimizer."""
     sharded = column(lay.strategy, f"shards_{what}") > 0
     dense = params.dense / np.where(sharded, params.dense_shards, 1.0)
     return as_float(dense + params.experts / np.where(sharded, params.expert_shards, 1.0))
@@ -137,7 +137,7 @@ def _states(case: Case, name: str, size: float, *, first: bool) -> tuple[str, tu
 
 
 def _choices(case: Case, name: str) -> tuple[Record, ...]:
-    """What the scenario says of the numbers that are kept."""
+    """The scenario fields that set the format of the weights, gradients or optimizer states."""
     fields = {"optimizer": ("optimizer",), "gradients": ("gradient_dtype",)}.get(name, ("task",))
     return tuple(_choice(case, f) for f in fields)
 

@@ -1,4 +1,4 @@
-"""Where hours and dollars of a plan come from, the interval around them, and what failures add."""
+"""Where hours and dollars of a plan and their intervals come from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pricing.book.offers import NO_TERMS
 
 
 def money_records(case: Case, whole: Record) -> tuple[Record, ...]:
-    """Dollars, hours, GPU-hours, the price and the number of steps; `whole`: the step."""
+    """Dollars, hours, GPU-hours, price and number of steps; `whole` is the record of a step."""
     hours = wall_clock(case, whole)
     sigma = sigma_record(case)
     cost = _cost(case, hours)
@@ -28,7 +28,7 @@ def money_records(case: Case, whole: Record) -> tuple[Record, ...]:
 
 
 def wall_clock(case: Case, whole: Record) -> Record:
-    """Median hours of training steps, without failures."""
+    """Median hours of training, without failures."""
     return record(
         "wall_clock_hours", "Wall clock, median (P50), without failures",
         case.plan.wall_clock_hours, "h", "computed", formula="num_steps * step_s / 3600",
@@ -46,7 +46,7 @@ def _num_steps(case: Case) -> Record:
 
 
 def _tokens(case: Case) -> Record:
-    """Tokens of the run: given, or of examples, epochs and packing."""
+    """Tokens of the run: given, or computed from examples, epochs and packing."""
     scenario = case.scenario
     if scenario.num_examples is None and scenario.epochs == 1 and scenario.packing_efficiency == 1:
         field = of_scenario(scenario, "num_tokens", "Training tokens", "tokens")
@@ -105,7 +105,10 @@ def _per_gpu_hour(case: Case) -> Record:
 
 
 def _terms(case: Case) -> tuple[str, tuple[Record, ...]]:
-    """Storage, traffic and credits of a price book, as the rest of a formula of dollars."""
+    """The formula of dollars around the instances' cost, with the price book's extra terms.
+
+    The terms are storage, traffic and credits.
+    """
     terms = case.machine.terms
     if terms == NO_TERMS:
         return "{instances}", ()
@@ -142,7 +145,7 @@ def _cost(case: Case, hours: Record) -> Record:
 def _around(
     cost: Record, key: str, label: str, sigma: Record, case: Case
 ) -> tuple[Record, Record, Record]:
-    """The median with P10 (cheap) and P90: dollars rise as the speed falls."""
+    """The median, P10 and P90 of the cost, which rises as the speed falls."""
     usd = case.plan.usd
     if usd is None:
         return cost, cost, cost

@@ -1,4 +1,4 @@
-"""Where the speed of a plan comes from: tokens a second, and utilisation."""
+"""Where the speed of a plan comes from: tokens per second, and utilisation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from core.numeric import as_float
 
 
 def speed_records(case: Case, whole: Record) -> tuple[Record, ...]:
-    """Tokens, utilisation, the step and its parts."""
+    """Tokens per second, utilisation, the step and its parts."""
     plan = case.plan
     per_s = tokens_per_s_record(case, whole)
     per_gpu = record(
@@ -35,7 +35,7 @@ def speed_records(case: Case, whole: Record) -> tuple[Record, ...]:
 
 
 def num_gpus(case: Case) -> Record:
-    """GPUs of the plan."""
+    """The number of GPUs of the plan."""
     given = bool(case.scenario.num_gpus)
     return record(
         "num_gpus", "GPUs", float(case.plan.num_gpus), "GPUs", "given" if given else "computed",
@@ -45,7 +45,7 @@ def num_gpus(case: Case) -> Record:
 
 
 def tokens_per_s_record(case: Case, whole: Record) -> Record:
-    """Tokens of a step over its seconds."""
+    """Tokens per second: the tokens of a step over its seconds."""
     batch = of_scenario(case.scenario, "global_batch_size", "Sequences per step", "sequences")
     return record(
         "tokens_per_s", "Tokens/s, median (P50)", case.plan.tokens_per_s.p50, "tokens/s",
@@ -95,7 +95,7 @@ def _repeated_flops(case: Case) -> float:
 
 
 def flops_per_token(case: Case) -> Record:
-    """Model FLOPs of a token: forward once, backward twice of it."""
+    """Model FLOPs per token: the forward pass, and twice as much for the backward pass."""
     work = case.work
     dims = of_model(
         case.scenario, "model_dimensions", f"Dimensions of {case.model.label}", None, ""

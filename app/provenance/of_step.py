@@ -30,7 +30,7 @@ from core.time.layer import layer_seconds, rates, software_factor
 from core.time.step import recompute_fraction
 
 MOVED = "measurement_factor"
-# Parts of a step: the row of hardware/formulas.csv, and the fractions that the part rests on.
+# Parts of a step: the row of hardware/formulas.csv, and the fractions that the part depends on.
 RESTS_ON: dict[str, tuple[str, tuple[str, ...]]] = {
     "matmul": ("Matrix products", ("matmul", "matmul_unhidden", "wave", "kernel_s")),
     "attention": ("Attention", ("attention_forward", "attention_in_step", "attention_backward",
@@ -91,7 +91,7 @@ def _measurement(case: Case, moved: float) -> Record:
 
 
 def _rests_on(case: Case, name: str, quantities: tuple[str, ...]) -> tuple[Record, ...]:
-    """Facts and fitted fractions below a part, most of which its formula does not name."""
+    """Facts and fitted fractions that a part depends on; its formula names only a few."""
     accelerator, found = case.machine.accelerator, []
     if name in OF_MEMORY:
         found.append(of_accelerator(accelerator, "memory_bytes_per_s", "B/s"))
@@ -104,7 +104,7 @@ def _rests_on(case: Case, name: str, quantities: tuple[str, ...]) -> tuple[Recor
 
 
 def _formula_of(case: Case, name: str, seconds: float) -> tuple[str, tuple[Record, ...], str]:
-    """A formula, its inputs, and a note, of the part before a measurement moves it."""
+    """The formula, inputs and note of a part before it is adjusted to a measurement."""
     if name in OF_LAYER or name == "recompute":
         return _of_layers(case, name)
     own = seconds / case.moved
@@ -130,7 +130,7 @@ def _formula_of(case: Case, name: str, seconds: float) -> tuple[str, tuple[Recor
 
 
 def microbatches(case: Case) -> Record:
-    """Micro-batches of a step: the batch over the ranks and the sequences of one."""
+    """Micro-batches per step: the batch over the ranks times the sequences of a micro-batch."""
     lay = case.plan.layout
     ranks = record("data_parallel_ranks", "Data-parallel ranks",
                    float(lay.dp_replicate * lay.dp_shard), "", "computed",
@@ -146,7 +146,7 @@ def microbatches(case: Case) -> Record:
 
 
 def layers_of_stage(case: Case) -> Record:
-    """Layers of the pipeline stage that holds most."""
+    """Layers of the largest pipeline stage."""
     total = as_float(case.work.model.num_layers)
     layers = of_model(case.scenario, "num_layers", "Layers of the model", total, "")
     return record(
@@ -182,7 +182,7 @@ def _of_layers(case: Case, name: str) -> tuple[str, tuple[Record, ...], str]:
 
 
 def _linear_rate(case: Case) -> Record:
-    """FLOPs a second that matmuls of linear layers reach."""
+    """FLOP/s that the matmuls of linear layers reach."""
     rate = rates(case.work, case.cluster, case.eff)
     value, sixteen = as_float(rate.linear_flops_per_s), as_float(rate.head_flops_per_s)
     software = as_float(software_factor(case.work.software_year, case.eff.software_per_year))

@@ -48,7 +48,7 @@ def _records(
 
 @alone
 def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
-    """A closed part; its body is worked out when somebody opens it, one number at a time."""
+    """Draw a collapsed section, computed only when opened, for one number at a time."""
     part = st.expander("Where each number comes from", key=OPEN, on_change="rerun")
     if not part.open:
         return

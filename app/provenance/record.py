@@ -1,7 +1,7 @@
-"""One number of a plan as a record: what it is, its kind, its formula, its inputs, its source.
+"""One number of a plan as a record: its label, kind, formula, inputs and source.
 
 A formula is plain arithmetic over the keys of its inputs: + - * / ^ ( ) and sqrt, exp, ln, log2,
-ceil, erfc, min, max. With the inputs' numbers put in it comes to the number itself.
+ceil, erfc, min, max. Evaluated with the inputs' values, it gives the value of the record.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hardware.claims import Formula, formulas
 
 NOT_RECORDED = "not recorded"
 LEFT = "worked back: what the number above leaves when its other inputs are taken away"
-DIGITS = 9  # of a number that is put into a formula
+DIGITS = 9  # significant digits of a number in a formula
 
 _NAME = re.compile(r"[a-z_][a-z_0-9]*")
 _TEXTS: dict[str, Callable[[float], str]] = {
@@ -37,28 +37,28 @@ _RATES = {"FLOP/s": "TFLOP/s", "B/s": "GB/s"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One number; `value` in `unit`, an SI unit, a count or a fraction. None: it is not known."""
+    """One number. `value` is in `unit` (an SI unit, a count or a fraction); None if unknown."""
 
-    key: str  # a promise, as the keys of the JSON are; its name in formulas
+    key: str  # stable, like the keys of the JSON; its name in formulas
     label: str
     value: float | None
     unit: str
     text: str  # as it is shown
     kind: Kind
-    formula: str = ""  # over the keys of `inputs`; '': the code that `topic` names computes it
+    formula: str = ""  # over the keys of `inputs`; '' if only the code of `topic` has it
     inputs: tuple[Record, ...] = ()
-    source: Source | None = None  # of a number that is not computed; None: not recorded
+    source: Source | None = None  # for numbers that are not computed; None: not recorded
     topic: str = ""  # row of hardware/formulas.csv
     note: str = ""
 
     @property
     def equation(self) -> str:
-        """The formula with its left side; '' without one."""
+        """The formula with its left side; '' if there is no formula."""
         return f"{self.key} = {self.formula}" if self.formula else ""
 
     @property
     def with_numbers(self) -> str:
-        """The right side with this plan's numbers put in; '' without a formula."""
+        """The right side with this plan's numbers filled in; '' if there is no formula."""
         values = {r.key: r.value for r in self.inputs}
 
         def put(match: re.Match[str]) -> str:
@@ -69,7 +69,7 @@ class Record:
 
     @property
     def computed_as(self) -> Formula | None:
-        """What the table of formulas says of it: in words, after whom, in which module."""
+        """Its row in the table of formulas: the description, the source and the module."""
         return next((f for f in formulas() if f.topic == self.topic), None)
 
 
@@ -87,7 +87,7 @@ def record(
     topic: str = "",
     note: str = "",
 ) -> Record:
-    """A record whose text is the number in its unit, as the page shows such numbers."""
+    """A record; without `text`, its text is the number with its unit as the page formats it."""
     known = None if value is None or math.isnan(value) else float(value)
     return Record(
         key=key, label=label, value=known, unit=unit, kind=kind, formula=formula, inputs=inputs,
@@ -115,7 +115,7 @@ def text_of(value: float | None, unit: str) -> str:
 
 
 def number(x: float) -> str:
-    """A number as a formula writes it: exact where it is whole, else nine digits.
+    """A number as written in a formula: whole numbers exactly, others with nine digits.
 
     >>> number(64.0), number(1e12), number(0.1234567891), number(-2.0)
     ('64', '1e12', '0.123456789', '(-2)')
@@ -133,7 +133,7 @@ def number(x: float) -> str:
 
 
 def by_topic(topic: str) -> str:
-    """The topic itself, if the table of formulas has it; KeyError where it has none."""
+    """The topic unchanged; raises KeyError if it is not in the table of formulas."""
     if topic not in _topics():
         raise KeyError(topic)
     return topic
@@ -145,7 +145,7 @@ def _topics() -> frozenset[str]:
 
 
 def walked(records: tuple[Record, ...]) -> Iterator[Record]:
-    """Every record and, below it, its inputs, each key once."""
+    """Every record followed by its inputs, recursively, each key once."""
     seen: set[str] = set()
     left = list(reversed(records))
     while left:

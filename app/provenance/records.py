@@ -1,4 +1,4 @@
-"""Where each number of a plan comes from: one record a number, down to what somebody printed."""
+"""Where each number of a plan comes from: one record per number, down to published inputs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from core.search.plan import Plan
 def provenance_of(
     scenario: Scenario, plan: Plan, *, with_energy: bool = False
 ) -> tuple[Record, ...]:
-    """Every number that is shown of a plan, each key once, in the order of the Plan page; on
-    request energy and carbon, which take longer than all the others: they need the whole bill."""
+    """Every number shown for a plan, each key once, in the order of the Plan page.
+
+    Energy and carbon are optional: they need the whole bill, which takes longer than the rest.
+    """
     case = case_of(scenario, plan)
     whole = step_record(case)
     found = (
@@ -36,7 +38,7 @@ def provenance_of(
 
 
 def record_named(records: tuple[Record, ...], key: str) -> Record:
-    """A record, or an input of one, by its key; ScenarioError where there is none."""
+    """The record or input with this key; raises ScenarioError if there is none."""
     found = next((r for r in walked(records) if r.key == key), None)
     if found is None:
         raise ScenarioError(unknown_sentence("number", key, [r.key for r in walked(records)]))

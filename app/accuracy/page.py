@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.accuracy import charts, errors, upload_section, words
-from app.accuracy import document as tables
+from app.accuracy import charts, document, errors, upload_section, words
 from app.accuracy.runs_section import download, draw_ratios, ratios
 from app.accuracy.validate import Report, validate
 from app.document import chart_files, page
@@ -43,13 +42,13 @@ def _tables() -> dict[str, Table[Any]]:
         "errors": errors.headlines(report, folds),
         "coverage": errors.of_classes(report),
         "families": errors.of_families(report),
-        "memory_classes": tables.memory_classes(report).without("Share"),
+        "memory_classes": document.memory_classes(report).without("Share"),
         "memory": errors.of_memory(report).only(
             "Stack", "Runs", "Median error", "Inside P10-P90", "Bias"
         ),
-        "pairs": tables.pairs(report).without("Refused", "Median error", "P90"),
-        "published": tables.published(report, folds),
-        "missing": tables.missing(),
+        "pairs": document.pairs(report).without("Refused", "Median error", "P90"),
+        "published": document.published(report, folds),
+        "missing": document.missing(),
     }
 
 
@@ -126,15 +125,15 @@ def _draw_errors(report: Report, table: Table[Any]) -> None:
 def _draw_runs(report: Report) -> None:
     st.subheader("Run by run", anchor=False)
     wanted = {}
-    for column, kind in zip(st.columns(len(tables.FILTERS)), tables.FILTERS, strict=True):
+    for column, kind in zip(st.columns(len(document.FILTERS)), document.FILTERS, strict=True):
         wanted[kind] = column.multiselect(
             words.KINDS[kind],
-            tables.choices(report, kind),
+            document.choices(report, kind),
             key=f"accuracy_only_{kind}",
             placeholder="All",
         )
-    chosen = tables.chosen_rows(report, wanted)
-    kind = _kind("Told apart by", tables.FILTERS, "accelerator", "accuracy_by")
+    chosen = document.chosen_rows(report, wanted)
+    kind = _kind("Told apart by", document.FILTERS, "accelerator", "accuracy_by")
     query = tuple((k, tuple(sorted(names))) for k, names in wanted.items() if names)
     draw_ratios(
         report, chosen, kind, "accuracy_ratios",
@@ -211,7 +210,7 @@ def _draw_published(table: Table[Any]) -> None:
         "Not of the same runs: most of these used traces or profiles of the target machine, or "
         "were tuned on the runs that they are scored on."
     )
-    page.draw_table(replace(table, columns=tables.READ_ALOUD))
+    page.draw_table(replace(table, columns=document.READ_ALOUD))
     download(st.container(width=200), table, "runcast_estimators.csv", "accuracy_published_csv")
 
 

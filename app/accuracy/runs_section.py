@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.accuracy import charts, words
-from app.accuracy import document as tables
+from app.accuracy import charts, document, words
 from app.accuracy.section_scores import Flags
 from app.accuracy.validate import Report
 from app.document import chart_files
@@ -33,7 +32,7 @@ def draw_ratios(
 
     The baseline learns from the other runs of its file, so it means nothing for a few runs.
     """
-    points = tables.points(report, chosen)
+    points = document.points(report, chosen)
     if points.empty:
         st.info("No measured run is all of this: take a filter away.")
         return

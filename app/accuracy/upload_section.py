@@ -6,9 +6,8 @@ import hashlib
 
 import streamlit as st
 
-from app.accuracy import document as tables
+from app.accuracy import document, words
 from app.accuracy import own_runs as own
-from app.accuracy import words
 from app.accuracy.rows import where
 from app.accuracy.runs_section import download, draw_ratios, ratios
 from app.accuracy.validate import Report
@@ -87,12 +86,12 @@ def _draw_uploaded(report: Report) -> None:
     )
     if named:
         _draw_named(report)
-    every = tables.chosen_rows(report, {})
+    every = document.chosen_rows(report, {})
     if report.throughput.overall.n:
         draw_ratios(report, every, "accelerator", "accuracy_own", ratios, baseline=False)
     if report.memory.overall.n or report.oom.n_oom:
         st.caption(as_text(words.memory_sentence(report)))
-    found = tables.own_runs(report)
+    found = document.own_runs(report)
     if found.rows:
         draw_sorted(found, "accuracy_own_runs")
         download(st.container(width=200), found, "runcast_own_runs.csv", "accuracy_own_runs_csv")
@@ -100,7 +99,7 @@ def _draw_uploaded(report: Report) -> None:
 
 def _draw_named(report: Report) -> None:
     """Show rows that cannot be used, or only in part: a few as sentences, many as a table."""
-    found = tables.named_rows(report)
+    found = document.named_rows(report)
     if len(found.rows) <= READ:
         for offence in report.offences:
             kind = "not scored" if offence.has_forecast else "no forecast"

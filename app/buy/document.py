@@ -12,8 +12,7 @@ from itertools import pairwise
 
 import pandas as pd
 
-from app.buy import labels
-from app.buy import words as told
+from app.buy import labels, words
 from app.buy.kept import Way
 from app.buy.purchases import Purchases, Repeated
 from app.document import format as fmt
@@ -108,7 +107,7 @@ COLUMNS: tuple[Column[Bought], ...] = (
         head="Preemptions of the job",
         short="Preemptions",
         value=lambda r: r.market.market.job_per_day if r.market else None,
-        cell=lambda r: told.market(r.market) if r.market else "",
+        cell=lambda r: words.market(r.market) if r.market else "",
     ),
     _usd("usd", "Cost, expected", lambda s: s.expected, "Cost"),
     _usd("usd_p10", "Cost, P10", lambda s: s.p10_all, "P10"),
@@ -215,11 +214,11 @@ def read(table: Table[Bought], names: Sequence[str]) -> Table[Bought]:
 
 def blocks(scenario: Scenario, found: Purchases) -> tuple[Block, ...]:
     """The answer, every way, the policies on every market, and the inputs it rests on."""
-    lacking = tuple(f"{ways}: {why}" for ways, why in told.lacking(found))
+    lacking = tuple(f"{ways}: {why}" for ways, why in words.lacking(found))
     on_spot = policies(found)
     rules = tuple(f"{labels.POLICIES[name]}: {rule}" for name, rule in labels.RULES.items())
     return (
-        *map(Paragraph, told.sentences(scenario, found)),
+        *map(Paragraph, words.sentences(scenario, found)),
         ways(found).only(*WAYS_NARROW),
         Paragraph(LEGEND),
         Bullets(tuple(_machines(found)), "Machines of these prices"),
@@ -242,7 +241,7 @@ def headlines(scenario: Scenario, found: Purchases) -> list[tuple[str, str, str]
     """Four numbers at the top of the page: label, value, and a qualifying line."""
     ways = {w.name: w for w in found.ways}
     rows = []
-    if (best := told.cheapest(scenario, found)) is not None and best.usd and best.hours:
+    if (best := words.cheapest(scenario, found)) is not None and best.usd and best.hours:
         rows.append(("Cheapest", fmt.usd_short(best.usd.expected), labels.label(best)))
     for name, title in (("on_demand", "On demand"), ("spot_only", "Spot only")):
         way = ways[name]

@@ -9,8 +9,7 @@ import streamlit as st
 
 from app.bill import page as bill_page
 from app.buy import charts as buy_charts
-from app.buy import document, labels
-from app.buy import words as told
+from app.buy import document, labels, words
 from app.buy.purchases import Purchases, purchases_of
 from app.buy.trace_file import read_trace
 from app.document import chart_files, page
@@ -98,23 +97,23 @@ def _trace() -> tuple[Trace | None, str, str]:
 
 
 def _draw_answer(scenario: Scenario, found: Purchases) -> None:
-    st.markdown(f"**{as_text(told.headline(scenario, found))}**")
+    st.markdown(f"**{as_text(words.headline(scenario, found))}**")
     headlines = document.headlines(scenario, found)
     for column, (name, value, line) in zip(st.columns(4), headlines, strict=False):
         with column, st.container(border=True, height="stretch", gap="xsmall"):
             st.metric(name, as_text(value), help=explained(f"{name} {line}"))
             st.caption(as_text(line))
-    for sentence in (told.budget_sentence(scenario, found), told.break_even_sentence(found)):
+    for sentence in (words.budget_sentence(scenario, found), words.break_even_sentence(found)):
         if sentence:
             st.markdown(as_text(sentence))
-    st.caption(as_text(f"The plan is {told.plan_label(found.plan)}; another one is chosen on the "
+    st.caption(as_text(f"The plan is {words.plan_label(found.plan)}; another one is chosen on the "
                        "Plan page."))  # fmt: skip
 
 
 def _draw_spreads(found: Purchases, charts: Specs) -> None:
     st.subheader("Ways to buy", anchor=False)
     rows = document.spreads(found)
-    cheapest = told.cheapest_first_words(found)
+    cheapest = words.cheapest_first_words(found)
     left, right = st.columns(2, gap="medium")
     with left:
         _draw_chart(
@@ -154,7 +153,7 @@ def _draw_spot(found: Purchases, charts: Specs, wrong: str) -> None:
     if not table.rows:
         st.markdown(as_text(_no_spot(found)))
     else:
-        page.draw_list(told.spot_sentences(found)[1:])
+        page.draw_list(words.spot_sentences(found)[1:])
         rules = "; ".join(f"{labels.POLICIES[n]}: {rule}" for n, rule in labels.RULES.items())
         st.caption(as_text(f"{rules}."))
         left, right = st.columns(2, gap="medium")
@@ -162,7 +161,7 @@ def _draw_spot(found: Purchases, charts: Specs, wrong: str) -> None:
             _draw_chart(
                 charts, "policy_usd", "Expected cost of each policy",
                 "Expected cost of each policy by how often spot is taken away.",
-                told.policies_words(found), "runcast_policies", lambda: document.played(found),
+                words.policies_words(found), "runcast_policies", lambda: document.played(found),
             )  # fmt: skip
         with right:
             _draw_chart(
@@ -191,17 +190,17 @@ def _draw_spot(found: Purchases, charts: Specs, wrong: str) -> None:
 
 
 def _no_spot(found: Purchases) -> str:
-    return next(why for ways, why in told.lacking(found) if "spot only" in ways)
+    return next(why for ways, why in words.lacking(found) if "spot only" in ways)
 
 
 def _draw_ways(found: Purchases) -> None:
     st.subheader("Every way", anchor=False)
-    page.draw_list(told.kept_sentences(found))
+    page.draw_list(words.kept_sentences(found))
     table = document.cheapest_first(found)
     if table.rows:
         shown = document.read(table, document.WAYS_READ)
         page.draw_rows(shown, "risk_ways", table.caption, is_whole=True)
-    for name, why in told.lacking(found):
+    for name, why in words.lacking(found):
         st.caption(as_text(f"{name}: {why}"))
 
 

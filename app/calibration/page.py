@@ -8,8 +8,16 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.calibration import added, charts, command_line, effect, result_section, sources, words
-from app.calibration import document as tables
+from app.calibration import (
+    added,
+    charts,
+    command_line,
+    document,
+    effect,
+    result_section,
+    sources,
+    words,
+)
 from app.document import chart_files
 from app.document.escape import as_text
 from app.document.glossary import explained
@@ -180,7 +188,7 @@ def _draw_sources(scenario: Scenario, plan: Plan) -> None:
         st.error(as_text(str(e)))
         return
     st.markdown(as_text(sources.summary(found)))
-    draw_table(tables.sources(found))
+    draw_table(document.sources(found))
     st.caption(
         "In the order of trust: measured here, measured elsewhere, fitted on published runs, "
         "published, assumed. The network of a price offer counts before that of the accelerator."
@@ -208,7 +216,7 @@ def _draw_history(scenario: Scenario, found: list[Kept], plan: Plan | None) -> N
             as_text(f"One result of {name} with a date, or none, can be read: a history needs two.")
         )
         return
-    rows = tables.history(known)
+    rows = document.history(known)
     figure.draw(
         figure.Figure(
             key="calibration_history",

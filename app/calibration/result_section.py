@@ -7,8 +7,7 @@ from typing import Literal
 import pandas as pd
 import streamlit as st
 
-from app.calibration import charts, words
-from app.calibration import document as tables
+from app.calibration import charts, document, words
 from app.calibration.added import learned
 from app.document import chart_files, page
 from app.document.escape import as_text
@@ -58,18 +57,18 @@ def draw(kept: Kept, scenario: Scenario) -> None:
     (st.warning if sentence.startswith("Slower") else st.markdown)(as_text(sentence))
     _draw_flags(c)
     with st.expander("Provenance"):
-        page.draw_table(tables.provenance(c))
+        page.draw_table(document.provenance(c))
 
 
 def _draw_constants(c: Calibration) -> None:
     st.markdown("**Which constants moved**")
     st.markdown(as_text(words.moved_sentence(c)))
-    table = tables.constants(c)
+    table = document.constants(c)
     if c.fitted.constants:
         figure.draw(
             figure.Figure(
                 key="calibration_factors",
-                spec=_spec("factors", tables.factors(c)),
+                spec=_spec("factors", document.factors(c)),
                 alt=f"Factor of each constant with P10 to P90. {words.moved_sentence(c)}",
                 caption="Mark: the factor that forecasts use, measured joined with what was "
                 "assumed. Bar: P10 to P90. Dashed: as assumed. Latencies and elementwise "
@@ -88,7 +87,7 @@ def _draw_held_out(c: Calibration) -> None:
     st.markdown("**Predicted against measured**")
     sentence = words.held_out_sentence(c.fitted.held_out)
     st.markdown(as_text(sentence))
-    rows = tables.held_out((c,))
+    rows = document.held_out((c,))
     if not rows.empty:
         figure.draw(
             figure.Figure(
@@ -106,7 +105,7 @@ def _draw_links(c: Calibration) -> None:
     if not c.fitted.links:
         return
     st.markdown("**Collectives**")
-    groups = list(dict.fromkeys(map(tables.group_name, c.fitted.links)))
+    groups = list(dict.fromkeys(map(document.group_name, c.fitted.links)))
     left, right = st.columns(2)
     group = groups[0] if len(groups) == 1 else left.selectbox(
         "Process group", groups, key="calibration_group"
@@ -115,20 +114,20 @@ def _draw_links(c: Calibration) -> None:
     of = right.radio(
         "Shown", axes, index=axes.index(charts.BUS), horizontal=True, key="calibration_axis"
     )
-    points = tables.measured_points(c, group)
+    points = document.measured_points(c, group)
     if not points.empty:
-        said = (words.link_sentence(x) for x in c.fitted.links if tables.group_name(x) == group)
+        said = (words.link_sentence(x) for x in c.fitted.links if document.group_name(x) == group)
         figure.draw(
             figure.Figure(
                 key="calibration_collectives",
-                spec=_spec(str(of or charts.BUS), points, tables.fitted_lines(c, group)),
+                spec=_spec(str(of or charts.BUS), points, document.fitted_lines(c, group)),
                 alt=f"{of} against the size of the message, {group}: {' '.join(said)}",
                 caption="Marks: measured. Lines: the curve that was fitted, without spikes.",
                 file="runcast_collectives",
                 data=lambda: points,
             )
         )
-    page.draw_table(tables.links(c))
+    page.draw_table(document.links(c))
 
 
 def _draw_flags(c: Calibration) -> None:

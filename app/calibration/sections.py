@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from app.calibration import document as tables
-from app.calibration import words
+from app.calibration import document, words
 from app.calibration.added import Added
 from app.document.blocks import Block, Bullets, Paragraph
 from app.forecast.calibration_files import Kept
@@ -23,7 +22,7 @@ def listed_blocks(
 ) -> Iterator[Block]:
     """All results, newest first, and why some are stale or damaged."""
     kept = tuple(found)
-    yield tables.listed(kept, stale) if kept else Paragraph(NONE)
+    yield document.listed(kept, stale) if kept else Paragraph(NONE)
     why = [f"{k.id}: {said}" for k in kept for said in (k.problem, *stale.get(k.id, ())) if said]
     yield Bullets(tuple(why))
     if sentence:
@@ -46,14 +45,14 @@ def shown_blocks(kept: Kept, c: Calibration, stale: tuple[str, ...]) -> Iterator
         yield Paragraph(f"Note: {kept.note}")
     for sentence in stale:
         yield Paragraph(f"Old: {sentence}" if kept.measured_on else sentence)
-    yield tables.constants(c).without("From", "What it is")
+    yield document.constants(c).without("From", "What it is")
     yield Paragraph(f"All {words.measured_label(c)}. {words.missing_sentence(c)}".strip())
     yield Paragraph(words.held_out_sentence(c.fitted.held_out))
     yield Paragraph(words.nodes_sentence(c))
     if c.fitted.links:
         yield Bullets(tuple(map(words.link_sentence, c.fitted.links)), "Links")
     yield from _flags(c.judged)
-    facts = tuple(f"{what}: {value}" for what, value in tables.provenance(c).rows)
+    facts = tuple(f"{what}: {value}" for what, value in document.provenance(c).rows)
     yield Bullets(facts, "Provenance")
 
 

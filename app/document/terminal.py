@@ -67,14 +67,6 @@ def print_wrapped(out: Console, text: str, *, indent: str = "", first: str | Non
     out.print(lines, soft_wrap=True)
 
 
-def figures_table(*heads: str) -> rich_table.Table:
-    """A table of names and right-aligned figures."""
-    table = rich_table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for n, head in enumerate(heads):
-        table.add_column(head, justify="right" if n else "left", no_wrap=True)
-    return table
-
-
 def print_document(blocks: Iterable[Block | Section]) -> None:
     """Print blocks on standard output."""
     print_blocks(console(), blocks)

@@ -13,7 +13,7 @@ from app.document import format as fmt
 from app.document import vocabulary
 from app.document.blocks import Block, Paragraph, Section
 from app.document.table import Column, Table
-from app.explain import words as told
+from app.explain import words
 from app.explain.explained import Against, Named, Why
 from app.explain.question import Explanation
 from app.explain.sensitivity import Again, Sensitivity
@@ -53,14 +53,14 @@ PARTS: tuple[Column[Part], ...] = (
     Column(name="part", head="Part of a step", value=lambda p: p.name, is_text=True),
     Column(name="first_s", head="This", value=lambda p: p.first_s, write=fmt.seconds),
     Column(name="second_s", head="Other", value=lambda p: p.second_s, write=fmt.seconds),
-    Column(name="more_s", head="More", value=lambda p: p.more_s, write=told.more),
+    Column(name="more_s", head="More", value=lambda p: p.more_s, write=words.more),
 )
 BOTTLENECKS: tuple[Column[Shortened], ...] = (
     Column(
         name="group",
         head="Part of a step",
         value=lambda s: s.part.group,
-        write=told.group,
+        write=words.group,
         is_text=True,
         wraps=True,
         width=3,
@@ -82,7 +82,7 @@ BOTTLENECKS: tuple[Column[Shortened], ...] = (
     ),
 )
 CHANGES: tuple[Column[Change], ...] = (
-    Column(name="change", head="Change", value=told.changed, is_text=True, wraps=True),
+    Column(name="change", head="Change", value=words.changed, is_text=True, wraps=True),
     Column(
         name="run",
         head="Run",
@@ -137,7 +137,7 @@ def terms(step: Difference) -> Table[Part]:
 
 def bottlenecks(faster: Faster) -> Table[Shortened]:
     """Every part of the step, its share, and what would hide it."""
-    rows = (Shortened(b, told.remedy_sentence(b, faster)) for b in faster.bottlenecks[:LISTED])
+    rows = (Shortened(b, words.remedy_sentence(b, faster)) for b in faster.bottlenecks[:LISTED])
     caption = "What would make a step shorter; each line is the step computed again"
     return Table(caption=caption, columns=BOTTLENECKS, rows=tuple(rows))
 
@@ -211,22 +211,22 @@ def blocks(found: Explanation) -> Iterator[Block | Section]:
 
 def verdict(named: Named) -> Iterator[Block]:
     """Whether a named layout is legal and fits, and if not, why."""
-    yield from map(Paragraph, told.named_sentences(named))
+    yield from map(Paragraph, words.named_sentences(named))
 
 
 def helps(named: Named) -> Iterator[Block]:
     """Changes that help a named layout, the cheapest first."""
-    yield Paragraph(told.changes_sentence(named.changes, fits=named.verdict == "fits"))
+    yield Paragraph(words.changes_sentence(named.changes, fits=named.verdict == "fits"))
     if named.changes.ranked:
         yield changes(named)
 
 
 def against(found: Against, other: str) -> Iterator[Block]:
     """Why another plan or layout is slower or faster, part by part, and the difference in cost."""
-    yield Paragraph(told.difference_sentence(found.step, other))
+    yield Paragraph(words.difference_sentence(found.step, other))
     if found.step.terms:
         yield terms(found.step)
-    yield Paragraph(told.run_sentence(found))
+    yield Paragraph(words.run_sentence(found))
 
 
 def _other(found: Explanation) -> str:
@@ -250,7 +250,7 @@ def _why(why: Why) -> Iterator[Section]:
 
 
 def _faster(faster: Faster) -> Section:
-    sentence = Paragraph(told.next_sentence(faster))
+    sentence = Paragraph(words.next_sentence(faster))
     return Section("What would make it faster", (sentence, bottlenecks(faster)))
 
 
@@ -261,7 +261,7 @@ def _sensitivity(found: Sensitivity, searched: tuple[Again, ...]) -> Iterator[Se
         table = again(searched)
         yield Section(table.caption, (table,))
     yield Section(
-        "What the interval is made of", (Paragraph(told.unknowns_sentence(found.unknowns)),)
+        "What the interval is made of", (Paragraph(words.unknowns_sentence(found.unknowns)),)
     )
 
 

@@ -10,8 +10,7 @@ from app.document import chart_files, page
 from app.document import format as fmt
 from app.document.escape import as_text
 from app.explain import charts as explain_charts
-from app.explain import document, explained, sensitivity
-from app.explain import words as told
+from app.explain import document, explained, sensitivity, words
 from app.explain.explained import Against, Named, Why
 from app.explain.sensitivity import Sensitivity
 from app.scenario.layout import MAX_CHARS
@@ -70,7 +69,7 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan, theme: str) -> None:
     other = explained.other_of(answer, plan)
     found = _why(query, plan.id, other.id if other else "", scenario, plan, other)
     st.markdown("**Why this plan**")
-    st.markdown(as_text(told.next_sentence(found.faster)))
+    st.markdown(as_text(words.next_sentence(found.faster)))
     _draw_rest(query, scenario, plan, found, theme)
 
 
@@ -127,7 +126,7 @@ def _draw_sensitivity(query: Query, plan: Plan, found: Sensitivity, theme: str) 
             alt=f"What each input, {change} lower and higher, does to the {what} of the run with "
             f"the layout as it is. The most: {top['text']}.",
             caption=f"Each input {change} lower and higher, one at a time, with "
-            f"the layout as it is. {told.unknowns_sentence(found.unknowns)}",
+            f"the layout as it is. {words.unknowns_sentence(found.unknowns)}",
             file="runcast_sensitivity",
             data=lambda: document.effects(found).only(*document.FILE).frame(),
         )

@@ -12,8 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from app.guides import claims
-from app.guides import words as say
+from app.guides import claims, words
 from app.guides.cases import timed_if_it_fitted
 from app.guides.claim_text import FORECAST_DIGITS, figure, number
 from app.guides.decision import Decision, Verdict, link_of, together
@@ -60,9 +59,9 @@ def with_printed_figures(decision: Decision) -> Decision:
     why = "; ".join([*([decision.disagreement.rstrip(".")] if decision.disagreement else []), *off])
     return replace(
         decision,
-        reasons=(*decision.reasons, *map(say.sentence, told)),
+        reasons=(*decision.reasons, *map(words.sentence, told)),
         verdict=together([decision.verdict, *verdicts]),
-        disagreement=say.sentence(why) if why else "",
+        disagreement=words.sentence(why) if why else "",
     )
 
 
@@ -98,9 +97,9 @@ def decide_memory(advice: Advice) -> Decision:
         f"{len(texts)} models",
         recommends=f"{number(min(ratios), 2)} to {number(max(ratios), 2)} times the rule",
         details=f"holds for {holds} of {len(texts)} models",
-        reasons=tuple(say.sentence(t) for t in texts),
+        reasons=tuple(words.sentence(t) for t in texts),
         verdict=together(verdicts),
-        disagreement=say.sentence(f"off for {say.joined(off)}; {_line(sizes)}") if off else "",
+        disagreement=words.sentence(f"off for {words.joined(off)}; {_line(sizes)}") if off else "",
     )
 
 
@@ -129,10 +128,10 @@ def decide_saving(advice: Advice) -> Decision:
     )
     return Decision(
         advice=advice,
-        job=say.job(Scenario.parse(case)),
+        job=words.job(Scenario.parse(case)),
         recommends=c.ours_text,
         details="of the model states it shards",
-        reasons=(say.sentence(c.ours.arithmetic), say.sentence(whole)),
+        reasons=(words.sentence(c.ours.arithmetic), words.sentence(whole)),
         verdict=MEANS[c.verdict],
         disagreement="" if c.verdict == "reproduced" else c.claim.why,
         link=link_of(advice, None),

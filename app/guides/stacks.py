@@ -13,7 +13,7 @@ import numpy as np
 
 from app.document import format as fmt
 from app.forecast.one_case import Miss, Run, forecast
-from app.guides import words as say
+from app.guides import words
 from app.guides.decision import Alternative, Decision, Verdict, link_of
 from app.guides.strategies import ON_GPU, strategy
 from app.guides.strategy import ALIKE
@@ -48,11 +48,11 @@ def decide_stack(advice: Advice) -> Decision:
         Alternative(way=name, words=name, published=name in advice.ways, found=f)
         for name, f in found.items()
     )
-    job = say.job(Scenario.parse(advice.scenario))
+    job = words.job(Scenario.parse(advice.scenario))
     if not runs:
         return Decision(
-            advice=advice, job=job, recommends=say.recommended(None), details="",
-            reasons=tuple(say.sentence(say.compared(n, f, None)) for n, f in found.items()),
+            advice=advice, job=job, recommends=words.recommended(None), details="",
+            reasons=tuple(words.sentence(words.compared(n, f, None)) for n, f in found.items()),
             verdict="disagrees", disagreement="None of these stacks fits the job.",
             alternatives=alternatives, link=link_of(advice, None),
         )  # fmt: skip
@@ -61,12 +61,12 @@ def decide_stack(advice: Advice) -> Decision:
     name = max(alike, key=lambda n: published_runs()[n])
     chosen = runs[name]
     beside = [
-        f"{say.compared(n, f, chosen)}{_mostly(f, chosen)} ({_runs(n)})"
+        f"{words.compared(n, f, chosen)}{_mostly(f, chosen)} ({_runs(n)})"
         for n, f in found.items()
         if n != name
     ]
     told = [
-        f"{strategy(chosen)}, {say.memory(chosen)}; {_runs(name)}",
+        f"{strategy(chosen)}, {words.memory(chosen)}; {_runs(name)}",
         f"beside it, {'; '.join(beside)}",
     ]
     verdict, why = _verdict(advice, runs, name)
@@ -74,8 +74,8 @@ def decide_stack(advice: Advice) -> Decision:
         advice=advice,
         job=job,
         recommends=name,
-        details=say.details(chosen),
-        reasons=tuple(map(say.sentence, told)),
+        details=words.details(chosen),
+        reasons=tuple(map(words.sentence, told)),
         verdict=verdict,
         disagreement=why,
         run=chosen,
@@ -87,7 +87,7 @@ def decide_stack(advice: Advice) -> Decision:
 def _mostly(found: Run | Miss, chosen: Run) -> str:
     """What takes most of the extra time of a slower stack."""
     slower = isinstance(found, Run) and found.step_s > chosen.step_s * (1 + ALIKE)
-    return say.longest_difference(found, chosen) if slower and isinstance(found, Run) else ""
+    return words.longest_difference(found, chosen) if slower and isinstance(found, Run) else ""
 
 
 def _runs(name: str) -> str:
@@ -106,7 +106,7 @@ def _verdict(advice: Advice, runs: dict[str, Run], name: str) -> tuple[Verdict, 
     if not slow:
         return "agrees", ""
     why = [
-        f"{n} {say.times(runs[n], chosen, name)}{say.longest_difference(runs[n], chosen)}"
+        f"{n} {words.times(runs[n], chosen, name)}{words.longest_difference(runs[n], chosen)}"
         if n in runs else f"{n} does not fit"
         for n in slow
     ]  # fmt: skip

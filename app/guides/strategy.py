@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from app.forecast.one_case import Fields, Miss, Run, forecast
-from app.guides import words as say
+from app.guides import words
 from app.guides.decision import Alternative, Decision, Verdict, link_of
 from app.guides.strategies import (
     LEANEST,
@@ -46,7 +46,7 @@ def decide_strategy(advice: Advice) -> Decision:
         found |= {way: forecast_of(way, case) for way in OFFLOADED if way not in found}
     alternatives = tuple(
         Alternative(
-            way=way, words=say.named(WAYS[way].words, f), published=way in advice.ways, found=f
+            way=way, words=words.named(WAYS[way].words, f), published=way in advice.ways, found=f
         )
         for way, f in found.items()
     )
@@ -54,9 +54,9 @@ def decide_strategy(advice: Advice) -> Decision:
     verdict, why = _verdict(advice, found, chosen)
     return Decision(
         advice=advice,
-        job=say.job(Scenario.parse(case)),
-        recommends=say.recommended(chosen),
-        details=say.details(chosen) if chosen else "",
+        job=words.job(Scenario.parse(case)),
+        recommends=words.recommended(chosen),
+        details=words.details(chosen) if chosen else "",
         reasons=_reasons(alternatives, advice.beside, chosen, fastest),
         verdict=verdict,
         disagreement=why,
@@ -106,7 +106,7 @@ def _chosen(found: list[Run | Miss], free: list[Run | Miss]) -> tuple[Run | None
     runs = [f for f in found if isinstance(f, Run)]
     for best in free:
         if isinstance(best, Run) and not any(
-            say.is_as_fast(r, best) and level(r) <= level(best) for r in runs
+            words.is_as_fast(r, best) and level(r) <= level(best) for r in runs
         ):
             runs.append(best)
     if not runs:
@@ -127,21 +127,23 @@ def _reasons(
 ) -> tuple[str, ...]:
     """The published or requested ways, and the next best, each compared with the recommendation."""
     told = [
-        say.compared(a.words, a.found, chosen)
+        words.compared(a.words, a.found, chosen)
         for a in alternatives
         if (a.published or a.way in beside) and not _same(a.found, chosen)
     ]
     if chosen is None:
-        return tuple(map(say.sentence, told))
-    told.insert(0, f"it fits: {say.memory(chosen)}" if not chosen.is_tight else say.memory(chosen))
+        return tuple(map(words.sentence, told))
+    told.insert(
+        0, f"it fits: {words.memory(chosen)}" if not chosen.is_tight else words.memory(chosen)
+    )
     named = [a.found for a in alternatives if a.published or a.way in beside]
     if (
         fastest
-        and not say.is_as_fast(fastest, chosen)
+        and not words.is_as_fast(fastest, chosen)
         and not any(_same(f, fastest) for f in named)
     ):
         told.append(
-            f"the fastest, {strategy(fastest)}, {say.times(fastest, chosen)}: too little for a "
+            f"the fastest, {strategy(fastest)}, {words.times(fastest, chosen)}: too little for a "
             "forecast to tell"
         )
     rest = [
@@ -152,11 +154,11 @@ def _reasons(
     runs = [(a.found.step_s, a) for a in rest if isinstance(a.found, Run) and not a.found.is_tight]
     if runs:
         after = min(runs, key=lambda r: r[0])[1]
-        told.append(f"next, {say.compared(after.words, after.found, chosen)}")
+        told.append(f"next, {words.compared(after.words, after.found, chosen)}")
     elif misses := [a for a in rest if isinstance(a.found, Miss) and a.found.need_bytes]:
         nearest = min(misses, key=lambda a: _short(a.found))
-        told.append(say.compared(nearest.words, nearest.found, chosen))
-    return tuple(map(say.sentence, told))
+        told.append(words.compared(nearest.words, nearest.found, chosen))
+    return tuple(map(words.sentence, told))
 
 
 def _same(found: Run | Miss, run: Run | None) -> bool:
@@ -179,41 +181,42 @@ def _verdict(
     """The forecasts' verdict on the published strategies, and the reason if they do not agree."""
     published = {WAYS[w].words: found[w] for w in advice.ways}
     lacking = [
-        say.compared(name, f, chosen) for name, f in published.items() if isinstance(f, Miss)
+        words.compared(name, f, chosen) for name, f in published.items() if isinstance(f, Miss)
     ]
     runs = {
-        say.named(name, f): f for name, f in published.items() if isinstance(f, Run)
+        words.named(name, f): f for name, f in published.items() if isinstance(f, Run)
     }  # fmt: skip
     if chosen is None or not runs:
         left = f"; {strategy(chosen)} does it" if chosen else ""
-        return "disagrees", say.sentence("; ".join(lacking) + left)
+        return "disagrees", words.sentence("; ".join(lacking) + left)
     name, best = min(runs.items(), key=lambda r: (r[1].is_tight, r[1].step_s))
     more = best.step_s / chosen.step_s - 1
     if more > CLEARLY and not best.is_tight:
-        return "disagrees", say.sentence(_against(name, best, chosen))
+        return "disagrees", words.sentence(_against(name, best, chosen))
     told = list(lacking)
     if best.is_tight:
-        told.append(say.compared(name, best, chosen))
+        told.append(words.compared(name, best, chosen))
     elif more > ALIKE:
         told.append(_against(name, best, chosen))
     told += [
-        say.compared(other, run, chosen) if run.is_tight else _against(other, run, chosen)
+        words.compared(other, run, chosen) if run.is_tight else _against(other, run, chosen)
         for other, run in runs.items()
         if other != name and (run.is_tight or run.step_s > chosen.step_s * (1 + CLEARLY))
     ]  # fmt: skip
     told += _out_of_order([(WAYS[w].words, found[w]) for w in advice.then])
-    return ("agrees in part", say.sentence("; ".join(told))) if told else ("agrees", "")
+    return ("agrees in part", words.sentence("; ".join(told))) if told else ("agrees", "")
 
 
 def _against(name: str, run: Run, chosen: Run) -> str:
     """How much slower a strategy is, and what takes the time."""
-    return f"{name} {say.times(run, chosen, strategy(chosen))}{say.longest_difference(run, chosen)}"
+    slower = words.times(run, chosen, strategy(chosen))
+    return f"{name} {slower}{words.longest_difference(run, chosen)}"
 
 
 def _out_of_order(then: list[tuple[str, Run | Miss]]) -> list[str]:
     """Where a later fall-back does better than the one before it."""
     return [
-        f"of the fall-backs, {earlier} {say.times(a, b, say.named(later, b))}"
+        f"of the fall-backs, {earlier} {words.times(a, b, words.named(later, b))}"
         for (earlier, a), (later, b) in pairwise(then)
         if isinstance(a, Run) and isinstance(b, Run) and a.step_s > b.step_s * (1 + ALIKE)
     ]

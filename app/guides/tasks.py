@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.forecast.one_case import Run
-from app.guides import words as say
+from app.guides import words
 from app.guides.decision import Alternative, Decision, Verdict, link_of
 from app.guides.strategies import TASK_ORDER, WAYS, forecast_of
 from core.scenario import Scenario
@@ -27,24 +27,24 @@ def decide_task(advice: Advice) -> Decision:
     why = ""
     for way in advice.ways:
         if chosen is None or way not in runs:
-            why = say.sentence(say.compared(WAYS[way].words, found[way], chosen))
+            why = words.sentence(words.compared(WAYS[way].words, found[way], chosen))
         elif task != way:
             verdict = "agrees in part"
-            why = say.sentence(
+            why = words.sentence(
                 f"{WAYS[way].words} runs but is not needed: {WAYS[task].words} fits with "
-                f"{say.memory(chosen)}"
+                f"{words.memory(chosen)}"
             )
     return Decision(
         advice=advice,
-        job=say.job(Scenario.parse(advice.scenario), with_task=False),
-        recommends=WAYS[task].words if task else say.recommended(None),
-        details=say.details(chosen) if chosen else "",
+        job=words.job(Scenario.parse(advice.scenario), with_task=False),
+        recommends=WAYS[task].words if task else words.recommended(None),
+        details=words.details(chosen) if chosen else "",
         reasons=tuple(
             map(
-                say.sentence,
+                words.sentence,
                 [
-                    *([f"it fits: {say.memory(chosen)}"] if chosen else []),
-                    *(say.compared(a.words, a.found, chosen) for a in others),
+                    *([f"it fits: {words.memory(chosen)}"] if chosen else []),
+                    *(words.compared(a.words, a.found, chosen) for a in others),
                 ],
             )
         ),

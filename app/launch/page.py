@@ -11,7 +11,7 @@ from app.document import vocabulary
 from app.document.escape import as_text
 from app.document.glossary import explained
 from app.forecast.price_book import book_id, today
-from app.launch import files as tables
+from app.launch import files
 from app.launch.job import job_of
 from app.launch.words import troubles
 from app.plan import words as plan_words
@@ -65,22 +65,22 @@ def draw(scenario: Scenario, answer: Answer) -> None:
 
 def _draw_choices(job: RecipeJob) -> list[str]:
     """Draw the choices of launcher, training stack and checks."""
-    launchers = tables.offered(job, "launcher")
-    stacks = [tables.NO_STACK, *tables.offered(job, "stack")]
-    checks = tables.offered(job, "check")
+    launchers = files.offered(job, "launcher")
+    stacks = [files.NO_STACK, *files.offered(job, "stack")]
+    checks = files.offered(job, "check")
     left, middle, right = st.columns([3, 3, 2], vertical_alignment="bottom")
     launcher = left.selectbox(
-        "Launcher", launchers, key=LAUNCHER, format_func=tables.title,
+        "Launcher", launchers, key=LAUNCHER, format_func=files.title,
         help="What starts the processes on the machines.",
     )  # fmt: skip
     stack = middle.selectbox(
-        "Training stack", stacks, key=STACK, format_func=tables.title,
+        "Training stack", stacks, key=STACK, format_func=files.title,
         help="What trains. Its files are written, too, and the launcher starts it.",
     )  # fmt: skip
     with_checks = right.checkbox(
         "With the checks", value=True, key=CHECKS, help="Pre-flight check and NCCL's environment."
     )
-    if sentences := tables.refused(job):
+    if sentences := files.refused(job):
         with st.expander("What cannot launch this plan"):
             for sentence in sentences:
                 st.markdown(as_text(sentence))
@@ -94,13 +94,13 @@ def _draw_files(job: RecipeJob, names: list[str]) -> None:
     except RuncastError as e:
         st.warning(as_text(str(e)))
         return
-    shown = tables.files(found)
+    shown = files.files(found)
     st.download_button(
-        "Download all as zip", data=lambda: tables.zip_bytes(shown, name), type="primary",
+        "Download all as zip", data=lambda: files.zip_bytes(shown, name), type="primary",
         file_name=f"{name}.zip", mime="application/zip", icon=":material/download:",
     )  # fmt: skip
     st.caption("Or on the command line:")
-    st.code(tables.command(job.header.link, names, name, options), language=None, wrap_lines=True)
+    st.code(files.command(job.header.link, names, name, options), language=None, wrap_lines=True)
     for tab, file in zip(st.tabs([f.path for f in shown]), shown, strict=True):
         with tab:
             _draw_file(file)
@@ -110,13 +110,13 @@ def _draw_options(names: list[str], default: str) -> tuple[str, dict[str, str]]:
     """Draw the job's name and the further options; empty ones are left out."""
     given: dict[str, str] = {}
     has_stack = any(target(n).kind == "stack" for n in names)
-    wanted = tables.options_of(names, has_stack=has_stack)
+    wanted = files.options_of(names, has_stack=has_stack)
     with st.expander("Name and options", expanded=False):
         name = st.text_input("Name of the job", value=default, key=NAME, max_chars=MAX_CHARS)
         columns = st.columns(2)
         for n, (option, value, text) in enumerate(wanted):
             typed = columns[n % 2].text_input(
-                tables.label(option), key=f"launch_option_{option}", placeholder=value, help=text,
+                files.label(option), key=f"launch_option_{option}", placeholder=value, help=text,
                 max_chars=MAX_CHARS,
             )  # fmt: skip
             if typed:
@@ -124,8 +124,8 @@ def _draw_options(names: list[str], default: str) -> tuple[str, dict[str, str]]:
     return name, given
 
 
-def _draw_file(file: tables.Shown) -> None:
-    text, colour = tables.BADGES[file.target.tier]
+def _draw_file(file: files.Shown) -> None:
+    text, colour = files.BADGES[file.target.tier]
     left, right = st.columns([4, 1], vertical_alignment="center")
     with left:
         st.badge(text, color=colour)  # type: ignore[arg-type]

@@ -10,8 +10,7 @@ import streamlit as st
 from app.document.chart_files import Spec, spec_of
 from app.document.escape import as_text
 from app.explain import page as explain_page
-from app.memory import charts, tables
-from app.memory import words as told
+from app.memory import charts, tables, words
 from app.memory.layouts import Held, held_of, misses_of
 from app.plan import words as plan_words
 from app.scenario.layout import layout_text
@@ -48,25 +47,25 @@ def _spec(key: Key, plan_id: str, what: str, theme: str, _held: Held) -> Spec:
 def draw(scenario: Scenario, plan: Plan, key: Key) -> None:
     """Draw the plan's layout, the next ones and those that do not fit; then the phases."""
     held = _held(key, plan.id, scenario, plan)
-    st.subheader("Memory of each layout", anchor=False, help=as_text(told.LAYOUTS_HELP))
+    st.subheader("Memory of each layout", anchor=False, help=as_text(words.LAYOUTS_HELP))
     figure.draw(_layouts(held, _spec(key, plan.id, "layouts", figure.theme(), held)))
     draw_table("memory_layouts_table", "Layouts as a table", lambda: tables.layouts_shown(held))
-    st.subheader("Memory by phase of a step", anchor=False, help=as_text(told.PHASES_HELP))
+    st.subheader("Memory by phase of a step", anchor=False, help=as_text(words.PHASES_HELP))
     figure.draw(
         figure.Figure(
             key="memory_phases",
             spec=_spec(key, plan.id, "phases", figure.theme(), held),
-            alt=f"Memory per GPU by part in each phase of a step. {told.phases_sentence(held)}",
+            alt=f"Memory per GPU by part in each phase of a step. {words.phases_sentence(held)}",
             file="runcast_memory_phases",
             data=lambda: tables.phases_data(held),
-            caption=told.phases_sentence(held),
+            caption=words.phases_sentence(held),
         )
     )
     draw_table("memory_phases_table", "Phases as a table", lambda: tables.phases_shown(held))
 
 
 def _layouts(held: Held, spec: Spec) -> figure.Figure:
-    said = told.layouts_sentence(held) if held.phases else told.misses_sentence(held)
+    said = words.layouts_sentence(held) if held.phases else words.misses_sentence(held)
     return figure.Figure(
         key="memory_layouts",
         spec=spec,
@@ -90,9 +89,11 @@ def draw_why_not(scenario: Scenario, plan: Plan, key: Key) -> None:
     for a layout that the reader enters."""
     held = _held(key, plan.id, scenario, plan)
     st.subheader(
-        "What does not fit, and what would help", anchor=False, help=as_text(told.FIX_HELP)
+        "What does not fit, and what would help", anchor=False, help=as_text(words.FIX_HELP)
     )
-    names = {layout_text(b.layout): f"{told.name(b)}, {told.room(b)}" for b in held.of("too_large")}
+    names = {
+        layout_text(b.layout): f"{words.name(b)}, {words.room(b)}" for b in held.of("too_large")
+    }
     if names:
         chosen = st.selectbox(
             "A layout that does not fit",
@@ -113,6 +114,6 @@ def draw_nothing(scenario: Scenario, answer: Answer, key: Key) -> None:
     if held is None:
         st.caption(as_text(plan_words.coverage_line(answer)))
         return
-    st.subheader("The nearest misses", anchor=False, help=as_text(told.LAYOUTS_HELP))
+    st.subheader("The nearest misses", anchor=False, help=as_text(words.LAYOUTS_HELP))
     figure.draw(_layouts(held, _spec(key, "", "layouts", figure.theme(), held)))
     draw_table("memory_layouts_table", "Layouts as a table", lambda: tables.layouts_shown(held))

@@ -10,7 +10,7 @@ from app.explain import document as explain_document
 from app.explain import explained, words
 from app.forecast.by_count import Searched, plans_by_count
 from app.memory import speed_charts as charts
-from app.memory import speed_tables as tables
+from app.memory import speed_tables
 from app.memory.layouts_section import draw_table
 from app.web import figure
 from app.web.answers import KEPT_S, Key
@@ -35,12 +35,12 @@ def _searched(key: Key, plan_id: str, _scenario: Scenario, _plan: Plan) -> Searc
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _waterfall(key: Key, plan_id: str, theme: str, _plan: Plan) -> Spec:
-    return spec_of(charts.waterfall(tables.waterfall_drawn(_plan), theme=theme))
+    return spec_of(charts.waterfall(speed_tables.waterfall_drawn(_plan), theme=theme))
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _panels(key: Key, plan_id: str, theme: str, _plan: Plan, _found: Searched) -> dict[str, Spec]:
-    points = tables.scaling_drawn(_found.plans)
+    points = speed_tables.scaling_drawn(_found.plans)
     drawn = {"throughput": charts.throughput, "efficiency": charts.efficiency}
     return {
         name: spec_of(chart(points, chosen=_plan.num_gpus, theme=theme))
@@ -51,22 +51,26 @@ def _panels(key: Key, plan_id: str, theme: str, _plan: Plan, _found: Searched) -
 def draw(scenario: Scenario, plan: Plan, key: Key) -> None:
     """Draw where the time of a step goes, what would shorten it, and scaling with GPUs."""
     st.subheader(
-        "One step, from the ideal to the whole", anchor=False, help=as_text(tables.WATERFALL_HELP)
+        "One step, from the ideal to the whole",
+        anchor=False,
+        help=as_text(speed_tables.WATERFALL_HELP),
     )
-    said = tables.waterfall_sentence(plan)
+    said = speed_tables.waterfall_sentence(plan)
     figure.draw(
         figure.Figure(
             key="memory_step",
             spec=_waterfall(key, plan.id, figure.theme(), plan),
             alt=f"Seconds of one step from the ideal through each loss to the whole. {said}",
             file="runcast_step",
-            data=lambda: tables.waterfall(plan),
+            data=lambda: speed_tables.waterfall(plan),
             caption=said,
         )
     )
     found = _faster(key, plan.id, scenario, plan)
     st.markdown(as_text(words.next_sentence(found)))
-    draw_table("memory_step_table", "The step as a table", lambda: tables.waterfall_shown(plan))
+    draw_table(
+        "memory_step_table", "The step as a table", lambda: speed_tables.waterfall_shown(plan)
+    )
     draw_table(
         "memory_faster_table",
         "What would shorten each part",
@@ -76,13 +80,13 @@ def draw(scenario: Scenario, plan: Plan, key: Key) -> None:
 
 
 def _draw_scaling(scenario: Scenario, plan: Plan, key: Key) -> None:
-    st.subheader("More or fewer GPUs", anchor=False, help=as_text(tables.SCALING_HELP))
+    st.subheader("More or fewer GPUs", anchor=False, help=as_text(speed_tables.SCALING_HELP))
     try:
         found = _searched(key, plan.id, scenario, plan)
     except RuncastError as e:
         st.warning(as_text(str(e)))
         return
-    said = tables.scaling_sentence(plan, found)
+    said = speed_tables.scaling_sentence(plan, found)
     specs = _panels(key, plan.id, figure.theme(), plan, found)
     titles = {"throughput": "Tokens/s", "efficiency": "Parallel efficiency"}
     for column, (name, title) in zip(st.columns(2), titles.items(), strict=True):
@@ -93,14 +97,14 @@ def _draw_scaling(scenario: Scenario, plan: Plan, key: Key) -> None:
                     spec=specs[name],
                     alt=f"{title} against the number of GPUs beside linear scaling. {said}",
                     file=f"runcast_{name}",
-                    data=lambda: tables.scaling(found.plans),
+                    data=lambda: speed_tables.scaling(found.plans),
                 )
             )
     st.caption(as_text(said))
     draw_table(
         "memory_scaling_table",
         "Numbers of GPUs as a table",
-        lambda: tables.scaling_shown(found.plans, chosen=plan.num_gpus),
+        lambda: speed_tables.scaling_shown(found.plans, chosen=plan.num_gpus),
     )
     st.caption(
         "Time, dollars and failures against the number of GPUs are on the page Prices & risk."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from app.document import format as fmt
-from app.memory import words as told
+from app.memory import words
 from app.memory.layouts import Bar, Held
 from app.scenario.layout import layout_text
 from core.memory.memory import PARTS
@@ -23,7 +23,7 @@ def bars(held: Held) -> pd.DataFrame:
 
 def bar_heads(held: Held) -> pd.DataFrame:
     """The name and note of every bar."""
-    return _heads([(told.name(b), told.note(b)) for b in held.bars])
+    return _heads([(words.name(b), words.note(b)) for b in held.bars])
 
 
 def phases(held: Held) -> pd.DataFrame:
@@ -33,7 +33,7 @@ def phases(held: Held) -> pd.DataFrame:
 
 def phase_heads(held: Held) -> pd.DataFrame:
     """Name and note of every phase."""
-    return _heads([(told.PHASE_NAMES[p], told.phase_note(held, p)) for p in PHASES])
+    return _heads([(words.PHASE_NAMES[p], words.phase_note(held, p)) for p in PHASES])
 
 
 def lines(bar: Bar) -> pd.DataFrame:
@@ -47,7 +47,7 @@ def lines(bar: Bar) -> pd.DataFrame:
 
 def _stacked(rows: list[dict[str, float]], parts: tuple[str, ...]) -> pd.DataFrame:
     found = [
-        (row, told.part(part), round(sizes[part] / GIB, DIGITS), order)
+        (row, words.part(part), round(sizes[part] / GIB, DIGITS), order)
         for row, sizes in enumerate(rows)
         for order, part in enumerate(parts)
         if sizes[part] > 0
@@ -68,9 +68,9 @@ def layouts_shown(held: Held) -> pd.DataFrame:
     """The bars as text."""
     rows = [
         (
-            told.name(b),
+            words.name(b),
             fmt.gib(b.need_bytes),
-            told.room(b),
+            words.room(b),
             _largest(b),
             fmt.seconds(b.step_s),
             fmt.usd_short(b.usd),
@@ -83,14 +83,14 @@ def layouts_shown(held: Held) -> pd.DataFrame:
 
 def _largest(bar: Bar) -> str:
     part = max(bar.memory_bytes, key=lambda p: bar.memory_bytes[p])
-    return f"{told.part(part)}, {fmt.gib(bar.memory_bytes[part])}"
+    return f"{words.part(part)}, {fmt.gib(bar.memory_bytes[part])}"
 
 
 def phases_shown(held: Held) -> pd.DataFrame:
     """The phases as text: a row per part, a column per phase."""
-    names = [told.PHASE_NAMES[p].partition(":")[0].partition(",")[0] for p in PHASES]
+    names = [words.PHASE_NAMES[p].partition(":")[0].partition(",")[0] for p in PHASES]
     kept = [n for n in PHASE_PARTS if any(held.phases[p][n] > 0 for p in PHASES)]
-    rows = [(told.part(n), *(fmt.gib(held.phases[p][n]) for p in PHASES)) for n in kept]
+    rows = [(words.part(n), *(fmt.gib(held.phases[p][n]) for p in PHASES)) for n in kept]
     rows.append(("All", *(fmt.gib(sum(held.phases[p].values())) for p in PHASES)))
     return pd.DataFrame(rows, columns=["Part", *names])
 

@@ -19,13 +19,13 @@ from app.options import words as options_words
 from app.plan import (
     charts,
     choice_section,
+    document,
     excluded_section,
     figures,
     neighbours,
     neighbours_table,
     words,
 )
-from app.plan import document as app_tables
 from app.provenance import hints as provenance_hints
 from app.provenance import page as provenance_page
 from app.report import share_section
@@ -99,7 +99,7 @@ def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
 
 
 def _draw_headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date) -> None:
-    headlines = app_tables.headlines(scenario, answer, selected, today)
+    headlines = document.headlines(scenario, answer, selected, today)
     for column, line in zip(st.columns(len(headlines)), headlines, strict=True):
         with column, st.container(border=True, height="stretch", gap="xsmall"):
             about = line.about
@@ -122,7 +122,7 @@ def _draw_ranked(
     with left:
         web_form.draw_field("rank_by", options, horizontal=True)
     has_limits = scenario.deadline_days is not None or scenario.budget_usd is not None
-    frame = app_tables.ranked(answer.plans, failing, has_limits=has_limits)
+    frame = document.ranked(answer.plans, failing, has_limits=has_limits)
     address = address_of(scenario, st.context.url)
     right.download_button(
         "Download CSV",
@@ -134,7 +134,7 @@ def _draw_ranked(
         width="stretch",
     )
     key = f"{TABLE}_{link.generation()}"
-    listed = app_tables.listed(frame)
+    listed = document.listed(frame)
     st.dataframe(
         listed,
         key=key,
@@ -158,8 +158,8 @@ def _columns(names: Iterable[str]) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for name in names:
         given: dict[str, Any] = {"width": widths.get(name), "help": about.get(name)}
-        if name in app_tables.FORMATS:
-            columns[name] = st.column_config.NumberColumn(**given, format=app_tables.FORMATS[name])
+        if name in document.FORMATS:
+            columns[name] = st.column_config.NumberColumn(**given, format=document.FORMATS[name])
         else:
             columns[name] = st.column_config.Column(**given, pinned=True if name == "#" else None)
     return columns
@@ -189,7 +189,7 @@ def _draw_selected(
     with st.container(horizontal=True, gap="small"):
         for badge in words.badges(plan, today):
             st.badge(as_text(badge), color="orange")
-    _draw_facts(app_tables.facts(scenario, plan, failing, today))
+    _draw_facts(document.facts(scenario, plan, failing, today))
     st.caption(as_text(words.batch_advice(scenario).sentence))
     provenance_page.draw(scenario, answer, plan)
 

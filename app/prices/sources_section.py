@@ -12,7 +12,7 @@ from app.document import format as fmt
 from app.document.csv import csv_bytes
 from app.document.escape import as_text
 from app.document.page import head_help
-from app.prices import sources as tables
+from app.prices import sources
 from app.prices.over_time import store_or_sentence
 from app.prices.refresh_job import RefreshJob
 from app.scenario.link import changed
@@ -46,16 +46,16 @@ def job() -> RefreshJob:
 def draw() -> None:
     """Draw the sources with their last answers, the refresh button, past refreshes, quarantine."""
     st.subheader("Sources", anchor=False)
-    state, sentence = tables.state_or_sentence()
+    state, sentence = sources.state_or_sentence()
     if sentence:
         st.error(as_text(sentence))
-    st.markdown(as_text(tables.never_live_sentence(state)))
+    st.markdown(as_text(sources.never_live_sentence(state)))
     _draw_refresh()
-    frame = tables.sources_frame(state)
+    frame = sources.sources_frame(state)
     _draw_frame(frame, "prices_sources", "Sources, each with its last answer")
     store, sentence = store_or_sentence()
-    runs, more = tables.past_runs(store)
-    _draw_runs(tables.runs_frame(runs), sentence or more)
+    runs, more = sources.past_runs(store)
+    _draw_runs(sources.runs_frame(runs), sentence or more)
     _draw_quarantine(store)
 
 
@@ -102,7 +102,7 @@ def _draw_runs(frame: pd.DataFrame, sentence: str) -> None:
 
 def _draw_quarantine(store: Store | None) -> None:
     st.subheader("Held back", anchor=False)
-    frame, releasable, sentence = tables.held_frame(store)
+    frame, releasable, sentence = sources.held_frame(store)
     if sentence:
         st.warning(as_text(sentence))
     if frame.empty:
@@ -119,7 +119,7 @@ def _draw_release(store: Store, releasable: tuple[Held, ...]) -> None:
         st.markdown("Say that a price is right. The next refresh publishes about this price there.")
         with st.form("prices_release", border=False):
             held = st.selectbox(
-                "Price", releasable, format_func=tables.held_label, key="prices_release_which"
+                "Price", releasable, format_func=sources.held_label, key="prices_release_which"
             )
             by = st.text_input("Your name", key="prices_release_by", max_chars=80)
             why = st.text_input("Why it is right", key="prices_release_why", max_chars=300)
@@ -129,7 +129,7 @@ def _draw_release(store: Store, releasable: tuple[Held, ...]) -> None:
             st.error("A price is released in somebody's name: give yours.")
             return
         try:
-            said = tables.release_sentence(store, held, by=by.strip(), why=why)
+            said = sources.release_sentence(store, held, by=by.strip(), why=why)
         except RuncastError as e:
             st.error(as_text(str(e)))
             return

@@ -13,7 +13,7 @@ from app.document.blocks import Block, Bullets, Figure, Paragraph, Row, Section
 from app.document.pictures import THEME
 from app.document.table import Table, plain
 from app.explain import explained
-from app.explain import words as told
+from app.explain import words as explain_words
 from app.forecast import interval
 from app.forecast.with_failures import of_plans
 from app.plan import charts as plan_charts
@@ -149,7 +149,8 @@ def pinned_section(scenario: Scenario, answer: Answer) -> Section:
             ),
             Bullets(
                 tuple(
-                    f"{told.difference_sentence(a.step, a.label)} {told.run_sentence(a)}"
+                    f"{explain_words.difference_sentence(a.step, a.label)} "
+                    f"{explain_words.run_sentence(a)}"
                     for a in against
                 )
             ),

@@ -15,7 +15,7 @@ from app.document.blocks import Block, Bullets, Copied, Paragraph, Row, Section
 from app.document.table import plain
 from app.explain import document as explain_document
 from app.explain import explained
-from app.explain import words as told
+from app.explain import words as explain_words
 from app.forecast.machines import accelerator_of
 from app.plan import document as plan_document
 from app.plan.neighbours import nearest
@@ -36,17 +36,18 @@ MEASURES = ("median", "p90", "within_20", "coverage")
 def why_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
     """The plan against the next plan and the next layout, and what would make it faster."""
     found = explained.why(scenario, plan, explained.other_of(answer, plan))
-    sentences = [told.next_sentence(found.faster)]
+    sentences = [explain_words.next_sentence(found.faster)]
     if (other := found.runner_up) is not None:
         sentences.append(
-            f"{told.difference_sentence(other.step, other.label)} {told.run_sentence(other)}"
+            f"{explain_words.difference_sentence(other.step, other.label)} "
+            f"{explain_words.run_sentence(other)}"
         )
     if (near := found.next_layout) is not None:
         sentences.append(
-            told.difference_sentence(
+            explain_words.difference_sentence(
                 near.step, f"The next best layout on the same machines, {near.label},"
             )
-            + f" {told.run_sentence(near)}"
+            + f" {explain_words.run_sentence(near)}"
         )
     faster = explain_document.bottlenecks(found.faster)
     return Section("Why this plan", (Bullets(tuple(sentences)), faster))

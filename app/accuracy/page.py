@@ -133,7 +133,7 @@ def _draw_runs(report: Report) -> None:
             placeholder="All",
         )
     chosen = document.chosen_rows(report, wanted)
-    kind = _kind("Told apart by", document.FILTERS, "accelerator", "accuracy_by")
+    kind = _kind("Coloured by", document.FILTERS, "accelerator", "accuracy_by")
     query = tuple((k, tuple(sorted(names))) for k, names in wanted.items() if names)
     draw_ratios(
         report, chosen, kind, "accuracy_ratios",

@@ -40,7 +40,7 @@ def draw() -> None:
     scenario = link.scenario()
     form.take_over(scenario)
     st.markdown(
-        "Somebody says: this model, so many tokens, these GPUs, so many days, so many dollars. "
+        "A claim names a model, tokens, GPUs, and the days or dollars they took. "
         "What does that imply, and do physics, published runs and our forecast allow it?"
     )
     for note in form.notes():

@@ -126,7 +126,7 @@ def _draw_release(store: Store, releasable: tuple[Held, ...]) -> None:
             if not st.form_submit_button("Release", key="prices_release_submit"):
                 return
         if not by.strip():
-            st.error("A price is released in somebody's name: give yours.")
+            st.error("A release is recorded under a name: give yours.")
             return
         try:
             said = sources.release_sentence(store, held, by=by.strip(), why=why)

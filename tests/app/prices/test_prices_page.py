@@ -397,7 +397,7 @@ def test_what_is_held_back_is_shown_and_released_in_a_name(sources_of):
     held = table(page, "Rule")
     assert set(held["Rule"]) == {"jump"}
     page.button(key="prices_release_submit").click().run()
-    assert "A price is released in somebody's name: give yours." in said(page)
+    assert "A release is recorded under a name: give yours." in said(page)
     page.text_input(key="prices_release_by").input("ada")
     page.button(key="prices_release_submit").click().run()
     assert "is released by ada: the next refresh publishes it." in said(page)

@@ -5,6 +5,8 @@ carbon            carbon of a cloud region's grid and the PUE of its buildings:
                   hardware/carbon.csv
 claims            tables of the Method page: published claims, formulas, and what is
                   modelled or not
+cluster_products  products of clouds by what joins their machines:
+                  hardware/cluster_products.csv
 cross_validation  forecast errors on runs left out of the fit:
                   hardware/cross_validation.csv
 decision_tables   tables of published advice: which strategy or stack guides recommend for
@@ -27,6 +29,7 @@ measured_model    a row of the table of measured models as a Transformer, with w
 model_architectures  load what published architectures of models add to their dimensions:
                   biases, norms, positions
 names             names of accelerators: one canonical id, and its other spellings
+networks          what joins the machines of an offer: stated, documented, usual, or nothing
 nccl_env          NCCL variables of each fabric, each with a reason: hardware/nccl_env.csv
 power             power of hosts, and compute of a project besides its final run:
                   hardware/power.csv
@@ -34,6 +37,7 @@ published_rates   published training rates that are not in measured_runs.csv
 reliability       failure rates and restart times of clusters: hardware/reliability.csv
 role_facts        tables of facts with one row per quantity in use, and any number of
                   published ones
+slices            shapes in which chips of a torus are rented: hardware/slices.csv
 spot              preemption rates and outages of spot machines: hardware/spot.csv
 tables            reader of tables of facts; errors name the file and the line
 """

@@ -161,10 +161,13 @@ def _offer(offer: Offer, today: dt.date) -> OfferRow:
 
 
 def _network(offer: Offer) -> tuple[float | None, bool | None]:
-    """Gbit/s of the whole instance as plans use it, and whether it is assumed."""
+    """Gbit/s of the whole instance as plans use it, and whether it is assumed; None for an offer
+    that is not sold as a cluster."""
     try:
         found = machine(offer, facts.accelerator(offer.accelerator))
     except ScenarioError:  # known by name only: no plan can use it
         return offer.scale_out_gbit_per_s, None
+    if found.network.gbit_per_s is None:
+        return None, False
     per_gpu = float(found.cluster.scale_out_bytes_per_s)
     return round(per_gpu * offer.gpu_count * 8 / 1e9, 6), not found.network_known

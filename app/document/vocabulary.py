@@ -123,6 +123,8 @@ NO_PLAN = {
     "layout": "no legal layout",
     "too_slow": "too slow",
     "wasteful": "starved by the network",
+    "not_a_cluster": "not sold as a cluster",
+    "slice": "no such slice",
     "not_searched": "not searched",
 }
 

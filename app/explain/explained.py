@@ -162,7 +162,7 @@ def _place(machine: Machine) -> Place:
         gpus_per_instance=float(machine.offer.gpu_count),
         usd_per_instance_hour=math.nan if usd is None else usd,
         host_bytes=host_memory(machine),
-        most_gpus=math.inf if machine.largest_num_gpus is None else machine.largest_num_gpus,
+        most_gpus=min(machine.largest_num_gpus or math.inf, machine.largest_job),
     )
 
 

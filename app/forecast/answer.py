@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app.forecast import excluded, nearest_fit, search_log
+from app.forecast import excluded, half_network, nearest_fit, search_log
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.excluded import LEAST_MFU, LONGEST_DAYS
 from app.forecast.machines import Machine
@@ -49,7 +49,7 @@ def answer(
     model = model_of(scenario)
     choice = choice_of(scenario)
     flops = float(np.asarray(train_flops_per_token(model.transformer, float(scenario.seq_len))))
-    jobs, pairs, slow = jobs_of(scenario, choice.machines, flops * tokens_of(scenario))
+    jobs, pairs, skipped = jobs_of(scenario, choice.machines, flops * tokens_of(scenario))
     over = time.monotonic() + SEARCH_S
     found = searched(
         scenario,
@@ -60,7 +60,7 @@ def answer(
     )
     best = found.best
     rows, unwanted = _rows(scenario, pairs, best)
-    without = choice.left_out + slow + unwanted + excluded.without_layout(pairs, best)
+    without = choice.left_out + skipped + unwanted + excluded.without_layout(pairs, best)
     usd = np.array([r.usd for r in rows])
     hours = np.array([r.hours for r in rows])
     deadline = None if scenario.deadline_days is None else scenario.deadline_days * 24.0
@@ -82,6 +82,7 @@ def answer(
     shown = ranked[:top] + [
         r for r in ranked[top:] if r.id in named or (with_frontier and r.frontier)
     ]
+    at_half = half_network.stretches(found.question, best, shown)
     return Answer(
         plans=tuple(
             plan_of(
@@ -90,6 +91,7 @@ def answer(
                 found.question.eff,
                 shift=float(found.shift[r.best_row]),
                 variance_left=float(found.variance_left[r.best_row]),
+                half_network=at_half.get(r.id),
                 habits=lambda layout: habits_of(scenario, layout.sharding),
             )
             for r in shown
@@ -111,6 +113,7 @@ def answer(
             jobs,
             best,
             without_precision=excluded.total(choice.left_out, "precision"),
+            not_clusters=excluded.total(skipped, "not_a_cluster"),
         ),
     )
 

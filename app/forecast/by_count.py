@@ -27,9 +27,9 @@ MOST_LEGAL = 4_000_000  # legal layouts; beyond this the largest counts are not 
 
 def machine_of(scenario: Scenario, plan: Plan) -> Machine:
     """The machine of a plan, with the prices and facts that the answer used."""
-    found = next((m for m in choice_of(scenario).machines if m.offer == plan.offer), None)
-    if found is not None:
-        return found
+    for found in choice_of(scenario).machines:
+        if machines.rented(found, plan.num_gpus).offer == plan.offer:
+            return found
     accelerator = machines.accelerator_of(plan.offer.accelerator, scenario)
     return machines.as_known(machines.machine(plan.offer, accelerator), scenario)
 
@@ -49,10 +49,11 @@ def plans_by_count(scenario: Scenario, plan: Plan) -> Searched:
     counts = counts_around(
         num_gpus=plan.num_gpus,
         per_instance=plan.offer.gpu_count,
-        most=min(machine.largest_num_gpus or MOST_GPUS, MOST_GPUS),
+        most=int(min(machine.largest_num_gpus or MOST_GPUS, machine.largest_job, MOST_GPUS)),
     )
     asked = scenario.model_copy(update={"num_gpus": tuple(counts)})
-    jobs, _, _ = jobs_of(asked, (machine,), 0.0)
+    jobs, pairs, _ = jobs_of(asked, (machine,), 0.0)
+    rents = {job: m for m, job in pairs}
     search = searched(scenario, jobs, most_rows=MOST_LEGAL)
     best = search.best
     steps = float(
@@ -67,7 +68,7 @@ def plans_by_count(scenario: Scenario, plan: Plan) -> Searched:
     found = []
     for n in range(len(best.job)):
         hours = steps * float(best.step.step_s[n]) / HOUR_S
-        row = Row.of(machine, best, n, num_steps=steps, hours=hours)
+        row = Row.of(rents[int(best.job[n])], best, n, num_steps=steps, hours=hours)
         found.append(
             plan_of(
                 row,

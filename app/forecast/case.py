@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from app.forecast import calibrations, machines
 from app.forecast.machines import Machine
 from app.forecast.price_book import with_terms
-from app.forecast.search import ONE_NODE_BYTES_PER_S
 from app.forecast.training import efficiency_of, tokens_of, workload_of
 from app.scenario.model import NamedModel, model_of
 from core.explain.explain import columns_of
@@ -57,9 +56,7 @@ def case_of(scenario: Scenario, plan: Plan) -> Case:
     one = machines.machine(plan.offer, accelerator)
     (one,) = calibrations.as_measured((one,), scenario)
     (one,) = with_terms(scenario, (machines.as_known(one, scenario),))
-    cluster = one.cluster
-    if plan.num_nodes == 1:
-        cluster = replace(cluster, scale_out_bytes_per_s=ONE_NODE_BYTES_PER_S)
+    cluster = machines.cluster_at(one, plan.num_gpus)
     lay = columns_of([plan.layout], [plan.num_gpus])
     work = workload_of(scenario, model)
     eff = efficiency_of(scenario, work)

@@ -81,20 +81,27 @@ def _is_too_small(m: Machine, scenario: Scenario) -> bool:
     return most is not None and bool(asked) and min(asked) > most
 
 
-def _counts(scenario: Scenario, m: Machine, run_flops: float) -> tuple[list[int], int]:
-    """The GPU counts to try on one machine, and how many counts would take too long."""
-    most = m.largest_num_gpus
-    if scenario.num_gpus:
-        return [n for n in scenario.num_gpus if most is None or n <= most], 0
-    deadline = scenario.deadline_days
-    counts, slow = ranking.counts_to_try(
-        gpus_per_instance=m.offer.gpu_count,
-        flops_of_run=run_flops,
-        peak_flops_per_s=float(np.asarray(m.cluster.peak_flops_per_s)),
-        longest_s=max(LONGEST_DAYS, 2 * (deadline or 0.0)) * DAY_S,
-        target_s=min(deadline or TARGET_DAYS, TARGET_DAYS) * DAY_S,
-    )
-    return (counts if most is None else sorted({*(n for n in counts if n < most), most})), slow
+def _counts(scenario: Scenario, m: Machine, run_flops: float) -> tuple[list[int], Counter[Key]]:
+    """The GPU counts to try on one machine, and why others are left out."""
+    left_out: Counter[Key] = Counter()
+    counts, deadline = list(scenario.num_gpus), scenario.deadline_days
+    if not counts:
+        counts, slow = ranking.counts_to_try(
+            gpus_per_instance=m.offer.gpu_count,
+            flops_of_run=run_flops,
+            peak_flops_per_s=float(np.asarray(m.cluster.peak_flops_per_s)),
+            longest_s=max(LONGEST_DAYS, 2 * (deadline or 0.0)) * DAY_S,
+            target_s=min(deadline or TARGET_DAYS, TARGET_DAYS) * DAY_S,
+        )
+        left_out[reason_at("too_slow", m.offer)] = slow
+    if (most := m.largest_num_gpus) is not None:
+        whole = [] if scenario.num_gpus or max(counts, default=0) < most else [most]
+        counts = sorted({*(n for n in counts if n <= most), *whole})
+    joined = [n for n in counts if n <= m.largest_job]
+    left_out[reason_at("not_a_cluster", m.offer)] = len(counts) - len(joined)
+    shaped = [n for n in joined if machines.chips_of_slice(m, n) is not None]
+    left_out[reason_at("slice", m.offer)] = len(joined) - len(shaped)
+    return shaped, left_out
 
 
 def jobs_of(
@@ -107,8 +114,8 @@ def jobs_of(
     rows: list[tuple[Machine, int]] = []
     left_out: Counter[Key] = Counter()
     for m in chosen:
-        counts, slow = _counts(scenario, m, run_flops)
-        left_out[reason_at("too_slow", m.offer)] += slow
+        counts, without = _counts(scenario, m, run_flops)
+        left_out += without
         for count in counts:
             job = job_of(scenario, m, count)
             key = (
@@ -123,5 +130,5 @@ def jobs_of(
             if key not in number:
                 number[key] = len(jobs)
                 jobs.append(job)
-            rows.append((m, number[key]))
+            rows.append((machines.rented(m, count), number[key]))
     return jobs, rows, left_out

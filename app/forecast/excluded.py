@@ -20,6 +20,8 @@ SENTENCES = {
     "purchase": "offers are of a purchase kind that was not chosen",
     "cluster_size": "owned clusters have fewer GPUs than are asked for",
     "precision": "offers are of accelerators without the chosen precision",
+    "not_a_cluster": "offers at some GPU count: not sold as a cluster, so one machine at most",
+    "slice": "offers at some GPU count: no slice of chips has this size",
     "memory": "offers at some GPU count: no layout fits the memory",
     "layout": "offers at some GPU count: no legal layout",
     "too_slow": f"offers at some GPU count: the run would take longer than {LONGEST_DAYS:.0f} days",

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from core.errors import ScenarioError
-from core.machine.accelerator import Accelerator
+from core.machine.accelerator import Accelerator, Source
 from core.machine.cluster import Cluster, cluster_of
 from core.machine.offer import Offer
 from core.scenario import Scenario
 from core.units import to_si
 from hardware import facts
 from hardware.instances import find_instance, instances
+from hardware.networks import Network, network_of
+from hardware.slices import is_sliced, slice_chips
 from pricing import offers as prices
-from pricing.book.offers import NO_TERMS, Terms
+from pricing.book.offers import NO_TERMS, Terms, is_booked
 
 CUSTOM = "custom"
-ANY = "infiniband"  # latency used for a network whose rate is stated but not its kind
+ONE_MACHINE_BYTES_PER_S = 1e9  # network rate of a job that uses one machine only
+GIVEN = Source(ref="typed in by the user", date="", printed="")
 CUSTOM_FIGURES = (
     "custom_tflop_per_s",
     "custom_memory_gib",
     "custom_memory_gb_per_s",
     "custom_scale_up_gb_per_s",
     "custom_scale_out_gbit_per_s",
-)
-ETHERNET = (
-    "The source of this offer does not state its network: 10 Gbit/s of Ethernet per instance is "
-    "assumed between instances, a conservative guess."
 )
 
 
@@ -39,11 +41,26 @@ class Machine:
     offer: Offer
     accelerator: Accelerator
     cluster: Cluster
-    network_known: bool
+    network: Network
+    unit_gpus: int  # that the offer prices; `offer` is of a whole machine once it is rented
     largest_num_gpus: int | None = None  # size of a fixed cluster
     terms: Terms = NO_TERMS  # costs besides the machine, and discounts
     calibration: str = ""  # id of the calibration its rates come from
     measured: frozenset[str] = frozenset()  # measured constants of core.machine.calibration
+
+    @property
+    def network_known(self) -> bool:
+        """Whether the network between machines is stated, documented, given or measured."""
+        return self.network.is_known or "scale_out" in self.measured
+
+    @property
+    def largest_job(self) -> float:
+        """GPUs of the largest job that something joins: where no network is known, one machine, or
+        what the scale-up link joins of machines that are not a cloud's."""
+        if self.network.basis != "none":
+            return math.inf
+        joined = int(np.asarray(self.cluster.scale_up_domain)) if self.network.is_private else 1
+        return max(self.network.gpus_per_machine, joined)
 
 
 def accelerator_of(name: str, scenario: Scenario) -> Accelerator:
@@ -66,54 +83,85 @@ def accelerator_of(name: str, scenario: Scenario) -> Accelerator:
 
 
 def machine(offer: Offer, accelerator: Accelerator) -> Machine:
-    """The node shape and network of the offer's instance. The network stated by the offer counts
-    first, then the table of instances. The node's link joins at most the rented GPUs."""
+    """The machine that an offer rents: its shape, and its network as hardware/networks.py finds
+    it."""
     known = find_instance(offer.provider, offer.instance_type)
-    gbit = offer.scale_out_gbit_per_s
-    if gbit is None and known is not None:
-        gbit = known.scale_out_gbit_per_s
-    if gbit is None:
-        instance_rate = facts.fabric("ethernet_assumed", "instance_bytes_per_s")
-    else:
-        instance_rate = to_si(gbit, "Gbit/s")
-    fabric = known.fabric if known and known.fabric else "ethernet_assumed" if gbit is None else ANY
+    is_private = is_booked(offer) or offer.provider == CUSTOM or offer.usd_per_hour is None
+    network = network_of(offer, accelerator, is_private=is_private)
+    per_machine = network.gpus_per_machine
     spans_nodes = accelerator.scale_up_domain > accelerator.gpus_per_node
-    whole = offer.gpu_count >= accelerator.gpus_per_node
+    whole = per_machine >= accelerator.gpus_per_node
     domain = accelerator.scale_up_domain if spans_nodes and whole else min(
-        accelerator.scale_up_domain, offer.gpu_count
+        accelerator.scale_up_domain, per_machine
     )  # fmt: skip
     if known is not None:
         domain = max(known.scale_up_domain, 1)
+    rate = ONE_MACHINE_BYTES_PER_S
+    if network.gbit_per_s is not None:
+        rate = to_si(network.gbit_per_s, "Gbit/s") / per_machine
     return Machine(
         offer=offer,
         accelerator=accelerator,
         cluster=cluster_of(
             accelerator,
-            gpus_per_node=offer.gpu_count,
+            gpus_per_node=per_machine,
             scale_up_domain=domain,
-            scale_out_bytes_per_s=instance_rate / offer.gpu_count,
+            scale_out_bytes_per_s=rate,
             scale_up_hop_s=facts.scale_up_hop_s(accelerator),
-            scale_out_hop_s=facts.fabric(fabric, "latency_s"),
+            scale_out_hop_s=facts.fabric(network.fabric, "latency_s"),
         ),
-        network_known=gbit is not None,
+        network=network,
+        unit_gpus=offer.gpu_count,
     )
+
+
+def rented(m: Machine, num_gpus: int) -> Machine:
+    """The machine with the offer that this many GPUs rent: of a price of one GPU, the whole machine
+    or the part of one that they fill."""
+    unit, size = m.offer.gpu_count, min(num_gpus, m.network.gpus_per_machine)
+    if size <= unit:
+        return m
+    usd = m.offer.usd_per_hour
+    whole = replace(
+        m.offer, gpu_count=size, usd_per_hour=None if usd is None else usd * size / unit
+    )
+    return replace(m, offer=whole)
+
+
+def chips_of_slice(m: Machine, num_gpus: int) -> int | None:
+    """GPUs that the scale-up link joins in a job of this size; None if they are rented in slices
+    and no slice has such a size."""
+    if not is_sliced(m.accelerator.name):
+        return int(np.asarray(m.cluster.scale_up_domain))
+    return slice_chips(m.accelerator.name, num_gpus, m.accelerator.gpus_per_node)
+
+
+def cluster_at(m: Machine, num_gpus: int) -> Cluster:
+    """The cluster of a job of this size: one machine has no network, a slice ends its link."""
+    cluster = m.cluster
+    if num_gpus <= m.network.gpus_per_machine:
+        cluster = replace(cluster, scale_out_bytes_per_s=ONE_MACHINE_BYTES_PER_S)
+    if not is_sliced(m.accelerator.name):
+        return cluster
+    return replace(cluster, scale_up_domain=chips_of_slice(m, num_gpus) or 1)
 
 
 def as_known(m: Machine, scenario: Scenario) -> Machine:
     """The machine with what the scenario knows better: its network and its power limit."""
     known: dict[str, Any] = {}
+    network = m.network
     gbit, watts = scenario.network_gbit_per_gpu, scenario.power_cap_watts
     if gbit is not None:
         known["scale_out_bytes_per_s"] = to_si(gbit, "Gbit/s")
+        whole = gbit * network.gpus_per_machine
+        network = replace(network, basis="given", gbit_per_s=whole, source=GIVEN, conflict="")
     if watts is not None and m.accelerator.tdp_watts is not None:
         known["power_share"] = min(watts / m.accelerator.tdp_watts, 1.0)
     if scenario.network_reduction:
         known["network_reduces"] = 1.0
     if not known:
         return m
-    return replace(
-        m, cluster=replace(m.cluster, **known), network_known=m.network_known or gbit is not None
-    )
+    return replace(m, cluster=replace(m.cluster, **known), network=network)
 
 
 @lru_cache(maxsize=8)
@@ -138,9 +186,8 @@ def unpriced_machines() -> tuple[Machine, ...]:
     """One machine for each accelerator, for plans without dollars."""
     found = []
     for name, accelerator in facts.accelerators().items():
-        rented = [i for i in instances() if i.accelerator == name]
-        best = max(rented, key=lambda i: (i.gpu_count, i.scale_out_gbit_per_s or 0), default=None)
-        gbit = accelerator.scale_out_bytes_per_s
+        sizes = [i for i in instances() if i.accelerator == name]
+        best = max(sizes, key=lambda i: (i.gpu_count, i.scale_out_gbit_per_s or 0), default=None)
         offer = Offer(
             provider=best.provider if best else "any",
             instance_type=best.instance_type if best else f"{accelerator.gpus_per_node} x {name}",
@@ -149,9 +196,7 @@ def unpriced_machines() -> tuple[Machine, ...]:
             region="*",
             purchase="on_demand",
             usd_per_hour=None,
-            scale_out_gbit_per_s=(
-                None if gbit is None or best else gbit * accelerator.gpus_per_node * 8 / 1e9
-            ),
+            scale_out_gbit_per_s=None,
             observed_at="",
             source=best.source if best else "usual machine of hardware/accelerators.csv",
             quality="",

@@ -42,12 +42,18 @@ def sentence(
     best: Best,
     *,
     without_precision: int,
+    not_clusters: int,
 ) -> str:
     """One paragraph: how much is missing, the largest part, and the nearest change that fits."""
     if not jobs and without_precision:
         return (
             f"No plan: none of the chosen GPUs has {scenario.precision} matrix units; choose "
             "another precision (bf16, or fp16 on a V100), or other GPUs."
+        )
+    if not jobs and not_clusters:
+        return (
+            "No plan: the chosen offers are not sold as a cluster, so that each is one machine at "
+            "most; choose fewer GPUs, another cloud, or give the network (network_gbit_per_gpu)."
         )
     if not jobs:
         return (

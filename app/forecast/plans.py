@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.document import format as fmt
 from app.document import vocabulary
-from app.forecast.machines import ETHERNET, Machine
+from app.forecast.machines import Machine
 from app.forecast.search import host_memory
 from core.evidence import uncertainty
 from core.explain.explain import record_of
@@ -21,7 +21,7 @@ from core.machine.efficiency import Efficiency
 from core.money import cost as money_cost
 from core.money import other_costs
 from core.search.best import Best
-from core.search.plan import Interval, Layout, Plan
+from core.search.plan import AtHalfNetwork, Interval, Layout, Plan, PlanNetwork
 from core.units import GIB
 from hardware.measured import measured_accelerators
 from pricing.book.offers import NO_TERMS, is_booked
@@ -36,6 +36,9 @@ UNCALIBRATED = (
 )
 # What a calibration measures of a device that published runs would also show.
 WHOLE_DEVICE = frozenset({"matmul", "attention", "memory", "elementwise"})
+NETWORK_ASSUMED = (
+    "No source states the network of this offer. Assumed are"  # how the sentence begins
+)
 CAPACITY = "Whether the provider has this many instances free was not checked."
 
 
@@ -83,7 +86,7 @@ class Row:
         return cls(
             id="~".join(
                 (o.provider, o.instance_type, o.accelerator, o.region, o.purchase,
-                 str(o.gpu_count), str(count))
+                 str(m.unit_gpus), str(count))
             ),
             machine=m,
             best_row=n,
@@ -120,11 +123,12 @@ def plan_of(
     *,
     shift: float = 0.0,
     variance_left: float = 1.0,
+    half_network: float | None = None,
     habits: Callable[[Layout], tuple[str, ...]] = lambda layout: (),
 ) -> Plan:
     """Everything the page shows of one row. `shift` is what a measurement added to the log of the
-    throughput, `variance_left` the share of the forecast's variance that it left; `habits` gives
-    what is assumed of the software."""
+    throughput, `variance_left` the share of the forecast's variance that it left; `half_network` is
+    the step at half the network over the step; `habits` gives what is assumed of the software."""
     m, n = row.machine, row.best_row
     crosses = row.num_nodes > 1
     narrowed = replace(eff, throughput_sigma=eff.throughput_sigma * variance_left**0.5)
@@ -134,12 +138,11 @@ def plan_of(
     high = float(np.asarray(uncertainty.p90(row.tokens_per_s, sigma)))
     usd = None
     if not math.isnan(row.usd):  # dollars fall as tokens/s rise
-
-        def at(tokens_per_s: float) -> float:
-            stretch = row.tokens_per_s / tokens_per_s
-            return _total_usd(m, row.instances_usd * stretch, row.hours * stretch)
-
-        usd = Interval(p10=at(high), p50=row.usd, p90=at(low))
+        usd = Interval(
+            p10=_usd_at(row, row.tokens_per_s / high),
+            p50=row.usd,
+            p90=_usd_at(row, row.tokens_per_s / low),
+        )
     layout = record_of(best.layouts, n)
     found = _assumptions(row, crosses=crosses, shift=shift, variance_left=variance_left)
     return Plan(
@@ -167,7 +170,34 @@ def plan_of(
         meets_budget=row.meets_budget,
         frontier=row.frontier,
         calibration=m.calibration,
+        network=_network(m) if crosses else None,
+        at_half_network=None
+        if half_network is None
+        else AtHalfNetwork(
+            tokens_per_s=row.tokens_per_s / half_network,
+            wall_clock_hours=row.hours * half_network,
+            usd=None if usd is None else _usd_at(row, half_network),
+        ),
         assumptions=(*found, *_on_the_host(m, layout, float(best.host_bytes[n])), *habits(layout)),
+    )
+
+
+def _usd_at(row: Row, stretch: float) -> float:
+    """Dollars of the run if it takes `stretch` times as long."""
+    return _total_usd(row.machine, row.instances_usd * stretch, row.hours * stretch)
+
+
+def _network(m: Machine) -> PlanNetwork | None:
+    found = m.network
+    if found.gbit_per_s is None:
+        return None
+    return PlanNetwork(
+        gbit_per_s=found.gbit_per_s,
+        basis=found.basis,
+        is_assumed=not m.network_known,
+        product=found.product,
+        source=found.source.ref,
+        source_date=found.source.date,
     )
 
 
@@ -175,12 +205,11 @@ def circumstances_of(m: Machine, *, num_gpus: int, crosses: bool) -> uncertainty
     """What makes the forecast of one machine less certain than that of its software stack."""
     measured = m.accelerator.matmul_flops_per_s is not None or "matmul" in m.measured
     seen = m.accelerator.name in measured_accelerators() or m.measured >= WHOLE_DEVICE
-    network_known = m.network_known or "scale_out" in m.measured
     return uncertainty.Circumstances(
         unmeasured=float(not measured),
         unseen_accelerator=float(not seen),
         doublings=float(np.asarray(uncertainty.doublings(num_gpus))),
-        network_guessed=float(crosses and not network_known),
+        network_guessed=float(crosses and not m.network_known),
     )
 
 
@@ -199,10 +228,15 @@ def _assumptions(row: Row, *, crosses: bool, shift: float, variance_left: float)
             f"{fmt.usd(m.terms.usd_per_hour * row.hours)} of storage and {fmt.usd(m.terms.usd)} "
             f"of traffic, less {fmt.usd(m.terms.credit_usd)} of credits, as the price book says."
         )
-    if crosses and not m.network_known and "scale_out" not in m.measured:
-        found.append(ETHERNET)
+    if crosses:
+        found += _of_network(m)
     if crosses and "unverified" in m.offer.note:
         found.append("The network figure of this offer was quoted from memory by its source.")
+    if m.network.is_size_assumed and row.num_gpus > m.unit_gpus:
+        found.append(
+            f"The price is of one GPU; a machine of {m.network.gpus_per_machine}, as usual for "
+            f"{m.accelerator.name}, is assumed to cost as many times that."
+        )
     if m.accelerator.matmul_flops_per_s is None and "matmul" not in m.measured:
         found.append(
             f"Nobody's matmul measurement of {m.accelerator.name} is at hand: "
@@ -219,6 +253,20 @@ def _assumptions(row: Row, *, crosses: bool, shift: float, variance_left: float)
         idle = row.num_nodes * m.offer.gpu_count - row.num_gpus
         found.append(f"{idle} rented GPUs stay idle: instances are rented whole.")
     return tuple(found)
+
+
+def _of_network(m: Machine) -> list[str]:
+    """What is assumed of the network between machines, or contradicts it."""
+    of = m.network
+    found = [of.conflict] if of.conflict else []
+    if not m.network_known and of.gbit_per_s is not None:
+        why = f"as clusters of {m.accelerator.name} usually have"
+        if of.basis == "product":
+            why = of.source.printed
+        found.append(
+            f"{NETWORK_ASSUMED} {of.gbit_per_s:,.4g} Gbit/s a machine: {why} ({of.source.ref})."
+        )
+    return found
 
 
 def _calibrated(m: Machine) -> str:

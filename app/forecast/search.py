@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.forecast import anchor
 from app.forecast.anchor import Anchor
-from app.forecast.machines import Machine
+from app.forecast.machines import Machine, cluster_at
 from app.forecast.search_memory import SearchMemory
 from app.forecast.training import Question, question_of, searches_offload
 from core.memory.offload import USABLE_SHARE
@@ -23,8 +23,6 @@ from core.units import GIB
 from hardware.instances import find_instance
 
 Stop = Callable[[], bool]
-
-ONE_NODE_BYTES_PER_S = 1e9  # network rate of a job that uses one node only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +97,8 @@ def anchor_of(scenario: Scenario) -> Anchor | None:
 
 def job_of(scenario: Scenario, machine: Machine, num_gpus: int) -> Job:
     """A machine at one GPU count, with what the search may place on its hosts."""
-    cluster = machine.cluster
-    if num_gpus <= machine.offer.gpu_count:  # then the network plays no part
-        cluster = replace(cluster, scale_out_bytes_per_s=ONE_NODE_BYTES_PER_S)
     return Job(
-        cluster=cluster,
+        cluster=cluster_at(machine, num_gpus),
         num_gpus=num_gpus,
         host_bytes=host_memory(machine) if searches_offload(scenario) else math.inf,
         accelerator=machine.accelerator.name,

@@ -92,6 +92,7 @@ def _first(scenario: Scenario, plan: Plan, today: dt.date) -> Iterator[Block | S
     found = (
         figures,
         f"With failures: {failing}",
+        " ".join(filter(None, (words.network_sentence(plan), words.half_network_sentence(plan)))),
         words.batch_advice(scenario).sentence,
         "; ".join(words.badges(plan, today)),
     )

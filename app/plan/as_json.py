@@ -146,6 +146,8 @@ def _plan(plan: Plan) -> dict[str, Json]:
         "usd_p90": number(usd.p90) if usd else None,
         "usd_per_gpu_hour": number(plan.usd_per_gpu_hour),
         "price": _price(offer),
+        "network": None if plan.network is None else asdict(plan.network),
+        "at_half_network": None if plan.at_half_network is None else asdict(plan.at_half_network),
         "meets_deadline": bool(plan.meets_deadline),
         "meets_budget": bool(plan.meets_budget),
         "frontier": bool(plan.frontier),

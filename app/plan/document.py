@@ -339,7 +339,6 @@ def facts(
 ) -> list[tuple[str, str]]:
     """The selected plan as labels and texts: five each about cost, machines and the run."""
     offer = plan.offer
-    network = offer.scale_out_gbit_per_s
     price = "no price known"
     if plan.usd_per_gpu_hour is not None:
         price = f"{fmt.usd_per_hour(plan.usd_per_gpu_hour)} per GPU"
@@ -360,7 +359,7 @@ def facts(
         ("Instance", offer.instance_type),
         ("Cloud", f"{offer.provider}, {_region(offer.region)}"),
         ("Purchase", vocabulary.purchase(offer.purchase)),
-        ("Network", "not stated" if network is None else f"{network:,.4g} Gbit/s per instance"),
+        ("Network", _network(plan)),
         ("Wall clock", f"{fmt.days(plan.wall_clock_hours)} ({_time_range(scenario, plan)})"),
         ("Speed", f"{fmt.tokens_per_s(plan.tokens_per_s.p50)}, "
                   f"{fmt.tokens_per_s(plan.tokens_per_s_per_gpu)} per GPU"),
@@ -368,6 +367,11 @@ def facts(
         ("Layout", fmt.layout(plan.layout)),
         ("Work", f"{fmt.count(plan.num_steps)} steps, {fmt.tokens(plan.gpu_hours)} GPU-hours"),
     ]  # fmt: skip
+
+
+def _network(plan: Plan) -> str:
+    found = " ".join((words.network_sentence(plan), words.half_network_sentence(plan)))
+    return found.removeprefix("Network: ").strip() or "one machine: none is used"
 
 
 def excluded(answer: Answer) -> pd.DataFrame:

@@ -13,7 +13,6 @@ from app.document import format as fmt
 from app.document.vocabulary import COMMITMENTS, NO_OFFER, NO_PLAN, machine
 from app.forecast.alternatives import picks_of, smaller_count
 from app.forecast.interval import run_tokens, wall_clock_hours
-from app.forecast.machines import ETHERNET
 from app.forecast.with_failures import WithFailures
 from app.scenario.model import model_of
 from core.scenario import Scenario
@@ -154,6 +153,31 @@ def search_line(answer: Answer) -> str:
     return " ".join(x for x in (f"Of the layouts {told}.", answer.not_searched) if x)
 
 
+def network_sentence(plan: Plan) -> str:
+    """What joins the machines of the plan and who says so; '' for one machine."""
+    if (found := plan.network) is None:
+        return ""
+    by = {
+        "given": "given by you",
+        "offer": f"stated by the offer ({found.source})",
+        "product": f"documented for {found.product or 'this machine'} ({found.source})",
+        "usual": f"usual for {plan.offer.accelerator} ({found.source})",
+    }
+    assumed = "assumed, " if found.is_assumed else ""
+    return f"Network: {found.gbit_per_s:,.4g} Gbit/s a machine, {assumed}{by[found.basis]}."
+
+
+def half_network_sentence(plan: Plan) -> str:
+    """Speed, time and cost at half of an assumed network; '' if it is known."""
+    if (half := plan.at_half_network) is None:
+        return ""
+    cost = "" if half.usd is None else f", {fmt.usd(half.usd)}"
+    return (
+        f"At half this network: {fmt.tokens_per_s(half.tokens_per_s)}, "
+        f"{fmt.days(half.wall_clock_hours)}{cost}."
+    )
+
+
 def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
     """Short notes on the uncertainties of one plan, the most serious first."""
     offer, out = plan.offer, []
@@ -165,8 +189,8 @@ def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
         out.append("over budget")
     if plan.usd is None:
         out.append("no price")
-    if ETHERNET in plan.assumptions:
-        out.append("Ethernet assumed")
+    if plan.network is not None and plan.network.is_assumed:
+        out.append("network assumed")
     if plan.num_nodes > 1 and UNVERIFIED_INTERCONNECT in offer.note:
         out.append("interconnect unverified")
     if offer.purchase == "spot":

@@ -17,9 +17,7 @@ from core.model.presets import preset
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import TO_SI
-from hardware import facts
 from hardware.efficiency import GENERIC, Entry, read_entries, stacks
-from hardware.instances import find_instance
 from hardware.reliability import used
 from pricing.book.offers import is_booked
 
@@ -149,26 +147,21 @@ def price_of(offer: Offer) -> Record:
 
 
 def network_of(scenario: Scenario, machine: Machine) -> Record:
-    """The network between instances: given, from the offer or the machine table, or assumed."""
-    offer, key, label = machine.offer, "network_bytes_per_s", "Network of one instance"
+    """The network between machines: given, stated by the offer, documented for its product, usual
+    for its accelerator (assumed), or none."""
+    key, label, found = "network_bytes_per_s", "Network of one machine", machine.network
     gbit = scenario.network_gbit_per_gpu
     if gbit is not None:
-        whole = gbit * offer.gpu_count
-        source, kind = Source(ref=TYPED, date="", printed=f"{gbit:g} Gbit/s a GPU"), "given"
-        return _network(key, label, whole, kind, source)
-    if offer.scale_out_gbit_per_s is not None:
-        printed = f"{offer.scale_out_gbit_per_s:g} Gbit/s"
-        kind = "given" if offer.provider == CUSTOM else "published"
-        source = Source(ref=offer.source, date=offer.observed_at, printed=printed)
-        return _network(key, label, offer.scale_out_gbit_per_s, kind, source)
-    known = find_instance(offer.provider, offer.instance_type)
-    if known is not None and known.scale_out_gbit_per_s is not None:
-        printed = f"{known.scale_out_gbit_per_s:g} Gbit/s"
-        source = Source(ref=known.source, date=known.source_date, printed=printed)
-        return _network(key, label, known.scale_out_gbit_per_s, "published", source)
-    name = ("ethernet_assumed", "instance_bytes_per_s")
-    gbit = facts.fabric(*name) / TO_SI["Gbit/s"]
-    return _network(key, label, gbit, "assumed", facts.fabric_source(*name))
+        source = Source(ref=TYPED, date="", printed=f"{gbit:g} Gbit/s a GPU")
+        return _network(key, label, gbit * found.gpus_per_machine, "given", source)
+    if found.gbit_per_s is None:
+        return record(
+            key, label, None, "B/s", "assumed", source=found.source, text="not sold as a cluster"
+        )
+    if machine.offer.provider == CUSTOM:
+        return _network(key, label, found.gbit_per_s, "given", found.source)
+    kind = "published" if found.is_known else "assumed"
+    return _network(key, label, found.gbit_per_s, kind, found.source)
 
 
 def _network(key: str, label: str, gbit: float, kind: str, source: Source) -> Record:

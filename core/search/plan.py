@@ -44,6 +44,27 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanNetwork:
+    """What joins the machines of a plan, and by which authority."""
+
+    gbit_per_s: float  # of one whole machine, one direction
+    basis: str  # offer, product, usual (of its accelerator), given
+    is_assumed: bool  # no source states it of this offer or product
+    product: str  # the documented product; '' if none
+    source: str
+    source_date: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtHalfNetwork:
+    """The plan, had its network half the rate."""
+
+    tokens_per_s: float
+    wall_clock_hours: float
+    usd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """One priced (or unpriced) way to do the run. Seconds and bytes are of one step and GPU."""
 
@@ -72,6 +93,8 @@ class Plan:
     frontier: bool  # no other priced plan is both cheaper and faster
     assumptions: tuple[str, ...]  # each a sentence
     calibration: str = ""  # id of the calibration of the machine's rates
+    network: PlanNetwork | None = None  # None: one machine, or nothing joins several
+    at_half_network: AtHalfNetwork | None = None  # where the network is assumed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

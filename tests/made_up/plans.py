@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from core.machine.offer import Offer
-from core.search.plan import Answer, Exclusion, Interval, Layout, Plan
+from core.search.plan import (
+    Answer,
+    AtHalfNetwork,
+    Exclusion,
+    Interval,
+    Layout,
+    Plan,
+    PlanNetwork,
+)
 
 STEP_S = {
     "matmul": 1.2,
@@ -69,6 +77,23 @@ def layout(**changes: object) -> Layout:
         **changes,
     }
     return Layout(**given)  # type: ignore[arg-type]
+
+
+def network(**changes: object) -> PlanNetwork:
+    given = {
+        "gbit_per_s": 3200.0,
+        "basis": "product",
+        "is_assumed": False,
+        "product": "Pods",
+        "source": "a page",
+        "source_date": "2026-08",
+        **changes,
+    }
+    return PlanNetwork(**given)  # type: ignore[arg-type]
+
+
+def at_half_network() -> AtHalfNetwork:
+    return AtHalfNetwork(tokens_per_s=90e3, wall_clock_hours=240.0, usd=1000.0)
 
 
 def plan(**changes: object) -> Plan:

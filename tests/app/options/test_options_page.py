@@ -337,7 +337,7 @@ def test_filters_narrow_the_list_and_can_be_cleared():
 
 def test_filters_are_in_the_link_and_a_link_sets_them():
     page = opened()
-    page.multiselect(key="options_list_cloud").set_value(["aws", "lambda"]).run()
+    page.multiselect(key="options_list_cloud").set_value(["aws", "azure"]).run()
     page.multiselect(key="options_list_purchase").set_value(["on_demand"]).run()
     page.number_input(key="options_list_min_gpus").set_value(64).run()
     page.number_input(key="options_list_max_usd").set_value(1e6).run()
@@ -346,7 +346,7 @@ def test_filters_are_in_the_link_and_a_link_sets_them():
     page.checkbox(key="options_list_within_limits").check().run()
     query = asked(page)
     assert query == {
-        "list_cloud": "aws,lambda", "list_purchase": "on_demand", "list_min_gpus": "64",
+        "list_cloud": "aws,azure", "list_purchase": "on_demand", "list_min_gpus": "64",
         "list_max_usd": "1000000", "list_unit": "mtoken", "list_measure": "days",
         "list_within_limits": "1",
     }  # fmt: skip
@@ -354,7 +354,7 @@ def test_filters_are_in_the_link_and_a_link_sets_them():
     assert not other.exception
     assert not other.warning
     assert other.dataframe[0].value.equals(page.dataframe[0].value)
-    assert set(other.dataframe[0].value["Cloud"]) == {"aws", "lambda"}
+    assert set(other.dataframe[0].value["Cloud"]) == {"aws", "azure"}
     assert other.multiselect(key="options_list_purchase").value == ["on_demand"]
     assert other.button(key="options_clear").label == "Clear filters (5)"
 

@@ -8,7 +8,6 @@ import pytest
 
 from app.document import vocabulary
 from app.forecast import interval
-from app.forecast.machines import ETHERNET
 from app.plan import words as plan_words
 from core.scenario import Scenario
 from core.search.plan import Interval
@@ -118,8 +117,32 @@ def test_badges_name_what_is_uncertain(changes, expected):
 def test_an_assumed_network_is_a_badge_where_it_was_assumed():
     fresh = made_up.offer(observed_at="2026-11-20", scale_out_gbit_per_s=None)
     assert plan_words.badges(made_up.plan(offer=fresh), TODAY) == ()
-    assumed = made_up.plan(offer=fresh, assumptions=(ETHERNET,))
-    assert plan_words.badges(assumed, TODAY) == ("Ethernet assumed",)
+    known, guessed = (made_up.network(is_assumed=a) for a in (False, True))
+    assert plan_words.badges(made_up.plan(offer=fresh, network=known), TODAY) == ()
+    assumed = made_up.plan(offer=fresh, network=guessed)
+    assert plan_words.badges(assumed, TODAY) == ("network assumed",)
+
+
+@pytest.mark.parametrize(
+    ("basis", "says"),
+    [
+        ("given", "given by you"),
+        ("offer", "stated by the offer (a page)"),
+        ("product", "documented for Pods (a page)"),
+        ("usual", "assumed, usual for H100-80GB-SXM (a page)"),
+    ],
+)
+def test_the_network_is_shown_with_who_says_so(basis, says):
+    plan = made_up.plan(network=made_up.network(basis=basis, is_assumed=basis == "usual"))
+    assert plan_words.network_sentence(plan) == f"Network: 3,200 Gbit/s a machine, {says}."
+    assert plan_words.network_sentence(made_up.plan()) == ""
+    assert plan_words.half_network_sentence(made_up.plan()) == ""
+
+
+def test_what_half_of_an_assumed_network_would_give_is_shown():
+    half = made_up.at_half_network()
+    sentence = plan_words.half_network_sentence(made_up.plan(at_half_network=half))
+    assert sentence == "At half this network: 90k tokens/s, 10 days, $1,000."
 
 
 def test_a_machine_of_ones_own_has_no_seller():

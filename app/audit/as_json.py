@@ -6,7 +6,7 @@ from app.audit.audit import Audit
 from app.audit.claim import Claim
 from app.audit.money import price_of, prices_of, usd_of
 from app.audit.published import Best
-from app.audit.speed import Decides, Speed, flops_per_token, rule_flops_per_token
+from app.audit.speed import Decides, Speed
 from app.audit.words import assumption_sentences, claim_sentence, verdict_sentence
 from app.document.as_json import Json, number
 from app.scenario.link_query import link_query
@@ -34,13 +34,13 @@ def audit_json(audit: Audit) -> dict[str, Json]:
         "precisions": [_speed(s) for s in audit.speeds],
         "checks": [
             {
-                "name": c.name,
+                "name": name,
                 "status": c.status,
                 "sentence": c.sentence,
                 "value": number(c.value),
                 "limit": number(c.limit),
             }
-            for c in audit.checks
+            for name, c in audit.checks.items()
         ],
         "goodput": None if audit.risk is None else number(audit.risk.goodput),
         "prices": _prices(claim),
@@ -70,7 +70,7 @@ def _claim(claim: Claim) -> dict[str, Json]:
 
 
 def _implied(claim: Claim) -> dict[str, Json]:
-    rule, counted = rule_flops_per_token(claim), flops_per_token(claim)
+    rule, counted = claim.rule_flops_per_token, claim.flops_per_token
     return {
         "from": claim.rate_from,
         "tokens_per_s_per_gpu": claim.rate,

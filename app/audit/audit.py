@@ -6,6 +6,7 @@ run on the accelerator's generation has been published: a claim is doubted only 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.audit.checks import Check, checks_of
@@ -24,7 +25,7 @@ class Audit:
     decisive: Speed  # in the precision that decides the verdict
     counted: tuple[str, ...]  # precisions over which the mildest verdict is taken
     risk: Risk | None  # of the forecast's plan, in the decisive precision
-    checks: tuple[Check, ...]
+    checks: Mapping[str, Check]  # by name, in the order they are shown
 
     @property
     def verdict(self) -> Verdict:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from app.audit import sums
 from app.audit.claim import Claim
 from app.audit.money import Check as Check
 from app.audit.money import consistent_if, dollars_check, price_check
-from app.audit.published import class_of
+from app.audit.published import class_of, is_mixture
 from app.audit.speed import Speed, tflops
 from app.document import format as fmt
 from app.risk.risk import Risk
 from core.evidence.claimed_speed import MARGIN, Slip, slips_of
-from core.model.transformer import active_params, is_moe
-from core.numeric import as_float
 from core.units import GIB
 
 UNLIKELY_OOM = 0.05
@@ -42,27 +38,27 @@ TITLES = {
 
 def checks_of(
     claim: Claim, speeds: Sequence[Speed], s: Speed, risk: Risk | None
-) -> tuple[Check, ...]:
-    """Every check; `s` is the speed in the precision that decides the verdict."""
-    found = (
-        sums.throughput_check(claim),
-        sums.gpu_hours_check(claim),
-        sums.tokens_per_s_check(claim),
-        sums.counting_check(claim),
-        _dense_peak(s),
-        _blended_peak(s),
-        _best_published(s),
-        _scaling(claim, s),
-        _forecast(claim, s),
-        _memory(s),
-        _memory_gb(claim, s),
-        _goodput(claim, s, risk),
-        sums.mfu_check(claim, speeds, s),
-        dollars_check(claim),
-        price_check(claim),
-        sums.units_check(claim, speeds, s),
-    )
-    return tuple(c for c in found if c is not None)
+) -> dict[str, Check]:
+    """Every check by its name; `s` is the speed in the precision that decides the verdict."""
+    found = {
+        "throughput": sums.throughput_check(claim),
+        "gpu_hours": sums.gpu_hours_check(claim),
+        "tokens_per_s": sums.tokens_per_s_check(claim),
+        "counting": sums.counting_check(claim),
+        "dense_peak": _dense_peak(s),
+        "blended_peak": _blended_peak(s),
+        "best_published": _best_published(s),
+        "scaling": _scaling(s),
+        "forecast": _forecast(s),
+        "memory": _memory(s),
+        "memory_gb": _memory_gb(s),
+        "goodput": _goodput(s, risk),
+        "mfu": sums.mfu_check(claim, speeds, s),
+        "dollars": dollars_check(claim),
+        "price": price_check(claim),
+        "units": sums.units_check(claim, speeds, s),
+    }
+    return {name: check for name, check in found.items() if check is not None}
 
 
 def _dense_peak(s: Speed) -> Check:
@@ -72,18 +68,13 @@ def _dense_peak(s: Speed) -> Check:
         f"{tflops(s.peak)}{source}, by 6 P; {fmt.percent(s.share)} with causal "
         "attention, which decides."
     )
-    if s.share > 1:
-        text += (
-            f" Of twice that, which vendors print for 2:4 sparsity, it is "
-            f"{fmt.percent(s.share / 2)}: training is dense."
-        )
-    return Check(
-        name="dense_peak",
-        status="fail" if s.share > 1 else "pass",
-        sentence=text,
-        value=s.share,
-        limit=1.0,
+    if s.share <= 1:
+        return Check(status="pass", sentence=text, value=s.share, limit=1.0)
+    text += (
+        f" Of twice that, which vendors print for 2:4 sparsity, it is "
+        f"{fmt.percent(s.share / 2)}: training is dense."
     )
+    return Check(status="fail", sentence=text, value=s.share, limit=1.0)
 
 
 def _blended_peak(s: Speed) -> Check | None:
@@ -92,7 +83,6 @@ def _blended_peak(s: Speed) -> Check | None:
         return None
     share = s.flops_per_s / s.blended_peak
     return Check(
-        name="blended_peak",
         status="pass" if share <= 1 else "warn",
         sentence=f"With attention and LM head in 16 bits, as {s.precision} recipes and our "
         f"forecast have them, the peak of the mix is {tflops(s.blended_peak)}: "
@@ -103,37 +93,33 @@ def _blended_peak(s: Speed) -> Check | None:
 
 
 def _best_published(s: Speed) -> Check:
-    sentence = s.best_sentence
-    if s.best is None or s.over_best is None:
-        return Check(name="best_published", status="not given", sentence=sentence)
+    if s.over_best is None:
+        return Check(status="not given", sentence=s.best_sentence)
     status = "fail" if s.over_best > MARGIN else "warn" if s.over_best > 1 else "pass"
-    return Check(
-        name="best_published", status=status, sentence=sentence, value=s.over_best, limit=MARGIN
-    )
+    return Check(status=status, sentence=s.best_sentence, value=s.over_best, limit=MARGIN)
 
 
-def _scaling(claim: Claim, s: Speed) -> Check | None:
+def _scaling(s: Speed) -> Check | None:
     """Speed per GPU against published runs on as many GPUs or more: it does not rise with GPUs."""
-    model = claim.model.transformer
-    active = claim.params or as_float(active_params(model))
+    claim = s.claim
     own = class_of(
-        claim.chip.name, bits=s.bits, has_experts=bool(np.asarray(is_moe(model))), active=active
+        claim.chip.name,
+        bits=s.bits,
+        has_experts=is_mixture(claim.model.transformer),
+        active=claim.active_params,
     )
-    large = [r for r in own if r.num_gpus >= claim.num_gpus]
     if not own:
         return None
-    if not large:
+    best = next((r for r in own if r.num_gpus >= claim.num_gpus), None)
+    if best is None:
         most = max(r.num_gpus for r in own)
         return Check(
-            name="scaling",
             status="info",
             sentence=f"No published run of its class has as many GPUs; the largest has {most:,}. "
             "Tokens per second and GPU do not grow with GPUs.",
         )
-    best = large[0]
     ratio = s.flops_per_s / best.flops_per_s
     return Check(
-        name="scaling",
         status="warn" if ratio > 1 else "pass",
         sentence=f"Tokens per second and GPU do not grow with GPUs: the best published run of its "
         f"class on {claim.num_gpus:,} GPUs or more does {tflops(best.flops_per_s)} "
@@ -143,36 +129,26 @@ def _scaling(claim: Claim, s: Speed) -> Check | None:
     )
 
 
-def _forecast(claim: Claim, s: Speed) -> Check:
-    sentence = s.forecast_sentence
+def _forecast(s: Speed) -> Check:
     if s.forecast is None:
-        return Check(name="forecast", status="warn" if s.fits else "fail", sentence=sentence)
-    above = claim.rate > s.forecast.p90
-    return Check(
-        name="forecast",
-        status="warn" if above else "pass",
-        sentence=sentence,
-        value=claim.rate,
-        limit=s.forecast.p90,
-    )
+        return Check(status="warn" if s.fits else "fail", sentence=s.forecast_sentence)
+    rate, limit = s.claim.rate, s.forecast.p90
+    status = "warn" if rate > limit else "pass"
+    return Check(status=status, sentence=s.forecast_sentence, value=rate, limit=limit)
 
 
 def _memory(s: Speed) -> Check:
     if s.plan is None:
-        states = (
-            "Weights, gradients and optimizer states, 16 bytes a parameter, would fit"
+        status, states = (
+            ("warn", "states, 16 bytes a parameter, would fit")
             if s.fits
-            else "Weights, gradients and optimizer states alone, 16 bytes a parameter, do not fit"
+            else ("fail", "states alone, 16 bytes a parameter, do not fit")
         )
-        return Check(
-            name="memory",
-            status="warn" if s.fits else "fail",
-            sentence=f"{states} the GPUs' memory. {s.no_forecast}",
-        )
+        text = f"Weights, gradients and optimizer {states} the GPUs' memory. {s.no_forecast}"
+        return Check(status=status, sentence=text)
     need = sum(s.plan.memory_bytes.values())
     chance = s.plan.probability_oom
     return Check(
-        name="memory",
         status="pass" if chance <= UNLIKELY_OOM else "warn",
         sentence=f"Fits with {fmt.layout(s.plan.layout)}: {fmt.gib(need)} of "
         f"{fmt.gib(s.plan.memory_capacity_bytes)} a GPU, {fmt.percent(chance)} chance to run out "
@@ -182,13 +158,14 @@ def _memory(s: Speed) -> Check:
     )
 
 
-def _memory_gb(claim: Claim, s: Speed) -> Check | None:
-    if claim.memory_gb is None:
+def _memory_gb(s: Speed) -> Check | None:
+    claimed = s.claim.memory_gb
+    if claimed is None:
         return None
     if s.plan is None:
-        return Check(name="memory_gb", status="fail", sentence=s.no_forecast, value=claim.memory_gb)
+        return Check(status="fail", sentence=s.no_forecast, value=claimed)
     need = sum(s.plan.memory_bytes.values()) / 1e9
-    ratio = claim.memory_gb / need
+    ratio = claimed / need
     slips = slips_of(
         ratio,
         (
@@ -199,29 +176,25 @@ def _memory_gb(claim: Claim, s: Speed) -> Check | None:
     )
     close = abs(ratio - 1) <= 0.2
     return Check(
-        name="memory_gb",
         status="pass" if close and not slips else "warn",
-        sentence=f"{claim.memory_gb:.4g} GB a GPU is claimed; the fastest layout of our forecast "
+        sentence=f"{claimed:.4g} GB a GPU is claimed; the fastest layout of our forecast "
         f"needs {need:.4g} GB ({need * 1e9 / GIB:.4g} GiB).{consistent_if(slips)}",
-        value=claim.memory_gb,
+        value=claimed,
         limit=need,
     )
 
 
-def _goodput(claim: Claim, s: Speed, risk: Risk | None) -> Check:
+def _goodput(s: Speed, risk: Risk | None) -> Check:
     if risk is None:
         why = s.no_forecast if s.plan is None else "Without tokens there is no length of the run."
-        return Check(name="goodput", status="not given", sentence=why)
+        return Check(status="not given", sentence=why)
     if not risk.finishes or risk.hours is None:
-        return Check(
-            name="goodput", status="fail", sentence="With failures as published it does not end."
-        )
-    needed = claim.rate / risk.goodput
+        return Check(status="fail", sentence="With failures as published it does not end.")
+    needed = s.claim.rate / risk.goodput
     above = s.forecast is not None and needed > s.forecast.p90
-    days = "" if claim.hours is None else f" in {fmt.days(claim.hours)}"
+    days = "" if s.claim.hours is None else f" in {fmt.days(s.claim.hours)}"
     end = "above our P90" if above else "no more than our P90"
     return Check(
-        name="goodput",
         status="warn" if above else "pass",
         sentence=f"With failures, checkpoints and restarts as published, goodput is "
         f"{fmt.percent(risk.goodput)} (our forecast: {fmt.days(risk.hours.expected)} instead of "

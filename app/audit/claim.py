@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from app.audit.numbers import DAY_H, NUMBERS, number_of, shares_of
-from app.audit.published import usual_seq_len
+from app.audit.published import peak_flops_per_s, usual_seq_len
 from app.command.values import model_values, parsed
 from app.forecast.resolve import resolve_strict
 from app.scenario.model import CUSTOM, NamedModel, model_of
 from core.errors import ScenarioError, unknown_name
-from core.evidence.claimed_speed import SAME, rule_flops_per_token, tokens_per_s_per_gpu_at
+from core.evidence.claimed_speed import (
+    SAME,
+    attention_flops_per_token,
+    tokens_per_s_per_gpu_at,
+)
 from core.layout.precision import PRECISIONS, precision
 from core.machine.accelerator import Accelerator, offers_precision
 from core.machine.offer import Purchase
+from core.model.transformer import active_params
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.units import HOUR_S
 from hardware import facts
@@ -54,15 +60,33 @@ class Claim:
     tokens_per_s: float | None
     params: float | None
     memory_gb: float | None
+    active_params: float  # those that the claim counts, else those of the model
     rate: float  # tokens/s of one GPU, which every check uses
     rate_from: str  # in words: what the rate was computed from
     hours: float | None  # of the run, at that rate
-    assumptions: tuple[str, ...] = field(default=())
+    assumptions: tuple[str, ...]
 
     @property
     def all_gpu_hours(self) -> float | None:
         """GPU-hours of the run, from its days and GPUs."""
         return None if self.hours is None else self.hours * self.num_gpus
+
+    @property
+    def paid_gpu_hours(self) -> float | None:
+        """GPU-hours as claimed, else from days and GPUs."""
+        return self.all_gpu_hours if self.gpu_hours is None else self.gpu_hours
+
+    @property
+    def rule_flops_per_token(self) -> float:
+        """FLOPs of one token by 6 P."""
+        return 6 * self.active_params
+
+    @property
+    def flops_per_token(self) -> float:
+        """FLOPs of one token: 6 P and causal attention at the sequence length."""
+        seq_len = float(self.scenario.seq_len)
+        attention = attention_flops_per_token(self.model.transformer, seq_len)
+        return self.rule_flops_per_token + as_float(attention)
 
 
 def claim_of(
@@ -85,28 +109,24 @@ def claim_of(
     scenario = _scenario(given, numbers, num_gpus, names, assumed, dimensions or {})
     model, chip = model_of(scenario), facts.accelerator(scenario.gpu[0])
     recipe = _recipe(given.get("precision"), chip, names)
-    flops = 6 * numbers["params"] if "params" in numbers else float(rule_flops_per_token(
-        model.transformer))  # fmt: skip
-    rate, words, hours = _rate(numbers, mfu, num_gpus, chip, recipe, flops)
+    active = numbers.get("params") or as_float(active_params(model.transformer))
+    rate, words, hours = _rate(numbers, mfu, num_gpus, chip, recipe, 6 * active)
+    may_be_given = ("days", "gpu_hours", "usd", "usd_per_gpu_hour", "tokens_per_s", "params",
+                    "memory_gb")  # fmt: skip
     return Claim(
         scenario=scenario,
         model=model,
         chip=chip,
         num_gpus=num_gpus,
         num_tokens=numbers.get("tokens"),
-        days=numbers.get("days"),
-        gpu_hours=numbers.get("gpu_hours"),
-        usd=numbers.get("usd"),
-        usd_per_gpu_hour=numbers.get("usd_per_gpu_hour"),
         precision=recipe,
         mfu=mfu,
-        tokens_per_s=numbers.get("tokens_per_s"),
-        params=numbers.get("params"),
-        memory_gb=numbers.get("memory_gb"),
+        active_params=active,
         rate=rate,
         rate_from=words,
         hours=hours,
         assumptions=tuple(assumed),
+        **{name: numbers.get(name) for name in may_be_given},
     )
 
 
@@ -157,7 +177,6 @@ def _scenario(
     dimensions: Mapping[str, object],
 ) -> Scenario:
     """The run as a scenario with canonical names; assumptions are added to `assumed`."""
-
     values: dict[str, Any] = model_values(given.get("model"), given.get("config"))
     if values.get("model") == CUSTOM:
         values |= dimensions
@@ -173,10 +192,6 @@ def _scenario(
             f"{names['gpu']} must name an accelerator of the table: `runcast gpus`."
         )
     found = resolve_strict(parsed(values, written_as={n: f"{t} " for n, t in names.items()}))
-    if found.gpu[0] == CUSTOM:
-        raise ScenarioError(
-            f"{names['gpu']} must name an accelerator of the table: `runcast gpus`."
-        )
     if "seq_len" not in given:
         model = model_of(found)
         usual = usual_seq_len(model.transformer)
@@ -212,17 +227,22 @@ def _recipe(given: str | None, chip: Accelerator, names: Mapping[str, str]) -> s
     name = ALIASES.get(name, name)
     if name not in PRECISIONS:
         raise unknown_name("precision", given, PRECISIONS)
-    if not offers_precision(chip, name=name, matmul_bits=precision(name).matmul_bits):
-        takes = [
-            p.name
-            for p in PRECISIONS.values()
-            if offers_precision(chip, name=p.name, matmul_bits=p.matmul_bits)
-        ]
+    takes = precisions_on(chip)
+    if name not in takes:
         raise ScenarioError(
             f"{names['precision']} {given}: no source prints a peak of {chip.name} for it. It "
             f"takes {', '.join(takes)}."
         )
     return name
+
+
+def precisions_on(chip: Accelerator) -> list[str]:
+    """The precisions in which this accelerator can train."""
+    return [
+        name
+        for name, p in PRECISIONS.items()
+        if offers_precision(chip, name=name, matmul_bits=p.matmul_bits)
+    ]
 
 
 def _rate(
@@ -249,14 +269,14 @@ def _rate(
         rate, words = numbers["tokens_per_s"] / num_gpus, "tokens per second"
     else:
         bits = 16 if recipe is None else precision(recipe).matmul_bits
-        peak = {16: chip.bf16_flops_per_s, 8: chip.fp8_flops_per_s, 4: chip.fp4_flops_per_s}[bits]
-        rate = float(
+        share = mfu[1] if mfu else 0.0
+        rate = as_float(
             tokens_per_s_per_gpu_at(
-                mfu=(mfu or (0.0, 0.0))[1],
-                peak_flops_per_s=peak or math.nan,
+                mfu=share,
+                peak_flops_per_s=peak_flops_per_s(chip, bits) or math.nan,
                 flops_per_token=flops_per_token,
             )
         )
-        words = f"an MFU of {(mfu or (0.0, 0.0))[1]:.3g} of the {bits}-bit peak, by 6 P"
+        words = f"an MFU of {share:.3g} of the {bits}-bit peak, by 6 P"
     hours = None if tokens is None else tokens / (rate * num_gpus) / HOUR_S
     return rate, words, hours

@@ -80,9 +80,9 @@ def precisions(audit: Audit) -> Table[Speed]:
     return Table(caption="In every precision", columns=COLUMNS, rows=audit.speeds)
 
 
-def checks(audit: Audit) -> tuple[Check, ...]:
-    """The checks, worst first."""
-    return tuple(sorted(audit.checks, key=lambda c: ORDER.index(c.status)))
+def checks(audit: Audit) -> list[tuple[str, Check]]:
+    """The checks with their names, worst first."""
+    return sorted(audit.checks.items(), key=lambda named: ORDER.index(named[1].status))
 
 
 def blocks(audit: Audit) -> tuple[Block, ...]:
@@ -92,9 +92,9 @@ def blocks(audit: Audit) -> tuple[Block, ...]:
         for s in audit.speeds
     )
     found = (
-        f"{c.status}: {TITLES[c.name]}. {c.sentence}"
-        for c in audit.checks
-        if c.name not in AMONG_REASONS
+        f"{c.status}: {TITLES[name]}. {c.sentence}"
+        for name, c in audit.checks.items()
+        if name not in AMONG_REASONS
     )
     return (
         Paragraph(claim_sentence(audit.claim)),

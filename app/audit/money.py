@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
@@ -9,6 +10,7 @@ from statistics import median
 from app.audit.claim import Claim
 from app.document import format as fmt
 from core.evidence.claimed_speed import SAME, Slip, power_usd_per_gpu_hour, slips_of
+from core.machine.accelerator import Accelerator
 from pricing import history, integrity, offers
 
 USD_PER_KWH = 0.05  # assumed: cheap electricity
@@ -19,7 +21,6 @@ SPOT = "spot"
 class Check:
     """One comparison of the claim's `value` with a `limit`."""
 
-    name: str
     status: str  # pass, warn, fail, info or not given
     sentence: str
     value: float | None = None
@@ -86,7 +87,7 @@ def price_of(claim: Claim) -> float | None:
     """USD per GPU-hour, as given or as dollars over GPU-hours."""
     if claim.usd_per_gpu_hour is not None:
         return claim.usd_per_gpu_hour
-    hours = claim.gpu_hours if claim.gpu_hours is not None else claim.all_gpu_hours
+    hours = claim.paid_gpu_hours
     return None if claim.usd is None or not hours else claim.usd / hours
 
 
@@ -94,10 +95,8 @@ def usd_of(claim: Claim) -> float | None:
     """Dollars of the run, as given or as GPU-hours times the price."""
     if claim.usd is not None:
         return claim.usd
-    hours = claim.gpu_hours if claim.gpu_hours is not None else claim.all_gpu_hours
-    return None if claim.usd_per_gpu_hour is None or hours is None else (
-        hours * claim.usd_per_gpu_hour
-    )  # fmt: skip
+    hours, price = claim.paid_gpu_hours, claim.usd_per_gpu_hour
+    return None if price is None or hours is None else hours * price
 
 
 def consistent_if(slips: tuple[Slip, ...]) -> str:
@@ -105,49 +104,45 @@ def consistent_if(slips: tuple[Slip, ...]) -> str:
     return "".join(f" It would be consistent if {s.sentence}." for s in slips[:2])
 
 
+def same_check(
+    claimed: float, product: float, sentence: str, differs: str, usual: Iterable[Slip]
+) -> Check:
+    """Whether a claimed figure is within 2% of the `product` of the others. If it is not, the
+    sentence ends with `differs`, written with the ratio, and the mistakes that would explain it."""
+    ratio = claimed / product
+    if abs(ratio - 1) <= SAME:
+        return Check(status="pass", sentence=f"{sentence}.", value=claimed, limit=product)
+    why = consistent_if(slips_of(ratio, usual))
+    sentence += f"{differs.format(f'{ratio:.3g}')}.{why}"
+    return Check(status="fail", sentence=sentence, value=claimed, limit=product)
+
+
 def dollars_check(claim: Claim) -> Check:
     """Whether dollars are GPU-hours times price, within 2%."""
-    hours = claim.gpu_hours if claim.gpu_hours is not None else claim.all_gpu_hours
-    given, usd = claim.usd_per_gpu_hour, claim.usd
+    hours, given, usd = claim.paid_gpu_hours, claim.usd_per_gpu_hour, claim.usd
     if hours is None or (usd is None and given is None):
         return Check(
-            name="dollars",
             status="not given",
             sentence="No dollars are claimed: usd or usd_per_gpu_hour would be checked.",
         )
     if usd is None or given is None:
         price, total = price_of(claim), usd_of(claim)
-        return Check(
-            name="dollars",
-            status="info",
-            sentence=f"{fmt.count(hours)} GPU-hours at {fmt.usd_per_hour(price)} are "
-            f"{dollars(total)}.",
-            value=total,
-        )
-    product = hours * given
-    sentence = (
-        f"{fmt.count(hours)} GPU-hours at {fmt.usd_per_hour(given)} are "
-        f"{dollars(product)}; {dollars(usd)} is claimed"
-    )
-    if abs(usd / product - 1) <= SAME:
-        sentence += f", {fmt.percent(abs(usd / product - 1))} off." if usd != product else "."
-        return Check(name="dollars", status="pass", sentence=sentence, value=usd, limit=product)
-    node = float(claim.chip.gpus_per_node)
-    slips = slips_of(
-        usd / product,
+        text = f"{fmt.count(hours)} GPU-hours at {fmt.usd_per_hour(price)} are {dollars(total)}."
+        return Check(status="info", sentence=text, value=total)
+    product, node = hours * given, float(claim.chip.gpus_per_node)
+    off = abs(usd / product - 1)
+    return same_check(
+        usd,
+        product,
+        f"{fmt.count(hours)} GPU-hours at {fmt.usd_per_hour(given)} are {dollars(product)}; "
+        f"{dollars(usd)} is claimed" + (f", {fmt.percent(off)} off" if 0 < off <= SAME else ""),
+        ": {} times as much",
         (
             Slip(factor=1 / node, sentence=f"the price were of a node of {node:.0f} GPUs"),
             Slip(factor=node, sentence=f"GPUs were counted as nodes of {node:.0f}"),
             Slip(factor=1 / 24, sentence="the price were of a day"),
             Slip(factor=2.0, sentence="the work were done twice, or paid both ways"),
         ),
-    )
-    return Check(
-        name="dollars",
-        status="fail",
-        sentence=f"{sentence}: {usd / product:.3g} times as much.{consistent_if(slips)}",
-        value=usd,
-        limit=product,
     )
 
 
@@ -156,44 +151,33 @@ def price_check(claim: Claim) -> Check:
     price, chip = price_of(claim), claim.chip
     known = prices_of(chip.name, claim.scenario.prices)
     if price is None:
+        text = f"No price follows from the claim. {_market(known)}".strip()
+        return Check(status="not given", sentence=text)
+    watts = chip.tdp_watts or 0.0
+    floor = float(power_usd_per_gpu_hour(watts=watts, usd_per_kwh=USD_PER_KWH))
+    if price < floor:
         return Check(
-            name="price",
-            status="not given",
-            sentence=f"No price follows from the claim. {_market(known)}".strip(),
-        )
-    floor = None
-    if chip.tdp_watts is not None:
-        floor = float(power_usd_per_gpu_hour(watts=chip.tdp_watts, usd_per_kwh=USD_PER_KWH))
-    if floor is not None and price < floor:
-        return Check(
-            name="price",
             status="fail",
             sentence=f"{fmt.usd_per_hour(price)} for a GPU is less than its electricity alone: "
-            f"{chip.tdp_watts:,.0f} W at ${USD_PER_KWH:g} a kWh (assumed) are "
-            f"{fmt.usd_per_hour(floor)}.",
+            f"{watts:,.0f} W at ${USD_PER_KWH:g} a kWh (assumed) are {fmt.usd_per_hour(floor)}.",
             value=price,
             limit=floor,
         )
     if known.ever_low is None or known.ever_high is None:
-        return Check(
-            name="price",
-            status="info",
-            sentence=f"No price of {chip.name} is known to compare with.",
-            value=price,
-        )
-    return _against_market(claim, price, known)
+        text = f"No price of {chip.name} is known to compare with."
+        return Check(status="info", sentence=text, value=price)
+    return _against_market(chip, price, known, low=known.ever_low, high=known.ever_high)
 
 
-def _against_market(claim: Claim, price: float, known: Prices) -> Check:
-    bands = integrity.price_bands()
-    committed = bands.get((known.accelerator, "committed"))
-    node = float(claim.chip.gpus_per_node)
-    low, high = known.ever_low or 0.0, known.ever_high or 0.0
+def _against_market(
+    chip: Accelerator, price: float, known: Prices, *, low: float, high: float
+) -> Check:
+    """The price against the lowest and the highest that were ever seen, and against today's."""
+    committed = integrity.price_bands().get((chip.name, "committed"))
+    node = float(chip.gpus_per_node)
     says = f"{fmt.usd_per_hour(price)} a GPU"
-    if price < low or price > high:
-        side = "below" if price < low else "above"
-        limit = low if price < low else high
-        hint = ""
+    if not low <= price <= high:
+        side, limit, hint = ("below", low, "") if price < low else ("above", high, "")
         if price > high and low <= price / node <= high:
             hint = f" It would be consistent if it were the price of a node of {node:.0f} GPUs."
         elif price < low and low <= price * node <= high:
@@ -203,16 +187,14 @@ def _against_market(claim: Claim, price: float, known: Prices) -> Check:
             )
         outside = committed is not None and not committed[0] <= price <= committed[1]
         return Check(
-            name="price",
             status="fail" if outside else "warn",
-            sentence=f"{says} is {side} every price of {known.accelerator} that was ever seen "
+            sentence=f"{says} is {side} every price of {chip.name} that was ever seen "
             f"here.{hint} {_market(known)}",
             value=price,
             limit=limit,
         )
     only_spot = known.low is not None and price < known.low
     return Check(
-        name="price",
         status="warn" if only_spot else "pass",
         sentence=f"{says} {_place(price, known, only_spot=only_spot)} {_market(known)}",
         value=price,

@@ -119,13 +119,13 @@ def _draw_audit(found: Audit) -> None:
     for s in found.speeds:
         st.markdown(f"**{s.precision}**: {as_text(s.reasons[0])}")
     st.subheader("Checks", anchor=False)
-    for check in document.checks(found):
-        result, name, said = st.columns([3, 4, 15], gap="small")
-        result.badge(check.status, color=document.COLOURS[check.status])
-        name.markdown(f"**{TITLES[check.name]}**")
-        said.markdown(as_text(check.sentence))
-    for sentence in assumption_sentences(found.claim):
-        st.caption(as_text(sentence))
+    for name, check in document.checks(found):
+        status, title, sentence = st.columns([3, 4, 15], gap="small")
+        status.badge(check.status, color=document.COLOURS[check.status])
+        title.markdown(f"**{TITLES[name]}**")
+        sentence.markdown(as_text(check.sentence))
+    for assumption in assumption_sentences(found.claim):
+        st.caption(as_text(assumption))
     _draw_rule()
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 
 import numpy as np
@@ -21,10 +21,11 @@ from core.evidence.claimed_speed import attention_flops_per_token, rule_flops_pe
 from core.layout.precision import PRECISIONS
 from core.machine.accelerator import Accelerator
 from core.model.presets import preset
-from core.model.transformer import Transformer, active_params
+from core.model.transformer import Transformer, active_params, is_moe
+from core.numeric import as_float
 from hardware import facts
 from hardware.measured import MODELS_CSV, RUNS_CSV, read_models, read_runs
-from hardware.published_rates import published_rates
+from hardware.published_rates import PublishedRate, published_rates
 
 SAME_MODEL = 0.02  # relative difference of active parameters within which two models are the same
 ALIKE = 2.0  # largest ratio of active parameters within a class, either way
@@ -32,25 +33,18 @@ TASKS = ("pretrain", "sft")
 # Width over layers: at most 200 in models that are trained (Megatron 1T), at least 264 in models
 # cut for a benchmark (Llama 3.1 405B with 62 layers).
 WIDEST = 250.0
+PEAKS = {16: "bf16_flops_per_s", 8: "fp8_flops_per_s", 4: "fp4_flops_per_s"}  # by width of matmuls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedRun:
+class PublishedRun(PublishedRate):
     """One published run that trains all weights. FLOP/s are per GPU, 6 P and causal attention."""
 
     name: str
-    source: str
-    source_date: str
-    model: str
-    accelerator: str
     generation: str  # of the accelerator's architecture
-    num_gpus: int
-    seq_len: int
-    precision: str
     bits: int
     has_experts: bool
     active_params: float
-    tokens_per_s_per_gpu: float
     flops_per_s: float
     share_of_peak: float  # of the dense peak at the width of its matmuls
 
@@ -68,12 +62,13 @@ class Best:
 
 def peak_flops_per_s(chip: Accelerator, bits: int) -> float | None:
     """Dense peak of matmuls of this width; None where no source prints one."""
-    return {16: chip.bf16_flops_per_s, 8: chip.fp8_flops_per_s, 4: chip.fp4_flops_per_s}[bits]
+    peak: float | None = getattr(chip, PEAKS[bits])
+    return peak
 
 
 def is_cut(model: Transformer) -> bool:
     """Whether the model has the width of a large model and the layers of a small one."""
-    return float(np.asarray(model.hidden_size)) > WIDEST * float(np.asarray(model.num_layers))
+    return as_float(model.hidden_size) > WIDEST * as_float(model.num_layers)
 
 
 @cache
@@ -88,78 +83,48 @@ def published_runs() -> tuple[PublishedRun, ...]:
             continue
         if is_cut(model.transformer):
             continue
-        found.append(
-            _run(
-                model.transformer,
-                name=str(inputs.run_id[i]),
-                source=str(inputs.source[i]),
-                source_date=str(inputs.source_date[i]),
-                label=str(inputs.model_key[i]),
-                accelerator=str(inputs.accelerator[i]),
-                precision=str(inputs.precision[i]),
-                num_gpus=float(inputs.num_gpus[i]),
-                seq_len=float(inputs.seq_len[i]),
-                rate=float(rates[i]),
-            )
+        rate = PublishedRate(
+            model=str(inputs.model_key[i]),
+            accelerator=facts.accelerator(str(inputs.accelerator[i])).name,
+            precision=str(inputs.precision[i]) or "bf16",
+            num_gpus=int(inputs.num_gpus[i]),
+            seq_len=int(inputs.seq_len[i]),
+            tokens_per_s_per_gpu=float(rates[i]),
+            source=str(inputs.source[i]),
+            source_date=str(inputs.source_date[i]),
         )
-    found += [
-        _run(
-            preset(r.model).transformer,
-            name=f"{r.model} on {r.num_gpus} {r.accelerator} in {r.precision}",
-            source=r.source,
-            source_date=r.source_date,
-            label=r.model,
-            accelerator=r.accelerator,
-            precision=r.precision,
-            num_gpus=float(r.num_gpus),
-            seq_len=float(r.seq_len),
-            rate=r.tokens_per_s_per_gpu,
-        )
-        for r in published_rates()
-    ]
+        found.append(_run(model.transformer, rate, name=str(inputs.run_id[i])))
+    for rate in published_rates():
+        name = f"{rate.model} on {rate.num_gpus} {rate.accelerator} in {rate.precision}"
+        found.append(_run(preset(rate.model).transformer, rate, name=name))
     return tuple(r for r in found if r is not None)
 
 
-def _run(
-    model: Transformer,
-    *,
-    name: str,
-    source: str,
-    source_date: str,
-    label: str,
-    accelerator: str,
-    precision: str,
-    num_gpus: float,
-    seq_len: float,
-    rate: float,
-) -> PublishedRun | None:
+def _run(model: Transformer, rate: PublishedRate, *, name: str) -> PublishedRun | None:
     """The run with its FLOP/s; None if no source prints the peak of its precision."""
-    chip = facts.accelerator(accelerator)
-    recipe = PRECISION_NAMES.get(precision, precision).replace("-", "_")
+    chip = facts.accelerator(rate.accelerator)
+    recipe = PRECISION_NAMES.get(rate.precision, rate.precision).replace("-", "_")
     bits = PRECISIONS[recipe].matmul_bits if recipe in PRECISIONS else 16
     peak = peak_flops_per_s(chip, bits)
     if peak is None:
         return None
-    flops = rate * float(
-        np.asarray(rule_flops_per_token(model) + attention_flops_per_token(model, seq_len))
-    )
+    attention = attention_flops_per_token(model, float(rate.seq_len))
+    flops = rate.tokens_per_s_per_gpu * as_float(rule_flops_per_token(model) + attention)
     return PublishedRun(
+        **asdict(rate),
         name=name,
-        source=source,
-        source_date=source_date,
-        model=label,
-        accelerator=chip.name,
         generation=chip.architecture.generation,
-        num_gpus=int(num_gpus),
-        seq_len=int(seq_len),
-        precision=precision or "bf16",
         bits=bits,
-        has_experts=float(np.asarray(model.num_experts)) > 0,
-        active_params=float(np.asarray(active_params(model))),
-        tokens_per_s_per_gpu=rate,
+        has_experts=is_mixture(model),
+        active_params=as_float(active_params(model)),
         flops_per_s=flops,
         share_of_peak=flops / peak,
     )
+
+
+def is_mixture(model: Transformer) -> bool:
+    """Whether the model is a mixture of experts."""
+    return bool(np.asarray(is_moe(model)))
 
 
 def published_bits(chip: Accelerator) -> tuple[int, ...]:
@@ -176,8 +141,7 @@ def usual_seq_len(model: Transformer) -> int | None:
     >>> usual_seq_len(preset("deepseek-v3").transformer)
     4096
     """
-    active = float(np.asarray(active_params(model)))
-    has_experts = float(np.asarray(model.num_experts)) > 0
+    active, has_experts = as_float(active_params(model)), is_mixture(model)
     seen = Counter(
         r.seq_len
         for r in published_runs()

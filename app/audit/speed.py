@@ -5,33 +5,24 @@ The verdict follows core/evidence/claimed_speed.py; `decides` is the comparison 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
-
-from app.audit.claim import Claim
-from app.audit.published import Best, best_of, peak_flops_per_s, published_bits
+from app.audit.claim import Claim, precisions_on
+from app.audit.published import PEAKS, Best, best_of, is_mixture, peak_flops_per_s, published_bits
 from app.document import format as fmt
 from app.forecast.answer import answer
 from core.evidence import claimed_speed
-from core.evidence.claimed_speed import MARGIN, Verdict
+from core.evidence.claimed_speed import MARGIN, VERDICTS, Verdict
 from core.evidence.published_claims import ACCOUNTINGS, state_bytes
 from core.layout.precision import precision
-from core.machine.accelerator import Source, offers_precision
-from core.model.transformer import active_params, is_moe, total_params
+from core.machine.accelerator import Source
+from core.model.transformer import total_params
 from core.numeric import as_float
 from core.search.plan import Interval, Plan
 from core.units import DAY_S
 
 USUAL = ("bf16", "fp8", "nvfp4")  # one recipe per width of matmuls
-NAMES = {
-    "impossible": "impossible",
-    "not_credible": "not credible",
-    "optimistic": "optimistic",
-    "plausible": "plausible",
-    "conservative": "conservative",
-}
-PEAKS = {16: "bf16_flops_per_s", 8: "fp8_flops_per_s", 4: "fp4_flops_per_s"}
+NAMES = {verdict: verdict.replace("_", " ") for verdict in VERDICTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,25 +44,24 @@ class Decides:
 class Speed:
     """One claim in one precision. FLOP/s and tokens/s are of one GPU."""
 
+    claim: Claim
     precision: str
     bits: int
     peak: float
-    peak_source: Source | None
     rule_flops_per_s: float  # by 6 P
     flops_per_s: float  # by 6 P and causal attention: the figure that is judged
     blended_peak: float  # with attention and LM head in 16 bits
     has_published: bool  # a run on this generation with matmuls of this width
     best: Best | None
-    days_at_best: float | None  # of the run, at the best run's FLOP/s
     plan: Plan | None  # the fastest plan of the forecast
     forecast: Interval | None
     no_forecast: str  # why there is none
     fits: bool
-    verdict: Verdict
-    decides: Decides
-    peak_sentence: str = ""
-    best_sentence: str = ""
-    forecast_sentence: str = ""
+
+    @property
+    def peak_source(self) -> Source | None:
+        """Where the peak is printed."""
+        return self.claim.chip.sources.get(PEAKS[self.bits])
 
     @property
     def share_by_rule(self) -> float:
@@ -84,6 +74,99 @@ class Speed:
         return self.flops_per_s / self.peak
 
     @property
+    def over_best(self) -> float | None:
+        """The claim as a multiple of the best published run."""
+        return None if self.best is None else self.flops_per_s / self.best.flops_per_s
+
+    @property
+    def days_at_best(self) -> float | None:
+        """Days of the run at the FLOP/s of the best published one."""
+        claim = self.claim
+        if self.best is None or claim.num_tokens is None:
+            return None
+        per_gpu = self.best.flops_per_s / claim.flops_per_token
+        return claim.num_tokens / (per_gpu * claim.num_gpus) / DAY_S
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the claim in this precision."""
+        rate, forecast = self.claim.rate, self.forecast
+        return claimed_speed.speed_verdict(
+            share_of_peak=self.share,
+            over_best=self.over_best,
+            over_p10=None if forecast is None else rate / forecast.p10,
+            over_p90=None if forecast is None else rate / forecast.p90,
+            fits=self.fits,
+        )
+
+    @property
+    def decides(self) -> Decides:
+        """The comparison that the verdict rests on."""
+        flops = "FLOP/s per GPU"
+        if self.verdict == "impossible":
+            return Decides(
+                against="dense_peak", claimed=self.flops_per_s, limit=self.peak, unit=flops
+            )
+        rate, forecast = self.claim.rate, self.forecast
+        # Above everything published, but inside the forecast; or there is no forecast to be inside.
+        first = self.verdict == "optimistic" and forecast is not None and rate <= forecast.p90
+        beaten = self.over_best is not None and self.over_best > MARGIN
+        if self.best is not None and (beaten or first or (forecast is None and self.fits)):
+            limit = self.best.flops_per_s
+            return Decides(
+                against="best_published", claimed=self.flops_per_s, limit=limit, unit=flops
+            )
+        tokens = "tokens/s per GPU"
+        if forecast is None:
+            return Decides(against="memory", claimed=rate, limit=None, unit=tokens)
+        if self.verdict == "conservative":
+            return Decides(against="forecast_p10", claimed=rate, limit=forecast.p10, unit=tokens)
+        return Decides(against="forecast_p90", claimed=rate, limit=forecast.p90, unit=tokens)
+
+    @property
+    def peak_sentence(self) -> str:
+        """The claim against the dense peak."""
+        end = ": no GPU does that" if self.share > 1 else ""
+        return (
+            f"It needs {tflops(self.flops_per_s)} a GPU with causal attention, "
+            f"{fmt.percent(self.share)} of the dense {self.precision} peak of {tflops(self.peak)} "
+            f"({fmt.percent(self.share_by_rule)} by 6 FLOPs per parameter and token){end}."
+        )
+
+    @property
+    def best_sentence(self) -> str:
+        """The claim against the best published run of its class."""
+        best = self.best
+        if best is None:
+            return "No training run in matmuls of this width has been published."
+        run, took = best.run, ""
+        if self.days_at_best is not None:
+            took = f", at which it would take {fmt.days(self.days_at_best * 24)}"
+        reached = tflops(run.flops_per_s)
+        if not best.in_class:
+            share = fmt.percent(run.share_of_peak)
+            reached += f", {share} of its peak, which is {tflops(best.flops_per_s)} here"
+        return (
+            f"{tflops(self.flops_per_s)} is {times(self.flops_per_s / best.flops_per_s)} the best "
+            f"published of {best.scope}: {fmt.count(run.tokens_per_s_per_gpu)} tokens/s a GPU of "
+            f"{run.model} on {run.num_gpus:,} {run.accelerator} in {run.precision}: {reached}"
+            f"{took} ({run.source}; {run.name})."
+        )
+
+    @property
+    def forecast_sentence(self) -> str:
+        """The claim against our forecast, or why there is none."""
+        if self.forecast is None:
+            return self.no_forecast
+        rate, low, high = self.claim.rate, self.forecast.p10, self.forecast.p90
+        where = "above its P90" if rate > high else "below its P10" if rate < low else "inside it"
+        return (
+            f"Our forecast of the fastest layout is {fmt.count(self.forecast.p50)} tokens/s a GPU "
+            f"(P10 to P90: {fmt.count(low)} to {fmt.count(high)}); the claim's {fmt.count(rate)} "
+            f"is {where}."
+        )
+
+    @property
     def reasons(self) -> tuple[str, ...]:
         """The comparisons in sentences, the one that decides first."""
         found = {
@@ -92,91 +175,50 @@ class Speed:
             "forecast": self.forecast_sentence,
         }
         against = self.decides.against
-        first = against if against in found else "forecast"
-        return (found.pop(first), *found.values())
-
-    @property
-    def over_best(self) -> float | None:
-        """The claim as a multiple of the best published run."""
-        return None if self.best is None else self.flops_per_s / self.best.flops_per_s
-
-
-def rule_flops_per_token(claim: Claim) -> float:
-    """6 P, with the parameters that the claim gives, else the model's active parameters."""
-    if claim.params is not None:
-        return 6 * claim.params
-    return as_float(claimed_speed.rule_flops_per_token(claim.model.transformer))
-
-
-def flops_per_token(claim: Claim) -> float:
-    """FLOPs of one token: 6 P and causal attention at the sequence length."""
-    seq_len = float(claim.scenario.seq_len)
-    attention = claimed_speed.attention_flops_per_token(claim.model.transformer, seq_len)
-    return rule_flops_per_token(claim) + as_float(attention)
+        first = found.pop(against if against in found else "forecast")
+        return (first, *found.values())
 
 
 def precisions_of(claim: Claim) -> tuple[str, ...]:
     """One precision per width of matmuls that the accelerator has, and the claimed one."""
     usual = ("fp16" if claim.chip.fp16_only else USUAL[0], *USUAL[1:])
-    found = [
-        p
-        for p in usual
-        if offers_precision(claim.chip, name=p, matmul_bits=precision(p).matmul_bits)
-    ]
+    takes = precisions_on(claim.chip)
+    found = [p for p in usual if p in takes]
     if claim.precision is not None and claim.precision not in found:
         found.append(claim.precision)
     return tuple(found)
 
 
 def speed_of(claim: Claim, name: str) -> Speed:
-    """The claim in one precision, judged."""
+    """The claim in one precision."""
     bits = precision(name).matmul_bits
     chip, model = claim.chip, claim.model.transformer
     peak = peak_flops_per_s(chip, bits) or chip.bf16_flops_per_s
-    flops = claim.rate * flops_per_token(claim)
-    best = best_of(
-        chip,
-        bits=bits,
-        has_experts=bool(np.asarray(is_moe(model))),
-        active=claim.params or as_float(active_params(model)),
-    )
     plan, no_forecast = _fastest(claim, name)
-    n = claim.num_gpus
-    forecast = None if plan is None else Interval(
-        p10=plan.tokens_per_s.p10 / n, p50=plan.tokens_per_s.p50 / n, p90=plan.tokens_per_s.p90 / n
-    )  # fmt: skip
-    fits = plan is not None or states_fit(claim)
-    verdict = claimed_speed.speed_verdict(
-        share_of_peak=flops / peak,
-        over_best=None if best is None else flops / best.flops_per_s,
-        over_p10=None if forecast is None else claim.rate / forecast.p10,
-        over_p90=None if forecast is None else claim.rate / forecast.p90,
-        fits=fits,
-    )
     low = as_float(claimed_speed.low_precision_share(model, float(claim.scenario.seq_len)))
-    speed = Speed(
+    return Speed(
+        claim=claim,
         precision=name,
         bits=bits,
         peak=peak,
-        peak_source=chip.sources.get(PEAKS[bits]),
-        rule_flops_per_s=claim.rate * rule_flops_per_token(claim),
-        flops_per_s=flops,
+        rule_flops_per_s=claim.rate * claim.rule_flops_per_token,
+        flops_per_s=claim.rate * claim.flops_per_token,
         blended_peak=as_float(
             claimed_speed.blended_peak(
                 share=low, low_flops_per_s=peak, flops_per_s=chip.bf16_flops_per_s
             )
         ),
         has_published=bits in published_bits(chip),
-        best=best,
-        days_at_best=_days_at(claim, best),
+        best=best_of(chip, bits=bits, has_experts=is_mixture(model), active=claim.active_params),
         plan=plan,
-        forecast=forecast,
+        forecast=None if plan is None else _per_gpu(plan.tokens_per_s, claim.num_gpus),
         no_forecast=no_forecast,
-        fits=fits,
-        verdict=verdict,
-        decides=_decides(claim, verdict, flops, peak, best, forecast, fits=fits),
+        fits=plan is not None or states_fit(claim),
     )
-    return _in_words(claim, speed)
+
+
+def _per_gpu(whole: Interval, num_gpus: int) -> Interval:
+    return Interval(p10=whole.p10 / num_gpus, p50=whole.p50 / num_gpus, p90=whole.p90 / num_gpus)
 
 
 def _fastest(claim: Claim, name: str) -> tuple[Plan | None, str]:
@@ -200,63 +242,6 @@ def states_fit(claim: Claim) -> bool:
     return as_float(states) <= claim.num_gpus * claim.chip.memory_bytes
 
 
-def _days_at(claim: Claim, best: Best | None) -> float | None:
-    if best is None or claim.num_tokens is None:
-        return None
-    per_gpu = best.flops_per_s / flops_per_token(claim)
-    return claim.num_tokens / (per_gpu * claim.num_gpus) / DAY_S
-
-
-def _decides(
-    claim: Claim,
-    verdict: Verdict,
-    flops: float,
-    peak: float,
-    best: Best | None,
-    forecast: Interval | None,
-    *,
-    fits: bool,
-) -> Decides:
-    if verdict == "impossible":
-        return Decides(against="dense_peak", claimed=flops, limit=peak, unit="FLOP/s per GPU")
-    beaten = best is not None and flops / best.flops_per_s > MARGIN
-    # Above everything published, but inside the forecast; or there is no forecast to be inside.
-    first = verdict == "optimistic" and forecast is not None and claim.rate <= forecast.p90
-    if best is not None and (beaten or first or (forecast is None and fits)):
-        return Decides(
-            against="best_published",
-            claimed=flops,
-            limit=best.flops_per_s,
-            unit="FLOP/s per GPU",
-        )
-    if forecast is None:
-        return Decides(against="memory", claimed=claim.rate, limit=None, unit="tokens/s per GPU")
-    low = verdict == "conservative"
-    return Decides(
-        against="forecast_p10" if low else "forecast_p90",
-        claimed=claim.rate,
-        limit=forecast.p10 if low else forecast.p90,
-        unit="tokens/s per GPU",
-    )
-
-
-def _in_words(claim: Claim, s: Speed) -> Speed:
-    """The speed with its comparisons written as sentences."""
-    end = ": no GPU does that" if s.share > 1 else ""
-    peak = (
-        f"It needs {tflops(s.flops_per_s)} a GPU with causal attention, {fmt.percent(s.share)} of "
-        f"the dense {s.precision} peak of {tflops(s.peak)} ({fmt.percent(s.share_by_rule)} by 6 "
-        f"FLOPs per parameter and token){end}."
-    )
-    best = "No training run in matmuls of this width has been published."
-    return replace(
-        s,
-        peak_sentence=peak,
-        best_sentence=best if s.best is None else _best_sentence(s, s.best),
-        forecast_sentence=_forecast_sentence(claim, s),
-    )
-
-
 def tflops(x: float) -> str:
     """FLOP/s of one GPU: 824 TFLOP/s.
 
@@ -274,36 +259,3 @@ def times(x: float) -> str:
     """
     digits = 3 if abs(x - 1) < 0.005 and abs(x - 1) > 5e-5 else 2
     return f"{x:,.{digits}f} times"
-
-
-def _best_sentence(s: Speed, best: Best) -> str:
-    run = best.run
-    ratio = s.flops_per_s / best.flops_per_s
-    took = ""
-    if s.days_at_best is not None:
-        took = f", at which it would take {fmt.days(s.days_at_best * 24)}"
-    reached = tflops(run.flops_per_s)
-    if not best.in_class:
-        share = fmt.percent(run.share_of_peak)
-        reached += f", {share} of its peak, which is {tflops(best.flops_per_s)} here"
-    return (
-        f"{tflops(s.flops_per_s)} is {times(ratio)} the best published of {best.scope}: "
-        f"{fmt.count(run.tokens_per_s_per_gpu)} tokens/s a GPU of {run.model} on {run.num_gpus:,} "
-        f"{run.accelerator} in {run.precision}: {reached}"
-        f"{took} ({run.source}; {run.name})."
-    )
-
-
-def _forecast_sentence(claim: Claim, s: Speed) -> str:
-    if s.forecast is None:
-        return s.no_forecast
-    p10, p50, p90 = (fmt.count(x) for x in (s.forecast.p10, s.forecast.p50, s.forecast.p90))
-    where = (
-        "above its P90" if claim.rate > s.forecast.p90
-        else "below its P10" if claim.rate < s.forecast.p10
-        else "inside it"
-    )  # fmt: skip
-    return (
-        f"Our forecast of the fastest layout is {p50} tokens/s a GPU (P10 to P90: {p10} to {p90}); "
-        f"the claim's {fmt.count(claim.rate)} is {where}."
-    )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
+from collections.abc import Callable, Sequence
 
 from app.audit.claim import Claim
-from app.audit.money import Check, consistent_if, dollars
-from app.audit.speed import Speed, rule_flops_per_token, tflops
+from app.audit.money import Check, consistent_if, dollars, same_check
+from app.audit.published import is_mixture
+from app.audit.speed import Speed, tflops
 from app.document import format as fmt
 from core.evidence.claimed_speed import SAME, Slip, attention_flops_per_token, slips_of
-from core.model.transformer import active_params, is_moe, total_params
+from core.model.transformer import active_params, total_params
 from core.numeric import as_float
 from core.units import HOUR_S
 
@@ -21,7 +20,6 @@ def throughput_check(claim: Claim) -> Check:
     total = claim.rate * claim.num_gpus
     hours = "" if claim.hours is None else f", {fmt.days(claim.hours)}"
     return Check(
-        name="throughput",
         status="info",
         sentence=f"From {claim.rate_from}: {fmt.count(claim.rate)} tokens/s a GPU, "
         f"{fmt.count(total)} tokens/s in all{hours}.",
@@ -37,32 +35,19 @@ def gpu_hours_check(claim: Claim) -> Check | None:
     days = claim.hours / 24
     text = f"{claim.num_gpus:,} GPUs x {days:.4g} days x 24 = {fmt.count(product)} GPU-hours"
     if claim.gpu_hours is None or claim.days is None:
-        return Check(name="gpu_hours", status="info", sentence=f"{text}.", value=product)
-    if abs(claim.gpu_hours / product - 1) <= SAME:
-        return Check(
-            name="gpu_hours",
-            status="pass",
-            sentence=f"{text}; {fmt.count(claim.gpu_hours)} is claimed.",
-            value=claim.gpu_hours,
-            limit=product,
-        )
+        return Check(status="info", sentence=f"{text}.", value=product)
     node = float(claim.chip.gpus_per_node)
-    slips = slips_of(
-        claim.gpu_hours / product,
+    return same_check(
+        claim.gpu_hours,
+        product,
+        f"{text}; {fmt.count(claim.gpu_hours)} is claimed",
+        ", {} times that",
         (
             Slip(factor=1 / 24, sentence="the days were hours"),
             Slip(factor=node, sentence=f"GPUs were counted as nodes of {node:.0f}"),
             Slip(factor=1 / node, sentence=f"they were hours of nodes of {node:.0f} GPUs"),
             Slip(factor=24.0, sentence="GPU-days were multiplied by 24 twice"),
         ),
-    )
-    return Check(
-        name="gpu_hours",
-        status="fail",
-        sentence=f"{text}; {fmt.count(claim.gpu_hours)} is claimed, "
-        f"{claim.gpu_hours / product:.3g} times that.{consistent_if(slips)}",
-        value=claim.gpu_hours,
-        limit=product,
     )
 
 
@@ -71,50 +56,33 @@ def tokens_per_s_check(claim: Claim) -> Check | None:
     if claim.tokens_per_s is None or claim.hours is None or claim.num_tokens is None:
         return None
     implied = claim.num_tokens / (claim.hours * HOUR_S)
-    ratio = claim.tokens_per_s / implied
-    text = f"{fmt.tokens_per_s(claim.tokens_per_s)} is claimed, {fmt.tokens_per_s(implied)} implied"
-    if abs(ratio - 1) <= SAME:
-        return Check(
-            name="tokens_per_s",
-            status="pass",
-            sentence=f"{text}.",
-            value=claim.tokens_per_s,
-            limit=implied,
-        )
-    slips = slips_of(
-        ratio,
+    node, n = claim.chip.gpus_per_node, claim.num_gpus
+    return same_check(
+        claim.tokens_per_s,
+        implied,
+        f"{fmt.tokens_per_s(claim.tokens_per_s)} is claimed, {fmt.tokens_per_s(implied)} implied",
+        ": {} times",
         (
-            Slip(factor=1.0 / claim.num_gpus, sentence="it were of one GPU"),
-            Slip(
-                factor=claim.chip.gpus_per_node / claim.num_gpus,
-                sentence=f"it were of one node of {claim.chip.gpus_per_node} GPUs",
-            ),
+            Slip(factor=1.0 / n, sentence="it were of one GPU"),
+            Slip(factor=node / n, sentence=f"it were of one node of {node} GPUs"),
         ),
-    )
-    return Check(
-        name="tokens_per_s",
-        status="fail",
-        sentence=f"{text}: {ratio:.3g} times.{consistent_if(slips)}",
-        value=claim.tokens_per_s,
-        limit=implied,
     )
 
 
 def counting_check(claim: Claim) -> Check:
     """What the FLOPs count: which parameters, attention, recomputation."""
     model, seq_len = claim.model.transformer, float(claim.scenario.seq_len)
-    rule = rule_flops_per_token(claim)
+    rule = claim.rule_flops_per_token
     share = as_float(attention_flops_per_token(model, seq_len)) / rule
     every, active = as_float(total_params(model)), rule / 6
     experts = (
         f" active ones of {every / 1e9:.4g}B, because a token passes through "
         f"{as_float(model.experts_per_token):.0f} of {as_float(model.num_experts):.0f} experts,"
-        if bool(np.asarray(is_moe(model)))
+        if is_mixture(model)
         else ""
     )
     given = " as given," if claim.params is not None else ""
     return Check(
-        name="counting",
         status="info",
         sentence=f"6 FLOPs for each of {active / 1e9:.4g}B parameters,{given}{experts} and token; "
         f"causal attention at {claim.scenario.seq_len:,} tokens adds {fmt.percent(share)}. Work "
@@ -126,35 +94,23 @@ def counting_check(claim: Claim) -> Check:
 def mfu_check(claim: Claim, speeds: Sequence[Speed], s: Speed) -> Check:
     """The claimed MFU against the implied one, for every way to count FLOPs."""
     if claim.mfu is None:
-        return Check(
-            name="mfu", status="not given", sentence="No MFU is claimed: mfu would be checked."
-        )
+        return Check(status="not given", sentence="No MFU is claimed: mfu would be checked.")
     low, high = claim.mfu
     base = s if claim.precision is not None else speeds[0]
-    shown = fmt.percent(low) if low == high else f"{fmt.percent(low)} to {fmt.percent(high)}"
     if claim.rate_from.startswith("an MFU"):
-        return Check(
-            name="mfu",
-            status="info",
-            sentence=f"The rate is that of an MFU of {fmt.percent(high)}. {_at_mfu(claim, base)}",
-            value=high,
-        )
+        text = f"The rate is that of an MFU of {fmt.percent(high)}. {_at_mfu(claim, base)}"
+        return Check(status="info", sentence=text, value=high)
     implied = (base.share_by_rule, base.share)
     text = (
-        f"{shown} is claimed; the rest of the claim implies {fmt.percent(implied[0])} of the "
-        f"{base.precision} peak by 6 P, {fmt.percent(implied[1])} with causal attention."
+        f"{_range(low, high, fmt.percent)} is claimed; the rest of the claim implies "
+        f"{fmt.percent(implied[0])} of the {base.precision} peak by 6 P, "
+        f"{fmt.percent(implied[1])} with causal attention."
     )
     if any(low * (1 - SAME) <= x <= high * (1 + SAME) for x in implied):
-        return Check(name="mfu", status="pass", sentence=text, value=high, limit=implied[1])
+        return Check(status="pass", sentence=text, value=high, limit=implied[1])
     near = low if implied[0] < low else high
-    slips = slips_of(near / implied[0], _mfu_slips(claim, speeds, base))
-    return Check(
-        name="mfu",
-        status="fail",
-        sentence=f"{text}{consistent_if(slips)}",
-        value=near,
-        limit=implied[1],
-    )
+    text += consistent_if(slips_of(near / implied[0], _mfu_slips(claim, speeds, base)))
+    return Check(status="fail", sentence=text, value=near, limit=implied[1])
 
 
 def _mfu_slips(claim: Claim, speeds: Sequence[Speed], base: Speed) -> list[Slip]:
@@ -189,30 +145,31 @@ def _at_mfu(claim: Claim, base: Speed) -> str:
     """Tokens per second, hours and dollars at both ends of the claimed MFU."""
     low, high = claim.mfu or (0.0, 0.0)
     total = claim.rate * claim.num_gpus
-    slow = total * low / high
-    rates = fmt.count(total) if low == high else f"{fmt.count(slow)} to {fmt.count(total)}"
+    slow = total if low == high else total * low / high
     text = (
-        f"{claim.num_gpus:,} x {tflops(base.peak)} at {fmt.percent(low)}"
-        + ("" if low == high else f" to {fmt.percent(high)}")
-        + f" are {rates} tokens/s"
+        f"{claim.num_gpus:,} x {tflops(base.peak)} at {_range(low, high, fmt.percent)} are "
+        f"{_range(slow, total, fmt.count)} tokens/s"
     )
     if claim.num_tokens is None:
         return f"{text}."
-    hours = [claim.num_tokens / x / HOUR_S for x in (slow, total)]
-    spans = (
-        fmt.hours(hours[0]) if low == high else f"{fmt.hours(hours[0])} to {fmt.hours(hours[1])}"
-    )
-    text += f" and {spans} for {fmt.tokens(claim.num_tokens)} tokens"
+    longest, shortest = (claim.num_tokens / x / HOUR_S for x in (slow, total))
+    hours = _range(longest, shortest, fmt.hours)
+    text += f" and {hours} for {fmt.tokens(claim.num_tokens)} tokens"
     if claim.usd_per_gpu_hour is not None:
-        usd = [dollars(h * claim.num_gpus * claim.usd_per_gpu_hour) for h in hours]
-        text += f", {usd[0]}" if low == high else f", {usd[0]} to {usd[1]}"
+        usd_per_hour = claim.num_gpus * claim.usd_per_gpu_hour
+        text += f", {_range(longest * usd_per_hour, shortest * usd_per_hour, dollars)}"
     return f"{text}."
+
+
+def _range(first: float, last: float, text: Callable[[float], str]) -> str:
+    """Two figures as '45% to 50%', or one if they are equal."""
+    return text(first) if first == last else f"{text(first)} to {text(last)}"
 
 
 def units_check(claim: Claim, speeds: Sequence[Speed], s: Speed) -> Check:
     """Common mistakes of unit that would bring the claim within the forecast."""
     if s.verdict == "plausible" or s.forecast is None:
-        return Check(name="units", status="pass", sentence="No unit needs to be another one.")
+        return Check(status="pass", sentence="No unit needs to be another one.")
     node, n = claim.chip.gpus_per_node, claim.num_gpus
     tries: list[tuple[float, str]]
     if s.verdict == "conservative":
@@ -232,11 +189,6 @@ def units_check(claim: Claim, speeds: Sequence[Speed], s: Speed) -> Check:
         and (claim.days is not None or not text.startswith("the days"))
     ]
     if not found:
-        return Check(
-            name="units", status="pass", sentence="No usual slip of unit would explain it."
-        )
-    return Check(
-        name="units",
-        status="warn",
-        sentence=f"It would be consistent with our forecast if {', or if '.join(found)}.",
-    )
+        return Check(status="pass", sentence="No usual slip of unit would explain it.")
+    text = f"It would be consistent with our forecast if {', or if '.join(found)}."
+    return Check(status="warn", sentence=text)

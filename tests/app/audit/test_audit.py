@@ -37,7 +37,7 @@ def speeds(found):
 
 
 def check(found, name):
-    return next(c for c in found.checks if c.name == name)
+    return found.checks[name]
 
 
 @pytest.fixture(scope="module")

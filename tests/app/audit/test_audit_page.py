@@ -64,7 +64,7 @@ def test_the_page_says_the_verdict_of_the_claim_in_its_address(b):
     words = said(page)
     for status in ("fail", "warn", "pass", "not given"):
         assert status in words  # a word, not a colour alone
-    for check in b.checks:
+    for check in b.checks.values():
         assert check.sentence in words
     assert list(page.table[0].value.loc["Verdict"]) == ["impossible", "impossible", "not credible"]
 
@@ -153,6 +153,6 @@ def test_the_chart_draws_in_both_themes(b, theme):
 
 
 def test_the_worst_checks_come_first(b):
-    order = [audit_document.ORDER.index(c.status) for c in audit_document.checks(b)]
+    order = [audit_document.ORDER.index(c.status) for _, c in audit_document.checks(b)]
     assert order == sorted(order)
     assert len(order) == len(b.checks)

@@ -6,23 +6,15 @@ models. So the figure is the price of not fitting, including recompute and small
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from app.document import format as fmt
-from app.forecast.one_case import Run
-from app.guides.cases import (
-    DATA_PARALLEL,
-    listed,
-    range_of,
-    slowdown,
-    timed,
-    timed_if_it_fitted,
-)
-from app.guides.claim_text import Ours
-
-Fields = Mapping[str, object]
+from app.forecast.one_case import Fields, Run
+from app.guides import cases
+from app.guides.cases import DATA_PARALLEL, slowdown, timed
+from app.guides.claim_text import Evaluations, Ours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,16 +85,16 @@ def _against_ddp(name: str) -> Ours:
     found: dict[str, float] = {}
     best: list[str] = []
     for job, fields in CASES[name].jobs.items():
-        ddp = timed_if_it_fitted({**fields, **DATA_PARALLEL, "sharding": "ddp"})
+        ddp = cases.timed_if_it_fitted({**fields, **DATA_PARALLEL, "sharding": "ddp"})
         for way, choice in CASES[name].ways.items():
             found[f"{way} for {job}"] = slowdown(timed({**fields, **choice}), ddp)
         best.append(_best_line(job, timed(fields), ddp))
-    return range_of(found.values(), f"{listed(found)}. {' '.join(best)}")
+    return cases.range_of(found.values(), f"{cases.listed(found)}. {' '.join(best)}")
 
 
-def _best_line(job: str, best: Run | None, ddp: Run | None) -> str:
+def _best_line(job: str, best: Run | None, ddp: Run) -> str:
     """The fastest way that fits, and what DDP would need."""
-    if best is None or ddp is None:
+    if best is None:
         return f"Nothing fits {job}."
     return (
         f"Fastest for {job}: {fmt.layout_short(best.layout)} at {slowdown(best, ddp):.2g}x; DDP "
@@ -110,4 +102,4 @@ def _best_line(job: str, best: Run | None, ddp: Run | None) -> str:
     )
 
 
-EVALUATED: dict[str, Callable[[], Ours]] = {name: partial(_against_ddp, name) for name in CASES}
+EVALUATED: Evaluations = {name: partial(_against_ddp, name) for name in CASES}

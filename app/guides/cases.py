@@ -10,6 +10,7 @@ from app.document import format as fmt
 from app.document import vocabulary
 from app.forecast.one_case import Fields, Run, forecast
 from app.guides.claim_text import FORECAST_DIGITS, Ours, span
+from core.errors import ScenarioError
 
 H100 = "H100-80GB-SXM"
 # Data parallelism only: the basis for comparing DDP, ZeRO and FSDP.
@@ -23,10 +24,15 @@ def timed(fields: Fields, *, even_odds: bool = False) -> Run | None:
     return found if isinstance(found, Run) else None
 
 
-def timed_if_it_fitted(fields: Fields) -> Run | None:
-    """The fastest layout with unlimited memory: the time of DDP for a model that it cannot hold."""
+def timed_if_it_fitted(fields: Fields) -> Run:
+    """The fastest layout with unlimited memory: the time of DDP for a model that it cannot hold.
+
+    ScenarioError if a rule leaves no layout.
+    """
     found = forecast({"gpu": H100, **fields}, node="bare", roomy=True)
-    return found if isinstance(found, Run) else None
+    if isinstance(found, Run):
+        return found
+    raise ScenarioError(f"A case of a guide runs with no layout: {found.rule}.")
 
 
 def text_of(run: Run) -> str:
@@ -65,10 +71,11 @@ def listed(cases: Mapping[str, float], unit: str = "x") -> str:
     )
 
 
-def longest_differences(slow: Run, fast: Run, count: int = 2) -> str:
-    """The parts of a step that differ most."""
-    by_part = {p: s - fast.parts_s.get(p, 0.0) for p, s in slow.parts_s.items()}
-    largest = sorted(by_part, key=lambda p: -by_part[p])[:count]
-    return ", ".join(
-        f"{vocabulary.step_part(p)} +{fmt.seconds(by_part[p])}" for p in largest if by_part[p] > 0
-    )
+def longest_differences(slow: Run, fast: Run) -> list[tuple[str, str]]:
+    """The parts of a step that take longer, the most first: a name, and how much: '+1.2 s'."""
+    more_s = {p: s - fast.parts_s.get(p, 0.0) for p, s in slow.parts_s.items()}
+    return [
+        (vocabulary.step_part(p), f"+{fmt.seconds(more_s[p])}")
+        for p in sorted(more_s, key=lambda p: -more_s[p])
+        if more_s[p] > 0
+    ]

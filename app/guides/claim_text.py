@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from app.document import format as fmt
 from hardware.claims import SCALES
@@ -25,6 +26,9 @@ class Ours:
     digits: int = DIGITS
 
 
+Evaluations: TypeAlias = dict[str, Callable[[], Ours]]  # by the name of the claim
+
+
 def sources_line(printed: Iterable[tuple[str, str]]) -> str:
     """Where and when figures are printed, each source once. A date that the source already ends
     with is not repeated.
@@ -32,8 +36,8 @@ def sources_line(printed: Iterable[tuple[str, str]]) -> str:
     >>> sources_line([("a paper", "2024"), ("a page of 2025", "2025"), ("a paper", "2024")])
     'Printed in: a paper (2024); a page of 2025.'
     """
-    told = (s if s.endswith(date) else f"{s} ({date})" for s, date in printed)
-    return f"Printed in: {'; '.join(dict.fromkeys(told))}."
+    sources = (s if s.endswith(date) else f"{s} ({date})" for s, date in printed)
+    return f"Printed in: {'; '.join(dict.fromkeys(sources))}."
 
 
 def exactly(value: float, arithmetic: str, limit: float | None = None) -> Ours:
@@ -57,6 +61,11 @@ def number(x: float, digits: int = DIGITS) -> str:
     decimals = digits - 1 - math.floor(math.log10(abs(x))) if x else 0
     text = f"{x:,.{max(decimals, 0)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def billions(num_params: float) -> str:
+    """Parameters in billions: 70B, 6.738B."""
+    return f"{number(num_params / 1e9)}B"
 
 
 def figure(value: float, unit: str, digits: int = DIGITS) -> str:

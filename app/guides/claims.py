@@ -16,22 +16,16 @@ from app.guides import (
     times,
     tuning,
 )
-from app.guides.claim_text import Ours, span
+from app.guides.claim_text import Evaluations, Ours, span
 from core.evidence.published_claims import Verdict, verdict
 from hardware.claims import PublishedClaim
 from hardware.claims import claims as published
 
-EVALUATED = {
-    **memory.EVALUATED,
-    **fixes.EVALUATED,
-    **savings.EVALUATED,
-    **tuning.EVALUATED,
-    **runs.EVALUATED,
-    **times.EVALUATED,
-    **against_ddp.EVALUATED,
-    **layouts.EVALUATED,
-    **prices.EVALUATED,
-    **inputs.EVALUATED,
+_TOPICS = (
+    memory, fixes, savings, tuning, runs, times, against_ddp, layouts, prices, inputs
+)  # fmt: skip
+EVALUATED: Evaluations = {
+    name: evaluate for topic in _TOPICS for name, evaluate in topic.EVALUATED.items()
 }
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from app.forecast.one_case import Miss, Run
+from app.guides import words
+from app.guides.strategies import WAYS
 from core.scenario import Scenario
 from hardware.decision_tables import Advice
 
 Verdict = Literal["agrees", "agrees in part", "disagrees", "no opinion"]
-VERDICTS: tuple[Verdict, ...] = ("agrees", "agrees in part", "disagrees", "no opinion")
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 CHOSEN = ("task", "stack")
 
 
@@ -19,7 +21,7 @@ CHOSEN = ("task", "stack")
 class Alternative:
     """One of the ways compared."""
 
-    way: str  # a key of decision_ways.WAYS, or a stack
+    way: str  # a key of WAYS, or a stack
     words: str
     published: bool
     found: Run | Miss
@@ -30,12 +32,12 @@ class Decision:
     """One concrete case of one published row, answered."""
 
     advice: Advice
-    job: str
     recommends: str
-    details: str
     reasons: tuple[str, ...]  # sentences
     verdict: Verdict
-    disagreement: str  # one sentence; empty if it agrees or there is no opinion
+    disagreement: str = ""  # one sentence; empty if it agrees or there is no opinion
+    job: str = ""
+    details: str = ""
     run: Run | None = None  # run of the recommendation
     alternatives: tuple[Alternative, ...] = ()
     link: Mapping[str, str] = field(default_factory=dict)  # fields of a scenario; empty: no page
@@ -43,8 +45,46 @@ class Decision:
     @property
     def other_reasons(self) -> tuple[str, ...]:
         """The reasons that the disagreement does not already give."""
-        said = self.disagreement.casefold()
-        return tuple(r for r in self.reasons if r.rstrip(".").casefold() not in said)
+        given = self.disagreement.casefold()
+        return tuple(r for r in self.reasons if r.rstrip(".").casefold() not in given)
+
+
+def alternatives_of(advice: Advice, found: Mapping[str, Run | Miss]) -> tuple[Alternative, ...]:
+    """The ways compared, in words; a stack goes by its name."""
+    return tuple(
+        Alternative(
+            way=way,
+            words=words.named(WAYS[way].words if way in WAYS else way, f),
+            published=way in advice.ways,
+            found=f,
+        )
+        for way, f in found.items()
+    )
+
+
+def answered(
+    advice: Advice,
+    verdict: Verdict,
+    disagreement: str,
+    *,
+    run: Run | None,
+    recommends: str,
+    reasons: Iterable[str],
+    alternatives: tuple[Alternative, ...],
+) -> Decision:
+    """The decision that forecasts lead to; `run` is that of the recommendation."""
+    return Decision(
+        advice=advice,
+        job=words.job(Scenario.parse(advice.scenario), with_task=advice.kind != "task"),
+        recommends=recommends,
+        details=words.details(run) if run else "",
+        reasons=tuple(map(words.sentence, reasons)),
+        verdict=verdict,
+        disagreement=disagreement,
+        run=run,
+        alternatives=alternatives,
+        link=link_of(advice, run),
+    )
 
 
 def link_of(advice: Advice, run: Run | None) -> dict[str, str]:

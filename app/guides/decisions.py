@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
 
 from app.guides.decision import VERDICTS, Decision, Verdict
 from app.guides.figures import decide_memory, decide_saving, with_printed_figures
 from app.guides.stacks import decide_stack
 from app.guides.strategy import ALIKE, CLEARLY, decide_strategy
 from app.guides.tasks import decide_task
-from hardware.decision_tables import Advice, decision_tables
+from hardware.decision_tables import Advice, Kind, decision_tables
 
 RULES = (
     "Each published row is asked about concrete jobs, on the usual machine of the GPU. Of what "
@@ -24,32 +23,23 @@ RULES = (
 )
 
 
-def decide(advice: Advice) -> Decision:
-    """Answer one row, by its kind."""
-    if advice.kind == "strategy":
-        return with_printed_figures(decide_strategy(advice))
-    if advice.kind == "task":
-        return decide_task(advice)
-    if advice.kind == "stack":
-        return decide_stack(advice)
-    if advice.kind == "memory":
-        return decide_memory(advice)
-    if advice.kind == "saving":
-        return decide_saving(advice)
-    return Decision(
-        advice=advice, job="", recommends="No opinion", details="", reasons=(advice.note,),
-        verdict="no opinion", disagreement="",
-    )  # fmt: skip
-
-
-@cache
-def _decided(table: str) -> tuple[Decision, ...]:
-    return tuple(decide(advice) for advice in decision_tables() if advice.table == table)
+DECIDE: Mapping[Kind, Callable[[Advice], Decision]] = {
+    "strategy": lambda advice: with_printed_figures(decide_strategy(advice)),
+    "task": decide_task,
+    "stack": decide_stack,
+    "memory": decide_memory,
+    "saving": decide_saving,
+    "none": lambda advice: Decision(
+        advice=advice, recommends="No opinion", reasons=(advice.note,), verdict="no opinion"
+    ),
+}
 
 
 def decisions_of(tables: Iterable[str]) -> tuple[Decision, ...]:
-    """Every row of some tables, in table order, each worked out once."""
-    return tuple(d for table in tables for d in _decided(table))
+    """Every row of some tables, in table order."""
+    return tuple(
+        DECIDE[a.kind](a) for table in tables for a in decision_tables() if a.table == table
+    )
 
 
 def in_tables(found: Iterable[Decision]) -> dict[str, list[Decision]]:
@@ -71,10 +61,10 @@ def verdict_sentence(found: Iterable[Decision]) -> str:
     opinion."""
     kept = list(found)
     published = len({(d.advice.table, d.advice.case) for d in kept})
-    said = ", ".join(
+    verdicts = ", ".join(
         f"{n} {v if n == 1 else v.replace('agrees', 'agree')}" for v, n in counts(kept).items() if n
     )
     return (
         f"{len(kept)} case{'' if len(kept) == 1 else 's'} of {published} published "
-        f"row{'' if published == 1 else 's'}: {said}."
+        f"row{'' if published == 1 else 's'}: {verdicts}."
     )

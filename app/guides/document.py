@@ -28,29 +28,16 @@ class Row:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One published row and the concrete cases that were tested against it."""
-
-    published: str
-    rows: tuple[Row, ...]
-
-
-def cases(found: Iterable[Decision], addresses: Mapping[str, str]) -> list[Case]:
-    """Decisions grouped by published row, in the order of the table.
+def cases(found: Iterable[Decision], addresses: Mapping[str, str]) -> dict[str, list[Row]]:
+    """Published rows, in the order of the table, and the concrete cases tested against each.
 
     `addresses` maps the id of a decision to the link that opens its case, if there is one.
     """
-    under: dict[tuple[str, str], list[Decision]] = {}
+    under: dict[str, list[Row]] = {}
     for d in found:
-        under.setdefault((d.advice.case, d.advice.advice), []).append(d)
-    return [
-        Case(
-            published=f"**{as_text(case)}**: {as_text(advice)}",
-            rows=tuple(_row(d, addresses.get(d.advice.id)) for d in rows),
-        )
-        for (case, advice), rows in under.items()
-    ]
+        published = f"**{as_text(d.advice.case)}**: {as_text(d.advice.advice)}"
+        under.setdefault(published, []).append(_row(d, addresses.get(d.advice.id)))
+    return under
 
 
 def _row(d: Decision, address: str | None) -> Row:

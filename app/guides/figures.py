@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 
-import numpy as np
-
-from app.guides import claims, words
+from app.guides import words
 from app.guides.cases import timed_if_it_fitted
 from app.guides.claim_text import FORECAST_DIGITS, figure, number
+from app.guides.claims import checked
 from app.guides.decision import Decision, Verdict, link_of, together
+from app.guides.runs import printed
 from app.guides.strategies import WAYS, forecast_of
 from core.evidence.published_claims import Verdict as ClaimVerdict
 from core.evidence.published_claims import verdict
 from core.model.presets import preset
 from core.model.transformer import total_params
+from core.numeric import as_float
 from core.scenario import Scenario
-from hardware.claims import claims as published
 from hardware.decision_tables import Advice
 
 GB = 1e9
@@ -36,69 +35,59 @@ MEANS: Mapping[ClaimVerdict, Verdict] = {
 _LEAST = {"tp": 1, "pp": 1, "cp": 1, "micro_batch_size": 1, "recompute": "full"}
 
 
-@cache
-def _checked(claim: str) -> claims.Checked:
-    return claims.checked(next(c for c in published() if c.id == claim))
-
-
 def with_printed_figures(decision: Decision) -> Decision:
     """A decision whose advice also prints a figure; the verdict on the figure counts equally."""
-    found = [_checked(name) for name in decision.advice.claims]
-    if not found:
-        return decision
-    verdicts = [MEANS[c.verdict] for c in found]
-    told = [
-        f"cost against DDP, if DDP fitted: printed {c.printed_text}, ours {c.ours_text}"
+    found = [checked(printed(name)) for name in decision.advice.claims]
+    costs = (
+        f"Cost against DDP, if DDP fitted: printed {c.printed_text}, ours {c.ours_text}."
         for c in found
-    ]
-    off = [
+    )
+    off = (
         f"the printed {c.printed_text} is {c.ours_text} here: {c.claim.why.rstrip('.')}"
-        for c, v in zip(found, verdicts, strict=True)
-        if v != "agrees"
-    ]
-    why = "; ".join([*([decision.disagreement.rstrip(".")] if decision.disagreement else []), *off])
+        for c in found
+        if MEANS[c.verdict] != "agrees"
+    )
+    why = "; ".join(text for text in (decision.disagreement.rstrip("."), *off) if text)
     return replace(
         decision,
-        reasons=(*decision.reasons, *map(words.sentence, told)),
-        verdict=together([decision.verdict, *verdicts]),
+        reasons=(*decision.reasons, *costs),
+        verdict=together([decision.verdict, *(MEANS[c.verdict] for c in found)]),
         disagreement=words.sentence(why) if why else "",
     )
 
 
 def decide_memory(advice: Advice) -> Decision:
     """Compare a rule of thumb with our memory forecast, model by model."""
-    claim = _checked(advice.claims[0]).claim
+    claim = printed(advice.claims[0])
     slope, more = advice.gb_per_billion or 0.0, advice.gb_more or 0.0
-    texts, verdicts, sizes, rules = [], [], {}, {}
+    sizes: dict[float, float] = {}
+    ratios: list[float] = []
+    verdicts: dict[str, Verdict] = {}  # by the text of each comparison
     for name in advice.ways:
-        fields = {**advice.scenario, **_LEAST, "model": name}
-        run = timed_if_it_fitted(fields)
-        if run is None:
-            continue
-        billions = float(np.asarray(total_params(preset(name).transformer))) / GB
+        run = timed_if_it_fitted({**advice.scenario, **_LEAST, "model": name})
+        billions = as_float(total_params(preset(name).transformer)) / GB
         ours, rule = run.need_bytes * run.scenario.num_gpus[0], (slope * billions + more) * GB
-        sizes[billions], rules[billions] = ours, rule
-        verdicts.append(
-            MEANS[verdict(rule=claim.rule, ours_low=ours, ours_high=ours, printed_low=rule,
-                          printed_high=rule, tolerance=claim.tolerance)]
-        )  # fmt: skip
-        texts.append(
+        sizes[billions] = ours
+        ratios.append(ours / rule)
+        text = (
             f"{number(billions, FORECAST_DIGITS)}B: {figure(ours, 'GB', FORECAST_DIGITS)} against "
             f"{figure(rule, 'GB', FORECAST_DIGITS)}"
         )
-    ratios = [sizes[b] / rules[b] for b in sizes]
-    off = [t for t, v in zip(texts, verdicts, strict=True) if v != "agrees"]
-    holds = len(texts) - len(off)
+        verdicts[text] = MEANS[
+            verdict(rule=claim.rule, ours_low=ours, ours_high=ours, printed_low=rule,
+                    printed_high=rule, tolerance=claim.tolerance)
+        ]  # fmt: skip
+    off = [text for text, v in verdicts.items() if v != "agrees"]
     scenario = Scenario.parse(advice.scenario)
     return Decision(
         advice=advice,
         job=f"One sequence of {scenario.seq_len:,} tokens a GPU, full recompute, "
         f"{scenario.num_gpus[0]} GPU{'s' if scenario.num_gpus[0] > 1 else ''}, "
-        f"{len(texts)} models",
+        f"{len(verdicts)} models",
         recommends=f"{number(min(ratios), 2)} to {number(max(ratios), 2)} times the rule",
-        details=f"holds for {holds} of {len(texts)} models",
-        reasons=tuple(words.sentence(t) for t in texts),
-        verdict=together(verdicts),
+        details=f"holds for {len(verdicts) - len(off)} of {len(verdicts)} models",
+        reasons=tuple(map(words.sentence, verdicts)),
+        verdict=together(verdicts.values()),
         disagreement=words.sentence(f"off for {words.joined(off)}; {_line(sizes)}") if off else "",
     )
 
@@ -117,21 +106,18 @@ def _line(sizes: Mapping[float, float]) -> str:
 def decide_saving(advice: Advice) -> Decision:
     """Compare a printed saving of model states with the saving of a whole GPU's memory in our
     forecast."""
-    c = _checked(advice.claims[0])
-    case = {**advice.scenario}
-    needs = {way: forecast_of(way, case).need_bytes for way in dict.fromkeys(("ddp", *advice.ways))}
-    way = advice.ways[0]
+    c, way = checked(printed(advice.claims[0])), advice.ways[0]
+    ddp, sharded = (forecast_of(w, advice.scenario).need_bytes for w in ("ddp", way))
     whole = (
-        f"a whole GPU, activations and buffers included: {figure(needs['ddp'], 'GB', 3)} with DDP, "
-        f"{figure(needs[way], 'GB', 3)} with {WAYS[way].words}, "
-        f"{number(needs['ddp'] / needs[way], 2)}x"
+        f"A whole GPU, activations and buffers included: {figure(ddp, 'GB', 3)} with DDP, "
+        f"{figure(sharded, 'GB', 3)} with {WAYS[way].words}, {number(ddp / sharded, 2)}x."
     )
     return Decision(
         advice=advice,
-        job=words.job(Scenario.parse(case)),
+        job=words.job(Scenario.parse(advice.scenario)),
         recommends=c.ours_text,
         details="of the model states it shards",
-        reasons=(words.sentence(c.ours.arithmetic), words.sentence(whole)),
+        reasons=(words.sentence(c.ours.arithmetic), whole),
         verdict=MEANS[c.verdict],
         disagreement="" if c.verdict == "reproduced" else c.claim.why,
         link=link_of(advice, None),

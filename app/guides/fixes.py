@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from app.document import format as fmt
 from app.forecast import answer as forecast_answer
+from app.forecast.one_case import Fields
 from app.guides.cases import H100, range_of
-from app.guides.claim_text import FORECAST_DIGITS, Ours, figure, number
+from app.guides.claim_text import FORECAST_DIGITS, Evaluations, Ours, figure, number
+from app.guides.strategies import ON_GPU
 from core.scenario import Scenario
 from core.search.plan import Plan
 
-_JOB: Mapping[str, object] = {
+_JOB: Fields = {
     "model": "llama3.1-70b", "seq_len": 8192, "global_batch_size": 64, "num_tokens": 1e9,
-    "rank_by": "usd", "offload_optimizer": "none", "offload_params": "none",
+    "rank_by": "usd", **ON_GPU,
 }  # fmt: skip
-_ON_8_H100: Mapping[str, object] = {"gpu": H100, "num_gpus": 8}
+_ON_8_H100: Fields = {"gpu": H100, "num_gpus": 8}
 OFFLOAD = "optimizer on the host"
 # Change -> fields of the scenario. Every change trains all weights.
-_WAYS: Mapping[str, Mapping[str, object]] = {
+_WAYS: Mapping[str, Fields] = {
     OFFLOAD: {**_ON_8_H100, "offload_optimizer": "cpu"},
     "optimizer on NVMe": {**_ON_8_H100, "offload_optimizer": "nvme"},
     "8-bit AdamW": {**_ON_8_H100, "optimizer": "adamw_8bit"},
@@ -89,4 +91,4 @@ def _offload_over_cheapest() -> Ours:
     )
 
 
-EVALUATED: dict[str, Callable[[], Ours]] = {"70b_cheapest_fix": _offload_over_cheapest}
+EVALUATED: Evaluations = {"70b_cheapest_fix": _offload_over_cheapest}

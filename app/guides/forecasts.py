@@ -6,23 +6,31 @@ from dataclasses import dataclass
 
 from app.document import format as fmt
 from app.forecast import answer as forecast_answer
+from app.forecast.one_case import Fields
+from app.guides.cases import H100
+from app.guides.strategies import ON_GPU
 from core.scenario import Scenario
 from core.search.plan import Plan
 
-_H100 = {"gpu": "H100-80GB-SXM", "cloud": "aws"}
-_BIG = {**_H100, "seq_len": 8192, "num_tokens": 1e9}
-_CASES: tuple[tuple[str, str, dict[str, object]], ...] = (
+_BIG: Fields = {"gpu": H100, "cloud": "aws", "seq_len": 8192, "num_tokens": 1e9}
+_70B_ON_8 = {**_BIG, "model": "llama3.1-70b", "num_gpus": 8, "global_batch_size": 64}
+_70B_ON_256 = {
+    **_BIG, "model": "llama3.1-70b", "num_gpus": 256, "global_batch_size": 1024, "num_tokens": 1e12,
+}  # fmt: skip
+_QLORA: Fields = {
+    "task": "qlora", "num_gpus": 1, "seq_len": 2048, "global_batch_size": 16, "num_tokens": 1e7,
+}  # fmt: skip
+# The case, what guides print of it, and the fields of the scenario.
+_CASES: tuple[tuple[str, str, Fields], ...] = (
     (
         "70B on 8 H100, states on the GPUs",
         "45 to 50% MFU, 30 h for 1B tokens",
-        {**_BIG, "model": "llama3.1-70b", "num_gpus": 8, "global_batch_size": 64,
-         "offload_optimizer": "none", "offload_params": "none"},
+        {**_70B_ON_8, **ON_GPU},
     ),
     (
         "70B on 8 H100, optimizer on the host",
         "45 to 50% MFU, 30 h for 1B tokens",
-        {**_BIG, "model": "llama3.1-70b", "num_gpus": 8, "global_batch_size": 64,
-         "offload_optimizer": "cpu"},
+        {**_70B_ON_8, "offload_optimizer": "cpu"},
     ),
     (
         "405B on 32 H100, optimizer on the host",
@@ -30,30 +38,17 @@ _CASES: tuple[tuple[str, str, dict[str, object]], ...] = (
         {**_BIG, "model": "llama3.1-405b", "num_gpus": 32, "global_batch_size": 128,
          "offload_optimizer": "cpu"},
     ),
-    (
-        "70B on 256 H100, bf16, 1T tokens",
-        "25 days",
-        {**_BIG, "model": "llama3.1-70b", "num_gpus": 256, "global_batch_size": 1024,
-         "num_tokens": 1e12},
-    ),
-    (
-        "70B on 256 H100, fp8, 1T tokens",
-        "25 days",
-        {**_BIG, "model": "llama3.1-70b", "num_gpus": 256, "global_batch_size": 1024,
-         "num_tokens": 1e12, "precision": "fp8"},
-    ),
+    ("70B on 256 H100, bf16, 1T tokens", "25 days", _70B_ON_256),
+    ("70B on 256 H100, fp8, 1T tokens", "25 days", {**_70B_ON_256, "precision": "fp8"}),
     (
         "7B QLoRA on one 16 GB card",
         "fits in 16 GB",
-        {"model": "llama2-7b", "task": "qlora", "gpu": "V100-16GB", "num_gpus": 1,
-         "precision": "fp16",
-         "seq_len": 2048, "global_batch_size": 16, "num_tokens": 1e7},
+        {**_QLORA, "model": "llama2-7b", "gpu": "V100-16GB", "precision": "fp16"},
     ),
     (
         "13B QLoRA on one 24 GB card",
         "fits in 24 GB",
-        {"model": "llama2-13b", "task": "qlora", "gpu": "RTX4090", "num_gpus": 1,
-         "seq_len": 2048, "global_batch_size": 16, "num_tokens": 1e7},
+        {**_QLORA, "model": "llama2-13b", "gpu": "RTX4090"},
     ),
 )  # fmt: skip
 

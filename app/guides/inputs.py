@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-
-from app.guides.claim_text import FORECAST_DIGITS, Ours, exactly, figure, nothing, number, span
-from app.guides.runs import GB200, H100, PRECISIONS_8, best_published, printed
+from app.guides import claim_text
+from app.guides.cases import H100
+from app.guides.claim_text import FORECAST_DIGITS, Ours, exactly, figure, number
+from app.guides.runs import GB200, PRECISIONS_8, best_published, printed
 from core.evidence import published_claims
+from core.numeric import as_float
 from core.units import to_si
 from hardware import facts
 from hardware.instances import find_instance
@@ -51,39 +51,28 @@ def _nvl72_power() -> Ours:
 
 def _network(provider: str, instance: str, gpus: int = 1) -> Ours:
     found = find_instance(provider, instance)
-    gbit = float("nan") if found is None else float(found.scale_out_gbit_per_s or "nan")
+    gbit = float((found and found.scale_out_gbit_per_s) or "nan")
     share = to_si(gbit, "Gbit/s") / gpus
     over = f" / {gpus}" if gpus > 1 else ""
     source = "" if found is None else f" ({found.source}, {found.source_date})"
     return exactly(share, f"{number(gbit)} Gbit/s{over} = {figure(share, 'Gbit/s')}{source}")
 
 
-def _llama3_interruptions() -> Ours:
-    return nothing("466 interruptions in all, less 47 that were planned = 419")
-
-
-def _llama3_share() -> Ours:
-    return nothing("58.7% GPUs and their memory + 8.4% network switches and cables")
-
-
 def _incidents() -> Ours:
     count = printed("llama3_interruptions").low
     share = printed("llama3_hardware_share").low
-    every = float(
-        np.asarray(published_claims.interruptions_per_week(count=count, days=_DAYS, gpus=_GPUS))
-    )
-    low, high = share * every, every
+    every = as_float(published_claims.interruptions_per_week(count=count, days=_DAYS, gpus=_GPUS))
     return Ours(
-        low=low,
-        high=high,
+        low=share * every,
+        high=every,
         arithmetic=f"{number(count)} / 54 days x 7 / 16.384 thousand H100 = "
         f"{figure(every, 'per week', FORECAST_DIGITS)}, {figure(share, '%')} of them GPU or "
-        f"network: {span(low, high, 'per week', FORECAST_DIGITS)}",
+        f"network: {claim_text.span(share * every, every, 'per week', FORECAST_DIGITS)}",
         digits=FORECAST_DIGITS,
     )
 
 
-EVALUATED: dict[str, Callable[[], Ours]] = {
+EVALUATED: claim_text.Evaluations = {
     "b200_fp8": partial(_peak, "B200-180GB", "fp8_flops_per_s", "PFLOP/s"),
     "b200_fp4": partial(_peak, "B200-180GB", "fp4_flops_per_s", "PFLOP/s"),
     "nvl72_fp4": partial(_peak, GB200, "fp4_flops_per_s", "EFLOP/s", 72),
@@ -93,7 +82,11 @@ EVALUATED: dict[str, Callable[[], Ours]] = {
     "efa_p5": partial(_network, "aws", "p5.48xlarge"),
     "ndr_nd_h100": partial(_network, "azure", "Standard_ND96isr_H100_v5"),
     "tcpx_a3": partial(_network, "gcp", "a3-highgpu-8g", 8),
-    "llama3_interruptions": _llama3_interruptions,
-    "llama3_hardware_share": _llama3_share,
+    "llama3_interruptions": partial(
+        claim_text.nothing, "466 interruptions in all, less 47 that were planned = 419"
+    ),
+    "llama3_hardware_share": partial(
+        claim_text.nothing, "58.7% GPUs and their memory + 8.4% network switches and cables"
+    ),
     "incidents_per_1000": _incidents,
 }

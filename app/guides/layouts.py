@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from app.forecast.one_case import Run
-from app.guides.cases import (
-    longest_differences,
-    range_of,
-    slowdown,
-    text_of,
-    timed,
-)
-from app.guides.claim_text import Ours
+from app.forecast.one_case import Fields, Run
+from app.guides.cases import longest_differences, range_of, slowdown, text_of, timed
+from app.guides.claim_text import Evaluations, Ours
 from core.model.presets import preset
 
 
@@ -22,21 +15,8 @@ from core.model.presets import preset
 class Named:
     """One printed layout and the job we assume for it: guides give neither batch nor length."""
 
-    job: Mapping[str, object]
-    layout: Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """A named layout and the best one found; None: nothing of that kind fits."""
-
-    named: Run | None
-    best: Run | None
-
-    @property
-    def slowdown(self) -> float:
-        """Step time of the named layout over that of the best; infinite if it does not fit."""
-        return slowdown(self.named, self.best)
+    job: Fields
+    layout: Fields
 
 
 _70B = {"model": "llama3.1-70b", "seq_len": 8192, "global_batch_size": 512}
@@ -53,31 +33,33 @@ NAMED: dict[str, Named] = {
 }
 
 
-def compared(name: str) -> Compared:
-    """Compare one named layout; what it leaves open (chunks, sharding, recompute) is searched. A
-    layout that is in real use is timed even at a memory risk too high for a plan."""
+def compared(name: str) -> tuple[Run | None, Run | None]:
+    """A named layout and the best one found; None: nothing of that kind fits.
+
+    What the name leaves open (chunks, sharding, recompute) is searched. A layout that is in real
+    use is timed even at a memory risk too high for a plan.
+    """
     found = NAMED[name]
-    fields = {**found.job, **found.layout}
-    named, best = timed(fields, even_odds=True), timed(found.job)
+    named, best = timed({**found.job, **found.layout}, even_odds=True), timed(found.job)
     if named and best and named.step_s < best.step_s:  # the search does not try cp at short lengths
         best = named
-    return Compared(named=named, best=best)
+    return named, best
 
 
 def _layout(name: str) -> Ours:
-    c = compared(name)
-    if c.best is None:
+    named, best = compared(name)
+    if best is None:
         return range_of((), "no layout fits the memory of these GPUs")
-    if c.named is None:
-        return range_of((), f"the named layout does not fit; best found {text_of(c.best)}")
-    gap = longest_differences(c.named, c.best)
+    if named is None:
+        return range_of((), f"the named layout does not fit; best found {text_of(best)}")
+    gap = ", ".join(f"{part} {more}" for part, more in longest_differences(named, best)[:2])
     job = NAMED[name].job
     return range_of(
-        [c.slowdown],
+        [slowdown(named, best)],
         f"{preset(str(job['model'])).name}, {job['global_batch_size']:,} sequences of "
-        f"{job['seq_len']:,} tokens a step. {text_of(c.named)}. Best found {text_of(c.best)}"
+        f"{job['seq_len']:,} tokens a step. {text_of(named)}. Best found {text_of(best)}"
         + (f". Longest differences: {gap}" if gap else ""),
     )
 
 
-EVALUATED: dict[str, Callable[[], Ours]] = {name: partial(_layout, name) for name in NAMED}
+EVALUATED: Evaluations = {name: partial(_layout, name) for name in NAMED}

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
-from app.guides.claim_text import Ours, exactly, figure, number
+from app.guides.cases import H100
+from app.guides.claim_text import Evaluations, Ours, billions, exactly, figure, number
 from core.evidence import published_claims
 from core.memory import activations
+from core.model import transformer
 from core.model.presets import preset
-from core.model.transformer import (
-    Transformer,
-    attention_score_flops_per_token,
-    forward_flops_per_token,
-    matrix_flops_per_token,
-    train_flops_per_token,
-)
 from core.numeric import as_float
 from hardware import facts
 from hardware.efficiency import GENERIC, efficiency
 
-H100, H200, MI325X = "H100-80GB-SXM", "H200-141GB-SXM", "MI325X"
+H200, MI325X = "H200-141GB-SXM", "MI325X"
 ADAMW = published_claims.ACCOUNTINGS[0]
 PARAMS_70B, PARAMS_405B, PARAMS_7B = 70e9, 405e9, 7e9  # rounded as in the guides
 LOGITS_BYTES = 10.0  # 16-bit logits, an fp32 copy and its gradient
@@ -30,18 +25,16 @@ def _memory(accelerator: str) -> float:
 
 
 def _states(num_params: float, bytes_per_param: float, gpus: int = 1) -> Ours:
-    total = as_float(
-        published_claims.state_bytes(num_params=num_params, bytes_per_param=bytes_per_param)
-    )
+    share = _state_bytes(num_params, bytes_per_param) / gpus
     over = "" if gpus == 1 else f" / {gpus}"
-    share = total / gpus
-    text = f"{_billions(num_params)} x {number(bytes_per_param)} B{over} = {figure(share, 'GB')}"
+    text = f"{billions(num_params)} x {number(bytes_per_param)} B{over} = {figure(share, 'GB')}"
     return exactly(share, text)
 
 
-def _billions(num_params: float) -> str:
-    """Parameters in billions: 70B, 6.738B."""
-    return f"{number(num_params / 1e9)}B"
+def _state_bytes(num_params: float, bytes_per_param: float) -> float:
+    return as_float(
+        published_claims.state_bytes(num_params=num_params, bytes_per_param=bytes_per_param)
+    )
 
 
 def _70b_states_per_gpu() -> Ours:
@@ -58,7 +51,7 @@ def _70b_states_per_gpu() -> Ours:
     )
 
 
-def _kept(model: Transformer, tokens: float, *, scores_of: float = 0.0) -> float:
+def _kept(model: transformer.Transformer, tokens: float, *, scores_of: float = 0.0) -> float:
     return as_float(model.num_layers) * as_float(
         activations.layer_bytes(
             model, tokens=tokens, tp=1.0, sequence_parallel=0.0, kept_scores_of=scores_of
@@ -83,12 +76,10 @@ def _7b_activations() -> Ours:
 
 def _checkpointing_flops() -> Ours:
     model, s = preset("llama2-7b").transformer, 4096.0
-    layers = as_float(matrix_flops_per_token(model)) + as_float(
-        attention_score_flops_per_token(model, s)
-    )
-    whole, forward = (
-        as_float(train_flops_per_token(model, s)), as_float(forward_flops_per_token(model, s))
-    )  # fmt: skip
+    scores = as_float(transformer.attention_score_flops_per_token(model, s))
+    layers = as_float(transformer.matrix_flops_per_token(model)) + scores
+    whole = as_float(transformer.train_flops_per_token(model, s))
+    forward = as_float(transformer.forward_flops_per_token(model, s))
     return exactly(
         layers / whole,
         f"{number(layers / 1e9)} GFLOP of the layers' forward / (3 x {number(forward / 1e9)} "
@@ -128,7 +119,7 @@ def _405b_mi325x() -> Ours:
     held = memory / ADAMW.total_bytes
     return exactly(
         held,
-        f"8 x {figure(_memory(MI325X), 'GB')} / 16 B = {_billions(held)} parameters; 405B need "
+        f"8 x {figure(_memory(MI325X), 'GB')} / 16 B = {billions(held)} parameters; 405B need "
         f"{figure(PARAMS_405B * 16, 'GB')}, or {figure(PARAMS_405B * 4, 'GB')} with the "
         "optimizer on the host",
     )
@@ -136,9 +127,7 @@ def _405b_mi325x() -> Ours:
 
 def _405b_least(accelerator: str, printed: int) -> Ours:
     chip = facts.accelerator(accelerator)
-    total = as_float(
-        published_claims.state_bytes(num_params=PARAMS_405B, bytes_per_param=ADAMW.total_bytes)
-    )
+    total = _state_bytes(PARAMS_405B, ADAMW.total_bytes)
     gpus = as_float(
         published_claims.num_gpus_that_hold(
             total_bytes=total, memory_bytes=chip.memory_bytes, gpus_per_node=chip.gpus_per_node
@@ -159,22 +148,22 @@ def _405b_32_memory() -> Ours:
     return exactly(share, f"405B x 16 B / (8 x 4) = {figure(share, 'GB')}")
 
 
-EVALUATED: dict[str, Callable[[], Ours]] = {
-    "70b_weights": lambda: _states(PARAMS_70B, ADAMW.parameter_bytes),
-    "70b_gradients": lambda: _states(PARAMS_70B, ADAMW.gradient_bytes),
-    "70b_adamw": lambda: _states(PARAMS_70B, ADAMW.optimizer_bytes),
-    "70b_states": lambda: _states(PARAMS_70B, ADAMW.total_bytes),
-    "70b_weights_per_gpu": lambda: _states(PARAMS_70B, ADAMW.parameter_bytes, 8),
-    "70b_gradients_per_gpu": lambda: _states(PARAMS_70B, ADAMW.gradient_bytes, 8),
-    "70b_adamw_per_gpu": lambda: _states(PARAMS_70B, ADAMW.optimizer_bytes, 8),
+EVALUATED: Evaluations = {
+    "70b_weights": partial(_states, PARAMS_70B, ADAMW.parameter_bytes),
+    "70b_gradients": partial(_states, PARAMS_70B, ADAMW.gradient_bytes),
+    "70b_adamw": partial(_states, PARAMS_70B, ADAMW.optimizer_bytes),
+    "70b_states": partial(_states, PARAMS_70B, ADAMW.total_bytes),
+    "70b_weights_per_gpu": partial(_states, PARAMS_70B, ADAMW.parameter_bytes, 8),
+    "70b_gradients_per_gpu": partial(_states, PARAMS_70B, ADAMW.gradient_bytes, 8),
+    "70b_adamw_per_gpu": partial(_states, PARAMS_70B, ADAMW.optimizer_bytes, 8),
     "70b_states_per_gpu": _70b_states_per_gpu,
-    "7b_20_bytes": lambda: _states(PARAMS_7B, published_claims.ACCOUNTINGS[-1].total_bytes),
+    "7b_20_bytes": partial(_states, PARAMS_7B, published_claims.ACCOUNTINGS[-1].total_bytes),
     "7b_activations": _7b_activations,
     "checkpointing_flops": _checkpointing_flops,
     "checkpointing_memory": _checkpointing_memory,
     "405b_one_node": _405b_one_node,
     "405b_mi325x": _405b_mi325x,
-    "405b_min_h100": lambda: _405b_least(H100, 32),
-    "405b_min_h200": lambda: _405b_least(H200, 16),
+    "405b_min_h100": partial(_405b_least, H100, 32),
+    "405b_min_h200": partial(_405b_least, H200, 16),
     "405b_32_memory": _405b_32_memory,
 }

@@ -6,10 +6,10 @@ import streamlit as st
 
 from app.document.escape import as_text
 from app.document.glossary import explained
-from app.guides import document as rows_of
+from app.guides import document
 from app.guides.claim_text import sources_line
 from app.guides.decision import VERDICTS, Decision
-from app.guides.decisions import RULES, counts, decisions_of, in_tables, verdict_sentence
+from app.guides.decisions import RULES, counts, decisions_of, verdict_sentence
 from app.scenario.link import address_of
 from app.web.answers import KEPT_S
 from core.scenario import Scenario
@@ -65,14 +65,14 @@ def _draw_table(letter: str, rows: tuple[Decision, ...], verdicts: tuple[str, ..
     st.subheader(f"{letter}. {TABLES[letter]}", anchor=False)
     printed = ((d.advice.source, d.advice.source_date) for d in rows)
     st.caption(as_text(f"{verdict_sentence(rows)} {sources_line(printed)}"))
-    kept = [d for d in in_tables(rows)[letter] if d.verdict in verdicts]
+    kept = [d for d in rows if d.verdict in verdicts]
     if not kept:
         st.markdown("No row of this table has one of the chosen verdicts.")
         return
-    for case in rows_of.cases(kept, _addresses(kept)):
+    for published, cases in document.cases(kept, _addresses(kept)).items():
         with st.container(border=True, gap="small"):
-            st.markdown(case.published, help=explained(case.published, MOST_TERMS))
-            for row in case.rows:
+            st.markdown(published, help=explained(published, MOST_TERMS))
+            for row in cases:
                 job, recommends, why = st.columns([3, 3, 5], gap="medium")
                 job.markdown(row.job)
                 recommends.markdown(row.recommends)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
-from app.guides.claim_text import Ours, figure, nothing, span
+from app.guides.cases import H100
+from app.guides.claim_text import Evaluations, Ours, exactly, figure, nothing, span
 from app.guides.runs import printed
 from core.machine.offer import Offer
 from pricing import offers as prices
 
-H100S = ("H100-80GB-SXM", "H100-80GB-PCIE")  # a market price of "H100" does not say which
+H100S = (H100, "H100-80GB-PCIE")  # a market price of "H100" does not say which
 SHOWN = 3  # offers shown in one arithmetic
 
 
@@ -74,11 +74,11 @@ def _gaudi3() -> Ours:
     found = _offers(("Gaudi3",), "on_demand")
     if not found:
         return _no_offer("a Gaudi 3")
-    cheaper = 1 - _usd(found[0]) / _usd(_offers(H100S[:1], "on_demand")[0])
-    return Ours(low=cheaper, high=cheaper, arithmetic=f"{len(found)} bundled offers")
+    cheaper = 1 - _usd(found[0]) / _usd(_offers((H100,), "on_demand")[0])
+    return exactly(cheaper, f"{len(found)} bundled offers")
 
 
-EVALUATED: dict[str, Callable[[], Ours]] = {
+EVALUATED: Evaluations = {
     "gaudi3_price": _gaudi3,
     "h100_band": partial(_band, "h100_band", *H100S),
     "b200_band": partial(_band, "b200_band", "B200-180GB"),
@@ -86,7 +86,7 @@ EVALUATED: dict[str, Callable[[], Ours]] = {
     **{
         f"spheron_{short}_{purchase}": partial(_spheron, accelerator, purchase)
         for short, accelerator in (
-            ("h100", "H100-80GB-SXM"),
+            ("h100", H100),
             ("h200", "H200-141GB-SXM"),
             ("b200", "B200-180GB"),
             ("a100", "A100-80GB-SXM"),

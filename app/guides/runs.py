@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
 from app.document import format as fmt
-from app.guides.claim_text import Ours, exactly, figure, number, span
+from app.guides.cases import H100
+from app.guides.claim_text import Evaluations, Ours, billions, exactly, figure, number, span
 from core.evidence import published_claims
 from core.evidence.claimed_speed import implied_utilisation
 from core.layout import pipeline
@@ -21,7 +21,7 @@ from hardware import facts, measured, names
 from hardware.claims import PublishedClaim
 from hardware.claims import claims as published
 
-H100, GB200 = "H100-80GB-SXM", "GB200"
+GB200 = "GB200"
 TOKENS_1B, TOKENS_1T = 1e9, 1e12
 SEQ_LEN = 8192.0  # of the published runs that rates are compared with
 PRECISIONS_16 = ("bf16",)
@@ -70,12 +70,11 @@ def _rate(gpus: int, mfu: tuple[float, float], num_params: float) -> Ours:
         )
         for share in mfu
     )
-    shares = span(*mfu, "%")
     return Ours(
         low=low,
         high=high,
-        arithmetic=f"{gpus} x {figure(peak, 'TFLOP/s')} x {shares} / (6 x "
-        f"{number(num_params / 1e9)}B) = {span(low, high, 'tokens/s')}",
+        arithmetic=f"{gpus} x {figure(peak, 'TFLOP/s')} x {span(*mfu, '%')} / (6 x "
+        f"{billions(num_params)}) = {span(low, high, 'tokens/s')}",
     )
 
 
@@ -102,12 +101,8 @@ def _usd(hours: float, gpus: int, usd_per_gpu_hour: float) -> Ours:
     )
 
 
-def _70b_8() -> Ours:
-    return _rate(8, (0.45, 0.50), 70e9)
-
-
-def _405b_32() -> Ours:
-    return _rate(32, (0.35, 0.40), 405e9)
+_70b_8 = partial(_rate, 8, (0.45, 0.50), 70e9)
+_405b_32 = partial(_rate, 32, (0.35, 0.40), 405e9)
 
 
 def _printed_hours(name: str) -> float:
@@ -135,10 +130,8 @@ def _published(accelerator: str, precisions: tuple[str, ...]) -> tuple[tuple[flo
         & (runs.inputs.accelerator == names.canonical(accelerator))
         & np.asarray(runs.measured.throughput_ok, dtype=bool)
     )
-    rates = np.asarray(runs.measured.tokens_per_s_per_gpu, dtype=float)
-    return tuple(
-        sorted((float(rates[i]), str(runs.inputs.run_id[i])) for i in np.flatnonzero(taken))
-    )
+    rates = runs.measured.tokens_per_s_per_gpu[taken].tolist()
+    return tuple(sorted(zip(rates, runs.inputs.run_id[taken].tolist(), strict=True)))
 
 
 def best_published(accelerator: str, precisions: tuple[str, ...]) -> tuple[float, str]:
@@ -210,7 +203,7 @@ def _nvl72_days() -> Ours:
     return exactly(_days(72, best.low), _days_text(72, 14, GB200, best.low, best.source))
 
 
-EVALUATED: dict[str, Callable[[], Ours]] = {
+EVALUATED: Evaluations = {
     "bubble_8": lambda: _bubble(1),
     "bubble_8_v2": lambda: _bubble(2),
     "70b_8_rate": _70b_8,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-
-from app.guides.claim_text import Ours, exactly, number
+from app.guides.claim_text import Evaluations, Ours, exactly, number
 from core.evidence import published_claims
+from core.numeric import as_float
 
 ZERO, PYTORCH = published_claims.ACCOUNTINGS[:2]  # 2 + 2 + 12 bytes; fp32 throughout: 4 + 4 + 8
 ZERO_GPUS = 64
@@ -18,8 +16,9 @@ SHARD_GRAD_OP, FULL_SHARD = 2, 3  # as stages of ZeRO
 
 
 def _saved(accounting: published_claims.Accounting, stage: int, shards: float) -> float:
-    saving = published_claims.state_saving(accounting=accounting, stage=stage, shards=shards)
-    return float(np.asarray(saving))
+    return as_float(
+        published_claims.state_saving(accounting=accounting, stage=stage, shards=shards)
+    )
 
 
 def _zero(stage: int) -> Ours:
@@ -44,14 +43,12 @@ def _no_sharding() -> Ours:
 
 
 def _fsdp(stage: int) -> Ours:
-    a = PYTORCH
-    kept = number(a.parameter_bytes) if stage == SHARD_GRAD_OP else f"4/{FSDP_GPUS}"
-    saved = _saved(a, stage, FSDP_GPUS)
-    on_8 = number(_saved(a, stage, 8), 3)
+    kept = number(PYTORCH.parameter_bytes) if stage == SHARD_GRAD_OP else f"4/{FSDP_GPUS}"
+    saved = _saved(PYTORCH, stage, FSDP_GPUS)
     return exactly(
         saved,
         f"16 / ({kept} + 4/{FSDP_GPUS} + 8/{FSDP_GPUS}) = {number(saved, 3)}x on {FSDP_GPUS} GPUs; "
-        f"{on_8}x on 8",
+        f"{number(_saved(PYTORCH, stage, 8), 3)}x on 8",
     )
 
 
@@ -66,7 +63,7 @@ def _hybrid() -> Ours:
     )
 
 
-EVALUATED: dict[str, Callable[[], Ours]] = {
+EVALUATED: Evaluations = {
     "zero1_64": partial(_zero, 1),
     "zero2_64": partial(_zero, 2),
     "zero3_64": partial(_zero, 3),

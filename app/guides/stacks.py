@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
-import numpy as np
-
 from app.document import format as fmt
 from app.forecast.one_case import Miss, Run, forecast
 from app.guides import words
-from app.guides.decision import Alternative, Decision, Verdict, link_of
+from app.guides.decision import Decision, Verdict, alternatives_of, answered
 from app.guides.strategies import ON_GPU, strategy
 from app.guides.strategy import ALIKE
 from core.evidence.uncertainty import p90, quadrature
-from core.scenario import Scenario
+from core.numeric import as_float
 from hardware.decision_tables import Advice
 from hardware.efficiency import stack_of
 from hardware.measured import RUNS_CSV, read_runs
@@ -34,8 +32,7 @@ def published_runs() -> Counter[str]:
 def spread(one: Run, other: Run) -> float:
     """The throughput ratio that stays within the noise: nine of ten pairs of equal stacks stay
     under it."""
-    sigma = quadrature(one.throughput_sigma, other.throughput_sigma)
-    return float(np.asarray(p90(1.0, sigma)))
+    return as_float(p90(1.0, quadrature(one.throughput_sigma, other.throughput_sigma)))
 
 
 def decide_stack(advice: Advice) -> Decision:
@@ -44,43 +41,36 @@ def decide_stack(advice: Advice) -> Decision:
     asked = dict.fromkeys((*advice.ways, *advice.beside))
     found = {name: forecast({**advice.scenario, **ON_GPU, "stack": name}) for name in asked}
     runs = {name: f for name, f in found.items() if isinstance(f, Run)}
-    alternatives = tuple(
-        Alternative(way=name, words=name, published=name in advice.ways, found=f)
-        for name, f in found.items()
-    )
-    job = words.job(Scenario.parse(advice.scenario))
+    alternatives = alternatives_of(advice, found)
     if not runs:
-        return Decision(
-            advice=advice, job=job, recommends=words.recommended(None), details="",
-            reasons=tuple(words.sentence(words.compared(n, f, None)) for n, f in found.items()),
-            verdict="disagrees", disagreement="None of these stacks fits the job.",
-            alternatives=alternatives, link=link_of(advice, None),
-        )  # fmt: skip
+        return answered(
+            advice,
+            "disagrees",
+            "None of these stacks fits the job.",
+            run=None,
+            recommends=words.recommended(None),
+            reasons=[words.compared(n, f, None) for n, f in found.items()],
+            alternatives=alternatives,
+        )
     fastest = min(runs.values(), key=lambda r: r.step_s)
     alike = [n for n, r in runs.items() if r.step_s <= fastest.step_s * (1 + ALIKE)]
     name = max(alike, key=lambda n: published_runs()[n])
     chosen = runs[name]
-    beside = [
+    others = [
         f"{words.compared(n, f, chosen)}{_mostly(f, chosen)} ({_runs(n)})"
         for n, f in found.items()
         if n != name
     ]
-    told = [
-        f"{strategy(chosen)}, {words.memory(chosen)}; {_runs(name)}",
-        f"beside it, {'; '.join(beside)}",
-    ]
-    verdict, why = _verdict(advice, runs, name)
-    return Decision(
-        advice=advice,
-        job=job,
-        recommends=name,
-        details=words.details(chosen),
-        reasons=tuple(map(words.sentence, told)),
-        verdict=verdict,
-        disagreement=why,
+    return answered(
+        advice,
+        *_verdict(advice, runs, name),
         run=chosen,
+        recommends=name,
+        reasons=[
+            f"{strategy(chosen)}, {words.memory(chosen)}; {_runs(name)}",
+            f"of the others, {'; '.join(others)}",
+        ],
         alternatives=alternatives,
-        link=link_of(advice, chosen),
     )
 
 

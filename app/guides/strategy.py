@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from app.forecast.one_case import Fields, Miss, Run, forecast
 from app.guides import words
-from app.guides.decision import Alternative, Decision, Verdict, link_of
+from app.guides.decision import Alternative, Decision, Verdict, alternatives_of, answered
 from app.guides.strategies import (
     LEANEST,
     OFFLOAD_LEVEL,
@@ -27,7 +27,6 @@ from app.guides.strategies import (
     level,
     strategy,
 )
-from core.scenario import Scenario
 from hardware.decision_tables import Advice
 
 ALIKE, CLEARLY = 0.05, 0.25
@@ -44,25 +43,15 @@ def decide_strategy(advice: Advice) -> Decision:
     found |= _simpler(case, found, free)
     if not any(_fits_on_gpu(f) for f in (*found.values(), *free)):
         found |= {way: forecast_of(way, case) for way in OFFLOADED if way not in found}
-    alternatives = tuple(
-        Alternative(
-            way=way, words=words.named(WAYS[way].words, f), published=way in advice.ways, found=f
-        )
-        for way, f in found.items()
-    )
+    alternatives = alternatives_of(advice, found)
     fastest, chosen = _chosen(list(found.values()), free)
-    verdict, why = _verdict(advice, found, chosen)
-    return Decision(
-        advice=advice,
-        job=words.job(Scenario.parse(case)),
-        recommends=words.recommended(chosen),
-        details=words.details(chosen) if chosen else "",
-        reasons=_reasons(alternatives, advice.beside, chosen, fastest),
-        verdict=verdict,
-        disagreement=why,
+    return answered(
+        advice,
+        *_verdict(advice, found, chosen),
         run=chosen,
+        recommends=words.recommended(chosen),
+        reasons=_reasons(alternatives, advice.beside, chosen, fastest),
         alternatives=alternatives,
-        link=link_of(advice, chosen),
     )
 
 
@@ -124,41 +113,32 @@ def _reasons(
     beside: tuple[str, ...],
     chosen: Run | None,
     fastest: Run | None,
-) -> tuple[str, ...]:
+) -> list[str]:
     """The published or requested ways, and the next best, each compared with the recommendation."""
-    told = [
-        words.compared(a.words, a.found, chosen)
-        for a in alternatives
-        if (a.published or a.way in beside) and not _same(a.found, chosen)
+    named = [a for a in alternatives if a.published or a.way in beside]
+    compared = [
+        words.compared(a.words, a.found, chosen) for a in named if not _same(a.found, chosen)
     ]
-    if chosen is None:
-        return tuple(map(words.sentence, told))
-    told.insert(
-        0, f"it fits: {words.memory(chosen)}" if not chosen.is_tight else words.memory(chosen)
-    )
-    named = [a.found for a in alternatives if a.published or a.way in beside]
-    if (
-        fastest
-        and not words.is_as_fast(fastest, chosen)
-        and not any(_same(f, fastest) for f in named)
-    ):
-        told.append(
+    if chosen is None or fastest is None:
+        return compared
+    memory = words.memory(chosen)
+    reasons = [memory if chosen.is_tight else f"it fits: {memory}", *compared]
+    if not words.is_as_fast(fastest, chosen) and not any(_same(a.found, fastest) for a in named):
+        reasons.append(
             f"the fastest, {strategy(fastest)}, {words.times(fastest, chosen)}: too little for a "
             "forecast to tell"
         )
     rest = [
-        a for a in alternatives
-        if not a.published and a.way not in beside and not _same(a.found, chosen)
-        and not _same(a.found, fastest)
+        (a, a.found) for a in alternatives
+        if a not in named and not _same(a.found, chosen) and not _same(a.found, fastest)
     ]  # fmt: skip
-    runs = [(a.found.step_s, a) for a in rest if isinstance(a.found, Run) and not a.found.is_tight]
-    if runs:
-        after = min(runs, key=lambda r: r[0])[1]
-        told.append(f"next, {words.compared(after.words, after.found, chosen)}")
-    elif misses := [a for a in rest if isinstance(a.found, Miss) and a.found.need_bytes]:
-        nearest = min(misses, key=lambda a: _short(a.found))
-        told.append(words.compared(nearest.words, nearest.found, chosen))
-    return tuple(map(words.sentence, told))
+    runs = [(f.step_s, a) for a, f in rest if isinstance(f, Run) and not f.is_tight]
+    misses = [(f.short_bytes, a) for a, f in rest if isinstance(f, Miss) and f.need_bytes]
+    if runs or misses:
+        _, after = min(runs or misses, key=lambda pair: pair[0])
+        text = words.compared(after.words, after.found, chosen)
+        reasons.append(f"next, {text}" if runs else text)
+    return reasons
 
 
 def _same(found: Run | Miss, run: Run | None) -> bool:
@@ -167,12 +147,8 @@ def _same(found: Run | Miss, run: Run | None) -> bool:
         isinstance(found, Run)
         and run is not None
         and found.layout == run.layout
-        and (level(found) == level(run))
+        and level(found) == level(run)
     )
-
-
-def _short(found: Run | Miss) -> float:
-    return found.short_bytes if isinstance(found, Miss) else 0.0
 
 
 def _verdict(
@@ -183,9 +159,7 @@ def _verdict(
     lacking = [
         words.compared(name, f, chosen) for name, f in published.items() if isinstance(f, Miss)
     ]
-    runs = {
-        words.named(name, f): f for name, f in published.items() if isinstance(f, Run)
-    }  # fmt: skip
+    runs = {words.named(name, f): f for name, f in published.items() if isinstance(f, Run)}
     if chosen is None or not runs:
         left = f"; {strategy(chosen)} does it" if chosen else ""
         return "disagrees", words.sentence("; ".join(lacking) + left)
@@ -193,18 +167,18 @@ def _verdict(
     more = best.step_s / chosen.step_s - 1
     if more > CLEARLY and not best.is_tight:
         return "disagrees", words.sentence(_against(name, best, chosen))
-    told = list(lacking)
+    why = lacking
     if best.is_tight:
-        told.append(words.compared(name, best, chosen))
+        why.append(words.compared(name, best, chosen))
     elif more > ALIKE:
-        told.append(_against(name, best, chosen))
-    told += [
+        why.append(_against(name, best, chosen))
+    why += [
         words.compared(other, run, chosen) if run.is_tight else _against(other, run, chosen)
         for other, run in runs.items()
         if other != name and (run.is_tight or run.step_s > chosen.step_s * (1 + CLEARLY))
-    ]  # fmt: skip
-    told += _out_of_order([(WAYS[w].words, found[w]) for w in advice.then])
-    return ("agrees in part", words.sentence("; ".join(told))) if told else ("agrees", "")
+    ]
+    why += _out_of_order([(WAYS[w].words, found[w]) for w in advice.then])
+    return ("agrees in part", words.sentence("; ".join(why))) if why else ("agrees", "")
 
 
 def _against(name: str, run: Run, chosen: Run) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from app.forecast.one_case import Run
 from app.guides import words
-from app.guides.decision import Alternative, Decision, Verdict, link_of
+from app.guides.decision import Decision, Verdict, alternatives_of, answered
 from app.guides.strategies import TASK_ORDER, WAYS, forecast_of
-from core.scenario import Scenario
 from hardware.decision_tables import Advice
 
 
@@ -16,13 +15,9 @@ def decide_task(advice: Advice) -> Decision:
     found = {task: forecast_of(task, advice.scenario) for task in asked}
     runs = {t: f for t, f in found.items() if isinstance(f, Run)}
     able = [t for t, r in runs.items() if not r.is_tight] or list(runs)
-    alternatives = tuple(
-        Alternative(way=t, words=WAYS[t].words, published=t in advice.ways, found=f)
-        for t, f in found.items()
-    )
     task = able[0] if able else ""
     chosen = runs.get(task)
-    others = [a for a in alternatives if a.way != task]
+    alternatives = alternatives_of(advice, found)
     verdict: Verdict = "agrees" if task in advice.ways else "disagrees"
     why = ""
     for way in advice.ways:
@@ -34,23 +29,15 @@ def decide_task(advice: Advice) -> Decision:
                 f"{WAYS[way].words} runs but is not needed: {WAYS[task].words} fits with "
                 f"{words.memory(chosen)}"
             )
-    return Decision(
-        advice=advice,
-        job=words.job(Scenario.parse(advice.scenario), with_task=False),
-        recommends=WAYS[task].words if task else words.recommended(None),
-        details=words.details(chosen) if chosen else "",
-        reasons=tuple(
-            map(
-                words.sentence,
-                [
-                    *([f"it fits: {words.memory(chosen)}"] if chosen else []),
-                    *(words.compared(a.words, a.found, chosen) for a in others),
-                ],
-            )
-        ),
-        verdict=verdict,
-        disagreement=why,
+    return answered(
+        advice,
+        verdict,
+        why,
         run=chosen,
+        recommends=WAYS[task].words if task else words.recommended(None),
+        reasons=[
+            *([f"it fits: {words.memory(chosen)}"] if chosen else []),
+            *(words.compared(a.words, a.found, chosen) for a in alternatives if a.way != task),
+        ],
         alternatives=alternatives,
-        link=link_of(advice, chosen),
     )

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 
-import numpy as np
-
-from app.guides.cases import (
-    DATA_PARALLEL,
-    H100,
-    listed,
-    range_of,
-    slowdown,
-    timed,
-    timed_if_it_fitted,
-)
-from app.guides.claim_text import FORECAST_DIGITS, Ours, figure
+from app.forecast.one_case import Fields
+from app.guides import cases
+from app.guides.cases import DATA_PARALLEL, H100, listed, range_of, slowdown
+from app.guides.claim_text import FORECAST_DIGITS, Evaluations, Ours, exactly, figure
 from core.evidence import published_claims
+from core.numeric import as_float
 from hardware import facts
 from hardware.efficiency import GENERIC, efficiency
 
 # Recompute: one layout with and without it, on cases that differ in everything else.
-_RECOMPUTED: Mapping[str, Mapping[str, object]] = {
+_RECOMPUTED: Mapping[str, Fields] = {
     "Llama 2 7B, ZeRO-3 on 8 H100": {
         **DATA_PARALLEL, "model": "llama2-7b", "num_gpus": 8, "seq_len": 4096,
         "global_batch_size": 64, "sharding": "zero3", "micro_batch_size": 1,
@@ -36,9 +30,7 @@ _RECOMPUTED: Mapping[str, Mapping[str, object]] = {
     },
 }  # fmt: skip
 # Offload costs time once per step, so the tokens of a step decide its relative cost.
-_70B_ON_8: Mapping[str, object] = {
-    **DATA_PARALLEL, "model": "llama3.1-70b", "num_gpus": 8, "seq_len": 4096,
-}  # fmt: skip
+_70B_ON_8: Fields = {**DATA_PARALLEL, "model": "llama3.1-70b", "num_gpus": 8, "seq_len": 4096}
 _BATCHES = (8, 64, 512)  # sequences per step: 33k, 262k and 2.1M tokens
 _CPU = {"sharding": "zero3", "offload_optimizer": "cpu"}
 _NVME = {"sharding": "zero3", "offload_optimizer": "nvme", "offload_params": "nvme"}
@@ -49,21 +41,21 @@ _DRIVES, _GPUS = 4, 8  # of the usual machine; its GPUs share the drives' rate
 def _recompute(kind: str) -> Ours:
     found = {
         case: slowdown(
-            timed_if_it_fitted({**fields, "recompute": kind}),
-            timed_if_it_fitted({**fields, "recompute": "none"}),
+            cases.timed_if_it_fitted({**fields, "recompute": kind}),
+            cases.timed_if_it_fitted({**fields, "recompute": "none"}),
         )
         for case, fields in _RECOMPUTED.items()
     }
     return range_of(found.values(), f"{kind} recompute over none. {listed(found)}")
 
 
-def _batches(run: Mapping[str, object], over: Mapping[str, object]) -> dict[str, float]:
+def _batches(run: Fields, over: Fields) -> dict[str, float]:
     """How much slower one way to run 70B on 8 H100 is than another, for several sequences per
     step."""
     return {
         f"{batch} sequences a step": slowdown(
-            timed({**_70B_ON_8, **run, "global_batch_size": batch}),
-            timed_if_it_fitted({**_70B_ON_8, **over, "global_batch_size": batch}),
+            cases.timed({**_70B_ON_8, **run, "global_batch_size": batch}),
+            cases.timed_if_it_fitted({**_70B_ON_8, **over, "global_batch_size": batch}),
         )
         for batch in _BATCHES
     }
@@ -79,9 +71,7 @@ def _offload_times() -> Ours:
 
 
 def _offload_loss() -> Ours:
-    lost = {
-        case: float(np.asarray(published_claims.throughput_lost(x))) for case, x in _cpu().items()
-    }
+    lost = {case: as_float(published_claims.throughput_lost(x)) for case, x in _cpu().items()}
     return range_of(lost.values(), f"Llama 3.1 70B on 8 H100. {listed(lost, '%')}")
 
 
@@ -96,10 +86,12 @@ def _against_ddp() -> Ours:
 
 def _on_ethernet() -> Ours:
     case = {**_70B_ON_8, "num_gpus": 32, "global_batch_size": 256}
-    ddp = timed_if_it_fitted({**case, "sharding": "ddp"})
+    ddp = cases.timed_if_it_fitted({**case, "sharding": "ddp"})
     found = {
         f"{gbit} Gbit/s a machine": slowdown(
-            timed({**case, **_CPU, "offload_params": "cpu", "network_gbit_per_gpu": gbit / _GPUS}),
+            cases.timed(
+                {**case, **_CPU, "offload_params": "cpu", "network_gbit_per_gpu": gbit / _GPUS}
+            ),
             ddp,
         )
         for gbit in _ETHERNET_GBIT_PER_S
@@ -112,11 +104,10 @@ def _on_ethernet() -> Ours:
 
 
 def _nvme_rate() -> Ours:
-    a_gpu = float(np.asarray(efficiency(GENERIC).nvme_bytes_per_s))
+    a_gpu = as_float(efficiency(GENERIC).nvme_bytes_per_s)
     a_drive = a_gpu * _GPUS / _DRIVES
-    states = (
-        published_claims.ACCOUNTINGS[0].optimizer_bytes * 70e9 / _GPUS
-    )  # read and written in each step
+    # Read and written in each step.
+    states = published_claims.ACCOUNTINGS[0].optimizer_bytes * 70e9 / _GPUS
     link = facts.accelerator(H100).host_link_bytes_per_s or a_gpu
     moved = "; ".join(
         f"{figure(2 * states / rate, 's', FORECAST_DIGITS)} {what}"
@@ -126,17 +117,15 @@ def _nvme_rate() -> Ours:
             (link, "over the link to the host"),
         )
     )
-    return Ours(
-        low=a_drive,
-        high=a_drive,
-        arithmetic=f"70B on 8 GPUs: 2 x {figure(states, 'GB')} of AdamW states a GPU and step "
-        f"take {moved}",
+    return exactly(
+        a_drive,
+        f"70B on 8 GPUs: 2 x {figure(states, 'GB')} of AdamW states a GPU and step take {moved}",
     )
 
 
-EVALUATED: dict[str, Callable[[], Ours]] = {
-    "selective_time": lambda: _recompute("selective"),
-    "full_time": lambda: _recompute("full"),
+EVALUATED: Evaluations = {
+    "selective_time": partial(_recompute, "selective"),
+    "full_time": partial(_recompute, "full"),
     "offload_cpu_times": _offload_times,
     "offload_cpu_loss": _offload_loss,
     "offload_vs_ddp": _against_ddp,

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
 
+from app.forecast.one_case import Fields
 from app.guides.cases import DATA_PARALLEL, range_of, timed_if_it_fitted
-from app.guides.claim_text import FORECAST_DIGITS, Ours, exactly, figure, number
+from app.guides.claim_text import (
+    FORECAST_DIGITS,
+    Evaluations,
+    Ours,
+    billions,
+    exactly,
+    figure,
+    number,
+)
 from app.guides.memory import LOGITS_BYTES
 from core.evidence.published_claims import ACCOUNTINGS
 from core.memory import activations
@@ -17,16 +25,8 @@ from core.numeric import as_float
 
 LORA_RANK = 16.0
 QLORA_TOKENS = 2048.0
-BILLION = 1e9
-_LEAST: Mapping[str, object] = {
-    **DATA_PARALLEL, "micro_batch_size": 1, "recompute": "full",
-}  # fmt: skip
+_LEAST: Fields = {**DATA_PARALLEL, "micro_batch_size": 1, "recompute": "full"}
 _TUNED = ("llama2-7b", "llama2-13b", "qwen2.5-32b", "llama3.1-70b")
-
-
-def _billions(num_params: float) -> str:
-    """Parameters in billions: 70B, 6.738B."""
-    return f"{number(num_params / BILLION)}B"
 
 
 def _qlora(name: str) -> Ours:
@@ -49,7 +49,7 @@ def _qlora(name: str) -> Ours:
     total = frozen + trained + live
     return exactly(
         total,
-        f"{_billions(params - ends)} x {number(per_weight)} B + {_billions(ends)} x 2 B + "
+        f"{billions(params - ends)} x {number(per_weight)} B + {billions(ends)} x 2 B + "
         f"adapters {figure(trained, 'GB', 3)} + activations and logits {figure(live, 'GB', 3)} = "
         f"{figure(total, 'GB', 3)}",
     )
@@ -63,10 +63,11 @@ def _qlora_rule() -> Ours:
         {**_LEAST, "model": "llama3.1-70b", "task": "qlora", "sharding": "ddp", "num_gpus": 1,
          "seq_len": int(QLORA_TOKENS), "global_batch_size": 16}
     )  # fmt: skip
-    found = "" if forecast is None else (
-        f"; our forecast with the device's context {figure(forecast.need_bytes, 'GB', 2)}"
-    )  # fmt: skip
-    return exactly(least.low, f"{least.arithmetic}{found}")
+    return exactly(
+        least.low,
+        f"{least.arithmetic}; our forecast with the device's context "
+        f"{figure(forecast.need_bytes, 'GB', 2)}",
+    )
 
 
 def _full_tuning_rule() -> Ours:
@@ -77,13 +78,11 @@ def _full_tuning_rule() -> Ours:
             {**_LEAST, "model": name, "task": "sft", "sharding": "zero3", "num_gpus": 8,
              "seq_len": 4096, "global_batch_size": 8}
         )  # fmt: skip
-        if forecast is None:
-            continue
-        billions = as_float(total_params(preset(name).transformer)) / BILLION
-        found.append(8 * forecast.need_bytes / billions)
+        in_billions = as_float(total_params(preset(name).transformer)) / 1e9
+        found.append(8 * forecast.need_bytes / in_billions)
         texts.append(
             f"{preset(name).name}: 8 x {figure(forecast.need_bytes, 'GB', 3)} / "
-            f"{number(billions)} = {figure(found[-1], 'GB', FORECAST_DIGITS)}"
+            f"{number(in_billions)} = {figure(found[-1], 'GB', FORECAST_DIGITS)}"
         )
     return range_of(found, "; ".join(texts))
 
@@ -91,13 +90,13 @@ def _full_tuning_rule() -> Ours:
 def _checkpoint(*names: str) -> Ours:
     sizes = [2 * as_float(total_params(preset(n).transformer)) for n in names]
     texts = [
-        f"2 B x {_billions(size / 2)} = {figure(size, 'GB')} ({preset(n).name})"
+        f"2 B x {billions(size / 2)} = {figure(size, 'GB')} ({preset(n).name})"
         for n, size in zip(names, sizes, strict=True)
     ]
     return Ours(low=min(sizes), high=max(sizes), arithmetic="; ".join(texts))
 
 
-EVALUATED: dict[str, Callable[[], Ours]] = {
+EVALUATED: Evaluations = {
     "qlora_7b": partial(_qlora, "llama2-7b"),
     "qlora_13b": partial(_qlora, "llama2-13b"),
     "qlora_rule_7b": partial(_qlora, "llama2-7b"),

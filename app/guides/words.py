@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.document import format as fmt
-from app.document import vocabulary
 from app.forecast.one_case import Miss, Run
+from app.guides.cases import longest_differences
 from app.guides.strategies import TASKS, strategy
 from app.scenario.model import model_of
 from core.scenario import Scenario
@@ -97,11 +97,9 @@ def compared(name: str, found: Run | Miss, chosen: Run | None) -> str:
 
 def longest_difference(slow: Run, fast: Run) -> str:
     """The part of a step that differs most: ', mostly X (+1.2 s a step)'."""
-    more = {p: s - fast.parts_s.get(p, 0.0) for p, s in slow.parts_s.items()}
-    part = max(more, key=lambda p: more[p])
-    if more[part] <= 0:
-        return ""
-    return f", mostly {vocabulary.step_part(part).lower()} (+{fmt.seconds(more[part])} a step)"
+    for part, more in longest_differences(slow, fast)[:1]:
+        return f", mostly {part.lower()} ({more} a step)"
+    return ""
 
 
 def sentence(text: str) -> str:

@@ -23,7 +23,7 @@ from app.guides import claims as guides_claims
 from app.guides import document as guides_document
 from app.guides import words as say
 from app.guides.decision import VERDICTS, together
-from app.guides.decisions import counts, decide, decisions_of, in_tables
+from app.guides.decisions import counts, decisions_of, in_tables
 from app.guides.figures import MEANS
 from app.guides.stacks import spread
 from app.guides.strategies import ON_GPU, WAYS, forecast_of, level, strategy
@@ -207,7 +207,7 @@ def test_the_host_is_used_where_it_must_be_or_pays(found):
 
 
 def test_strategy_verdicts_follow_from_the_forecasts():
-    """Worked out again from the alternatives, without what is printed beside the advice."""
+    """Worked out again from the alternatives, without the figures printed with the advice."""
     for advice in decision_tables():
         if advice.kind != "strategy":
             continue
@@ -475,7 +475,7 @@ def test_a_row_given_twice_is_refused(tmp_path):
 def test_what_never_fits_says_so():
     """A strategy whose every layout misses still has its row, with how much is lacking."""
     advice = next(a for a in decision_tables() if a.id == "a_1b")
-    d = decide(replace(advice, scenario={
+    d = decide_strategy(replace(advice, scenario={
         **advice.scenario, "model": "llama3.1-405b", "gpu": "RTX4090", "num_gpus": "2",
     }))  # fmt: skip
     assert d.verdict == "disagrees"
@@ -584,10 +584,10 @@ def test_the_page_is_filtered_by_table_and_verdict(found):
 
 
 def test_cases_of_one_published_row_stand_together(found):
-    cases = guides_document.cases(decisions_of(["A"]), {"a_1b": "/?x=1"})
-    assert [len(c.rows) for c in cases] == [2, 2, 2, 2, 3]
-    assert "[Open as a plan](/?x=1)" in cases[0].rows[0].recommends
-    assert "Open as a plan" not in cases[0].rows[1].recommends
+    cases = list(guides_document.cases(decisions_of(["A"]), {"a_1b": "/?x=1"}).values())
+    assert [len(rows) for rows in cases] == [2, 2, 2, 2, 3]
+    assert "[Open as a plan](/?x=1)" in cases[0][0].recommends
+    assert "Open as a plan" not in cases[0][1].recommends
     assert list(in_tables(found.values())) == list(TABLES)
 
 

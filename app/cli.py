@@ -218,8 +218,8 @@ def models(
     model: Model = None, config: Config = None, seq_len: SeqLen = None, as_json: AsJson = False
 ) -> None:
     """List the presets, or show parameters and FLOPs of one model."""
+    from app.catalogue.as_json import model_json, presets_json
     from app.catalogue.document import model_blocks, presets_blocks
-    from app.catalogue.model_json import model_json, presets_json
     from app.command.values import model_values, parsed
     from app.document.terminal import print_document
     from app.scenario.model import model_of

@@ -1,7 +1,6 @@
 """The catalogue of accelerators, offers and models.
 
-as_json     accelerators and offers as JSON: the documented schemas of runcast gpus and
-            runcast offers
-document    accelerators, offers and models as blocks, from their JSON documents
-model_json  a model as JSON: parameters by part, FLOPs per token, dimensions, source
+as_json   accelerators, offers and models as JSON: the documented schemas of runcast gpus,
+          runcast offers and runcast models
+document  accelerators, offers and models as blocks, from their JSON documents
 """

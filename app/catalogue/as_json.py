@@ -1,4 +1,4 @@
-"""Accelerators and offers as JSON: the documented schemas of `runcast gpus` and `runcast offers`.
+"""Accelerators, offers and models as JSON, as `runcast gpus`, `offers` and `models` print them.
 
 docs/plan-json.md documents every key; keys are stable: add, never rename.
 """
@@ -6,13 +6,21 @@ docs/plan-json.md documents every key; keys are stable: add, never rename.
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import fields
 from typing import TypedDict
+
+import numpy as np
 
 from app.document import format as fmt
 from app.forecast.machines import machine
+from app.scenario.model import NamedModel, model_of
 from core.errors import ScenarioError, unknown_name
 from core.machine.accelerator import Accelerator
 from core.machine.offer import Offer
+from core.model import transformer as model_transformer
+from core.model.presets import PRESETS
+from core.model.transformer import Transformer
+from core.numeric import Bools, Numeric
 from core.scenario import Scenario
 from hardware import facts, names
 from pricing import offers as prices
@@ -73,6 +81,30 @@ class Offers(TypedDict):
     price_snapshot: dict[str, str]
     num_offers: int
     offers: list[OfferRow]
+
+
+class ModelFacts(TypedDict):
+    """One model at one sequence length."""
+
+    schema_version: int
+    id: str
+    label: str
+    source: str
+    total_params: int
+    active_params: int
+    flops_per_token: float
+    seq_len: int
+    max_seq_len: int | None
+    params: dict[str, int]
+    dims: dict[str, int | float | bool]
+
+
+class Presets(TypedDict):
+    """Every shipped model."""
+
+    schema_version: int
+    seq_len: int
+    models: list[ModelFacts]
 
 
 def gpus_json() -> Gpus:
@@ -171,3 +203,49 @@ def _network(offer: Offer) -> tuple[float | None, bool | None]:
         return None, False
     per_gpu = float(found.cluster.scale_out_bytes_per_s)
     return round(per_gpu * offer.gpu_count * 8 / 1e9, 6), not found.network_known
+
+
+def model_json(model: NamedModel, *, seq_len: int) -> ModelFacts:
+    """Parameters and training FLOPs per token (causal attention once, LM head included)."""
+    dims = model.transformer
+    flops = model_transformer.train_flops_per_token(dims, float(seq_len))
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "id": model.id,
+        "label": model.label,
+        "source": model.source,
+        "total_params": _whole(model_transformer.total_params(dims)),
+        "active_params": _whole(model_transformer.active_params(dims)),
+        "flops_per_token": float(flops),
+        "seq_len": seq_len,
+        "max_seq_len": model.max_seq_len,
+        "params": {  # the parts add up to total_params
+            "layers": _whole(model_transformer.layer_params(dims)),
+            "experts": _whole(model_transformer.routed_expert_params(dims)),
+            "embeddings": _whole(model_transformer.embedding_params(dims)),
+            "head": _whole(model_transformer.head_params(dims)),
+        },
+        "dims": {f.name: _dimension(getattr(dims, f.name)) for f in fields(Transformer)},
+    }
+
+
+def presets_json(*, seq_len: int) -> Presets:
+    """All presets, in the order of their table."""
+    models = [model_of(Scenario(model=name)) for name in PRESETS]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "seq_len": seq_len,
+        "models": [model_json(m, seq_len=seq_len) for m in models],
+    }
+
+
+def _whole(x: Numeric) -> int:
+    return round(float(x))
+
+
+def _dimension(x: Numeric | Bools) -> int | float | bool:
+    """A dimension as given: a flag, a whole number or (rarely) a fraction."""
+    value = np.asarray(x).item()
+    if isinstance(value, bool):
+        return value
+    return int(value) if float(value).is_integer() else float(value)

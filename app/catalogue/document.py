@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from app.catalogue.as_json import Fact, Gpu, Gpus, OfferRow, Offers
-from app.catalogue.model_json import ModelFacts, Presets
+from app.catalogue.as_json import Fact, Gpu, Gpus, ModelFacts, OfferRow, Offers, Presets
 from app.document import format as fmt
 from app.document import vocabulary
 from app.document.blocks import Block, Paragraph

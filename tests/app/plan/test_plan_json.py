@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import orjson
 import pytest
 
-from app.catalogue.model_json import model_json
+from app.catalogue.as_json import model_json
 from app.plan import as_json as pj
 from app.scenario.age import stamped
 from app.scenario.model import model_of

@@ -24,13 +24,13 @@ COLOURS = {
 
 def speed_rows(audit: Audit) -> pd.DataFrame:
     """One row per mark: TFLOP/s per GPU with causal attention; the forecast has P10 and P90."""
-    return pd.DataFrame([row for s in audit.speeds for row in _rows(audit, s)])
+    return pd.DataFrame([row for s in audit.speeds for row in _rows(s)])
 
 
-def _rows(audit: Audit, s: Speed) -> list[dict[str, object]]:
+def _rows(s: Speed) -> list[dict[str, object]]:
     marks: list[tuple[str, float, float | None, float | None]] = [(PEAK, s.peak, None, None)]
     if s.forecast is not None:
-        per_token = s.flops_per_s / audit.claim.rate
+        per_token = s.flops_per_s / s.claim.rate
         p10, p50, p90 = (x * per_token for x in (s.forecast.p10, s.forecast.p50, s.forecast.p90))
         marks.append((MIDDLE, p50, p10 / 1e12, p90 / 1e12))
     if s.best is not None:
@@ -48,18 +48,11 @@ def _rows(audit: Audit, s: Speed) -> list[dict[str, object]]:
 def speeds(rows: pd.DataFrame, *, theme: str) -> Drawn:
     """One line per precision, on a logarithmic axis."""
     order = list(rows["precision"].unique())
-    y = alt.Y(
-        "precision:N",
-        sort=order,
-        axis=parts.axis(None, theme, labelFontSize=13, labelOverlap=False),
-    )
+    y_axis = parts.axis(None, theme, labelFontSize=13, labelOverlap=False)
+    y = alt.Y("precision:N", sort=order, axis=y_axis)
     scale = alt.Scale(type="log", nice=False, padding=16)
-    x = alt.X(
-        "tflop_per_s:Q",
-        scale=scale,
-        axis=parts.axis("TFLOP/s per GPU, with causal attention", theme, format="~g"),
-    )
-    names = list(SHAPES)
+    x_axis = parts.axis("TFLOP/s per GPU, with causal attention", theme, format="~g")
+    x = alt.X("tflop_per_s:Q", scale=scale, axis=x_axis)
     bars = (
         alt.Chart(rows[rows["mark"] == MIDDLE])
         .mark_bar(height=10, opacity=0.4, color=COLOURS[MIDDLE])
@@ -68,8 +61,8 @@ def speeds(rows: pd.DataFrame, *, theme: str) -> Drawn:
             x=alt.X("p10:Q", scale=scale),
             x2=alt.X2("p90:Q"),
             tooltip=[
-                alt.Tooltip("p10:Q", title="P10, TFLOP/s", format=",.3~r"),
-                alt.Tooltip("p90:Q", title="P90, TFLOP/s", format=",.3~r"),
+                alt.Tooltip(f"{p}:Q", title=f"{p.upper()}, TFLOP/s", format=",.3~r")
+                for p in ("p10", "p90")
             ],
         )
     )
@@ -81,11 +74,11 @@ def speeds(rows: pd.DataFrame, *, theme: str) -> Drawn:
             x=x,
             shape=alt.Shape(
                 "mark:N",
-                scale=alt.Scale(domain=names, range=list(SHAPES.values())),
+                scale=alt.Scale(domain=list(SHAPES), range=list(SHAPES.values())),
                 legend=parts.legend(theme, labelLimit=200, columns=2),
             ),
             color=alt.Color(
-                "mark:N", scale=alt.Scale(domain=names, range=[COLOURS[n] for n in names])
+                "mark:N", scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values()))
             ),
             tooltip=[
                 alt.Tooltip("precision:N", title="Precision"),
@@ -99,15 +92,11 @@ def speeds(rows: pd.DataFrame, *, theme: str) -> Drawn:
 
 def speeds_sentence(audit: Audit) -> str:
     """The chart in words."""
-    parts = [
+    texts = [
         f"{s.precision}: the claim's {tflops(s.flops_per_s)} against a dense peak of "
         f"{tflops(s.peak)}"
         + (f", {tflops(s.best.flops_per_s)} of the best published run" if s.best else "")
-        + (
-            f", a forecast of {fmt.count(s.forecast.p50)} tokens/s"
-            if s.forecast is not None
-            else ""
-        )
+        + (f", a forecast of {fmt.count(s.forecast.p50)} tokens/s" if s.forecast else "")
         for s in audit.speeds
     ]
-    return f"TFLOP/s per GPU of the claim beside peak, best run and forecast. {'; '.join(parts)}."
+    return f"TFLOP/s per GPU of the claim, peak, best run and forecast. {'; '.join(texts)}."

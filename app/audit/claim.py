@@ -111,8 +111,7 @@ def claim_of(
     recipe = _recipe(given.get("precision"), chip, names)
     active = numbers.get("params") or as_float(active_params(model.transformer))
     rate, words, hours = _rate(numbers, mfu, num_gpus, chip, recipe, 6 * active)
-    may_be_given = ("days", "gpu_hours", "usd", "usd_per_gpu_hour", "tokens_per_s", "params",
-                    "memory_gb")  # fmt: skip
+    optional = [n for n in NUMBERS if n not in ("num_gpus", "tokens")]
     return Claim(
         scenario=scenario,
         model=model,
@@ -126,7 +125,7 @@ def claim_of(
         rate_from=words,
         hours=hours,
         assumptions=tuple(assumed),
-        **{name: numbers.get(name) for name in may_be_given},
+        **{name: numbers.get(name) for name in optional},
     )
 
 

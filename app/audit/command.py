@@ -38,7 +38,7 @@ def audit(
         Text, text_option("--params", "N", "Active parameters to count, such as 70B.")
     ] = None,
     memory_gb: Annotated[
-        Text, text_option("--memory-gb", "GB", "Memory of one GPU that it is said to take.")
+        Text, text_option("--memory-gb", "GB", "The claimed memory of one GPU.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -15,12 +15,8 @@ from app.document.table import Column, Table
 Colour = Literal["red", "orange", "green", "blue", "gray"]
 # A result is a word; its colour only repeats the word.
 COLOURS: dict[str, Colour] = {
-    "fail": "red",
-    "warn": "orange",
-    "pass": "green",
-    "info": "blue",
-    "not given": "gray",
-}
+    "fail": "red", "warn": "orange", "pass": "green", "info": "blue", "not given": "gray",
+}  # fmt: skip
 ORDER = tuple(COLOURS)
 # Checks whose sentences are already among the reasons of the verdict.
 AMONG_REASONS = ("best_published", "forecast", "dense_peak")
@@ -33,8 +29,8 @@ def _forecast(s: Speed) -> str:
     return f"{fmt.count(s.forecast.p10)} to {fmt.count(s.forecast.p90)}"
 
 
-def _over_best(s: Speed) -> str:
-    return fmt.MISSING if s.over_best is None else times(s.over_best)
+def _times(over_best: float | None) -> str:
+    return fmt.MISSING if over_best is None else times(over_best)
 
 
 COLUMNS: tuple[Column[Speed], ...] = (
@@ -43,30 +39,12 @@ COLUMNS: tuple[Column[Speed], ...] = (
     Column(
         name="decides", head="Decided by", value=decides_words, is_text=True, wraps=True, width=1
     ),
+    Column(name="peak_flops_per_s", head="Dense peak", value=lambda s: s.peak, write=tflops),
+    Column(name="share_of_peak", head="Of dense peak", value=lambda s: s.share, write=fmt.percent),
+    Column(name="share_by_rule", head="By 6 P", value=lambda s: s.share_by_rule, write=fmt.percent),
+    Column(name="over_best", head="Best published", value=lambda s: s.over_best, write=_times),
     Column(
-        name="peak_flops_per_s",
-        head="Dense peak",
-        value=lambda s: s.peak,
-        cell=lambda s: tflops(s.peak),
-    ),
-    Column(
-        name="share_of_peak",
-        head="Of dense peak",
-        value=lambda s: s.share,
-        cell=lambda s: fmt.percent(s.share),
-    ),
-    Column(
-        name="share_by_rule",
-        head="By 6 P",
-        value=lambda s: s.share_by_rule,
-        cell=lambda s: fmt.percent(s.share_by_rule),
-    ),
-    Column(name="over_best", head="Best published", value=lambda s: s.over_best, cell=_over_best),
-    Column(
-        name="forecast_p10_to_p90",
-        head="Forecast, P10 to P90",
-        short="Forecast",
-        value=_forecast,
+        name="forecast_p10_to_p90", head="Forecast, P10 to P90", short="Forecast", value=_forecast
     ),
 )
 ON_A_TERMINAL = (

@@ -37,7 +37,7 @@ FIELDS = {
     "seq_len": ("Sequence length", "8k is 8192; empty: that of published runs of the model"),
     "global_batch_size": ("Global batch size", "Sequences a step, for the forecast"),
     "params": ("Parameters counted", "Active ones, where a claim counts its own: 70B"),
-    "memory_gb": ("Memory of a GPU (GB)", "That it is said to take"),
+    "memory_gb": ("Memory of a GPU (GB)", "As claimed"),
 }
 USUAL = ("model", "tokens", "gpu", "num_gpus", "days", "usd", "usd_per_gpu_hour", "precision")
 LABELS = {name: label for name, (label, _) in FIELDS.items()} | {"config": "Model"}
@@ -143,10 +143,9 @@ def headline(audit: Audit) -> tuple[tuple[str, str, str], ...]:
     """The numbers at the top of the page: label, value, help."""
     s = audit.decisive
     best = fmt.MISSING if s.over_best is None else times(s.over_best).replace(" times", "x")
-    found = [
+    return (
         ("Verdict", NAMES[audit.verdict].capitalize(), "Of the precision named below"),
         ("Tokens/s per GPU", fmt.count(audit.claim.rate), "Implied by the claim"),
         ("Of the dense peak", fmt.percent(s.share), "With causal attention"),
         ("Of the best published", best, "FLOP/s per GPU over those of the best run of its class"),
-    ]
-    return tuple(found)
+    )

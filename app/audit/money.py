@@ -194,20 +194,17 @@ def _against_market(
             limit=limit,
         )
     only_spot = known.low is not None and price < known.low
+    place = "is within what was seen"
+    if only_spot:
+        place = "is below every offer of today's list but spot ones"
+    elif known.middle is not None:
+        place = f"is {price / known.middle:.2g} times the median of today's offers"
     return Check(
         status="warn" if only_spot else "pass",
-        sentence=f"{says} {_place(price, known, only_spot=only_spot)} {_market(known)}",
+        sentence=f"{says} {place}. {_market(known)}",
         value=price,
         limit=known.middle,
     )
-
-
-def _place(price: float, known: Prices, *, only_spot: bool) -> str:
-    if only_spot:
-        return "is below every offer of today's list but spot ones."
-    if known.middle is None:
-        return "is within what was seen."
-    return f"is {price / known.middle:.2g} times the median of today's offers."
 
 
 def _market(known: Prices) -> str:

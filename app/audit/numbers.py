@@ -30,7 +30,8 @@ _HOURS = {
     "year": 8766.0, "years": 8766.0,
 }  # fmt: skip
 _SIZES = {"thousand": "k", "million": "M", "billion": "B", "trillion": "T", "bn": "B", "tn": "T"}
-_SHARES = re.compile(r"([\d.]+)\s*(%?)(?:\s*(?:-|to|\N{EN DASH})\s*([\d.]+)\s*(%?))?")
+_SHARE = r"(\d+\.?\d*|\.\d+)\s*(%?)"
+_SHARES = re.compile(rf"{_SHARE}(?:\s*(?:-|to|\N{{EN DASH}})\s*{_SHARE})?")
 
 
 def number_of(text: str, name: str, called: str) -> float:
@@ -54,11 +55,9 @@ def number_of(text: str, name: str, called: str) -> float:
 
 def _meant(text: str, name: str) -> str:
     """The number in the field's unit that a text with another unit probably means."""
-    match = _UNIT.fullmatch(text.strip())
+    match = _UNIT.match(text.strip())
     if match is None:
-        match = _UNIT.match(text.strip())
-        if match is None:
-            return ""
+        return ""
     try:
         value = written_number(match[1])
     except ValueError:
@@ -74,15 +73,11 @@ def _meant(text: str, name: str) -> str:
 def shares_of(text: str, called: str) -> tuple[float, float]:
     """A share of the peak, 0.45 or 45%, or a range between two shares."""
     match = _SHARES.fullmatch(text)
-    try:
-        if match is None:
-            raise ValueError
-        low = float(match[1])
-        high = low if match[3] is None else float(match[3])
-    except ValueError:
+    if match is None:
         raise ScenarioError(
             f"{called} {shown(text)} is no share of the peak like 0.45, 45% or 45-50%."
-        ) from None
+        )
+    low, high = float(match[1]), float(match[3] or match[1])
     if "%" in (match[2], match[4]):
         low, high = low / 100, high / 100
     if not (math.isfinite(high) and 0 < low <= high):

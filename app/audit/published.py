@@ -79,9 +79,9 @@ def published_runs() -> tuple[PublishedRun, ...]:
     found = []
     for i in np.flatnonzero(runs.measured.throughput_ok & np.isfinite(rates)):
         model = models.get(str(inputs.model_key[i]))
-        if model is None or str(inputs.task[i]) not in TASKS or np.isnan(inputs.seq_len[i]):
+        if str(inputs.task[i]) not in TASKS or np.isnan(inputs.seq_len[i]):
             continue
-        if is_cut(model.transformer):
+        if model is None or is_cut(model.transformer):
             continue
         rate = PublishedRate(
             model=str(inputs.model_key[i]),

@@ -43,10 +43,9 @@ def verdict_sentence(audit: Audit) -> str:
     """The verdict, its precision, and the number that decides it."""
     s = audit.decisive
     name = NAMES[audit.verdict]
-    counted = [p for p in audit.counted if p != s.precision]
     of = f" in {s.precision}"
-    if audit.claim.precision is None and counted:
-        of += f", the mildest of {_listed(audit.counted)}"
+    if len(audit.counted) > 1:
+        of += f", the mildest of {', '.join(audit.counted[:-1])} and {audit.counted[-1]}"
     return f"{name.capitalize()}{of}: {decides_words(s)}."
 
 
@@ -61,10 +60,6 @@ def decides_words(s: Speed) -> str:
     if d.against == "dense_peak":
         return f"{fmt.percent(d.ratio)} of the dense peak"
     return f"{times(d.ratio)} {AGAINST[d.against]}"
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def assumption_sentences(claim: Claim) -> tuple[str, ...]:

@@ -22,28 +22,22 @@ fixes        70B does not fit on 8 H100: changes that make it fit, each at today
              prices, cheapest first
 forecasts    our own forecast for the cases that guides print
 inputs       peaks, and what guides print as inputs: networks, power, failures
-layouts      layouts that guides name, each compared with the best that the search finds
-             for the job
-memory       claims about memory, each worked out from presets, accelerators and the
-             formulas of core
+memory       claims about memory and what sharding saves of it, worked out from presets and
+             accelerators
 page         the Recommendations page: what guides advise, row by row, and what we
              recommend instead
 prices       prices that guides print, compared with the bundled offers, each with date
              and source
 runs         claims about speed, hours and dollars, worked out from accelerators,
              prices, published runs
-savings      claims about what sharding saves, from the accountings of
-             core/evidence/published_claims.py
 stacks       the software stack that a guide names for a job, and forecasts for the
              stacks with a profile
 strategies   strategies by the names that practitioners use, each as fields of a
              scenario
-strategy     the strategy recommended for one job, and the verdict on the published
-             advice
-tasks        what can be trained on a few GPUs: every weight, adapters, or adapters on 4-bit
-             weights
-times        claims about how much longer a step takes: recompute and offload, each from our
-             forecast
+strategy     the strategy or the task recommended for one job, and the verdict on the
+             published advice
+times        claims about how much longer a step takes with recompute, with offload, in a
+             named layout
 tuning       claims about fine-tuning: what QLoRA and full fine-tuning need, and how large a
              checkpoint is
 words        write a decision in sentences: the case, the recommendation, and what the

@@ -62,29 +62,19 @@ def _row(d: Decision) -> dict[str, Json]:
 
 def _alternative(a: Alternative, chosen: Run | None) -> dict[str, Json]:
     """One way: whether it fits, how long its step takes, or what it lacks."""
-    shared: dict[str, Json] = {"way": a.way, "words": a.words, "published": a.published}
-    if isinstance(a.found, Miss):
-        return {
-            **shared,
-            "fits": "no",
-            "strategy": None,
-            "step_s": None,
-            "slower": None,
-            "memory_bytes": a.found.need_bytes or None,
-            "memory_capacity_bytes": a.found.limit_bytes or None,
-            "host_bytes": a.found.host_bytes or None,
-            "probability_oom": None,
-            "rule": a.found.rule or None,
-        }
+    found = a.found
+    run = found if isinstance(found, Run) else None
     return {
-        **shared,
-        "fits": "tight" if a.found.is_tight else "yes",
-        "strategy": strategy(a.found),
-        "step_s": a.found.step_s,
-        "slower": None if chosen is None else a.found.step_s / chosen.step_s - 1,
-        "memory_bytes": a.found.need_bytes,
-        "memory_capacity_bytes": a.found.limit_bytes,
-        "host_bytes": a.found.host_bytes or None,
-        "probability_oom": a.found.probability_oom,
-        "rule": None,
+        "way": a.way,
+        "words": a.words,
+        "published": a.published,
+        "fits": "no" if run is None else "tight" if run.is_tight else "yes",
+        "strategy": strategy(run) if run else None,
+        "step_s": run.step_s if run else None,
+        "slower": run.step_s / chosen.step_s - 1 if run and chosen else None,
+        "memory_bytes": found.need_bytes or None,
+        "memory_capacity_bytes": found.limit_bytes or None,
+        "host_bytes": found.host_bytes or None,
+        "probability_oom": run.probability_oom if run else None,
+        "rule": found.rule or None if isinstance(found, Miss) else None,
     }

@@ -38,12 +38,11 @@ def timed_if_it_fitted(fields: Fields) -> Run:
 def text_of(run: Run) -> str:
     """The layout, its step time and utilisation, and the chance of running out of memory if that is
     a risk."""
-    risk = ""
-    if run.is_tight:
-        risk = f" ({fmt.percent(run.probability_oom)} chance to run out of memory)"
+    chance = f" ({fmt.percent(run.probability_oom)} chance to run out of memory)"
     return (
         f"{fmt.layout(run.layout)}: {fmt.seconds(run.step_s)} a step, "
-        f"{fmt.percent(run.mfu)} MFU, {fmt.gib(run.need_bytes)} a GPU{risk}"
+        f"{fmt.percent(run.mfu)} MFU, {fmt.gib(run.need_bytes)} a GPU"
+        + (chance if run.is_tight else "")
     )
 
 

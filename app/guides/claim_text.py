@@ -12,7 +12,6 @@ from hardware.claims import SCALES
 
 DIGITS = 4
 FORECAST_DIGITS = fmt.DIGITS
-_WITH_A_SPACE_BEFORE = {"x": "", "%": ""}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +80,7 @@ def figure(value: float, unit: str, digits: int = DIGITS) -> str:
         return f"${text}"
     if unit == "count":
         return fmt.tokens(value)
-    return f"{text}{_WITH_A_SPACE_BEFORE.get(unit, ' ')}{unit}"
+    return text + unit if unit in ("x", "%") else f"{text} {unit}"
 
 
 def span(low: float, high: float, unit: str, digits: int = DIGITS) -> str:
@@ -95,5 +94,5 @@ def span(low: float, high: float, unit: str, digits: int = DIGITS) -> str:
     ends = [figure(x, unit, digits) for x in (low, high)]
     if ends[0] == ends[1]:
         return ends[0]
-    tail = "/h" if unit == "USD/h" else ("" if unit in ("USD", "count", "x", "%") else f" {unit}")
-    return f"{ends[0].removesuffix(tail) if tail else ends[0]} to {ends[1]}"
+    tail = "/h" if unit == "USD/h" else f" {unit}"
+    return f"{ends[0].removesuffix(tail)} to {ends[1]}"

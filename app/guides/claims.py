@@ -8,11 +8,9 @@ from app.guides import (
     against_ddp,
     fixes,
     inputs,
-    layouts,
     memory,
     prices,
     runs,
-    savings,
     times,
     tuning,
 )
@@ -22,7 +20,7 @@ from hardware.claims import PublishedClaim
 from hardware.claims import claims as published
 
 _TOPICS = (
-    memory, fixes, savings, tuning, runs, times, against_ddp, layouts, prices, inputs
+    memory, fixes, tuning, runs, times, against_ddp, prices, inputs
 )  # fmt: skip
 EVALUATED: Evaluations = {
     name: evaluate for topic in _TOPICS for name, evaluate in topic.EVALUATED.items()

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from app.guides.decision import VERDICTS, Decision, Verdict
 from app.guides.figures import decide_memory, decide_saving, with_printed_figures
 from app.guides.stacks import decide_stack
-from app.guides.strategy import ALIKE, CLEARLY, decide_strategy
-from app.guides.tasks import decide_task
+from app.guides.strategy import ALIKE, CLEARLY, decide_strategy, decide_task
 from hardware.decision_tables import Advice, Kind, decision_tables
 
 RULES = (

@@ -70,7 +70,7 @@ def fixes() -> tuple[Fix, ...]:
     found = []
     for change, fields in _WAYS.items():
         answer = forecast_answer.answer(Scenario.parse({**_JOB, **fields}), top=1)
-        found.append(Fix(change=change, plan=answer.plans[0] if answer.plans else None))
+        found.append(Fix(change=change, plan=next(iter(answer.plans), None)))
     return tuple(sorted(found, key=lambda f: (f.plan is None, f.usd)))
 
 

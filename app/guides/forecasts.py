@@ -82,14 +82,7 @@ def forecasts() -> tuple[Forecast, ...]:
     run."""
     found = []
     for case, printed, fields in _CASES:
-        scenario = Scenario.parse({**fields, "rank_by": "time"})
-        answer = forecast_answer.answer(scenario, top=1)
-        found.append(
-            Forecast(
-                case=case,
-                printed=printed,
-                plan=answer.plans[0] if answer.plans else None,
-                nothing_fits=answer.nothing_fits or "",
-            )
-        )
+        answer = forecast_answer.answer(Scenario.parse({**fields, "rank_by": "time"}), top=1)
+        plan, why = next(iter(answer.plans), None), answer.nothing_fits or ""
+        found.append(Forecast(case=case, printed=printed, plan=plan, nothing_fits=why))
     return tuple(found)

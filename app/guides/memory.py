@@ -1,7 +1,8 @@
-"""Claims about memory, each worked out from presets, accelerators and the formulas of core."""
+"""Claims about memory and what sharding saves of it, worked out from presets and accelerators."""
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from app.guides.cases import H100
@@ -15,9 +16,13 @@ from hardware import facts
 from hardware.efficiency import GENERIC, efficiency
 
 H200, MI325X = "H200-141GB-SXM", "MI325X"
-ADAMW = published_claims.ACCOUNTINGS[0]
+# Mixed precision, 2 + 2 + 12 bytes; fp32 throughout, 4 + 4 + 8.
+ADAMW, PYTORCH = published_claims.ACCOUNTINGS[:2]
 PARAMS_70B, PARAMS_405B, PARAMS_7B = 70e9, 405e9, 7e9  # rounded as in the guides
 LOGITS_BYTES = 10.0  # 16-bit logits, an fp32 copy and its gradient
+ZERO_GPUS = 64
+FSDP_GPUS = 4  # full sharding saves a factor equal to the GPU count, so "4x" means 4
+SHARD_GRAD_OP, FULL_SHARD = 2, 3  # as stages of ZeRO
 
 
 def _memory(accelerator: str) -> float:
@@ -148,6 +153,57 @@ def _405b_32_memory() -> Ours:
     return exactly(share, f"405B x 16 B / (8 x 4) = {figure(share, 'GB')}")
 
 
+# --- what sharding saves --------------------------------------------------------------------------
+
+
+def _saved(accounting: published_claims.Accounting, stage: int, shards: float) -> float:
+    return as_float(
+        published_claims.state_saving(accounting=accounting, stage=stage, shards=shards)
+    )
+
+
+def _zero(stage: int) -> Ours:
+    saved = _saved(ADAMW, stage, ZERO_GPUS)
+    limit = _saved(ADAMW, stage, math.inf) if stage < 3 else None
+    parts = {1: "(2 + 2 + 12/64)", 2: "(2 + 14/64)", 3: "(16/64)"}[stage]
+    ends = "without limit" if limit is None else f"at most {number(limit)}x"
+    return exactly(saved, f"16 / {parts} = {number(saved, 3)}x; with ever more GPUs {ends}", limit)
+
+
+def _zero1_optimizer() -> Ours:
+    each = ADAMW.optimizer_bytes / ZERO_GPUS
+    return exactly(
+        ADAMW.optimizer_bytes / each,
+        f"12 B / {number(each)} B on {ZERO_GPUS} GPUs; of all 16 bytes "
+        f"{number(_saved(ADAMW, 1, ZERO_GPUS), 3)}x, at most {number(_saved(ADAMW, 1, math.inf))}x",
+    )
+
+
+def _no_sharding() -> Ours:
+    return exactly(1.0, f"{number(PYTORCH.total_bytes)} B / {number(PYTORCH.total_bytes)} B")
+
+
+def _fsdp(stage: int) -> Ours:
+    kept = number(PYTORCH.parameter_bytes) if stage == SHARD_GRAD_OP else f"4/{FSDP_GPUS}"
+    saved = _saved(PYTORCH, stage, FSDP_GPUS)
+    return exactly(
+        saved,
+        f"16 / ({kept} + 4/{FSDP_GPUS} + 8/{FSDP_GPUS}) = {number(saved, 3)}x on {FSDP_GPUS} GPUs; "
+        f"{number(_saved(PYTORCH, stage, 8), 3)}x on 8",
+    )
+
+
+def _hybrid() -> Ours:
+    low, high = (_saved(PYTORCH, FULL_SHARD, shards) for shards in (2, FSDP_GPUS))
+    return Ours(
+        low=low,
+        high=high,
+        arithmetic=f"16 / (16/2) = {number(low)}x in groups of 2 GPUs, 16 / (16/4) = "
+        f"{number(high)}x in groups of 4; {number(_saved(PYTORCH, FULL_SHARD, 8))}x in machines "
+        "of 8, however many machines replicate them",
+    )
+
+
 EVALUATED: Evaluations = {
     "70b_weights": partial(_states, PARAMS_70B, ADAMW.parameter_bytes),
     "70b_gradients": partial(_states, PARAMS_70B, ADAMW.gradient_bytes),
@@ -166,4 +222,12 @@ EVALUATED: Evaluations = {
     "405b_min_h100": partial(_405b_least, H100, 32),
     "405b_min_h200": partial(_405b_least, H200, 16),
     "405b_32_memory": _405b_32_memory,
+    "zero1_64": partial(_zero, 1),
+    "zero2_64": partial(_zero, 2),
+    "zero3_64": partial(_zero, 3),
+    "zero1_optimizer": _zero1_optimizer,
+    "fsdp_no_shard": _no_sharding,
+    "fsdp_shard_grad_op": partial(_fsdp, SHARD_GRAD_OP),
+    "fsdp_full_shard": partial(_fsdp, FULL_SHARD),
+    "fsdp_hybrid_shard": _hybrid,
 }

@@ -20,15 +20,12 @@ def _usd(offer: Offer) -> float:
     return (offer.usd_per_hour or float("nan")) / offer.gpu_count
 
 
-def _offers(accelerators: tuple[str, ...], purchase: str, provider: str = "") -> list[Offer]:
+def _offers(accelerators: tuple[str, ...], purchase: str) -> list[Offer]:
     """All priced observations, the cheapest first, not only the newest of each place."""
     found = [
         o
         for o in prices.snapshot().offers
-        if o.accelerator in accelerators
-        and o.purchase == purchase
-        and o.usd_per_hour
-        and o.provider == (provider or o.provider)
+        if o.accelerator in accelerators and o.purchase == purchase and o.usd_per_hour
     ]
     return sorted(found, key=_usd)
 
@@ -61,7 +58,7 @@ def _band(name: str, *accelerators: str) -> Ours:
 
 def _spheron(accelerator: str, purchase: str) -> Ours:
     """Every bundled observation of Spheron for this device and purchase."""
-    found = _offers((accelerator,), purchase, "spheron")
+    found = [o for o in _offers((accelerator,), purchase) if o.provider == "spheron"]
     if not found:
         return _no_offer(f"{accelerator} {purchase.replace('_', ' ')} at Spheron")
     shown = "; ".join(

@@ -111,7 +111,7 @@ def _printed_hours(name: str) -> float:
     return (claim.low + claim.high) / 2
 
 
-# --- days that a number of GPUs is said to take --------------------------------------------------
+# --- days that a number of GPUs takes according to a guide ----------------------------------------
 
 
 def _gpu_hours(gpus: int, days: float) -> Ours:
@@ -144,6 +144,7 @@ def implied(*, accelerator: str, gpu_hours: float, bits: int) -> tuple[float, fl
     with attention and the LM head at a sequence of 8,192."""
     chip, model = facts.accelerator(accelerator), preset("llama3.1-70b").transformer
     peak = chip.bf16_flops_per_s if bits == 16 else chip.fp8_flops_per_s
+    by_rule, counted = 6 * total_params(model), train_flops_per_token(model, SEQ_LEN)
     low, high = (
         as_float(
             implied_utilisation(
@@ -153,10 +154,7 @@ def implied(*, accelerator: str, gpu_hours: float, bits: int) -> tuple[float, fl
                 peak_flops_per_s=float(peak or "nan"),
             )
         )
-        for flops in (
-            6 * as_float(total_params(model)),
-            as_float(train_flops_per_token(model, SEQ_LEN)),
-        )
+        for flops in (by_rule, counted)
     )
     return low, high
 
@@ -165,42 +163,41 @@ def _days(gpus: int, rate: float) -> float:
     return as_float(published_claims.run_hours(num_tokens=TOKENS_1T, tokens_per_s=gpus * rate)) / 24
 
 
-def _days_text(gpus: int, printed_days: float, accelerator: str, rate: float, run: str) -> str:
-    """The rate that the printed days need, compared with one published run and the peaks."""
+def _best_days(gpus: int, printed_days: float, accelerator: str, rate: float, run: str) -> Ours:
+    """The days at the best published rate, and the rate that the printed days need."""
     hours = as_float(published_claims.run_gpu_hours(num_gpus=gpus, days=printed_days))
-    needed = TOKENS_1T / (hours * HOUR_S)
+    needed, days = TOKENS_1T / (hours * HOUR_S), _days(gpus, rate)
     shares = [
         f"{span(*implied(accelerator=accelerator, gpu_hours=hours, bits=bits), '%', 3)} of "
         f"the {name} peak"
         for bits, name in ((16, "bf16"), (8, "fp8"))
     ]
-    return (
-        f"1T / ({gpus} x {figure(rate, 'tokens/s')}) = {figure(_days(gpus, rate), 'days')} at "
+    return exactly(
+        days,
+        f"1T / ({gpus} x {figure(rate, 'tokens/s')}) = {figure(days, 'days')} at "
         f"the best published rate ({run}). {number(printed_days)} days need "
         f"{figure(needed, 'tokens/s')} a GPU, {number(needed / rate)} times that: "
-        f"{' and '.join(shares)}"
+        f"{' and '.join(shares)}",
     )
 
 
-def _70b_256_days(precisions: tuple[str, ...], *, is_limit: bool) -> Ours:
-    found = _published(H100, precisions)
-    best, run = found[-1]
-    text = _days_text(256, 25, H100, best, run)
-    if not is_limit:
-        return exactly(_days(256, best), text)
+def _70b_256_fp8_days() -> Ours:
+    """The days at the median of the published runs; those of the best are the limit."""
+    found = _published(H100, PRECISIONS_8)
+    best = _best_days(256, 25, H100, *found[-1])
     middle = float(np.median([rate for rate, _ in found]))
     days = _days(256, middle)
     return exactly(
         days,
         f"{figure(days, 'days')} at {figure(middle, 'tokens/s')}, the median of {len(found)} "
-        f"published runs; {text}",
-        _days(256, best),
+        f"published runs; {best.arithmetic}",
+        best.low,
     )
 
 
 def _nvl72_days() -> Ours:
     best = printed("gb200_best_published")
-    return exactly(_days(72, best.low), _days_text(72, 14, GB200, best.low, best.source))
+    return _best_days(72, 14, GB200, best.low, best.source)
 
 
 EVALUATED: Evaluations = {
@@ -217,8 +214,8 @@ EVALUATED: Evaluations = {
     "405b_32_1b_usd": lambda: _usd(_printed_hours("405b_32_1b_hours"), 32, 2.90),
     "70b_256_gpu_hours": lambda: _gpu_hours(256, 25),
     "70b_256_usd": lambda: _usd(25 * 24.0, 256, 3.0),
-    "70b_256_days_bf16": lambda: _70b_256_days(PRECISIONS_16, is_limit=False),
-    "70b_256_days_fp8": lambda: _70b_256_days(PRECISIONS_8, is_limit=True),
+    "70b_256_days_bf16": lambda: _best_days(256, 25, H100, *best_published(H100, PRECISIONS_16)),
+    "70b_256_days_fp8": _70b_256_fp8_days,
     "nvl72_gpu_hours": lambda: _gpu_hours(72, 14),
     "nvl72_usd": lambda: _usd(14 * 24.0, 72, 6.0),
     "nvl72_days": _nvl72_days,

@@ -76,8 +76,9 @@ def decide_stack(advice: Advice) -> Decision:
 
 def _mostly(found: Run | Miss, chosen: Run) -> str:
     """What takes most of the extra time of a slower stack."""
-    slower = isinstance(found, Run) and found.step_s > chosen.step_s * (1 + ALIKE)
-    return words.longest_difference(found, chosen) if slower and isinstance(found, Run) else ""
+    if isinstance(found, Run) and found.step_s > chosen.step_s * (1 + ALIKE):
+        return words.longest_difference(found, chosen)
+    return ""
 
 
 def _runs(name: str) -> str:

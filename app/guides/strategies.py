@@ -146,16 +146,13 @@ def strategy(run: Run) -> str:
     ranks = x.dp_replicate * x.dp_shard
     kept = x.sharding == "fsdp2" and not x.reshard_after_forward
     sharding = WITHOUT_RESHARD if kept else vocabulary.SHARDINGS[x.sharding]
+    degrees = {"TP": x.tp, "CP": x.cp, "PP": x.pp, "DP": ranks if x.pp > 1 else 1}
+    parts = [f"{name}{n}" for name, n in degrees.items() if n > 1]
     if x.pp > 1:
-        cut = {"TP": x.tp, "CP": x.cp, "PP": x.pp, "DP": ranks}
-        words = " x ".join(f"{name}{n}" for name, n in cut.items() if n > 1)
-        words += f" with {sharding}" if ranks > 1 else ""
-    elif ranks * x.tp * x.cp == 1:
-        words = "One GPU"
+        words = " x ".join(parts) + (f" with {sharding}" if ranks > 1 else "")
     else:
-        cut = {"TP": x.tp, "CP": x.cp}
-        parts = [f"{name}{n}" for name, n in cut.items() if n > 1]
-        words = " + ".join([*([sharding] if ranks > 1 or x.cp > 1 else []), *parts])
+        shards = [sharding] if ranks > 1 or x.cp > 1 else []
+        words = " + ".join([*shards, *parts]) or "One GPU"
     words += f" + EP{x.ep}" if x.ep > 1 else ""
     return words + _offload_words(run)
 

@@ -1,4 +1,4 @@
-"""The strategy recommended for one job, and the verdict on the published advice.
+"""The strategy or the task recommended for one job, and the verdict on the published advice.
 
 A forecast cannot distinguish strategies within `ALIKE` of the fastest. Of those that fit, the
 simplest is recommended; one that uses host memory only if it saves more than `ALIKE` of the time,
@@ -9,7 +9,6 @@ costs more or none of it runs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -22,6 +21,7 @@ from app.guides.strategies import (
     OFFLOADED,
     ON_GPU,
     SIMPLE,
+    TASK_ORDER,
     WAYS,
     forecast_of,
     level,
@@ -55,6 +55,40 @@ def decide_strategy(advice: Advice) -> Decision:
     )
 
 
+def decide_task(advice: Advice) -> Decision:
+    """The most that these GPUs can train: every weight, adapters, or adapters on 4-bit weights."""
+    asked = [t for t in TASK_ORDER if t in (*advice.ways, *advice.beside)]
+    found = {task: forecast_of(task, advice.scenario) for task in asked}
+    runs = {t: f for t, f in found.items() if isinstance(f, Run)}
+    able = [t for t, r in runs.items() if not r.is_tight] or list(runs)
+    task = able[0] if able else ""
+    chosen = runs.get(task)
+    alternatives = alternatives_of(advice, found)
+    verdict: Verdict = "agrees" if task in advice.ways else "disagrees"
+    why = ""
+    for way in advice.ways:
+        if chosen is None or way not in runs:
+            why = words.sentence(words.compared(WAYS[way].words, found[way], chosen))
+        elif task != way:
+            verdict = "agrees in part"
+            why = words.sentence(
+                f"{WAYS[way].words} runs but is not needed: {WAYS[task].words} fits with "
+                f"{words.memory(chosen)}"
+            )
+    return answered(
+        advice,
+        verdict,
+        why,
+        run=chosen,
+        recommends=WAYS[task].words if task else words.recommended(None),
+        reasons=[
+            *([f"it fits: {words.memory(chosen)}"] if chosen else []),
+            *(words.compared(a.words, a.found, chosen) for a in alternatives if a.way != task),
+        ],
+        alternatives=alternatives,
+    )
+
+
 def _simpler(
     case: Fields, known: Mapping[str, Run | Miss], free: list[Run | Miss]
 ) -> dict[str, Run | Miss]:
@@ -66,14 +100,10 @@ def _simpler(
     found: dict[str, Run | Miss] = {}
     for ways in SIMPLE:
         found |= {way: forecast_of(way, case) for way in ways if way not in known}
-        tried = [{**known, **found}[way] for way in ways]
-        if any(_fits_on_gpu(f) and _step_s(f) <= limit_s * (1 + ALIKE) for f in tried):
+        tried = [f for f in ({**known, **found}[way] for way in ways) if isinstance(f, Run)]
+        if any(_fits_on_gpu(r) and r.step_s <= limit_s * (1 + ALIKE) for r in tried):
             break
     return found
-
-
-def _step_s(found: Run | Miss) -> float:
-    return found.step_s if isinstance(found, Run) else math.inf
 
 
 def _fits_on_gpu(found: Run | Miss) -> bool:

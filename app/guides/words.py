@@ -22,23 +22,18 @@ def job(scenario: Scenario, *, with_task: bool = True) -> str:
         f"{fmt.count(scenario.num_gpus[0])} x {', '.join(scenario.gpu)}",
         f"{fmt.count(scenario.global_batch_size)} sequences of {fmt.count(scenario.seq_len)} "
         "tokens a step",
-    ]  # fmt: skip
-    if slow is not None:
-        parts.append(f"a network of only {slow:g} Gbit/s a GPU")
+        "" if slow is None else f"a network of only {slow:g} Gbit/s a GPU",
+    ]
     return ", ".join(p for p in parts if p)
 
 
 def memory(run: Run) -> str:
     """The memory in words: 56.1 of 79.2 GiB a GPU, 23.1 GiB free."""
-    held = f"{_number(run.need_bytes)} of {fmt.gib(run.limit_bytes)} a GPU"
-    held += (
-        f", {fmt.percent(run.probability_oom)} chance to run out of memory"
-        if run.is_tight
-        else f", {fmt.gib(run.free_bytes)} free"
-    )
-    if run.host_bytes:
-        held += f", and {fmt.gib(run.host_bytes)} a GPU in the host's memory"
-    return held
+    free = f"{fmt.gib(run.free_bytes)} free"
+    if run.is_tight:
+        free = f"{fmt.percent(run.probability_oom)} chance to run out of memory"
+    host = f", and {fmt.gib(run.host_bytes)} a GPU in the host's memory" if run.host_bytes else ""
+    return f"{_number(run.need_bytes)} of {fmt.gib(run.limit_bytes)} a GPU, {free}{host}"
 
 
 def _number(num_bytes: float) -> str:

@@ -8,7 +8,7 @@ from app.document import format as fmt
 from app.guides import against_ddp as against
 from app.guides import claims as guides_claims
 from app.guides import fixes
-from app.guides import layouts as guides_layouts
+from app.guides import times as guides_times
 from app.guides.cases import (
     DATA_PARALLEL,
     H100,
@@ -153,9 +153,9 @@ def test_only_lora_leaves_room_for_a_replica():
 # --- named layouts -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", guides_layouts.NAMED)
+@pytest.mark.parametrize("name", guides_times.NAMED)
 def test_a_named_layout_is_cut_as_it_says_and_no_faster_than_the_best(name):
-    asked, (named, best) = guides_layouts.NAMED[name], guides_layouts.compared(name)
+    asked, (named, best) = guides_times.NAMED[name], guides_times.compared(name)
     cut = named.layout
     assert {k: getattr(cut, k) for k in asked.layout} == asked.layout
     assert cut.dp_replicate * cut.dp_shard == RANKS[name]

@@ -10,10 +10,10 @@ from app.bill.energy import Energy, energy_of, energy_text
 from app.bill.line import Line, Status, not_known
 from app.document import format as fmt
 from app.document import vocabulary
-from app.forecast import interval, price_book
+from app.forecast import interval
 from app.forecast.failure_job import checkpoint_size_bytes
 from app.forecast.price_book import book_of, today
-from app.risk.risk import Risk, risk_of
+from app.risk.risk import Risk, Spread, risk_of, usd_per_hour
 from app.risk.words import basis_words, shown_value
 from core.errors import ScenarioError
 from core.failures import finish_time
@@ -53,14 +53,14 @@ class Bill:
 def bill_of(scenario: Scenario, plan: Plan) -> Bill:
     """The bill of one plan; ScenarioError if failures keep the run from ever ending."""
     risk = risk_of(scenario, plan)
-    if not risk.finishes or risk.hours is None or risk.badput is None:
+    if risk.hours is None:
         raise ScenarioError(
             "With these failures the run does not end, so that it has no bill: an attempt gets as "
             f"far as its next checkpoint with a chance of {fmt.percent(risk.attempt_probability)}."
         )
-    hours = _hours(scenario, plan, risk)
+    hours = _hours(scenario, plan, risk, risk.hours)
     energy = energy_of(scenario, plan, hours)
-    found = [*_machines(plan, risk, hours), *_beside(scenario, plan, hours.total)]
+    found = [*_machines(plan, risk, hours), *_storage_and_traffic(scenario, plan, hours.total)]
     found += [_experiments(scenario, found[:4]), _electricity(scenario, plan, energy)]
     found += _credit(scenario, plan, found)
     priced = [line.figure for line in found if line.figure is not None]
@@ -74,31 +74,25 @@ def bill_of(scenario: Scenario, plan: Plan) -> Bill:
     )
 
 
-def _hours(scenario: Scenario, plan: Plan, risk: Risk) -> Hours:
+def _hours(scenario: Scenario, plan: Plan, risk: Risk, spread: Spread) -> Hours:
     """Lower, expected and upper hours by what they are spent on."""
-    lost, spread = risk.badput, risk.hours
-    if lost is None or spread is None:  # a run that ends has both
-        raise ScenarioError("This run never ends.")
-    steady = interval.wall_clock_hours(scenario, plan)
-    written = plan.wall_clock_hours + risk.straggler_hours + as_float(lost.checkpoint_s) / HOUR_S
+    steady, lost = interval.wall_clock_hours(scenario, plan), risk.lost_hours
     return lines.hours_of(
         training=Figure(lower=steady.p10, expected=steady.p50, upper=steady.p90),
-        failure_free=written,
+        failure_free=plan.wall_clock_hours + lost["slow_nodes"] + lost["checkpoint"],
         run=Figure(
             lower=as_float(finish_time.quantile_s(risk.job, 0.1)) / HOUR_S,
             expected=spread.expected,
             upper=spread.p90,
         ),
-        failing=as_float(lost.rework_s + lost.restart_s) / HOUR_S,
-        waiting=as_float(lost.waiting_s) / HOUR_S,
+        failing=lost["rework"] + lost["restart"],
+        waiting=lost["waiting"],
     )
 
 
 def _machines(plan: Plan, risk: Risk, hours: Hours) -> list[Line]:
     """Whole instances while they train, write checkpoints, fail and wait."""
-    offer, per_hour = plan.offer, None
-    if plan.usd_per_gpu_hour is not None:
-        per_hour = plan.usd_per_gpu_hour * plan.gpu_hours / plan.wall_clock_hours
+    offer, per_hour = plan.offer, usd_per_hour(plan)
     idle = plan.num_nodes * offer.gpu_count - plan.num_gpus
     inputs = {i.name: i for i in risk.inputs}
     rate, wait = inputs["failures_per_node_day"], inputs["wait_s"]
@@ -112,73 +106,61 @@ def _machines(plan: Plan, risk: Risk, hours: Hours) -> list[Line]:
         + "; lower and upper are the P10 and P90 of the forecast",
         "checkpoints": f"training stops {stop} for each checkpoint "
         f"({basis_words(inputs['checkpoint_s'])})"
-        + ("" if not risk.straggler_hours else ", and slow nodes hold the others up"),
+        + ("" if not risk.lost_hours["slow_nodes"] else ", and slow nodes hold the others up"),
         "failures": f"{risk.failures:.3g} failures expected at {rate.value:g} per node-day "
         f"({basis_words(rate)}): noticing, restarting, reloading, work done again; lower and upper "
         "are the P10 and P90 of the time lost",
         "waiting": f"a mean wait of {shown_value(wait)} for a machine ({basis_words(wait)}) after "
         "each failure; the machines that are left are kept and paid",
     }
-    labels = {
-        "instances": "Whole instances", "checkpoints": "Writing checkpoints",
-        "failures": "Failures and restarts", "waiting": "Waiting for machines",
-    }  # fmt: skip
     parts = (hours.training, hours.checkpoints, hours.failures, hours.waiting)
     status: Status = "not_priced" if per_hour is None else "priced"
     return [
         Line(
             name=name,
-            label=labels[name],
             figure=None if per_hour is None else part.times(per_hour),
             status=status,
             how=how[name],
         )
-        for (name, part) in zip(how, parts, strict=True)
+        for name, part in zip(how, parts, strict=True)
     ]
 
 
-def _beside(scenario: Scenario, plan: Plan, hours: Figure) -> list[Line]:
-    """Costs other than machines: storage during the run, and data that leaves the cloud once."""
+def _storage_and_traffic(scenario: Scenario, plan: Plan, hours: Figure) -> list[Line]:
+    """Storage for as long as the run lasts, and data that leaves the cloud once."""
     size = checkpoint_size_bytes(scenario)
     rate = _storage_rate(scenario, plan)
     whole, data_only = (_terms(scenario, plan, checkpoint_bytes=b) for b in (size, 0.0))
     kept, data_tb = scenario.kept_checkpoints, scenario.dataset_tb
     of_book = "as much as the price book says"
     stored = [
-        ("checkpoint_storage", "Storage of checkpoints",
-         None if kept is None else kept * size, whole.usd_per_hour - data_only.usd_per_hour,
+        ("checkpoint_storage", None if kept is None else kept * size,
+         whole.usd_per_hour - data_only.usd_per_hour,
          f"{of_book if kept is None else f'{kept} kept'}, {size / other_costs.GB:,.4g} GB each"),
-        ("data_storage", "Storage of data",
-         None if data_tb is None else data_tb * TB, data_only.usd_per_hour,
+        ("data_storage", None if data_tb is None else data_tb * TB, data_only.usd_per_hour,
          of_book if data_tb is None else f"{data_tb:g} TB"),
     ]  # fmt: skip
     found = []
-    for name, label, given_bytes, booked, what in stored:
+    for name, given_bytes, per_hour, what in stored:
         if rate is None:
-            said = "" if given_bytes is None else f"{what}: "
-            how = f"{said}{NO_BOOK.format(kind='storage')}"
-            found.append(not_known(name, label, how, status="not_priced"))
+            how = f"{'' if given_bytes is None else f'{what}: '}{NO_BOOK.format(kind='storage')}"
+            found.append(not_known(name, how, status="not_priced"))
             continue
-        per_hour = booked
         if given_bytes is not None:
             per_hour = as_float(
                 other_costs.storage_usd(stored_bytes=given_bytes, usd_per_gb_month=rate, hours=1.0)
             )
         how = f"{what}, for as long as the run lasts, at up to {rate:g} USD per GB and month"
-        found.append(
-            Line(name=name, label=label, figure=hours.times(per_hour), status="priced", how=how)
-        )
+        found.append(Line(name=name, figure=hours.times(per_hour), status="priced", how=how))
     return [*found, _egress(scenario, whole)]
 
 
 def _egress(scenario: Scenario, terms: Terms) -> Line:
-    name, label = "egress", "Traffic out of the cloud"
     if not terms.usd:
-        how = NO_BOOK.format(kind="traffic (egress)")
-        return not_known(name, label, how, status="not_priced")
+        return not_known("egress", NO_BOOK.format(kind="traffic (egress)"), status="not_priced")
     once = Figure(lower=terms.usd, expected=terms.usd, upper=terms.usd)
     how = f"once a run, as the price book {scenario.price_book} says"
-    return Line(name=name, label=label, figure=once, status="priced", how=how)
+    return Line(name="egress", figure=once, status="priced", how=how)
 
 
 def _storage_rate(scenario: Scenario, plan: Plan) -> float | None:
@@ -196,7 +178,7 @@ def _storage_rate(scenario: Scenario, plan: Plan) -> float | None:
 
 
 def _terms(scenario: Scenario, plan: Plan, *, checkpoint_bytes: float) -> Terms:
-    book = price_book.book_of(scenario)
+    book = book_of(scenario)
     if book is None:
         return Terms()
     offer = plan.offer
@@ -205,41 +187,39 @@ def _terms(scenario: Scenario, plan: Plan, *, checkpoint_bytes: float) -> Terms:
 
 def _experiments(scenario: Scenario, machines: list[Line]) -> Line:
     """Failed runs and ablations, at the run's own price per GPU-hour."""
-    name, label = "experiments", "Experiments"
     share = scenario.experiment_share
     examples = "; ".join(
         f"{f.value:g} ({f.scope}, {f.source})" for f in power.published("experiment_share")
     )
     if any(line.figure is None for line in machines):
-        return not_known(name, label, "the machines have no price", status="not_priced")
+        return not_known("experiments", "the machines have no price", status="not_priced")
     of_run = lines.total(line.figure for line in machines if line.figure is not None)
     if share is None:
         how = (
             "none are assumed: --experiment-share gives their GPU-hours over those of the run; "
             f"published: {examples}"
         )
-        return Line(name=name, label=label, figure=of_run.times(0.0), status="assumed", how=how)
+        return Line(name="experiments", figure=of_run.times(0.0), status="assumed", how=how)
     how = f"{share:g} times the GPU-hours of the run, at its price"
-    return Line(name=name, label=label, figure=of_run.times(share), status="priced", how=how)
+    return Line(name="experiments", figure=of_run.times(share), status="priced", how=how)
 
 
 def _electricity(scenario: Scenario, plan: Plan, energy: Energy) -> Line:
     """Power that the owner of machines pays; every other price includes it."""
-    name, label = "electricity", "Electricity"
+    name = "electricity"
     if plan.offer.purchase != "owned":
-        how = "inside the price of what is rented"
-        return not_known(name, label, how, status="in_price")
+        return not_known(name, "inside the price of what is rented", status="in_price")
     if energy.owned_row is not None:
         how = "inside the price of the owned machines, as the price book works it out"
-        return not_known(name, label, how, status="in_price")
+        return not_known(name, how, status="in_price")
     if energy.total is None:
-        return not_known(name, label, "the energy is not known", status="not_priced")
+        return not_known(name, "the energy is not known", status="not_priced")
     if scenario.usd_per_kwh is None:
         how = "not priced: --usd-per-kwh gives the price of electricity"
-        return not_known(name, label, how, status="not_priced")
+        return not_known(name, how, status="not_priced")
     how = f"{energy_text(as_float(energy.total.expected))} at {scenario.usd_per_kwh:g} USD"
     usd = energy.total.times(scenario.usd_per_kwh)
-    return Line(name=name, label=label, figure=usd, status="priced", how=how)
+    return Line(name=name, figure=usd, status="priced", how=how)
 
 
 def _credit(scenario: Scenario, plan: Plan, others: list[Line]) -> list[Line]:
@@ -249,7 +229,7 @@ def _credit(scenario: Scenario, plan: Plan, others: list[Line]) -> list[Line]:
     sums = lines.total(line.figure for line in others if line.figure is not None)
     figure = lines.credit(others=sums, credit_usd=credit_usd)
     how = f"as the price book {scenario.price_book} says; what is left of it is not paid out"
-    return [Line(name="credits", label="Credits", figure=figure, status="priced", how=how)]
+    return [Line(name="credits", figure=figure, status="priced", how=how)]
 
 
 def bill_sentences(scenario: Scenario, found: Bill) -> tuple[str, ...]:

@@ -77,7 +77,6 @@ def lines(found: Bill) -> Table[Row]:
     if found.total is not None:
         total = Line(
             name="total",
-            label="Total",
             figure=found.total,
             status="priced",
             how="the sum of the lines that have a price",

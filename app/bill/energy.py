@@ -49,14 +49,13 @@ def energy_of(scenario: Scenario, plan: Plan, hours: Hours) -> Energy:
     pue, basis = _pue(scenario, plan, owned)
     machines = _machines(scenario, plan, hours)
     if machines.figure is None:
-        missing = not_known("carbon", "Carbon", "the energy is not known")
+        missing = not_known("carbon", "the energy is not known")
         return Energy(
             lines=(machines,), total=None, pue=pue, pue_basis=basis, carbon=missing,
             marginal=missing, sentences=(f"Energy is not known: {machines.how}.",), owned_row=owned,
         )  # fmt: skip
     building = Line(
         name="building",
-        label="Cooling and losses",
         figure=Figure(
             lower=money_energy.building_kwh(drawn_kwh=machines.figure.lower, pue=pue),
             expected=money_energy.building_kwh(drawn_kwh=machines.figure.expected, pue=pue),
@@ -69,7 +68,6 @@ def energy_of(scenario: Scenario, plan: Plan, hours: Hours) -> Energy:
     share = scenario.experiment_share
     experiments = Line(
         name="experiments",
-        label="Experiments",
         figure=of_run.times(share or 0.0),
         status="assumed" if share is None else "known",
         how="none are assumed" if share is None else f"{share:g} times the energy of the run",
@@ -85,11 +83,10 @@ def energy_of(scenario: Scenario, plan: Plan, hours: Hours) -> Energy:
 
 def _machines(scenario: Scenario, plan: Plan, hours: Hours) -> Line:
     """Energy at the plug: busy and idle GPUs at measured draws; upper: all at full power."""
-    name, label = "machines", "Machines at the plug"
     full = accelerator_of(plan.offer.accelerator, scenario).tdp_watts
     if full is None:
         how = f"no source prints the full power of {plan.offer.accelerator}"
-        return not_known(name, label, how)
+        return not_known("machines", how)
     limit = min(scenario.power_cap_watts or full, full)
     host, busy_draw, idle_draw = (
         power.used(n) for n in ("host_over_gpu", "training_draw", "idle_draw")
@@ -126,7 +123,7 @@ def _machines(scenario: Scenario, plan: Plan, hours: Hours) -> Line:
         f"while they train ({busy_draw.source}) and {fmt.percent(idle_draw.value)} while they wait "
         f"({idle_draw.source}); upper is all of them at full power all the time"
     )
-    return Line(name=name, label=label, figure=figure, status="assumed", how=how)
+    return Line(name="machines", figure=figure, status="assumed", how=how)
 
 
 def _owned_row(scenario: Scenario, plan: Plan) -> Owned | None:
@@ -155,8 +152,8 @@ def _pue(scenario: Scenario, plan: Plan, owned: Owned | None) -> tuple[float, st
 
 def _from(figure: RegionFigure) -> str:
     # The note of a row gives the year of its PUE if it differs.
-    said = figure.note if figure.note.startswith("PUE of") else figure.year
-    return f"{figure.source}{f', {said}' if said else ''}"
+    year = figure.note if figure.note.startswith("PUE of") else figure.year
+    return f"{figure.source}{f', {year}' if year else ''}"
 
 
 def _carbon(scenario: Scenario, plan: Plan, kwh: Figure) -> tuple[Line, Line]:
@@ -166,10 +163,9 @@ def _carbon(scenario: Scenario, plan: Plan, kwh: Figure) -> tuple[Line, Line]:
     where = f"{offer.provider} {vocabulary.stated_region(offer.region)}".strip()
     unknown = f"nobody's figure of the grid at {where} is at hand: --grid-g-co2e-per-kwh gives one"
     given = scenario.grid_g_co2e_per_kwh
-    mean = not_known("carbon", "Carbon", unknown)
-    marginal = not_known("marginal_carbon", "Carbon, marginal", unknown)
+    mean, marginal = not_known("carbon", unknown), not_known("marginal_carbon", unknown)
     if given is not None:
-        mean = _emitted("carbon", "Carbon", kwh, given, "given")
+        mean = _emitted("carbon", kwh, given, "given")
     elif region is not None and (grid := region.grid_g_co2e_per_kwh) is not None:
         free = region.carbon_free_fraction
         bought = (
@@ -177,17 +173,17 @@ def _carbon(scenario: Scenario, plan: Plan, kwh: Figure) -> tuple[Line, Line]:
         )
         year = f", {grid.year}" if grid.year else ""
         basis = f"{region.location}, mean of the grid: {grid.source}{year}{bought}"
-        mean = _emitted("carbon", "Carbon", kwh, grid.value, basis)
+        mean = _emitted("carbon", kwh, grid.value, basis)
     if region is not None and (more := region.marginal_g_co2e_per_kwh) is not None:
         basis = f"{region.location}, of one more kWh: {more.source}, {more.year}"
-        marginal = _emitted("marginal_carbon", "Carbon, marginal", kwh, more.value, basis)
+        marginal = _emitted("marginal_carbon", kwh, more.value, basis)
     return mean, marginal
 
 
-def _emitted(name: str, label: str, kwh: Figure, g_per_kwh: float, basis: str) -> Line:
+def _emitted(name: str, kwh: Figure, g_per_kwh: float, basis: str) -> Line:
     per_kwh = as_float(money_energy.carbon_kg(kwh=1.0, g_co2e_per_kwh=g_per_kwh))
     how = f"{g_per_kwh:g} g CO2e per kWh ({basis})"
-    return Line(name=name, label=label, figure=kwh.times(per_kwh), status="known", how=how)
+    return Line(name=name, figure=kwh.times(per_kwh), status="known", how=how)
 
 
 def _sentences(total: Figure, emitted: Line) -> tuple[str, ...]:

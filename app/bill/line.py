@@ -1,4 +1,4 @@
-"""One line of a bill: an amount, or why there is none, and how it is computed."""
+"""The lines of a bill and their labels: an amount, or why there is none, and how it is computed."""
 
 from __future__ import annotations
 
@@ -10,18 +10,40 @@ from core.money.bill import Figure
 # known: energy and carbon; in_price: included in the machines' price; assumed: not given.
 Status = Literal["priced", "known", "assumed", "in_price", "not_priced", "not_known"]
 
+LABELS = {
+    "instances": "Whole instances",
+    "checkpoints": "Writing checkpoints",
+    "failures": "Failures and restarts",
+    "waiting": "Waiting for machines",
+    "checkpoint_storage": "Storage of checkpoints",
+    "data_storage": "Storage of data",
+    "egress": "Traffic out of the cloud",
+    "experiments": "Experiments",
+    "electricity": "Electricity",
+    "credits": "Credits",
+    "total": "Total",
+    "machines": "Machines at the plug",
+    "building": "Cooling and losses",
+    "carbon": "Carbon",
+    "marginal_carbon": "Carbon, marginal",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """One line, in the unit of its list."""
 
     name: str  # stable, like the keys of the JSON
-    label: str
     figure: Figure | None  # None: `how` gives the reason
     status: Status
     how: str
 
+    @property
+    def label(self) -> str:
+        """The name of the line for people."""
+        return LABELS[self.name]
 
-def not_known(name: str, label: str, how: str, *, status: Status = "not_known") -> Line:
+
+def not_known(name: str, how: str, *, status: Status = "not_known") -> Line:
     """A line without a figure."""
-    return Line(name=name, label=label, figure=None, status=status, how=how)
+    return Line(name=name, figure=None, status=status, how=how)

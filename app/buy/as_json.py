@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from app.buy.kept import LOST, Way
+from app.buy.kept import Purchase
 from app.buy.labels import label
 from app.buy.purchases import Purchases, Repeated
 from app.buy.simulate import Market
 from app.buy.words import sentences
 from app.document.as_json import Json, number
 from app.plan.as_json import brief_json
-from app.risk.risk import Spread
+from app.risk.as_json import spread_json
 from app.scenario.link_query import link_query
 from core.scenario import Scenario
 from core.search.plan import Plan
@@ -52,7 +52,7 @@ def purchases_json(scenario: Scenario, found: Purchases) -> dict[str, Json]:
     }
 
 
-def _way(way: Way) -> dict[str, Json]:
+def _way(way: Purchase) -> dict[str, Json]:
     """One way to buy; `finish` is a curve: hours, and the chance of finishing within them."""
     return {
         "name": way.name,
@@ -61,13 +61,13 @@ def _way(way: Way) -> dict[str, Json]:
         "machine": _machine(way.plan),
         "same_machine": way.same_machine,
         "why_not": way.why_not,
-        "hours": _spread(way.hours),
-        "usd": _spread(way.usd),
+        "hours": spread_json(way.hours),
+        "usd": spread_json(way.usd),
         "misses_deadline_probability": way.misses_deadline,
         "over_budget_probability": way.over_budget,
         "idle_usd": way.idle_usd,
         "paid_hours": way.paid_hours,
-        "lost_hours": {n: way.lost_hours[n] for n in LOST} if way.lost_hours else None,
+        "lost_hours": dict(way.lost_hours) or None,
         "utilisation": way.utilisation,
         "window_days": way.window_days,
         "outside_window_probability": way.outside_window,
@@ -105,7 +105,3 @@ def _market(market: Market) -> dict[str, Json]:
         "zones": market.zones,
         "source": market.source,
     }
-
-
-def _spread(spread: Spread | None) -> Json:
-    return None if spread is None else {k: number(v) for k, v in asdict(spread).items()}

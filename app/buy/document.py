@@ -6,15 +6,17 @@ text.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pandas as pd
 
 from app.buy import labels, words
-from app.buy.kept import Way
-from app.buy.purchases import Purchases, Repeated
+from app.buy.kept import Purchase
+from app.buy.purchases import Purchases
 from app.document import format as fmt
 from app.document import vocabulary
 from app.document.blocks import Block, Bullets, Paragraph
@@ -23,132 +25,95 @@ from app.risk import document as risk_document
 from app.risk.risk import Spread
 from core.money.purchase import TERM_HOURS
 from core.scenario import Scenario
-from core.units import DAY_S, HOUR_S
 
-DAY_H = DAY_S / HOUR_S
+DAY_H = 24
 LEGEND = (
     "Cost and time are expected ones; P50 and P90 hold the forecast's own error, too. Idle: paid "
     "while nothing trains. Times are in days."
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bought:
-    """One way to buy; a spot policy also has the market on which it was simulated."""
-
-    way: Way
-    market: Repeated | None = None
-
-
 Of = Callable[[Spread], float]
+Write = Callable[[Any], str]
 
 
-def _usd(name: str, head: str, of: Of, short: str = "") -> Column[Bought]:
-    def value(r: Bought) -> float:
-        return float("nan") if r.way.usd is None else of(r.way.usd)
-
-    return Column(name=name, head=head, short=short, value=value, write=fmt.usd_short)
+def _text(name: str, head: str, value: Callable[[Purchase], str]) -> Column[Purchase]:
+    return Column(name=name, head=head, value=value, is_text=True)
 
 
-def _days(name: str, head: str, of: Of, short: str = "") -> Column[Bought]:
+def _figure(
+    name: str, head: str, value: Callable[[Purchase], float | None], write: Write, short: str = ""
+) -> Column[Purchase]:
+    return Column(name=name, head=head, short=short, value=value, write=write)
+
+
+def _usd(name: str, head: str, of: Of, short: str) -> Column[Purchase]:
+    return _figure(name, head, lambda p: of(p.usd) if p.usd else math.nan, fmt.usd_short, short)
+
+
+def _days(name: str, head: str, of: Of, short: str) -> Column[Purchase]:
     """A time in days without the unit, which a terminal has no room for."""
 
-    def value(r: Bought) -> float:
-        return float("nan") if r.way.hours is None else of(r.way.hours) / DAY_H
+    def days(p: Purchase) -> float:
+        return of(p.hours) / DAY_H if p.hours else math.nan
 
-    return Column(name=name, head=head, short=short, value=value, write=lambda x: f"{x:.3g}")
+    return _figure(name, head, days, lambda x: f"{x:.3g}", short)
 
 
-def _time(name: str, head: str, of: Of) -> Column[Bought]:
+def _time(name: str, head: str, of: Of) -> Column[Purchase]:
     """A time in words, in a suitable unit."""
-    return Column(
-        name=name,
-        head=head,
-        value=lambda r: fmt.MISSING if r.way.hours is None else fmt.days(of(r.way.hours)),
-    )
+    return Column(name=name, head=head, value=lambda p: fmt.days(of(p.hours) if p.hours else None))
 
 
-def _usd_between(r: Bought) -> str:
-    usd = r.way.usd
-    low, high = (usd.p10_all, usd.p90_all) if usd else (None, None)
-    return f"{fmt.usd_short(low)} to {fmt.usd_short(high)}"
+def _between(
+    name: str, head: str, of: Callable[[Purchase], Spread | None], write: Write
+) -> Column[Purchase]:
+    """P10 to P90, the forecast's own error counted."""
+
+    def text(p: Purchase) -> str:
+        spread = of(p)
+        low, high = (spread.p10_all, spread.p90_all) if spread else (None, None)
+        return f"{write(low)} to {write(high)}"
+
+    return Column(name=name, head=head, value=text)
 
 
-def _time_between(r: Bought) -> str:
-    hours = r.way.hours
-    low, high = (hours.p10_all, hours.p90_all) if hours else (None, None)
-    return f"{fmt.days(low)} to {fmt.days(high)}"
-
-
-COLUMNS: tuple[Column[Bought], ...] = (
-    Column(name="way", head="Way to buy", value=lambda r: labels.label(r.way), is_text=True),
+COLUMNS: tuple[Column[Purchase], ...] = (
+    _text("way", "Way to buy", labels.label),
     Column(
         name="policy",
         head="Policy",
         short="Policy on spot",
-        value=lambda r: labels.POLICIES.get(r.way.name, ""),
+        value=lambda p: labels.POLICIES.get(p.name, ""),
         is_text=True,
     ),
-    Column(
-        name="family",
-        head="Bought",
-        value=lambda r: vocabulary.PURCHASE_FAMILIES[r.way.kind],
-        is_text=True,
-    ),
-    Column(name="machine", head="Machine", value=lambda r: labels.machine(r.way), is_text=True),
-    Column(
-        name="market",
-        head="Market",
-        value=lambda r: labels.MARKETS[r.market.market.name] if r.market else "",
-        is_text=True,
-    ),
+    _text("family", "Bought", lambda p: vocabulary.PURCHASE_FAMILIES[p.kind]),
+    _text("machine", "Machine", labels.machine),
+    _text("market", "Market", lambda p: labels.MARKETS[p.market.name] if p.market else ""),
     Column(
         name="preemptions_per_day",
         head="Preemptions of the job",
         short="Preemptions",
-        value=lambda r: r.market.market.job_per_day if r.market else None,
-        cell=lambda r: words.market(r.market) if r.market else "",
+        value=lambda p: p.market.job_per_day if p.market else None,
+        cell=lambda p: labels.market(p.market) if p.market else "",
     ),
     _usd("usd", "Cost, expected", lambda s: s.expected, "Cost"),
     _usd("usd_p10", "Cost, P10", lambda s: s.p10_all, "P10"),
     _usd("usd_p50", "Cost, P50", lambda s: s.p50_all, "P50"),
     _usd("usd_p90", "Cost, P90", lambda s: s.p90_all, "P90"),
-    Column(name="usd_p10_to_p90", head="Cost, P10 to P90", value=_usd_between),
+    _between("usd_p10_to_p90", "Cost, P10 to P90", lambda p: p.usd, fmt.usd_short),
     _days("days", "Days, expected", lambda s: s.expected, "Time"),
     _days("days_p10", "Days, P10", lambda s: s.p10_all, "P10"),
     _days("days_p50", "Days, P50", lambda s: s.p50_all, "P50"),
     _days("days_p90", "Days, P90", lambda s: s.p90_all, "P90"),
     _time("time", "Time, expected", lambda s: s.expected),
     _time("time_p90", "Time, P90", lambda s: s.p90_all),
-    Column(name="time_p10_to_p90", head="Time, P10 to P90", value=_time_between),
-    Column(
-        name="late",
-        head="Misses the deadline",
-        short="Late",
-        value=lambda r: r.way.misses_deadline,
-        write=labels.chance,
-    ),
-    Column(
-        name="over_budget",
-        head="Over the budget",
-        value=lambda r: r.way.over_budget,
-        write=labels.chance,
-    ),
-    Column(
-        name="idle_usd",
-        head="Paid while nothing trains",
-        short="Idle",
-        value=lambda r: r.way.idle_usd,
-        write=fmt.usd_short,
-    ),
-    Column(
-        name="on_spot",
-        head="Hours on spot",
-        short="On spot",
-        value=lambda r: r.way.spot_share,
-        write=fmt.percent,
-    ),
-    Column(name="preemptions", head="Preemptions of the run", value=lambda r: r.way.preemptions),
+    _between("time_p10_to_p90", "Time, P10 to P90", lambda p: p.hours, fmt.days),
+    _figure("late", "Misses the deadline", lambda p: p.misses_deadline, labels.chance, "Late"),
+    _figure("over_budget", "Over the budget", lambda p: p.over_budget, labels.chance),
+    _figure("idle_usd", "Paid while nothing trains", lambda p: p.idle_usd, fmt.usd_short, "Idle"),
+    _figure("on_spot", "Hours on spot", lambda p: p.spot_share, fmt.percent, "On spot"),
+    Column(name="preemptions", head="Preemptions of the run", value=lambda p: p.preemptions),
 )
 WAYS_FILE = (
     "way", "family", "machine", "usd", "usd_p10", "usd_p50", "usd_p90", "days", "days_p10",
@@ -173,24 +138,24 @@ POLICIES_NARROW = (
 )  # fmt: skip
 
 
-def ways(found: Purchases) -> Table[Bought]:
+def ways(found: Purchases) -> Table[Purchase]:
     """Every way with a time, in the order of purchase kinds."""
-    rows = tuple(Bought(way=w) for w in found.ways if w.hours is not None)
+    rows = tuple(w for w in found.ways if w.hours is not None)
     caption = "Every way to buy, the cheapest first"
     return Table(caption=caption, columns=COLUMNS, rows=rows)
 
 
-def cheapest_first(found: Purchases) -> Table[Bought]:
+def cheapest_first(found: Purchases) -> Table[Purchase]:
     """Every way with a time by expected cost, cheapest first; ways without a price last."""
     table = ways(found)
-    by_cost = sorted(table.rows, key=lambda r: r.way.usd.expected if r.way.usd else float("inf"))
+    by_cost = sorted(table.rows, key=lambda w: w.usd.expected if w.usd else math.inf)
     return replace(table, rows=tuple(by_cost))
 
 
-def policies(found: Purchases) -> Table[Bought]:
+def policies(found: Purchases) -> Table[Purchase]:
     """Every policy on every market."""
-    rows = (Bought(way=w, market=m) for m in found.markets for w in m.ways if w.hours is not None)
-    return Table(caption="Every policy", columns=COLUMNS, rows=tuple(rows))
+    rows = tuple(w for m in found.markets for w in m.ways if w.hours is not None)
+    return Table(caption="Every policy", columns=COLUMNS, rows=rows)
 
 
 def spreads(found: Purchases) -> pd.DataFrame:
@@ -203,17 +168,21 @@ def played(found: Purchases) -> pd.DataFrame:
     return policies(found).only(*POLICIES_FILE).frame()
 
 
-def read(table: Table[Bought], names: Sequence[str]) -> Table[Bought]:
+def read(table: Table[Purchase], names: Sequence[str]) -> Table[Purchase]:
     """The columns shown to a reader: no chances for a deadline or budget that was not given."""
     limits = {
-        "late": any(r.way.misses_deadline is not None for r in table.rows),
-        "over_budget": any(r.way.over_budget is not None for r in table.rows),
+        "late": any(w.misses_deadline is not None for w in table.rows),
+        "over_budget": any(w.over_budget is not None for w in table.rows),
     }
     return table.only(*(n for n in names if limits.get(n, True)))
 
 
 def blocks(scenario: Scenario, found: Purchases) -> tuple[Block, ...]:
     """The answer, every way, the policies on every market, and the inputs it rests on."""
+    machines = tuple(
+        f"{machine}: {', '.join(map(labels.label, ways))}"
+        for machine, ways in found.grouped(lambda w: labels.machine(w) if w.plan else "").items()
+    )
     lacking = tuple(f"{ways}: {why}" for ways, why in words.lacking(found))
     on_spot = policies(found)
     rules = tuple(f"{labels.POLICIES[name]}: {rule}" for name, rule in labels.RULES.items())
@@ -221,30 +190,20 @@ def blocks(scenario: Scenario, found: Purchases) -> tuple[Block, ...]:
         *map(Paragraph, words.sentences(scenario, found)),
         ways(found).only(*WAYS_NARROW),
         Paragraph(LEGEND),
-        Bullets(tuple(_machines(found)), "Machines of these prices"),
+        Bullets(machines, "Machines of these prices"),
         *((Bullets(lacking, "Without figures"),) if lacking else ()),
         *((on_spot.only(*POLICIES_NARROW), Bullets(rules)) if on_spot.rows else ()),
         risk_document.rests_on(found.inputs),
     )
 
 
-def _machines(found: Purchases) -> list[str]:
-    """Each machine with the ways that are priced on it."""
-    of: dict[str, list[str]] = {}
-    for way in found.ways:
-        if way.plan:
-            of.setdefault(labels.machine(way), []).append(labels.label(way))
-    return [f"{machine}: {', '.join(names)}" for machine, names in of.items()]
-
-
 def headlines(scenario: Scenario, found: Purchases) -> list[tuple[str, str, str]]:
     """Four numbers at the top of the page: label, value, and a qualifying line."""
-    ways = {w.name: w for w in found.ways}
     rows = []
     if (best := words.cheapest(scenario, found)) is not None and best.usd and best.hours:
         rows.append(("Cheapest", fmt.usd_short(best.usd.expected), labels.label(best)))
     for name, title in (("on_demand", "On demand"), ("spot_only", "Spot only")):
-        way = ways[name]
+        way = found.named(name)
         if way.usd is None or way.hours is None:
             rows.append((title, fmt.MISSING, "no price known" if way.plan is None else "no figure"))
             continue
@@ -260,72 +219,56 @@ def headlines(scenario: Scenario, found: Purchases) -> list[tuple[str, str, str]
 
 def curves(found: Purchases) -> pd.DataFrame:
     """Chance of missing a deadline against the deadline; ways with equal times share one line."""
-    rows, seen = [], set()
-    for way in found.ways:
-        if not way.finish or way.finish in seen:
-            continue
-        seen.add(way.finish)
-        name = _shared([w for w in found.ways if w.finish == way.finish])
-        rows += [{"way": name, "days": h / 24, "late": 1 - p} for h, p in way.finish]
+    rows = []
+    for finish, ways in found.grouped(lambda w: w.finish).items():
+        name = _shared(ways)
+        rows += [{"way": name, "days": h / DAY_H, "late": 1 - p} for h, p in finish]
     return pd.DataFrame(rows, columns=["way", "days", "late"])
 
 
 def late_from_words(drawn: pd.DataFrame, at_most: float = 0.1) -> str:
     """The deadline from which each way is late with a chance of at most `at_most`, by its curve."""
-    said = []
+    found = []
     for way, rows in drawn.groupby("way", sort=False):
         points = list(zip(rows["days"], rows["late"], strict=True))
         for (d0, l0), (d1, l1) in pairwise(points):
             if l1 <= at_most < l0:
                 days = d0 + (l0 - at_most) / (l0 - l1) * (d1 - d0)
-                said.append(f"{way} from {fmt.days(days * 24)}")
+                found.append(f"{way} from {fmt.days(days * DAY_H)}")
                 break
-    return f"At most {fmt.percent(at_most)} late: {'; '.join(said)}." if said else ""
+    return f"At most {fmt.percent(at_most)} late: {'; '.join(found)}." if found else ""
 
 
 def lost(found: Purchases) -> pd.DataFrame:
     """Expected days not spent training, by cause; ways with equal times share one row."""
-    rows, seen = [], set()
-    for way in found.ways:
-        parts = tuple(way.lost_hours.get(p, 0.0) for p in vocabulary.LOST)
-        if way.hours is None or not way.lost_hours or parts in seen:
-            continue
-        seen.add(parts)
-        name = _shared([w for w in found.ways if _parts(w) == parts])
-        for order, (part, hours) in enumerate(zip(vocabulary.LOST.values(), parts, strict=True)):
-            share = hours / way.hours.expected
+    rows = []
+    for causes, ways in found.grouped(lambda w: tuple(w.lost_hours.items())).items():
+        name, whole = _shared(ways), ways[0].hours.expected if ways[0].hours else math.nan
+        for order, (cause, hours) in enumerate(causes):
+            share = hours / whole
             rows.append(
-                {"way": name, "part": part, "order": order, "days": hours / 24, "share": share,
-                 "text": f"{fmt.days(hours)}, {fmt.percent(share)} of the time"}
+                {"way": name, "part": vocabulary.LOST[cause], "order": order, "days": hours / DAY_H,
+                 "share": share, "text": f"{fmt.days(hours)}, {fmt.percent(share)} of the time"}
             )  # fmt: skip
-    columns = ["way", "part", "order", "days", "share", "text"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=["way", "part", "order", "days", "share", "text"])
 
 
 def lost_sentence(drawn: pd.DataFrame) -> str:
     """The total of each bar, in a sentence."""
     sums = drawn.groupby("way", sort=False)["days"].sum()
-    return "; ".join(f"{way} {fmt.days(days * 24)}" for way, days in sums.items())
+    return "; ".join(f"{way} {fmt.days(days * DAY_H)}" for way, days in sums.items())
 
 
-def _parts(way: Way) -> tuple[float, ...]:
-    return tuple(way.lost_hours.get(p, 0.0) for p in vocabulary.LOST) if way.lost_hours else ()
-
-
-def _shared(ways: Sequence[Way]) -> str:
+def _shared(ways: Sequence[Purchase]) -> str:
     """One name for ways that take equal time: the used and paid share of a term or window does
     not change the time."""
     terms = {w.kind for w in ways if w.kind in TERM_HOURS}
-    names = []
-    for way in ways:
-        if way.kind in TERM_HOURS:
-            names.append(
-                vocabulary.PURCHASE_FAMILIES[way.kind]
-                if len(terms) > 1
-                else vocabulary.purchase(way.kind)
-            )
-        else:
-            names.append(
-                labels.label(way) if way.kind == "spot" else vocabulary.PURCHASE_FAMILIES[way.kind]
-            )
-    return ", ".join(dict.fromkeys(names))
+
+    def name(way: Purchase) -> str:
+        if way.kind == "spot":
+            return labels.label(way)
+        if terms == {way.kind}:
+            return vocabulary.purchase(way.kind)
+        return vocabulary.PURCHASE_FAMILIES[way.kind]
+
+    return ", ".join(dict.fromkeys(map(name, ways)))

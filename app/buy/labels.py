@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import isfinite
 
-from app.buy.kept import Way
+from app.buy.kept import Purchase
+from app.buy.simulate import Market
 from app.document import format as fmt
 from app.document import vocabulary
 
@@ -31,7 +32,7 @@ MARKETS = {
 }
 
 
-def label(way: Way) -> str:
+def label(way: Purchase) -> str:
     """The name of a way: reserved 1 year, this run alone."""
     if way.name in POLICIES:
         return ("" if way.name == "spot_only" else "spot: ") + POLICIES[way.name]
@@ -48,18 +49,14 @@ def label(way: Way) -> str:
     return vocabulary.purchase(way.name)
 
 
-def machine(way: Way) -> str:
+def machine(way: Purchase) -> str:
     """The machine on which a way is priced."""
-    if way.plan is None:
-        return fmt.MISSING
-    return vocabulary.place(way.plan.offer)
+    return fmt.MISSING if way.plan is None else vocabulary.place(way.plan.offer)
 
 
 def rate(per_day: float) -> str:
     """Preemptions per day, as text."""
-    if not isfinite(per_day):
-        return "any"
-    return f"{per_day:.3g}"
+    return f"{per_day:.3g}" if isfinite(per_day) else "any"
 
 
 def chance(p: float | None) -> str:
@@ -72,6 +69,6 @@ def certainty(p: float) -> str:
     return "under 1%" if 0 < p < 0.01 else "over 99%" if 0.99 < p < 1 else f"{p:.0%}"
 
 
-def policy(way: Way) -> str:
-    """The name of a policy."""
-    return POLICIES[way.name]
+def market(one: Market) -> str:
+    """A market with its rate: lowest, 0.005 a day."""
+    return f"{MARKETS[one.name]}, {rate(one.job_per_day)} a day"

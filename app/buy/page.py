@@ -12,7 +12,7 @@ from app.buy import charts as buy_charts
 from app.buy import document, labels, words
 from app.buy.purchases import Purchases, purchases_of
 from app.buy.trace_file import read_trace
-from app.document import chart_files, page
+from app.document import chart_files, page, vocabulary
 from app.document import format as fmt
 from app.document.escape import as_text
 from app.document.glossary import explained
@@ -106,8 +106,8 @@ def _draw_answer(scenario: Scenario, found: Purchases) -> None:
     for sentence in (words.budget_sentence(scenario, found), words.break_even_sentence(found)):
         if sentence:
             st.markdown(as_text(sentence))
-    st.caption(as_text(f"The plan is {words.plan_label(found.plan)}; another one is chosen on the "
-                       "Plan page."))  # fmt: skip
+    machine = vocabulary.machine(found.plan)
+    st.caption(as_text(f"The plan is {machine}; another one is chosen on the Plan page."))
 
 
 def _draw_spreads(found: Purchases, charts: Specs) -> None:

@@ -7,11 +7,11 @@ from typing import get_args
 
 from app.document import vocabulary
 from app.forecast.answer import answer
-from core.machine.offer import Purchase
+from core.machine import offer
 from core.scenario import Scenario
 from core.search.plan import Plan
 
-KINDS: tuple[str, ...] = get_args(Purchase)
+KINDS: tuple[str, ...] = get_args(offer.Purchase)
 ALL = 100_000  # plans: every offer of one accelerator
 
 

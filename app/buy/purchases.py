@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
-from app.buy.kept import Kept, Way, block_way, kept_of, lacking, on_demand_way, reserved_ways
+from app.buy.kept import Purchase, kept_purchases
 from app.buy.market import Markets, markets_of
-from app.buy.prices import Priced, priced
+from app.buy.prices import priced
 from app.buy.simulate import Market, SpotRun, spot_run
-from app.buy.spot import spot_ways
+from app.buy.spot import spot_purchases
 from app.forecast.failure_inputs import Input
+from app.risk.risk import Risk, risk_of
 from core.failures import spot as failures_spot
 from core.failures.availability import Trace, TraceStatistics
 from core.money import purchase
@@ -19,7 +21,7 @@ from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import DAY_S, HOUR_S
 
-RESERVED = ("reserved_1y", "reserved_3y")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ class Repeated:
     """Every spot policy on one market."""
 
     market: Market
-    ways: tuple[Way, ...]
+    ways: tuple[Purchase, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,7 @@ class Purchases:
     """All ways to buy one plan."""
 
     plan: Plan
-    ways: tuple[Way, ...]  # in a fixed order; spot on the market in use
+    ways: tuple[Purchase, ...]  # in a fixed order; spot on the market in use
     markets: tuple[Repeated, ...]  # low, used and high, or the given one
     exponential: Repeated | None  # spot alone with exponential uptimes of the same mean
     trace: TraceStatistics | None
@@ -64,71 +66,59 @@ class Purchases:
     reservations: tuple[Reservation, ...]
     inputs: tuple[Input, ...]
 
+    @property
+    def used(self) -> Repeated:
+        """Spot on the market in use: that of the trace if one is given."""
+        return next(m for m in self.markets if m.market.name in ("used", "trace"))
+
+    def named(self, name: str) -> Purchase:
+        """The way with this name; every name has one."""
+        return next(w for w in self.ways if w.name == name)
+
+    def grouped(self, of: Callable[[Purchase], T]) -> dict[T, list[Purchase]]:
+        """The ways by what `of` gives, in their order, without those for which that is empty."""
+        groups: dict[T, list[Purchase]] = {}
+        for way in self.ways:
+            if key := of(way):
+                groups.setdefault(key, []).append(way)
+        return groups
+
 
 def purchases_of(scenario: Scenario, plan: Plan, trace: Trace | None = None) -> Purchases:
     """Every kind and policy for one plan; `trace` replaces the assumptions about spot capacity."""
     prices = {p.kind: p for p in priced(scenario, plan)}
-    kept = {kind: kept_of(scenario, p) for kind, p in prices.items() if kind != "spot"}
+    without_bursts = scenario.model_copy(update={"weibull_shape": None})
+    kept = {
+        kind: None if p.plan is None else risk_of(without_bursts, p.plan)
+        for kind, p in prices.items()
+        if kind != "spot"
+    }
     of_spot = prices["spot"]
     markets = markets_of(scenario, of_spot.plan or plan, trace)
     run = spot_run(scenario, of_spot, prices["on_demand"].plan)
-    used = Repeated(market=markets.used, ways=spot_ways(run, of_spot, markets.used))
+    on_spot = {m.name: spot_purchases(run, of_spot, m) for m in markets.every}
+    ways: list[Purchase] = []
+    for kind, price in prices.items():
+        if kind == "spot":
+            ways += on_spot[markets.used.name]
+        else:
+            ways += kept_purchases(scenario, price, kept[kind])
+    exponential = None
+    if (smooth := markets.exponential) is not None:
+        only = spot_purchases(run, of_spot, smooth, ("spot_only",))
+        exponential = Repeated(market=smooth, ways=only)
     return Purchases(
         plan=plan,
-        ways=(
-            *_on_demand(scenario, prices["on_demand"], kept["on_demand"]),
-            *used.ways,
-            *(w for kind in RESERVED for w in _reserved(scenario, prices[kind], kept[kind])),
-            *_block(scenario, prices["capacity_block"], kept["capacity_block"]),
-            *_owned(scenario, prices["owned"], kept["owned"]),
-        ),
-        markets=_repeated(run, of_spot, markets, used),
-        exponential=_exponential(run, of_spot, markets),
+        ways=tuple(ways),
+        markets=tuple(Repeated(market=m, ways=on_spot[m.name]) for m in markets.every),
+        exponential=exponential,
         trace=markets.statistics,
         trace_hours=0.0 if trace is None else trace.length_s / HOUR_S,
         break_even=None if run is None else _break_even(run, markets),
         reservations=_reservations(kept),
-        inputs=(*markets.inputs, *_machine_inputs(kept)),
+        # Failures, checkpoints and restarts are those of every way.
+        inputs=(*markets.inputs, *next((k.inputs for k in kept.values() if k), ())),
     )
-
-
-def _machine_inputs(kept: Mapping[str, Kept | None]) -> tuple[Input, ...]:
-    """Inputs about failures, checkpoints and restarts, which every way shares."""
-    return next((k.risk.inputs for k in kept.values() if k), ())
-
-
-def _on_demand(scenario: Scenario, price: Priced, kept: Kept | None) -> tuple[Way, ...]:
-    return (on_demand_way(scenario, kept) if kept else lacking("on_demand", price),)
-
-
-def _owned(scenario: Scenario, price: Priced, kept: Kept | None) -> tuple[Way, ...]:
-    return (on_demand_way(scenario, kept, "owned") if kept else lacking("owned", price),)
-
-
-def _block(scenario: Scenario, price: Priced, kept: Kept | None) -> tuple[Way, ...]:
-    return (block_way(scenario, kept) if kept else lacking("capacity_block", price),)
-
-
-def _reserved(scenario: Scenario, price: Priced, kept: Kept | None) -> tuple[Way, ...]:
-    if kept is None:
-        return lacking(price.kind, price), lacking(f"{price.kind}_alone", price)
-    return reserved_ways(scenario, kept)
-
-
-def _repeated(
-    run: SpotRun | None, price: Priced, markets: Markets, used: Repeated
-) -> tuple[Repeated, ...]:
-    return tuple(
-        used if m is markets.used else Repeated(market=m, ways=spot_ways(run, price, m))
-        for m in markets.every
-    )
-
-
-def _exponential(run: SpotRun | None, price: Priced, markets: Markets) -> Repeated | None:
-    if markets.exponential is None:
-        return None
-    ways = spot_ways(run, price, markets.exponential, ("spot_only",))
-    return Repeated(market=markets.exponential, ways=ways)
 
 
 def _break_even(run: SpotRun, markets: Markets) -> BreakEven | None:
@@ -152,11 +142,11 @@ def _break_even(run: SpotRun, markets: Markets) -> BreakEven | None:
     )
 
 
-def _reservations(kept: Mapping[str, Kept | None]) -> tuple[Reservation, ...]:
+def _reservations(kept: Mapping[str, Risk | None]) -> tuple[Reservation, ...]:
     """Reservations compared with on demand for this run."""
     base = kept["on_demand"]
     found = []
-    for kind in RESERVED:
+    for kind, term_hours in purchase.TERM_HOURS.items():
         one = kept[kind]
         if base is None or one is None or base.plan.usd is None or one.plan.usd is None:
             continue
@@ -169,7 +159,7 @@ def _reservations(kept: Mapping[str, Kept | None]) -> tuple[Reservation, ...]:
                         reserved_usd=one.plan.usd.p50, on_demand_usd=base.plan.usd.p50
                     )
                 ),
-                term_usd=rate * purchase.TERM_HOURS[kind],
+                term_usd=rate * term_hours,
             )
         )
     return tuple(found)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app.buy.kept import speeds_of, usd_per_hour
 from app.buy.prices import Priced
 from app.forecast.failure_inputs import given_numbers, known
 from app.forecast.failure_job import job_of, least_interval_s
+from app.risk.risk import speeds_of, usd_per_hour
 from core.failures import goodput, spot
 from core.failures.availability import Trace, drawn
 from core.failures.failures import gang_start_s
@@ -29,6 +29,7 @@ PLAYED_ON_TRACE = 600  # limit on a given trace, whose parts are not independent
 LEAST_USEFUL = 1 / 30  # share of the time; below it the run never ends in practice
 LENGTHS = 200  # least length of a drawn trace, in runs or in cycles of up and down
 LEAST_OUTAGE_S = 1.0
+SPENT = ("total", "spot", "on_demand", "waiting", "rework", "restart", "checkpoint")
 Column = NDArray[np.float64]
 
 
@@ -74,9 +75,9 @@ def spot_run(scenario: Scenario, priced: Priced, on_demand: Plan | None) -> Spot
         num_nodes=float(plan.num_nodes), mean_start_s=known("node_start_s", given).value
     )
     job = replace(job, reload_s=np.add(job.reload_s, gang_s))
-    back = None if on_demand is None else usd_per_hour(on_demand)
-    if back is not None and on_demand is not None:
-        back *= on_demand.wall_clock_hours / plan.wall_clock_hours
+    back = None
+    if on_demand is not None and (rate := usd_per_hour(on_demand)) is not None:
+        back = rate * (on_demand.wall_clock_hours / plan.wall_clock_hours)
     days = scenario.deadline_days
     return SpotRun(
         priced=priced,
@@ -125,9 +126,8 @@ def traces_of(market: Market, length_s: float) -> tuple[Trace, ...]:
     """The capacity of every zone: the given trace, or drawn traces."""
     if market.trace is not None:
         return (market.trace,)
-    if not market.job_per_day:
-        always = np.zeros(1), np.array([length_s])
-        return (Trace(starts_s=always[0], ends_s=always[1], length_s=length_s),)
+    if not market.job_per_day:  # capacity is always up
+        return (Trace(starts_s=np.zeros(1), ends_s=np.array([length_s]), length_s=length_s),)
     return tuple(
         drawn(
             up_mean_s=DAY_S / market.job_per_day,
@@ -170,7 +170,9 @@ def every_speed(
     late = _on_demand_alone(_alone_s(run, work_s * run.speeds), work_s * run.speeds)
     if not meets.any():
         return late
-    nodes = _nodes(int(meets.sum()), middle=len(meets) // 2)
+    slowest = int(meets.sum()) - 1
+    middle = len(meets) // 2  # the forecast's own speed
+    nodes = sorted({0, middle if middle <= slowest else (slowest + 1) // 2, slowest})
     found = [at(float(run.speeds[n])) for n in nodes]
     every = {}
     for f in fields(Played):
@@ -187,13 +189,6 @@ def _alone_s(run: SpotRun, work_s: Column) -> Column:
     best = goodput.at_best_interval(run.job, least_s=run.least_s).interval_s
     interval_s = run.interval_s or as_float(best)
     return work_s + as_float(run.job.checkpoint_s) * np.ceil(work_s / interval_s - 1e-9)
-
-
-def _nodes(count: int, *, middle: int) -> list[int]:
-    """Indices of the first, a middle and the last of `count` speeds; the middle one is the
-    forecast's own if it is among them."""
-    between = middle if middle < count else count // 2
-    return sorted({0, between, count - 1})
 
 
 def _on_demand_alone(needed_s: Column, work_s: Column) -> Played:
@@ -241,13 +236,5 @@ def _played(
         mean = values.mean()
         return np.maximum(mean / part + (values - mean) / np.sqrt(part), 0.0)
 
-    return Played(
-        total=whole(trials.total_s) / HOUR_S,
-        spot=whole(trials.spot_s) / HOUR_S,
-        on_demand=whole(trials.on_demand_s) / HOUR_S,
-        waiting=whole(trials.waiting_s) / HOUR_S,
-        rework=whole(trials.rework_s) / HOUR_S,
-        restart=whole(trials.restart_s) / HOUR_S,
-        checkpoint=whole(trials.checkpoint_s) / HOUR_S,
-        preemptions=whole(trials.preemptions.astype(float)),
-    )
+    hours = {name: whole(getattr(trials, f"{name}_s")) / HOUR_S for name in SPENT}
+    return Played(**hours, preemptions=whole(trials.preemptions.astype(float)))

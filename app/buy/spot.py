@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.buy.kept import CURVE_ENDS, CURVE_POINTS, Curve, Way, beside_usd, lacking, never_ends
+from app.buy.kept import CURVE_ENDS, CURVE_POINTS, Curve, Purchase, lacking, never_ends
 from app.buy.prices import Priced
 from app.buy.simulate import LEAST_USEFUL, Column, Market, Played, SpotRun, every_speed, job_on
-from app.risk.risk import GIVEN_UP, Spread
+from app.risk.risk import GIVEN_UP, Spread, other_usd
 from core.failures import goodput
 from core.failures import spot as failures_spot
 from core.failures.goodput import Badput
@@ -23,16 +23,16 @@ from core.units import HOUR_S
 ON_SPOT: tuple[Policy, ...] = tuple(p for p in POLICIES if p != "on_demand")
 
 
-def spot_ways(
+def spot_purchases(
     run: SpotRun | None, priced: Priced, market: Market, policies: Sequence[Policy] = ON_SPOT
-) -> tuple[Way, ...]:
+) -> tuple[Purchase, ...]:
     """One way to buy for every policy."""
     if run is None:
         return tuple(lacking(p, priced) for p in policies)
-    return tuple(_way(run, market, p) for p in policies)
+    return tuple(_purchase(run, market, p) for p in policies)
 
 
-def _way(run: SpotRun, market: Market, policy: Policy) -> Way:
+def _purchase(run: SpotRun, market: Market, policy: Policy) -> Purchase:
     if policy in WITH_NET and run.deadline_s is None:
         return lacking(policy, run.priced, "Plans for a deadline: give one.")
     job = job_on(run, market)
@@ -46,7 +46,7 @@ def _way(run: SpotRun, market: Market, policy: Policy) -> Way:
         attempt = goodput.attempt_probability(failures)
         return lacking(policy, run.priced, never_ends(as_float(attempt)))
     played = every_speed(run, market, policy, job, slower, useful)
-    return _told(run, policy, played, goodput.badput(failures), slower)
+    return _of_played(run, market, policy, played, goodput.badput(failures), slower)
 
 
 def _hopeless(run: SpotRun, job: SpotJob) -> str:
@@ -62,7 +62,9 @@ def _hopeless(run: SpotRun, job: SpotJob) -> str:
     return never_ends(as_float(goodput.attempt_probability(attempt)))
 
 
-def _told(run: SpotRun, policy: Policy, played: Played, of_failures: Badput, slower: float) -> Way:
+def _of_played(
+    run: SpotRun, market: Market, policy: Policy, played: Played, of_failures: Badput, slower: float
+) -> Purchase:
     ended = float(np.mean(np.isfinite(played.total)))
     if ended < 1:
         return lacking(
@@ -82,15 +84,13 @@ def _told(run: SpotRun, policy: Policy, played: Played, of_failures: Badput, slo
     if usd is not None:
         if run.budget_usd is not None:
             over = purchase.late_share(usd, run.budget_usd)
-        nothing_trains = float(played.restart[middle].mean()) + lost["machine_restart"]
-        idle = nothing_trains * (float(usd[middle].mean()) - beside_usd(run.plan)) / paid.mean()
-    parts = {**lost, "restart": lost["restart"] + lost["machine_restart"]}
-    del parts["machine_restart"]
-    return Way(
+        idle = lost["restart"] * (float(usd[middle].mean()) - other_usd(run.plan)) / paid.mean()
+    return Purchase(
         name=policy, kind="spot", plan=run.plan, same_machine=run.priced.same_machine,
+        market=market,
         hours=_spread(played.total), usd=None if usd is None else _spread(usd),
         why_not="" if usd is not None else "No price known of the machines that it falls back to.",
-        misses_deadline=late, over_budget=over, idle_usd=idle, lost_hours=parts,
+        misses_deadline=late, over_budget=over, idle_usd=idle, lost_hours=lost,
         finish=_curve(played.total), preemptions=float(played.preemptions[middle].mean()),
         spot_share=float(played.spot[middle].mean() / paid.mean()), paid_hours=float(paid.mean()),
     )  # fmt: skip
@@ -108,8 +108,7 @@ def _lost_hours(
     return {
         "checkpoint": float(played.checkpoint[middle].mean()),
         "rework": float(played.rework[middle].mean()) + stretch * (1 - share),
-        "restart": float(played.restart[middle].mean()),
-        "machine_restart": stretch * share,
+        "restart": float(played.restart[middle].mean()) + stretch * share,
         "waiting": float(played.waiting[middle].mean()),
         "slow_nodes": as_float(run.job.work_s) / HOUR_S - run.plan.wall_clock_hours,
     }
@@ -119,7 +118,7 @@ def _usd(run: SpotRun, policy: Policy, played: Played) -> Column | None:
     if run.spot_usd is None or (policy != "spot_only" and run.on_demand_usd is None):
         return None
     paid = played.spot * run.spot_usd + played.on_demand * (run.on_demand_usd or 0.0)
-    return np.asarray(paid + beside_usd(run.plan))
+    return np.asarray(paid + other_usd(run.plan))
 
 
 def _spread(samples: Column) -> Spread:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from math import isfinite
 
-from app.buy.kept import Way
-from app.buy.labels import MARKETS, certainty, label, machine, policy, rate
-from app.buy.purchases import Purchases, Repeated
+from app.buy.kept import Purchase
+from app.buy.labels import MARKETS, POLICIES, certainty, label, machine, rate
+from app.buy.purchases import Purchases
 from app.buy.simulate import STARTS
 from app.document import format as fmt
 from app.document import vocabulary
 from core.money.purchase import TERM_HOURS
 from core.scenario import Scenario
-from core.search.plan import Plan
 
 RARELY = 0.1  # a chance of being late that most users would accept
 
@@ -63,12 +62,12 @@ def headline(scenario: Scenario, found: Purchases) -> str:
     )
 
 
-def cheapest(scenario: Scenario, found: Purchases) -> Way | None:
+def cheapest(scenario: Scenario, found: Purchases) -> Purchase | None:
     """The way with the lowest expected cost; None if no way has a price."""
     return next(iter(_bought_for_this_run(scenario, found)), None)
 
 
-def _bought_for_this_run(scenario: Scenario, found: Purchases) -> list[Way]:
+def _bought_for_this_run(scenario: Scenario, found: Purchases) -> list[Purchase]:
     """Ways with a price, the cheapest first. A reservation at full use is a best case, so it
     counts only if the scenario gives its utilisation. A block counts only if the run mostly ends
     inside its window."""
@@ -109,22 +108,19 @@ def break_even_sentence(found: Purchases) -> str:
         return f"Spot never pays here: {prices}."
     if not isfinite(even.job_per_day):
         return f"Spot always pays here: {prices}."
-    used = found.markets[0] if found.trace else next(
-        m for m in found.markets if m.market.name == "used"
-    )  # fmt: skip
     one = f" ({rate(even.instance_per_day)} of one instance)"
     return (
         f"Spot stops paying above {rate(even.job_per_day)} preemptions of the job a day"
         f"{'' if found.trace else one}: there a useful hour on it costs as much as on demand "
-        f"({prices}). In use are {rate(used.market.job_per_day)}. Dollars only: waiting for spot "
-        "costs days long before."
+        f"({prices}). In use are {rate(found.used.market.job_per_day)}. Dollars only: waiting for "
+        "spot costs days long before."
     )
 
 
 def markets_sentence(found: Purchases) -> str:
     """How much the unknown preemption rate changes spot alone."""
-    ends = [(m, m.ways[0]) for m in found.markets if m.ways and m.ways[0].hours]
-    if len(found.markets) < 2 or len(ends) < 2:
+    ends = [(m.market, m.ways[0]) for m in found.markets if m.ways[0].hours]
+    if len(ends) < 2:
         return ""
     (low, first), (high, last) = ends[0], ends[-1]
     if first.hours is None or last.hours is None:
@@ -134,8 +130,8 @@ def markets_sentence(found: Purchases) -> str:
         cost = f"costs {_usd(first.usd.expected)} to {_usd(last.usd.expected)} and "
     return (
         "How often spot is taken away is hardly known: from "
-        f"{rate(low.market.job_per_day)} ({low.market.source}) to "
-        f"{rate(high.market.job_per_day)} preemptions of the job a day ({high.market.source}) "
+        f"{rate(low.job_per_day)} ({low.source}) to "
+        f"{rate(high.job_per_day)} preemptions of the job a day ({high.source}) "
         f"spot only {cost}takes {fmt.days(first.hours.expected)} to "
         f"{fmt.days(last.hours.expected)}. Your own number narrows this."
     )
@@ -143,16 +139,12 @@ def markets_sentence(found: Purchases) -> str:
 
 def burst_sentence(found: Purchases) -> str:
     """How bursts of preemptions change the P90 of spot alone, and why."""
-    used = found.markets[0] if found.trace else next(
-        (m for m in found.markets if m.market.name == "used"), None
-    )  # fmt: skip
-    beside = found.exponential
-    if used is None or beside is None or not used.ways:
+    if found.exponential is None:
         return ""
-    mine, smooth = used.ways[0].hours, beside.ways[0].hours
+    mine, smooth = found.used.ways[0].hours, found.exponential.ways[0].hours
     if mine is None or smooth is None:
         return ""
-    cv = used.market.cv
+    cv = found.used.market.cv
     p90s = f"{fmt.days(mine.p90)} against {fmt.days(smooth.p90)}"
     if found.trace is None:
         return (
@@ -188,8 +180,8 @@ def burst_sentence(found: Purchases) -> str:
 
 def block_sentence(found: Purchases) -> str:
     """The risk of a capacity block."""
-    way = next((w for w in found.ways if w.name == "capacity_block"), None)
-    if way is None or way.usd is None or way.outside_window is None or way.window_days is None:
+    way = found.named("capacity_block")
+    if way.usd is None or way.outside_window is None or way.window_days is None:
         return ""
     return (
         f"A capacity block of {fmt.days(way.window_days * 24)} is paid whole, "
@@ -199,50 +191,45 @@ def block_sentence(found: Purchases) -> str:
 
 
 def _reservation(found: Purchases, kind: str, even: float) -> str:
-    ways = {w.name: w for w in found.ways}
-    name = vocabulary.purchase(kind)
-    other = "" if ways[kind].same_machine else f", on another machine ({machine(ways[kind])})"
+    way, name = found.named(kind), vocabulary.purchase(kind)
+    other = "" if way.same_machine else f", on another machine ({machine(way)})"
     if even >= 1:
         return f"{name.capitalize()} never pays{other}: it costs {even:.3g} times on demand."
-    alone = ways[f"{kind}_alone"].usd
+    alone = found.named(f"{kind}_alone").usd
     whole = f"; for this run alone its term costs {_usd(alone.expected)}" if alone else ""
     return f"{name.capitalize()} pays from {fmt.percent(even)} use of its term on{other}{whole}."
 
 
 def lacking(found: Purchases) -> list[tuple[str, str]]:
     """Ways with a missing figure, grouped by reason."""
-    reasons: dict[str, list[str]] = {}
-    for way in found.ways:
-        if way.why_not:
-            reasons.setdefault(way.why_not, []).append(label(way))
-    return [(", ".join(ways), why) for why, ways in reasons.items()]
+    reasons = found.grouped(lambda w: w.why_not)
+    return [(", ".join(map(label, ways)), why) for why, ways in reasons.items()]
 
 
 def cheapest_first_words(found: Purchases) -> str:
     """Expected cost and P90 of every way with a price, the cheapest first."""
-    ways = sorted((w for w in found.ways if w.usd and w.hours), key=_expected_usd)
-    said = [
+    listed = [
         f"{label(w)} {_usd(w.usd.expected)}, {fmt.days(w.hours.expected)}"
-        for w in ways
+        for w in sorted(found.ways, key=_expected_usd)
         if w.usd and w.hours
     ]
-    return f"Expected: {'; '.join(said)}." if said else ""
+    return f"Expected: {'; '.join(listed)}." if listed else ""
 
 
 def policies_words(found: Purchases) -> str:
     """The cheapest policy on each market."""
-    said = []
+    listed = []
     for one in found.markets:
-        ways = sorted((w for w in one.ways if w.usd), key=_expected_usd)
-        if ways:
-            said.append(
+        if priced := [w for w in one.ways if w.usd]:
+            best = min(priced, key=_expected_usd)
+            listed.append(
                 f"{rate(one.market.job_per_day)} preemptions of the job a day "
-                f"({MARKETS[one.market.name]}): {policy(ways[0])}, {_usd(_expected_usd(ways[0]))}"
+                f"({MARKETS[one.market.name]}): {POLICIES[best.name]}, {_usd(_expected_usd(best))}"
             )
-    return f"Cheapest at {'; '.join(said)}." if said else ""
+    return f"Cheapest at {'; '.join(listed)}." if listed else ""
 
 
-def _figures(way: Way) -> str:
+def _figures(way: Purchase) -> str:
     if way.usd is None or way.hours is None:
         return way.why_not
     return (
@@ -251,19 +238,9 @@ def _figures(way: Way) -> str:
     )
 
 
-def _expected_usd(way: Way) -> float:
+def _expected_usd(way: Purchase) -> float:
     return way.usd.expected if way.usd else float("inf")
 
 
 def _usd(x: float) -> str:
     return fmt.usd(x, digits=3)
-
-
-def market(one: Repeated) -> str:
-    """A market with its rate: lowest, 0.005 a day."""
-    return f"{MARKETS[one.market.name]}, {rate(one.market.job_per_day)} a day"
-
-
-def plan_label(plan: Plan) -> str:
-    """The plan whose machines are bought."""
-    return vocabulary.machine(plan)

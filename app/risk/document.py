@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
 from math import isfinite
 
 from app.document import format as fmt
@@ -39,10 +38,9 @@ INPUTS: tuple[Column[Input], ...] = (
 
 def blocks(scenario: Scenario, risk: Risk) -> tuple[Block, ...]:
     """The answer, its spread, lost time, checkpoint intervals, and the inputs it rests on."""
-    answers = () if risk.hours is None else (spread(risk), lost(risk))
     return (
         *map(Paragraph, risk_sentences(scenario, risk)),
-        *answers,
+        *(() if risk.hours is None else (spread(risk), lost(risk))),
         intervals(risk),
         rests_on(risk.inputs),
     )
@@ -67,15 +65,10 @@ def _usd(x: float) -> str:
 
 
 def lost(risk: Risk) -> Table[Row]:
-    """How the expected time is spent; no rows if the run does not end."""
-    parts: dict[str, float] = {}
-    if risk.badput is not None:
-        parts["training"] = risk.plan.wall_clock_hours
-        for f in fields(risk.badput):
-            hours = float(getattr(risk.badput, f.name)) / HOUR_S
-            parts[vocabulary.LOST[f.name.removesuffix("_s")]] = hours
-        parts[vocabulary.LOST["slow_nodes"]] = risk.straggler_hours
-    whole = risk.hours.expected if risk.hours is not None else float("inf")
+    """How the expected time is spent, where the run ends."""
+    parts = {vocabulary.LOST[cause]: hours for cause, hours in risk.lost_hours.items()}
+    parts = {"training": risk.plan.wall_clock_hours, **parts}
+    whole = sum(parts.values())
     return plain(
         "What the expected time goes to",
         ("The time goes to", "Expected", "Share"),
@@ -104,7 +97,7 @@ def inputs(found: Iterable[Input]) -> Table[Input]:
 
 def rests_on(found: Iterable[Input]) -> Bullets:
     """Every input of the answer, each in a sentence."""
-    said = (
+    each = (
         f"{vocabulary.FAILURE_INPUTS[i.name]} {shown_value(i)} ({basis_words(i)})" for i in found
     )
-    return Bullets(tuple(said), "Rests on")
+    return Bullets(tuple(each), "Rests on")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.forecast.failure_inputs import Input, given_numbers
 from app.forecast.failure_job import Asked, failures_per_s, job_of, least_interval_s
@@ -15,7 +17,7 @@ from core.errors import ScenarioError
 from core.failures import checkpoint as failures_checkpoint
 from core.failures import finish_time, goodput, monte_carlo
 from core.failures import reliability as failures_reliability
-from core.failures.goodput import Badput, Job
+from core.failures.goodput import Job
 from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
@@ -38,6 +40,10 @@ class Spread:
     p90_all: float
     p10_all: float
 
+    def each(self, of: Callable[[float], float]) -> Spread:
+        """The spread with `of` applied to every figure; `of` must not decrease."""
+        return Spread(**{name: of(value) for name, value in asdict(self).items()})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
@@ -54,6 +60,7 @@ class Risk:
 
     plan: Plan
     job: Job
+    unsure: Job  # a column of equally likely jobs, for the forecast's own error
     inputs: tuple[Input, ...]
     intervals: tuple[Interval, ...]  # the first is the one in use
     attempt_probability: float  # that an attempt reaches its next checkpoint
@@ -62,11 +69,33 @@ class Risk:
     goodput: float = 0.0
     hours: Spread | None = None
     usd: Spread | None = None
-    badput: Badput | None = None
-    straggler_hours: float = 0.0
+    lost_hours: Mapping[str, float] = field(default_factory=dict)  # expected, by cause
     rates: tuple[tuple[float, float], ...] = ()  # failures per node-day, expected hours
     misses_deadline: float | None = None  # probability
     bursty: tuple[float, float, float] | None = None  # simulated hours: expected, P50, P90
+
+    def done_within(self, hours: float) -> float:
+        """Chance that the run ends within these hours, with the forecast's own error."""
+        return float(np.mean(finish_time.done_within(self.unsure, hours * HOUR_S)))
+
+
+def speeds_of(scenario: Scenario, plan: Plan, count: int = 25) -> NDArray[np.float64]:
+    """Factors by which the work may take longer than forecast: a column, equally likely."""
+    hours = wall_clock_hours(scenario, plan)
+    return finish_time.equally_likely(p50=hours.p50, p90=hours.p90, count=count) / hours.p50
+
+
+def usd_per_hour(plan: Plan) -> float | None:
+    """Dollars per hour for all machines of a plan; None: no price."""
+    if plan.usd_per_gpu_hour is None:
+        return None
+    return plan.usd_per_gpu_hour * plan.gpu_hours / plan.wall_clock_hours
+
+
+def other_usd(plan: Plan) -> float:
+    """Costs of a plan other than machines: storage, traffic and credits of a price book."""
+    rate = usd_per_hour(plan)
+    return 0.0 if plan.usd is None or rate is None else plan.usd.p50 - rate * plan.wall_clock_hours
 
 
 def risk_of(scenario: Scenario, plan: Plan) -> Risk:
@@ -79,6 +108,7 @@ def risk_of(scenario: Scenario, plan: Plan) -> Risk:
     found = Risk(
         plan=plan,
         job=job,
+        unsure=replace(job, work_s=job.work_s * speeds_of(scenario, plan)),
         inputs=tuple(asked.inputs.values()),
         intervals=intervals,
         attempt_probability=as_float(goodput.attempt_probability(job)),
@@ -90,13 +120,9 @@ def risk_of(scenario: Scenario, plan: Plan) -> Risk:
 
 
 def _with_answers(risk: Risk, scenario: Scenario, asked: Asked, shape: float | None) -> Risk:
-    job, plan = risk.job, risk.plan
-    hours = wall_clock_hours(scenario, plan)
-    # The forecast's own error: a column of equally likely jobs.
-    speeds = finish_time.equally_likely(p50=hours.p50, p90=hours.p90) / hours.p50
-    unsure = replace(job, work_s=job.work_s * speeds)
+    job, unsure, plan = risk.job, risk.unsure, risk.plan
     spread = Spread(
-        expected=as_float(goodput.expected_s(job)) / HOUR_S,
+        expected=_expected_hours(job),
         p50=as_float(finish_time.quantile_s(job, 0.5)) / HOUR_S,
         p90=as_float(finish_time.quantile_s(job, 0.9)) / HOUR_S,
         p50_all=finish_time.mixed_quantile_s(unsure, 0.5) / HOUR_S,
@@ -105,15 +131,14 @@ def _with_answers(risk: Risk, scenario: Scenario, asked: Asked, shape: float | N
     )
     late = None
     if scenario.deadline_days is not None:
-        late = 1 - float(np.mean(finish_time.done_within(unsure, scenario.deadline_days * DAY_S)))
-    rates = sorted({f.value for f in published("failures_per_node_day")})
-    least_s = least_interval_s(job, plan)
-    ends = [
-        replace(
-            job, failures_per_s=failures_per_s(plan, r, asked.inputs["job_failures_per_day"].value)
-        )
-        for r in (rates[0], rates[-1])
-    ]
+        late = 1 - risk.done_within(scenario.deadline_days * DAY_S / HOUR_S)
+    rates = sorted(f.value for f in published("failures_per_node_day"))
+    of_job, least_s = asked.inputs["job_failures_per_day"].value, least_interval_s(job, plan)
+
+    def hours_at(rate: float) -> float:
+        failing = replace(job, failures_per_s=failures_per_s(plan, rate, of_job))
+        return _expected_hours(goodput.at_best_interval(failing, least_s=least_s))
+
     return replace(
         risk,
         failures=as_float(goodput.expected_failures(job)),
@@ -121,18 +146,22 @@ def _with_answers(risk: Risk, scenario: Scenario, asked: Asked, shape: float | N
         goodput=as_float(goodput.goodput(job)) / asked.slowdown,
         hours=spread,
         usd=_usd(plan, spread),
-        badput=goodput.badput(job),
-        straggler_hours=as_float(job.work_s) / HOUR_S * (1 - 1 / asked.slowdown),
-        rates=tuple(
-            (
-                rate,
-                as_float(goodput.expected_s(goodput.at_best_interval(j, least_s=least_s))) / HOUR_S,
-            )
-            for rate, j in zip((rates[0], rates[-1]), ends, strict=True)
-        ),
+        lost_hours=_lost_hours(job, asked.slowdown),
+        rates=tuple((rate, hours_at(rate)) for rate in (rates[0], rates[-1])),
         misses_deadline=late,
         bursty=None if shape is None else _simulated(job, shape),
     )
+
+
+def _lost_hours(job: Job, slowdown: float) -> dict[str, float]:
+    """Hours by cause; with the plan's wall_clock_hours they add up to the expected hours."""
+    lost = asdict(goodput.badput(job))
+    hours = {name.removesuffix("_s"): as_float(s) / HOUR_S for name, s in lost.items()}
+    return {**hours, "slow_nodes": as_float(job.work_s) / HOUR_S * (1 - 1 / slowdown)}
+
+
+def _expected_hours(job: Job) -> float:
+    return as_float(goodput.expected_s(job)) / HOUR_S
 
 
 def _intervals(job: Job, least: float, given: Mapping[str, float]) -> tuple[Interval, ...]:
@@ -162,44 +191,23 @@ def _intervals(job: Job, least: float, given: Mapping[str, float]) -> tuple[Inte
         Interval(
             name=name,
             interval_s=interval_s,
-            expected_hours=as_float(goodput.expected_s(replace(job, interval_s=interval_s)))
-            / HOUR_S,
+            expected_hours=_expected_hours(replace(job, interval_s=interval_s)),
         )
         for name, interval_s in choices.items()
     )
 
 
 def _usd(plan: Plan, hours: Spread) -> Spread | None:
-    """Dollars of these hours: machines are kept and paid through failures and waiting. Other
-    costs stay as in the plan."""
-    if plan.usd is None or plan.usd_per_gpu_hour is None:
-        return None
-    per_hour = plan.usd_per_gpu_hour * plan.gpu_hours / plan.wall_clock_hours
-    beside = plan.usd.p50 - per_hour * plan.wall_clock_hours
-    return Spread(
-        expected=hours.expected * per_hour + beside,
-        p50=hours.p50 * per_hour + beside,
-        p90=hours.p90 * per_hour + beside,
-        p50_all=hours.p50_all * per_hour + beside,
-        p90_all=hours.p90_all * per_hour + beside,
-        p10_all=hours.p10_all * per_hour + beside,
-    )
+    """Dollars of these hours: machines are kept and paid through failures and waiting, other costs
+    stay as in the plan."""
+    rate, others = usd_per_hour(plan), other_usd(plan)
+    return None if plan.usd is None or rate is None else hours.each(lambda h: h * rate + others)
 
 
 def _simulated(job: Job, shape: float) -> tuple[float, float, float]:
     """Expected, P50 and P90 hours of simulated runs; infinite if some never finish."""
-    played = monte_carlo.play(
-        work_s=as_float(job.work_s),
-        interval_s=as_float(job.interval_s),
-        checkpoint_s=as_float(job.checkpoint_s),
-        failures_per_s=as_float(job.failures_per_s),
-        upload_s=as_float(job.upload_s),
-        down_s=as_float(job.down_s),
-        wait_s=as_float(job.wait_s),
-        reload_s=as_float(job.reload_s),
-        weibull_shape=shape,
-        seed=SEED,
-    )
+    numbers: dict[str, Any] = {name: as_float(x) for name, x in asdict(job).items()}
+    played = monte_carlo.play(**numbers, weibull_shape=shape, seed=SEED)
     total = played.total_s / HOUR_S
     if not isfinite(total.max()):
         return np.inf, float(np.sort(total)[total.size // 2]), np.inf

@@ -23,13 +23,13 @@ def risk_sentences(scenario: Scenario, risk: Risk) -> tuple[str, ...]:
             "times as long.",
         )
     hours, usd = risk.hours, risk.usd
-    cost = (
-        f" and {fmt.usd(usd.expected, digits=3)} instead of {fmt.usd(_steady_usd(risk), digits=3)}"
-        if usd
-        else ""
-    )
+    cost = ""
+    if usd is not None and risk.plan.usd is not None:
+        steady_usd = fmt.usd(risk.plan.usd.p50, digits=3)
+        cost = f" and {fmt.usd(usd.expected, digits=3)} instead of {steady_usd}"
+    failures = fmt.count(risk.failures) if risk.failures >= 10 else f"{risk.failures:.2g}"
     found = [
-        f"{head}. With {_count(risk.failures)} expected it takes {fmt.days(hours.expected)}{cost}: "
+        f"{head}. With {failures} failures expected it takes {fmt.days(hours.expected)}{cost}: "
         f"goodput {fmt.percent(risk.goodput)}."
     ]
     if risk.misses_deadline is not None and scenario.deadline_days is not None:
@@ -54,15 +54,6 @@ def risk_sentences(scenario: Scenario, risk: Risk) -> tuple[str, ...]:
             "them."
         )
     return tuple(found)
-
-
-def _steady_usd(risk: Risk) -> float | None:
-    return None if risk.plan.usd is None else risk.plan.usd.p50
-
-
-def _count(failures: float) -> str:
-    number = fmt.count(failures) if failures >= 10 else f"{failures:.2g}"
-    return f"{number} failures"
 
 
 def basis_words(item: Input) -> str:

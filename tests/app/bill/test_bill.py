@@ -43,7 +43,6 @@ CUSTOM = {
     "custom_memory_gb_per_s": "3350", "custom_scale_up_gb_per_s": "450",
     "custom_scale_out_gbit_per_s": "400", "custom_usd_per_gpu_hour": "2",
 }  # fmt: skip
-SECONDS = 3600.0
 
 
 @pytest.fixture
@@ -112,7 +111,7 @@ def test_the_machines_are_those_of_the_risk_and_everything_adds_up():
     risk = risk_of(scenario, plan)
     machines = [line(bill, n).figure for n in ("instances", "checkpoints", "failures", "waiting")]
     assert lines.total(machines).expected == pytest.approx(risk.usd.expected)
-    waited = risk.badput.waiting_s / SECONDS
+    waited = risk.lost_hours["waiting"]
     per_hour = plan.usd.p50 / plan.wall_clock_hours
     assert machines[3].expected == pytest.approx(waited * per_hour)
     assert waited > 0

@@ -17,7 +17,7 @@ from app.buy.labels import POLICIES, label
 from app.buy.market import markets_of
 from app.buy.prices import KINDS, priced
 from app.buy.purchases import purchases_of
-from app.buy.spot import spot_ways
+from app.buy.spot import spot_purchases
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
 from app.risk.risk import risk_of
@@ -211,7 +211,7 @@ def test_a_cluster_of_ones_own_is_a_way():
 
 def test_spot_alone_with_exponential_uptimes_is_the_closed_form(run):
     made, market = run
-    played = spot_ways(made, made.priced, market, ("spot_only",))[0]
+    played = spot_purchases(made, made.priced, market, ("spot_only",))[0]
     on = simulate.job_on(made, market)
     exact = goodput.expected_s(
         replace(
@@ -226,10 +226,10 @@ def test_a_run_that_is_played_in_part_is_the_whole_one(run, monkeypatch):
     made, market = run
     several = replace(market, job_per_day=20.0, cv=2.0)
     for name in ("spot_only", "switch"):
-        part = spot_ways(made, made.priced, several, (name,))[0]
+        part = spot_purchases(made, made.priced, several, (name,))[0]
         with monkeypatch.context() as patch:
             patch.setattr(simulate, "PLAYED", 1e9)
-            whole = spot_ways(made, made.priced, several, (name,))[0]
+            whole = spot_purchases(made, made.priced, several, (name,))[0]
         assert part.preemptions > 1.1 * simulate.PLAYED
         assert part.hours.expected == pytest.approx(whole.hours.expected, rel=0.03)
         assert part.hours.p90 == pytest.approx(whole.hours.p90, rel=0.03)
@@ -245,7 +245,7 @@ def test_spot_stops_paying_at_the_break_even(usual):
     made = simulate.spot_run(scenario, prices["spot"], prices["on_demand"].plan)
     market = markets_of(scenario, prices["spot"].plan, None).used
     below, above = (
-        spot_ways(made, made.priced, replace(market, job_per_day=x * at), ("spot_only",))[0]
+        spot_purchases(made, made.priced, replace(market, job_per_day=x * at), ("spot_only",))[0]
         for x in (0.9, 1.1)
     )
     assert below.usd.expected < found.break_even.on_demand_usd < above.usd.expected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import asdict
 
 from app.bill.bill import Bill, bill_sentences
 from app.bill.line import Line
@@ -40,22 +40,18 @@ def bill_json(scenario: Scenario, found: Bill) -> dict[str, Json]:
             "waiting": _figure(hours.waiting),
             "total": _figure(hours.total),
         },
-        "lines": _lines(found.lines, "usd"),
+        "lines": [_line(x, "usd") for x in found.lines],
         "total_usd": _figure(found.total),
         "not_priced": [line.name for line in found.not_priced],
         "energy": {
             "pue": energy.pue,
             "pue_basis": energy.pue_basis,
-            "lines": _lines(energy.lines, "kwh"),
+            "lines": [_line(x, "kwh") for x in energy.lines],
             "total_kwh": _figure(energy.total),
         },
         "carbon": _line(energy.carbon, "kg_co2e"),
         "marginal_carbon": _line(energy.marginal, "kg_co2e"),
     }
-
-
-def _lines(found: Iterable[Line], unit: str) -> list[Json]:
-    return [_line(line, unit) for line in found]
 
 
 def _line(line: Line, unit: str) -> Json:
@@ -71,8 +67,4 @@ def _line(line: Line, unit: str) -> Json:
 def _figure(figure: Figure | None) -> Json:
     if figure is None:
         return None
-    return {
-        "lower": as_float(figure.lower),
-        "expected": as_float(figure.expected),
-        "upper": as_float(figure.upper),
-    }
+    return {name: as_float(value) for name, value in asdict(figure).items()}

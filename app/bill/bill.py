@@ -235,32 +235,32 @@ def _credit(scenario: Scenario, plan: Plan, others: list[Line]) -> list[Line]:
 def bill_sentences(scenario: Scenario, found: Bill) -> tuple[str, ...]:
     """The total cost of the run, its range, and what it does not include."""
     head = f"Plan {found.plan.rank} on {vocabulary.machine(found.plan)}"
-    said = []
+    sentences = []
     if found.total is None:
-        said.append(f"{head} has no price, so that its bill has no total.")
+        sentences.append(f"{head} has no price, so that its bill has no total.")
     else:
         low, mean, high = (
             fmt.usd(as_float(x), digits=3)
             for x in (found.total.lower, found.total.expected, found.total.upper)
         )
-        said.append(f"{head} is expected to cost {mean} in all, between {low} and {high}.")
-        said.append(
+        sentences.append(f"{head} is expected to cost {mean} in all, between {low} and {high}.")
+        sentences.append(
             "Lower is a forecast at its fast end (P10) with little lost to failures (P10), upper "
             f"its slow end (P90) with much lost (P90): both at once{_together(found)}."
         )
         if scenario.budget_usd is not None:
             over = as_float(found.total.expected) > scenario.budget_usd
-            said.append(
+            sentences.append(
                 f"That is {'over' if over else 'within'} the budget of "
                 f"{fmt.usd(scenario.budget_usd)}; the upper figure is "
                 f"{'over' if as_float(found.total.upper) > scenario.budget_usd else 'within'} it."
             )
     missing = [line.label.lower() for line in found.not_priced]
     if missing:
-        said.append(f"Not priced, and in no total: {', '.join(missing)}. Taxes are in none.")
+        sentences.append(f"Not priced, and in no total: {', '.join(missing)}. Taxes are in none.")
     if found.plan.offer.purchase == "spot":
-        said.append("It is a spot price: what its interruptions cost is not on this bill.")
-    return (*said, *found.energy.sentences)
+        sentences.append("It is a spot price: what its interruptions cost is not on this bill.")
+    return (*sentences, *found.energy.sentences)
 
 
 def _together(found: Bill) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import pandas as pd
 
@@ -17,11 +17,13 @@ from core.money.bill import Figure
 from core.numeric import as_float
 from core.scenario import Scenario
 
-NO_FIGURE = {
-    "in_price": "in the price",
-    "not_priced": "not priced",
-    "not_known": "not known",
-}
+
+def _usd(x: float) -> str:
+    return fmt.usd(x, digits=3)
+
+
+WRITE = {"USD": _usd, "kWh": energy_text, "kg CO2e": tonnes}
+NO_FIGURE = {"in_price": "in the price", "not_priced": "not priced", "not_known": "not known"}
 LEAST = 1e-9  # dollars up to which a line has no bar
 READ = ("label", "lower", "expected", "upper")  # columns shown to a reader
 CAPTION = (
@@ -32,12 +34,11 @@ CAPTION = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line with its unit and the format of its figures."""
+    """One line with its unit."""
 
     line: Line
     label: str
     unit: str
-    write: Callable[[float], str]
 
 
 def _end(name: str, of: Callable[[Figure], object]) -> Column[Row]:
@@ -49,7 +50,7 @@ def _end(name: str, of: Callable[[Figure], object]) -> Column[Row]:
     def cell(r: Row) -> str:
         found = value(r)
         if found is not None:
-            return r.write(found)
+            return WRITE[r.unit](found)
         return NO_FIGURE[r.line.status] if name == "expected" else ""
 
     return Column(name=name, head=name.capitalize(), value=value, cell=cell)
@@ -67,27 +68,16 @@ COLUMNS: tuple[Column[Row], ...] = (
 )
 
 
-def _usd(x: float) -> str:
-    return fmt.usd(x, digits=3)
-
-
 def lines(found: Bill) -> Table[Row]:
     """Rows in dollars with their total, then energy, then carbon."""
-    rows = [Row(line=x, label=x.label, unit="USD", write=_usd) for x in found.lines]
+    rows = [Row(line=x, label=x.label, unit="USD") for x in found.lines]
     if found.total is not None:
-        total = Line(
-            name="total",
-            figure=found.total,
-            status="priced",
-            how="the sum of the lines that have a price",
-        )
-        rows.append(Row(line=total, label="Total", unit="USD", write=_usd))
-    rows += [
-        Row(line=x, label=f"Energy: {x.label.lower()}", unit="kWh", write=energy_text)
-        for x in found.energy.lines
-    ]
-    emitted = (found.energy.carbon, found.energy.marginal)
-    rows += [Row(line=x, label=x.label, unit="kg CO2e", write=tonnes) for x in emitted]
+        of = "the sum of the lines that have a price"
+        total = Line(name="total", figure=found.total, status="priced", how=of)
+        rows.append(Row(line=total, label=total.label, unit="USD"))
+    energy = found.energy
+    rows += [Row(line=x, label=f"Energy: {x.label.lower()}", unit="kWh") for x in energy.lines]
+    rows += [Row(line=x, label=x.label, unit="kg CO2e") for x in (energy.carbon, energy.marginal)]
     return Table(caption=CAPTION, columns=COLUMNS, rows=tuple(rows))
 
 
@@ -99,29 +89,25 @@ def how(found: Bill) -> Bullets:
 
 def blocks(scenario: Scenario, found: Bill) -> tuple[Block, ...]:
     """The answer, every line with its lower, expected and upper figure, and how it is computed."""
-    said = map(Paragraph, bill_sentences(scenario, found))
-    return (*said, lines(found).only(*READ), how(found))
+    sentences = map(Paragraph, bill_sentences(scenario, found))
+    return (*sentences, lines(found).only(*READ), how(found))
 
 
 def bars(found: Bill) -> pd.DataFrame:
     """Rows of the chart: every line with an amount in dollars, the largest first."""
     rows = []
-    for r in lines(found).rows[: len(found.lines)]:
-        figure = r.line.figure
-        if figure is None or abs(as_float(figure.upper)) <= LEAST:
+    for line in found.lines:
+        if line.figure is None or abs(as_float(line.figure.upper)) <= LEAST:
             continue
-        lower, expected, upper = (
-            as_float(x) for x in (figure.lower, figure.expected, figure.upper)
-        )
+        ends = {name: as_float(usd) for name, usd in asdict(line.figure).items()}
+        lower, mean, upper = map(_usd, ends.values())
         rows.append(
             {
-                "line": r.label,
-                "lower": lower,
-                "expected": expected,
-                "upper": upper,
-                "text": " to ".join(dict.fromkeys((_usd(lower), _usd(upper)))),
-                "mean_text": _usd(expected),
-                "label": f"{r.label}: {_usd(expected)}",
+                "line": line.label,
+                **ends,
+                "text": " to ".join(dict.fromkeys((lower, upper))),
+                "mean_text": mean,
+                "label": f"{line.label}: {mean}",
             }
         )
     columns = ["line", "lower", "expected", "upper", "text", "mean_text", "label"]
@@ -136,5 +122,5 @@ def download(found: Bill) -> pd.DataFrame:
 
 def alt(found: Bill) -> str:
     """Alternative text of the chart."""
-    said = "; ".join(f"{r['label']}, {r['text']}" for _, r in bars(found).iterrows())
-    return f"Expected dollars by line of the bill, each with its lower and upper figure: {said}."
+    each = "; ".join(f"{r['label']}, {r['text']}" for _, r in bars(found).iterrows())
+    return f"Expected dollars by line of the bill, each with its lower and upper figure: {each}."

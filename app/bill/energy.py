@@ -54,17 +54,14 @@ def energy_of(scenario: Scenario, plan: Plan, hours: Hours) -> Energy:
             lines=(machines,), total=None, pue=pue, pue_basis=basis, carbon=missing,
             marginal=missing, sentences=(f"Energy is not known: {machines.how}.",), owned_row=owned,
         )  # fmt: skip
+    losses = machines.figure.times(money_energy.building_kwh(drawn_kwh=1.0, pue=pue))
     building = Line(
         name="building",
-        figure=Figure(
-            lower=money_energy.building_kwh(drawn_kwh=machines.figure.lower, pue=pue),
-            expected=money_energy.building_kwh(drawn_kwh=machines.figure.expected, pue=pue),
-            upper=money_energy.building_kwh(drawn_kwh=machines.figure.upper, pue=pue),
-        ),
-        status="known" if not basis.startswith("assumed") else "assumed",
+        figure=losses,
+        status="assumed" if basis.startswith("assumed") else "known",
         how=f"PUE {pue:g} ({basis})",
     )
-    of_run = lines.total((machines.figure, building.figure or machines.figure))
+    of_run = lines.total((machines.figure, losses))
     share = scenario.experiment_share
     experiments = Line(
         name="experiments",
@@ -88,9 +85,7 @@ def _machines(scenario: Scenario, plan: Plan, hours: Hours) -> Line:
         how = f"no source prints the full power of {plan.offer.accelerator}"
         return not_known("machines", how)
     limit = min(scenario.power_cap_watts or full, full)
-    host, busy_draw, idle_draw = (
-        power.used(n) for n in ("host_over_gpu", "training_draw", "idle_draw")
-    )
+    host, busy, idle = map(power.used, ("host_over_gpu", "training_draw", "idle_draw"))
     rated = as_float(
         money_energy.rated_watts_per_gpu(
             gpu_watts=limit, full_gpu_watts=full, host_over_gpu=host.value
@@ -98,7 +93,7 @@ def _machines(scenario: Scenario, plan: Plan, hours: Hours) -> Line:
     )  # fmt: skip
     rented, total = plan.num_nodes * plan.offer.gpu_count, hours.total
 
-    def kwh(column: str, busy: float, idle: float) -> float:
+    def kwh(column: str, busy_draw: float, idle_draw: float) -> float:
         all_hours = as_float(getattr(total, column))
         waiting = as_float(getattr(hours.waiting, column))
         busy_hours = plan.num_gpus * (all_hours - waiting)
@@ -107,21 +102,21 @@ def _machines(scenario: Scenario, plan: Plan, hours: Hours) -> Line:
                 busy_gpu_hours=busy_hours,
                 idle_gpu_hours=rented * all_hours - busy_hours,
                 rated_watts_per_gpu=rated,
-                busy_draw=busy,
-                idle_draw=idle,
+                busy_draw=busy_draw,
+                idle_draw=idle_draw,
             )
         )
 
     figure = Figure(
-        lower=kwh("lower", busy_draw.value, idle_draw.value),
-        expected=kwh("expected", busy_draw.value, idle_draw.value),
+        lower=kwh("lower", busy.value, idle.value),
+        expected=kwh("expected", busy.value, idle.value),
         upper=kwh("upper", 1.0, 1.0),
     )
     how = (
         f"{fmt.count(rented)} GPUs of {limit:g} W and {host.value * full:,.0f} W of host each "
-        f"(assumed: {host.scope}; {host.source}), drawing {fmt.percent(busy_draw.value)} of that "
-        f"while they train ({busy_draw.source}) and {fmt.percent(idle_draw.value)} while they wait "
-        f"({idle_draw.source}); upper is all of them at full power all the time"
+        f"(assumed: {host.scope}; {host.source}), drawing {fmt.percent(busy.value)} of that "
+        f"while they train ({busy.source}) and {fmt.percent(idle.value)} while they wait "
+        f"({idle.source}); upper is all of them at full power all the time"
     )
     return Line(name="machines", figure=figure, status="assumed", how=how)
 
@@ -168,9 +163,7 @@ def _carbon(scenario: Scenario, plan: Plan, kwh: Figure) -> tuple[Line, Line]:
         mean = _emitted("carbon", kwh, given, "given")
     elif region is not None and (grid := region.grid_g_co2e_per_kwh) is not None:
         free = region.carbon_free_fraction
-        bought = (
-            "" if free is None else f"; the seller counts {fmt.percent(free.value)} carbon-free"
-        )
+        bought = f"; the seller counts {fmt.percent(free.value)} carbon-free" if free else ""
         year = f", {grid.year}" if grid.year else ""
         basis = f"{region.location}, mean of the grid: {grid.source}{year}{bought}"
         mean = _emitted("carbon", kwh, grid.value, basis)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from app.document.as_json import Json
 from app.saved.saved import SHORT, model_of
 from pricing.store.saved import SavedScenario
 
-Json = dict[str, object]
 
-
-def scenario_json(saved: SavedScenario) -> Json:
+def scenario_json(saved: SavedScenario) -> dict[str, Json]:
     """One saved scenario: its name, its links, and when it was changed."""
     return {
         "id": saved.id,
@@ -25,6 +24,6 @@ def scenario_json(saved: SavedScenario) -> Json:
     }
 
 
-def list_json(found: Sequence[SavedScenario], *, owner: str) -> Json:
+def list_json(found: Sequence[SavedScenario], *, owner: str) -> dict[str, Json]:
     """The saved scenarios of one owner."""
     return {"owner": owner, "scenarios": [scenario_json(s) for s in found]}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.command.given import Given
 from app.command.options import AsJson, Text, print_json, takes_fields, text_option
+
+if TYPE_CHECKING:
+    from pricing.store.saved import SavedScenario
 
 scenarios = typer.Typer(
     name="scenarios",
@@ -61,33 +64,23 @@ def save(
     """Keep a scenario under a name."""
     from app.command.values import plan_scenario
     from app.forecast.resolve import resolve_strict
-    from app.saved import saved
-    from app.saved.as_json import scenario_json
-    from app.saved.words import saved_sentence
+    from app.saved import saved, words
 
     asked, notes = plan_scenario(given)
     for note in notes:
         typer.echo(note, err=True)
     asked = resolve_strict(asked)
     kept = saved.keep(asked, owner=owner or LOCAL, name=name, replace=replace)
-    if as_json:
-        print_json(scenario_json(kept))
-    else:
-        typer.echo(saved_sentence(kept))
+    _print(kept, words.saved_sentence(kept), as_json)
 
 
 @scenarios.command()
 def show(name: Name, owner: OwnerOption = None, as_json: AsJson = False) -> None:
     """One scenario: its link, its short link, its prices."""
-    from app.saved import saved
-    from app.saved.as_json import scenario_json
-    from app.saved.words import lines
+    from app.saved import saved, words
 
     found = saved.named(name, owner=owner or LOCAL)
-    if as_json:
-        print_json(scenario_json(found))
-    else:
-        typer.echo("\n".join(lines(found)))
+    _print(found, "\n".join(words.lines(found)), as_json)
 
 
 @scenarios.command()
@@ -98,27 +91,26 @@ def rename(
     as_json: AsJson = False,
 ) -> None:
     """Give a scenario another name; its short link stays."""
-    from app.saved import saved
-    from app.saved.as_json import scenario_json
-    from app.saved.words import saved_sentence
+    from app.saved import saved, words
 
     found = saved.named(name, owner=owner or LOCAL)
     kept = saved.rename(found.name, owner=found.owner, to=new_name)
-    if as_json:
-        print_json(scenario_json(kept))
-    else:
-        typer.echo(saved_sentence(kept))
+    _print(kept, words.saved_sentence(kept), as_json)
 
 
 @scenarios.command()
 def delete(name: Name, owner: OwnerOption = None, as_json: AsJson = False) -> None:
     """Delete a scenario; its short link opens nothing afterwards."""
-    from app.saved import saved
-    from app.saved.as_json import scenario_json
-    from app.saved.words import deleted_sentence
+    from app.saved import saved, words
 
     gone = saved.delete(name, owner=owner or LOCAL)
+    _print(gone, words.deleted_sentence(gone), as_json)
+
+
+def _print(one: SavedScenario, text: str, as_json: bool) -> None:
+    from app.saved.as_json import scenario_json
+
     if as_json:
-        print_json(scenario_json(gone))
+        print_json(scenario_json(one))
     else:
-        typer.echo(deleted_sentence(gone))
+        typer.echo(text)

@@ -36,7 +36,7 @@ def _draw() -> None:
         st.warning(as_text(str(e)))
         return
     _draw_save({s.name for s in every})
-    _draw_said()
+    _draw_result()
     if every:
         st.text_input("Find", key=_SEARCH, type="search", placeholder="Words of name or model")
     found = saved.matching(every, st.session_state.get(_SEARCH) or "")
@@ -56,18 +56,17 @@ def _draw_save(names: set[str]) -> None:
     taken = saved.tidy(name or "") in names
     if taken:
         st.caption("There is one of that name: it would be replaced, and keep its short link.")
-    label = "Replace" if taken else "Save"
-    st.button(label, key="saved_save", on_click=_save, args=(taken,), width="stretch")
+    _button("Replace" if taken else "Save", "saved_save", _save, taken)
 
 
-def _draw_said() -> None:
+def _draw_result() -> None:
     """Draw the result of the last button."""
     if done := st.session_state.pop(_DONE, None):
         st.success(as_text(done))
     if wrong := st.session_state.pop(_WRONG, None):
         st.error(as_text(wrong))
     if _UNDO in st.session_state:
-        st.button("Undo the deletion", key="saved_bring_back", on_click=_undo, width="stretch")
+        _button("Undo the deletion", "saved_bring_back", _undo)
 
 
 def _draw_list(found: Sequence[SavedScenario]) -> None:
@@ -85,13 +84,16 @@ def _draw_list(found: Sequence[SavedScenario]) -> None:
 
 
 def _draw_one(which: SavedScenario) -> None:
-    label = "Open this scenario"
-    st.button(label, key="saved_open", on_click=_open, args=(which,), width="stretch")
+    _button("Open this scenario", "saved_open", _open, which)
     st.caption("Short link. Whoever may see this page can open it, and change nothing here.")
     st.code(saved.short_address(which, st.context.url), language=None, wrap_lines=True)
     st.text_input("New name", key=_NEW_NAME, max_chars=NAME_MAX)
-    st.button("Rename", key="saved_rename", on_click=_rename, args=(which,), width="stretch")
-    st.button("Delete", key="saved_delete", on_click=_delete, args=(which,), width="stretch")
+    _button("Rename", "saved_rename", _rename, which)
+    _button("Delete", "saved_delete", _delete, which)
+
+
+def _button(label: str, key: str, on_click: Callable[..., None], *args: object) -> None:
+    st.button(label, key=key, on_click=on_click, args=args, width="stretch")
 
 
 def _select(which: SavedScenario) -> None:
@@ -99,7 +101,7 @@ def _select(which: SavedScenario) -> None:
     st.session_state[_SEARCH], st.session_state[_WHICH] = "", which.id
 
 
-def _said(action: Callable[[str], str]) -> None:
+def _run(action: Callable[[str], str]) -> None:
     """Run an action for the current user and keep its result; this drops an older undo."""
     st.session_state.pop(_UNDO, None)
     try:
@@ -115,7 +117,7 @@ def _save(replace: bool) -> None:
         _select(kept)
         return words.saved_sentence(kept)
 
-    _said(action)
+    _run(action)
 
 
 def _open(which: SavedScenario) -> None:
@@ -131,7 +133,7 @@ def _rename(which: SavedScenario) -> None:
         _select(new)
         return words.saved_sentence(new)
 
-    _said(action)
+    _run(action)
 
 
 def _delete(which: SavedScenario) -> None:
@@ -140,7 +142,7 @@ def _delete(which: SavedScenario) -> None:
         st.session_state[_UNDO] = deleted
         return words.deleted_sentence(deleted)
 
-    _said(action)
+    _run(action)
 
 
 def _undo() -> None:
@@ -153,4 +155,4 @@ def _undo() -> None:
         _select(deleted)
         return words.saved_sentence(deleted)
 
-    _said(action)
+    _run(action)

@@ -5,13 +5,14 @@ for a budget. Text has the theme's ink colour, and colour is never the only dist
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import pandas as pd
 
 from app.document import chart_parts as parts
-from app.document.chart_parts import INK, LIMIT, PALETTE, Drawn, x_px
+from app.document import format as fmt
+from app.document.chart_parts import INK, LIMIT, Drawn, x_px
 
 PANEL_PX, CURVE_PX = 340, 340
 KINDS = ("without failures", "expected", "P90, the forecast's own error counted")
@@ -23,15 +24,13 @@ GAP = 1.15
 def against_count(
     points: pd.DataFrame,
     *,
-    what: str,
-    title: str,
+    what: Literal["days", "usd"],
     chosen: int,
     limit: float | None,
-    limit_text: str,
     theme: str,
 ) -> Drawn:
     """Days or dollars against the number of GPUs, on logarithmic axes: a line without failures, an
-    expected line, a band up to P90, and the user's limit as a dashed line. `what`: days or usd."""
+    expected line, a band up to P90, and the user's limit as a dashed line."""
     ink, main = INK[theme], parts.main_colour(theme)
     names = [f"{what}_{n}" for n in ("steady", "expected", "p90_all")]
     rows = points.dropna(subset=names)
@@ -42,16 +41,19 @@ def against_count(
         scale=parts.log_scale(rows["num_gpus"], gap=GAP, base=2),
         axis=parts.axis("GPUs", theme, format=",d", values=powers or list(rows["num_gpus"])),
     )
-    y_scale = parts.log_scale(values, gap=GAP)
-    is_usd = what == "usd"
-    ticks = {"values": parts.log_ticks(values)}
-    y_axis = (
-        parts.usd_axis(theme, title, **ticks)
-        if is_usd
-        else parts.axis(title, theme, format=",~g", **ticks)
-    )
+    ticks, y_scale = parts.log_ticks(values), parts.log_scale(values, gap=GAP)
+    if what == "usd":
+        title, number, limit_text = "Cost (USD)", "$,.3~s", f"Budget {fmt.usd_short(limit)}"
+        y_axis = parts.usd_axis(theme, title, values=ticks)
+    else:
+        title, number, limit_text = (
+            "Time (days)",
+            ",.3~r",
+            f"Deadline {fmt.days((limit or 0) * 24)}",
+        )
+        y_axis = parts.axis(title, theme, format=",~g", values=ticks)
     y = alt.Y("value:Q", scale=y_scale, axis=y_axis)
-    number = "$,.3~s" if is_usd else ",.3~r"
+    expected = alt.Y(f"{names[1]}:Q", scale=y_scale, axis=y_axis)
     tips = [
         alt.Tooltip("num_gpus:Q", title="GPUs", format=","),
         alt.Tooltip(f"{names[0]}:Q", title=f"{title}, without failures", format=number),
@@ -64,7 +66,7 @@ def against_count(
     band = (
         alt.Chart(rows)
         .mark_area(opacity=0.2, color=main)
-        .encode(x=x, y=alt.Y(f"{names[1]}:Q", scale=y_scale, axis=y_axis), y2=f"{names[2]}:Q")
+        .encode(x=x, y=expected, y2=f"{names[2]}:Q")
     )
     drawn = (
         alt.Chart(lines)
@@ -82,19 +84,19 @@ def against_count(
     dots = (
         alt.Chart(rows)
         .mark_circle(size=45, color=main, opacity=1)
-        .encode(x=x, y=alt.Y(f"{names[1]}:Q", scale=y_scale, axis=y_axis), tooltip=tips)
+        .encode(x=x, y=expected, tooltip=tips)
     )
     layers: list[Any] = [band, drawn, dots]
     here = rows[rows["num_gpus"] == chosen]
     if not here.empty:
         ring = alt.Chart(here).mark_point(size=240, stroke=ink, strokeWidth=2.5, filled=False)
-        layers.append(ring.encode(x=x, y=alt.Y(f"{names[1]}:Q", scale=y_scale, axis=y_axis)))
+        layers.append(ring.encode(x=x, y=expected))
     if limit:
         base = alt.Chart(pd.DataFrame({"value": [limit], "text": [limit_text]}))
         rule = base.mark_rule(color=LIMIT[theme], strokeDash=[7, 4], strokeWidth=1.5)
         # At the right, more GPUs finish early and cost more: there is room above the line of a
         # deadline and below that of a budget.
-        down = 12 if is_usd else -8
+        down = 12 if what == "usd" else -8
         text = base.mark_text(color=LIMIT[theme], align="right", dx=-4, dy=down, fontSize=12)
         layers += [rule.encode(y=y), text.encode(x=x_px("width"), y=y, text=alt.Text("text:N"))]
     return alt.layer(*layers).properties(height=PANEL_PX)
@@ -128,20 +130,13 @@ def optimal(curve: pd.DataFrame, own: pd.DataFrame, *, theme: str) -> Drawn:
         alt.Tooltip("loss:Q", title="Loss", format=".3f"),
         alt.Tooltip("usd_per_trillion_tokens:Q", title="Dollars per 1T tokens", format="$,.3~s"),
     ]
-    columns = {
-        "color": alt.Color(
-            "law:N", scale=alt.Scale(domain=laws, range=[PALETTE[0], PALETTE[1]]),
-            legend=parts.legend(theme, columns=1),
-        ),
-        "shape": alt.Shape(
-            "law:N", scale=alt.Scale(domain=laws, range=["circle", "square"]),
-            legend=parts.legend(theme, columns=1),
-        ),
-    }  # fmt: skip
+    legend = parts.legend(theme, columns=1)
+    colour = alt.Color("law:N", scale=parts.colours(laws), legend=legend)
+    shape = alt.Shape("law:N", scale=parts.shapes(laws), legend=legend)
     base = alt.Chart(curve)
-    line = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=columns["color"])
+    line = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
     dots = base.mark_point(size=60, filled=True, opacity=1).encode(
-        x=x, y=y, tooltip=tips, **columns
+        x=x, y=y, tooltip=tips, color=colour, shape=shape
     )
     run = alt.Chart(own)
     mark = run.mark_point(shape="diamond", size=160, filled=True, color=ink, opacity=1)

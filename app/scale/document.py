@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -13,95 +15,52 @@ from app.scale.optimal import Best
 from app.scale.points import Point, Scale
 from app.scale.words import optimal_sentences, scale_sentences, waiting_sentences
 from core.scenario import Scenario
-from core.units import DAY_S, HOUR_S
 
-DAY_H = DAY_S / HOUR_S
+T = TypeVar("T")
+Write = Callable[[Any], str]
 
-
-def _in_days(hours: float) -> float:
-    return hours / DAY_H
+DAY_H = 24
 
 
-def _days(days: float) -> str:
-    return fmt.days(days * DAY_H)
+def _figure(
+    name: str, head: str, value: Callable[[T], float | None], write: Write, short: str = ""
+) -> Column[T]:
+    return Column(name=name, head=head, short=short, value=value, write=write)
+
+
+def _days(name: str, head: str, hours: Callable[[Point], float]) -> Column[Point]:
+    return _figure(name, head, lambda p: hours(p) / DAY_H, lambda days: fmt.days(days * DAY_H))
+
+
+def _usd(name: str, head: str, value: Callable[[T], float | None], short: str = "") -> Column[T]:
+    return _figure(name, head, value, fmt.usd_short, short)
+
+
+def _gpu_hours(value: Callable[[T], float]) -> Column[T]:
+    name, head = "gpu_hours_per_trillion_tokens", "GPU-hours / 1T"
+    return _figure(name, head, value, fmt.tokens, "GPU-h/1T")
 
 
 COLUMNS: tuple[Column[Point], ...] = (
-    Column(name="num_gpus", head="GPUs", value=lambda p: p.plan.num_gpus, write=fmt.count),
-    Column(
-        name="days_steady",
-        head="Time without failures",
-        value=lambda p: _in_days(p.plan.wall_clock_hours),
-        write=_days,
+    _figure("num_gpus", "GPUs", lambda p: p.plan.num_gpus, fmt.count),
+    _days("days_steady", "Time without failures", lambda p: p.plan.wall_clock_hours),
+    _days("days_expected", "Time", lambda p: p.hours_expected),
+    _days("days_p90", "P90 time of failures alone", lambda p: p.hours_p90),
+    _days("days_p90_all", "P90 time", lambda p: p.hours_p90_all),
+    _usd("usd_steady", "Cost without failures", lambda p: p.usd_steady),
+    _usd("usd_expected", "Cost", lambda p: p.usd_expected),
+    _usd("usd_p90", "P90 cost of failures alone", lambda p: p.usd_p90),
+    _usd("usd_p90_all", "P90 cost", lambda p: p.usd_p90_all),
+    _figure("goodput", "Goodput", lambda p: p.goodput, fmt.percent),
+    _figure("efficiency", "Efficiency", lambda p: p.efficiency, fmt.percent),
+    _figure("tokens_per_s", "Tokens/s", lambda p: p.plan.tokens_per_s.p50, fmt.tokens),
+    _gpu_hours(lambda p: p.gpu_hours_per_trillion),
+    _usd("usd_per_trillion_tokens", "Cost / 1T", lambda p: p.usd_per_trillion, "$/1T"),
+    _usd("usd_per_day_saved", "Per day saved", lambda p: p.usd_per_day_saved, "$/day"),
+    _figure(
+        "doubling_saves", "Doubling saves", lambda p: p.doubling_saves, fmt.percent, "2x saves"
     ),
-    Column(
-        name="days_expected", head="Time", value=lambda p: _in_days(p.hours_expected), write=_days
-    ),
-    Column(
-        name="days_p90",
-        head="P90 time of failures alone",
-        value=lambda p: _in_days(p.hours_p90),
-        write=_days,
-    ),
-    Column(
-        name="days_p90_all", head="P90 time", value=lambda p: _in_days(p.hours_p90_all), write=_days
-    ),
-    Column(
-        name="usd_steady",
-        head="Cost without failures",
-        value=lambda p: p.usd_steady,
-        write=fmt.usd_short,
-    ),
-    Column(name="usd_expected", head="Cost", value=lambda p: p.usd_expected, write=fmt.usd_short),
-    Column(
-        name="usd_p90",
-        head="P90 cost of failures alone",
-        value=lambda p: p.usd_p90,
-        write=fmt.usd_short,
-    ),
-    Column(name="usd_p90_all", head="P90 cost", value=lambda p: p.usd_p90_all, write=fmt.usd_short),
-    Column(name="goodput", head="Goodput", value=lambda p: p.goodput, write=fmt.percent),
-    Column(name="efficiency", head="Efficiency", value=lambda p: p.efficiency, write=fmt.percent),
-    Column(
-        name="tokens_per_s",
-        head="Tokens/s",
-        value=lambda p: p.plan.tokens_per_s.p50,
-        write=fmt.tokens,
-    ),
-    Column(
-        name="gpu_hours_per_trillion_tokens",
-        head="GPU-hours / 1T",
-        short="GPU-h/1T",
-        value=lambda p: p.gpu_hours_per_trillion,
-        write=fmt.tokens,
-    ),
-    Column(
-        name="usd_per_trillion_tokens",
-        head="Cost / 1T",
-        short="$/1T",
-        value=lambda p: p.usd_per_trillion,
-        write=fmt.usd_short,
-    ),
-    Column(
-        name="usd_per_day_saved",
-        head="Per day saved",
-        short="$/day",
-        value=lambda p: p.usd_per_day_saved,
-        write=fmt.usd_short,
-    ),
-    Column(
-        name="doubling_saves",
-        head="Doubling saves",
-        short="2x saves",
-        value=lambda p: p.doubling_saves,
-        write=fmt.percent,
-    ),
-    Column(
-        name="doubling_usd_per_day_saved",
-        head="Doubling, per day saved",
-        value=lambda p: p.doubling_usd_per_day,
-        write=fmt.usd_short,
-    ),
+    _usd("doubling_usd_per_day_saved", "Doubling, per day saved", lambda p: p.doubling_usd_per_day),
     Column(
         name="layout",
         head="Layout",
@@ -129,33 +88,21 @@ OPTIMAL_COLUMNS: tuple[Column[Best], ...] = (
         write=lambda name: name.partition(",")[0],
         is_text=True,
     ),
-    Column(name="usd", head="Budget", value=lambda b: b.usd, write=fmt.usd_short),
-    Column(name="flops", head="FLOPs", value=lambda b: b.flops, write=fmt.tokens),
-    Column(name="parameters", head="Parameters", value=lambda b: b.parameters, write=fmt.tokens),
-    Column(name="tokens", head="Tokens", value=lambda b: b.tokens, write=fmt.tokens),
-    Column(
-        name="tokens_per_parameter",
-        head="Tokens a parameter",
-        short="D/N",
-        value=lambda b: b.tokens_per_parameter,
-        write=lambda x: f"{x:.3g}",
+    _usd("usd", "Budget", lambda b: b.usd),
+    _figure("flops", "FLOPs", lambda b: b.flops, fmt.tokens),
+    _figure("parameters", "Parameters", lambda b: b.parameters, fmt.tokens),
+    _figure("tokens", "Tokens", lambda b: b.tokens, fmt.tokens),
+    _figure(
+        "tokens_per_parameter",
+        "Tokens a parameter",
+        lambda b: b.tokens_per_parameter,
+        "{:.3g}".format,
+        "D/N",
     ),
-    Column(name="loss", head="Loss", value=lambda b: b.loss, write=lambda x: f"{x:.3f}"),
-    Column(name="tokens_per_s", head="Tokens/s", value=lambda b: b.tokens_per_s, write=fmt.tokens),
-    Column(
-        name="gpu_hours_per_trillion_tokens",
-        head="GPU-hours / 1T",
-        short="GPU-h/1T",
-        value=lambda b: b.gpu_hours_per_trillion,
-        write=fmt.tokens,
-    ),
-    Column(
-        name="usd_per_trillion_tokens",
-        head="Cost / 1T",
-        short="$/1T",
-        value=lambda b: b.usd_per_trillion,
-        write=fmt.usd_short,
-    ),
+    _figure("loss", "Loss", lambda b: b.loss, "{:.3f}".format),
+    _figure("tokens_per_s", "Tokens/s", lambda b: b.tokens_per_s, fmt.tokens),
+    _gpu_hours(lambda b: b.gpu_hours_per_trillion),
+    _usd("usd_per_trillion_tokens", "Cost / 1T", lambda b: b.usd_per_trillion, "$/1T"),
 )
 OPTIMAL_READ = (
     "usd", "law", "parameters", "tokens", "tokens_per_parameter", "loss", "tokens_per_s",
@@ -192,7 +139,7 @@ def blocks(scenario: Scenario, found: Scale, usd_per_day: float | None = None) -
         Paragraph(LEGEND),
         Bullets(waiting_sentences(found, usd_per_day), "Waiting"),
         *((Bullets(best, "Compute-optimal"),) if best else ()),
-        *((optimal_read(found),) if found.optimal is not None else ()),
+        *((optimal_read(found),) if found.optimal else ()),
     )
 
 
@@ -217,21 +164,16 @@ def own_run(found: Scale) -> pd.DataFrame:
 
 def alt(found: Scale, what: str) -> str:
     """Alternative text of a chart against the number of GPUs."""
-    first, last = found.points[0], found.points[-1]
     name = "Days" if what == "days" else "Dollars"
-
-    def at(p: Point) -> str:
-        value = fmt.days(p.hours_expected) if what == "days" else fmt.usd_short(p.usd_expected)
-        late = fmt.days(p.hours_p90_all) if what == "days" else fmt.usd_short(p.usd_p90_all)
-        return f"{value} expected and {late} at P90 with {fmt.count(p.plan.num_gpus)} GPUs"
-
-    return f"{name} of the run against the number of GPUs: {at(first)}, {at(last)}."
+    table = counts(found).only(f"{what}_expected", f"{what}_p90_all", "num_gpus")
+    each = [f"{mean} expected and {late} at P90 with {n} GPUs" for mean, late, n in table.cells()]
+    return f"{name} of the run against the number of GPUs: {each[0]}, {each[-1]}."
 
 
 def optimal_alt(found: Scale) -> str:
     """Alternative text of the compute-optimal chart."""
-    said = "; ".join(
+    best = "; ".join(
         f"by {b.law.name} {fmt.tokens(b.parameters)} parameters on {fmt.tokens(b.tokens)} tokens"
         for b in (found.optimal.same_usd if found.optimal else ())
     )
-    return f"Parameters of the compute-optimal model against dollars. For this run's: {said}."
+    return f"Parameters of the compute-optimal model against dollars. For this run's: {best}."

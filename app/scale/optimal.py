@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.forecast.training import tokens_of
 from app.scenario.model import model_of
 from core.model.transformer import active_params, is_moe
 from core.money import compute_optimal as laws
 from core.money.compute_optimal import Law
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import HOUR_S
 
-Floats = NDArray[np.float64]
 STEPS = 17  # budgets of the curve: four per factor of ten, two factors of ten to each side
 TRILLION = 1e12
 
@@ -67,33 +66,28 @@ def optimal_of(
     if usd is None:
         return None, "Without a price there is no budget to spend well."
     model = model_of(scenario).transformer
-    parameters, tokens = float(np.asarray(active_params(model))), tokens_of(scenario)
+    parameters, tokens = as_float(active_params(model)), tokens_of(scenario)
     per_usd = float(laws.flops_per_usd(parameters=parameters, tokens=tokens, usd=usd))
-    budgets = usd * 10.0 ** np.linspace(-2, 2, STEPS)
+    budgets = (usd * 10.0 ** np.linspace(-2, 2, STEPS)).tolist()
     gpu_hours_per_usd = rented(plan) * hours / usd
 
-    def points(law: Law, dollars: Floats) -> list[Best]:
-        flops = np.asarray(dollars * per_usd)
-        best_n = np.asarray(laws.best_parameters(law, flops=flops))
-        best_d = np.asarray(laws.best_tokens(law, flops=flops))
-        losses = np.asarray(laws.loss(law, parameters=best_n, tokens=best_d))
-        of_trillion = laws.training_flops(parameters=best_n, tokens=TRILLION)
-        per_trillion = np.asarray(of_trillion) / per_usd
-        gpu_hours = per_trillion * gpu_hours_per_usd
-        return [
-            Best(
-                law=law,
-                usd=float(dollars[i]),
-                flops=float(flops[i]),
-                parameters=float(best_n[i]),
-                tokens=float(best_d[i]),
-                loss=float(losses[i]),
-                tokens_per_s=TRILLION * rented(plan) / (float(gpu_hours[i]) * HOUR_S),
-                gpu_hours_per_trillion=float(gpu_hours[i]),
-                usd_per_trillion=float(per_trillion[i]),
-            )
-            for i in range(len(dollars))
-        ]
+    def best(law: Law, dollars: float) -> Best:
+        flops = dollars * per_usd
+        best_n = as_float(laws.best_parameters(law, flops=flops))
+        best_d = as_float(laws.best_tokens(law, flops=flops))
+        of_trillion = as_float(laws.training_flops(parameters=best_n, tokens=TRILLION)) / per_usd
+        gpu_hours = of_trillion * gpu_hours_per_usd
+        return Best(
+            law=law,
+            usd=dollars,
+            flops=flops,
+            parameters=best_n,
+            tokens=best_d,
+            loss=as_float(laws.loss(law, parameters=best_n, tokens=best_d)),
+            tokens_per_s=TRILLION * rented(plan) / (gpu_hours * HOUR_S),
+            gpu_hours_per_trillion=gpu_hours,
+            usd_per_trillion=of_trillion,
+        )
 
     return Optimal(
         flops_per_usd=per_usd,
@@ -103,8 +97,8 @@ def optimal_of(
         losses=tuple(
             (law, float(laws.loss(law, parameters=parameters, tokens=tokens))) for law in laws.LAWS
         ),
-        curve=tuple(p for law in laws.LAWS for p in points(law, budgets)),
-        same_usd=tuple(p for law in laws.LAWS for p in points(law, np.array([usd]))),
+        curve=tuple(best(law, dollars) for law in laws.LAWS for dollars in budgets),
+        same_usd=tuple(best(law, usd) for law in laws.LAWS),
         chinchilla_tokens=laws.CHINCHILLA_TOKENS_PER_PARAMETER * parameters,
         chinchilla_usd=float(
             laws.usd_at_tokens_per_parameter(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 import streamlit as st
 
 from app.document import chart_files, page
-from app.document import format as fmt
 from app.document.escape import as_text
 from app.forecast.price_book import book_id
 from app.scale import charts, document
@@ -38,31 +36,13 @@ def _charts(
     query: Query, plan_id: str, book: str, theme: str, _scenario: Scenario, _found: Scale
 ) -> dict[str, chart_files.Spec]:
     """The charts as specs, cached: building them takes longer than computing their figures."""
-    points, priced = document.counts(_found).frame(), _found.cheapest is not None
+    points = document.counts(_found).frame()
     if points.dropna(subset=["days_p90_all"]).empty:  # no number of GPUs finishes
         return {}
-    days, usd = _scenario.deadline_days, _scenario.budget_usd
-    drawn = {
-        "days": charts.against_count(
-            points,
-            what="days",
-            title="Time (days)",
-            chosen=_found.plan.num_gpus,
-            limit=days,
-            limit_text=f"Deadline {fmt.days(days * 24)}" if days else "",
-            theme=theme,
-        )
-    }
-    if priced:
-        drawn["usd"] = charts.against_count(
-            points,
-            what="usd",
-            title="Cost (USD)",
-            chosen=_found.plan.num_gpus,
-            limit=usd,
-            limit_text=f"Budget {fmt.usd_short(usd)}" if usd else "",
-            theme=theme,
-        )
+    against = partial(charts.against_count, points, chosen=_found.plan.num_gpus, theme=theme)
+    drawn = {"days": against(what="days", limit=_scenario.deadline_days)}
+    if _found.cheapest is not None:
+        drawn["usd"] = against(what="usd", limit=_scenario.budget_usd)
     if _found.optimal is not None:
         drawn["optimal"] = charts.optimal(
             document.optimal_drawn(_found), document.own_run(_found), theme=theme
@@ -87,26 +67,23 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
         format="%.0f",
         key=WORTH,
         placeholder="not given",
-        help="Days and dollars are then added up, and the least of both is said.",
+        help="Days and dollars are then added up, and the least of both is shown.",
     )
     page.draw_list(scale_sentences(scenario, found, worth or None))
     drawn = _charts(*key, figure.theme(), scenario, found)
-    shown = [name for name in ("days", "usd") if name in drawn]
-    if shown:
-        for column, name in zip(st.columns(len(shown)), shown, strict=True):
-            with column:
-                _draw_chart(
-                    drawn, name, "", document.alt(found, name), CAPTIONS[name], FILES[name],
-                    lambda: document.counts(found).frame(),
-                )  # fmt: skip
-    part = st.expander(
-        f"Every number of GPUs in figures: {len(found.points)} rows", key="scale_part",
-        on_change="rerun",
-    )  # fmt: skip
+    shown = [name for name in FILES if name in drawn]
+    for column, name in zip(st.columns(len(shown) or 1), shown, strict=False):
+        with column:
+            _draw_chart(
+                drawn, name, "", document.alt(found, name), CAPTIONS[name], FILES[name],
+                lambda: document.counts(found).frame(),
+            )  # fmt: skip
+    title = f"Every number of GPUs in figures: {len(found.points)} rows"
+    part = st.expander(title, key="scale_part", on_change="rerun")
     if part.open:
         with part:
-            counts = document.counts(found)
-            page.draw_rows(counts.only(*document.READ), "scale_table", counts.caption)
+            counts = document.counts(found).only(*document.READ)
+            page.draw_rows(counts, "scale_table", counts.caption)
     page.draw_list(waiting_sentences(found, worth or None), "Waiting for a lower price")
     st.markdown("**The best model for the money**")
     page.draw_list(optimal_sentences(found))
@@ -114,7 +91,7 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
         _draw_optimal(found, drawn)
 
 
-def _draw_optimal(found: Scale, drawn: Mapping[str, chart_files.Spec]) -> None:
+def _draw_optimal(found: Scale, drawn: dict[str, chart_files.Spec]) -> None:
     _draw_chart(
         drawn, "optimal", "", document.optimal_alt(found), "", "runcast_compute_optimal",
         lambda: document.optimal(found).frame(),

@@ -6,28 +6,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.forecast import interval
 from app.forecast.by_count import Floats, plans_by_count
 from app.forecast.failure_inputs import given_numbers
 from app.forecast.failure_job import job_of, least_interval_s
 from app.forecast.training import tokens_of
-from app.risk.risk import GIVEN_UP
-from app.scale.optimal import Optimal, optimal_of
+from app.risk.risk import GIVEN_UP, other_usd, speeds_of, usd_per_hour
+from app.scale.optimal import TRILLION, Optimal, optimal_of, rented
 from app.scale.waiting import Waiting, waiting_of
 from core.failures import finish_time, goodput
 from core.failures.goodput import Job
 from core.money import scaling
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import HOUR_S
 
+JOB = tuple(f.name for f in fields(Job))
 LITTLE = 0.2  # share of the time; a doubling that saves less is not worth it
-TRILLION = 1e12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +44,9 @@ class Point:
     efficiency: float  # tokens/s per GPU over the same at the fewest GPUs
     gpu_hours_per_trillion: float  # expected, of rented GPUs, per 1e12 tokens
     usd_per_trillion: float | None
-    usd_per_day_saved: float | None  # against the next smaller count; None: not faster
-    doubling_saves: float | None  # share of the expected time; None: double not compared
-    doubling_usd_per_day: float | None  # dollars per day saved by doubling
+    usd_per_day_saved: float | None = None  # against the next smaller count; None: not faster
+    doubling_saves: float | None = None  # share of the expected time; None: double not compared
+    doubling_usd_per_day: float | None = None  # dollars per day saved by doubling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +66,14 @@ class Scale:
         return next((p for p in self.points if p.plan.num_gpus == num_gpus), None)
 
     @property
+    def _priced(self) -> list[tuple[float, Point]]:
+        """Expected dollars and point, where they are known."""
+        return [(p.usd_expected, p) for p in self.points if p.usd_expected is not None]
+
+    @property
     def cheapest(self) -> Point | None:
         """The point with the lowest expected dollars."""
-        priced = [p for p in self.points if p.usd_expected is not None]
-        return min(priced, key=lambda p: p.usd_expected or 0.0, default=None)
+        return self.worth(0.0)
 
     @property
     def knee(self) -> Point | None:
@@ -88,19 +90,14 @@ class Scale:
 
     def in_budget(self, budget_usd: float) -> Point | None:
         """The fastest point whose expected dollars are within the budget."""
-        priced = [p for p in self.points if p.usd_expected is not None]
-        within = [p for p in priced if (p.usd_expected or 0.0) <= budget_usd]
+        within = [p for usd, p in self._priced if usd <= budget_usd]
         return min(within, key=lambda p: p.hours_expected, default=None)
 
     def worth(self, usd_per_day: float) -> Point | None:
         """The point with the lowest expected dollars plus value of days: with more GPUs, each day
         saved costs more than it is worth."""
-        priced = [p for p in self.points if p.usd_expected is not None]
-        return min(
-            priced,
-            key=lambda p: (p.usd_expected or 0.0) + usd_per_day * p.hours_expected / 24,
-            default=None,
-        )
+        whole = [(usd + usd_per_day * p.hours_expected / 24, p) for usd, p in self._priced]
+        return min(whole, key=lambda pair: pair[0], default=(0.0, None))[1]
 
 
 def scale_of(scenario: Scenario, plan: Plan) -> Scale:
@@ -131,7 +128,7 @@ def _points(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Point, ...]:
     p90, p90_all = np.full(len(plans), np.inf), np.full(len(plans), np.inf)
     if ends.any():  # for runs that do not end, a quantile overflows
         ending = [p for p, e in zip(plans, ends, strict=True) if e]
-        some = _rows(job, ends)
+        some = Job(**{n: np.asarray(getattr(job, n))[ends] for n in JOB})
         p90[ends] = np.asarray(finish_time.quantile_s(some, 0.9)) / HOUR_S
         p90_all[ends] = _with_the_forecasts_error(scenario, ending, some) / HOUR_S
     share = np.asarray(goodput.goodput(job)) / slowdown
@@ -139,7 +136,6 @@ def _points(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Point, ...]:
     trillions = tokens_of(scenario) / TRILLION
     found = []
     for n, plan in enumerate(plans):
-        rented = plan.num_nodes * plan.offer.gpu_count
         usd = _usd(plan, float(expected[n]))
         found.append(
             Point(
@@ -153,11 +149,8 @@ def _points(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Point, ...]:
                 usd_p90_all=_usd(plan, float(p90_all[n])),
                 goodput=float(share[n]),
                 efficiency=float(efficiency[n]),
-                gpu_hours_per_trillion=rented * float(expected[n]) / trillions,
+                gpu_hours_per_trillion=rented(plan) * float(expected[n]) / trillions,
                 usd_per_trillion=None if usd is None else usd / trillions,
-                usd_per_day_saved=None,
-                doubling_saves=None,
-                doubling_usd_per_day=None,
             )
         )
     return _compared(found)
@@ -166,20 +159,16 @@ def _points(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Point, ...]:
 def _compared(points: list[Point]) -> tuple[Point, ...]:
     """Each point compared with the next smaller count and with its double."""
     of_count = {p.plan.num_gpus: p for p in points}
-    before = {b.plan.num_gpus: a for a, b in pairwise(points)}
-    found = []
-    for p in points:
-        double = of_count.get(2 * p.plan.num_gpus)
-        fewer = before.get(p.plan.num_gpus)
-        found.append(
-            replace(
-                p,
-                usd_per_day_saved=None if fewer is None else _per_day(fewer, p),
-                doubling_saves=_saved(p, double),
-                doubling_usd_per_day=None if double is None else _per_day(p, double),
-            )
+    doubles = (of_count.get(2 * count) for count in of_count)
+    return tuple(
+        replace(
+            p,
+            usd_per_day_saved=_per_day(fewer, p),
+            doubling_saves=_saved(p, double),
+            doubling_usd_per_day=_per_day(p, double),
         )
-    return tuple(found)
+        for fewer, p, double in zip([None, *points[:-1]], points, doubles, strict=True)
+    )
 
 
 def _saved(fewer: Point, double: Point | None) -> float | None:
@@ -191,9 +180,9 @@ def _saved(fewer: Point, double: Point | None) -> float | None:
     return float(saved)
 
 
-def _per_day(fewer: Point, more: Point) -> float | None:
-    """Dollars per day that the larger count saves; None if it saves none."""
-    if fewer.usd_expected is None or more.usd_expected is None:
+def _per_day(fewer: Point | None, more: Point | None) -> float | None:
+    """Dollars per day that the larger count saves; None: not compared, not priced or not faster."""
+    if not fewer or not more or fewer.usd_expected is None or more.usd_expected is None:
         return None
     per_day = scaling.usd_per_day_saved(
         usd=fewer.usd_expected,
@@ -206,22 +195,17 @@ def _per_day(fewer: Point, more: Point) -> float | None:
 
 def _usd(plan: Plan, hours: float) -> float | None:
     """Dollars as in app/risk/risk.py: machines are paid all the time, other costs stay."""
-    if plan.usd is None or plan.usd_per_gpu_hour is None or not np.isfinite(hours):
+    rate = usd_per_hour(plan)
+    if plan.usd is None or rate is None or not np.isfinite(hours):
         return None
-    per_hour = plan.usd_per_gpu_hour * plan.gpu_hours / plan.wall_clock_hours
-    return plan.usd.p50 + (hours - plan.wall_clock_hours) * per_hour
+    return hours * rate + other_usd(plan)
 
 
 def _jobs(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Job, Floats]:
     """The plans as a column of jobs, each with its interval and its slowdown by slow nodes."""
     given = given_numbers(scenario)
     asked = [job_of(scenario, p, given) for p in plans]
-    job = Job(
-        **{
-            f.name: np.array([float(np.asarray(getattr(a.job, f.name))) for a in asked])
-            for f in fields(Job)
-        }
-    )
+    job = Job(**{n: np.array([as_float(getattr(a.job, n)) for a in asked]) for n in JOB})
     least = np.array([least_interval_s(a.job, p) for a, p in zip(asked, plans, strict=True)])
     if "interval_s" in given:
         job = replace(job, interval_s=np.maximum(given["interval_s"], least))
@@ -230,16 +214,8 @@ def _jobs(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Job, Floats]:
     return job, np.array([a.slowdown for a in asked])
 
 
-def _rows(job: Job, some: NDArray[np.bool_]) -> Job:
-    return Job(**{f.name: np.asarray(getattr(job, f.name))[some] for f in fields(Job)})
-
-
 def _with_the_forecasts_error(scenario: Scenario, plans: Sequence[Plan], job: Job) -> Floats:
     """P90 in seconds, including the forecast's own error as given by its interval."""
-    speeds = []
-    for p in plans:
-        hours = interval.wall_clock_hours(scenario, p)
-        speeds.append(finish_time.equally_likely(p50=hours.p50, p90=hours.p90) / hours.p50)
-    columns = {f.name: np.asarray(getattr(job, f.name))[:, None] for f in fields(Job)}
-    columns["work_s"] = columns["work_s"] * np.array(speeds)
-    return scaling.quantiles_s(Job(**columns), 0.9)
+    speeds = np.array([speeds_of(scenario, p) for p in plans])
+    columns = Job(**{n: np.asarray(getattr(job, n))[:, None] for n in JOB})
+    return scaling.quantiles_s(replace(columns, work_s=columns.work_s * speeds), 0.9)

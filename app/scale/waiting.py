@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.document import format as fmt
-from core.machine.offer import Offer
 from core.money.scaling import break_even_drop, waiting_saves_usd
+from core.numeric import as_float
 from core.search.plan import Plan
 from pricing.book.offers import is_booked
 from pricing.trend import MONTH_DAYS, Trend, trend_of
@@ -47,7 +47,7 @@ def waiting_of(plan: Plan) -> Waiting:
 
     def saves(log_per_month: float, months: float) -> float:
         saved = waiting_saves_usd(usd=usd.p50, log_per_month=log_per_month, months=months)
-        return float(np.asarray(saved)) + 0.0
+        return as_float(saved) + 0.0  # never negative zero
 
     return Waiting(
         trend=trend,
@@ -64,15 +64,14 @@ def waiting_of(plan: Plan) -> Waiting:
 
 
 def _own_price(plan: Plan) -> str | None:
-    offer: Offer = plan.offer
     if plan.usd is None:
         return "the plan has no price"
-    if offer.purchase == "owned" or is_booked(offer):
+    if plan.offer.purchase == "owned" or is_booked(plan.offer):
         return "the price is your own, and no public history says where it goes"
     return None
 
 
-def trend_sentence(plan: Plan, found: Waiting) -> str:
+def trend_sentence(found: Waiting) -> str:
     """How the price has moved, at how many sellers, and how weak that evidence is."""
     trend = found.trend
     if trend is None or trend.log_per_month is None:
@@ -95,14 +94,14 @@ def _signed(share: float) -> str:
     return f"{'+' if share > 0 else '-'}{fmt.percent(abs(share))}"
 
 
-def wait_sentence(plan: Plan, wait: Wait) -> str:
+def wait_sentence(wait: Wait) -> str:
     """The expected saving of one wait, and the most a day may be worth for it to pay."""
     months = "1 month" if wait.months == 1 else f"{wait.months:g} months"
     low, high = (fmt.usd(x, digits=3) for x in (wait.least_usd, wait.most_usd))
     if wait.saves_usd <= 0:
-        saved = fmt.usd(-wait.saves_usd, digits=3)
-        said = "save nothing" if wait.saves_usd == 0 else f"cost {saved} more"
-        return f"Waiting {months} is expected to {said} (between {low} and {high} saved)."
+        more = fmt.usd(-wait.saves_usd, digits=3)
+        result = "save nothing" if wait.saves_usd == 0 else f"cost {more} more"
+        return f"Waiting {months} is expected to {result} (between {low} and {high} saved)."
     per_day = wait.saves_usd / (wait.months * MONTH_DAYS)
     return (
         f"Waiting {months} is expected to save {fmt.usd(wait.saves_usd, digits=3)} (between {low} "
@@ -115,9 +114,7 @@ def break_even_sentence(plan: Plan, usd_per_day: float) -> str:
     """How far a price must fall in a month for waiting to pay, if a day has a value."""
     if plan.usd is None:
         return ""
-    drop = float(
-        np.asarray(break_even_drop(usd=plan.usd.p50, usd_per_day=usd_per_day, days=MONTH_DAYS))
-    )
+    drop = as_float(break_even_drop(usd=plan.usd.p50, usd_per_day=usd_per_day, days=MONTH_DAYS))
     worth = f"Where a day is worth {fmt.usd(usd_per_day, digits=3)}, waiting a month "
     if drop >= 1:
         return f"{worth}pays at no price: it costs more than the whole run."

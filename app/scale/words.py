@@ -34,25 +34,30 @@ def scale_sentences(
     scenario: Scenario, found: Scale, usd_per_day: float | None = None
 ) -> tuple[str, ...]:
     """The effect of more or fewer GPUs, which counts meet the limits, and the value of waiting."""
-    said = [_own(found), *_limits(scenario, found), *_doubling(found), *_worth(found, usd_per_day)]
+    sentences = [
+        _own(found),
+        *_limits(scenario, found),
+        *_doubling(found),
+        *_worth(found, usd_per_day),
+    ]
     if found.no_layout:
-        counts = ", ".join(fmt.count(n) for n in found.no_layout)
-        said.append(f"No layout is legal and fits at {counts} GPUs.")
+        counts = ", ".join(map(fmt.count, found.no_layout))
+        sentences.append(f"No layout is legal and fits at {counts} GPUs.")
     if found.not_searched:
-        counts = ", ".join(fmt.count(n) for n in found.not_searched)
-        said.append(f"Not looked at, because there are too many layouts: {counts} GPUs.")
+        counts = ", ".join(map(fmt.count, found.not_searched))
+        sentences.append(f"Not looked at, because there are too many layouts: {counts} GPUs.")
     if found.plan.offer.purchase == "spot":
-        said.append("It is a spot price: its interruptions are not among these failures.")
-    return tuple(said)
+        sentences.append("It is a spot price: its interruptions are not among these failures.")
+    return tuple(sentences)
 
 
 def waiting_sentences(found: Scale, usd_per_day: float | None = None) -> tuple[str, ...]:
     """Whether waiting for a lower price pays."""
-    said = [trend_sentence(found.plan, found.waiting)]
-    said += [wait_sentence(found.plan, w) for w in found.waiting.waits if w.months in (3.0, 12.0)]
+    sentences = [trend_sentence(found.waiting)]
+    sentences += [wait_sentence(w) for w in found.waiting.waits if w.months in (3.0, 12.0)]
     if usd_per_day is not None and found.plan.usd is not None:
-        said.append(break_even_sentence(found.plan, usd_per_day))
-    return tuple(said)
+        sentences.append(break_even_sentence(found.plan, usd_per_day))
+    return tuple(sentences)
 
 
 def _gpus(point: Point) -> str:
@@ -67,27 +72,26 @@ def _own(found: Scale) -> str:
     own, machine = found.at(found.plan.num_gpus), vocabulary.machine(found.plan)
     if own is None:
         return f"On {machine} nothing was found at the plan's own count."
-    cost = "" if own.usd_expected is None else f" and {_usd(own.usd_expected)}"
-    late = fmt.days(own.hours_p90_all)
     if own.hours_expected == float("inf"):
         return f"On {machine} the run does not end, with these failures."
+    cost = "" if own.usd_expected is None else f" and {_usd(own.usd_expected)}"
     return (
         f"On {machine} the run is expected to take {fmt.days(own.hours_expected)}{cost} with "
-        f"failures; nine times in ten it takes at most {late}."
+        f"failures; nine times in ten it takes at most {fmt.days(own.hours_p90_all)}."
     )
 
 
 def _limits(scenario: Scenario, found: Scale) -> list[str]:
-    said, compared = [], f"of {len(found.points)} numbers of GPUs on this machine"
+    sentences, compared = [], f"of {len(found.points)} numbers of GPUs on this machine"
     if (least := found.cheapest) is not None:
-        said.append(
+        sentences.append(
             f"The least expected dollars {compared}: {_gpus(least)}, {_usd(least.usd_expected)} "
             f"and {fmt.days(least.hours_expected)}."
         )
     if scenario.deadline_days is not None:
         limit = f"{fmt.days(scenario.deadline_days * 24)} {SURE}"
         on_time = found.on_time(scenario.deadline_days)
-        said.append(
+        sentences.append(
             f"None of them ends within {limit}."
             if on_time is None
             else f"The fewest that end within {limit}: {_gpus(on_time)}, "
@@ -96,41 +100,36 @@ def _limits(scenario: Scenario, found: Scale) -> list[str]:
     if scenario.budget_usd is not None and least is not None:
         within = found.in_budget(scenario.budget_usd)
         budget = fmt.usd(scenario.budget_usd)
-        said.append(
+        sentences.append(
             f"None of them is expected to cost at most {budget}."
             if within is None
             else f"The fastest that is expected to cost at most {budget}: {_gpus(within)}, "
             f"{fmt.days(within.hours_expected)}."
         )
-    return said
+    return sentences
 
 
 def _doubling(found: Scale) -> list[str]:
     own, double = found.at(found.plan.num_gpus), found.at(2 * found.plan.num_gpus)
-    said = []
+    sentences = []
     if own is not None and double is not None and own.doubling_saves is not None:
         time = f"{1 - own.doubling_saves:.2f} times the time"
         times = ""
         if own.usd_expected and double.usd_expected is not None:
             times = f" and {double.usd_expected / own.usd_expected:.2f} times the dollars"
-        each = own.doubling_usd_per_day
-        if each is None:
-            paid = ""
-        elif each <= 0:
-            paid = ": faster and no dearer"
-        else:
-            paid = f": {_usd(each)} for each day less"
-        said.append(f"Twice as many GPUs, {_gpus(double)}, take {time}{times}{paid}.")
-    knee = found.knee
+        paid = ""
+        if (each := own.doubling_usd_per_day) is not None:
+            paid = f": {_usd(each)} for each day less" if each > 0 else ": faster and no dearer"
+        sentences.append(f"Twice as many GPUs, {_gpus(double)}, take {time}{times}{paid}.")
     share = fmt.percent(LITTLE)
-    if knee is not None:
-        said.append(
+    if (knee := found.knee) is not None:
+        sentences.append(
             f"From {_gpus(knee)} on, doubling saves less than {share} of the time: communication, "
             "small batches per GPU and failures eat up the rest."
         )
     elif any(p.doubling_saves is not None for p in found.points):
-        said.append(f"Every doubling that was compared saves at least {share} of the time.")
-    return said
+        sentences.append(f"Every doubling that was compared saves at least {share} of the time.")
+    return sentences
 
 
 def _worth(found: Scale, usd_per_day: float | None) -> list[str]:
@@ -147,25 +146,25 @@ def optimal_sentences(found: Scale) -> tuple[str, ...]:
     best = found.optimal
     if best is None:
         return (found.why_no_optimal,) if found.why_no_optimal else ()
-    said = [
+    sentences = [
         f"This run trains {fmt.tokens(best.parameters)} parameters on {fmt.tokens(best.tokens)} "
         f"tokens, {_each(best.tokens / best.parameters)}, and achieves "
         f"{fmt.tokens(best.flops_per_usd / TFLOPS)} TFLOPs a dollar, counted as 6 N D."
     ]
     losses = dict(best.losses)
-    said += [
+    sentences += [
         f"By {point.law.name}, {_usd(point.usd)} are best spent on "
         f"{fmt.tokens(point.parameters)} parameters and {fmt.tokens(point.tokens)} tokens, "
         f"{_each(point.tokens_per_parameter)}: a loss of {point.loss:.3f} instead of "
         f"{losses[point.law]:.3f}."
         for point in best.same_usd
     ]
-    said.append(
+    sentences.append(
         f"{CHINCHILLA_TOKENS_PER_PARAMETER:.0f} tokens a parameter of this model are "
         f"{fmt.tokens(best.chinchilla_tokens)} tokens and {_usd(best.chinchilla_usd)}."
     )
-    said.append(validity(best))
-    return tuple(said)
+    sentences.append(validity(best))
+    return tuple(sentences)
 
 
 def _each(tokens: float) -> str:

@@ -271,7 +271,7 @@ def test_waiting_in_words(usual, monkeypatch):
     )  # fmt: skip
     monkeypatch.setattr(waiting, "trend_of", lambda *_: rising)
     waits = waiting.waiting_of(plan).waits
-    assert "more (between -$" in waiting.wait_sentence(plan, waits[0])
+    assert "more (between -$" in waiting.wait_sentence(waits[0])
     booked = dataclasses.replace(
         plan, offer=dataclasses.replace(plan.offer, source="price book acme")
     )
@@ -327,7 +327,7 @@ def test_charts_and_tables_hold_every_point(usual):
     rows = scale_document.counts(found).frame()
     assert len(rows) == len(found.points)
     drawn = scale_charts.against_count(
-        rows, what="usd", title="Dollars", chosen=64, limit=3e5, limit_text="Budget", theme="dark"
+        rows, what="usd", chosen=64, limit=3e5, theme="dark"
     ).to_dict()
     (axis,) = {str(x["encoding"]["x"]["scale"].get("base")) for x in drawn["layer"][:3]}
     assert axis == "2"

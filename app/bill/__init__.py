@@ -7,6 +7,6 @@ charts    the chart of a bill: one bar per line, with its lower and upper figure
 command   runcast bill: everything that the best plan costs, line by line
 document  a bill as blocks: its lines as a table, and the rows of its chart
 energy    energy of a plan at the plug and at the meter, and the carbon of its region's grid
-line      one line of a bill: an amount, or why there is none, and how it is computed
+line      one line of a bill: its label, its amount or why there is none, how it is computed
 page      everything on the bill of one plan: a section of the page about prices and risk
 """

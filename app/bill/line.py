@@ -1,4 +1,4 @@
-"""The lines of a bill and their labels: an amount, or why there is none, and how it is computed."""
+"""One line of a bill: its label, its amount or why there is none, and how it is computed."""
 
 from __future__ import annotations
 

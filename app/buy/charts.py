@@ -6,6 +6,8 @@ above their bars, so that a narrow screen has room for both.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import cycle, islice
 from typing import Any
 
 import altair as alt
@@ -16,47 +18,80 @@ from app.buy.purchases import Purchases
 from app.document import chart_parts as parts
 from app.document import format as fmt
 from app.document import vocabulary
-from app.document.chart_parts import DASHES, FAINT, GAP, INK, LIMIT, PALETTE, Drawn, y_px
+from app.document.chart_parts import FAINT, GAP, INK, LIMIT, PALETTE, Drawn, y_px
 from core.scenario import Scenario
 
 ROW_PX, HEAD_PX, BAR_PX, DOWN_PX = 38, 112, 11, 9
 CURVE_PX, POLICY_PX, LEGEND_ROW_PX = 400, 104, 24
 WIDE = 6.0  # ratio of largest to smallest value from which the axis is logarithmic
-FAMILIES = tuple(dict.fromkeys(vocabulary.PURCHASE_FAMILIES.values()))
-FAMILY_SHAPES = ("square", "circle", "triangle-up", "diamond", "cross")
-FAMILY_COLOURS = (PALETTE[5], PALETTE[0], PALETTE[2], PALETTE[3], PALETTE[1])
-PARTS = tuple(vocabulary.LOST.values())
-PART_COLOURS = (PALETTE[4], PALETTE[5], PALETTE[1], PALETTE[0], PALETTE[7])
-MARKETS = tuple(labels.MARKETS[n] for n in ("low", "used", "high", "trace"))
-MARKET_SHAPES = ("triangle-left", "circle", "triangle-right", "circle")
-MARKET_COLOURS = (PALETTE[2], PALETTE[0], PALETTE[5], PALETTE[3])
+MEASURES = {"usd": ("Cost (USD)", "$,.3~r"), "days": ("Time (days)", ",.3~r")}  # title, format
+# What a name is drawn as: its colour and its shape.
+Looks = Mapping[str, tuple[str, str]]
+FAMILIES: Looks = dict(
+    zip(
+        dict.fromkeys(vocabulary.PURCHASE_FAMILIES.values()),
+        ((PALETTE[5], "square"), (PALETTE[0], "circle"), (PALETTE[2], "triangle-up"),
+         (PALETTE[3], "diamond"), (PALETTE[1], "cross")),
+        strict=True,
+    )
+)  # fmt: skip
+MARKETS: Looks = {
+    labels.MARKETS["low"]: (PALETTE[2], "triangle-left"),
+    labels.MARKETS["used"]: (PALETTE[0], "circle"),
+    labels.MARKETS["high"]: (PALETTE[5], "triangle-right"),
+    labels.MARKETS["trace"]: (PALETTE[3], "circle"),
+}
+PART_COLOURS = dict(
+    zip(vocabulary.LOST.values(), (PALETTE[n] for n in (4, 5, 1, 0, 7)), strict=True)
+)
 
 
 def of(scenario: Scenario, found: Purchases, *, theme: str) -> dict[str, Drawn]:
     """Every chart of the page that has something to show."""
     ways, policies = document.spreads(found), document.played(found)
     charts: dict[str, Drawn] = {}
-    reference = ways[ways["way"] == "on demand"]
-    deadline, budget = scenario.deadline_days, scenario.budget_usd
-    for name, title, number, limit, text in (
-        ("usd", "Cost (USD)", "$,.3~r", budget, f"budget {fmt.usd_short(budget)}"),
-        ("days", "Time (days)", ",.3~r", deadline, f"deadline {fmt.count(deadline)} days"),
-    ):
+    for name, limit in (("usd", scenario.budget_usd), ("days", scenario.deadline_days)):
         if ways[name].notna().any():
-            charts[name] = spread_bars(
-                ways, of=name, title=title, number=number, limit=limit, limit_text=text, theme=theme
-            )
+            charts[name] = spread_bars(ways, of=name, limit=limit, theme=theme)
         if policies[name].notna().any():
-            at = float(reference[name].iloc[0]) if len(reference) else None
             charts[f"policy_{name}"] = policy_marks(
-                policies, of=name, title=f"Expected {title[0].lower()}{title[1:]}", number=number,
-                reference=at if at == at else None, theme=theme,
-            )  # fmt: skip
+                policies, of=name, reference=_on_demand(ways, name), theme=theme
+            )
     if not (curves := document.curves(found)).empty:
-        charts["curve"] = miss_curves(curves, deadline_days=deadline, theme=theme)
+        charts["curve"] = miss_curves(curves, deadline_days=scenario.deadline_days, theme=theme)
     if not (lost := document.lost(found)).empty and lost["days"].sum() > 0:
         charts["lost"] = lost_bars(lost, theme=theme)
     return charts
+
+
+def _on_demand(ways: pd.DataFrame, column: str) -> float | None:
+    """The value of the way that others are compared with."""
+    found = ways.loc[ways["way"] == "on demand", column].dropna()
+    return float(found.iloc[0]) if len(found) else None
+
+
+def _colour_and_shape(
+    column: str, names: pd.Series, looks: Looks, theme: str
+) -> tuple[alt.Color, alt.Shape]:
+    """The encoding of a column of names, which are listed in the order of `looks`."""
+    shown = {name: look for name, look in looks.items() if name in set(names)}
+    colours, shapes = zip(*shown.values(), strict=True)
+    domain, legend = list(shown), parts.legend(theme)
+    return (
+        alt.Color(f"{column}:N", scale=alt.Scale(domain=domain, range=colours), legend=legend),
+        alt.Shape(f"{column}:N", scale=alt.Scale(domain=domain, range=shapes), legend=legend),
+    )
+
+
+def _rows(data: pd.DataFrame, column: str, order: list[str]) -> alt.Chart:
+    """The base of a chart with one row per name, in this order."""
+    return alt.Chart(data).encode(y=alt.Y(f"{column}:N", sort=order, axis=None))
+
+
+def _names(column: str, order: list[str], theme: str) -> alt.Chart:
+    """The name of each row, once, above its marks."""
+    base = _rows(pd.DataFrame({column: order}), column, order)
+    return parts.above(base, f"{column}:N", theme, down_px=DOWN_PX)
 
 
 def _scale(values: pd.Series, *more: float) -> alt.Scale:
@@ -88,19 +123,10 @@ def _rule(value: float, text: str, scale: alt.Scale, colour: str, dash: list[int
     ]
 
 
-def spread_bars(
-    rows: pd.DataFrame,
-    *,
-    of: str,
-    title: str,
-    number: str,
-    limit: float | None,
-    limit_text: str,
-    theme: str,
-) -> Drawn:
+def spread_bars(rows: pd.DataFrame, *, of: str, limit: float | None, theme: str) -> Drawn:
     """P10 to P90 as a bar, P50 as a tick, the expected value as a mark of its own. `of`: usd or
     days."""
-    ink = INK[theme]
+    ink, (title, number) = INK[theme], MEASURES[of]
     shown = rows.dropna(subset=[of])
     data = pd.DataFrame(
         {
@@ -119,15 +145,9 @@ def spread_bars(
         alt.Tooltip("middle:Q", title="P50", format=number),
         alt.Tooltip("high:Q", title="P90", format=number),
     ]
-    base = alt.Chart(data).encode(y=alt.Y("way:N", sort=order, axis=None))
+    base = _rows(data, "way", order)
     axis = _axis(title, theme, [*data["low"].dropna(), *data["high"].dropna()], of)
-    families = [f for f in FAMILIES if f in set(data["family"])]
-    places = [FAMILIES.index(f) for f in families]
-    colour = alt.Color(
-        "family:N",
-        scale=alt.Scale(domain=families, range=[FAMILY_COLOURS[i] for i in places]),
-        legend=parts.legend(theme),
-    )
+    colour, shape = _colour_and_shape("family", data["family"], FAMILIES, theme)
     bars = base.mark_bar(height=BAR_PX, yOffset=DOWN_PX, opacity=0.45, cornerRadius=1).encode(
         x=alt.X("low:Q", scale=scale, axis=axis), x2=alt.X2("high:Q"), color=colour, tooltip=tips
     )
@@ -136,22 +156,13 @@ def spread_bars(
     ).encode(x=alt.X("middle:Q", scale=scale), tooltip=tips)
     dots = base.mark_point(
         size=70, filled=True, opacity=1, stroke=ink, strokeWidth=1, yOffset=DOWN_PX
-    ).encode(
-        x=alt.X("expected:Q", scale=scale),
-        color=colour,
-        shape=alt.Shape(
-            "family:N",
-            scale=alt.Scale(domain=families, range=[FAMILY_SHAPES[i] for i in places]),
-            legend=parts.legend(theme),
-        ),
-        tooltip=tips,
-    )
+    ).encode(x=alt.X("expected:Q", scale=scale), color=colour, shape=shape, tooltip=tips)
     layers: list[Any] = []
-    reference = data.loc[data["way"] == "on demand", "expected"]
-    if len(reference):
-        layers.append(parts.rule("x", float(reference.iloc[0]), scale, FAINT[theme], [2, 3]))
+    if (reference := _on_demand(data, "expected")) is not None:
+        layers.append(parts.rule("x", reference, scale, FAINT[theme], [2, 3]))
     if limit:
-        layers += _rule(limit, limit_text, scale, LIMIT[theme], [7, 4])
+        days, usd = f"deadline {fmt.count(limit)} days", f"budget {fmt.usd_short(limit)}"
+        layers += _rule(limit, usd if of == "usd" else days, scale, LIMIT[theme], [7, 4])
     layers += [bars, ticks, dots, parts.above(base, "way:N", theme, down_px=DOWN_PX)]
     return alt.layer(*layers).properties(height=HEAD_PX + ROW_PX * len(order))
 
@@ -159,7 +170,8 @@ def spread_bars(
 def miss_curves(rows: pd.DataFrame, *, deadline_days: float | None, theme: str) -> Drawn:
     """The chance of missing a deadline against the deadline, one line per way."""
     order = list(dict.fromkeys(rows["way"]))
-    colours = [*PALETTE[:6], FAINT[theme], INK[theme]]  # yellow lines are hard to see on white
+    visible = [*PALETTE[:6], FAINT[theme], INK[theme]]  # yellow lines are hard to see on white
+    colours = alt.Scale(domain=order, range=list(islice(cycle(visible), len(order))))
     scale = alt.Scale(
         domain=[float(rows["days"].min()), max(float(rows["days"].max()), deadline_days or 0.0)],
         nice=False,
@@ -177,20 +189,8 @@ def miss_curves(rows: pd.DataFrame, *, deadline_days: float | None, theme: str) 
                 scale=alt.Scale(domain=[0, 1]),
                 axis=parts.axis("Chance to miss it", theme, format=".0%"),
             ),
-            color=alt.Color(
-                "way:N",
-                scale=alt.Scale(
-                    domain=order, range=[colours[i % len(colours)] for i in range(len(order))]
-                ),
-                legend=legend,
-            ),
-            strokeDash=alt.StrokeDash(
-                "way:N",
-                scale=alt.Scale(
-                    domain=order, range=[DASHES[i % len(DASHES)] for i in range(len(order))]
-                ),
-                legend=legend,
-            ),
+            color=alt.Color("way:N", scale=colours, legend=legend),
+            strokeDash=alt.StrokeDash("way:N", scale=parts.dashes(order), legend=legend),
             tooltip=[
                 alt.Tooltip("way:N", title="Way to buy"),
                 alt.Tooltip("days:Q", title="Deadline (days)", format=".3~r"),
@@ -207,48 +207,46 @@ def miss_curves(rows: pd.DataFrame, *, deadline_days: float | None, theme: str) 
 def lost_bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
     """Expected days not spent training, stacked by cause."""
     order = list(dict.fromkeys(rows["way"]))
-    kept = [p for p in PARTS if rows.loc[rows["part"] == p, "days"].sum() > 0]
-    places = [PARTS.index(p) for p in kept]
+    kept = [p for p in PART_COLOURS if rows.loc[rows["part"] == p, "days"].sum() > 0]
     shown = rows[rows["part"].isin(kept)]
     end = float(shown.groupby("way")["days"].sum().max()) if len(shown) else 1.0
-    base = alt.Chart(shown).encode(y=alt.Y("way:N", sort=order, axis=None))
-    bars = base.mark_bar(height=BAR_PX, yOffset=DOWN_PX, stroke=INK[theme], strokeWidth=0.4).encode(
-        x=alt.X(
-            "days:Q",
-            stack="zero",
-            scale=alt.Scale(domain=[0, (end or 1.0) * GAP], nice=False),
-            axis=parts.axis("Expected days that are not training", theme, format=",.4~r"),
-        ),
-        color=alt.Color(
-            "part:N",
-            scale=alt.Scale(domain=kept, range=[PART_COLOURS[i] for i in places]),
-            legend=parts.legend(theme, columns=2, symbolStrokeWidth=0, symbolType="square"),
-        ),
-        order=alt.Order("order:Q"),
-        tooltip=[
-            alt.Tooltip("way:N", title="Way to buy"),
-            alt.Tooltip("part:N", title="Part"),
-            alt.Tooltip("text:N", title="Expected"),
-        ],
+    bars = (
+        _rows(shown, "way", order)
+        .mark_bar(height=BAR_PX, yOffset=DOWN_PX, stroke=INK[theme], strokeWidth=0.4)
+        .encode(
+            x=alt.X(
+                "days:Q",
+                stack="zero",
+                scale=alt.Scale(domain=[0, (end or 1.0) * GAP], nice=False),
+                axis=parts.axis("Expected days that are not training", theme, format=",.4~r"),
+            ),
+            color=alt.Color(
+                "part:N",
+                scale=alt.Scale(domain=kept, range=[PART_COLOURS[p] for p in kept]),
+                legend=parts.legend(theme, columns=2, symbolStrokeWidth=0, symbolType="square"),
+            ),
+            order=alt.Order("order:Q"),
+            tooltip=[
+                alt.Tooltip("way:N", title="Way to buy"),
+                alt.Tooltip("part:N", title="Part"),
+                alt.Tooltip("text:N", title="Expected"),
+            ],
+        )
     )
-    rows_of = alt.Chart(pd.DataFrame({"way": order}))
-    names = parts.above(
-        rows_of.encode(y=alt.Y("way:N", sort=order, axis=None)), "way:N", theme, down_px=DOWN_PX
-    )
-    return alt.layer(bars, names).properties(height=HEAD_PX + LEGEND_ROW_PX + ROW_PX * len(order))
+    height = HEAD_PX + LEGEND_ROW_PX + ROW_PX * len(order)
+    return alt.layer(bars, _names("way", order, theme)).properties(height=height)
 
 
-def policy_marks(
-    rows: pd.DataFrame, *, of: str, title: str, number: str, reference: float | None, theme: str
-) -> Drawn:
-    """Each policy on each market, connected by a line; on demand as a dashed line."""
-    ink = INK[theme]
+def policy_marks(rows: pd.DataFrame, *, of: str, reference: float | None, theme: str) -> Drawn:
+    """Each policy on each market, connected by a line; on demand as a dashed line. `of`: usd or
+    days."""
+    ink, (measure, number) = INK[theme], MEASURES[of]
+    title = f"Expected {measure[0].lower()}{measure[1:]}"
     shown = rows.dropna(subset=[of]).assign(value=rows[of])
     order = list(dict.fromkeys(shown["policy"]))
     scale = _scale(shown["value"], *([reference] if reference else []))
-    base = alt.Chart(shown).encode(y=alt.Y("policy:N", sort=order, axis=None))
-    markets = [m for m in MARKETS if m in set(shown["market"])]
-    places = [MARKETS.index(m) for m in markets]
+    base = _rows(shown, "policy", order)
+    colour, shape = _colour_and_shape("market", shown["market"], MARKETS, theme)
     lines = base.mark_line(color=FAINT[theme], strokeWidth=2, yOffset=DOWN_PX).encode(
         x=alt.X("value:Q", scale=scale, axis=_axis(title, theme, list(shown["value"]), of)),
         detail=alt.Detail("policy:N"),
@@ -257,16 +255,8 @@ def policy_marks(
         size=85, filled=True, opacity=1, stroke=ink, strokeWidth=1, yOffset=DOWN_PX
     ).encode(
         x=alt.X("value:Q", scale=scale),
-        color=alt.Color(
-            "market:N",
-            scale=alt.Scale(domain=markets, range=[MARKET_COLOURS[i] for i in places]),
-            legend=parts.legend(theme),
-        ),
-        shape=alt.Shape(
-            "market:N",
-            scale=alt.Scale(domain=markets, range=[MARKET_SHAPES[i] for i in places]),
-            legend=parts.legend(theme),
-        ),
+        color=colour,
+        shape=shape,
         tooltip=[
             alt.Tooltip("policy:N", title="Policy"),
             alt.Tooltip("preemptions_per_day:Q", title="Preemptions of the job a day",
@@ -277,12 +267,7 @@ def policy_marks(
             alt.Tooltip("value:Q", title=title, format=number),
         ],
     )  # fmt: skip
-    rows_of = alt.Chart(pd.DataFrame({"policy": order}))
-    names = parts.above(
-        rows_of.encode(y=alt.Y("policy:N", sort=order, axis=None)), "policy:N", theme,
-        down_px=DOWN_PX,
-    )  # fmt: skip
-    layers: list[Any] = [lines, dots, names]
+    layers: list[Any] = [lines, dots, _names("policy", order, theme)]
     if reference:
         layers = [*_rule(reference, "on demand", scale, FAINT[theme], [2, 3]), *layers]
     return alt.layer(*layers).properties(height=POLICY_PX + ROW_PX * len(order))

@@ -60,12 +60,9 @@ def rate(per_day: float) -> str:
 
 
 def chance(p: float | None) -> str:
-    """A chance for a table cell; a dash if there is none."""
-    return fmt.MISSING if p is None else certainty(p)
-
-
-def certainty(p: float) -> str:
-    """A chance to two digits, since it rests on assumptions."""
+    """A chance to two digits, since it rests on assumptions; a dash if there is none."""
+    if p is None:
+        return fmt.MISSING
     return "under 1%" if 0 < p < 0.01 else "over 99%" if 0.99 < p < 1 else f"{p:.0%}"
 
 

@@ -22,10 +22,7 @@ from core.units import DAY_S, HOUR_S
 from hardware.spot import ADVISOR_PERIOD_S, advisor_bands, used
 
 FACTS = {"outage_hours": "outage_hours", "preemption_cv": "up_cv"}  # field -> row of the table
-NOT_WITH_A_TRACE = {
-    "preemptions_per_day": "--preemptions-per-day", "outage_hours": "--outage-hours",
-    "preemption_cv": "--preemption-cv", "spot_zones": "--spot-zones",
-}  # fmt: skip
+NOT_WITH_A_TRACE = ("preemptions_per_day", "outage_hours", "preemption_cv", "spot_zones")
 TYPICAL = "typical"
 
 
@@ -86,8 +83,9 @@ def markets_of(scenario: Scenario, plan: Plan, trace: Trace | None) -> Markets:
 
 def _of_trace(scenario: Scenario, trace: Trace, factor: float) -> Markets:
     """The market of a trace, which covers all machines of the job: no factor for their number."""
-    for field, option in NOT_WITH_A_TRACE.items():
+    for field in NOT_WITH_A_TRACE:
         if getattr(scenario, field) is not None:
+            option = f"--{field.replace('_', '-')}"
             raise ScenarioError(f"The trace says what {option} says, too: leave one of them out.")
     found = statistics(trace)
     if not found.available_fraction:
@@ -152,11 +150,11 @@ def _low(plan: Plan, otherwise: float) -> tuple[float, str]:
     bands = advisor_bands(offer.accelerator, offer.provider, offer.region) or advisor_bands(
         offer.accelerator, offer.provider, TYPICAL
     )
-    if not bands or bands[0].low is None or bands[0].high is None:
+    band = next(iter(bands), None)
+    if band is None or band.low is None or band.high is None:
         return otherwise, "5% of capacity interrupted in a month; no band of this machine is known"
-    band = bands[0]
     _, middle, _ = band_hazards_per_s(
-        low_fraction=bands[0].low, high_fraction=bands[0].high, period_s=ADVISOR_PERIOD_S
+        low_fraction=band.low, high_fraction=band.high, period_s=ADVISOR_PERIOD_S
     )
     return middle * DAY_S, (
         f"the middle of its Spot Advisor band, {band.printed} in a month ({band.region}, "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
 from hashlib import sha256
 
+import pandas as pd
 import streamlit as st
 
 from app.bill import page as bill_page
@@ -33,7 +34,7 @@ KEPT = 64  # cached answers, up to 100 kB each
 TRACE = "risk_trace"
 TRACE_TYPES, MAX_UPLOAD_MB = ["csv", "json"], 2
 Specs = dict[str, chart_files.Spec]
-_draw_chart = partial(figure.draw_named, "risk")
+Data = Callable[[], pd.DataFrame]
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner="Comparing the ways to buy")
@@ -110,69 +111,61 @@ def _draw_answer(scenario: Scenario, found: Purchases) -> None:
     st.caption(as_text(f"The plan is {machine}; another one is chosen on the Plan page."))
 
 
+def _draw_pair(charts: Specs, *pair: tuple[str, str, str, str, str, Data]) -> None:
+    """Draw two charts side by side: of each its name, title, alternative text, caption, file and
+    numbers."""
+    for column, chart in zip(st.columns(2, gap="medium"), pair, strict=True):
+        with column:
+            figure.draw_named("risk", charts, *chart)
+
+
 def _draw_spreads(found: Purchases, charts: Specs) -> None:
     st.subheader("Ways to buy", anchor=False)
-    rows = document.spreads(found)
     cheapest = words.cheapest_first_words(found)
-    left, right = st.columns(2, gap="medium")
-    with left:
-        _draw_chart(
-            charts, "usd", "Cost of the run", f"Cost by way to buy, P10 to P90. {cheapest}",
-            "Bar: P10 to P90; tick: P50; mark: expected. Failures, preemptions and the "
-            "forecast's own error are in it. Dashed: on demand.",
-            "runcast_ways", lambda: rows,
-        )  # fmt: skip
-    with right:
-        _draw_chart(
-            charts, "days", "Time of the run", f"Days by way to buy, P10 to P90. {cheapest}",
-            "In the same order, the cheapest first.", "runcast_ways_time", lambda: rows,
-        )  # fmt: skip
+    _draw_pair(
+        charts,
+        ("usd", "Cost of the run", f"Cost by way to buy, P10 to P90. {cheapest}",
+         "Bar: P10 to P90; tick: P50; mark: expected. Failures, preemptions and the forecast's own "
+         "error are in it. Dashed: on demand.", "runcast_ways", lambda: document.spreads(found)),
+        ("days", "Time of the run", f"Days by way to buy, P10 to P90. {cheapest}",
+         "In the same order, the cheapest first.", "runcast_ways_time",
+         lambda: document.spreads(found)),
+    )  # fmt: skip
 
 
 def _draw_lateness(found: Purchases, charts: Specs) -> None:
     curves, lost = document.curves(found), document.lost(found)
-    left, right = st.columns(2, gap="medium")
-    with left:
-        said = document.late_from_words(curves)
-        _draw_chart(
-            charts, "curve", "Chance to miss a deadline", f"Chance to miss a deadline. {said}",
-            f"{said} Greedy, uniform progress and safety net plan for the form's deadline.",
-            "runcast_deadline", lambda: curves,
-        )  # fmt: skip
-    with right:
-        said = document.lost_sentence(lost)
-        _draw_chart(
-            charts, "lost", "Where lost time goes", f"Expected days that are not training: {said}.",
-            f"Expected: {said}.", "runcast_lost_time", lambda: lost,
-        )  # fmt: skip
+    from_when, sums = document.late_from_words(curves), document.lost_sentence(lost)
+    _draw_pair(
+        charts,
+        ("curve", "Chance to miss a deadline", f"Chance to miss a deadline. {from_when}",
+         f"{from_when} Greedy, uniform progress and safety net plan for the form's deadline.",
+         "runcast_deadline", lambda: curves),
+        ("lost", "Where lost time goes", f"Expected days that are not training: {sums}.",
+         f"Expected: {sums}.", "runcast_lost_time", lambda: lost),
+    )  # fmt: skip
 
 
 def _draw_spot(found: Purchases, charts: Specs, wrong: str) -> None:
     st.subheader("Policies on spot", anchor=False)
     table = document.policies(found)
     if not table.rows:
-        st.markdown(as_text(_no_spot(found)))
+        st.markdown(as_text(found.named("spot_only").why_not))
     else:
         page.draw_list(words.spot_sentences(found)[1:])
         rules = "; ".join(f"{labels.POLICIES[n]}: {rule}" for n, rule in labels.RULES.items())
         st.caption(as_text(f"{rules}."))
-        left, right = st.columns(2, gap="medium")
-        with left:
-            _draw_chart(
-                charts, "policy_usd", "Expected cost of each policy",
-                "Expected cost of each policy by how often spot is taken away.",
-                words.policies_words(found), "runcast_policies", lambda: document.played(found),
-            )  # fmt: skip
-        with right:
-            _draw_chart(
-                charts, "policy_days", "Expected time of each policy",
-                "Expected days of each policy by how often spot is taken away.",
-                "", "runcast_policies_time", lambda: document.played(found),
-            )  # fmt: skip
-        part = st.expander(
-            f"Every policy in figures: {len(table.rows)} rows", key="risk_policies_part",
-            on_change="rerun",
+        _draw_pair(
+            charts,
+            ("policy_usd", "Expected cost of each policy",
+             "Expected cost of each policy by how often spot is taken away.",
+             words.policies_words(found), "runcast_policies", lambda: document.played(found)),
+            ("policy_days", "Expected time of each policy",
+             "Expected days of each policy by how often spot is taken away.",
+             "", "runcast_policies_time", lambda: document.played(found)),
         )  # fmt: skip
+        title = f"Every policy in figures: {len(table.rows)} rows"
+        part = st.expander(title, key="risk_policies_part", on_change="rerun")
         if part.open:
             with part:
                 shown = document.read(table, document.POLICIES_READ)
@@ -187,10 +180,6 @@ def _draw_spot(found: Purchases, charts: Specs, wrong: str) -> None:
     )
     if wrong:
         st.error(as_text(wrong))
-
-
-def _no_spot(found: Purchases) -> str:
-    return next(why for ways, why in words.lacking(found) if "spot only" in ways)
 
 
 def _draw_ways(found: Purchases) -> None:

@@ -25,23 +25,11 @@ class Priced:
     why_not: str = ""
 
 
-def one_machine(scenario: Scenario, plan: Plan) -> Scenario:
-    """The scenario restricted to the plan's accelerator and count, with any purchase kind."""
-    return Scenario.model_validate(
-        {
-            **scenario.model_dump(),
-            "gpu": (plan.offer.accelerator,),
-            "num_gpus": (plan.num_gpus,),
-            "purchase": KINDS,
-            "plan": "",
-        }
-    )
-
-
 def priced(scenario: Scenario, plan: Plan) -> tuple[Priced, ...]:
     """One price per kind, in the order of kinds: the plan itself, else the cheapest price of its
     own machine, else of any machine. A kind without offers is listed with the reason."""
-    found = answer(one_machine(scenario, plan), top=ALL).plans
+    any_kind = {"gpu": (plan.offer.accelerator,), "num_gpus": (plan.num_gpus,), "purchase": KINDS}
+    found = answer(scenario.model_copy(update={**any_kind, "plan": ""}), top=ALL).plans
     return tuple(_cheapest(scenario, kind, plan, found) for kind in KINDS)
 
 

@@ -166,8 +166,7 @@ def every_speed(
         work_s * run.speeds / job.interval_s
     )
     meets = needed_s <= (run.deadline_s or np.inf)
-    # A job on demand from the start has the interval that is best there.
-    late = _on_demand_alone(_alone_s(run, work_s * run.speeds), work_s * run.speeds)
+    late = _on_demand_alone(run, work_s * run.speeds)
     if not meets.any():
         return late
     slowest = int(meets.sum()) - 1
@@ -184,16 +183,13 @@ def every_speed(
     return Played(**every)
 
 
-def _alone_s(run: SpotRun, work_s: Column) -> Column:
-    """Seconds of the job on demand only, at each speed; the work includes machine failures."""
+def _on_demand_alone(run: SpotRun, work_s: Column) -> Played:
+    """A job that runs on demand from its start to meet the deadline, at each speed, with the
+    interval that is best there; the work includes machine failures."""
     best = goodput.at_best_interval(run.job, least_s=run.least_s).interval_s
     interval_s = run.interval_s or as_float(best)
-    return work_s + as_float(run.job.checkpoint_s) * np.ceil(work_s / interval_s - 1e-9)
-
-
-def _on_demand_alone(needed_s: Column, work_s: Column) -> Played:
-    """A job that runs on demand from its start to meet the deadline."""
-    zero = np.zeros((needed_s.size, STARTS))
+    needed_s = work_s + as_float(run.job.checkpoint_s) * np.ceil(work_s / interval_s - 1e-9)
+    zero = np.zeros((work_s.size, STARTS))
     hours = zero + needed_s[:, None] / HOUR_S
     return Played(
         total=hours, spot=zero, on_demand=hours, waiting=zero, rework=zero, restart=zero,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from app.buy.kept import Purchase
-from app.buy.labels import MARKETS, POLICIES, certainty, label, machine, rate
+from app.buy.labels import MARKETS, POLICIES, chance, label, machine, rate
 from app.buy.purchases import Purchases
 from app.buy.simulate import STARTS
 from app.document import format as fmt
@@ -19,20 +19,19 @@ RARELY = 0.1  # a chance of being late that most users would accept
 def sentences(scenario: Scenario, found: Purchases) -> tuple[str, ...]:
     """The answer, the break-even, and the main uncertainties."""
     first = (headline(scenario, found), budget_sentence(scenario, found))
-    said = (*first, *spot_sentences(found), *kept_sentences(found))
-    return tuple(s for s in said if s)
+    return tuple(s for s in (*first, *spot_sentences(found), *kept_sentences(found)) if s)
 
 
 def spot_sentences(found: Purchases) -> tuple[str, ...]:
     """Sentences about spot."""
-    said = (break_even_sentence(found), markets_sentence(found), burst_sentence(found))
-    return tuple(s for s in said if s)
+    every = (break_even_sentence(found), markets_sentence(found), burst_sentence(found))
+    return tuple(s for s in every if s)
 
 
 def kept_sentences(found: Purchases) -> tuple[str, ...]:
     """Sentences about reservations and capacity blocks."""
-    said = [_reservation(found, r.kind, r.break_even_utilisation) for r in found.reservations]
-    return tuple(s for s in (*said, block_sentence(found)) if s)
+    every = [_reservation(found, r.kind, r.break_even_utilisation) for r in found.reservations]
+    return tuple(s for s in (*every, block_sentence(found)) if s)
 
 
 def headline(scenario: Scenario, found: Purchases) -> str:
@@ -43,23 +42,20 @@ def headline(scenario: Scenario, found: Purchases) -> str:
         why = next((w.why_not for w in found.ways if w.plan and w.plan.usd and w.why_not), "")
         return f"{job}: {why or 'no way to buy it has a price here.'}"
     best = ways[0]
-    said = f"Bought as {label(best)} ({machine(best)}), {job} is cheapest: {_figures(best)}"
+    sentence = f"Bought as {label(best)} ({machine(best)}), {job} is cheapest: {_figures(best)}"
     if best.misses_deadline is None or scenario.deadline_days is None:
-        return f"{said}."
-    said += (
+        return f"{sentence}."
+    sentence += (
         f"; it misses the deadline of {fmt.days(scenario.deadline_days * 24)} with a chance of "
-        f"{certainty(best.misses_deadline)}."
+        f"{chance(best.misses_deadline)}."
     )
     if best.misses_deadline <= RARELY:
-        return said
+        return sentence
     safe = [w for w in ways if w.misses_deadline is not None and w.misses_deadline <= RARELY]
     if not safe:
-        return f"{said} No way keeps that chance to {fmt.percent(RARELY)}."
-    one = safe[0]
-    return (
-        f"{said} The cheapest that misses it with at most {fmt.percent(RARELY)} is {label(one)} "
-        f"({machine(one)}): {_figures(one)}."
-    )
+        return f"{sentence} No way keeps that chance to {fmt.percent(RARELY)}."
+    one = f"{label(safe[0])} ({machine(safe[0])}): {_figures(safe[0])}"
+    return f"{sentence} The cheapest that misses it with at most {fmt.percent(RARELY)} is {one}."
 
 
 def cheapest(scenario: Scenario, found: Purchases) -> Purchase | None:
@@ -186,7 +182,7 @@ def block_sentence(found: Purchases) -> str:
     return (
         f"A capacity block of {fmt.days(way.window_days * 24)} is paid whole, "
         f"{_usd(way.usd.expected)}; the run does not end inside with a chance of "
-        f"{certainty(way.outside_window)}."
+        f"{chance(way.outside_window)}."
     )
 
 

@@ -10,12 +10,11 @@ hints        short help for a number of a plan: its formula with this plan's num
 of_energy    where energy and carbon of a plan come from: the figures of its bill
 of_facts     the inputs of a plan's numbers as records: facts with their sources
 of_failures  where hours, dollars and goodput with failures come from
-of_interval  where P10 and P90 of a plan come from: the width of the forecast, and its two
-             ends
 of_memory    where the memory of a plan comes from: the peak, its parts, the capacity, the
              chance of running out
 of_money     where hours and dollars of a plan and their intervals come from
-of_speed     where the speed of a plan comes from: tokens per second, and utilisation
+of_speed     where the speed of a plan comes from: tokens per second with their interval, and
+             utilisation
 of_step      where the time of a step comes from: its parts, each down to rates and fitted
              fractions
 page         where each number of the selected plan comes from: a section of the Plan page

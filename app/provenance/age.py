@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from functools import cache
 from typing import Literal
 
 from app.document import format as fmt
@@ -51,6 +52,7 @@ def is_old_price(record: Record, today: dt.date) -> bool:
     return days is None or abs(days) > OLD_DAYS
 
 
+@cache
 def fit_sentence() -> str:
     """What the fractions were fitted on, and when, from hardware/efficiency.csv."""
     entry = next(e for e in read_entries() if (e.stack, e.quantity) == (GENERIC, "matmul"))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 
-import numpy as np
-
 from app.document import format as fmt
-from app.document.as_json import Json
+from app.document.as_json import Json, number
 from app.provenance.age import url_in
-from app.provenance.document import source_date, source_text
-from app.provenance.record import Record, walked
+from app.provenance.document import source_text
+from app.provenance.record import Record, undated, walked
 from app.scenario.link_query import link_query
 from core.scenario import Scenario
 from core.search.plan import Plan
@@ -38,13 +36,11 @@ def provenance_json(
 
 
 def _number(r: Record, today: dt.date) -> Json:
-    method = r.computed_as
-    finite = r.value is not None and np.isfinite(r.value)
-    ref = "" if r.source is None else r.source.ref
+    method, source = r.computed_as, r.source or undated("")
     return {
         "key": r.key,
         "label": r.label,
-        "value": r.value if finite else None,
+        "value": number(r.value),
         "unit": r.unit,
         "text": r.text,
         "kind": r.kind,
@@ -52,12 +48,12 @@ def _number(r: Record, today: dt.date) -> Json:
         "numbers_put_in": r.with_numbers,
         "inputs": [i.key for i in r.inputs],
         "source": source_text(r),
-        "source_url": url_in(ref),
-        "source_date": source_date(r),
-        "source_prints": "" if r.source is None else r.source.printed,
-        "age_days": fmt.age_days(source_date(r), today),
-        "method": "" if method is None else method.formula,
-        "method_source": "" if method is None else method.source,
-        "module": "" if method is None else method.module,
+        "source_url": url_in(source.ref),
+        "source_date": source.date,
+        "source_prints": source.printed,
+        "age_days": fmt.age_days(source.date, today),
+        "method": method.formula if method else "",
+        "method_source": method.source if method else "",
+        "module": method.module if method else "",
         "note": r.note,
     }

@@ -22,8 +22,7 @@ INPUTS = ("Name", "As shown", "Kind", "Source", "Age", "Number")  # columns show
 def source_text(record: Record) -> str:
     """The source of a number or, if it is computed, what computes it."""
     if record.kind == "computed":
-        found = record.computed_as
-        return f"{found.module}" if found is not None else "from the inputs"
+        return record.computed_as.module if record.computed_as else "from the inputs"
     if record.source is None or not record.source.ref:
         return NOT_RECORDED
     return record.source.ref
@@ -99,8 +98,8 @@ def whole(records: tuple[Record, ...], today: dt.date) -> Table[Record]:
 def counts_sentence(records: tuple[Record, ...]) -> str:
     """A sentence with the count of numbers of each kind."""
     count = Counter(r.kind for r in walked(records))
-    told = ", ".join(f"{fmt.count(count[k])} {k}" for k in KINDS if count[k])
-    return f"Behind this plan stand {fmt.count(sum(count.values()))} numbers: {told}."
+    kinds = ", ".join(f"{fmt.count(count[k])} {k}" for k in KINDS if count[k])
+    return f"Behind this plan stand {fmt.count(count.total())} numbers: {kinds}."
 
 
 def blocks(records: tuple[Record, ...], today: dt.date, *, is_one: bool) -> Iterator[Block]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
-from app.document.vocabulary import FACT_WORDS, Kind, measured_constant
+from app.document.vocabulary import FACT_WORDS, FAILURE_INPUTS, Kind, measured_constant
 from app.forecast.calibrations import chosen
+from app.forecast.case import Case
 from app.forecast.failure_inputs import Input
 from app.forecast.machines import CUSTOM, Machine
-from app.provenance.record import Record, record
+from app.provenance.record import Record, record, undated
 from core.machine.accelerator import Accelerator, Source
 from core.machine.cluster import ASSUMED_CEILING
 from core.machine.offer import Offer
@@ -26,27 +26,34 @@ DEFAULT = "the default of this field (core/scenario/fields.py): nobody gave anot
 LAYOUT = "found by the search, or given: the degrees of the plan's layout"
 CEILING = "the median of the accelerators of hardware/accelerators.csv that have both figures"
 
+FIELDS = {
+    "seq_len": ("Tokens per sequence", "tokens"),
+    "global_batch_size": ("Sequences per step", "sequences"),
+    "num_tokens": ("Training tokens", "tokens"),
+}
+DEGREES = {
+    "tp": "Tensor-parallel degree",
+    "pp": "Pipeline stages",
+    "virtual_stages": "Virtual stages",
+    "cp": "Context-parallel degree",
+    "dp_shard": "Ranks that share states",
+    "micro_batch_size": "Sequences per micro-batch",
+}
+
 
 @cache
 def _entries() -> dict[tuple[str, str], Entry]:
     return {(e.stack, e.quantity): e for e in read_entries()}
 
 
-def of_scenario(scenario: Scenario, field: str, label: str, unit: str) -> Record:
+def of_scenario(scenario: Scenario, field: str) -> Record:
     """A field of the scenario: `given`, or `assumed` if it has its default value."""
-    value = getattr(scenario, field)
+    (label, unit), value = FIELDS[field], getattr(scenario, field)
     is_default = value == Scenario.model_fields[field].default
     return record(
-        field, label, float(value), unit, "assumed" if is_default else "given",
-        source=Source(ref=DEFAULT if is_default else TYPED, date="", printed=str(value)),
+        field, label, value, unit, "assumed" if is_default else "given",
+        source=undated(DEFAULT if is_default else TYPED, f"{value}"),
     )  # fmt: skip
-
-
-def model_source(scenario: Scenario) -> Source:
-    """The source of the dimensions of the scenario's model."""
-    if scenario.model.strip().lower() == CUSTOM:
-        return Source(ref=TYPED, date="", printed="")
-    return preset(scenario.model).source
 
 
 def of_model(scenario: Scenario, key: str, label: str, value: float | None, unit: str) -> Record:
@@ -54,8 +61,16 @@ def of_model(scenario: Scenario, key: str, label: str, value: float | None, unit
     custom = scenario.model.strip().lower() == CUSTOM
     return record(
         key, label, value, unit, "given" if custom else "published",
-        source=model_source(scenario), text="" if value is not None else scenario.model,
+        source=undated(TYPED) if custom else preset(scenario.model).source,
+        text="" if value is not None else scenario.model,
     )  # fmt: skip
+
+
+def dimensions_of(case: Case) -> Record:
+    """All dimensions of the model together."""
+    return of_model(
+        case.scenario, "model_dimensions", f"Dimensions of {case.model.label}", None, ""
+    )
 
 
 def of_accelerator(
@@ -70,9 +85,9 @@ def of_accelerator(
         kind = "assumed"
     elif quantity == "matmul_flops_per_s":
         kind = "measured"
-    said = FACT_WORDS.get(quantity, quantity).removeprefix("the ")
+    words = FACT_WORDS.get(quantity, quantity).removeprefix("the ")
     return record(
-        key or quantity, label or f"{accelerator.name}: {said}", getattr(accelerator, quantity),
+        key or quantity, label or f"{accelerator.name}: {words}", getattr(accelerator, quantity),
         unit, kind, source=source,
     )  # fmt: skip
 
@@ -84,24 +99,18 @@ def ceiling_of(machine: Machine, value: float) -> Record:
     if "matmul" in machine.measured:
         return record(
             "matmul_ceiling", label, value, "", "measured", inputs=(peak,),
-            source=calibration_source(machine),
+            source=undated(f"calibration {machine.calibration}"),
         )  # fmt: skip
     if a.matmul_flops_per_s is None:
         return record(
             "matmul_ceiling", label, value, "", "assumed",
-            source=Source(ref=CEILING, date="", printed=f"{ASSUMED_CEILING}"),
+            source=undated(CEILING, f"{ASSUMED_CEILING}"),
         )  # fmt: skip
     measured = of_accelerator(a, "matmul_flops_per_s", "FLOP/s")
     return record(
-        "matmul_ceiling", label, value, "", "computed",
+        "matmul_ceiling", label, value, "", topic="Matrix products",
         formula="matmul_flops_per_s / peak_flops_per_s", inputs=(measured, peak),
-        topic="Matrix products",
     )  # fmt: skip
-
-
-def calibration_source(machine: Machine) -> Source:
-    """The saved result of `runcast calibrate` as a source, named by its id."""
-    return Source(ref=f"calibration {machine.calibration}", date="", printed="")
 
 
 def fraction(stack: str, quantity: str, *, label: str = "") -> Record:
@@ -149,25 +158,18 @@ def price_of(offer: Offer) -> Record:
 def network_of(scenario: Scenario, machine: Machine) -> Record:
     """The network between machines: given, stated by the offer, documented for its product, usual
     for its accelerator (assumed), or none."""
-    key, label, found = "network_bytes_per_s", "Network of one machine", machine.network
-    gbit = scenario.network_gbit_per_gpu
-    if gbit is not None:
-        source = Source(ref=TYPED, date="", printed=f"{gbit:g} Gbit/s a GPU")
-        return _network(key, label, gbit * found.gpus_per_machine, "given", source)
-    if found.gbit_per_s is None:
-        return record(
-            key, label, None, "B/s", "assumed", source=found.source, text="not sold as a cluster"
-        )
-    if machine.offer.provider == CUSTOM:
-        return _network(key, label, found.gbit_per_s, "given", found.source)
-    kind = "published" if found.is_known else "assumed"
-    return _network(key, label, found.gbit_per_s, kind, found.source)
-
-
-def _network(key: str, label: str, gbit: float, kind: str, source: Source) -> Record:
-    found: Kind = "given" if kind == "given" else "assumed" if kind == "assumed" else "published"
+    found, source = machine.network, machine.network.source
+    kind: Kind = "published" if found.is_known else "assumed"
+    gbit = found.gbit_per_s
+    if (of_gpu := scenario.network_gbit_per_gpu) is not None:
+        gbit, kind = of_gpu * found.gpus_per_machine, "given"
+        source = undated(TYPED, f"{of_gpu:g} Gbit/s a GPU")
+    elif machine.offer.provider == CUSTOM:
+        kind = "given"
+    text = "not sold as a cluster" if gbit is None else f"{gbit:,.4g} Gbit/s"
+    rate = None if gbit is None else gbit * TO_SI["Gbit/s"]
     return record(
-        key, label, gbit * TO_SI["Gbit/s"], "B/s", found, source=source, text=f"{gbit:,.4g} Gbit/s"
+        "network_bytes_per_s", "Network of one machine", rate, "B/s", kind, source=source, text=text
     )
 
 
@@ -193,47 +195,25 @@ def measured_constants(scenario: Scenario, machine: Machine) -> tuple[Record, ..
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Risk:
-    label: str
-    unit: str
-
-
-_RISK = {
-    "failures_per_node_day": _Risk("Failures per node-day (8 GPUs)", ""),
-    "job_failures_per_day": _Risk("Further stops of the job a day", ""),
-    "detection_s": _Risk("Failure to restart", "s"),
-    "restart_s": _Risk("Restart and reload", "s"),
-    "wait_s": _Risk("Wait for a machine", "s"),
-    "node_start_s": _Risk("Start of a machine", "s"),
-    "slow_probability": _Risk("Chance that a node is slow", "probability"),
-    "slow_fraction": _Risk("How much slower", "share"),
-    "checkpoint_s": _Risk("Training stopped by a checkpoint", "s"),
-    "upload_s": _Risk("Its upload behind training", "s"),
-    "spares": _Risk("Spare machines", ""),
-    "repair_s": _Risk("Until a machine is a spare again", "s"),
-}
-_BASIS: dict[str, Kind] = {"given": "given", "default": "published", "assumed": "assumed"}
+_RISK_UNITS = {"slow_probability": "probability", "slow_fraction": "share"}
 
 
 def of_risk(item: Input) -> Record:
     """An input of the failure model with its source in hardware/reliability.csv."""
-    told, kind = _RISK[item.name], _BASIS[item.basis]
-    date, ref = "", item.source or TYPED
-    if kind == "published":
-        fact = used(item.name)
-        date, ref = fact.source_date, fact.source
-    elif kind == "assumed":
-        ref = item.source
+    name = FAILURE_INPUTS[item.name]
+    unit = "s" if item.name.endswith("_s") else _RISK_UNITS.get(item.name, "")
+    kind: Kind = "given" if item.basis == "given" else "assumed"
+    source, note = undated(item.source or TYPED), ""
+    if item.basis == "default":
+        fact, kind = used(item.name), "published"
+        source, note = Source(ref=fact.source, date=fact.source_date, printed=""), item.source
     return record(
-        item.name, told.label, item.value, told.unit, kind,
-        source=Source(ref=ref, date=date, printed=""), note=item.source if date else "",
-    )  # fmt: skip
+        item.name, f"{name[0].upper()}{name[1:]}", item.value, unit, kind, source=source, note=note
+    )
 
 
-def of_layout(plan: Plan, degree: str, label: str) -> Record:
-    """A degree of the plan's layout, which the search chose."""
-    value = float(getattr(plan.layout, degree))
-    return record(
-        degree, label, value, "", "computed", note=LAYOUT, topic="",
-    )  # fmt: skip
+def of_layout(plan: Plan, *degrees: str) -> tuple[Record, ...]:
+    """Degrees of the plan's layout, which the search chose."""
+    return tuple(
+        record(name, DEGREES[name], getattr(plan.layout, name), "", note=LAYOUT) for name in degrees
+    )

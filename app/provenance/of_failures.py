@@ -11,7 +11,7 @@ from app.forecast.failure_job import job_of, least_interval_s
 from app.forecast.with_failures import of_plans
 from app.provenance.of_facts import of_risk, price_of
 from app.provenance.of_money import instances_of, wall_clock
-from app.provenance.record import Record, by_topic, record
+from app.provenance.record import Record, record
 from core.failures import goodput
 from core.numeric import as_float
 
@@ -27,28 +27,26 @@ def failing_records(case: Case, whole: Record) -> tuple[Record, ...]:
         job = goodput.at_best_interval(asked.job, least_s=least_s)
     else:
         job = replace(asked.job, interval_s=max(interval, least_s))
-    topic = by_topic("Failures and checkpoints")
+    topic = "Failures and checkpoints"
     rests = tuple(of_risk(i) for i in asked.inputs.values())
     named = {r.key: r for r in rests}
 
-    def of_job(key: str, label: str, value: object, unit: str, note: str = "") -> Record:
-        return record(key, label, as_float(value), unit, "computed", topic=topic, note=note,
-                      inputs=rests)  # fmt: skip
+    def of_job(key: str, label: str, value: object, unit: str = "", note: str = "") -> Record:
+        return record(key, label, value, unit, topic=topic, note=note, inputs=rests)
 
-    rate = of_job("failures_per_s", "Failures a second of the whole job", job.failures_per_s, "",
-                  "GPUs / 8 x failures per node-day, and those of the job")  # fmt: skip
+    segments = ("the number that makes the expected time least" if interval is None
+                else "as the given interval makes")  # fmt: skip
     inputs = (
         of_job("num_segments", "Segments of work, each with a checkpoint",
-               goodput.num_segments(job), "", "the number that makes the expected time least"
-               if interval is None else "as the given interval makes"),
+               goodput.num_segments(job), note=segments),
         of_job("segment_s", "One segment with its checkpoint", goodput.segment_s(job), "s"),
-        rate,
+        of_job("failures_per_s", "Failures a second of the whole job", job.failures_per_s,
+               note="GPUs / 8 x failures per node-day, and those of the job"),
         of_job("down_s", "Down after a failure, and waiting for a machine",
                job.down_s + job.wait_s, "s"),
         named.get("restart_s") or of_job("restart_s", "Restart and reload", job.reload_s, "s"),
         named.get("upload_s") or of_job("upload_s", "Its upload", job.upload_s, "s"),
     )  # fmt: skip
-    hours = shown.hours_expected
     formula = (
         "(num_segments * exp(failures_per_s * (restart_s + upload_s))"
         " * (exp(failures_per_s * segment_s) - 1) + exp(failures_per_s * restart_s)"
@@ -57,28 +55,29 @@ def failing_records(case: Case, whole: Record) -> tuple[Record, ...]:
     )
     if not as_float(job.failures_per_s):
         formula = "(num_segments * segment_s + upload_s) / 3600"
+    ends = isfinite(shown.hours_expected)
     expected = record(
-        "expected_hours", "Wall clock with failures, expected", hours, "h", "computed",
-        formula=formula if isfinite(hours) else "", topic=topic,
+        "expected_hours", "Wall clock with failures, expected", shown.hours_expected, "h",
+        formula=formula if ends else "", topic=topic,
         inputs=(*inputs, *(r for r in rests if r not in inputs)),
-        note="" if isfinite(hours) else "at these failure rates no attempt ends",
+        note="" if ends else "at these failure rates no attempt ends",
     )  # fmt: skip
-    found = [expected]
-    if isfinite(hours):
-        found.append(
-            record("goodput", "Goodput", shown.goodput, "share", "computed", topic=topic,
-                   formula="wall_clock_hours / expected_hours",
-                   inputs=(wall_clock(case, whole), expected)))  # fmt: skip
-    if plan.usd is not None and plan.usd_per_gpu_hour is not None and isfinite(hours):
-        instances = plan.usd_per_gpu_hour * plan.gpu_hours
-        beside = record("beside_usd", "Storage, traffic, less credits", plan.usd.p50 - instances,
-                        "USD", "computed", topic=by_topic("Dollars"))  # fmt: skip
-        has_more = abs(beside.value or 0.0) > 1e-9 * max(instances, 1.0)
-        found.append(
-            record("expected_usd", "Cost with failures, expected", shown.usd_expected, "USD",
-                   "computed", topic=by_topic("Dollars"),
-                   formula="expected_hours * num_instances * usd_per_instance_hour"
-                   + (" + beside_usd" if has_more else ""),
-                   inputs=(expected, instances_of(case)[0], price_of(plan.offer),
-                           *((beside,) if has_more else ()))))  # fmt: skip
-    return tuple(found)
+    if not ends:
+        return (expected,)
+    kept = record(
+        "goodput", "Goodput", shown.goodput, "share", topic=topic,
+        formula="wall_clock_hours / expected_hours", inputs=(wall_clock(case, whole), expected),
+    )  # fmt: skip
+    if plan.usd is None or plan.usd_per_gpu_hour is None:
+        return expected, kept
+    instances = plan.usd_per_gpu_hour * plan.gpu_hours
+    more = plan.usd.p50 - instances
+    has_more = abs(more) > 1e-9 * max(instances, 1.0)
+    others = record("beside_usd", "Storage, traffic, less credits", more, "USD", topic="Dollars")
+    usd = record(
+        "expected_usd", "Cost with failures, expected", shown.usd_expected, "USD", topic="Dollars",
+        formula="expected_hours * num_instances * usd_per_instance_hour"
+        + (" + beside_usd" if has_more else ""),
+        inputs=(expected, instances_of(case)[0], price_of(plan.offer), *[others] * has_more),
+    )  # fmt: skip
+    return expected, kept, usd

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from app.document import vocabulary as words
+from app.document import vocabulary
 from app.forecast.case import Case
-from app.provenance.of_facts import fraction, fractions, of_accelerator, of_layout, of_model
-from app.provenance.of_step import seq_len
-from app.provenance.record import LEFT, Record, by_topic, record
-from core.layout.layouts import Layouts
+from app.provenance.of_facts import (
+    dimensions_of,
+    fractions,
+    of_accelerator,
+    of_layout,
+    of_model,
+    of_scenario,
+)
+from app.provenance.record import LEFT, Record, record, undated
 from core.layout.pipeline import (
     layers_of_largest_stage,
     microbatches_in_flight,
     microbatches_on_last_stage,
 )
 from core.layout.sharding import column
-from core.machine.accelerator import Source
 from core.memory.activations import kept_bytes
 from core.memory.memory import (
-    StageParams,
     communicators,
     live_bytes,
     logits_bytes,
@@ -51,50 +54,46 @@ def memory_records(case: Case) -> tuple[Record, ...]:
     plan = case.plan
     parts = tuple(_part(case, name, size) for name, size in plan.memory_bytes.items())
     peak = record(
-        "peak_memory_bytes", "Peak memory per GPU", float(sum(plan.memory_bytes.values())), "B",
-        "computed", formula=" + ".join(p.key for p in parts), inputs=parts,
-        topic=by_topic("Peak memory"),
+        "peak_memory_bytes", "Peak memory per GPU", sum(plan.memory_bytes.values()), "B",
+        formula=" + ".join(p.key for p in parts), inputs=parts, topic="Peak memory",
     )  # fmt: skip
     capacity = of_accelerator(
         case.machine.accelerator, "memory_bytes", "B", key="memory_capacity_bytes",
         label="Usable memory of the device",
     )  # fmt: skip
-    return peak, *parts, capacity, _oom(case, peak, capacity)
-
-
-def _oom(case: Case, peak: Record, capacity: Record) -> Record:
     sigma = record(
-        "memory_sigma", "Width of the memory forecast (log)", as_float(case.eff.memory_sigma), "",
-        "computed", topic=by_topic("Interval"),
+        "memory_sigma", "Width of the memory forecast (log)", case.eff.memory_sigma, "",
+        topic="Interval",
         inputs=fractions(case.scenario.stack, "memory_sigma", "memory_unknown_stack_sigma"),
     )  # fmt: skip
-    return record(
-        "probability_oom", "Chance of out of memory", case.plan.probability_oom, "probability",
-        "computed", topic=by_topic("Interval"), inputs=(capacity, peak, sigma),
+    out = record(
+        "probability_oom", "Chance of out of memory", plan.probability_oom, "probability",
+        topic="Interval", inputs=(capacity, peak, sigma),
         formula="erfc(ln(memory_capacity_bytes / peak_memory_bytes) / memory_sigma / sqrt(2)) / 2",
     )  # fmt: skip
+    return peak, *parts, capacity, out
 
 
 def _part(case: Case, name: str, size: float) -> Record:
     first = _fuller_is_first(case)
-    rests = fractions(case.scenario.stack, *RESTS_ON[name])
+    topic, formula = "Peak memory", "0"
+    inputs: tuple[Record, ...] = ()
     if name in STATES:
+        topic = STATES[name]
         formula, inputs = _states(case, name, size, first=first)
     elif name == "activations":
+        topic = "Activations"
         formula, inputs = _activations(case, size, first=first)
     elif name == "logits" and size > 0:
-        formula, inputs = _logits(case, size)
+        formula, inputs = _logits(case)
     elif name == "buffers":
         formula, inputs = _buffers(case, size)
     elif name == "reserve":
-        formula, inputs = _reserve(case, size)
-    else:
-        formula, inputs = "0", ()
-    topic = STATES.get(name) or {"activations": "Activations"}.get(name, "Peak memory")
-    end = "" if case.plan.layout.pp == 1 else f"of the {'first' if first else 'last'} stage"
+        formula, inputs = _reserve(case)
     return record(
-        f"memory_{name}_bytes", words.memory_part(name), size, "B", "computed", formula=formula,
-        inputs=(*inputs, *rests), topic=by_topic(topic), note=end,
+        f"memory_{name}_bytes", vocabulary.memory_part(name), size, "B", formula=formula,
+        inputs=(*inputs, *fractions(case.scenario.stack, *RESTS_ON[name])), topic=topic,
+        note="" if case.plan.layout.pp == 1 else f"of the {'first' if first else 'last'} stage",
     )  # fmt: skip
 
 
@@ -107,55 +106,36 @@ def _fuller_is_first(case: Case) -> bool:
     return first >= last
 
 
-def _held(lay: Layouts, params: StageParams, what: str) -> float:
-    """For how many parameters of its stage one GPU keeps `what`: weights, gradients, optimizer."""
-    sharded = column(lay.strategy, f"shards_{what}") > 0
-    dense = params.dense / np.where(sharded, params.dense_shards, 1.0)
-    return as_float(dense + params.experts / np.where(sharded, params.expert_shards, 1.0))
-
-
 def _states(case: Case, name: str, size: float, *, first: bool) -> tuple[str, tuple[Record, ...]]:
     params = stage_params(case.work, case.lay, first=first)
-    held = _held(case.lay, params, name)
-    sharding = case.plan.layout.sharding
+    sharded = column(case.lay.strategy, f"shards_{name}") > 0
+    held = as_float(params.dense / np.where(sharded, params.dense_shards, 1.0)
+                    + params.experts / np.where(sharded, params.expert_shards, 1.0))  # fmt: skip
     of_gpu = record(
-        f"held_{name}", f"Parameters whose {words.memory_part(name).lower()} one GPU holds", held,
-        "parameters", "computed", topic=by_topic("Model states"),
-        note=f"those of its stage and tensor-parallel rank, over the shards of {sharding}",
-        inputs=(of_layout(case.plan, "tp", "Tensor-parallel degree"),
-                of_layout(case.plan, "pp", "Pipeline stages"),
-                of_layout(case.plan, "dp_shard", "Ranks that share states"),
-                _model(case)),
+        f"held_{name}", f"Parameters whose {vocabulary.memory_part(name).lower()} one GPU holds",
+        held, "parameters", topic="Model states",
+        note="those of its stage and tensor-parallel rank, over the shards of "
+        f"{case.plan.layout.sharding}",
+        inputs=(*of_layout(case.plan, "tp", "pp", "dp_shard"), dimensions_of(case)),
     )  # fmt: skip
     each = record(
-        f"{name}_bytes_per_param", "Bytes of each, on average", size / held, "bytes", "computed",
-        topic=by_topic(STATES[name]),
+        f"{name}_bytes_per_param", "Bytes of each, on average", size / held, "bytes",
+        topic=STATES[name], inputs=(_format_of(case, name),),
         note=f"as strategy, stack and optimizer keep them; 0 on the host; {LEFT}",
-        inputs=_choices(case, name),
     )  # fmt: skip
     return f"{of_gpu.key} * {each.key}", (of_gpu, each)
 
 
-def _choices(case: Case, name: str) -> tuple[Record, ...]:
-    """The scenario fields that set the format of the weights, gradients or optimizer states."""
-    fields = {"optimizer": ("optimizer",), "gradients": ("gradient_dtype",)}.get(name, ("task",))
-    return tuple(_choice(case, f) for f in fields)
-
-
-def _choice(case: Case, field: str) -> Record:
+def _format_of(case: Case, name: str) -> Record:
+    """The scenario field that sets the format of the weights, gradients or optimizer states."""
+    field = {"optimizer": "optimizer", "gradients": "gradient_dtype"}.get(name, "task")
     value = str(getattr(case.scenario, field))
     is_default = value == type(case.scenario).model_fields[field].default
     ref = "the default of this field: nobody gave another one" if is_default else "typed in"
     return record(
         field, field.replace("_", " ").capitalize(), None, "", "assumed" if is_default else "given",
-        text=value or "as the stack or the strategy does",
-        source=Source(ref=ref, date="", printed=value),
+        text=value or "as the stack or the strategy does", source=undated(ref, value),
     )  # fmt: skip
-
-
-def _model(case: Case) -> Record:
-    label = f"Dimensions of {case.model.label}"
-    return of_model(case.scenario, "model_dimensions", label, None, "")
 
 
 def _activations(case: Case, size: float, *, first: bool) -> tuple[str, tuple[Record, ...]]:
@@ -168,64 +148,58 @@ def _activations(case: Case, size: float, *, first: bool) -> tuple[str, tuple[Re
     kept = as_float(kept_bytes(
         one_layer(work, lay, case.eff), recompute=lay.recompute, layers_in_flight=flight * layers,
         offloaded=work.offloads_activations))  # fmt: skip
-    topic = by_topic("Activations")
     inputs = (
-        record("layers_of_stage", "Layers of the largest pipeline stage", layers, "", "computed",
-               topic=by_topic("Pipeline")),
+        record("layers_of_stage", "Layers of the largest pipeline stage", layers, "",
+               topic="Pipeline"),
         record("microbatches_in_flight", "Micro-batches whose activations are kept at once",
-               flight, "", "computed", topic=by_topic("Pipeline")),
+               flight, "", topic="Pipeline"),
         record("kept_of_layer_bytes", "Kept of one layer and micro-batch",
-               kept / (flight * layers), "B", "computed", topic=topic,
-               inputs=(seq_len(case), of_layout(case.plan, "micro_batch_size",
-                                                "Sequences per micro-batch")),
+               kept / (flight * layers), "B", topic="Activations",
+               inputs=(of_scenario(case.scenario, "seq_len"),
+                       *of_layout(case.plan, "micro_batch_size")),
                note=f"{case.plan.layout.recompute} recompute"),
         record("recomputed_bytes", "The layer in backward, computed again", size - kept, "B",
-               "computed", topic=topic, note=f"less what the logits' memory covers; {LEFT}"),
+               topic="Activations", note=f"less what the logits' memory covers; {LEFT}"),
     )  # fmt: skip
     formula = "layers_of_stage * microbatches_in_flight * kept_of_layer_bytes + recomputed_bytes"
     return formula, inputs
 
 
-def _logits(case: Case, size: float) -> tuple[str, tuple[Record, ...]]:
-    lay, cp = case.plan.layout, float(case.plan.layout.cp)
-    vocabulary = as_float(case.work.model.vocab_size)
-    number = lay.micro_batch_size * as_float(case.work.seq_len) / cp * vocabulary / lay.tp
+def _logits(case: Case) -> tuple[str, tuple[Record, ...]]:
+    lay, vocabulary_size = case.plan.layout, as_float(case.work.model.vocab_size)
+    number = lay.micro_batch_size * as_float(case.work.seq_len) / lay.cp * vocabulary_size / lay.tp
     each = as_float(logits_bytes(case.work, case.lay, case.eff)) / number
     inputs = (
-        of_layout(case.plan, "micro_batch_size", "Sequences per micro-batch"),
-        seq_len(case),
-        of_layout(case.plan, "cp", "Context-parallel degree"),
-        of_layout(case.plan, "tp", "Tensor-parallel degree"),
-        of_model(case.scenario, "vocab_size", "Vocabulary", vocabulary, "tokens"),
-        record("bytes_per_logit", "Bytes per logit: copies and gradient", each, "bytes", "computed",
-               topic=by_topic("Peak memory")),
+        *of_layout(case.plan, "micro_batch_size"),
+        of_scenario(case.scenario, "seq_len"),
+        *of_layout(case.plan, "cp", "tp"),
+        of_model(case.scenario, "vocab_size", "Vocabulary", vocabulary_size, "tokens"),
+        record("bytes_per_logit", "Bytes per logit: copies and gradient", each, "bytes",
+               topic="Peak memory"),
     )  # fmt: skip
-    formula = "micro_batch_size * seq_len / cp * vocab_size / tp * bytes_per_logit"
-    return formula, inputs
+    return "micro_batch_size * seq_len / cp * vocab_size / tp * bytes_per_logit", inputs
 
 
 def _buffers(case: Case, size: float) -> tuple[str, tuple[Record, ...]]:
     groups = as_float(communicators(case.lay))
-    each = as_float(case.eff.communicator_bytes)
     inputs = (
-        record("num_communicators", "Process groups of more than one rank", groups, "", "computed",
+        record("num_communicators", "Process groups of more than one rank", groups, "",
                note="one for each of data, tensor, pipeline, context, expert parallelism in use"),
         record("gathered_bytes", "Weights gathered, gradients and copies of a moment",
-               size - groups * each, "B", "computed", topic=by_topic("Peak memory"), note=LEFT),
+               size - groups * as_float(case.eff.communicator_bytes), "B", topic="Peak memory",
+               note=LEFT),
     )  # fmt: skip
     return "num_communicators * efficiency_communicator_bytes + gathered_bytes", inputs
 
 
-def _reserve(case: Case, size: float) -> tuple[str, tuple[Record, ...]]:
+def _reserve(case: Case) -> tuple[str, tuple[Record, ...]]:
     live = sum(as_float(v) for v in live_bytes(case.work, case.lay, case.eff).values())
-    fixed = as_float(reserve_bytes(live=0.0, memory_bytes=case.cluster.memory_bytes, eff=case.eff))
-    stack = case.scenario.stack
+    fixed = reserve_bytes(live=0.0, memory_bytes=case.cluster.memory_bytes, eff=case.eff)
+    reserve, fragmentation = fractions(case.scenario.stack, "reserve_bytes", "fragmentation")
     inputs = (
         record("context_bytes", "Context and workspaces, at most a tenth of the device", fixed,
-               "B", "computed", topic=by_topic("Peak memory"),
-               inputs=(fraction(stack, "reserve_bytes"),)),
-        fraction(stack, "fragmentation"),
-        record("live_bytes", "All other parts", live, "B", "computed",
-               topic=by_topic("Peak memory")),
+               "B", topic="Peak memory", inputs=(reserve,)),
+        fragmentation,
+        record("live_bytes", "All other parts", live, "B", topic="Peak memory"),
     )  # fmt: skip
     return "context_bytes + efficiency_fragmentation * live_bytes", inputs

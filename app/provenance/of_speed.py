@@ -1,15 +1,20 @@
-"""Where the speed of a plan comes from: tokens per second, and utilisation."""
+"""Where the speed of a plan comes from: tokens per second with their interval, and utilisation."""
 
 from __future__ import annotations
 
+from math import log
+
 from app.forecast.case import Case
-from app.provenance.of_facts import of_accelerator, of_model, of_scenario
-from app.provenance.of_interval import ends, sigma_record
-from app.provenance.of_step import seq_len
-from app.provenance.record import Record, by_topic, record
+from app.provenance.of_facts import (
+    TYPED,
+    dimensions_of,
+    fractions,
+    of_accelerator,
+    of_scenario,
+)
+from app.provenance.record import Record, record, undated
+from core.evidence.uncertainty import Z_90, doublings
 from core.layout.layouts import RECOMPUTE
-from core.layout.workload import Workload
-from core.machine.accelerator import Source
 from core.model.transformer import (
     attention_score_flops_per_token,
     forward_flops_per_token,
@@ -17,19 +22,24 @@ from core.model.transformer import (
     matrix_flops_per_token,
 )
 from core.numeric import as_float
+from hardware.measured import measured_accelerators
 
 
 def speed_records(case: Case, whole: Record) -> tuple[Record, ...]:
     """Tokens per second, utilisation, the step and its parts."""
-    plan = case.plan
-    per_s = tokens_per_s_record(case, whole)
+    at = case.plan.tokens_per_s
+    batch, length = (of_scenario(case.scenario, f) for f in ("global_batch_size", "seq_len"))
+    per_s = record(
+        "tokens_per_s", "Tokens/s, median (P50)", at.p50, "tokens/s",
+        formula="global_batch_size * seq_len / step_s", inputs=(batch, length, whole),
+    )  # fmt: skip
     per_gpu = record(
-        "tokens_per_s_per_gpu", "Tokens/s per GPU", plan.tokens_per_s_per_gpu, "tokens/s",
-        "computed", formula="tokens_per_s / num_gpus", inputs=(per_s, num_gpus(case)),
+        "tokens_per_s_per_gpu", "Tokens/s per GPU", case.plan.tokens_per_s_per_gpu, "tokens/s",
+        formula="tokens_per_s / num_gpus", inputs=(per_s, num_gpus(case)),
     )  # fmt: skip
     return (
-        per_s, *ends(per_s, plan.tokens_per_s.p10, plan.tokens_per_s.p90, sigma_record(case),
-                     "Tokens/s"), per_gpu, *_utilisation(case, per_gpu), whole,
+        per_s, *ends(per_s, at.p10, at.p90, sigma_record(case), "Tokens/s"), per_gpu,
+        *_utilisation(case, per_gpu), whole,
         *(r for r in whole.inputs if r.key.startswith("step_")),
     )  # fmt: skip
 
@@ -38,50 +48,34 @@ def num_gpus(case: Case) -> Record:
     """The number of GPUs of the plan."""
     given = bool(case.scenario.num_gpus)
     return record(
-        "num_gpus", "GPUs", float(case.plan.num_gpus), "GPUs", "given" if given else "computed",
-        source=Source(ref="typed in by the user", date="", printed="") if given else None,
+        "num_gpus", "GPUs", case.plan.num_gpus, "GPUs", "given" if given else "computed",
+        source=undated(TYPED) if given else None,
         note="" if given else "a number of GPUs that the search tried",
     )  # fmt: skip
 
 
-def tokens_per_s_record(case: Case, whole: Record) -> Record:
-    """Tokens per second: the tokens of a step over its seconds."""
-    batch = of_scenario(case.scenario, "global_batch_size", "Sequences per step", "sequences")
-    return record(
-        "tokens_per_s", "Tokens/s, median (P50)", case.plan.tokens_per_s.p50, "tokens/s",
-        "computed", formula="global_batch_size * seq_len / step_s",
-        inputs=(batch, seq_len(case), whole),
-    )  # fmt: skip
-
-
-def _utilisation(case: Case, per_gpu: Record) -> tuple[Record, ...]:
-    plan = case.plan
+def _utilisation(case: Case, per_gpu: Record) -> tuple[Record, Record]:
     peak = of_accelerator(
         case.machine.accelerator, "bf16_flops_per_s", "FLOP/s", key="peak_flops_per_s"
     )
-    flops = flops_per_token(case)
+    flops = _flops_per_token(case)
     repeated = record(
         "repeated_flops_per_token", "FLOPs that recompute repeats", _repeated_flops(case),
-        "FLOPs per token", "computed", topic=by_topic("Model FLOPs"),
+        "FLOPs per token", topic="Model FLOPs",
         note="the layers' forward pass if all is computed again, the attention scores if some is",
     )  # fmt: skip
-    topic = by_topic("Model FLOPs")
     mfu = record(
-        "mfu", "MFU", plan.mfu, "share", "computed", topic=topic,
+        "mfu", "MFU", case.plan.mfu, "share", topic="Model FLOPs",
         formula="tokens_per_s_per_gpu * flops_per_token / peak_flops_per_s",
         inputs=(per_gpu, flops, peak),
     )  # fmt: skip
     hfu = record(
-        "hfu", "HFU", plan.hfu, "share", "computed", topic=topic,
+        "hfu", "HFU", case.plan.hfu, "share", topic="Model FLOPs",
         formula="tokens_per_s_per_gpu * (flops_per_token + repeated_flops_per_token)"
         " / peak_flops_per_s",
         inputs=(per_gpu, flops, repeated, peak),
     )  # fmt: skip
     return mfu, hfu
-
-
-def _passes(work: Workload) -> float:
-    return 2.0 if as_float(work.adapters) else 3.0
 
 
 def _repeated_flops(case: Case) -> float:
@@ -94,33 +88,77 @@ def _repeated_flops(case: Case) -> float:
     return 0.0
 
 
-def flops_per_token(case: Case) -> Record:
+def _flops_per_token(case: Case) -> Record:
     """Model FLOPs per token: the forward pass, and twice as much for the backward pass."""
-    work = case.work
-    dims = of_model(
-        case.scenario, "model_dimensions", f"Dimensions of {case.model.label}", None, ""
-    )
-    topic = by_topic("Model FLOPs")
+    work, dims = case.work, dimensions_of(case)
+    forward = as_float(forward_flops_per_token(work.model, work.seq_len))
+    passes = 2 if as_float(work.adapters) else 3
 
     def forward_of(key: str, label: str, value: object) -> Record:
         return record(
-            key, label, as_float(value), "FLOPs per token", "computed", topic=topic, inputs=(dims,)
+            key, f"{label}, forward", value, "FLOPs per token", topic="Model FLOPs", inputs=(dims,)
         )
 
-    matrices = forward_of("matrix_flops", "Matrices of the layers, forward",
-                        matrix_flops_per_token(work.model))  # fmt: skip
-    scores = forward_of("attention_flops", "Attention scores, causal once, forward",
-                      attention_score_flops_per_token(work.model, work.seq_len))  # fmt: skip
-    head = forward_of("head_flops", "LM head, forward", head_flops_per_token(work.model))
-    forward = as_float(forward_flops_per_token(work.model, work.seq_len))
-    known = sum(r.value or 0.0 for r in (matrices, scores, head))
-    scan = forward_of("scan_flops", "Scans of state-space layers, forward", forward - known)
-    has_scan = forward - known > 1e-6 * forward
-    passes = _passes(work)
+    parts = [
+        forward_of("matrix_flops", "Matrices of the layers", matrix_flops_per_token(work.model)),
+        forward_of("attention_flops", "Attention scores, causal once",
+                   attention_score_flops_per_token(work.model, work.seq_len)),
+        forward_of("head_flops", "LM head", head_flops_per_token(work.model)),
+    ]  # fmt: skip
+    scan = forward - sum(r.value or 0.0 for r in parts)
+    if scan > 1e-6 * forward:
+        parts.append(forward_of("scan_flops", "Scans of state-space layers", scan))
     return record(
-        "flops_per_token", "Model FLOPs per token", passes * forward, "FLOPs", "computed",
-        formula="(matrix_flops + attention_flops + head_flops"
-        + (" + scan_flops" if has_scan else "") + f") * {passes:g}",
-        inputs=(matrices, scores, head, *((scan,) if has_scan else ())), topic=topic,
+        "flops_per_token", "Model FLOPs per token", passes * forward, "FLOPs", topic="Model FLOPs",
+        formula=f"({' + '.join(p.key for p in parts)}) * {passes}", inputs=tuple(parts),
         note="" if passes == 3 else "frozen weights have no weight gradient: two forwards' worth",
+    )  # fmt: skip
+
+
+# --- the interval --------------------------------------------------------------------------------
+
+
+def sigma_record(case: Case) -> Record:
+    """The log width of the tokens/s forecast: independent causes added in quadrature."""
+    at, m = case.plan.tokens_per_s, case.machine
+    value = log(at.p50 / at.p10) / Z_90
+    stack = case.scenario.stack
+    causes = {
+        "unmeasured_sigma": not (m.accelerator.matmul_flops_per_s or "matmul" in m.measured),
+        "unseen_accelerator_sigma": m.accelerator.name not in measured_accelerators()
+        and not m.measured >= {"matmul", "attention", "memory", "elementwise"},
+        "network_sigma": case.plan.num_nodes > 1
+        and not (m.network_known or "scale_out" in m.measured),
+    }
+    terms = [*fractions(stack, *(name for name, holds in causes.items() if holds))]
+    if (beyond := as_float(doublings(float(case.plan.num_gpus)))) > 0:
+        terms.append(
+            record("scale_sigma", "More GPUs than any published run",
+                   beyond * as_float(case.eff.scale_sigma), "", topic="Interval",
+                   inputs=fractions(stack, "scale_sigma")))  # fmt: skip
+    others = sum((t.value or 0.0) ** 2 for t in terms)
+    own = record(
+        "stack_sigma", "Forecast error of this stack and task", max(value**2 - others, 0.0) ** 0.5,
+        "", topic="Interval",
+        inputs=fractions(stack, "throughput_sigma", "unknown_stack_sigma", "experts_sigma",
+                         "adapters_sigma"),
+        note="what your measurement left of it"
+        if case.scenario.anchor_tokens_per_s_per_gpu is not None
+        else "the causes below that hold, in quadrature",
+    )  # fmt: skip
+    inputs = (own, *terms)
+    return record(
+        "throughput_sigma", "Width of the speed forecast (log)", value, "", topic="Interval",
+        formula=f"sqrt({' + '.join(f'{t.key}^2' for t in inputs)})", inputs=inputs,
+    )  # fmt: skip
+
+
+def ends(base: Record, low: float, high: float, sigma: Record, label: str) -> tuple[Record, ...]:
+    """P10 and P90 of a quantity with a normally distributed log error."""
+    return tuple(
+        record(
+            f"{base.key}_{name}", f"{label}, {name.upper()}", value, base.unit, topic="Interval",
+            formula=f"{base.key} * exp({sign}{Z_90:.10g} * {sigma.key})", inputs=(base, sigma),
+        )
+        for name, value, sign in (("p10", low, "-"), ("p90", high, ""))
     )  # fmt: skip

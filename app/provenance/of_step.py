@@ -19,10 +19,9 @@ from app.provenance.of_facts import (
     of_model,
     of_scenario,
 )
-from app.provenance.record import LEFT, Record, by_topic, record
+from app.provenance.record import LEFT, Record, record, undated
 from core.layout.layouts import RECOMPUTE
 from core.layout.pipeline import bubble_fraction, layers_of_largest_stage
-from core.machine.accelerator import Source
 from core.memory.memory import stage_params
 from core.numeric import as_float
 from core.time import traffic
@@ -52,7 +51,7 @@ RESTS_ON: dict[str, tuple[str, tuple[str, ...]]] = {
     "overhead": ("Elementwise operators", ("host_s", "queue", "straggler")),
 }  # fmt: skip
 OF_NETWORK = {"cp_exposed", "ep_exposed", "pp_exposed", "dp_exposed"}
-OF_LAYER = {"matmul", "attention", "experts", "memory_bound"}
+OF_LAYER = ("matmul", "attention", "experts", "memory_bound")
 OF_MEMORY = {"memory_bound", "optimizer", "head_loss"}
 
 
@@ -60,8 +59,8 @@ def step_record(case: Case) -> Record:
     """The whole step: the sum of its parts."""
     parts = tuple(_part(case, name, s) for name, s in case.plan.step_s.items() if s > 0)
     return record(
-        "step_s", "Time of one step", case.step_s, "s", "computed",
-        formula=" + ".join(p.key for p in parts), inputs=parts, topic=by_topic("Overlap"),
+        "step_s", "Time of one step", case.step_s, "s",
+        formula=" + ".join(p.key for p in parts), inputs=parts, topic="Overlap",
     )  # fmt: skip
 
 
@@ -70,24 +69,23 @@ def step_record(case: Case) -> Record:
 
 def _part(case: Case, name: str, seconds: float) -> Record:
     topic, quantities = RESTS_ON[name]
-    formula, inputs, note = _formula_of(case, name, seconds)
-    moved = case.moved
-    if moved != 1.0:
+    formula, inputs, note = _formula_of(case, name, seconds / case.moved)
+    if case.moved != 1.0:
         formula = f"({formula}) * {MOVED}"
-        inputs = (*inputs, _measurement(case, moved))
+        inputs = (*inputs, _measurement(case))
     return record(
-        f"step_{name}_s", vocabulary.step_part(name), seconds, "s", "computed", formula=formula,
-        inputs=(*inputs, *_rests_on(case, name, quantities)), topic=by_topic(topic), note=note,
+        f"step_{name}_s", vocabulary.step_part(name), seconds, "s", formula=formula,
+        inputs=(*inputs, *_rests_on(case, name, quantities)), topic=topic, note=note,
     )  # fmt: skip
 
 
-def _measurement(case: Case, moved: float) -> Record:
+def _measurement(case: Case) -> Record:
     given = case.scenario.anchor_tokens_per_s_per_gpu
     printed = "" if given is None else f"{given:g} tokens/s a GPU"
-    source = Source(ref="your measurement, typed in", date="", printed=printed)
     return record(
-        MOVED, "What your measurement multiplies seconds by", moved, "", "measured", source=source
-    )
+        MOVED, "What your measurement multiplies seconds by", case.moved, "", "measured",
+        source=undated("your measurement, typed in", printed),
+    )  # fmt: skip
 
 
 def _rests_on(case: Case, name: str, quantities: tuple[str, ...]) -> tuple[Record, ...]:
@@ -103,45 +101,40 @@ def _rests_on(case: Case, name: str, quantities: tuple[str, ...]) -> tuple[Recor
     return (*found, *measured_constants(case.scenario, case.machine))
 
 
-def _formula_of(case: Case, name: str, seconds: float) -> tuple[str, tuple[Record, ...], str]:
+def _formula_of(case: Case, name: str, own_s: float) -> tuple[str, tuple[Record, ...], str]:
     """The formula, inputs and note of a part before it is adjusted to a measurement."""
-    if name in OF_LAYER or name == "recompute":
+    label, topic = vocabulary.step_part(name), RESTS_ON[name][0]
+    if name in OF_LAYER:
         return _of_layers(case, name)
-    own = seconds / case.moved
-    m = microbatches(case)
+    if name == "recompute":
+        return _recompute(case)
     if name == "tp_exposed":
         return _tensor_parallel(case)
     if name == "bubble":
-        return _bubble(case, own)
+        return _bubble(case, own_s)
     if name == "dp_exposed":
-        return _data_parallel(case, own)
+        return _data_parallel(case, own_s)
     if name == "overhead":
-        return _overhead(case, own)
+        return _overhead(case, own_s)
     if name in ("head_loss", "pp_exposed", "cp_exposed", "ep_exposed"):
-        key = f"{name}_of_microbatch_s"
-        one = record(key, f"{vocabulary.step_part(name)}, of a micro-batch",
-                     own / (m.value or 1.0), "s", "computed", note=LEFT,
-                     topic=RESTS_ON[name][0])  # fmt: skip
-        return f"num_microbatches * {key}", (m, one), "the micro-batch's share of the part"
-    key = f"{name}_of_step_s"
-    one = record(key, f"{vocabulary.step_part(name)}, as computed", own, "s", "computed",
-                 topic=RESTS_ON[name][0], note=LEFT)  # fmt: skip
-    return key, (one,), ""
+        m = microbatches(case)
+        one = record(f"{name}_of_microbatch_s", f"{label}, of a micro-batch",
+                     own_s / (m.value or 1.0), "s", note=LEFT, topic=topic)  # fmt: skip
+        return f"num_microbatches * {one.key}", (m, one), "the micro-batch's share of the part"
+    one = record(f"{name}_of_step_s", f"{label}, as computed", own_s, "s", topic=topic, note=LEFT)
+    return one.key, (one,), ""
 
 
 def microbatches(case: Case) -> Record:
     """Micro-batches per step: the batch over the ranks times the sequences of a micro-batch."""
     lay = case.plan.layout
-    ranks = record("data_parallel_ranks", "Data-parallel ranks",
-                   float(lay.dp_replicate * lay.dp_shard), "", "computed",
-                   note="the GPUs over tp x pp x cp")  # fmt: skip
-    batch = of_scenario(case.scenario, "global_batch_size", "Sequences per step", "sequences")
-    size = of_layout(case.plan, "micro_batch_size", "Sequences per micro-batch")
+    ranks = record("data_parallel_ranks", "Data-parallel ranks", lay.dp_replicate * lay.dp_shard,
+                   "", note="the GPUs over tp x pp x cp")  # fmt: skip
     return record(
-        "num_microbatches", "Micro-batches per step", float(lay.num_microbatches), "", "computed",
+        "num_microbatches", "Micro-batches per step", lay.num_microbatches, "", topic="Pipeline",
         formula="global_batch_size / (data_parallel_ranks * micro_batch_size)",
-        inputs=(batch, ranks, size),
-        topic=by_topic("Pipeline"),
+        inputs=(of_scenario(case.scenario, "global_batch_size"), ranks,
+                *of_layout(case.plan, "micro_batch_size")),
     )  # fmt: skip
 
 
@@ -151,51 +144,53 @@ def layers_of_stage(case: Case) -> Record:
     layers = of_model(case.scenario, "num_layers", "Layers of the model", total, "")
     return record(
         "layers_of_stage", "Layers of the largest pipeline stage",
-        as_float(layers_of_largest_stage(num_layers=total, pp=float(case.plan.layout.pp))), "",
-        "computed", formula="ceil(num_layers / pp)",
-        inputs=(layers, of_layout(case.plan, "pp", "Pipeline stages")), topic=by_topic("Pipeline"),
+        layers_of_largest_stage(num_layers=total, pp=case.plan.layout.pp), "",
+        formula="ceil(num_layers / pp)", inputs=(layers, *of_layout(case.plan, "pp")),
+        topic="Pipeline",
     )  # fmt: skip
+
+
+def _recompute(case: Case) -> tuple[str, tuple[Record, ...], str]:
+    one, topic = layer_seconds(case.work, case.lay, case.cluster, case.eff), "Activations"
+    forward = sum(as_float(getattr(one, f"{p}_forward")) for p in OF_LAYER)
+    inputs = (
+        microbatches(case), layers_of_stage(case),
+        record("forward_s", "Forward pass of one layer", forward, "s", topic=topic),
+        record("repeated_share", "Share of it that is repeated",
+               recompute_fraction(case.lay.recompute, case.eff), "",
+               note=f"{case.plan.layout.recompute} recompute"),
+    )  # fmt: skip
+    return "num_microbatches * layers_of_stage * forward_s * repeated_share", inputs, ""
 
 
 def _of_layers(case: Case, name: str) -> tuple[str, tuple[Record, ...], str]:
     one = layer_seconds(case.work, case.lay, case.cluster, case.eff)
-    counts = (microbatches(case), layers_of_stage(case))
-    topic = RESTS_ON[name][0]
-    if name == "recompute":
-        forward = sum(as_float(getattr(one, f"{p}_forward")) for p in OF_LAYER)
-        share = as_float(recompute_fraction(case.lay.recompute, case.eff))
-        inputs = (
-            record("forward_s", "Forward pass of one layer", forward, "s", "computed", topic=topic),
-            record("repeated_share", "Share of it that is repeated", share, "", "computed",
-                   note=f"{case.plan.layout.recompute} recompute"),
-        )  # fmt: skip
-        formula = "num_microbatches * layers_of_stage * forward_s * repeated_share"
-        return formula, (*counts, *inputs), ""
+    rate = (_linear_rate(case),) if name in ("matmul", "experts") else ()
     forward_s, backward_s = (
         record(f"{name}_{way}_s", f"{vocabulary.step_part(name)} of one layer, {way}",
-               as_float(getattr(one, f"{name}_{way}")), "s", "computed", topic=topic,
-               inputs=(_linear_rate(case),) if name in ("matmul", "experts") else ())
+               getattr(one, f"{name}_{way}"), "s", topic=RESTS_ON[name][0], inputs=rate)
         for way in ("forward", "backward")
     )  # fmt: skip
     formula = f"num_microbatches * layers_of_stage * ({forward_s.key} + {backward_s.key})"
-    return formula, (*counts, forward_s, backward_s), ""
+    return formula, (microbatches(case), layers_of_stage(case), forward_s, backward_s), ""
 
 
 def _linear_rate(case: Case) -> Record:
     """FLOP/s that the matmuls of linear layers reach."""
     rate = rates(case.work, case.cluster, case.eff)
     value, sixteen = as_float(rate.linear_flops_per_s), as_float(rate.head_flops_per_s)
-    software = as_float(software_factor(case.work.software_year, case.eff.software_per_year))
+    software = record(
+        "software_factor", "Software of this year over that of 2024",
+        software_factor(case.work.software_year, case.eff.software_per_year), "",
+        topic="Matrix products", inputs=(fraction(case.scenario.stack, "software_per_year"),),
+    )  # fmt: skip
     inputs = [
         of_accelerator(case.machine.accelerator, "bf16_flops_per_s", "FLOP/s",
                        key="peak_flops_per_s"),
         ceiling_of(case.machine, as_float(case.cluster.ceiling)),
         fraction(case.scenario.stack, "matmul"),
-        record("software_factor", "Software of this year over that of 2024", software, "",
-               "computed", topic="Matrix products",
-               inputs=(fraction(case.scenario.stack, "software_per_year"),)),
+        software,
     ]  # fmt: skip
-    formula = "peak_flops_per_s * matmul_ceiling * efficiency_matmul * software_factor"
     power = as_float(np.asarray(case.cluster.power_share) ** case.eff.power_exponent)
     for key, label, factor, rests in (
         ("power_factor", "What a power limit leaves", power, "power_exponent"),
@@ -203,52 +198,46 @@ def _linear_rate(case: Case) -> Record:
          "fp4_of_peak_ratio" if as_float(case.work.matmul_bits) == 4 else "fp8_of_peak_ratio"),
     ):  # fmt: skip
         if abs(factor - 1) > 1e-9:
-            formula += f" * {key}"
-            inputs.append(record(key, label, factor, "", "computed", topic="Matrix products",
+            inputs.append(record(key, label, factor, "", topic="Matrix products",
                                  inputs=(fraction(case.scenario.stack, rests),)))  # fmt: skip
     return record(
-        "linear_flops_per_s", "Rate of the matmuls", value, "FLOP/s", "computed", formula=formula,
-        inputs=tuple(inputs), topic=by_topic("Matrix products"),
+        "linear_flops_per_s", "Rate of the matmuls", value, "FLOP/s", topic="Matrix products",
+        formula=" * ".join(i.key for i in inputs), inputs=tuple(inputs),
     )  # fmt: skip
 
 
 def _tensor_parallel(case: Case) -> tuple[str, tuple[Record, ...], str]:
     full = RECOMPUTE.index(case.plan.layout.recompute) >= RECOMPUTE.index("full")
-    one = as_float(traffic.tensor_parallel_s(case.work, case.lay, case.cluster, case.eff))
-    beside = bool(as_float(case.work.async_tp))
-    share = as_float(case.eff.tp_exposed) if beside else 1.0
+    hides = bool(as_float(case.work.async_tp))
     inputs = (
         microbatches(case), layers_of_stage(case),
-        record("tp_of_layer_s", "Tensor-parallel collectives of one layer", one, "s", "computed",
-               topic=by_topic("Collectives")),
-        record("tp_exposed_share", "Share of them that does not hide", share, "", "computed",
-               note="tp_exposed below" if beside else "all: they are not cut in pieces"),
+        record("tp_of_layer_s", "Tensor-parallel collectives of one layer",
+               traffic.tensor_parallel_s(case.work, case.lay, case.cluster, case.eff), "s",
+               topic="Collectives"),
+        record("tp_exposed_share", "Share of them that does not hide",
+               case.eff.tp_exposed if hides else 1.0, "",
+               note="tp_exposed below" if hides else "all: they are not cut in pieces"),
         record("tp_again", "With those that recompute repeats", 1.5 if full else 1.0, "",
-               "computed", note="2 of 4 all-reduces are repeated by full recompute"),
+               note="2 of 4 all-reduces are repeated by full recompute"),
     )  # fmt: skip
-    formula = "num_microbatches * layers_of_stage * tp_of_layer_s * tp_exposed_share * tp_again"
-    return formula, inputs, ""
+    return " * ".join(i.key for i in inputs), inputs, ""
 
 
 def _bubble(case: Case, own_s: float) -> tuple[str, tuple[Record, ...], str]:
     lay = case.plan.layout
-    plain = lay.schedule not in ("naive", "zero_bubble")
-    m = microbatches(case)
-    degrees = (of_layout(case.plan, "pp", "Pipeline stages"),
-               of_layout(case.plan, "virtual_stages", "Virtual stages"))  # fmt: skip
-    if plain:
-        idle = as_float(bubble_fraction(
-            pp=float(lay.pp), virtual_stages=float(lay.virtual_stages),
-            num_microbatches=float(lay.num_microbatches)))  # fmt: skip
-        ratio = "(pp - 1) / (virtual_stages * num_microbatches)"
-    else:
-        idle, ratio = 1.0, ""
-    busy = record("busy_s", "Seconds that a stage computes in a step, on average" if plain else
-                  "Pipeline bubble of this schedule, as computed", own_s / idle, "s", "computed",
-                  topic=by_topic("Pipeline"), note=LEFT)  # fmt: skip
-    if not plain:
-        return "busy_s", (busy, m, *degrees), f"schedule {lay.schedule}"
-    return f"busy_s * {ratio}", (busy, m, *degrees), ""
+    degrees = (microbatches(case), *of_layout(case.plan, "pp", "virtual_stages"))
+    if lay.schedule in ("naive", "zero_bubble"):
+        busy = record("busy_s", "Pipeline bubble of this schedule, as computed", own_s, "s",
+                      topic="Pipeline", note=LEFT)  # fmt: skip
+        return "busy_s", (busy, *degrees), f"schedule {lay.schedule}"
+    idle = as_float(
+        bubble_fraction(
+            pp=lay.pp, virtual_stages=lay.virtual_stages, num_microbatches=lay.num_microbatches
+        )
+    )
+    busy = record("busy_s", "Seconds that a stage computes in a step, on average", own_s / idle,
+                  "s", topic="Pipeline", note=LEFT)  # fmt: skip
+    return "busy_s * (pp - 1) / (virtual_stages * num_microbatches)", (busy, *degrees), ""
 
 
 def _data_parallel(case: Case, own_s: float) -> tuple[str, tuple[Record, ...], str]:
@@ -258,20 +247,18 @@ def _data_parallel(case: Case, own_s: float) -> tuple[str, tuple[Record, ...], s
     gathers = as_float(traffic.gather_s(
         lay, cluster, eff, params, work.trained_fraction, layers,
         frozen_bytes=work.weight_bytes, gradient_bytes=work.gradient_bytes))  # fmt: skip
-    times = 1.0 if case.plan.layout.pp > 1 else float(case.plan.layout.num_microbatches)
+    times = 1 if case.plan.layout.pp > 1 else case.plan.layout.num_microbatches
     rest = (lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
     reduced = as_float(traffic.gradient_s(*rest)) + as_float(traffic.replica_s(*rest))
-    all_s = times * gathers + reduced
-    topic = by_topic("Which collectives")
     inputs = (
         record("gathers_s", "Weights gathered, gradients scattered, each time", gathers, "s",
-               "computed", topic=topic),
-        record("num_gathers", "Times a step", times, "", "computed",
+               topic="Which collectives"),
+        record("num_gathers", "Times a step", times, "",
                note="once a step in a pipeline, else once a micro-batch"),
-        record("reduced_s", "Gradients reduced, once a step", reduced, "s", "computed",
-               topic=topic),
-        record("hidden_s", "Of it, behind computation", all_s - own_s, "s", "computed",
-               topic=by_topic("Overlap"), note=LEFT),
+        record("reduced_s", "Gradients reduced, once a step", reduced, "s",
+               topic="Which collectives"),
+        record("hidden_s", "Of it, behind computation", times * gathers + reduced - own_s, "s",
+               topic="Overlap", note=LEFT),
     )  # fmt: skip
     return "num_gathers * gathers_s + reduced_s - hidden_s", inputs, ""
 
@@ -283,14 +270,9 @@ def _overhead(case: Case, own_s: float) -> tuple[str, tuple[Record, ...], str]:
     fixed = as_float(case.eff.step_s)
     inputs = (
         record("launches_s", "Waiting for the host to launch kernels", own_s - stragglers - fixed,
-               "s", "computed", topic=by_topic("Elementwise operators"), note=LEFT),
+               "s", topic="Elementwise operators", note=LEFT),
         fraction(case.scenario.stack, "step_s", label="Fixed seconds of a step"),
-        record("stragglers_s", "Waiting for the slowest node", stragglers, "s", "computed",
+        record("stragglers_s", "Waiting for the slowest node", stragglers, "s",
                note="the fraction straggler for each doubling of nodes, of the whole step"),
     )  # fmt: skip
     return "launches_s + efficiency_step_s + stragglers_s", inputs, ""
-
-
-def seq_len(case: Case) -> Record:
-    """Tokens per sequence."""
-    return of_scenario(case.scenario, "seq_len", "Tokens per sequence", "tokens")

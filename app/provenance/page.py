@@ -7,8 +7,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from app.document import chart_files, page
-from app.document.csv import csv_bytes
+from app.document import page
 from app.document.escape import as_text
 from app.document.vocabulary import KINDS, Kind
 from app.forecast.price_book import book_id
@@ -16,8 +15,8 @@ from app.provenance import document
 from app.provenance.age import age_of, fit_sentence, price_age
 from app.provenance.record import Record, walked
 from app.provenance.records import provenance_of
-from app.scenario.link import address_of, query_of
-from app.web import link
+from app.scenario.link import Query, address_of, query_of
+from app.web import figure, link
 from app.web.answers import KEPT_S
 from app.web.fragment import alone
 from core.errors import RuncastError
@@ -35,8 +34,6 @@ COLOURS: dict[Kind, str] = {
     "computed": "gray",
     "given": "primary",
 }
-
-Query = tuple[tuple[str, str], ...]
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
@@ -57,9 +54,8 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
 
 
 def _draw_body(scenario: Scenario, plan: Plan) -> None:
-    query = query_of(scenario)
     try:
-        records = _records(query, plan.id, book_id(scenario), scenario, plan)
+        records = _records(query_of(scenario), plan.id, book_id(scenario), scenario, plan)
     except RuncastError as e:
         st.error(as_text(str(e)))
         return
@@ -71,7 +67,9 @@ def _draw_body(scenario: Scenario, plan: Plan) -> None:
         "Number",
         ordered,
         key=NUMBER,
-        format_func=lambda key: _option(every[key], is_shown=key in shown),
+        format_func=lambda key: (
+            f"{'' if key in shown else 'Input: '}{every[key].label}: {every[key].text}"
+        ),
         help="Those that the page shows come first, then what they rest on; type to search",
     )
     _draw_record(every.get(chosen) or records[0], today)
@@ -82,32 +80,22 @@ def _draw_body(scenario: Scenario, plan: Plan) -> None:
     _draw_downloads(records, today)
 
 
-def _option(record: Record, *, is_shown: bool) -> str:
-    text = f"{record.label}: {record.text}"
-    return text if is_shown else f"Input: {text}"
-
-
 def _draw_record(record: Record, today: dt.date) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.markdown(f"**{as_text(record.label)}: {as_text(record.text)}**", width="content")
         st.badge(record.kind, color=COLOURS[record.kind], help=KINDS[record.kind])  # type: ignore[arg-type]
     if record.formula:
-        st.code(
-            f"{record.equation}\n= {record.with_numbers}\n= {record.text}",
-            language=None,
-            wrap_lines=True,
-        )
+        equation = f"{record.equation}\n= {record.with_numbers}\n= {record.text}"
+        st.code(equation, language=None, wrap_lines=True)
     if (method := record.computed_as) is not None:
         words = as_text(f"{method.topic}: {method.formula} ({method.module}; {method.source}).")
         address = f"method?{urlencode(link.scenario().to_query())}#formulas"
         st.markdown(f"{words} [All formulas are on the Method page]({address}).")
     if record.kind != "computed":
-        date = "" if record.source is None else record.source.date
-        printed = "" if record.source is None or not record.source.printed else (
-            f" It says: {record.source.printed}."
-        )  # fmt: skip
-        told = f"Source: {document.source_text(record)}, {age_of(date, today)}.{printed}"
-        st.markdown(as_text(told))
+        says = record.source.printed if record.source else ""
+        age = age_of(document.source_date(record), today)
+        source = f"Source: {document.source_text(record)}, {age}."
+        st.markdown(as_text(f"{source} It says: {says}." if says else source))
     if record.note:
         st.caption(as_text(f"{record.note[0].upper()}{record.note[1:]}."))
     if record.inputs:
@@ -116,20 +104,14 @@ def _draw_record(record: Record, today: dt.date) -> None:
 
 def _draw_downloads(records: tuple[Record, ...], today: dt.date) -> None:
     address = address_of(link.scenario(), st.context.url)
+    files = figure.table_files(lambda: document.whole(records, today).frame(), address)
     with st.container(horizontal=True, gap="small"):
-        st.download_button(
-            "All numbers as CSV",
-            data=lambda: csv_bytes(document.whole(records, today).frame(), address),
-            file_name="runcast_provenance.csv",
-            mime="text/csv",
-            key="plan_provenance_csv",
-            on_click="ignore",
-        )
-        st.download_button(
-            "All numbers as Parquet",
-            data=lambda: chart_files.parquet(document.whole(records, today).frame(), address),
-            file_name="runcast_provenance.parquet",
-            mime="application/vnd.apache.parquet",
-            key="plan_provenance_parquet",
-            on_click="ignore",
-        )
+        for ending, (mime, made) in files.items():
+            st.download_button(
+                f"All numbers as {'CSV' if ending == 'csv' else 'Parquet'}",
+                data=made,
+                file_name=f"runcast_provenance.{ending}",
+                mime=mime,
+                key=f"plan_provenance_{ending}",
+                on_click="ignore",
+            )

@@ -15,6 +15,7 @@ from functools import cache
 from app.document import format as fmt
 from app.document.vocabulary import Kind
 from core.machine.accelerator import Source
+from core.numeric import as_float
 from hardware.claims import Formula, formulas
 
 NOT_RECORDED = "not recorded"
@@ -70,15 +71,15 @@ class Record:
     @property
     def computed_as(self) -> Formula | None:
         """Its row in the table of formulas: the description, the source and the module."""
-        return next((f for f in formulas() if f.topic == self.topic), None)
+        return _by_topic().get(self.topic)
 
 
 def record(
     key: str,
     label: str,
-    value: float | None,
+    value: object,
     unit: str,
-    kind: Kind,
+    kind: Kind = "computed",
     *,
     text: str = "",
     formula: str = "",
@@ -87,8 +88,13 @@ def record(
     topic: str = "",
     note: str = "",
 ) -> Record:
-    """A record; without `text`, its text is the number with its unit as the page formats it."""
-    known = None if value is None or math.isnan(value) else float(value)
+    """A record; without `text`, its text is the number with its unit as the page formats it.
+
+    `value` is a number, an array of one, or None. KeyError if no formula has the topic.
+    """
+    if topic and topic not in _by_topic():
+        raise KeyError(topic)
+    known = None if value is None or math.isnan(x := as_float(value)) else x
     return Record(
         key=key, label=label, value=known, unit=unit, kind=kind, formula=formula, inputs=inputs,
         source=source, topic=topic, note=note, text=text or text_of(known, unit),
@@ -101,7 +107,7 @@ def text_of(value: float | None, unit: str) -> str:
     >>> text_of(3.5e-3, "s"), text_of(989e12, "FLOP/s"), text_of(64.0, "GPUs")
     ('3.5 ms', '989 TFLOP/s', '64 GPUs')
     """
-    if value is None or math.isnan(value):
+    if value is None:
         return fmt.MISSING
     if math.isinf(value):
         return "never ends"
@@ -132,16 +138,14 @@ def number(x: float) -> str:
     return f"({text})" if x < 0 else text
 
 
-def by_topic(topic: str) -> str:
-    """The topic unchanged; raises KeyError if it is not in the table of formulas."""
-    if topic not in _topics():
-        raise KeyError(topic)
-    return topic
-
-
 @cache
-def _topics() -> frozenset[str]:
-    return frozenset(f.topic for f in formulas())
+def _by_topic() -> dict[str, Formula]:
+    return {f.topic: f for f in formulas()}
+
+
+def undated(ref: str, printed: str = "") -> Source:
+    """A source without a date."""
+    return Source(ref=ref, date="", printed=printed)
 
 
 def walked(records: tuple[Record, ...]) -> Iterator[Record]:

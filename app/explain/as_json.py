@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from app.document.as_json import Json, number
-from app.explain.explained import Against, Figures, Named, Why
+from app.explain.explained import Against, Named, Why
 from app.explain.question import Explanation
 from app.explain.sensitivity import Again, Sensitivity
 from app.explain.words import (
@@ -18,9 +18,9 @@ from app.explain.words import (
 )
 from app.scenario.link_query import link_query
 from core.explain.bottleneck import Faster
-from core.explain.changes import Changes
+from core.explain.changes import Change, Changes
 from core.explain.explain import Difference
-from core.search.plan import Layout, Plan
+from core.search.plan import Plan
 from pricing.offers import snapshot
 
 SCHEMA_VERSION = 1
@@ -28,171 +28,129 @@ SCHEMA_VERSION = 1
 
 def explanation_json(found: Explanation) -> dict[str, Json]:
     """The document of `runcast explain --json`; null: not asked for."""
-    prices = snapshot(found.scenario.prices)
-    return {
+    document = {
         "schema_version": SCHEMA_VERSION,
-        "link": link_query(found.scenario, prices.id),
+        "link": link_query(found.scenario, snapshot(found.scenario.prices).id),
         "nothing_fits": found.nothing_fits,
-        "plan": None if found.plan is None else plan_json(found.plan),
-        "layouts": [named_json(n) for n in found.named],
-        "difference": None if found.difference is None else against_json(found.difference),
-        "why": None if found.why is None else why_json(found.why),
-        "faster": None if found.faster is None else faster_json(found.faster),
-        "sensitivity": None
-        if found.sensitivity is None
-        else sensitivity_json(found.sensitivity, found.again),
+        "plan": found.plan and _plan(found.plan),
+        "layouts": [_named(n) for n in found.named],
+        "difference": found.difference and _against(found.difference),
+        "why": found.why and _why(found.why),
+        "faster": found.faster and _faster(found.faster),
+        "sensitivity": found.sensitivity and _sensitivity(found.sensitivity, found.again),
     }
+    return {key: _plain(value) for key, value in document.items()}
 
 
-def plan_json(plan: Plan) -> dict[str, Json]:
+def _plan(plan: Plan) -> dict[str, Any]:
     """The plan that is explained."""
     return {
         "id": plan.id,
         "rank": plan.rank,
         "accelerator": plan.offer.accelerator,
         "num_gpus": plan.num_gpus,
-        "layout": layout_json(plan.layout),
-        "step_s": number(sum(plan.step_s.values())),
-        "wall_clock_hours": number(plan.wall_clock_hours),
-        "usd": None if plan.usd is None else number(plan.usd.p50),
+        "layout": plan.layout,
+        "step_s": sum(plan.step_s.values()),
+        "wall_clock_hours": plan.wall_clock_hours,
+        "usd": plan.usd and plan.usd.p50,
     }
 
 
-def why_json(why: Why) -> dict[str, Json]:
+def _why(why: Why) -> dict[str, Any]:
     """The runner-up, the next best layout, and what would make the plan faster."""
     return {
-        "runner_up": None if why.runner_up is None else against_json(why.runner_up),
-        "next_layout": None if why.next_layout is None else against_json(why.next_layout),
+        "runner_up": why.runner_up and _against(why.runner_up),
+        "next_layout": why.next_layout and _against(why.next_layout),
         "layouts_tried": _looked_at(why.next_changes),
-        "faster": faster_json(why.faster),
+        "faster": _faster(why.faster),
     }
 
 
-def against_json(against: Against) -> dict[str, Json]:
+def _against(against: Against) -> dict[str, Any]:
     """One plan or layout against another: additional seconds and dollars of the other."""
     cost = against.cost
     return {
         "name": against.name,
         "label": against.label,
-        "step": difference_json(against.step),
-        "more_hours": number(against.hours),
-        "more_usd": None if cost is None else number(cost.more_usd),
-        "by_gpu_hours_usd": None if cost is None else number(cost.by_gpu_hours_usd),
-        "by_price_usd": None if cost is None else number(cost.by_price_usd),
+        "step": _difference(against.step),
+        "more_hours": against.hours,
+        "more_usd": cost and cost.more_usd,
+        "by_gpu_hours_usd": cost and cost.by_gpu_hours_usd,
+        "by_price_usd": cost and cost.by_price_usd,
         "sentence": difference_sentence(against.step, against.label),
         "run_sentence": run_sentence(against),
     }
 
 
-def difference_json(step: Difference) -> dict[str, Json]:
+def _difference(step: Difference) -> dict[str, Any]:
     """Terms and the rest, which add up to the whole difference."""
     return {
-        "first_s": number(step.first_s),
-        "second_s": number(step.second_s),
-        "more_s": number(step.more_s),
-        "terms": [
-            {
-                "part": t.part,
-                "first_s": number(t.first_s),
-                "second_s": number(t.second_s),
-                "more_s": number(t.more_s),
-            }
-            for t in step.terms
-        ],
-        "rest_s": number(step.rest_s),
+        "first_s": step.first_s,
+        "second_s": step.second_s,
+        "more_s": step.more_s,
+        "terms": [{**asdict(t), "more_s": t.more_s} for t in step.terms],
+        "rest_s": step.rest_s,
     }
 
 
-def faster_json(faster: Faster) -> dict[str, Json]:
+def _faster(faster: Faster) -> dict[str, Any]:
     """Every part of the step with its remedies, and the effect of doubling every resource."""
     return {
-        "next": None if faster.next is None else faster.next.group,
+        "next": faster.next and faster.next.group,
         "sentence": next_sentence(faster),
-        "step_s": number(faster.step_s),
-        "bottlenecks": [
-            {
-                "group": b.group,
-                "exposed_s": number(b.exposed_s),
-                "share": number(b.share),
-                "hidden": b.hidden,
-                "remedies": [_plain(asdict(r)) for r in b.remedies],
-            }
-            for b in faster.bottlenecks
-        ],
-        "levers": [_plain(asdict(x)) for x in faster.levers],
+        "step_s": faster.step_s,
+        "bottlenecks": faster.bottlenecks,
+        "levers": faster.levers,
     }
 
 
-def named_json(named: Named) -> dict[str, Json]:
+def _named(named: Named) -> dict[str, Any]:
     """A named layout: the verdict, the obstacles, and the changes that fit."""
+    lacks = named.shortage
     return {
         "layout_text": named.text,
-        "layout": layout_json(named.layout),
+        "layout": named.layout,
         "verdict": named.verdict,
-        "sentences": list(named_sentences(named)),
+        "sentences": named_sentences(named),
         "obstacles": [
-            {
-                "reason": o.reason,
-                "sentence": o.sentence,
-                "figures": {name: number(value) for name, value in o.figures},
-            }
+            {"reason": o.reason, "sentence": o.sentence, "figures": dict(o.figures)}
             for o in named.obstacles
         ],
-        "shortage": None
-        if named.shortage is None
-        else {**_plain(asdict(named.shortage)), "over_bytes": number(named.shortage.over_bytes)},
-        "figures": None if named.figures is None else _figures(named.figures),
+        "shortage": lacks and {**asdict(lacks), "over_bytes": lacks.over_bytes},
+        "figures": named.figures,
         "changes_tried": _looked_at(named.changes),
-        "changes": [
-            {
-                **_plain({k: v for k, v in asdict(c).items() if k not in ("layout", "changed")}),
-                "changed": {k: {"from": a, "to": b} for k, (a, b) in c.changed.items()},
-                "layout": layout_json(c.layout),
-            }
-            for c in named.changes.ranked
-        ],
+        "changes": [_change(c) for c in named.changes.ranked],
     }
 
 
-def sensitivity_json(found: Sensitivity, again: tuple[Again, ...] = ()) -> dict[str, Json]:
+def _change(change: Change) -> dict[str, Any]:
+    found = {k: v for k, v in asdict(change).items() if k not in ("layout", "changed")}
+    knobs = {k: {"from": a, "to": b} for k, (a, b) in change.changed.items()}
+    return {**found, "changed": knobs, "layout": change.layout}
+
+
+def _sensitivity(found: Sensitivity, again: tuple[Again, ...]) -> dict[str, Any]:
     """The effect of each input, and the unknowns that make up the interval."""
     return {
-        "change": number(found.change),
-        "effects": [_plain(asdict(e)) for e in found.effects],
-        "searched_again": [
-            {
-                "name": a.name,
-                "value": number(a.value),
-                "to": number(a.to),
-                "time": number(a.time),
-                "changed": a.changed,
-                "layout": None if a.layout is None else layout_json(a.layout),
-            }
-            for a in again
-        ],
-        "sigma": number(found.sigma),
-        "unknowns": [_plain(asdict(u)) for u in found.unknowns],
+        "change": found.change,
+        "effects": found.effects,
+        "searched_again": again,
+        "sigma": found.sigma,
+        "unknowns": found.unknowns,
         "unknowns_sentence": unknowns_sentence(found.unknowns),
     }
 
 
-def layout_json(layout: Layout) -> dict[str, Json]:
-    """A layout in the format of `runcast plan --json`."""
-    return _plain(asdict(layout))
-
-
-def _figures(found: Figures) -> dict[str, Json]:
-    return _plain(asdict(found))
-
-
-def _looked_at(changes: Changes) -> dict[str, Json]:
+def _looked_at(changes: Changes) -> dict[str, Any]:
     return {"tried": changes.num_tried, "legal": changes.num_legal, "fit": changes.num_fit}
 
 
-def _plain(values: dict[str, Any]) -> dict[str, Json]:
-    """A number for JSON; null if JSON cannot hold it."""
-    return {k: number(v) if isinstance(v, float) else _nested(v) for k, v in values.items()}
-
-
-def _nested(value: Any) -> Json:
-    return _plain(value) if isinstance(value, dict) else value
+def _plain(value: Any) -> Json:
+    """A value for JSON: records by their fields, null for a number that JSON cannot hold."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return number(value) if isinstance(value, float) else value

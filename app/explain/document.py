@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 from operator import attrgetter
 
@@ -31,35 +31,18 @@ FILE = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One part of two steps: seconds of each, and the second minus the first."""
-
-    name: str
-    first_s: float
-    second_s: float
-    more_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Shortened:
-    """One part of a step, and what would shorten it."""
-
-    part: Bottleneck
-    remedy: str
-
-
-PARTS: tuple[Column[Part], ...] = (
-    Column(name="part", head="Part of a step", value=lambda p: p.name, is_text=True),
-    Column(name="first_s", head="This", value=lambda p: p.first_s, write=fmt.seconds),
-    Column(name="second_s", head="Other", value=lambda p: p.second_s, write=fmt.seconds),
-    Column(name="more_s", head="More", value=lambda p: p.more_s, write=words.more),
+Row = tuple[str, float, float, float]  # a part; its seconds in one step, in the other, and more
+PARTS: tuple[Column[Row], ...] = (
+    Column(name="part", head="Part of a step", value=lambda row: row[0], is_text=True),
+    Column(name="first_s", head="This", value=lambda row: row[1], write=fmt.seconds),
+    Column(name="second_s", head="Other", value=lambda row: row[2], write=fmt.seconds),
+    Column(name="more_s", head="More", value=lambda row: row[3], write=words.more),
 )
-BOTTLENECKS: tuple[Column[Shortened], ...] = (
+BOTTLENECKS: tuple[Column[Bottleneck], ...] = (
     Column(
         name="group",
         head="Part of a step",
-        value=lambda s: s.part.group,
+        value=lambda b: b.group,
         write=words.group,
         is_text=True,
         wraps=True,
@@ -68,17 +51,9 @@ BOTTLENECKS: tuple[Column[Shortened], ...] = (
     Column(
         name="exposed_s",
         head="Time",
-        value=lambda s: s.part.exposed_s,
-        cell=lambda s: f"{fmt.seconds(s.part.exposed_s)} ({fmt.percent(s.part.share)})",
+        value=lambda b: b.exposed_s,
+        cell=lambda b: f"{fmt.seconds(b.exposed_s)} ({fmt.percent(b.share)})",
         width=2,
-    ),
-    Column(
-        name="remedy",
-        head="What would shorten it",
-        value=lambda s: s.remedy,
-        is_text=True,
-        wraps=True,
-        width=5,
     ),
 )
 CHANGES: tuple[Column[Change], ...] = (
@@ -97,6 +72,14 @@ CHANGES: tuple[Column[Change], ...] = (
         cell=lambda c: f"{fmt.gib(c.need_bytes)} of {fmt.gib(c.capacity_bytes)}",
     ),
 )
+
+
+def _then(again: Again) -> str:
+    if again.layout is None:
+        return ""
+    return fmt.layout_short(again.layout) if again.changed else "the same"
+
+
 AGAIN: tuple[Column[Again], ...] = (
     Column(name="input", head="Input", value=lambda a: input_name(a.name), is_text=True),
     Column(
@@ -111,35 +94,39 @@ AGAIN: tuple[Column[Again], ...] = (
         value=lambda a: a.time,
         write=lambda time: "nothing fits" if time is None else _signed(time),
     ),
-    Column(
-        name="layout", head="Best layout then", value=lambda a: _then(a), is_text=True, wraps=True
-    ),
+    Column(name="layout", head="Best layout then", value=_then, is_text=True, wraps=True),
 )
 
 
-def _then(again: Again) -> str:
-    if again.layout is None:
-        return ""
-    return fmt.layout_short(again.layout) if again.changed else "the same"
-
-
-def terms(step: Difference) -> Table[Part]:
+def terms(step: Difference) -> Table[Row]:
     """Two steps side by side: the parts that differ most, the rest, the total."""
-    rows = [Part(vocabulary.step_part(t.part), t.first_s, t.second_s, t.more_s) for t in step.terms]
-    first, second = (
-        max(whole - sum(getattr(t, which) for t in step.terms), 0.0)
-        for which, whole in (("first_s", step.first_s), ("second_s", step.second_s))
+    first_s, second_s = (
+        max(step.first_s - sum(t.first_s for t in step.terms), 0.0),
+        max(step.second_s - sum(t.second_s for t in step.terms), 0.0),
     )
-    rows.append(Part("All else", first, second, step.rest_s))
-    rows.append(Part("Whole step", step.first_s, step.second_s, step.more_s))
-    return Table(caption="Two steps side by side", columns=PARTS, rows=tuple(rows))
+    rows = (
+        *((vocabulary.step_part(t.part), t.first_s, t.second_s, t.more_s) for t in step.terms),
+        ("All else", first_s, second_s, step.rest_s),
+        ("Whole step", step.first_s, step.second_s, step.more_s),
+    )
+    return Table(caption="Two steps side by side", columns=PARTS, rows=rows)
 
 
-def bottlenecks(faster: Faster) -> Table[Shortened]:
+def bottlenecks(faster: Faster) -> Table[Bottleneck]:
     """Every part of the step, its share, and what would hide it."""
-    rows = (Shortened(b, words.remedy_sentence(b, faster)) for b in faster.bottlenecks[:LISTED])
-    caption = "What would make a step shorter; each line is the step computed again"
-    return Table(caption=caption, columns=BOTTLENECKS, rows=tuple(rows))
+    remedy: Column[Bottleneck] = Column(
+        name="remedy",
+        head="What would shorten it",
+        value=lambda b: words.remedy_sentence(b, faster),
+        is_text=True,
+        wraps=True,
+        width=5,
+    )
+    return Table(
+        caption="What would make a step shorter; each line is the step computed again",
+        columns=(*BOTTLENECKS, remedy),
+        rows=faster.bottlenecks[:LISTED],
+    )
 
 
 def changes(named: Named) -> Table[Change]:
@@ -271,23 +258,15 @@ def tornado(found: Sensitivity) -> pd.DataFrame:
     priced = any(isfinite(e.usd_low) for e in shown)
     rows = []
     for order, e in enumerate(shown):
-        sides = ((e.low, e.usd_low, e.time_low), (e.high, e.usd_high, e.time_high))
-        for side, (value, usd, time) in zip(("lower", "higher"), sides, strict=True):
-            change = value / e.value - 1
-            rows.append(
-                {
-                    "input": input_name(e.name),
-                    "order": order,
-                    "side": side,
-                    "at": input_value(e.name, value),
-                    "moved": usd if priced else time,
-                    "text": f"{input_name(e.name)} {_signed(change)} "
-                    f"({input_value(e.name, value)}): "
-                    f"time {_signed(time)}" + (f", cost {_signed(usd)}" if priced else ""),
-                }
-            )
-    columns = ["input", "order", "side", "at", "moved", "text"]
-    return pd.DataFrame(rows, columns=columns)
+        for side, value, time, usd in (
+            ("lower", e.low, e.time_low, e.usd_low),
+            ("higher", e.high, e.time_high, e.usd_high),
+        ):
+            name, at = input_name(e.name), input_value(e.name, value)
+            effect = f"time {_signed(time)}" + (f", cost {_signed(usd)}" if priced else "")
+            text = f"{name} {_signed(value / e.value - 1)} ({at}): {effect}"
+            rows.append((name, order, side, at, usd if priced else time, text))
+    return pd.DataFrame(rows, columns=["input", "order", "side", "at", "moved", "text"])
 
 
 def _time_and_cost(time: float, usd: float) -> str:
@@ -297,6 +276,4 @@ def _time_and_cost(time: float, usd: float) -> str:
 def _signed(fraction: float) -> str:
     if not isfinite(fraction):
         return fmt.MISSING
-    if abs(fraction) < 5e-5:
-        return "±0%"
-    return f"{'+' if fraction > 0 else '-'}{fmt.percent(abs(fraction))}"
+    return words.signed(0.0 if abs(fraction) < 5e-5 else fraction, fmt.percent)

@@ -190,17 +190,17 @@ def row_of(setting: Setting, layout: Layout) -> Layouts:
     return columns_of([layout], [setting.num_gpus])
 
 
-def figures_of(found: Evaluated, row: int = 0) -> Figures:
-    """The figures of one evaluated row."""
-    usd = float(found.usd[row])
+def figures_of(found: Evaluated) -> Figures:
+    """The figures of the first evaluated row."""
+    usd = float(found.usd[0])
     return Figures(
-        step_s=float(found.step_s[row]),
-        parts_s={k: float(v[row]) for k, v in found.parts_s.items() if v[row] > 0},
-        hours=float(found.hours[row]),
+        step_s=float(found.step_s[0]),
+        parts_s={k: float(v[0]) for k, v in found.parts_s.items() if v[0] > 0},
+        hours=float(found.hours[0]),
         usd=usd if math.isfinite(usd) else None,
-        memory_bytes={k: float(v[row]) for k, v in found.memory_bytes.items()},
-        capacity_bytes=float(found.capacity_bytes[row]),
-        probability_oom=float(found.probability_oom[row]),
+        memory_bytes={k: float(v[0]) for k, v in found.memory_bytes.items()},
+        capacity_bytes=float(found.capacity_bytes[0]),
+        probability_oom=float(found.probability_oom[0]),
     )
 
 
@@ -271,10 +271,10 @@ def against_layout(setting: Setting, first: Layout, second: Layout, found: Figur
     here = figures_of(own)
     cost = None
     if here.usd is not None and found.usd is not None:
-        hourly = float(own.gpu_hours[0]) / here.hours
+        gpus = float(own.gpu_hours[0]) / here.hours
         cost = cost_difference(
-            first_gpu_hours=here.hours * hourly,
-            second_gpu_hours=found.hours * hourly,
+            first_gpu_hours=here.hours * gpus,
+            second_gpu_hours=found.hours * gpus,
             first_usd=here.usd,
             second_usd=found.usd,
         )

@@ -14,19 +14,17 @@ from app.explain import document, explained, sensitivity, words
 from app.explain.explained import Against, Named, Why
 from app.explain.sensitivity import Sensitivity
 from app.scenario.layout import MAX_CHARS
+from app.scenario.link import Query
 from app.web import answers, figure
 from app.web.answers import KEPT_S
 from app.web.fragment import alone
 from core.errors import RuncastError
-from core.explain.bottleneck import Faster
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
 KEPT = 128  # cached explanations, a few kB each
 OPEN = "plan_why"
 MINE = "plan_my_layout"
-
-Query = tuple[tuple[str, str], ...]
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
@@ -59,8 +57,7 @@ def _named(
     found = explained.named(setting, text, like=_plan.layout)
     if found.figures is None:
         return found, None
-    against = explained.against_layout(setting, _plan.layout, found.layout, found.figures)
-    return found, against
+    return found, explained.against_layout(setting, _plan.layout, found.layout, found.figures)
 
 
 def draw(scenario: Scenario, answer: Answer, plan: Plan, theme: str) -> None:
@@ -83,31 +80,19 @@ def _draw_rest(query: Query, scenario: Scenario, plan: Plan, found: Why, theme: 
     if not part.open:
         return
     with part:
-        if found.runner_up is not None:
-            _draw_against("Against the other plan" if plan.rank > 1 else "Against the next plan",
-                          found.runner_up, found.runner_up.label)  # fmt: skip
-        if found.next_layout is not None:
-            _draw_against(
-                "Against the next best layout on the same machines",
-                found.next_layout,
-                f"{found.next_layout.label}, the best of the "
-                f"{fmt.count(found.next_changes.num_fit)} other layouts that fit and differ in one "
-                "or two knobs,",
-            )
-        _draw_faster(found.faster)
+        if (other := found.runner_up) is not None:
+            st.markdown(f"**Against the {'other' if plan.rank > 1 else 'next'} plan**")
+            page.draw_blocks(document.against(other, other.label))
+        if (near := found.next_layout) is not None:
+            st.markdown("**Against the next best layout on the same machines**")
+            fit = f"{fmt.count(found.next_changes.num_fit)} other layouts that fit"
+            name = f"{near.label}, the best of the {fit} and differ in one or two knobs,"
+            page.draw_blocks(document.against(near, name))
+        st.markdown("**What would make it faster**")
+        page.draw_table(document.bottlenecks(found.faster))
+        st.caption("Each line is the step computed again with that resource changed.")
         _draw_sensitivity(query, plan, _sensitivity(query, plan.id, scenario, plan), theme)
         draw_mine(query, scenario, plan)
-
-
-def _draw_against(title: str, against: Against, other: str) -> None:
-    st.markdown(f"**{title}**")
-    page.draw_blocks(document.against(against, other))
-
-
-def _draw_faster(faster: Faster) -> None:
-    st.markdown("**What would make it faster**")
-    page.draw_table(document.bottlenecks(faster))
-    st.caption("Each line is the step computed again with that resource changed.")
 
 
 def _draw_sensitivity(query: Query, plan: Plan, found: Sensitivity, theme: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.explain import explained
 from app.explain.explained import Against, Named, Setting, Why
@@ -47,27 +47,17 @@ def explanation(
 ) -> Explanation:
     """The explanation of a plan, or of named layouts on its machines."""
     plan = _plan(scenario, answer, rank)
+    found = Explanation(scenario=scenario, nothing_fits=None, plan=plan)
     texts = [t for t in (layout, against) if t is not None]
     if plan is None:
-        return _without_plan(scenario, answer, texts)
-    setting = explained.setting_of(scenario, plan)
-    if not texts:
-        return Explanation(
-            scenario=scenario,
-            nothing_fits=None,
-            plan=plan,
-            why=explained.why(scenario, plan, explained.other_of(answer, plan)),
-            sensitivity=sensitivity_of(scenario, plan),
-            again=searched_again(scenario, plan),
-        )
-    found = tuple(explained.named(setting, text, like=plan.layout) for text in texts)
-    return Explanation(
-        scenario=scenario,
-        nothing_fits=None,
-        plan=plan,
-        named=found,
-        difference=_difference(setting, [plan.layout] * (len(found) == 1), found),
-        faster=_faster(setting, found[0]),
+        return _without_plan(replace(found, nothing_fits=answer.nothing_fits), texts)
+    if texts:
+        return _with_named(found, explained.setting_of(scenario, plan), texts)
+    return replace(
+        found,
+        why=explained.why(scenario, plan, explained.other_of(answer, plan)),
+        sensitivity=sensitivity_of(scenario, plan),
+        again=searched_again(scenario, plan),
     )
 
 
@@ -85,25 +75,17 @@ def _plan(scenario: Scenario, answer: Answer, rank: int) -> Plan | None:
     return found
 
 
-def _without_plan(scenario: Scenario, answer: Answer, texts: Sequence[str]) -> Explanation:
+def _without_plan(found: Explanation, texts: Sequence[str]) -> Explanation:
     """The explanation of named layouts, else of the nearest miss, if no plan fits."""
     try:
-        setting = explained.setting_without_plan(scenario)
+        setting = explained.setting_without_plan(found.scenario)
     except ScenarioError:
         if texts:
             raise
-        return Explanation(scenario=scenario, nothing_fits=answer.nothing_fits, plan=None)
+        return found
     if not texts and (missed := _nearest_miss(setting)):
         texts = [missed]
-    found = tuple(explained.named(setting, text, like=PLAIN) for text in texts)
-    return Explanation(
-        scenario=scenario,
-        nothing_fits=answer.nothing_fits,
-        plan=None,
-        named=found,
-        difference=_difference(setting, [], found),
-        faster=_faster(setting, found[0]) if found else None,
-    )
+    return _with_named(found, setting, texts) if texts else found
 
 
 def _nearest_miss(setting: Setting) -> str | None:
@@ -112,20 +94,19 @@ def _nearest_miss(setting: Setting) -> str | None:
     return None if closest is None else layout_text(record_of(closest.layout_row, 0))
 
 
-def _difference(
-    setting: Setting, first: Sequence[Layout], found: Sequence[Named]
-) -> Against | None:
-    """The last layout compared with the one before it; None if either is illegal."""
-    if not found or any(n.figures is None for n in found) or len(first) + len(found) < 2:
-        return None
-    layouts = [*first, *(n.layout for n in found)]
-    last = found[-1]
-    if last.figures is None:
-        return None
-    return explained.against_layout(setting, layouts[-2], last.layout, last.figures)
-
-
-def _faster(setting: Setting, named: Named) -> Faster | None:
-    if named.figures is None:
-        return None
-    return faster(setting.case, explained.row_of(setting, named.layout))
+def _with_named(found: Explanation, setting: Setting, texts: Sequence[str]) -> Explanation:
+    """The explanation of one or two layouts; a single one is compared with the plan's."""
+    own = [] if found.plan is None else [found.plan.layout]
+    named = tuple(explained.named(setting, text, like=(*own, PLAIN)[0]) for text in texts)
+    layouts = [*own, *(n.layout for n in named)]
+    difference, last = None, named[-1]
+    if len(layouts) > 1 and last.figures and all(n.figures for n in named):
+        difference = explained.against_layout(setting, layouts[-2], last.layout, last.figures)
+    is_legal = named[0].figures is not None
+    row = explained.row_of(setting, named[0].layout)
+    return replace(
+        found,
+        named=named,
+        difference=difference,
+        faster=faster(setting.case, row) if is_legal else None,
+    )

@@ -41,8 +41,8 @@ class Again:
     value: float
     to: float
     time: float | None  # None: nothing fits after the change
-    layout: Layout | None
     changed: bool  # whether the layout differs
+    layout: Layout | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

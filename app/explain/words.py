@@ -5,7 +5,7 @@ The page and the command line both take their words from this module.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from app.document import format as fmt
 from app.document import vocabulary
@@ -20,12 +20,9 @@ from core.explain.sensitivity import Unknown
 LEAST_S = 5e-4  # seconds of a step: smaller differences are not mentioned
 LEAST_H = 1 / 60  # hours of a run: smaller differences are not mentioned
 
+# Bottlenecks that are more than one part of the step, or have more to name.
 GROUPS = {
     "compute": "Computing",
-    "recompute": vocabulary.STEP_PARTS["recompute"],
-    **{n: t for n, t in vocabulary.STEP_PARTS.items() if n.endswith("_exposed")},
-    "bubble": vocabulary.STEP_PARTS["bubble"],
-    "optimizer": vocabulary.STEP_PARTS["optimizer"],
     "overhead": "Overhead: launches, synchronisation, stragglers",
 }
 KNOBS = {
@@ -41,21 +38,25 @@ def group(name: str) -> str:
     return GROUPS.get(name, vocabulary.step_part(name))
 
 
-def _lower(text: str) -> str:
+def lower(text: str) -> str:
+    """A name inside a sentence: its first letter is small, unless it starts an abbreviation."""
     return text if text[:2].isupper() else text[0].lower() + text[1:]
+
+
+def signed(difference: float, text: Callable[[float], str]) -> str:
+    """A difference with its sign: +1.2 s, -$35, ±0%."""
+    sign = "+" if difference > 0 else "-" if difference < 0 else "±"
+    return f"{sign}{text(abs(difference))}"
 
 
 def more(seconds: float) -> str:
     """A time difference with its sign: +1.2 s, -35 ms, ±0 s."""
-    sign = "+" if seconds > 0 else "-" if seconds < 0 else "±"
-    return f"{sign}{fmt.seconds(abs(seconds))}"
+    return signed(seconds, fmt.seconds)
 
 
 def more_usd(usd: float) -> str:
-    """A cost difference with its sign: +$1.2k, -$35, ±$0."""
-    usd = 0.0 if abs(usd) < 0.005 else usd  # less than a cent is rounding
-    sign = "+" if usd > 0 else "-" if usd < 0 else "±"
-    return f"{sign}{fmt.usd_short(abs(usd))}"
+    """A cost difference with its sign; less than a cent is rounding."""
+    return signed(0.0 if abs(usd) < 0.005 else usd, fmt.usd_short)
 
 
 # --- two plans or layouts ------------------------------------------------------------------------
@@ -65,15 +66,15 @@ def difference_sentence(step: Difference, other: str) -> str:
     """Why another step is slower or faster: the three largest parts, then the rest."""
     if abs(step.more_s) < LEAST_S and all(abs(t.more_s) < LEAST_S for t in step.terms):
         return f"{other} takes the same {fmt.seconds(step.first_s)} a step."
-    told = [
-        f"{_lower(vocabulary.step_part(t.part))} {more(t.more_s)}{_from_to(t.first_s, t.second_s)}"
+    terms = [
+        f"{lower(vocabulary.step_part(t.part))} {more(t.more_s)}{_from_to(t.first_s, t.second_s)}"
         for t in step.terms
     ]
     direction = "longer" if step.more_s > 0 else "less"
     rest = f"; all else {more(step.rest_s)}" if abs(step.rest_s) >= LEAST_S else ""
     return (
         f"{other} takes {fmt.seconds(abs(step.more_s))} {direction} a step"
-        f"{_from_to(step.first_s, step.second_s)}: {', '.join(told)}{rest}."
+        f"{_from_to(step.first_s, step.second_s)}: {', '.join(terms)}{rest}."
     )
 
 
@@ -113,7 +114,7 @@ def shortage_sentence(lacks: Shortage) -> str:
         f"It lacks {fmt.gib(lacks.over_bytes)} a GPU: it needs {fmt.gib(lacks.need_bytes)}, and "
         f"{fmt.gib(lacks.usable_bytes)} of {fmt.gib(lacks.capacity_bytes)} can be planned with, "
         "given the forecast's error. The largest part is "
-        f"{_lower(vocabulary.memory_part(lacks.largest_part))}, {fmt.gib(lacks.largest_bytes)}."
+        f"{lower(vocabulary.memory_part(lacks.largest_part))}, {fmt.gib(lacks.largest_bytes)}."
     )
 
 
@@ -129,38 +130,28 @@ def figures_sentence(figures: Figures) -> str:
 
 def named_sentences(named: Named) -> list[str]:
     """The verdict on a named layout, and why."""
-    if named.verdict == "illegal":
+    if named.figures is None:
         count = len(named.obstacles)
-        head = (
-            f"{named.text} is not possible: {count} rule{'s are' if count > 1 else ' is'} broken."
-        )
-        return [head, *(_upper(obstacle_sentence(o)) for o in named.obstacles)]
+        rules = f"{count} rule{'s are' if count > 1 else ' is'}"
+        broken = (_upper(obstacle_sentence(o)) for o in named.obstacles)
+        return [f"{named.text} is not possible: {rules} broken.", *broken]
     if named.shortage is not None:
         return [f"{named.text} does not fit the memory.", shortage_sentence(named.shortage)]
-    return [
-        f"{named.text} fits.",
-        *([_upper(figures_sentence(named.figures))] if named.figures else []),
-    ]
+    return [f"{named.text} fits.", figures_sentence(named.figures)]
 
 
 def _upper(text: str) -> str:
     # Names of degrees are lower case, even at the start of a sentence.
-    return (
-        text
-        if text.startswith(("tp ", "ep ", "etp ", "cp ", "pp "))
-        else text[0].upper() + text[1:]
-    )
+    is_degree = text.startswith(("tp ", "ep ", "etp ", "cp ", "pp "))
+    return text if is_degree else text[0].upper() + text[1:]
 
 
 def changed(change: Change) -> str:
     """What a change modifies: tp 1 to 4, sharding ddp to zero1."""
-    return ", ".join(_turn(k, v) for k, v in change.changed.items())
-
-
-def _turn(knob: str, values: tuple[str, str]) -> str:
-    if knob == "offload":
-        return values[1]
-    return f"{KNOBS.get(knob, knob)} {values[0]} to {values[1]}"
+    return ", ".join(
+        to if knob == "offload" else f"{KNOBS.get(knob, knob)} {of} to {to}"
+        for knob, (of, to) in change.changed.items()
+    )
 
 
 def changes_sentence(changes: Changes, *, fits: bool) -> str:
@@ -186,7 +177,7 @@ def next_sentence(faster: Faster) -> str:
             f"{fmt.percent(HIDDEN)} of the step: only faster GPUs, or more of them, are faster."
         )
     return (
-        f"Next bottleneck: {_lower(group(found.group))}, {fmt.seconds(found.exposed_s)} or "
+        f"Next bottleneck: {lower(group(found.group))}, {fmt.seconds(found.exposed_s)} or "
         f"{fmt.percent(found.share)} of the step. {remedy_sentence(found, faster)}"
     )
 
@@ -204,9 +195,9 @@ def remedy_sentence(found: Bottleneck, faster: Faster) -> str:
         verb = "would do with less of it" if best.resource == "memory_bytes" else "would hide it"
         return f"{_upper(needed(best))} {verb}: {saved}."
     if found.group in WORK:
-        return f"Twice the {_lower(input_name(best.resource))}: {saved}."
+        return f"Twice the {lower(input_name(best.resource))}: {saved}."
     return (
-        f"Twice the {_lower(twice_of(best))}: {saved}. No amount hides it: "
+        f"Twice the {lower(twice_of(best))}: {saved}. No amount hides it: "
         f"{fmt.seconds(best.left_s)} are latency, or what the software never hides."
     )
 
@@ -215,7 +206,7 @@ def twice_of(remedy: Remedy) -> str:
     """The resource that is doubled, or halved if less is better."""
     name = input_name(remedy.resource)
     if remedy.resource == LAUNCH or remedy.resource.endswith("_hop_s"):
-        return f"speed of what is now {_lower(name)}"
+        return f"speed of what is now {lower(name)}"
     return name
 
 
@@ -223,7 +214,7 @@ def needed(remedy: Remedy) -> str:
     """What would hide a part: 1,920 GB/s of link inside the node (4.3 times today's 450 GB/s)."""
     if remedy.needed is None:
         return fmt.MISSING
-    name, value = _lower(input_name(remedy.resource)), remedy.needed
+    name, value = lower(input_name(remedy.resource)), remedy.needed
     if remedy.resource == BATCH:
         return f"a global batch {number(value / remedy.now)} times as large"
     if remedy.resource == LAUNCH:
@@ -245,8 +236,8 @@ def needed(remedy: Remedy) -> str:
 
 def unknowns_sentence(unknowns: Sequence[Unknown]) -> str:
     """The unknowns that make up the interval, the largest first."""
-    told = [f"{UNKNOWNS.get(u.name, u.name)} ({fmt.percent(u.share)})" for u in unknowns]
-    if not told:
+    if not unknowns:
         return "The forecast has no interval."
-    rest = f"; then {', '.join(told[1:])}" if told[1:] else ""
-    return f"Most of the interval's variance is {told[0]}{rest}."
+    most, *others = (f"{UNKNOWNS.get(u.name, u.name)} ({fmt.percent(u.share)})" for u in unknowns)
+    rest = f"; then {', '.join(others)}" if others else ""
+    return f"Most of the interval's variance is {most}{rest}."

@@ -11,6 +11,7 @@ import numpy as np
 import orjson
 import pytest
 
+from app.document import vocabulary
 from app.explain import document, explained
 from app.explain import words as explain_words
 from app.explain.as_json import explanation_json
@@ -266,7 +267,7 @@ def test_a_rank_beyond_the_plans_is_a_sentence():
 def test_every_resource_and_group_has_words():
     for name in (*RESOURCES, *OF_WORK, *OF_CLUSTER, "num_tokens", "usd_per_instance_hour"):
         assert name in input_words.INPUTS, name
-    assert set(GROUPS) == set(explain_words.GROUPS)
+    assert set(GROUPS) <= {*explain_words.GROUPS, *vocabulary.STEP_PARTS}
     assert set(throughput_terms(estimate_known())) == set(input_words.UNKNOWNS)
 
 
@@ -295,10 +296,10 @@ def test_sentences_hold_the_figures(answered):
     ]  # fmt: skip
     assert list(frame["input"]) == [input_words.input_name(e.name) for e in found.effects]
     assert np.array_equal(frame["time_low"], [e.time_low for e in found.effects])
-    terms = document.terms(why.next_layout.step)
-    assert [p.name for p in terms.rows[-2:]] == ["All else", "Whole step"]
+    terms = document.terms(why.next_layout.step).frame()
+    assert list(terms["part"][-2:]) == ["All else", "Whole step"]
     for of in ("first_s", "second_s", "more_s"):
-        *parts, whole = (getattr(p, of) for p in terms.rows)
+        *parts, whole = terms[of]
         assert sum(parts) == pytest.approx(whole)
     assert len(document.bottlenecks(why.faster).rows) == len(why.faster.bottlenecks)
 

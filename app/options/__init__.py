@@ -17,5 +17,4 @@ side_by_side_words  the differences of each compared plan from the first, in sen
                     three terms each of time, dollars and memory
 two_links           a second, pasted link: its scenario, and where it differs from the
                     page's own
-words               sentences about the list: how much is priced, left out, shown
 """

@@ -66,8 +66,8 @@ def _base_chosen() -> None:
 def _draw_compared(compared: Sequence[Subject], today: dt.date, key: str) -> None:
     found = side_by_side.rows(compared, today)
     names = [s.name for s in compared]
-    for told in side_by_side_words.sentences(compared):
-        st.markdown("\n".join(f"- {as_text(sentence)}" for sentence in told))
+    for of_plan in side_by_side_words.sentences(compared):
+        st.markdown("\n".join(f"- {as_text(sentence)}" for sentence in of_plan))
     starts = range(0, len(names), A_TABLE)
     widths = [1 + len(names[start : start + A_TABLE]) for start in starts]
     for column, start in zip(st.columns(widths), starts, strict=True):
@@ -105,25 +105,24 @@ def draw_other_link(scenario: Scenario, answer: Answer, today: dt.date) -> None:
     if not text.strip():
         return
     try:
-        other = two_links.parsed(text)
-        other_answer = answers.answer_of(other.scenario)
+        other, notes = two_links.parsed(text)
+        other_answer = answers.answer_of(other)
     except RuncastError as e:
         st.error(as_text(str(e)))
         return
-    for note in other.notes:
+    for note in notes:
         st.warning(as_text(note))
-    _draw_differences(scenario, other.scenario)
-    here, there = (
-        two_links.plan_of(scenario, answer), two_links.plan_of(other.scenario, other_answer)
-    )  # fmt: skip
-    if here[0] is None or there[0] is None:
-        which = "the other link" if there[0] is None else "this link"
+    _draw_differences(scenario, other)
+    here, named = two_links.plan_of(scenario, answer)
+    there, also_named = two_links.plan_of(other, other_answer)
+    if here is None or there is None:
+        which = "the other link" if there is None else "this link"
         st.error(f"There is no plan for {which}, so that there are no two to hold side by side.")
         return
-    st.markdown(as_text(f"A is {here[1]} of this page, B is {there[1]} of the other link."))
+    st.markdown(as_text(f"A is {named} of this page, B is {also_named} of the other link."))
     compared = (
-        Subject(letter="A", scenario=scenario, plan=here[0]),
-        Subject(letter="B", scenario=other.scenario, plan=there[0]),
+        Subject(letter="A", scenario=scenario, plan=here),
+        Subject(letter="B", scenario=other, plan=there),
     )
     _draw_compared(compared, today, "options_links")
 

@@ -188,6 +188,17 @@ def labels(frame: pd.DataFrame) -> dict[str, str]:
     }
 
 
+def found_sentence(num_found: int, num_ranked: int, order: str) -> str:
+    """How many plans pass the filters, and how many of them are listed."""
+    plans = f"{fmt.count(num_found)} of {fmt.count(num_ranked)} ranked plans pass the filters"
+    if num_found == num_ranked:
+        plans = f"All {fmt.count(num_ranked)} ranked plans"
+    by = f"by {ORDERS[order][0]}"
+    if num_found > LISTED:
+        return f"{plans}; the first {LISTED} {by} are listed, the files have all."
+    return f"{plans}, {by}."
+
+
 def pinned_by_rows(
     pinned: Sequence[str], listed_ids: Sequence[str], chosen: Sequence[str]
 ) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -45,45 +46,10 @@ class Drawn:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Best:
-    """The best plan of each pair that has one, and all names, best first."""
-
-    column: str
-    plans: dict[tuple[str, str], dict[str, Any]]
-    gpus: list[str]
-    clouds: list[str]
-
-
-def reasons(answer: Answer) -> dict[tuple[str, str], str]:
-    """Why layouts were left out, by pair of accelerator and cloud: each limit, and the number of
-    GPU counts that it excluded."""
-    return {
-        pair: f"left out: {_counted(Counter(dict(counts)))}"
-        for pair, counts in answer.left_out_at.items()
-    }
-
-
 def _counted(counts: Counter[str]) -> str:
     """Reasons with their counts, the most frequent first."""
-    said = vocabulary.NO_PLAN | vocabulary.NO_OFFER
-    return ", ".join(f"{said.get(r, r)} {fmt.count(n)}" for r, n in counts.most_common())
-
-
-def _best(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: str) -> _Best:
-    column = MEASURES[measure][1]
-    priced = kept[np.isfinite(kept[column].to_numpy(dtype=float))]
-    first = priced.sort_values(column, kind="stable").drop_duplicates([GPU, CLOUD])
-    pairs = {*answer.left_out_at, *_pairs(every)}
-    figures = list(zip(first[GPU], first[CLOUD], strict=True))  # best first
-    gpus = dict.fromkeys([g for g, _ in figures] + sorted({g for g, _ in pairs}))
-    clouds = dict.fromkeys([c for _, c in figures] + sorted({c for _, c in pairs}))
-    return _Best(
-        column=column,
-        plans=dict(zip(figures, first.to_dict("records"), strict=True)),
-        gpus=list(gpus),
-        clouds=list(clouds),
-    )
+    names = vocabulary.NO_PLAN | vocabulary.NO_OFFER
+    return ", ".join(f"{names.get(r, r)} {fmt.count(n)}" for r, n in counts.most_common())
 
 
 def _pairs(frame: pd.DataFrame) -> set[tuple[str, str]]:
@@ -92,81 +58,78 @@ def _pairs(frame: pd.DataFrame) -> set[tuple[str, str]]:
     return set(zip(each[GPU], each[CLOUD], strict=True))
 
 
-def _cells(
-    answer: Answer,
-    every: pd.DataFrame,
-    kept: pd.DataFrame,
-    measure: str,
-    best: _Best,
-    names: tuple[list[str], list[str]],
-) -> pd.DataFrame:
-    """One row per pair of GPU and cloud."""
-    left_out = reasons(answer)
+def _cells(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """A row per pair of GPU and cloud, the best of both first: its best plan, or why none."""
+    column = MEASURES[measure][1]
+    priced = kept[np.isfinite(kept[column].to_numpy(dtype=float))]
+    first = priced.sort_values(column, kind="stable").drop_duplicates([GPU, CLOUD])
+    best = {(p[GPU], p[CLOUD]): p for p in first.to_dict("records")}
+    figures = [float(v) for v in first[column]]
     ranked, let_through = _pairs(every), _pairs(kept)
-    values = [float(p[best.column]) for p in best.plans.values()]
+    others = sorted({*answer.left_out_at, *ranked})
+    gpus = dict.fromkeys(gpu for gpu, _ in (*best, *others))
+    clouds = dict.fromkeys([*(cloud for _, cloud in best), *sorted({c for _, c in others})])
     rows: list[tuple[str, str, str, float, float, str, str]] = []
-    for gpu in names[0]:
-        for cloud in names[1]:
-            pair = (gpu, cloud)
-            if (plan := best.plans.get(pair)) is not None:
-                value = float(plan[best.column])
-                rows.append(
-                    (gpu, cloud, _short(value, measure), value,
-                     level(value, values[0], values[-1]), _where(plan), str(plan[ID]))
-                )  # fmt: skip
-                continue
-            mark, why = (
-                (NO_PRICE, MARKS[NO_PRICE]) if pair in let_through
-                else (HIDDEN, MARKS[HIDDEN]) if pair in ranked
-                else (NO_PLAN, left_out[pair]) if pair in left_out
-                else (NOT_OFFERED, MARKS[NOT_OFFERED])
-            )  # fmt: skip
-            rows.append((gpu, cloud, mark, np.nan, np.nan, why, ""))
+    for pair in product(gpus, clouds):
+        if (plan := best.get(pair)) is not None:
+            value = float(plan[column])
+            shade = level(value, figures[0], figures[-1])
+            text = _short(value, measure)
+            rows.append((*pair, text, value, shade, _where(plan), str(plan[ID])))
+            continue
+        if pair in let_through:
+            mark, why = NO_PRICE, MARKS[NO_PRICE]
+        elif pair in ranked:
+            mark, why = HIDDEN, MARKS[HIDDEN]
+        elif counts := answer.left_out_at.get(pair):
+            mark, why = NO_PLAN, f"left out: {_counted(Counter(dict(counts)))}"
+        else:
+            mark, why = NOT_OFFERED, MARKS[NOT_OFFERED]
+        rows.append((*pair, mark, np.nan, np.nan, why, ""))
     return pd.DataFrame(rows, columns=["gpu", "cloud", "text", "value", "level", "where", "plan"])
 
 
 def drawn_of(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: str) -> Drawn | None:
     """The best figure of each pair among the kept plans; None where no plan has one. `every` is
     the unfiltered list: it shows which plans only the filters hide."""
-    best = _best(answer, every, kept, measure)
-    if not best.plans:
+    cells = _cells(answer, every, kept, measure)
+    num_found = int(cells["value"].notna().sum())
+    if not num_found:
         return None
-    names = best.gpus[:MOST_GPUS], best.clouds[:MOST_CLOUDS]
-    cells = _cells(answer, every, kept, measure, best, names)
-    (gpu, cloud), top = next(iter(best.plans.items()))
-    title, column, unit = MEASURES[measure]
+    gpus, clouds = cells["gpu"].unique(), cells["cloud"].unique()
+    top, (title, _, unit) = cells.iloc[0], MEASURES[measure]
     sentence = (
-        f"{title}, best plan of each pair, in {unit}: the best is {gpu} at {cloud}, "
-        f"{_short(float(top[column]), measure)}. {fmt.count(len(best.plans))} of "
-        f"{fmt.count(len(best.gpus) * len(best.clouds))} pairs have a figure."
+        f"{title}, best plan of each pair, in {unit}: the best is {top['gpu']} at {top['cloud']}, "
+        f"{top['text']}. {fmt.count(num_found)} of {fmt.count(len(cells))} pairs have a figure."
     )
-    if len(best.gpus) > MOST_GPUS or len(best.clouds) > MOST_CLOUDS:
+    drawn_gpus, drawn_clouds = gpus[:MOST_GPUS], clouds[:MOST_CLOUDS]
+    if len(gpus) > MOST_GPUS or len(clouds) > MOST_CLOUDS:
         sentence += (
-            f" Drawn are the best {len(names[0])} GPUs and {len(names[1])} clouds; the file has "
-            f"all {len(best.gpus)} and {len(best.clouds)}."
+            f" Drawn are the best {len(drawn_gpus)} GPUs and {len(drawn_clouds)} clouds; the file "
+            f"has all {len(gpus)} and {len(clouds)}."
         )
-    return Drawn(cells=cells[["gpu", "cloud", "text", "level", "where"]], sentence=sentence)
+    drawn = cells[cells["gpu"].isin(drawn_gpus) & cells["cloud"].isin(drawn_clouds)]
+    shown = drawn[["gpu", "cloud", "text", "level", "where"]].reset_index(drop=True)
+    return Drawn(cells=shown, sentence=sentence)
 
 
 def table(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: str) -> pd.DataFrame:
     """Every pair, for a file: its figure and plan, or why there is none."""
-    best = _best(answer, every, kept, measure)
-    cells = _cells(answer, every, kept, measure, best, (best.gpus, best.clouds))
-    named = cells.rename(columns={"value": MEASURES[measure][2], "where": "best plan, or reason"})
-    return named.drop(columns=["text", "level"])
+    cells = _cells(answer, every, kept, measure).drop(columns=["text", "level"])
+    return cells.rename(columns={"value": MEASURES[measure][2], "where": "best plan, or reason"})
 
 
 def marks_sentence(answer: Answer, cells: pd.DataFrame) -> str:
     """What the marks in place of numbers mean, and the main reason for leaving layouts out."""
     used = set(cells["text"])
-    told = [f"{mark} {text}" for mark, text in MARKS.items() if mark in used]
+    meanings = {mark: f"{mark} {text}" for mark, text in MARKS.items() if mark in used}
     if NO_PLAN in used:
         lacking = cells[cells["text"] == NO_PLAN]
         pairs = zip(lacking["gpu"], lacking["cloud"], strict=True)
         met = [answer.left_out_at[pair] for pair in pairs]
         first = Counter(max(counts, key=counts.__getitem__) for counts in met)
-        told[told.index(f"{NO_PLAN} {MARKS[NO_PLAN]}")] += f" (most often: {_counted(first)})"
-    return f"{'; '.join(told)}." if told else ""
+        meanings[NO_PLAN] += f" (most often: {_counted(first)})"
+    return f"{'; '.join(meanings.values())}." if meanings else ""
 
 
 def level(value: float, low: float, high: float) -> int:

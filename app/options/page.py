@@ -14,7 +14,6 @@ from app.document.page import head_help
 from app.options import compare_section, heatmap_section
 from app.options import document as plans
 from app.options import filters as options_filters
-from app.options import words as options_words
 from app.plan import document as plan_document
 from app.plan import excluded_section
 from app.plan import words as plan_words
@@ -41,8 +40,8 @@ def _every(query: Query, book_id: str, _scenario: Scenario, _answer: Answer) -> 
 def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
     """Draw the page for a scenario and its answer."""
     today = dt.datetime.now(tz=dt.UTC).date()
-    st.markdown(f"**{as_text(options_words.coverage_sentence(answer))}**")
-    st.caption(as_text(options_words.not_compared_sentence(answer)))
+    st.markdown(f"**{as_text(plan_words.coverage_sentence(answer))}**")
+    st.caption(as_text(plan_words.not_compared_sentence(answer)))
     excluded_section.draw(answer, "options_left_out")
     if not answer.plans:
         st.error(as_text(plan_words.answer_sentence(scenario, answer)))
@@ -88,7 +87,7 @@ def _listed_chosen() -> None:
 def _draw_table(scenario: Scenario, kept: pd.DataFrame, ranked: int, *, has_limits: bool) -> None:
     unit = scenario.list_unit
     left, *buttons = st.columns([4, 1, 1], vertical_alignment="bottom")
-    left.markdown(as_text(options_words.found_sentence(len(kept), ranked, scenario.list_order)))
+    left.markdown(as_text(plans.found_sentence(len(kept), ranked, scenario.list_order)))
     if kept.empty:
         st.info("No ranked plan is all of this: take a filter away.")
         return

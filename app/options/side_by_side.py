@@ -66,6 +66,7 @@ class _Seen:
 
     scenario: Scenario
     plan: Plan
+    time: Interval  # hours of the run
     failing: WithFailures
     energy: Energy
     today: dt.date
@@ -85,7 +86,7 @@ def subjects(scenario: Scenario, plans: Sequence[Plan]) -> tuple[Subject, ...]:
 
 def _apart(plan: Plan, alike: Sequence[Plan]) -> str:
     """Instance, region or purchase of a plan, where plans of the same name differ in them."""
-    said = {
+    names = {
         p.id: (
             p.offer.instance_type,
             vocabulary.stated_region(p.offer.region),
@@ -93,17 +94,15 @@ def _apart(plan: Plan, alike: Sequence[Plan]) -> str:
         )
         for p in alike
     }
-    differ = [len(set(each)) > 1 for each in zip(*said.values(), strict=True)]
-    return " ".join(t for t, d in zip(said[plan.id], differ, strict=True) if d and t)
+    differ = [len(set(each)) > 1 for each in zip(*names.values(), strict=True)]
+    return " ".join(t for t, d in zip(names[plan.id], differ, strict=True) if d and t)
 
 
 def rows(compared: Sequence[Subject], today: dt.date) -> tuple[Row, ...]:
     """Every quantity, in the order of the table; differences are against the first plan."""
     seen = [_seen(s, today) for s in compared]
     return tuple(
-        [_number_row(*q, seen) for q in _NUMBERS if q[0] not in _LATER]
-        + [_text_row(label, of, seen) for label, of in _TEXTS]
-        + [_number_row(*q, seen) for q in _NUMBERS if q[0] in _LATER]
+        _number_row(q, seen) if isinstance(q, _Number) else _text_row(*q, seen) for q in _QUANTITIES
     )
 
 
@@ -137,41 +136,50 @@ def _seen(subject: Subject, today: dt.date) -> _Seen:
     scenario, plan = subject.scenario, subject.plan
     time = interval.wall_clock_hours(scenario, plan)
     none = Figure(lower=0.0, expected=0.0, upper=0.0)
-    training = Hours(
-        training=Figure(lower=time.p10, expected=time.p50, upper=time.p90),
-        checkpoints=none,
-        failures=none,
-        waiting=none,
-    )
+    training = Figure(lower=time.p10, expected=time.p50, upper=time.p90)
+    hours = Hours(training=training, checkpoints=none, failures=none, waiting=none)
     return _Seen(
         scenario=scenario,
         plan=plan,
+        time=time,
         failing=of_plans(scenario, (plan,))[0],
-        energy=energy_of(scenario, plan, training),
+        energy=energy_of(scenario, plan, hours),
         today=today,
     )
 
 
-# --- numbers: label, unit, number, its text, suffix of the text ----------------------------------
-
-Number = Callable[[_Seen], float]
-Text = Callable[[float], str]
-Beside = Callable[[_Seen], str]
+# --- rows ----------------------------------------------------------------------------------------
 
 
-def _number_row(
-    label: str, unit: str, number: Number, text: Text, beside: Beside, seen: Sequence[_Seen]
-) -> Row:
-    numbers = tuple(number(s) for s in seen)
-    told = tuple(
-        f"{text(n)}{beside(s)}" if math.isfinite(n) else NEVER if n == math.inf else UNKNOWN
-        for n, s in zip(numbers, seen, strict=True)
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A quantity that has a number."""
+
+    label: str
+    unit: str
+    of: Callable[[_Seen], float | None]
+    text: Callable[[float], str]
+    after: Callable[[_Seen], str] | None = None  # what follows the text
+
+
+def _number_row(quantity: _Number, seen: Sequence[_Seen]) -> Row:
+    numbers = tuple(math.nan if (n := quantity.of(s)) is None else float(n) for s in seen)
+    return Row(
+        label=quantity.label,
+        unit=quantity.unit,
+        texts=tuple(_shown(quantity, n, s) for n, s in zip(numbers, seen, strict=True)),
+        numbers=numbers,
+        deltas=("", *(_delta(quantity, numbers[0], n) for n in numbers[1:])),
     )
-    deltas = ("", *(_delta(numbers[0], n, text, unit) for n in numbers[1:]))
-    return Row(label=label, unit=unit, texts=told, numbers=numbers, deltas=deltas)
 
 
-def _delta(first: float, other: float, text: Text, unit: str) -> str:
+def _shown(quantity: _Number, number: float, seen: _Seen) -> str:
+    if not math.isfinite(number):
+        return NEVER if number == math.inf else UNKNOWN
+    return quantity.text(number) + (quantity.after(seen) if quantity.after else "")
+
+
+def _delta(quantity: _Number, first: float, other: float) -> str:
     """The difference from the first figure, absolute and in percent; of fractions, in points."""
     if not (math.isfinite(first) and math.isfinite(other)):
         return ""
@@ -179,80 +187,24 @@ def _delta(first: float, other: float, text: Text, unit: str) -> str:
     sign = "+" if more > 0 else "-"
     if abs(more) <= SAME * max(abs(first), abs(other)):
         return "same"
-    if unit == "fraction":
-        points = fmt.percent(abs(more)).removesuffix("%")
-        return f"{sign}{points} points"
+    if quantity.unit == "fraction":
+        return f"{sign}{fmt.percent(abs(more)).removesuffix('%')} points"
     part = f", {sign}{fmt.percent(abs(more / first))}" if first else ""
-    return f"{sign}{text(abs(more))}{part}"
+    return f"{sign}{quantity.text(abs(more))}{part}"
 
 
-def _nan(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
-def _expected(figure: Figure | None) -> float:
-    return math.nan if figure is None else float(figure.expected)
-
-
-def _nothing(seen: _Seen) -> str:
-    return ""
-
-
-def _usd(seen: _Seen, which: str) -> float:
-    return math.nan if seen.plan.usd is None else float(getattr(seen.plan.usd, which))
-
-
-def _mtokens(seen: _Seen) -> float:
-    return interval.run_tokens(seen.scenario) / 1e6
-
-
-def _time(seen: _Seen) -> Interval:
-    return interval.wall_clock_hours(seen.scenario, seen.plan)
-
-
-def _headroom(s: _Seen) -> float:
-    return s.plan.memory_capacity_bytes - plan_document.peak_bytes(s.plan)
-
-
-_NUMBERS: tuple[tuple[str, str, Number, Text, Beside], ...] = (
-    ("Cost, median", "USD", lambda s: _usd(s, "p50"), fmt.usd_short, _nothing),
-    ("Cost, P10", "USD", lambda s: _usd(s, "p10"), fmt.usd_short, _nothing),
-    ("Cost, P90", "USD", lambda s: _usd(s, "p90"), fmt.usd_short, _nothing),
-    ("Cost with failures", "USD", lambda s: s.failing.usd_expected, fmt.usd_short, _nothing),
-    ("Cost of 1M tokens", "USD", lambda s: _usd(s, "p50") / _mtokens(s), fmt.usd_short, _nothing),
-    ("Time, median", "hours", lambda s: s.plan.wall_clock_hours, fmt.days, _nothing),
-    ("Time, P10", "hours", lambda s: _time(s).p10, fmt.days, _nothing),
-    ("Time, P90", "hours", lambda s: _time(s).p90, fmt.days, _nothing),
-    ("Time with failures", "hours", lambda s: s.failing.hours_expected, fmt.days, _nothing),
-    ("The same, P90", "hours", lambda s: s.failing.hours_p90, fmt.days, _nothing),
-    ("Goodput", "fraction", lambda s: s.failing.goodput, fmt.percent, _nothing),
-    ("Tokens/s", "tokens/s", lambda s: s.plan.tokens_per_s.p50, fmt.tokens, _nothing),
-    ("Tokens/s of a GPU", "tokens/s", lambda s: s.plan.tokens_per_s_per_gpu, fmt.tokens, _nothing),
-    ("MFU", "fraction", lambda s: s.plan.mfu, fmt.percent, _nothing),
-    ("One step", "s", lambda s: sum(s.plan.step_s.values()), fmt.seconds, _nothing),
-    ("GPUs", "GPUs", lambda s: float(s.plan.num_gpus), fmt.count, _nothing),
-    ("Instances", "instances", lambda s: float(s.plan.num_nodes), fmt.count, _nothing),
-    ("GPU-hours", "GPU-hours", lambda s: s.plan.gpu_hours, fmt.tokens, _nothing),
-    ("Memory, peak", "bytes", lambda s: plan_document.peak_bytes(s.plan), fmt.gib,
-     lambda s: f" of {fmt.gib(s.plan.memory_capacity_bytes)}"),
-    ("Memory left", "bytes", _headroom, fmt.gib, _nothing),
-    ("Out of memory", "fraction", lambda s: s.plan.probability_oom,
-     lambda x: f"{fmt.percent(x)} chance", _nothing),
-    ("Price, GPU-hour", "USD/h", lambda s: _nan(s.plan.usd_per_gpu_hour),
-     fmt.usd_per_hour, _nothing),
-    ("Energy", "kWh", lambda s: _expected(s.energy.total), energy_text, _nothing),
-    ("CO2e", "kg", lambda s: _expected(s.energy.carbon.figure), tonnes, _nothing),
-)  # fmt: skip
-_LATER = ("Energy", "CO2e")
-
-
-# --- texts ---------------------------------------------------------------------------------------
-
-
-def _text_row(label: str, of: Beside, seen: Sequence[_Seen]) -> Row:
+def _text_row(label: str, of: Callable[[_Seen], str], seen: Sequence[_Seen]) -> Row:
     texts = tuple(of(s) for s in seen)
     none = ("",) * len(texts)
     return Row(label=label, unit="", texts=texts, numbers=(math.nan,) * len(texts), deltas=none)
+
+
+def _expected(figure: Figure | None) -> float | None:
+    return None if figure is None else float(figure.expected)
+
+
+def _usd(s: _Seen, which: str) -> float:
+    return math.nan if s.plan.usd is None else float(getattr(s.plan.usd, which))
 
 
 def _price_seen(s: _Seen) -> str:
@@ -264,21 +216,42 @@ def _price_seen(s: _Seen) -> str:
     return f"{seen} ({fmt.age(offer.observed_at, s.today)}), quality {quality}"
 
 
-def _region(s: _Seen) -> str:
-    return vocabulary.region(s.plan.offer.region)
-
-
-def _limits(s: _Seen) -> str:
-    return "; ".join(plan_words.missed(s.scenario, s.plan)) or "within the limits"
-
-
-_TEXTS: tuple[tuple[str, Beside], ...] = (
+_QUANTITIES: tuple[_Number | tuple[str, Callable[[_Seen], str]], ...] = (
+    _Number("Cost, median", "USD", lambda s: _usd(s, "p50"), fmt.usd_short),
+    _Number("Cost, P10", "USD", lambda s: _usd(s, "p10"), fmt.usd_short),
+    _Number("Cost, P90", "USD", lambda s: _usd(s, "p90"), fmt.usd_short),
+    _Number("Cost with failures", "USD", lambda s: s.failing.usd_expected, fmt.usd_short),
+    _Number("Cost of 1M tokens", "USD",
+            lambda s: _usd(s, "p50") / (interval.run_tokens(s.scenario) / 1e6), fmt.usd_short),
+    _Number("Time, median", "hours", lambda s: s.plan.wall_clock_hours, fmt.days),
+    _Number("Time, P10", "hours", lambda s: s.time.p10, fmt.days),
+    _Number("Time, P90", "hours", lambda s: s.time.p90, fmt.days),
+    _Number("Time with failures", "hours", lambda s: s.failing.hours_expected, fmt.days),
+    _Number("The same, P90", "hours", lambda s: s.failing.hours_p90, fmt.days),
+    _Number("Goodput", "fraction", lambda s: s.failing.goodput, fmt.percent),
+    _Number("Tokens/s", "tokens/s", lambda s: s.plan.tokens_per_s.p50, fmt.tokens),
+    _Number("Tokens/s of a GPU", "tokens/s", lambda s: s.plan.tokens_per_s_per_gpu, fmt.tokens),
+    _Number("MFU", "fraction", lambda s: s.plan.mfu, fmt.percent),
+    _Number("One step", "s", lambda s: sum(s.plan.step_s.values()), fmt.seconds),
+    _Number("GPUs", "GPUs", lambda s: s.plan.num_gpus, fmt.count),
+    _Number("Instances", "instances", lambda s: s.plan.num_nodes, fmt.count),
+    _Number("GPU-hours", "GPU-hours", lambda s: s.plan.gpu_hours, fmt.tokens),
+    _Number("Memory, peak", "bytes", lambda s: plan_document.peak_bytes(s.plan), fmt.gib,
+            lambda s: f" of {fmt.gib(s.plan.memory_capacity_bytes)}"),
+    _Number("Memory left", "bytes",
+            lambda s: s.plan.memory_capacity_bytes - plan_document.peak_bytes(s.plan), fmt.gib),
+    _Number("Out of memory", "fraction", lambda s: s.plan.probability_oom,
+            lambda x: f"{fmt.percent(x)} chance"),
+    _Number("Price, GPU-hour", "USD/h", lambda s: s.plan.usd_per_gpu_hour, fmt.usd_per_hour),
     ("Price seen", _price_seen),
     ("Purchase", lambda s: vocabulary.purchase(s.plan.offer.purchase)),
     ("Cloud", lambda s: s.plan.offer.provider),
-    ("Region", _region),
+    ("Region", lambda s: vocabulary.region(s.plan.offer.region)),
     ("Instance", lambda s: s.plan.offer.instance_type),
     ("Layout", lambda s: fmt.layout_short(s.plan.layout)),
-    ("Deadline and budget", _limits),
+    ("Deadline and budget",
+     lambda s: "; ".join(plan_words.missed(s.scenario, s.plan)) or "within the limits"),
     ("Rank", lambda s: f"#{s.plan.rank}"),
-)
+    _Number("Energy", "kWh", lambda s: _expected(s.energy.total), energy_text),
+    _Number("CO2e", "kg", lambda s: _expected(s.energy.carbon.figure), tonnes),
+)  # fmt: skip

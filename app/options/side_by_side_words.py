@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from app.document import format as fmt
 from app.document import vocabulary
 from app.explain import explained
-from app.explain.words import difference_sentence, run_sentence
+from app.explain.words import difference_sentence, lower, run_sentence, signed
 from app.forecast import interval
 from app.options.side_by_side import Subject
 from core.explain.explain import Difference, difference
@@ -32,7 +32,8 @@ def _against(first: Subject, other: Subject) -> tuple[str, ...]:
         time = difference_sentence(found.step, name)
     else:
         time = run_time_sentence(_over_the_run(first, other), name)
-    return (time, run_sentence(found), memory_sentence(_memory(first, other), other.letter))
+    memory = difference(first.plan.memory_bytes, other.plan.memory_bytes)
+    return (time, run_sentence(found), memory_sentence(memory, other.letter))
 
 
 def _tokens_of_a_step(subject: Subject) -> float:
@@ -62,18 +63,18 @@ def run_time_sentence(run: Difference, other: str) -> str:
     'B takes 2 h longer over the run, whose steps are other work: matrix multiplications +2 h.'
     """
     direction = "longer" if run.more_s > 0 else "less"
-    told = [f"{_lower(vocabulary.step_part(t.part))} {_more_time(t.more_s)}" for t in run.terms]
-    if not told:
+    if not run.terms:
         return f"{other} takes the same {fmt.days(run.first_s / HOUR_S)}."
-    rest = f"; all else {_more_time(run.rest_s)}" if abs(run.rest_s) >= 1 else ""
+    parts = ", ".join(f"{lower(vocabulary.step_part(t.part))} {_more(t.more_s)}" for t in run.terms)
+    rest = f"; all else {_more(run.rest_s)}" if abs(run.rest_s) >= 1 else ""
     return (
         f"{other} takes {fmt.days(abs(run.more_s) / HOUR_S)} {direction} over the run, whose steps "
-        f"are other work: {', '.join(told)}{rest}."
+        f"are other work: {parts}{rest}."
     )
 
 
-def _memory(first: Subject, other: Subject) -> Difference:
-    return difference(first.plan.memory_bytes, other.plan.memory_bytes)
+def _more(seconds: float) -> str:
+    return signed(seconds / HOUR_S, fmt.days)
 
 
 def memory_sentence(memory: Difference, other: str) -> str:
@@ -84,27 +85,15 @@ def memory_sentence(memory: Difference, other: str) -> str:
     'B needs 1 GiB more memory on a GPU: optimizer states +1 GiB.'
     """
     least = LEAST_GIB * GIB
-    told = [t for t in memory.terms if abs(t.more_s) >= least]
-    if abs(memory.more_s) < least and not told:
+    terms = [t for t in memory.terms if abs(t.more_s) >= least]
+    if abs(memory.more_s) < least and not terms:
         return f"{other} needs the same {fmt.gib(memory.first_s)} of memory on a GPU."
     parts = ", ".join(
-        f"{_lower(vocabulary.memory_part(t.part))} {_more_gib(t.more_s)}" for t in told
+        f"{lower(vocabulary.memory_part(t.part))} {signed(t.more_s, fmt.gib)}" for t in terms
     )
-    rest = memory.more_s - sum(t.more_s for t in told)
-    beside = f"; all else {_more_gib(rest)}" if abs(rest) >= least else ""
+    rest = memory.more_s - sum(t.more_s for t in terms)
+    others = f"; all else {signed(rest, fmt.gib)}" if abs(rest) >= least else ""
     direction = "more" if memory.more_s > 0 else "less"
     return (
-        f"{other} needs {fmt.gib(abs(memory.more_s))} {direction} memory on a GPU: {parts}{beside}."
+        f"{other} needs {fmt.gib(abs(memory.more_s))} {direction} memory on a GPU: {parts}{others}."
     )
-
-
-def _lower(text: str) -> str:
-    return text if text[:2].isupper() else text[0].lower() + text[1:]
-
-
-def _more_time(seconds: float) -> str:
-    return f"{'+' if seconds > 0 else '-'}{fmt.days(abs(seconds) / HOUR_S)}"
-
-
-def _more_gib(x_bytes: float) -> str:
-    return f"{'+' if x_bytes > 0 else '-'}{fmt.gib(abs(x_bytes))}"

@@ -5,7 +5,6 @@ Pasted text is untrusted: `app.scenario.link.parse` checks it as it checks the a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 import pandas as pd
@@ -31,16 +30,9 @@ EMPTY = {
 NO_LINK = "There is no scenario in it: paste a link of this page, or what stands behind its '?'."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Other:
-    """The scenario of a pasted link, and notes on the parts that could not be used."""
-
-    scenario: Scenario
-    notes: tuple[str, ...]
-
-
-def parsed(text: str) -> Other:
-    """The scenario of a pasted link or query. Raises ScenarioError if there is none."""
+def parsed(text: str) -> tuple[Scenario, list[str]]:
+    """The scenario of a pasted link or query, and notes on the parts that could not be used.
+    Raises ScenarioError if there is none."""
     given = text.strip()
     if len(given) > MAX_QUERY_CHARS:
         raise ScenarioError(
@@ -62,7 +54,7 @@ def parsed(text: str) -> Other:
     if len(notes) > MOST_NOTES:
         left = len(notes) - MOST_NOTES
         notes = [*notes[:MOST_NOTES], f"There are {left} more notes like these."]
-    return Other(scenario=scenario, notes=tuple(notes))
+    return scenario, notes
 
 
 def plan_of(scenario: Scenario, answer: Answer) -> tuple[Plan | None, str]:
@@ -82,9 +74,9 @@ def differences(first: Scenario, second: Scenario) -> pd.DataFrame:
     """The fields in which two scenarios differ, by their form labels, with both values."""
     rows = []
     for name, field in Scenario.model_fields.items():
-        values = getattr(first, name), getattr(second, name)
-        if name not in LOOKED_AT and values[0] != values[1]:
-            rows.append((field.title or name, *(_value(name, v) for v in values)))
+        a, b = getattr(first, name), getattr(second, name)
+        if name not in LOOKED_AT and a != b:
+            rows.append((field.title or name, _value(name, a), _value(name, b)))
     return pd.DataFrame(rows, columns=["Field", "This link", "Other link"])
 
 

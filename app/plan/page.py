@@ -15,7 +15,6 @@ from app.document.page import draw_list
 from app.explain import page as explain_page
 from app.forecast.price_book import book_id
 from app.forecast.with_failures import WithFailures, of_plans
-from app.options import words as options_words
 from app.plan import (
     charts,
     choice_section,
@@ -93,7 +92,7 @@ def _point_chosen() -> None:
 
 def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
     st.error(as_text(words.answer_sentence(scenario, answer)))
-    st.caption(as_text(options_words.coverage_sentence(answer)))
+    st.caption(as_text(words.coverage_sentence(answer)))
     excluded_section.draw(answer, LEFT_OUT, is_open=True)
     share_section.draw(scenario, answer, None)
 

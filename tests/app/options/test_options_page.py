@@ -19,8 +19,8 @@ from app.forecast.excluded import SENTENCES
 from app.options import charts as options_charts
 from app.options import document as plans
 from app.options import heatmap as heat
-from app.options import words as options_words
 from app.options.document import Filters
+from app.plan import words as plan_words
 from app.scenario import fields as scenario_fields
 from app.scenario.link import query_of
 from app.web import answers
@@ -130,7 +130,7 @@ def test_what_is_listed_is_bounded_and_in_one_unit(every, unit):
 
 def test_the_coverage_adds_up(answer):
     counts = {e.reason: e.count for e in answer.excluded}
-    told = options_words.coverage_sentence(answer)
+    told = plan_words.coverage_sentence(answer)
     assert told.startswith(f"{answer.num_plans - counts.get('no_price', 0)} of ")
     made = Answer(
         plans=(), num_plans=10, points={}, num_candidates=1, nothing_fits=None,
@@ -140,10 +140,10 @@ def test_the_coverage_adds_up(answer):
                          ("candidate_memory", 99))
         ),
     )  # fmt: skip
-    assert options_words.coverage_sentence(made) == (
+    assert plan_words.coverage_sentence(made) == (
         "7 of 16 options priced; 9 not: no price 3, does not fit 4, starved by the network 2."
     )
-    assert "other purchase kinds 5" in options_words.not_compared_sentence(made)
+    assert "other purchase kinds 5" in plan_words.not_compared_sentence(made)
 
 
 def test_the_file_has_every_row_and_every_column(every):

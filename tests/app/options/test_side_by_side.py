@@ -145,11 +145,11 @@ def test_steps_of_other_work_are_compared_over_the_run(scenario, plans):
     ],
 )
 def test_a_link_or_its_query_is_read(text):
-    other = two_links.parsed(text)
-    assert other.scenario.model == "llama3.1-70b"
-    assert other.scenario.num_gpus == (64,)
-    assert other.notes == ()
-    assert other.scenario.prices == resolve.current_prices()
+    other, notes = two_links.parsed(text)
+    assert other.model == "llama3.1-70b"
+    assert other.num_gpus == (64,)
+    assert notes == []
+    assert other.prices == resolve.current_prices()
 
 
 @pytest.mark.parametrize(
@@ -185,15 +185,15 @@ def test_what_is_no_link_is_a_sentence(text, says):
     ],
 )
 def test_what_a_link_cannot_mean_is_a_note(text, says):
-    other = two_links.parsed(text)
-    assert says in " ".join(other.notes)
-    assert "<" not in as_text(" ".join(other.notes)).replace("\\<", "")
+    _, notes = two_links.parsed(text)
+    assert says in " ".join(notes)
+    assert "<" not in as_text(" ".join(notes)).replace("\\<", "")
 
 
 def test_a_link_of_nonsense_gets_few_notes():
-    other = two_links.parsed("v=1&" + "&".join(f"a{n}=1" for n in range(150)))
-    assert len(other.notes) == two_links.MOST_NOTES + 1
-    assert other.notes[-1] == "There are 142 more notes like these."
+    _, notes = two_links.parsed("v=1&" + "&".join(f"a{n}=1" for n in range(150)))
+    assert len(notes) == two_links.MOST_NOTES + 1
+    assert notes[-1] == "There are 142 more notes like these."
 
 
 def test_the_fields_that_differ_are_told_with_both_values():

@@ -254,11 +254,11 @@ def test_the_address_of_the_page_names_the_installed_version(here):
 
 def test_another_link_beside_this_one_says_it_and_does_not_differ_in_it(here):
     here("0.3.0")
-    other = two_links.parsed("v=1&made=0.2.0&" + "&".join(f"{n}={v}" for n, v in SMALL.items()))
-    assert [n for n in other.notes if "made with Runcast 0.2.0" in n]
-    assert two_links.differences(
-        other.scenario, other.scenario.model_copy(update={"made": ""})
-    ).empty
+    other, notes = two_links.parsed(
+        "v=1&made=0.2.0&" + "&".join(f"{n}={v}" for n, v in SMALL.items())
+    )
+    assert [n for n in notes if "made with Runcast 0.2.0" in n]
+    assert two_links.differences(other, other.model_copy(update={"made": ""})).empty
 
 
 # --- and it has no say in any answer -------------------------------------------------------------

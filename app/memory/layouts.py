@@ -15,7 +15,7 @@ from app.explain.explained import Setting
 from core.errors import ScenarioError
 from core.explain.explain import Evaluated, evaluate, record_of
 from core.layout.layouts import Choices, Layouts
-from core.layout.sharding import INDEX, column
+from core.layout.sharding import column
 from core.memory.memory_phases import late_gradient_bytes, phase_bytes
 from core.memory.offload import work_on
 from core.scenario import Scenario
@@ -81,16 +81,16 @@ def held_of(scenario: Scenario, plan: Plan) -> Held:
     own = evaluate(case, row)
     at = (work_on(case.work, row), row, case.place.cluster, case.eff)
     found, same = _legal(setting, plan.layout)
-    beside = _beside(found, plan.layout, float(own.step_s[0]), _on_host(setting, found))
+    on_host = np.asarray(found.host_bytes <= setting.job().host_bytes)
     return Held(
-        bars=(_bar("plan", own, 0), *beside),
+        bars=(_bar("plan", own, 0), *_others(found, own, on_host)),
         phases={
             phase: {part: float(v[0]) for part, v in parts.items()}
             for phase, parts in phase_bytes(*at).items()
         },
         late_gradient_bytes=float(np.ravel(late_gradient_bytes(*at))[0]),
         num_legal=len(found.step_s),
-        num_fit=int((found.fits & _on_host(setting, found)).sum()),
+        num_fit=int((found.fits & on_host).sum()),
         same=same,
     )
 
@@ -103,7 +103,8 @@ def misses_of(scenario: Scenario) -> Held | None:
     except ScenarioError:
         return None
     found, same = _legal(setting, None)
-    short = np.flatnonzero(~found.fits & _on_host(setting, found))
+    on_host = found.host_bytes <= setting.job().host_bytes
+    short = np.flatnonzero(~found.fits & on_host)
     if not len(short):
         return None
     nearest = short[np.argsort(found.need_bytes[short], kind="stable")]
@@ -117,16 +118,15 @@ def misses_of(scenario: Scenario) -> Held | None:
     )
 
 
-def _beside(
-    found: Evaluated, own: Layout, own_s: float, on_host: NDArray[np.bool_]
-) -> tuple[Bar, ...]:
+def _others(found: Evaluated, own: Evaluated, on_host: NDArray[np.bool_]) -> tuple[Bar, ...]:
     """The fastest layouts that fit, with other degrees or sharded states than the plan's, and the
     fastest that do not fit, preferring those that would be faster than the plan."""
     order = np.lexsort((found.need_bytes, found.step_s))
-    others = found.fits & on_host & ~_like(own, found.layouts)
+    pairs = zip(_seen(found.layouts), _seen(own.layouts), strict=True)
+    others = found.fits & on_host & ~np.all([each == of_own for each, of_own in pairs], axis=0)
     fits = order[others[order]]
     short = ~found.fits & on_host & (found.need_bytes <= WORTH_DRAWING * found.capacity_bytes)
-    faster = short & (found.step_s < own_s)
+    faster = short & (found.step_s < own.step_s[0])
     out = order[(faster if faster.any() else short)[order]]
     return (
         *(_bar("fits", found, n) for n in _unlike(found.layouts, fits, NEXT)),
@@ -162,34 +162,19 @@ def _candidates(setting: Setting, choices: Choices) -> Layouts:
     return layouts
 
 
-def _on_host(setting: Setting, found: Evaluated) -> NDArray[np.bool_]:
-    """Rows whose offloaded part fits the host's memory."""
-    return np.asarray(found.host_bytes <= setting.job().host_bytes)
-
-
-def _code(layouts: Layouts) -> NDArray[np.float64]:
-    """A number for each combination of degrees and sharded states. ZeRO-3 and FSDP2 share one:
-    they need about equal memory."""
-    columns = [np.asarray(getattr(layouts, n), dtype=float) for n in DEGREES]
-    columns += [column(layouts.strategy, f"shards_{what}") for what in SHARDED]
-    code = np.zeros(np.shape(layouts.tp))
-    for values in columns:
-        code = code * 128 + np.unique(values, return_inverse=True)[1]
-    return code
-
-
-def _like(own: Layout, layouts: Layouts) -> NDArray[np.bool_]:
-    """Rows with the degrees and sharded states of a layout."""
-    same = [np.asarray(getattr(layouts, n)) == getattr(own, n) for n in DEGREES]
-    for what in SHARDED:
-        held = column(layouts.strategy, f"shards_{what}")
-        same.append(held == column(INDEX[own.sharding], f"shards_{what}"))
-    return np.all(same, axis=0)
+def _seen(layouts: Layouts) -> list[NDArray[np.float64]]:
+    """Columns of degrees and sharded states, in which drawn layouts differ. ZeRO-3 and FSDP2 are
+    alike in them: they need about equal memory."""
+    degrees = [np.asarray(getattr(layouts, n), dtype=float) for n in DEGREES]
+    return degrees + [column(layouts.strategy, f"shards_{what}") for what in SHARDED]
 
 
 def _unlike(layouts: Layouts, rows: NDArray[np.intp], most: int) -> list[int]:
     """The first rows that differ from each other in degrees or sharded states."""
-    _, first = np.unique(_code(layouts)[rows], return_index=True)
+    code = np.zeros(np.shape(layouts.tp))  # a number for each combination
+    for values in _seen(layouts):
+        code = code * 128 + np.unique(values, return_inverse=True)[1]
+    _, first = np.unique(code[rows], return_index=True)
     return [int(rows[n]) for n in np.sort(first)[:most]]
 
 

@@ -37,10 +37,7 @@ def _misses(key: Key, _scenario: Scenario) -> Held | None:
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _spec(key: Key, plan_id: str, what: str, theme: str, _held: Held) -> Spec:
     """The chart's specification; cached, because building it takes longer than its figures."""
-    if what == "phases":
-        parts, heads = tables.phases(_held), tables.phase_heads(_held)
-    else:
-        parts, heads = tables.bars(_held), tables.bar_heads(_held)
+    parts, heads = tables.phases(_held) if what == "phases" else tables.bars(_held)
     return spec_of(charts.stacked(parts, heads, tables.lines(_held.bars[0]), theme=theme))
 
 
@@ -65,14 +62,14 @@ def draw(scenario: Scenario, plan: Plan, key: Key) -> None:
 
 
 def _layouts(held: Held, spec: Spec) -> figure.Figure:
-    said = words.layouts_sentence(held) if held.phases else words.misses_sentence(held)
+    sentence = words.layouts_sentence(held) if held.phases else words.misses_sentence(held)
     return figure.Figure(
         key="memory_layouts",
         spec=spec,
-        alt=f"Memory per GPU by part, a bar for each layout. {said}",
+        alt=f"Memory per GPU by part, a bar for each layout. {sentence}",
         file="runcast_memory_layouts",
         data=lambda: tables.layouts_data(held),
-        caption=said,
+        caption=sentence,
     )
 
 

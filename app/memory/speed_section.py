@@ -50,20 +50,17 @@ def _panels(key: Key, plan_id: str, theme: str, _plan: Plan, _found: Searched) -
 
 def draw(scenario: Scenario, plan: Plan, key: Key) -> None:
     """Draw where the time of a step goes, what would shorten it, and scaling with GPUs."""
-    st.subheader(
-        "One step, from the ideal to the whole",
-        anchor=False,
-        help=as_text(speed_tables.WATERFALL_HELP),
-    )
-    said = speed_tables.waterfall_sentence(plan)
+    about = as_text(speed_tables.WATERFALL_HELP)
+    st.subheader("One step, from the ideal to the whole", anchor=False, help=about)
+    sentence = speed_tables.waterfall_sentence(plan)
     figure.draw(
         figure.Figure(
             key="memory_step",
             spec=_waterfall(key, plan.id, figure.theme(), plan),
-            alt=f"Seconds of one step from the ideal through each loss to the whole. {said}",
+            alt=f"Seconds of one step from the ideal through each loss to the whole. {sentence}",
             file="runcast_step",
             data=lambda: speed_tables.waterfall(plan),
-            caption=said,
+            caption=sentence,
         )
     )
     found = _faster(key, plan.id, scenario, plan)
@@ -86,7 +83,7 @@ def _draw_scaling(scenario: Scenario, plan: Plan, key: Key) -> None:
     except RuncastError as e:
         st.warning(as_text(str(e)))
         return
-    said = speed_tables.scaling_sentence(plan, found)
+    sentence = speed_tables.scaling_sentence(plan, found)
     specs = _panels(key, plan.id, figure.theme(), plan, found)
     titles = {"throughput": "Tokens/s", "efficiency": "Parallel efficiency"}
     for column, (name, title) in zip(st.columns(2), titles.items(), strict=True):
@@ -95,12 +92,12 @@ def _draw_scaling(scenario: Scenario, plan: Plan, key: Key) -> None:
                 figure.Figure(
                     key=f"memory_{name}",
                     spec=specs[name],
-                    alt=f"{title} against the number of GPUs beside linear scaling. {said}",
+                    alt=f"{title} against the number of GPUs, with linear scaling. {sentence}",
                     file=f"runcast_{name}",
                     data=lambda: speed_tables.scaling(found.plans),
                 )
             )
-    st.caption(as_text(said))
+    st.caption(as_text(sentence))
     draw_table(
         "memory_scaling_table",
         "Numbers of GPUs as a table",

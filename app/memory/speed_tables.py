@@ -10,6 +10,7 @@ import pandas as pd
 
 from app.document import format as fmt
 from app.document import vocabulary
+from app.explain.words import lower, more
 from app.forecast.by_count import Searched
 from core.money.scaling import efficiency
 from core.search.plan import Plan
@@ -42,9 +43,9 @@ def losses(plan: Plan) -> tuple[float, list[tuple[str, float]]]:
     kernels = sum(plan.step_s.get(p, 0.0) for p in ARITHMETIC) - ideal
     others = {vocabulary.step_part(p): s for p, s in plan.step_s.items() if p not in ARITHMETIC}
     found = {SLOWER if kernels >= 0 else FASTER: kernels, **others}
-    told = {n: s for n, s in found.items() if abs(s) >= WORTH_TELLING * total}
-    rest = sum(found.values()) - sum(told.values())
-    ranked = sorted(told.items(), key=lambda x: (x[1] > 0, -x[1]))
+    large = {n: s for n, s in found.items() if abs(s) >= WORTH_TELLING * total}
+    rest = sum(found.values()) - sum(large.values())
+    ranked = sorted(large.items(), key=lambda x: (x[1] > 0, -x[1]))
     return ideal, [*ranked, *([(REST, rest)] if abs(rest) > 1e-9 * total else [])]
 
 
@@ -63,15 +64,17 @@ def waterfall(plan: Plan) -> pd.DataFrame:
 
 
 def _more(seconds: float, total: float) -> str:
-    sign = "+" if seconds >= 0 else "-"
-    return f"{sign}{fmt.seconds(abs(seconds))} ({fmt.percent(abs(seconds) / total)})"
+    return f"{more(seconds)} ({fmt.percent(abs(seconds) / total)})"
+
+
+def _rounded(rows: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """The rows with the five digits that a chart shows."""
+    return rows.assign(**{n: [float(f"{v:.5g}") for v in rows[n]] for n in names})
 
 
 def waterfall_drawn(plan: Plan) -> pd.DataFrame:
     """The waterfall rounded to the digits that a chart shows."""
-    rows = waterfall(plan)
-    digits = {n: [float(f"{v:.5g}") for v in rows[n]] for n in ("start_s", "end_s")}
-    return rows.assign(**digits).drop(columns="share")
+    return _rounded(waterfall(plan), "start_s", "end_s").drop(columns="share")
 
 
 def waterfall_shown(plan: Plan) -> pd.DataFrame:
@@ -90,8 +93,7 @@ def waterfall_sentence(plan: Plan) -> str:
     """From the ideal step to the actual one, with the largest losses."""
     ideal, lost = losses(plan)
     total = float(sum(plan.step_s.values()))
-    most = [f"{n[0].lower() if n[1].islower() else n[0]}{n[1:]} {_more(s, total)}"
-            for n, s in lost if s > 0][:2]  # fmt: skip
+    most = [f"{lower(name)} {_more(s, total)}" for name, s in lost if s > 0][:2]
     return (
         f"{fmt.seconds(total)} a step, of which {fmt.seconds(ideal)} are the ideal (MFU "
         f"{fmt.percent(plan.mfu)}, HFU {fmt.percent(plan.hfu)}). The largest losses: "
@@ -122,8 +124,7 @@ def scaling(plans: Sequence[Plan]) -> pd.DataFrame:
 def scaling_drawn(plans: Sequence[Plan]) -> pd.DataFrame:
     """The columns of the scaling table that the charts need."""
     rows = scaling(plans).drop(columns=["step_s", "mfu"])
-    numbers = ("tokens_per_s", "linear_tokens_per_s", "efficiency")
-    return rows.assign(**{n: [float(f"{v:.5g}") for v in rows[n]] for n in numbers})
+    return _rounded(rows, "tokens_per_s", "linear_tokens_per_s", "efficiency")
 
 
 def scaling_shown(plans: Sequence[Plan], *, chosen: int) -> pd.DataFrame:
@@ -150,17 +151,17 @@ def scaling_sentence(plan: Plan, found: Searched) -> str:
     first = rows.iloc[0]
     own = rows[rows["num_gpus"] == plan.num_gpus]
     double = rows[rows["num_gpus"] == 2 * plan.num_gpus]
-    said = []
+    parts = []
     if not own.empty:
-        said.append(
+        parts.append(
             f"{fmt.count(plan.num_gpus)} GPUs reach {fmt.tokens_per_s(own['tokens_per_s'].iloc[0])}"
             f", {fmt.percent(own['efficiency'].iloc[0])} of linear from "
             f"{fmt.count(first['num_gpus'])}"
         )
     if not own.empty and not double.empty:
         times = double["tokens_per_s"].iloc[0] / own["tokens_per_s"].iloc[0]
-        said.append(f"twice as many are {times:.3g} times as fast")
+        parts.append(f"twice as many are {times:.3g} times as fast")
     for counts, why in ((found.no_layout, "nothing fits"), (found.not_searched, "not searched")):
         if counts:
-            said.append(f"{why} on {', '.join(map(fmt.count, counts))} GPUs")
-    return f"{'; '.join(said)}." if said else "The plan's own count was not searched."
+            parts.append(f"{why} on {', '.join(map(fmt.count, counts))} GPUs")
+    return f"{'; '.join(parts)}." if parts else "The plan's own count was not searched."

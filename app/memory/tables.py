@@ -16,24 +16,16 @@ from core.units import GIB
 DIGITS = 4  # decimals of GiB in charts
 
 
-def bars(held: Held) -> pd.DataFrame:
-    """Every part of every layout, in stacking order."""
-    return _stacked([b.memory_bytes for b in held.bars], PARTS)
+def bars(held: Held) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Every part of every layout, in stacking order; the name and note of every bar."""
+    heads = [(words.name(b), words.note(b)) for b in held.bars]
+    return _stacked([b.memory_bytes for b in held.bars], PARTS), _heads(heads)
 
 
-def bar_heads(held: Held) -> pd.DataFrame:
-    """The name and note of every bar."""
-    return _heads([(words.name(b), words.note(b)) for b in held.bars])
-
-
-def phases(held: Held) -> pd.DataFrame:
-    """Every part of every phase, in stacking order."""
-    return _stacked([held.phases[p] for p in PHASES], PHASE_PARTS)
-
-
-def phase_heads(held: Held) -> pd.DataFrame:
-    """Name and note of every phase."""
-    return _heads([(words.PHASE_NAMES[p], words.phase_note(held, p)) for p in PHASES])
+def phases(held: Held) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Every part of every phase, in stacking order; the name and note of every phase."""
+    heads = [(words.PHASE_NAMES[p], words.phase_note(held, p)) for p in PHASES]
+    return _stacked([held.phases[p] for p in PHASES], PHASE_PARTS), _heads(heads)
 
 
 def lines(bar: Bar) -> pd.DataFrame:

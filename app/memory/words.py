@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.document import format as fmt
 from app.document import vocabulary
+from app.explain.words import lower
 from app.memory.layouts import Bar, Held
 from core.memory.memory_phases import PHASES
 
@@ -121,9 +122,8 @@ def phases_sentence(held: Held) -> str:
     peak = fullest(held.phases)
     most = sum(held.phases[peak].values())
     idle = sum(held.phases["checkpoint"].values())
-    said = PHASE_NAMES[peak]
     found = (
-        f"The peak is in {said[0].lower()}{said[1:].split(':')[0]}, {fmt.gib(most)}; "
+        f"The peak is in {lower(PHASE_NAMES[peak]).split(':')[0]}, {fmt.gib(most)}; "
         f"{fmt.gib(idle)} stay between steps."
     )
     if held.late_gradient_bytes > SAME * most:

@@ -75,8 +75,8 @@ def _draw_compared(compared: Sequence[Subject], today: dt.date, key: str) -> Non
         shown = frame.map(as_text).rename(index=as_text, columns=as_text)
         column.table(shown, border="horizontal")
     st.caption(
-        "In brackets: more or less than A. Medians where nothing else is said; P10 to P90 is the "
-        "error of the forecast, not of prices."
+        "In brackets: more or less than A. Medians unless a row names another figure; P10 to P90 "
+        "is the error of the forecast, not of prices."
     )
     address = address_of(link.scenario(), st.context.url)
     st.download_button(

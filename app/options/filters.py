@@ -19,7 +19,6 @@ from core.errors import ScenarioError
 from core.scenario import Scenario
 from core.scenario.types import MOST_LISTED
 
-NAMES = ("list_gpu", "list_cloud", "list_purchase")
 # Number fields: the step of the arrows, and the maximum.
 NUMBERS: tuple[tuple[str, int | float, int | float], ...] = (
     ("list_min_gpus", 8, 131_072),
@@ -29,7 +28,6 @@ NUMBERS: tuple[tuple[str, int | float, int | float], ...] = (
 )
 # The glossary term of each list.
 ABOUT = {"list_purchase": "On demand, Spot, Reserved, Capacity block", "list_cloud": "Instance"}
-SWITCHES = ("list_within_limits", "list_frontier")
 WRONG = "options_wrong"  # the error of the last edit
 
 
@@ -73,7 +71,7 @@ def draw(scenario: Scenario, every: pd.DataFrame, *, has_limits: bool) -> None:
     """The filter, sort and unit widgets."""
     choices = plans.choices(every)
     *places, last = st.columns(4)
-    for place, name in zip(places, NAMES, strict=True):
+    for place, name in zip(places, plans.LABELS, strict=True):
         offered, held = choices[name], getattr(scenario, name)
         place.multiselect(
             **_common(scenario, name),
@@ -107,13 +105,13 @@ def draw(scenario: Scenario, every: pd.DataFrame, *, has_limits: bool) -> None:
             horizontal=True,
             help=explained("GPU-hours"),
         )
-        within, frontier = SWITCHES
         st.checkbox(
-            **_common(scenario, within),
+            **_common(scenario, "list_within_limits"),
             disabled=not has_limits,
             help=None if has_limits else "Needs a deadline or a budget",
         )
-        st.checkbox(**_common(scenario, frontier), help=Scenario.model_fields[frontier].description)
+        about = Scenario.model_fields["list_frontier"].description
+        st.checkbox(**_common(scenario, "list_frontier"), help=about)
         if given := plans.filters_of(scenario, has_limits=has_limits).num_given:
             st.button(f"Clear filters ({given})", key="options_clear", on_click=_clear)
     if wrong := st.session_state.pop(WRONG, None):

@@ -349,7 +349,7 @@ class TestPage:
         assert not charts(drawn)
 
     def test_the_words_of_the_chart_are_in_its_picture(self, held):
-        parts, heads = memory_tables.bars(held), memory_tables.bar_heads(held)
+        parts, heads = memory_tables.bars(held)
         drawn = stacked(parts, heads, memory_tables.lines(held.bars[0]), theme="dark").to_dict()
         picture = svg(drawn, theme="dark")
         for text in (*heads["name"], *heads["note"], *memory_tables.lines(held.bars[0])["text"]):

@@ -229,10 +229,10 @@ def _without_unknown_book(found: dict[str, str]) -> list[str]:
     return [lacking_sentence(found.pop("price_book"))]
 
 
-def plans_to_show(text: str | None, default: int) -> int:
-    """The parsed value of `--top`."""
+def plans_to_show(text: str | None, default: int, *, option: str = "--top") -> int:
+    """The parsed value of `--top`, or of another option that says how far to list plans."""
     if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= TOP_MAX):
-        raise ScenarioError(f"--top {shown(text)} is not a whole number from 1 to {TOP_MAX}.")
+        raise ScenarioError(f"{option} {shown(text)} is not a whole number from 1 to {TOP_MAX}.")
     return int(text)

@@ -27,12 +27,12 @@ def explain(
 
     With what would make it faster, and which inputs move it most.
     """
-    from app.command.values import plan_scenario
+    from app.command.values import plan_scenario, plans_to_show
     from app.explain.question import explanation
     from app.forecast.answer import answer
     from app.forecast.resolve import resolve_strict
 
-    wanted = _rank(rank)
+    wanted = plans_to_show(rank, 1, option="--rank")
     asked, notes = plan_scenario(given)
     asked = resolve_strict(asked)
     for note in notes:
@@ -49,15 +49,3 @@ def explain(
         from app.explain.document import blocks
 
         print_document(blocks(found))
-
-
-def _rank(text: str | None) -> int:
-    """The value of `--rank`."""
-    from app.command.values import TOP_MAX
-    from core.errors import ScenarioError, shown
-
-    if text is None:
-        return 1
-    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= TOP_MAX):
-        raise ScenarioError(f"--rank {shown(text)} is not a whole number from 1 to {TOP_MAX}.")
-    return int(text)

@@ -96,8 +96,9 @@ def _nearest_miss(setting: Setting) -> str | None:
 
 def _with_named(found: Explanation, setting: Setting, texts: Sequence[str]) -> Explanation:
     """The explanation of one or two layouts; a single one is compared with the plan's."""
-    own = [] if found.plan is None else [found.plan.layout]
-    named = tuple(explained.named(setting, text, like=(*own, PLAIN)[0]) for text in texts)
+    own = [found.plan.layout] if found.plan else []
+    like = own[0] if own else PLAIN
+    named = tuple(explained.named(setting, text, like=like) for text in texts)
     layouts = [*own, *(n.layout for n in named)]
     difference, last = None, named[-1]
     if len(layouts) > 1 and last.figures and all(n.figures for n in named):

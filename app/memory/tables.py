@@ -32,9 +32,7 @@ def lines(bar: Bar) -> pd.DataFrame:
     """The capacity of the device, and the safe limit for a plan."""
     sizes = (bar.capacity_bytes, bar.usable_bytes)
     texts = (f"Capacity {fmt.gib(sizes[0])}", f"Safe up to {fmt.gib(sizes[1])}")
-    return pd.DataFrame(
-        {"gib": [round(s / GIB, DIGITS) for s in sizes], "text": texts, "level": [0, 1]}
-    )
+    return pd.DataFrame({"gib": [round(s / GIB, DIGITS) for s in sizes], "text": texts})
 
 
 def _stacked(rows: list[dict[str, float]], parts: tuple[str, ...]) -> pd.DataFrame:
@@ -48,9 +46,7 @@ def _stacked(rows: list[dict[str, float]], parts: tuple[str, ...]) -> pd.DataFra
 
 
 def _heads(rows: list[tuple[str, str]]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {"row": range(len(rows)), "name": [n for n, _ in rows], "note": [n for _, n in rows]}
-    )
+    return pd.DataFrame(rows, columns=["name", "note"]).rename_axis("row").reset_index()
 
 
 # --- tables on the page --------------------------------------------------------------------------

@@ -78,6 +78,7 @@ def failing_records(case: Case, whole: Record) -> tuple[Record, ...]:
         "expected_usd", "Cost with failures, expected", shown.usd_expected, "USD", topic="Dollars",
         formula="expected_hours * num_instances * usd_per_instance_hour"
         + (" + beside_usd" if has_more else ""),
-        inputs=(expected, instances_of(case)[0], price_of(plan.offer), *[others] * has_more),
+        inputs=(expected, instances_of(case)[0], price_of(plan.offer),
+                *([others] if has_more else [])),
     )  # fmt: skip
     return expected, kept, usd

@@ -38,11 +38,12 @@ PARTS: tuple[Column[Row], ...] = (
     Column(name="second_s", head="Other", value=lambda row: row[2], write=fmt.seconds),
     Column(name="more_s", head="More", value=lambda row: row[3], write=words.more),
 )
-BOTTLENECKS: tuple[Column[Bottleneck], ...] = (
+Shortened = tuple[Bottleneck, str]  # a part of a step, and what would shorten it
+BOTTLENECKS: tuple[Column[Shortened], ...] = (
     Column(
         name="group",
         head="Part of a step",
-        value=lambda b: b.group,
+        value=lambda row: row[0].group,
         write=words.group,
         is_text=True,
         wraps=True,
@@ -51,9 +52,17 @@ BOTTLENECKS: tuple[Column[Bottleneck], ...] = (
     Column(
         name="exposed_s",
         head="Time",
-        value=lambda b: b.exposed_s,
-        cell=lambda b: f"{fmt.seconds(b.exposed_s)} ({fmt.percent(b.share)})",
+        value=lambda row: row[0].exposed_s,
+        cell=lambda row: f"{fmt.seconds(row[0].exposed_s)} ({fmt.percent(row[0].share)})",
         width=2,
+    ),
+    Column(
+        name="remedy",
+        head="What would shorten it",
+        value=lambda row: row[1],
+        is_text=True,
+        wraps=True,
+        width=5,
     ),
 )
 CHANGES: tuple[Column[Change], ...] = (
@@ -112,20 +121,12 @@ def terms(step: Difference) -> Table[Row]:
     return Table(caption="Two steps side by side", columns=PARTS, rows=rows)
 
 
-def bottlenecks(faster: Faster) -> Table[Bottleneck]:
+def bottlenecks(faster: Faster) -> Table[Shortened]:
     """Every part of the step, its share, and what would hide it."""
-    remedy: Column[Bottleneck] = Column(
-        name="remedy",
-        head="What would shorten it",
-        value=lambda b: words.remedy_sentence(b, faster),
-        is_text=True,
-        wraps=True,
-        width=5,
-    )
     return Table(
         caption="What would make a step shorter; each line is the step computed again",
-        columns=(*BOTTLENECKS, remedy),
-        rows=faster.bottlenecks[:LISTED],
+        columns=BOTTLENECKS,
+        rows=tuple((b, words.remedy_sentence(b, faster)) for b in faster.bottlenecks[:LISTED]),
     )
 
 

@@ -8,13 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.accuracy.section_scores import (
-    ClassCoverage,
-    FamilyError,
-    Section,
-    class_coverages,
-    families,
-)
+from app.accuracy.section_scores import Section, class_coverages, families
+from app.accuracy.words import NOTE
 from app.document.escape import safe_cell
 from core.evidence.accuracy import FITS_AT_MOST, TIGHT_AT_MOST, PairAccuracy
 
@@ -44,7 +39,7 @@ def report_json(report: Report) -> dict[str, Any]:
         "schema": JSON_SCHEMA,
         "runcast": report.runcast_version,
         "date": report.date,
-        "note": report.note,
+        "note": NOTE,
         "rows": {
             "total": len(report.runs),
             "predicted": len(report.runs) - report.num_refused,
@@ -57,10 +52,8 @@ def report_json(report: Report) -> dict[str, Any]:
         },
         "throughput": {
             **_section_json(report.throughput),
-            "coverage_by_class": [_class_json(c) for c in class_coverages(report.throughput)],
-            "worst_families": [_family_json(f) for f in families(report.throughput)][
-                :WORST_FAMILIES
-            ],
+            "coverage_by_class": _classes_json(report.throughput),
+            "worst_families": _families_json(report.throughput),
         },
         "memory": {
             **_section_json(report.memory),
@@ -108,21 +101,22 @@ def _section_json(section: Section) -> dict[str, Any]:
     }
 
 
-def _class_json(found: ClassCoverage) -> dict[str, Any]:
-    a = found.accuracy
-    return {
-        "by": found.by, "label": found.label, "n": a.n, "coverage_80": a.coverage_80,
-        "coverage_low": a.coverage_low, "coverage_high": a.coverage_high,
-        "verdict": found.verdict,
-    }  # fmt: skip
+def _classes_json(section: Section) -> list[dict[str, Any]]:
+    measures = ("n", "coverage_80", "coverage_low", "coverage_high")
+    return [
+        {"by": c.by, "label": c.label, **_picked(c.accuracy, measures), "verdict": c.verdict}
+        for c in class_coverages(section)
+    ]
 
 
-def _family_json(found: FamilyError) -> dict[str, Any]:
-    a = found.accuracy
-    return {
-        "source": found.source, "model": found.model, "accelerator": found.accelerator,
-        "n": a.n, "median_ape": a.median_ape, "bias": a.bias,
-    }  # fmt: skip
+def _families_json(section: Section) -> list[dict[str, Any]]:
+    names, measures = ("source", "model", "accelerator"), ("n", "median_ape", "bias")
+    worst = families(section)[:WORST_FAMILIES]
+    return [{**_picked(f, names), **_picked(f.accuracy, measures)} for f in worst]
+
+
+def _picked(record: object, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
 
 
 def _pair_json(part: PairAccuracy) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.accuracy.run_layout import NEW_KERNELS, is_before, layout_of
+from app.accuracy.run_layout import NEW_KERNELS, given_or, is_before, layout_of
 from app.accuracy.run_words import (
     PRECISION_NAMES,
     SHARDING_NAMES,
@@ -25,7 +25,6 @@ from app.accuracy.run_words import (
 from core.errors import RuncastError
 from core.evidence.inference import least_recompute, with_least_offload, with_paged_optimizer
 from core.evidence.uncertainty import Circumstances, doublings
-from core.layout import workload
 from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE, Layouts
 from core.layout.precision import PRECISIONS
 from core.layout.sharding import GRADIENT_BYTES
@@ -48,19 +47,6 @@ from hardware.measured_model import ModelFacts
 # (pytorch/torchtune@02d703550: recipes/configs/llama3_1/8B_full_single_device.yaml).
 PAGED_RECIPES = ("torchtune",)
 LORA_RANK = 16  # assumed, with adapters on every matrix: the rows do not record it
-FLAGS = (
-    "adapters",
-    "orthogonalises",
-    "paged_optimizer",
-    "unfused_attention",
-    "flash2",
-    "compiled",
-    "cuda_graphs",
-    "chunked_loss",
-    "deduplicates",
-    "async_tp",
-    "overlaps_gradients",
-)
 NATIVE_KERNELS = "2026-01"  # PyTorch itself has Hopper and Blackwell kernels from here on
 # Dispatchers that send a token once per node (DeepEP, February 2025) reached stacks in 2025.
 NEW_DISPATCHERS = "2025-09"
@@ -126,17 +112,12 @@ def columns(
 
 
 def _columns_of(rows: list[_Row]) -> Columns:
-    names = [f for f in Workload.__dataclass_fields__ if f != "model"]
-    values: dict[str, Any] = {
-        n: np.array([getattr(r.work, n) for r in rows], dtype=float) for n in names
-    }
-    for flag in FLAGS:
-        values[flag] = values[flag] > 0
-    model = model_transformer.as_columns([r.work.model for r in rows])
-    work = workload.Workload(model=model, **values)
-    lay = Layouts(
-        **{n: np.array([r.layout[n] for r in rows]) for n in Layouts.__dataclass_fields__}
+    names = [f.name for f in fields(Workload) if f.name != "model"]
+    work = Workload(
+        model=model_transformer.as_columns([r.work.model for r in rows]),
+        **{n: np.array([getattr(r.work, n) for r in rows]) for n in names},
     )
+    lay = Layouts(**{n: np.array([r.layout[n] for r in rows]) for n in rows[0].layout})
     cluster = cluster_columns([r.cluster for r in rows])
     eff = efficiencies.as_columns([r.efficiency for r in rows])
     kinds = [r.recomputes or SEARCHED_RECOMPUTE for r in rows]
@@ -166,26 +147,28 @@ def _row(
         raise RuncastError(f"Model {key!r} is not in the models file.")
     facts = models[key]
     chip = accelerator(str(inputs.accelerator[i]))
-    stack = stack_of(str(inputs.framework[i]))
-    eff = efficiency(stack.name if stack else GENERIC, profiles)
-    work = _work(inputs, i, facts, stack or stacks()[GENERIC])
+    known_stack = stack_of(str(inputs.framework[i]))
+    stack = known_stack or stacks()[GENERIC]
+    eff = efficiency(stack.name, profiles)
+    work = _work(inputs, i, facts, stack)
     cluster, network_known = _cluster(inputs, i, chip)
-    sharding, sharding_known = _sharding(inputs, i, stack or stacks()[GENERIC])
+    written = str(inputs.dp_sharding[i])
+    sharding = SHARDING_NAMES.get(written, stack.dp_sharding or "zero1")
     if sharding == "fsdp2" and chip.vendor == "google":
         # The data-centre network joins TPU slices; runs replicate the model across slices.
         sharding = "hsdp" if float(inputs.num_gpus[i]) > cluster.scale_up_domain else sharding
     layout, degrees_known = layout_of(inputs, i, facts, work, cluster, eff, sharding)
     recompute = str(inputs.recompute[i])
-    habit = tuple(stack.recompute.split()) if stack else ()
-    said = recompute in RECOMPUTE
-    recomputes = (recompute,) if said else tuple(h for h in habit if h in RECOMPUTE)
+    habit = known_stack.recompute.split() if known_stack else ()
+    stated = recompute in RECOMPUTE
+    recomputes = (recompute,) if stated else tuple(h for h in habit if h in RECOMPUTE)
     multi_node = float(inputs.num_gpus[i]) > float(np.asarray(cluster.gpus_per_node))
     unknown = [
-        not said,
+        not stated,
         inputs.precision[i] in ("", "unknown"),
         bool(np.isnan(inputs.vpp[i])) and layout["pp"] > 1,
         not degrees_known,
-        not sharding_known,
+        written not in SHARDING_NAMES,
         multi_node and not network_known,
         bool(np.isnan(inputs.global_batch[i]) or np.isnan(inputs.micro_batch[i])),
     ]
@@ -194,7 +177,7 @@ def _row(
     of_memory = [
         len(recomputes) != 1,
         not degrees_known,
-        not sharding_known,
+        written not in SHARDING_NAMES,
         bool(np.isnan(inputs.micro_batch[i])),
     ]
     return _Row(
@@ -203,14 +186,13 @@ def _row(
         cluster=cluster,
         efficiency=eff,
         recomputes=recomputes,
-        may_page=stack is not None
-        and stack.name in PAGED_RECIPES
+        may_page=stack.name in PAGED_RECIPES
         and float(inputs.num_gpus[i]) == 1
         and not work.adapters,
         circumstances={
             "num_inferred": float(sum(unknown)),
             "num_inferred_of_memory": float(sum(of_memory)),
-            "unknown_stack": float(stack is None),
+            "unknown_stack": float(known_stack is None),
             "unmeasured": float(chip.matmul_flops_per_s is None),
             "unseen_accelerator": float(chip.name not in measured_accelerators()),
             "doublings": float(np.asarray(doublings(inputs.num_gpus[i]))),
@@ -226,6 +208,7 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workloa
     recipe = PRECISIONS.get(PRECISION_NAMES.get(name, name).replace("-", "_"), PRECISIONS["bf16"])
     task = str(inputs.task[i])
     adapters = task in ("lora", "qlora")
+    trained = trained_fraction(facts.transformer, rank=LORA_RANK, on_mlp=True) if adapters else 1.0
     offload = str(inputs.offload[i])
     year = decimal_year(str(inputs.source_date[i]))
     return Workload(
@@ -235,7 +218,7 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workloa
         matmul_bits=float(recipe.matmul_bits),
         quantised_bytes=recipe.quantised_bytes,
         adapters=adapters,
-        trained_fraction=_adapters(facts) if adapters else 1.0,
+        trained_fraction=float(np.asarray(trained)),
         weight_bytes=nf4_bytes_per_param(double_quantisation=True) if task == "qlora" else 2.0,
         gradient_bytes=_gradient_bytes(stack, name),
         offload_optimizer=offloaded_to(offload, "optimizer"),
@@ -252,35 +235,20 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workloa
 
 
 def _cluster(inputs: RunInputs, i: int, chip: Accelerator) -> tuple[Cluster, bool]:
-    per_node = inputs.gpus_per_node[i]
-    per_node = chip.gpus_per_node if np.isnan(per_node) else per_node
-    domain = inputs.nvlink_domain[i]
-    domain = chip.scale_up_domain if np.isnan(domain) else domain
+    """The cluster of a run, and whether the run states its network."""
+    per_node = given_or(inputs.gpus_per_node[i], chip.gpus_per_node)
     text = str(inputs.network[i])
-    rate = network_bytes_per_s(text, float(per_node))
-    known = rate is not None
-    if rate is None:
-        rate = chip.scale_out_bytes_per_s
-    if rate is None:
-        rate = fabric("ethernet_assumed", "instance_bytes_per_s") / float(per_node)
-    return (
-        cluster_of(
-            chip,
-            gpus_per_node=int(per_node),
-            scale_up_domain=int(domain),
-            scale_out_bytes_per_s=rate,
-            scale_up_hop_s=scale_up_hop_s(chip),
-            scale_out_hop_s=fabric(network_fabric(text), "latency_s"),
-        ),
-        known,
+    stated = network_bytes_per_s(text, per_node)
+    assumed = fabric("ethernet_assumed", "instance_bytes_per_s") / per_node
+    cluster = cluster_of(
+        chip,
+        gpus_per_node=int(per_node),
+        scale_up_domain=int(given_or(inputs.nvlink_domain[i], chip.scale_up_domain)),
+        scale_out_bytes_per_s=stated or chip.scale_out_bytes_per_s or assumed,
+        scale_up_hop_s=scale_up_hop_s(chip),
+        scale_out_hop_s=fabric(network_fabric(text), "latency_s"),
     )
-
-
-def _sharding(inputs: RunInputs, i: int, stack: Stack) -> tuple[str, bool]:
-    written = str(inputs.dp_sharding[i])
-    if written in SHARDING_NAMES:
-        return SHARDING_NAMES[written], True
-    return stack.dp_sharding or "zero1", False
+    return cluster, stated is not None
 
 
 def _compiled(inputs: RunInputs, i: int, stack: Stack, matmul_bits: int) -> bool:
@@ -289,9 +257,9 @@ def _compiled(inputs: RunInputs, i: int, stack: Stack, matmul_bits: int) -> bool
     Without a compiler, quantising costs more than such matmuls save
     (pytorch/ao: torchao/float8/README.md).
     """
-    said = str(inputs.compile[i])
+    stated = str(inputs.compile[i])
     in_pytorch = stack.family in ("torch", "composer", "transformers")
-    return said in ("yes", "thunder") or (said != "no" and matmul_bits < 16 and in_pytorch)
+    return stated in ("yes", "thunder") or (stated != "no" and matmul_bits < 16 and in_pytorch)
 
 
 def _gradient_bytes(stack: Stack, precision: str) -> float:
@@ -299,11 +267,5 @@ def _gradient_bytes(stack: Stack, precision: str) -> float:
 
     Stacks that accumulate gradients in fp32 do so for bf16; fp16 uses loss scaling instead.
     """
-    dtype = stack.gradient_dtype
-    return GRADIENT_BYTES[
-        "bf16" if dtype in ("fp32", "bf16_fp32") and precision == "fp16" else dtype
-    ]
-
-
-def _adapters(facts: ModelFacts) -> float:
-    return float(np.asarray(trained_fraction(facts.transformer, rank=LORA_RANK, on_mlp=True)))
+    in_fp32 = stack.gradient_dtype in ("fp32", "bf16_fp32")
+    return GRADIENT_BYTES["bf16" if in_fp32 and precision == "fp16" else stack.gradient_dtype]

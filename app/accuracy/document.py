@@ -16,7 +16,12 @@ import pandas as pd
 
 from app.accuracy.rows import Offence
 from app.accuracy.section_scores import Flags
-from app.accuracy.words import KINDS, against_no_change, memory_class_bounds
+from app.accuracy.words import (
+    KINDS,
+    against_no_change,
+    memory_class_bounds,
+    three_decimals,
+)
 from app.document import format as fmt
 from app.document.table import Column, Table
 from core.evidence.accuracy import MEMORY_CLASSES, PairAccuracy
@@ -96,16 +101,12 @@ class Knob:
     found: PairAccuracy
 
 
-def _three(value: float | None) -> str:
-    return fmt.MISSING if value is None or np.isnan(value) else f"{value:.3f}"
-
-
 KNOBS: tuple[Column[Knob], ...] = (
     _words("Knob", lambda k: k.name, wraps=True),
     _number("Pairs", lambda k: k.found.n),
     _number("Refused", lambda k: k.found.refused),
-    _number("Log error", lambda k: k.found.median_log_error, _three),
-    _number("If no change", lambda k: k.found.no_change_median_log_error, _three),
+    _number("Log error", lambda k: k.found.median_log_error, three_decimals),
+    _number("If no change", lambda k: k.found.no_change_median_log_error, three_decimals),
     _words("Against no change", lambda k: against_no_change(k.found)),
     _number("Median error", lambda k: k.found.median_ape, fmt.percent, "Median"),
     _number("P90", lambda k: k.found.p90_ape, fmt.percent),

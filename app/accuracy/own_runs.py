@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import pandas as pd
 
 from app.accuracy.validate import Report, report_of
+from app.document.csv import csv_bytes
 from hardware.measured import MODELS_CSV, Models, models_of, read_models, runs_of
 from hardware.measured_cells import MEMORY, THROUGHPUT
 
@@ -31,23 +31,15 @@ def report_of_upload(runs: bytes, models: bytes | None, *, name: str) -> Report:
     else among the presets.
     """
     read = runs_of(runs, name=name, max_bytes=MAX_BYTES, max_rows=MAX_ROWS)
-    return report_of(read, _models(models))
-
-
-def _models(uploaded: bytes | None) -> Models:
-    shipped = read_models(MODELS_CSV)
-    if uploaded is None:
-        return shipped
-    own = models_of(uploaded, name="the file of models", max_bytes=MAX_BYTES, max_rows=MAX_ROWS)
-    facts = {**shipped.facts, **own.facts}
-    kept = {key: model for key, model in facts.items() if key not in own.refused}
-    return Models(facts=kept, refused=own.refused)
+    known = read_models(MODELS_CSV)
+    if models is not None:
+        own = models_of(models, name="the file of models", max_bytes=MAX_BYTES, max_rows=MAX_ROWS)
+        facts = {**known.facts, **own.facts}
+        kept = {key: model for key, model in facts.items() if key not in own.refused}
+        known = Models(facts=kept, refused=own.refused)
+    return report_of(read, known)
 
 
 def example_csv() -> bytes:
     """An example file of runs: the most commonly known columns, and two rows."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(EXAMPLE)
-    return text.getvalue().encode("utf-8")
+    return csv_bytes(pd.DataFrame(EXAMPLE, columns=COLUMNS, dtype=object))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from app.accuracy.columns import Columns, columns
 from core.evidence import uncertainty
 from core.evidence.inference import total
 from core.memory.memory import peak_bytes, unreported_bytes
+from core.numeric import Numeric
 from core.time.step import step
 from core.units import GIB
 from hardware.measured import RunInputs
@@ -33,28 +34,20 @@ class Predictions:
     reason: NDArray[np.object_]  # '' where ok
 
 
+NUMBERS = tuple(f.name for f in fields(Predictions) if f.name not in ("ok", "reason"))
+
+
 def predict(inputs: RunInputs, models: Mapping[str, ModelFacts]) -> Predictions:
     """Forecast every row. Rows that cannot be forecast get a reason; the others are unaffected."""
     found, kept, reasons = columns(inputs, models)
-    names = ("p10", "p50", "p90", "gib_p10", "gib", "gib_p90", "oom")
-    result = {name: np.full(len(inputs), np.nan) for name in names}
+    result = {name: np.full(len(inputs), np.nan) for name in NUMBERS}
     if found is not None:
         for name, column in _forecast(found).items():
             result[name][kept] = column
-    finite = np.isfinite(result["p50"]) & (result["p50"] > 0)
-    unknown = (reasons == "") & ~finite
-    reasons[unknown] = "The accelerator lacks the precision of this run."
-    return Predictions(
-        tokens_per_s_per_gpu_p10=result["p10"],
-        tokens_per_s_per_gpu_p50=result["p50"],
-        tokens_per_s_per_gpu_p90=result["p90"],
-        peak_memory_gib_p10=result["gib_p10"],
-        peak_memory_gib=result["gib"],
-        peak_memory_gib_p90=result["gib_p90"],
-        probability_oom=result["oom"],
-        ok=finite,
-        reason=reasons,
-    )
+    p50 = result["tokens_per_s_per_gpu_p50"]
+    ok = np.isfinite(p50) & (p50 > 0)
+    reasons[(reasons == "") & ~ok] = "The accelerator lacks the precision of this run."
+    return Predictions(**result, ok=ok, reason=reasons)
 
 
 def tokens_per_s_per_gpu(found: Columns) -> NDArray[np.float64]:
@@ -64,29 +57,29 @@ def tokens_per_s_per_gpu(found: Columns) -> NDArray[np.float64]:
     return one.tokens_per_s_per_gpu
 
 
-def peak_memory_bytes(found: Columns) -> NDArray[np.float64]:
-    """P50 peak memory of every row."""
-    return total(peak_bytes(found.work, found.layouts, found.cluster, found.efficiency))
-
-
 def reported_memory_bytes(found: Columns) -> NDArray[np.float64]:
     """P50 of the peak memory as the stack itself reports it."""
     hidden = unreported_bytes(found.layouts, found.cluster, found.efficiency)
-    return peak_memory_bytes(found) - hidden
+    return _peak_memory_bytes(found) - hidden
 
 
-def _forecast(found: Columns) -> dict[str, NDArray[np.float64]]:
-    p50, need = tokens_per_s_per_gpu(found), peak_memory_bytes(found)
-    shown = reported_memory_bytes(found)
+def _peak_memory_bytes(found: Columns) -> NDArray[np.float64]:
+    return total(peak_bytes(found.work, found.layouts, found.cluster, found.efficiency))
+
+
+def _forecast(found: Columns) -> dict[str, Numeric]:
+    """The numbers of `Predictions`. Memory is what the stack reports, except for running out."""
+    p50, gib = tokens_per_s_per_gpu(found), reported_memory_bytes(found) / GIB
     sigma = uncertainty.throughput_sigma(found.efficiency, found.circumstances)
     memory_sigma = uncertainty.memory_sigma(found.efficiency, found.circumstances)
-    oom = uncertainty.probability_above(found.cluster.memory_bytes, p50=need, sigma=memory_sigma)
     return {
-        "p10": np.asarray(uncertainty.p10(p50, sigma)),
-        "p50": p50,
-        "p90": np.asarray(uncertainty.p90(p50, sigma)),
-        "gib_p10": np.asarray(uncertainty.p10(shown / GIB, memory_sigma)),
-        "gib": shown / GIB,
-        "gib_p90": np.asarray(uncertainty.p90(shown / GIB, memory_sigma)),
-        "oom": np.asarray(oom),
+        "tokens_per_s_per_gpu_p10": uncertainty.p10(p50, sigma),
+        "tokens_per_s_per_gpu_p50": p50,
+        "tokens_per_s_per_gpu_p90": uncertainty.p90(p50, sigma),
+        "peak_memory_gib_p10": uncertainty.p10(gib, memory_sigma),
+        "peak_memory_gib": gib,
+        "peak_memory_gib_p90": uncertainty.p90(gib, memory_sigma),
+        "probability_oom": uncertainty.probability_above(
+            found.cluster.memory_bytes, p50=_peak_memory_bytes(found), sigma=memory_sigma
+        ),
     }

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.accuracy.predict import Predictions
 from app.accuracy.run_words import PRECISION_NAMES, SHARDING_NAMES
@@ -14,7 +15,7 @@ from app.document import format as fmt
 from core.errors import shown
 from core.layout.layouts import RECOMPUTE
 from core.layout.precision import PRECISIONS
-from hardware.measured import RunInputs, Runs
+from hardware.measured import Runs
 from hardware.measured_cells import UNKNOWN
 
 TASKS = ("pretrain", "sft", "lora", "qlora")
@@ -59,19 +60,12 @@ def word_notes(runs: Runs) -> list[str]:
     notes = []
     readable = np.array([reason == "" for reason in runs.reason], dtype=np.bool_)
     for column, (known, assumed) in VOCABULARY.items():
-        words = _column(runs.inputs, column)
-        for word in np.unique(words[readable]):
-            if str(word) in known or str(word) in UNKNOWN:
-                continue
+        words: NDArray[np.str_] = getattr(runs.inputs, column)
+        for word in sorted({*words[readable].tolist()}.difference(known, UNKNOWN)):
             lines = runs.line[readable & (words == word)]
             first = f"line {lines[0]}" if len(lines) == 1 else f"{len(lines)} rows from {lines[0]}"
-            notes.append(f"{column}={shown(str(word))} ({first}) is not a known word: {assumed}.")
+            notes.append(f"{column}={shown(word)} ({first}) is not a known word: {assumed}.")
     return notes
-
-
-def _column(inputs: RunInputs, name: str) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
-    column: np.ndarray[tuple[int], np.dtype[np.str_]] = getattr(inputs, name)
-    return column
 
 
 def where(rows: Sequence[Offence]) -> str:

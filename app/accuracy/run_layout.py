@@ -35,17 +35,13 @@ def layout_of(
 
     Blank degrees are the smallest that fit in memory with full recompute.
     """
-    gpus = float(inputs.num_gpus[i])
     tp, pp = float(inputs.tp[i]), float(inputs.pp[i])
-    known = tp == tp and pp == pp
     pod = float(np.asarray(cluster.scale_up_domain)) > 72  # above the largest switched domain
     unit = float(np.asarray(cluster.scale_up_domain if pod else cluster.gpus_per_node))
-    if known:
-        return _degrees(inputs, i, facts, sharding, tp, pp, unit), True
     tps, pps = smallest_degrees(
         heads=int(facts.transformer.num_attention_heads),
         layers=int(facts.transformer.num_layers),
-        num_gpus=int(gpus),
+        num_gpus=int(inputs.num_gpus[i]),
         domain=int(max(cluster.scale_up_domain, 1)),
         tp=tp,
         pp=pp,
@@ -54,6 +50,8 @@ def layout_of(
         _degrees(inputs, i, facts, sharding, float(t), float(p), unit)
         for t, p in zip(tps, pps, strict=True)
     ]
+    if len(options) == 1:
+        return options[0], not np.isnan(tp + pp)
     columns = Layouts(**{n: np.array([o[n] for o in options]) for n in options[0]})
     full = replace(columns, recompute=np.full(len(options), float(RECOMPUTE.index("full"))))
     need = total(peak_bytes(work, full, cluster, eff))
@@ -72,12 +70,11 @@ def _degrees(
 ) -> dict[str, float]:
     """The layout for a given tp and pp. Hybrid sharding shards over `unit` GPUs."""
     gpus = float(inputs.num_gpus[i])
-    cp, ep = _or(inputs.cp[i], 1.0), _or(inputs.ep[i], 1.0)
+    cp, ep = given_or(inputs.cp[i], 1.0), given_or(inputs.ep[i], 1.0)
     ranks = max(gpus / (tp * pp * cp), 1.0)
     moe = float(facts.transformer.num_experts) > 0
-    etp = _or(inputs.etp[i], tp if moe and ep == 1 else 1.0)
-    micro = inputs.micro_batch[i]
-    batch = inputs.global_batch[i]
+    etp = given_or(inputs.etp[i], tp if moe and ep == 1 else 1.0)
+    micro, batch = inputs.micro_batch[i], inputs.global_batch[i]
     if np.isnan(micro):
         # FSDP stacks split a batch into as many micro-batches as there are stages (pytorch/
         # torchtitan@b5bcd76c: pipeline_parallel_microbatches); others into single sequences.
@@ -86,16 +83,15 @@ def _degrees(
         micro = 1.0 if np.isnan(batch) else max(batch / ranks / cuts, single)
     if np.isnan(batch):
         batch = ranks * micro * max(pp * 4, 1.0)
-    shard = _or(inputs.fsdp_degree[i], ranks if sharding != "hsdp" else unit)
+    shard = given_or(inputs.fsdp_degree[i], ranks if sharding != "hsdp" else unit)
     shard = min(shard / cp if shard > ranks else shard, ranks)
     if sharding not in ("fsdp2", "hsdp"):
         shard = ranks
-    vpp = _or(inputs.vpp[i], 1.0)
     return {
         "num_gpus": gpus,
         "tp": tp,
         "pp": pp,
-        "virtual_stages": vpp if pp > 1 else 1.0,
+        "virtual_stages": given_or(inputs.vpp[i], 1.0) if pp > 1 else 1.0,
         "cp": cp,
         "ep": ep,
         "etp": etp,
@@ -127,5 +123,6 @@ def is_before(inputs: RunInputs, i: int, month: str) -> bool:
     return decimal_year(str(inputs.source_date[i])) < decimal_year(month)
 
 
-def _or(value: float, default: float) -> float:
+def given_or(value: float, default: float) -> float:
+    """The value, or the default where the run does not state one."""
     return default if np.isnan(value) else float(value)

@@ -8,23 +8,13 @@ from core.layout.workload import OFFLOAD
 from core.units import to_si
 
 PRECISION_NAMES = {
-    "": "bf16",
-    "tf32": "bf16",
-    "fp8-current": "fp8",
-    "fp8-delayed": "fp8",
-    "fp8-tensorwise": "fp8",
-    "int8": "fp8",
+    **dict.fromkeys(("", "tf32"), "bf16"),
+    **dict.fromkeys(("fp8-current", "fp8-delayed", "fp8-tensorwise", "int8"), "fp8"),
 }
 SHARDING_NAMES = {
+    **{name: name for name in ("ddp", "zero1", "zero2", "zero3", "fsdp2", "hsdp")},
     "none": "ddp",
-    "ddp": "ddp",
-    "zero1": "zero1",
-    "zero2": "zero2",
-    "zero3": "zero3",
-    "zero3/fsdp": "fsdp2",
-    "fsdp": "fsdp2",
-    "fsdp2": "fsdp2",
-    "hsdp": "hsdp",
+    **dict.fromkeys(("zero3/fsdp", "fsdp"), "fsdp2"),
 }
 FABRIC_WORDS = {"roce": "roce", "efa": "efa", "ethernet": "ethernet", "tcp": "ethernet"}
 RATE = r"(?:(\d+)\s*x\s*)?(\d+)\s*{unit}(?:/s|ps|it/s)?"  # 8x400Gb/s, 3200 Gbps

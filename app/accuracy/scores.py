@@ -7,6 +7,7 @@ compared in tokens/s, never in reported TFLOP/s, because sources count FLOPs in 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from app.accuracy.section_scores import (
     Flags,
     Numbers,
     PairSection,
+    Rows,
     Section,
     Texts,
+    counted,
     joined,
     section_of,
 )
@@ -117,16 +120,18 @@ def throughput_scores(
     use = measured.throughput_ok & given
     truth = np.where(use, measured.tokens_per_s_per_gpu, np.nan)
     group = joined(inputs.source, inputs.model_key, labels["accelerator"])
-    configuration = configurations(inputs, labels["accelerator"])
-    section = section_of(
-        labels,
+    forecast = Rows(
         predicted=predictions.tokens_per_s_per_gpu_p50,
         measured=truth,
         refused=measured.throughput_ok & ~predictions.ok,
         low=predictions.tokens_per_s_per_gpu_p10,
         high=predictions.tokens_per_s_per_gpu_p90,
         family=group,
-        configuration=configuration,
+        configuration=configurations(inputs, labels["accelerator"]),
+    )
+    section = section_of(
+        labels,
+        forecast,
         implausible=_reasons(
             measured.throughput_ok & implausible & ~measured.unreadable_throughput,
             lambda i: (
@@ -149,17 +154,18 @@ def throughput_scores(
         architecture=labels["architecture"],
         framework=labels["framework"],
     )
-    same_rows = np.where(predictions.ok, truth, np.nan)
     without = predictions.ok & use & ~np.isfinite(others.mfu)
-    baseline = section_of(
-        labels,
+    same_rows = replace(
+        forecast,
         predicted=others.mfu / per_token_s,
-        measured=same_rows,
+        measured=np.where(predictions.ok, truth, np.nan),
         refused=without,
         low=None,
         high=None,
-        family=group,
-        configuration=configuration,
+    )
+    baseline = section_of(
+        labels,
+        same_rows,
         implausible=_reasons(np.full(len(runs), False), str),
         left_out={"no other group to learn from": without},
     )
@@ -179,8 +185,7 @@ def memory_scores(
     impossible = (peak <= MIN_PEAK_GIB) | (peak > CAPACITY_SLACK * capacity)
     implausible = impossible | measured.unreadable_memory
     given = np.isfinite(peak) & ~implausible
-    return section_of(
-        labels,
+    rows = Rows(
         predicted=predictions.peak_memory_gib,
         measured=np.where(measured.memory_ok & given, peak, np.nan),
         refused=measured.memory_ok & ~predictions.ok,
@@ -188,6 +193,10 @@ def memory_scores(
         high=predictions.peak_memory_gib_p90,
         family=joined(runs.inputs.source, runs.inputs.model_key, labels["accelerator"]),
         configuration=configurations(runs.inputs, labels["accelerator"]),
+    )
+    return section_of(
+        labels,
+        rows,
         implausible=_reasons(
             measured.memory_ok & impossible,
             lambda i: f"peak_mem_gib={peak[i]:g} is no peak of a device of {capacity[i]:.3g} GiB.",
@@ -238,8 +247,8 @@ def pairs_scores(
     memory = np.where(present, pairs.memory_ratio, np.nan)
     parts = {"knob": pairs.knob, **{name: column[a] for name, column in labels.items()}}
     left_out = {
-        "a run of the pair is not in the file": int((~present).sum()),
-        "no measured ratio": int((present & ~np.isfinite(pairs.ratio)).sum()),
+        "a run of the pair is not in the file": ~present,
+        "no measured ratio": present & ~np.isfinite(pairs.ratio),
     }
     return PairSection(
         overall=scored_pairs(**columns),
@@ -249,5 +258,5 @@ def pairs_scores(
             refused=present & ~answered & np.isfinite(memory),
         ),
         by={name: scored_pairs_by(column, **columns) for name, column in parts.items()},
-        left_out={reason: count for reason, count in left_out.items() if count},
+        left_out=counted(left_out),
     )

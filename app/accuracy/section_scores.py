@@ -27,10 +27,10 @@ class Rows:
     predicted: Numbers
     measured: Numbers  # NaN where it is not scored
     refused: Flags
-    low: Numbers | None  # P10
-    high: Numbers | None  # P90
     family: Texts  # equal for rows of one source, model and accelerator
     configuration: Texts  # equal for rows that repeat one another
+    low: Numbers | None = None  # P10
+    high: Numbers | None = None  # P90
 
     def scored(self) -> Flags:
         """Which rows have both a forecast and a measurement."""
@@ -46,12 +46,10 @@ class Rows:
         high = self.predicted if self.high is None else self.high
         return (low <= self.measured) & (self.measured <= high)
 
-    def columns(self, chosen: Flags | None = None) -> dict[str, Any]:
+    def columns(self, chosen: Flags | slice = slice(None)) -> dict[str, Any]:
         """The arguments of `core.evidence.accuracy.scored` for the chosen rows."""
         given = {f.name: getattr(self, f.name) for f in fields(self)}
-        if chosen is None:
-            return given
-        return {name: None if c is None else c[chosen] for name, c in given.items()}
+        return {name: c[chosen] for name, c in given.items() if c is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,42 +99,33 @@ class PairSection:
 
 def section_of(
     labels: Mapping[str, Texts],
+    rows: Rows,
     *,
-    predicted: Numbers,
-    measured: Numbers,
-    refused: Flags,
-    low: Numbers | None,
-    high: Numbers | None,
-    family: Texts,
-    configuration: Texts,
     implausible: NDArray[np.object_],
     left_out: Mapping[str, Flags],
 ) -> Section:
-    """Score some columns, overall and by every kind of label."""
-    rows = Rows(
-        predicted=predicted,
-        measured=measured,
-        refused=refused,
-        low=low,
-        high=high,
-        family=family,
-        configuration=configuration,
-    )
+    """Score some rows, overall and by every kind of label."""
     columns = rows.columns()
-    counts = {reason: int(flags.sum()) for reason, flags in left_out.items()}
     return Section(
         overall=scored(**columns),
         by={name: scored_by(column, **columns) for name, column in labels.items()},
-        left_out={reason: count for reason, count in counts.items() if count},
+        left_out=counted(left_out),
         rows=rows,
         implausible=implausible,
     )
 
 
+def counted(left_out: Mapping[str, Flags]) -> dict[str, int]:
+    """The number of rows of each reason that has any."""
+    return {reason: int(flags.sum()) for reason, flags in left_out.items() if flags.any()}
+
+
 def families(section: Section) -> list[FamilyError]:
     """The scored families, worst median error first."""
-    plain = {**section.rows.columns(), "family": None, "configuration": None}
-    found = scored_by(section.rows.family, **{**plain, "low": None, "high": None})
+    rows = section.rows
+    found = scored_by(
+        rows.family, predicted=rows.predicted, measured=rows.measured, refused=rows.refused
+    )
     errors = [
         FamilyError(source=source, model=model, accelerator=chip, accuracy=accuracy)
         for label, accuracy in found.items()

@@ -31,7 +31,7 @@ def report_blocks(report: Report) -> tuple[Block | Section, ...]:
         f"{fmt.count(report.num_used)} used, {fmt.count(len(report.offences))} named below."
     )
     return (
-        *map(Paragraph, (counts, *report.file_notes, report.note)),
+        *map(Paragraph, (counts, *report.file_notes, words.NOTE)),
         Section(
             "Throughput (tokens/s): the forecast, and the baseline on the same rows",
             tuple(_throughput(report)),

@@ -14,12 +14,11 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.accuracy.predict import Predictions, predict
+from app.accuracy.predict import NUMBERS, Predictions, predict
 from app.accuracy.rows import Offence, offences, word_notes
 from app.accuracy.scores import (
     labels_of,
@@ -37,11 +36,6 @@ from core.model.presets import PRESETS, preset
 from hardware import facts
 from hardware.measured import Models, Pairs, Runs, read_models, read_pairs, read_runs
 from hardware.measured_model import ModelFacts
-
-NOTE = (
-    "Rows that the shipped efficiencies were fitted on are no blind test: on them the figures say "
-    "how well the model can describe what is known."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +55,6 @@ class Report:
     offences: tuple[Offence, ...]  # rows that cannot be used, or only in part
     runcast_version: str
     date: str
-    note: str = NOTE
 
     @property
     def num_refused(self) -> int:
@@ -96,16 +89,15 @@ def validate(
     today: dt.date | None = None,
 ) -> Report:
     """Read, forecast and score a file of runs. Raises `RunsError` if the file is unusable."""
-    runs, models = read_runs(runs_path), read_models(models_path)
     pairs = None if pairs_path is None else read_pairs(pairs_path)
-    return report_of(runs, models, pairs, today)
+    return report_of(read_runs(runs_path), read_models(models_path), pairs, today)
 
 
 def report_of(
     runs: Runs, models: Models, pairs: Pairs | None = None, today: dt.date | None = None
 ) -> Report:
     """Forecast and score runs that are already read."""
-    known, reason = _models_of(runs, models.facts, models.refused)
+    known, reason = _models_of(runs, models)
     predictions = _forecast(runs, known, reason)
     machines = _machines(runs)
     labels = labels_of(runs, known, machines)
@@ -129,26 +121,20 @@ def report_of(
     )
 
 
-def _models_of(
-    runs: Runs, given: Mapping[str, ModelFacts], refused: Mapping[str, str]
-) -> tuple[dict[str, ModelFacts], NDArray[np.object_]]:
+def _models_of(runs: Runs, models: Models) -> tuple[dict[str, ModelFacts], NDArray[np.object_]]:
     """The models named by the runs, from the file or else a preset, and each row's refusal."""
     known: dict[str, ModelFacts] = {}
-    why: dict[str, str] = {}
+    why = dict(models.refused)
     for key in map(str, np.unique(runs.inputs.model_key)):
-        if key in given:
-            known[key] = given[key]
-        elif key in refused:
-            why[key] = refused[key]
-        else:
+        if key in models.facts:
+            known[key] = models.facts[key]
+        elif key not in why:
             try:
                 known[key] = _preset(key)
             except ScenarioError:
-                why[key] = unknown_sentence("model", key, {*given, *PRESETS})
-    reason = runs.reason.copy()
-    for i, key in enumerate(runs.inputs.model_key):
-        reason[i] = reason[i] or why.get(str(key), "")
-    return known, reason
+                why[key] = unknown_sentence("model", key, {*models.facts, *PRESETS})
+    refused = [why.get(str(key), "") for key in runs.inputs.model_key]
+    return known, np.where(runs.reason == "", refused, runs.reason)
 
 
 def _preset(name: str) -> ModelFacts:
@@ -166,29 +152,17 @@ def _forecast(
 ) -> Predictions:
     """Forecast the readable rows; the result is aligned with all rows of the file."""
     readable = np.flatnonzero(reason == "")
-    columns: dict[str, NDArray[Any]] = {
-        name: np.full(len(runs), np.nan)
-        for name in (
-            "tokens_per_s_per_gpu_p10", "tokens_per_s_per_gpu_p50", "tokens_per_s_per_gpu_p90",
-            "peak_memory_gib_p10", "peak_memory_gib", "peak_memory_gib_p90", "probability_oom",
-        )
-    }  # fmt: skip
-    ok = np.full(len(runs), False)
-    why = reason.copy()
-    if readable.size:
-        found = predict(runs.inputs.rows(readable), known)
-        finite = np.full(readable.size, True)
-        for name, column in columns.items():
-            column[readable] = getattr(found, name)
-            finite &= np.isfinite(column[readable])
-        ok[readable] = found.ok & finite
-        why[readable] = found.reason
-        broken = readable[found.ok & ~finite]
-        why[broken] = "The forecast is not a finite number."
-        for column in columns.values():
-            column[~ok] = np.nan
-        why[ok] = ""
-    return Predictions(**columns, ok=ok, reason=why)
+    found = predict(runs.inputs.rows(readable), known)
+    finite = np.isfinite([getattr(found, name) for name in NUMBERS]).all(axis=0)
+    good = readable[found.ok & finite]
+    ok, why = np.full(len(runs), False), reason.copy()
+    ok[good] = True
+    why[readable] = found.reason
+    why[readable[found.ok & ~finite]] = "The forecast is not a finite number."
+    result = {name: np.full(len(runs), np.nan) for name in NUMBERS}
+    for name, column in result.items():
+        column[readable] = np.where(found.ok & finite, getattr(found, name), np.nan)
+    return Predictions(**result, ok=ok, reason=why)
 
 
 def _machines(runs: Runs) -> dict[str, Accelerator]:

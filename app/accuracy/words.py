@@ -35,6 +35,11 @@ SPLITS = {
     "new_stack": "Cross-validation: the fit saw no row of the same family of stacks",
     "new_accelerator": "Cross-validation: the fit saw no row of the same accelerator",
 }
+NOTE = (
+    "Rows that the shipped efficiencies were fitted on are no blind test: on them the figures say "
+    "how well the model can describe what is known."
+)
+BLIND = "new_source"  # the split closest to forecasting a new user's run
 STALE = 0.005  # median errors further apart mean the folds are from another model state
 BIAS = "A bias above 0 is a forecast that is too fast, or too large."
 KNOBS_FROM = 10  # fewest pairs of a knob to compare it with "no change"
@@ -57,33 +62,31 @@ def fold_note(report: Report, folds: CrossValidation) -> str:
 
 def fold_figures(folds: CrossValidation, measure: str) -> str:
     """One measure of each split except the fitted one: 'grouped 10%, new source 12%'."""
-    names = {"grouped": "grouped", "new_source": "new source"}
-    found = [
-        f"{name} {fmt.percent(folds[split, measure].value)}"
-        for split, name in names.items()
+    return ", ".join(
+        f"{split.replace('_', ' ')} {fmt.percent(folds[split, measure].value)}"
+        for split in ("grouped", "new_source")
         if (split, measure) in folds
-    ]
-    return ", ".join(found)
+    )
 
 
 def answer_sentence(a: Accuracy, baseline: Accuracy | None = None) -> str:
     """How good the forecasts are, in one sentence. Each configuration counts once."""
     if not a.n:
         return "No run here has both a forecast and a measured throughput."
-    base = (
-        f" A constant MFU per kind of run is off by {fmt.percent(baseline.weighted_median_ape)}."
-        if baseline and baseline.n
-        else ""
-    )
     return (
         f"Half of the forecasts of {fmt.count(a.configurations)} measured configurations "
         f"({fmt.count(a.n)} runs) are within {fmt.percent(a.weighted_median_ape)} of the measured "
         f"throughput, {fmt.percent(a.weighted_within_20)} are within 20%, and "
-        f"{fmt.percent(a.weighted_coverage_80)} of the measurements are inside P10 to P90.{base}"
+        f"{fmt.percent(a.weighted_coverage_80)} of the measurements are inside P10 to P90."
+        f"{_constant_mfu(baseline)}"
     )
 
 
-BLIND = "new_source"  # the split closest to forecasting a new user's run
+def _constant_mfu(baseline: Accuracy | None) -> str:
+    if baseline is None or baseline.weighted_median_ape is None:
+        return ""
+    error = fmt.percent(baseline.weighted_median_ape)
+    return f" A constant MFU per kind of run is off by {error}."
 
 
 def blind_sentence(overall: Accuracy, baseline: Accuracy, folds: CrossValidation) -> str:
@@ -95,16 +98,11 @@ def blind_sentence(overall: Accuracy, baseline: Accuracy, folds: CrossValidation
     if any((BLIND, m) not in folds for m in needed):
         return answer_sentence(overall, baseline)
     median, near, inside = (fmt.percent(folds[BLIND, m].value) for m in needed)
-    base = (
-        f" A constant MFU per kind of run is off by {fmt.percent(baseline.weighted_median_ape)}."
-        if baseline.weighted_median_ape is not None
-        else ""
-    )
     return (
         f"Forecast by a fit that had seen nothing of their publication, half of "
         f"{fmt.count(overall.configurations)} measured configurations ({fmt.count(overall.n)} "
         f"runs) are within {median} of the measured throughput, {near} are within 20%, and "
-        f"{inside} are inside P10 to P90.{base}"
+        f"{inside} are inside P10 to P90.{_constant_mfu(baseline)}"
     )
 
 
@@ -137,10 +135,10 @@ def fold_coverage_lines(folds: CrossValidation) -> list[str]:
         }
         if not found:
             continue
-        narrow = {k: v for k, v in found.items() if v < low}
-        wide = {k: v for k, v in found.items() if v > high}
+        narrow = [f"{k} {fmt.percent(v)}" for k, v in found.items() if v < low]
+        wide = [f"{k} {fmt.percent(v)}" for k, v in found.items() if v > high]
         listed = "".join(
-            f"; too {word}: " + ", ".join(f"{k} {fmt.percent(v)}" for k, v in part.items())
+            f"; too {word}: {', '.join(part)}"
             for word, part in (("narrow", narrow), ("wide", wide))
             if part
         )
@@ -243,7 +241,7 @@ def pairs_sentence(report: Report) -> str:
     p = report.pairs.overall
     if not p.n:
         return "There are no pairs of runs that differ in one knob."
-    change, none = _log(p.median_log_error), _log(p.no_change_median_log_error)
+    change, none = three_decimals(p.median_log_error), three_decimals(p.no_change_median_log_error)
     return (
         f"{fmt.count(p.n)} pairs of runs that differ in one knob: the log of the predicted ratio "
         f'is off by {change} at the median ({none} for "no change"); of the '
@@ -267,12 +265,13 @@ def weak_knobs(report: Report) -> str:
     parts = report.pairs.by.get("knob", {})
     found = {name: p for name, p in parts.items() if against_no_change(p) in ("worse", "the same")}
     named = (
-        f"{name} {_log(p.median_log_error)} against {_log(p.no_change_median_log_error)} "
-        f"({fmt.count(p.n)} pairs)"
+        f"{name} {three_decimals(p.median_log_error)} against "
+        f"{three_decimals(p.no_change_median_log_error)} ({fmt.count(p.n)} pairs)"
         for name, p in found.items()
     )
     return ", ".join(named) or "none"
 
 
-def _log(value: float | None) -> str:
+def three_decimals(value: float | None) -> str:
+    """A logarithmic error as text."""
     return fmt.MISSING if value is None else f"{value:.3f}"

@@ -23,8 +23,8 @@ def validate(
     as_json: AsJson = False,
 ) -> None:
     """Forecast measured runs and score the forecasts."""
-    missing = [f"--{n}" for n, v in (("runs", runs), ("models", models)) if v is None]
     if runs is None or models is None:
+        missing = [f"--{n}" for n, v in (("runs", runs), ("models", models)) if v is None]
         raise ScenarioError(f"Missing {', '.join(missing)}: `runcast validate --help` says what.")
     from app.accuracy import as_json as validation_json
     from app.accuracy import validate as validation
@@ -65,9 +65,8 @@ def fit(
     today = dt.datetime.now(dt.UTC).date()
     if ablate:
         from app.accuracy.fit_ablation import ablation
-        from app.accuracy.fit_report import ablation_table
 
-        print_document([ablation_table(ablation(read_entries(), today))])
+        print_document([ablation(read_entries(), today)])
         return
     result = refit(read_entries(), today)
     found = list(figures(result, today))

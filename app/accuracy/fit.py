@@ -15,6 +15,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -131,28 +132,22 @@ def _outcome(sample: Sample, entries: list[Entry], kind: str, today: dt.date) ->
     parameters = _parameters(entries, kind)
     of = fc.model(sample, entries, parameters, KINDS[kind])
     found = _fit(sample, entries, kind)
+    unseen = partial(_unseen, sample, entries, kind, today)
     return Outcome(
         sample=sample,
         fitted=of(found.value[None])[0],
-        grouped=_unseen(sample, entries, kind, today, lambda s: fc.folds(s.group, GROUPED)),
-        new_source=_unseen(
-            sample, entries, kind, today, lambda s: fc.folds(s.publication, NEW_SOURCE)
-        ),
-        new_stack=_unseen(sample, entries, kind, today, lambda s: s.family, as_strangers=True),
-        new_accelerator=_unseen(sample, entries, kind, today, lambda s: s.accelerator),
+        grouped=unseen(lambda s: fc.folds(s.group, GROUPED)),
+        new_source=unseen(lambda s: fc.folds(s.publication, NEW_SOURCE)),
+        new_stack=unseen(lambda s: s.family, as_strangers=True),
+        new_accelerator=unseen(lambda s: s.accelerator),
         found=found,
     )
 
 
 def _unseen(
-    whole: Sample,
-    entries: list[Entry],
-    kind: str,
-    today: dt.date,
-    label: Label,
-    *,
+    whole: Sample, entries: list[Entry], kind: str, today: dt.date, label: Label, *,
     as_strangers: bool = False,
-) -> Numbers:
+) -> Numbers:  # fmt: skip
     """Forecast each row by fits (of memory too) that left out all rows with its label.
 
     With `as_strangers`, held-out rows get the generic values, as an unknown stack would.
@@ -178,8 +173,8 @@ def _with(
     parameters = _parameters(entries, kind)
     values = fc.fitted_values(entries, parameters, found.value)
     basis = f"fitted: {len(sample.weight)} {kind} rows of hardware/measured_runs.csv"
-    new = {
-        (e.stack, e.quantity): replace(
+    new = [
+        replace(
             e,
             value=v,
             p10=max(v - Z_90 * s, e.low),
@@ -188,8 +183,14 @@ def _with(
             date=today.isoformat(),
         )
         for e, v, s in zip(parameters, values, found.sigma, strict=True)
-    }
-    return [new.get((e.stack, e.quantity), e) for e in entries]
+    ]
+    return _updated(entries, new)
+
+
+def _updated(entries: list[Entry], new: list[Entry]) -> list[Entry]:
+    """The table with these entries in place of those of the same stack and quantity."""
+    by_name = {(e.stack, e.quantity): e for e in new}
+    return [by_name.get((e.stack, e.quantity), e) for e in entries]
 
 
 def _with_widths(
@@ -212,26 +213,21 @@ def _with_widths(
     }
     families = np.concatenate([sample.family, sample.family, np.full(n, ""), sample.family])
     widths = [e for e in entries if e.fits == fits]
-    matrix = np.stack(
-        [
-            np.where(families == e.stack, columns[e.quantity], 0.0)
-            if e.stack != GENERIC
-            else np.where(
-                np.isin(families, [w.stack for w in widths if w.quantity == e.quantity]),
-                0.0,
-                columns[e.quantity],
-            )
-            for e in widths
-        ],
-        axis=1,
-    )
+    matrix = np.zeros((len(residual), len(widths)))
+    for j, e in enumerate(widths):
+        with_own = [w.stack for w in widths if w.quantity == e.quantity]
+        mine = ~np.isin(families, with_own) if e.stack == GENERIC else families == e.stack
+        matrix[:, j] = np.where(mine, columns[e.quantity], 0.0)
     found = fit_widths(
         residual, matrix, weight,
         low=np.array([e.low for e in widths]), high=np.array([e.high for e in widths]),
     )  # fmt: skip
     basis = f"fitted: 80% of {len(residual)} unseen forecasts of hardware/measured_runs.csv inside"
-    new = {
-        (e.stack, e.quantity): replace(e, value=float(v), basis=basis, date=today.isoformat())
-        for e, v in zip(widths, found, strict=True)
-    }
-    return [new.get((e.stack, e.quantity), e) for e in entries]
+    date = today.isoformat()
+    return _updated(
+        entries,
+        [
+            replace(e, value=float(v), basis=basis, date=date)
+            for e, v in zip(widths, found, strict=True)
+        ],
+    )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
-
 from app.accuracy.fit import refit
-from app.accuracy.fit_report import figures
-from core.errors import ScenarioError, unknown_name
+from app.accuracy.fit_report import figures, percent
+from app.document.table import Table, plain
+from core.errors import unknown_name
 from hardware.efficiency import GENERIC, Entry
 
 # Label, and the values that switch the ingredient off. None drops the values of stack families.
@@ -35,20 +33,15 @@ INGREDIENTS: tuple[tuple[str, dict[str, float] | None], ...] = (
     ("exposed FSDP traffic", {"fsdp_exposed": 0.0}),
     ("overlap slows computation", {"overlap_slowdown": 0.0}),
 )
-MEASURES = ("median", "mean", "p90", "within_20", "moe_median")
+FIGURES = [(split, measure) for split in ("grouped", "new_source")
+           for measure in ("median", "mean", "p90", "moe_median")]  # fmt: skip
 
 
 def pinned(entries: list[Entry], values: dict[str, float]) -> list[Entry]:
     """The table with some quantities fixed for every stack, so that they are not fitted."""
     known = {e.quantity for e in entries}
-    for name in values:
-        if name not in known:
-            raise unknown_name("quantity", name, known)
-    for e in entries:
-        if e.quantity in values and not e.low <= values[e.quantity] <= e.high:
-            raise ScenarioError(
-                f"{e.quantity}={values[e.quantity]:g} is not from {e.low:g} to {e.high:g}."
-            )
+    if unknown := [name for name in values if name not in known]:
+        raise unknown_name("quantity", unknown[0], known)
     return [
         replace(e, value=values[e.quantity], prior=values[e.quantity], prior_sigma=0.0, fits="")
         if e.quantity in values
@@ -57,18 +50,13 @@ def pinned(entries: list[Entry], values: dict[str, float]) -> list[Entry]:
     ]
 
 
-def alike(entries: list[Entry]) -> list[Entry]:
-    """The table without the throughput values that are specific to a family of stacks."""
-    return [e for e in entries if e.stack == GENERIC or e.fits != "throughput"]
-
-
-def ablation(entries: list[Entry], today: dt.date) -> Iterator[tuple[str, dict[str, float]]]:
-    """For each ingredient, its label and the figures ('grouped median', ...) without it."""
+def ablation(entries: list[Entry], today: dt.date) -> Table[tuple[str, ...]]:
+    """The errors on held-out runs without each ingredient."""
+    alike = [e for e in entries if e.stack == GENERIC or e.fits != "throughput"]
+    rows = []
     for label, values in INGREDIENTS:
-        tried = alike(entries) if values is None else pinned(entries, values)
-        found = {
-            f"{split} {measure}": m.value
-            for split, measure, m in figures(refit(tried, today), today)
-            if measure in MEASURES
-        }
-        yield label, {k: v for k, v in found.items() if np.isfinite(v)}
+        tried = alike if values is None else pinned(entries, values)
+        found = {(s, name): m.value for s, name, m in figures(refit(tried, today), today)}
+        rows.append((label, *(percent(found[name]) for name in FIGURES)))
+    names = (f"{split} {measure}" for split, measure in FIGURES)
+    return plain("Errors without each ingredient", ("without", *names), rows, numeric=range(1, 9))

@@ -28,6 +28,7 @@ from hardware.measured import MODELS_CSV, RUNS_CSV, Runs, read_models, read_runs
 
 Numbers = NDArray[np.float64]
 Labels = NDArray[np.str_]
+UNBOUNDED = 1e9
 ROWS_AT_ONCE = 16_384  # trials * runs per evaluation, to limit the memory used
 
 
@@ -74,13 +75,14 @@ def _sample(
     rows = kept[places]
     inputs = runs.inputs.rows(rows)
     canonical = np.array([names.canonical(str(a)) for a in inputs.accelerator])
+    configuration = configurations(inputs, canonical)
     stacks = [stack_of(str(name)) for name in inputs.framework]
     keys = zip(inputs.source, inputs.model_key, inputs.accelerator, strict=True)
     return Sample(
         columns=found.take(places),
         log_measured=np.log(measured[rows]),
-        weight=repeat_weights(configurations(inputs, canonical)),
-        configuration=configurations(inputs, canonical),
+        weight=repeat_weights(configuration),
+        configuration=configuration,
         family=np.array([s.family if s else "" for s in stacks]),
         source=np.asarray(inputs.source),
         publication=np.array([re.split(r"[@\s]", str(s))[0] for s in inputs.source]),
@@ -103,13 +105,11 @@ def priors(entries: list[Entry]) -> Priors:
     A family with a blank prior is fitted as a difference from the generic value, with prior 0.
     The difference is unbounded here; `model` clips the sum to the entry's bounds.
     """
-    differs = [e.prior is None for e in entries]
-    wide = 1e9
     return Priors(
         value=np.array([e.prior or 0.0 for e in entries]),
         sigma=np.array([e.prior_sigma for e in entries]),
-        low=np.array([-wide if d else e.low for e, d in zip(entries, differs, strict=True)]),
-        high=np.array([wide if d else e.high for e, d in zip(entries, differs, strict=True)]),
+        low=np.array([-UNBOUNDED if e.prior is None else e.low for e in entries]),
+        high=np.array([UNBOUNDED if e.prior is None else e.high for e in entries]),
     )
 
 

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.accuracy.fit import Outcome, Result
-from app.accuracy.fit_columns import Numbers, Sample, samples
+from app.accuracy.fit_columns import Sample, samples
 from app.document.blocks import Section
-from app.document.table import Table, plain
+from app.document.table import plain
 from core.evidence import uncertainty
 from core.evidence.accuracy import Accuracy, scored
 from core.evidence.coverage import LARGE
+from core.numeric import Numeric
 from hardware.cross_validation import CLASS_COVERAGE, MEASURES, SPLITS, Measured
-from hardware.efficiency import profiles
+from hardware.efficiency import GENERIC, profiles
 from hardware.measured import RUNS_CSV, read_runs
 
 
 def figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, Measured]]:
     """Rows of (split, measure, figure). Repeats of one configuration count once."""
-    throughput, memory = samples(profiles(result.entries))
-    eff, known = throughput.columns.efficiency, throughput.columns.circumstances
-    sigma = np.asarray(uncertainty.throughput_sigma(eff, known))
-    eff, known = memory.columns.efficiency, memory.columns.circumstances
-    memory_sigma = np.asarray(uncertainty.memory_sigma(eff, known))
-    unknown = np.asarray(
-        uncertainty.throughput_sigma(
-            profiles(result.entries)["generic"],
-            uncertainty.unknown(throughput.columns.circumstances),
-        )
-    )
-    moe = np.asarray(throughput.columns.circumstances.experts) > 0
+    table = profiles(result.entries)
+    runs, memory = (sample.columns for sample in samples(table))
+    known = runs.circumstances
+    sigma = uncertainty.throughput_sigma(runs.efficiency, known)
+    memory_sigma = uncertainty.memory_sigma(memory.efficiency, memory.circumstances)
+    unknown = uncertainty.throughput_sigma(table[GENERIC], uncertainty.unknown(known))
+    moe = np.asarray(known.experts) > 0
+    date = today.isoformat()
     for split in SPLITS:
         width = unknown if split == "new_stack" else sigma
         of_all = _accuracy(result.throughput, split, width)
@@ -51,12 +48,12 @@ def figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, Measured
             ("memory_p90", of_memory.weighted_p90_ape, of_memory.n),
         ):
             if value is not None:
-                yield split, measure, Measured(value=value, rows=rows, date=today.isoformat())
+                yield split, measure, Measured(value=value, rows=rows, date=date)
     for split in ("grouped", "new_source"):
         for label, chosen in _large_classes(result.throughput.sample, moe):
             part = _accuracy(result.throughput, split, sigma, chosen)
             if part.coverage_80 is not None:
-                figure = Measured(value=part.coverage_80, rows=part.n, date=today.isoformat())
+                figure = Measured(value=part.coverage_80, rows=part.n, date=date)
                 yield split, f"{CLASS_COVERAGE}{label}", figure
 
 
@@ -77,15 +74,15 @@ def _large_classes(
 
 
 def _accuracy(
-    outcome: Outcome, split: str, sigma: Numbers, chosen: NDArray[np.bool_] | None = None
+    outcome: Outcome, split: str, sigma: Numeric, use: NDArray[np.bool_] | slice = slice(None)
 ) -> Accuracy:
+    """The errors of the chosen rows, by the fits that left each of them out."""
     sample = outcome.sample
-    use = np.ones(len(sample.weight), dtype=bool) if chosen is None else chosen
     predicted = np.exp(getattr(outcome, split))
     return scored(
         predicted=predicted[use],
         measured=np.exp(sample.log_measured)[use],
-        refused=np.zeros(int(use.sum()), dtype=bool),
+        refused=np.zeros(len(sample.weight), dtype=bool)[use],
         low=np.asarray(uncertainty.p10(predicted, sigma))[use],
         high=np.asarray(uncertainty.p90(predicted, sigma))[use],
         family=sample.group[use],
@@ -97,7 +94,7 @@ def fit_blocks(result: Result, found: list[tuple[str, str, Measured]]) -> tuple[
     """The printed report: cross-validation, then the fitted values with their intervals."""
     value = {(split, measure): m.value for split, measure, m in found}
     folds = [
-        (measure, *(_percent(value.get((split, measure))) for split in SPLITS))
+        (measure, *(percent(value.get((split, measure))) for split in SPLITS))
         for measure in MEASURES
     ]
     fitted = [
@@ -118,13 +115,6 @@ def fit_blocks(result: Result, found: list[tuple[str, str, Measured]]) -> tuple[
     )
 
 
-def ablation_table(found: Iterable[tuple[str, dict[str, float]]]) -> Table[tuple[str, ...]]:
-    """The ablation as a table, one line per ingredient."""
-    names = [f"{s} {n}" for s in ("grouped", "new_source")
-             for n in ("median", "mean", "p90", "moe_median")]  # fmt: skip
-    rows = [(label, *(_percent(figure[name]) for name in names)) for label, figure in found]
-    return plain("Errors without each ingredient", ("without", *names), rows, numeric=range(1, 9))
-
-
-def _percent(value: float | None) -> str:
+def percent(value: float | None) -> str:
+    """A share with one decimal; '' where there is none."""
     return "" if value is None else f"{value:.1%}"

@@ -89,7 +89,7 @@ def method_page() -> str:
             "## Bytes per parameter",
             "Guides print 16, 18 or 20 bytes per parameter for AdamW in mixed precision. All are "
             "right, each of another software; adapters and other optimizers keep less.",
-            _frame(method_tables.accountings_frame()),
+            _frame(method_tables.accountings().texts()),
             "## What is not modelled",
             table(("Group", "Name", "Why"), left_out),
         ]

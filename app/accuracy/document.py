@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from app.accuracy.errors import number, text
 from app.accuracy.rows import Offence
 from app.accuracy.section_scores import Flags
 from app.accuracy.words import (
@@ -69,26 +70,16 @@ def points(report: Report, chosen: Flags) -> pd.DataFrame:
     )
 
 
-def _words(name: str, of: Callable[[Any], str], *, wraps: bool = False) -> Column[Any]:
-    return Column(name=name, head=name, value=of, is_text=True, wraps=wraps)
-
-
-def _number(
-    name: str, of: Callable[[Any], Any], write: Callable[[Any], str] = fmt.count, short: str = ""
-) -> Column[Any]:
-    return Column(name=name, head=name, value=of, write=write, short=short)
-
-
 def memory_classes(report: Report) -> Table[str]:
     """Memory forecasts for the runs that ran and for those that ran out of memory."""
     oom, bounds = report.oom, memory_class_bounds()
     ran, out = oom.classes_of_fit, oom.classes_of_oom
     columns = (
-        _words("Forecast", lambda c: str(c)),
-        _words("P(out of memory)", lambda c: bounds[c]),
-        _number("Runs that ran", lambda c: ran.get(c, 0)),
-        _number("Share", lambda c: ran.get(c, 0) / oom.n_fit if oom.n_fit else None, fmt.percent),
-        _number("Runs that ran out", lambda c: out.get(c, 0)),
+        text("Forecast", lambda c: str(c)),
+        text("P(out of memory)", lambda c: bounds[c]),
+        number("Runs that ran", lambda c: ran.get(c, 0), fmt.count),
+        number("Share", lambda c: ran.get(c, 0) / oom.n_fit if oom.n_fit else None),
+        number("Runs that ran out", lambda c: out.get(c, 0), fmt.count),
     )
     return Table(caption="Memory classes", columns=columns, rows=MEMORY_CLASSES)
 
@@ -102,16 +93,16 @@ class Knob:
 
 
 KNOBS: tuple[Column[Knob], ...] = (
-    _words("Knob", lambda k: k.name, wraps=True),
-    _number("Pairs", lambda k: k.found.n),
-    _number("Refused", lambda k: k.found.refused),
-    _number("Log error", lambda k: k.found.median_log_error, three_decimals),
-    _number("If no change", lambda k: k.found.no_change_median_log_error, three_decimals),
-    _words("Against no change", lambda k: against_no_change(k.found)),
-    _number("Median error", lambda k: k.found.median_ape, fmt.percent, "Median"),
-    _number("P90", lambda k: k.found.p90_ape, fmt.percent),
-    _number("Direction right", lambda k: k.found.direction_right, fmt.percent, "Direction"),
-    _number("Beyond 5%", lambda k: k.found.changed_direction_right, fmt.percent),
+    text("Knob", lambda k: k.name, wraps=True),
+    number("Pairs", lambda k: k.found.n, fmt.count),
+    number("Refused", lambda k: k.found.refused, fmt.count),
+    number("Log error", lambda k: k.found.median_log_error, three_decimals),
+    number("If no change", lambda k: k.found.no_change_median_log_error, three_decimals),
+    text("Against no change", lambda k: against_no_change(k.found)),
+    number("Median error", lambda k: k.found.median_ape, short="Median"),
+    number("P90", lambda k: k.found.p90_ape),
+    number("Direction right", lambda k: k.found.direction_right, short="Direction"),
+    number("Beyond 5%", lambda k: k.found.changed_direction_right),
 )
 
 
@@ -136,16 +127,16 @@ class Estimate:
 
 
 ESTIMATES: tuple[Column[Estimate], ...] = (
-    _words("Estimator", lambda e: e.estimator),
-    _words("Measure", lambda e: e.measure),
-    _words("Figure", lambda e: e.figure),
-    _words("Measured on", lambda e: e.scope),
-    _words("Source", lambda e: e.source),
+    text("Estimator", lambda e: e.estimator),
+    text("Measure", lambda e: e.measure),
+    text("Figure", lambda e: e.figure),
+    text("Measured on", lambda e: e.scope),
+    text("Source", lambda e: e.source),
 )
 # Only two columns of sentences, to fit a narrow screen.
 READ_ALOUD: tuple[Column[Estimate], ...] = (
-    _words("Printed", lambda e: f"{e.estimator}: {e.measure} {e.figure}"),
-    _words("Measured on", lambda e: f"{e.scope}. {e.source}."),
+    text("Printed", lambda e: f"{e.estimator}: {e.measure} {e.figure}"),
+    text("Measured on", lambda e: f"{e.scope}. {e.source}."),
 )
 
 
@@ -181,9 +172,9 @@ def _estimates(report: Report, folds: CrossValidation) -> Iterator[Estimate]:
 def missing() -> Table[NotModelled]:
     """The names that do not change any forecast, and why."""
     columns = (
-        _words("Group", lambda m: m.group),
-        _words("Name", lambda m: m.name),
-        _words("Why", lambda m: m.why),
+        text("Group", lambda m: m.group),
+        text("Name", lambda m: m.name),
+        text("Why", lambda m: m.why),
     )
     return Table(caption="What is not modelled", columns=columns, rows=tuple(not_modelled()))
 
@@ -191,10 +182,10 @@ def missing() -> Table[NotModelled]:
 def named_rows(report: Report) -> Table[Offence]:
     """The rows of a file that cannot be used, or only in part."""
     columns = (
-        _number("Line", lambda o: o.line, str),
-        _words("Run", lambda o: o.run_id),
-        _words("Reason", lambda o: o.reason),
-        _words("Forecast", lambda o: "yes, not scored" if o.has_forecast else "no"),
+        number("Line", lambda o: o.line, str),
+        text("Run", lambda o: o.run_id),
+        text("Reason", lambda o: o.reason),
+        text("Forecast", lambda o: "yes, not scored" if o.has_forecast else "no"),
     )
     return Table(
         caption="Rows that cannot be used, or not for everything",

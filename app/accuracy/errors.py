@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from app.accuracy.section_scores import class_coverages, families
@@ -34,51 +35,46 @@ class Errors:
     interval: str = ""  # core/evidence/coverage.py: verdict
 
 
-def _words(name: str, of: Callable[[Errors], str], *, wraps: bool = False) -> Column[Errors]:
+def text(name: str, of: Callable[[Any], str], *, wraps: bool = False) -> Column[Any]:
+    """A column of text."""
     return Column(name=name, head=name, value=of, is_text=True, wraps=wraps)
 
 
-def _figure(
-    name: str,
-    of: Callable[[Errors], Any],
-    short: str = "",
-    write: Callable[[Any], str] = fmt.percent,
-) -> Column[Errors]:
-    return Column(name=name, head=name, value=of, short=short, write=write)
+def number(
+    name: str, of: Callable[[Any], Any], write: Callable[[Any], str] = fmt.percent, short: str = ""
+) -> Column[Any]:
+    """A column of numbers."""
+    return Column(name=name, head=name, value=of, write=write, short=short)
 
 
 COLUMNS: tuple[Column[Errors], ...] = (
-    _words("Kind", lambda r: r.kind),
-    _words("Class", lambda r: r.label),
-    _words("Model", lambda r: r.model),
-    _words("Accelerator", lambda r: r.accelerator),
-    _figure("Runs", lambda r: r.accuracy.n, write=fmt.count),
-    _figure("Refused", lambda r: r.accuracy.refused, write=fmt.count),
-    _figure("Median error", lambda r: r.accuracy.median_ape, "Median"),
-    _figure("Mean", lambda r: r.accuracy.mean_ape),
-    _figure("P90", lambda r: r.accuracy.p90_ape),
-    _figure("Within 20%", lambda r: r.accuracy.within_20, "In 20%"),
-    _figure("Inside P10-P90", lambda r: r.accuracy.coverage_80, "In P10-P90"),
-    _figure("From", lambda r: r.accuracy.coverage_low),
-    _figure("To", lambda r: r.accuracy.coverage_high),
-    _words("Interval", lambda r: r.interval),
-    _figure("Bias", lambda r: r.accuracy.bias),
-    _figure(
-        "Baseline median", lambda r: r.baseline.median_ape if r.baseline else None, "Base median"
-    ),
-    _figure("Baseline P90", lambda r: r.baseline.p90_ape if r.baseline else None, "Base P90"),
-    _words("Source", lambda r: r.source, wraps=True),
+    text("Kind", lambda r: r.kind),
+    text("Class", lambda r: r.label),
+    text("Model", lambda r: r.model),
+    text("Accelerator", lambda r: r.accelerator),
+    number("Runs", lambda r: r.accuracy.n, fmt.count),
+    number("Refused", lambda r: r.accuracy.refused, fmt.count),
+    number("Median error", lambda r: r.accuracy.median_ape, short="Median"),
+    number("Mean", lambda r: r.accuracy.mean_ape),
+    number("P90", lambda r: r.accuracy.p90_ape),
+    number("Within 20%", lambda r: r.accuracy.within_20, short="In 20%"),
+    number("Inside P10-P90", lambda r: r.accuracy.coverage_80, short="In P10-P90"),
+    number("From", lambda r: r.accuracy.coverage_low),
+    number("To", lambda r: r.accuracy.coverage_high),
+    text("Interval", lambda r: r.interval),
+    number("Bias", lambda r: r.accuracy.bias),
+    number("Baseline median", lambda r: r.baseline and r.baseline.median_ape, short="Base median"),
+    number("Baseline P90", lambda r: r.baseline and r.baseline.p90_ape, short="Base P90"),
+    text("Source", lambda r: r.source, wraps=True),
 )
 
 
-def _label(r: Errors) -> str:
-    """The label of a row. Every table shares this function, so that their columns compare equal."""
-    return r.label
+_label = attrgetter("label")  # one function for every table, so that their columns compare equal
 
 
 def _labelled(first: str, caption: str, rows: Iterable[Errors], *names: str) -> Table[Errors]:
     """A table with the labels in the first column, under the given header."""
-    label = _words(first, _label, wraps=True)
+    label = text(first, _label, wraps=True)
     columns = tuple(c for c in COLUMNS if c.name != first)
     return Table(caption=caption, columns=(label, *columns), rows=tuple(rows)).only(first, *names)
 

@@ -2,6 +2,5 @@
 
 page    the Method page: how a forecast is made, what it includes, and published figures
         checked
-tables  the tables of the Method page, as rows of text, and the dates of the data behind a
-        forecast
+tables  the tables of the Method page, and the dates of the data behind a forecast
 """

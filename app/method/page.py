@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 
-import pandas as pd
 import streamlit as st
 
+from app.accuracy.document import missing
+from app.document import page
+from app.document.blocks import Row
 from app.document.escape import as_text
 from app.document.glossary import explained
-from app.document.page import head_help
-from app.guides import claims as guides_claims
+from app.document.table import Table
 from app.guides.claim_text import sources_line
+from app.guides.claims import Checked, all_checked
 from app.method import tables
 from app.web.answers import KEPT_S
 
@@ -20,13 +22,13 @@ TOPIC = "method_topic_"  # key prefix of the numbered parts with the arithmetic
 
 
 @st.cache_data(ttl=KEPT_S, show_spinner="Working the figures out")
-def _checked() -> tuple[guides_claims.Checked, ...]:
-    return guides_claims.all_checked()
+def _checked() -> tuple[Checked, ...]:
+    return all_checked()
 
 
 @st.cache_data(ttl=KEPT_S, show_spinner="Forecasting the cases of the guides")
-def _forecasts() -> pd.DataFrame:
-    return tables.forecasts_frame()
+def _forecasts() -> Table[Row]:
+    return tables.guide_forecasts()
 
 
 def draw() -> None:
@@ -36,7 +38,7 @@ def draw() -> None:
         st.markdown(f"{number}. {as_text(step)}")
     st.caption("Time is of training steps in steady state; MFU counts causal attention once.")
     st.subheader("Formulas", anchor="formulas")
-    _draw_text(tables.formulas_frame())
+    page.draw_table(tables.formulas())
     st.subheader(
         "Bytes per parameter", anchor=False,
         help=explained("AdamW, FP32, Gradients, Optimizer states", MOST_TERMS),
@@ -45,7 +47,7 @@ def draw() -> None:
         "Guides print 16, 18 or 20 bytes per parameter for AdamW in mixed precision. All are "
         "right, each of another software; adapters and other optimizers keep less."
     )
-    _draw_text(tables.accountings_frame())
+    page.draw_table(tables.accountings())
     _draw_claims(_checked())
     st.subheader("Our own forecast of those cases", anchor=False)
     st.markdown(
@@ -54,23 +56,23 @@ def draw() -> None:
         "makes 70B fit, the cheapest first."
     )
     st.caption("MFU is over the dense 16-bit peak, also in fp8.")
-    _draw_text(_forecasts())
+    page.draw_table(_forecasts())
     st.subheader("What is not modelled", anchor=False)
-    _draw_text(tables.not_modelled_frame())
+    page.draw_table(missing())
     st.subheader("What is modelled, and by which field", anchor=False)
     st.markdown("Each of these changes the forecast; a test holds every row to it.")
-    _draw_table(tables.modelled_frame(), "method_modelled", "What is modelled")
+    _draw_searched(tables.modelled(), "method_modelled")
     st.subheader("Age of the data", anchor=False)
     for line in tables.data_lines(dt.datetime.now(tz=dt.UTC).date()):
         st.markdown(f"- {as_text(line)}")
 
 
-def _draw_claims(checked: tuple[guides_claims.Checked, ...]) -> None:
+def _draw_claims(checked: tuple[Checked, ...]) -> None:
     st.subheader("Published figures, checked", anchor=False)
     st.markdown(as_text(tables.verdict_sentence(checked)))
-    _draw_text(tables.refuted_frame(checked))
+    page.draw_table(tables.refuted(checked))
     st.markdown("Every figure, to sort and to search; the arithmetic is below, by topic.")
-    _draw_table(tables.claims_frame(checked), "method_claims", "Published figures, checked")
+    _draw_searched(tables.claims(checked), "method_claims")
     for n, (topic, found) in enumerate(tables.by_topic(checked).items()):
         part = st.expander(as_text(topic), key=f"{TOPIC}{n}", on_change="rerun")
         if part.open:
@@ -78,7 +80,7 @@ def _draw_claims(checked: tuple[guides_claims.Checked, ...]) -> None:
                 _draw_topic(found)
 
 
-def _draw_topic(found: list[guides_claims.Checked]) -> None:
+def _draw_topic(found: list[Checked]) -> None:
     """Draw each figure of a topic with its arithmetic, then the sources."""
     for c in found:
         st.markdown(
@@ -91,12 +93,7 @@ def _draw_topic(found: list[guides_claims.Checked]) -> None:
     st.caption(as_text(sources_line(printed)))
 
 
-def _draw_table(frame: pd.DataFrame, key: str, alt: str) -> None:
+def _draw_searched(table: Table[Row], key: str) -> None:
     """Draw a table that can be sorted and searched."""
-    st.dataframe(frame, key=key, hide_index=True, width="stretch", alt=alt,
-                 column_config=head_help(frame.columns))  # fmt: skip
-
-
-def _draw_text(frame: pd.DataFrame) -> None:
-    """Draw a table of text, with wrapped sentences."""
-    st.table(frame.map(lambda cell: as_text(str(cell))), hide_index=True)
+    st.dataframe(table.texts(), key=key, hide_index=True, width="stretch", alt=table.caption,
+                 column_config=page.head_help(table.head))  # fmt: skip

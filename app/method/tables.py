@@ -1,20 +1,20 @@
-"""The tables of the Method page, as rows of text, and the dates of the data behind a forecast."""
+"""The tables of the Method page, and the dates of the data behind a forecast."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable
-
-import pandas as pd
+from collections.abc import Iterable, Sequence
 
 from app.document import format as fmt
-from app.guides import claims as guides_claims
+from app.document.blocks import Row
+from app.document.table import Table, plain
 from app.guides import fixes as claimed_fixes
 from app.guides import forecasts
+from app.guides.claims import Checked
 from core.evidence.published_claims import ACCOUNTINGS, VERDICTS
+from hardware import claims as published
 from hardware import facts, measured
-from hardware.claims import formulas, modelled, not_modelled
 from hardware.tables import UNDATED
 from pricing import offers as prices
 
@@ -36,123 +36,83 @@ STEPS = (
 )
 
 
-def claims_frame(checked: tuple[guides_claims.Checked, ...]) -> pd.DataFrame:
-    """One row per claim: the printed figure, ours, and the verdict."""
-    return pd.DataFrame(
-        {
-            "Topic": [c.claim.topic for c in checked],
-            "Claim": [c.claim.statement for c in checked],
-            "Printed": [c.printed_text for c in checked],
-            "Ours": [c.ours_text for c in checked],
-            "Verdict": [c.verdict for c in checked],
-        }
-    )
+def claims(checked: Sequence[Checked]) -> Table[Row]:
+    """The printed figure of each claim, ours, and the verdict."""
+    rows = [(c.claim.topic, c.claim.statement, c.printed_text, c.ours_text, c.verdict)
+            for c in checked]  # fmt: skip
+    heads = ("Topic", "Claim", "Printed", "Ours", "Verdict")
+    return plain("Published figures, checked", heads, rows)
 
 
-def refuted_frame(checked: tuple[guides_claims.Checked, ...]) -> pd.DataFrame:
+def refuted(checked: Sequence[Checked]) -> Table[Row]:
     """The refuted claims, each with a sentence that gives the reason."""
-    found = [c for c in checked if c.verdict == "refuted"]
-    return pd.DataFrame(
-        {
-            "Refuted": [c.claim.statement for c in found],
-            "Printed": [c.printed_text for c in found],
-            "Ours": [c.ours_text for c in found],
-            "Why": [c.claim.why for c in found],
-        }
-    )
+    rows = [(c.claim.statement, c.printed_text, c.ours_text, c.claim.why)
+            for c in checked if c.verdict == "refuted"]  # fmt: skip
+    return plain("Refuted claims", ("Refuted", "Printed", "Ours", "Why"), rows)
 
 
-def verdict_sentence(checked: tuple[guides_claims.Checked, ...]) -> str:
+def verdict_sentence(checked: Sequence[Checked]) -> str:
     """The number of claims by verdict."""
     return f"{len(checked)} printed figures: {_counted(checked)}."
 
 
-def by_topic(checked: tuple[guides_claims.Checked, ...]) -> dict[str, list[guides_claims.Checked]]:
+def by_topic(checked: Sequence[Checked]) -> dict[str, list[Checked]]:
     """The claims by topic, with the verdicts counted, in the order of the table."""
-    found: dict[str, list[guides_claims.Checked]] = {}
+    found: dict[str, list[Checked]] = {}
     for c in checked:
         found.setdefault(c.claim.topic, []).append(c)
     return {f"{topic} ({_counted(group)})": group for topic, group in found.items()}
 
 
-def _counted(checked: Iterable[guides_claims.Checked]) -> str:
+def _counted(checked: Iterable[Checked]) -> str:
     """The verdicts counted, such as '33 reproduced, 3 refuted'."""
     count = Counter(c.verdict for c in checked)
     return ", ".join(f"{count[v]} {v}" for v in VERDICTS if count[v])
 
 
-def forecasts_frame() -> pd.DataFrame:
+def guide_forecasts() -> Table[Row]:
     """Our forecasts for the cases of the guides, and what makes the first of them fit."""
-    found = forecasts.forecasts()
-    fixes = claimed_fixes.fixes()
-    return pd.DataFrame(
-        {
-            "Case": [
-                *(f.case for f in found),
-                *(
-                    f"70B on 8 H100, {f'fix {n}' if f.plan else 'no fix'}: {f.change}"
-                    for n, f in enumerate(fixes, start=1)
-                ),
-            ],
-            "A guide prints": [
-                *(f.printed for f in found),
-                *("the fix" if f.change == claimed_fixes.OFFLOAD else fmt.MISSING for f in fixes),
-            ],
-            "Our forecast": [*(f.text for f in found), *(f.text for f in fixes)],
-        }
-    )
+    cases = [(f.case, f.printed, f.text) for f in forecasts.forecasts()]
+    fixes = [
+        (
+            f"70B on 8 H100, {f'fix {n}' if f.plan else 'no fix'}: {f.change}",
+            "the fix" if f.change == claimed_fixes.OFFLOAD else fmt.MISSING,
+            f.text,
+        )
+        for n, f in enumerate(claimed_fixes.fixes(), start=1)
+    ]
+    heads = ("Case", "A guide prints", "Our forecast")
+    return plain("Forecasts of the cases of the guides", heads, [*cases, *fixes])
 
 
-def accountings_frame() -> pd.DataFrame:
-    """Bytes per parameter by stack, and the memory of a 7B and a 70B model."""
-    return pd.DataFrame(
-        {
-            "Accounting": [a.name for a in ACCOUNTINGS],
-            "Bytes per parameter": [f"{a.total_bytes:g}" for a in ACCOUNTINGS],
-            "Weights + gradients + optimizer": [
-                f"{a.parameter_bytes:g} + {a.gradient_bytes:g} + {a.optimizer_bytes:g}"
-                for a in ACCOUNTINGS
-            ],
-            "What": [f"{a.about.rstrip('.')}. After {a.source}." for a in ACCOUNTINGS],
-        }
-    )
+def accountings() -> Table[Row]:
+    """Bytes per parameter by stack, and what they consist of."""
+    rows = [
+        (
+            a.name,
+            f"{a.total_bytes:g}",
+            f"{a.parameter_bytes:g} + {a.gradient_bytes:g} + {a.optimizer_bytes:g}",
+            f"{a.about.rstrip('.')}. After {a.source}.",
+        )
+        for a in ACCOUNTINGS
+    ]
+    heads = ("Accounting", "Bytes per parameter", "Weights + gradients + optimizer", "What")
+    return plain("Bytes per parameter", heads, rows)
 
 
-def formulas_frame() -> pd.DataFrame:
+def formulas() -> Table[Row]:
     """What each part of the forecast computes, with its source."""
-    found = formulas()
-    return pd.DataFrame(
-        {
-            "Part": [f.topic for f in found],
-            "Formula, in words": [
-                f"{f.formula.rstrip('.')}. After {f.source}. Code: {f.module}" for f in found
-            ],
-        }
-    )
+    rows = [
+        (f.topic, f"{f.formula.rstrip('.')}. After {f.source}. Code: {f.module}")
+        for f in published.formulas()
+    ]
+    return plain("Formulas", ("Part", "Formula, in words"), rows)
 
 
-def modelled_frame() -> pd.DataFrame:
+def modelled() -> Table[Row]:
     """Every modelled technique, and the scenario field that turns it on."""
-    found = modelled()
-    return pd.DataFrame(
-        {
-            "Group": [m.group for m in found],
-            "Name": [m.name for m in found],
-            "Set by": [m.setting.replace("&", ", ") for m in found],
-        }
-    )
-
-
-def not_modelled_frame() -> pd.DataFrame:
-    """Every technique that is not modelled, and why."""
-    found = not_modelled()
-    return pd.DataFrame(
-        {
-            "Group": [m.group for m in found],
-            "Name": [m.name for m in found],
-            "Why": [m.why for m in found],
-        }
-    )
+    rows = [(m.group, m.name, m.setting.replace("&", ", ")) for m in published.modelled()]
+    return plain("What is modelled", ("Group", "Name", "Set by"), rows)
 
 
 def data_lines(today: dt.date) -> list[str]:

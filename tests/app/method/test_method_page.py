@@ -84,9 +84,9 @@ def test_a_statement_is_short_enough_for_its_column():
 
 def test_what_is_refuted_has_its_reason_beside_it():
     checked = guides_claims.all_checked()
-    table = method_tables.refuted_frame(checked)
-    assert len(table) == sum(c.verdict == "refuted" for c in checked) > 0
-    assert all(table["Why"].str.endswith("."))
+    table = method_tables.refuted(checked)
+    assert len(table.rows) == sum(c.verdict == "refuted" for c in checked) > 0
+    assert all(why.endswith(".") for *_, why in table.rows)
 
 
 def test_where_and_when_a_figure_is_printed_is_shown(page):

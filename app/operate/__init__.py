@@ -6,12 +6,9 @@ command         runcast doctor: whether this installation is well, and what to d
                 is not
 data            what this installation keeps: the store, calibrations, price books, and room
                 for more
-doctor          what runcast doctor finds: each thing looked at, what it is, and what to do
-                about it
-document        what runcast doctor found, described once: a line a thing, then what to do
+doctor          all findings of runcast doctor, their summary, and both as a table and as JSON
 finding         one thing that runcast doctor looked at, and the states that it can be in
-installed       what is installed: Runcast, Python, and each package that Runcast asks for
-                beside its pin
+installed       the versions of Runcast, Python and the required packages against their pins
 prices          prices: how old, how many, from where, and which sources fail
 readiness       whether this installation can answer: its tables, its prices, its store
 settings        checks for risky server settings: open addresses, leaked details, trusted

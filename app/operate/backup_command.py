@@ -30,7 +30,7 @@ def backup(
     if as_json:
         print_json(_json(manifest))
     else:
-        typer.echo(f"{Path(file).name}: {_said(manifest)}. Whoever can read it has your prices.")
+        typer.echo(f"{Path(file).name}: {_content(manifest)}. Whoever can read it has your prices.")
 
 
 def restore(
@@ -48,7 +48,7 @@ def restore(
         print_json({**_json(done.manifest), "put_aside": done.aside or None})
         return
     typer.echo(
-        f"Restored {_said(done.manifest)}, of {done.manifest.created_at:%Y-%m-%d %H:%M} UTC."
+        f"Restored {_content(done.manifest)}, of {done.manifest.created_at:%Y-%m-%d %H:%M} UTC."
     )
     if done.aside:
         typer.echo(
@@ -56,15 +56,10 @@ def restore(
         )
 
 
-def _said(manifest: Any) -> str:
-    files = len(manifest.members)
-    return f"{files:,} files, {manifest.num_bytes / 1e6:,.1f} MB, {_store_said(manifest.store)}"
-
-
-def _store_said(store: Any) -> str:
-    if store.kind == "none":
-        return "no store yet"
-    return f"the {store.kind} store with tables of {store.revision}"
+def _content(manifest: Any) -> str:
+    held = f"the {manifest.store.kind} store with tables of {manifest.store.revision}"
+    store = "no store yet" if manifest.store.kind == "none" else held
+    return f"{len(manifest.members):,} files, {manifest.num_bytes / 1e6:,.1f} MB, {store}"
 
 
 def _json(manifest: Any) -> dict[str, Any]:

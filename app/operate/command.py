@@ -27,7 +27,7 @@ def doctor(
         return
     from datetime import UTC, datetime
 
-    from app.operate.doctor import doctor_json, examined, worst
+    from app.operate.doctor import blocks, doctor_json, examined, worst
 
     now = datetime.now(UTC)
     found = examined(now)
@@ -35,7 +35,6 @@ def doctor(
         print_json(doctor_json(found, now))
     else:
         from app.document.terminal import print_document
-        from app.operate.document import blocks
 
         print_document(blocks(found))
     raise typer.Exit(BROKEN if worst(found) == "broken" else 0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from typing import TypeVar
 
 from app.forecast import calibration_files
 from app.forecast.calibration_origin import origin_of
@@ -15,6 +16,7 @@ from pricing.backup.make import data_folder
 from pricing.book.files import book_names, load_book
 from pricing.store.condition import Condition, condition
 
+T = TypeVar("T")
 OLD_DAYS = 180  # by then a machine's software and firmware have changed
 LOW_BYTES, FULL_BYTES = 1_000_000_000, 64_000_000
 SHOWN = 3
@@ -23,25 +25,24 @@ SHOWN = 3
 def look_at_store(now: datetime) -> Iterator[Finding]:
     """The store: kind, tables, size, integrity, and the number of saved scenarios."""
     found = condition()
-    numbers = {
-        "kind": found.kind,
-        "revision": found.revision or None,
-        "newest_revision": found.newest_revision,
-        "server_version": found.server_version or None,
-        "size_bytes": found.size_bytes,
-        "saved_scenarios": found.saved_scenarios,
-    }
     yield Finding(
         area="store",
         name=found.kind or "store",
         state="broken" if found.wrong else "ok",
-        value=found.wrong or _store_said(found),
+        value=found.wrong or _store_value(found),
         todo=_store_todo(found),
-        numbers=numbers,
+        numbers={
+            "kind": found.kind,
+            "revision": found.revision or None,
+            "newest_revision": found.newest_revision,
+            "server_version": found.server_version or None,
+            "size_bytes": found.size_bytes,
+            "saved_scenarios": found.saved_scenarios,
+        },
     )
 
 
-def _store_said(found: Condition) -> str:
+def _store_value(found: Condition) -> str:
     if not found.exists:
         return f"{found.name}: no tables yet, they are made when something is first kept"
     size = "" if found.size_bytes is None else f", {found.size_bytes / 1e6:,.1f} MB"
@@ -72,9 +73,7 @@ def look_at_files(now: datetime) -> Iterator[Finding]:
 
 def _folder() -> Finding:
     folder = data_folder()
-    place = folder
-    while not place.exists() and place != place.parent:
-        place = place.parent
+    place = next(p for p in (folder, *folder.parents) if p.exists())
     free = shutil.disk_usage(place).free
     writable = os.access(place, os.W_OK | os.X_OK)
     todo = ""
@@ -94,29 +93,19 @@ def _folder() -> Finding:
 
 
 def _calibrations(now: datetime) -> Finding:
-    kept, damaged, ages = calibration_files.kept(), [], list[int]()
-    for name in kept:
-        try:
-            day = origin_of(calibration_files.load(name)).measured_on
-        except RuncastError:
-            damaged.append(name)
-            continue
-        if day is not None:
-            ages.append(max(0, (now.date() - day).days))
-    old = sum(days > OLD_DAYS for days in ages)
-    todo = ""
-    if damaged:
-        todo = f"Damaged, add again: {', '.join(damaged[:SHOWN])}."
-    elif old:
+    kept = calibration_files.kept()
+    days, damaged = _loaded(kept, lambda n: origin_of(calibration_files.load(n)).measured_on)
+    ages = [max(0, (now.date() - day).days) for day in days if day is not None]
+    old = sum(age > OLD_DAYS for age in ages)
+    todo = _add_again(damaged)
+    if old and not todo:
         todo = f"{old} older than {OLD_DAYS} days: measure again, `runcast calibrate`."
-    said = f"{len(kept):,}" if kept else "none"
-    if ages:
-        said += f", {min(ages)} to {max(ages)} days old"
+    aged = f", {min(ages)} to {max(ages)} days old" if ages else ""
     return Finding(
         area="data",
         name="calibrations",
         state="warning" if todo else "ok",
-        value=said,
+        value=f"{len(kept):,}{aged}" if kept else "none",
         todo=todo,
         numbers={
             "count": len(kept),
@@ -128,18 +117,28 @@ def _calibrations(now: datetime) -> Finding:
 
 
 def _price_books() -> Finding:
-    names, damaged = book_names(), []
-    for name in names:
-        try:
-            load_book(name)
-        except RuncastError:
-            damaged.append(name)
-    todo = f"Damaged, add again: {', '.join(damaged[:SHOWN])}." if damaged else ""
+    names = book_names()
+    _, damaged = _loaded(names, load_book)
     return Finding(
         area="data",
         name="price books",
         state="warning" if damaged else "ok",
         value=f"{len(names):,}" if names else "none",
-        todo=todo,
+        todo=_add_again(damaged),
         numbers={"count": len(names), "damaged": len(damaged)},
     )
+
+
+def _loaded(names: Iterable[str], load: Callable[[str], T]) -> tuple[list[T], list[str]]:
+    """What could be loaded, and the names of what is damaged."""
+    found, damaged = list[T](), list[str]()
+    for name in names:
+        try:
+            found.append(load(name))
+        except RuncastError:
+            damaged.append(name)
+    return found, damaged
+
+
+def _add_again(damaged: list[str]) -> str:
+    return f"Damaged, add again: {', '.join(damaged[:SHOWN])}." if damaged else ""

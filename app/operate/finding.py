@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from core.errors import RuncastError
+
 State = Literal["ok", "note", "warning", "broken"]
 ORDER: tuple[State, ...] = ("ok", "note", "warning", "broken")
 
@@ -19,3 +21,10 @@ class Finding:
     value: str
     todo: str = ""
     numbers: dict[str, Any] = field(default_factory=dict)
+
+
+def failure_sentence(subject: str, failure: RuncastError | OSError) -> str:
+    """Why a check could not be made, without a path of the machine."""
+    if isinstance(failure, OSError):
+        return f"{subject} cannot be read: {(failure.strerror or type(failure).__name__).lower()}."
+    return str(failure)

@@ -12,10 +12,11 @@ from importlib.metadata import PackageNotFoundError, requires
 from importlib.metadata import version as installed
 from pathlib import Path
 
-from app.operate.finding import Finding
+from app.operate.finding import Finding, State
 from app.scenario.version import ROOT, commit, version
 
 LEAST_PYTHON = (3, 11)
+MEND = "pip install -e . -c requirements.txt"
 PINS, PYPROJECT = ROOT / "requirements.txt", ROOT / "pyproject.toml"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -28,7 +29,7 @@ def look(now: datetime) -> Iterator[Finding]:
         name="runcast",
         state="ok" if version() else "warning",
         value=" ".join(filter(None, (version() or "not installed", id and f"commit {id[:12]}"))),
-        todo="" if version() else "Install it: pip install -e . -c requirements.txt",
+        todo="" if version() else f"Install it: {MEND}",
         numbers={"version": version() or None, "commit": id or None},
     )
     here = platform.python_version()
@@ -78,25 +79,24 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _package(name: str, pin: str | None) -> Finding:
-    mend = "pip install -e . -c requirements.txt"
+def version_of_package(name: str) -> str:
+    """The version of an installed package; '' if it is not installed."""
     try:
-        here = installed(name)
+        return installed(name)
     except PackageNotFoundError:
-        return Finding(
-            area="installed",
-            name=name,
-            state="broken",
-            value="missing",
-            todo=f"Install it: {mend}",
-            numbers={"version": None, "pin": pin},
-        )
-    fits = pin is None or here == pin
+        return ""
+
+
+def _package(name: str, pin: str | None) -> Finding:
+    here = version_of_package(name)
+    state: State = "ok" if here and pin in (None, here) else "warning" if here else "broken"
+    values = {"ok": here, "warning": f"{here}, tested with {pin}", "broken": "missing"}
+    todo = {"ok": "", "warning": f"Bring it to its pin: {MEND}", "broken": f"Install it: {MEND}"}
     return Finding(
         area="installed",
         name=name,
-        state="ok" if fits else "warning",
-        value=here if fits else f"{here}, tested with {pin}",
-        todo="" if fits else f"Bring it to its pin: {mend}",
-        numbers={"version": here, "pin": pin},
+        state=state,
+        value=values[state],
+        todo=todo[state],
+        numbers={"version": here or None, "pin": pin},
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from app.operate.finding import failure_sentence
 from core.errors import RuncastError
 from hardware import facts
 from hardware.efficiency import stacks
@@ -34,12 +35,8 @@ class Check:
 
 def checks() -> list[Check]:
     """Check the tables, prices and store now."""
-    named: tuple[tuple[str, Callable[[], Check]], ...] = (
-        ("tables", _tables),
-        ("prices", _prices),
-        ("store", _store),
-    )
-    return [_looked_at(name, look) for name, look in named]
+    looks = {"tables": _tables, "prices": _prices, "store": _store}
+    return [_checked(name, look) for name, look in looks.items()]
 
 
 def ready_json(found: list[Check]) -> dict[str, Any]:
@@ -70,47 +67,33 @@ class Kept:
             return self._found
 
 
-def _looked_at(name: str, look: Callable[[], Check]) -> Check:
+def _checked(name: str, look: Callable[[], tuple[bool, str, dict[str, float | str]]]) -> Check:
     try:
-        return look()
-    except RuncastError as e:
-        said = str(e)
-    except OSError as e:
-        said = f"The {name} cannot be read: {(e.strerror or type(e).__name__).lower()}."
-    return Check(name=name, ok=False, sentence=said, numbers={})
+        ok, sentence, numbers = look()
+    except (RuncastError, OSError) as e:
+        ok, sentence, numbers = False, failure_sentence(f"The {name}", e), {}
+    return Check(name=name, ok=ok, sentence=sentence, numbers=numbers)
 
 
-def _tables() -> Check:
+def _tables() -> tuple[bool, str, dict[str, float | str]]:
     accelerators, known = len(facts.accelerators()), len(stacks())
-    said = f"{accelerators} accelerators and {known} software stacks are known."
-    return Check(name="tables", ok=True, sentence=said, numbers={"accelerators": accelerators})
+    sentence = f"{accelerators} accelerators and {known} software stacks are known."
+    return True, sentence, {"accelerators": accelerators}
 
 
-def _prices() -> Check:
+def _prices() -> tuple[bool, str, dict[str, float | str]]:
     found = snapshot()
-    days = age_days(found.newest, datetime.now(UTC).date())
-    said = f"{len(found.offers):,} prices in snapshot {found.id}, the newest of {found.newest}."
-    numbers: dict[str, float | str] = {
-        "snapshot": found.id,
-        "offers": len(found.offers),
-        "age_days": days,
-    }
-    return Check(name="prices", ok=True, sentence=said, numbers=numbers)
+    offers, days = len(found.offers), age_days(found.newest, datetime.now(UTC).date())
+    sentence = f"{offers:,} prices in snapshot {found.id}, the newest of {found.newest}."
+    return True, sentence, {"snapshot": found.id, "offers": offers, "age_days": days}
 
 
-def _store() -> Check:
+def _store() -> tuple[bool, str, dict[str, float | str]]:
     found = condition(thorough=False)
-    where = f"The {found.kind} store {found.name}"
-    said = (
-        f"{where} has the tables of {found.revision}."
-        if found.exists
-        else f"{where} has no tables yet: they are made when something is first kept."
-    )
-    if found.exists and found.revision != found.newest_revision:
-        said = f"{where} is brought forward from {found.revision} when it is next opened."
-    return Check(
-        name="store",
-        ok=found.is_sound,
-        sentence=found.wrong or said,
-        numbers={"kind": found.kind, "revision": found.revision},
-    )
+    state = f"has the tables of {found.revision}."
+    if not found.exists:
+        state = "has no tables yet: they are made when something is first kept."
+    elif found.revision != found.newest_revision:
+        state = f"is brought forward from {found.revision} when it is next opened."
+    sentence = found.wrong or f"The {found.kind} store {found.name} {state}"
+    return found.is_sound, sentence, {"kind": found.kind, "revision": found.revision}

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed
 
 from app.operate.finding import Finding
+from app.operate.installed import version_of_package
 
 WAIT_S = 6.0
 AT_ONCE = 4
@@ -48,37 +47,27 @@ def look(now: datetime) -> Iterator[Finding]:
     """A finding for every tool; planning needs none of them."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield from pool.map(_tool, TOOLS)
-    yield _package("typst", "reports as PDF")
-
-
-def _package(name: str, used_for: str) -> Finding:
-    try:
-        version = installed(name)
-    except PackageNotFoundError:
-        version = ""
-    return Finding(
-        area="tools",
-        name=name,
-        state="ok" if version else "note",
-        value=f"{version}, a Python package" if version else f"not here: {used_for}",
-        numbers={"found": bool(version), "version": version or None, "used_for": used_for},
-    )
+    version = version_of_package("typst")
+    value = f"{version}, a Python package" if version else ""
+    yield _finding("typst", "reports as PDF", version, value)
 
 
 def _tool(tool: Tool) -> Finding:
-    found = next(((n, path) for n in tool.names if (path := shutil.which(n))), None)
-    version = "" if found is None else version_of(found[1], tool.arguments)
-    value = f"not here: {tool.used_for}" if found is None else version or "here, version not said"
+    for name in tool.names:
+        if path := shutil.which(name):
+            version = version_of(path, tool.arguments)
+            return _finding(name, tool.used_for, version, version or "here, version not said")
+    return _finding("/".join(tool.names[:2]), tool.used_for, "", "")
+
+
+def _finding(name: str, used_for: str, version: str, value: str) -> Finding:
+    """The finding of a tool, whose value is '' if it is not installed."""
     return Finding(
         area="tools",
-        name="/".join(tool.names[:2]) if found is None else found[0],
-        state="note" if found is None else "ok",
-        value=value,
-        numbers={
-            "found": found is not None,
-            "version": version or None,
-            "used_for": tool.used_for,
-        },
+        name=name,
+        state="ok" if value else "note",
+        value=value or f"not here: {used_for}",
+        numbers={"found": bool(value), "version": version or None, "used_for": used_for},
     )
 
 

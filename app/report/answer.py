@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from app.document import chart_files, vocabulary
 from app.document import format as fmt
@@ -52,11 +52,7 @@ def _claim(plan: Plan) -> str:
 def _doubts(plan: Plan) -> tuple[str, ...]:
     """The badges of a plan, without the age of its price, which the dated line gives."""
     found = plan_words.badges(plan, UNDATED)
-    return tuple(_upper(b) for b in found if not b.startswith("price "))
-
-
-def _upper(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
+    return tuple(f"{b[0].upper()}{b[1:]}." for b in found if not b.startswith("price "))
 
 
 def decision_table(scenario: Scenario, plan: Plan, risk: Risk) -> Table[Row]:
@@ -74,8 +70,8 @@ def decision_table(scenario: Scenario, plan: Plan, risk: Risk) -> Table[Row]:
     return plain(
         caption=f"Numbers of plan {plan.rank}. Of throughput P10 is the slow end.",
         head=("Number", "P10", "P50", "P90"),
-        rows=tuple(rows),
-        numeric=frozenset({1, 2, 3}),
+        rows=rows,
+        numeric=(1, 2, 3),
     )
 
 
@@ -94,20 +90,21 @@ def _spread(risk: Risk, found: Spread | None, write: Callable[[float], str]) -> 
 
 def plan_section(scenario: Scenario, plan: Plan) -> Section:
     """The rented machines, how the job is split over them, and where memory and time go."""
-    told = plan_document.facts(scenario, plan, of_plans(scenario, (plan,))[0], UNDATED)
     offer = plan.offer
-    seen = f"{offer.observed_at}, quality {offer.quality}"
-    facts = [(k, seen if k == "Price seen" else v) for k, v in told]
-    facts.append(("Chance of out of memory", fmt.percent(plan.probability_oom)))
-    facts.append(("Calibration", plan.calibration or "none: published and fitted figures"))
-    facts.append(("Name in the link", plan.id))
+    facts = {
+        **dict(plan_document.facts(scenario, plan, of_plans(scenario, (plan,))[0], UNDATED)),
+        "Price seen": f"{offer.observed_at}, quality {offer.quality}",
+        "Chance of out of memory": fmt.percent(plan.probability_oom),
+        "Calibration": plan.calibration or "none: published and fitted figures",
+        "Name in the link": plan.id,
+    }
     return Section(
-        f"The plan: {fmt.count(plan.num_gpus)} x {plan.offer.accelerator}",
+        f"The plan: {fmt.count(plan.num_gpus)} x {offer.accelerator}",
         (
             plain(
                 caption="What is rented, and how the job is cut over it",
                 head=("Fact", "Value"),
-                rows=tuple(facts),
+                rows=facts.items(),
                 widths=(1, 4),
             ),
             memory_figure(plan),
@@ -125,16 +122,8 @@ def memory_figure(plan: Plan) -> Figure:
         capacity_text=f"Usable {fmt.gib(plan.memory_capacity_bytes)}",
         theme=THEME,
     )
-    peak = plan_document.peak_bytes(plan)
-    rows = [
-        (vocabulary.memory_part(n), fmt.gib(size), fmt.percent(size / peak))
-        for n, size in plan.memory_bytes.items()
-        if size > 0
-    ]
-    rows += [
-        ("Peak", fmt.gib(peak), "100%"),
-        ("Usable", fmt.gib(plan.memory_capacity_bytes), ""),
-    ]
+    rows = _shares(plan.memory_bytes, vocabulary.memory_part, fmt.gib, total="Peak")
+    rows.append(("Usable", fmt.gib(plan.memory_capacity_bytes), ""))
     return Figure(
         name="memory",
         alt=f"Bar of the memory of one GPU by part, against its capacity. {sentence}",
@@ -143,36 +132,38 @@ def memory_figure(plan: Plan) -> Figure:
         numbers=plain(
             caption="Memory of the fullest GPU by part",
             head=("Part", "Memory", "Share of the peak"),
-            rows=tuple(rows),
-            numeric=frozenset({1, 2}),
+            rows=rows,
+            numeric=(1, 2),
         ),
     )
+
+
+def _shares(
+    parts: Mapping[str, float],
+    name: Callable[[str], str],
+    write: Callable[[float], str],
+    *,
+    total: str,
+) -> list[Row]:
+    """Each part that is not 0 with its share of the total, then the total under its name."""
+    whole = float(sum(parts.values()))
+    named = [(name(part), size) for part, size in parts.items() if size > 0]
+    return [(n, write(x), fmt.percent(x / whole)) for n, x in (*named, (total, whole))]
 
 
 def step_figure(plan: Plan) -> Figure:
     """Where one optimizer step goes."""
     sentence = plan_document.step_sentence(plan)
-    total = float(sum(plan.step_s.values()))
-    rows = [
-        (vocabulary.step_part(n), fmt.seconds(s), fmt.percent(s / total))
-        for n, s in plan.step_s.items()
-        if s > 0
-    ]
-    rows.append(("Whole step", fmt.seconds(total), "100%"))
+    chart = plan_charts.step_waterfall(plan_document.step(plan), theme=THEME)
     return Figure(
         name="step",
         alt=f"Waterfall of the seconds of one optimizer step by part. {sentence}",
         caption=f"Time of one step. {sentence}",
-        spec={
-            **chart_files.spec_of(
-                plan_charts.step_waterfall(plan_document.step(plan), theme=THEME)
-            ),
-            "width": WIDTH_PX,
-        },
+        spec={**chart_files.spec_of(chart), "width": WIDTH_PX},
         numbers=plain(
             caption="Time of one optimizer step by part",
             head=("Part", "Time", "Share of the step"),
-            rows=tuple(rows),
-            numeric=frozenset({1, 2}),
+            rows=_shares(plan.step_s, vocabulary.step_part, fmt.seconds, total="Whole step"),
+            numeric=(1, 2),
         ),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from app.plan import document as plan_document
 from app.plan import words as plan_words
 from app.report.answer import WIDTH_PX
 from core.scenario import Scenario
-from core.search.plan import Answer, Plan
+from core.search.plan import Answer, Interval, Plan
 from core.units import DAY_S, HOUR_S
 
 FIRST = 10  # plans that a report lists
@@ -41,8 +41,8 @@ def alternatives_section(scenario: Scenario, answer: Answer, plan: Plan) -> Sect
             plain(
                 caption=f"The first {fmt.count(len(shown))} of {fmt.count(answer.num_plans)} plans",
                 head=("#", "Cost", "Time", "Time with failures", "Machines", "Layout", "MFU"),
-                rows=tuple(_ranked(scenario, shown)),
-                numeric=frozenset({1, 2, 3, 6}),
+                rows=_ranked(scenario, shown),
+                numeric=(1, 2, 3, 6),
                 widths=(1, 3, 3, 4, 9, 8, 3),
             ),
         ),
@@ -67,9 +67,9 @@ def _ranked(scenario: Scenario, plans: Sequence[Plan]) -> list[Row]:
 
 def _pareto(scenario: Scenario, answer: Answer, plan: Plan) -> tuple[Block, ...]:
     points, free = plan_document.points(answer), plan_document.free_sentence(answer)
-    said = (Paragraph(free),) if free else ()
+    note = (Paragraph(free),) if free else ()
     if points.empty:
-        return said
+        return note
     budget, deadline = scenario.budget_usd, scenario.deadline_days
     drawn = _thinned(points, plan)
     chart = plan_charts.pareto(
@@ -93,7 +93,7 @@ def _pareto(scenario: Scenario, answer: Answer, plan: Plan) -> tuple[Block, ...]
         },
         numbers=_frontier_table(best),
     )
-    return (figure, *said)
+    return (figure, *note)
 
 
 def _thinned(points: pd.DataFrame, plan: Plan) -> pd.DataFrame:
@@ -106,26 +106,21 @@ def _thinned(points: pd.DataFrame, plan: Plan) -> pd.DataFrame:
 
 
 def _frontier_table(best: pd.DataFrame) -> Table[Row]:
-    columns = ("days", "usd", "num_gpus", "accelerator", "provider", "purchase")
+    shown = np.linspace(0, len(best) - 1, min(len(best), MOST_FRONTIER)).astype(int)
     rows = [
         (
-            fmt.days(days * DAY_H),
-            fmt.usd_short(usd),
-            f"{fmt.count(gpus)} x {accelerator}",
-            f"{provider}, {purchase}",
+            fmt.days(p["days"] * DAY_H),
+            fmt.usd_short(p["usd"]),
+            f"{fmt.count(p['num_gpus'])} x {p['accelerator']}",
+            f"{p['provider']}, {p['purchase']}",
         )
-        for days, usd, gpus, accelerator, provider, purchase in zip(
-            *(best[c].tolist() for c in columns), strict=True
-        )
+        for p in best.iloc[shown].to_dict("records")
     ]
-    if len(rows) > MOST_FRONTIER:
-        kept = np.unique(np.linspace(0, len(rows) - 1, MOST_FRONTIER).astype(int))
-        rows = [rows[i] for i in kept]
     return plain(
         caption=f"Cheapest for their time: {fmt.count(len(rows))} of {fmt.count(len(best))}",
         head=("Time", "Cost", "GPUs", "Cloud and purchase"),
-        rows=tuple(rows),
-        numeric=frozenset({0, 1}),
+        rows=rows,
+        numeric=(0, 1),
     )
 
 
@@ -134,44 +129,35 @@ def pinned_section(scenario: Scenario, answer: Answer) -> Section:
     found = [p for name in scenario.pinned for p in answer.plans if p.id == name]
     if len(found) < 2:
         return Section("Pinned plans", ())
-    names = [f"Plan {fmt.count(p.rank)}" for p in found]
     columns = [_column(scenario, p) for p in found]
-    labels = list(columns[0])
-    against = [explained.against_plan(found[0], p) for p in found[1:]]
+    others = [explained.against_plan(found[0], p) for p in found[1:]]
     return Section(
         "Pinned plans",
         (
             plain(
                 caption="The pinned plans side by side",
-                head=("", *names),
-                rows=tuple((label, *(c[label] for c in columns)) for label in labels),
-                widths=(2, *(3 for _ in names)),
+                head=("", *(f"Plan {fmt.count(p.rank)}" for p in found)),
+                rows=[(label, *(c[label] for c in columns)) for label in columns[0]],
+                widths=(2, *(3 for _ in found)),
             ),
-            Bullets(
-                tuple(
-                    f"{explain_words.difference_sentence(a.step, a.label)} "
-                    f"{explain_words.run_sentence(a)}"
-                    for a in against
-                )
-            ),
+            Bullets(tuple(against_sentence(a, a.label) for a in others)),
         ),
     )
 
 
+def against_sentence(found: explained.Against, label: str) -> str:
+    """How another plan differs in its step and over the whole run."""
+    step = explain_words.difference_sentence(found.step, label)
+    return f"{step} {explain_words.run_sentence(found)}"
+
+
 def _column(scenario: Scenario, plan: Plan) -> dict[str, str]:
     failing = of_plans(scenario, (plan,))[0]
-    time = interval.wall_clock_hours(scenario, plan)
-    cost = fmt.MISSING
-    if plan.usd is not None:
-        cost = (
-            f"{fmt.usd_short(plan.usd.p50)} ({fmt.usd_short(plan.usd.p10)} to "
-            f"{fmt.usd_short(plan.usd.p90)})"
-        )
     peak = plan_document.peak_bytes(plan)
     return {
         "Machines": vocabulary.machine(plan),
-        "Cost (P10 to P90)": cost,
-        "Time (P10 to P90)": f"{fmt.days(time.p50)} ({fmt.days(time.p10)} to {fmt.days(time.p90)})",
+        "Cost (P10 to P90)": _with_range(plan.usd, fmt.usd_short),
+        "Time (P10 to P90)": _with_range(interval.wall_clock_hours(scenario, plan), fmt.days),
         "With failures": plan_words.failing_sentence(failing),
         "Layout": fmt.layout(plan.layout),
         "Throughput": fmt.tokens_per_s(plan.tokens_per_s.p50),
@@ -180,3 +166,9 @@ def _column(scenario: Scenario, plan: Plan) -> dict[str, str]:
         "Chance of out of memory": fmt.percent(plan.probability_oom),
         "Price seen": plan.offer.observed_at,
     }
+
+
+def _with_range(values: Interval | None, write: Callable[[float], str]) -> str:
+    if values is None:
+        return fmt.MISSING
+    return f"{write(values.p50)} ({write(values.p10)} to {write(values.p90)})"

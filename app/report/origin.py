@@ -19,7 +19,7 @@ from app.explain import words as explain_words
 from app.forecast.machines import accelerator_of
 from app.plan import document as plan_document
 from app.plan.neighbours import nearest
-from app.report.choice import FIRST
+from app.report.choice import FIRST, against_sentence
 from app.scenario.link_query import link_query
 from app.scenario.model import model_of
 from core.machine.accelerator import Source
@@ -29,7 +29,6 @@ from hardware.cross_validation import CrossValidation, cross_validation
 from hardware.facts import NUMBERS
 from pricing.offers import snapshot
 
-BLIND = "new_source"  # the split without the run's own publication, as for a new user's run
 MEASURES = ("median", "p90", "within_20", "coverage")
 
 
@@ -38,17 +37,10 @@ def why_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
     found = explained.why(scenario, plan, explained.other_of(answer, plan))
     sentences = [explain_words.next_sentence(found.faster)]
     if (other := found.runner_up) is not None:
-        sentences.append(
-            f"{explain_words.difference_sentence(other.step, other.label)} "
-            f"{explain_words.run_sentence(other)}"
-        )
+        sentences.append(against_sentence(other, other.label))
     if (near := found.next_layout) is not None:
-        sentences.append(
-            explain_words.difference_sentence(
-                near.step, f"The next best layout on the same machines, {near.label},"
-            )
-            + f" {explain_words.run_sentence(near)}"
-        )
+        label = f"The next best layout on the same machines, {near.label},"
+        sentences.append(against_sentence(near, label))
     faster = explain_document.bottlenecks(found.faster)
     return Section("Why this plan", (Bullets(tuple(sentences)), faster))
 
@@ -75,47 +67,50 @@ def accuracy_section(scenario: Scenario, plan: Plan | None) -> Section:
     """The error of such forecasts on published runs, and where it is largest."""
     folds = cross_validation()
     blocks: list[Block] = []
-    if all((BLIND, m) in folds for m in MEASURES):
+    if all((accuracy_words.BLIND, m) in folds for m in MEASURES):
         blocks.append(Paragraph(_blind(folds)))
     unseen = ("Throughput", "Runs", "Median error", "P90", "Within 20%", "Inside P10-P90")
-    blocks.append(errors.of_folds(folds).only(*unseen))
-    blocks.append(Paragraph("Where the interval is not honest, by class of runs:"))
-    blocks.append(Bullets(tuple(accuracy_words.fold_coverage_lines(folds))))
+    blocks += [
+        errors.of_folds(folds).only(*unseen),
+        Paragraph("Where the interval is not honest, by class of runs:"),
+        Bullets(tuple(accuracy_words.fold_coverage_lines(folds))),
+    ]
     if plan is not None:
         blocks += _nearest(scenario, plan)
     return Section("How accurate such a forecast is", tuple(blocks))
 
 
 def _blind(folds: CrossValidation) -> str:
-    median, p90, within, inside = (fmt.percent(folds[BLIND, m].value) for m in MEASURES)
-    found = folds[BLIND, "median"]
+    unseen = [folds[accuracy_words.BLIND, m] for m in MEASURES]
+    median, p90, within, inside = (fmt.percent(m.value) for m in unseen)
+    rows, date = unseen[0].rows, unseen[0].date
     return (
-        f"Forecast by a fit that had seen nothing of their publication, half of "
-        f"{fmt.count(found.rows)} published runs are within {median} of the measured throughput, "
-        f"{within} within 20%, one in ten is off by more than {p90}; {inside} lie inside their P10 "
-        f"to P90, where 80% should (measured on {found.date})."
+        f"Forecast by a fit that had seen nothing of their publication, half of {fmt.count(rows)} "
+        f"published runs are within {median} of the measured throughput, {within} within 20%, one "
+        f"in ten is off by more than {p90}; {inside} lie inside their P10 to P90, where 80% should "
+        f"(measured on {date})."
     )
 
 
 def _nearest(scenario: Scenario, plan: Plan) -> list[Block]:
-    found = nearest(scenario, plan)
-    if not found:
+    rows = [
+        (
+            f"{n.model} on {fmt.count(n.num_gpus)} x {n.accelerator}, {n.framework}",
+            fmt.count(n.measured),
+            fmt.count(n.forecast),
+            f"{n.error:+.0%}",
+            f"{n.source} ({n.source_date})",
+        )
+        for n in nearest(scenario, plan)
+    ]
+    if not rows:
         return [Paragraph("No published run is near enough to this plan to be shown beside it.")]
     return [
         plain(
             caption="The published runs nearest to this plan, and our forecasts of them",
             head=("Published run", "Measured, tokens/s per GPU", "Forecast", "Off by", "Source"),
-            rows=tuple(
-                (
-                    f"{n.model} on {fmt.count(n.num_gpus)} x {n.accelerator}, {n.framework}",
-                    fmt.count(n.measured),
-                    fmt.count(n.forecast),
-                    f"{n.error:+.0%}",
-                    f"{n.source} ({n.source_date})",
-                )
-                for n in found
-            ),
-            numeric=frozenset({1, 2, 3}),
+            rows=rows,
+            numeric=(1, 2, 3),
             widths=(5, 3, 2, 2, 6),
         )
     ]

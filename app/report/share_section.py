@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import shlex
 from collections.abc import Callable
+from functools import partial
 
 import orjson
 import streamlit as st
@@ -41,7 +42,7 @@ def draw(scenario: Scenario, answer: Answer, selected: Plan | None) -> None:
         for kind, title in REPORTS.items():
             _draw_file(
                 f"Report as {title}",
-                _report(kind, scenario, answer, st.context.url or ""),
+                partial(_report, kind, scenario, answer, st.context.url or ""),
                 file=report.file_name(kind),
                 mime=report.MIME[kind],
             )
@@ -74,14 +75,9 @@ def _draw_command(scenario: Scenario) -> None:
         )
 
 
-def _report(kind: str, scenario: Scenario, answer: Answer, address: str) -> Callable[[], bytes]:
-    """A function that makes the report, called only on request."""
-
-    def made() -> bytes:
-        today = dt.datetime.now(tz=dt.UTC).date()
-        return report.WRITERS[kind](report.report_of(scenario, answer, date=today, address=address))
-
-    return made
+def _report(kind: str, scenario: Scenario, answer: Answer, address: str) -> bytes:
+    today = dt.datetime.now(tz=dt.UTC).date()
+    return report.WRITERS[kind](report.report_of(scenario, answer, date=today, address=address))
 
 
 def _draw_file(label: str, data: Callable[[], bytes], *, file: str, mime: str) -> None:

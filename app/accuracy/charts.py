@@ -36,28 +36,17 @@ def ratios(points: pd.DataFrame, *, kind: str, title: str, theme: str) -> Drawn:
     """A scatter plot of measured / predicted against predicted, on log axes, one mark per run."""
     domain, names = named(points[kind])
     ratio, measured = "measured_over_predicted", "measured_tokens_per_s_per_gpu"
-    shown = ["source", "predicted_tokens_per_s_per_gpu", ratio, "inside_p10_p90"]
+    predicted = "predicted_tokens_per_s_per_gpu"
+    shown = ["source", predicted, ratio, "inside_p10_p90"]
     run = points["run_id"] if len(points) <= NAMED else (
         points["model"] + " on " + points["num_gpus"].map(fmt.count) + " GPUs"
     )  # fmt: skip
     data = points[shown].assign(run=run, label=names)
     low, high = 1 / (1 + NEAR), 1 / (1 - NEAR)
     y_scale = parts.log_scale(data[ratio], low, high, gap=GAP)
-    x = alt.X(
-        "predicted_tokens_per_s_per_gpu:Q",
-        scale=parts.log_scale(data["predicted_tokens_per_s_per_gpu"], gap=GAP),
-        axis=parts.axis(
-            "Predicted tokens/s per GPU",
-            theme,
-            format="~s",
-            values=parts.log_ticks(data["predicted_tokens_per_s_per_gpu"], most=12),
-        ),
-    )
-    y = alt.Y(
-        f"{ratio}:Q",
-        scale=y_scale,
-        axis=parts.axis("Measured / predicted", theme, values=list(TICKS), format="~g"),
-    )
+    ticks = parts.log_ticks(data[predicted], most=12)
+    x_axis = parts.axis("Predicted tokens/s per GPU", theme, format="~s", values=ticks)
+    y_axis = parts.axis("Measured / predicted", theme, values=list(TICKS), format="~g")
     near = parts.band("y", low, high, y_scale, theme)
     exact = parts.rule("y", 1.0, y_scale, INK[theme], [1, 0])
     text = (
@@ -70,27 +59,22 @@ def ratios(points: pd.DataFrame, *, kind: str, title: str, theme: str) -> Drawn:
         alt.Chart(data)
         .mark_point(size=46, filled=True, opacity=0.85, stroke=INK[theme], strokeWidth=0.4)
         .encode(
-            x=x,
-            y=y,
+            x=alt.X(f"{predicted}:Q", scale=parts.log_scale(data[predicted], gap=GAP), axis=x_axis),
+            y=alt.Y(f"{ratio}:Q", scale=y_scale, axis=y_axis),
             color=alt.Color("label:N", scale=parts.colours(domain), legend=legend),
             shape=alt.Shape("label:N", scale=parts.shapes(domain), legend=legend),
             tooltip=[
                 alt.Tooltip("run:N", title="Run"),
                 alt.Tooltip("label:N", title=title),
-                alt.Tooltip(
-                    f"{measured}:Q", title="Measured (tokens/s per GPU)", format=",.0f"
-                ),
-                alt.Tooltip(
-                    "predicted_tokens_per_s_per_gpu:Q", title="Predicted (tokens/s per GPU)",
-                    format=",.0f",
-                ),
+                alt.Tooltip(f"{measured}:Q", title="Measured (tokens/s per GPU)", format=",.0f"),
+                alt.Tooltip(f"{predicted}:Q", title="Predicted (tokens/s per GPU)", format=",.0f"),
                 alt.Tooltip(f"{ratio}:Q", title="Measured / predicted", format=".2f"),
                 alt.Tooltip("inside_p10_p90:N", title="Inside P10-P90"),
                 alt.Tooltip("source:N", title="Source"),
             ],
         )
-        .transform_calculate(**{measured: f"datum.predicted_tokens_per_s_per_gpu * datum.{ratio}"})
-    )  # fmt: skip
+        .transform_calculate(**{measured: f"datum.{predicted} * datum.{ratio}"})
+    )
     return alt.layer(near, exact, dots, text).properties(height=RATIO_PX)
 
 
@@ -103,11 +87,7 @@ def coverage(classes: pd.DataFrame, *, theme: str) -> Drawn:
         "label:N", sort=order, axis=parts.axis(None, theme, labelOverlap=False, labelLimit=180)
     )
     scale = alt.Scale(domain=[0, 1], nice=False)
-    x = alt.X(
-        "share:Q",
-        scale=scale,
-        axis=parts.axis("Inside P10 to P90", theme, format=".0%", tickCount=5),
-    )
+    x_axis = parts.axis("Inside P10 to P90", theme, format=".0%", tickCount=5)
     band = parts.band("x", *CLASS_BAND, scale, theme)
     aim = parts.rule("x", NOMINAL, scale, LIMIT[theme])
     base = alt.Chart(data).encode(y=y)
@@ -116,15 +96,11 @@ def coverage(classes: pd.DataFrame, *, theme: str) -> Drawn:
     )
     kinds = ["honest", "too wide", "too narrow"]
     legend = parts.legend(theme, labelLimit=200)
-    colours = [PALETTE[2], PALETTE[4], PALETTE[5]]
+    colours, marks = [PALETTE[i] for i in (2, 4, 5)], ["circle", "square", "triangle-down"]
     dots = base.mark_point(size=110, filled=True, opacity=1, stroke=ink, strokeWidth=1).encode(
-        x=x,
+        x=alt.X("share:Q", scale=scale, axis=x_axis),
         color=alt.Color("Interval:N", scale=alt.Scale(domain=kinds, range=colours), legend=legend),
-        shape=alt.Shape(
-            "Interval:N",
-            scale=alt.Scale(domain=kinds, range=["circle", "square", "triangle-down"]),
-            legend=legend,
-        ),
+        shape=alt.Shape("Interval:N", scale=alt.Scale(domain=kinds, range=marks), legend=legend),
         tooltip=[
             alt.Tooltip("label:N", title="Class"),
             alt.Tooltip("Runs:Q", title="Runs", format=","),

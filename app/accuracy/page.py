@@ -78,8 +78,13 @@ def draw() -> None:
     _draw_runs(report)
     upload_section.draw()
     _draw_coverage(report, found["coverage"])
-    _draw_families(found["families"])
-    _draw_memory(report, found)
+    st.subheader("Worst families", anchor=False)
+    st.markdown(f"A family is one publication's runs of one model on one accelerator. {words.BIAS}")
+    _draw_long(found["families"], "accuracy_families")
+    st.subheader("Memory", anchor=False)
+    st.markdown(as_text(words.memory_sentence(report)))
+    page.draw_table(found["memory_classes"])
+    _draw_long(found["memory"], "accuracy_memory")
     _draw_pairs(report, found["pairs"])
     _draw_published(found["published"])
     _draw_missing(found["missing"])
@@ -124,14 +129,15 @@ def _draw_errors(report: Report, table: Table[Any]) -> None:
 
 def _draw_runs(report: Report) -> None:
     st.subheader("Run by run", anchor=False)
-    wanted = {}
-    for column, kind in zip(st.columns(len(document.FILTERS)), document.FILTERS, strict=True):
-        wanted[kind] = column.multiselect(
+    wanted = {
+        kind: column.multiselect(
             words.KINDS[kind],
             document.choices(report, kind),
             key=f"accuracy_only_{kind}",
             placeholder="All",
         )
+        for column, kind in zip(st.columns(len(document.FILTERS)), document.FILTERS, strict=True)
+    }
     chosen = document.chosen_rows(report, wanted)
     kind = _kind("Coloured by", document.FILTERS, "accelerator", "accuracy_by")
     query = tuple((k, tuple(sorted(names))) for k, names in wanted.items() if names)
@@ -144,16 +150,15 @@ def _draw_runs(report: Report) -> None:
 def _kind(label: str, kinds: Iterable[str], default: str, key: str) -> str:
     """The kind of class that the user picks: accelerator, framework, ..."""
     offered = list(kinds)
-    return str(
-        st.radio(
-            label,
-            offered,
-            index=offered.index(default),
-            format_func=words.KINDS.__getitem__,
-            key=key,
-            horizontal=True,
-        )
+    chosen: str = st.radio(
+        label,
+        offered,
+        index=offered.index(default),
+        format_func=words.KINDS.__getitem__,
+        key=key,
+        horizontal=True,
     )
+    return chosen
 
 
 def _draw_coverage(report: Report, table: Table[Any]) -> None:
@@ -182,19 +187,6 @@ def _draw_coverage(report: Report, table: Table[Any]) -> None:
     _draw_long(table, "accuracy_classes", has_file=False)
 
 
-def _draw_families(table: Table[Any]) -> None:
-    st.subheader("Worst families", anchor=False)
-    st.markdown(f"A family is one publication's runs of one model on one accelerator. {words.BIAS}")
-    _draw_long(table, "accuracy_families")
-
-
-def _draw_memory(report: Report, found: dict[str, Table[Any]]) -> None:
-    st.subheader("Memory", anchor=False)
-    st.markdown(as_text(words.memory_sentence(report)))
-    page.draw_table(found["memory_classes"])
-    _draw_long(found["memory"], "accuracy_memory")
-
-
 def _draw_pairs(report: Report, table: Table[Any]) -> None:
     st.subheader("The effect of one knob", anchor=False)
     st.markdown(as_text(words.pairs_sentence(report)))
@@ -215,9 +207,8 @@ def _draw_published(table: Table[Any]) -> None:
 
 
 def _draw_missing(table: Table[Any]) -> None:
-    part = st.expander(
-        f"What is not modelled: {len(table.rows)} names", key="accuracy_missing", on_change="rerun"
-    )
+    label = f"{table.caption}: {len(table.rows)} names"
+    part = st.expander(label, key="accuracy_missing", on_change="rerun")
     if part.open:
         with part:
             page.draw_table(table)

@@ -216,10 +216,9 @@ def oom_scores(runs: Runs, predictions: Predictions) -> OomAccuracy:
     """
     measured = runs.measured
     ran = np.isfinite(measured.tokens_per_s_per_gpu) | np.isfinite(measured.peak_memory_gib)
-    said = np.isfinite(measured.oom)
     return scored_oom(
         probability_oom=predictions.probability_oom,
-        oom=np.where(said, measured.oom, np.where(ran, 0.0, np.nan)),
+        oom=np.where(np.isnan(measured.oom) & ran, 0.0, measured.oom),
         refused=~predictions.ok,
     )
 

@@ -111,8 +111,8 @@ def _named(title: str, reasons: Sequence[tuple[str, list[Offence]]]) -> Iterator
     """Each reason with the lines it applies to."""
     if not reasons:
         return
-    told = [f"{where(rows)}: {reason}" for reason, rows in reasons[:NAMED_SHOWN]]
+    lines = [f"{where(rows)}: {reason}" for reason, rows in reasons[:NAMED_SHOWN]]
     if len(reasons) > NAMED_SHOWN:
         left = sum(len(rows) for _, rows in reasons[NAMED_SHOWN:])
-        told.append(f"and {fmt.count(left)} rows with other reasons: see --json.")
-    yield Section(title, tuple(map(Paragraph, told)))
+        lines.append(f"and {fmt.count(left)} rows with other reasons: see --json.")
+    yield Section(title, tuple(map(Paragraph, lines)))

@@ -13,7 +13,7 @@ from app.accuracy.runs_section import download, draw_ratios, ratios
 from app.accuracy.validate import Report
 from app.document import format as fmt
 from app.document.escape import as_text
-from app.document.page import draw_sorted
+from app.document.page import draw_list, draw_sorted
 from core.errors import RunsError
 
 UPLOADED = "accuracy_uploaded"  # digest and report of the files that this session uploaded
@@ -66,12 +66,10 @@ def draw() -> None:
 def _report_of(runs: bytes, models: bytes | None, name: str) -> Report:
     """The report of the uploaded files, computed once and kept for this session only."""
     digest = hashlib.sha256(runs + b"\0" + (models or b"")).hexdigest()
-    kept = st.session_state.get(UPLOADED)
-    if kept is None or kept[0] != digest:
-        kept = (digest, own.report_of_upload(runs, models, name=name))
-        st.session_state[UPLOADED] = kept
-    report: Report = kept[1]
-    return report
+    kept: dict[str, Report] = st.session_state.get(UPLOADED, {})
+    if digest not in kept:
+        kept = st.session_state[UPLOADED] = {digest: own.report_of_upload(runs, models, name=name)}
+    return kept[digest]
 
 
 def _draw_uploaded(report: Report) -> None:
@@ -101,9 +99,8 @@ def _draw_named(report: Report) -> None:
     """Show rows that cannot be used, or only in part: a few as sentences, many as a table."""
     found = document.named_rows(report)
     if len(found.rows) <= READ:
-        for offence in report.offences:
-            kind = "not scored" if offence.has_forecast else "no forecast"
-            st.markdown(f"- {as_text(f'{where([offence])}, {kind}: {offence.reason}')}")
+        kinds = {True: "not scored", False: "no forecast"}
+        draw_list(f"{where([o])}, {kinds[o.has_forecast]}: {o.reason}" for o in report.offences)
     else:
         draw_sorted(found, "accuracy_named")
     download(st.container(width=200), found, "runcast_named_rows.csv", "accuracy_named_csv")

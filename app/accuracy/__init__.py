@@ -13,13 +13,11 @@ document        the tables of a validation other than the errors: points, memory
 errors          the tables of forecast errors: one row per set of runs
 fit             make fit: fit the fractions of hardware/efficiency.csv to the shipped runs,
                 from priors
-fit_ablation    how much each ingredient of the model helps: cross-validation with that
-                ingredient off
 fit_columns     measured runs as columns for a fit: inputs, measurements, and the groups for
                 cross-validation
 fit_kernels     kernels measured alone, as extra rows in the fit of throughput
-fit_report      accuracy of a fit on held-out rows: hardware/cross_validation.csv and a
-                printed table
+fit_report      accuracy of a fit on held-out rows, with every ingredient of the model and
+                without each
 own_runs        uploaded runs: read with size limits, forecast, and scored like the shipped
                 runs
 page            the Accuracy page: forecasts compared with published runs and with runs that

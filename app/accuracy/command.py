@@ -57,15 +57,13 @@ def fit(
     Prints what was found; --write replaces the shipped tables (docs/accuracy.md).
     """
     from app.accuracy.fit import refit
-    from app.accuracy.fit_report import figures, fit_blocks
+    from app.accuracy.fit_report import ablation, figures, fit_blocks
     from app.document.terminal import print_document
     from hardware.cross_validation import write_cross_validation
     from hardware.efficiency import read_entries, write_entries
 
     today = dt.datetime.now(dt.UTC).date()
     if ablate:
-        from app.accuracy.fit_ablation import ablation
-
         print_document([ablation(read_entries(), today)])
         return
     result = refit(read_entries(), today)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from app.accuracy.section_scores import class_coverages, families
+from app.accuracy.section_scores import Errors, class_coverages, families
 from app.accuracy.words import KINDS, SPLITS
 from app.document import format as fmt
 from app.document.table import Column, Table
@@ -19,20 +19,6 @@ if TYPE_CHECKING:
 
 FITTED = "fitted"  # the split that forecasts the runs it was fitted on
 MEASURES = ("Median error", "Mean", "P90", "Within 20%", "Inside P10-P90")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Errors:
-    """One set of runs and the errors of their forecasts."""
-
-    accuracy: Accuracy
-    label: str = ""
-    baseline: Accuracy | None = None  # a constant MFU, on the same rows
-    kind: str = ""
-    model: str = ""
-    accelerator: str = ""
-    source: str = ""
-    interval: str = ""  # core/evidence/coverage.py: verdict
 
 
 def text(name: str, of: Callable[[Any], str], *, wraps: bool = False) -> Column[Any]:
@@ -48,7 +34,7 @@ def number(
 
 
 COLUMNS: tuple[Column[Errors], ...] = (
-    text("Kind", lambda r: r.kind),
+    text("Kind", lambda r: KINDS[r.by]),
     text("Class", lambda r: r.label),
     text("Model", lambda r: r.model),
     text("Accelerator", lambda r: r.accelerator),
@@ -61,7 +47,7 @@ COLUMNS: tuple[Column[Errors], ...] = (
     number("Inside P10-P90", lambda r: r.accuracy.coverage_80, short="In P10-P90"),
     number("From", lambda r: r.accuracy.coverage_low),
     number("To", lambda r: r.accuracy.coverage_high),
-    text("Interval", lambda r: r.interval),
+    text("Interval", lambda r: r.verdict),
     number("Bias", lambda r: r.accuracy.bias),
     number("Baseline median", lambda r: r.baseline and r.baseline.median_ape, short="Base median"),
     number("Baseline P90", lambda r: r.baseline and r.baseline.p90_ape, short="Base P90"),
@@ -148,10 +134,7 @@ def of_memory(report: Report) -> Table[Errors]:
 
 def of_classes(report: Report) -> Table[Errors]:
     """Coverage of each class with exact bounds, largest class first."""
-    rows = tuple(
-        Errors(accuracy=c.accuracy, label=c.label, kind=KINDS[c.by], interval=c.verdict)
-        for c in class_coverages(report.throughput)
-    )
+    rows = tuple(class_coverages(report.throughput))
     return Table(caption="Coverage by class", columns=COLUMNS, rows=rows).only(
         "Kind", "Class", "Runs", "Inside P10-P90", "From", "To", "Interval", "Median error"
     )
@@ -159,10 +142,7 @@ def of_classes(report: Report) -> Table[Errors]:
 
 def of_families(report: Report) -> Table[Errors]:
     """The errors of each family of runs, worst first."""
-    rows = tuple(
-        Errors(accuracy=f.accuracy, model=f.model, accelerator=f.accelerator, source=f.source)
-        for f in families(report.throughput)
-    )
+    rows = tuple(families(report.throughput))
     return Table(caption="Errors by family", columns=COLUMNS, rows=rows).only(
         "Model", "Accelerator", "Runs", "Median error", "Bias", "Source"
     )

@@ -68,23 +68,17 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FamilyError:
-    """The forecast's error on one publication's runs of one model on one accelerator."""
+class Errors:
+    """One set of runs, what they have in common, and the errors of their forecasts."""
 
-    source: str
-    model: str
-    accelerator: str
     accuracy: Accuracy
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassCoverage:
-    """The share of one class's measurements that lie inside P10 to P90."""
-
-    by: str
-    label: str
-    accuracy: Accuracy
-    verdict: str  # core/evidence/coverage.py
+    by: str = ""  # the kind of class: accelerator, precision, ...
+    label: str = ""
+    baseline: Accuracy | None = None  # a constant MFU, on the same rows
+    source: str = ""
+    model: str = ""
+    accelerator: str = ""
+    verdict: str = ""  # on the interval, core/evidence/coverage.py
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,14 +114,14 @@ def counted(left_out: Mapping[str, Flags]) -> dict[str, int]:
     return {reason: int(flags.sum()) for reason, flags in left_out.items() if flags.any()}
 
 
-def families(section: Section) -> list[FamilyError]:
-    """The scored families, worst median error first."""
+def families(section: Section) -> list[Errors]:
+    """The errors on one publication's runs of one model on one accelerator, worst median first."""
     rows = section.rows
     found = scored_by(
         rows.family, predicted=rows.predicted, measured=rows.measured, refused=rows.refused
     )
     errors = [
-        FamilyError(source=source, model=model, accelerator=chip, accuracy=accuracy)
+        Errors(source=source, model=model, accelerator=chip, accuracy=accuracy)
         for label, accuracy in found.items()
         for source, model, chip in [label.split(BETWEEN)]
         if accuracy.n
@@ -135,10 +129,10 @@ def families(section: Section) -> list[FamilyError]:
     return sorted(errors, key=lambda f: -(f.accuracy.median_ape or 0.0))
 
 
-def class_coverages(section: Section) -> list[ClassCoverage]:
+def class_coverages(section: Section) -> list[Errors]:
     """Coverage of each class of each kind, largest class first."""
     found = [
-        ClassCoverage(
+        Errors(
             by=name,
             label=label,
             accuracy=a,

@@ -65,7 +65,7 @@ def _throughput(report: Report) -> Iterator[Block]:
 
 def _coverage(report: Report) -> Iterator[Block]:
     table = errors.of_classes(report).without("Median error")
-    shown = tuple(r for r in table.rows if r.accuracy.n >= LARGE or r.interval != "honest")
+    shown = tuple(r for r in table.rows if r.accuracy.n >= LARGE or r.verdict != "honest")
     yield replace(table, rows=shown)
     low, high = map(fmt.percent, CLASS_BAND)
     yield Paragraph(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from app.accuracy.section_scores import ClassCoverage, Section, class_coverages, families
+from app.accuracy.section_scores import Errors, Section, class_coverages, families
 from app.document import format as fmt
 from core.evidence.accuracy import (
     FITS_AT_MOST,
@@ -150,11 +150,11 @@ def fold_coverage_lines(folds: CrossValidation) -> list[str]:
     return lines
 
 
-def _named(classes: Sequence[ClassCoverage]) -> str:
+def _named(classes: Sequence[Errors]) -> str:
     return ", ".join(f"{class_name(c)} {fmt.percent(c.accuracy.coverage_80)}" for c in classes)
 
 
-def class_name(c: ClassCoverage) -> str:
+def class_name(c: Errors) -> str:
     """The name of a class without its kind, where the label is clear enough."""
     if c.by == "stack_profile":
         return f"stacks of {c.label} profile"

@@ -44,10 +44,10 @@ def report_json(report: Report) -> dict[str, Any]:
             "total": len(report.runs),
             "predicted": len(report.runs) - report.num_refused,
             "refused": report.num_refused,
-            "refused_reasons": _reasons_json(report.refusals()),
+            "refused_reasons": _reasons_json(report.reasons(has_forecast=False)),
             "used": report.num_used,
             "named": len(report.offences),
-            "unscored_reasons": _reasons_json(report.unscored()),
+            "unscored_reasons": _reasons_json(report.reasons(has_forecast=True)),
             "notes": list(report.file_notes),
         },
         "throughput": {

@@ -115,11 +115,11 @@ def headlines(report: Report, folds: CrossValidation) -> Table[Errors]:
 
 def of_throughput(report: Report, by: str = "") -> Table[Errors]:
     """Throughput errors of all runs, or of each class of one kind, with the baseline's."""
-    parts = report.throughput.by[by] if by else {"All runs": report.throughput.overall}
-    others = report.baseline.by[by] if by else {"All runs": report.baseline.overall}
-    rows = (
-        Errors(accuracy=a, label=label, baseline=others.get(label)) for label, a in parts.items()
+    ours, other = (
+        section.by[by] if by else {"All runs": section.overall}
+        for section in (report.throughput, report.baseline)
     )
+    rows = (Errors(accuracy=a, label=name, baseline=other.get(name)) for name, a in ours.items())
     columns = ("Runs", "Refused", *MEASURES, "Baseline median", "Baseline P90")
     return _labelled(KINDS.get(by, "Throughput"), "Errors of the throughput", rows, *columns)
 

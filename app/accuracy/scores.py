@@ -55,7 +55,8 @@ def labels_of(
     """The labels of every row, by kind, for the tables by part."""
     inputs = runs.inputs
     accelerator = [machines[a].name if a in machines else a for a in inputs.accelerator]
-    architecture = [_architecture(known.get(str(key))) for key in inputs.model_key]
+    models = [known.get(str(key)) for key in inputs.model_key]
+    architecture = ["unknown" if m is None else "moe" if m.is_moe else "dense" for m in models]
     profiles = ["known" if stack_of(str(name)) else "unknown" for name in inputs.framework]
     texts = {
         "accelerator": np.array(accelerator, dtype=np.str_),
@@ -66,10 +67,6 @@ def labels_of(
         "stack_profile": np.array(profiles, dtype=np.str_),
     }
     return {name: np.where(column == "", "not given", column) for name, column in texts.items()}
-
-
-def _architecture(model: ModelFacts | None) -> str:
-    return "unknown" if model is None else ("moe" if model.is_moe else "dense")
 
 
 def configurations(inputs: RunInputs, accelerator: Texts) -> Texts:

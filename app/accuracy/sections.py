@@ -40,8 +40,8 @@ def report_blocks(report: Report) -> tuple[Block | Section, ...]:
         *_families(report),
         Section("Peak memory", tuple(_memory(report))),
         *_pairs(report),
-        *_named("Refused", report.refusals()),
-        *_named("Forecast, but measured what cannot be scored", report.unscored()),
+        *_named("Refused", report.reasons(has_forecast=False)),
+        *_named("Forecast, but measured what cannot be scored", report.reasons(has_forecast=True)),
     )
 
 

@@ -66,20 +66,14 @@ class Report:
         """Number of rows without any problem."""
         return len(self.runs) - len(self.offences)
 
-    def refusals(self) -> list[tuple[str, list[Offence]]]:
-        """Each reason for refusing a forecast with its rows, most frequent first."""
-        return _by_reason([o for o in self.offences if not o.has_forecast])
-
-    def unscored(self) -> list[tuple[str, list[Offence]]]:
-        """Each reason for not scoring a measurement, with its rows."""
-        return _by_reason([o for o in self.offences if o.has_forecast])
-
-
-def _by_reason(found: list[Offence]) -> list[tuple[str, list[Offence]]]:
-    rows: dict[str, list[Offence]] = {}
-    for offence in found:
-        rows.setdefault(offence.reason, []).append(offence)
-    return sorted(rows.items(), key=lambda item: -len(item[1]))
+    def reasons(self, *, has_forecast: bool) -> list[tuple[str, list[Offence]]]:
+        """Each reason for not scoring a forecast, or for making none, with its rows, most frequent
+        first."""
+        rows: dict[str, list[Offence]] = {}
+        for offence in self.offences:
+            if offence.has_forecast == has_forecast:
+                rows.setdefault(offence.reason, []).append(offence)
+        return sorted(rows.items(), key=lambda item: -len(item[1]))
 
 
 def validate(

@@ -58,12 +58,6 @@ def _snapshot(now: datetime) -> Finding:
 
 def _source(source: Source, record: SourceState, now: datetime) -> Finding:
     days = record.age_days(now)
-    numbers = {
-        "rows": record.rows,
-        "age_days": None if days is None else round(days, 2),
-        "live": bool(record.live_at),
-        "held_back": record.quarantined,
-    }
     ahead = bool(record.succeeded_at) and datetime.fromisoformat(record.succeeded_at) > (
         now.astimezone(UTC) + SKEW
     )
@@ -87,7 +81,12 @@ def _source(source: Source, record: SourceState, now: datetime) -> Finding:
         state="warning" if todo else "note" if days is None else "ok",
         value=value,
         todo=todo,
-        numbers=numbers,
+        numbers={
+            "rows": record.rows,
+            "age_days": None if days is None else round(days, 2),
+            "live": bool(record.live_at),
+            "held_back": record.quarantined,
+        },
     )
 
 

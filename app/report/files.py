@@ -104,10 +104,8 @@ def _gone(scenario: Scenario, listed: set[str]) -> list[str]:
             f"The plan {shown(scenario.plan)} is not among the ranked plans: `runcast plan --json` "
             "names them."
         )
-    gone = [p for p in scenario.pinned if p not in listed]
-    return [f"Not among the ranked plans, so not compared: {', '.join(map(shown, gone))}."] * bool(
-        gone
-    )
+    gone = ", ".join(shown(p) for p in scenario.pinned if p not in listed)
+    return [f"Not among the ranked plans, so not compared: {gone}."] if gone else []
 
 
 def single(report: Report, asked: Wanted) -> str:

@@ -22,6 +22,7 @@ from app.plan.neighbours import nearest
 from app.report.choice import FIRST, against_sentence
 from app.scenario.link_query import link_query
 from app.scenario.model import model_of
+from app.scenario.version import version
 from core.machine.accelerator import Source
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
@@ -50,16 +51,11 @@ def assumptions_section(answer: Answer, plan: Plan | None) -> Section:
     blocks: list[Block] = []
     if plan is not None and plan.assumptions:
         blocks.append(Bullets(plan.assumptions))
-    left_out = plan_document.excluded(answer)
-    if not left_out.empty:
-        blocks.append(
-            plain(
-                caption="What was left out, and why",
-                head=tuple(left_out.columns),
-                rows=tuple(tuple(map(str, row)) for row in left_out.itertuples(index=False)),
-                widths=(1, 5),
-            )
-        )
+    excluded = plan_document.excluded(answer)
+    if not excluded.empty:
+        rows = [tuple(map(str, row)) for row in excluded.itertuples(index=False)]
+        caption = "What was left out, and why"
+        blocks.append(plain(caption, excluded.columns, rows, widths=(1, 5)))
     return Section("What is assumed and what was left out", tuple(blocks))
 
 
@@ -179,14 +175,14 @@ def _printed(source: Source) -> str:
     return f"{source.printed.removesuffix(' count')}{' (assumed)' if source.assumed else ''}"
 
 
-def again_section(scenario: Scenario, address: str, version: str) -> Section:
+def again_section(scenario: Scenario, address: str) -> Section:
     """Versions, the link, and the command lines that reproduce this answer."""
     prices = snapshot(scenario.prices or None)
     link = "?" + link_query(scenario, prices.id)
     web = address.startswith(("https://", "http://"))
     whole = f"{address.partition('?')[0].rstrip('/')}/{link}" if web else link
     rows = [
-        ("Runcast", version),
+        ("Runcast", version() or "not installed"),
         ("Price snapshot", f"{prices.id}, with prices from {prices.oldest} to {prices.newest}"),
         ("Price book", scenario.price_book or "none"),
         ("Calibrations", ", ".join(scenario.calibration) or "none"),
@@ -195,7 +191,7 @@ def again_section(scenario: Scenario, address: str, version: str) -> Section:
     return Section(
         "How to get this answer again",
         (
-            plain(caption="Versions", head=("What", "Which"), rows=tuple(rows), widths=(1, 4)),
+            plain(caption="Versions", head=("What", "Which"), rows=rows, widths=(1, 4)),
             Copied(label="Link", text=whole, address=whole if web else ""),
             Copied(label="On the command line", text=f"runcast plan --link {quoted}"),
             Copied(

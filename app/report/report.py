@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from types import MappingProxyType
 
 from app.document import format as fmt
 from app.document import html, markdown, pdf
@@ -31,14 +30,12 @@ from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
 MAX_NAME = 80  # characters of a report's name
-WRITERS: MappingProxyType[str, Callable[[Report], bytes]] = MappingProxyType(
-    {
-        "md": markdown.written,
-        "html": html.written,
-        "pdf": pdf.written,
-    }
-)
-MIME = MappingProxyType({"md": "text/markdown", "html": "text/html", "pdf": "application/pdf"})
+WRITERS: dict[str, Callable[[Report], bytes]] = {
+    "md": markdown.written,
+    "html": html.written,
+    "pdf": pdf.written,
+}
+MIME = {"md": "text/markdown", "html": "text/html", "pdf": "application/pdf"}
 
 
 def report_of(
@@ -71,7 +68,7 @@ def _sections(scenario: Scenario, answer: Answer, plan: Plan | None, address: st
             Section("Answer", (sentence,)),
             assumptions_section(answer, None),
             accuracy_section(scenario, None),
-            again_section(scenario, address, version() or "not installed"),
+            again_section(scenario, address),
         ]
     bill, risk = bill_or_risk(scenario, plan)
     found = [
@@ -84,7 +81,7 @@ def _sections(scenario: Scenario, answer: Answer, plan: Plan | None, address: st
         assumptions_section(answer, plan),
         accuracy_section(scenario, plan),
         sources_section(scenario, answer, plan),
-        again_section(scenario, address, version() or "not installed"),
+        again_section(scenario, address),
     ]
     return [s for s in found if s.blocks]
 

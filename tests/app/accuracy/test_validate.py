@@ -369,7 +369,7 @@ def test_many_rows_with_one_reason_are_one_line_that_names_them_all(table, predi
     predicted_by(constant_predict())
     rows = [{**RUN, "run_id": str(i), "model_key": "nobody"} for i in range(30)]
     rows[7] = {**rows[7], "model_key": "llama2-7b"}
-    found = validate(table(rows)).refusals()
+    found = validate(table(rows)).reasons(has_forecast=False)
     assert len(found) == 1
     assert where(found[0][1]) == "29 rows, lines 2-8, 10-31"
 

@@ -26,7 +26,7 @@ def draw() -> None:
     st.subheader("Your own runs", anchor=False)
     st.markdown(
         "Upload runs that you measured, one a row: the forecast sees what was configured, then it "
-        "is put beside what you measured. A file stays in this session and is stored nowhere."
+        "is compared with what you measured. A file stays in this session and is stored nowhere."
     )
     left, right = st.columns(2)
     runs = left.file_uploader(

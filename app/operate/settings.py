@@ -73,7 +73,7 @@ def _risks(address: Any) -> Iterator[Finding]:
     if os.environ.get(log.LEVEL, "").strip().lower() == "debug":
         yield _risk(
             log.LEVEL,
-            "debug: the log has the messages of errors, which may repeat what somebody typed",
+            "debug: the log has the messages of errors, which may repeat what a user typed",
             "Set it to info when the error is found.",
         )
     yield from _open_secrets()

@@ -56,7 +56,7 @@ def _tool(tool: Tool) -> Finding:
     for name in tool.names:
         if path := shutil.which(name):
             version = version_of(path, tool.arguments)
-            return _finding(name, tool.used_for, version, version or "here, version not said")
+            return _finding(name, tool.used_for, version, version or "here, version unknown")
     return _finding("/".join(tool.names[:2]), tool.used_for, "", "")
 
 

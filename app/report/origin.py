@@ -100,7 +100,7 @@ def _nearest(scenario: Scenario, plan: Plan) -> list[Block]:
         for n in nearest(scenario, plan)
     ]
     if not rows:
-        return [Paragraph("No published run is near enough to this plan to be shown beside it.")]
+        return [Paragraph("No published run is near enough to this plan to be compared with it.")]
     return [
         plain(
             caption="The published runs nearest to this plan, and our forecasts of them",

@@ -270,9 +270,9 @@ def test_secrets_that_others_may_read_are_a_warning(options, tmp_path):
     ("script", "value"),
     [
         ("echo 'OpenSSH_9.2p1 Debian' >&2", "9.2p1"),
-        ("echo nothing of use", "here, version not said"),
-        ("exit 3", "here, version not said"),
-        ("sleep 60", "here, version not said"),
+        ("echo nothing of use", "here, version unknown"),
+        ("exit 3", "here, version unknown"),
+        ("sleep 60", "here, version unknown"),
     ],
 )
 def test_a_tool_says_its_version_or_nothing(monkeypatch, tmp_path, script, value):

@@ -44,7 +44,7 @@ from app.launch.command import export
 from app.operate.backup_command import backup, restore
 from app.operate.command import doctor
 from app.prices.book_command import book
-from app.prices.command import add_to
+from app.prices.command import COMMANDS as PRICE_COMMANDS
 from app.provenance.command import where
 from app.recompute.command import recompute
 from app.report.command import report
@@ -55,6 +55,7 @@ from core.errors import RuncastError, shown
 
 if TYPE_CHECKING:
     from core.scenario import Scenario
+    from core.search.plan import Answer
 
 FAILED = 2  # exit status of every mistake that a user can fix
 INTERRUPTED = 130  # what a shell reports for Ctrl-C
@@ -77,7 +78,8 @@ prices = typer.Typer(
     no_args_is_help=True,
 )
 prices.add_typer(book)
-add_to(prices)
+for price_command in PRICE_COMMANDS:
+    prices.command()(price_command)
 app.add_typer(prices)
 app.add_typer(calibrations)
 app.add_typer(scenarios)
@@ -120,10 +122,7 @@ def plan(
     if as_json:
         print_json(plan_json(asked, found))
     else:
-        from app.document.terminal import print_document
-        from app.plan.answer_document import blocks
-
-        print_document(blocks(asked, found, today=_today()))
+        _print_answer(asked, found)
 
 
 @app.command()
@@ -154,24 +153,14 @@ def estimate(
     if as_json:
         print_json(estimate_json(asked, found, verdict))
     else:
-        from app.document.terminal import print_document
-        from app.plan.answer_document import blocks
-
-        print_document(blocks(asked, found, today=_today()))
+        _print_answer(asked, found)
 
 
-app.command()(takes_fields(explain))
-app.command()(decide)
-app.command()(risk)
-app.command()(audit)
-app.command()(calibrate)
-app.command()(buy)
-app.command()(bill)
-app.command()(scale)
-app.command()(export)
-app.command()(where)
-app.command()(report)
-app.command()(recompute)
+for one in (
+    takes_fields(explain), decide, risk, audit, calibrate, buy, bill, scale, export, where, report,
+    recompute,
+):  # fmt: skip
+    app.command()(one)
 
 
 @app.command()
@@ -250,8 +239,8 @@ def sweep(
     """
     from app.sweep.run import run_sweep
 
-    said = run_sweep(Path(file), out=out, workers=workers, ray=ray, max_cells=max_cells)
-    typer.echo("\n".join(said))
+    lines = run_sweep(Path(file), out=out, workers=workers, ray=ray, max_cells=max_cells)
+    typer.echo("\n".join(lines))
 
 
 @app.command()
@@ -278,11 +267,8 @@ def refresh(
 
 app.command()(compare)
 app.command("import")(import_file)
-app.command()(doctor)
-app.command()(backup)
-app.command()(restore)
-app.command()(validate)
-app.command()(fit)
+for one in (doctor, backup, restore, validate, fit):
+    app.command()(one)
 
 
 def _say_and_save(scenario: Scenario, notes: Sequence[str], path: str | None) -> None:
@@ -293,6 +279,13 @@ def _say_and_save(scenario: Scenario, notes: Sequence[str], path: str | None) ->
         from app.scenario.file import write_scenario_file
 
         write_scenario_file(scenario, Path(path))
+
+
+def _print_answer(scenario: Scenario, answer: Answer) -> None:
+    from app.document.terminal import print_document
+    from app.plan.answer_document import blocks
+
+    print_document(blocks(scenario, answer, today=_today()))
 
 
 def _today() -> dt.date:
@@ -342,9 +335,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - open until the end
         if reconfigure := getattr(getattr(sys, name), "reconfigure", None):
             reconfigure(errors="replace")  # a terminal without UTF-8 gets a question mark
-    with command_log.command(app, arguments) as told:
-        told.status = _run(arguments)
-    sys.exit(told.status)
+    with command_log.command(app, arguments) as ended:
+        ended.status = _run(arguments)
+    sys.exit(ended.status)
 
 
 if __name__ == "__main__":

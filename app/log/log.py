@@ -14,6 +14,7 @@ import os
 import secrets
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -93,6 +94,15 @@ def carried(call: Callable[[], T]) -> Callable[[], T]:
             return call()
 
     return called
+
+
+def stopwatch(cpu: Callable[[], float]) -> Callable[[], dict[str, float]]:
+    """Milliseconds from now on, by the clock and of the processor; `cpu` is its clock in s."""
+    began, cpu_began = time.perf_counter(), cpu()
+    return lambda: {
+        "ms": round((time.perf_counter() - began) * 1000, 1),
+        "cpu_ms": round((cpu() - cpu_began) * 1000, 1),
+    }
 
 
 def event(name: str, *, level: int = logging.INFO, **fields: Any) -> None:

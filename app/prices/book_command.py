@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from app.command.options import AsJson, print_json
+
 book = typer.Typer(
     name="book",
     help="Own and negotiated prices, kept on this machine under a name.",
@@ -15,7 +17,6 @@ book = typer.Typer(
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="a-z, 0-9, _ and -.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 
 @book.command()
@@ -41,7 +42,7 @@ def list_books(as_json: AsJson = False) -> None:
 
     books = [load_book(name) for name in book_names()]
     if as_json:
-        _print_json({"price_books": [book_json(b) for b in books]})
+        print_json({"price_books": [book_json(b) for b in books]})
         return
     if not books:
         typer.echo("There is no price book: `runcast prices book add FILE --name NAME` keeps one.")
@@ -57,7 +58,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
 
     found = load_book(name)
     if as_json:
-        _print_json(book_json(found))
+        print_json(book_json(found))
     else:
         _print_lines(_described(found))
 
@@ -83,11 +84,3 @@ def _print_lines(lines: list[str]) -> None:
 
     for line in lines:
         print_wrapped(console(), line)
-
-
-def _print_json(value: object) -> None:
-    import orjson
-
-    typer.echo(
-        orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE), nl=False
-    )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.command.options import AsJson, Text, text_option
+from app.command.options import AsJson, Text, print_json, text_option
 from core.errors import ScenarioError, shown
 
 if TYPE_CHECKING:
@@ -51,16 +52,13 @@ def history(
     most = _count(top)
     begins = None if since is None else _day("--since", since)
     store = _store_if_any()
-    wanted = _skus(store, gpu, cloud, instance, region, purchase)
-    found = []
-    for sku in wanted:
-        one = history_of(sku, since=begins, store=store)
-        if one.spells:
-            found.append(one)
-        if len(found) == most:
-            break
+    wanted = _skus(
+        store, gpu, provider=cloud, instance_type=instance, region=region, purchase=purchase
+    )
+    each = (history_of(sku, since=begins, store=store) for sku in wanted)
+    found = list(islice((one for one in each if one.spells), most))
     if as_json:
-        _print_json({"num_series": len(wanted), "history": [history_json(h) for h in found]})
+        print_json({"num_series": len(wanted), "history": [history_json(h) for h in found]})
     else:
         print_document(history_sections(found, len(wanted)))
 
@@ -87,11 +85,13 @@ def on(
     most, num_machines = _count(top), _count(machines, default=1)
     machine_hours = num_machines * _hours(hours)
     store = _store_if_any()
-    wanted = _skus(store, gpu, cloud, instance, region, purchase)
+    wanted = _skus(
+        store, gpu, provider=cloud, instance_type=instance, region=region, purchase=purchase
+    )
     prices = [p for sku in wanted if (p := price_on(sku, asked, store=store)) is not None]
     prices.sort(key=lambda p: p.usd_per_hour / p.sku.gpu_count)
     if as_json:
-        _print_json(on_json(asked, prices[:most], len(wanted), machine_hours))
+        print_json(on_json(asked, prices[:most], len(wanted), machine_hours))
     else:
         print_document(on_blocks(asked, prices[:most], len(prices), len(wanted), machine_hours))
 
@@ -105,7 +105,7 @@ def runs(top: Top = None, as_json: AsJson = False) -> None:
 
     found = refresh_runs(open_store(), limit=_count(top))
     if as_json:
-        _print_json({"runs": [asdict(r) for r in found]})
+        print_json({"runs": [asdict(r) for r in found]})
     else:
         print_document(runs_blocks(found))
 
@@ -128,7 +128,7 @@ def quarantine(
     most = _count(top)
     found = held_back(open_store(), source=source, held_only=not everything, limit=most)
     if as_json:
-        _print_json({"quarantine": [held_json(h) for h in found]})
+        print_json({"quarantine": [held_json(h) for h in found]})
     else:
         print_document(held_blocks(found, most))
 
@@ -146,7 +146,7 @@ def release(
 
     given = release_price(open_store(), key, by=_who(), why=why)
     if as_json:
-        _print_json({"release": {**asdict(given), "sku": given.sku._asdict()}})
+        print_json({"release": {**asdict(given), "sku": given.sku._asdict()}})
     else:
         print_document([release_paragraph(given)])
 
@@ -157,23 +157,13 @@ COMMANDS: tuple[Callable[..., None], ...] = (history, on, runs, quarantine, rele
 # --- reading the options -------------------------------------------------------------------------
 
 
-def _skus(
-    store: Store | None,
-    gpu: Text,
-    cloud: Text,
-    instance: Text,
-    region: Text,
-    purchase: Text,
-) -> list[Sku]:
+def _skus(store: Store | None, gpu: Text, **given: Text) -> list[Sku]:
     """The prices with a history that match the options; a value that none has is an error."""
     from hardware.names import canonical
     from pricing.history import known_skus
 
     accelerator = None if gpu is None else canonical(gpu)
     found = known_skus(accelerator=accelerator, store=store, limit=ROWS_MAX)
-    given = {
-        "provider": cloud, "instance_type": instance, "region": region, "purchase": purchase,
-    }  # fmt: skip
     for name, value in given.items():
         if value is not None:
             found = _having(found, name, value)
@@ -236,16 +226,3 @@ def _who() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # an account without a name
         return "unknown"
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    import orjson
-
-    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
-    sys.stdout.write(orjson.dumps(value, option=options).decode())
-
-
-def add_to(prices: typer.Typer, commands: Iterable[Callable[..., None]] = COMMANDS) -> None:
-    """Add these commands to `runcast prices`."""
-    for command in commands:
-        prices.command()(command)

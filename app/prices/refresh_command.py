@@ -6,12 +6,12 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import orjson
-
+from app.command.options import print_json
 from app.document import format as fmt
 from app.document.blocks import Block, Paragraph, Section
 from app.document.progress import terminal_bar
@@ -66,9 +66,12 @@ def run(
     pause_s = None if every is None else seconds_between(every)
 
     def once() -> int:
-        with _bar(len(sources), quiet=as_json) as told:
-            report = refresh(sources, accepted=accepted, dry_run=dry_run, progress=told)
-        _print(report, dry_run=dry_run, as_json=as_json)
+        with _bar(len(sources), quiet=as_json) as progress:
+            report = refresh(sources, accepted=accepted, dry_run=dry_run, progress=progress)
+        if as_json:
+            print_json(report_json(report, dry_run=dry_run))
+        else:
+            print_document(_blocks(report, dry_run=dry_run))
         return FAILED if report.failed else IN_PART if report.partial else REFRESHED
 
     if pause_s is None:
@@ -96,23 +99,17 @@ def _repeat(once: Callable[[], int], pause_s: float) -> None:
         time.sleep(left_s)
 
 
-class _bar:  # noqa: N801 - used as a context manager, like the functions of contextlib
+@contextmanager
+def _bar(total: int, *, quiet: bool) -> Iterator[Callable[[Fetched, int, int], None]]:
     """A progress bar on a terminal's standard error, nothing elsewhere."""
+    with terminal_bar(quiet=quiet) as bar:
+        task = bar.add_task("asking the sources", total=total)
 
-    def __init__(self, total: int, *, quiet: bool) -> None:
-        self._bar = terminal_bar(quiet=quiet)
-        self._task = self._bar.add_task("asking the sources", total=total)
+        def progress(one: Fetched, done: int, total: int) -> None:
+            text = f"{one.source.name}: {one.status}, {len(one.offers)} prices"
+            bar.update(task, completed=done, total=total, description=text)
 
-    def __enter__(self) -> Callable[[Fetched, int, int], None]:
-        self._bar.start()
-        return self._told
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.stop()
-
-    def _told(self, one: Fetched, done: int, total: int) -> None:
-        text = f"{one.source.name}: {one.status}, {len(one.offers)} prices"
-        self._bar.update(self._task, completed=done, total=total, description=text)
+        yield progress
 
 
 def report_json(report: Report, *, dry_run: bool) -> dict[str, Any]:
@@ -128,14 +125,6 @@ def report_json(report: Report, *, dry_run: bool) -> dict[str, Any]:
         "quarantine": [{"key": q.key, **asdict(q)} for q in report.quarantined],
         "store": report.store,
     }
-
-
-def _print(report: Report, *, dry_run: bool, as_json: bool) -> None:
-    if as_json:
-        text = orjson.dumps(report_json(report, dry_run=dry_run), option=orjson.OPT_INDENT_2)
-        print(text.decode())
-        return
-    print_document(_blocks(report, dry_run=dry_run))
 
 
 def _blocks(report: Report, *, dry_run: bool) -> Iterator[Block | Section]:

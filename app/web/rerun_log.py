@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import time
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import streamlit as st
 
@@ -32,52 +32,36 @@ def sentence(log_id: str) -> str:
     )
 
 
-class rerun:  # noqa: N801 - used as a context manager, like those of contextlib
-    """Context manager around one rerun of the page; writes one line to the log at the end.
+@contextmanager
+def rerun() -> Iterator[None]:
+    """One rerun of the page; writes one line to the log at the end.
 
     An exception is logged and shown as a sentence with its id, and the run ends as with `st.stop`.
     If client.showErrorDetails is on (a developer's machine), Streamlit shows the exception instead.
     """
-
-    def __enter__(self) -> Self:
-        if not _configured:
-            _configured.append(True)
-            configure()
-        log.adopt()
-        self._request = log.Request(
-            log.new_id(),
-            session=st.session_state.setdefault(_SESSION, log.new_id()),
-            connection=_connection(),
-        )
-        self._working = log.request(self._request)
-        self._working.__enter__()
-        self._began, self._cpu = time.perf_counter(), time.thread_time()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        places: TracebackType | None,
-    ) -> None:
-        outcome = "done" if error is None else "left"  # ended by a newer rerun or a login
-        hides = isinstance(error, Exception) and st.get_option("client.showErrorDetails") == "none"
+    if not _configured:
+        _configured.append(True)
+        configure()
+    log.adopt()
+    session = st.session_state.setdefault(_SESSION, log.new_id())
+    one = log.Request(log.new_id(), session=session, connection=_connection())
+    outcome, log_id = "left", ""  # ended by a newer rerun or a login
+    with log.request(one):
+        took = log.stopwatch(time.thread_time)
         try:
-            if isinstance(error, Exception):
-                outcome = "failed"
-                log_id = log.failed("unexpected", error) if hides else log.id_of(error)
-            log.event(
-                "rerun",
-                outcome=outcome,
-                ms=round((time.perf_counter() - self._began) * 1000, 1),
-                cpu_ms=round((time.thread_time() - self._cpu) * 1000, 1),
-                **{"searches": 0} | self._request.figures(),
-            )
+            yield
+            outcome = "done"
+        except Exception as error:
+            outcome = "failed"
+            if st.get_option("client.showErrorDetails") != "none":
+                log.id_of(error)
+                raise
+            log_id = log.failed("unexpected", error)
         finally:
-            self._working.__exit__(None, None, None)
-        if hides:
-            st.exception(UnexpectedError(sentence(log_id)))
-            st.stop()
+            log.event("rerun", outcome=outcome, **took(), **{"searches": 0} | one.figures())
+    if log_id:
+        st.exception(UnexpectedError(sentence(log_id)))
+        st.stop()
 
 
 def configure() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 
@@ -11,6 +11,11 @@ Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | 
 def number(value: float | None) -> float | None:
     """A number that JSON can hold, or None."""
     return float(value) if value is not None and math.isfinite(value) else None
+
+
+def attributes(record: object, *names: str) -> dict[str, Any]:
+    """These attributes of a record, each under its own name."""
+    return {name: getattr(record, name) for name in names}
 
 
 def plain(value: object) -> Json:

@@ -92,6 +92,16 @@ class Table(Generic[T]):
         return pd.DataFrame(found, columns=names, dtype=None if self.rows else object)
 
 
+def column(head: str, value: Callable[[Any], Any], **more: Any) -> Column[Any]:
+    """A column that has the same name in files as on a page."""
+    return Column(name=head, head=head, value=value, **more)
+
+
+def text_column(head: str, value: Callable[[Any], Any], **more: Any) -> Column[Any]:
+    """A left-aligned column that has the same name in files as on a page."""
+    return column(head, value, is_text=True, **more)
+
+
 def plain(
     caption: str,
     head: Iterable[str],

@@ -96,7 +96,7 @@ def carried(call: Callable[[], T]) -> Callable[[], T]:
     return called
 
 
-def stopwatch(cpu: Callable[[], float]) -> Callable[[], dict[str, float]]:
+def stopwatch(cpu: Callable[[], float]) -> Callable[[], dict[str, Any]]:
     """Milliseconds from now on, by the clock and of the processor; `cpu` is its clock in s."""
     began, cpu_began = time.perf_counter(), cpu()
     return lambda: {

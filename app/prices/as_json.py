@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
+from app.document.as_json import attributes
 from pricing.history import History, PriceOn
 from pricing.store.quarantine import Held
 
@@ -15,19 +16,10 @@ def history_json(found: History) -> dict[str, Any]:
     return {
         **found.sku._asdict(),
         "spells": [
-            {
-                "source": s.source,
-                "usd_per_hour": s.usd_per_hour,
-                "first_at": s.first_at,
-                "last_at": s.last_at,
-                "until": s.until,
-            }
+            attributes(s, "source", "usd_per_hour", "first_at", "last_at", "until")
             for s in found.spells
         ],
-        "gaps": [
-            {"source": g.source, "begins": g.begins, "ends": g.ends, "why": g.why}
-            for g in found.gaps
-        ],
+        "gaps": [attributes(g, "source", "begins", "ends", "why") for g in found.gaps],
     }
 
 
@@ -44,10 +36,7 @@ def on_json(
                 **p.sku._asdict(),
                 "usd_per_hour": p.usd_per_hour,
                 "usd": p.usd_per_hour * machine_hours,
-                "source": p.source,
-                "seen_from": p.seen_from,
-                "seen_until": p.seen_until,
-                "exact": p.exact,
+                **attributes(p, "source", "seen_from", "seen_until", "exact"),
             }
             for p in prices
         ],
@@ -57,13 +46,7 @@ def on_json(
 def held_json(held: Held) -> dict[str, Any]:
     """One row that is or was in quarantine, as JSON."""
     return {
-        "key": held.key,
-        "source": held.source,
-        "rule": held.rule,
-        "sentence": held.sentence,
-        "usd_per_hour": held.usd_per_hour,
+        **attributes(held, "key", "source", "rule", "sentence", "usd_per_hour"),
         "sku": held.sku._asdict() if held.sku else None,
-        "since": held.since,
-        "until": held.until,
-        "releasable": held.releasable,
+        **attributes(held, "since", "until", "releasable"),
     }

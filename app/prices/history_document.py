@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from app.document import format as fmt
 from app.document import vocabulary
 from app.document.blocks import Block, Paragraph, Section
-from app.document.table import Column, Table
+from app.document.table import Column, Table, column, text_column
 from pricing.history import History, PriceOn
-from pricing.series import Sku, Spell
+from pricing.series import Gap, Sku, Spell
 from pricing.store.quarantine import Held, Release
 from pricing.store.queries import Run
 
-
-def _words(head: str, of: Callable[[Any], str], least: int = 0) -> Column[Any]:
-    return Column(name=head, head=head, value=of, is_text=True, least=least)
-
-
-def _number(head: str, of: Callable[[Any], str]) -> Column[Any]:
-    return Column(name=head, head=head, value=of)
-
-
 SPELLS: tuple[Column[Spell], ...] = (
-    _number("$/h", lambda s: _usd(s.usd_per_hour)),
-    _words("From", lambda s: _day(s.first_at)),
-    _words("Last seen", lambda s: _day(s.last_at)),
-    _words("Source", lambda s: s.source, 34),
+    column("$/h", lambda s: _usd(s.usd_per_hour)),
+    text_column("From", lambda s: _day(s.first_at)),
+    text_column("Last seen", lambda s: _day(s.last_at)),
+    text_column("Source", lambda s: s.source, least=34),
 )
 
 
@@ -36,14 +26,13 @@ def history_sections(found: Sequence[History], asked: int) -> Iterator[Section]:
     """One section for each price, with its spells and gaps."""
     for h in found:
         spells = Table(caption="Spells", columns=SPELLS, rows=tuple(h.spells))
-        yield Section(_named(h.sku), (spells, *_gaps(h)))
+        yield Section(_named(h.sku), (spells, *map(_gap, h.gaps)))
     yield Section(f"{_of(len(found), asked)} prices with a history; --top shows more.", ())
 
 
-def _gaps(h: History) -> Iterator[Paragraph]:
-    for g in h.gaps:
-        ends = "and not again since" if g.ends is None else f"to {_day(g.ends)}"
-        yield Paragraph(f"not known {_day(g.begins)} {ends}: {g.why} ({g.source})")
+def _gap(gap: Gap) -> Paragraph:
+    ends = "and not again since" if gap.ends is None else f"to {_day(gap.ends)}"
+    return Paragraph(f"not known {_day(gap.begins)} {ends}: {gap.why} ({gap.source})")
 
 
 def on_blocks(
@@ -52,13 +41,15 @@ def on_blocks(
     """One line per machine, cheapest GPU-hour first; with the total cost if hours are given."""
     several = machine_hours != 1
     columns = (
-        _number("$/GPU-h", lambda p: _usd(p.usd_per_hour / p.sku.gpu_count)),
-        _number("$/h", lambda p: _usd(p.usd_per_hour)),
-        _number("Cost", lambda p: fmt.usd(p.usd_per_hour * machine_hours)),
-        _words("GPUs", lambda p: f"{p.sku.gpu_count} x {p.sku.accelerator}"),
-        _words("Purchase", lambda p: vocabulary.purchase_short(p.sku.purchase)),
-        _words("Seen", lambda p: _day(p.seen_from) if p.exact else f"last {_day(p.seen_until)}"),
-        _words("Seller", lambda p: _seller(p.sku), 10),
+        column("$/GPU-h", lambda p: _usd(p.usd_per_hour / p.sku.gpu_count)),
+        column("$/h", lambda p: _usd(p.usd_per_hour)),
+        column("Cost", lambda p: fmt.usd(p.usd_per_hour * machine_hours)),
+        text_column("GPUs", lambda p: f"{p.sku.gpu_count} x {p.sku.accelerator}"),
+        text_column("Purchase", lambda p: vocabulary.purchase_short(p.sku.purchase)),
+        text_column(
+            "Seen", lambda p: _day(p.seen_from) if p.exact else f"last {_day(p.seen_until)}"
+        ),
+        text_column("Seller", lambda p: seller(p.sku), least=10),
     )
     table = Table(caption=f"Prices on {day}", columns=columns, rows=tuple(prices))
     if prices:
@@ -72,31 +63,24 @@ def on_blocks(
 
 
 def _sum(head: str, name: str) -> Column[Run]:
-    return Column(
-        name=head,
-        head=head,
-        value=lambda run: sum(getattr(s, name) for s in run.sources),
-        write=fmt.count,
-    )
+    return column(head, lambda r: sum(getattr(s, name) for s in r.sources), write=fmt.count)
 
 
 RUNS: tuple[Column[Run], ...] = (
-    _words("Ended (UTC)", lambda r: _moment(r.ended_at)),
-    _words("Outcome", lambda r: r.outcome),
-    Column(name="Prices", head="Prices", value=lambda r: r.offers, write=fmt.count),
+    text_column("Ended (UTC)", lambda r: _moment(r.ended_at)),
+    text_column("Outcome", lambda r: r.outcome),
+    column("Prices", lambda r: r.offers, write=fmt.count),
     _sum("New", "new"),
     _sum("Changed", "changed"),
     _sum("Gone", "gone"),
     _sum("Held back", "quarantined"),
-    Column(name="Seconds", head="Seconds", value=lambda r: r.seconds, write=lambda s: f"{s:.1f}"),
-    Column(
-        name="Snapshot",
-        head="Snapshot",
-        value=lambda r: r.snapshot_id,
+    column("Seconds", lambda r: r.seconds, write=lambda s: f"{s:.1f}"),
+    text_column(
+        "Snapshot",
+        lambda r: r.snapshot_id,
         cell=lambda r: r.snapshot_id if r.published else f"{r.snapshot_id} kept",
-        is_text=True,
     ),
-    _words(
+    text_column(
         "Sources that failed",
         lambda r: ", ".join(s.source for s in r.sources if s.status == "failed"),
     ),
@@ -143,7 +127,8 @@ def release_paragraph(given: Release) -> Paragraph:
     )
 
 
-def _seller(sku: Sku) -> str:
+def seller(sku: Sku) -> str:
+    """Who sells which machine, and where if the region is known."""
     return f"{sku.provider} {sku.instance_type} {vocabulary.stated_region(sku.region)}".strip()
 
 

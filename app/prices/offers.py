@@ -39,7 +39,7 @@ UNITS = {
     "instance_hour": "USD per instance-hour",
     "instance_month": "USD per instance-month",
 }
-CELLS = ("accelerator", "provider", "usd", "text", "offers", "where")
+CELLS = ("accelerator", "provider", "usd", "offers")
 PLACE = {"instance": "instance_type", "region": "region", "kind": "purchase", "seen": "observed_at"}
 _OFFER = ("accelerator", "provider", "instance_type", "gpu_count", "region", "purchase",
           "usd_per_hour", "observed_at", "quality", "source", "note")  # fmt: skip
@@ -115,7 +115,7 @@ def table(frame: pd.DataFrame, unit: str) -> pd.DataFrame:
 
 
 def heatmap(frame: pd.DataFrame) -> pd.DataFrame:
-    """Cheapest GPU-hour by accelerator and cloud, one row for each pair; '-' means not offered."""
+    """Cheapest GPU-hour by accelerator and cloud, one row for each pair; NaN if not offered."""
     if frame.empty:
         return pd.DataFrame(columns=[*CELLS, *PLACE])
     pairs = frame.groupby(["accelerator", "provider"], sort=True)
@@ -128,20 +128,12 @@ def heatmap(frame: pd.DataFrame) -> pd.DataFrame:
     cells = first.reindex(every)
     usd = cells["usd_per_gpu_hour"].to_numpy(dtype=float)
     known = np.isfinite(usd)
-    where = [
-        f"{c.instance_type}, region {vocabulary.region(str(c.region))}, "
-        f"{vocabulary.purchase(str(c.purchase))}, seen {c.observed_at}"
-        if ok else "not offered"
-        for c, ok in zip(cells.itertuples(), known, strict=True)
-    ]  # fmt: skip
     return pd.DataFrame(
         {
             "accelerator": every.get_level_values(0),
             "provider": every.get_level_values(1),
             "usd": usd,
-            "text": [f"{u:.2f}" if ok else "-" for u, ok in zip(usd, known, strict=True)],
             "offers": offers.reindex(every).fillna(0).astype(int).to_numpy(),
-            "where": where,
             **{
                 name: [
                     choice_label(column, str(v)) if ok else ""

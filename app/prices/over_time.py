@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from statistics import median
 
 import numpy as np
@@ -13,14 +11,21 @@ import pandas as pd
 
 from app.document import format as fmt
 from app.document import vocabulary
+from app.document.table import Table, text_column
+from app.prices.history_document import seller
 from core.search.plan import Plan
-from pricing.history import CostOn, History, Market, cost_on, history, known_skus
-from pricing.series import Sku, ratios, volatility
+from pricing.history import CostOn, History, Market, history, known_skus
+from pricing.series import Gap, Sku, ratios, volatility
 from pricing.store.engine import Store, StoreError
 from pricing.store.opening import open_store
 
 SHOWN_SKUS = 1000
-USUAL = "H100-80GB-SXM"
+GAPS = (
+    text_column("Not known from", lambda g: g.begins.date()),
+    text_column("to", lambda g: g.ends.date() if g.ends else "now"),
+    text_column("Why", lambda g: g.why),
+    text_column("Source", lambda g: g.source),
+)
 
 
 def store_or_sentence() -> tuple[Store | None, str]:
@@ -33,8 +38,8 @@ def store_or_sentence() -> tuple[Store | None, str]:
 
 def label(sku: Sku) -> str:
     """A price in one line, for a list of choices."""
-    where = f"{sku.provider} {sku.instance_type} {vocabulary.stated_region(sku.region)}".strip()
-    return f"{sku.gpu_count} x {sku.accelerator}, {where}, {vocabulary.purchase(sku.purchase)}"
+    kind = vocabulary.purchase(sku.purchase)
+    return f"{sku.gpu_count} x {sku.accelerator}, {seller(sku)}, {kind}"
 
 
 def accelerators(offered: Iterable[str]) -> list[str]:
@@ -56,16 +61,9 @@ def lines(found: History) -> pd.DataFrame:
     return pd.DataFrame(found.chart_rows(), columns=columns)
 
 
-def gaps(found: History) -> pd.DataFrame:
+def gaps(found: History) -> Table[Gap]:
     """The periods in which the price was not known, and why."""
-    return pd.DataFrame(
-        {
-            "Not known from": [g.begins.date().isoformat() for g in found.gaps],
-            "to": [g.ends.date().isoformat() if g.ends else "now" for g in found.gaps],
-            "Why": [g.why for g in found.gaps],
-            "Source": [g.source for g in found.gaps],
-        }
-    )
+    return Table(caption="Gaps", columns=GAPS, rows=tuple(found.gaps))
 
 
 def history_sentence(found: History) -> str:
@@ -135,12 +133,10 @@ def market_sentence(found: Market) -> str:
     """A sentence with the median ratio and how much the prices move."""
     if found.spot_ratio is None:
         return "Spot and on-demand are not known of one day: there is no ratio."
+    markets = {"spot": found.spot_volatility, "on-demand": found.on_demand_volatility}
     moves = [
         f"{name} moves by {fmt.percent(value)} a day (standard deviation)"
-        for name, value in (
-            ("spot", found.spot_volatility),
-            ("on-demand", found.on_demand_volatility),
-        )
+        for name, value in markets.items()
         if value is not None
     ]
     days = "day" if found.num_days == 1 else "days"
@@ -149,13 +145,6 @@ def market_sentence(found: Market) -> str:
         f"{fmt.count(found.num_days)} {days} on which both are known)"
     )
     return "; ".join([head, *moves]) + "."
-
-
-def plan_on(plan: Plan, day: dt.date, store: Store | None) -> CostOn:
-    """What the instances of the plan would have cost at the prices of a given day."""
-    return cost_on(
-        plan.offer, day, num_machines=plan.num_nodes, hours=plan.wall_clock_hours, store=store
-    )
 
 
 def plan_on_sentence(plan: Plan, found: CostOn) -> str:
@@ -181,11 +170,6 @@ def _difference(ratio: float) -> str:
     return f"then {share} {'more' if ratio > 1 else 'less'}"
 
 
-def first_choice(kinds: Sequence[str]) -> int:
-    """Index of the accelerator whose history is shown first: `USUAL` if it is listed."""
-    return kinds.index(USUAL) if USUAL in kinds else 0
-
-
 def longest(found: Sequence[Sku]) -> int:
     """Index of the price that is shown first: the one with the most distinct bundled values."""
 
@@ -195,8 +179,3 @@ def longest(found: Sequence[Sku]) -> int:
         return len(prices), len(spells), found[i].purchase == "on_demand", -i
 
     return max(range(len(found)), key=rank)
-
-
-def a_year_before(today: dt.date) -> dt.date:
-    """The day that the date field starts with."""
-    return today - timedelta(days=365)

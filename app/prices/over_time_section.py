@@ -10,6 +10,7 @@ import streamlit as st
 
 from app.document import chart_files
 from app.document.escape import as_text
+from app.document.page import draw_table
 from app.plan import words as plan_words
 from app.prices import charts, over_time
 from app.web import figure
@@ -17,9 +18,11 @@ from app.web.answers import KEPT_S
 from core.errors import RuncastError
 from core.scenario import Scenario
 from core.search.plan import Answer
+from pricing.history import cost_on
 from pricing.series import Sku
 from pricing.store.engine import Store, StoreError
 
+USUAL = "H100-80GB-SXM"  # the accelerator whose history is shown first
 KEPT = 64  # cached charts, about 5 kB each
 
 
@@ -46,7 +49,7 @@ def _draw_choice(kinds: list[str], store: Store | None) -> Sku | None:
     left, right = st.columns([1, 3])
     kind = left.selectbox(
         "Accelerator of the history", kinds, key="prices_history_accelerator",
-        index=over_time.first_choice(kinds),
+        index=kinds.index(USUAL) if USUAL in kinds else 0,
     )  # fmt: skip
     if not (of_kind := over_time.skus(store, kind)):
         right.info(as_text(f"No price of {kind} has a history here yet."))
@@ -83,16 +86,16 @@ def _draw_price(sku: Sku, store: Store | None) -> None:
     )
     if history.gaps:
         with st.expander(f"Gaps ({len(history.gaps)})"):
-            st.table(over_time.gaps(history).map(as_text), hide_index=True)
+            draw_table(over_time.gaps(history))
     days = over_time.ratio_days(prices)
-    st.markdown(as_text(over_time.market_sentence(over_time.market_of(prices))))
+    market = over_time.market_sentence(over_time.market_of(prices))
+    st.markdown(as_text(market))
     if not days.empty:
-        said = over_time.market_sentence(over_time.market_of(prices))
         figure.draw(
             figure.Figure(
                 key="prices_ratio",
                 spec=_chart("ratio", days.to_csv(), figure.theme(), days),
-                alt=f"Spot price over on-demand price of the same machine, by day. {said}",
+                alt=f"Spot price over on-demand price of the same machine, by day. {market}",
                 caption="A day on which one of the two is not known is left blank.",
                 file="runcast_spot_ratio",
                 data=lambda: days,
@@ -109,9 +112,8 @@ def _draw_plan(
     """Draw what the link's plan would have cost; only on request, as planning takes a moment."""
     st.subheader("The plan of this link on another day", anchor=False)
     left, right = st.columns([1, 3], vertical_alignment="bottom")
-    day = left.date_input(
-        "Day", value=over_time.a_year_before(today), max_value=today, key="prices_plan_day"
-    )
+    year_ago = today - dt.timedelta(days=365)
+    day = left.date_input("Day", value=year_ago, max_value=today, key="prices_plan_day")
     if not right.toggle("Price the plan on that day", key="prices_plan_on"):
         return
     try:
@@ -120,7 +122,9 @@ def _draw_plan(
         if plan is None:
             st.info(as_text(plan_words.answer_sentence(scenario, answer)))
             return
-        found = over_time.plan_on(plan, day, store)
+        found = cost_on(
+            plan.offer, day, num_machines=plan.num_nodes, hours=plan.wall_clock_hours, store=store
+        )
     except RuncastError as e:
         st.warning(as_text(str(e)))
         return

@@ -11,20 +11,18 @@ import streamlit as st
 
 from app.document import chart_files
 from app.document import format as fmt
-from app.document.csv import csv_bytes
 from app.document.escape import as_text
 from app.document.glossary import explained
 from app.document.page import head_help
 from app.forecast import price_book
 from app.prices import charts, filters, offers, over_time_section, sources_section
-from app.scenario.link import changed
 from app.web import figure, link
 from app.web.answers import KEPT_S
 from core.errors import RuncastError
 from core.scenario import Scenario
 from core.search.plan import Answer
 from pricing.book.files import load_book
-from pricing.offers import installed_id, newest_per_place, snapshot
+from pricing.offers import newest_per_place, snapshot
 
 TABLE_PX = 420
 SINGLE = {"unit": "gpu_hour"}
@@ -75,10 +73,6 @@ def draw(answer_of: AnswerOf) -> None:
 
 def _draw_summary(frame: pd.DataFrame, scenario: Scenario, today: dt.date) -> None:
     st.markdown(f"**{as_text(offers.summary(frame, scenario.prices))}**")
-    if (newest := installed_id()) != scenario.prices:
-        st.info(f"The prices are those of snapshot {scenario.prices}, as the link asks; the newest "
-                f"here is {newest}.")  # fmt: skip
-        st.button("Use the newest prices", key="prices_newest", on_click=_use_newest)
     text, colour = offers.newest(frame, today)
     with st.container(horizontal=True):
         st.badge(as_text(text), color=colour)
@@ -88,10 +82,6 @@ def _draw_summary(frame: pd.DataFrame, scenario: Scenario, today: dt.date) -> No
         "An observation, not a quote: fresh is a day old at most; over a day and over a week are "
         "what the words say. A month is 730 hours."
     )
-
-
-def _use_newest() -> None:
-    link.edit(changed(link.scenario(), prices=installed_id()))
 
 
 def _draw_filters(
@@ -177,7 +167,9 @@ def _draw_offers(chosen: pd.DataFrame) -> None:
     )
     left, right = st.columns([3, 1], vertical_alignment="center")
     left.caption(as_text(_listed_sentence(len(shown), len(chosen))))
-    download(right, lambda: offers.table(chosen, unit), "runcast_offers.csv", "prices_offers_csv")
+    figure.draw_csv(
+        right, lambda: offers.table(chosen, unit), file="runcast_offers", key="prices_offers_csv"
+    )
 
 
 def _listed_sentence(listed: int, found: int) -> str:
@@ -186,22 +178,4 @@ def _listed_sentence(listed: int, found: int) -> str:
     return (
         f"The cheapest {fmt.count(listed)} of {fmt.count(found)} offers; a filter shows others, "
         "the CSV has all, with notes."
-    )
-
-
-def download(
-    place: st.delta_generator.DeltaGenerator,
-    table: Callable[[], pd.DataFrame],
-    name: str,
-    key: str,
-) -> None:
-    """A download button for a table as CSV, with cells escaped so that none starts a formula."""
-    place.download_button(
-        "Download CSV",
-        data=lambda: csv_bytes(table()),
-        file_name=name,
-        mime="text/csv",
-        key=key,
-        on_click="ignore",
-        width="stretch",
     )

@@ -15,7 +15,7 @@ from app.command.options import print_json
 from app.document import format as fmt
 from app.document.blocks import Block, Paragraph, Section
 from app.document.progress import terminal_bar
-from app.document.table import Column, Table
+from app.document.table import Column, Table, column, text_column
 from app.document.terminal import print_document
 from core.errors import ScenarioError, shown
 from pricing.asking import Fetched
@@ -57,9 +57,8 @@ def run(
 ) -> int:
     """Refresh once, or repeatedly; returns the exit status."""
     sources = chosen(names)
-    if unasked := [
-        n for n in accepted if n not in {s.name for s in chosen(accepted) if s in sources}
-    ]:
+    asked = {s.name for s in chosen(accepted) if s in sources}
+    if unasked := [n for n in accepted if n not in asked]:
         raise ScenarioError(
             f"--accept {shown(unasked[0])} is not among the sources that are asked."
         )
@@ -135,12 +134,12 @@ def _blocks(report: Report, *, dry_run: bool) -> Iterator[Block | Section]:
                 if sentence:
                     yield Paragraph(f"{line.source}: {sentence}")
     held = [f"held back, {q.source}, {q.rule}: {q.sentence}" for q in report.quarantined]
-    told = held[:QUARANTINE_SHOWN]
+    lines = held[:QUARANTINE_SHOWN]
     if (more := len(held) - QUARANTINE_SHOWN) > 0:
-        told.append(f"and {fmt.count(more)} more rows are held back: --json lists all")
+        lines.append(f"and {fmt.count(more)} more rows are held back: --json lists all")
     if report.store:
-        told.append(f"{report.store} The price history misses this refresh.")
-    first, *rest = (*told, _sentence(report, dry_run))
+        lines.append(f"{report.store} The price history misses this refresh.")
+    first, *rest = (*lines, _sentence(report, dry_run))
     yield Section(first, tuple(map(Paragraph, rest)))
 
 
@@ -153,20 +152,16 @@ def _age(line: Line) -> str:
     return text if line.live else f"{text}, {NEVER_LIVE}"
 
 
-def _count(head: str, of: Callable[[Line], int]) -> Column[Line]:
-    return Column(name=head, head=head, value=of, write=fmt.count)
-
-
 COLUMNS: tuple[Column[Line], ...] = (
-    Column(name="Source", head="Source", value=lambda x: x.source, is_text=True),
-    Column(name="Outcome", head="Outcome", value=lambda x: x.status, is_text=True),
-    _count("Prices", lambda x: x.rows),
-    _count("New", lambda x: x.new),
-    _count("Changed", lambda x: x.changed),
-    _count("Gone", lambda x: x.gone),
-    _count("Held back", lambda x: x.quarantined),
-    Column(name="Age", head="Age", value=_age),
-    Column(name="Seconds", head="Seconds", value=lambda x: f"{x.seconds:.1f}" if x.seconds else ""),
+    text_column("Source", lambda x: x.source),
+    text_column("Outcome", lambda x: x.status),
+    column("Prices", lambda x: x.rows, write=fmt.count),
+    column("New", lambda x: x.new, write=fmt.count),
+    column("Changed", lambda x: x.changed, write=fmt.count),
+    column("Gone", lambda x: x.gone, write=fmt.count),
+    column("Held back", lambda x: x.quarantined, write=fmt.count),
+    column("Age", _age),
+    column("Seconds", lambda x: f"{x.seconds:.1f}" if x.seconds else ""),
 )
 
 

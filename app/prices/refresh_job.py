@@ -70,20 +70,20 @@ class RefreshJob:
         if self._thread is not None:
             self._thread.join(timeout_s)
 
-    def _told(self, one: Fetched, ended: int, total: int) -> None:
-        said = f"{one.status}, {len(one.offers):,} prices in {one.seconds:.1f} s"
+    def _ended(self, one: Fetched, ended: int, total: int) -> None:
+        outcome = f"{one.status}, {len(one.offers):,} prices in {one.seconds:.1f} s"
         with self._lock:
             self._progress = replace(
                 self._progress,
                 total=total,
-                ended=(*self._progress.ended, (one.source.name, one.sentence or said)),
+                ended=(*self._progress.ended, (one.source.name, one.sentence or outcome)),
             )
 
     def _run(self, sources: Sequence[Source]) -> None:
         # Whatever happens, the page must not wait forever for a thread that has died.
         sentence, failed = "A fault of this program ended the refresh: see the server's log.", True
         try:
-            report = refresh(sources, progress=self._told)
+            report = refresh(sources, progress=self._ended)
             sentence, failed = report_sentence(report), report.failed
         except RuncastError as e:  # another process holds the lease, or a file is damaged
             sentence = str(e)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from app.document import format as fmt
+from app.document.table import Column, Table, column, text_column
 from app.prices import over_time
 from app.prices.history_document import refreshes
 from core.errors import FactError
 from pricing.disk import prices_folder
+from pricing.judgement import Quarantined
 from pricing.source_state import NEVER_LIVE, SourceState, State, read_quarantine, read_state
 from pricing.sources import SOURCES, Source
 from pricing.store.engine import Store, StoreError
@@ -19,6 +22,8 @@ from pricing.store.quarantine import Held, quarantine, release
 from pricing.store.queries import Run, refresh_runs
 
 RUNS_SHOWN, HELD_SHOWN = 20, 500
+Row = tuple[Source, SourceState]
+HeldRow = tuple[Quarantined, Held | None]
 
 
 def state_or_sentence() -> tuple[State, str]:
@@ -29,41 +34,44 @@ def state_or_sentence() -> tuple[State, str]:
         return State(), str(e)
 
 
-def sources_frame(state: State) -> pd.DataFrame:
+def sources_table(state: State) -> Table[Row]:
     """One row for each source, including those that were never queried."""
-    rows = [(source, state.of(source.name)) for source in SOURCES]
-    return pd.DataFrame(
-        {
-            "Source": [s.name for s, _ in rows],
-            "Live": [_live(r) for _, r in rows],
-            "Last answer": pd.to_datetime(
-                [r.succeeded_at for _, r in rows], format="ISO8601", utc=True
-            ),
-            "Prices": _asked(rows, [r.rows for _, r in rows]),
-            "Held back": _asked(rows, [r.quarantined for _, r in rows]),
-            "Last said": [_said(s, r) for s, r in rows],
-            "What it lists": [s.says for s, _ in rows],
-            "Seconds": _asked(rows, [r.seconds for _, r in rows]),
-        }
-    )
+    rows = tuple((source, state.of(source.name)) for source in SOURCES)
+    return Table(caption="Sources, each with its last answer", columns=COLUMNS, rows=rows)
 
 
-def _asked(rows: Sequence[tuple[Source, SourceState]], values: Sequence[float]) -> pd.Series:
-    """One number per source; missing, not 0, for a source that was never queried."""
-    told = [v if r.attempted_at else None for (_, r), v in zip(rows, values, strict=True)]
-    return pd.Series(told, dtype="Float64").round(1)
-
-
-def _live(record: SourceState) -> str:
-    return f"since {record.live_at[:10]}" if record.live_at else NEVER_LIVE
-
-
-def _said(source: Source, record: SourceState) -> str:
+def _message(source: Source, record: SourceState) -> str:
     if record.sentence:
         return record.sentence
     if source.key and not os.environ.get(source.key):
         return f"not asked without {source.key}"
     return ""
+
+
+def _number(head: str, of: Callable[[SourceState], float]) -> Column[Row]:
+    """A number of a source; missing, not 0, for one that was never queried."""
+    return column(head, lambda r: of(r[1]) if r[1].attempted_at else None)
+
+
+COLUMNS: tuple[Column[Row], ...] = (
+    text_column("Source", lambda r: r[0].name),
+    text_column("Live", lambda r: f"since {r[1].live_at[:10]}" if r[1].live_at else NEVER_LIVE),
+    column("Last answer", lambda r: pd.to_datetime(r[1].succeeded_at, utc=True)),
+    _number("Prices", lambda s: s.rows),
+    _number("Held back", lambda s: s.quarantined),
+    text_column("Last said", lambda r: _message(*r)),
+    text_column("What it lists", lambda r: r[0].says),
+    _number("Seconds", lambda s: round(s.seconds, 1)),
+)
+HELD_CAPTION = "Prices that are held back, each with its rule and reason"
+HELD_COLUMNS: tuple[Column[HeldRow], ...] = (
+    text_column("Source", lambda r: r[0].source),
+    text_column("Rule", lambda r: r[0].rule),
+    text_column("Why", lambda r: r[0].sentence),
+    column("USD per hour", lambda r: r[0].usd_per_hour),
+    text_column("Since", lambda r: r[1].since.date().isoformat() if r[1] else ""),
+    text_column("Key", lambda r: r[0].key),
+)
 
 
 def never_live_sentence(state: State) -> str:
@@ -77,10 +85,10 @@ def never_live_sentence(state: State) -> str:
     )
 
 
-def runs_frame(runs: Sequence[Run]) -> pd.DataFrame:
+def runs_table(runs: Sequence[Run]) -> Table[Run]:
     """Past refreshes, the newest first."""
     shown = ("Ended (UTC)", "Outcome", "Prices", "Seconds", "Snapshot", "Sources that failed")
-    return refreshes(runs).only(*shown).frame()
+    return refreshes(runs).only(*shown)
 
 
 def past_runs(store: Store | None) -> tuple[Sequence[Run], str]:
@@ -93,30 +101,20 @@ def past_runs(store: Store | None) -> tuple[Sequence[Run], str]:
         return (), str(e)
 
 
-def held_frame(store: Store | None) -> tuple[pd.DataFrame, tuple[Held, ...], str]:
+def held_table(store: Store | None) -> tuple[Table[HeldRow], tuple[Held, ...], str]:
     """The quarantined rows, those that a person may release, and a sentence if a read failed.
 
     The rows come from the file of the last refresh. Since when they are held, and whether they may
     be released, comes from the store.
     """
+    table = Table(caption=HELD_CAPTION, columns=HELD_COLUMNS, rows=())
     try:
         rows = read_quarantine(prices_folder())[:HELD_SHOWN]
     except FactError as e:
-        return pd.DataFrame(), (), str(e)
+        return table, (), str(e)
     known, sentence = _held_by_key(store, [q.key for q in rows])
-    frame = pd.DataFrame(
-        {
-            "Source": [q.source for q in rows],
-            "Rule": [q.rule for q in rows],
-            "Why": [q.sentence for q in rows],
-            "USD per hour": [q.usd_per_hour for q in rows],
-            "Since": [
-                known[q.key].since.date().isoformat() if q.key in known else "" for q in rows
-            ],
-            "Key": [q.key for q in rows],
-        }
-    )
-    return frame, tuple(h for h in known.values() if h.releasable), sentence
+    table = replace(table, rows=tuple((q, known.get(q.key)) for q in rows))
+    return table, tuple(h for h in known.values() if h.releasable), sentence
 
 
 def _held_by_key(store: Store | None, keys: Sequence[str]) -> tuple[dict[str, Held], str]:

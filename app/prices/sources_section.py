@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from app.document import format as fmt
-from app.document.csv import csv_bytes
 from app.document.escape import as_text
 from app.document.page import head_help
+from app.document.table import Table
 from app.prices import sources
 from app.prices.over_time import store_or_sentence
-from app.prices.refresh_job import RefreshJob
+from app.prices.refresh_job import Progress, RefreshJob
 from app.scenario.link import changed
-from app.web import link
+from app.web import figure, link
 from core.errors import RuncastError
 from pricing import offers as prices
 from pricing.store.engine import Store
 from pricing.store.quarantine import Held
+from pricing.store.queries import Run
 
 POLL_S = 1.0
 TABLE_PX = 460
@@ -51,11 +51,10 @@ def draw() -> None:
         st.error(as_text(sentence))
     st.markdown(as_text(sources.never_live_sentence(state)))
     _draw_refresh()
-    frame = sources.sources_frame(state)
-    _draw_frame(frame, "prices_sources", "Sources, each with its last answer")
+    _draw_table(sources.sources_table(state), "prices_sources")
     store, sentence = store_or_sentence()
     runs, more = sources.past_runs(store)
-    _draw_runs(sources.runs_frame(runs), sentence or more)
+    _draw_runs(sources.runs_table(runs), sentence or more)
     _draw_quarantine(store)
 
 
@@ -67,8 +66,8 @@ def _draw_refresh() -> None:
         # Outside of the fragment, so that a click redraws the whole page.
         st.button("Show the prices as they are now", key="prices_refreshed", on_click=_use_newest)
         st.fragment(_draw_progress, run_every=POLL_S)()
-    elif said := job().progress().sentence:
-        (st.warning if job().progress().failed else st.success)(as_text(said))
+    elif job().progress().sentence:
+        _draw_outcome(job().progress())
 
 
 def _start() -> None:
@@ -79,10 +78,14 @@ def _draw_progress() -> None:
     """Draw the progress; a fragment that reruns by itself until the whole page is redrawn."""
     now = job().progress()
     st.progress(now.fraction, text=f"{len(now.ended)} of {now.total} sources have answered")
-    for name, said in now.ended:
-        st.caption(as_text(f"{name}: {said}"))
+    for name, outcome in now.ended:
+        st.caption(as_text(f"{name}: {outcome}"))
     if not now.running:
-        (st.warning if now.failed else st.success)(as_text(now.sentence))
+        _draw_outcome(now)
+
+
+def _draw_outcome(now: Progress) -> None:
+    (st.warning if now.failed else st.success)(as_text(now.sentence))
 
 
 def _use_newest() -> None:
@@ -90,26 +93,26 @@ def _use_newest() -> None:
     link.edit(changed(link.scenario(), prices=prices.installed_id()))
 
 
-def _draw_runs(frame: pd.DataFrame, sentence: str) -> None:
+def _draw_runs(table: Table[Run], sentence: str) -> None:
     st.subheader("Last refreshes", anchor=False)
     if sentence:
         st.warning(as_text(sentence))
-    if frame.empty:
+    if not table.rows:
         st.info("No refresh has run on this installation: the prices are the bundled ones.")
         return
-    _draw_frame(frame, "prices_runs", "Past refreshes, the newest first")
+    _draw_table(table, "prices_runs")
 
 
 def _draw_quarantine(store: Store | None) -> None:
     st.subheader("Held back", anchor=False)
-    frame, releasable, sentence = sources.held_frame(store)
+    table, releasable, sentence = sources.held_table(store)
     if sentence:
         st.warning(as_text(sentence))
-    if frame.empty:
+    if not table.rows:
         st.info("No price is held back.")
         return
     st.markdown("Prices that are not believed, each with the reason; the last good ones stay.")
-    _draw_frame(frame, "prices_held", "Prices that are held back, each with its rule and reason")
+    _draw_table(table, "prices_held")
     if store is not None and releasable:
         _draw_release(store, releasable)
 
@@ -129,25 +132,17 @@ def _draw_release(store: Store, releasable: tuple[Held, ...]) -> None:
             st.error("A release is recorded under a name: give yours.")
             return
         try:
-            said = sources.release_sentence(store, held, by=by.strip(), why=why)
+            sentence = sources.release_sentence(store, held, by=by.strip(), why=why)
         except RuncastError as e:
             st.error(as_text(str(e)))
             return
-        st.success(as_text(said))
+        st.success(as_text(sentence))
 
 
-def _draw_frame(frame: pd.DataFrame, key: str, alt: str) -> None:
+def _draw_table(table: Table[Any], key: str) -> None:
     """Draw a table that can be sorted and searched, with a button for its CSV."""
-    rows = min(TABLE_PX, 37 * (len(frame) + 1))
-    st.dataframe(frame, key=key, hide_index=True, height=rows, width="stretch", alt=alt,
-                 column_config=head_help(frame.columns, COLUMNS),
+    height = min(TABLE_PX, 37 * (len(table.rows) + 1))
+    st.dataframe(table.frame(), key=key, hide_index=True, height=height, width="stretch",
+                 alt=table.caption, column_config=head_help(table.head, COLUMNS),
                  placeholder=fmt.MISSING)  # fmt: skip
-    st.container(width=200).download_button(
-        "Download CSV",
-        data=lambda: csv_bytes(frame),
-        file_name=f"runcast_{key}.csv",
-        mime="text/csv",
-        key=f"{key}_csv",
-        on_click="ignore",
-        width="stretch",
-    )
+    figure.draw_csv(st.container(width=200), table.frame, file=f"runcast_{key}", key=f"{key}_csv")

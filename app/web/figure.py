@@ -8,6 +8,7 @@ from typing import Literal
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app.document import chart_files
 from app.document.chart_files import Spec
@@ -96,6 +97,26 @@ def draw_files(figure: Figure) -> None:
                 on_click="ignore",
                 width="stretch",
             )
+
+
+def draw_csv(
+    place: DeltaGenerator,
+    data: Callable[[], pd.DataFrame],
+    *,
+    file: str,
+    key: str,
+    address: str = "",
+) -> None:
+    """The download of a table as CSV, made on demand; a last column holds the address if given."""
+    place.download_button(
+        "Download CSV",
+        data=lambda: csv_bytes(data(), address),
+        file_name=f"{file}.csv",
+        mime="text/csv",
+        key=key,
+        on_click="ignore",
+        width="stretch",
+    )
 
 
 def table_files(data: Callable[[], pd.DataFrame], address: str) -> Files:

@@ -257,6 +257,15 @@ def test_notes_leave_with_the_next_edit():
     assert not page.warning
 
 
+def test_a_link_of_older_prices_offers_the_newest(monkeypatch):
+    page = opened(**QUICK)
+    assert not [b for b in page.button if b.key == "main_newest"]
+    monkeypatch.setattr(resolve, "current_prices", lambda: "0123abcd0123")
+    page.run()
+    page.button(key="main_newest").click().run()
+    assert link_of(page)["prices"] == "0123abcd0123"
+
+
 def test_nothing_fits_says_by_how_much_and_what_to_do():
     page = opened(model="llama3.1-405b", gpu="L4", num_gpus="1")
     assert not page.exception

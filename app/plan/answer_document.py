@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from app.document import format as fmt
 from app.document import vocabulary
 from app.document.blocks import Block, Bullets, Copied, Paragraph, Section
-from app.document.table import Column, Table
+from app.document.table import Column, Table, column, text_column
 from app.forecast.with_failures import of_plans
 from app.plan import words
 from app.plan.document import utilisation
@@ -20,40 +20,14 @@ from pricing.offers import snapshot
 PAGE = "http://localhost:8501/"  # where `make run` serves the page
 # In a narrow window the seller's name is cut first, then layouts wrap.
 COLUMNS: tuple[Column[Plan], ...] = (
-    Column(name="#", head="#", value=lambda p: f"{'*' if p.frontier else ''}{p.rank}"),
-    Column(
-        name="GPUs",
-        head="GPUs",
-        value=lambda p: f"{fmt.count(p.num_gpus)} x {p.offer.accelerator}",
-        is_text=True,
-    ),
-    Column(
-        name="Seller",
-        head="Seller",
-        value=lambda p: vocabulary.place(p.offer),
-        is_text=True,
-        least=6,
-    ),
-    Column(
-        name="Purchase",
-        head="Purchase",
-        value=lambda p: vocabulary.purchase_short(p.offer.purchase),
-        is_text=True,
-    ),
-    Column(
-        name="Layout",
-        head="Layout",
-        value=lambda p: fmt.layout_short(p.layout),
-        is_text=True,
-        wraps=True,
-    ),
-    Column(name="Time", head="Time", value=lambda p: fmt.days(p.wall_clock_hours)),
-    Column(
-        name="Cost",
-        head="Cost",
-        value=lambda p: fmt.usd(p.usd.p50 if p.usd else None, digits=3),
-    ),
-    Column(name="MFU", head="MFU", value=lambda p: fmt.percent(p.mfu)),
+    column("#", lambda p: f"{'*' if p.frontier else ''}{p.rank}"),
+    text_column("GPUs", lambda p: f"{fmt.count(p.num_gpus)} x {p.offer.accelerator}"),
+    text_column("Seller", lambda p: vocabulary.place(p.offer), least=6),
+    text_column("Purchase", lambda p: vocabulary.purchase_short(p.offer.purchase)),
+    text_column("Layout", lambda p: fmt.layout_short(p.layout), wraps=True),
+    column("Time", lambda p: fmt.days(p.wall_clock_hours)),
+    column("Cost", lambda p: fmt.usd(p.usd.p50 if p.usd else None, digits=3)),
+    column("MFU", lambda p: fmt.percent(p.mfu)),
 )
 
 

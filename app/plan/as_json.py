@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
-from app.document.as_json import Json, number, plain
+from app.document.as_json import Json, attributes, number, plain
 from app.document.vocabulary import MEMORY_PARTS, STEP_PARTS
 from app.forecast.alternatives import Pick, picks_of
 from app.forecast.fixed_layout import Verdict
@@ -18,13 +18,17 @@ from app.forecast.with_failures import WithFailures, of_plans
 from app.plan.inputs_json import inputs_json, made_with_json, plan_inputs_json
 from app.plan.words import batch_advice
 from app.scenario.link_query import link_query
-from core.machine.offer import Offer
 from core.scenario import Scenario
 from core.scenario.task_size import BatchAdvice
-from core.search.plan import Answer, Layout, Plan
+from core.search.plan import Answer, Plan
 from pricing.offers import snapshot
 
 SCHEMA_VERSION = 1
+LAYOUT_KEYS = (
+    "tp", "pp", "virtual_stages", "cp", "ep", "dp_replicate", "dp_shard", "sharding",
+    "micro_batch_size", "num_microbatches", "recompute", "etp", "schedule", "context_parallel",
+    "reshard_after_forward", "offload_optimizer", "offload_params",
+)  # fmt: skip
 
 
 def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -> dict[str, Json]:
@@ -53,9 +57,7 @@ def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -
         "search": _search(answer),
         "num_plans": answer.num_plans,
         "nothing_fits": answer.nothing_fits,
-        "excluded": [
-            {"reason": e.reason, "count": e.count, "sentence": e.sentence} for e in answer.excluded
-        ],
+        "excluded": [attributes(e, "reason", "count", "sentence") for e in answer.excluded],
         "also": [_pick(p) for p in picks_of(scenario, answer)],
         "plans": list(plans),
         **inputs,
@@ -102,50 +104,41 @@ def _pick(pick: Pick) -> dict[str, Json]:
 
 
 def _batch(advice: BatchAdvice) -> dict[str, Json]:
-    return {
-        "tokens_per_step": number(advice.tokens_per_step),
-        "num_steps": number(advice.num_steps),
-        "critical_tokens_early": number(advice.critical_tokens_early),
-        "critical_tokens_late": number(advice.critical_tokens_late),
-        "verdict": advice.verdict,
-        "sentence": advice.sentence,
-    }
+    names = ("tokens_per_step", "num_steps", "critical_tokens_early", "critical_tokens_late")
+    return {**_numbers(advice, *names), **attributes(advice, "verdict", "sentence")}
+
+
+def _numbers(record: object, *names: str) -> dict[str, Json]:
+    """These attributes of a record, null where one is not finite."""
+    return {name: number(value) for name, value in attributes(record, *names).items()}
 
 
 def _plan(plan: Plan) -> dict[str, Json]:
     offer, usd = plan.offer, plan.usd
     return {
-        "id": plan.id,
-        "rank": plan.rank,
-        "accelerator": offer.accelerator,
-        "provider": offer.provider,
-        "instance_type": offer.instance_type,
-        "region": offer.region,
-        "purchase": offer.purchase,
-        "num_gpus": plan.num_gpus,
-        "num_nodes": plan.num_nodes,
-        "layout": _layout(plan.layout),
+        **attributes(plan, "id", "rank"),
+        **attributes(offer, "accelerator", "provider", "instance_type", "region", "purchase"),
+        **attributes(plan, "num_gpus", "num_nodes"),
+        "layout": attributes(plan.layout, *LAYOUT_KEYS),
         "tokens_per_s": number(plan.tokens_per_s.p50),
         "tokens_per_s_p10": number(plan.tokens_per_s.p10),
         "tokens_per_s_p90": number(plan.tokens_per_s.p90),
-        "tokens_per_s_per_gpu": number(plan.tokens_per_s_per_gpu),
-        "mfu": number(plan.mfu),
-        "hfu": number(plan.hfu),
-        "model_flops_per_s_per_gpu": number(plan.model_flops_per_s_per_gpu),
+        **_numbers(plan, "tokens_per_s_per_gpu", "mfu", "hfu", "model_flops_per_s_per_gpu"),
         "num_steps": number(plan.num_steps),
         "step_s": _parts(plan.step_s, STEP_PARTS),
         "memory_bytes": {
             **_parts(plan.memory_bytes, MEMORY_PARTS),
             "capacity": number(plan.memory_capacity_bytes),
         },
-        "probability_oom": number(plan.probability_oom),
-        "gpu_hours": number(plan.gpu_hours),
-        "wall_clock_hours": number(plan.wall_clock_hours),
+        **_numbers(plan, "probability_oom", "gpu_hours", "wall_clock_hours"),
         "usd": number(usd.p50) if usd else None,
         "usd_p10": number(usd.p10) if usd else None,
         "usd_p90": number(usd.p90) if usd else None,
         "usd_per_gpu_hour": number(plan.usd_per_gpu_hour),
-        "price": _price(offer),
+        "price": {
+            "usd_per_hour": number(offer.usd_per_hour),
+            **attributes(offer, "observed_at", "source", "quality"),
+        },
         "network": None if plan.network is None else asdict(plan.network),
         "at_half_network": None if plan.at_half_network is None else asdict(plan.at_half_network),
         "meets_deadline": bool(plan.meets_deadline),
@@ -170,37 +163,6 @@ def brief_json(plan: Plan) -> dict[str, Json]:
 def _with_failures(found: WithFailures) -> dict[str, Json]:
     """Time and cost with failures; null hours: the run never finishes."""
     return {name: number(value) for name, value in asdict(found).items()}
-
-
-def _layout(layout: Layout) -> dict[str, Json]:
-    return {
-        "tp": layout.tp,
-        "pp": layout.pp,
-        "virtual_stages": layout.virtual_stages,
-        "cp": layout.cp,
-        "ep": layout.ep,
-        "dp_replicate": layout.dp_replicate,
-        "dp_shard": layout.dp_shard,
-        "sharding": layout.sharding,
-        "micro_batch_size": layout.micro_batch_size,
-        "num_microbatches": layout.num_microbatches,
-        "recompute": layout.recompute,
-        "etp": layout.etp,
-        "schedule": layout.schedule,
-        "context_parallel": layout.context_parallel,
-        "reshard_after_forward": layout.reshard_after_forward,
-        "offload_optimizer": layout.offload_optimizer,
-        "offload_params": layout.offload_params,
-    }
-
-
-def _price(offer: Offer) -> dict[str, Json]:
-    return {
-        "usd_per_hour": number(offer.usd_per_hour),
-        "observed_at": offer.observed_at,
-        "source": offer.source,
-        "quality": offer.quality,
-    }
 
 
 def _parts(parts: Mapping[str, float], known: Iterable[str]) -> dict[str, Json]:

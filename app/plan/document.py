@@ -7,25 +7,29 @@ text.
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from app.document import format as fmt
 from app.document import vocabulary
+from app.document.table import Column, Table, column, text_column
 from app.forecast import interval
 from app.forecast.with_failures import WithFailures
 from app.plan import words
 from core.scenario import Scenario
-from core.search.plan import Answer, Plan
+from core.search.plan import Answer, Exclusion, Plan
 from core.units import DAY_S, GIB, HOUR_S
+
+Ranked = tuple[Plan, WithFailures]
 
 DRAWN_DOMINATED = 300  # dominated points in the chart: more would add nothing
 DAYS_PER_HOUR = HOUR_S / DAY_S
 WORTH_TELLING = 1e-3  # share of a step from which its percentage is shown
-BEYOND = "beyond the plans listed below"
+BEYOND, NO_PRICE = "beyond the plans listed below", "no price known"
 
 COST, COST_LOW, COST_HIGH = "Cost (USD)", "Cost P10 (USD)", "Cost P90 (USD)"
 TIME, PRICE, MEMORY = "Time (days)", "Price (USD per GPU-hour)", "Peak memory (GiB)"
@@ -33,13 +37,9 @@ SPEED, MFU, GPU_HOURS = "Tokens/s", "MFU", "GPU-hours"
 FAILING_TIME, FAILING_COST = "With failures (days)", "With failures (USD)"
 GOODPUT = "Goodput"
 LIMITS = "Within limits"
-# The columns of the ranked table on the page; the CSV has every column.
-SHOWN = frozenset(
-    {"#", COST, TIME, FAILING_TIME, "GPU", "GPUs", "Cloud", "Instance", "Purchase", "Layout", MFU,
-     SPEED, MEMORY, LIMITS}
-)  # fmt: skip
-
-
+# Columns of the ranked table that only the CSV has.
+IN_FILE = (COST_LOW, COST_HIGH, PRICE, GPU_HOURS, FAILING_COST, GOODPUT, "Region", "Price of",
+           "Fastest or cheapest")  # fmt: skip
 # Number formats that the browser applies: a pandas Styler would take 14 ms of every rerun.
 FORMATS = {
     COST: "$%,d", TIME: "%.3g", FAILING_TIME: "%.3g", "GPUs": "%,d", MFU: "percent",
@@ -71,19 +71,48 @@ def _machine(plan: Plan) -> str:
     return f"{fmt.count(plan.num_gpus)} x {plan.offer.accelerator}"
 
 
-def _price_age(plan: Plan, today: dt.date) -> str:
-    if plan.usd is None:
-        return "no price known"
-    return f"price {fmt.age(plan.offer.observed_at, today)}"
-
-
 def _region(name: str) -> str:
     return vocabulary.stated_region(name) or "region not stated"
 
 
+def _usd(head: str, name: str) -> Column[Ranked]:
+    return column(head, lambda r: getattr(r[0].usd, name, math.nan))
+
+
+RANKED: tuple[Column[Ranked], ...] = (
+    column("#", lambda r: r[0].rank),
+    _usd(COST, "p50"),
+    column(TIME, lambda r: r[0].wall_clock_hours * DAYS_PER_HOUR),
+    column(FAILING_TIME, lambda r: r[1].hours_expected * DAYS_PER_HOUR),
+    column("GPU", lambda r: r[0].offer.accelerator),
+    column("GPUs", lambda r: r[0].num_gpus),
+    column("Cloud", lambda r: r[0].offer.provider),
+    column("Instance", lambda r: r[0].offer.instance_type),
+    column("Purchase", lambda r: vocabulary.purchase(r[0].offer.purchase)),
+    column("Layout", lambda r: fmt.layout_short(r[0].layout)),
+    column(MFU, lambda r: r[0].mfu),
+    column(SPEED, lambda r: r[0].tokens_per_s.p50),
+    column(MEMORY, lambda r: peak_bytes(r[0]) / GIB),
+    _usd(COST_LOW, "p10"),
+    _usd(COST_HIGH, "p90"),
+    column(PRICE, lambda r: r[0].usd_per_gpu_hour),
+    column(GPU_HOURS, lambda r: r[0].gpu_hours),
+    column(FAILING_COST, lambda r: r[1].usd_expected),
+    column(GOODPUT, lambda r: r[1].goodput),
+    column("Region", lambda r: _region(r[0].offer.region)),
+    column("Price of", lambda r: r[0].offer.observed_at),
+    column("Fastest or cheapest", lambda r: "yes" if r[0].frontier else "no"),
+    column(LIMITS, lambda r: "yes" if r[0].meets_deadline and r[0].meets_budget else "no"),
+)
+EXCLUDED: tuple[Column[Exclusion], ...] = (
+    text_column("Left out", lambda e: fmt.count(e.count), width=1),
+    text_column("Why", lambda e: e.sentence.removeprefix(f"{fmt.count(e.count)} "), width=5),
+)
+
+
 def _cost_range(plan: Plan) -> str:
     if plan.usd is None:
-        return "no price known"
+        return NO_PRICE
     return f"P10 to P90: {fmt.usd_short(plan.usd.p10)} to {fmt.usd_short(plan.usd.p90)}"
 
 
@@ -119,58 +148,53 @@ def _extreme(answer: Answer, column: str) -> Plan | Point | None:
     )
 
 
-def _cheapest(answer: Answer, today: dt.date) -> Headline | None:
-    about = "Median cost of the cheapest plan"
-    match _extreme(answer, "usd"):
-        case Plan() as p:
-            lines = (_cost_range(p), _where(fmt.days(p.wall_clock_hours), p), _price_age(p, today))
-            value = fmt.usd_short(p.usd.p50 if p.usd else None)
-            return Headline("Cheapest", value, lines, about, ("cost", p))
-        case Point() as p:
-            where = (f"{fmt.days(p.hours)} on {p.machine}", BEYOND)
-            return Headline("Cheapest", fmt.usd_short(p.usd), where, about)
+def _of_plan(
+    label: str, about: str, number: str, scenario: Scenario, plan: Plan, today: dt.date
+) -> Headline:
+    """The cost or the time of a plan, its spread, the other of the two, the age of the price."""
+    cost, time = fmt.usd_short(plan.usd.p50 if plan.usd else None), fmt.days(plan.wall_clock_hours)
+    value, other, spread = cost, time, _cost_range(plan)
+    if number == "time":
+        value, other, spread = time, cost, _time_range(scenario, plan)
+    age = NO_PRICE if plan.usd is None else f"price {fmt.age(plan.offer.observed_at, today)}"
+    lines = (spread, f"{other} on {_machine(plan)}, {plan.offer.provider}", age)
+    return Headline(label, value, lines, about, (number, plan))
+
+
+def _least(
+    label: str, about: str, number: str, scenario: Scenario, answer: Answer, today: dt.date
+) -> Headline | None:
+    """The plan with the least cost or time; None if there is none."""
+    match _extreme(answer, "usd" if number == "cost" else "wall_clock_hours"):
+        case Plan() as plan:
+            return _of_plan(label, about, number, scenario, plan, today)
+        case Point() as point:
+            cost, time = fmt.usd_short(point.usd), fmt.days(point.hours)
+            value, other = (cost, time) if number == "cost" else (time, cost)
+            return Headline(label, value, (f"{other} on {point.machine}", BEYOND), about)
     return None
-
-
-def _fastest(scenario: Scenario, answer: Answer, today: dt.date) -> Headline | None:
-    about = "Median wall clock of the fastest plan, without failures"
-    match _extreme(answer, "wall_clock_hours"):
-        case Plan() as p:
-            cost = fmt.usd_short(p.usd.p50 if p.usd else None)
-            lines = (_time_range(scenario, p), _where(cost, p), _price_age(p, today))
-            value = fmt.days(p.wall_clock_hours)
-            return Headline("Fastest", value, lines, about, ("time", p))
-        case Point() as p:
-            where = (f"{fmt.usd_short(p.usd)} on {p.machine}", BEYOND)
-            return Headline("Fastest", fmt.days(p.hours), where, about)
-    return None
-
-
-def _where(first: str, plan: Plan) -> str:
-    return f"{first} on {_machine(plan)}, {plan.offer.provider}"
 
 
 def headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date) -> list[Headline]:
     """Cheapest, fastest, recommended, and the memory of the selected plan."""
-    best = answer.plans[0]
-    value = fmt.usd_short(best.usd.p50) if best.usd else fmt.days(best.wall_clock_hours)
-    lines = (
-        _cost_range(best),
-        _where(fmt.days(best.wall_clock_hours), best),
-        _price_age(best, today),
-    )
-    of = ("cost" if best.usd else "time", best)
-    recommended = Headline("Recommended", value, lines, "First of the ranked table", of)
+    asked = (scenario, answer, today)
+    cheapest = _least("Cheapest", "Median cost of the cheapest plan", "cost", *asked)
+    about = "Median wall clock of the fastest plan, without failures"
+    fastest = _least("Fastest", about, "time", *asked)
+    best, about = answer.plans[0], "First of the ranked table"
+    recommended = _of_plan("Recommended", about, "cost", scenario, best, today)
+    if best.usd is None:
+        hours = fmt.days(best.wall_clock_hours)
+        recommended = replace(recommended, value=hours, of=("time", best))
     peak, capacity = peak_bytes(selected), selected.memory_capacity_bytes
     lines = (
         f"of {fmt.gib(capacity)} usable ({fmt.percent(peak / capacity)})",
         f"chance of out of memory {fmt.percent(selected.probability_oom)}",
         f"selected plan: #{selected.rank}",
     )
-    about, of = "Of the selected plan", ("memory", selected)
-    memory_of = Headline("Peak memory per GPU", fmt.gib(peak), lines, about, of)
-    found = (_cheapest(answer, today), _fastest(scenario, answer, today), recommended, memory_of)
-    return [h for h in found if h is not None]
+    of = ("memory", selected)
+    memory_of = Headline("Peak memory per GPU", fmt.gib(peak), lines, "Of the selected plan", of)
+    return [h for h in (cheapest, fastest, recommended, memory_of) if h is not None]
 
 
 def peak_bytes(plan: Plan) -> float:
@@ -204,44 +228,13 @@ def step_sentence(plan: Plan) -> str:
 
 
 def ranked(
-    plans: Sequence[Plan], failing: Sequence[WithFailures], *, has_limits: bool
-) -> pd.DataFrame:
-    """The ranked table, one row per plan, with unformatted numbers."""
-    rows = []
-    for p, f in zip(plans, failing, strict=True):
-        row: dict[str, object] = {
-            "#": p.rank,
-            COST: p.usd.p50 if p.usd else np.nan,
-            TIME: p.wall_clock_hours * DAYS_PER_HOUR,
-            FAILING_TIME: f.hours_expected * DAYS_PER_HOUR,
-            "GPU": p.offer.accelerator,
-            "GPUs": p.num_gpus,
-            "Cloud": p.offer.provider,
-            "Instance": p.offer.instance_type,
-            "Purchase": vocabulary.purchase(p.offer.purchase),
-            "Layout": fmt.layout_short(p.layout),
-            MFU: p.mfu,
-            SPEED: p.tokens_per_s.p50,
-            MEMORY: peak_bytes(p) / GIB,
-            COST_LOW: p.usd.p10 if p.usd else np.nan,
-            COST_HIGH: p.usd.p90 if p.usd else np.nan,
-            PRICE: p.usd_per_gpu_hour if p.usd_per_gpu_hour is not None else np.nan,
-            GPU_HOURS: p.gpu_hours,
-            FAILING_COST: f.usd_expected,
-            GOODPUT: f.goodput,
-            "Region": _region(p.offer.region),
-            "Price of": p.offer.observed_at,
-            "Fastest or cheapest": "yes" if p.frontier else "no",
-        }
-        if has_limits:
-            row[LIMITS] = "yes" if p.meets_deadline and p.meets_budget else "no"
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def listed(frame: pd.DataFrame) -> pd.DataFrame:
-    """The ranked table as shown: the columns of `SHOWN`, no number for runs that never end."""
-    return frame[[name for name in frame if name in SHOWN]].replace(np.inf, np.nan)
+    scenario: Scenario, plans: Sequence[Plan], failing: Sequence[WithFailures]
+) -> Table[Ranked]:
+    """The ranked table, one row per plan; whether it is within limits only if there are any."""
+    rows = tuple(zip(plans, failing, strict=True))
+    table = Table(caption="Ranked plans", columns=RANKED, rows=rows)
+    has_limits = scenario.deadline_days is not None or scenario.budget_usd is not None
+    return table if has_limits else table.without(LIMITS)
 
 
 def points(answer: Answer) -> pd.DataFrame:
@@ -339,7 +332,7 @@ def facts(
 ) -> list[tuple[str, str]]:
     """The selected plan as labels and texts: five each about cost, machines and the run."""
     offer = plan.offer
-    price = "no price known"
+    price = NO_PRICE
     if plan.usd_per_gpu_hour is not None:
         price = f"{fmt.usd_per_hour(plan.usd_per_gpu_hour)} per GPU"
         if offer.gpu_count > 1:
@@ -374,9 +367,7 @@ def _network(plan: Plan) -> str:
     return found.removeprefix("Network: ").strip() or "one machine: none is used"
 
 
-def excluded(answer: Answer) -> pd.DataFrame:
+def excluded(answer: Answer) -> Table[Exclusion]:
     """Excluded options by reason, the largest count first."""
-    rows = sorted(answer.excluded, key=lambda e: -e.count)
-    counts = [fmt.count(e.count) for e in rows]
-    why = [e.sentence.removeprefix(f"{n} ") for e, n in zip(rows, counts, strict=True)]
-    return pd.DataFrame({"Left out": counts, "Why": why})
+    rows = tuple(sorted(answer.excluded, key=lambda e: -e.count))
+    return Table(caption="What was left out, and why", columns=EXCLUDED, rows=rows)

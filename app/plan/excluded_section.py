@@ -20,7 +20,7 @@ def draw(answer: Answer, key: str, *, is_open: bool = False) -> None:
     with part:
         st.caption(as_text(plan_words.search_line(answer)))
         st.dataframe(
-            plan_document.excluded(answer),
+            plan_document.excluded(answer).texts(),
             key=f"{key}_table",
             hide_index=True,
             column_config={"Left out": st.column_config.TextColumn(width=90)},

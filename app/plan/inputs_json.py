@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from app.catalogue.as_json import facts_of
+from app.document.as_json import attributes
 from app.forecast import anchor as forecast_anchor
 from app.forecast import calibrations
 from app.forecast.case import case_of
@@ -50,12 +51,9 @@ def inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> Object:
         },
         "tokens": tokens_of(scenario),
         "workload": record_json(work, without=("model",)),
-        "stack": {
-            "name": stack.name,
-            "gradient_dtype": stack.gradient_dtype,
-            "async_tp_since": stack.async_tp_since,
-            "gradient_overlap_since": stack.gradient_overlap_since,
-        },
+        "stack": attributes(
+            stack, "name", "gradient_dtype", "async_tp_since", "gradient_overlap_since"
+        ),
         "efficiency": record_json(efficiency_of(scenario, work)),
         "accelerators": [
             {"name": a.name, "vendor": a.vendor, "facts": facts_of(a)} for a in chips

@@ -49,8 +49,6 @@ class Neighbour:
     model: str
     accelerator: str
     num_gpus: int
-    seq_len: int
-    precision: str
     framework: str
     distance: float
     same: tuple[str, ...]  # what the run and the plan share
@@ -115,9 +113,9 @@ def _table() -> _Table:
         ep=some.ep,
         framework=np.array([_stack(str(f)) for f in some.framework]),
     )
-    told = (some.model_key, some.task, columns.accelerator, some.num_gpus, some.seq_len,
+    known = (some.model_key, some.task, columns.accelerator, some.num_gpus, some.seq_len,
             columns.precision, columns.framework)  # fmt: skip
-    group = np.array(["\n".join(map(str, cells)) for cells in zip(*told, strict=True)])
+    group = np.array(["\n".join(map(str, cells)) for cells in zip(*known, strict=True)])
     return _Table(runs, forecast, rows, columns, group)
 
 
@@ -171,8 +169,6 @@ def _neighbour(
         model=model,
         accelerator=str(table.columns.accelerator[n]),
         num_gpus=int(inputs.num_gpus[row]),
-        seq_len=int(inputs.seq_len[row]),
-        precision=_recipe(str(inputs.precision[row])),
         framework=str(inputs.framework[row]),
         distance=float(sum(t[n] for t in terms.values())),
         same=same,

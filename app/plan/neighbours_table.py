@@ -4,29 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pandas as pd
-
 from app.document import format as fmt
-from app.document.escape import as_text
+from app.document.table import Column, Table, column, text_column
 from app.plan.neighbours import Neighbour
 
 
-def table(found: Sequence[Neighbour]) -> pd.DataFrame:
-    """Similar measured runs, one per row. Cells are markup of a static table, hence escaped."""
-    return pd.DataFrame(
-        [
-            {
-                "Published run": as_text(
-                    f"{n.model} on {fmt.count(n.num_gpus)} x {n.accelerator}, {n.framework}, "
-                    f"{n.source_date}"
-                ),
-                "What differs from this plan": as_text(_compared(n)),
-                "Measured (tokens/s per GPU)": fmt.count(round(n.measured)),
-                "Our forecast of it": f"{fmt.count(round(n.forecast))} ({n.error:+.0%})",
-            }
-            for n in found
-        ]
-    )
+def table(found: Sequence[Neighbour]) -> Table[Neighbour]:
+    """Similar measured runs, one per row."""
+    return Table(caption="Nearest measured runs", columns=COLUMNS, rows=tuple(found))
 
 
 def sentence(found: Sequence[Neighbour]) -> str:
@@ -47,3 +32,17 @@ def _compared(n: Neighbour) -> str:
 
 def _and(names: Sequence[str]) -> str:
     return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
+
+
+COLUMNS: tuple[Column[Neighbour], ...] = (
+    text_column(
+        "Published run",
+        lambda n: (
+            f"{n.model} on {fmt.count(n.num_gpus)} x {n.accelerator}, {n.framework}, "
+            f"{n.source_date}"
+        ),
+    ),
+    text_column("What differs from this plan", _compared),
+    column("Measured (tokens/s per GPU)", lambda n: fmt.count(n.measured)),
+    column("Our forecast of it", lambda n: f"{fmt.count(n.forecast)} ({n.error:+.0%})"),
+)

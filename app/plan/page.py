@@ -9,9 +9,8 @@ from typing import Any
 import streamlit as st
 
 from app.document import format as fmt
-from app.document.csv import csv_bytes
 from app.document.escape import as_text
-from app.document.page import draw_list
+from app.document.page import draw_list, draw_table
 from app.explain import page as explain_page
 from app.forecast.price_book import book_id
 from app.forecast.with_failures import WithFailures, of_plans
@@ -120,33 +119,24 @@ def _draw_ranked(
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
         web_form.draw_field("rank_by", options, horizontal=True)
-    has_limits = scenario.deadline_days is not None or scenario.budget_usd is not None
-    frame = document.ranked(answer.plans, failing, has_limits=has_limits)
+    table = document.ranked(scenario, answer.plans, failing)
     address = address_of(scenario, st.context.url)
-    right.download_button(
-        "Download CSV",
-        data=lambda: csv_bytes(frame, address),
-        file_name="runcast_plans.csv",
-        mime="text/csv",
-        key="plan_csv",
-        on_click="ignore",
-        width="stretch",
-    )
+    figure.draw_csv(right, table.frame, file="runcast_plans", key="plan_csv", address=address)
     key = f"{TABLE}_{link.generation()}"
-    listed = document.listed(frame)
+    listed = table.without(*document.IN_FILE)
     st.dataframe(
-        listed,
+        listed.frame(),
         key=key,
         hide_index=True,
         height=388,
-        column_config=_columns(listed.columns),
+        column_config=_columns(listed.head),
         placeholder=fmt.MISSING,
         on_select=lambda: _row_chosen(ids, key),
         selection_mode="single-row-required",
         selection_default={
             "selection": {"rows": [ids.index(selected.id)], "columns": [], "cells": []}
         },
-        alt="Ranked plans",
+        alt=table.caption,
     )
 
 
@@ -212,7 +202,7 @@ def _draw_neighbours(scenario: Scenario, plan: Plan) -> None:
     if not found:
         return
     st.markdown("**Nearest measured runs**")
-    st.table(neighbours_table.table(found).set_index("Published run"))
+    draw_table(neighbours_table.table(found))
     st.caption(as_text(neighbours_table.sentence(found)))
     _draw_sources(found)
 
@@ -221,8 +211,8 @@ def _draw_neighbours(scenario: Scenario, plan: Plan) -> None:
 def _draw_sources(found: Sequence[neighbours.Neighbour]) -> None:
     part = st.popover("Where they were published", key="plan_neighbour_sources", on_change="rerun")
     if part.open:
-        told = (f"- {as_text(f'{n.run_id}: {n.source} ({n.source_date})')}" for n in found)
-        part.markdown("\n".join(told))
+        with part:
+            draw_list(f"{n.run_id}: {n.source} ({n.source_date})" for n in found)
 
 
 def _measured(gpu: str, num_gpus: int, layout: str) -> None:

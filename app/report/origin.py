@@ -51,11 +51,9 @@ def assumptions_section(answer: Answer, plan: Plan | None) -> Section:
     blocks: list[Block] = []
     if plan is not None and plan.assumptions:
         blocks.append(Bullets(plan.assumptions))
-    excluded = plan_document.excluded(answer)
-    if not excluded.empty:
-        rows = [tuple(map(str, row)) for row in excluded.itertuples(index=False)]
-        caption = "What was left out, and why"
-        blocks.append(plain(caption, excluded.columns, rows, widths=(1, 5)))
+    left_out = plan_document.excluded(answer)
+    if left_out.rows:
+        blocks.append(left_out)
     return Section("What is assumed and what was left out", tuple(blocks))
 
 

@@ -256,12 +256,13 @@ def test_an_unpriced_answer_has_headlines_without_dollars():
 
 def test_the_ranked_table_keeps_numbers_and_shows_text():
     plans = [plan(), plan(rank=2, usd=None)]
-    frame = app_tables.ranked(plans, of_plans(Scenario(), plans), has_limits=True)
+    scenario = Scenario(budget_usd=1e6)
+    table = app_tables.ranked(scenario, plans, of_plans(scenario, plans))
+    frame = table.frame()
     assert frame[app_tables.COST].tolist()[0] == 12_412.0
     assert np.isnan(frame[app_tables.COST].tolist()[1])
-    listed = app_tables.listed(frame)
+    listed = table.without(*app_tables.IN_FILE).frame()
     assert listed[app_tables.COST].tolist()[0] == 12_412.0
-    assert set(listed) == set(frame) & app_tables.SHOWN
     numbers = {name for name in listed if pd.api.types.is_float_dtype(listed[name])}
     assert numbers
     assert numbers <= set(app_tables.FORMATS)
@@ -269,9 +270,9 @@ def test_the_ranked_table_keeps_numbers_and_shows_text():
 
 
 def test_a_plan_that_never_ends_has_no_number_of_days():
-    frame = app_tables.ranked([plan()], of_plans(Scenario(), [plan()]), has_limits=False)
-    frame[app_tables.FAILING_TIME] = np.inf
-    assert app_tables.listed(frame)[app_tables.FAILING_TIME].isna().all()
+    [failing] = of_plans(Scenario(), [plan()])
+    table = app_tables.ranked(Scenario(), [plan()], [replace(failing, hours_expected=np.inf)])
+    assert table.frame()[app_tables.FAILING_TIME].isna().all()
 
 
 @pytest.mark.parametrize("start", ["=1+1", "+1", "-1", "@x", "\t=1", "\u00a0=1", "\ufeff=1", " =1"])
@@ -279,7 +280,7 @@ def test_no_cell_of_the_csv_starts_a_formula(start):
     hostile = plan(
         offer=offer(provider=start, instance_type=start), usd=Interval(p10=-1.5, p50=-2.5, p90=-3.5)
     )
-    frame = app_tables.ranked([hostile], of_plans(Scenario(), [hostile]), has_limits=False)
+    frame = app_tables.ranked(Scenario(), [hostile], of_plans(Scenario(), [hostile])).frame()
     text = csv_bytes(frame, "/?v=1").decode()
     row = next(csv.DictReader(io.StringIO(text)))
     assert row["Cloud"] == "'" + start
@@ -289,7 +290,7 @@ def test_no_cell_of_the_csv_starts_a_formula(start):
 
 
 def test_what_was_left_out_is_counted_once():
-    rows = app_tables.excluded(answer())
+    rows = app_tables.excluded(answer()).texts()
     assert rows["Left out"].tolist() == ["500", "90", "28", "9"]
     assert rows["Why"].tolist()[1] == "offers are of another kind."
 

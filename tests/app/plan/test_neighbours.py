@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.plan import neighbours as plan_neighbours
-from app.plan import neighbours_table
-from app.plan.neighbours import Neighbour, nearest
+from app.plan.neighbours import nearest
 from core.evidence.neighbours import WEIGHTS, Configuration, distances, doublings, nearest_rows
 from core.machine.offer import Offer
 from core.scenario import Scenario
@@ -147,16 +146,6 @@ def test_after_the_first_time_it_is_quick():
     for _ in range(10):
         nearest(Scenario(), plan)
     assert (time.thread_time() - start) / 10 < 0.05
-
-
-def test_a_name_from_the_table_is_no_markup():
-    found = nearest(Scenario(), plan_on("H100-80GB-SXM", 64))
-    names = {n: getattr(found[0], n) for n in Neighbour.__dataclass_fields__}
-    hostile = Neighbour(**{**names, "framework": "<b>[x](http://evil.example)"})
-    cell = neighbours_table.table([hostile])["Published run"].iloc[0]
-    assert "\\<b\\>" in cell
-    assert r"\](" in cell
-    assert "http://" not in cell
 
 
 def test_forecasts_know_nothing_of_the_measurement(monkeypatch):

@@ -17,7 +17,6 @@ from app.saved import saved
 from app.saved import sidebar as saved_scenarios
 from app.scenario.link import changed
 from app.web import first_look, link, login, rerun_log, selection
-from app.web import first_look_note as first
 from app.web import form as web_form
 from app.web.answers import answer_of, key_of
 from core.errors import RuncastError
@@ -40,110 +39,105 @@ OPTIONS: web_form.Options = {
 
 def draw_plan() -> None:
     """The Plan page: the recommended plan and the answer."""
-    if some := _first_look():
-        plan_page.draw(*some, OPTIONS)
-    elif answer := _answered(answer_of):
-        plan_page.draw(link.scenario(), answer, OPTIONS)
+    if found := _first_look() or _answered():
+        plan_page.draw(*found, OPTIONS)
 
 
 def draw_options() -> None:
     """The Options & compare page: every plan, and up to four of them side by side."""
     from app.options import page as options_page
 
-    if some := _first_look():
-        options_page.draw(*some, OPTIONS)
-    elif answer := _answered(answer_of):
-        options_page.draw(link.scenario(), answer, OPTIONS)
+    if found := _first_look() or _answered():
+        options_page.draw(*found, OPTIONS)
 
 
 def draw_memory() -> None:
-    """The Memory & speed page: where a plan's bytes and seconds go."""
-    from app.memory import page as memory_page
+    """The Memory & speed page: where the bytes and seconds of a plan go."""
+    from app.memory import page
 
-    if answer := _answered(answer_of):
-        memory_page.draw(link.scenario(), answer)
+    _of_plan(page.draw)
 
 
 def draw_risk() -> None:
     """The Prices & risk page: what a plan costs."""
-    from app.buy import page as buy_page
+    from app.buy import page
 
-    if answer := _answered(answer_of):
-        buy_page.draw(link.scenario(), answer)
+    _of_plan(page.draw)
 
 
 def draw_launch() -> None:
     """The Launch & export page: the files that start a plan."""
-    from app.launch import page as launch_page
+    from app.launch import page
 
-    if answer := _answered(answer_of):
-        launch_page.draw(link.scenario(), answer)
+    _of_plan(page.draw)
 
 
 def draw_accuracy() -> None:
     """The Accuracy page."""
-    from app.accuracy import page as accuracy_page
+    from app.accuracy import page
 
-    _draw_notes()
-    accuracy_page.draw()
+    _other(page.draw)
 
 
 def draw_prices() -> None:
-    """The Price data page, which can also price the link's plan on another day."""
-    from app.prices import page as prices_page
+    """The Price data page, which can also price the plan of the link on another day."""
+    from app.prices import page
 
-    _draw_notes()
-    prices_page.draw(answer_of)
+    _other(page.draw, answer_of)
 
 
 def draw_calibration() -> None:
-    """The Calibration page, which forecasts the link's plan with and without a calibration."""
-    from app.calibration import page as calibration_page
+    """The Calibration page, which forecasts the plan of the link with and without a calibration."""
+    from app.calibration import page
 
-    _draw_notes()
-    calibration_page.draw(answer_of)
+    _other(page.draw, answer_of)
 
 
 def draw_decisions() -> None:
     """The Recommendations page."""
-    from app.guides import page as guides_page
+    from app.guides import page
 
-    _draw_notes()
-    guides_page.draw()
+    _other(page.draw)
 
 
 def draw_audit() -> None:
     """The Audit page."""
-    from app.audit import page as audit_page
+    from app.audit import page
 
-    _draw_notes()
-    audit_page.draw()
+    _other(page.draw)
 
 
 def draw_method() -> None:
     """The Method page."""
-    from app.method import page as method_page
+    from app.method import page
 
+    _other(page.draw)
+
+
+def _of_plan(draw: Callable[[Scenario, Answer], None]) -> None:
+    """Draw a page that is about one plan of the answer."""
+    if found := _answered():
+        draw(*found)
+
+
+def _other(draw: Callable[..., None], *given: object) -> None:
+    """Draw a page that needs no answer; `given` is what it takes."""
     _draw_notes()
-    method_page.draw()
+    draw(*given)
 
 
-def _answered(answer_to: Callable[[Scenario], Answer]) -> Answer | None:
-    """The notes and the answer; None if an error sentence was drawn instead."""
+def _answered() -> tuple[Scenario, Answer] | None:
+    """The notes, and the scenario with its answer; None if an error sentence was drawn instead."""
     try:
         given_numbers(link.scenario())  # a contradiction is reported on every page
-        answer = answer_to(link.scenario())
+        answer = answer_of(link.scenario())
     except RuncastError as e:
         _draw_notes()
         st.error(as_text(str(e)))
         return None
-    asked = link.is_taken_over()
-    if not selection.is_listed(link.scenario(), answer):
-        link.drop_plan(selection.unknown_plan_sentence(link.scenario()) if asked else None)
-    if gone := selection.unknown_pins(link.scenario(), answer):
-        link.drop_pins(gone, selection.unknown_pins_sentence(gone) if asked else None)
+    selection.drop_unknown(answer)
     _draw_notes()
-    return answer
+    return link.scenario(), answer
 
 
 def _first_look() -> tuple[Scenario, Answer] | None:
@@ -158,7 +152,7 @@ def _first_look() -> tuple[Scenario, Answer] | None:
     if some is None:
         return None
     _draw_notes()
-    first.draw(key_of(scenario))
+    first_look.draw(key_of(scenario))
     return first_look.narrowed(scenario), some
 
 
@@ -177,7 +171,7 @@ def main() -> None:
         st.Page(draw_prices, title="Price data", url_path="prices"),
         st.Page(draw_method, title="Method", url_path="method"),
     ]
-    first.begin()
+    first_look.begin()
     current = st.navigation(pages, position="hidden")
     rerun_log.on_page(current.url_path)
     st.set_page_config(
@@ -209,7 +203,7 @@ def main() -> None:
             links.page_link(page, query_params=query)
         with parts:
             web_form.draw_parts(link.scenario(), OPTIONS)
-    first.wait()
+    first_look.wait()
 
 
 def _draw_notes() -> None:

@@ -66,16 +66,13 @@ def takes_fields(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def called(**values: Any) -> None:
         typed = {n: values.pop(n) for n in fields}
-        sets = typed.pop("set_fields") or []
-        opened = {n: values.pop(n) for n in models} | {
-            "link": values.pop("link"), "file": values.pop("scenario")
-        }  # fmt: skip
+        sets = tuple(typed.pop("set_fields") or ())
+        opened = {n: values.pop(n) for n in models}
+        opened |= {"link": values.pop("link"), "file": values.pop("scenario")}
         options = {
-            name: "true" if value is True else value
-            for name, value in typed.items()
-            if value is not None and value is not False
+            n: "true" if v is True else v for n, v in typed.items() if v not in (None, False)
         }
-        command(given=Given(options=options, sets=tuple(sets), **opened), **values)
+        command(given=Given(options=options, sets=sets, **opened), **values)
 
     signature = [
         p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[n]) for n, p in kept.items()

@@ -56,7 +56,7 @@ def layout_scenario(
     asked = {} if layout is None else parse_layout(layout)
     fixed = fixed_fields(asked)
     if twice := [n for n in fixed if n in typed]:
-        raise ScenarioError(f"--layout and {_typed_as(twice[0])} both give {twice[0]}.")
+        raise ScenarioError(f"--layout and {option_of(twice[0]) or '--set'} both give {twice[0]}.")
     if given.is_new:
         missing = [] if layout is not None else ["--layout"]
         _require("estimate", given, typed, REQUIRED_OF_ONE, missing)
@@ -94,11 +94,8 @@ def _require(
 
 def lacking(given: Collection[str], required: Iterable[str]) -> list[str]:
     """The required fields that are missing; a number of examples replaces one of tokens."""
-    return [
-        n
-        for n in required
-        if n not in given and not (n == "num_tokens" and "num_examples" in given)
-    ]
+    has = {*given, "num_tokens"} if "num_examples" in given else {*given}
+    return [n for n in required if n not in has]
 
 
 def scenario_of(
@@ -145,37 +142,26 @@ def typed_fields(given: Given) -> dict[str, str]:
     return typed
 
 
-def _typed_as(field: str) -> str:
-    return option_of(field) or "--set"
-
-
 def _spelled(typed: Iterable[str]) -> dict[str, str]:
     """How messages name the typed fields and the model."""
-    return {n: _written_as(n) for n in typed} | {"model": "--model "}
-
-
-def _written_as(field: str) -> str:
-    option = option_of(field)
-    return f"--set {field}=" if option is None else f"{option} "
+    options = {name: option_of(name) for name in typed}
+    return {n: f"{o} " if o else f"--set {n}=" for n, o in options.items()} | {"model": "--model "}
 
 
 def parsed(values: Mapping[str, Any], *, written_as: Mapping[str, str]) -> Scenario:
     """The scenario with these values; an error in a field of `written_as` names its source."""
-
-    def written(match: re.Match[str]) -> str:
-        return written_as.get(match[1], match[0])
-
     try:
         return Scenario.parse(values)
     except ScenarioError as e:
-        raise ScenarioError(_FIELD_IN_SENTENCE.sub(written, str(e))) from None
+        sentence = _FIELD_IN_SENTENCE.sub(lambda m: written_as.get(m[1], m[0]), str(e))
+        raise ScenarioError(sentence) from None
 
 
 def offers_scenario(values: Mapping[str, str | None]) -> Scenario:
     """The scenario whose GPUs, clouds and purchase kinds select the listed offers."""
     given = Given(options={n: v for n, v in values.items() if v is not None})
     typed = typed_fields(given)
-    return parsed(typed, written_as={n: _written_as(n) for n in typed})
+    return parsed(typed, written_as=_spelled(typed))
 
 
 def model_values(model: str | None, config: str | None) -> dict[str, Any]:
@@ -196,10 +182,11 @@ def link_values(link: str) -> tuple[dict[str, Any], list[str]]:
         raise ScenarioError(f"{shown(link)} is no link: it has no field=value in it.")
     found = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
     notes = []
-    version = found.pop("v", str(LINK_VERSION))
-    if version != str(LINK_VERSION):
+    if (version := found.pop("v", str(LINK_VERSION))) != str(LINK_VERSION):
         notes.append(f"The link says v={shown(version)}; this version writes v={LINK_VERSION}.")
-    notes += _without_unknown_prices(found, "link") + _without_unknown_book(found)
+    notes += _without_unknown_prices(found, "link")
+    if found.get("price_book") and not has_book(found["price_book"]):
+        notes.append(lacking_sentence(found.pop("price_book")))
     notes += _without_maker(found, "link")
     return dict(found), notes
 
@@ -220,13 +207,6 @@ def _without_maker(found: dict[str, Any], what: str) -> list[str]:
     """Drop the version that made it, with a note on what has changed since."""
     scenario, wrong = Scenario.from_query({"made": found.pop("made", "")})
     return [*wrong, *since(scenario, f"The {what}")]
-
-
-def _without_unknown_book(found: dict[str, str]) -> list[str]:
-    """Drop the name of a price book that this server lacks, with a note."""
-    if not found.get("price_book") or has_book(found["price_book"]):
-        return []
-    return [lacking_sentence(found.pop("price_book"))]
 
 
 def plans_to_show(text: str | None, default: int, *, option: str = "--top") -> int:

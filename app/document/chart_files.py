@@ -42,7 +42,9 @@ def spec_of(chart: alt.TopLevelMixin) -> Spec:
     """
     spec: Spec = chart.to_dict(validate=False)
     tables: dict[str, Rows] = spec.pop("datasets", {})
-    words, days = json.dumps(spec), {*_days(spec)}
+    words = json.dumps(spec)
+    temporal = (p for p in _parts(spec) if p.get("type") == "temporal")
+    days = {p["field"] for p in temporal if "field" in p}  # points in time
     tables = {name: _narrowed(rows, words) for name, rows in tables.items()}
     _gather(spec)
     _axes_once(spec, {})
@@ -82,51 +84,41 @@ def _gather(spec: Spec) -> None:
     spec["layer"] = [{"data": {"name": name}, "layer": spec["layer"]}]
 
 
-def _axes_once(spec: Spec, said: dict[str, Any]) -> None:
+def _axes_once(spec: Spec, known: dict[str, Any]) -> None:
     """Layers share an axis: the first layer that has it defines it for the identical ones. (A
     legend is drawn with the marks of the layers that define it.)"""
     encoding = spec.get("encoding", {})
     for channel in {"x", "y"} & {*encoding}:
         axis = encoding[channel].get("axis")
-        if axis and said.setdefault(channel, axis) is not axis and said[channel] == axis:
+        if axis and known.setdefault(channel, axis) is not axis and known[channel] == axis:
             del encoding[channel]["axis"]
     for part in spec.get("layer", ()):
-        _axes_once(part, {} if "resolve" in spec else said)  # then each layer has its own axes
+        _axes_once(part, {} if "resolve" in spec else known)  # then each layer has its own axes
 
 
-def _shorten_ends(spec: Any) -> None:
+def _shorten_ends(spec: Spec) -> None:
     """Round the numbers of scales and ticks to `ENDS_DIGITS` digits."""
-    for part in [*spec.values()] if isinstance(spec, dict) else spec:
-        if isinstance(part, dict | list):
-            _shorten_ends(part)
+    for part in _parts(spec):
+        for name in {"domain", "values"} & {*part}:
+            if isinstance(part[name], list):
+                part[name] = [_short(v, ENDS_DIGITS) for v in part[name]]
+
+
+def _parts(spec: Any) -> Iterator[Spec]:
+    """Every dict in a chart, the outer ones first."""
     if isinstance(spec, dict):
-        for name in {"domain", "values"} & {*spec}:
-            if isinstance(spec[name], list):
-                spec[name] = [_short(v, ENDS_DIGITS) for v in spec[name]]
+        yield spec
+        spec = [*spec.values()]
+    if isinstance(spec, list):
+        for part in spec:
+            yield from _parts(part)
 
 
-def _places(spec: Any) -> Iterator[Spec]:
+def _places(spec: Spec) -> Iterator[Spec]:
     """Every part of a chart that names a table."""
-    if isinstance(spec, dict):
-        if isinstance(spec.get("data"), dict) and "name" in spec["data"]:
-            yield spec
-        for part in [*spec.values()]:
-            yield from _places(part)
-    elif isinstance(spec, list):
-        for part in spec:
-            yield from _places(part)
-
-
-def _days(spec: Any) -> Iterator[str]:
-    """Columns that are read as points in time."""
-    if isinstance(spec, dict):
-        if spec.get("type") == "temporal" and "field" in spec:
-            yield spec["field"]
-        for part in spec.values():
-            yield from _days(part)
-    elif isinstance(spec, list):
-        for part in spec:
-            yield from _days(part)
+    for part in _parts(spec):
+        if isinstance(part.get("data"), dict) and "name" in part["data"]:
+            yield part
 
 
 def _narrowed(rows: Rows, words: str) -> Rows:
@@ -182,10 +174,8 @@ def sent(spec: Spec) -> Spec:
     Streamlit would convert rows by way of pandas: 0.55 ms a table, compared with 0.02 ms here.
     """
     tables: dict[str, Rows] = spec.get("datasets", {})
-    return {
-        **spec,
-        "datasets": {n: _stream(rows) if _is_plain(rows) else rows for n, rows in tables.items()},
-    }
+    streams = {n: _stream(rows) if _is_plain(rows) else rows for n, rows in tables.items()}
+    return {**spec, "datasets": streams}
 
 
 def _stream(rows: Rows) -> bytes:

@@ -260,9 +260,9 @@ def _degrees(layout: Layout) -> list[str]:
     """Degrees above 1: TP8, PP4 (2 virtual stages), CP2, EP8, DP16 or DP2x8."""
     out = [f"TP{layout.tp}"] if layout.tp > 1 else []
     if layout.pp > 1:
-        said = [f"{layout.virtual_stages} virtual stages"] if layout.virtual_stages > 1 else []
-        said += [SCHEDULES[layout.schedule]] if layout.schedule in SCHEDULES else []
-        out.append(f"PP{layout.pp}" + (f" ({', '.join(said)})" if said else ""))
+        how = [f"{layout.virtual_stages} virtual stages"] if layout.virtual_stages > 1 else []
+        how += [SCHEDULES[layout.schedule]] if layout.schedule in SCHEDULES else []
+        out.append(f"PP{layout.pp}" + (f" ({', '.join(how)})" if how else ""))
     if layout.cp > 1:
         out.append(f"CP{layout.cp} ({layout.context_parallel.replace('_', '-')})")
     out += [f"EP{layout.ep}"] if layout.ep > 1 else []

@@ -51,13 +51,8 @@ PURCHASES = {
 
 # Purchase kinds that a chart draws in the same way.
 PURCHASE_FAMILIES = {
-    "on_demand": "on demand",
-    "spot": "spot",
-    "reserved_1y": "reserved",
-    "reserved_3y": "reserved",
-    "capacity_block": "capacity block",
-    "owned": "own cluster",
-}
+    **PURCHASES, "reserved_1y": "reserved", "reserved_3y": "reserved", "owned": "own cluster"
+}  # fmt: skip
 
 
 # The basis of a number about failures or spot markets.
@@ -207,7 +202,7 @@ KINDS: dict[Kind, str] = {
     "measured": "seen on a real machine: a benchmark, a calibration, your own measurement",
     "fitted": "set so that forecasts of published training runs come out right",
     "published": "printed by a source: a data sheet, a price list, a paper",
-    "assumed": "nobody said it: a stated default or guess",
+    "assumed": "stated by no source: a default or a guess",
     "computed": "follows from other numbers by a formula",
     "given": "typed in by the user",
 }

@@ -12,23 +12,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from app.document.chart_parts import (
-    BACKGROUND,
-    FAINT,
-    INK,
-    LIMIT,
-    PALETTE,
-    SHAPES,
-    Drawn,
-    above,
-    axis,
-    legend,
-    log_scale,
-    main_colour,
-    usd_axis,
-    x_px,
-    y_px,
-)
+from app.document import chart_parts as parts
+from app.document.chart_parts import BACKGROUND, DASHED, FAINT, INK, LIMIT, TEXT_PX, Drawn
 
 Place = dict[str, float]  # days and usd
 
@@ -45,7 +30,8 @@ GAP = 1.35  # factor by which the frontier's axes extend beyond the data, for la
 def _named(accelerators: pd.Series) -> tuple[list[str], list[str]]:
     """The frontier's accelerators, at most one per shape, and the accelerator name of each row."""
     common = list(accelerators.value_counts().index)
-    kept = common if len(common) <= len(SHAPES) else common[: len(SHAPES) - 1]
+    most = len(parts.SHAPES)
+    kept = common if len(common) <= most else common[: most - 1]
     rows = [a if a in kept else OTHER for a in accelerators]
     return [*kept, *([OTHER] if OTHER in rows else [])], rows
 
@@ -68,9 +54,11 @@ def pareto(
     xs = [*points["days"], *([deadline_days] if deadline_days else [])]
     ys = [*points["usd"], *([budget_usd] if budget_usd else [])]
     x = alt.X(
-        "days:Q", scale=log_scale(xs, gap=GAP), axis=axis("Wall clock (days)", theme, format=",~g")
+        "days:Q",
+        scale=parts.log_scale(xs, gap=GAP),
+        axis=parts.axis("Wall clock (days)", theme, format=",~g"),
     )
-    y = alt.Y("usd:Q", scale=log_scale(ys, gap=GAP), axis=usd_axis(theme))
+    y = alt.Y("usd:Q", scale=parts.log_scale(ys, gap=GAP), axis=parts.usd_axis(theme))
     tips = [
         alt.Tooltip("machine:N", title="Plan"),
         alt.Tooltip("usd:Q", title="Cost (USD)", format="$,.3~r"),
@@ -93,7 +81,7 @@ def pareto(
         .encode(x=x, y=y)
     )
     pick = alt.selection_point(name=PICK, fields=["id"], on="click", empty=False)
-    named = legend(
+    named = parts.legend(
         theme, title="Cheapest for its time", orient="top", columns=4, symbolStrokeWidth=1,
         titleOrient="left", titleAnchor="middle",
     )  # fmt: skip
@@ -104,14 +92,8 @@ def pareto(
             x=x,
             y=y,
             tooltip=tips,
-            color=alt.Color(
-                "gpu:N", scale=alt.Scale(domain=domain, range=list(PALETTE[: len(domain)])),
-                legend=named,
-            ),
-            shape=alt.Shape(
-                "gpu:N", scale=alt.Scale(domain=domain, range=list(SHAPES[: len(domain)])),
-                legend=named,
-            ),
+            color=alt.Color("gpu:N", scale=parts.colours(domain), legend=named),
+            shape=alt.Shape("gpu:N", scale=parts.shapes(domain), legend=named),
         )
         .add_params(pick)
     )  # fmt: skip
@@ -157,20 +139,20 @@ def _limits(
 ) -> list[alt.Chart]:
     """Dashed lines at the user's limits, each with its name."""
     colour, out = LIMIT[theme], []
-    rule: dict[str, Any] = {"strokeDash": [7, 4], "color": colour, "strokeWidth": 1.5}
+    rule: dict[str, Any] = {"strokeDash": DASHED, "color": colour, "strokeWidth": 1.5}
     if budget_usd:
         base = alt.Chart(pd.DataFrame({"usd": [budget_usd], "text": [texts[0]]}))
-        name = base.mark_text(color=colour, align="right", dx=-6, dy=-7, fontSize=12)
+        name = base.mark_text(color=colour, align="right", dx=-6, dy=-7, fontSize=TEXT_PX)
         out.append(base.mark_rule(**rule).encode(y=y))
-        out.append(name.encode(x=x_px("width"), y=y, text=alt.Text("text:N")))
+        out.append(name.encode(x=parts.x_px("width"), y=y, text=alt.Text("text:N")))
     if deadline_days:
         base = alt.Chart(pd.DataFrame({"days": [deadline_days], "text": [texts[1]]}))
         left = deadline_days <= middle
         name = base.mark_text(
-            color=colour, align="left" if left else "right", dx=6 if left else -6, fontSize=12
+            color=colour, align="left" if left else "right", dx=6 if left else -6, fontSize=TEXT_PX
         )
         out.append(base.mark_rule(**rule).encode(x=x))
-        out.append(name.encode(x=x, y=y_px(10), text=alt.Text("text:N")))
+        out.append(name.encode(x=x, y=parts.y_px(10), text=alt.Text("text:N")))
     return out
 
 
@@ -183,7 +165,7 @@ def _marker(x: alt.X, y: alt.Y, theme: str, middle: float) -> list[alt.Chart]:
         half = base.transform_filter(f"datum.days {test} {middle!r}")
         for drawn in ({"stroke": BACKGROUND[theme], "strokeWidth": 4}, {"color": ink}):  # a halo
             text = half.mark_text(
-                text="You are here", fontWeight="bold", fontSize=12,
+                text="You are here", fontWeight="bold", fontSize=TEXT_PX,
                 align="left" if side > 0 else "right", dx=15 * side, dy=-13, **drawn,
             )  # fmt: skip
             layers.append(text.encode(x=x, y=y))
@@ -191,33 +173,29 @@ def _marker(x: alt.X, y: alt.Y, theme: str, middle: float) -> list[alt.Chart]:
 
 
 def memory_bar(
-    parts: pd.DataFrame, *, capacity_gib: float, capacity_text: str, theme: str
+    sizes: pd.DataFrame, *, capacity_gib: float, capacity_text: str, theme: str
 ) -> Drawn:
     """One stacked bar against a line at the device's capacity."""
     ink = INK[theme]
-    end = max(capacity_gib, float(parts["gib"].sum())) * 1.04
+    end = max(capacity_gib, float(sizes["gib"].sum())) * 1.04
     x = alt.X(
         "gib:Q", stack="zero", scale=alt.Scale(domain=[0, end], nice=False),
-        axis=axis("Memory per GPU (GiB)", theme, grid=False),
+        axis=parts.axis("Memory per GPU (GiB)", theme, grid=False),
     )  # fmt: skip
-    names = list(parts["part"])
+    names = list(sizes["part"])
     bar = (
-        alt.Chart(parts)
+        alt.Chart(sizes)
         .mark_bar(height=34, stroke=ink, strokeWidth=0.6)
         .encode(
             x=x,
-            y=y_px(38),
+            y=parts.y_px(38),
             order=alt.Order("order:Q"),
             color=alt.Color(
                 "part:N",
                 sort=names,
-                scale=alt.Scale(domain=names, range=[PALETTE[i % 8] for i in range(len(names))]),
-                legend=legend(
-                    theme,
-                    orient="bottom",
-                    columns=1,
-                    symbolStrokeWidth=0,
-                    symbolType="square",
+                scale=parts.colours(names),
+                legend=parts.legend(
+                    theme, orient="bottom", columns=1, symbolStrokeWidth=0, symbolType="square"
                 ),
             ),
             tooltip=[alt.Tooltip("part:N", title="Part")],
@@ -225,30 +203,30 @@ def memory_bar(
     )
     base = alt.Chart(pd.DataFrame({"gib": [capacity_gib], "text": [capacity_text]}))
     at = alt.X("gib:Q", scale=alt.Scale(domain=[0, end], nice=False))
-    rule = base.mark_rule(color=LIMIT[theme], strokeWidth=2.5, strokeDash=[7, 4]).encode(x=at)
-    text = base.mark_text(color=LIMIT[theme], align="right", dx=-6, fontSize=12).encode(
-        x=at, y=y_px(8), text=alt.Text("text:N")
+    rule = base.mark_rule(color=LIMIT[theme], strokeWidth=2.5, strokeDash=DASHED).encode(x=at)
+    text = base.mark_text(color=LIMIT[theme], align="right", dx=-6, fontSize=TEXT_PX).encode(
+        x=at, y=parts.y_px(8), text=alt.Text("text:N")
     )
     return alt.layer(bar, rule, text).properties(height=MEMORY_PX + LEGEND_ROW_PX * len(names))
 
 
-def step_waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
+def step_waterfall(times: pd.DataFrame, *, theme: str) -> Drawn:
     """The time of one optimizer step, part by part, down to the whole step. Names stand above
     their bars, so that a narrow screen has room for both."""
     ink = INK[theme]
-    end = float(parts["end_s"].max())
+    end = float(times["end_s"].max())
     scale = alt.Scale(domain=[0, (end or 1.0) * 1.5], nice=False)
-    base = alt.Chart(parts).encode(y=alt.Y("part:N", sort=list(parts["part"]), axis=None))
+    base = alt.Chart(times).encode(y=alt.Y("part:N", sort=list(times["part"]), axis=None))
     bars = base.mark_bar(height=BAR_PX, yOffset=BAR_DOWN_PX, cornerRadius=1).encode(
-        x=alt.X("start_s:Q", scale=scale, axis=axis("Seconds of one step", theme)),
+        x=alt.X("start_s:Q", scale=scale, axis=parts.axis("Seconds of one step", theme)),
         x2=alt.X2("end_s:Q"),
         color=alt.ColorValue(
-            main_colour(theme), condition={"test": "datum.total", "value": FAINT[theme]}
+            parts.main_colour(theme), condition={"test": "datum.total", "value": FAINT[theme]}
         ),
         tooltip=[alt.Tooltip("part:N", title="Part"), alt.Tooltip("text:N", title="Time")],
     )
-    times = base.mark_text(align="left", dx=6, dy=BAR_DOWN_PX, color=ink, fontSize=12).encode(
+    texts = base.mark_text(align="left", dx=6, dy=BAR_DOWN_PX, color=ink, fontSize=TEXT_PX).encode(
         x=alt.X("end_s:Q", scale=scale), text=alt.Text("text:N")
     )
-    names = above(base, "part:N", theme, down_px=BAR_DOWN_PX)
-    return alt.layer(bars, times, names).properties(height=STEP_PX + ROW_PX * len(parts))
+    names = parts.above(base, "part:N", theme, down_px=BAR_DOWN_PX)
+    return alt.layer(bars, texts, names).properties(height=STEP_PX + ROW_PX * len(times))

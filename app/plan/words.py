@@ -93,9 +93,8 @@ def failing_sentence(found: WithFailures) -> str:
 def coverage_line(answer: Answer) -> str:
     """How many options are priced, what was excluded and why, and the outcome for the layouts."""
     layouts = f"From {fmt.count(answer.num_candidates)} layouts."
-    offers = not_compared(answer)
-    said = (coverage_sentence(answer), offers, layouts, search_line(answer))
-    return " ".join(x for x in said if x)
+    found = (coverage_sentence(answer), not_compared(answer), layouts, search_line(answer))
+    return " ".join(filter(None, found))
 
 
 def coverage_sentence(answer: Answer) -> str:
@@ -116,25 +115,21 @@ def coverage_sentence(answer: Answer) -> str:
     head = f"{fmt.count(priced)} of {fmt.count(priced + without)} options priced"
     if not without:
         return f"{head}."
-    told = ", ".join(f"{text} {fmt.count(n)}" for text, n in missing if n)
-    return f"{head}; {fmt.count(without)} not: {told}."
+    reasons = ", ".join(f"{text} {fmt.count(n)}" for text, n in missing if n)
+    return f"{head}; {fmt.count(without)} not: {reasons}."
 
 
 def not_compared_sentence(answer: Answer) -> str:
     """What an option is, and which offers were not compared at any number of GPUs."""
-    beside = not_compared(answer)
-    return " ".join(("An option is an offer at one number of GPUs.", *([beside] * bool(beside))))
+    return f"An option is an offer at one number of GPUs. {not_compared(answer)}".rstrip()
 
 
 def not_compared(answer: Answer) -> str:
     """The offers that were not compared at any number of GPUs; '' if there are none."""
     counts = {e.reason: e.count for e in answer.excluded}
-    told = ", ".join(
-        f"{text} {fmt.count(counts[reason])}"
-        for reason, text in NO_OFFER.items()
-        if counts.get(reason)
-    )
-    return f"Offers that are not compared: {told}." if told else ""
+    counted = ((text, counts.get(reason)) for reason, text in NO_OFFER.items())
+    reasons = ", ".join(f"{text} {fmt.count(n)}" for text, n in counted if n)
+    return f"Offers that are not compared: {reasons}." if reasons else ""
 
 
 def search_line(answer: Answer) -> str:
@@ -149,8 +144,8 @@ def search_line(answer: Answer) -> str:
         (c.evaluated, "were timed"),
         (c.cut, "were not looked at"),
     )
-    told = ", ".join(f"{fmt.count(n)} {what}" for n, what in fates if n)
-    return " ".join(x for x in (f"Of the layouts {told}.", answer.not_searched) if x)
+    outcomes = ", ".join(f"{fmt.count(n)} {what}" for n, what in fates if n)
+    return f"Of the layouts {outcomes}. {answer.not_searched}".rstrip()
 
 
 def network_sentence(plan: Plan) -> str:

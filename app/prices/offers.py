@@ -120,29 +120,15 @@ def heatmap(frame: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame(columns=[*CELLS, *PLACE])
     pairs = frame.groupby(["accelerator", "provider"], sort=True)
     first = frame.loc[pairs["usd_per_gpu_hour"].idxmin()].set_index(["accelerator", "provider"])
-    offers = pairs.size()
+    places = {n: [choice_label(c, str(v)) for v in first[c]] for n, c in PLACE.items()}
+    found = first.assign(usd=first["usd_per_gpu_hour"], offers=pairs.size(), **places)
     every = pd.MultiIndex.from_product(
         [sorted(frame["accelerator"].unique()), sorted(frame["provider"].unique())],
         names=["accelerator", "provider"],
     )
-    cells = first.reindex(every)
-    usd = cells["usd_per_gpu_hour"].to_numpy(dtype=float)
-    known = np.isfinite(usd)
-    return pd.DataFrame(
-        {
-            "accelerator": every.get_level_values(0),
-            "provider": every.get_level_values(1),
-            "usd": usd,
-            "offers": offers.reindex(every).fillna(0).astype(int).to_numpy(),
-            **{
-                name: [
-                    choice_label(column, str(v)) if ok else ""
-                    for v, ok in zip(cells[column], known, strict=True)
-                ]
-                for name, column in PLACE.items()
-            },
-        }
-    )
+    cells = found[["usd", "offers", *PLACE]].reindex(every)
+    blank = {"offers": 0, **dict.fromkeys(PLACE, "")}
+    return cells.fillna(blank).astype({"offers": int}).reset_index()
 
 
 def heatmap_sentence(cells: pd.DataFrame) -> str:

@@ -6,8 +6,7 @@ copy_button      a button that copies a text to the clipboard
 figure           a chart on a page, with a text alternative, and its data and picture
                  as files
 first_look       what the Plan page shows while the whole catalogue is searched: the
-                 usual accelerators
-first_look_note  the note on a first look, and the wait for the whole answer
+                 usual accelerators, a note, and the wait for the whole answer
 form             the scenario form in the sidebar, drawn from the field table of
                  core.scenario.Scenario
 form_part        a collapsible part of the form: its fields are drawn only while it is

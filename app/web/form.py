@@ -7,12 +7,13 @@ closed parts, which draw their fields only once they are opened (app/web/form_pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
 import streamlit as st
 from pydantic.fields import FieldInfo
+from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from app.document.escape import as_text
 from app.forecast import calibration_files, resolve
@@ -45,6 +46,7 @@ LINES_FOR_TEXT = 64  # characters in a typed field; a list of GPU counts is the 
 
 DRAWN_ELSEWHERE = {"rank_by"}  # above the table it sorts
 LABELS = {"calibration": calibration_files.id_label}  # labels of fields whose values are ids
+FLAG_LABELS = {None: "Not given", True: "Yes", False: "No"}
 _ERRORS = "form_errors"
 _CONFIG_TEXT = "form_config_text"
 _CONFIG_FILE = "form_config_file"
@@ -57,7 +59,7 @@ def _key(name: str) -> str:
     return f"form_{name}"
 
 
-def _widget_value(name: str, field: FieldInfo, value: Any, choices: Sequence[str]) -> Any:
+def _widget_value(field: FieldInfo, value: Any, choices: Sequence[str]) -> Any:
     if choices:
         return list(value) if is_list(field) else value
     return value if is_flag(field) or is_switch(field) else written(value)
@@ -183,14 +185,14 @@ def draw_field(name: str, options: Options, *, horizontal: bool = False) -> None
     key = _key(name)
     several = bool(choices) and is_list(field)  # else a list is typed: as where there is no choice
     if key not in st.session_state or isinstance(st.session_state[key], list) != several:
-        st.session_state[key] = _widget_value(name, field, value, choices)
+        st.session_state[key] = _widget_value(field, value, choices)
     label, about = field.title or name, _help(field)
     placeholder = PLACEHOLDERS.get(name, "")
     common: dict[str, Any] = {
         "label": label, "key": key, "help": about, "on_change": _edited, "args": (name,)
     }  # fmt: skip
 
-    if choices and is_list(field):
+    if several:
         st.multiselect(
             **common,
             options=choices,
@@ -204,11 +206,15 @@ def draw_field(name: str, options: Options, *, horizontal: bool = False) -> None
     elif is_switch(field):
         st.checkbox(**common)
     elif is_flag(field):
-        st.selectbox(**common, options=[None, True, False], format_func=_flag_label)
+        st.selectbox(**common, options=[None, True, False], format_func=FLAG_LABELS.__getitem__)
     else:
         st.text_input(**common, max_chars=LINES_FOR_TEXT * 4, placeholder=placeholder)
-    if name in errors():
-        st.error(as_text(errors()[name]))
+    _draw_error(name)
+
+
+def _draw_error(where: str) -> None:
+    if sentence := errors().get(where):
+        st.error(as_text(sentence))
 
 
 def _label_of(field: str, value: str) -> str:
@@ -219,10 +225,6 @@ def _label_of(field: str, value: str) -> str:
 
 def _option_label(value: str) -> str:
     return OPTION_LABELS.get(value, value)
-
-
-def _flag_label(value: bool | None) -> str:
-    return "Not given" if value is None else "Yes" if value else "No"
 
 
 def _draw_config(options: Options) -> None:
@@ -241,8 +243,7 @@ def _draw_config(options: Options) -> None:
         max_upload_size=MAX_UPLOAD_MB,
         on_change=_config_uploaded,
     )
-    if "config" in errors():
-        st.error(as_text(errors()["config"]))
+    _draw_error("config")
     scenario = link.scenario()
     if scenario.model == CUSTOM:
         st.caption("Dimensions of the custom model")
@@ -251,18 +252,22 @@ def _draw_config(options: Options) -> None:
                 draw_field(name, options)
 
 
+def _opened(key: str, title: str, fields: Collection[str]) -> ExpanderContainer | None:
+    """A collapsible part, None while it is closed; its title counts the fields that differ from
+    their defaults."""
+    changed = changed_fields(link.scenario(), fields)
+    counted = title + (f" ({len(changed)} changed)" if changed else "")
+    inside = part(key, counted, errors(), (key, *fields))
+    return inside if inside.open else None
+
+
 def _draw_section(section: Section, options: Options) -> None:
-    """Draw a collapsible part; its title counts the fields that differ from their defaults."""
-    changed = changed_fields(link.scenario(), section.fields)
-    title = section.title + (f" ({len(changed)} changed)" if changed else "")
-    inside = part(section.key, title, errors(), section.fields)
-    if not inside.open:
-        return
-    with inside:
-        if about := ABOUT.get(section.key):
-            st.caption(about)
-        for name in section.fields:
-            draw_field(name, options)
+    if inside := _opened(section.key, section.title, section.fields):
+        with inside:
+            if about := ABOUT.get(section.key):
+                st.caption(about)
+            for name in section.fields:
+                draw_field(name, options)
 
 
 def draw(options: Options) -> None:
@@ -314,23 +319,17 @@ def _draw_file() -> None:
             max_upload_size=1,
             on_change=_scenario_uploaded,
         )
-        if "scenario_file" in errors():
-            st.error(as_text(errors()["scenario_file"]))
+        _draw_error("scenario_file")
 
 
 def _draw_custom_gpu(options: Options) -> None:
     names = fields_of("custom_gpu")
-    changed = changed_fields(link.scenario(), names)
-    title = "Custom accelerator" + (f" ({len(changed)} changed)" if changed else "")
-    inside = part("custom_gpu", title, errors(), ("custom_gpu", *names))
-    if not inside.open:
-        return
-    with inside:
-        for name in names:
-            draw_field(name, options)
-        st.button(
-            "Plan with this accelerator", key="form_custom_gpu_use", on_click=_use_custom_gpu,
-            width="stretch",
-        )  # fmt: skip
-        if "custom_gpu" in errors():
-            st.error(as_text(errors()["custom_gpu"]))
+    if inside := _opened("custom_gpu", "Custom accelerator", names):
+        with inside:
+            for name in names:
+                draw_field(name, options)
+            st.button(
+                "Plan with this accelerator", key="form_custom_gpu_use", on_click=_use_custom_gpu,
+                width="stretch",
+            )  # fmt: skip
+            _draw_error("custom_gpu")

@@ -8,7 +8,7 @@ from typing import ParamSpec
 
 import streamlit as st
 
-from app.web import first_look_note
+from app.web import first_look
 
 P = ParamSpec("P")
 
@@ -23,7 +23,7 @@ def alone(part: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(part)
     def draw(*args: P.args, **kwargs: P.kwargs) -> None:
-        if first_look_note.is_awaited():
+        if first_look.is_awaited():
             part(*args, **kwargs)
         else:
             fragment(*args, **kwargs)

@@ -38,24 +38,18 @@ def take_over(resolve: Resolve, prices: str, expand: Expand = lambda query: (que
     `expand` turns a short link into its long query, and returns what is wrong with it.
     """
     state = st.session_state
-    names = [name for name in st.query_params if not name.startswith(VIEW)]
-    query = {name: st.query_params.get_all(name) for name in names}
+    query = {n: st.query_params.get_all(n) for n in st.query_params if not n.startswith(VIEW)}
     edited = state.pop(_EDITED, False)
     state[_TAKEN_OVER] = not (_SCENARIO in state and (edited or query == state.get(_SEEN)))
     if not state[_TAKEN_OVER]:
         return False
-    expanded, said = expand(query)
+    expanded, wrong = expand(query)
     asked = expanded or {name: [value] for name, value in FIRST_VISIT.items()}
     state[_SCENARIO], notes = parse(asked, resolve, prices)
-    state[_NOTES] = said + notes
+    state[_NOTES] = wrong + notes
     state[_SEEN] = query
     redraw()
     return True
-
-
-def is_taken_over() -> bool:
-    """Whether this run of the page took its scenario from the address."""
-    return bool(st.session_state.get(_TAKEN_OVER))
 
 
 def write() -> None:
@@ -116,10 +110,10 @@ def choose(plan_id: str) -> None:
     look(plan=plan_id)
 
 
-def drop_plan(note: str | None) -> None:
-    """Deselect a plan that the answer does not have; the note tells the reader."""
-    st.session_state[_SCENARIO] = changed(scenario(), plan="")
-    if note:
+def drop(note: str, **fields: object) -> None:
+    """Change what the answer does not have; the reader of a link that named it gets the note."""
+    st.session_state[_SCENARIO] = changed(scenario(), **fields)
+    if st.session_state[_TAKEN_OVER]:
         st.session_state[_NOTES] = [*notes(), note]
     write()
 
@@ -129,12 +123,3 @@ def pin(plan_id: str, *, pinned: bool) -> None:
     comparison is full."""
     others = tuple(p for p in scenario().pinned if p != plan_id)
     look(pinned=(*others, plan_id) if pinned and len(others) < MOST_PINNED else others)
-
-
-def drop_pins(gone: tuple[str, ...], note: str | None) -> None:
-    """Unpin plans that the answer does not have; the note tells the reader."""
-    kept = tuple(p for p in scenario().pinned if p not in gone)
-    st.session_state[_SCENARIO] = changed(scenario(), pinned=kept)
-    if note:
-        st.session_state[_NOTES] = [*notes(), note]
-    write()

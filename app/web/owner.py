@@ -67,7 +67,9 @@ def current() -> Owner:
     if header:
         return of_header(
             header,
-            headers={name.lower(): st.context.headers.get_all(name) for name in _asked(header)},
+            headers={
+                name.lower(): st.context.headers.get_all(name) for name in (header, SECRET_HEADER)
+            },
             address=st.get_option("server.address"),
             secret=os.environ.get(PROXY_SECRET, ""),
         )
@@ -79,7 +81,9 @@ def has_login() -> bool:
 
     A file that cannot be read counts as having it, so that a broken file admits no one.
     """
-    return "auth" in st.secrets if st.secrets.load_if_toml_exists() else _has_secrets()
+    if st.secrets.load_if_toml_exists():
+        return "auth" in st.secrets
+    return any(Path(file).exists() for file in st.get_option("secrets.files"))
 
 
 def is_admitted() -> bool:
@@ -155,14 +159,6 @@ def log_in(provider: str | None) -> str | None:
     except StreamlitAuthError:
         return "The [auth] settings of secrets.toml are not complete: docs/teams.md lists them."
     return None
-
-
-def _has_secrets() -> bool:
-    return any(Path(file).exists() for file in st.get_option("secrets.files"))
-
-
-def _asked(header: str) -> tuple[str, str]:
-    return header, SECRET_HEADER
 
 
 def _is_name(value: object) -> bool:

@@ -479,7 +479,7 @@ def test_the_nearest_measured_runs_stand_beside_the_selected_plan():
     page = opened(**QUICK)
     rows = page.table[0].value
     assert len(rows) == 3
-    assert any("H100-80GB-SXM" in str(name).replace("\\", "") for name in rows.index)
+    assert any("H100-80GB-SXM" in str(name).replace("\\", "") for name in rows["Published run"])
     assert any("no blind test" in text for text in texts(page.caption))
 
 
@@ -487,7 +487,7 @@ def test_the_page_has_no_raw_html_and_no_forced_reruns():
     for source in (ROOT / "app").rglob("*.py"):
         text = source.read_text()
         # What shows that a search has ended; parts of the form, drawn alone until an edit.
-        if source.name in ("first_look_note.py", "form.py"):
+        if source.name in ("first_look.py", "form.py"):
             text = text.replace('st.rerun(scope="app")', "", 1)
         for forbidden in ("unsafe_allow_html", "st.rerun", "st.html", "components.v1", "st.pyplot"):
             assert forbidden not in text, (source.name, forbidden)

@@ -36,7 +36,7 @@ INTERNAL = {
     "a word, a colour, a column or a pattern": """
         app.document.chart_parts.LIMIT app.options.document.LIMITS app.options.document.SHOWN
         app.document.pdf.SHOWN
-        app.plan.document.LIMITS app.plan.document.SHOWN
+        app.plan.document.LIMITS
         core.explain.sensitivity.AT_MOST_ONE
         runners.probes.anonymous._ENV_KEPT""",
     "how long a text of ours is, or how it is laid out": """

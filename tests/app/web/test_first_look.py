@@ -13,7 +13,6 @@ from app.forecast import answer as forecast_answer
 from app.forecast import resolve
 from app.plan import page as plan_page
 from app.web import answers, first_look
-from app.web import first_look_note as view
 from core.scenario import Scenario
 from hardware import facts
 
@@ -27,8 +26,8 @@ def held(monkeypatch):
     """Searches of every accelerator wait until the test lets them go, and the page does not wait
     for them: as it looks meanwhile. What was searched."""
     st.cache_resource.clear()
-    wait = view.wait
-    monkeypatch.setattr(view, "wait", lambda: wait() if go.waits else None)
+    wait = first_look.wait
+    monkeypatch.setattr(first_look, "wait", lambda: wait() if go.waits else None)
     monkeypatch.setattr(first_look, "WAIT_S", 0.01)
     go, seen = threading.Event(), []
     real = forecast_answer.answer

@@ -130,6 +130,7 @@ TERMS = {
     "Given": "Typed in by you.",
     "Computed": "Follows from other numbers by a formula.",
 }
+_BY_LOWER = {t.lower(): t for t in TERMS}
 
 
 @cache
@@ -140,18 +141,13 @@ def _pattern() -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-])({joined})(?=\d*(?![\w+]))", re.IGNORECASE)
 
 
-@cache
-def _by_lower() -> dict[str, str]:
-    return {t.lower(): t for t in TERMS}
-
-
 def terms_in(label: str) -> tuple[str, ...]:
     """The terms in a label, in order, each once.
 
     >>> terms_in("TP8 DP16 FSDP2"), terms_in("Price of"), terms_in("Cost P10 (USD)")
     (('TP', 'DP', 'FSDP2'), (), ('P10',))
     """
-    found = (_by_lower()[m[1].lower()] for m in _pattern().finditer(label))
+    found = (_BY_LOWER[m[1].lower()] for m in _pattern().finditer(label))
     return tuple(dict.fromkeys(found))
 
 

@@ -230,9 +230,7 @@ def configure(
     known = level if level in LEVELS else "info"
     hidden = secrets_of(environ, more)
     _HANDLER.setFormatter(Lines(as_json=as_json, hidden=hidden))
-    if _HANDLER not in _LOGGER.handlers:
-        _LOGGER.addHandler(_HANDLER)
-    _LOGGER.propagate = False
+    _take(_LOGGER)
     _LOGGER.setLevel(known.upper())
     if as_json:
         logging.captureWarnings(capture=True)
@@ -257,15 +255,13 @@ def adopt() -> None:
                 if type(handler) is logging.StreamHandler:  # leaves other handlers alone
                     handler.setFormatter(_HANDLER.formatter)
     if getattr(_HANDLER.formatter, "as_json", False):
-        _take_warnings()
+        _take(logging.getLogger("py.warnings"))
     _seen_loggers = len(every)
 
 
-def _take_warnings() -> None:
-    warned = logging.getLogger("py.warnings")
-    if _HANDLER not in warned.handlers:
-        warned.addHandler(_HANDLER)
-    warned.propagate = False
+def _take(logger: logging.Logger) -> None:
+    logger.addHandler(_HANDLER)  # adds none twice
+    logger.propagate = False
 
 
 def _thread_failed(gone: threading.ExceptHookArgs) -> None:

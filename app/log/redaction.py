@@ -7,7 +7,6 @@ secrets are removed wherever they occur. Then everything written like a secret i
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote, urlsplit
@@ -33,14 +32,13 @@ _PATTERNS = (
 
 
 def secrets_of(
-    environ: Mapping[str, str] | None = None, more: Mapping[str, object] | None = None
+    environ: Mapping[str, str], more: Mapping[str, object] | None = None
 ) -> tuple[str, ...]:
     """The secret values in an environment and a nested table, the longest first.
 
     >>> secrets_of({"LAMBDA_API_KEY": "abcdef123", "LANG": "C.UTF-8"})
     ('abcdef123',)
     """
-    environ = os.environ if environ is None else environ
     found = {v.strip() for name, v in environ.items() if _NAMES.search(name.replace("_", " "))}
     found |= {p for v in environ.values() for p in _password_of(v)} | {*_values(more or {})}
     return tuple(sorted((v for v in found if len(v) >= LEAST_CHARS), key=len, reverse=True))

@@ -8,7 +8,7 @@ from app.document import format as fmt
 from app.document.escape import as_text
 from app.document.glossary import explained
 from app.memory import layouts_section, speed_section, speed_tables, words
-from app.plan import choice_section
+from app.plan import answer_section
 from app.plan import document as plan_document
 from app.web.answers import key_of
 from core.scenario import Scenario
@@ -24,7 +24,7 @@ def draw(scenario: Scenario, answer: Answer) -> None:
     if plan is None:
         layouts_section.draw_nothing(scenario, answer, key)
         return
-    choice_section.draw(
+    answer_section.draw_choice(
         st.container(), answer, plan, key=LIST, about="The same choice as on the Plan page"
     )
     st.caption(

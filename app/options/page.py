@@ -14,8 +14,8 @@ from app.document.page import head_help
 from app.options import compare_section, heatmap_section
 from app.options import document as plans
 from app.options import filters as options_filters
+from app.plan import answer_section
 from app.plan import document as plan_document
-from app.plan import excluded_section
 from app.plan import words as plan_words
 from app.scenario.link import Query, address_of, query_of
 from app.web import figure, link
@@ -42,7 +42,7 @@ def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
     today = dt.datetime.now(tz=dt.UTC).date()
     st.markdown(f"**{as_text(plan_words.coverage_sentence(answer))}**")
     st.caption(as_text(plan_words.not_compared_sentence(answer)))
-    excluded_section.draw(answer, "options_left_out")
+    answer_section.draw_excluded(answer, "options_left_out")
     if not answer.plans:
         st.error(as_text(plan_words.answer_sentence(scenario, answer)))
         compare_section.draw_other_link(scenario, answer, today)

@@ -2,13 +2,12 @@
 
 answer_document   the answer as blocks: the sentence, the ranked plans, the exclusions,
                   the assumptions
+answer_section    sections of several pages: the list that selects a plan, and what a
+                  search excluded
 as_json           one answer as JSON: the documented, versioned schema of runcast plan
                   --json
 charts            charts of the tables of document
-choice_section    the list for selecting a plan, on every page about one plan
 document          an answer as rows and columns for charts, tables and CSV files
-excluded_section  what a search excluded, and why: collapsed, unless it is the whole
-                  answer
 figures           the charts of the Plan page, built once per answer for all users
 input_words       the inputs of a forecast in words: names, units, values, and what
                   widens its interval

@@ -14,7 +14,7 @@ from app.document.as_json import Json, attributes, number, plain
 from app.document.vocabulary import MEMORY_PARTS, STEP_PARTS
 from app.forecast.alternatives import Pick, picks_of
 from app.forecast.fixed_layout import Verdict
-from app.forecast.with_failures import WithFailures, of_plans
+from app.forecast.with_failures import of_plans
 from app.plan.inputs_json import inputs_json, made_with_json, plan_inputs_json
 from app.plan.words import batch_advice
 from app.scenario.link_query import link_query
@@ -39,7 +39,7 @@ def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -
     prices = snapshot(scenario.prices)
     asked = {name: plain(value) for name, value in scenario.model_dump(mode="json").items()}
     plans: list[dict[str, Json]] = [
-        {**_plan(p), "with_failures": _with_failures(f)}
+        {**_plan(p), "with_failures": {name: number(v) for name, v in asdict(f).items()}}
         for p, f in zip(answer.plans, of_plans(scenario, answer.plans), strict=True)
     ]
     inputs: dict[str, Json] = {}
@@ -158,11 +158,6 @@ def brief_json(plan: Plan) -> dict[str, Json]:
         "wall_clock_hours": plan.wall_clock_hours,
         "usd": None if plan.usd is None else plan.usd.p50,
     }
-
-
-def _with_failures(found: WithFailures) -> dict[str, Json]:
-    """Time and cost with failures; null hours: the run never finishes."""
-    return {name: number(value) for name, value in asdict(found).items()}
 
 
 def _parts(parts: Mapping[str, float], known: Iterable[str]) -> dict[str, Json]:

@@ -15,10 +15,9 @@ from app.explain import page as explain_page
 from app.forecast.price_book import book_id
 from app.forecast.with_failures import WithFailures, of_plans
 from app.plan import (
+    answer_section,
     charts,
-    choice_section,
     document,
-    excluded_section,
     figures,
     neighbours,
     neighbours_table,
@@ -69,7 +68,7 @@ def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
     its_own = failing[answer.plans.index(selected)]
     _draw_selected(scenario, answer, selected, its_own, today, theme)
     share_section.draw(scenario, answer, selected)
-    excluded_section.draw(answer, LEFT_OUT)
+    answer_section.draw_excluded(answer, LEFT_OUT)
 
 
 def _row_chosen(ids: tuple[str, ...], key: str) -> None:
@@ -92,7 +91,7 @@ def _point_chosen() -> None:
 def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
     st.error(as_text(words.answer_sentence(scenario, answer)))
     st.caption(as_text(words.coverage_sentence(answer)))
-    excluded_section.draw(answer, LEFT_OUT, is_open=True)
+    answer_section.draw_excluded(answer, LEFT_OUT, is_open=True)
     share_section.draw(scenario, answer, None)
 
 
@@ -166,7 +165,7 @@ def _draw_selected(
     st.session_state[PINNED] = plan.id in scenario.pinned
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     about = "The same choice as a row of the table or a point of the chart"
-    choice_section.draw(left, answer, plan, key=LIST, about=about)
+    answer_section.draw_choice(left, answer, plan, key=LIST, about=about)
     right.checkbox(
         "Pinned",
         key=PINNED,

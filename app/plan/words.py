@@ -175,29 +175,24 @@ def half_network_sentence(plan: Plan) -> str:
 
 def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
     """Short notes on the uncertainties of one plan, the most serious first."""
-    offer, out = plan.offer, []
-    if plan.probability_oom >= LIKELY_OOM:
-        out.append(f"may run out of memory ({fmt.percent(plan.probability_oom)})")
-    if not plan.meets_deadline:
-        out.append("misses the deadline")
-    if not plan.meets_budget:
-        out.append("over budget")
-    if plan.usd is None:
-        out.append("no price")
-    if plan.network is not None and plan.network.is_assumed:
-        out.append("network assumed")
-    if plan.num_nodes > 1 and UNVERIFIED_INTERCONNECT in offer.note:
-        out.append("interconnect unverified")
-    if offer.purchase == "spot":
-        out.append("spot: can be interrupted")
-    if is_booked(offer):
-        out.append(offer.source)
-    if years := COMMITMENTS.get(offer.purchase):
-        out.append(f"needs a commitment of {years}")
-    if plan.usd is not None and offer.purchase != "owned":
-        if offer.quality == "low":
-            out.append("low quality price")
-        age = fmt.age_days(offer.observed_at, today)
-        if age is None or abs(age) > OLD_DAYS:
-            out.append(f"price {fmt.age(offer.observed_at, today)}")
-    return tuple(out)
+    offer = plan.offer
+    is_listed = plan.usd is not None and offer.purchase != "owned"
+    age = fmt.age_days(offer.observed_at, today)
+    found = {
+        f"may run out of memory ({fmt.percent(plan.probability_oom)})": (
+            plan.probability_oom >= LIKELY_OOM
+        ),
+        "misses the deadline": not plan.meets_deadline,
+        "over budget": not plan.meets_budget,
+        "no price": plan.usd is None,
+        "network assumed": plan.network is not None and plan.network.is_assumed,
+        "interconnect unverified": plan.num_nodes > 1 and UNVERIFIED_INTERCONNECT in offer.note,
+        "spot: can be interrupted": offer.purchase == "spot",
+        offer.source: is_booked(offer),
+        f"needs a commitment of {COMMITMENTS.get(offer.purchase)}": offer.purchase in COMMITMENTS,
+        "low quality price": is_listed and offer.quality == "low",
+        f"price {fmt.age(offer.observed_at, today)}": (
+            is_listed and (age is None or abs(age) > OLD_DAYS)
+        ),
+    }
+    return tuple(text for text, is_so in found.items() if is_so)

@@ -21,10 +21,8 @@ def book_json(book: PriceBook) -> dict[str, Any]:
 
 
 def _row_json(row: Row) -> dict[str, Any]:
-    said = row.model_dump(mode="json", exclude_none=True)
-    if isinstance(row, Owned):
-        said["usd_per_gpu_hour"] = row.usd_per_gpu_hour
-    return said
+    hourly = {"usd_per_gpu_hour": row.usd_per_gpu_hour} if isinstance(row, Owned) else {}
+    return row.model_dump(mode="json", exclude_none=True) | hourly
 
 
 def described(book: PriceBook, found: BookedOffers, today: dt.date) -> list[str]:
@@ -38,22 +36,20 @@ def described(book: PriceBook, found: BookedOffers, today: dt.date) -> list[str]
 
 
 def _line(row: Row, found: BookedOffers, today: dt.date) -> str:
-    said = f"Line {row.line}: {_said(row)}"
     until = f", until {row.valid_to}" if row.valid_to else ""
     begins = f", from {row.valid_from}" if row.valid_from else ""
-    notes = [f" ({row.note})"] if row.note else []
+    note = f" ({row.note})" if row.note else ""
+    text = f"Line {row.line}: {_terms(row)}{begins}{until}.{note}"
     if not row.is_valid_on(today):
-        notes.append(" Not valid today: it does not count.")
-    elif row.line in found.idle_lines:
-        notes.append(" No listed offer is like it, so it changes nothing.")
-    return said + begins + until + "." + "".join(notes)
+        return f"{text} Not valid today: it does not count."
+    if row.line in found.idle_lines:
+        return f"{text} No listed offer is like it, so it changes nothing."
+    return text
 
 
-def _said(row: Row) -> str:
+def _terms(row: Row) -> str:
     match row:
-        case Rate():
-            return f"{_price(row)} for {_machines(row)}, {row.purchase}"
-        case Commitment():
+        case Rate() | Commitment():
             return f"{_price(row)} for {_machines(row)}, {row.purchase}"
         case Owned():
             usd = fmt.usd_per_hour(row.usd_per_gpu_hour)

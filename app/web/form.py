@@ -79,8 +79,8 @@ def _help(field: FieldInfo) -> str | None:
 
 def errors() -> dict[str, str]:
     """The current errors of the form, by field."""
-    held = st.session_state.setdefault(_ERRORS, {})
-    return held if isinstance(held, dict) else {}
+    held: dict[str, str] = st.session_state.setdefault(_ERRORS, {})
+    return held
 
 
 def _accepted(where: str, new: dict[str, Any]) -> Scenario | None:
@@ -173,9 +173,8 @@ def fill(scenario: Scenario) -> None:
     """Set the widgets to another scenario; call before they are drawn."""
     for name in Scenario.model_fields:
         st.session_state.pop(_key(name), None)
-    held = errors()
-    for name in [n for n in held if n != "config"]:
-        del held[name]
+    for name in errors().keys() - {"config"}:
+        del errors()[name]
 
 
 def draw_field(name: str, options: Options, *, horizontal: bool = False) -> None:

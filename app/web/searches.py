@@ -21,7 +21,7 @@ from core.search.plan import Answer
 @dataclass(frozen=True, slots=True)
 class _Asked:
     found: Future[Answer]
-    until: float  # by time.monotonic()
+    until: float  # by time.monotonic(); a search that is still running never expires
 
 
 class Searches:
@@ -39,7 +39,7 @@ class Searches:
         now = time.monotonic()
         with self._lock:
             held = self._asked.get(key)
-            if held is not None and now < self._end(held, now):
+            if held is not None and (not held.found.done() or now < held.until):
                 self._asked.move_to_end(key)
                 return held.found
             found = self._pool.submit(log.carried(search))
@@ -55,9 +55,6 @@ class Searches:
         with self._lock:
             held = self._asked.get(key)
         return held is not None and not held.found.done()
-
-    def _end(self, held: _Asked, now: float) -> float:
-        return held.until if held.found.done() else now + 1.0  # a running search never expires
 
     def _judge(self, key: Hashable, done: Future[Answer]) -> None:
         """Shorten the life of a failure."""

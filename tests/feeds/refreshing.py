@@ -8,6 +8,7 @@ within a second there.
 import os
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,8 +41,9 @@ def made(usd: float) -> Source:
     return Source(name="made", says="made for a test", fetch=lambda session: rows)
 
 
-def main() -> None:
-    folder, step = Path(sys.argv[1]), int(sys.argv[2])
+def main(arguments: Sequence[str]) -> None:
+    """`refreshing FOLDER STEP`: prices from that step on, for ever."""
+    folder, step = Path(arguments[0]), int(arguments[1])
     environ = {k: v for k, v in os.environ.items() if k == "RUNCAST_DATABASE_URL"}
     lease.TERM_S = 1.0
     while True:
@@ -56,4 +58,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

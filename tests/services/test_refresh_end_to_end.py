@@ -1,9 +1,12 @@
-"""`runcast refresh` as a person runs it: its own process, twelve sources, SQLite and PostgreSQL."""
+"""`runcast refresh` as a person runs it: its own process, twelve sources, SQLite and PostgreSQL.
+
+Commands are forks of a real command line, but for one that begins as a shell begins it."""
 
 import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -28,6 +31,7 @@ from pricing.store.queries import refresh_runs
 from pricing.store.refresh_record import memory
 from tests.feeds import shapes
 from tests.feeds.server import Feed, Reply, as_json, serving
+from tests.support.forks import forks, until_printed
 from tests.support.recorded import prices_in_use
 
 ROOT = Path(__file__).parent.parent.parent
@@ -35,14 +39,14 @@ BOTH = ["sqlite", "postgres"]
 OCI_PATH = "/pls/apex/cetools/api/v1/products/"
 KILLS = int(os.environ.get("RUNCAST_KILLS", "20"))
 
-pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
 
 
 class Installation:
     """A data folder, a replica of every source, a store of one kind; commands in processes."""
 
-    def __init__(self, folder, base, environ):
-        self.folder = folder
+    def __init__(self, boss, folder, base, environ):
+        self.boss, self.folder = boss, folder
         self.prices = folder / "prices"
         self.environ = {
             **os.environ, **shapes.mirrors(base), **environ,
@@ -58,9 +62,8 @@ class Installation:
         )  # fmt: skip
 
     def run(self, *arguments):
-        process = self.start(*arguments)
-        out, err = process.communicate(timeout=120)
-        return process.returncode, out, err
+        done = self.boss.run("app.cli", *arguments, environ=self.environ)
+        return done.status, done.out, done.err
 
     def store(self):
         return open_store(folder=self.prices, environ=self.store_environ)
@@ -69,15 +72,21 @@ class Installation:
         return snapshots.snapshot(folder=self.prices / "snapshots")
 
 
+@pytest.fixture(scope="module")
+def boss():
+    with forks() as found:
+        yield found
+
+
 @pytest.fixture
 def feed():
     return Feed(shapes.replica())
 
 
 @pytest.fixture
-def installation(request, tmp_path, feed, store_environ):
+def installation(request, boss, tmp_path, feed, store_environ):
     with serving(feed) as base:
-        made = Installation(tmp_path, base, store_environ(request.param))
+        made = Installation(boss, tmp_path, base, store_environ(request.param))
         yield made
         made.store().close()
 
@@ -248,22 +257,21 @@ def test_without_its_database_prices_are_refreshed_and_plans_made(installation):
 @pytest.mark.slow
 @pytest.mark.timeout(60 + 15 * KILLS)
 @pytest.mark.parametrize("kind", BOTH)
-def test_after_every_kill_the_store_agrees_with_what_is_published(tmp_path, store_environ, kind):
+def test_after_every_kill_the_store_agrees_with_what_is_published(
+    boss, tmp_path, store_environ, kind
+):
     environ = store_environ(kind)
     rng = random.Random(7)
     store = open_store(folder=tmp_path, environ=environ)
     acknowledged, recovered, whole, again_s = [], 0, set(), []
     for kill in range(KILLS):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.feeds.refreshing", str(tmp_path), str(kill * 5000)],
-            cwd=ROOT, env={**os.environ, **environ}, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        acknowledged.append(process.stdout.readline().strip())
+        arguments = tmp_path, kill * 5000
+        child = boss.start("tests.feeds.refreshing", *arguments, environ=environ)
+        until_printed(child, 1)
         time.sleep(rng.uniform(0.0, 0.3))
-        process.kill()
-        acknowledged += process.stdout.read().split()
-        process.wait()
-        process.stdout.close()
+        child.kill()
+        assert child.status == -signal.SIGKILL, child.err
+        acknowledged += child.out.split()
         began = time.monotonic()
         restarted(tmp_path, environ)
         again_s.append(time.monotonic() - began)

@@ -1,4 +1,5 @@
-"""Every page in the eyes of axe-core: WCAG 2.2 AA, light and dark, and what is closed at first."""
+"""Every page in the eyes of axe-core: WCAG 2.2 AA, light and dark, and what is closed at first; and
+what axe does not look for: a chart says what it shows, and terms are explained."""
 
 from __future__ import annotations
 
@@ -56,15 +57,29 @@ def violations(page) -> list[str]:
     ]
 
 
+def unsaid(page) -> list[str]:
+    """What a screen reader says of the charts, where that is not what they show."""
+    found = []
+    if not page.get_by_test_id("stMain").get_by_test_id("stTooltipHoverTarget").count():
+        found.append("no term is explained")
+    for chart in page.get_by_test_id("stVegaLiteChart").all():
+        label = chart.get_attribute("aria-label") or ""
+        if len(label.split()) <= 4 or "undefined" in label:
+            found.append(f"a chart is called {label!r}")
+    return found
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_on_any_page(new_user, keep_picture, scheme):
+def test_axe_finds_nothing_on_any_page_and_every_chart_says_what_it_shows(
+    new_user, keep_picture, scheme
+):
     user = new_user(color_scheme=scheme)
     user.open("/method" + FEW)
     found = {}
     for name in user.walk():
         keep_picture(user, f"{name}_{scheme}_1440")
-        found[name] = violations(user.page) + user.overhang()
+        found[name] = violations(user.page) + unsaid(user.page) + user.overhang()
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
     assert len(found) == len(PAGES)
 

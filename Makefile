@@ -18,6 +18,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 export PYTHONDONTWRITEBYTECODE :=
 
 TESTED := not browser and not services and not slow
+# Tests of browsers and servers wait longer than they compute: two of them for each core.
+SIDE_BY_SIDE := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 CORE_TESTS := tests/whole/test_doctests.py tests/whole/test_golden_links.py tests/core
 
 RAY := 2.60.0
@@ -43,7 +45,7 @@ test: lint chromium  ## lint and every quick test, with one walk through a real 
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "$(TESTED)" $(ARGS)
 
 test-all: postgres nginx clusters $(VENV)/.audit $(VENV)/.fuzz test  ## then real installations, a real PostgreSQL and nginx, the whole browser suite
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not ($(TESTED)) and not serial" --durations=15 $(ARGS)
+	$(BIN)/python -m pytest -n $(SIDE_BY_SIDE) --dist loadfile -m "not ($(TESTED)) and not serial" --durations=15 $(ARGS)
 	$(BIN)/python -m pytest -m "not ($(TESTED)) and serial" --durations=15 $(ARGS)
 
 soak: install-test chromium postgres nginx $(VENV)/.fuzz  ## by hand: 50 sessions at once, every kind of kill 200 times, 10 minutes of fuzzing, 30 of edits (KILLS=N SOAK_MINUTES=N FUZZ_S=S)

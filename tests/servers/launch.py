@@ -14,8 +14,9 @@ import pytest
 from runners.calibration.result import CalibResult, parse_result
 
 ROOT = Path(__file__).parents[2]
-# Reduced shapes: half a minute on a quiet core.
-QUICK = ("--device", "cpu", "--budget-s", "60", "--python", sys.executable)
+# Reduced shapes: half a minute on a quiet core. The budget leaves room for other tests on it.
+BUDGET_S = 120
+QUICK = ("--device", "cpu", "--budget-s", str(BUDGET_S), "--python", sys.executable)
 
 
 def lacking(reason: str, *, installable: bool = True) -> NoReturn:
@@ -43,7 +44,7 @@ def calibrated(
     """Run the command to its end."""
     done = subprocess.run(
         command(*words), cwd=ROOT, env=environ(folder, **more), stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False, timeout=240,
+        capture_output=True, text=True, check=False, timeout=280,
     )  # fmt: skip
     assert done.returncode == expected, done.stdout + done.stderr
     assert "Traceback" not in done.stderr

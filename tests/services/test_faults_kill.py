@@ -45,7 +45,7 @@ from tests.support.forks import forks, until_printed
 from tests.support.launched import alive, gone
 from tests.support.page_client import crossed, session
 
-pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow]
+pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 KILLS = int(os.environ.get("RUNCAST_KILLS", "20"))
 

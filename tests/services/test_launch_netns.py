@@ -1,6 +1,7 @@
 """The flagship: two nodes joined by a link of known bandwidth, measured over ssh by the real probe.
 
-The bandwidth that the collectives show must be the one that the link was given.
+The bandwidth that the collectives show must be the one that the link was given, within 10%: on a
+core that another test uses it is not.
 """
 
 import subprocess

@@ -18,7 +18,7 @@ from tests.servers.launch import ROOT, calibrated, command, environ, lacking, me
 from tests.servers.sshd import program, ssh_hosts
 from tests.support.launched import alive, followed, gone, job, state_of, until
 
-pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_a_cancelled_run_leaves_no_process_on_any_host(place):
 
 
 def test_a_node_that_is_killed_ends_the_run_on_the_others_and_it_goes_on_later(place, base):
-    made = job(num_nodes=2, groups=["a", "b"], plan={"group_s": 1.5, "child": True})
+    made = job(num_nodes=2, groups=["a", "b"], plan={"group_s": 5, "child": True})
     handle = place.submit(made)
     part = base / made.name / "result.json.part"
     until(part.exists)

@@ -1,7 +1,7 @@
 """A crowd in small: a dozen websocket sessions and a real browser on two processes behind nginx.
 
 `python -m tests.support.load` is the same with fifty, on one, two and four processes: `make soak`
-runs it.
+runs it. It prints how long answers take, so nothing else runs meanwhile.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from tests.servers import nginx
 from tests.support.load import HEAD, link_of, measured, tokens_of, where, wrong
 from tests.support.page_client import Seen
 
-pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.services, pytest.mark.timeout(240)]
 
 SESSIONS, EDITS = 12, 2
 STUCK_S = 30.0  # more than any other work beside it explains
 
 
+@pytest.mark.serial
 def test_a_dozen_sessions_get_their_own_answers_and_nobody_elses(tmp_path, chromium, capsys):
     if nginx.program() is None:
         missing = "nginx is not installed: apt-get install nginx-light"

@@ -16,7 +16,7 @@ from websockets.exceptions import InvalidStatus
 from tests.servers import nginx
 from tests.support.browsing import FEW, connections, reconnect, served
 
-pytestmark = [pytest.mark.services, pytest.mark.serial, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
 
 NAME = "runcast.example.org"  # as deploy/nginx/processes.conf calls it
 OPTIONS = (
@@ -92,6 +92,7 @@ def _works(proxy, number, together):
     return found
 
 
+@pytest.mark.serial  # it prints how long they wait
 def test_ten_people_who_edit_at_once_all_get_their_answers(behind, capsys):
     proxy, _ = behind
     together = Barrier(USERS)

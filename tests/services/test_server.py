@@ -16,7 +16,7 @@ from websockets.sync.client import connect
 from pricing.disk import write_atomically
 from tests.support.browsing import ROOT, START_S, free_port, is_healthy
 
-pytestmark = [pytest.mark.services, pytest.mark.serial]
+pytestmark = [pytest.mark.services]
 CANARY = "canary-s3cret-value"
 QUERY = "gpu=H100-80GB-SXM&cloud=aws&num_gpus=64"
 

@@ -30,7 +30,6 @@ NAMES = ("results.parquet", "results.csv", "manifest.json")
 
 pytestmark = [
     pytest.mark.services,
-    pytest.mark.serial,
     pytest.mark.slow,
     pytest.mark.timeout(600),
     pytest.mark.skipif(

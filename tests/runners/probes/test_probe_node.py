@@ -145,7 +145,6 @@ def test_the_same_run_again_measures_nothing_and_says_the_same(probed):
 
 
 @pytest.mark.slow
-@pytest.mark.serial
 def test_a_killed_run_goes_on_after_the_last_group_that_it_finished(tmp_path):
     groups = ["matmul", "memory_bandwidth", "attention"]
     plan = tiny_plan("killed-1", groups, row_s=0.05)
@@ -248,7 +247,6 @@ def torchrun(folder, plan, *options, processes=2):
 
 
 @pytest.mark.slow
-@pytest.mark.serial
 def test_two_processes_measure_collectives_together(tmp_path):
     groups = ["matmul", "collectives", "overlap", "checkpoint"]
     done = torchrun(tmp_path, tiny_plan("two", groups))
@@ -279,7 +277,6 @@ def test_two_processes_measure_collectives_together(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.serial
 def test_two_processes_go_on_together(tmp_path):
     """A partial result that only rank 0 sees moves both."""
     groups = ["memory_bandwidth", "collectives"]
@@ -300,7 +297,6 @@ def test_two_processes_go_on_together(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.serial
 def test_two_nodes_have_groups_within_across_and_over_all(tmp_path):
     """Two torchruns that meet on this machine: nodes are told apart by torchrun's number."""
     arguments = command(tmp_path, tiny_plan("nodes", ["collectives", "overlap"], collective_s=3.0))
@@ -332,7 +328,6 @@ def test_two_nodes_have_groups_within_across_and_over_all(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.serial
 def test_the_whole_reduced_plan_with_a_compiled_block(tmp_path):
     plan = probe_plan.probe_plan(
         run_id="whole", launcher="local", planner_version="0.1.0", reduced=True

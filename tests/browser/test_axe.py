@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.support.browsing import FEW, PAGES
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 STANDARD = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 CUSTOM = "&model=custom&num_layers=2&hidden_size=256&num_attention_heads=4&vocab_size=1000"
@@ -69,7 +69,6 @@ def unsaid(page) -> list[str]:
     return found
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_on_any_page_and_every_chart_says_what_it_shows(
     new_user, keep_picture, scheme

@@ -14,8 +14,10 @@ command_line       the runcast calibrate commands that measure the machines of a
 document           a calibration as tables: constants, links, flags, provenance, history
 effect             what the calibrations of a scenario change: its plan and the best plan,
                    without and with them
-job                the options of runcast calibrate, and the launcher, job and limits that
-                   follow from them
+job                the launcher, the job and the limits that follow from the options of
+                   runcast calibrate
+options            the options of a calibration run, each described once for the command line
+                   and for saved runs
 page               the Calibration page: measured machines, and how they change the plan of
                    the link
 plan               what a calibration measures: the matmuls of a link's plan, or of a usual

@@ -2,153 +2,104 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Mapping
+from dataclasses import Field, asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.calibration.options import Asked, option
 from app.command.options import AsJson, Text, print_json, text_option
 
 if TYPE_CHECKING:
-    from app.calibration.job import Asked
     from runners.launchers.job import Job
     from runners.launchers.launcher import Launcher
     from runners.run_state import RunState
 
 LOST, INTERRUPTED = 3, 130  # exit statuses; 2 is a user error or a failed run
-OWN = ("dry_run", "yes", "resume", "cancel", "as_json")  # options of this command, not of the run
-
-
-def _flag(name: str, text: str) -> Any:
-    return typer.Option(name, help=text)
 
 
 def calibrate(
-    launcher: Annotated[
-        Text, text_option("--launcher", "WHERE", "local, ssh, slurm, ray, sky or k8s.")
-    ] = None,
-    nodes: Annotated[Text, text_option("--nodes", "N", "Nodes to measure together (1).")] = None,
-    gpus_per_node: Annotated[
-        Text, text_option("--gpus-per-node", "N", "GPUs of a node; all it has, where it can say.")
-    ] = None,
-    processes_per_node: Annotated[
-        Text, text_option("--processes-per-node", "N", "Processes of a node; one a GPU.")
-    ] = None,
-    hosts: Annotated[
-        Text, text_option("--hosts", "A,B", "ssh: hosts as your ssh configuration has them.")
-    ] = None,
-    master_addr: Annotated[
-        Text, text_option("--master-addr", "ADDR", "ssh: the first host as the others reach it.")
-    ] = None,
-    ssh_config: Annotated[
-        Text, text_option("--ssh-config", "FILE", "ssh: another configuration, `ssh -F`.")
-    ] = None,
-    folder: Annotated[
-        Text, text_option("--folder", "DIR", "ssh: on the hosts; slurm: one that nodes share.")
-    ] = None,
-    partition: Annotated[Text, text_option("--partition", "P", "slurm: the partition.")] = None,
-    account: Annotated[Text, text_option("--account", "A", "slurm: the account.")] = None,
-    qos: Annotated[Text, text_option("--qos", "Q", "slurm: the quality of service.")] = None,
-    address: Annotated[
-        Text, text_option("--address", "URL", "ray: the dashboard, http://HOST:8265.")
-    ] = None,
-    gpu: Annotated[
-        Text, text_option("--gpu", "NAME", "The accelerator of the nodes; sky: H100:8.")
-    ] = None,
-    infra: Annotated[Text, text_option("--infra", "I", "sky: aws, gcp/us-central1.")] = None,
-    spot: Annotated[bool, _flag("--spot", "sky: spot instances.")] = False,
-    image: Annotated[Text, text_option("--image", "I", "k8s: an image with torch.")] = None,
-    namespace: Annotated[Text, text_option("--namespace", "N", "k8s: the namespace.")] = None,
-    context: Annotated[Text, text_option("--context", "C", "k8s: of kubectl.")] = None,
-    gpu_resource: Annotated[
-        Text, text_option("--gpu-resource", "R", "k8s: nvidia.com/gpu if left out.")
-    ] = None,
-    python: Annotated[
-        Text, text_option("--python", "PATH", "Python with torch, on the nodes (python3).")
-    ] = None,
-    interface: Annotated[
-        Text, text_option("--interface", "NAME", "Network interface; found if left out.")
-    ] = None,
-    env: Annotated[
-        list[str] | None, text_option("--env", "NAME=VALUE", "On the nodes; repeat. No secrets.")
-    ] = None,
-    device: Annotated[
-        Text, text_option("--device", "D", "cuda, rocm or cpu; a GPU where there is one.")
-    ] = None,
-    reduced: Annotated[bool, _flag("--reduced", "Small shapes, in a minute.")] = False,
-    budget_s: Annotated[
-        Text, text_option("--budget-s", "S", "Seconds of measuring (600; reduced 60).")
-    ] = None,
-    max_usd: Annotated[Text, text_option("--max-usd", "U", "Dollars at most.")] = None,
-    usd_per_hour: Annotated[
-        Text, text_option("--usd-per-hour", "P", "Price of one node; none is assumed.")
-    ] = None,
-    plan: Annotated[Text, text_option("--plan", "LINK", "Measure the shapes of its plan.")] = None,
-    out: Annotated[
-        Text, text_option("--out", "FILE", "The result; calibration-ID.json if left out.")
-    ] = None,
-    anonymise: Annotated[bool, _flag("--anonymise", "No names of hosts or devices.")] = False,
-    force: Annotated[bool, _flag("--force", "Also where the GPU is busy.")] = False,
-    dry_run: Annotated[bool, _flag("--dry-run", "Print files and commands; run none.")] = False,
-    yes: Annotated[bool, _flag("--yes", "Start without asking.")] = False,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print files and commands; run none.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Start without asking.")] = False,
     resume: Annotated[Text, text_option("--resume", "ID", "Go on with this run.")] = None,
     cancel: Annotated[Text, text_option("--cancel", "ID", "End this run where it is.")] = None,
     as_json: AsJson = False,
+    **typed: Any,
 ) -> None:
     """Measure nodes for minutes: matmuls, memory, network.
 
     Starts nothing before you have seen how long it takes and what it may cost.
     """
-    given = dict(locals())
-    from app.calibration.job import Asked
     from core.errors import ScenarioError
-    from runners.run_state import new_run_id, read_state
+    from runners.run_state import read_state
 
-    own = {name: given.pop(name) for name in OWN}
-    if own["resume"] or own["cancel"]:
-        if own["resume"] and own["cancel"]:
+    given = {name: value for name, value in typed.items() if value}
+    if run_id := resume or cancel:
+        if resume and cancel:
             raise ScenarioError("Give --resume or --cancel, not both.")
-        typed = [n for n, v in given.items() if v and n != "out"]
-        if typed:
-            raise ScenarioError(
-                f"A run keeps its options: leave --{typed[0].replace('_', '-')} out."
-            )
-        state = read_state(own["resume"] or own["cancel"])
-        raise typer.Exit(_again(state, out=out, **own))
-    if launcher is None:
+        out = given.pop("out", None)
+        if given:
+            raise ScenarioError(f"A run keeps its options: leave {option(next(iter(given)))} out.")
+        raise typer.Exit(_again(read_state(run_id), out=out, resume=resume, as_json=as_json))
+    if typed["launcher"] is None:
         raise ScenarioError(
             "Missing --launcher: local, ssh, slurm, ray, sky or k8s, or --resume ID."
         )
-    asked = Asked(**{**given, "env": tuple(env or ())})
-    raise typer.Exit(_new(asked, new_run_id(), own))
+    asked = Asked(**{**typed, "env": tuple(typed["env"] or ())})
+    raise typer.Exit(_new(asked, dry_run=dry_run, yes=yes, as_json=as_json))
 
 
-def _new(asked: Asked, run_id: str, own: Mapping[str, Any]) -> int:
+def _parameter(of: Field[Any]) -> inspect.Parameter:
+    """An option of the run as a parameter that Typer reads."""
+    name, text, metavar = option(of.name), of.metadata["help"], of.metadata.get("metavar")
+    kind: Any = list[str] | None if of.name == "env" else Text if metavar else bool
+    read = text_option(name, metavar, text) if metavar else typer.Option(name, help=text)
+    return inspect.Parameter(
+        of.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None if metavar else False,
+        annotation=Annotated[kind, read],
+    )
+
+
+_OWN = inspect.signature(calibrate, eval_str=True).parameters.values()
+_PARAMETERS = [
+    *map(_parameter, fields(Asked)),
+    *(p for p in _OWN if p.kind == inspect.Parameter.KEYWORD_ONLY),
+]
+calibrate.__signature__ = inspect.Signature(_PARAMETERS)  # type: ignore[attr-defined]
+calibrate.__annotations__ = {p.name: p.annotation for p in _PARAMETERS}
+
+
+def _new(asked: Asked, *, dry_run: bool, yes: bool, as_json: bool) -> int:
     """Show what would run, ask for confirmation, and run it."""
-    from dataclasses import asdict
-
     from app.calibration.calibrate_words import budget_sentence, launch_json, launch_lines
     from app.calibration.job import check_device, job_of, launcher_of, limits_of
     from app.calibration.plan import measured_of
     from core.errors import ScenarioError
-    from runners.run_state import RunState
+    from runners.run_state import RunState, new_run_id
 
+    run_id = new_run_id()
     place = launcher_of(asked)
     limits = limits_of(asked)
-    measured = measured_of(asked, run_id)
-    job = job_of(asked, run_id, measured.plan)
+    plan, sentences = measured_of(asked, run_id)
+    job = job_of(asked, run_id, plan)
     launch = place.plan(job)  # raises if it cannot run the job
     check_device(asked)
-    _say(*measured.sentences, budget_sentence(asked, place.where, limits))
-    if own["dry_run"]:
-        if own["as_json"]:
+    _say(*sentences, budget_sentence(asked, place.where, limits))
+    if dry_run:
+        if as_json:
             print_json(launch_json(run_id, launch))
         else:
             typer.echo("\n".join(launch_lines(launch)))
         return 0
-    if not own["yes"]:
+    if not yes:
         if not sys.stdin.isatty():
             raise ScenarioError("Nothing was started: --yes starts it where nobody can be asked.")
         if not typer.confirm("Start it?", default=False, err=True):
@@ -157,12 +108,10 @@ def _new(asked: Asked, run_id: str, own: Mapping[str, Any]) -> int:
     state = RunState(
         run_id=run_id, launcher=asked.launcher, options=asdict(asked), phase="prepared"
     )
-    return _run(place, job, state, asked, as_json=own["as_json"], out=asked.out)
+    return _run(place, job, state, asked, as_json=as_json, out=asked.out)
 
 
-def _again(
-    state: RunState, *, out: str | None, resume: str | None, as_json: bool, **_: object
-) -> int:
+def _again(state: RunState, *, out: str | None, resume: str | None, as_json: bool) -> int:
     """Resume a run or cancel it."""
     import json
 
@@ -190,7 +139,7 @@ def _run(
     """Submit a run and follow it; however it ends, --resume can read the saved state."""
     import json
 
-    from app.calibration.calibrate_words import Live, result_json, sentences
+    from app.calibration.calibrate_words import progress, result_json, sentences
     from app.calibration.job import limits_of
     from runners.calibration.result import parse_result
     from runners.launchers.follow import follow
@@ -203,8 +152,8 @@ def _run(
             state = write_state(state, probe_sha256=job.probe_sha256())
             _say(f"Run {job.run_id}.")
             try:
-                with Live(quiet=as_json) as told:
-                    text, state = follow(place, job, state, told)
+                with progress(quiet=as_json) as show:
+                    text, state = follow(place, job, state, show)
             except UnreachableError as e:
                 _say(f"runcast: {e}")
                 return LOST

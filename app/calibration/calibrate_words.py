@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from app.calibration.job import START_S, Asked, Limits
+from app.calibration.job import START_S, Limits, num_nodes_of, processes_of
+from app.calibration.options import Asked
 from app.document import format as fmt
 from app.document.progress import terminal_bar
 from runners.calibration.result import CalibResult
@@ -23,10 +24,10 @@ PROGRAMS = (".py",)  # shown by hash only: they do not change between runs
 
 def budget_sentence(asked: Asked, where: str, limits: Limits) -> str:
     """The maximum time and cost of a run."""
-    processes = asked.processes
+    processes, num_nodes = processes_of(asked), num_nodes_of(asked)
     each = "one process a GPU" if processes is None else f"{fmt.count(processes)} processes"
     each = "one process" if processes == 1 else each
-    nodes = "1 node" if asked.num_nodes == 1 else f"{fmt.count(asked.num_nodes)} nodes"
+    nodes = "1 node" if num_nodes == 1 else f"{fmt.count(num_nodes)} nodes"
     took = (
         f"{nodes} of {each} on {where}, at most {limits.limit_s:.0f} s there: "
         f"{limits.budget_s:.0f} s of measuring, {START_S:.0f} s to start"
@@ -60,34 +61,25 @@ def launch_lines(launch: Launch) -> Iterator[str]:
         yield f"$ {shlex.join(command)}"
 
 
-class Live:
-    """Progress of a run on standard error: a bar on a terminal, else a line per group."""
+@contextmanager
+def progress(*, quiet: bool) -> Iterator[Callable[[Status], None]]:
+    """Shows the progress of a run on standard error: a bar on a terminal, else a line per group."""
+    last = ""
+    with terminal_bar(quiet=quiet) as bar:
+        task = bar.add_task("starting", total=None)
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._bar = terminal_bar(quiet=quiet)
-        self._task = self._bar.add_task("starting", total=None)
-        self._last = ""
+        def show(status: Status) -> None:
+            nonlocal last
+            text = ": ".join(w for w in (status.state, status.group, status.sentence) if w)
+            # The named group has started; those before it are finished.
+            finished = status.total if status.state == "done" else max(0, status.done - 1)
+            bar.update(task, description=text, completed=finished, total=status.total or None)
+            line = f"{text} ({status.done}/{status.total})" if status.total else text
+            if bar.disable and not quiet and line != last:
+                print(line, file=sys.stderr)
+            last = line
 
-    def __enter__(self) -> Live:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
-    ) -> None:
-        self._bar.stop()
-
-    def __call__(self, told: Status) -> None:
-        words = [told.state, told.group, told.sentence]
-        text = ": ".join(w for w in words if w)
-        # The named group has started; those before it are finished.
-        finished = told.total if told.state == "done" else max(0, told.done - 1)
-        self._bar.update(self._task, description=text, completed=finished, total=told.total or None)
-        line = f"{text} ({told.done}/{told.total})" if told.total else text
-        if self._bar.disable and not self._quiet and line != self._last:
-            print(line, file=sys.stderr)
-        self._last = line
+        yield show
 
 
 def result_json(
@@ -100,7 +92,7 @@ def result_json(
         "launcher": state.launcher,
         "handle": state.handle,
         "submissions": state.submissions,
-        "num_nodes": asked.num_nodes,
+        "num_nodes": num_nodes_of(asked),
         "world_size": made.world_size,
         "budget_s": limits.budget_s,
         "limit_s": limits.limit_s,
@@ -122,18 +114,16 @@ def result_json(
     }
 
 
-def sentences(found: Mapping[str, Any]) -> list[str]:
+def sentences(found: Mapping[str, Any]) -> Iterator[str]:
     """What the run measured and where the result is."""
     whole = "every group" if found["complete"] else f"{len(found['groups'])} groups"
     ranks = "1 process" if found["world_size"] == 1 else f"{found['world_size']} processes"
-    said = [
+    usd = "" if found["usd"] is None else f" About {fmt.usd(found['usd'], digits=3)} of measuring."
+    yield (
         f"Measured {whole} ({found['num_results']} results) on {found['device']}, {ranks}, "
-        f"in {found['wall_s']:.0f} s, torch {found['torch']}."
-    ]
-    if found["usd"] is not None:
-        said[0] += f" About {fmt.usd(found['usd'], digits=3)} of measuring."
+        f"in {found['wall_s']:.0f} s, torch {found['torch']}.{usd}"
+    )
     for skipped in found["skipped"]:
         what = ": ".join(dict.fromkeys(w for w in (skipped["group"], skipped["label"]) if w))
-        said.append(f"Left out {what}: {skipped['reason']}.")
-    said.append(f"The result is in {found['result_file']}.")
-    return said
+        yield f"Left out {what}: {skipped['reason']}."
+    yield f"The result is in {found['result_file']}."

@@ -1,17 +1,17 @@
-"""The options of `runcast calibrate`, and the launcher, job and limits that follow from them."""
+"""The launcher, the job and the limits that follow from the options of `runcast calibrate`."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from app.calibration.options import Asked, option
 from core.errors import ScenarioError, shown, unknown_name
 from core.units import HOUR_S
-from hardware import names
 from runners.launchers import quoting
 from runners.launchers.job import Job
 from runners.launchers.kubernetes import Kubernetes
@@ -23,6 +23,7 @@ from runners.launchers.slurm import Slurm
 from runners.launchers.ssh import Ssh
 from runners.run_state import folder_of
 
+LAUNCHERS = ("local", "ssh", "slurm", "ray", "sky", "k8s")
 DEVICES = ("cpu", "cuda", "rocm")
 BUDGET_S = {True: 60.0, False: 600.0}  # by is_reduced: the probe has the same defaults
 START_S = 120.0  # before the first measurement: loading torch, rendezvous, the control
@@ -45,97 +46,6 @@ NEEDED = {
 REQUESTS_GPUS = ("slurm", "ray", "k8s")  # these schedulers need a GPU count in the request
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The options as typed; a resumed run is rebuilt from them."""
-
-    launcher: str
-    nodes: str | None = None
-    gpus_per_node: str | None = None
-    processes_per_node: str | None = None
-    hosts: str | None = None
-    master_addr: str | None = None
-    ssh_config: str | None = None
-    folder: str | None = None
-    partition: str | None = None
-    account: str | None = None
-    qos: str | None = None
-    address: str | None = None
-    infra: str | None = None
-    spot: bool = False
-    image: str | None = None
-    namespace: str | None = None
-    context: str | None = None
-    gpu_resource: str | None = None
-    gpu: str | None = None
-    python: str | None = None
-    interface: str | None = None
-    env: tuple[str, ...] = ()
-    device: str | None = None
-    reduced: bool = False
-    budget_s: str | None = None
-    max_usd: str | None = None
-    usd_per_hour: str | None = None
-    plan: str | None = None
-    out: str | None = None
-    anonymise: bool = False
-    force: bool = False
-
-    def check(self) -> None:
-        """Raise ScenarioError if options contradict one another."""
-        if self.launcher not in LAUNCHERS:
-            raise unknown_name("launcher", self.launcher, LAUNCHERS)
-        if self.device is not None and self.device not in DEVICES:
-            raise unknown_name("device", self.device, DEVICES)
-        for name, takers in TAKEN_BY.items():
-            if getattr(self, name) and self.launcher not in takers:
-                raise ScenarioError(
-                    f"{option(name)} is for --launcher {' or '.join(takers)}, not {self.launcher}."
-                )
-        if lacks := [n for n in NEEDED.get(self.launcher, ()) if not getattr(self, n)]:
-            raise ScenarioError(
-                f"--launcher {self.launcher} needs {' and '.join(map(option, lacks))}."
-            )
-        gpus = self.gpus_per_node or self.device == "cpu"
-        if self.launcher in REQUESTS_GPUS and not gpus:
-            raise ScenarioError(
-                f"--launcher {self.launcher} needs --gpus-per-node, or --device cpu: it gives a "
-                "job what is asked for and no more."
-            )
-        if self.max_usd and not self.usd_per_hour:
-            raise ScenarioError("--max-usd needs --usd-per-hour, the price of one node.")
-        if self.device == "cpu" and self.gpus_per_node:
-            raise ScenarioError("--gpus-per-node and --device cpu contradict each other.")
-
-    @property
-    def num_nodes(self) -> int:
-        typed = _count(self.nodes, "--nodes", MOST_NODES)
-        if self.launcher == "ssh":
-            hosts = quoting.hosts(self.hosts or "")
-            if typed not in (None, len(hosts)):
-                raise ScenarioError(f"--nodes {typed} and {len(hosts)} --hosts contradict.")
-            return len(hosts)
-        if self.launcher == "local" and typed not in (None, 1):
-            raise ScenarioError("--launcher local is one node: this machine.")
-        return typed or 1
-
-    @property
-    def processes(self) -> int | None:
-        """Processes per node; None means one per GPU, counted on the node."""
-        typed = _count(self.processes_per_node, "--processes-per-node", MOST_PROCESSES)
-        gpus = _count(self.gpus_per_node, "--gpus-per-node", MOST_PROCESSES)
-        if self.launcher == "sky" and gpus is None:
-            gpus = int((self.gpu or "").rpartition(":")[2] or 0) or None
-        return typed or gpus or (1 if self.device == "cpu" else None)
-
-    @property
-    def sku_key(self) -> str | None:
-        """The accelerator of the nodes, if it was given."""
-        if not self.gpu:
-            return None
-        return names.canonical(self.gpu.partition(":")[0] if self.launcher == "sky" else self.gpu)
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of a run: seconds of measuring, seconds in total, dollars in total."""
@@ -146,8 +56,26 @@ class Limits:
     usd: float | None  # None: no price was given
 
 
-def option(name: str) -> str:
-    return "--" + name.replace("_", "-")
+def num_nodes_of(asked: Asked) -> int:
+    """The number of nodes: of the hosts for ssh, one for local."""
+    typed = _count(asked.nodes, "--nodes", MOST_NODES)
+    if asked.launcher == "ssh":
+        hosts = quoting.hosts(asked.hosts or "")
+        if typed not in (None, len(hosts)):
+            raise ScenarioError(f"--nodes {typed} and {len(hosts)} --hosts contradict.")
+        return len(hosts)
+    if asked.launcher == "local" and typed not in (None, 1):
+        raise ScenarioError("--launcher local is one node: this machine.")
+    return typed or 1
+
+
+def processes_of(asked: Asked) -> int | None:
+    """Processes per node; None means one per GPU, counted on the node."""
+    typed = _count(asked.processes_per_node, "--processes-per-node", MOST_PROCESSES)
+    gpus = _gpus(asked)
+    if asked.launcher == "sky" and gpus is None:
+        gpus = int((asked.gpu or "").rpartition(":")[2] or 0) or None
+    return typed or gpus or (1 if asked.device == "cpu" else None)
 
 
 def limits_of(asked: Asked) -> Limits:
@@ -155,19 +83,20 @@ def limits_of(asked: Asked) -> Limits:
     budget_s = _number(asked.budget_s, "--budget-s", MOST_S) or BUDGET_S[is_reduced(asked)]
     usd_per_hour = _number(asked.usd_per_hour, "--usd-per-hour", 1e6)
     max_usd = _number(asked.max_usd, "--max-usd", 1e9)
+    num_nodes = num_nodes_of(asked)
     around_s = START_S + (PROVISION_S if asked.launcher == "sky" else 0.0)
     if max_usd is not None and usd_per_hour is not None:
-        buys_s = max_usd / (usd_per_hour * asked.num_nodes) * HOUR_S
+        buys_s = max_usd / (usd_per_hour * num_nodes) * HOUR_S
         if buys_s < around_s + LEAST_BUDGET_S:
             raise ScenarioError(
-                f"--max-usd {max_usd:g} buys {buys_s:.0f} s of {asked.num_nodes} nodes, and "
+                f"--max-usd {max_usd:g} buys {buys_s:.0f} s of {num_nodes} nodes, and "
                 f"starting takes up to {around_s:.0f} s."
             )
         budget_s = min(budget_s, buys_s - around_s)
     if budget_s < LEAST_BUDGET_S:
         raise ScenarioError(f"--budget-s {budget_s:g} is less than {LEAST_BUDGET_S:g} s.")
     billed_s = budget_s + around_s
-    usd = None if usd_per_hour is None else usd_per_hour * asked.num_nodes * billed_s / HOUR_S
+    usd = None if usd_per_hour is None else usd_per_hour * num_nodes * billed_s / HOUR_S
     return Limits(budget_s, budget_s + START_S, billed_s, usd)
 
 
@@ -184,11 +113,10 @@ def is_reduced(asked: Asked) -> bool:
 
 def job_of(asked: Asked, run_id: str, plan: Mapping[str, Any]) -> Job:
     """The job; checks every value that reaches a shell or a file."""
-    limits = limits_of(asked)
+    limits, num_nodes = limits_of(asked), num_nodes_of(asked)
     arguments = ["--budget-s", f"{limits.budget_s:.0f}"]
     if asked.usd_per_hour:
-        all_nodes = float(asked.usd_per_hour) * asked.num_nodes
-        arguments += ["--usd-per-hour", f"{all_nodes:g}"]
+        arguments += ["--usd-per-hour", f"{float(asked.usd_per_hour) * num_nodes:g}"]
     if asked.max_usd:
         arguments += ["--max-usd", f"{float(asked.max_usd):g}"]
     arguments += ["--anonymise"] * asked.anonymise + ["--force"] * asked.force
@@ -200,72 +128,78 @@ def job_of(asked: Asked, run_id: str, plan: Mapping[str, Any]) -> Job:
         run_id=run_id,
         folder=folder,
         plan=plan,
-        num_nodes=asked.num_nodes,
-        processes=asked.processes,
+        num_nodes=num_nodes,
+        processes=processes_of(asked),
         device=asked.device or "cuda",
         budget_s=limits.budget_s,
         limit_s=limits.limit_s,
         arguments=tuple(arguments),
-        python=quoting.path(asked.python, "--python") if asked.python else "python3",
+        python=quoting.path(asked.python or "python3", "--python"),
         env=quoting.variables(asked.env),
-        interface=quoting.name(asked.interface, "--interface") if asked.interface else "",
+        interface=_name(asked.interface, "--interface"),
     )
-
-
-def _local(_: Asked) -> Launcher:
-    return Local()
-
-
-def _ssh(asked: Asked) -> Launcher:
-    base = quoting.path(asked.folder, "--folder") if asked.folder else ".cache/runcast"
-    address = quoting.hosts(asked.master_addr)[0] if asked.master_addr else ""
-    if asked.ssh_config and not os.path.isfile(asked.ssh_config):
-        raise ScenarioError(f"--ssh-config {shown(asked.ssh_config)} is no file here.")
-    return Ssh(
-        quoting.hosts(asked.hosts or ""), config=asked.ssh_config or "", master_addr=address,
-        base=base,
-    )  # fmt: skip
-
-
-def _slurm(asked: Asked) -> Launcher:
-    named = {n: getattr(asked, n) or "" for n in ("partition", "account", "qos")}
-    checked = {n: value and quoting.name(value, option(n)) for n, value in named.items()}
-    return Slurm(
-        partition=checked["partition"],
-        account=checked["account"],
-        qos=checked["qos"],
-        gpus_per_node=_gpus(asked),
-    )
-
-
-def _ray(asked: Asked) -> Launcher:
-    return RayJobs(asked.address or "", gpus_per_node=_gpus(asked))
-
-
-def _sky(asked: Asked) -> Launcher:
-    return SkyPilot(asked.gpu or "", infra=asked.infra or "", use_spot=asked.spot)
-
-
-def _k8s(asked: Asked) -> Launcher:
-    resource = asked.gpu_resource or "nvidia.com/gpu"
-    return Kubernetes(
-        quoting.image(asked.image or "", "--image"),
-        namespace=quoting.name(asked.namespace or "default", "--namespace"),
-        context=quoting.name(asked.context, "--context") if asked.context else "",
-        gpus_per_node=_gpus(asked),
-        gpu_resource=quoting.image(resource, "--gpu-resource"),
-    )
-
-
-LAUNCHERS: dict[str, Callable[[Asked], Launcher]] = {
-    "local": _local, "ssh": _ssh, "slurm": _slurm, "ray": _ray, "sky": _sky, "k8s": _k8s,
-}  # fmt: skip
 
 
 def launcher_of(asked: Asked) -> Launcher:
-    """The launcher that the options name, with its own options."""
-    asked.check()
-    return LAUNCHERS[asked.launcher](asked)
+    """The launcher that the options name. Raises ScenarioError if they contradict one another."""
+    _check(asked)
+    match asked.launcher:
+        case "ssh":
+            if asked.ssh_config and not os.path.isfile(asked.ssh_config):
+                raise ScenarioError(f"--ssh-config {shown(asked.ssh_config)} is no file here.")
+            return Ssh(
+                quoting.hosts(asked.hosts or ""),
+                config=asked.ssh_config or "",
+                master_addr=quoting.hosts(asked.master_addr)[0] if asked.master_addr else "",
+                base=quoting.path(asked.folder or ".cache/runcast", "--folder"),
+            )
+        case "slurm":
+            return Slurm(
+                partition=_name(asked.partition, "--partition"),
+                account=_name(asked.account, "--account"),
+                qos=_name(asked.qos, "--qos"),
+                gpus_per_node=_gpus(asked),
+            )
+        case "ray":
+            return RayJobs(asked.address or "", gpus_per_node=_gpus(asked))
+        case "sky":
+            return SkyPilot(asked.gpu or "", infra=asked.infra or "", use_spot=asked.spot)
+        case "k8s":
+            resource = asked.gpu_resource or "nvidia.com/gpu"
+            return Kubernetes(
+                quoting.image(asked.image or "", "--image"),
+                namespace=_name(asked.namespace or "default", "--namespace"),
+                context=_name(asked.context, "--context"),
+                gpus_per_node=_gpus(asked),
+                gpu_resource=quoting.image(resource, "--gpu-resource"),
+            )
+        case _:
+            return Local()
+
+
+def _check(asked: Asked) -> None:
+    """Raise ScenarioError for an unknown launcher or device, or if options contradict."""
+    launcher, is_cpu = asked.launcher, asked.device == "cpu"
+    if launcher not in LAUNCHERS:
+        raise unknown_name("launcher", launcher, LAUNCHERS)
+    if asked.device is not None and asked.device not in DEVICES:
+        raise unknown_name("device", asked.device, DEVICES)
+    for name, takers in TAKEN_BY.items():
+        if getattr(asked, name) and launcher not in takers:
+            raise ScenarioError(
+                f"{option(name)} is for --launcher {' or '.join(takers)}, not {launcher}."
+            )
+    if lacks := [n for n in NEEDED.get(launcher, ()) if not getattr(asked, n)]:
+        raise ScenarioError(f"--launcher {launcher} needs {' and '.join(map(option, lacks))}.")
+    if launcher in REQUESTS_GPUS and not (asked.gpus_per_node or is_cpu):
+        raise ScenarioError(
+            f"--launcher {launcher} needs --gpus-per-node, or --device cpu: it gives a "
+            "job what is asked for and no more."
+        )
+    if asked.max_usd and not asked.usd_per_hour:
+        raise ScenarioError("--max-usd needs --usd-per-hour, the price of one node.")
+    if is_cpu and asked.gpus_per_node:
+        raise ScenarioError("--gpus-per-node and --device cpu contradict each other.")
 
 
 def read_asked(options: Mapping[str, Any]) -> Asked:
@@ -275,6 +209,10 @@ def read_asked(options: Mapping[str, Any]) -> Asked:
         raise ScenarioError("The run was remembered by another version of Runcast.")
     values: dict[str, Any] = {**options, "env": tuple(options.get("env") or ())}
     return Asked(**values)
+
+
+def _name(text: str | None, option: str) -> str:
+    return quoting.name(text, option) if text else ""
 
 
 def _gpus(asked: Asked) -> int | None:

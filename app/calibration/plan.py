@@ -2,64 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from app.calibration.job import Asked, is_reduced
+from app.calibration.job import is_reduced
+from app.calibration.options import Asked
 from app.forecast.machines import CUSTOM
 from app.scenario.version import version
 from core.errors import ScenarioError
 from core.model.dimensions import is_mla
+from hardware import names
 from runners.calibration.probe_plan import DEFAULT, Workload, probe_plan
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """The plan for the probe, and sentences on its shapes and what they leave out."""
-
-    plan: Mapping[str, Any]
-    sentences: tuple[str, ...]
-
-
-def measured_of(asked: Asked, run_id: str) -> Measured:
-    """The calib-plan/1 document for the given options."""
+def measured_of(asked: Asked, run_id: str) -> tuple[dict[str, Any], list[str]]:
+    """The calib-plan/1 document for the given options, and sentences on its shapes and what they
+    leave out."""
     workload, accelerator, sentences = DEFAULT, None, ["The shapes are those of Llama 3 8B."]
     if asked.plan is not None:
         workload, accelerator, sentences = _of_link(asked.plan)
-    planner = version() or "not installed"
     plan = probe_plan(
         run_id=run_id,
         launcher=asked.launcher,
-        planner_version=planner,
+        planner_version=version() or "not installed",
         workload=workload,
         reduced=is_reduced(asked),
         device=asked.device,
-        sku_key=_sku(asked, accelerator),
-        told=_told(asked),
+        sku_key=_sku_key(asked, accelerator),
+        told=_place(asked),
     )
     if is_reduced(asked):
         sentences.append("They are reduced to what a CPU core does in a minute.")
-    return Measured(plan, tuple(sentences))
+    return plan, sentences
 
 
-def _sku(asked: Asked, accelerator: str | None) -> str | None:
+def _sku_key(asked: Asked, accelerator: str | None) -> str | None:
     """The accelerator that will be measured; None for a CPU or one that is in no table."""
-    named = asked.sku_key or accelerator
-    return None if asked.device == "cpu" or named == CUSTOM else named
+    if asked.gpu:
+        gpu = asked.gpu.partition(":")[0] if asked.launcher == "sky" else asked.gpu
+        accelerator = names.canonical(gpu)
+    return None if asked.device == "cpu" or accelerator == CUSTOM else accelerator
 
 
-def _told(asked: Asked) -> dict[str, str]:
+def _place(asked: Asked) -> dict[str, str]:
     """Where the nodes are according to the options; stored in the result."""
     cloud, _, place = (asked.infra or "").partition("/")
     purchase = "spot" if asked.spot else "on_demand" if asked.launcher == "sky" else ""
-    said = {
-        "cloud": cloud,
-        "region": place.partition("/")[0],
-        "purchase": purchase,
-        "image": asked.image or "",
-    }
-    return {name: value for name, value in said.items() if value}
+    region = place.partition("/")[0]
+    found = {"cloud": cloud, "region": region, "purchase": purchase, "image": asked.image or ""}
+    return {name: value for name, value in found.items() if value}
 
 
 def _of_link(link: str) -> tuple[Workload, str, list[str]]:

@@ -82,7 +82,7 @@ def launch_of_options(run_id: str | None = None, **options) -> Launch:
     asked = Asked(**options)
     run_id = run_id or new_run_id()
     place = launcher_of(asked)
-    return place.plan(job_of(asked, run_id, measured_of(asked, run_id).plan))
+    return place.plan(job_of(asked, run_id, measured_of(asked, run_id)[0]))
 
 
 @pytest.mark.parametrize(
@@ -569,24 +569,24 @@ def test_several_nodes_are_joined_by_torchrun_with_both_interfaces_set():
 
 def test_what_was_said_of_the_nodes_is_kept_with_the_result():
     def told(**options):
-        return measured_of(Asked(**options), new_run_id()).plan["told"]
+        return measured_of(Asked(**options), new_run_id())[0]["told"]
 
     sky = {"launcher": "sky", "gpu": "H100:8", "infra": "gcp/us-central1/us-central1-a"}
     assert told(**sky) == {"cloud": "gcp", "region": "us-central1", "purchase": "on_demand"}
     assert told(**sky, spot=True)["purchase"] == "spot"
     assert told(launcher="k8s", image="torch:1") == {"image": "torch:1"}
     assert told(launcher="ssh", hosts="a") == {}
-    assert measured_of(Asked(**sky), new_run_id()).plan["sku_key"] == "H100-80GB-SXM"
+    assert measured_of(Asked(**sky), new_run_id())[0]["sku_key"] == "H100-80GB-SXM"
 
 
 def test_a_link_decides_what_is_measured():
     link = "?v=1&model=llama3.1-70b&gpu=h100&num_gpus=64&tp=8&micro_batch_size=1&seq_len=8192"
     link += "&global_batch_size=512&num_tokens=1e12"
     asked = Asked(launcher="ssh", hosts="a", plan=link)
-    found = measured_of(asked, new_run_id())
-    shapes = {s["label"]: (s["m"], s["n"], s["k"]) for s in found.plan["shapes"]}
+    plan, sentences = measured_of(asked, new_run_id())
+    shapes = {s["label"]: (s["m"], s["n"], s["k"]) for s in plan["shapes"]}
     # Llama 3.1 70B (arXiv:2407.21783, table 3): hidden 8192, MLP 28672, 64 heads, 8 key heads.
     assert shapes["mlp_up.fwd"] == (8192, 2 * 28672 // 8, 8192)
     assert shapes["qkv.fwd"] == (8192, (8 + 2) * 128, 8192)
-    assert found.plan["sku_key"] == "H100-80GB-SXM"
-    assert any("tp=8" in s and "64 H100-80GB-SXM" in s for s in found.sentences)
+    assert plan["sku_key"] == "H100-80GB-SXM"
+    assert any("tp=8" in s and "64 H100-80GB-SXM" in s for s in sentences)

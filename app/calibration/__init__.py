@@ -10,7 +10,6 @@ charts             the charts of the Calibration page, from the tables of
                    app/calibration/document.py
 command            runcast calibrations: measured results, added from a file, listed, shown,
                    removed
-command_line       the runcast calibrate commands that measure the machines of a plan
 document           a calibration as tables: constants, links, flags, provenance, history
 effect             what the calibrations of a scenario change: its plan and the best plan,
                    without and with them
@@ -29,5 +28,5 @@ sections           what runcast calibrations prints: the list of results, an add
 sources            where a forecast takes each rate of a machine from: measured here,
                    measured by others, assumed
 words              calibrations in words: names of constants, what flags mean, stale
-                   results, slow nodes
+                   results, slow nodes; and the commands that measure
 """

@@ -69,10 +69,12 @@ def keep(result: AnyResult, *, note: str = "", typed: Scenario = NOTHING_TYPED) 
     is_new = not files.has(files.id_of(result))
     name = files.keep(result)
     kept = Kept(id=name, origin=origin_of(result), note=note)
-    said = [_indexed(kept)]
+    sentences = [_indexed(kept)]
     if kept.accelerator == CUSTOM:
-        said.append("It names no accelerator: it is used for gpu=custom, with typed-in figures.")
-    return Added(kept=kept, judged=verdict, is_new=is_new, sentences=tuple(s for s in said if s))
+        sentences.append(
+            "It names no accelerator: it is used for gpu=custom, with typed-in figures."
+        )
+    return Added(kept=kept, judged=verdict, is_new=is_new, sentences=tuple(filter(None, sentences)))
 
 
 def _believed(result: AnyResult, typed: Scenario) -> Judged:
@@ -110,12 +112,8 @@ def listed() -> tuple[list[Kept], str]:
     """
     indexed, sentence = _index()
     found = [files.kept_of(name, indexed.get(name, "")) for name in files.kept()]
-    order = sorted(
-        found,
-        key=lambda k: (not k.problem, k.measured_on or dt.date.min, k.id),
-        reverse=True,
-    )
-    return order, sentence
+    found.sort(key=lambda k: (not k.problem, k.measured_on or dt.date.min, k.id), reverse=True)
+    return found, sentence
 
 
 def learned(kept: Kept, scenario: Scenario) -> Calibration:
@@ -159,8 +157,8 @@ def _indexed(kept: Kept) -> str:
     if store is None or o is None:
         return f"It is not in the index: {sentence}" if sentence else ""
     if o.measured_at is None:
-        lost = " Its note is not kept, which stands there." if kept.note else ""
-        return f"It is not in the index, as nobody said when it was measured.{lost}"
+        lost = " Its note is not kept: the index holds the notes." if kept.note else ""
+        return f"It is not in the index, as it has no date.{lost}"
     at = dt.datetime.fromisoformat(o.measured_at.replace("Z", "+00:00"))
     if at.tzinfo is None:  # a date without a time
         at = at.replace(tzinfo=dt.UTC)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from app.calibration.added import Added
-from app.calibration.words import constant_name, measured_label
+from app.calibration.words import constant_name
 from app.forecast.calibration_files import Kept
 from app.forecast.calibrations import Calibration
 from runners.calibration.fit_links import Link
@@ -82,7 +82,7 @@ def shown_json(kept: Kept, c: Calibration, stale: tuple[str, ...]) -> dict[str, 
                 "p90": x.high,
                 "num_measured": x.num_measured,
                 "leave_one_out_error": x.left_out_error,
-                "source": measured_label(c),
+                "source": c.origin.label,
                 "what": x.note,
             }
             for x in f.constants

@@ -25,8 +25,10 @@ from runners.imports.result import ImportResult
 CURVE_POINTS = 60
 
 
-def _words(name: str, of: Callable[[Any], str], *, wraps: bool = False) -> Column[Any]:
-    return Column(name=name, head=name, value=of, is_text=True, wraps=wraps)
+def _words(
+    name: str, of: Callable[[Any], str], short: str = "", *, wraps: bool = False
+) -> Column[Any]:
+    return Column(name=name, head=name, value=of, short=short, is_text=True, wraps=wraps)
 
 
 def _number(name: str, of: Callable[[Any], Any], short: str = "") -> Column[Any]:
@@ -43,14 +45,8 @@ def constants(c: Calibration) -> Table[Constant]:
         _words("P10 to P90", lambda x: f"{x.low:.3f} to {x.high:.3f}"),
         _words("It is", words.moved),
         _number("Measured rows", lambda x: x.num_measured, "Rows"),
-        Column(
-            name="Leave-one-out error",
-            head="Leave-one-out error",
-            short="Left-out error",
-            value=lambda x: fmt.percent(x.left_out_error),
-            is_text=True,
-        ),
-        _words("From", lambda _: words.measured_label(c)),
+        _words("Leave-one-out error", lambda x: fmt.percent(x.left_out_error), "Left-out error"),
+        _words("From", lambda _: c.origin.label),
         _words("What it is", lambda x: x.note),
     )
     return Table(caption="Constants of this result", columns=columns, rows=c.fitted.constants)
@@ -60,10 +56,8 @@ def factors(c: Calibration) -> pd.DataFrame:
     """The factors as numbers for the chart."""
     return pd.DataFrame(
         [
-            {
-                "constant": words.constant_name(x.name), "factor": x.factor, "low": x.low,
-                "high": x.high, "moved": words.moved(x),
-                "measured": words.number(x.measured, x.unit),
+            _factor(x) | {
+                "moved": words.moved(x), "measured": words.number(x.measured, x.unit),
                 "assumed": words.number(x.assumed, x.unit),
             }
             for x in c.fitted.constants
@@ -71,17 +65,19 @@ def factors(c: Calibration) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def held_out(found: Iterable[Calibration]) -> pd.DataFrame:
-    """The held-out step without and with each calibration: forecast over measured, and measured
+def _factor(x: Constant) -> dict[str, object]:
+    name = words.constant_name(x.name)
+    return {"constant": name, "factor": x.factor, "low": x.low, "high": x.high}
+
+
+def held_out(c: Calibration) -> pd.DataFrame:
+    """The held-out step without and with the calibration: forecast over measured, and measured
     over forecast, which the chart shows."""
-    rows = []
-    for c in found:
-        if (step := c.fitted.held_out) is not None:
-            name = f"{c.origin.where[:24]}, {c.origin.day}"
-            rows.append({"result": name, "forecast": "without it", "ratio": step.before})
-            rows.append({"result": name, "forecast": "with it", "ratio": step.after})
-    frame = pd.DataFrame(rows, columns=["result", "forecast", "ratio"])
-    return frame.assign(measured_over_forecast=1.0 / frame["ratio"].astype(float))
+    step = c.fitted.held_out
+    name = f"{c.origin.where[:24]}, {c.origin.day}"
+    ratios = {} if step is None else {"without it": step.before, "with it": step.after}
+    rows = [(name, forecast, ratio, 1.0 / ratio) for forecast, ratio in ratios.items()]
+    return pd.DataFrame(rows, columns=["result", "forecast", "ratio", "measured_over_forecast"])
 
 
 def links(c: Calibration) -> Table[Link]:
@@ -91,8 +87,7 @@ def links(c: Calibration) -> Table[Link]:
 
 def group_name(x: Link) -> str:
     """A process group in words: its name, ranks, nodes."""
-    nodes = "1 node" if x.nodes == 1 else f"{x.nodes} nodes"
-    return f"{x.group}: {x.ranks} ranks of {nodes}"
+    return f"{x.group}: {x.ranks} ranks of {words.nodes(x.nodes)}"
 
 
 def _bus(x: Link, bytes_per_s: float) -> str:
@@ -117,12 +112,12 @@ LINKS: tuple[Column[Link], ...] = (
 def measured_points(c: Calibration, group: str) -> pd.DataFrame:
     """The measured time of every message size in one group."""
     rows = []
-    for x in c.fitted.links:
-        if group_name(x) != group:
-            continue
+    for x in _links_of(c, group):
         spikes = dict(zip(x.curve.size_bytes.tolist(), x.curve.spikes.tolist(), strict=True))
-        for size_bytes, time_s in _times(c, x):
-            rows.append(_point(x, size_bytes, time_s) | {"spike": bool(spikes.get(size_bytes))})
+        rows += [
+            _point(x, size_bytes, time_s) | {"spike": bool(spikes.get(size_bytes))}
+            for size_bytes, time_s in _times(c, x)
+        ]
     return pd.DataFrame(rows, columns=["op", "bytes", "us", "busbw", "spike"])
 
 
@@ -142,13 +137,15 @@ def _times(c: Calibration, x: Link) -> list[tuple[float, float]]:
 def fitted_lines(c: Calibration, group: str) -> pd.DataFrame:
     """Points on the fitted curves of one group."""
     rows = []
-    for x in c.fitted.links:
-        if group_name(x) == group:
-            low, high = x.curve.size_bytes[0], x.curve.size_bytes[-1]
-            sizes = np.geomspace(low, high, CURVE_POINTS)
-            times = np.asarray(message_curve.interpolated_s(x.curve, sizes))
-            rows += [_point(x, float(b), float(t)) for b, t in zip(sizes, times, strict=True)]
+    for x in _links_of(c, group):
+        sizes = np.geomspace(x.curve.size_bytes[0], x.curve.size_bytes[-1], CURVE_POINTS)
+        times = np.asarray(message_curve.interpolated_s(x.curve, sizes))
+        rows += [_point(x, float(b), float(t)) for b, t in zip(sizes, times, strict=True)]
     return pd.DataFrame(rows, columns=["op", "bytes", "us", "busbw"])
+
+
+def _links_of(c: Calibration, group: str) -> list[Link]:
+    return [x for x in c.fitted.links if group_name(x) == group]
 
 
 def _point(x: Link, size_bytes: float, time_s: float) -> dict[str, object]:
@@ -170,7 +167,7 @@ def _import_rows(r: ImportResult | None) -> dict[str, str]:
     o = origin_of(r)
     return {
         "Measured by": f"{r.format}, imported",
-        "Accelerator (as told or printed)": o.accelerator,
+        "Accelerator (as given or printed)": o.accelerator,
         "Device": o.device or fmt.MISSING,
         "GPUs, nodes": f"{o.num_gpus}, {o.num_nodes}",
         "Measured": o.day,
@@ -182,7 +179,6 @@ def _import_rows(r: ImportResult | None) -> dict[str, str]:
 
 def _rows_of(c: Calibration, r: CalibResult) -> dict[str, str]:
     p = r.provenance
-    told = ", ".join(f"{k} {v}" for k, v in p.told.items())
     return {
         "Device": f"{p.device.num_local} x {p.device.name}",
         "Nodes": ", ".join(n.host for n in r.nodes[:8])
@@ -191,7 +187,7 @@ def _rows_of(c: Calibration, r: CalibResult) -> dict[str, str]:
         "Software": c.origin.stack,
         "Python, system": f"{p.python}, {p.os}",
         "Launcher": " ".join(x for x in (p.launcher, p.job_id) if x) or fmt.MISSING,
-        "Where (as told)": told or fmt.MISSING,
+        "Where (as given)": ", ".join(f"{k} {v}" for k, v in p.told.items()) or fmt.MISSING,
         "Paid": fmt.usd(r.usd),
         "Drift of the control": fmt.percent(c.judged.drift),
         "Probe": f"version {r.probe_version}, sha256 {p.probe_sha256[:16]}",
@@ -236,14 +232,10 @@ def history(found: Iterable[Calibration]) -> pd.DataFrame:
     """The factor of each constant over time, from results that have a date."""
     return pd.DataFrame(
         [
-            {
-                "at": c.origin.measured_at, "constant": words.constant_name(x.name),
-                "factor": x.factor, "low": x.low, "high": x.high,
-                "host": c.origin.where, "id": c.id,
-            }
+            {"at": c.origin.measured_at, **_factor(x), "host": c.origin.where, "id": c.id}
             for c in found
             if c.origin.measured_at is not None
             for x in c.fitted.constants
         ],
         columns=["at", "constant", "factor", "low", "high", "host", "id"],
-    )  # fmt: skip
+    )

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import pandas as pd
-
 from app.document import format as fmt
+from app.document.table import Table, plain
 from app.scenario.link import changed
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 
 AnswerOf = Callable[[Scenario], Answer]
+FIGURES: tuple[tuple[str, Callable[[Plan], float | None], Callable[[float | None], str]], ...] = (
+    ("Speed", lambda p: p.tokens_per_s.p50, fmt.tokens_per_s),
+    ("Time", lambda p: p.wall_clock_hours, fmt.days),
+    ("Cost", lambda p: p.usd.p50 if p.usd else None, fmt.usd),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +37,8 @@ def effects_of(scenario: Scenario, answer_of: AnswerOf) -> tuple[Effect, ...]:
     if plan is not None:
         asked = changed(without, plan=plan.id)
         same = next((p for p in answer_of(asked).plans if p.id == plan.id), None)
-    found = [Effect(name=_name(plan), before=same, after=plan)]
+    name = f"{fmt.count(plan.num_gpus)} {plan.offer.accelerator}" if plan else "The plan"
+    found = [Effect(name=name, before=same, after=plan)]
     best = Effect(
         name="The best plan",
         before=before.plans[0] if before.plans else None,
@@ -44,41 +49,19 @@ def effects_of(scenario: Scenario, answer_of: AnswerOf) -> tuple[Effect, ...]:
     return tuple(found)
 
 
-def _name(plan: Plan | None) -> str:
-    if plan is None:
-        return "The plan"
-    return f"{fmt.count(plan.num_gpus)} {plan.offer.accelerator}"
-
-
-def frame(effects: tuple[Effect, ...]) -> pd.DataFrame:
-    """Speed, time, cost and layout without and with the calibrations, formatted for display."""
+def table(effects: tuple[Effect, ...]) -> Table[tuple[str, ...]]:
+    """Speed, time, cost and layout without and with the calibrations."""
     rows = []
     for e in effects:
-        for what, number, text in (
-            ("Speed", _speed, fmt.tokens_per_s),
-            ("Time", _hours, fmt.days),
-            ("Cost", _usd, fmt.usd),
-        ):
+        for what, number, text in FIGURES:
             old, new = (None if p is None else number(p) for p in (e.before, e.after))
-            rows.append(
-                {
-                    "Plan": e.name,
-                    "Figure": what,
-                    "Without": text(old),
-                    "With the calibration": text(new),
-                    "Change": f"{new / old - 1:+.1%}" if old and new else fmt.MISSING,
-                }
-            )
-        rows.append(
-            {
-                "Plan": e.name,
-                "Figure": "Layout",
-                "Without": _layout(e.before),
-                "With the calibration": _layout(e.after),
-                "Change": "other" if _layout(e.before) != _layout(e.after) else "same",
-            }
-        )
-    return pd.DataFrame(rows)
+            change = f"{new / old - 1:+.1%}" if old and new else fmt.MISSING
+            rows.append((e.name, what, text(old), text(new), change))
+        one, other = (fmt.layout_short(p.layout) if p else fmt.MISSING for p in (e.before, e.after))
+        rows.append((e.name, "Layout", one, other, "same" if one == other else "other"))
+    return plain(
+        "What it moves", ("Plan", "Figure", "Without", "With the calibration", "Change"), rows
+    )
 
 
 def sentence(effects: tuple[Effect, ...]) -> str:
@@ -113,19 +96,3 @@ def interval_sentence(effects: tuple[Effect, ...]) -> str:
 
 def _to(new: float, old: float, text: Callable[[float], str]) -> str:
     return "as before" if text(new) == text(old) else f"become {text(new)}"
-
-
-def _speed(p: Plan) -> float:
-    return p.tokens_per_s.p50
-
-
-def _hours(p: Plan) -> float:
-    return p.wall_clock_hours
-
-
-def _usd(p: Plan) -> float | None:
-    return p.usd.p50 if p.usd else None
-
-
-def _layout(p: Plan | None) -> str:
-    return fmt.MISSING if p is None else fmt.layout_short(p.layout)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from app.calibration import (
     added,
-    charts,
-    command_line,
     document,
     effect,
     result_section,
     sources,
     words,
 )
-from app.document import chart_files
 from app.document.escape import as_text
 from app.document.glossary import explained
 from app.document.page import draw_table
@@ -28,14 +23,12 @@ from app.forecast.calibrations import Calibration
 from app.forecast.price_book import today
 from app.scenario.link import changed
 from app.web import figure, link
-from app.web.answers import KEPT_S
 from core.errors import RuncastError
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 from runners.calibration.result import MAX_BYTES
 
-KEPT = 64  # cached charts, a few kB each
-UPLOADS, SAID = "calibration_uploads", "calibration_said"
+UPLOADS, DONE = "calibration_uploads", "calibration_done"
 AnswerOf = Callable[[Scenario], Answer]
 MOST_SHOWN = 20  # results drawn with their switches; the command line lists all of them
 
@@ -75,15 +68,14 @@ def _draw_effect(scenario: Scenario, answer_of: AnswerOf, found: list[Kept]) -> 
         return None
     st.subheader("What it moves", anchor=False)
     st.markdown(f"**{as_text(effect.sentence(effects))}**")
-    st.table(effect.frame(effects).map(as_text), hide_index=True)
+    draw_table(effect.table(effects))
     st.caption(as_text(effect.interval_sentence(effects)))
     return effects[0].after
 
 
 def _draw_nothing_in_use(plan: Plan | None, found: list[Kept]) -> None:
     what = f"The plan of this link is on {plan.offer.accelerator}" if plan else "Nothing fits"
-    fitting = [k for k in found if plan is not None and k.accelerator == plan.offer.accelerator]
-    if fitting:
+    if plan and any(k.accelerator == plan.offer.accelerator for k in found):
         rest = "a result of it is below: switch it on."
     elif found:
         rest = "no result below is of it."
@@ -111,16 +103,12 @@ def _draw_kept(scenario: Scenario, kept: Kept, found: list[Kept]) -> None:
     """Draw one result with its switch and its button to remove it."""
     left, right = st.columns([5, 1], vertical_alignment="center")
     with left:
-        st.markdown(f"**{as_text(words.kept_label(kept))}**")
+        st.markdown(f"**{as_text(kept.label)}**")
         if not kept.problem:
             key = f"calibration_use_{kept.id}"
             st.session_state[key] = kept.id in scenario.calibration
-            st.checkbox(
-                f"Use {kept.id[:8]} in this plan",
-                key=key,
-                on_change=_switched,
-                args=(kept,),
-            )
+            use = f"Use {kept.id[:8]} in this plan"
+            st.checkbox(use, key=key, on_change=_switched, args=(kept,))
     with right, st.popover("Remove", key=f"calibration_remove_{kept.id}"):
         st.markdown("The file is deleted for everybody who uses this server.")
         st.button("Remove it", key=f"calibration_gone_{kept.id}", on_click=_removed, args=(kept,))
@@ -134,9 +122,9 @@ def _draw_kept(scenario: Scenario, kept: Kept, found: list[Kept]) -> None:
 
 def _draw_add(scenario: Scenario, plan: Plan | None, *, is_empty: bool) -> None:
     st.subheader("Add a result", anchor=False)
-    kind, said = st.session_state.pop(SAID, ("", ""))
-    if said:
-        (st.error if kind == "error" else st.success)(as_text(said))
+    kind, text = st.session_state.pop(DONE, ("", ""))
+    if text:
+        (st.error if kind == "error" else st.success)(as_text(text))
     largest = min(MAX_BYTES // 10**6, int(st.get_option("server.maxUploadSize")))
     st.file_uploader(
         "A result of `runcast calibrate` or `runcast import --out` (JSON)",
@@ -154,7 +142,7 @@ def _draw_add(scenario: Scenario, plan: Plan | None, *, is_empty: bool) -> None:
             "costs money. `--launcher` is local, ssh, slurm, ray, sky or k8s; `--dry-run` only "
             "prints what would run."
         )
-        st.code(command_line.commands(scenario, plan), language=None, wrap_lines=True)
+        st.code(words.commands(scenario, plan), language=None, wrap_lines=True)
 
 
 def _shown(scenario: Scenario, found: list[Kept], plan: Plan | None) -> Kept | None:
@@ -170,7 +158,7 @@ def _shown(scenario: Scenario, found: list[Kept], plan: Plan | None) -> Kept | N
     chosen = st.selectbox(
         "Result in detail",
         list(by_id),
-        format_func=lambda name: words.kept_label(by_id[name]),
+        format_func=lambda name: by_id[name].label,
         key="calibration_shown",
     )
     return by_id.get(chosen, order[0])
@@ -210,7 +198,7 @@ def _draw_history(scenario: Scenario, found: list[Kept], plan: Plan | None) -> N
             try:
                 known.append(added.learned(kept, scenario))
             except RuncastError as e:
-                st.caption(as_text(f"{words.kept_label(kept)}: {e}"))
+                st.caption(as_text(f"{kept.label}: {e}"))
     if len(known) < 2:
         st.caption(
             as_text(f"One result of {name} with a date, or none, can be read: a history needs two.")
@@ -220,19 +208,13 @@ def _draw_history(scenario: Scenario, found: list[Kept], plan: Plan | None) -> N
     figure.draw(
         figure.Figure(
             key="calibration_history",
-            spec=_history(rows.to_csv(), figure.theme(), rows),
+            spec=result_section.spec("history", rows),
             alt=f"Factor of each constant of {name} over time, {len(known)} results.",
             caption="Dashed: as assumed.",
             file="runcast_calibration_history",
             data=lambda: rows,
         )
     )
-
-
-@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
-def _history(of: str, theme: str, _rows: pd.DataFrame) -> chart_files.Spec:
-    """The Vega-Lite specification of the history chart, cached by `of`."""
-    return chart_files.spec_of(charts.history(_rows, theme=theme))
 
 
 def _upload_key() -> str:
@@ -251,12 +233,11 @@ def take(data: bytes) -> None:
         done = added.add(data, typed=added.typed_of(link.scenario()))
     except (RuncastError, OSError) as e:
         reason = str(e) if isinstance(e, RuncastError) else f"It cannot be kept: {e.strerror}."
-        st.session_state[SAID] = ("error", reason)
+        st.session_state[DONE] = ("error", reason)
         return
     st.session_state[UPLOADS] = st.session_state.get(UPLOADS, 0) + 1
-    first = "Kept" if done.is_new else "It was here already:"
-    said = f"{first} {words.kept_label(done.kept)}. Switch it on to use it in this plan."
-    st.session_state[SAID] = ("", " ".join((said, *done.sentences)))
+    first = f"{words.added_sentence(done)} Switch it on to use it in this plan."
+    st.session_state[DONE] = ("", " ".join((first, *done.sentences)))
 
 
 def _switched(kept: Kept) -> None:
@@ -267,23 +248,21 @@ def _switched(kept: Kept) -> None:
 def _change(calibration: tuple[str, ...]) -> None:
     """Set the calibrations of the scenario and its link; show an error if they do not fit."""
     try:
-        asked = changed(link.scenario(), calibration=calibration)
-        scenario, notes = resolve.resolve(asked)
+        scenario, notes = resolve.resolve(changed(link.scenario(), calibration=calibration))
     except RuncastError as e:
-        st.session_state[SAID] = ("error", str(e))
-        return
+        notes = [str(e)]
     if notes:
-        st.session_state[SAID] = ("error", " ".join(notes))
-        return
-    link.edit(scenario)
+        st.session_state[DONE] = ("error", " ".join(notes))
+    else:
+        link.edit(scenario)
 
 
 def _removed(kept: Kept) -> None:
     try:
-        said: Any = added.remove(kept.id)
+        failures = added.remove(kept.id)
     except (RuncastError, OSError) as e:
-        st.session_state[SAID] = ("error", str(e))
+        st.session_state[DONE] = ("error", str(e))
         return
-    st.session_state[SAID] = ("", " ".join((f"Removed {words.kept_label(kept)}.", *said)))
+    st.session_state[DONE] = ("", " ".join((f"Removed {kept.label}.", *failures)))
     if kept.id in link.scenario().calibration:
         _change(tuple(c for c in link.scenario().calibration if c != kept.id))

@@ -19,30 +19,29 @@ from core.errors import RuncastError
 from core.scenario import Scenario
 
 KEPT = 128  # cached charts, about 10 kB each
-COLOURS: dict[str, Literal["green", "orange", "red"]] = {
-    "ok": "green", "suspect": "orange", "invalid": "red"
-}  # fmt: skip
-FLAG_COLOURS: dict[str, Literal["gray", "orange", "red"]] = {
-    "note": "gray", "suspect": "orange", "invalid": "red"
+# By the status of a result, and by the severity of a flag.
+COLOURS: dict[str, Literal["green", "gray", "orange", "red"]] = {
+    "ok": "green", "note": "gray", "suspect": "orange", "invalid": "red"
 }  # fmt: skip
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _chart(name: str, of: str, theme: str, _frames: tuple[pd.DataFrame, ...]) -> chart_files.Spec:
     """The Vega-Lite specification of a chart, cached by `of`, which identifies its rows."""
-    made = {"factors": charts.factors, "ratios": charts.ratios}
+    made = {"factors": charts.factors, "ratios": charts.ratios, "history": charts.history}
     if name in made:
         return chart_files.spec_of(made[name](*_frames, theme=theme))
     return chart_files.spec_of(charts.collectives(*_frames, of=name, theme=theme))
 
 
-def _spec(name: str, *frames: pd.DataFrame) -> chart_files.Spec:
+def spec(name: str, *frames: pd.DataFrame) -> chart_files.Spec:
+    """A chart by name; the axis that is shown names the one of collectives."""
     return _chart(name, "\n".join(f.to_csv() for f in frames), figure.theme(), frames)
 
 
 def draw(kept: Kept, scenario: Scenario) -> None:
     """Draw everything that one result contains."""
-    st.subheader(as_text(words.kept_label(kept)), anchor=False)
+    st.subheader(as_text(kept.label), anchor=False)
     try:
         c = learned(kept, scenario)
     except RuncastError as e:
@@ -68,7 +67,7 @@ def _draw_constants(c: Calibration) -> None:
         figure.draw(
             figure.Figure(
                 key="calibration_factors",
-                spec=_spec("factors", document.factors(c)),
+                spec=spec("factors", document.factors(c)),
                 alt=f"Factor of each constant with P10 to P90. {words.moved_sentence(c)}",
                 caption="Mark: the factor that forecasts use, measured joined with what was "
                 "assumed. Bar: P10 to P90. Dashed: as assumed. Latencies and elementwise "
@@ -87,12 +86,12 @@ def _draw_held_out(c: Calibration) -> None:
     st.markdown("**Predicted against measured**")
     sentence = words.held_out_sentence(c.fitted.held_out)
     st.markdown(as_text(sentence))
-    rows = document.held_out((c,))
+    rows = document.held_out(c)
     if not rows.empty:
         figure.draw(
             figure.Figure(
                 key="calibration_ratios",
-                spec=_spec("ratios", rows),
+                spec=spec("ratios", rows),
                 alt=f"Measured over forecast of the held-out step. {sentence}",
                 caption="Band: within 5%, which a calibrated GPU is held to; a CPU is not.",
                 file="runcast_held_out",
@@ -116,12 +115,12 @@ def _draw_links(c: Calibration) -> None:
     )
     points = document.measured_points(c, group)
     if not points.empty:
-        said = (words.link_sentence(x) for x in c.fitted.links if document.group_name(x) == group)
+        links = (words.link_sentence(x) for x in c.fitted.links if document.group_name(x) == group)
         figure.draw(
             figure.Figure(
                 key="calibration_collectives",
-                spec=_spec(str(of or charts.BUS), points, document.fitted_lines(c, group)),
-                alt=f"{of} against the size of the message, {group}: {' '.join(said)}",
+                spec=spec(str(of or charts.BUS), points, document.fitted_lines(c, group)),
+                alt=f"{of} against the size of the message, {group}: {' '.join(links)}",
                 caption="Marks: measured. Lines: the curve that was fitted, without spikes.",
                 file="runcast_collectives",
                 data=lambda: points,
@@ -136,6 +135,6 @@ def _draw_flags(c: Calibration) -> None:
         st.markdown("None: every gate is open.")
     for flag in c.judged.flags:
         left, right = st.columns([1, 9], gap="small")
-        left.badge(flag.severity, color=FLAG_COLOURS[flag.severity])
+        left.badge(flag.severity, color=COLOURS[flag.severity])
         meaning = words.MEANINGS.get(flag.code, "")
         right.markdown(f"{as_text(flag.sentence)} {as_text(meaning)}".strip())

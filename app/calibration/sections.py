@@ -23,16 +23,15 @@ def listed_blocks(
     """All results, newest first, and why some are stale or damaged."""
     kept = tuple(found)
     yield document.listed(kept, stale) if kept else Paragraph(NONE)
-    why = [f"{k.id}: {said}" for k in kept for said in (k.problem, *stale.get(k.id, ())) if said]
-    yield Bullets(tuple(why))
+    why = ((k.id, text) for k in kept for text in (k.problem, *stale.get(k.id, ())) if text)
+    yield Bullets(tuple(f"{name}: {text}" for name, text in why))
     if sentence:
         yield Paragraph(f"Notes are not shown: {sentence}")
 
 
 def added_blocks(added: Added) -> Iterator[Block]:
     """The result that was added, and how to use it."""
-    done = "Kept" if added.is_new else "It was here already:"
-    yield Paragraph(f"{done} {words.kept_label(added.kept)}.")
+    yield Paragraph(words.added_sentence(added))
     yield from _flags(added.judged)
     yield from map(Paragraph, added.sentences)
     yield Paragraph(f"runcast plan ... --calibration {added.kept.id}")
@@ -40,13 +39,13 @@ def added_blocks(added: Added) -> Iterator[Block]:
 
 def shown_blocks(kept: Kept, c: Calibration, stale: tuple[str, ...]) -> Iterator[Block]:
     """Everything that one result contains."""
-    yield Paragraph(f"{words.kept_label(kept)}: {c.judged.status}.")
+    yield Paragraph(f"{kept.label}: {c.judged.status}.")
     if kept.note:
         yield Paragraph(f"Note: {kept.note}")
     for sentence in stale:
         yield Paragraph(f"Old: {sentence}" if kept.measured_on else sentence)
     yield document.constants(c).without("From", "What it is")
-    yield Paragraph(f"All {words.measured_label(c)}. {words.missing_sentence(c)}".strip())
+    yield Paragraph(f"All {c.origin.label}. {words.missing_sentence(c)}".strip())
     yield Paragraph(words.held_out_sentence(c.fitted.held_out))
     yield Paragraph(words.nodes_sentence(c))
     if c.fitted.links:
@@ -57,9 +56,6 @@ def shown_blocks(kept: Kept, c: Calibration, stale: tuple[str, ...]) -> Iterator
 
 
 def _flags(judged: Judged) -> Iterator[Block]:
+    flags = (f"{f.severity}: {f.sentence} {words.MEANINGS.get(f.code, '')}" for f in judged.flags)
     if judged.flags:
-        said = (
-            f"{f.severity}: {f.sentence} {words.MEANINGS.get(f.code, '')}".strip()
-            for f in judged.flags
-        )
-        yield Bullets(tuple(said), "Flags")
+        yield Bullets(tuple(map(str.strip, flags)), "Flags")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.calibration.words import measured_label, number
+from app.calibration.words import number
 from app.document import format as fmt
 from app.forecast import calibrations
 from app.forecast.machines import CUSTOM, accelerator_of
@@ -27,9 +27,14 @@ from core.scenario import Scenario
 from hardware.efficiency import GENERIC, Entry, read_entries, stacks
 from runners.calibration.fit import Constant
 
-MEASURED, ELSEWHERE, FITTED, PUBLISHED, GIVEN, ASSUMED = (
-    "measured", "measured elsewhere", "fitted", "published", "given", "assumed"
-)  # fmt: skip
+KINDS = MEASURED, ELSEWHERE, FITTED, PUBLISHED, GIVEN, ASSUMED = (
+    "measured",
+    "measured elsewhere",
+    "fitted",
+    "published",
+    "given",
+    "assumed",
+)  # the most trusted first
 
 # The rate of an accelerator and the fraction of efficiency.csv that make up each constant.
 PARTS = {
@@ -71,16 +76,13 @@ def sources_of(scenario: Scenario, accelerator_name: str) -> tuple[ValueSource, 
         if name == "matmul_fp8" and accelerator.fp8_flops_per_s is None:
             continue
         if c is not None and name in known:
-            found.append(
-                ValueSource(
-                    name=name, kind=MEASURED, label=measured_label(c), text=_measured(known[name])
-                )
-            )
+            kind, label, text = MEASURED, c.origin.label, _measured(known[name])
         else:
             rate, fraction = PARTS[name]
-            found.append(
-                _unmeasured(name, accelerator, rate, _entry(entries, scenario.stack, fraction))
-            )
+            entry = _entry(entries, scenario.stack, fraction)
+            kind, text = _unmeasured(name, accelerator, rate, entry)
+            label = kind
+        found.append(ValueSource(name=name, kind=kind, label=label, text=text))
     return tuple(found)
 
 
@@ -97,38 +99,29 @@ def _entry(entries: dict[tuple[str, str], Entry], stack: str, quantity: str) -> 
     return next(e for n in names if (e := entries.get((n, quantity))) is not None)
 
 
-def _unmeasured(name: str, accelerator: Accelerator, rate: str, fraction: Entry) -> ValueSource:
+def _unmeasured(name: str, accelerator: Accelerator, rate: str, fraction: Entry) -> tuple[str, str]:
+    """The kind of a constant that no calibration in use has, and the figures behind it."""
     source = accelerator.sources.get(rate)
-    is_fitted = fraction.basis.startswith("fitted")
+    basis = FITTED if fraction.basis.startswith("fitted") else PUBLISHED
     share = f"x {fraction.value:.3g} ({fraction.basis}, {fraction.date})"
-    if accelerator.name == CUSTOM and rate:
-        if name == "matmul":
-            text = f"{ASSUMED_CEILING:.0%} of the peak that was typed in {share}"
-            return _source(name, ASSUMED, text)
-        if name == "host_link":
-            return _source(name, ASSUMED, f"{USUAL_HOST_LINK} {share}")
-        return _source(name, GIVEN, f"the data sheet as typed in {share}")
+    usual = {"matmul": f"{ASSUMED_CEILING:.0%} of the peak", "host_link": USUAL_HOST_LINK}
     if not rate:
-        return _source(name, FITTED if is_fitted else PUBLISHED, f"{TABLE_OF_HOPS} {share}")
+        return basis, f"{TABLE_OF_HOPS} {share}"
+    if accelerator.name == CUSTOM:
+        if name == "matmul":
+            return ASSUMED, f"{usual[name]} that was typed in {share}"
+        if name == "host_link":
+            return ASSUMED, f"{usual[name]} {share}"
+        return GIVEN, f"the data sheet as typed in {share}"
     if source is None:
-        usual = {"matmul": f"{ASSUMED_CEILING:.0%} of the peak", "host_link": USUAL_HOST_LINK}
         what = usual.get(name, "what the price offer says, as no source prints it")
-        return _source(name, ASSUMED, f"{what} {share}")
-    text = f"{source.printed} ({source.ref}, {source.date}) {share}"
-    if source.assumed:
-        return _source(name, ASSUMED, text)
-    if name == "matmul":
-        return _source(name, ELSEWHERE, text)
-    return _source(name, FITTED if is_fitted else PUBLISHED, text)
-
-
-def _source(name: str, kind: str, text: str) -> ValueSource:
-    return ValueSource(name=name, kind=kind, label=kind, text=text)
+        return ASSUMED, f"{what} {share}"
+    kind = ASSUMED if source.assumed else ELSEWHERE if name == "matmul" else basis
+    return kind, f"{source.printed} ({source.ref}, {source.date}) {share}"
 
 
 def summary(found: tuple[ValueSource, ...]) -> str:
     """The number of constants of each kind, the most trusted kind first."""
-    order = (MEASURED, ELSEWHERE, FITTED, PUBLISHED, GIVEN, ASSUMED)
-    counts = {kind: sum(s.kind == kind for s in found) for kind in order}
-    told = ", ".join(f"{fmt.count(n)} {kind}" for kind, n in counts.items() if n)
-    return f"Of {fmt.count(len(found))} constants: {told}."
+    counts = {kind: sum(s.kind == kind for s in found) for kind in KINDS}
+    listed = ", ".join(f"{fmt.count(n)} {kind}" for kind, n in counts.items() if n)
+    return f"Of {fmt.count(len(found))} constants: {listed}."

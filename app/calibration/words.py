@@ -1,15 +1,22 @@
-"""Calibrations in words: names of constants, what flags mean, stale results, slow nodes."""
+"""Calibrations in words: names of constants, what flags mean, stale results, slow nodes; and the
+commands that measure."""
 
 from __future__ import annotations
 
 import datetime as dt
+import shlex
 from collections.abc import Iterable
+from urllib.parse import urlencode
 
+from app.calibration.added import Added
 from app.document import format as fmt
 from app.forecast.calibration_files import Kept
 from app.forecast.calibration_origin import Origin
 from app.forecast.calibrations import OLD_DAYS, Calibration
+from app.scenario.link import query_of
 from core.errors import shown
+from core.scenario import Scenario
+from core.search.plan import Plan
 from runners.calibration.fit import Constant
 from runners.calibration.fit_links import Link
 from runners.calibration.held_out import HeldOut
@@ -28,13 +35,14 @@ NAMES = {
     "scale_out_hop": "Latency of the network",
 }
 TIMES = frozenset({"elementwise", "scale_up_hop", "scale_out_hop"})  # a larger value is slower
+MOST_HOSTS = 2  # two machines measure the network; more would also show which is slow
 SAME = 0.005  # a factor closer to 1 than this counts as no change
 
 # What each flag of runners/calibration/validity.py means to the reader, and what to do.
 MEANINGS = {
     "roof": "Faster than the hardware can be: another device, a wrong count, or a wrong clock.",
     "roof_unchecked": "Nothing bounds these rates from above: an impossible one would pass.",
-    "control_missing": "Without the control operation a machine that changed cannot be told.",
+    "control_missing": "Without the control operation a change of the machine would go unnoticed.",
     "drift": "The same matmul took longer at one time than at another: something else ran, or the "
     "clocks moved. Every constant is believed less for it. Measure again on a quiet machine.",
     "spread": "Samples of one operation differ: its constant is believed less.",
@@ -75,11 +83,6 @@ def moved(constant: Constant) -> str:
     return "slower" if is_larger == (constant.name in TIMES) else "faster"
 
 
-def kept_label(kept: Kept) -> str:
-    """A calibration in one line, for lists."""
-    return kept.label
-
-
 def day_and_place(o: Origin) -> str:
     """When and where it was measured: 2026-11-01 on node0; 2026-11-01, imported from nccl-tests."""
     return f"{o.day} on {o.where}" if o.imported_from is None else f"{o.day}, {o.where}"
@@ -92,9 +95,9 @@ def software_sentence(kept: Kept) -> str:
     return f"{stack or 'No software is named'}.{note}"
 
 
-def measured_label(c: Calibration) -> str:
-    """The source label of a measured constant."""
-    return c.origin.label
+def added_sentence(added: Added) -> str:
+    """Whether a result was kept or was here before."""
+    return f"{'Kept' if added.is_new else 'It was here already:'} {added.kept.label}."
 
 
 def staleness(kept: Kept, others: Iterable[Kept], today: dt.date) -> tuple[str, ...]:
@@ -103,7 +106,7 @@ def staleness(kept: Kept, others: Iterable[Kept], today: dt.date) -> tuple[str, 
     if mine is None:
         return ()
     if mine.measured_at is None or mine.measured_on is None:
-        return ("Nobody said when it was measured, so it may be old: import it with --date.",)
+        return ("It has no date, so it may be old: import it with --date.",)
     found = []
     age = (today - mine.measured_on).days
     if age > OLD_DAYS:
@@ -140,19 +143,19 @@ def held_out_sentence(found: HeldOut | None) -> str:
 def moved_sentence(c: Calibration) -> str:
     """The constants that changed, the largest change first."""
     rows = sorted(c.fitted.constants, key=lambda x: abs(x.factor - 1), reverse=True)
-    told = [
+    changes = [
         f"{constant_name(x.name)} x {x.factor:.2f} ({moved(x)})"
         for x in rows
         if moved(x) != "as assumed"
     ]
-    return f"{'; '.join(told)}." if told else "Every constant is as assumed."
+    return f"{'; '.join(changes)}." if changes else "Every constant is as assumed."
 
 
 def missing_sentence(c: Calibration) -> str:
     """The constants that were not measured; '' if all were."""
     if not c.fitted.missing:
         return ""
-    names = ", ".join(_lower(constant_name(n)) for n in c.fitted.missing)
+    names = ", ".join(n[:1].lower() + n[1:] for n in map(constant_name, c.fitted.missing))
     return f"Not measured, so as assumed: {names}."
 
 
@@ -169,10 +172,10 @@ def nodes_sentence(c: Calibration) -> str:
         return f"{len(result.nodes)} nodes were measured, but not timed one by one."
     if not slow:
         return f"None of {len(result.nodes)} nodes is more than 5% slower than the median one."
-    told = [
+    slower = (
         f"node {i} ({shown(result.nodes[i].host)}) by {ratio - 1:.0%}" for i, ratio in slow.items()
-    ]
-    return f"Slower than the median node: {', '.join(told)}."
+    )
+    return f"Slower than the median node: {', '.join(slower)}."
 
 
 def link_sentence(link: Link) -> str:
@@ -180,15 +183,29 @@ def link_sentence(link: Link) -> str:
     c = link.curve
     low, high = c.bytes_per_s_low * link.bus_factor, c.bytes_per_s_high * link.bus_factor
     return (
-        f"{link.op} over {link.ranks} ranks of {_nodes(link.nodes)}: bus bandwidth "
+        f"{link.op} over {link.ranks} ranks of {nodes(link.nodes)}: bus bandwidth "
         f"{fmt.in_unit(link.bus_bytes_per_s, 'GB/s')} GB/s (P5 to P95 {fmt.in_unit(low, 'GB/s')} "
         f"to {fmt.in_unit(high, 'GB/s')}), {fmt.seconds(c.latency_s)} for the smallest message."
     )
 
 
-def _nodes(count: int) -> str:
+def nodes(count: int) -> str:
+    """1 node, 2 nodes."""
     return "1 node" if count == 1 else f"{count} nodes"
 
 
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
+def commands(scenario: Scenario, plan: Plan | None) -> str:
+    """Commands that measure one node, or two over ssh if the plan has more, and add the result.
+
+    They measure the matmuls of the plan that the link selects.
+    """
+    kept = {n: v for n, v in query_of(scenario) if n != "calibration"}
+    if plan is not None:
+        kept["plan"] = plan.id
+    link = shlex.quote("?" + urlencode(kept, safe=",/:~"))
+    is_one = plan is None or min(plan.num_nodes, MOST_HOSTS) == 1
+    where = "--launcher local" if is_one else "--launcher ssh --hosts node1,node2"
+    return (
+        f"runcast calibrate {where} --out calibration.json \\\n    --plan {link}\n"
+        "runcast calibrations add calibration.json"
+    )

@@ -40,7 +40,7 @@ INTERNAL = {
         core.explain.sensitivity.AT_MOST_ONE
         runners.probes.anonymous._ENV_KEPT""",
     "how long a text of ours is, or how it is laid out": """
-        app.audit.published.WIDEST app.calibration.command_line.MOST_HOSTS
+        app.audit.published.WIDEST app.calibration.words.MOST_HOSTS
         app.forecast.calibration_files.ID_CHARS
         app.document.chart_files.ARROW_BYTES app.document.chart_files.ENDS_DIGITS
         app.document.chart_files.WORTH_BYTES app.guides.claim_text.FORECAST_DIGITS

@@ -16,7 +16,6 @@ from streamlit.testing.v1 import AppTest
 from app.calibration import added, charts, effect, words
 from app.calibration import document as tables
 from app.calibration import sources as calibration_sources
-from app.calibration.command_line import commands
 from app.forecast import calibration_files as files
 from app.forecast import calibrations
 from app.forecast.answer import answer
@@ -274,7 +273,7 @@ def test_the_charts_show_the_factors_the_ratio_and_the_curve(learned):
     low, high = drawn["layer"][1]["encoding"]["x"]["scale"]["domain"]
     assert low < rows["low"].min()
     assert high > max(1.0, rows["high"].max())
-    ratio = tables.held_out((learned,))
+    ratio = tables.held_out(learned)
     assert list(ratio["forecast"]) == list(charts.FORECASTS)
     assert list(ratio["measured_over_forecast"] * ratio["ratio"]) == pytest.approx([1.0, 1.0])
     drawn = charts.ratios(ratio, theme="dark").to_dict()["datasets"].values()
@@ -314,12 +313,12 @@ def test_the_effect_on_another_accelerator_is_none(learned):
     other = Scenario.from_query({**QUICK, "gpu": "A100-80GB-SXM", "calibration": learned.id})[0]
     effects = effect.effects_of(other, lambda s: answer(resolve_strict(s), top=5))
     assert "of which no calibration in use is" in effect.sentence(effects)
-    assert list(effect.frame(effects)["Change"])[:3] == ["+0.0%"] * 3
+    assert [row[-1] for row in effect.table(effects).rows[:3]] == ["+0.0%"] * 3
 
 
 def test_the_command_quotes_the_link():
     scenario = Scenario.from_query({**QUICK, "calibration": "0" * 16})[0]
-    text = commands(scenario, None)
+    text = words.commands(scenario, None)
     assert text.startswith("runcast calibrate --launcher local")
     assert "'?v=1&" in text
     assert "calibration=" not in text
@@ -327,7 +326,7 @@ def test_the_command_quotes_the_link():
 
 def test_the_command_is_one_that_calibrate_takes(run):
     scenario = resolve_strict(Scenario.from_query(QUICK)[0])
-    text = commands(scenario, answer(scenario, top=1).plans[0])
+    text = words.commands(scenario, answer(scenario, top=1).plans[0])
     first, second = text.replace("\\\n", " ").splitlines()
     status, out, err = run(*shlex.split(first)[1:], "--dry-run")
     assert status == 0, err

@@ -43,10 +43,7 @@ def export(
         return
     wanted = export.names_of(to)
     options = export.options_of(command=command, env=env or [], pairs=option or [])
-    made, notes = export.made(
-        given, rank=rank, name=name,
-        targets=wanted, options=options,
-    )  # fmt: skip
+    made, notes = export.made(given, rank=rank, name=name, targets=wanted, options=options)
     for note in notes:
         typer.echo(note, err=True)
     if out is not None:

@@ -12,6 +12,7 @@ from app.command.values import TOP_MAX, plan_scenario
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
 from app.launch.job import job_of
+from app.launch.words import TIERS
 from app.plan.words import answer_sentence
 from core.errors import ScenarioError, shown
 from core.scenario import Scenario
@@ -22,14 +23,12 @@ from runners.recipes.job import RecipeJob, checked_name
 from runners.recipes.registry import OPTIONS, exported, target, targets
 
 SCHEMA_VERSION = 1
-TIERS = {"validated": "validated with the tool", "not_validated": "not validated with the tool"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
     """The files of one plan, by target and path."""
 
-    scenario: Scenario
     plan: Plan
     job: RecipeJob
     files: Mapping[str, Mapping[str, str]]
@@ -88,16 +87,8 @@ def made(
     if not found.plans:
         raise ScenarioError(answer_sentence(asked, found))
     plan = _chosen(asked, found.plans, at)
-    return export_of(asked, plan, targets, options, name=name), notes
-
-
-def export_of(
-    scenario: Scenario, plan: Plan, targets: Sequence[str], options: Mapping[str, str], *,
-    name: str | None = None,
-) -> Export:  # fmt: skip
-    """The files of one plan of a resolved scenario."""
-    job = job_of(scenario, plan, name=name)
-    return Export(scenario=scenario, plan=plan, job=job, files=exported(targets, job, options))
+    job = job_of(asked, plan, name=name)
+    return Export(plan=plan, job=job, files=exported(targets, job, options)), notes
 
 
 def _chosen(scenario: Scenario, plans: Sequence[Plan], rank: int | None) -> Plan:
@@ -105,10 +96,8 @@ def _chosen(scenario: Scenario, plans: Sequence[Plan], rank: int | None) -> Plan
         if rank > len(plans):
             raise ScenarioError(f"--rank {rank}: there are {len(plans)} plans.")
         return plans[rank - 1]
-    if not scenario.plan:
-        return plans[0]
     for plan in plans:
-        if plan.id == scenario.plan:
+        if scenario.plan in ("", plan.id):
             return plan
     raise ScenarioError(f"The plan {shown(scenario.plan)} of the link is not among the plans.")
 
@@ -198,4 +187,4 @@ def list_text() -> str:
         ]
     lines.append("options (--option KEY=VALUE, --command, --env):")
     lines += [f"  {k}={v}: {w}" for k, (v, w) in OPTIONS.items()]
-    return "\n".join(line for line in lines)
+    return "\n".join(lines)

@@ -13,10 +13,6 @@ from runners.recipes.registry import OPTIONS, target, targets
 from runners.recipes.target import Target
 
 NO_STACK = ""  # the choice to enter one's own command
-BADGES = {
-    "validated": ("validated with the tool", "green"),
-    "not_validated": ("not validated with the tool", "orange"),
-}
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal files give equal archives
 
 
@@ -67,10 +63,7 @@ def files(found: Mapping[str, Mapping[str, str]]) -> list[Shown]:
     seen: dict[str, Shown] = {}
     for name, texts in found.items():
         for path, text in texts.items():
-            seen.setdefault(
-                path,
-                Shown(path=path, text=text, target=target(name)),
-            )
+            seen.setdefault(path, Shown(path=path, text=text, target=target(name)))
     return list(seen.values())
 
 

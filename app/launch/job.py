@@ -100,7 +100,7 @@ def header_of(scenario: Scenario, plan: Plan, limit: float | None) -> Header:
     fields = {"plan": plan.id, "prices": scenario.prices or current_prices()}
     query = stamped(scenario.model_copy(update=fields)).to_query()
     return Header(
-        product=_product(),
+        product=f"Runcast {version()}".strip(),
         link=f"?{urlencode(query)}",
         prices=fields["prices"],
         forecast=forecast_sentences(scenario, plan, limit),
@@ -138,7 +138,3 @@ def forecast_sentences(scenario: Scenario, plan: Plan, limit: float | None) -> t
             f"{fmt.usd(plan.usd.p90)}"
         )
     return tuple(lines)
-
-
-def _product() -> str:
-    return f"Runcast {version()}".strip()

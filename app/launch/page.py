@@ -13,7 +13,7 @@ from app.document.glossary import explained
 from app.forecast.price_book import book_id, today
 from app.launch import files
 from app.launch.job import job_of
-from app.launch.words import troubles
+from app.launch.words import TIERS, troubles
 from app.plan import words as plan_words
 from app.web.answers import KEPT_S
 from app.web.selection import chosen
@@ -125,10 +125,10 @@ def _draw_options(names: list[str], default: str) -> tuple[str, dict[str, str]]:
 
 
 def _draw_file(file: files.Shown) -> None:
-    text, colour = files.BADGES[file.target.tier]
+    tier = file.target.tier
     left, right = st.columns([4, 1], vertical_alignment="center")
     with left:
-        st.badge(text, color=colour)  # type: ignore[arg-type]
+        st.badge(TIERS[tier], color="green" if tier == "validated" else "orange")
         st.caption(as_text(file.target.tool))
     right.download_button(
         "Download", data=file.text, file_name=file.path.rpartition("/")[2], mime="text/plain",
@@ -142,5 +142,5 @@ def _draw_troubles(scenario: Scenario, answer: Answer) -> None:
     st.subheader("When it goes wrong", anchor=False)
     for name, looks in troubles(scenario, chosen(scenario, answer)).items():
         with st.expander(name):
-            for look in looks:
-                st.markdown(f"**Look at {as_text(look.at)}.** {as_text(look.do)}")
+            for at, do in looks.items():
+                st.markdown(f"**Look at {as_text(at)}.** {as_text(do)}")

@@ -127,13 +127,11 @@ def test_each_choice_of_a_plan_can_be_drawn(plan):
 def test_troubles_have_the_figures_of_the_plan(plan):
     scenario = resolve_strict(Scenario.parse(JOB))
     found = troubles(scenario, plan)
-    said = {k: " ".join(f"{x.at} {x.do}" for x in v) for k, v in found.items()}
+    said = {k: " ".join(f"{at} {do}" for at, do in v.items()) for k, v in found.items()}
     assert list(said) == ["It runs out of memory", "It hangs", "It diverges"]
     assert "4,194,304" in said["It diverges"]  # 512 sequences of 8,192 tokens
     assert f"{plan.num_nodes} nodes started" in said["It hangs"]
     assert "GiB" in said["It runs out of memory"]
     assert set(MEMORY) == set(MEMORY_BYTES)
-    assert "bf16 instead of fp8" in " ".join(
-        x.at
-        for x in troubles(scenario.model_copy(update={"precision": "fp8"}), plan)["It diverges"]
-    )
+    in_fp8 = troubles(scenario.model_copy(update={"precision": "fp8"}), plan)
+    assert "bf16 instead of fp8" in " ".join(in_fp8["It diverges"])

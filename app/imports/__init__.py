@@ -8,8 +8,8 @@ file             one file of another tool: its format, its figures, and the cons
 forecast         the forecast to compare a log with: that of the plan a scenario names
 log              the log of a run compared with its forecast: the ratio, and the anchor
                  it gives
-log_json         a compared log as JSON: the keys that docs/imports.md documents
-log_words        a log compared with its forecast, in sentences
+log_words        a log compared with its forecast, in sentences and as JSON: the keys that
+                 docs/imports.md documents
 row              a compared run as a row of the user's own measured runs (docs/measured-
                  runs.md)
 values           the options given with an imported file, checked

@@ -8,6 +8,7 @@ from typing import Any
 from app.calibration.added import Added
 from app.imports.file import Imported
 from app.imports.words import import_sentences
+from runners.imports.mamf import Mamf
 from runners.imports.nccl_tests import Table
 from runners.imports.steps import Steady
 
@@ -23,25 +24,17 @@ def import_json(found: Imported, kept: Added | None = None) -> dict[str, Any]:
         "source_sha256": found.sha256,
         "source_bytes": found.num_bytes,
         "accelerator": found.accelerator,
-        "accelerator_from": None
-        if found.accelerator is None
-        else "told"
-        if found.is_told
-        else "file",
+        "accelerator_from": found.accelerator and ("told" if found.is_given else "file"),
         "sentences": import_sentences(found),
         "collectives": [_table(found, t) for t in found.tables],
-        "matmuls": None if found.mamf is None else _matmuls(found),
+        "matmuls": None if found.mamf is None else _matmuls(found.mamf),
         "log": None if found.steady is None else steady_json(found.steady),
         "profile": None if found.profile is None else asdict(found.profile),
         "constants": [asdict(c) for c in found.constants],
-        "kept": None
-        if kept is None
-        else {
-            "id": kept.kept.id,
-            "is_new": kept.is_new,
-            "sentences": list(kept.sentences),
+        "kept": kept and {
+            "id": kept.kept.id, "is_new": kept.is_new, "sentences": list(kept.sentences),
         },
-    }
+    }  # fmt: skip
 
 
 def _table(found: Imported, table: Table) -> dict[str, Any]:
@@ -75,10 +68,7 @@ def _table(found: Imported, table: Table) -> dict[str, Any]:
     }
 
 
-def _matmuls(found: Imported) -> dict[str, Any] | None:
-    one = found.mamf
-    if one is None:
-        return None
+def _matmuls(one: Mamf) -> dict[str, Any]:
     return {
         "dtype": one.dtype or None,
         "device": one.device or None,

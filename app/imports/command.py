@@ -43,17 +43,21 @@ def import_file(
     """
     from app.imports.as_json import import_json
     from app.imports.file import Asked, imported
-    from app.imports.values import count, told_of, whose
+    from app.imports.values import count, facts_of, whose
     from app.imports.words import import_sentences
-    from core.errors import ScenarioError
+    from core.errors import ScenarioError, shown
 
+    typed = {"seq_len": seq_len, "global_batch_size": global_batch_size, "num_gpus": num_gpus}
+    run = facts_of({name: value for name, value in typed.items() if value is not None})
+    if num_gpus and run.num_gpus is None:
+        raise ScenarioError(f"--num-gpus {shown(num_gpus)} is several: a log is of one job.")
     asked = Asked(
         format=format_ or "auto",
         gpu=gpu,
         op=op,
         ranks=count("--ranks", ranks),
         nodes=count("--nodes", nodes),
-        told=told_of(seq_len, global_batch_size, num_gpus),
+        run=run,
         per_gpu=whose(tokens_of),
         date=date,
     )

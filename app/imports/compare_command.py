@@ -34,7 +34,7 @@ def compare(
     TorchTitan, Megatron, DeepSpeed, Hugging Face Trainer, anything with tokens/s.
     """
     from app.imports.log import compared
-    from app.imports.log_json import compare_json
+    from app.imports.log_words import compare_json
     from app.imports.row import append as append_row
     from app.imports.row import row_of
     from app.imports.values import whose
@@ -57,7 +57,7 @@ def compare(
 def _print(found: Comparison, row: dict[str, str] | None, done: str) -> None:
     from app.document.terminal import console, print_wrapped
     from app.imports.log_words import anchor_options, anchor_sentences, compare_sentences
-    from app.imports.row import COLUMNS, line_of
+    from app.imports.row import line_of
     from app.plan.answer_document import PAGE
 
     out = console()
@@ -76,5 +76,5 @@ def _print(found: Comparison, row: dict[str, str] | None, done: str) -> None:
         print_wrapped(out, done)
     elif row is not None:
         print_wrapped(out, "As a measured run (`--append FILE` adds it to a file of yours):")
-        out.print(",".join(COLUMNS), soft_wrap=True)
-        out.print(line_of(row).rstrip(), soft_wrap=True)
+        out.print(",".join(row), soft_wrap=True)
+        out.print(line_of(row.values()).rstrip(), soft_wrap=True)

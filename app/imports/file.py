@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from core.errors import ScenarioError, shown
 from core.machine.accelerator import Accelerator
@@ -36,7 +37,7 @@ class Asked:
     op: str | None = None
     ranks: int | None = None
     nodes: int | None = None
-    told: RunFacts = field(default_factory=RunFacts)
+    run: RunFacts = field(default_factory=RunFacts)
     per_gpu: bool | None = None  # whether a plain log prints tokens/s per GPU
     date: str | None = None
 
@@ -50,7 +51,7 @@ class Imported:
     sha256: str
     num_bytes: int
     accelerator: str | None  # canonical name
-    is_told: bool  # named by the user; otherwise by the file
+    is_given: bool  # named by the user; otherwise by the file
     tables: tuple[Table, ...] = ()
     links: tuple[Link, ...] = ()  # from the tables with enough sizes
     mamf: Mamf | None = None
@@ -89,26 +90,26 @@ def imported(path: Path, asked: Asked) -> Imported:
         )
     if asked.date is not None and not _DATE.fullmatch(asked.date):
         raise ScenarioError(f"--date {shown(asked.date)} is no date like 2026-03-31.")
-    told = None if asked.gpu is None else facts.accelerator(names.canonical(asked.gpu)).name
+    given = None if asked.gpu is None else facts.accelerator(names.canonical(asked.gpu)).name
     content = read_bytes(path)
     if asked.format == "profile" or (asked.format == "auto" and profiler.is_one(content)):
-        return Imported(
-            format="profile",
-            file=path.name,
-            sha256=hashlib.sha256(content).hexdigest(),
-            num_bytes=len(content),
-            accelerator=told,
-            is_told=told is not None,
-            profile=profiler.parse(content, path.name),
-        )
+        sha256, found = hashlib.sha256(content).hexdigest(), profiler.parse(content, path.name)
+        text = Text(name=path.name, sha256=sha256, num_bytes=len(content), lines=())
+        return _imported(text, "profile", given, "", profile=found)
     text = text_of(content, path.name)
     kind = asked.format if asked.format != "auto" else _format_of(text.lines)
-    if kind == "nccl-tests":
-        return _nccl_tests(text, asked, told)
+    if kind == "log":
+        steady = training_log.steady_state(text.lines, asked.run, per_gpu=asked.per_gpu)
+        return _imported(text, kind, given, steady.device, steady=steady)
     if kind == "mamf-finder":
-        return _mamf(text, asked, told)
-    steady = training_log.steady_state(text.lines, asked.told, per_gpu=asked.per_gpu)
-    return _imported(text, "log", told, steady.device, steady=steady)
+        one = mamf.parse(text.lines)
+        plain = _imported(text, kind, given, one.device, mamf=one)
+        return _learned(plain, of_mamf(one, **_origin(plain, asked)))
+    tables = nccl_tests.tables(text.lines, op=asked.op, ranks=asked.ranks, nodes=asked.nodes)
+    device = next((t.device for t in tables if t.device), "")
+    plain = _imported(text, kind, given, device, tables=tables)
+    made = of_tables(tables, **_origin(plain, asked))
+    return _learned(plain, made, links=constants.links(made.collectives))
 
 
 def _format_of(lines: Sequence[str]) -> str:
@@ -125,20 +126,29 @@ def _format_of(lines: Sequence[str]) -> str:
     )
 
 
-def _imported(text: Text, kind: str, told: str | None, device: str, **found: object) -> Imported:
+def _imported(text: Text, kind: str, given: str | None, device: str, **found: Any) -> Imported:
     named = _named_by(device)
-    if told is not None and named is not None and told != named:
-        raise ScenarioError(f"--gpu is {told}, and the file is of {shown(device)}: {named}.")
-    accelerator = told or named
+    if given is not None and named is not None and given != named:
+        raise ScenarioError(f"--gpu is {given}, and the file is of {shown(device)}: {named}.")
     return Imported(
         format=kind,
         file=text.name,
         sha256=text.sha256,
         num_bytes=text.num_bytes,
-        accelerator=accelerator,
-        is_told=told is not None,
-        **found,  # type: ignore[arg-type]
+        accelerator=given or named,
+        is_given=given is not None,
+        **found,
     )
+
+
+def _origin(plain: Imported, asked: Asked) -> dict[str, Any]:
+    """What a result keeps of the file that it was made from."""
+    return {
+        "sha256": plain.sha256,
+        "num_bytes": plain.num_bytes,
+        "accelerator": plain.accelerator or "unknown",
+        "date": asked.date,
+    }
 
 
 def _named_by(device: str) -> str | None:
@@ -147,38 +157,10 @@ def _named_by(device: str) -> str | None:
     return found if found in facts.accelerators() else None
 
 
-def _nccl_tests(text: Text, asked: Asked, told: str | None) -> Imported:
-    tables = nccl_tests.tables(text.lines, op=asked.op, ranks=asked.ranks, nodes=asked.nodes)
-    device = next((t.device for t in tables if t.device), "")
-    plain = _imported(text, "nccl-tests", told, device, tables=tables)
-    made = of_tables(
-        tables,
-        sha256=text.sha256,
-        num_bytes=text.num_bytes,
-        accelerator=plain.accelerator or "unknown",
-        date=asked.date,
-    )
-    found = constants.links(made.collectives)
-    return _learned(plain, made, links=found)
-
-
-def _mamf(text: Text, asked: Asked, told: str | None) -> Imported:
-    found = mamf.parse(text.lines)
-    plain = _imported(text, "mamf-finder", told, found.device, mamf=found)
-    made = of_mamf(
-        found,
-        sha256=text.sha256,
-        num_bytes=text.num_bytes,
-        accelerator=plain.accelerator or "unknown",
-        date=asked.date,
-    )
-    return _learned(plain, made)
-
-
 def _learned(plain: Imported, document: ImportResult, links: tuple[Link, ...] = ()) -> Imported:
     """The import with its constants added, if the accelerator is known."""
     if plain.accelerator is None:
-        note = "The file does not say which accelerator it is of: --gpu puts it beside a forecast."
+        note = "The file does not say which accelerator it is of: --gpu names it."
         return replace(plain, links=links, notes=(*plain.notes, note))
     chip: Accelerator = facts.accelerator(plain.accelerator)
     found = constants.fitted(document, chip, efficiency(GENERIC))

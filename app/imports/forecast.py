@@ -44,9 +44,9 @@ class Run:
     fits: bool
 
 
-def check_is_one(scenario: Scenario, said: Mapping[str, object]) -> None:
+def check_is_one(scenario: Scenario, named: Mapping[str, object]) -> None:
     """Raise ScenarioError if the scenario does not determine a single run."""
-    if said or scenario.plan:
+    if named or scenario.plan:
         return
     for name, what in (("gpu", "GPU"), ("num_gpus", "number of GPUs")):
         if len(getattr(scenario, name)) != 1:
@@ -56,12 +56,12 @@ def check_is_one(scenario: Scenario, said: Mapping[str, object]) -> None:
             )
 
 
-def forecast_of(scenario: Scenario, said: Mapping[str, object]) -> Run | None:
+def forecast_of(scenario: Scenario, named: Mapping[str, object]) -> Run | None:
     """The plan that the scenario names: by its layout, by its `plan`, or else the best one. None
     if the named layout is legal but does not fit the memory; ScenarioError if it is illegal."""
     found = answer(scenario, top=TOP)
-    if said:
-        found, verdict = judged(found, said)
+    if named:
+        found, verdict = judged(found, named)
         if verdict.word == "does_not_fit":
             return None
         if not found.plans:

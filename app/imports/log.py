@@ -10,6 +10,7 @@ from app.command.given import Given
 from app.command.values import layout_scenario, plan_scenario, typed_fields
 from app.forecast.resolve import resolve_strict
 from app.imports.forecast import TOO_LARGE, Run, anchored, check_is_one, forecast_of, too_large
+from app.imports.values import facts_of
 from app.scenario.link_query import link_query
 from core.errors import RuncastError, ScenarioError
 from core.scenario import Scenario
@@ -54,26 +55,20 @@ class Comparison:
         return link_query(self.anchored, snapshot(self.anchored.prices).id)
 
 
-def compared(
-    path: Path,
-    given: Given,
-    layout: str | None,
-    *,
-    per_gpu: bool | None = None,
-) -> Comparison:
+def compared(path: Path, given: Given, layout: str | None, *, per_gpu: bool | None) -> Comparison:
     """Forecast the named run and compare the log with it. Raises RuncastError with what is missing,
     or why the log cannot belong to that run."""
     text = read_text(path)
     filled, notes = _filled(given, text, per_gpu)
-    asked, said, more = _scenario(filled, layout)
-    check_is_one(asked, said)
-    run = forecast_of(asked, said)
-    told = RunFacts(
+    asked, named, more = _scenario(filled, layout)
+    check_is_one(asked, named)
+    run = forecast_of(asked, named)
+    facts = RunFacts(
         seq_len=asked.seq_len,
         global_batch_size=asked.global_batch_size,
         num_gpus=asked.num_gpus[0] if run is None else run.num_gpus,
     )
-    found = steady_state(text.lines, told, per_gpu=per_gpu)
+    found = steady_state(text.lines, facts, per_gpu=per_gpu)
     if run is None:
         run = too_large(asked, layout or "", found.tokens_per_s_per_gpu)
         more = [*more, TOO_LARGE]
@@ -84,7 +79,7 @@ def compared(
         scenario=asked,
         run=run,
         measured=found,
-        is_named=bool(said or asked.plan or (asked.tp and asked.pp and asked.sharding)),
+        is_named=bool(named or asked.plan or (asked.tp and asked.pp and asked.sharding)),
         anchored=with_anchor,
         refused=refused,
         notes=(*notes, *more),
@@ -97,7 +92,7 @@ def _filled(given: Given, text: Text, per_gpu: bool | None) -> tuple[Given, list
         return given, []
     typed = typed_fields(given)
     try:
-        known = steady_state(text.lines, _told(typed), per_gpu=per_gpu).known
+        known = steady_state(text.lines, facts_of(typed), per_gpu=per_gpu).known
     except NoFigureError:
         raise
     except RuncastError:
@@ -109,38 +104,26 @@ def _filled(given: Given, text: Text, per_gpu: bool | None) -> tuple[Given, list
     return replace(given, options={**given.options, **found}), [f"From the log: {what}."]
 
 
-def _told(typed: Mapping[str, str]) -> RunFacts:
-    read = Scenario.parse({n: typed[n] for n in OPTIONS if n in typed})
-    return RunFacts(
-        seq_len=read.seq_len if "seq_len" in typed else None,
-        global_batch_size=read.global_batch_size if "global_batch_size" in typed else None,
-        num_gpus=read.num_gpus[0] if len(read.num_gpus) == 1 else None,
-    )
-
-
 def _scenario(given: Given, layout: str | None) -> tuple[Scenario, dict[str, object], list[str]]:
     """The scenario without an anchor, the named layout, and notes for the user."""
     notes: list[str] = []
-    said: dict[str, object] = {}
-    if layout is None:
-        try:
-            typed = given.options
-            more = {} if "num_tokens" in typed or not given.is_new else {
-                "num_tokens": "1e12"
-            }  # fmt: skip
-            scenario, _ = plan_scenario(replace(given, options={**typed, **more}))
-        except ScenarioError as e:
-            raise ScenarioError(str(e).replace("`runcast plan", "`runcast compare")) from None
-    else:
-        try:
-            scenario, said, _ = layout_scenario(given, layout)
-        except ScenarioError as e:
-            raise ScenarioError(str(e).replace("`runcast estimate", "`runcast compare")) from None
+    named: dict[str, object] = {}
+    try:
+        if layout is not None:
+            scenario, named, _ = layout_scenario(given, layout)
+        else:
+            # The number of tokens does not change the speed.
+            tokens = {"num_tokens": "1e12"} if given.is_new else {}
+            scenario, _ = plan_scenario(replace(given, options={**tokens, **given.options}))
+    except ScenarioError as e:
+        command = "plan" if layout is None else "estimate"
+        text = str(e).replace(f"`runcast {command}", "`runcast compare")
+        raise ScenarioError(text) from None
     if scenario.anchor_tokens_per_s_per_gpu is not None:
         notes.append("The scenario has a measurement already; the forecast is the one without it.")
         none = {name: Scenario.model_fields[name].default for name in ANCHOR}
         scenario = scenario.model_copy(update=none)
-    return resolve_strict(scenario), said, notes
+    return resolve_strict(scenario), named, notes
 
 
 def _check_degrees(known: Mapping[str, int], run: Run) -> None:
@@ -157,12 +140,9 @@ def _with_anchor(scenario: Scenario, run: Run, found: Steady) -> tuple[Scenario 
     """The scenario anchored to the measurement, or why it cannot be."""
     try:
         made = anchored(
-            scenario,
-            found.tokens_per_s_per_gpu,
-            gpu=run.accelerator,
-            num_gpus=run.num_gpus,
+            scenario, found.tokens_per_s_per_gpu, gpu=run.accelerator, num_gpus=run.num_gpus,
             layout=run.layout,
-        )
+        )  # fmt: skip
         return resolve_strict(made), ""
     except RuncastError as e:
         return None, str(e)

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from core.errors import ScenarioError, shown
 from core.scenario import Scenario
-from runners.imports.steps import RunFacts
+from runners.imports.steps import OPTIONS, RunFacts
 
 
-def told_of(seq_len: str | None, global_batch_size: str | None, num_gpus: str | None) -> RunFacts:
-    """The facts of a run that the options give; numbers may be written 8k.
+def facts_of(typed: Mapping[str, str]) -> RunFacts:
+    """The facts of a run that the options give; numbers may be written 8k. One of several numbers
+    of GPUs is not known.
 
-    >>> told_of("8k", None, "64")
+    >>> facts_of({"seq_len": "8k", "num_gpus": "64"})
     RunFacts(seq_len=8192, global_batch_size=None, num_gpus=64)
     """
-    typed = {"seq_len": seq_len, "global_batch_size": global_batch_size, "num_gpus": num_gpus}
-    given = {name: value for name, value in typed.items() if value is not None}
-    found = Scenario.parse(given)
-    if len(found.num_gpus) > 1:
-        raise ScenarioError(f"--num-gpus {shown(num_gpus)} is several: a log is of one job.")
+    read = Scenario.parse({n: typed[n] for n in OPTIONS if n in typed})
     return RunFacts(
-        seq_len=found.seq_len if "seq_len" in given else None,
-        global_batch_size=found.global_batch_size if "global_batch_size" in given else None,
-        num_gpus=found.num_gpus[0] if found.num_gpus else None,
+        seq_len=read.seq_len if "seq_len" in typed else None,
+        global_batch_size=read.global_batch_size if "global_batch_size" in typed else None,
+        num_gpus=read.num_gpus[0] if len(read.num_gpus) == 1 else None,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from app.document import format as fmt
 from app.imports.file import Imported
 from runners.calibration.fit import Constant
@@ -23,42 +25,41 @@ BEST = {
 
 def import_sentences(found: Imported) -> list[str]:
     """Every sentence about an imported file, most important first."""
-    said: list[str] = []
+    sentences: list[str] = []
     for table in found.tables:
-        said += _table_sentences(found, table)
+        sentences += _table_sentences(found, table)
     if found.mamf is not None:
-        said += _matmul_sentences(found.mamf)
+        sentences += _matmul_sentences(found.mamf)
     if found.steady is not None:
-        said += steady_sentences(found.steady)
+        sentences += steady_sentences(found.steady)
     if found.profile is not None:
-        said += _profile_sentences(found.profile)
+        sentences += _profile_sentences(found.profile)
     if found.accelerator is not None and found.constants:
-        how = "as you say" if found.is_told else "as the file names its device"
-        said.append(f"Beside what the forecast assumes of {found.accelerator} ({how}):")
-        said += [constant_sentence(c) for c in found.constants]
+        how = "as you say" if found.is_given else "as the file names its device"
+        sentences.append(f"Compared with what the forecast assumes of {found.accelerator} ({how}):")
+        sentences += [constant_sentence(c) for c in found.constants]
     elif found.accelerator is not None and (found.tables or found.mamf is not None):
-        said.append(
+        sentences.append(
             "Nothing of it moves a forecast: that takes an all_reduce of at least 4 sizes, or "
             "matmuls."
         )
-    return [*said, *found.notes]
+    return [*sentences, *found.notes]
 
 
-def _table_sentences(found: Imported, table: Table) -> list[str]:
+def _table_sentences(found: Imported, table: Table) -> Iterator[str]:
     """One operation: its speed, its uncertainty, and any problems."""
     link = found.link_of(table)
     nodes = "1 node" if table.nodes == 1 else f"{fmt.count(table.nodes)} nodes"
     where = f"{table.op} over {fmt.count(table.ranks)} ranks of {nodes}"
     wrong = sum(1 for p in table.points if p.wrong)
-    said = []
     if link is None:
-        said.append(
+        yield (
             f"{where}: no bandwidth follows from its sizes ({len(table.points)}). That takes 4, 2 "
             "of them 4 times slower than the smallest: measure 8 B to 1 GiB (-b 8 -e 1G -f 2)."
         )
     else:
         c, factor = link.curve, table.bus_factor / 1e9
-        said.append(
+        yield (
             f"{where}: bus bandwidth {c.bytes_per_s * factor:.3g} GB/s "
             f"({c.bytes_per_s_low * factor:.3g} to {c.bytes_per_s_high * factor:.3g}), latency "
             f"{fmt.seconds(c.latency_s)}, from {len(c.size_bytes)} sizes; a left-out size is "
@@ -66,33 +67,29 @@ def _table_sentences(found: Imported, table: Table) -> list[str]:
         )
         if slow := found.disturbed_bytes(table):
             sizes = ", ".join(f"{s:,.0f} B" for s in slow[:5])
-            said.append(
+            yield (
                 f"Longer than larger messages, and taken as disturbed: {sizes}"
                 f"{' and others' if len(slow) > 5 else ''}."
             )
     if wrong:
-        said.append(
-            f"{wrong} sizes gave wrong results (#wrong) and are left out: look at the node."
-        )
+        yield f"{wrong} sizes gave wrong results (#wrong) and are left out: look at the node."
     elif all(p.wrong is None for p in table.points):
-        said.append("The results were not checked (#wrong is N/A).")
-    return said
+        yield "The results were not checked (#wrong is N/A)."
 
 
-def _matmul_sentences(found: Mamf) -> list[str]:
-    said = [
-        f"{x.m}x{x.n}x{x.k} (MxNxK) has {x.flops_per_s / 1e12:.4g} TFLOP/s in "
-        f"{found.dtype or 'an unnamed format'}, {BEST[name]}."
-        for name, x in found.best
-    ]
+def _matmul_sentences(found: Mamf) -> Iterator[str]:
+    for name, x in found.best:
+        yield (
+            f"{x.m}x{x.n}x{x.k} (MxNxK) has {x.flops_per_s / 1e12:.4g} TFLOP/s in "
+            f"{found.dtype or 'an unnamed format'}, {BEST[name]}."
+        )
     if found.shapes:
-        said.append(f"{fmt.count(len(found.shapes))} shapes have a line each; their medians count.")
+        yield f"{fmt.count(len(found.shapes))} shapes have a line each; their medians count."
     elif found.best:
-        said.append(
+        yield (
             "Only the best shapes are in the file: others are slower, and the file with a line a "
             "shape (--output_file) says by how much."
         )
-    return said
 
 
 def steady_sentences(found: Steady) -> list[str]:
@@ -106,7 +103,7 @@ def steady_sentences(found: Steady) -> list[str]:
     job = "" if found.tokens_per_s is None else (
         f", {fmt.tokens_per_s(found.tokens_per_s)} on {fmt.count(found.known['num_gpus'])} GPUs"
     )  # fmt: skip
-    said = [f"{rate(found.tokens_per_s_per_gpu)} tokens/s per GPU{job}: {kind}."]
+    sentences = [f"{rate(found.tokens_per_s_per_gpu)} tokens/s per GPU{job}: {kind}."]
     about = f"The log is of {found.format}, which prints {found.unit}"
     if found.format == "plain":
         about = f"The log prints {found.unit}"
@@ -115,8 +112,8 @@ def steady_sentences(found: Steady) -> list[str]:
         about += f"; logged steps left out as the warm-up of {starts}: {found.num_left_out}"
     if found.num_ranks > 1:
         about += f"; of {found.num_ranks} ranks that print it, the median counts"
-    said.append(f"{about}.")
-    return [*said, *found.notes]
+    sentences.append(f"{about}.")
+    return [*sentences, *found.notes]
 
 
 def rate(tokens_per_s: float) -> str:
@@ -128,22 +125,21 @@ def rate(tokens_per_s: float) -> str:
     return f"{tokens_per_s:,.0f}" if tokens_per_s >= 1000 else f"{tokens_per_s:.4g}"
 
 
-def _profile_sentences(found: Profile) -> list[str]:
+def _profile_sentences(found: Profile) -> Iterator[str]:
     shares = ", ".join(f"{kind} {fmt.percent(x)}" for kind, x in found.shares.items() if x)
-    said = [
+    yield (
         f"A step takes {fmt.seconds(found.step_s)} under the profiler (median of "
         f"{found.num_steps}), which slows it: it is no throughput."
-    ]
+    )
     if found.num_kernels:
-        said.append(
+        yield (
             f"Of that time kernels run: {shares}; communication that no other kernel hides is "
             f"{fmt.percent(found.exposed)}, and nothing runs for {fmt.percent(found.idle)}."
         )
     else:
-        said.append("The trace has no kernels of a GPU: profile with ProfilerActivity.CUDA.")
+        yield "The trace has no kernels of a GPU: profile with ProfilerActivity.CUDA."
     if found.num_left_out:
-        said.append(f"{fmt.count(found.num_left_out)} events have no finite time and are left out.")
-    return said
+        yield f"{fmt.count(found.num_left_out)} events have no finite time and are left out."
 
 
 def constant_sentence(c: Constant) -> str:

@@ -92,8 +92,8 @@ def test_whatever_a_text_begins_with_it_is_no_formula(text):
 def test_plans_of_a_hostile_offer_are_text_in_the_csv_of_the_page():
     offer = made_up.offer(instance_type="=1+1", region="@x", source="+1", note="-1+1")
     plans = (replace(made_up.plan(), offer=offer),)
-    ranked = plan_document.ranked(plans, of_plans(Scenario(), plans), has_limits=False)
-    content = csv_bytes(ranked, "?v=1")
+    ranked = plan_document.ranked(Scenario(), plans, of_plans(Scenario(), plans))
+    content = csv_bytes(ranked.frame(), "?v=1")
     assert formulas(content) == []
     assert b"'=1+1" in content
 

@@ -204,9 +204,9 @@ def test_carbon_is_as_given_or_not_known():
     _, _, own = billed(grid_g_co2e_per_kwh="30", pue="1.1")
     assert own.energy.carbon.figure.expected == pytest.approx(own.energy.total.expected * 0.03)
     assert (own.energy.pue, own.energy.pue_basis) == (1.1, "given")
-    _, _, elsewhere = billed(cloud="lambda")
+    _, _, elsewhere = billed(cloud="coreweave")
     assert elsewhere.energy.carbon.figure is None
-    assert "nobody's figure of the grid at lambda" in elsewhere.energy.carbon.how
+    assert "nobody's figure of the grid at coreweave" in elsewhere.energy.carbon.how
     assert elsewhere.energy.pue == 1.58
     assert elsewhere.energy.pue_basis.startswith("assumed")
 

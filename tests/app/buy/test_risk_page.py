@@ -94,9 +94,9 @@ def test_what_never_ends_is_a_sentence(scenario):
 
 
 def test_without_a_price_of_spot_the_page_says_so():
-    drawn = page(cloud="lambda", deadline_days=None, budget_usd=None)
+    drawn = page(cloud="coreweave", deadline_days=None, budget_usd=None)
     assert not drawn.exception
-    assert "spot of H100-80GB-SXM at lambda is not in this price snapshot" in shown(drawn)
+    assert "spot of H100-80GB-SXM at coreweave is not in this price snapshot" in shown(drawn)
 
 
 def test_nothing_fits_is_an_error_and_no_more():

@@ -313,9 +313,9 @@ def test_hints_fit_and_name_the_source():
 def test_every_number_column_of_the_ranked_table_has_a_hint():
     plan = made_up.plan(usd=Interval(p10=1.0, p50=2.0, p90=3.0))
     failing = made_up_failing()
-    frame = plan_document.ranked([plan], [failing], has_limits=False)
+    table = plan_document.ranked(Scenario(), [plan], [failing])
     plain_names = {"#", "GPU", "GPUs", "Cloud", "Instance", "Purchase", "Layout", "Region"}
-    assert {*frame.columns} - plain_names == {*provenance_hints.COLUMNS}
+    assert {c.head for c in table.columns} - plain_names == {*provenance_hints.COLUMNS}
 
 
 def made_up_failing():

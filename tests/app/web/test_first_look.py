@@ -17,7 +17,7 @@ from core.scenario import Scenario
 from hardware import facts
 
 MAIN = str(Path(__file__).parents[3] / "app/main.py")
-ONE_CLOUD = {"cloud": "lambda", "num_gpus": "64"}  # every accelerator of a few machines
+ONE_CLOUD = {"cloud": "oci", "num_gpus": "64"}  # every accelerator of a few machines
 WAIT_S = 60.0
 
 

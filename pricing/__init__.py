@@ -21,4 +21,5 @@ source_state  state of the price sources of an installation: last attempts, answ
               good rows
 sources       sources of live prices: name, key, and limits on time and size
 trend         monthly trend of the price of an accelerator, from the bundled history
+whole_source  whether what a source says as a whole is believed at once
 """

@@ -2,8 +2,10 @@
 
 A new row is kept unless a rule of pricing/integrity.py refuses it, its source prints two prices for
 the place, or it differs from the last price of its place by more than a factor of three. A jump is
-released when a second source prints it, too, or when a person accepts its source. A person may also
-release single prices: prices close to a released one are then accepted at that place.
+released when a second source prints it, too, or when a person accepts its source. A list that moved
+as a whole, and a new place that would be the cheapest, wait for a second statement
+(pricing/whole_source.py). A person may also release single prices: prices close to a released one
+are then accepted at that place.
 """
 
 from __future__ import annotations
@@ -12,22 +14,29 @@ import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from core.machine.offer import Offer
 from pricing.integrity import Bands, check, named
 from pricing.offers import age_days
 from pricing.series import Sku, sku_of
+from pricing.whole_source import (
+    AGREES,
+    cheapest_known,
+    is_repeated,
+    is_witnessed,
+    moved,
+    new_cheapest,
+)
 
 JUMP = 3.0
-AGREES = 1.25  # two sources agree, except for rounding and the hour of the day
 COMPARED_DAYS = 180  # an older price of another source does not confirm a jump
 SHRUNK = 0.5  # of the last rows: with fewer, a source has lost part of its list
-FEW_ROWS = 20
+FEW_ROWS = 4
 
 # Rules that a person may overrule, unlike a price that is not a number.
-RELEASABLE = frozenset({"jump", "band", "spot", "duplicate"})
+RELEASABLE = frozenset({"jump", "band", "spot", "duplicate", "cheapest"})
 
 # (source, place) -> prices that a person has released
 Released = Mapping[tuple[str, Sku], Collection[float]]
@@ -48,6 +57,7 @@ class Quarantined:
     gpu_count: int = 0
     region: str = ""
     purchase: str = ""
+    measure: float | None = None  # what a second refresh must say again
 
     @property
     def sku(self) -> Sku | None:
@@ -66,7 +76,7 @@ class Quarantined:
         Two prices of one place are two rows, and so are two rows that could not be read.
         """
         if self.sku is None:
-            what: tuple[object, ...] = (self.sentence,)
+            what: tuple[object, ...] = () if self.rule == "moved" else (self.sentence,)
         else:
             what = (*self.sku, self.usd_per_hour if self.rule == "duplicate" else "")
         text = "\n".join(map(str, (self.source, self.rule, *what)))
@@ -109,8 +119,10 @@ def judged(
     today: date,
     accepted: Collection[str] = (),
     released: Released | None = None,
+    waiting: Sequence[Quarantined] = (),
 ) -> dict[str, Judged]:
-    """Check the new rows of every source against its last good rows and those of other sources."""
+    """Check the new rows of every source against its last good rows and those of other sources.
+    `waiting` is what the last refresh held back."""
     released = released or {}
     held: dict[str, list[tuple[Offer, Quarantined]]] = {name: [] for name in fresh}
     good: dict[str, list[Offer]] = {}
@@ -139,11 +151,57 @@ def judged(
     for name, o, sentence in jumps:
         held[name].append((o, _quarantined(name, "jump", sentence, o)))
     jumped = {(name, sku_of(o)) for name, o, _ in jumps}
-    return {
-        name: _judged([o for o in good[name] if (name, sku_of(o)) not in jumped],
-                      last.get(name, ()), held[name])
-        for name in fresh
-    }  # fmt: skip
+    rows = {
+        name: [o for o in offers if (name, sku_of(o)) not in jumped]
+        for name, offers in good.items()
+    }
+    wholes = _hold_what_waits(rows, last, others, held, accepted, released, waiting)
+    return {name: _judged(rows[name], last.get(name, ()), held[name], wholes[name])
+            for name in fresh}  # fmt: skip
+
+
+def _hold_what_waits(
+    rows: dict[str, list[Offer]],
+    last: Mapping[str, Sequence[Offer]],
+    others: Sequence[Offer],
+    held: Mapping[str, list[tuple[Offer, Quarantined]]],
+    accepted: Collection[str],
+    released: Released,
+    waiting: Sequence[Quarantined],
+) -> dict[str, tuple[Quarantined, ...]]:
+    """Take out of `rows` what waits for a second statement: new places that would be the cheapest,
+    into `held`, and whole lists, which are returned."""
+    every = [*others, *(o for offers in last.values() for o in offers)]
+    least = cheapest_known(every)
+    known = {sku_of(o): o for o in every}
+    before = {q.key: q.measure for q in waiting}
+    printed = {name: list(offers) for name, offers in rows.items()}
+    wholes: dict[str, tuple[Quarantined, ...]] = dict.fromkeys(rows, ())
+    for name in rows:
+        if name in accepted:
+            continue
+        elsewhere = [o for other, offers in printed.items() if other != name for o in offers]
+        by_place = {sku_of(o): o.usd_per_hour or 0.0 for o in elsewhere}
+        for o, why in new_cheapest(rows[name], known, least, is_first=not last.get(name)):
+            row = replace(_quarantined(name, why.rule, why.sentence, o), measure=why.measure)
+            usd = by_place.get(sku_of(o), 0.0)
+            if (
+                is_repeated(why.measure, before.get(row.key))
+                or is_repeated(o.usd_per_hour or 0.0, usd)
+                or _is_released(name, o, released)
+            ):
+                continue
+            held[name].append((o, row))
+            rows[name].remove(o)
+        whole = moved(name, rows[name], last.get(name, ()))
+        if whole is None or is_witnessed(rows[name], elsewhere):
+            continue
+        one = Quarantined(
+            source=name, rule=whole.rule, sentence=whole.sentence, measure=whole.measure
+        )
+        if not is_repeated(whole.measure, before.get(one.key)):
+            rows[name], wholes[name] = [], (one,)
+    return wholes
 
 
 def _is_released(name: str, o: Offer, released: Released) -> bool:
@@ -226,17 +284,21 @@ def _jumps(
 
 
 def _judged(
-    good: Sequence[Offer], last: Sequence[Offer], held: Sequence[tuple[Offer, Quarantined]]
+    good: Sequence[Offer],
+    last: Sequence[Offer],
+    held: Sequence[tuple[Offer, Quarantined]],
+    whole: tuple[Quarantined, ...] = (),
 ) -> Judged:
-    """The good rows, and the last good row of every place whose new row is held back."""
+    """The good rows, and the last good row of every place whose new row is held back: of all places
+    if the `whole` list is."""
     before = {sku_of(o): o for o in last}
     now = {sku_of(o): o for o in good}
-    waiting = {sku_of(o) for o, _ in held} - set(now)
+    waiting = set(before) if whole else {sku_of(o) for o, _ in held} - set(now)
     kept_old = [before[p] for p in waiting if p in before]
     both = before.keys() & now.keys()
     return Judged(
         offers=(*good, *kept_old),
-        quarantined=tuple(q for _, q in held),
+        quarantined=(*whole, *(q for _, q in held)),
         new=len(now.keys() - before.keys()),
         changed=sum(before[p].usd_per_hour != now[p].usd_per_hour for p in both),
         gone=len(before.keys() - now.keys() - waiting),

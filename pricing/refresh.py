@@ -99,6 +99,7 @@ def _refresh(
         today=now().astimezone(UTC).date(),
         accepted=accepted,
         released=store.released(),
+        waiting=read_quarantine(folder),
     )
     at = now().astimezone(UTC).replace(microsecond=0)
     records = dict(state.sources)

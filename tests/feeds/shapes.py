@@ -169,8 +169,8 @@ def aws_reserved(price, length, option="No Upfront", kind="standard", **more):
 AWS_ROWS = [
     aws_row(),
     aws_row("p4d.24xlarge", "21.9576000000"),
-    aws_reserved("35.0", "1yr"),
-    aws_reserved("25.0", "3yr"),
+    aws_reserved("62.0", "1yr"),
+    aws_reserved("39.0", "3yr"),
     aws_reserved("0.0000000000", "1yr", "All Upfront"),
     aws_reserved("400000", "3yr", "All Upfront", Unit="Quantity"),
     aws_reserved("38.0", "1yr", kind="convertible"),

@@ -8,6 +8,7 @@ import pytest
 from core.machine.offer import Offer
 from pricing.integrity import price_bands
 from pricing.judgement import has_shrunk, judged
+from pricing.series import sku_of
 
 TODAY = date(2026, 11, 21)
 H100 = Offer(
@@ -30,7 +31,7 @@ def at(usd, **more):
     return replace(H100, usd_per_hour=usd, **more)
 
 
-def one(fresh, last=(), others=(), accepted=(), **sources):
+def one(fresh, last=(), others=(), accepted=(), released=None, waiting=(), **sources):
     """The verdict on the source 'list'."""
     return judged(
         {"list": fresh, **sources},
@@ -39,6 +40,8 @@ def one(fresh, last=(), others=(), accepted=(), **sources):
         bands=price_bands(),
         today=TODAY,
         accepted=accepted,
+        released=released,
+        waiting=waiting,
     )["list"]
 
 
@@ -122,7 +125,73 @@ def test_a_place_whose_new_price_is_held_back_twice_keeps_one_old_row():
 
 @pytest.mark.parametrize(
     ("fetched", "last", "lost"),
-    [(0, 1000, True), (0, 0, True), (499, 1000, True), (500, 1000, False), (5, 19, False)],
+    [
+        (0, 1000, True),
+        (0, 0, True),
+        (499, 1000, True),
+        (500, 1000, False),
+        (1, 5, True),
+        (1, 3, False),
+    ],
 )
 def test_a_list_that_lost_half_of_itself_is_not_believed(fetched, last, lost):
     assert has_shrunk(fetched, last) is lost
+
+
+# --- what waits for a second statement -----------------------------------------------------------
+
+SIX = [at(40.0 + n, region=f"r{n}") for n in range(6)]
+
+
+def scaled(factor):
+    return [replace(o, usd_per_hour=o.usd_per_hour * factor) for o in SIX]
+
+
+@pytest.mark.parametrize("factor", [0.4, 0.7, 1.4, 2.99])
+def test_a_list_that_moved_as_a_whole_waits_for_a_second_refresh(factor):
+    verdict = one(scaled(factor), SIX)
+    assert set(verdict.offers) == set(SIX)
+    assert (verdict.changed, verdict.kept_old) == (0, 6)
+    assert [q.rule for q in verdict.quarantined] == ["moved"]
+    assert f"{factor:.2f} times the last ones" in verdict.quarantined[0].sentence
+    again = one(scaled(factor), SIX, waiting=verdict.quarantined)
+    assert again.offers == tuple(scaled(factor))
+    other = one(scaled(factor * 0.5), SIX, waiting=verdict.quarantined)
+    assert set(other.offers) == set(SIX)
+
+
+def test_a_list_that_moved_a_little_or_is_accepted_or_witnessed_is_published():
+    assert one(scaled(1.3), SIX).offers == tuple(scaled(1.3))
+    assert one(scaled(1.6), SIX, accepted=("list",)).offers == tuple(scaled(1.6))
+    second = [replace(o, source="second") for o in scaled(1.55)]
+    assert one(scaled(1.6), SIX, second=second).offers == tuple(scaled(1.6))
+
+
+def test_a_new_place_that_would_be_the_cheapest_waits():
+    new = at(24.0, instance_type="8H100.new")
+    verdict = one([*SIX, new], SIX)
+    assert verdict.offers == tuple(SIX)
+    assert [q.rule for q in verdict.quarantined] == ["cheapest"]
+    assert "at 3 USD per GPU-hour, would be the cheapest" in verdict.quarantined[0].sentence
+    assert verdict.quarantined[0].releasable
+    assert new in one([*SIX, new], SIX, waiting=verdict.quarantined).offers
+    cheaper = at(12.0, instance_type="8H100.new")
+    assert cheaper not in one([*SIX, cheaper], SIX, waiting=verdict.quarantined).offers
+    assert new in one([*SIX, new], SIX, accepted=("list",)).offers
+    assert new in one([*SIX, new], SIX, second=[replace(new, source="second")]).offers
+    assert new in one([*SIX, new], SIX, released={("list", sku_of(new)): [24.0]}).offers
+
+
+def test_a_new_place_waits_only_where_something_cheaper_is_not_known():
+    dear = at(50.0, instance_type="8H100.new")
+    assert dear in one([*SIX, dear], SIX).offers
+    first = at(20.0, accelerator="H200-141GB-SXM", instance_type="p5e.48xlarge")
+    assert first in one([*SIX, first], SIX).offers  # nothing to compare with
+    known = at(20.0, region="elsewhere", observed_at="2025-01-01")  # of whatever age: it competes
+    assert at(24.0, region="new") in one([*SIX, at(24.0, region="new")], SIX, [known]).offers
+
+
+def test_in_the_first_answer_of_a_source_only_what_is_cheapest_by_far_waits():
+    known = [at(40.0, region="elsewhere", observed_at="2026-10-01")]
+    assert at(31.0) in one([at(31.0)], (), known).offers
+    assert at(29.0) not in one([at(29.0)], (), known).offers

@@ -185,8 +185,8 @@ def test_aws_takes_linux_on_demand_and_no_upfront_reservations():
     assert prices(offers) == {
         ("p5.48xlarge", "us-east-1", "on_demand"): 55.04,
         ("p4d.24xlarge", "us-east-1", "on_demand"): 21.9576,
-        ("p5.48xlarge", "us-east-1", "reserved_1y"): 35.0,
-        ("p5.48xlarge", "us-east-1", "reserved_3y"): 25.0,
+        ("p5.48xlarge", "us-east-1", "reserved_1y"): 62.0,
+        ("p5.48xlarge", "us-east-1", "reserved_3y"): 39.0,
     }
     assert session.left_out["a reservation that is not Standard, No Upfront"] == 3
 

@@ -18,8 +18,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 export PYTHONDONTWRITEBYTECODE :=
 
 TESTED := not browser and not services and not slow
-# Tests of browsers and servers wait longer than they compute: two of them for each core.
-SIDE_BY_SIDE := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# Tests of browsers and servers wait longer than they compute: three of them for two cores.
+SIDE_BY_SIDE := $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN) / 2)))
 CORE_TESTS := tests/whole/test_doctests.py tests/whole/test_golden_links.py tests/core
 
 RAY := 2.60.0

@@ -8,7 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.support.browsing import FEW, PAGES
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 STANDARD = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 CUSTOM = "&model=custom&num_layers=2&hidden_size=256&num_attention_heads=4&vocab_size=1000"

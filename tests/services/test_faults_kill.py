@@ -32,6 +32,7 @@ from pricing.book.files import book_names, load_book
 from runners.calibration.result import parse_result
 from runners.run_state import known_runs, read_state
 from tests.runners.test_sweeps import gone as workers_gone
+from tests.support import event_loop
 from tests.support.acknowledged import (
     BOOKED,
     OWNER,
@@ -277,12 +278,12 @@ def test_a_killed_server_answers_again_and_has_what_it_acknowledged(tmp_path, mo
     server.start()
     try:
         for kill in range(SERVER_KILLS):
-            asyncio.run(_edits_and_saves(server, kill, told, rng))
+            event_loop.run(_edits_and_saves(server, kill, told, rng))
             here = {s.name for s in saved.listed(owner=OWNER)}
             assert told.saved <= here <= told.saved | told.asked
             began = time.monotonic()
             server.start()
-            asyncio.run(_answers(server, told, rng))
+            event_loop.run(_answers(server, told, rng))
             answers_s.append(time.monotonic() - began)
     finally:
         server.stop()

@@ -14,6 +14,7 @@ import time
 import pytest
 
 from tests.services.test_faults_kill import everything
+from tests.support import event_loop
 from tests.support.browsing import FEW, ROOT, served
 from tests.support.forks import forks, until_printed
 from tests.support.page_client import session
@@ -68,7 +69,7 @@ def test_a_restarted_postgresql_is_used_again_and_nothing_acknowledged_is_lost(
         people = boss.start("tests.support.acknowledged", 0, environ=environ)
         try:
             until_printed(people, 4)
-            figures = asyncio.run(_restarted(postgres_server, server, people, refreshes))
+            figures = event_loop.run(_restarted(postgres_server, server, people, refreshes))
         finally:
             people.kill()
             refreshes.end()

@@ -8,7 +8,6 @@ level of functions.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
 import sqlite3
@@ -21,6 +20,7 @@ from app.saved import saved
 from core.scenario import Scenario
 from tests.feeds import shapes
 from tests.feeds.server import Feed, serving
+from tests.support import event_loop
 from tests.support.acknowledged import calibration_of
 from tests.support.browsing import FEW, served
 from tests.support.forks import forks
@@ -263,7 +263,7 @@ def test_the_page_stands_says_one_sentence_and_saves_again(whole, tmp_path, monk
         monkeypatch.setenv("RUNCAST_DATA_DIR", str(disk.data))
         kept = saved.keep(Scenario(), owner="local", name="mine", replace=True)
         with served(tmp_path / "log", RUNCAST_DATA_DIR=str(disk.data)) as server:
-            recovered_s = asyncio.run(_page(server.url, disk, kept.id))
+            recovered_s = event_loop.run(_page(server.url, disk, kept.id))
     assert len(recovered_s) == 3
     print(f"the page works again {max(recovered_s):.1f} s after a fault of its store at most")
 

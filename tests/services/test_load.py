@@ -6,12 +6,12 @@ runs it. It prints how long answers take, so nothing else runs meanwhile.
 
 from __future__ import annotations
 
-import asyncio
 import os
 
 import pytest
 
 from tests.servers import nginx
+from tests.support import event_loop
 from tests.support.load import HEAD, link_of, measured, tokens_of, where, wrong
 from tests.support.page_client import Seen
 
@@ -26,7 +26,7 @@ def test_a_dozen_sessions_get_their_own_answers_and_nobody_elses(tmp_path, chrom
     if nginx.program() is None:
         missing = "nginx is not installed: apt-get install nginx-light"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(missing)
-    load = asyncio.run(measured(tmp_path, 2, SESSIONS, EDITS, think_s=0.5, alone=4))
+    load = event_loop.run(measured(tmp_path, 2, SESSIONS, EDITS, think_s=0.5, alone=4))
     with capsys.disabled():
         print(f"\n{where()}\n{HEAD}\n{load.line()}")
     assert load.errors == []

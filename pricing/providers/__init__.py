@@ -15,12 +15,13 @@ gcp_skus            GCP machines assembled from the SKUs of the Cloud Billing ca
 gcp_yaml            GCP machine prices, ready assembled, from a YAML file that is updated
                     weekly, without a key
 gpuhunt_catalogue   the gpuhunt catalogue: one zip with one CSV per provider, published
-                    daily, without a key
+                    hourly, without a key
 lambda_cloud        Lambda instance types with live capacity, with an API key
 oci                 Oracle Cloud list prices of GPU shapes, without a key
 runpod              RunPod GPU types through GraphQL, without a key
 skypilot_catalogue  the SkyPilot catalogue: one CSV per cloud, without a key, with a
                     mirror for busy days
+tpu_slices          TPU slices in price feeds, as the price of one chip
 vast                Vast.ai marketplace offers, without a key: verified hosts of
                     reliability 0.98 and better
 verda               Verda (formerly DataCrunch) instance types, without a key

@@ -1,8 +1,10 @@
-"""The gpuhunt catalogue: one zip with one CSV per provider, published daily, without a key.
+"""The gpuhunt catalogue: one zip with one CSV per provider, published hourly, without a
+key.
 
 Prices are USD per hour of the whole instance, `gpu_memory` is GB of one GPU; only that column
-distinguishes an A100 of 40 GB from one of 80 GB. A row with flags is a special offer of that
-provider.
+distinguishes an A100 of 40 GB from one of 80 GB, and only the instance's name a PCIe card from a
+board. A TPU row is a whole slice with a GPU count of 1. A flag hides a row from older clients of
+the catalogue: it names the feature that a client needs, and the price is an ordinary one.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ from collections.abc import Iterable, Iterator
 from datetime import date
 
 from core.errors import shown
-from core.machine.offer import Offer
+from core.machine.offer import Offer, Purchase
 from pricing.fetch import decoding
 from pricing.fetch.network import SourceError
 from pricing.fetch.session import ZIP, Session
+from pricing.providers import tpu_slices
 from pricing.providers.boundary import Raw, cheapest_zone, offer, parsed
 
 BASE = "https://dstack-gpu-pricing.s3.eu-west-1.amazonaws.com/v3"
@@ -27,8 +30,18 @@ PROVIDERS = {
 }  # fmt: skip
 CSV_BYTES = 64_000_000
 COLUMNS = ("instance_name", "location", "price", "gpu_count", "gpu_name", "gpu_memory", "spot")
+# What a flag says of the offer; a row with another flag is left out.
+FLAGS = {
+    "gcp-a4": "",
+    "gcp-g4": "",
+    "lambda-arm": "",
+    "gcp-dws-calendar-mode": "Dynamic Workload Scheduler, calendar mode: booked for fixed dates",
+    "oci-spot": "preemptible capacity, half of on-demand by Oracle's rule",
+    "runpod-cluster": "a machine of an Instant Cluster of 2 to 8",
+}
 _VERSION = re.compile(r"[0-9A-Za-z._-]{1,40}")
 _ZONE = re.compile(r"-[a-z]$")
+_FORM = re.compile(r"sxm|pcie|nvl(?!ink)", re.IGNORECASE)
 
 
 class Row(Raw):
@@ -58,11 +71,20 @@ def _offers(session: Session, theirs: str, ours: str) -> Iterator[Offer]:
     data, day = session.body(f"{BASE}/{theirs}/{version}/catalog.zip", accept=ZIP)
     table = decoding.text(decoding.zip_member(data, f"{theirs}.csv", CSV_BYTES))
     rows = decoding.csv_rows(io.StringIO(table, newline=""), COLUMNS)
+    source = f"gpuhunt catalogue {version}: {theirs}"
+    slices = []
     for row in parsed(session, Row, map(_blanks, rows)):
-        if row.flags.strip():
-            session.leave_out(f"a special offer: {shown(row.flags.strip())}")
-            continue
-        yield from _offer(session, row, ours, day, f"gpuhunt catalogue {version}: {theirs}")
+        if unknown := sorted(set(row.flags.split()) - FLAGS.keys()):
+            session.leave_out(f"it needs a feature that is not known: {shown(unknown[0])}")
+        elif tpu_slices.is_slice(row.gpu_name):
+            slices.append((row.gpu_name, (row.location, row.spot), row))
+        else:
+            yield from _offer(session, row, ours, day, source)
+    for one_chip, chips, row in tpu_slices.smallest(slices):
+        chip = row.model_copy(
+            update={"instance_name": one_chip, "price": row.price / chips, "gpu_memory": None}
+        )
+        yield from _offer(session, chip, ours, day, source)
 
 
 def _blanks(row: dict[str, str]) -> dict[str, str]:
@@ -73,12 +95,18 @@ def _blanks(row: dict[str, str]) -> dict[str, str]:
 
 
 def _offer(session: Session, row: Row, provider: str, day: date, source: str) -> Iterator[Offer]:
+    flags = row.flags.split()
+    purchase: Purchase = "spot" if row.spot else "on_demand"
+    if "gcp-dws-calendar-mode" in flags:
+        purchase = "capacity_block"
+    form = _FORM.search(row.instance_name)
     return offer(
         session,
         provider=provider,
-        instance_type=row.instance_name,
+        # The pod of the same size in the same place has the same name and another price.
+        instance_type=row.instance_name + (" cluster" if "runpod-cluster" in flags else ""),
         region=_ZONE.sub("", row.location) if provider == "gcp" else row.location,
-        purchase="spot" if row.spot else "on_demand",
+        purchase=purchase,
         usd_per_hour=row.price,
         observed_at=day,
         source=source,
@@ -86,4 +114,6 @@ def _offer(session: Session, row: Row, provider: str, day: date, source: str) ->
         gpu_name=row.gpu_name,
         gpu_count=row.gpu_count,
         gpu_memory_gib=row.gpu_memory,
+        form=form[0] if form else "",
+        note="; ".join(filter(None, map(FLAGS.get, flags))),
     )

@@ -55,12 +55,29 @@ GPUHUNT = {
         gpuhunt_row("a3-highgpu-1g", "us-central1-a", 11.06, 1, "H100", 80.0),
         gpuhunt_row("a2-highgpu-1g", "us-central1-a", 1.8, 1, "A100", 40.0, "True"),
         gpuhunt_row("a2-highgpu-1g", "us-central1-f", 1.6, 1, "A100", 40.0, "True"),
+        gpuhunt_row("a4-highgpu-8g", "us-east4-b", 44.0, 8, "B200", 180.0, "True", "gcp-a4"),
+        gpuhunt_row("a4-highgpu-8g", "us-east4-b", 69.0, 8, "B200", 180.0,
+                    flags="gcp-dws-calendar-mode gcp-a4"),
+        gpuhunt_row("v5p-8", "us-east5-a", 16.8, 1, "v5p-8", 95.0),
+        gpuhunt_row("v5p-16", "us-east5-a", 33.6, 1, "v5p-16", 190.0),
+        gpuhunt_row("v5litepod-4", "us-west4-a", 2.04, 1, "v5litepod-4", 64.0, "True"),
     ],
     "nebius": [
         gpuhunt_row("gpu-h200-sxm_8gpu", "eu-north1", 28.0, 8, "H200", 141.0),
-        gpuhunt_row("gpu-h200-sxm_8gpu", "eu-north1", 12.0, 8, "H200", 141.0, flags="special"),
+        gpuhunt_row("gpu-h200-sxm_8gpu", "eu-north1", 12.0, 8, "H200", 141.0, flags="nebius-new"),
     ],
-}
+    "oci": [
+        gpuhunt_row("VM.GPU.A10.1", "eu-frankfurt-1", 2.0, 1, "A10", 24.0),
+        gpuhunt_row("VM.GPU.L40S.1", "us-ashburn-1", 1.75, 1, "L40S", 48.0, "True", "oci-spot"),
+    ],
+    "runpod": [
+        gpuhunt_row("NVIDIA H100 80GB HBM3", "US-KS-2", 23.92, 8, "H100", 80.0),
+        gpuhunt_row("NVIDIA H100 80GB HBM3", "US-KS-2", 28.4, 8, "H100", 80.0,
+                    flags="runpod-cluster"),
+        gpuhunt_row("NVIDIA H100 PCIe", "CA", 1.99, 1, "H100", 80.0),
+        gpuhunt_row("cpu3c-2-4", "US-KS-2", 0.06, 0, "", "", flags="runpod-cpu"),
+    ],
+}  # fmt: skip
 
 
 def gpuhunt_zip(provider, rows) -> bytes:

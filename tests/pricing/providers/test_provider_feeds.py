@@ -123,14 +123,39 @@ def test_gpuhunt_tells_parts_by_memory_and_zones_become_regions():
     assert spot.note == "the cheapest of 2 zones, 1.6 to 1.8 USD/h"
     assert {o.observed_at for o in offers} == {YESTERDAY.isoformat()}
     assert session.left_out["no GPU"] == 1
-    assert session.left_out["a special offer: 'special'"] == 1
     assert session.left_out["printed and not sold: gcp a3-highgpu-1g on_demand"] == 1
+
+
+def test_gpuhunts_flags_are_features_and_not_special_offers():
+    offers, session = fetched("gpuhunt")
+    found = prices(offers)
+    assert found["a4-highgpu-8g", "us-east4", "spot"] == 44.0
+    assert found["a4-highgpu-8g", "us-east4", "capacity_block"] == 69.0
+    assert found["VM.GPU.L40S.1", "us-ashburn-1", "spot"] == 1.75
+    # A pod and a machine of a cluster are two products of one name.
+    assert found["NVIDIA H100 80GB HBM3", "US-KS-2", "on_demand"] == 23.92
+    assert found["NVIDIA H100 80GB HBM3 cluster", "US-KS-2", "on_demand"] == 28.4
+    assert only(offers, region="CA").accelerator == "H100-80GB-PCIE"
+    unknown = {why: n for why, n in session.left_out.items() if "feature" in why}
+    assert unknown == {
+        "it needs a feature that is not known: 'nebius-new'": 1,
+        "it needs a feature that is not known: 'runpod-cpu'": 1,
+    }
+
+
+def test_gpuhunts_tpu_slices_are_read_as_the_price_of_one_chip():
+    offers, _ = fetched("gpuhunt")
+    tpus = {place: usd for place, usd in prices(offers).items() if place[0].startswith("TPU")}
+    assert tpus == {
+        ("TPU v5p (1 chip)", "us-east5", "on_demand"): pytest.approx(4.2),
+        ("TPU v5e (1 chip)", "us-west4", "spot"): pytest.approx(0.51),
+    }
 
 
 def test_gpuhunt_with_one_provider_broken_keeps_the_others():
     path = f"/v3/aws/{shapes.VERSION}/catalog.zip"
     offers, session = fetched("gpuhunt", {path: Reply(b"PK not a zip", kind="application/zip")})
-    assert {o.provider for o in offers} == {"gcp", "nebius"}
+    assert {o.provider for o in offers} == {"gcp", "nebius", "oci", "runpod"}
     assert [(p.provider, "zip is damaged" in p.sentence) for p in session.parts] == [("aws", True)]
 
 
@@ -451,7 +476,7 @@ def test_a_name_that_is_more_than_plain_text_is_refused(name):
     assert len(session.refused) == 1
     assert session.refused[0].row.isprintable()
     assert name not in {o.instance_type for o in offers}
-    assert {o.provider for o in offers} == {"aws", "gcp", "nebius"}
+    assert {o.provider for o in offers} == {"aws", "gcp", "nebius", "oci", "runpod"}
 
 
 @pytest.mark.parametrize("count", [-1, 1025, 10**30, int("9" * 400)])

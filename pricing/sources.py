@@ -14,6 +14,7 @@ from pricing.providers import (
     azure_retail,
     gcp_skus,
     gcp_yaml,
+    gpu_price_feed,
     gpuhunt_catalogue,
     lambda_cloud,
     oci,
@@ -51,6 +52,11 @@ SOURCES: tuple[Source, ...] = (
         says="SkyPilot catalogue of 18 clouds",
         fetch=skypilot_catalogue.fetch,
         deadline_s=180.0,
+    ),
+    Source(
+        name="gpu_price_feed",
+        says="daily collection of seven sellers",
+        fetch=gpu_price_feed.fetch,
     ),
     Source(
         name="aws_on_demand",

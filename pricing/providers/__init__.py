@@ -14,6 +14,8 @@ gcp_skus            GCP machines assembled from the SKUs of the Cloud Billing ca
                     with an API key
 gcp_yaml            GCP machine prices, ready assembled, from a YAML file that is updated
                     weekly, without a key
+gpu_price_feed      the gpu-price-feed collection: list prices of seven sellers, collected
+                    daily, without a key
 gpuhunt_catalogue   the gpuhunt catalogue: one zip with one CSV per provider, published
                     hourly, without a key
 lambda_cloud        Lambda instance types with live capacity, with an API key

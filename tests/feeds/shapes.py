@@ -101,6 +101,65 @@ def gpuhunt():
     return routes
 
 
+# --- gpu-price-feed ------------------------------------------------------------------------------
+
+
+def feed_row(provider, raw, usd, family, form, vram, notes="", count=1, **more):
+    return {
+        "available": None, "currency": "USD", "gpu_count": count, "gpu_family": family,
+        "gpu_form": form, "gpu_form_source": "provider" if form else "unknown",
+        "gpu_key": f"{family} {vram}GB", "gpu_model_raw": raw, "gpu_partition": None,
+        "gpu_recognised": True, "listing_url": "https://example.org/", "notes": notes,
+        "price_per_gpu_hr": usd, "price_per_gpu_hr_usd": usd, "price_total_hr": usd * count,
+        "price_total_hr_usd": usd * count, "pricing_type": "on-demand", "provider": provider,
+        "ram_gb": 120, "region": None, "vcpu": 30, "vram_gb": vram,
+    } | more  # fmt: skip
+
+
+GPU_PRICE_FEED = [
+    feed_row("datacrunch", "H100 SXM5 80GB", 3.74, "H100", "SXM", 80,
+             "instance type 1H100.80S.30V"),
+    feed_row("datacrunch", "H100 SXM5 80GB", 1.87, "H100", "SXM", 80,
+             "instance type 1H100.80S.30V, interruptible", pricing_type="spot"),
+    feed_row("lambdalabs", "NVIDIA A100 SXM", 2.79, "A100", "SXM", 80,
+             "8x config, storage 5.8 TiB SSD, excludes sales tax", 8),
+    feed_row("lambdalabs", "NVIDIA A100 SXM", 1.99, "A100", "SXM", 40,
+             "8x config, storage 5.8 TiB SSD, excludes sales tax", 8),
+    feed_row("runpod", "NVIDIA H100 80GB HBM3", 2.69, "H100", "SXM", 80,
+             "community cloud; stock Low; up to 8 GPUs", gpu_model_alt="H100 SXM"),
+    feed_row("runpod", "NVIDIA H100 80GB HBM3", 2.69, "H100", "SXM", 80,
+             "community cloud, interruptible; stock Low; up to 8 GPUs", gpu_model_alt="H100 SXM",
+             pricing_type="spot"),
+    feed_row("runpod", "NVIDIA RTX PRO 6000 Blackwell Server Edition", 0.5,
+             "RTX PRO 6000 Blackwell", "Server", 24, "secure cloud; stock Low; up to 1 GPUs",
+             gpu_partition="MIG"),
+    feed_row("digitalocean", "NVIDIA HGX H100", 4.41, "H100", "SXM", 80, "self serve"),
+    feed_row("digitalocean", "AMD Instinct™ MI300X", 1.9, "MI300X", None, 192,
+             "12 month commitment, contact sales", pricing_type="reserved-12mo"),
+    feed_row("scaleway", "B300-SXM", 7.5, "B300", "SXM", 288, "instance type B300-SXM-8-288G", 8,
+             currency="EUR", price_total_hr_usd=67.35, region="fr-par-2"),
+    feed_row("vultr", "NVIDIA_L40S", 1.671, "L40S", "PCIe", 48,
+             "plan vcg-l40s-16c-180g-48vram; GPU share 1; 48 GB of VRAM allocated",
+             region="ord,sea"),
+    feed_row("vultr", "NVIDIA_A16", 0.06, "A16", "PCIe", 2,
+             "plan vcg-a16-2c-8g-2vram; GPU share 1/8; 2 GB of VRAM allocated", 0.125),
+    feed_row("vultr", "NVIDIA_A100", 2.4, "A100", None, 80, "plan vcg-a100-12c-120g-80vram"),
+    feed_row("vastai", "H100 SXM", 1.74, "H100", "SXM", 80, "verified host, reliability 0.967",
+             region="US"),
+]  # fmt: skip
+GPU_PRICE_FEED_PATH = "/toolshedlabs-hash/gpu-price-feed/main/data/prices.json"
+
+
+def gpu_price_feed():
+    sellers = {key: {"status": "ok"} for key in ("datacrunch", "lambdalabs", "runpod", "vultr")}
+    answer = {
+        "collected_at": f"{YESTERDAY}T07:00:36+00:00", "offer_count": len(GPU_PRICE_FEED),
+        "fx": {"eur_usd": 1.1225, "published": f"{YESTERDAY}", "source": "https://ecb.example/"},
+        "offers": GPU_PRICE_FEED, "providers": sellers, "schema_version": 2,
+    }  # fmt: skip
+    return {GPU_PRICE_FEED_PATH: as_json(answer, kind="text/plain; charset=utf-8")}
+
+
 # --- SkyPilot ------------------------------------------------------------------------------------
 
 SKYPILOT = {
@@ -533,9 +592,10 @@ def oci():
 
 
 ROUTES = {
-    "gpuhunt": gpuhunt, "skypilot": skypilot, "aws_on_demand": aws_on_demand, "aws_spot": aws_spot,
-    "azure": azure, "gcp_yaml": gcp_yaml, "gcp_skus": gcp_skus, "runpod": runpod, "vast": vast,
-    "lambda": lambda_cloud, "verda": verda, "oci": oci,
+    "gpuhunt": gpuhunt, "skypilot": skypilot, "gpu_price_feed": gpu_price_feed,
+    "aws_on_demand": aws_on_demand, "aws_spot": aws_spot, "azure": azure, "gcp_yaml": gcp_yaml,
+    "gcp_skus": gcp_skus, "runpod": runpod, "vast": vast, "lambda": lambda_cloud, "verda": verda,
+    "oci": oci,
 }  # fmt: skip
 KEYS = {"GCP_API_KEY": "gcp-secret", "LAMBDA_API_KEY": "lambda-secret"}
 

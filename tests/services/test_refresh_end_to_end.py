@@ -1,4 +1,4 @@
-"""`runcast refresh` as a person runs it: its own process, twelve sources, SQLite and PostgreSQL.
+"""`runcast refresh` as a person runs it: its own process, every source, SQLite and PostgreSQL.
 
 Commands are forks of a real command line, but for one that begins as a shell begins it."""
 
@@ -103,7 +103,7 @@ def agrees(installation):
 
 
 @pytest.mark.parametrize("installation", BOTH, indirect=True)
-def test_a_refresh_of_twelve_sources_twice(installation, feed):
+def test_a_refresh_of_every_source_twice(installation, feed):
     began = time.monotonic()
     status, out, err = installation.run("refresh", "--json")
     first_s = time.monotonic() - began

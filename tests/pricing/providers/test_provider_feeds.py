@@ -1,5 +1,6 @@
 """Every price source, read from a real server in its documented shape with its real traps."""
 
+import json
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -200,6 +201,40 @@ def test_skypilot_goes_to_the_mirror_when_the_first_host_is_busy():
     assert [p.provider for p in session.parts] == ["aws"]
     assert "The mirror" in session.parts[0].sentence
     assert {"gcp", "vast"} <= {o.provider for o in offers}
+
+
+def test_the_price_feed_names_machines_as_their_sellers_do():
+    offers, session = fetched("gpu_price_feed")
+    assert prices(offers) == {
+        ("1H100.80S.30V", "*", "on_demand"): 3.74,
+        ("1H100.80S.30V", "*", "spot"): 1.87,
+        ("8x NVIDIA A100 SXM 80GB", "*", "on_demand"): pytest.approx(22.32),
+        ("8x NVIDIA A100 SXM 40GB", "*", "on_demand"): pytest.approx(15.92),
+        ("1x_H100-SXM_COMMUNITY", "*", "on_demand"): 2.69,
+        ("1x NVIDIA HGX H100 80GB", "*", "on_demand"): 4.41,
+        ("1x AMD Instinct MI300X 192GB", "*", "reserved_1y"): 1.9,
+        ("B300-SXM-8-288G", "fr-par-2", "on_demand"): 67.35,
+        ("vcg-l40s-16c-180g-48vram", "ord", "on_demand"): 1.671,
+        ("vcg-l40s-16c-180g-48vram", "sea", "on_demand"): 1.671,
+    }
+    assert only(offers, provider="scaleway").note == "60 EUR/h at the ECB's rate"
+    assert {o.quality for o in offers if o.provider in ("runpod", "scaleway")} == {"medium"}
+    assert {o.observed_at for o in offers} == {YESTERDAY.isoformat()}
+    assert session.left_out == {
+        "a fraction of a GPU": 2,
+        "a marketplace, which is read directly": 1,
+        "spot at 100% of on-demand: there is no market": 1,
+        "the form of the GPU is not stated": 1,
+    }
+
+
+def test_a_seller_that_the_price_feed_could_not_read_is_a_failed_part():
+    answer = json.loads(shapes.gpu_price_feed()[shapes.GPU_PRICE_FEED_PATH].body)
+    answer["offers"] = [o for o in answer["offers"] if o["provider"] != "vultr"]
+    answer["providers"]["vultr"] = {"status": "error", "error": "HTTP 403"}
+    offers, session = fetched("gpu_price_feed", {shapes.GPU_PRICE_FEED_PATH: as_json(answer)})
+    assert [p.provider for p in session.parts] == ["vultr"]
+    assert "lambda" in {o.provider for o in offers}
 
 
 # --- AWS -----------------------------------------------------------------------------------------

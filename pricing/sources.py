@@ -15,6 +15,7 @@ from pricing.providers import (
     gcp_skus,
     gcp_yaml,
     gpu_price_feed,
+    gpu_price_index,
     gpuhunt_catalogue,
     lambda_cloud,
     oci,
@@ -57,6 +58,11 @@ SOURCES: tuple[Source, ...] = (
         name="gpu_price_feed",
         says="daily collection of seven sellers",
         fetch=gpu_price_feed.fetch,
+    ),
+    Source(
+        name="gpu_price_index",
+        says="daily collection of Shadeform, RunPod and Verda",
+        fetch=gpu_price_index.fetch,
     ),
     Source(
         name="aws_on_demand",

@@ -52,6 +52,7 @@ JSON = ("application/json", "text/json", "application/javascript", "text/javascr
 TEXT = ("text/csv", "text/yaml", "application/yaml", "application/x-yaml", "application/csv",
         "text/xml", "application/xml", *_PLAIN)  # fmt: skip
 ZIP = ("application/zip", "application/x-zip-compressed", *_PLAIN[1:])
+GZIP = ("application/gzip", "application/x-gzip", *_PLAIN[1:])  # a file, not an encoding
 
 
 class NoCredentialError(RuncastError):

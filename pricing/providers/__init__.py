@@ -16,6 +16,8 @@ gcp_yaml            GCP machine prices, ready assembled, from a YAML file that i
                     weekly, without a key
 gpu_price_feed      the gpu-price-feed collection: list prices of seven sellers, collected
                     daily, without a key
+gpu_price_index     the gpu-price-index collection: prices of Shadeform, RunPod and Verda,
+                    daily, without a key
 gpuhunt_catalogue   the gpuhunt catalogue: one zip with one CSV per provider, published
                     hourly, without a key
 lambda_cloud        Lambda instance types with live capacity, with an API key

@@ -5,6 +5,7 @@ arithmetic between a payload and its offers, not the price.
 """
 
 import csv
+import gzip
 import io
 import json
 import zipfile
@@ -158,6 +159,56 @@ def gpu_price_feed():
         "offers": GPU_PRICE_FEED, "providers": sellers, "schema_version": 2,
     }  # fmt: skip
     return {GPU_PRICE_FEED_PATH: as_json(answer, kind="text/plain; charset=utf-8")}
+
+
+# --- gpu-price-index -----------------------------------------------------------------------------
+
+
+def observation(source, sku, model, usd, count=1, form="sxm", vram=80, **more):
+    return {
+        "source": source, "source_sku": sku, "gpu_model": model, "gpu_count": count,
+        "usd_per_hour_total": usd, "commitment": "on_demand", "form_factor": form,
+        "interconnect": "unknown", "vram_gb": vram, "region": None, "available": None,
+        "reliability": None, "tier": 2, "observed_at": f"{YESTERDAY}T14:20:44.1Z", "payload": {},
+        "currency": "USD", "price_kind": "quoted",
+    } | more  # fmt: skip
+
+
+GPU_PRICE_INDEX = [
+    observation("shadeform:hyperstack", "H100_sxm5x8", "H100", 25.6, 8, available=True,
+                region="US, Houston, TX"),
+    observation("shadeform:crusoe", "A100_80Gx8", "A100_80G", 16.0, 8, "pcie", available=False),
+    observation("runpod", "NVIDIA H100 80GB HBM3:secure", "NVIDIA H100 80GB HBM3", 3.99,
+                payload={"display_name": "H100 SXM", "market": "secure"}),
+    observation("runpod", "NVIDIA H100 80GB HBM3:community", "NVIDIA H100 80GB HBM3", 2.69,
+                payload={"display_name": "H100 SXM"}, commitment="community"),
+    observation("runpod", "NVIDIA B200:secure", "NVIDIA B200", 6.79, form="unknown", vram=180,
+                payload={"display_name": "B200"}),
+    observation("datacrunch", "2H100.80S.80V:ondemand", "H100 SXM5 80GB", 7.48, 2, vram=160),
+    observation("datacrunch", "2H100.80S.80V:spot", "H100 SXM5 80GB", 3.74, 2, vram=160,
+                commitment="spot"),
+    observation("vastai", "H100 SXM:123", "H100 SXM", 1.9, vram=None),
+    observation("curated:aws", "p5.48xlarge", "H100", 55.04, 8, tier=3),
+    observation("shadeform:ori", "H100x2", "H100", 6.2, 2, "unknown", available=True),
+    observation("shadeform:scaleway", "H100x1", "H100", 3.0, currency="EUR", available=True),
+]  # fmt: skip
+GPU_PRICE_INDEX_PATH = "/henryzhangpku/gpu-price-index/main"
+
+
+def gpu_price_index():
+    newest = f"{YESTERDAY}T142044Z.jsonl.gz"
+    tape = (
+        "index_code,index_date,revision,status,value,published_at,superseded_at,snapshot\n"
+        f"GIX-H100,{YESTERDAY},1,published,3.59,{YESTERDAY}T14:20:44.1Z,,{newest}\n"
+        "GIX-H100,2026-08-27,0,withheld,,2026-08-27T20:53:50.4Z,,2026-08-27T205350Z.jsonl.gz\n"
+    )
+    lines = "".join(json.dumps(row) + "\n" for row in GPU_PRICE_INDEX)
+    return {
+        f"{GPU_PRICE_INDEX_PATH}/series/index_values.csv": as_text(tape),
+        f"{GPU_PRICE_INDEX_PATH}/snapshots/{newest}": Reply(
+            gzip.compress(lines.encode()), kind="application/octet-stream"
+        ),
+    }
 
 
 # --- SkyPilot ------------------------------------------------------------------------------------
@@ -593,6 +644,7 @@ def oci():
 
 ROUTES = {
     "gpuhunt": gpuhunt, "skypilot": skypilot, "gpu_price_feed": gpu_price_feed,
+    "gpu_price_index": gpu_price_index,
     "aws_on_demand": aws_on_demand, "aws_spot": aws_spot, "azure": azure, "gcp_yaml": gcp_yaml,
     "gcp_skus": gcp_skus, "runpod": runpod, "vast": vast, "lambda": lambda_cloud, "verda": verda,
     "oci": oci,

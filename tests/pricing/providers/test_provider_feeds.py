@@ -237,6 +237,31 @@ def test_a_seller_that_the_price_feed_could_not_read_is_a_failed_part():
     assert "lambda" in {o.provider for o in offers}
 
 
+def test_the_price_index_gives_prices_before_its_adjustments():
+    offers, session = fetched("gpu_price_index")
+    assert prices(offers) == {
+        ("hyperstack_H100-sxm5x8", "US, Houston, TX", "on_demand"): 25.6,
+        ("1x_H100-SXM_SECURE", "*", "on_demand"): 3.99,
+        ("1x_H100-SXM_COMMUNITY", "*", "on_demand"): 2.69,
+        ("1x_B200_SECURE", "*", "on_demand"): 6.79,
+        ("2H100.80S.80V", "*", "on_demand"): 7.48,
+        ("2H100.80S.80V", "*", "spot"): 3.74,
+    }
+    assert {o.observed_at for o in offers} == {YESTERDAY.isoformat()}
+    assert {o.provider for o in offers} == {"shadeform", "runpod", "verda"}
+    assert session.left_out == {
+        "a marketplace that is read directly, or a rate card kept by hand": 2,
+        "nothing left to rent": 1,
+        "the form of the GPU is not stated": 1,
+        "no price in dollars of a known kind": 1,
+    }
+
+
+def test_a_snapshot_of_the_price_index_that_unpacks_without_end_is_cut(monkeypatch):
+    monkeypatch.setattr("pricing.providers.gpu_price_index.SNAPSHOT_BYTES", 1000)
+    assert "larger than 0.001 MB" in failure("gpu_price_index", {})
+
+
 # --- AWS -----------------------------------------------------------------------------------------
 
 

@@ -50,7 +50,7 @@ SOURCES: tuple[Source, ...] = (
     ),
     Source(
         name="skypilot",
-        says="SkyPilot catalogue of 18 clouds",
+        says="SkyPilot catalogue of 17 clouds",
         fetch=skypilot_catalogue.fetch,
         deadline_s=180.0,
     ),

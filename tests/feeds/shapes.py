@@ -230,7 +230,10 @@ SKYPILOT = {
         "a2-highgpu-1g,12.0,85.0,,,,us-west9,us-west9-a,0.73948,0.36975\n"
         "n1-highmem-8,8.0,52.0,,,,us-central1,us-central1-a,0.47321,0.09962\n"
         ",,,A100,1.0,x,us-central1,us-central1-a,2.93391,1.46699\n"
-        ",,,tpu-v6e-64,1,tpu-v6e-64,us-central1,us-central1-a,700.0,700.0\n"
+        ",,,tpu-v6e-8,1,tpu-v6e-8,us-central1,us-central1-a,21.6,10.206\n"
+        ",,,tpu-v6e-1,1,tpu-v6e-1,us-central1,us-central1-a,2.7,1.27575\n"
+        ",,,tpu-v6e-1,1,tpu-v6e-1,us-central2,us-central2-b,700.0,700.0\n"
+        ",,,tpu-v5p-8,1,tpu-v5p-8,us-east5,us-east5-a,16.8,5.2\n"
     ),
     "vast": (
         "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,Region,"
@@ -246,15 +249,18 @@ SKYPILOT_EMPTY = (
 )
 SKYPILOT_CLOUDS = (
     "aws", "gcp", "azure", "lambda", "runpod", "vast", "verda", "nebius", "oci", "shadeform",
-    "hyperstack", "primeintellect", "spheron", "yotta", "lium", "cudo", "jarvislabs", "hyperbolic",
+    "hyperstack", "spheron", "yotta", "lium", "cudo", "jarvislabs", "hyperbolic",
 )  # fmt: skip
-SKYPILOT_FIRST = "/skypilot-org/skypilot-catalog/master/catalogs/v8/{}/vms.csv"
-SKYPILOT_MIRROR = "/catalogs/v8/{}/vms.csv"
+SKYPILOT_V9 = ("aws", "gcp", "lambda", "nebius", "oci", "vast", "cudo")
+SKYPILOT_FIRST = "/skypilot-org/skypilot-catalog/master/catalogs/{}/{}/vms.csv"
+SKYPILOT_MIRROR = "/catalogs/{}/{}/vms.csv"
 
 
 def skypilot():
     return {
-        SKYPILOT_FIRST.format(cloud): as_text(SKYPILOT.get(cloud, SKYPILOT_EMPTY))
+        SKYPILOT_FIRST.format("v9" if cloud in SKYPILOT_V9 else "v8", cloud): as_text(
+            SKYPILOT.get(cloud, SKYPILOT_EMPTY)
+        )
         for cloud in SKYPILOT_CLOUDS
     }
 

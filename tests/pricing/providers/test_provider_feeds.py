@@ -177,7 +177,26 @@ def test_skypilot_adds_host_and_accelerator_of_gcp():
     assert machine.usd_per_hour == pytest.approx(0.73948 + 2.93391)
     assert machine.accelerator == "A100-40GB-SXM"
     assert session.left_out["a host in a zone without its accelerator"] == 1
-    assert session.left_out["a TPU slice, whose size counts cores or chips"] == 1
+
+
+def test_skypilots_tpus_are_read_by_the_chip_and_700_is_no_price():
+    offers, session = fetched("skypilot")
+    tpus = {place: usd for place, usd in prices(offers).items() if place[0].startswith("TPU")}
+    assert tpus == {
+        ("TPU v6e (1 chip)", "us-central1", "on_demand"): 2.7,
+        ("TPU v6e (1 chip)", "us-central1", "spot"): 1.27575,
+        ("TPU v5p (1 chip)", "us-east5", "on_demand"): pytest.approx(4.2),
+        ("TPU v5p (1 chip)", "us-east5", "spot"): pytest.approx(1.3),
+    }
+    assert session.left_out["a TPU without spot price"] == 1
+
+
+def test_skypilots_files_kept_by_hand_are_of_low_quality():
+    offers, _ = fetched("skypilot")
+    assert {o.provider for o in offers if o.quality == "medium"} == {"aws", "gcp"}
+    hyperstack = only(offers, provider="hyperstack")
+    assert (hyperstack.quality, hyperstack.source) == ("low", "SkyPilot catalogue v8: hyperstack")
+    assert only(offers, provider="vast").source == "SkyPilot catalogue v9: vast"
 
 
 def test_skypilot_leaves_out_what_is_no_market_and_no_price():
@@ -192,8 +211,8 @@ def test_skypilot_leaves_out_what_is_no_market_and_no_price():
 
 
 def test_skypilot_goes_to_the_mirror_when_the_first_host_is_busy():
-    busy = {shapes.SKYPILOT_FIRST.format("aws"): Reply(status=404)}
-    mirror = {shapes.SKYPILOT_MIRROR.format("aws"): as_text(shapes.SKYPILOT["aws"])}
+    busy = {shapes.SKYPILOT_FIRST.format("v9", "aws"): Reply(status=404)}
+    mirror = {shapes.SKYPILOT_MIRROR.format("v9", "aws"): as_text(shapes.SKYPILOT["aws"])}
     offers, session = fetched("skypilot", busy | mirror)
     assert prices(offers)["p5.48xlarge", "us-east-2", "on_demand"] == 55.04
     assert session.parts == []

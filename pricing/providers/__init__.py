@@ -22,11 +22,13 @@ gpuhunt_catalogue   the gpuhunt catalogue: one zip with one CSV per provider, pu
                     hourly, without a key
 lambda_cloud        Lambda instance types with live capacity, with an API key
 oci                 Oracle Cloud list prices of GPU shapes, without a key
-runpod              RunPod GPU types through GraphQL, without a key
+runpod              RunPod GPU types through GraphQL, without a key, as far as there is
+                    something left to rent
 skypilot_catalogue  the SkyPilot catalogue: one CSV per cloud, without a key, with a
                     mirror for busy days
 tpu_slices          TPU slices in price feeds, as the price of one chip
 vast                Vast.ai marketplace offers, without a key: verified hosts of
                     reliability 0.98 and better
-verda               Verda (formerly DataCrunch) instance types, without a key
+verda               Verda (formerly DataCrunch) instance types; with OAuth client
+                    credentials, where they are left
 """

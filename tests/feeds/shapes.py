@@ -519,26 +519,46 @@ def gcp_skus():
 # --- marketplaces and small clouds ---------------------------------------------------------------
 
 
-def runpod_type(name, memory, secure, stock="High", **more):
+def runpod_type(name, memory, secure, left=(), **more):
     return {
         "id": f"NVIDIA {name}", "displayName": name, "memoryInGb": memory, "secureCloud": True,
         "communityCloud": False, "securePrice": secure, "communityPrice": 0.0,
         "secureSpotPrice": None, "communitySpotPrice": None, "maxGpuCountSecureCloud": 8,
         "maxGpuCountCommunityCloud": 0,
-        "lowestPrice": {"minimumBidPrice": 0.3, "uninterruptablePrice": secure,
-                        "stockStatus": stock},
+        **{f"n{n}": {"stockStatus": "Low" if n in left else None} for n in (1, 2, 4, 8)},
     } | more  # fmt: skip
 
 
-RUNPOD = [
-    runpod_type("H100 SXM", 80, 2.99, secureSpotPrice=1.75),
-    runpod_type("A100 PCIe", 80, 1.64, stock=None),
-    runpod_type("RTX 3070", 8, 0.13),
-]
+def runpod_centre(name, left, listed=True):
+    """A data centre with the stock of each GPU type by count."""
+    return {"id": name, "listed": listed} | {
+        f"n{n}": [
+            {"gpuTypeId": f"NVIDIA {gpu}", "stockStatus": counts.get(n)}
+            for gpu, counts in left.items()
+        ]
+        for n in (1, 2, 4, 8)
+    }
+
+
+RUNPOD = {
+    "dataCenters": [
+        runpod_centre("US-KS-2", {"H100 SXM": {1: "High", 2: "High", 4: "Low", 8: "Low"},
+                                  "A100 PCIe": {1: "out_of_stock"}}),
+        runpod_centre("EU-RO-1", {"H100 SXM": {1: "Medium"}}),
+        runpod_centre("US-OLD-1", {"H100 SXM": {8: "High"}}, listed=False),
+        {"id": "AP-IN-1", "listed": True, "n1": None},
+    ],
+    "gpuTypes": [
+        runpod_type("H100 SXM", 80, 2.99, (1, 2), secureSpotPrice=1.75, communityCloud=True,
+                    communityPrice=2.69, communitySpotPrice=2.69, maxGpuCountCommunityCloud=8),
+        runpod_type("A100 PCIe", 80, 1.64),
+        runpod_type("RTX 3070", 8, 0.13),
+    ],
+}  # fmt: skip
 
 
 def runpod():
-    return {"/graphql": as_json({"data": {"gpuTypes": RUNPOD}})}
+    return {"/graphql": as_json({"data": RUNPOD})}
 
 
 def vast_offer(dph, name="H100 SXM", gpus=8, ram=81559, place="Texas, US", **more):
@@ -621,8 +641,30 @@ ECB = f"""<?xml version="1.0" encoding="UTF-8"?>
 ECB_PATH = "/stats/eurofxref/eurofxref-daily.xml"
 
 
+VERDA_KEYS = {"VERDA_CLIENT_ID": "verda-client", "VERDA_CLIENT_SECRET": "verda-secret"}
+
+
 def verda():
-    return {"/v1/instance-types": as_json(VERDA), ECB_PATH: as_text(ECB, kind="text/xml")}
+    def token(asked):
+        wanted = {"grant_type": "client_credentials", "client_id": "verda-client",
+                  "client_secret": "verda-secret"}  # fmt: skip
+        if json.loads(asked.body or b"{}") != wanted:
+            return Reply(b"{}", status=401)
+        return as_json({"access_token": "verda-token", "refresh_token": "r", "expires_in": 3600,
+                        "scope": "cloud-api-v1", "token_type": "Bearer"})  # fmt: skip
+
+    def availability(asked):
+        if asked.headers.get("authorization") != "Bearer verda-token":
+            return Reply(b"{}", status=401)
+        spot = asked.query["is_spot"] == ["true"]
+        left = {"FIN-01": ["1H100.80S.30V", "CPU.120V.480G"],
+                "FIN-03": ["8H200.141S.176V"] if spot else ["1H100.80S.30V"]}  # fmt: skip
+        return as_json([{"location_code": k, "availabilities": v} for k, v in left.items()])
+
+    return {
+        "/v1/instance-types": as_json(VERDA), ECB_PATH: as_text(ECB, kind="text/xml"),
+        "/v1/oauth2/token": token, "/v1/instance-availability": availability,
+    }  # fmt: skip
 
 
 def oci_part(number, name, value, metric="GPU Per Hour", currency="USD"):

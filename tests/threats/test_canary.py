@@ -33,6 +33,8 @@ KEYS = sorted({s.key for s in SOURCES if s.key})
 # Everything secret that the environment of a server, a refresh or a launcher may hold.
 SECRETS = {
     **dict.fromkeys(KEYS, CANARY),
+    "VERDA_CLIENT_ID": CANARY,  # asked for only where they are given
+    "VERDA_CLIENT_SECRET": CANARY,
     "RUNCAST_PROXY_SECRET": CANARY,
     "STREAMLIT_SERVER_COOKIE_SECRET": CANARY,
     "AWS_SECRET_ACCESS_KEY": CANARY,
@@ -125,7 +127,7 @@ def test_a_source_that_repeats_the_key_it_was_sent_does_not_make_it_public(run, 
     """A refusal whose page quotes the request, as debug pages of servers do."""
     replica = shapes.replica()
     body = QUOTING[quoting].encode()
-    keyed = [option for s in SOURCES if s.key for option in ("--source", s.name)]
+    keyed = [o for s in SOURCES if s.key or s.name == "verda" for o in ("--source", s.name)]
     for status in (403, 200):
         feed = Feed(dict.fromkeys(replica, Reply(body, status=status)))
         feed.answer = partial(repeated, feed, Reply(body, status=status))

@@ -463,14 +463,25 @@ def test_gcp_skus_are_added_to_a_machine_over_two_pages():
 # --- marketplaces and small clouds ---------------------------------------------------------------
 
 
-def test_runpod_prices_are_per_gpu_and_what_is_gone_is_no_offer():
+def test_runpod_offers_what_is_left_by_count_and_place():
     offers, session = fetched("runpod")
-    assert prices(offers)["8x_H100-SXM_SECURE", "*", "on_demand"] == pytest.approx(23.92)
-    assert prices(offers)["2x_H100-SXM_SECURE", "*", "spot"] == pytest.approx(3.5)
-    assert {o.gpu_count for o in offers} == {1, 2, 4, 8}
-    assert {o.accelerator for o in offers} == {"H100-80GB-SXM"}
-    assert session.left_out["nothing left to rent"] == 1
-    assert session.left_out["a bid floor, not a price"] == 2
+    assert prices(offers) == {
+        ("1x_H100-SXM_SECURE", "US-KS-2", "on_demand"): 2.99,
+        ("1x_H100-SXM_SECURE", "US-KS-2", "spot"): 1.75,
+        ("1x_H100-SXM_SECURE", "EU-RO-1", "on_demand"): 2.99,
+        ("1x_H100-SXM_SECURE", "EU-RO-1", "spot"): 1.75,
+        ("2x_H100-SXM_SECURE", "US-KS-2", "on_demand"): 5.98,
+        ("2x_H100-SXM_SECURE", "US-KS-2", "spot"): 3.5,
+        ("4x_H100-SXM_SECURE", "US-KS-2", "on_demand"): 11.96,
+        ("4x_H100-SXM_SECURE", "US-KS-2", "spot"): 7.0,
+        ("8x_H100-SXM_SECURE", "US-KS-2", "on_demand"): 23.92,
+        ("8x_H100-SXM_SECURE", "US-KS-2", "spot"): 14.0,
+        ("1x_H100-SXM_COMMUNITY", "*", "on_demand"): 2.69,
+        ("2x_H100-SXM_COMMUNITY", "*", "on_demand"): 5.38,
+    }
+    assert only(offers, gpu_count=8, purchase="on_demand").note == "secure cloud; stock: 'Low'"
+    assert session.left_out["nothing left to rent"] == 2
+    assert session.left_out["spot at 100% of on-demand: there is no market"] == 1
 
 
 def test_a_graphql_error_is_a_sentence():
@@ -524,6 +535,29 @@ def test_verda_memory_is_a_total_and_euros_are_converted():
     b200 = only(offers, instance_type="8B200.240V")
     assert b200.usd_per_hour == pytest.approx(36.0 * 1.25)
     assert b200.note == f"36 EUR/h at the ECB's rate of {YESTERDAY}"
+
+
+def test_verda_with_client_credentials_knows_where_something_is_left():
+    offers, _ = fetched("verda", environ=shapes.VERDA_KEYS)
+    found = prices(offers)
+    assert found["1H100.80S.30V", "FIN-01", "on_demand"] == 2.5
+    assert found["1H100.80S.30V", "FIN-03", "on_demand"] == 2.5
+    assert found["1H100.80S.30V", "FIN-01", "spot"] == 1.1
+    assert found["8H200.141S.176V", "FIN-03", "spot"] == 9.6
+    gone = only(offers, instance_type="8H200.141S.176V", purchase="on_demand")
+    assert (gone.region, gone.note) == ("*", "no capacity anywhere now")
+
+
+@pytest.mark.parametrize("name", shapes.VERDA_KEYS)
+def test_verda_says_which_half_of_its_credentials_is_missing_or_wrong(name):
+    with served("verda", environ=shapes.VERDA_KEYS | {name: ""}) as (source, session, feed):
+        with pytest.raises(NoCredentialError, match=name):
+            list(source.fetch(session))
+        assert feed.asked == []
+    with served("verda", environ=shapes.VERDA_KEYS | {name: "s3cret"}) as (source, session, _):
+        with pytest.raises(SourceError, match="is its key valid") as e:
+            list(source.fetch(session))
+        assert "s3cret" not in str(e.value)
 
 
 def test_oci_prices_are_per_gpu_and_other_metrics_are_refused():

@@ -12,17 +12,20 @@ from pricing.providers import (
     aws_on_demand,
     aws_spot,
     azure_retail,
+    digitalocean,
     gcp_skus,
     gcp_yaml,
     gpu_price_feed,
     gpu_price_index,
     gpuhunt_catalogue,
+    hyperstack,
     lambda_cloud,
     oci,
     runpod,
     skypilot_catalogue,
     vast,
     verda,
+    vultr,
 )
 
 Fetch = Callable[[Session], Iterable[Offer]]
@@ -90,6 +93,19 @@ SOURCES: tuple[Source, ...] = (
     Source(name="vast", says="Vast.ai verified hosts", fetch=vast.fetch),
     Source(name="lambda", says="Lambda", fetch=lambda_cloud.fetch, key=lambda_cloud.KEY),
     Source(name="verda", says="Verda", fetch=verda.fetch),
+    Source(name="vultr", says="Vultr cloud GPUs and bare metal", fetch=vultr.fetch),
+    Source(
+        name="digitalocean",
+        says="DigitalOcean GPU Droplets",
+        fetch=digitalocean.fetch,
+        key=digitalocean.KEY,
+    ),
+    Source(
+        name="hyperstack",
+        says="Hyperstack flavours in stock",
+        fetch=hyperstack.fetch,
+        key=hyperstack.KEY,
+    ),
     Source(name="oci", says="Oracle Cloud list prices", fetch=oci.fetch),
 )
 

@@ -8,6 +8,8 @@ azure_retail        Azure retail prices: on-demand, spot, reservations and savin
                     without a key
 boundary            rows of feeds become offers: shapes are checked, and names are made
                     canonical
+digitalocean        DigitalOcean GPU Droplets, with an API token: the sizes that can be
+                    created now, by region
 exchange_rates      reference exchange rates of the European Central Bank: dollars per
                     unit of a currency
 gcp_skus            GCP machines assembled from the SKUs of the Cloud Billing catalogue,
@@ -20,6 +22,8 @@ gpu_price_index     the gpu-price-index collection: prices of Shadeform, RunPod 
                     daily, without a key
 gpuhunt_catalogue   the gpuhunt catalogue: one zip with one CSV per provider, published
                     hourly, without a key
+hyperstack          Hyperstack flavours that are in stock, with an API key, at the prices of
+                    its price book
 lambda_cloud        Lambda instance types with live capacity, with an API key
 oci                 Oracle Cloud list prices of GPU shapes, without a key
 runpod              RunPod GPU types through GraphQL, without a key, as far as there is
@@ -31,4 +35,6 @@ vast                Vast.ai marketplace offers, without a key: verified hosts of
                     reliability 0.98 and better
 verda               Verda (formerly DataCrunch) instance types; with OAuth client
                     credentials, where they are left
+vultr               Vultr plans, without a key: cloud GPUs and bare metal, on demand and
+                    preemptible
 """

@@ -14,7 +14,6 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
-from core.errors import shown
 from core.machine.offer import Offer, Purchase
 from pricing.fetch.network import SourceError
 from pricing.fetch.session import Session
@@ -65,7 +64,7 @@ def fetch(session: Session) -> Iterable[Offer]:
         left = _left(session)
     answer = session.json(f"{BASE}/instance-types")
     if not isinstance(answer, list):
-        raise SourceError(f"Its shape has changed: a list was expected, not {shown(answer)}.")
+        raise SourceError("Its shape has changed: a list was expected.")  # it may repeat a key
     rates: exchange_rates.Rates | None = None
     for row in parsed(session, InstanceType, answer):
         count = row.gpu.number_of_gpus
@@ -118,7 +117,7 @@ def _left(session: Session) -> Left:
         url = f"{BASE}/instance-availability?is_spot={is_spot}"
         answer = session.json(url, headers=bearer)
         if not isinstance(answer, list):
-            raise SourceError(f"Its shape has changed: a list was expected, not {shown(answer)}.")
+            raise SourceError("Its shape has changed: a list was expected.")  # it may repeat a key
         for place in parsed(session, Location, answer):
             for instance_type in place.availabilities:
                 left[instance_type, purchase].append(place.location_code)

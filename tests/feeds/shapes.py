@@ -667,6 +667,129 @@ def verda():
     }  # fmt: skip
 
 
+def vultr_plan(name, usd, spot, places, **more):
+    return {
+        "id": name, "vcpu_count": 16, "ram": 184320, "disk": 1400, "hourly_cost": usd,
+        "monthly_cost": usd * 730, "hourly_cost_preemptible": spot, "locations": places,
+        "type": "vcg", "deploy_ondemand": True, "deploy_preemptible": spot is not None,
+    } | more  # fmt: skip
+
+
+VULTR_CLOUD = [
+    vultr_plan(
+        "vcg-l40s-16c-180g-48vram",
+        1.671,
+        None,
+        ["ord", "sea"],
+        gpu_type="NVIDIA_L40S",
+        gpu_count="1",
+        gpu_vram_gb=48,
+        location_cost={"sea": {"hourly_cost": 1.7}},
+    ),
+    vultr_plan(
+        "vcg-a100-24c-240g-160vram",
+        4.794,
+        None,
+        ["ewr"],
+        gpu_type="NVIDIA_A100",
+        gpu_count=2,
+        gpu_vram_gb=160,
+    ),
+    vultr_plan(
+        "vcg-a100-1c-6g-4vram",
+        0.123,
+        None,
+        ["ewr"],
+        gpu_type="NVIDIA_A100",
+        gpu_count="1/20",
+        gpu_vram_gb=4,
+    ),
+]
+VULTR_METAL = [
+    vultr_plan("vbm-256c-2048gb-8-mi300x-gpu", 17.52, 14.72, ["ord"], type="NVMe"),
+    vultr_plan("vbm-112c-2048gb-8-a100-gpu", 20.0, 12.4, ["ewr"], deploy_ondemand=False),
+    vultr_plan("vbm-24c-256gb-amd", 0.99, None, ["ewr"]),
+]  # fmt: skip
+
+
+def vultr():
+    return {
+        "/v2/plans": as_json({"plans": VULTR_CLOUD, "meta": {"total": 3, "links": {"next": ""}}}),
+        "/v2/plans-metal": as_json({"plans_metal": VULTR_METAL, "meta": {"total": 3}}),
+    }
+
+
+def digitalocean_size(slug, usd, regions, gpu=None, count=0, vram=0):
+    size = {"slug": slug, "memory": 1966080, "vcpus": 160, "price_monthly": usd * 744,
+            "price_hourly": usd, "regions": regions, "available": bool(regions)}  # fmt: skip
+    if gpu:
+        memory = {"amount": vram, "unit": "gib"}
+        size["gpu_info"] = {"count": count, "vram": memory, "model": gpu}
+    return size
+
+
+DIGITALOCEAN = [
+    [
+        digitalocean_size("s-1vcpu-512mb-10gb", 0.00595, ["ams3", "fra1"]),
+        digitalocean_size("gpu-h100x8-640gb", 35.28, ["nyc2", "tor1"], "nvidia_h100", 8, 640),
+    ],
+    [
+        digitalocean_size("gpu-mi300x8-1536gb", 20.72, ["atl1"], "amd_mi300x", 8, 1536),
+        digitalocean_size("gpu-h200x1-141gb", 4.47, [], "nvidia_h200", 1, 141),
+    ],
+]
+
+
+def digitalocean():
+    def answer(asked):
+        if asked.headers.get("authorization") != "Bearer do-secret":
+            return Reply(b"{}", status=401)
+        if asked.query.get("page") == ["2"]:
+            return as_json({"sizes": DIGITALOCEAN[1], "links": {}, "meta": {"total": 4}})
+        link = f"http://{asked.headers['host']}/v2/sizes?page=2&per_page=200"
+        pages = {"pages": {"next": link, "last": link}}
+        return as_json({"sizes": DIGITALOCEAN[0], "links": pages, "meta": {"total": 4}})
+
+    return {"/v2/sizes": answer}
+
+
+def hyperstack_flavor(name, gpu, count, region="CANADA-1", stock=True):
+    return {"id": 1, "name": name, "region_name": region, "cpu": 252, "ram": 1440.0, "disk": 100,
+            "gpu": gpu, "gpu_count": count, "stock_available": stock}  # fmt: skip
+
+
+HYPERSTACK = [
+    hyperstack_flavor("n3-H100x8-NVLink", "H100-80G-PCIe-NVLink", 8),
+    hyperstack_flavor("n3-A100-SXM4x8", "A100-80G-SXM4", 8, "NORWAY-1"),
+    hyperstack_flavor("n3-H100x1-spot", "H100-80G-PCIe-spot", 1),
+    hyperstack_flavor("n3-H200-SXM5x8", "H200-141G-SXM5", 8, stock=False),
+    hyperstack_flavor("n3-FANCYx8", "FANCY-80G", 8),
+    hyperstack_flavor("n1-cpu-small", "", 0),
+]
+
+
+def hyperstack():
+    book = {"H100-80G-PCIe-NVLink": 2.6, "A100-80G-SXM4": "1.6", "H100-80G-PCIe-spot": 2.0,
+            "H200-141G-SXM5": 3.99}  # fmt: skip
+    prices = [
+        {"id": i, "name": name, "value": value, "original_value": value, "discount_applied": False,
+         "start_time": None, "end_time": None}
+        for i, (name, value) in enumerate(book.items())
+    ]  # fmt: skip
+    groups = [{"gpu": f["gpu"], "region_name": f["region_name"], "flavors": [f]}
+              for f in HYPERSTACK]  # fmt: skip
+
+    def keyed(value):
+        def answer(asked):
+            good = asked.headers.get("api_key") == "hyperstack-secret"
+            return as_json(value) if good else Reply(b"{}", status=401)
+
+        return answer
+
+    flavors = {"status": True, "message": "Getting flavors successful", "data": groups}
+    return {"/v1/pricebook": keyed(prices), "/v1/core/flavors": keyed(flavors)}
+
+
 def oci_part(number, name, value, metric="GPU Per Hour", currency="USD"):
     prices = [{"model": "PAY_AS_YOU_GO", "value": value}, {"model": "MONTHLY_COMMIT", "value": 1}]
     return {
@@ -695,9 +818,12 @@ ROUTES = {
     "gpu_price_index": gpu_price_index,
     "aws_on_demand": aws_on_demand, "aws_spot": aws_spot, "azure": azure, "gcp_yaml": gcp_yaml,
     "gcp_skus": gcp_skus, "runpod": runpod, "vast": vast, "lambda": lambda_cloud, "verda": verda,
-    "oci": oci,
+    "vultr": vultr, "digitalocean": digitalocean, "hyperstack": hyperstack, "oci": oci,
 }  # fmt: skip
-KEYS = {"GCP_API_KEY": "gcp-secret", "LAMBDA_API_KEY": "lambda-secret"}
+KEYS = {
+    "GCP_API_KEY": "gcp-secret", "LAMBDA_API_KEY": "lambda-secret",
+    "DIGITALOCEAN_TOKEN": "do-secret", "HYPERSTACK_API_KEY": "hyperstack-secret",
+}  # fmt: skip
 
 
 def replica() -> dict:

@@ -560,6 +560,47 @@ def test_verda_says_which_half_of_its_credentials_is_missing_or_wrong(name):
         assert "s3cret" not in str(e.value)
 
 
+def test_vultr_offers_whole_gpus_where_and_as_they_are_sold():
+    offers, session = fetched("vultr")
+    assert prices(offers) == {
+        ("vcg-l40s-16c-180g-48vram", "ord", "on_demand"): 1.671,
+        ("vcg-l40s-16c-180g-48vram", "sea", "on_demand"): 1.7,
+        ("vcg-a100-24c-240g-160vram", "ewr", "on_demand"): 4.794,
+        ("vbm-256c-2048gb-8-mi300x-gpu", "ord", "on_demand"): 17.52,
+        ("vbm-256c-2048gb-8-mi300x-gpu", "ord", "spot"): 14.72,
+        ("vbm-112c-2048gb-8-a100-gpu", "ewr", "spot"): 12.4,
+    }
+    assert only(offers, gpu_count=2).accelerator == "A100-80GB-PCIE"
+    assert session.left_out["a fraction of a GPU"] == 1
+    assert session.left_out["no GPU plan that is known"] == 1
+
+
+def test_digitalocean_reads_its_pages_and_memory_is_a_total():
+    offers, session = fetched("digitalocean")
+    assert prices(offers) == {
+        ("gpu-h100x8-640gb", "nyc2", "on_demand"): 35.28,
+        ("gpu-h100x8-640gb", "tor1", "on_demand"): 35.28,
+        ("gpu-mi300x8-1536gb", "atl1", "on_demand"): 20.72,
+    }
+    assert only(offers, region="tor1").accelerator == "H100-80GB-SXM"
+    assert session.left_out == {"no GPU": 1, "nothing left to rent": 1}
+
+
+def test_hyperstack_prices_are_per_gpu_and_joined_by_its_name():
+    offers, session = fetched("hyperstack")
+    assert prices(offers) == {
+        ("n3-H100x8-NVLink", "CANADA-1", "on_demand"): pytest.approx(20.8),
+        ("n3-A100-SXM4x8", "NORWAY-1", "on_demand"): pytest.approx(12.8),
+        ("n3-H100x1-spot", "CANADA-1", "spot"): 2.0,
+    }
+    assert {o.region: o.accelerator for o in offers} == {
+        "CANADA-1": "H100-80GB-PCIE", "NORWAY-1": "A100-80GB-SXM",
+    }  # fmt: skip
+    assert session.left_out == {
+        "nothing left to rent": 1, "a GPU without a price": 1, "no GPU": 1,
+    }  # fmt: skip
+
+
 def test_oci_prices_are_per_gpu_and_other_metrics_are_refused():
     offers, session = fetched("oci")
     assert prices(offers) == {

@@ -20,7 +20,7 @@ from core.evidence.uncertainty import Circumstances, doublings
 from core.layout.layouts import CONTEXT_METHODS, RECOMPUTE, SCHEDULES
 from core.layout.sharding import INDEX
 from core.layout.workload import OFFLOAD, Workload
-from core.machine.accelerator import CUSTOM_ARCHITECTURE, Accelerator, Architecture
+from core.machine.accelerator import CUSTOM_ARCHITECTURE, Accelerator
 from core.machine.calibration import Calibrated
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
@@ -91,229 +91,195 @@ def parse_plan_file(content: bytes) -> PlanFile:
     if len(content) > MAX_BYTES:
         raise ScenarioError(f"The plan file is larger than {MAX_BYTES / 1e6:.0f} MB.")
     try:
-        found = orjson.loads(content)
+        whole = _Value(orjson.loads(content), "")
     except orjson.JSONDecodeError as e:
         raise ScenarioError(f"The plan file is not JSON: {shown(str(e))[1:-1]}.") from None
-    whole = _object(found, "")
-    if "inputs" not in whole:
+    if "inputs" not in whole.mapping():
         raise ScenarioError(
             "The plan file has no `inputs`: it is not of `runcast plan --json`, or of a version "
             "that did not write them; its `link` reopens the scenario."
         )
-    plans = _list(whole.get("plans"), "plans")
+    plans = whole.get("plans").each()
     if len(plans) > MOST_PLANS:
         raise ScenarioError(f"The plan file has {len(plans):,} plans, more than {MOST_PLANS:,}.")
-    made = _object(whole.get("made_with", {}), "made_with")
-    inputs = _object(whole["inputs"], "inputs")
-    model = _object(inputs.get("model"), "inputs.model")
-    transformer = _record(Transformer, model.get("dims"), "inputs.model.dims")
+    made = whole.get("made_with", {})
+    inputs = whole.get("inputs")
+    transformer = inputs.get("model").get("dims").record(Transformer)
+    # A field that is not given is null in JSON.
+    given = {k: v.value for k, v in whole.get("scenario").items() if v.value is not None}
+    factors = inputs.get("calibrations", []).each()
     return PlanFile(
-        version=_text(made.get("version", ""), "made_with.version"),
-        tables=_text(made.get("tables", ""), "made_with.tables"),
-        code=_text(made.get("code", ""), "made_with.code"),
-        scenario=_scenario(whole.get("scenario")),
+        version=made.get("version", "").text(),
+        tables=made.get("tables", "").text(),
+        code=made.get("code", "").text(),
+        scenario=Scenario.parse(given),
         model=transformer,
-        tokens=_number(inputs.get("tokens"), "inputs.tokens"),
-        work=_record(Workload, inputs.get("workload"), "inputs.workload", model=transformer),
-        stack=_stack(inputs.get("stack"), "inputs.stack"),
-        eff=_record(Efficiency, inputs.get("efficiency"), "inputs.efficiency"),
-        accelerators=_accelerators(inputs.get("accelerators")),
-        factors=_factors(inputs.get("calibrations", [])),
-        plans=tuple(_plan(p, f"plans[{n}]") for n, p in enumerate(plans)),
+        tokens=inputs.get("tokens").number(),
+        work=inputs.get("workload").record(Workload, model=transformer),
+        stack=_stack(inputs.get("stack")),
+        eff=inputs.get("efficiency").record(Efficiency),
+        accelerators={a.name: a for a in map(_accelerator, inputs.get("accelerators").each())},
+        factors={f.get("accelerator").text(): f.get("factors").record(Calibrated) for f in factors},
+        plans=tuple(map(_plan, plans)),
     )
 
 
-def _scenario(value: object) -> Scenario:
-    given = _object(value, "scenario")
-    # A field that is not given is null in JSON; it is left out here.
-    return Scenario.parse({k: v for k, v in given.items() if v is not None})
-
-
-def _plan(value: object, at: str) -> WrittenPlan:
-    plan = _object(value, at)
-    own = _object(plan.get("inputs"), f"{at}.inputs")
-    price = _object(plan.get("price"), f"{at}.price")
-    num_gpus = _whole(plan.get("num_gpus"), f"{at}.num_gpus")
-
-    def flag(name: str) -> bool:
-        return _flag(own.get(name), f"{at}.inputs.{name}")
-
+def _plan(plan: _Value) -> WrittenPlan:
+    own = plan.get("inputs")
+    num_gpus = plan.get("num_gpus").whole()
     return WrittenPlan(
-        id=_text(plan.get("id"), f"{at}.id"),
-        rank=_whole(plan.get("rank"), f"{at}.rank"),
-        numbers=_numbers(plan, at),
-        accelerator=_text(plan.get("accelerator"), f"{at}.accelerator"),
+        id=plan.get("id").text(),
+        rank=plan.get("rank").whole(),
+        numbers=_numbers(plan),
+        accelerator=plan.get("accelerator").text(),
         num_gpus=num_gpus,
-        layout=_layout(plan.get("layout"), f"{at}.layout"),
-        cluster=_record(Cluster, own.get("cluster"), f"{at}.inputs.cluster"),
-        gpus_per_instance=_whole(own.get("gpus_per_instance"), f"{at}.inputs.gpus_per_instance"),
-        usd_per_hour=_number(price.get("usd_per_hour"), f"{at}.price.usd_per_hour"),
+        layout=_layout(plan.get("layout")),
+        cluster=own.get("cluster").record(Cluster),
+        gpus_per_instance=own.get("gpus_per_instance").whole(),
+        usd_per_hour=plan.get("price").get("usd_per_hour").number(),
         known=Circumstances(
-            unmeasured=float(not flag("matmul_measured")),
-            unseen_accelerator=float(not flag("accelerator_measured")),
+            unmeasured=float(not own.get("matmul_measured").flag()),
+            unseen_accelerator=float(not own.get("accelerator_measured").flag()),
             doublings=float(doublings(num_gpus)),
-            network_guessed=float(flag("network_guessed")),
+            network_guessed=float(own.get("network_guessed").flag()),
         ),
-        terms=_record(Terms, own.get("terms"), f"{at}.inputs.terms"),
-        moved_log=_number(own.get("moved_log"), f"{at}.inputs.moved_log"),
-        variance_left=_number(own.get("variance_left"), f"{at}.inputs.variance_left"),
+        terms=own.get("terms").record(Terms),
+        moved_log=own.get("moved_log").number(),
+        variance_left=own.get("variance_left").number(),
     )
 
 
-def _numbers(plan: Mapping[str, Any], at: str) -> dict[str, float]:
+def _numbers(plan: _Value) -> dict[str, float]:
     """Every number of a plan in the file, by key; null is NaN."""
     found: dict[str, float] = {}
     for key, value in plan.items():
         if key in ("step_s", "memory_bytes"):
-            for part, number in _object(value, f"{at}.{key}").items():
-                found[f"{key}.{part}"] = _number(number, f"{at}.{key}.{part}")
-        elif value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
-            found[key] = _number(value, f"{at}.{key}")
+            found |= {f"{key}.{part}": n.number() for part, n in value.items()}
+        elif value.value is None or type(value.value) in (int, float):
+            found[key] = value.number()
     return found
 
 
-def _layout(value: object, at: str) -> Layout:
-    given = _object(value, at)
+def _layout(given: _Value) -> Layout:
     values: dict[str, Any] = {}
     for f in fields(Layout):
-        inner, name = given.get(f.name), f"{at}.{f.name}"
+        value = given.get(f.name)
         if f.name in WORDS:
-            if inner not in WORDS[f.name]:
-                raise _wrong(name, inner, f"one of {', '.join(WORDS[f.name])}")
-            values[f.name] = inner
+            values[f.name] = value.word(WORDS[f.name])
         elif f.name == "reshard_after_forward":
-            values[f.name] = _flag(inner, name)
+            values[f.name] = value.flag()
         else:
-            values[f.name] = _whole(inner, name)
+            values[f.name] = value.whole()
     return Layout(**values)
 
 
-def _stack(value: object, at: str) -> Stack:
-    given = _object(value, at)
-    said = {
-        n: _text(given.get(n), f"{at}.{n}")
-        for n in ("name", "gradient_dtype", "async_tp_since", "gradient_overlap_since")
-    }
-    if said["gradient_dtype"] not in ("", "bf16", "fp32", "bf16_fp32"):
-        raise _wrong(f"{at}.gradient_dtype", said["gradient_dtype"], "bf16, fp32 or bf16_fp32")
+def _stack(given: _Value) -> Stack:
+    names = ("name", "gradient_dtype", "async_tp_since", "gradient_overlap_since")
+    texts = {n: given.get(n).text() for n in names}
+    if texts["gradient_dtype"] not in ("", "bf16", "fp32", "bf16_fp32"):
+        raise given.get("gradient_dtype").wrong("bf16, fp32 or bf16_fp32")
     return Stack(
-        family="", dp_sharding="", shardings=(), recompute="", attention="", note="", **said
+        family="", dp_sharding="", shardings=(), recompute="", attention="", note="", **texts
     )
 
 
-def _accelerators(value: object) -> dict[str, Accelerator]:
-    found: dict[str, Accelerator] = {}
-    for n, item in enumerate(_list(value, "inputs.accelerators")):
-        at = f"inputs.accelerators[{n}]"
-        given = _object(item, at)
-        facts = _object(given.get("facts"), f"{at}.facts")
-        numbers: dict[str, Any] = {
-            q: _number(_object(fact, f"{at}.facts.{q}").get("value"), f"{at}.facts.{q}.value")
-            for q, fact in facts.items()
-            if fact is not None and q in NUMBERS
-        }
-        name = _text(given.get("name"), f"{at}.name")
-        try:
-            found[name] = Accelerator(
-                name=name,
-                vendor=_text(given.get("vendor"), f"{at}.vendor"),
-                architecture=_architecture(name),
-                **numbers,
-            )
-        except TypeError:
-            raise ScenarioError(f"The plan file's {at} lacks numbers of the accelerator.") from None
-    return found
+def _accelerator(given: _Value) -> Accelerator:
+    numbers: dict[str, Any] = {
+        quantity: fact.get("value").number()
+        for quantity, fact in given.get("facts").items()
+        if fact.value is not None and quantity in NUMBERS
+    }
+    name = given.get("name").text()
+    known = accelerators().get(name)  # the file has only figures: the table has the architecture
+    architecture = CUSTOM_ARCHITECTURE if known is None else known.architecture
+    try:
+        return Accelerator(
+            name=name, vendor=given.get("vendor").text(), architecture=architecture, **numbers
+        )
+    except TypeError:
+        raise ScenarioError(
+            f"The plan file's {given.at} lacks numbers of the accelerator."
+        ) from None
 
 
-def _architecture(name: str) -> Architecture:
-    """The accelerator's architecture from the table: the file has only its figures."""
-    known = accelerators().get(name)
-    return CUSTOM_ARCHITECTURE if known is None else known.architecture
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A value of the file and its place there, which errors name."""
 
+    value: Any
+    at: str
 
-def _factors(value: object) -> dict[str, Calibrated]:
-    found: dict[str, Calibrated] = {}
-    for n, item in enumerate(_list(value, "inputs.calibrations")):
-        at = f"inputs.calibrations[{n}]"
-        given = _object(item, at)
-        name = _text(given.get("accelerator"), f"{at}.accelerator")
-        found[name] = _record(Calibrated, given.get("factors"), f"{at}.factors")
-    return found
+    def get(self, key: str, default: object = None) -> _Value:
+        """A value of this object, or the default."""
+        return _Value(self.mapping().get(key, default), f"{self.at}.{key}" if self.at else key)
 
+    def items(self) -> list[tuple[str, _Value]]:
+        return [(key, self.get(key)) for key in self.mapping()]
 
-# --- one value -----------------------------------------------------------------------------------
+    def each(self) -> list[_Value]:
+        if not isinstance(self.value, list):
+            raise self.wrong("a list")
+        return [_Value(value, f"{self.at}[{n}]") for n, value in enumerate(self.value)]
 
+    def mapping(self) -> dict[str, Any]:
+        if not isinstance(self.value, dict):
+            raise self.wrong("an object")
+        return self.value
 
-def _record(kind: type[T], value: object, at: str, **more: object) -> T:
-    """A record of numbers; fields that the file lacks have their defaults."""
-    given = _object(value, at)
-    values: dict[str, Any] = dict(more)
-    for f in fields(kind):  # type: ignore[arg-type]
-        if f.name in more:
-            continue
-        if f.name not in given:
-            if f.default is MISSING:
-                raise ScenarioError(f"The plan file has no {at}.{f.name}.")
-            continue
-        read = _table if f.name in TABLES else _truth if f.type == "Bools" else _number
-        values[f.name] = read(given[f.name], f"{at}.{f.name}")
-    return kind(**values)
+    def record(self, kind: type[T], **more: object) -> T:
+        """A record of numbers; fields that the file lacks have their defaults."""
+        given = self.mapping()
+        for f in fields(kind):  # type: ignore[arg-type]
+            one = self.get(f.name)
+            if f.name in more:
+                continue
+            if f.name in given:
+                read = one.table if f.name in TABLES else one.number
+                more[f.name] = one.truth() if f.type == "Bools" else read()
+            elif f.default is MISSING:
+                raise ScenarioError(f"The plan file has no {one.at}.")
+        return kind(**more)
 
+    def table(self) -> tuple[Any, ...]:
+        """Rows of a table of measured shapes: single numbers, or triples."""
+        return tuple(
+            tuple(x.number() for x in row.each()) if isinstance(row.value, list) else row.number()
+            for row in self.each()
+        )
 
-def _table(value: object, at: str) -> tuple[Any, ...]:
-    """Rows of a table of measured shapes: single numbers, or triples."""
-    return tuple(
-        tuple(_number(x, at) for x in row) if isinstance(row, list) else _number(row, at)
-        for row in _list(value, at)
-    )
+    def truth(self) -> bool:
+        """A flag; any number except 0 is true."""
+        return bool(self.number()) if type(self.value) in (int, float) else self.flag()
 
+    def number(self) -> float:
+        """A finite number; null is NaN."""
+        if self.value is None:
+            return math.nan
+        if type(self.value) not in (int, float) or abs(self.value) > LARGEST:
+            raise self.wrong("a number up to 1e30")
+        return float(self.value)
 
-def _truth(value: object, at: str) -> bool:
-    """A flag; any number except 0 is true."""
-    if value is None:
-        raise _wrong(at, value, "true or false")
-    return bool(value if isinstance(value, bool) else _number(value, at))
+    def whole(self) -> int:
+        if type(self.value) is not int or not 0 < self.value <= 1e9:
+            raise self.wrong("a whole number above 0, up to 1e9")
+        return self.value
 
+    def flag(self) -> bool:
+        if not isinstance(self.value, bool):
+            raise self.wrong("true or false")
+        return self.value
 
-def _number(value: object, at: str) -> float:
-    """A finite number; null is NaN."""
-    if value is None:
-        return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > LARGEST:
-        raise _wrong(at, value, "a number up to 1e30")
-    return float(value)
+    def text(self) -> str:
+        if not isinstance(self.value, str) or len(self.value) > 1_000:
+            raise self.wrong("a text of up to 1,000 characters")
+        return self.value
 
+    def word(self, allowed: tuple[str, ...]) -> str:
+        if self.value not in allowed:
+            raise self.wrong(f"one of {', '.join(allowed)}")
+        return str(self.value)
 
-def _whole(value: object, at: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 1e9:
-        raise _wrong(at, value, "a whole number above 0, up to 1e9")
-    return value
-
-
-def _flag(value: object, at: str) -> bool:
-    if not isinstance(value, bool):
-        raise _wrong(at, value, "true or false")
-    return value
-
-
-def _text(value: object, at: str) -> str:
-    if not isinstance(value, str) or len(value) > 1_000:
-        raise _wrong(at, value, "a text of up to 1,000 characters")
-    return value
-
-
-def _object(value: object, at: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _wrong(at, value, "an object")
-    return value
-
-
-def _list(value: object, at: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise _wrong(at, value, "a list")
-    return value
-
-
-def _wrong(at: str, value: object, allowed: str) -> ScenarioError:
-    where = f"The plan file's {at}" if at else "The plan file"
-    return ScenarioError(f"{where} is {shown(value)}, not {allowed}.")
+    def wrong(self, allowed: str) -> ScenarioError:
+        """What the value is, and what it may be."""
+        where = f"The plan file's {self.at}" if self.at else "The plan file"
+        return ScenarioError(f"{where} is {shown(self.value)}, not {allowed}.")

@@ -46,8 +46,11 @@ class Differs:
 
     @property
     def relative(self) -> float:
-        """The difference relative to the larger value; infinite if one of them is NaN."""
-        return _apart(self.written, self.found)
+        """The difference relative to the larger value; 0 if both are NaN, infinite if one is."""
+        a, b = self.written, self.found
+        if not (math.isfinite(a) and math.isfinite(b)):
+            return 0.0 if math.isfinite(a) == math.isfinite(b) else math.inf
+        return 0.0 if a == b else abs(a - b) / max(abs(a), abs(b))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +93,8 @@ def _shared(file: PlanFile) -> Iterator[Differs]:
     """The differences between the scenario's inputs and those that the file was computed with."""
     yield Differs(term="inputs.tokens", written=file.tokens, found=tokens_of(file.scenario))
     if file.scenario.model == CUSTOM:
-        said = model_of(file.scenario).transformer
-        yield from _fields("inputs.model.dims", file.model, said)
+        dims = model_of(file.scenario).transformer
+        yield from _fields("inputs.model.dims", file.model, dims)
     named = NamedModel(id="", label="", transformer=file.model, source="", max_seq_len=None)
     work = workload_of(file.scenario, named, file.stack)
     yield from _fields("inputs.workload", file.work, work)
@@ -245,13 +248,6 @@ def _fields(at: str, written: Any, found: Any) -> Iterator[Differs]:
 
 def _different(checked: Any) -> Iterator[Differs]:
     return (d for d in checked if not d.relative <= SAME)
-
-
-def _apart(a: float, b: float) -> float:
-    """The relative difference; 0 if both are NaN, infinite if only one is."""
-    if not (math.isfinite(a) and math.isfinite(b)):
-        return 0.0 if math.isfinite(a) == math.isfinite(b) else math.inf
-    return 0.0 if a == b else abs(a - b) / max(abs(a), abs(b))
 
 
 def recomputed_json(found: Recomputation) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml  # type: ignore[import-untyped, unused-ignore]
 
 from app.scenario.age import stamped
-from app.scenario.yaml import Document, decoded, events, is_nothing, read_bytes
+from app.scenario.yaml import Document, fields, is_nothing, read_bytes
 from core.errors import ScenarioError, shown
 from core.scenario import LINK_VERSION, Scenario
 
@@ -32,8 +32,6 @@ _RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "nul
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.\-/+]*")
 _NUMBER = re.compile(r"[0-9][0-9.e\-]*")
 
-Value = str | list[str]
-
 
 def read_scenario(text: str | bytes) -> Scenario:
     """The scenario in a file's text. Raises a `ScenarioError` that says in one sentence what is
@@ -42,7 +40,7 @@ def read_scenario(text: str | bytes) -> Scenario:
     >>> read_scenario("v: 1\\nmodel: llama3.1-70b\\nnum_gpus: [8, 64]").num_gpus
     (8, 64)
     """
-    values = _values(decoded(text, FILE))
+    values = _values(text)
     version = values.pop("v", str(LINK_VERSION))
     if version != str(LINK_VERSION):
         raise ScenarioError(
@@ -98,26 +96,15 @@ def _scalar(text: str) -> str:
     return text if bare or _NUMBER.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
-def _values(text: str) -> dict[str, Value]:
+def _values(content: str | bytes) -> dict[str, str | list[str]]:
     """The names in the file and the text of their values."""
-    found: dict[str, Value] = {}
-    name: str | None = None
-    items: list[str] | None = None
-    for event in list(events(text, FILE)):  # the whole structure is checked before any value
-        if isinstance(event, yaml.SequenceStartEvent):
-            items = []
-        elif isinstance(event, yaml.SequenceEndEvent):
-            if name is not None and items is not None:
-                found[name] = items
-            name = items = None
-        elif items is not None:
-            items.append(event.value)
-        elif name is None:
-            name = event.value
-            if name in found:
-                raise ScenarioError(f"The scenario file gives {shown(name)} twice.")
-        else:
-            if not is_nothing(event):
-                found[name] = event.value
-            name = None
+    found: dict[str, str | list[str]] = {}
+    for event, value in list(fields(content, FILE)):  # all structure is checked before any value
+        name = event.value
+        if name in found:
+            raise ScenarioError(f"The scenario file gives {shown(name)} twice.")
+        if isinstance(value, yaml.SequenceNode):
+            found[name] = [item.value for item in value.value]
+        elif not is_nothing(value):
+            found[name] = value.value
     return found

@@ -58,23 +58,37 @@ def decoded(content: str | bytes, document: Document) -> str:
         raise ScenarioError(f"The {document.noun} file is not text (UTF-8).") from None
 
 
-def events(text: str, document: Document) -> Iterator[yaml.Event]:
-    """Names, values, and where their lists start and end. Raises an error at the first thing that
-    the document does not allow."""
+def fields(
+    content: str | bytes, document: Document
+) -> Iterator[tuple[yaml.ScalarEvent, yaml.Node]]:
+    """Each name with its value: a scalar, or a sequence of values. Raises an error at the first
+    thing that the document does not allow."""
+    stream = _checked(decoded(content, document), document)
     try:
-        yield from _checked(text, document)
+        for name in stream:
+            yield name, _node(next(stream), stream)
     except yaml.YAMLError as e:
         raise ScenarioError(_not_yaml(e, document)) from None
 
 
-def is_nothing(event: yaml.ScalarEvent) -> bool:
+def _node(event: yaml.Event, stream: Iterator[yaml.Event]) -> yaml.Node:
+    """The value that begins with an event; its scalars keep the text as written."""
+    if isinstance(event, yaml.ScalarEvent):
+        return yaml.ScalarNode(None, event.value, event.start_mark, style=event.style)
+    found = yaml.SequenceNode(None, [], event.start_mark)
+    while not isinstance(inner := next(stream), yaml.SequenceEndEvent):
+        found.value.append(_node(inner, stream))
+    return found
+
+
+def is_nothing(scalar: yaml.ScalarEvent | yaml.ScalarNode) -> bool:
     """Whether a value is empty, which means not given, unless it was written as ''."""
-    return event.style is None and event.value in _NOTHING
+    return scalar.style is None and scalar.value in _NOTHING
 
 
-def line_of(event: yaml.Event) -> int:
-    """The line number on which an event starts, counted as in an editor."""
-    return int(event.start_mark.line) + 1
+def line_of(part: yaml.Event | yaml.Node) -> int:
+    """The line number on which a part of the file starts, counted as in an editor."""
+    return int(part.start_mark.line) + 1
 
 
 def _checked(text: str, document: Document) -> Iterator[yaml.Event]:

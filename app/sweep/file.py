@@ -6,14 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml  # type: ignore[import-untyped, unused-ignore]
 
 from app.scenario.fields import is_list
-from app.scenario.yaml import Document, decoded, events, is_nothing, line_of, read_bytes
+from app.scenario.yaml import Document, fields, is_nothing, line_of, read_bytes
 from core.errors import ScenarioError, nearest, shown
 from core.scenario import LINK_VERSION, Scenario
 
@@ -24,14 +23,12 @@ FILE = Document(
     forms="'field: value', 'field: [value, value]' or 'field: [[value, value], [value]]'",
 )
 
-Text = str | list[str] | None  # None: the field is not given and has its default
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """One value as written in the file."""
 
-    text: Text
+    text: str | list[str] | None  # None: the field is not given and has its default
     line: int
 
 
@@ -46,7 +43,7 @@ def read_sweep(content: bytes) -> dict[str, list[Written]]:
     >>> [w.text for w in read_sweep(b"seq_len: [4k, 8k]")["seq_len"]]
     ['4k', '8k']
     """
-    found = _fields(decoded(content, FILE))
+    found = _fields(content)
     version = found.pop("v", [Written(text=str(LINK_VERSION), line=1)])
     if [w.text for w in version] != [str(LINK_VERSION)]:
         raise ScenarioError(
@@ -58,12 +55,9 @@ def read_sweep(content: bytes) -> dict[str, list[Written]]:
     return found
 
 
-def _fields(text: str) -> dict[str, list[Written]]:
-    stream = events(text, FILE)
+def _fields(content: bytes) -> dict[str, list[Written]]:
     found: dict[str, list[Written]] = {}
-    for event in stream:
-        if not isinstance(event, yaml.ScalarEvent):  # end of the mapping or of the document
-            continue
+    for event, value in fields(content, FILE):
         name, line = event.value, line_of(event)
         if name in found:
             raise ScenarioError(f"Line {line} of the sweep file gives {shown(name)} again.")
@@ -74,45 +68,28 @@ def _fields(text: str) -> dict[str, list[Written]]:
             raise ScenarioError(
                 f"Line {line} of the sweep file: {shown(name)} is not a field of a scenario.{hint}"
             )
-        found[name] = _values(name, stream, lists=field is not None and is_list(field))
+        found[name] = _values(name, value, lists=field is not None and is_list(field))
     return found
 
 
-def _values(name: str, stream: Iterator[yaml.Event], *, lists: bool) -> list[Written]:
+def _values(name: str, value: yaml.Node, *, lists: bool) -> list[Written]:
     """The values of one field. For a list field, a list of lists holds several values."""
-    first = next(stream)
-    if isinstance(first, yaml.ScalarEvent):
-        return [_written(first)]
-    line = line_of(first)
-    items: list[Written] = []
-    flat: list[str] = []
-    nested = False
-    for event in stream:
-        if isinstance(event, yaml.SequenceEndEvent):
-            break
-        if isinstance(event, yaml.ScalarEvent):
-            items.append(_written(event))
-            flat.append(event.value)
-            continue
-        if not lists:
-            raise ScenarioError(
-                f"Line {line_of(event)} of the sweep file gives {name} a list of lists; "
-                f"one value of it is no list: {name}: [value, value]."
-            )
-        nested = True
-        texts = []
-        for inner in stream:
-            if isinstance(inner, yaml.SequenceEndEvent):
-                break
-            texts.append(inner.value)
-        items.append(Written(text=texts, line=line_of(event)))
-    if not items:
+    if isinstance(value, yaml.ScalarNode):
+        return [_written(value)]
+    if not value.value:
         raise ScenarioError(
-            f"Line {line} of the sweep file gives {name} an empty list, which makes no cell: leave "
-            "the field out for its default, or give a value."
+            f"Line {line_of(value)} of the sweep file gives {name} an empty list, which makes no "
+            "cell: leave the field out for its default, or give a value."
+        )
+    nested = [item for item in value.value if isinstance(item, yaml.SequenceNode)]
+    if nested and not lists:
+        raise ScenarioError(
+            f"Line {line_of(nested[0])} of the sweep file gives {name} a list of lists; "
+            f"one value of it is no list: {name}: [value, value]."
         )
     if lists and not nested:  # one value, as in a scenario file
-        return [Written(text=flat, line=line)]
+        return [_written(value)]
+    items = [_written(item) for item in value.value]
     for item in items:
         if lists and isinstance(item.text, str):
             raise ScenarioError(
@@ -122,5 +99,7 @@ def _values(name: str, stream: Iterator[yaml.Event], *, lists: bool) -> list[Wri
     return items
 
 
-def _written(event: yaml.ScalarEvent) -> Written:
-    return Written(text=None if is_nothing(event) else event.value, line=line_of(event))
+def _written(value: yaml.Node) -> Written:
+    if isinstance(value, yaml.SequenceNode):
+        return Written(text=[item.value for item in value.value], line=line_of(value))
+    return Written(text=None if is_nothing(value) else value.value, line=line_of(value))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.forecast import machines
+from app.forecast.fixed_layout import fixed_choices
 from app.forecast.training import Question
 from app.scenario.layout import parse_layout
 from core.errors import ScenarioError
@@ -33,7 +34,7 @@ class Anchor:
     accelerator: str
     num_gpus: int
     layouts: Layouts  # one row
-    said: frozenset[str]  # columns of `layouts` that the user gave
+    given: frozenset[str]  # columns of `layouts` that the user gave
     predicted: float  # tokens/s per GPU
     measured: float
 
@@ -48,10 +49,7 @@ def anchor_of(scenario: Scenario, question: Question, search: Search) -> Anchor 
     count = scenario.anchor_num_gpus
     if count is None:
         raise ScenarioError("anchor_num_gpus is not given: on how many GPUs was it measured?")
-    machine = next(
-        m for m in (*machines.unpriced_machines(), *_custom(scenario))
-        if m.accelerator.name == chip.name
-    )  # fmt: skip
+    machine = machines.unpriced_machine(chip.name, scenario)
     work = question.work
     flops = np.asarray(forward_flops_per_token(work.model, work.seq_len))
     peaks = (chip.bf16_flops_per_s, chip.fp8_flops_per_s, chip.fp4_flops_per_s)
@@ -60,7 +58,8 @@ def anchor_of(scenario: Scenario, question: Question, search: Search) -> Anchor 
         flops_per_token=float(flops * np.where(work.adapters, 2.0, 3.0)),
         fastest_flops_per_s=max(p for p in peaks if p),
     )
-    pinned = replace(question, choices=_pinned(scenario.anchor_layout, question.choices))
+    layout = parse_layout(scenario.anchor_layout)  # what it leaves open is searched
+    pinned = replace(question, choices=Choices(**fixed_choices(layout, question.choices)))
     roomy = replace(machine.cluster, memory_bytes=ANY_MEMORY_BYTES)
     for cluster in (machine.cluster, roomy):  # it did fit, whatever the forecast says
         job = Job(cluster=cluster, num_gpus=count)
@@ -76,9 +75,7 @@ def anchor_of(scenario: Scenario, question: Question, search: Search) -> Anchor 
         accelerator=chip.name,
         num_gpus=count,
         layouts=found.layouts,
-        said=frozenset(
-            "strategy" if k == "sharding" else k for k in parse_layout(scenario.anchor_layout)
-        ),
+        given=frozenset("strategy" if k == "sharding" else k for k in layout),
         predicted=float(found.step.tokens_per_s_per_gpu[0]),
         measured=measured,
     )
@@ -92,52 +89,6 @@ def _gpu(scenario: Scenario) -> str:
     raise ScenarioError("anchor_gpu is not given: on which GPU was it measured?")
 
 
-def _custom(scenario: Scenario) -> list[machines.Machine]:
-    named = machines.CUSTOM in (scenario.anchor_gpu, *scenario.gpu)
-    return [machines.custom_machine(scenario)] if named else []
-
-
-def _pinned(layout: str, choices: Choices) -> Choices:
-    """Reduce the search to the measured layout; what the layout leaves open is searched."""
-    given = parse_layout(layout)
-
-    def degree(name: str) -> int | None:
-        return int(str(given[name])) if name in given else None
-
-    return Choices(
-        shardings=(str(given["sharding"]),) if "sharding" in given else (),
-        recomputes=(str(given["recompute"]),) if "recompute" in given else (),
-        tp=degree("tp"),
-        pp=degree("pp"),
-        cp=degree("cp"),
-        ep=degree("ep"),
-        etp=degree("etp"),
-        virtual_stages=degree("virtual_stages"),
-        micro_batch_size=degree("micro_batch_size"),
-        schedule=str(given.get("schedule", choices.schedule)),
-        context_method=str(given.get("context_parallel", choices.context_method)),
-        reshard=bool(int(str(given.get("reshard_after_forward", int(choices.reshard))))),
-    )
-
-
-def likeness(
-    found: Anchor, layouts: Layouts, accelerators: NDArray[np.object_]
-) -> dict[str, NDArray[np.bool_]]:
-    """How each row resembles the measured configuration, as arguments for
-    core.evidence.anchor.anchored."""
-    # No layout given counts as a different one; otherwise every key that was given must match.
-    compared = [name for name in ALIKE if name in found.said]
-    alike = np.full(len(accelerators), bool(compared))
-    for name in compared:
-        alike &= np.asarray(getattr(layouts, name)) == np.asarray(getattr(found.layouts, name))[0]
-    return {
-        "same_accelerator": np.asarray(accelerators == found.accelerator),
-        "same_model": np.ones(len(accelerators), dtype=bool),
-        "same_layout": alike,
-        "same_num_gpus": np.asarray(layouts.num_gpus) == found.num_gpus,
-    }
-
-
 def moved(
     found: Anchor | None, layouts: Layouts, accelerators: Sequence[str], eff: Efficiency
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -146,13 +97,20 @@ def moved(
     rows = len(accelerators)
     if found is None:
         return np.zeros(rows), np.ones(rows)
-    names = np.array(list(accelerators), dtype=object)
+    # No layout given counts as a different one; otherwise every key that was given must match.
+    compared = [name for name in ALIKE if name in found.given]
+    same_layout = np.full(rows, bool(compared))
+    for name in compared:
+        same_layout &= np.asarray(getattr(layouts, name)) == getattr(found.layouts, name)[0]
     shift, sigma = evidence_anchor.anchored(
         predicted_anchor=found.predicted,
         measured=found.measured,
         sigma_shared=eff.throughput_sigma,
         sigma_own=0.0,
-        **likeness(found, layouts, names),
+        same_accelerator=np.array([n == found.accelerator for n in accelerators], dtype=bool),
+        same_model=np.ones(rows, dtype=bool),
+        same_layout=same_layout,
+        same_num_gpus=np.asarray(layouts.num_gpus) == found.num_gpus,
     )
     left = np.square(sigma / np.asarray(eff.throughput_sigma))
     return np.broadcast_to(shift, (rows,)), np.broadcast_to(left, (rows,))
@@ -163,10 +121,9 @@ def corrected(
 ) -> tuple[Best, NDArray[np.float64], NDArray[np.float64]]:
     """The search result corrected by the measurement, the shift of each row's log throughput, and
     the share of the forecast's own variance that remains."""
-    rows = len(best.job)
-    if found is None:
-        return best, np.zeros(rows), np.ones(rows)
     shift, left = moved(found, best.layouts, accelerators, eff)
+    if found is None:
+        return best, shift, left
     faster = np.exp(shift)
     step = best.step
     scaled = Step(

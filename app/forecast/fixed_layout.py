@@ -5,30 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 from app.forecast.training import searches_offload
+from app.scenario.layout import KEYS
 from core.errors import ScenarioError
+from core.layout.layouts import Choices
 from core.scenario import Scenario
 from core.search.plan import Answer, Layout
 
-# Layout keys that a scenario can fix; the rest follows from the number of GPUs and the batch.
-FIXED = (
-    "tp",
-    "pp",
-    "virtual_stages",
-    "cp",
-    "ep",
-    "etp",
-    "micro_batch_size",
-    "sharding",
-    "recompute",
-    "schedule",
-    "context_parallel",
-    "reshard_after_forward",
-    "offload_optimizer",
-    "offload_params",
-)
-FOLLOWS = ("dp_replicate", "dp_shard", "num_microbatches")
+FOLLOWS = ("dp_replicate", "dp_shard", "num_microbatches")  # from the GPUs and the batch
+# Layout keys that a scenario can fix.
+FIXED = tuple(key for key in KEYS if key not in ("dp", *FOLLOWS))
+SEARCHED = ("tp", "pp", "virtual_stages", "cp", "ep", "etp", "micro_batch_size")
 CUTS = ("tp", "pp", "cp")  # what divides the GPUs besides data parallelism
 
 
@@ -40,12 +29,24 @@ class Verdict:
     sentence: str  # empty if it fits: the plan says the rest
 
 
-def fixed_fields(layout: Mapping[str, object]) -> dict[str, str]:
+def fixed_fields(layout: Mapping[str, Any]) -> dict[str, str]:
     """The scenario fields that the layout fixes, as text."""
     found = {key: str(layout[key]) for key in FIXED if key in layout}
     if layout.get("sharding") == "hsdp" and "dp_shard" in layout:  # implied for others
         found["dp_shard"] = str(layout["dp_shard"])
     return found
+
+
+def fixed_choices(layout: Mapping[str, Any], choices: Choices) -> dict[str, Any]:
+    """The choices of a search that the layout fixes, with the degrees that it leaves open."""
+    lists = {"sharding": "shardings", "recompute": "recomputes"}
+    return {
+        **{key: layout.get(key) for key in SEARCHED},
+        **{name: (layout[key],) for key, name in lists.items() if key in layout},
+        "schedule": layout.get("schedule", choices.schedule),
+        "context_method": layout.get("context_parallel", choices.context_method),
+        "reshard": bool(int(layout.get("reshard_after_forward", choices.reshard))),
+    }
 
 
 def as_named(scenario: Scenario) -> Scenario:
@@ -56,7 +57,7 @@ def as_named(scenario: Scenario) -> Scenario:
     return scenario.model_copy(update={"offload_optimizer": "none", "offload_params": "none"})
 
 
-def check_degrees(layout: Mapping[str, object], scenario: Scenario) -> None:
+def check_degrees(layout: Mapping[str, Any], scenario: Scenario) -> None:
     """Raise an error if degrees contradict one another, the number of GPUs or the batch."""
     (num_gpus,) = scenario.num_gpus
     degrees = {k: v for k, v in layout.items() if isinstance(v, int)}
@@ -90,7 +91,7 @@ def check_degrees(layout: Mapping[str, object], scenario: Scenario) -> None:
             )
 
 
-def judged(answer: Answer, layout: Mapping[str, object]) -> tuple[Answer, Verdict]:
+def judged(answer: Answer, layout: Mapping[str, Any]) -> tuple[Answer, Verdict]:
     """The answer without plans whose degrees differ from the layout's, and the verdict."""
     kept = tuple(p for p in answer.plans if not _differences(p.layout, layout))
     if kept:
@@ -119,7 +120,7 @@ def judged(answer: Answer, layout: Mapping[str, object]) -> tuple[Answer, Verdic
     return none, Verdict(word=word, sentence=why)
 
 
-def _differences(found: Layout, asked: Mapping[str, object]) -> list[str]:
+def _differences(found: Layout, asked: Mapping[str, Any]) -> list[str]:
     """Keys that follow from the job and differ from what the layout asks for."""
     wrong = [k for k in FOLLOWS if k in asked and getattr(found, k) != asked[k]]
     if "dp" in asked and found.dp_replicate * found.dp_shard != asked["dp"]:

@@ -205,6 +205,13 @@ def unpriced_machines() -> tuple[Machine, ...]:
     return tuple(found)
 
 
+def unpriced_machine(name: str, scenario: Scenario) -> Machine:
+    """The machine of an accelerator for plans without dollars, or the one of the scenario."""
+    if name == CUSTOM:
+        return custom_machine(scenario)
+    return next(m for m in unpriced_machines() if m.accelerator.name == name)
+
+
 def custom_machine(scenario: Scenario) -> Machine:
     """The machine that the scenario describes, at the price it gives."""
     accelerator = accelerator_of(CUSTOM, scenario)

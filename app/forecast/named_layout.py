@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from app.forecast.fixed_layout import check_degrees
+from app.forecast.fixed_layout import CUTS, check_degrees, fixed_choices
 from app.forecast.search import best_of
 from app.forecast.training import Question
 from app.scenario.layout import parse_layout
@@ -23,7 +23,6 @@ from core.scenario import Scenario
 from core.search.best import Job
 from core.search.plan import Layout
 
-CUTS = ("tp", "pp", "cp")
 DEGREES = ("tp", "pp", "virtual_stages", "cp", "ep", "micro_batch_size")
 FALLBACK_SHARDINGS = ("zero1", "fsdp2", "ddp")
 # What sentences about contradictory degrees call an option that the user did not type.
@@ -48,13 +47,13 @@ def completed(
     return _as_said(said, layout, num_gpus, scenario.global_batch_size), pinned
 
 
-def _cuts(said: Mapping[str, object], num_gpus: int) -> list[dict[str, object]]:
+def _cuts(said: Mapping[str, Any], num_gpus: int) -> list[dict[str, Any]]:
     """The given keys. If they fix all of data parallelism, also each combination with tp, pp and cp
     that leaves this number of ranks."""
     if "dp" not in said:
         return [dict(said)]
-    named = [int(str(said[n])) for n in CUTS if n in said]
-    rest, left = divmod(num_gpus, int(str(said["dp"])) * prod(named))
+    named = [said[n] for n in CUTS if n in said]
+    rest, left = divmod(num_gpus, said["dp"] * prod(named))
     free = [n for n in CUTS if n not in said]
     if left or not free:
         return [dict(said)]
@@ -73,7 +72,7 @@ def _cuts(said: Mapping[str, object], num_gpus: int) -> list[dict[str, object]]:
 
 
 def _found(
-    said: Mapping[str, object], case: Case, choices: Choices, num_gpus: int
+    said: Mapping[str, Any], case: Case, choices: Choices, num_gpus: int
 ) -> tuple[tuple[bool, float], Layout, Choices] | None:
     """The fastest layout that has the given keys and fits, else the nearest miss, with its rank;
     None if no legal layout has them."""
@@ -91,14 +90,14 @@ def _found(
     if "num_microbatches" in said and "micro_batch_size" not in said:
         batch = int(np.asarray(case.work.global_batch_size))
         ranks = layout.dp_replicate * layout.dp_shard
-        size, left = divmod(batch, ranks * int(str(said["num_microbatches"])))
+        size, left = divmod(batch, ranks * said["num_microbatches"])
         if size and not left:
             same = {n: getattr(layout, n) for n in CUTS}
             return _found({**said, **same, "micro_batch_size": size}, case, choices, num_gpus)
     return score, layout, pinned
 
 
-def _check_degrees(said: Mapping[str, object], scenario: Scenario, num_gpus: int) -> None:
+def _check_degrees(said: Mapping[str, Any], scenario: Scenario, num_gpus: int) -> None:
     try:
         check_degrees(said, scenario.model_copy(update={"num_gpus": (num_gpus,)}))
     except ScenarioError as e:
@@ -108,61 +107,44 @@ def _check_degrees(said: Mapping[str, object], scenario: Scenario, num_gpus: int
         raise ScenarioError(sentence) from None
 
 
-def _places(said: Mapping[str, object], work: Workload) -> dict[str, Any]:
+def _places(said: Mapping[str, Any], work: Workload) -> dict[str, Any]:
     """Where optimizer and weights are kept: as the layout says, else as the job says."""
     names = ("offload_optimizer", "offload_params")
-    return {n: OFFLOAD[str(said[n])] if n in said else getattr(work, n) for n in names}
+    return {n: OFFLOAD[said[n]] if n in said else getattr(work, n) for n in names}
 
 
-def _pinned(said: Mapping[str, object], choices: Choices) -> Choices:
+def _pinned(said: Mapping[str, Any], choices: Choices) -> Choices:
     """Reduce the search to the given keys; they override choices of the scenario."""
-    fixed: dict[str, Any] = dict.fromkeys((*DEGREES, "etp"))
-    fixed |= {n: int(str(said[n])) for n in fixed if n in said}
-    for key, name in (("sharding", "shardings"), ("recompute", "recomputes")):
-        if key in said:
-            fixed[name] = (str(said[key]),)
-    fixed["dp_shard"] = (
-        int(str(said["dp_shard"]))
-        if said.get("sharding") == "hsdp" and "dp_shard" in said
-        else None
-    )
+    fixed = fixed_choices(said, choices)
+    fixed["dp_shard"] = said.get("dp_shard") if said.get("sharding") == "hsdp" else None
     # A layout that does not mention the host is judged with everything on the device.
     fixed["searches_offload"] = False
-    places = {
-        n: str(said[n]) != "none" for n in ("offload_optimizer", "offload_params") if n in said
-    }
+    places = {n: said[n] != "none" for n in ("offload_optimizer", "offload_params") if n in said}
     fixed["offloads"] = any(places.values()) or (choices.offloads and not places)
     fixed["fetches_params"] = places.get("offload_params", choices.fetches_params)
-    schedule = str(said.get("schedule", choices.schedule))
-    if int(str(said.get("virtual_stages", 1))) > 1 and "schedule" not in said:
-        schedule = "interleaved"
-    return replace(
-        choices,
-        **fixed,
-        schedule=schedule,
-        context_method=str(said.get("context_parallel", choices.context_method)),
-        reshard=bool(int(str(said.get("reshard_after_forward", int(choices.reshard))))),
-    )
+    if said.get("virtual_stages", 1) > 1 and "schedule" not in said:
+        fixed["schedule"] = "interleaved"
+    return replace(choices, **fixed)
 
 
-def _place_names(said: Mapping[str, object], work: Workload) -> dict[str, Any]:
+def _place_names(said: Mapping[str, Any], work: Workload) -> dict[str, Any]:
     return {n: PLACES[round(float(np.asarray(v)))] for n, v in _places(said, work).items()}
 
 
 def _least_broken(
-    said: Mapping[str, object], case: Case, pinned: Choices, num_gpus: int, like: Layout
+    said: Mapping[str, Any], case: Case, pinned: Choices, num_gpus: int, like: Layout
 ) -> Layout:
     """Of completions taken from `like`, or without the degree, the one that breaks the fewest
     rules."""
 
     def options(name: str) -> list[int]:
         if name in said:
-            return [int(str(said[name]))]
+            return [said[name]]
         values = (int(getattr(like, name)), 1)
         return list(dict.fromkeys(values[::-1] if name == "virtual_stages" else values))
 
     shardings = (
-        [str(said["sharding"])]
+        [said["sharding"]]
         if "sharding" in said
         else list(dict.fromkeys((like.sharding, *FALLBACK_SHARDINGS)))
     )
@@ -173,7 +155,7 @@ def _least_broken(
         if one["pp"] == 1 and "virtual_stages" not in said:
             one["virtual_stages"] = 1
         ranks = num_gpus / (one["tp"] * one["pp"] * one["cp"])
-        etp = int(str(said.get("etp", one["tp"] if one["ep"] == 1 and like.etp > 1 else 1)))
+        etp = said.get("etp", one["tp"] if one["ep"] == 1 and like.etp > 1 else 1)
         rows.append(
             replace(
                 like,
@@ -182,7 +164,7 @@ def _least_broken(
                 dp_replicate=1,
                 dp_shard=ranks,  # a fraction makes the layout break a rule
                 sharding=sharding,
-                recompute=str(said.get("recompute", like.recompute)),
+                recompute=said.get("recompute", like.recompute),
                 schedule=pinned.schedule,
                 context_parallel=pinned.context_method,
                 **_place_names(said, case.work),
@@ -204,21 +186,21 @@ def _least_broken(
 
 
 def _as_said(
-    said: Mapping[str, object], layout: Layout, num_gpus: int, global_batch_size: int
+    said: Mapping[str, Any], layout: Layout, num_gpus: int, global_batch_size: int
 ) -> Layout:
     """The layout with the data-parallel groups and micro-batches that were given."""
     ranks = num_gpus / (layout.tp * layout.pp * layout.cp)
     if {"dp_replicate", "dp_shard"} & {*said} and ranks >= 1:
-        replicate = int(str(said.get("dp_replicate", 0)))
-        shard = int(str(said.get("dp_shard", 0)))
+        replicate = said.get("dp_replicate", 0)
+        shard = said.get("dp_shard", 0)
         replicate = replicate or round(ranks / shard)
         layout = replace(layout, dp_replicate=replicate, dp_shard=shard or round(ranks / replicate))
-    if "dp" in said and int(str(said["dp"])) != layout.dp_replicate * layout.dp_shard:
+    if "dp" in said and said["dp"] != layout.dp_replicate * layout.dp_shard:
         raise ScenarioError(
             f"dp={said['dp']} in the layout does not follow from {num_gpus:,} GPUs with "
             f"tp={layout.tp}, pp={layout.pp} and cp={layout.cp}: name these, too."
         )
-    if "num_microbatches" in said and int(str(said["num_microbatches"])) != layout.num_microbatches:
+    if "num_microbatches" in said and said["num_microbatches"] != layout.num_microbatches:
         raise ScenarioError(
             f"num_microbatches={said['num_microbatches']} in the layout does not follow from a "
             f"global batch of {global_batch_size:,} sequences over {ranks:g} data-parallel ranks; "

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from app.forecast.machines import Machine, as_known, unpriced_machines
+from app.forecast.machines import Machine, as_known, unpriced_machine
 from app.forecast.search import best_of, host_memory, job_of
 from app.forecast.training import Question, question_of
 from core.evidence.uncertainty import probability_above
@@ -136,7 +136,7 @@ def _forecast(
 def _posed(scenario: Scenario, node: Node) -> tuple[Question, Job, float]:
     """The question, the job, and the host memory per GPU in bytes. On a bare node only what the
     scenario says is placed on the host."""
-    usual = next(m for m in unpriced_machines() if m.accelerator.name == scenario.gpu[0])
+    usual = unpriced_machine(scenario.gpu[0], scenario)
     question, count = question_of(scenario), scenario.num_gpus[0]
     if node == "instance":
         m = as_known(usual, scenario)

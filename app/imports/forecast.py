@@ -93,9 +93,7 @@ def too_large(scenario: Scenario, layout: str, measured: float) -> Run:
     found, eff = anchor_of(asked), question_of(asked).eff
     if found is None:
         raise ScenarioError("There is no forecast of that layout.")
-    machine = next(
-        m for m in (*machines.unpriced_machines(), *_custom(asked)) if m.accelerator.name == gpu
-    )
+    machine = machines.unpriced_machine(gpu, asked)
     across = num_gpus > machine.offer.gpu_count and not machine.network_known
     sigma = uncertainty.quadrature(eff.throughput_sigma, eff.network_sigma if across else 0.0)
     return Run(
@@ -111,10 +109,6 @@ def too_large(scenario: Scenario, layout: str, measured: float) -> Run:
         ),
         fits=False,
     )
-
-
-def _custom(scenario: Scenario) -> list[machines.Machine]:
-    return [machines.custom_machine(scenario)] if machines.CUSTOM in scenario.gpu else []
 
 
 def anchored(

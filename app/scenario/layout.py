@@ -6,7 +6,7 @@ layout of a plan.
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
 from core.errors import ScenarioError, nearest, shown
 from core.scenario.types import ContextParallel, Recompute, Schedule, Sharding
@@ -46,7 +46,7 @@ OPTIONAL = (
 KEYS = (*DEGREES, *CHOICES)
 
 
-def parse_layout(text: str) -> dict[str, object]:
+def parse_layout(text: str) -> dict[str, Any]:
     """The keys of a written layout: degrees as whole numbers, the others as names.
 
     Keys that are left out are not in the result. Whether the degrees fit together, and fit a number
@@ -57,7 +57,7 @@ def parse_layout(text: str) -> dict[str, object]:
     """
     if len(text) > MAX_CHARS:
         raise ScenarioError(f"A layout has at most {MAX_CHARS} characters; {shown(text)} has more.")
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     for part in (p.strip() for p in text.split(",")):
         if not part:
             continue

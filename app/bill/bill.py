@@ -10,7 +10,6 @@ from app.bill.energy import Energy, energy_of, energy_text
 from app.bill.line import Line, Status, not_known
 from app.document import format as fmt
 from app.document import vocabulary
-from app.forecast import interval
 from app.forecast.failure_job import checkpoint_size_bytes
 from app.forecast.price_book import book_of, today
 from app.risk.risk import Risk, Spread, risk_of, usd_per_hour
@@ -76,7 +75,7 @@ def bill_of(scenario: Scenario, plan: Plan) -> Bill:
 
 def _hours(scenario: Scenario, plan: Plan, risk: Risk, spread: Spread) -> Hours:
     """Lower, expected and upper hours by what they are spent on."""
-    steady, lost = interval.wall_clock_hours(scenario, plan), risk.lost_hours
+    steady, lost = plan.hours, risk.lost_hours
     return lines.hours_of(
         training=Figure(lower=steady.p10, expected=steady.p50, upper=steady.p90),
         failure_free=plan.wall_clock_hours + lost["slow_nodes"] + lost["checkpoint"],

@@ -25,8 +25,6 @@ failure_job         turn a plan and its risk inputs into the job that
 fixed_layout        one named layout: which scenario fields it fixes, and whether the
                     answer keeps all of it
 half_network        how much slower a plan is at half its network, where that is assumed
-interval            how long a plan takes, as a range, and how many tokens its run
-                    processes
 machines            the machines that an offer rents: node shape, network, and which
                     facts had to be assumed
 named_layout        complete a layout that a user names: what it leaves out is searched,

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.forecast import excluded, half_network, nearest_fit, search_log
 from app.forecast.choice import choice_of, jobs_of
@@ -18,10 +17,10 @@ from app.forecast.machines import Machine
 from app.forecast.plans import Row, plan_of, points_of
 from app.forecast.search import searched
 from app.forecast.search_memory import SearchMemory
-from app.forecast.training import habits_of, tokens_of
+from app.forecast.training import num_steps_of, tokens_of
 from app.scenario.model import model_of
 from core.model.transformer import train_flops_per_token
-from core.money import cost as money_cost
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.search import ranking
 from core.search.best import Best, Job
@@ -48,7 +47,7 @@ def answer(
     """
     model = model_of(scenario)
     choice = choice_of(scenario)
-    flops = float(np.asarray(train_flops_per_token(model.transformer, float(scenario.seq_len))))
+    flops = as_float(train_flops_per_token(model.transformer, float(scenario.seq_len)))
     jobs, pairs, skipped = jobs_of(scenario, choice.machines, flops * tokens_of(scenario))
     over = time.monotonic() + SEARCH_S
     found = searched(
@@ -84,18 +83,7 @@ def answer(
     ]
     at_half = half_network.stretches(found.question, best, shown)
     return Answer(
-        plans=tuple(
-            plan_of(
-                r,
-                best,
-                found.question.eff,
-                shift=float(found.shift[r.best_row]),
-                variance_left=float(found.variance_left[r.best_row]),
-                half_network=at_half.get(r.id),
-                habits=lambda layout: habits_of(scenario, layout.sharding),
-            )
-            for r in shown
-        ),
+        plans=tuple(plan_of(r, found, scenario, half_network=at_half.get(r.id)) for r in shown),
         num_plans=len(ranked),
         points=points_of(ranked, best),
         num_candidates=best.counts.candidates,
@@ -125,12 +113,8 @@ def _rows(
     take too long or waste the GPUs. Nothing is left out if the scenario gives the number of
     GPUs."""
     found = {int(job): n for n, job in enumerate(best.job)}
-    steps = money_cost.num_steps(
-        num_tokens=tokens_of(scenario),
-        seq_len=scenario.seq_len,
-        global_batch_size=scenario.global_batch_size,
-    )
-    hours: NDArray[np.float64] = np.asarray(steps) * best.step.step_s / HOUR_S
+    steps = num_steps_of(scenario)
+    hours = steps * best.step.step_s / HOUR_S
     longest = max(LONGEST_DAYS, 2 * (scenario.deadline_days or 0.0)) * 24.0
     rows: list[Row] = []
     unwanted: Counter[excluded.Key] = Counter()
@@ -144,7 +128,7 @@ def _rows(
         if not scenario.num_gpus and best.step.mfu[n] < LEAST_MFU:
             unwanted[excluded.reason_at("wasteful", m.offer)] += 1
             continue
-        rows.append(Row.of(m, best, n, num_steps=float(np.asarray(steps)), hours=float(hours[n])))
+        rows.append(Row.of(m, best, n, num_steps=steps, hours=float(hours[n])))
     return rows, unwanted
 
 

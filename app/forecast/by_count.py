@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from app.forecast import machines
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.machines import Machine
 from app.forecast.plans import Row, plan_of
 from app.forecast.search import searched
-from app.forecast.training import habits_of, tokens_of
+from app.forecast.training import num_steps_of
 from core.errors import ScenarioError
-from core.money import cost as money_cost
 from core.money.scaling import counts_around
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import HOUR_S
 
-Floats = NDArray[np.float64]
 MOST_GPUS = 131_072
 MOST_LEGAL = 4_000_000  # legal layouts; beyond this the largest counts are not searched
 
@@ -56,29 +51,12 @@ def plans_by_count(scenario: Scenario, plan: Plan) -> Searched:
     rents = {job: m for m, job in pairs}
     search = searched(scenario, jobs, most_rows=MOST_LEGAL)
     best = search.best
-    steps = float(
-        np.asarray(
-            money_cost.num_steps(
-                num_tokens=tokens_of(scenario),
-                seq_len=scenario.seq_len,
-                global_batch_size=scenario.global_batch_size,
-            )
-        )
-    )
+    steps = num_steps_of(scenario)
     found = []
     for n in range(len(best.job)):
         hours = steps * float(best.step.step_s[n]) / HOUR_S
         row = Row.of(rents[int(best.job[n])], best, n, num_steps=steps, hours=hours)
-        found.append(
-            plan_of(
-                row,
-                best,
-                search.question.eff,
-                shift=float(search.shift[row.best_row]),
-                variance_left=float(search.variance_left[row.best_row]),
-                habits=lambda layout: habits_of(scenario, layout.sharding),
-            )
-        )
+        found.append(plan_of(row, search, scenario))
     if not found:
         raise ScenarioError("No layout fits on this machine at any of the GPU counts around.")
     fits = {p.num_gpus for p in found}

@@ -18,6 +18,7 @@ from core.explain.explain import record_of
 from core.layout.layouts import RULES
 from core.machine.cluster import cluster_of
 from core.memory.offload import host_bytes
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.best import MAX_PROBABILITY_OOM, Best, Job
 from core.search.plan import Layout
@@ -112,7 +113,7 @@ def _forecast(
     if not len(best.job):
         return _miss(best)
     need = sum(float(v[0]) for v in best.memory.values())
-    limit = float(np.asarray(job.cluster.memory_bytes))
+    limit = as_float(job.cluster.memory_bytes)
     on_host = _on_host(best, question)
     if on_host > host > 0:  # if no source states the host's memory, it is assumed to suffice
         return Miss(host_bytes=on_host, host_limit_bytes=host)
@@ -122,14 +123,12 @@ def _forecast(
         step_s=float(best.step.step_s[0]),
         parts_s={p: float(v[0]) for p, v in best.step.parts.items()},
         tokens_per_s=float(best.step.tokens_per_s[0]),
-        throughput_sigma=float(np.asarray(question.eff.throughput_sigma)),
+        throughput_sigma=as_float(question.eff.throughput_sigma),
         mfu=float(best.step.mfu[0]),
         need_bytes=need,
         limit_bytes=limit,
         host_bytes=on_host,
-        probability_oom=float(
-            np.asarray(probability_above(limit, p50=need, sigma=question.memory_sigma))
-        ),
+        probability_oom=as_float(probability_above(limit, p50=need, sigma=question.memory_sigma)),
     )
 
 

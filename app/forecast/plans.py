@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from app.document import format as fmt
 from app.document import vocabulary
 from app.forecast.machines import Machine
-from app.forecast.search import host_memory
+from app.forecast.search import Found, host_memory
+from app.forecast.training import habits_of
 from core.evidence import uncertainty
 from core.explain.explain import record_of
 from core.machine.cluster import ASSUMED_CEILING
-from core.machine.efficiency import Efficiency
 from core.money import cost as money_cost
 from core.money import other_costs
+from core.numeric import as_float
+from core.scenario import Scenario
 from core.search.best import Best
 from core.search.plan import AtHalfNetwork, Interval, Layout, Plan, PlanNetwork
 from core.units import GIB
@@ -71,13 +73,11 @@ class Row:
         )
         instances_usd = math.nan
         if o.usd_per_hour is not None:
-            instances_usd = float(
-                np.asarray(
-                    money_cost.run_usd(
-                        wall_clock_hours=hours,
-                        num_instances=nodes,
-                        usd_per_instance_hour=o.usd_per_hour,
-                    )
+            instances_usd = as_float(
+                money_cost.run_usd(
+                    wall_clock_hours=hours,
+                    num_instances=nodes,
+                    usd_per_instance_hour=o.usd_per_hour,
                 )
             )
         paid = money_cost.gpu_hours(
@@ -94,7 +94,7 @@ class Row:
             num_nodes=int(np.asarray(nodes)),
             num_steps=num_steps,
             hours=hours,
-            gpu_hours=float(np.asarray(paid)),
+            gpu_hours=as_float(paid),
             instances_usd=instances_usd,
             usd=_total_usd(m, instances_usd, hours),
             tokens_per_s=float(best.step.tokens_per_s[n]),
@@ -103,39 +103,31 @@ class Row:
 
 def _total_usd(m: Machine, instances_usd: float, hours: float) -> float:
     """Dollars of instances with storage, traffic and credits of the price book; NaN stays NaN."""
-    return float(
-        np.asarray(
-            other_costs.run_total_usd(
-                instances_usd=instances_usd,
-                storage_usd_per_hour=m.terms.usd_per_hour,
-                hours=hours,
-                egress_usd=m.terms.usd,
-                credit_usd=m.terms.credit_usd,
-            )
+    return as_float(
+        other_costs.run_total_usd(
+            instances_usd=instances_usd,
+            storage_usd_per_hour=m.terms.usd_per_hour,
+            hours=hours,
+            egress_usd=m.terms.usd,
+            credit_usd=m.terms.credit_usd,
         )
     )
 
 
 def plan_of(
-    row: Row,
-    best: Best,
-    eff: Efficiency,
-    *,
-    shift: float = 0.0,
-    variance_left: float = 1.0,
-    half_network: float | None = None,
-    habits: Callable[[Layout], tuple[str, ...]] = lambda layout: (),
+    row: Row, found: Found, scenario: Scenario, *, half_network: float | None = None
 ) -> Plan:
-    """Everything the page shows of one row. `shift` is what a measurement added to the log of the
-    throughput, `variance_left` the share of the forecast's variance that it left; `half_network` is
-    the step at half the network over the step; `habits` gives what is assumed of the software."""
+    """Everything the page shows of one row; `half_network` is the step at half the network over
+    the step."""
+    best, eff = found.best, found.question.eff
     m, n = row.machine, row.best_row
+    shift, variance_left = float(found.shift[n]), float(found.variance_left[n])
     crosses = row.num_nodes > 1
     narrowed = replace(eff, throughput_sigma=eff.throughput_sigma * variance_left**0.5)
     known = circumstances_of(m, num_gpus=row.num_gpus, crosses=crosses)
-    sigma = float(np.asarray(uncertainty.throughput_sigma(narrowed, known)))
-    low = float(np.asarray(uncertainty.p10(row.tokens_per_s, sigma)))
-    high = float(np.asarray(uncertainty.p90(row.tokens_per_s, sigma)))
+    sigma = as_float(uncertainty.throughput_sigma(narrowed, known))
+    low = as_float(uncertainty.p10(row.tokens_per_s, sigma))
+    high = as_float(uncertainty.p90(row.tokens_per_s, sigma))
     usd = None
     if not math.isnan(row.usd):  # dollars fall as tokens/s rise
         usd = Interval(
@@ -144,7 +136,7 @@ def plan_of(
             p90=_usd_at(row, row.tokens_per_s / low),
         )
     layout = record_of(best.layouts, n)
-    found = _assumptions(row, crosses=crosses, shift=shift, variance_left=variance_left)
+    assumed = _assumptions(row, crosses=crosses, shift=shift, variance_left=variance_left)
     return Plan(
         id=row.id,
         rank=row.rank,
@@ -178,7 +170,11 @@ def plan_of(
             wall_clock_hours=row.hours * half_network,
             usd=None if usd is None else _usd_at(row, half_network),
         ),
-        assumptions=(*found, *_on_the_host(m, layout, float(best.host_bytes[n])), *habits(layout)),
+        assumptions=(
+            *assumed,
+            *_on_the_host(m, layout, float(best.host_bytes[n])),
+            *habits_of(scenario, layout.sharding),
+        ),
     )
 
 
@@ -208,7 +204,7 @@ def circumstances_of(m: Machine, *, num_gpus: int, crosses: bool) -> uncertainty
     return uncertainty.Circumstances(
         unmeasured=float(not measured),
         unseen_accelerator=float(not seen),
-        doublings=float(np.asarray(uncertainty.doublings(num_gpus))),
+        doublings=as_float(uncertainty.doublings(num_gpus)),
         network_guessed=float(crosses and not m.network_known),
     )
 

@@ -7,14 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 
-import numpy as np
-
+from app.forecast.failure_job import checkpoint_size_bytes
 from app.forecast.machines import Machine, machine, priced_machines
-from app.forecast.training import workload_of
-from app.scenario.model import model_of
 from core.machine.offer import Offer
-from core.model.transformer import total_params
-from core.money.other_costs import checkpoint_bytes
 from core.scenario import Scenario
 from hardware import facts
 from pricing import offers as prices
@@ -103,15 +98,10 @@ def with_terms(scenario: Scenario, chosen: Sequence[Machine]) -> tuple[Machine, 
     book = book_of(scenario)
     if book is None:
         return tuple(chosen)
-    work = workload_of(scenario, model_of(scenario))
-    trained = float(np.asarray(total_params(work.model) * work.trained_fraction))
-    size = checkpoint_bytes(
-        parameters=trained, optimizer_state_bytes=float(np.asarray(work.optimizer_state_bytes))
-    )
-    day, bytes_of_one = today(), float(np.asarray(size))
+    day, size = today(), checkpoint_size_bytes(scenario)
 
     @cache
     def terms(provider: str, region: str) -> Terms:
-        return terms_of(book, provider, region, day, checkpoint_bytes=bytes_of_one)
+        return terms_of(book, provider, region, day, checkpoint_bytes=size)
 
     return tuple(replace(m, terms=terms(m.offer.provider, m.offer.region)) for m in chosen)

@@ -23,6 +23,8 @@ from core.layout.sharding import (
 from core.layout.workload import OFFLOAD, Workload
 from core.machine.efficiency import Efficiency
 from core.model import adapters
+from core.money import cost as money_cost
+from core.numeric import as_float
 from core.scenario import Scenario, task_size
 from core.time.layer import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack, efficiency, stacks
@@ -42,7 +44,7 @@ class Question:
     @property
     def memory_sigma(self) -> float:
         """The error of the memory forecast: standard deviation of its log."""
-        return float(np.asarray(self.eff.memory_sigma))
+        return as_float(self.eff.memory_sigma)
 
 
 def question_of(scenario: Scenario) -> Question:
@@ -63,6 +65,17 @@ def tokens_of(scenario: Scenario) -> float:
     )
 
 
+def num_steps_of(scenario: Scenario) -> float:
+    """Optimizer steps of the run."""
+    return as_float(
+        money_cost.num_steps(
+            num_tokens=tokens_of(scenario),
+            seq_len=scenario.seq_len,
+            global_batch_size=scenario.global_batch_size,
+        )
+    )
+
+
 def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = None) -> Workload:
     """What is trained; a given `stack` replaces the habits of hardware/stacks.csv."""
     recipe = precision(scenario.precision)
@@ -71,13 +84,11 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
     year = decimal_year(scenario.software_date)
     trained, weight_bytes = 1.0, 2.0
     if scenario.task in ("lora", "qlora"):
-        trained = float(
-            np.asarray(
-                adapters.trained_fraction(
-                    model.transformer,
-                    rank=float(scenario.lora_rank),
-                    on_mlp=scenario.lora_targets == "all",
-                )
+        trained = as_float(
+            adapters.trained_fraction(
+                model.transformer,
+                rank=float(scenario.lora_rank),
+                on_mlp=scenario.lora_targets == "all",
             )
         )
     if scenario.task == "qlora":

@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 
 from app.document import format as fmt
 from app.document.vocabulary import machine, stated_region
-from app.forecast.interval import wall_clock_hours
 from app.forecast.machines import accelerator_of
 from app.forecast.resolve import current_prices
 from app.risk.risk import risk_of
@@ -112,7 +111,7 @@ def forecast_sentences(scenario: Scenario, plan: Plan, limit: float | None) -> t
     """The forecast as lines to compare the first minutes of a run with."""
     rate, step_s = plan.tokens_per_s, math.fsum(plan.step_s.values())
     spread = (rate.p50 / rate.p90, rate.p50 / rate.p10)  # of the step time
-    hours = wall_clock_hours(scenario, plan)
+    hours = plan.hours
     peak = math.fsum(plan.memory_bytes.values())
     lay, region = plan.layout, stated_region(plan.offer.region)
     lines = [

@@ -15,7 +15,7 @@ import pandas as pd
 
 from app.document import format as fmt
 from app.document import vocabulary
-from app.forecast import interval
+from app.forecast.training import tokens_of
 from app.forecast.with_failures import with_failures
 from app.plan import document as plan_document
 from app.plan.document import COST, FAILING_TIME, GPU_HOURS, MEMORY, MFU, PRICE, SPEED, TIME
@@ -91,7 +91,7 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
     if not answer.num_plans:
         return pd.DataFrame(columns=[ID, "#", *COST_IN.values(), *SHOWN, LIMITS, FRONTIER])
     failing = with_failures(scenario, p, num_steps=answer.plans[0].num_steps)
-    mtokens = interval.run_tokens(scenario) / 1e6
+    mtokens = tokens_of(scenario) / 1e6
     limits = np.asarray(p["meets_deadline"], dtype=bool) & np.asarray(p["meets_budget"], dtype=bool)
     return pd.DataFrame(
         {

@@ -15,7 +15,7 @@ import pandas as pd
 from app.bill.energy import Energy, energy_of, energy_text, tonnes
 from app.document import format as fmt
 from app.document import vocabulary
-from app.forecast import interval
+from app.forecast.training import tokens_of
 from app.forecast.with_failures import WithFailures, of_plans
 from app.plan import document as plan_document
 from app.plan import words as plan_words
@@ -134,7 +134,7 @@ def file(found: Sequence[Row], names: Sequence[str]) -> pd.DataFrame:
 
 def _seen(subject: Subject, today: dt.date) -> _Seen:
     scenario, plan = subject.scenario, subject.plan
-    time = interval.wall_clock_hours(scenario, plan)
+    time = plan.hours
     none = Figure(lower=0.0, expected=0.0, upper=0.0)
     training = Figure(lower=time.p10, expected=time.p50, upper=time.p90)
     hours = Hours(training=training, checkpoints=none, failures=none, waiting=none)
@@ -222,7 +222,7 @@ _QUANTITIES: tuple[_Number | tuple[str, Callable[[_Seen], str]], ...] = (
     _Number("Cost, P90", "USD", lambda s: _usd(s, "p90"), fmt.usd_short),
     _Number("Cost with failures", "USD", lambda s: s.failing.usd_expected, fmt.usd_short),
     _Number("Cost of 1M tokens", "USD",
-            lambda s: _usd(s, "p50") / (interval.run_tokens(s.scenario) / 1e6), fmt.usd_short),
+            lambda s: _usd(s, "p50") / (tokens_of(s.scenario) / 1e6), fmt.usd_short),
     _Number("Time, median", "hours", lambda s: s.plan.wall_clock_hours, fmt.days),
     _Number("Time, P10", "hours", lambda s: s.time.p10, fmt.days),
     _Number("Time, P90", "hours", lambda s: s.time.p90, fmt.days),

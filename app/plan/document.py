@@ -17,7 +17,6 @@ import pandas as pd
 from app.document import format as fmt
 from app.document import vocabulary
 from app.document.table import Column, Table, column, text_column
-from app.forecast import interval
 from app.forecast.with_failures import WithFailures
 from app.plan import words
 from core.scenario import Scenario
@@ -117,7 +116,7 @@ def _cost_range(plan: Plan) -> str:
 
 
 def _time_range(scenario: Scenario, plan: Plan) -> str:
-    time = interval.wall_clock_hours(scenario, plan)
+    time = plan.hours
     return f"P10 to P90: {fmt.days(time.p10)} to {fmt.days(time.p90)}"
 
 

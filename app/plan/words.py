@@ -12,7 +12,7 @@ import math
 from app.document import format as fmt
 from app.document.vocabulary import COMMITMENTS, NO_OFFER, NO_PLAN, machine
 from app.forecast.alternatives import picks_of, smaller_count
-from app.forecast.interval import run_tokens, wall_clock_hours
+from app.forecast.training import tokens_of
 from app.forecast.with_failures import WithFailures
 from app.scenario.model import model_of
 from core.scenario import Scenario
@@ -28,7 +28,7 @@ LIKELY_OOM = 0.1  # probability from which a plan is marked as likely to run out
 def tokens(scenario: Scenario) -> str:
     """Tokens in words: 100B tokens, 125B tokens with padding."""
     padding = " with padding" if scenario.packing_efficiency < 1 else ""
-    return f"{fmt.tokens(run_tokens(scenario))} tokens{padding}"
+    return f"{fmt.tokens(tokens_of(scenario))} tokens{padding}"
 
 
 def batch_advice(scenario: Scenario) -> BatchAdvice:
@@ -36,7 +36,7 @@ def batch_advice(scenario: Scenario) -> BatchAdvice:
     return effective_batch_advice(
         seq_len=scenario.seq_len,
         global_batch_size=scenario.global_batch_size,
-        num_tokens=run_tokens(scenario),
+        num_tokens=tokens_of(scenario),
         pretraining=scenario.task == "pretrain",
     )
 
@@ -56,7 +56,7 @@ def answer_sentence(scenario: Scenario, answer: Answer) -> str:
     if not answer.plans:
         return f"{job}: {answer.nothing_fits or 'no offer matches what was asked.'}"
     plan = answer.plans[0]
-    time = wall_clock_hours(scenario, plan)
+    time = plan.hours
     if plan.usd is None:
         claim = f"{fmt.days(time.p50)} on {machine(plan)} at a price that is not known"
         spread = f"{fmt.days(time.p10)} to {fmt.days(time.p90)}"

@@ -10,7 +10,6 @@ from app.document import format as fmt
 from app.document.blocks import Block, Bullets, Figure, Paragraph, Row, Section
 from app.document.pictures import THEME
 from app.document.table import Table, plain
-from app.forecast import interval
 from app.forecast.with_failures import of_plans
 from app.plan import charts as plan_charts
 from app.plan import document as plan_document
@@ -57,7 +56,7 @@ def _doubts(plan: Plan) -> tuple[str, ...]:
 
 def decision_table(scenario: Scenario, plan: Plan, risk: Risk) -> Table[Row]:
     """The numbers for a decision: dollars, days, speed and memory, each with its uncertainty."""
-    time = interval.wall_clock_hours(scenario, plan)
+    time = plan.hours
     rows = [
         ("Cost of the run, without failures", *_three(plan.usd, fmt.usd_short)),
         ("Wall clock, without failures", *_three(time, fmt.days)),

@@ -14,7 +14,6 @@ from app.document.pictures import THEME
 from app.document.table import Table, plain
 from app.explain import explained
 from app.explain import words as explain_words
-from app.forecast import interval
 from app.forecast.with_failures import of_plans
 from app.plan import charts as plan_charts
 from app.plan import document as plan_document
@@ -157,7 +156,7 @@ def _column(scenario: Scenario, plan: Plan) -> dict[str, str]:
     return {
         "Machines": vocabulary.machine(plan),
         "Cost (P10 to P90)": _with_range(plan.usd, fmt.usd_short),
-        "Time (P10 to P90)": _with_range(interval.wall_clock_hours(scenario, plan), fmt.days),
+        "Time (P10 to P90)": _with_range(plan.hours, fmt.days),
         "With failures": plan_words.failing_sentence(failing),
         "Layout": fmt.layout(plan.layout),
         "Throughput": fmt.tokens_per_s(plan.tokens_per_s.p50),

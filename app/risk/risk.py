@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from app.forecast.failure_inputs import Input, given_numbers
 from app.forecast.failure_job import Asked, failures_per_s, job_of, least_interval_s
-from app.forecast.interval import wall_clock_hours
 from core.errors import ScenarioError
 from core.failures import checkpoint as failures_checkpoint
 from core.failures import finish_time, goodput, monte_carlo
@@ -81,7 +80,7 @@ class Risk:
 
 def speeds_of(scenario: Scenario, plan: Plan, count: int = 25) -> NDArray[np.float64]:
     """Factors by which the work may take longer than forecast: a column, equally likely."""
-    hours = wall_clock_hours(scenario, plan)
+    hours = plan.hours
     return finish_time.equally_likely(p50=hours.p50, p90=hours.p90, count=count) / hours.p50
 
 

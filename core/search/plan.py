@@ -96,6 +96,12 @@ class Plan:
     network: PlanNetwork | None = None  # None: one machine, or nothing joins several
     at_half_network: AtHalfNetwork | None = None  # where the network is assumed
 
+    @property
+    def hours(self) -> Interval:
+        """Duration: P10 (fast), P50 and P90 (slow, at the P10 of the throughput)."""
+        at, tokens = self.tokens_per_s, self.wall_clock_hours * self.tokens_per_s.p50
+        return Interval(p10=tokens / at.p90, p50=self.wall_clock_hours, p90=tokens / at.p10)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:

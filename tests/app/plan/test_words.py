@@ -7,7 +7,6 @@ import datetime as dt
 import pytest
 
 from app.document import vocabulary
-from app.forecast import interval
 from app.plan import words as plan_words
 from core.scenario import Scenario
 from core.search.plan import Interval
@@ -173,7 +172,7 @@ def test_the_gravest_badge_comes_first():
 
 def test_the_slow_end_of_the_time_is_the_slow_end_of_the_speed():
     steady = made_up.plan(tokens_per_s=Interval(p10=50.0, p50=100.0, p90=200.0))
-    hours = interval.wall_clock_hours(SCENARIO, steady)
+    hours = steady.hours
     assert (hours.p10, hours.p50, hours.p90) == pytest.approx((37.2, 74.4, 148.8))
 
 

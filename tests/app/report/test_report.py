@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 
 from app.document.blocks import Copied, Figure, Paragraph, Table
 from app.forecast import answer as forecast_answer
-from app.forecast import interval, resolve
+from app.forecast import resolve
 from app.plan import words as plan_words
 from app.report.report import MAX_NAME, WRITERS, report_of
 from app.scenario.link_query import link_query
@@ -140,14 +140,12 @@ def test_every_form_has_the_answer_every_heading_and_the_link(kind):
 
 
 def test_the_numbers_to_decide_by_are_those_of_the_plan():
-    scenario, answer = plain()
+    _, answer = plain()
     plan = answer.plans[0]
     table = next(t for c, t in tables_of(whole()).items() if c.startswith("Numbers of plan 1"))
     rows = {name: cells for name, *cells in table.rows}
     assert rows["Cost of the run, without failures"][1] == plan_words.fmt.usd_short(plan.usd.p50)
-    assert rows["Wall clock, without failures"][0] == plan_words.fmt.days(
-        interval.wall_clock_hours(scenario, plan).p10
-    )
+    assert rows["Wall clock, without failures"][0] == plan_words.fmt.days(plan.hours.p10)
     steady, failing = (rows[f"Wall clock{x}"] for x in (", without failures", " with failures"))
     as_days = [[float(t.removesuffix(" days")) for t in cells] for cells in (steady, failing)]
     assert all(a <= b for a, b in zip(*as_days, strict=True))

@@ -57,7 +57,7 @@ def bill_of(scenario: Scenario, plan: Plan) -> Bill:
             "With these failures the run does not end, so that it has no bill: an attempt gets as "
             f"far as its next checkpoint with a chance of {fmt.percent(risk.attempt_probability)}."
         )
-    hours = _hours(scenario, plan, risk, risk.hours)
+    hours = _hours(plan, risk, risk.hours)
     energy = energy_of(scenario, plan, hours)
     found = [*_machines(plan, risk, hours), *_storage_and_traffic(scenario, plan, hours.total)]
     found += [_experiments(scenario, found[:4]), _electricity(scenario, plan, energy)]
@@ -73,7 +73,7 @@ def bill_of(scenario: Scenario, plan: Plan) -> Bill:
     )
 
 
-def _hours(scenario: Scenario, plan: Plan, risk: Risk, spread: Spread) -> Hours:
+def _hours(plan: Plan, risk: Risk, spread: Spread) -> Hours:
     """Lower, expected and upper hours by what they are spent on."""
     steady, lost = plan.hours, risk.lost_hours
     return lines.hours_of(

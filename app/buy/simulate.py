@@ -85,7 +85,7 @@ def spot_run(scenario: Scenario, priced: Priced, on_demand: Plan | None) -> Spot
         job=job,
         least_s=least_interval_s(job, plan),
         interval_s=given.get("interval_s"),
-        speeds=speeds_of(scenario, plan, SPEEDS),
+        speeds=speeds_of(plan, SPEEDS),
         spot_usd=usd_per_hour(plan),
         on_demand_usd=back,
         deadline_s=None if days is None else days * DAY_S,

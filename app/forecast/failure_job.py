@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,17 @@ from core.failures.goodput import Job
 from core.machine.cluster import ASSUMED_HOST_LINK_BYTES_PER_S
 from core.model.transformer import total_params
 from core.money.other_costs import checkpoint_bytes
-from core.numeric import as_float
+from core.numeric import Numeric, as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import HOUR_S
 from hardware import facts
+
+# What every job rests on, besides its checkpoints.
+USED = (
+    "failures_per_node_day", "job_failures_per_day", "detection_s", "restart_s", "wait_s",
+    "node_start_s", "slow_probability", "slow_fraction",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,31 +42,43 @@ class Asked:
 
 def job_of(scenario: Scenario, plan: Plan, given: Mapping[str, float]) -> Asked:
     """The job of one plan; every number that was not given is listed among the inputs."""
-    inputs = {
-        n: known(n, given)
-        for n in ("failures_per_node_day", "job_failures_per_day", "detection_s", "restart_s",
-                  "wait_s", "node_start_s", "slow_probability", "slow_fraction")
-    }  # fmt: skip
-    for item in checkpoint_inputs(scenario, plan, given):
-        inputs[item.name] = item
-    value = {n: i.value for n, i in inputs.items()}
-    rate = failures_per_s(plan, value["failures_per_node_day"], value["job_failures_per_day"])
-    wait_s = value["wait_s"]
+    inputs = {n: known(n, given) for n in USED}
+    inputs |= {item.name: item for item in checkpoint_inputs(scenario, plan, given)}
     if "spares" in given:
         inputs |= {n: known(n, given) for n in ("spares", "repair_s")}
+    job, slowdown = job_at(
+        {n: i.value for n, i in inputs.items()},
+        hours=plan.wall_clock_hours,
+        num_nodes=float(plan.num_nodes),
+        gpus_per_node=plan.offer.gpu_count,
+    )
+    one = Job(**{f.name: as_float(getattr(job, f.name)) for f in fields(Job)})
+    return Asked(job=one, inputs=inputs, slowdown=as_float(slowdown))
+
+
+def job_at(
+    value: Mapping[str, Any], *, hours: Numeric, num_nodes: Numeric, gpus_per_node: Numeric
+) -> tuple[Job, Numeric]:
+    """The job without an interval, or a column of jobs, and the factor of slow nodes on step time.
+    `value` has the inputs by name; of spares, if there are any."""
+    rate = failures.job_failures_per_s(
+        num_gpus=num_nodes * gpus_per_node,
+        failures_per_node_day=value["failures_per_node_day"],
+        job_failures_per_day=value["job_failures_per_day"],
+    )
+    wait_s = value["wait_s"]
+    if "spares" in value:
         empty = failures.exhausted_probability(
-            failures_per_s=rate, repair_s=given["repair_s"], spares=int(given["spares"])
+            failures_per_s=rate, repair_s=value["repair_s"], spares=int(value["spares"])
         )
-        wait_s = as_float(failures.mean_wait_s(replacement_s=wait_s, exhausted_probability=empty))
-    slowdown = as_float(
-        failures.straggler_slowdown(
-            num_nodes=float(plan.num_nodes),
-            slow_probability=value["slow_probability"],
-            slow_fraction=value["slow_fraction"],
-        )
+        wait_s = failures.mean_wait_s(replacement_s=wait_s, exhausted_probability=empty)
+    slowdown = failures.straggler_slowdown(
+        num_nodes=num_nodes,
+        slow_probability=value["slow_probability"],
+        slow_fraction=value["slow_fraction"],
     )
     job = Job(
-        work_s=plan.wall_clock_hours * HOUR_S * slowdown,
+        work_s=hours * HOUR_S * slowdown,
         interval_s=np.inf,
         checkpoint_s=value["checkpoint_s"],
         failures_per_s=rate,
@@ -68,7 +87,7 @@ def job_of(scenario: Scenario, plan: Plan, given: Mapping[str, float]) -> Asked:
         wait_s=wait_s,
         reload_s=value["restart_s"],
     )
-    return Asked(job=job, inputs=inputs, slowdown=slowdown)
+    return job, slowdown
 
 
 def failures_per_s(plan: Plan, failures_per_node_day: float, job_failures_per_day: float) -> float:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.forecast.failure_inputs import given_numbers, known
-from app.forecast.failure_job import checkpoint_size_bytes, host_link_bytes_per_s
+from app.forecast.failure_job import USED, checkpoint_size_bytes, host_link_bytes_per_s, job_at
 from core.failures import checkpoint as failures_checkpoint
-from core.failures import failures, finish_time, goodput
+from core.failures import finish_time, goodput
 from core.failures.goodput import Job
 from core.numeric import Numeric
 from core.scenario import Scenario
@@ -83,11 +83,11 @@ def with_failures(scenario: Scenario, points: Columns, *, num_steps: float) -> C
         "p90": np.asarray(finish_time.quick_quantile_s(job, 0.9)) / HOUR_S,
     }
     per_hour = np.asarray(points["instances_usd"], dtype=float) / steady
-    beside = np.asarray(points["usd"], dtype=float) - np.asarray(points["instances_usd"])
+    others = np.asarray(points["usd"], dtype=float) - np.asarray(points["instances_usd"])
     return {
         "goodput": np.broadcast_to(goodput.goodput(job) / slowdown, steady.shape),
         **{f"hours_{name}": found for name, found in hours.items()},
-        **{f"usd_{name}": found * per_hour + beside for name, found in hours.items()},
+        **{f"usd_{name}": found * per_hour + others for name, found in hours.items()},
     }
 
 
@@ -95,40 +95,15 @@ def _jobs(scenario: Scenario, points: Columns) -> tuple[Job, Numeric]:
     """The plans as a column of jobs without an interval, and the factor of slow nodes on step
     time."""
     given = given_numbers(scenario)
-    value = {
-        n: known(n, given).value
-        for n in ("failures_per_node_day", "job_failures_per_day", "detection_s", "restart_s",
-                  "wait_s", "node_start_s", "slow_probability", "slow_fraction")
-    }  # fmt: skip
-    nodes = np.asarray(points["num_nodes"], dtype=float)
-    rate = failures.job_failures_per_s(
-        num_gpus=nodes * points["gpus_per_node"],
-        failures_per_node_day=value["failures_per_node_day"],
-        job_failures_per_day=value["job_failures_per_day"],
-    )
-    wait_s: Numeric = value["wait_s"]
-    if "spares" in given:
-        empty = failures.exhausted_probability(
-            failures_per_s=rate, repair_s=given["repair_s"], spares=int(given["spares"])
-        )
-        wait_s = failures.mean_wait_s(replacement_s=wait_s, exhausted_probability=empty)
-    slowdown = failures.straggler_slowdown(
-        num_nodes=nodes,
-        slow_probability=value["slow_probability"],
-        slow_fraction=value["slow_fraction"],
-    )
     stop_s, upload_s = _checkpoint_s(scenario, points, given)
-    job = Job(
-        work_s=points["wall_clock_hours"] * HOUR_S * slowdown,
-        interval_s=np.inf,
-        checkpoint_s=stop_s,
-        failures_per_s=rate,
-        upload_s=upload_s,
-        down_s=value["detection_s"] + value["node_start_s"],
-        wait_s=wait_s,
-        reload_s=value["restart_s"],
+    value: dict[str, Numeric] = {n: known(n, given).value for n in USED}
+    value |= {n: given[n] for n in ("spares", "repair_s") if "spares" in given}
+    return job_at(
+        {**value, "checkpoint_s": stop_s, "upload_s": upload_s},
+        hours=points["wall_clock_hours"],
+        num_nodes=np.asarray(points["num_nodes"], dtype=float),
+        gpus_per_node=points["gpus_per_node"],
     )
-    return job, slowdown
 
 
 def _checkpoint_s(

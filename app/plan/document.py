@@ -115,7 +115,7 @@ def _cost_range(plan: Plan) -> str:
     return f"P10 to P90: {fmt.usd_short(plan.usd.p10)} to {fmt.usd_short(plan.usd.p90)}"
 
 
-def _time_range(scenario: Scenario, plan: Plan) -> str:
+def _time_range(plan: Plan) -> str:
     time = plan.hours
     return f"P10 to P90: {fmt.days(time.p10)} to {fmt.days(time.p90)}"
 
@@ -147,26 +147,22 @@ def _extreme(answer: Answer, column: str) -> Plan | Point | None:
     )
 
 
-def _of_plan(
-    label: str, about: str, number: str, scenario: Scenario, plan: Plan, today: dt.date
-) -> Headline:
+def _of_plan(label: str, about: str, number: str, plan: Plan, today: dt.date) -> Headline:
     """The cost or the time of a plan, its spread, the other of the two, the age of the price."""
     cost, time = fmt.usd_short(plan.usd.p50 if plan.usd else None), fmt.days(plan.wall_clock_hours)
     value, other, spread = cost, time, _cost_range(plan)
     if number == "time":
-        value, other, spread = time, cost, _time_range(scenario, plan)
+        value, other, spread = time, cost, _time_range(plan)
     age = NO_PRICE if plan.usd is None else f"price {fmt.age(plan.offer.observed_at, today)}"
     lines = (spread, f"{other} on {_machine(plan)}, {plan.offer.provider}", age)
     return Headline(label, value, lines, about, (number, plan))
 
 
-def _least(
-    label: str, about: str, number: str, scenario: Scenario, answer: Answer, today: dt.date
-) -> Headline | None:
+def _least(label: str, about: str, number: str, answer: Answer, today: dt.date) -> Headline | None:
     """The plan with the least cost or time; None if there is none."""
     match _extreme(answer, "usd" if number == "cost" else "wall_clock_hours"):
         case Plan() as plan:
-            return _of_plan(label, about, number, scenario, plan, today)
+            return _of_plan(label, about, number, plan, today)
         case Point() as point:
             cost, time = fmt.usd_short(point.usd), fmt.days(point.hours)
             value, other = (cost, time) if number == "cost" else (time, cost)
@@ -174,14 +170,14 @@ def _least(
     return None
 
 
-def headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date) -> list[Headline]:
+def headlines(answer: Answer, selected: Plan, today: dt.date) -> list[Headline]:
     """Cheapest, fastest, recommended, and the memory of the selected plan."""
-    asked = (scenario, answer, today)
-    cheapest = _least("Cheapest", "Median cost of the cheapest plan", "cost", *asked)
+    about = "Median cost of the cheapest plan"
+    cheapest = _least("Cheapest", about, "cost", answer, today)
     about = "Median wall clock of the fastest plan, without failures"
-    fastest = _least("Fastest", about, "time", *asked)
+    fastest = _least("Fastest", about, "time", answer, today)
     best, about = answer.plans[0], "First of the ranked table"
-    recommended = _of_plan("Recommended", about, "cost", scenario, best, today)
+    recommended = _of_plan("Recommended", about, "cost", best, today)
     if best.usd is None:
         hours = fmt.days(best.wall_clock_hours)
         recommended = replace(recommended, value=hours, of=("time", best))
@@ -352,7 +348,7 @@ def facts(
         ("Cloud", f"{offer.provider}, {_region(offer.region)}"),
         ("Purchase", vocabulary.purchase(offer.purchase)),
         ("Network", _network(plan)),
-        ("Wall clock", f"{fmt.days(plan.wall_clock_hours)} ({_time_range(scenario, plan)})"),
+        ("Wall clock", f"{fmt.days(plan.wall_clock_hours)} ({_time_range(plan)})"),
         ("Speed", f"{fmt.tokens_per_s(plan.tokens_per_s.p50)}, "
                   f"{fmt.tokens_per_s(plan.tokens_per_s_per_gpu)} per GPU"),
         ("Utilisation", utilisation(plan)),

@@ -59,7 +59,7 @@ def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
         return
     selected = chosen(scenario, answer)
     st.markdown(f"**{as_text(words.answer_sentence(scenario, answer))}**")
-    _draw_headlines(scenario, answer, selected, today)
+    _draw_headlines(answer, selected, today)
     figures.draw_frontier(scenario, answer, selected, _point_chosen)
     failing = of_plans(scenario, answer.plans)
     _draw_ranked(scenario, answer, selected, failing, options)
@@ -95,8 +95,8 @@ def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
     share_section.draw(scenario, answer, None)
 
 
-def _draw_headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date) -> None:
-    headlines = document.headlines(scenario, answer, selected, today)
+def _draw_headlines(answer: Answer, selected: Plan, today: dt.date) -> None:
+    headlines = document.headlines(answer, selected, today)
     for column, line in zip(st.columns(len(headlines)), headlines, strict=True):
         with column, st.container(border=True, height="stretch", gap="xsmall"):
             about = line.about

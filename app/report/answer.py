@@ -37,7 +37,7 @@ def answer_section(scenario: Scenario, answer: Answer, plan: Plan, risk: Risk) -
                 f"{_claim(plan)}. The sentence above is about plan 1, the recommended one."
             )
         )
-    blocks += [decision_table(scenario, plan, risk), Paragraph(P10_P90)]
+    blocks += [decision_table(plan, risk), Paragraph(P10_P90)]
     if doubts := _doubts(plan):
         blocks += [Paragraph("To keep in mind about this plan:"), Bullets(doubts)]
     return Section("Answer", tuple(blocks))
@@ -54,12 +54,11 @@ def _doubts(plan: Plan) -> tuple[str, ...]:
     return tuple(f"{b[0].upper()}{b[1:]}." for b in found if not b.startswith("price "))
 
 
-def decision_table(scenario: Scenario, plan: Plan, risk: Risk) -> Table[Row]:
+def decision_table(plan: Plan, risk: Risk) -> Table[Row]:
     """The numbers for a decision: dollars, days, speed and memory, each with its uncertainty."""
-    time = plan.hours
     rows = [
         ("Cost of the run, without failures", *_three(plan.usd, fmt.usd_short)),
-        ("Wall clock, without failures", *_three(time, fmt.days)),
+        ("Wall clock, without failures", *_three(plan.hours, fmt.days)),
         ("Cost with failures", *_spread(risk, risk.usd, fmt.usd_short)),
         ("Wall clock with failures", *_spread(risk, risk.hours, fmt.days)),
         ("Throughput", *_three(plan.tokens_per_s, fmt.tokens_per_s)),

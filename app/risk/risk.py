@@ -78,7 +78,7 @@ class Risk:
         return float(np.mean(finish_time.done_within(self.unsure, hours * HOUR_S)))
 
 
-def speeds_of(scenario: Scenario, plan: Plan, count: int = 25) -> NDArray[np.float64]:
+def speeds_of(plan: Plan, count: int = 25) -> NDArray[np.float64]:
     """Factors by which the work may take longer than forecast: a column, equally likely."""
     hours = plan.hours
     return finish_time.equally_likely(p50=hours.p50, p90=hours.p90, count=count) / hours.p50
@@ -107,7 +107,7 @@ def risk_of(scenario: Scenario, plan: Plan) -> Risk:
     found = Risk(
         plan=plan,
         job=job,
-        unsure=replace(job, work_s=job.work_s * speeds_of(scenario, plan)),
+        unsure=replace(job, work_s=job.work_s * speeds_of(plan)),
         inputs=tuple(asked.inputs.values()),
         intervals=intervals,
         attempt_probability=as_float(goodput.attempt_probability(job)),

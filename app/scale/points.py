@@ -216,6 +216,6 @@ def _jobs(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Job, Floats]:
 
 def _with_the_forecasts_error(scenario: Scenario, plans: Sequence[Plan], job: Job) -> Floats:
     """P90 in seconds, including the forecast's own error as given by its interval."""
-    speeds = np.array([speeds_of(scenario, p) for p in plans])
+    speeds = np.array([speeds_of(p) for p in plans])
     columns = Job(**{n: np.asarray(getattr(job, n))[:, None] for n in JOB})
     return scaling.quantiles_s(replace(columns, work_s=columns.work_s * speeds), 0.9)

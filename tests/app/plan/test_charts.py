@@ -225,7 +225,7 @@ def test_the_waterfall_is_gapless_and_ends_at_the_step():
 def test_a_headline_of_a_plan_that_is_not_listed_comes_from_its_point():
     points = {**many_points(100), "wall_clock_hours": np.full(100, 50.0)}
     points["wall_clock_hours"][70] = 2.0
-    found = app_tables.headlines(Scenario(), answer(plan(), points=points), plan(), TODAY)
+    found = app_tables.headlines(answer(plan(), points=points), plan(), TODAY)
     assert [h.label for h in found] == ["Cheapest", "Fastest", "Recommended", "Peak memory per GPU"]
     assert found[1].value == "2 h"
     assert "71 x GPU10" in found[1].lines[0]
@@ -233,7 +233,7 @@ def test_a_headline_of_a_plan_that_is_not_listed_comes_from_its_point():
 
 def test_headlines_carry_range_unit_and_price_age():
     one = {k: v[:1] for k, v in many_points(3).items()} | {"id": np.array([plan().id])}
-    found = app_tables.headlines(Scenario(), answer(plan(), points=one), plan(), TODAY)
+    found = app_tables.headlines(answer(plan(), points=one), plan(), TODAY)
     cheap, fast, best, memory = found
     assert (cheap.value, fast.value, best.value) == ("$12.4k", "3.1 days", "$12.4k")
     assert cheap.lines[0] == "P10 to P90: $10.9k to $14.2k"
@@ -246,7 +246,7 @@ def test_an_unpriced_answer_has_headlines_without_dollars():
     bare = plan(usd=None, usd_per_gpu_hour=None)
     points = {k: v[:1] for k, v in many_points(3).items()}
     points |= {"id": np.array([bare.id]), "usd": np.array([np.nan])}
-    found = app_tables.headlines(Scenario(), answer(bare, points=points), bare, TODAY)
+    found = app_tables.headlines(answer(bare, points=points), bare, TODAY)
     assert [h.label for h in found] == ["Fastest", "Recommended", "Peak memory per GPU"]
     assert "no price known" in found[1].lines
     assert ("Price", "no price known") in app_tables.facts(

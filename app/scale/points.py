@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.forecast.by_count import Floats, plans_by_count
+from app.forecast.by_count import plans_by_count
 from app.forecast.failure_inputs import given_numbers
 from app.forecast.failure_job import job_of, least_interval_s
 from app.forecast.training import tokens_of
@@ -24,6 +25,7 @@ from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import HOUR_S
 
+Floats = NDArray[np.float64]
 JOB = tuple(f.name for f in fields(Job))
 LITTLE = 0.2  # share of the time; a doubling that saves less is not worth it
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -52,21 +53,13 @@ def parse_config(text: str | bytes) -> Transformer:
 
 def read_config_file(path: Path | str) -> Transformer:
     """Read a config.json, or that of a directory; at most the size cap is read."""
-    file = Path(path)
+    from app.scenario.yaml import read_bytes
+
+    file = Path(path, "config.json") if os.path.isdir(path) else Path(path)
     try:
-        if file.is_dir():
-            file = file / "config.json"
-        if not file.is_file():  # a pipe or device could block or never end
-            raise ModelError(f"There is no file {shown(str(file))}.")
-        with file.open("rb") as opened:
-            content = opened.read(MAX_CONFIG_BYTES + 1)
-    except OSError as e:
-        raise ModelError(f"{shown(str(file))} cannot be read: {e.strerror}.") from None
-    except ValueError as e:
-        if isinstance(e, ModelError):
-            raise
-        raise ModelError(f"{shown(str(path))} is not the path of a file.") from None
-    return parse_config(content)
+        return parse_config(read_bytes(file, MAX_CONFIG_BYTES))
+    except ScenarioError as e:
+        raise ModelError(str(e)) from None
 
 
 def _decoded(text: str | bytes) -> str:

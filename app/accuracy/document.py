@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from app.accuracy.errors import number, text
+from app.accuracy.errors import number
 from app.accuracy.rows import Offence
 from app.accuracy.section_scores import Flags
 from app.accuracy.words import (
@@ -24,7 +24,7 @@ from app.accuracy.words import (
     three_decimals,
 )
 from app.document import format as fmt
-from app.document.table import Column, Table
+from app.document.table import Column, Table, text_column
 from core.evidence.accuracy import MEMORY_CLASSES, PairAccuracy
 from hardware.claims import NotModelled, not_modelled
 from hardware.cross_validation import CrossValidation
@@ -75,8 +75,8 @@ def memory_classes(report: Report) -> Table[str]:
     oom, bounds = report.oom, memory_class_bounds()
     ran, out = oom.classes_of_fit, oom.classes_of_oom
     columns = (
-        text("Forecast", lambda c: str(c)),
-        text("P(out of memory)", lambda c: bounds[c]),
+        text_column("Forecast", lambda c: str(c)),
+        text_column("P(out of memory)", lambda c: bounds[c]),
         number("Runs that ran", lambda c: ran.get(c, 0), fmt.count),
         number("Share", lambda c: ran.get(c, 0) / oom.n_fit if oom.n_fit else None),
         number("Runs that ran out", lambda c: out.get(c, 0), fmt.count),
@@ -93,12 +93,12 @@ class Knob:
 
 
 KNOBS: tuple[Column[Knob], ...] = (
-    text("Knob", lambda k: k.name, wraps=True),
+    text_column("Knob", lambda k: k.name, wraps=True),
     number("Pairs", lambda k: k.found.n, fmt.count),
     number("Refused", lambda k: k.found.refused, fmt.count),
     number("Log error", lambda k: k.found.median_log_error, three_decimals),
     number("If no change", lambda k: k.found.no_change_median_log_error, three_decimals),
-    text("Against no change", lambda k: against_no_change(k.found)),
+    text_column("Against no change", lambda k: against_no_change(k.found)),
     number("Median error", lambda k: k.found.median_ape, short="Median"),
     number("P90", lambda k: k.found.p90_ape),
     number("Direction right", lambda k: k.found.direction_right, short="Direction"),
@@ -127,16 +127,16 @@ class Estimate:
 
 
 ESTIMATES: tuple[Column[Estimate], ...] = (
-    text("Estimator", lambda e: e.estimator),
-    text("Measure", lambda e: e.measure),
-    text("Figure", lambda e: e.figure),
-    text("Measured on", lambda e: e.scope),
-    text("Source", lambda e: e.source),
+    text_column("Estimator", lambda e: e.estimator),
+    text_column("Measure", lambda e: e.measure),
+    text_column("Figure", lambda e: e.figure),
+    text_column("Measured on", lambda e: e.scope),
+    text_column("Source", lambda e: e.source),
 )
 # Only two columns of sentences, to fit a narrow screen.
 READ_ALOUD: tuple[Column[Estimate], ...] = (
-    text("Printed", lambda e: f"{e.estimator}: {e.measure} {e.figure}"),
-    text("Measured on", lambda e: f"{e.scope}. {e.source}."),
+    text_column("Printed", lambda e: f"{e.estimator}: {e.measure} {e.figure}"),
+    text_column("Measured on", lambda e: f"{e.scope}. {e.source}."),
 )
 
 
@@ -172,9 +172,9 @@ def _estimates(report: Report, folds: CrossValidation) -> Iterator[Estimate]:
 def missing() -> Table[NotModelled]:
     """The names that do not change any forecast, and why."""
     columns = (
-        text("Group", lambda m: m.group),
-        text("Name", lambda m: m.name),
-        text("Why", lambda m: m.why),
+        text_column("Group", lambda m: m.group),
+        text_column("Name", lambda m: m.name),
+        text_column("Why", lambda m: m.why),
     )
     return Table(caption="What is not modelled", columns=columns, rows=tuple(not_modelled()))
 
@@ -183,9 +183,9 @@ def named_rows(report: Report) -> Table[Offence]:
     """The rows of a file that cannot be used, or only in part."""
     columns = (
         number("Line", lambda o: o.line, str),
-        text("Run", lambda o: o.run_id),
-        text("Reason", lambda o: o.reason),
-        text("Forecast", lambda o: "yes, not scored" if o.has_forecast else "no"),
+        text_column("Run", lambda o: o.run_id),
+        text_column("Reason", lambda o: o.reason),
+        text_column("Forecast", lambda o: "yes, not scored" if o.has_forecast else "no"),
     )
     return Table(
         caption="Rows that cannot be used, or not for everything",

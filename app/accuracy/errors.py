@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from app.accuracy.section_scores import Errors, class_coverages, families
 from app.accuracy.words import KINDS, SPLITS
 from app.document import format as fmt
-from app.document.table import Column, Table
+from app.document.table import Column, Table, column, text_column
 from core.evidence.accuracy import Accuracy
 from hardware.cross_validation import CrossValidation
 
@@ -21,23 +21,18 @@ FITTED = "fitted"  # the split that forecasts the runs it was fitted on
 MEASURES = ("Median error", "Mean", "P90", "Within 20%", "Inside P10-P90")
 
 
-def text(name: str, of: Callable[[Any], str], *, wraps: bool = False) -> Column[Any]:
-    """A column of text."""
-    return Column(name=name, head=name, value=of, is_text=True, wraps=wraps)
-
-
 def number(
     name: str, of: Callable[[Any], Any], write: Callable[[Any], str] = fmt.percent, short: str = ""
 ) -> Column[Any]:
     """A column of numbers."""
-    return Column(name=name, head=name, value=of, write=write, short=short)
+    return column(name, of, write=write, short=short)
 
 
 COLUMNS: tuple[Column[Errors], ...] = (
-    text("Kind", lambda r: KINDS[r.by]),
-    text("Class", lambda r: r.label),
-    text("Model", lambda r: r.model),
-    text("Accelerator", lambda r: r.accelerator),
+    text_column("Kind", lambda r: KINDS[r.by]),
+    text_column("Class", lambda r: r.label),
+    text_column("Model", lambda r: r.model),
+    text_column("Accelerator", lambda r: r.accelerator),
     number("Runs", lambda r: r.accuracy.n, fmt.count),
     number("Refused", lambda r: r.accuracy.refused, fmt.count),
     number("Median error", lambda r: r.accuracy.median_ape, short="Median"),
@@ -47,11 +42,11 @@ COLUMNS: tuple[Column[Errors], ...] = (
     number("Inside P10-P90", lambda r: r.accuracy.coverage_80, short="In P10-P90"),
     number("From", lambda r: r.accuracy.coverage_low),
     number("To", lambda r: r.accuracy.coverage_high),
-    text("Interval", lambda r: r.verdict),
+    text_column("Interval", lambda r: r.verdict),
     number("Bias", lambda r: r.accuracy.bias),
     number("Baseline median", lambda r: r.baseline and r.baseline.median_ape, short="Base median"),
     number("Baseline P90", lambda r: r.baseline and r.baseline.p90_ape, short="Base P90"),
-    text("Source", lambda r: r.source, wraps=True),
+    text_column("Source", lambda r: r.source, wraps=True),
 )
 
 
@@ -60,7 +55,7 @@ _label = attrgetter("label")  # one function for every table, so that their colu
 
 def _labelled(first: str, caption: str, rows: Iterable[Errors], *names: str) -> Table[Errors]:
     """A table with the labels in the first column, under the given header."""
-    label = text(first, _label, wraps=True)
+    label = text_column(first, _label, wraps=True)
     columns = tuple(c for c in COLUMNS if c.name != first)
     return Table(caption=caption, columns=(label, *columns), rows=tuple(rows)).only(first, *names)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ import pandas as pd
 from app.calibration import words
 from app.calibration.sources import ValueSource
 from app.document import format as fmt
-from app.document.table import Column, Table, plain
+from app.document.table import Column, Table, column, plain, text_column
 from app.forecast.calibration_files import Kept
 from app.forecast.calibration_origin import Origin, origin_of
 from app.forecast.calibrations import Calibration
@@ -25,29 +24,21 @@ from runners.imports.result import ImportResult
 CURVE_POINTS = 60
 
 
-def _words(
-    name: str, of: Callable[[Any], str], short: str = "", *, wraps: bool = False
-) -> Column[Any]:
-    return Column(name=name, head=name, value=of, short=short, is_text=True, wraps=wraps)
-
-
-def _number(name: str, of: Callable[[Any], Any], short: str = "") -> Column[Any]:
-    return Column(name=name, head=name, value=of, short=short)
-
-
 def constants(c: Calibration) -> Table[Constant]:
     """One row per constant: assumed, measured, and the factor that the forecast uses."""
     columns: tuple[Column[Constant], ...] = (
-        _words("Constant", lambda x: words.constant_name(x.name), wraps=True),
-        _words("Assumed", lambda x: words.number(x.assumed, x.unit), wraps=True),
-        _words("Measured", lambda x: words.number(x.measured, x.unit), wraps=True),
-        _words("Factor used", lambda x: f"{x.factor:.3f}"),
-        _words("P10 to P90", lambda x: f"{x.low:.3f} to {x.high:.3f}"),
-        _words("It is", words.moved),
-        _number("Measured rows", lambda x: x.num_measured, "Rows"),
-        _words("Leave-one-out error", lambda x: fmt.percent(x.left_out_error), "Left-out error"),
-        _words("From", lambda _: c.origin.label),
-        _words("What it is", lambda x: x.note),
+        text_column("Constant", lambda x: words.constant_name(x.name), wraps=True),
+        text_column("Assumed", lambda x: words.number(x.assumed, x.unit), wraps=True),
+        text_column("Measured", lambda x: words.number(x.measured, x.unit), wraps=True),
+        text_column("Factor used", lambda x: f"{x.factor:.3f}"),
+        text_column("P10 to P90", lambda x: f"{x.low:.3f} to {x.high:.3f}"),
+        text_column("It is", words.moved),
+        column("Measured rows", lambda x: x.num_measured, short="Rows"),
+        text_column(
+            "Leave-one-out error", lambda x: fmt.percent(x.left_out_error), short="Left-out error"
+        ),
+        text_column("From", lambda _: c.origin.label),
+        text_column("What it is", lambda x: x.note),
     )
     return Table(caption="Constants of this result", columns=columns, rows=c.fitted.constants)
 
@@ -95,17 +86,17 @@ def _bus(x: Link, bytes_per_s: float) -> str:
 
 
 LINKS: tuple[Column[Link], ...] = (
-    _words("Operation", lambda x: x.op),
-    _words("Group", group_name),
-    _number("Bus bandwidth", lambda x: f"{fmt.in_unit(x.bus_bytes_per_s, 'GB/s')} GB/s"),
-    _number(
+    text_column("Operation", lambda x: x.op),
+    text_column("Group", group_name),
+    column("Bus bandwidth", lambda x: f"{fmt.in_unit(x.bus_bytes_per_s, 'GB/s')} GB/s"),
+    column(
         "P5 to P95",
         lambda x: f"{_bus(x, x.curve.bytes_per_s_low)} to {_bus(x, x.curve.bytes_per_s_high)} GB/s",
     ),
-    _number("Smallest message", lambda x: fmt.seconds(x.curve.latency_s)),
-    _number("Sizes", lambda x: len(x.curve.size_bytes)),
-    _number("Spikes left out", lambda x: int(x.curve.spikes.sum())),
-    _number("Leave-one-out error", lambda x: fmt.percent(x.curve.left_out_error)),
+    column("Smallest message", lambda x: fmt.seconds(x.curve.latency_s)),
+    column("Sizes", lambda x: len(x.curve.size_bytes)),
+    column("Spikes left out", lambda x: int(x.curve.spikes.sum())),
+    column("Leave-one-out error", lambda x: fmt.percent(x.curve.left_out_error)),
 )
 
 
@@ -198,9 +189,9 @@ def _rows_of(c: Calibration, r: CalibResult) -> dict[str, str]:
 def sources(found: Iterable[ValueSource]) -> Table[ValueSource]:
     """Where each constant of the plan's accelerator comes from."""
     columns = (
-        _words("Constant", lambda s: words.constant_name(s.name)),
-        _words("Source", lambda s: s.label),
-        _words("Value", lambda s: s.text),
+        text_column("Constant", lambda s: words.constant_name(s.name)),
+        text_column("Source", lambda s: s.label),
+        text_column("Value", lambda s: s.text),
     )
     return Table(caption="Constants", columns=columns, rows=tuple(found))
 
@@ -214,16 +205,16 @@ def listed(found: Iterable[Kept], stale: Mapping[str, tuple[str, ...]]) -> Table
         return "no date" if k.measured_on is None else "old" if stale.get(k.id) else "ok"
 
     def origin(name: str, of: Callable[[Origin], str]) -> Column[Kept]:
-        return _words(name, lambda k: (k.origin and of(k.origin)) or fmt.MISSING, wraps=True)
+        return text_column(name, lambda k: (k.origin and of(k.origin)) or fmt.MISSING, wraps=True)
 
     columns = (
-        _words("Id", lambda k: k.id, wraps=True),
-        _words("Accelerator", lambda k: k.accelerator or fmt.MISSING, wraps=True),
+        text_column("Id", lambda k: k.id, wraps=True),
+        text_column("Accelerator", lambda k: k.accelerator or fmt.MISSING, wraps=True),
         origin("Measured", words.day_and_place),
         origin("GPUs", lambda o: fmt.count(o.num_gpus)),
         origin("Software", lambda o: o.stack),
-        _words("State", state),
-        _words("Note", lambda k: k.note, wraps=True),
+        text_column("State", state),
+        text_column("Note", lambda k: k.note, wraps=True),
     )
     return Table(caption="Calibrations", columns=columns, rows=tuple(found))
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from app.catalogue.as_json import Fact, Gpu, Gpus, ModelFacts, OfferRow, Offers, Presets
 from app.document import format as fmt
 from app.document import vocabulary
 from app.document.blocks import Block, Paragraph
-from app.document.table import Column, Table, plain
+from app.document.table import Column, Table, column, plain, text_column
 
 ASSUMED = "?"
 # Columns of `runcast gpus`: heading, fact, and unit.
@@ -53,30 +50,22 @@ def _fact(head: str, quantity: str, unit: str) -> Column[Gpu]:
     return Column(name=quantity, head=head, value=value)
 
 
-def _words(head: str, of: Callable[[Any], str], least: int = 0) -> Column[Any]:
-    return Column(name=head, head=head, value=of, is_text=True, least=least)
-
-
-def _number(head: str, of: Callable[[Any], str]) -> Column[Any]:
-    return Column(name=head, head=head, value=of)
-
-
 OFFER_COLUMNS: tuple[Column[OfferRow], ...] = (
-    _number("$/GPU-h", lambda o: fmt.usd_per_hour(o["usd_per_gpu_hour"]).removesuffix("/h")),
-    _words("GPUs", lambda o: f"{o['gpu_count']} x {o['accelerator']}"),
-    _words("Seller", lambda o: f"{o['provider']} {o['instance_type']}", 18),
-    _words("Region", lambda o: str(o["region"]), 8),
-    _words("Purchase", lambda o: vocabulary.purchase_short(o["purchase"])),
-    _number(
+    column("$/GPU-h", lambda o: fmt.usd_per_hour(o["usd_per_gpu_hour"]).removesuffix("/h")),
+    text_column("GPUs", lambda o: f"{o['gpu_count']} x {o['accelerator']}"),
+    text_column("Seller", lambda o: f"{o['provider']} {o['instance_type']}", least=18),
+    text_column("Region", lambda o: str(o["region"]), least=8),
+    text_column("Purchase", lambda o: vocabulary.purchase_short(o["purchase"])),
+    column(
         "Gbit/s",
         lambda o: (
             fmt.in_unit(o["scale_out_gbit_per_s"], "count")
             + (ASSUMED if o["network_assumed"] else "")
         ),
     ),
-    _number("Days old", lambda o: fmt.count(o["age_days"])),
-    _words("Quality", lambda o: str(o["quality"])),
-    _words("Source", lambda o: str(o["source"]), 10),
+    column("Days old", lambda o: fmt.count(o["age_days"])),
+    text_column("Quality", lambda o: str(o["quality"])),
+    text_column("Source", lambda o: str(o["source"]), least=10),
 )
 
 
@@ -98,11 +87,11 @@ def offers_blocks(offers: Offers) -> tuple[Block, ...]:
 def presets_blocks(presets: Presets) -> tuple[Block, ...]:
     """One line per shipped model."""
     columns = (
-        _words("Model", lambda m: str(m["id"])),
-        _words("Name", lambda m: str(m["label"])),
-        _number("Parameters", lambda m: fmt.tokens(m["total_params"])),
-        _number("Active", lambda m: fmt.tokens(m["active_params"])),
-        _number(
+        text_column("Model", lambda m: str(m["id"])),
+        text_column("Name", lambda m: str(m["label"])),
+        column("Parameters", lambda m: fmt.tokens(m["total_params"])),
+        column("Active", lambda m: fmt.tokens(m["active_params"])),
+        column(
             f"FLOPs a token at {presets['seq_len']}", lambda m: fmt.tokens(m["flops_per_token"])
         ),
     )

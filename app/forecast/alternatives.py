@@ -56,18 +56,18 @@ def picks_of(scenario: Scenario, answer: Answer) -> tuple[Pick, ...]:
         mine = (points["accelerator"] == scenario.gpu[0]) & (
             points["num_gpus"] == scenario.num_gpus[0]
         )
-        said = f"Best use of {fmt.count(scenario.num_gpus[0])} x {scenario.gpu[0]}"
+        what = f"Best use of {fmt.count(scenario.num_gpus[0])} x {scenario.gpu[0]}"
         best = search_alternatives.best_of_cluster(is_cluster=mine, usd=usd, hours=hours)
-        found.append(("fixed_cluster", None, said, best))
+        found.append(("fixed_cluster", None, what, best))
     return tuple(
-        Pick(question=question, limit=limit, point=point, sentence=f"{said}: {told(point)}.")
-        for question, limit, said, row in found
+        Pick(question=question, limit=limit, point=point, sentence=f"{what}: {described(point)}.")
+        for question, limit, what, row in found
         if row is not None
         for point in [{name: column[row] for name, column in points.items()}]
     )
 
 
-def told(point: Mapping[str, Any]) -> str:
+def described(point: Mapping[str, Any]) -> str:
     """Describe a plan in a few words: 64 x H100-80GB-SXM (aws p5.48xlarge, on demand), $12k, 3
     days."""
     seller = f"{point['provider']} {point['instance_type']}"

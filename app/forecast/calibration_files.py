@@ -124,8 +124,8 @@ def kept_of(name: str, note: str = "") -> Kept:
         stat = path.stat()
         return _read(name, note, stat.st_mtime_ns, stat.st_size)
     except (OSError, RuncastError) as e:
-        said = str(e) if isinstance(e, RuncastError) else f"It cannot be read: {e.strerror}."
-        return Kept(id=name, origin=None, problem=said, note=note)
+        problem = str(e) if isinstance(e, RuncastError) else f"It cannot be read: {e.strerror}."
+        return Kept(id=name, origin=None, problem=problem, note=note)
 
 
 @lru_cache(maxsize=256)

@@ -71,10 +71,10 @@ def origin_of(result: AnyResult) -> Origin:
     if isinstance(result, ImportResult):
         return _of_import(result)
     p = result.provenance
-    told = p.device.sku_key
+    key = p.device.sku_key
     return Origin(
         imported_from=None,
-        accelerator=CUSTOM if told is None else names.canonical(told),
+        accelerator=CUSTOM if key is None else names.canonical(key),
         device=p.device.name,
         host=p.host,
         num_gpus=p.world_size,

@@ -101,15 +101,15 @@ def learned(result: AnyResult, accelerator: Accelerator) -> Calibration:
 
 
 def _import_flags(found: Fitted, accelerator: Accelerator) -> tuple[Flag, ...]:
-    said = Flag(
+    note = Flag(
         "imported",
         "note",
         "Its tool recorded no clocks, no control operation and no spread: whether the machine was "
         "quiet and well is not known.",
     )
     if not imported.switch_adds(found.links, accelerator):
-        return (said,)
-    return said, Flag("switch_adds", "note", imported.SWITCH_ADDS)
+        return (note,)
+    return note, Flag("switch_adds", "note", imported.SWITCH_ADDS)
 
 
 def of_id(name: str, scenario: Scenario) -> Calibration:

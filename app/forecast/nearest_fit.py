@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -86,18 +87,18 @@ def _why_illegal(question: Question, jobs: Sequence[Job], best: Best) -> str:
     """The rules that the candidates break, and the nearest value that breaks none."""
     choices = question.choices
     broken = [r for r in RULES if best.removed.get(r, 0)]
-    told = [r for r in broken if r not in BY_STRATEGY]
+    named = [r for r in broken if r not in BY_STRATEGY]
     pinned = [p for p in PINS if getattr(choices, p) not in (None, ())]
     # Name a strategy rule only if the user chose the strategy or no other rule is broken.
-    if choices.shardings or not told:
-        told = broken
+    if choices.shardings or not named:
+        named = broken
     # Rules are applied in turn, so the last that removed something stopped the rest.
-    why = f"The rule that is broken: {RULES[told[-1]]}." if told else "No candidate exists."
-    if told and told[-1] in ("nothing_to_shard", "hybrid"):
+    why = f"The rule that is broken: {RULES[named[-1]]}." if named else "No candidate exists."
+    if named and named[-1] in ("nothing_to_shard", "hybrid"):
         pinned.sort(key=lambda p: p not in LISTS)
     for field in pinned:
         for value in _values_near(choices, field, jobs[0].num_gpus):
-            tried = replace(question, choices=_with(choices, field, value))
+            tried = replace(question, choices=replace(choices, **{field: value}))
             if found := _first(tried, jobs):
                 name = FIELD_OF.get(field, field)
                 return f"{why} Nearest legal value: {name}={getattr(found, name)}."
@@ -114,7 +115,7 @@ def _why_illegal(question: Question, jobs: Sequence[Job], best: Best) -> str:
     return f"{why} Change the global batch size or the number of GPUs."
 
 
-def _values_near(choices: Choices, field: str, num_gpus: int) -> list[object]:
+def _values_near(choices: Choices, field: str, num_gpus: int) -> list[Any]:
     """Other values of a fixed choice, the nearest first: divisors of the GPU count and powers of
     two; for lists, any value."""
     if field in LISTS:
@@ -131,12 +132,6 @@ def _counts_near(job: Job) -> list[int]:
     powers = {2**i for i in range(18)}
     counts = {c for c in whole | powers if c != n and c <= MOST_GPUS}
     return sorted(counts, key=lambda c: (abs(math.log2(c / n)), c))[:MOST_VALUES]
-
-
-def _with(choices: Choices, name: str, value: object) -> Choices:
-    """The choices with one of them replaced."""
-    kept = {f.name: getattr(choices, f.name) for f in fields(Choices)}
-    return Choices(**{**kept, name: value})
 
 
 def _first(question: Question, jobs: Sequence[Job]) -> Layout | None:

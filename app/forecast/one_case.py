@@ -54,10 +54,10 @@ class Run:
     def offload(self) -> tuple[str, str]:
         """Where the optimizer and the weights are offloaded to: none, cpu or nvme."""
         x, s = self.layout, self.scenario
-        said = ("cpu", "nvme")
+        on_host = ("cpu", "nvme")
         return (
-            s.offload_optimizer if s.offload_optimizer in said else x.offload_optimizer,
-            s.offload_params if s.offload_params in said else x.offload_params,
+            s.offload_optimizer if s.offload_optimizer in on_host else x.offload_optimizer,
+            s.offload_params if s.offload_params in on_host else x.offload_params,
         )
 
     @property
@@ -173,5 +173,5 @@ def _miss(best: Best) -> Miss:
     if best.closest is not None:
         return Miss(need_bytes=best.closest.need_bytes, limit_bytes=best.closest.limit_bytes)
     broken = [r for r in RULES if best.removed.get(r, 0)]
-    told = [r for r in broken if r not in ABOUT_DEGREES] or broken
-    return Miss(rule=RULES[told[-1]] if told else "no layout of that kind exists")
+    named = [r for r in broken if r not in ABOUT_DEGREES] or broken
+    return Miss(rule=RULES[named[-1]] if named else "no layout of that kind exists")

@@ -13,6 +13,5 @@ model       the way in for models: text or a file of a config.json, and the mode
             a scenario
 version     which Runcast this is: its version, its commit in a checkout, hashes of its
             tables and code
-yaml        a table in a YAML file that somebody gives us, read as a stream of checked
-            events
+yaml        a table in a user's YAML file, read as a stream of checked events
 """

@@ -80,5 +80,5 @@ def since(scenario: Scenario, what: str) -> list[str]:
     if not reasons:
         return [f"{begins}, here is {here}: no number of a recorded link has changed since."]
     more = len(reasons) - MOST_REASONS
-    told = [*reasons[:MOST_REASONS], *([f"And {more:,} more."] if more > 0 else [])]
-    return [f"{begins}, here is {here}. Since then: {' '.join(told)}"]
+    listed = [*reasons[:MOST_REASONS], *([f"And {more:,} more."] if more > 0 else [])]
+    return [f"{begins}, here is {here}. Since then: {' '.join(listed)}"]

@@ -75,8 +75,8 @@ class Sweep:
     def described(self, number: int) -> str:
         """The name of a cell, such as 'cell 17 (seq_len=8192, gpu=H100-80GB-SXM)'."""
         values = self.values(number)
-        said = ", ".join(f"{name}={scenario_fields.written(values[name])}" for name in self.varying)
-        return f"cell {number:,} ({said})" if said else f"cell {number:,}"
+        text = ", ".join(f"{name}={scenario_fields.written(values[name])}" for name in self.varying)
+        return f"cell {number:,} ({text})" if text else f"cell {number:,}"
 
 
 def sweep_of(written: Mapping[str, Sequence[Written]], *, max_cells: int = MAX_CELLS) -> Sweep:

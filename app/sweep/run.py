@@ -103,7 +103,7 @@ def _compute(
             shown_bar = bar.add_task(
                 "cells", total=len(sweep), completed=len(folder.finished), rate=""
             )
-            begun = said = time.monotonic()
+            begun = last_line = time.monotonic()
             first = len(folder.finished)
             for batch in batches:
                 folder.append(_checked(batch, sweep, books))
@@ -111,8 +111,8 @@ def _compute(
                 bar.update(
                     shown_bar, completed=done, rate=f"{(done - first) / (now - begun):.1f} cells/s"
                 )
-                if not console.is_terminal and now - said > SAY_EVERY_S:
-                    said = now
+                if not console.is_terminal and now - last_line > SAY_EVERY_S:
+                    last_line = now
                     console.print(f"{done:,} of {len(sweep):,} cells are finished")
     except WorkerError as e:
         where = "" if e.number is None else f" at {sweep.described(e.number)}"

@@ -17,6 +17,7 @@ from pricing.lease import LeaseError, lease
 from pricing.offers import SNAPSHOTS, content_id, read_rows
 from pricing.publish import write_snapshot
 from pricing.refresh import refresh
+from pricing.series import sku_of
 from pricing.source_state import SourceState, read_quarantine, read_state
 from pricing.sources import SOURCES, Source, chosen
 from tests.feeds import shapes
@@ -69,23 +70,29 @@ def run(*sources, folder, **more):
 def test_a_refresh_of_every_source_publishes_what_they_say(tmp_path):
     with replica() as (environ, feed):
         report = refresh(folder=tmp_path, environ=environ)
+        offers = published(tmp_path)
+        second = refresh(folder=tmp_path, environ=environ)
         again = refresh(folder=tmp_path, environ=environ)
     assert len(report.lines) == len(SOURCES) >= 8
     assert {line.status for line in report.lines} == {"refreshed"}
     assert not report.failed
     assert not report.partial
     assert all(line.rows >= 1 and line.new == line.rows for line in report.lines)
-    offers = published(tmp_path)
     assert len(offers) == report.offers
     newest = {(o.source, o.instance_type, o.region, o.purchase): o.usd_per_hour for o in offers}
     assert newest["Oracle price list, part B98415", "BM.GPU.H100.8", "*", "on_demand"] == 80.0
     assert newest["AWS spot prices (spot.js)", "p5.48xlarge", "us-east-1", "spot"] == 19.5
-    # The second time nothing is new, nothing has changed, and the snapshot is the same file.
-    assert again.snapshot_id == report.snapshot_id
+    # A new place that is the cheapest by far waits for the second refresh.
+    (waited,) = (q for q in report.quarantined if q.rule == "cheapest")
+    assert waited.sku not in {sku_of(o) for o in offers}
+    assert waited.sku in {sku_of(o) for o in published(tmp_path)}
+    assert sum(x.new for x in second.lines) == 1
+    # The third time nothing is new, nothing has changed, and the snapshot is the same file.
+    assert again.snapshot_id == second.snapshot_id
     assert [(x.new, x.changed, x.gone) for x in again.lines] == [(0, 0, 0)] * len(SOURCES)
     state = read_state(tmp_path)
-    assert state.snapshot_id == report.snapshot_id
-    assert state.token == 2
+    assert state.snapshot_id == again.snapshot_id
+    assert state.token == 3
     zip_path = f"/v3/aws/{shapes.VERSION}/catalog.zip"
     asked = [a.headers for a in feed.asked if a.path == zip_path]
     assert "if-modified-since" in asked[1]

@@ -29,6 +29,7 @@ from core.model.transformer import Transformer
 from core.units import GIB
 from tests.made_up.jobs import LLAMA_8B, LLAMA_70B, MIXTRAL_8X7B, MODELS
 
+SHAPE = {"tokens": 8192.0, "tp": 1.0, "sequence_parallel": 0.0}
 FIGURE_1 = pd.read_csv(Path(__file__).parents[2] / "golden/korthikanti2023_figure1.csv")
 
 
@@ -100,39 +101,34 @@ def test_sequence_parallelism_never_costs_memory(tokens, tp, model):
 
 
 def test_activations_grow_with_tokens_and_not_with_the_square_of_them():
-    short, long = (
-        layer_bytes(LLAMA_8B, tokens=n, tp=1.0, sequence_parallel=0.0) for n in (4096.0, 131072.0)
-    )
+    short, long = (layer_bytes(LLAMA_8B, **SHAPE | {"tokens": n}) for n in (4096.0, 131072.0))
     assert long == pytest.approx(32 * float(short))
 
 
 def test_grouped_query_attention_keeps_fewer_keys_and_values():
     many = replace(LLAMA_70B, num_kv_heads=64)
-    shape = {"tokens": 8192.0, "tp": 1.0, "sequence_parallel": 0.0}
-    saved = float(layer_bytes(many, **shape) - layer_bytes(LLAMA_70B, **shape))
+    saved = float(layer_bytes(many, **SHAPE) - layer_bytes(LLAMA_70B, **SHAPE))
     assert saved == 8192 * 2 * 2 * (64 - 8) * 128  # tokens x 16 bits x (k and v) x heads x dim
 
 
 def test_a_routed_token_keeps_the_values_of_each_of_its_experts():
-    shape = {"tokens": 1000.0, "tp": 1.0, "sequence_parallel": 0.0}
     one = replace(MIXTRAL_8X7B, experts_per_token=1)
-    extra = float(layer_bytes(MIXTRAL_8X7B, **shape) - layer_bytes(one, **shape))
-    assert extra == 1000 * 2 * (3 * 14336 + 4096)  # gate, up, product, and the copied input
+    extra = float(layer_bytes(MIXTRAL_8X7B, **SHAPE) - layer_bytes(one, **SHAPE))
+    assert extra == 8192 * 2 * (3 * 14336 + 4096)  # gate, up, product, and the copied input
 
 
 def test_a_busier_expert_keeps_more_of_what_is_routed_and_nothing_else():
-    shape = {"tokens": 1000.0, "tp": 1.0, "sequence_parallel": 0.0}
     extra = float(
-        layer_bytes(MIXTRAL_8X7B, **shape, expert_load=1.5) - layer_bytes(MIXTRAL_8X7B, **shape)
+        layer_bytes(MIXTRAL_8X7B, **SHAPE, expert_load=1.5) - layer_bytes(MIXTRAL_8X7B, **SHAPE)
     )
-    assert extra == 1000 * 0.5 * 2 * 2 * (3 * 14336 + 4096)  # two experts a token
-    dense = [float(layer_bytes(LLAMA_8B, **shape, expert_load=x)) for x in (1.0, 4.0)]
+    assert extra == 8192 * 0.5 * 2 * 2 * (3 * 14336 + 4096)  # two experts a token
+    dense = [float(layer_bytes(LLAMA_8B, **SHAPE, expert_load=x)) for x in (1.0, 4.0)]
     assert dense[0] == dense[1]
 
 
 @pytest.mark.parametrize("recompute", [NONE, SELECTIVE, FULL])
 def test_what_leaves_for_the_host_is_what_is_kept_elsewhere(recompute):
-    shape = {"tokens": 8192.0, "tp": 1.0, "sequence_parallel": 0.0, "selective_kept": 0.6}
+    shape = {**SHAPE, "selective_kept": 0.6}
     one = float(offloaded_bytes(LLAMA_8B, recompute=recompute, offloaded=True, **shape))
     stays = kept(recompute) - kept(recompute, offloaded=True)
     assert stays == pytest.approx(30 * one)  # of 32 layers, two are on their way
@@ -140,8 +136,7 @@ def test_what_leaves_for_the_host_is_what_is_kept_elsewhere(recompute):
 
 
 def one_layer(recompute, model=LLAMA_8B, **changes):
-    given = {"tokens": 8192.0, "tp": 1.0, "sequence_parallel": 0.0, "selective_kept": 0.6}
-    return layer_kept(model, recompute=recompute, **{**given, **changes})
+    return layer_kept(model, recompute=recompute, **{**SHAPE, "selective_kept": 0.6, **changes})
 
 
 def kept(recompute, *, layers_in_flight=32.0, offloaded=False, **changes):
@@ -172,19 +167,16 @@ def test_copies_of_routed_tokens_are_kept_in_16_bits_and_cut_by_tp():
 
 
 def test_full_recompute_keeps_inputs_and_one_layer():
-    shape = {"tokens": 8192.0, "tp": 1.0, "sequence_parallel": 0.0}
-    inputs = float(input_bytes(LLAMA_8B, **shape))
-    one = float(layer_bytes(LLAMA_8B, **shape))
+    inputs = float(input_bytes(LLAMA_8B, **SHAPE))
+    one = float(layer_bytes(LLAMA_8B, **SHAPE))
     assert inputs == 8192 * 4096 * 2
     assert 32 * inputs < kept(FULL) <= 31 * inputs + one
 
 
 def test_selective_recompute_of_unfused_attention_drops_the_scores():
     """[K23, section 5]: everything but softmax, its dropout and the dropped-out scores is kept."""
-    whole = layer_bytes(
-        LLAMA_8B, tokens=8192.0, tp=1.0, sequence_parallel=0.0, kept_scores_of=8192.0
-    )
-    fused = layer_bytes(LLAMA_8B, tokens=8192.0, tp=1.0, sequence_parallel=0.0)
+    whole = layer_bytes(LLAMA_8B, **SHAPE, kept_scores_of=8192.0)
+    fused = layer_bytes(LLAMA_8B, **SHAPE)
     assert float(whole - fused) == 5 * 32 * 8192 * 8192
     saved = kept(NONE, kept_scores_of=8192.0) - kept(SELECTIVE, kept_scores_of=8192.0)
     assert saved == pytest.approx(31 * float(whole - fused))  # one layer is recomputed
@@ -194,7 +186,6 @@ def test_the_published_saving_of_checkpointing_is_a_lower_bound():
     """Guides print 4-8x less; the operator count of a gated 7B gives more, before one layer that
     is being recomputed and the fixed buffers beside it."""
     assert kept(NONE) / kept(FULL) > 4
-    assert kept(NONE) > kept(SELECTIVE) > kept(FULL)
 
 
 @pytest.mark.parametrize("layers", [3.0, 8.0, 32.0, 126.0])
@@ -204,9 +195,8 @@ def test_more_recompute_keeps_less(layers):
 
 
 @pytest.mark.parametrize("recompute", [SELECTIVE, FULL])
-@pytest.mark.parametrize("layers", [1.0])
-def test_recompute_never_costs_memory_even_on_one_layer(recompute, layers):
-    assert kept(recompute, layers_in_flight=layers) <= kept(NONE, layers_in_flight=layers)
+def test_recompute_never_costs_memory_even_on_one_layer(recompute):
+    assert kept(recompute, layers_in_flight=1.0) <= kept(NONE, layers_in_flight=1.0)
 
 
 def test_a_column_gives_what_its_rows_give():

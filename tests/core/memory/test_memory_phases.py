@@ -32,10 +32,6 @@ from tests.made_up.jobs import (
 GENERIC = SHIPPED["generic"]
 
 
-def peak(work, lay, cluster, eff):
-    return float(sum(float(v) for v in peak_bytes(work, lay, cluster, eff).values()))
-
-
 def totals_of(job):
     """All parts of each phase together."""
     return {n: float(sum(parts.values())) for n, parts in phase_bytes(*job).items()}
@@ -51,7 +47,7 @@ def phases(work, lay, cluster=CLUSTER, eff=GENERIC):
 def test_the_largest_phase_is_the_peak(job):
     totals = totals_of(job)
     assert tuple(totals) == PHASES
-    whole = peak(*job)
+    whole = sum(float(v) for v in peak_bytes(*job).values())
     assert max(totals.values()) == pytest.approx(whole, rel=1e-12)
     assert all(t <= whole * (1 + 1e-12) for t in totals.values())
 
@@ -154,9 +150,8 @@ class TestLateGradients:
     """What the peak counts too early with one micro-batch."""
 
     def test_several_micro_batches_accumulate(self):
-        assert (
-            float(late_gradient_bytes(workload(), layout(num_microbatches=2), CLUSTER, IDEAL)) == 0
-        )
+        late = late_gradient_bytes(workload(), layout(num_microbatches=2), CLUSTER, IDEAL)
+        assert float(late) == 0
 
     def test_one_micro_batch_whose_activations_are_little_is_no_less(self):
         """At the end of backward all gradients are there: only activations can be saved."""

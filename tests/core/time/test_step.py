@@ -25,7 +25,6 @@ from tests.made_up.jobs import (
     LLAMA_70B,
     LLAMA_405B,
     MIXTRAL_8X7B,
-    MODELS,
     SHIPPED,
     as_columns,
     jobs,
@@ -40,6 +39,16 @@ GENERIC = SHIPPED["generic"]
 
 def seconds(result):
     return float(np.asarray(result.step_s))
+
+
+def parts_of(lay=None, cluster=CLUSTER, eff=IDEAL, model=LLAMA_8B, **work):
+    """Seconds of each part of one step, as numbers."""
+    parts = step(workload(model, **work), lay or layout(), cluster, eff).parts
+    return {name: float(value) for name, value in parts.items()}
+
+
+def took(lay=None, cluster=CLUSTER, eff=GENERIC, model=LLAMA_8B, **work):
+    return seconds(step(workload(model, **work), lay or layout(), cluster, eff))
 
 
 @given(job=jobs())
@@ -114,20 +123,16 @@ def test_full_recompute_costs_the_published_third_at_most():
 
 
 def test_more_recompute_takes_longer():
-    none, selective, full = (
-        seconds(step(workload(LLAMA_8B), layout(recompute=r), CLUSTER, GENERIC)) for r in range(3)
-    )
+    none, selective, full = (took(layout(recompute=r)) for r in range(3))
     assert none < selective < full
 
 
 @pytest.mark.parametrize("part", ["tp_exposed", "cp_exposed", "ep_exposed"])
 def test_full_recompute_repeats_the_collectives_of_the_forward(part):
-    model = MODELS[-1]
     eff = replace(IDEAL, cp_exposed=1.0)
-    lay = layout(tp=2, cp=2, ep=8, recompute=0)
     plain, full = (
-        float(step(workload(model), replace(lay, recompute=r), CLUSTER, eff).parts[part])
-        for r in (0.0, 2.0)
+        parts_of(layout(tp=2, cp=2, ep=8, recompute=r), eff=eff, model=DEEPSEEK_V3)[part]
+        for r in (0, 2)
     )
     share = {"tp_exposed": 1 / 2, "cp_exposed": 1 / 3, "ep_exposed": 1 / 2}[part]
     assert full / plain == pytest.approx(1 + share)
@@ -138,34 +143,39 @@ INSTANT = replace(CLUSTER, scale_up_bytes_per_s=1e30, scale_out_bytes_per_s=1e30
 
 
 class TestPipelineAgainstSimulation:
-    """Compute parts and bubble against an event simulation with the same stage times."""
+    """Compute parts and bubble of every schedule against an event simulation with the same stage
+    times."""
 
-    def times(self, model, lay, eff=IDEAL):
-        one = layer_seconds(workload(model), lay, INSTANT, eff)
+    UNIFORM = replace(LLAMA_70B, vocab_size=0)  # no head: every stage alike
+
+    def times(self, model, lay):
+        one = layer_seconds(workload(model), lay, INSTANT, IDEAL)
         forward = one.matmul_forward + one.attention_forward + one.memory_bound_forward
         backward = one.matmul_backward + one.attention_backward + one.memory_bound_backward
         return float(forward), float(backward), float(one.head)
 
-    def computed(self, model, lay, eff=IDEAL):
-        parts = step(workload(model), lay, INSTANT, eff).parts
-        return sum(float(v) for k, v in parts.items() if k not in ("optimizer", "overhead"))
+    def computed(self, model, lay):
+        parts = parts_of(lay, INSTANT, model=model)
+        return sum(v for k, v in parts.items() if k not in ("optimizer", "overhead"))
 
     @pytest.mark.parametrize("pp", [2, 4, 8])
-    @pytest.mark.parametrize("v", [1, 2])
+    @pytest.mark.parametrize(
+        ("schedule", "v"), [("naive", 1), ("gpipe", 1), ("1f1b", 1), ("interleaved", 2)]
+    )
     @pytest.mark.parametrize("m", [8, 32])
-    def test_uniform_stages_are_exact(self, pp, v, m):
-        model = replace(LLAMA_70B, vocab_size=0)  # no head: every stage alike
-        lay = layout(pp=pp, virtual_stages=v, num_microbatches=m, dp_shard=1)
-        forward, backward, head = self.times(model, lay)
+    def test_uniform_stages_are_exact(self, pp, schedule, v, m):
+        lay = layout(pp=pp, virtual_stages=v, num_microbatches=m, dp_shard=1, schedule=schedule)
+        forward, backward, head = self.times(self.UNIFORM, lay)
         assert head == 0
-        layers = model.num_layers / pp
+        layers = self.UNIFORM.num_layers / pp
         run = run_pipeline(
             forward_s=[forward * layers] * pp,
             backward_s=[backward * layers] * pp,
             virtual_stages=v,
             num_microbatches=m,
+            kind="1f1b" if schedule == "interleaved" else schedule,
         )
-        assert self.computed(model, lay) == pytest.approx(run.seconds)
+        assert self.computed(self.UNIFORM, lay) == pytest.approx(run.seconds)
 
     @pytest.mark.parametrize("model", [LLAMA_8B, LLAMA_70B, LLAMA_405B])
     @pytest.mark.parametrize("pp", [2, 4, 8])
@@ -195,8 +205,7 @@ class TestOffload:
     LAY = layout(strategy="zero3", num_microbatches=4)
 
     def exposed(self, cluster=CLUSTER, eff=ALONE, lay=LAY, **work):
-        parts = step(workload(**work), lay, cluster, eff).parts
-        return float(parts["offload_exposed"])
+        return parts_of(lay, cluster, eff, **work)["offload_exposed"]
 
     def test_nothing_offloaded_takes_no_time(self):
         assert self.exposed() == 0
@@ -254,78 +263,36 @@ class TestOffload:
 
     def test_paged_states_move_over_the_link_and_are_updated_on_the_device(self):
         plain, paged = (
-            step(workload(paged_optimizer=x), self.LAY, CLUSTER, self.ALONE).parts
-            for x in (False, True)
+            parts_of(self.LAY, CLUSTER, self.ALONE, paged_optimizer=x) for x in (False, True)
         )
-        assert float(paged["offload_exposed"]) > 0
-        assert float(paged["optimizer"]) == float(plain["optimizer"])
+        assert paged["offload_exposed"] > 0
+        assert paged["optimizer"] == plain["optimizer"]
 
 
-class TestSchedules:
-    """Compute parts and bubble of every schedule against an event simulation."""
-
-    MODEL = replace(LLAMA_70B, vocab_size=0)  # no head: every stage alike
-
-    def computed(self, lay, **work):
-        parts = step(workload(self.MODEL, **work), lay, INSTANT, IDEAL).parts
-        return sum(float(v) for k, v in parts.items() if k not in ("optimizer", "overhead"))
-
-    @pytest.mark.parametrize("kind", ["naive", "gpipe", "1f1b"])
-    @pytest.mark.parametrize("pp", [2, 8])
-    def test_a_step_takes_what_its_schedule_does(self, kind, pp):
-        lay = layout(pp=pp, num_microbatches=16, dp_shard=1, schedule=kind)
-        one = layer_seconds(workload(self.MODEL), lay, INSTANT, IDEAL)
-        forward = float(one.matmul_forward + one.attention_forward + one.memory_bound_forward)
-        backward = float(one.matmul_backward + one.attention_backward + one.memory_bound_backward)
-        layers = self.MODEL.num_layers / pp
-        run = run_pipeline(
-            forward_s=[forward * layers] * pp,
-            backward_s=[backward * layers] * pp,
-            virtual_stages=1,
-            num_microbatches=16,
-            kind=kind,
+def test_the_better_schedule_is_the_faster_step():
+    naive, gpipe, plain, zero_bubble, interleaved = (
+        took(layout(pp=8, num_microbatches=16, **schedule), INSTANT, IDEAL, LLAMA_70B)
+        for schedule in (
+            *({"schedule": s} for s in ("naive", "gpipe", "1f1b", "zero_bubble")),
+            {"schedule": "interleaved", "virtual_stages": 2},
         )
-        assert self.computed(lay) == pytest.approx(run.seconds)
-
-    def test_the_better_schedule_is_the_faster_step(self):
-        kinds = ("naive", "gpipe", "1f1b", "interleaved", "zero_bubble")
-        taken = {
-            k: seconds(
-                step(
-                    workload(LLAMA_70B),
-                    layout(
-                        pp=8,
-                        num_microbatches=16,
-                        schedule=k,
-                        virtual_stages=2 if k == "interleaved" else 1,
-                    ),
-                    INSTANT,
-                    IDEAL,
-                )
-            )
-            for k in kinds
-        }
-        assert taken["zero_bubble"] < taken["interleaved"] < taken["1f1b"] == taken["gpipe"]
-        assert taken["gpipe"] < taken["naive"]
-
-    @pytest.mark.parametrize(
-        ("recompute", "work"), [(2, {}), (0, {"adapters": True, "trained_fraction": 0.001})]
     )
-    def test_zero_bubble_gains_less_where_weight_gradients_are_short(self, recompute, work):
-        """(p - 1)(F + B - W) [Q23, table 1]: with everything recomputed about a half of 1F1B's
-        bubble stays, with a frozen base all of it."""
-        plain, zero = (
-            float(
-                step(
-                    workload(self.MODEL, **work),
-                    layout(pp=8, num_microbatches=16, schedule=k, recompute=recompute),
-                    INSTANT,
-                    IDEAL,
-                ).parts["bubble"]
-            )
-            for k in ("1f1b", "zero_bubble")
-        )
-        assert zero > 0.45 * plain
+    assert zero_bubble < interleaved < plain == gpipe < naive
+
+
+@pytest.mark.parametrize(
+    ("recompute", "work"), [(2, {}), (0, {"adapters": True, "trained_fraction": 0.001})]
+)
+def test_zero_bubble_gains_less_where_weight_gradients_are_short(recompute, work):
+    """(p - 1)(F + B - W) [Q23, table 1]: with everything recomputed about a half of 1F1B's
+    bubble stays, with a frozen base all of it."""
+    model = replace(LLAMA_70B, vocab_size=0)
+    lay = {"pp": 8, "num_microbatches": 16, "recompute": recompute}
+    plain, zero = (
+        parts_of(layout(**lay, schedule=s), INSTANT, model=model, **work)["bubble"]
+        for s in ("1f1b", "zero_bubble")
+    )
+    assert zero > 0.45 * plain
 
 
 @pytest.mark.parametrize(
@@ -347,18 +314,12 @@ def test_flash_attention_2_is_slower_only_where_a_newer_kernel_exists(name, gene
     Blackwell; every other chip's best kernel has another name or is FlashAttention 2."""
     cluster = cluster_of(facts.accelerator(name), gpus_per_node=8, scale_up_domain=8,
                          scale_out_bytes_per_s=50e9)  # fmt: skip
-    new, old = (
-        float(step(workload(flash2=x), layout(), cluster, GENERIC).parts["attention"])
-        for x in (False, True)
-    )
+    new, old = (parts_of(None, cluster, GENERIC, flash2=x)["attention"] for x in (False, True))
     assert old == pytest.approx(new / GENERIC.flash2**generations)
 
 
 def test_a_chunked_loss_moves_fewer_bytes():
-    whole, pieces = (
-        float(step(workload(chunked_loss=c), layout(), CLUSTER, GENERIC).parts["head_loss"])
-        for c in (False, True)
-    )
+    whole, pieces = (parts_of(eff=GENERIC, chunked_loss=c)["head_loss"] for c in (False, True))
     assert pieces < whole
 
 
@@ -376,7 +337,7 @@ def test_the_busiest_expert_paces_the_others(what, load):
 
 def test_a_rank_with_every_expert_sees_their_sum_but_pads_each():
     even, unbalanced, padded = (
-        seconds(step(workload(MIXTRAL_8X7B, **w), layout(), CLUSTER, IDEAL))
+        took(eff=IDEAL, model=MIXTRAL_8X7B, **w)
         for w in ({}, {"expert_imbalance": 4.0}, {"capacity_factor": 1.25})
     )
     assert even == unbalanced < padded
@@ -384,18 +345,13 @@ def test_a_rank_with_every_expert_sees_their_sum_but_pads_each():
 
 def test_a_quantised_base_is_expanded_before_every_use():
     lora, qlora = (
-        step(
-            workload(
-                LLAMA_2_7B, adapters=True, trained_fraction=0.006, weight_bytes=w,
-                software_year=2024.0,  # where a rate is the table's
-            ),
-            layout(),
-            CLUSTER,
-            GENERIC,
-        )
+        parts_of(
+            eff=GENERIC, model=LLAMA_2_7B, adapters=True, trained_fraction=0.006, weight_bytes=w,
+            software_year=2024.0,  # where a rate is the table's
+        )["memory_bound"]
         for w in (2.0, 0.516)
     )  # fmt: skip
-    extra = float(qlora.parts["memory_bound"] - lora.parts["memory_bound"])
+    extra = qlora - lora
     # Forward and backward read half a byte, write two and read them again: 9 bytes a weight.
     rate = CLUSTER.memory_bytes_per_s * GENERIC.memory
     weights = float(total_params(LLAMA_2_7B)) - 2 * 32000 * 4096
@@ -404,14 +360,10 @@ def test_a_quantised_base_is_expanded_before_every_use():
 
 def test_adapters_update_and_reduce_only_what_they_train():
     whole, adapters = (
-        step(workload(LLAMA_2_7B, **w), layout(), CLUSTER, IDEAL)
-        for w in ({}, {"adapters": True, "trained_fraction": 0.006})
+        parts_of(model=LLAMA_2_7B, **w) for w in ({}, {"adapters": True, "trained_fraction": 0.006})
     )
     for part in ("optimizer", "dp_exposed"):
-        assert float(adapters.parts[part]) == pytest.approx(
-            0.006 * float(whole.parts[part]),
-            rel=0.06,  # latency stays
-        )
+        assert adapters[part] == pytest.approx(0.006 * whole[part], rel=0.06)  # latency stays
 
 
 @pytest.mark.parametrize(
@@ -421,8 +373,7 @@ def test_adapters_update_and_reduce_only_what_they_train():
 )
 def test_optimizers_take_the_time_of_their_work(better, worse):
     fast, slow = (
-        float(step(workload(**w), layout(strategy="fsdp2"), CLUSTER, GENERIC).parts["optimizer"])
-        for w in (better, worse)
+        parts_of(layout(strategy="fsdp2"), eff=GENERIC, **w)["optimizer"] for w in (better, worse)
     )
     assert fast < slow
 
@@ -434,8 +385,7 @@ def test_orthogonalising_small_experts_is_cheaper_than_large_matrices():
 
     def added(model):
         plain, muon = (
-            float(step(workload(model, orthogonalises=o), lay, CLUSTER, IDEAL).parts["optimizer"])
-            for o in (False, True)
+            parts_of(lay, model=model, orthogonalises=o)["optimizer"] for o in (False, True)
         )
         return muon - plain
 
@@ -445,11 +395,7 @@ def test_orthogonalising_small_experts_is_cheaper_than_large_matrices():
 def test_the_moments_of_the_ends_move_with_muon():
     lay = layout(strategy="fsdp2")
     small, more = (
-        float(
-            step(
-                workload(optimizer_state_bytes=4.0, ends_state_bytes=ends), lay, CLUSTER, IDEAL
-            ).parts["optimizer"]
-        )
+        parts_of(lay, optimizer_state_bytes=4.0, ends_state_bytes=ends)["optimizer"]
         for ends in (4.0, 8.0)
     )
     of_ends = 2 * 128256 * 4096 + 4096
@@ -461,8 +407,7 @@ def test_gradients_of_16_bits_take_less_of_the_network(strategy):
     slow = replace(CLUSTER, scale_up_bytes_per_s=1e9, scale_out_bytes_per_s=1e8)
     lay = layout(strategy=strategy, dp_replicate=2 if strategy == "hsdp" else 1)
     habit, half, whole = (
-        float(step(workload(gradient_bytes=g), lay, slow, IDEAL).parts["dp_exposed"])
-        for g in (float("nan"), 2.0, 4.0)
+        parts_of(lay, slow, gradient_bytes=g)["dp_exposed"] for g in (float("nan"), 2.0, 4.0)
     )
     assert half < whole == habit
 
@@ -522,9 +467,7 @@ def test_a_layer_takes_as_long_as_the_slower_of_device_and_host(host_s):
     lay = layout(dp_shard=1)
     one = layer_seconds(workload(), lay, CLUSTER, IDEAL)
     device = float(sum(getattr(one, n) for n in one.__slots__ if n != "head"))
-    waits = float(
-        step(workload(), lay, CLUSTER, replace(IDEAL, host_s=host_s)).parts["overhead"]
-    ) / 32  # fmt: skip
+    waits = parts_of(lay, eff=replace(IDEAL, host_s=host_s))["overhead"] / 32
     longer = max(device, 3 * host_s)
     assert longer * (1 - 1e-9) <= device + waits <= longer * 2 ** (1 / 3)
 
@@ -535,15 +478,16 @@ def test_two_communications_never_hide_in_the_same_second():
                    host_link_bytes_per_s=2e9)  # fmt: skip
     eff = replace(IDEAL, fsdp_exposed=0.0, dp_exposed=0.0, host_link=1.0)
     alone = replace(eff, overlap_window=1e-9)
-    work = workload(offload_params=CPU, offloads_activations=True)
     for lay in (layout(strategy="zero3", num_microbatches=4),
                 layout(strategy="hsdp", dp_replicate=4),
                 layout(strategy="fsdp2", pp=2, num_microbatches=4)):  # fmt: skip
-        exposed, whole = (step(work, lay, slow, e).parts for e in (eff, alone))
-        names = ("dp_exposed", "offload_exposed")
-        hidden = sum(float(whole[n] - exposed[n]) for n in names)
+        exposed, whole = (
+            parts_of(lay, slow, e, offload_params=CPU, offloads_activations=True)
+            for e in (eff, alone)
+        )
+        hidden = sum(whole[n] - exposed[n] for n in ("dp_exposed", "offload_exposed"))
         busy = ("matmul", "attention", "memory_bound", "head_loss", "recompute")
-        assert 0 < hidden <= sum(float(exposed[n]) for n in busy) * (1 + 1e-6)
+        assert 0 < hidden <= sum(exposed[n] for n in busy) * (1 + 1e-6)
 
 
 def test_the_bubble_of_zero_bubble_is_filled_with_seconds_of_weight_gradients_only():
@@ -552,11 +496,11 @@ def test_the_bubble_of_zero_bubble_is_filled_with_seconds_of_weight_gradients_on
     slow = replace(CLUSTER, scale_up_bytes_per_s=20e9)
     model = replace(LLAMA_70B, vocab_size=0)
     one = layer_seconds(workload(model), lay, slow, IDEAL)
-    parts = step(workload(model), lay, slow, IDEAL).parts
+    parts = parts_of(lay, slow, model=model)
     weight_gradients = float(one.matmul_forward) * 20  # layers of a stage
     inside = ("matmul", "attention", "memory_bound", "tp_exposed", "pp_exposed")
-    stage = sum(float(parts[n]) for n in inside) / 8
-    assert float(parts["bubble"]) == pytest.approx(3 * (stage - 2 * weight_gradients), rel=1e-6)
+    stage = sum(parts[n] for n in inside) / 8
+    assert parts["bubble"] == pytest.approx(3 * (stage - 2 * weight_gradients), rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -574,28 +518,23 @@ def test_a_faster_device_that_waits_for_its_host_is_not_slower(degrees):
     assert seconds(step(work, lay, fast, eff)) <= seconds(step(work, lay, slow, eff))
 
 
-def test_communication_hides_while_the_device_waits_for_its_host():
-    work = workload(LLAMA_8B, seq_len=512.0)
-    fast = replace(CLUSTER, peak_flops_per_s=2 * CLUSTER.peak_flops_per_s)
-    eff = replace(GENERIC, host_s=1e-3)
-    assert seconds(step(work, layout(), fast, eff)) <= seconds(step(work, layout(), CLUSTER, eff))
-
-
-def test_one_second_of_computation_hides_one_second_of_communication():
-    """Hybrid sharding over a slow network: gathers and reductions share one backward."""
-    slow = replace(CLUSTER, scale_up_bytes_per_s=2e9, scale_out_bytes_per_s=0.2e9)
-    eff = replace(IDEAL, overlap_window=1.0, fsdp_exposed=0.0, dp_exposed=0.0)
-    lay = layout(strategy="hsdp", dp_shard=8, dp_replicate=8)
+@pytest.mark.parametrize(
+    ("lay", "links", "eff", "work"),
+    [
+        (layout(), {}, replace(GENERIC, host_s=1e-3), {"seq_len": 512.0}),
+        (layout(strategy="hsdp", dp_shard=8, dp_replicate=8),
+         {"scale_up_bytes_per_s": 2e9, "scale_out_bytes_per_s": 0.2e9},
+         replace(IDEAL, overlap_window=1.0, fsdp_exposed=0.0, dp_exposed=0.0), {}),
+        (layout(strategy="zero3"), {"scale_up_bytes_per_s": 20e9, "host_link_bytes_per_s": 20e9},
+         replace(IDEAL, fsdp_exposed=0.0, dp_exposed=0.0, host_link=1.0), {"offload_params": CPU}),
+    ],
+    ids=["communication while the device waits", "gathers and reductions share one backward",
+         "gathers and fetches share one second"],
+)  # fmt: skip
+def test_a_faster_device_that_hides_less_is_not_slower(lay, links, eff, work):
+    slow = replace(CLUSTER, **links)
     fast = replace(slow, peak_flops_per_s=2 * slow.peak_flops_per_s)
-    assert seconds(step(workload(), lay, fast, eff)) <= seconds(step(workload(), lay, slow, eff))
-
-
-def test_one_second_of_computation_does_not_hide_gathers_and_fetches():
-    slow = replace(CLUSTER, scale_up_bytes_per_s=20e9, host_link_bytes_per_s=20e9)
-    eff = replace(IDEAL, fsdp_exposed=0.0, dp_exposed=0.0, host_link=1.0)
-    fast = replace(slow, peak_flops_per_s=2 * slow.peak_flops_per_s)
-    work, lay = workload(offload_params=CPU), layout(strategy="zero3")
-    assert seconds(step(work, lay, fast, eff)) <= seconds(step(work, lay, slow, eff))
+    assert took(lay, fast, eff, **work) <= took(lay, slow, eff, **work)
 
 
 @given(job=jobs(), doubled=st.sampled_from([2.0, 8.0]))
@@ -621,42 +560,34 @@ def test_more_gpus_on_a_fast_network_train_more_tokens(strategy):
 def test_more_microbatches_shrink_the_share_of_the_bubble():
     shares = []
     for m in (8, 32, 128):
-        result = step(workload(), layout(pp=8, num_microbatches=m), CLUSTER, GENERIC)
-        shares.append(float(result.parts["bubble"]) / seconds(result))
+        parts = parts_of(layout(pp=8, num_microbatches=m), eff=GENERIC)
+        shares.append(parts["bubble"] / sum(parts.values()))
     assert shares == sorted(shares, reverse=True)
-    assert float(step(workload(), layout(), CLUSTER, GENERIC).parts["bubble"]) == 0
+    assert parts_of(eff=GENERIC)["bubble"] == 0
 
 
 def test_offloading_the_optimizer_takes_longer_and_graphs_do_not():
-    here = seconds(step(workload(), layout(strategy="zero3"), CLUSTER, GENERIC))
-    offloaded = workload(offload_optimizer=CPU)
-    assert seconds(step(offloaded, layout(strategy="zero3"), CLUSTER, GENERIC)) > here
+    lay = layout(strategy="zero3")
+    assert took(lay, offload_optimizer=CPU) > took(lay)
     tiny = replace(LLAMA_8B, hidden_size=512, ffn_hidden_size=1024, num_attention_heads=8,
                    num_kv_heads=8, head_dim=64)  # fmt: skip
-    slow, fast = (
-        seconds(step(workload(tiny, seq_len=512.0, cuda_graphs=g), layout(), CLUSTER, GENERIC))
-        for g in (False, True)
-    )
+    slow, fast = (took(model=tiny, seq_len=512.0, cuda_graphs=g) for g in (False, True))
     assert fast < slow  # launches bound a small model
 
 
 def test_the_host_does_not_speed_up_with_the_memory_of_the_device():
-    work = workload(offload_optimizer=CPU)
     lay = layout(strategy="zero3")
     slow, fast = (
-        float(step(work, lay, replace(CLUSTER, memory_bytes_per_s=b), GENERIC).parts["optimizer"])
-        for b in (2e12, 8e12)
+        parts_of(lay, machine, GENERIC, offload_optimizer=CPU)["optimizer"]
+        for machine in (replace(CLUSTER, memory_bytes_per_s=b) for b in (2e12, 8e12))
     )
     assert fast == pytest.approx(slow, rel=0.05)
 
 
 def test_fp8_is_faster_where_the_device_has_it_and_refused_where_not():
-    work = workload(matmul_bits=8.0, quantised_bytes=4.0)
-    assert seconds(step(work, layout(), CLUSTER, GENERIC)) < seconds(
-        step(workload(), layout(), CLUSTER, GENERIC)
-    )
-    without = replace(CLUSTER, fp8_ratio=float("nan"))
-    assert np.isnan(seconds(step(work, layout(), without, GENERIC)))
+    fp8 = {"matmul_bits": 8.0, "quantised_bytes": 4.0}
+    assert took(**fp8) < took()
+    assert np.isnan(took(cluster=replace(CLUSTER, fp8_ratio=float("nan")), **fp8))
 
 
 @given(rows=st.lists(jobs(), min_size=2, max_size=6))

@@ -49,6 +49,35 @@ def step_bytes(model, lay):
     return float(per_microbatch * lay.num_microbatches + once)
 
 
+def gathers_s(lay, cluster=SLOW):
+    return float(traffic.gather_s(lay, cluster, IDEAL, params_of(LLAMA_8B, lay), 1.0, 32.0))
+
+
+def gradients_s(lay, cluster=SLOW):
+    return float(traffic.gradient_s(lay, cluster, IDEAL, params_of(LLAMA_8B, lay), 1.0))
+
+
+def replicas_s(lay, cluster=SLOW):
+    return float(traffic.replica_s(lay, cluster, IDEAL, params_of(LLAMA_8B, lay), 1.0))
+
+
+def tensor_s(lay, cluster=SLOW, model=LLAMA_8B):
+    return float(traffic.tensor_parallel_s(workload(model), lay, cluster, IDEAL))
+
+
+def context_s(lay, cluster=SLOW, model=LLAMA_8B, seq_len=131072.0):
+    work = workload(model, seq_len=seq_len)
+    return float(traffic.context_parallel_s(work, lay, cluster, IDEAL))
+
+
+def experts_s(lay, cluster=SLOW, eff=IDEAL, model=DEEPSEEK_V3, **work):
+    return float(traffic.expert_parallel_exposed_s(workload(model, **work), lay, cluster, eff))
+
+
+def pipeline_s(lay, cluster=SLOW, model=LLAMA_8B):
+    return float(traffic.pipeline_s(workload(model), lay, cluster, IDEAL))
+
+
 class TestDataParallelVolumes:
     """[R20, section 7]: plain data parallelism moves 2 of its size, stages 1 and 2 the same,
     stage 3 one and a half times that."""
@@ -65,10 +94,6 @@ class TestDataParallelVolumes:
         ):
             lay = layout(strategy=strategy, dp_shard=shards)
             assert step_bytes(LLAMA_8B, lay) == pytest.approx(size * bytes_per_param), strategy
-
-    def test_stage_3_moves_half_as_much_again_as_stage_2(self):
-        two, three = (step_bytes(LLAMA_8B, layout(strategy=s)) for s in ("zero2", "zero3"))
-        assert three == pytest.approx(1.5 * two)
 
     def test_sharded_weights_are_gathered_for_every_microbatch_and_whole_ones_are_not(self):
         for strategy, times in (("fsdp2", 8), ("zero3", 8), ("ddp", 1), ("zero1", 1)):
@@ -98,12 +123,9 @@ class TestDataParallelVolumes:
 
     def test_hybrid_sharding_reduces_its_shards_over_the_replicas(self):
         lay = layout(strategy="hsdp", dp_shard=8, dp_replicate=4)
-        p = params_of(LLAMA_8B, lay)
-        bytes_moved = float(traffic.replica_s(lay, SLOW, IDEAL, p, 1.0))
         shard = float(total_params(LLAMA_8B)) / 8
-        assert bytes_moved == pytest.approx(2 * 3 / 4 * 4 * shard)
-        inside = float(traffic.gather_s(lay, SLOW, IDEAL, p, 1.0, 32.0))
-        assert inside == step_bytes(LLAMA_8B, layout(strategy="fsdp2"))
+        assert replicas_s(lay) == pytest.approx(2 * 3 / 4 * 4 * shard)
+        assert gathers_s(lay) == step_bytes(LLAMA_8B, layout(strategy="fsdp2"))
 
     def test_frozen_weights_send_no_gradients(self):
         lay = layout(strategy="ddp")
@@ -134,10 +156,8 @@ class TestDataParallelVolumes:
 
     def test_every_layer_pays_the_latency_of_its_own_collectives(self):
         fast = replace(CLUSTER, scale_up_bytes_per_s=1e30, scale_out_bytes_per_s=1e30)
-        lay = layout(strategy="fsdp2", dp_shard=64)
-        p = params_of(LLAMA_8B, lay)
         hops = 63 * self.ring_hop_s(64)
-        got = float(traffic.gather_s(lay, fast, IDEAL, p, 1.0, 32.0))
+        got = gathers_s(layout(strategy="fsdp2", dp_shard=64), fast)
         assert got == pytest.approx(3 * hops * LLAMA_8B.num_layers, rel=1e-6)
 
     @staticmethod
@@ -162,79 +182,55 @@ class TestDataParallelVolumes:
     def test_optimizer_shards_inside_a_group_are_reduced_over_its_replicas(self):
         """ZeRO-1 in groups of 8: scatter and gather inside, an eighth all-reduced over four."""
         lay = layout(strategy="zero1", dp_shard=8, dp_replicate=4)
-        p = params_of(LLAMA_8B, lay)
         size = float(total_params(LLAMA_8B))
-        assert float(traffic.gradient_s(lay, SLOW, IDEAL, p, 1.0)) == pytest.approx(
-            (4 + 2) * 7 / 8 * size
-        )
-        assert float(traffic.replica_s(lay, SLOW, IDEAL, p, 1.0)) == pytest.approx(
-            2 * 3 / 4 * 4 * size / 8
-        )
+        assert gradients_s(lay) == pytest.approx((4 + 2) * 7 / 8 * size)
+        assert replicas_s(lay) == pytest.approx(2 * 3 / 4 * 4 * size / 8)
 
 
 class TestModelParallelVolumes:
     @pytest.mark.parametrize("tp", [2, 4, 8])
     def test_tensor_parallelism_is_four_all_reduces_a_layer(self, tp):
         """[K23, section 4.2]: two forward, two backward, of s b h 16-bit values."""
-        lay = layout(tp=tp, micro_batch_size=2)
-        got = float(traffic.tensor_parallel_s(workload(LLAMA_70B), lay, SLOW, IDEAL))
+        got = tensor_s(layout(tp=tp, micro_batch_size=2), model=LLAMA_70B)
         one = 2 * (tp - 1) / tp * 2 * 4096 * 2 * 8192
         assert got == pytest.approx(4 * one, rel=1e-6)
 
     def test_experts_that_are_not_cut_need_no_all_reduce(self):
         """Only attention is cut: two all-reduces a layer, one forward and one backward."""
         cut, spread = (
-            float(traffic.tensor_parallel_s(workload(MIXTRAL_8X7B), lay, SLOW, IDEAL))
+            tensor_s(lay, model=MIXTRAL_8X7B)
             for lay in (layout(tp=4, etp=4), layout(tp=4, ep=8, sequence_parallel=1))
         )
         assert spread == pytest.approx(cut / 2)
 
     def test_sequence_parallelism_moves_the_same(self):
         """[K23, section 4.2.2]: an all-reduce is an all-gather and a reduce-scatter."""
-        beside, without = (
-            float(
-                traffic.tensor_parallel_s(
-                    workload(), layout(tp=8, sequence_parallel=x), SLOW, IDEAL
-                )
-            )
-            for x in (1, 0)
-        )
+        beside, without = (tensor_s(layout(tp=8, sequence_parallel=x)) for x in (1, 0))
         assert beside == without
 
     @pytest.mark.parametrize("cp", [2, 8])
     def test_a_ring_passes_keys_and_values_once_forward_and_twice_back(self, cp):
-        work = workload(LLAMA_8B, seq_len=131072.0)
-        got = float(traffic.context_parallel_s(work, layout(cp=cp, tp=2), SLOW, IDEAL))
         kv = 2 * 131072 * (2 * 8 * 128) / 2  # bytes of the sequence's keys and values per tp rank
-        assert got == pytest.approx(3 * (cp - 1) / cp * kv, rel=1e-6)
+        assert context_s(layout(cp=cp, tp=2)) == pytest.approx(3 * (cp - 1) / cp * kv, rel=1e-6)
 
     def test_grouped_query_attention_passes_less(self):
-        work = [workload(m, seq_len=131072.0) for m in (LLAMA_2_7B, LLAMA_8B)]
-        many, few = (float(traffic.context_parallel_s(w, layout(cp=4), SLOW, IDEAL)) for w in work)
+        many, few = (context_s(layout(cp=4), model=m) for m in (LLAMA_2_7B, LLAMA_8B))
         assert many == pytest.approx(4 * few)
 
     @pytest.mark.parametrize("ep", [2, 8])
     @pytest.mark.parametrize(("model", "share"), [(MIXTRAL_8X7B, 1.0), (DEEPSEEK_V3, 58 / 61)])
     def test_experts_receive_each_token_k_times_and_return_it(self, model, share, ep):
         """Dispatch and combine, forward and backward; (ep - 1)/ep of the rows travel."""
-        got = float(traffic.expert_parallel_exposed_s(workload(model), layout(ep=ep), SLOW, IDEAL))
         rows = 4096 * model.experts_per_token
         want = 4 * (ep - 1) / ep * rows * 2 * model.hidden_size * share
-        assert got == pytest.approx(want, rel=1e-6)
+        assert experts_s(layout(ep=ep), model=model) == pytest.approx(want, rel=1e-6)
 
     @pytest.mark.parametrize("ep", [16, 64])
     def test_a_token_crosses_to_each_machine_of_its_experts_once(self, ep):
         """arXiv:2412.19437, section 3.2.2; without it, once for each of its experts."""
         network = replace(CLUSTER, scale_up_bytes_per_s=1e30, scale_out_bytes_per_s=1.0)
-        each, once = (
-            float(
-                traffic.expert_parallel_exposed_s(
-                    workload(DEEPSEEK_V3, deduplicates=d), layout(ep=ep, dp_shard=64), network,
-                    IDEAL,
-                )
-            )
-            for d in (False, True)
-        )  # fmt: skip
+        lay = layout(ep=ep, dp_shard=64)
+        each, once = (experts_s(lay, network, deduplicates=d) for d in (False, True))
         rows = 4096 * 8 * (ep - 8) / ep  # copies of tokens that leave the machine
         assert each == pytest.approx(4 * rows * 2 * 7168 * 58 / 61, rel=1e-6)
         share = float(share_sent_once(copies=8.0, domains=ep / 8))
@@ -242,49 +238,28 @@ class TestModelParallelVolumes:
         assert once < each
 
     def test_inside_one_machine_there_is_nothing_to_send_once(self):
-        each, once = (
-            float(
-                traffic.expert_parallel_exposed_s(
-                    workload(DEEPSEEK_V3, deduplicates=d), layout(ep=8), CLUSTER, IDEAL
-                )
-            )
-            for d in (False, True)
-        )
+        each, once = (experts_s(layout(ep=8), CLUSTER, deduplicates=d) for d in (False, True))
         assert each == once
 
     def test_how_much_hides_depends_on_the_tier(self):
         eff = replace(IDEAL, ep_exposed=0.5, ep_network_exposed=0.25)
         for ep, share in ((8, 0.5), (16, 0.25)):
             lay = layout(ep=ep, dp_shard=64)
-            whole, exposed = (
-                float(traffic.expert_parallel_exposed_s(workload(DEEPSEEK_V3), lay, CLUSTER, e))
-                for e in (IDEAL, eff)
-            )
+            whole, exposed = (experts_s(lay, CLUSTER, e) for e in (IDEAL, eff))
             assert exposed == pytest.approx(share * whole)
 
     def test_tensor_parallel_ranks_share_the_rows_of_the_all_to_all(self):
-        one, four = (
-            float(
-                traffic.expert_parallel_exposed_s(
-                    workload(DEEPSEEK_V3), layout(tp=tp, ep=8), SLOW, IDEAL
-                )
-            )
-            for tp in (1, 4)
-        )
+        one, four = (experts_s(layout(tp=tp, ep=8)) for tp in (1, 4))
         assert four == pytest.approx(one / 4)
 
     @pytest.mark.parametrize(("tp", "sp"), [(1, 0), (8, 0), (8, 1)])
     def test_a_stage_passes_activations_on_and_gradients_back(self, tp, sp):
-        lay = layout(pp=4, tp=tp, sequence_parallel=sp)
-        got = float(traffic.pipeline_s(workload(LLAMA_70B), lay, SLOW, IDEAL))
+        got = pipeline_s(layout(pp=4, tp=tp, sequence_parallel=sp), model=LLAMA_70B)
         want = 2 * 4096 * 2 * 8192 / tp
         assert got == pytest.approx(want, rel=1e-6)
 
     def test_every_virtual_stage_passes_its_own(self):
-        one, three = (
-            float(traffic.pipeline_s(workload(), layout(pp=4, virtual_stages=v), SLOW, IDEAL))
-            for v in (1, 3)
-        )
+        one, three = (pipeline_s(layout(pp=4, virtual_stages=v)) for v in (1, 3))
         assert three == pytest.approx(3 * one)
 
     def test_degrees_of_one_send_nothing(self):
@@ -317,8 +292,7 @@ class TestLongSequences:
 
     @pytest.mark.parametrize("cp", [2, 4, 8])
     def test_a_ring_sends_what_its_simulation_does(self, cp):
-        work = workload(LLAMA_2_7B, seq_len=float(self.TOKENS))
-        got = float(traffic.context_parallel_s(work, layout(cp=cp), SLOW, IDEAL))
+        got = context_s(layout(cp=cp), model=LLAMA_2_7B, seq_len=float(self.TOKENS))
         (sent,) = set(simulation.ring_sent(ranks=cp, tokens=self.TOKENS))
         keys_and_values = 2 * 4096 * 2  # 32 heads of 128, 16 bits
         assert got == pytest.approx(3 * sent * keys_and_values, rel=1e-3)
@@ -326,17 +300,15 @@ class TestLongSequences:
     @pytest.mark.parametrize("cp", [2, 4, 8])
     def test_ulysses_sends_what_its_simulation_does(self, cp):
         model = replace(LLAMA_2_7B, num_attention_heads=self.HEADS, num_kv_heads=self.HEADS)
-        work = workload(model, seq_len=float(self.TOKENS))
         lay = layout(cp=cp, context_method="ulysses")
-        got = float(traffic.context_parallel_s(work, lay, SLOW, IDEAL))
+        got = context_s(lay, model=model, seq_len=float(self.TOKENS))
         (sent,) = set(simulation.ulysses_sent(ranks=cp, tokens=self.TOKENS, heads=self.HEADS))
         # Queries, keys, values and the output, each of 128 values a head; forward and backward.
         assert got == pytest.approx(2 * 4 * sent * 128 * 2, rel=1e-3)
 
     def test_all_gather_moves_what_a_ring_does_and_ulysses_less(self):
-        work = workload(LLAMA_2_7B, seq_len=131072.0)
         ring, gathered, ulysses = (
-            float(traffic.context_parallel_s(work, layout(cp=8, context_method=m), SLOW, IDEAL))
+            context_s(layout(cp=8, context_method=m), model=LLAMA_2_7B)
             for m in ("ring", "all_gather", "ulysses")
         )
         assert ring == gathered
@@ -347,9 +319,8 @@ class TestLongSequences:
         """[J23: arXiv:2309.14509, section 3.2]: O(N/P); a ring's volume grows with N."""
 
         def bytes_of(method, cp):
-            work = workload(LLAMA_2_7B, seq_len=4096.0 * cp)
             lay = layout(cp=cp, context_method=method)
-            return float(traffic.context_parallel_s(work, lay, SLOW, IDEAL)) * cp / (cp - 1)
+            return context_s(lay, model=LLAMA_2_7B, seq_len=4096.0 * cp) * cp / (cp - 1)
 
         assert bytes_of("ulysses", 16) == pytest.approx(bytes_of("ulysses", 4), rel=1e-3)
         assert bytes_of("ring", 16) == pytest.approx(4 * bytes_of("ring", 4), rel=1e-3)
@@ -359,9 +330,8 @@ class TestLongSequences:
         """arXiv:2506.13996: 8 KV heads are exchanged as if there were tp x cp of them."""
 
         def moved(kv_heads):
-            work = workload(replace(LLAMA_8B, num_kv_heads=kv_heads), seq_len=131072.0)
             lay = layout(tp=tp, cp=cp, context_method="ulysses")
-            return float(traffic.context_parallel_s(work, lay, SLOW, IDEAL))
+            return context_s(lay, model=replace(LLAMA_8B, num_kv_heads=kv_heads))
 
         assert moved(8) == pytest.approx(moved(held))
         assert moved(2 * held) > moved(8)
@@ -381,28 +351,22 @@ class TestVariantsOfSharding:
         """[W23, table 1]: 3 M of 16-bit values become 0.5 M + 0 + 0.25 M."""
         nodes = replace(CLUSTER, scale_up_bytes_per_s=1e30, scale_out_bytes_per_s=1.0)
         plain, plus = (
-            float(traffic.gather_s(lay, nodes, IDEAL, params_of(LLAMA_8B, lay), 1.0, 32.0))
-            for lay in (layout(strategy=s, dp_shard=64) for s in ("zero3", "zeropp"))
+            gathers_s(layout(strategy=s, dp_shard=64), nodes) for s in ("zero3", "zeropp")
         )
         assert plain / plus == pytest.approx(4, rel=1e-6)
 
     def test_zeropp_gathers_for_backward_inside_the_node(self):
         wide = replace(CLUSTER, scale_up_bytes_per_s=1.0, scale_out_bytes_per_s=1e30)
-        lay = layout(strategy="zeropp", dp_shard=64)
-        inside = float(traffic.gather_s(lay, wide, IDEAL, params_of(LLAMA_8B, lay), 1.0, 32.0))
+        inside = gathers_s(layout(strategy="zeropp", dp_shard=64), wide)
         size = float(total_params(LLAMA_8B))
         # 8-bit gather, 8-bit second gather in the node, 4-bit scatter.
         assert inside == pytest.approx((1 + 1 + 0.5) * size, rel=0.15)
 
     @pytest.mark.parametrize("strategy", ["zero3", "fsdp1", "fsdp2", "hsdp"])
     def test_weights_that_stay_are_gathered_once(self, strategy):
-        moved = {}
-        for reshard in (1, 0):
-            lay = layout(strategy=strategy, reshard=reshard)
-            p = params_of(LLAMA_8B, lay)
-            moved[reshard] = float(traffic.gather_s(lay, SLOW, IDEAL, p, 1.0, 32.0))
+        again, once = (gathers_s(layout(strategy=strategy, reshard=r)) for r in (1, 0))
         size = float(total_params(LLAMA_8B)) * 7 / 8
-        assert moved[1] - moved[0] == pytest.approx(2 * size)
+        assert again - once == pytest.approx(2 * size)
 
     def test_weights_that_are_never_sharded_do_not_care(self):
         both = [
@@ -413,18 +377,12 @@ class TestVariantsOfSharding:
         assert both[0::2] == both[1::2]
 
 
-class TestLoadOfExperts:
-    @pytest.mark.parametrize("load", [1.25, 2.0])
-    def test_padding_and_imbalance_lengthen_the_all_to_all(self, load):
-        even, busy = (
-            float(
-                traffic.expert_parallel_exposed_s(
-                    workload(MIXTRAL_8X7B, expert_imbalance=x), layout(ep=8), SLOW, IDEAL
-                )
-            )
-            for x in (1.0, load)
-        )
-        assert busy == pytest.approx(load * even, rel=1e-6)
+@pytest.mark.parametrize("load", [1.25, 2.0])
+def test_padding_and_imbalance_lengthen_the_all_to_all(load):
+    even, busy = (
+        experts_s(layout(ep=8), model=MIXTRAL_8X7B, expert_imbalance=x) for x in (1.0, load)
+    )
+    assert busy == pytest.approx(load * even, rel=1e-6)
 
 
 class TestTiers:
@@ -437,64 +395,45 @@ class TestTiers:
         return replace(CLUSTER, scale_up_bytes_per_s=self.UP, scale_out_bytes_per_s=self.OUT)
 
     def test_tp_of_a_node_stays_inside_and_larger_leaves(self, cluster):
-        inside, outside = (
-            float(traffic.tensor_parallel_s(workload(), layout(tp=t), cluster, IDEAL))
-            for t in (8, 16)
-        )
+        inside, outside = (tensor_s(layout(tp=t), cluster) for t in (8, 16))
         assert outside > 100 * inside
 
     def test_cp_beside_tp_leaves_the_node_when_both_exceed_it(self, cluster):
-        inside, outside = (
-            float(traffic.context_parallel_s(workload(), layout(tp=t, cp=4), cluster, IDEAL))
-            for t in (2, 4)
-        )
+        inside, outside = (context_s(layout(tp=t, cp=4), cluster) for t in (2, 4))
         assert outside > 100 * inside
 
     def test_data_parallel_ranks_of_tp_8_meet_over_the_network(self, cluster):
-        def seconds(**degrees):
-            lay = layout(strategy="ddp", **degrees)
-            return float(traffic.gradient_s(lay, cluster, IDEAL, params_of(LLAMA_8B, lay), 1.0))
-
-        assert seconds(tp=8, dp_shard=2) > 100 * seconds(tp=4, dp_shard=2)
+        inside, outside = (gradients_s(layout(tp=t, dp_shard=2), cluster) for t in (4, 8))
+        assert outside > 100 * inside
 
     def test_hybrid_sharding_gathers_inside_the_node(self, cluster):
-        def gathers(**degrees):
-            lay = layout(**degrees)
-            return float(traffic.gather_s(lay, cluster, IDEAL, params_of(LLAMA_8B, lay), 1.0, 32.0))
-
-        hybrid = gathers(strategy="hsdp", dp_shard=8, dp_replicate=8)
-        assert gathers(strategy="fsdp2", dp_shard=64) > 100 * hybrid
+        hybrid = gathers_s(layout(strategy="hsdp", dp_shard=8, dp_replicate=8), cluster)
+        assert gathers_s(layout(strategy="fsdp2", dp_shard=64), cluster) > 100 * hybrid
 
     def test_replicas_of_whole_nodes_meet_over_the_network(self, cluster):
-        def replicas(**degrees):
-            lay = layout(strategy="hsdp", dp_replicate=2, **degrees)
-            return float(traffic.replica_s(lay, cluster, IDEAL, params_of(LLAMA_8B, lay), 1.0))
-
-        assert replicas(dp_shard=8) > 100 * replicas(dp_shard=4) / 2
+        inside, outside = (
+            replicas_s(layout(strategy="hsdp", dp_replicate=2, dp_shard=n), cluster) for n in (4, 8)
+        )
+        assert outside > 100 * inside / 2
 
     def test_a_rack_of_72_joins_what_nodes_of_4_do_not(self, cluster):
         rack = replace(cluster, scale_up_domain=72, gpus_per_node=4)
         nodes = replace(cluster, scale_up_domain=4, gpus_per_node=4)
-        in_rack, across = (
-            float(traffic.tensor_parallel_s(workload(), layout(tp=16), c, IDEAL))
-            for c in (rack, nodes)
-        )
+        in_rack, across = (tensor_s(layout(tp=16), c) for c in (rack, nodes))
         assert across > 100 * in_rack
 
     def test_a_pipeline_over_nodes_is_paced_by_its_slowest_hop(self, cluster):
-        def hop(tp, pp):
-            return float(
-                traffic.pipeline_s(workload(), layout(tp=tp, pp=pp, dp_shard=1), cluster, IDEAL)
-            )
-
-        assert hop(4, 8) == pytest.approx(2 * hop(8, 4), rel=1e-3)  # each rank sends its part
+        narrow, wide = (
+            pipeline_s(layout(tp=tp, pp=pp, dp_shard=1), cluster) for tp, pp in ((4, 8), (8, 4))
+        )
+        assert narrow == pytest.approx(2 * wide, rel=1e-3)  # each rank sends its part
 
     def test_replicas_of_context_parallel_shards_reduce_smaller_shards(self):
-        def replicas(cp, shard):
-            lay = layout(strategy="hsdp", cp=cp, dp_shard=shard, dp_replicate=2)
-            return float(traffic.replica_s(lay, SLOW, IDEAL, params_of(LLAMA_8B, lay), 1.0))
-
-        assert replicas(cp=4, shard=2) == pytest.approx(replicas(cp=1, shard=8))
+        cut, whole = (
+            replicas_s(layout(strategy="hsdp", cp=cp, dp_shard=shard, dp_replicate=2))
+            for cp, shard in ((4, 2), (1, 8))
+        )
+        assert cut == pytest.approx(whole)
 
 
 @given(job=jobs())

@@ -94,19 +94,10 @@ def test_what_machines_draw_has_one_used_figure_each():
     [
         (("watts", "1", "fraction", "default", "all", "a", "2024", ""), "is not one of"),
         (("pue", "1", "W", "default", "all", "a", "2024", ""), "unknown unit"),
-        (("pue", "-1", "fraction", "default", "all", "a", "2024", ""), "at least 0"),
-        (("pue", "x", "fraction", "default", "all", "a", "2024", ""), "could not convert"),
-        (("pue", "1", "fraction", "sure", "all", "a", "2024", ""), "needs a scope"),
-        (("pue", "1", "fraction", "assumed", "all", "a", "2024", "a guess"), "is assumed"),
     ],
 )
 def test_a_bad_row_of_power_is_named(tmp_path, row, says):
+    """Its own quantities and units; tests/hardware/test_reliability_facts.py has the other rows."""
     with pytest.raises(FactError, match=r"facts\.csv:2.*") as error:
         load_power(table(tmp_path, row, columns=role_facts.COLUMNS))
     assert says in str(error.value)
-
-
-def test_two_figures_of_one_quantity_cannot_both_be_used(tmp_path):
-    row = ("pue", "1", "fraction", "default", "all", "a", "2024", "")
-    with pytest.raises(FactError, match=r"facts\.csv:3.*already has a value"):
-        load_power(table(tmp_path, row, row, columns=role_facts.COLUMNS))

@@ -2,7 +2,6 @@
 
 import pytest
 
-from core.errors import FactError
 from hardware.cross_validation import (
     CLASS_COVERAGE,
     CROSS_VALIDATION_CSV,
@@ -12,19 +11,10 @@ from hardware.cross_validation import (
     load_cross_validation,
     write_cross_validation,
 )
+from tests.support.csv_tables import refusal
 
 HEAD = "split,measure,value,rows,date\n"
 GOOD = "grouped,median,0.1,807,2026-11-21\n"
-
-
-@pytest.fixture
-def table(tmp_path):
-    def write(text):
-        path = tmp_path / "cross_validation.csv"
-        path.write_text(text)
-        return path
-
-    return write
 
 
 def test_the_shipped_table_has_the_headline_of_every_split():
@@ -69,16 +59,15 @@ def test_the_shipped_folds_are_worse_than_the_fit():
         ("grouped,mean,0.1\n", "does not have 5 cells"),
     ],
 )
-def test_a_figure_that_cannot_be_is_named_by_its_line(table, line, says):
-    with pytest.raises(FactError) as e:
-        load_cross_validation(table(HEAD + GOOD + line))
-    assert "cross_validation.csv:3" in str(e.value)
-    assert says in str(e.value)
+def test_a_figure_that_cannot_be_is_named_by_its_line(tmp_path, line, says):
+    said = refusal(load_cross_validation, tmp_path / "cross_validation.csv", HEAD + GOOD + line)
+    assert "cross_validation.csv:3" in said
+    assert says in said
 
 
-def test_other_columns_are_refused(table):
-    with pytest.raises(FactError, match="the columns are not split,measure,value,rows,date"):
-        load_cross_validation(table("split,measure,value\n"))
+def test_other_columns_are_refused(tmp_path):
+    said = refusal(load_cross_validation, tmp_path / "other.csv", "split,measure,value\n")
+    assert "the columns are not split,measure,value,rows,date" in said
 
 
 def test_what_is_written_reads_back(tmp_path):

@@ -17,6 +17,7 @@ from core.machine.cluster import ASSUMED_CEILING, INFINIBAND_HOP_S, NVLINK_HOP_S
 from core.units import GIB, to_si
 from hardware import facts, names
 from hardware.tables import is_date
+from tests.support.csv_tables import refusal
 
 HEADER = "accelerator,quantity,value,unit,source,source_date,note\n"
 FABRIC_HEADER = HEADER.replace("accelerator", "fabric", 1)
@@ -36,10 +37,8 @@ FIGURES = list(csv.DictReader(GOLDEN.read_text(encoding="utf-8").splitlines()))
 PARTS = sorted(facts.accelerators())
 
 
-def _table(tmp_path, text, name="accelerators.csv"):
-    table = tmp_path / name
-    table.write_text(text, encoding="utf-8")
-    return table
+def refused(tmp_path, text):
+    return refusal(facts.load_accelerators, tmp_path / "accelerators.csv", text)
 
 
 @pytest.mark.parametrize("row", FIGURES, ids=lambda r: f"{r['accelerator']}-{r['field']}")
@@ -122,7 +121,9 @@ def test_a_part_without_sourced_peaks_says_so(name):
 
 
 def test_a_good_table_loads(tmp_path):
-    gpu = facts.load_accelerators(_table(tmp_path, HEADER + GOOD))["X"]
+    table = tmp_path / "accelerators.csv"
+    table.write_text(HEADER + GOOD, encoding="utf-8")
+    gpu = facts.load_accelerators(table)["X"]
     assert gpu.bf16_flops_per_s == 100e12
     assert gpu.memory_bytes == 40 * GIB
     assert gpu.note == "a remark"
@@ -159,30 +160,26 @@ def test_a_good_table_loads(tmp_path):
     ],
 )
 def test_a_row_that_cannot_be_trusted_stops_the_load(tmp_path, row, says):
-    table = _table(tmp_path, HEADER + row)
-    with pytest.raises(FactError) as e:
-        facts.load_accelerators(table)
-    assert str(e.value).startswith("accelerators.csv:2: ")
-    assert says in str(e.value)
+    said = refused(tmp_path, HEADER + row)
+    assert said.startswith("accelerators.csv:2: ")
+    assert says in said
 
 
 def test_a_number_given_twice_stops_the_load(tmp_path):
-    table = _table(tmp_path, HEADER + GOOD + "X,memory_bytes,80,GB,page,2026,\n")
-    with pytest.raises(FactError, match=r"accelerators\.csv:11: X memory_bytes is given twice"):
-        facts.load_accelerators(table)
+    said = refused(tmp_path, HEADER + GOOD + "X,memory_bytes,80,GB,page,2026,\n")
+    assert "accelerators.csv:11: X memory_bytes is given twice" in said
 
 
 @pytest.mark.parametrize("quantity", [*facts.REQUIRED, "device_name"])
 def test_a_gap_stops_the_load(tmp_path, quantity):
     rows = [row for row in GOOD.splitlines(keepends=True) if row.split(",")[1] != quantity]
     assert len(rows) == len(GOOD.splitlines()) - 1
-    with pytest.raises(FactError, match=f"X lacks {quantity}"):
-        facts.load_accelerators(_table(tmp_path, HEADER + "".join(rows)))
+    assert f"X lacks {quantity}" in refused(tmp_path, HEADER + "".join(rows))
 
 
 def test_a_table_of_another_shape_is_refused(tmp_path):
-    with pytest.raises(FactError, match=r"accelerators\.csv:1: the columns are not"):
-        facts.load_accelerators(_table(tmp_path, "name,value\nX,1\n"))
+    said = refused(tmp_path, "name,value\nX,1\n")
+    assert "accelerators.csv:1: the columns are not" in said
 
 
 def _custom(**changes):
@@ -246,9 +243,9 @@ def test_an_unknown_fabric_is_a_fact_error():
 
 
 def test_a_fabric_row_in_a_wrong_unit_stops_the_load(tmp_path):
-    table = _table(tmp_path, FABRIC_HEADER + "x,latency_s,3,GB,page,2026,\n", "fabrics.csv")
-    with pytest.raises(FactError, match=r"fabrics\.csv:2: latency_s has unit 'GB'"):
-        facts.load_fabrics(table)
+    text = FABRIC_HEADER + "x,latency_s,3,GB,page,2026,\n"
+    said = refusal(facts.load_fabrics, tmp_path / "fabrics.csv", text)
+    assert "fabrics.csv:2: latency_s has unit 'GB'" in said
 
 
 def test_the_names_table_knows_exactly_the_parts_that_have_facts():

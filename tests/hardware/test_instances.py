@@ -4,9 +4,9 @@ import csv
 
 import pytest
 
-from core.errors import FactError
 from hardware import facts, instances
 from hardware.tables import is_date
+from tests.support.csv_tables import refusal
 
 HEADER = ",".join(instances._COLUMNS) + "\n"
 GOOD = "aws,p9,H100-80GB-SXM,8,3200,efa,8,192,2048,30.4,page,2026-08,\n"
@@ -116,19 +116,15 @@ def test_what_was_left_out_is_listed_with_a_reason_and_not_in_the_table():
     ],
 )
 def test_a_row_that_cannot_be_trusted_stops_the_load(tmp_path, row, says):
-    table = tmp_path / "instances.csv"
-    table.write_text(HEADER + row)
-    with pytest.raises(FactError) as e:
-        instances.load_instances(table)
-    assert str(e.value).startswith("instances.csv:2: ")
-    assert says in str(e.value)
+    said = refusal(instances.load_instances, tmp_path / "instances.csv", HEADER + row)
+    assert said.startswith("instances.csv:2: ")
+    assert says in said
 
 
 def test_a_machine_given_twice_stops_the_load(tmp_path):
-    table = tmp_path / "instances.csv"
-    table.write_text(HEADER + GOOD + GOOD.replace("p9", "P9"))
-    with pytest.raises(FactError, match=r"instances\.csv:3: aws P9 is given twice"):
-        instances.load_instances(table)
+    twice = HEADER + GOOD + GOOD.replace("p9", "P9")
+    said = refusal(instances.load_instances, tmp_path / "instances.csv", twice)
+    assert "instances.csv:3: aws P9 is given twice" in said
 
 
 def test_a_blank_figure_is_unknown(tmp_path):

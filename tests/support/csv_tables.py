@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+
+import pytest
+
+from core.errors import FactError
 
 
 def written_table(rows: Iterable[Mapping[str, object]], path: Path) -> Path:
@@ -16,3 +20,11 @@ def written_table(rows: Iterable[Mapping[str, object]], path: Path) -> Path:
         writer.writeheader()
         writer.writerows(kept)
     return path
+
+
+def refusal(load: Callable[[Path], object], path: Path, text: str) -> str:
+    """What the loader of a table of facts says of one with this text."""
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(FactError) as e:
+        load(path)
+    return str(e.value)

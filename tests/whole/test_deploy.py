@@ -179,21 +179,47 @@ def test_cron_itself_takes_the_crontab():
     assert run(crontab, "-T", CRONTAB).returncode == 0
 
 
-def test_kubernetes_takes_the_cronjob():
-    """Against the schemas of Kubernetes itself, where an unknown field is an error."""
-    done = run(beside_python("kubernetes-validate"), "--strict", CRONJOB)
+CHECKS = {  # of each file, what its own tool says of it
+    CRONJOB: ("kubernetes-validate", "--strict"),  # where an unknown field is an error
+    WORKFLOW: ("check-jsonschema", "--builtin-schema", "vendor.github-workflows"),
+    COMPOSE: ("check-jsonschema", "--builtin-schema", "vendor.compose-spec"),
+    CONTAINERFILE: ("hadolint", "--no-color"),
+}
+
+
+def checked(file: Path, path: Path) -> subprocess.CompletedProcess[str]:
+    """What the tool of a file says of the one at `path`."""
+    program, *options = CHECKS[file]
+    return run(beside_python(program), *options, path)
+
+
+@pytest.mark.parametrize("file", CHECKS, ids=lambda f: f.name)
+def test_the_tool_of_a_file_takes_it(file):
+    done = checked(file, file)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [d["kind"] for d in kubernetes()] == ["PersistentVolumeClaim", "CronJob"]
 
 
 @pytest.mark.parametrize(
-    ("good", "bad"),
-    [("concurrencyPolicy", "concurencyPolicy"), ("backoffLimit: 0", "backoffLimit: none")],
+    ("file", "good", "bad"),
+    [
+        (CRONJOB, "concurrencyPolicy", "concurencyPolicy"),
+        (CRONJOB, "backoffLimit: 0", "backoffLimit: none"),
+        (WORKFLOW, "runs-on:", "run-on:"),
+        (WORKFLOW, "contents: write", "contents: sometimes"),
+        (COMPOSE, "read_only: true", "readonly: true"),
+        (COMPOSE, "pids_limit: 256", "pids_limit: []"),
+        (CONTAINERFILE, "USER 10001:10001", "USER root"),
+        (CONTAINERFILE, "WORKDIR /opt/runcast", "WORKDIR opt/runcast"),
+        (CONTAINERFILE, "FROM ${PYTHON_IMAGE} AS build", "FROM python AS build"),
+        (CONTAINERFILE, 'CMD ["python", "-m", "streamlit"', 'CMD ["python", "-m", \'streamlit\''),
+    ],
 )
-def test_kubernetes_would_refuse_a_mistake(tmp_path, good, bad):
-    path = tmp_path / "cronjob.yaml"
-    path.write_text(CRONJOB.read_text().replace(good, bad))
-    assert run(beside_python("kubernetes-validate"), "--strict", path).returncode != 0
+def test_the_tool_of_a_file_would_refuse_a_mistake(tmp_path, file, good, bad):
+    path = tmp_path / file.name
+    text = file.read_text()
+    assert good in text
+    path.write_text(text.replace(good, bad))
+    assert checked(file, path).returncode != 0
 
 
 def test_kubectl_reads_the_cronjob():
@@ -205,6 +231,7 @@ def test_kubectl_reads_the_cronjob():
 
 def test_the_cronjob_keeps_prices_on_the_claim_and_fits_cron():
     claim, job = kubernetes()
+    assert [claim["kind"], job["kind"]] == ["PersistentVolumeClaim", "CronJob"]
     pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     named = {v["name"]: v for v in pod["volumes"]}
     mounts = {m["mountPath"]: m["name"] for m in container()["volumeMounts"]}
@@ -212,22 +239,6 @@ def test_the_cronjob_keeps_prices_on_the_claim_and_fits_cron():
     assert named[mounts[data]]["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
     cron_lines(f"{job['spec']['schedule']} true\n")
     assert job["spec"]["concurrencyPolicy"] == "Forbid"
-
-
-def test_github_takes_the_workflow():
-    schema = [beside_python("check-jsonschema"), "--builtin-schema", "vendor.github-workflows"]
-    done = run(*schema, WORKFLOW)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
-    ("good", "bad"), [("runs-on:", "run-on:"), ("contents: write", "contents: sometimes")]
-)
-def test_github_would_refuse_a_mistake(tmp_path, good, bad):
-    path = tmp_path / "workflow.yml"
-    path.write_text(WORKFLOW.read_text().replace(good, bad))
-    schema = [beside_python("check-jsonschema"), "--builtin-schema", "vendor.github-workflows"]
-    assert run(*schema, path).returncode != 0
 
 
 def test_the_steps_of_the_workflow_are_shell_and_commit_prices_alone():
@@ -335,30 +346,8 @@ def test_no_file_of_deploy_holds_a_secret():
 # --- the container -------------------------------------------------------------------------------
 
 
-def linted(path: Path) -> subprocess.CompletedProcess[str]:
-    return run(beside_python("hadolint"), "--no-color", path)
-
-
-def test_hadolint_takes_the_container_file():
-    done = linted(CONTAINERFILE)
-    assert (done.returncode, done.stdout) == (0, "")
-
-
-@pytest.mark.parametrize(
-    ("good", "bad"),
-    [
-        ("USER 10001:10001", "USER root"),
-        ("WORKDIR /opt/runcast", "WORKDIR opt/runcast"),
-        ("FROM ${PYTHON_IMAGE} AS build", "FROM python AS build"),
-        ('CMD ["python", "-m", "streamlit"', 'CMD ["python", "-m", \'streamlit\''),
-    ],
-)
-def test_hadolint_would_refuse_a_mistake(tmp_path, good, bad):
-    path = tmp_path / "Containerfile"
-    text = CONTAINERFILE.read_text()
-    assert good in text
-    path.write_text(text.replace(good, bad))
-    assert linted(path).returncode != 0
+def test_hadolint_finds_nothing_to_say_of_the_container_file():
+    assert checked(CONTAINERFILE, CONTAINERFILE).stdout == ""
 
 
 def test_the_image_installs_from_the_locks_alone_and_runs_as_nobody_in_particular():
@@ -383,24 +372,6 @@ def test_the_image_has_every_package_and_only_what_it_copies():
     assert ignore[1] == "*"
     assert {line[1:] for line in ignore if line.startswith("!")} == named
     assert {"app", "core", "hardware", "pricing", "runners"} <= named
-
-
-def test_compose_takes_its_file():
-    schema = [beside_python("check-jsonschema"), "--builtin-schema", "vendor.compose-spec"]
-    done = run(*schema, COMPOSE)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
-    ("good", "bad"), [("read_only: true", "readonly: true"), ("pids_limit: 256", "pids_limit: []")]
-)
-def test_compose_would_refuse_a_mistake(tmp_path, good, bad):
-    path = tmp_path / "compose.yaml"
-    text = COMPOSE.read_text()
-    assert good in text
-    path.write_text(text.replace(good, bad))
-    schema = [beside_python("check-jsonschema"), "--builtin-schema", "vendor.compose-spec"]
-    assert run(*schema, path).returncode != 0
 
 
 def test_every_container_is_read_only_without_rights_and_with_limits():

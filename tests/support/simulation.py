@@ -224,13 +224,3 @@ def multi_ring_all_gather_s(
                 else:
                     inside[rank] += through  # closes the ring inside
     return float(max(inside.max() / scale_up, across.max() / scale_out))
-
-
-def attended_tokens(*, seq_len: int, window: int) -> int:
-    """Pairs (query, key) of a causal mask with a look-back window (0: none), counted."""
-    return sum(
-        1
-        for query in range(seq_len)
-        for key in range(query + 1)
-        if window == 0 or query - key < window
-    )

@@ -24,14 +24,13 @@ PREDICTED = np.array([90.0, 120.0, 50.0, 100.0, 200.0])
 MEASURED = np.full(5, 100.0)
 
 
+def score(**changes):
+    given = {"predicted": PREDICTED, "measured": MEASURED, "refused": NO, **changes}
+    return scored(**given)
+
+
 def test_the_five_metrics_of_five_rows():
-    a = scored(
-        predicted=PREDICTED,
-        measured=MEASURED,
-        refused=NO,
-        low=PREDICTED * 0.8,
-        high=PREDICTED * 1.2,
-    )
+    a = score(low=PREDICTED * 0.8, high=PREDICTED * 1.2)
     assert a.n == 5
     assert a.median_ape == pytest.approx(0.2)
     assert a.mean_ape == pytest.approx(1.8 / 5)
@@ -44,15 +43,15 @@ def test_the_five_metrics_of_five_rows():
 def test_rows_without_a_measurement_or_a_forecast_are_not_scored():
     predicted, measured, refused = PREDICTED.copy(), MEASURED.copy(), NO.copy()
     predicted[0], measured[1], refused[4] = math.nan, math.nan, True
-    a = scored(predicted=predicted, measured=measured, refused=refused)
+    a = score(predicted=predicted, measured=measured, refused=refused)
     assert (a.n, a.refused) == (2, 1)
     assert a.mean_ape == pytest.approx(0.25)
     assert a.coverage_80 is None
 
 
 def test_no_row_is_no_metric():
-    a = scored(predicted=PREDICTED, measured=MEASURED * np.nan, refused=NO, low=MEASURED * 0,
-               high=MEASURED, family=np.array(list("abcde")))  # fmt: skip
+    family = np.array(list("abcde"))
+    a = score(measured=MEASURED * np.nan, low=MEASURED * 0, high=MEASURED, family=family)
     assert a.n == 0
     assert a.median_ape is a.mean_ape is a.p90_ape is a.within_20 is a.coverage_80 is None
     assert a.family_median_ape is a.coverage_low is a.weighted_median_ape is None
@@ -60,17 +59,14 @@ def test_no_row_is_no_metric():
 
 def test_repeats_of_a_family_count_once():
     family = np.array(["a", "a", "a", "b", "b"])
-    a = scored(predicted=PREDICTED, measured=MEASURED, refused=NO, family=family)
+    a = score(family=family)
     assert a.family_median_ape == pytest.approx((0.2 + 0.5) / 2)
 
 
 def test_repeats_of_a_configuration_have_one_vote():
     """Errors 0.1, 0.2, 0.5 of one configuration, 0.0 and 1.0 of two others."""
     configuration = np.array(["a", "a", "a", "b", "c"])
-    a = scored(
-        predicted=PREDICTED, measured=MEASURED, refused=NO, configuration=configuration,
-        low=PREDICTED * 0.8, high=PREDICTED * 1.2,
-    )  # fmt: skip
+    a = score(configuration=configuration, low=PREDICTED * 0.8, high=PREDICTED * 1.2)
     assert a.configurations == 3
     assert a.weighted_median_ape == pytest.approx(0.2)  # 0.0: 1, 0.1: 4/3, 0.2: 5/3 of 3
     assert a.weighted_mean_ape == pytest.approx((0.8 / 3 + 0.0 + 1.0) / 3)
@@ -82,10 +78,7 @@ def test_repeats_of_a_configuration_have_one_vote():
 def test_a_repeat_that_is_not_scored_takes_no_vote():
     measured = MEASURED.copy()
     measured[0] = math.nan
-    a = scored(
-        predicted=PREDICTED, measured=measured, refused=NO,
-        configuration=np.array(["a", "a", "b", "c", "d"]),
-    )  # fmt: skip
+    a = score(measured=measured, configuration=np.array(["a", "a", "b", "c", "d"]))
     assert a.configurations == 4
     assert a.weighted_mean_ape == pytest.approx(a.mean_ape)
 
@@ -105,7 +98,7 @@ def test_printing_every_row_again_moves_no_weighted_metric(values, times, share)
 
 
 def test_coverage_has_exact_bounds():
-    a = scored(predicted=PREDICTED, measured=MEASURED, refused=NO, low=MEASURED, high=MEASURED)
+    a = score(low=MEASURED, high=MEASURED)
     assert a.coverage_80 == 1
     assert a.coverage_low == pytest.approx(0.05 ** (1 / 5))
     assert a.coverage_high == 1

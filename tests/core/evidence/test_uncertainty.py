@@ -46,12 +46,6 @@ def test_the_probability_is_that_of_the_normal_distribution(limit, p50, sigma):
     assert 0 <= got <= 1
 
 
-@given(p50=st.floats(1, 100), sigma=SIGMA)
-def test_more_need_is_more_likely_to_exceed(p50, sigma):
-    here, more = (float(probability_above(50.0, p50=x, sigma=sigma)) for x in (p50, 1.1 * p50))
-    assert more >= here
-
-
 @given(a=WIDTH, b=WIDTH, c=WIDTH)
 def test_independent_causes_widen_and_never_narrow(a, b, c):
     whole = float(quadrature(a, b, c))
@@ -78,7 +72,7 @@ CIRCUMSTANCES = st.builds(
 
 @given(known=CIRCUMSTANCES)
 def test_a_width_is_the_quadrature_of_its_causes(known):
-    """Each thing that is not said adds the same variance, whichever it is."""
+    """Each thing that is not said adds the same variance, whichever it is: none narrows it."""
     variance = (
         EFF.throughput_sigma**2
         + known.num_inferred * EFF.inferred_sigma**2
@@ -94,18 +88,6 @@ def test_a_width_is_the_quadrature_of_its_causes(known):
         + known.unknown_stack * EFF.memory_unknown_stack_sigma**2
     )
     assert float(memory_sigma(EFF, known)) == pytest.approx(variance**0.5)
-
-
-@given(known=CIRCUMSTANCES)
-def test_nothing_that_is_not_known_narrows_an_interval(known):
-    for change in (
-        {"num_inferred": known.num_inferred + 1},
-        {"num_inferred_of_memory": known.num_inferred_of_memory + 1},
-        {"unknown_stack": 1.0}, {"unmeasured": 1.0}, {"experts": 1.0}, {"adapters": 1.0},
-    ):  # fmt: skip
-        less = replace(known, **change)
-        for sigma in (throughput_sigma, memory_sigma):
-            assert float(sigma(EFF, less)) >= float(sigma(EFF, known))
 
 
 def test_an_unknown_stack_is_no_other_circumstance():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -27,6 +28,8 @@ LARGER = Place(
     gpus_per_instance=8.0,
     usd_per_instance_hour=110.0,
 )
+# Changes of a layout of the made-up job, unless another count or other choices are given.
+near_to = partial(changes, num_gpus=NUM_GPUS, choices=CHOICES)
 LAYOUT_KNOBS = tuple(k for k in KNOBS if k not in ("offload", "num_gpus", "accelerator"))
 
 
@@ -49,7 +52,7 @@ def directly(found, change):
 @given(legal())
 def test_every_change_is_legal_fits_and_takes_what_it_says(job):
     found, base = job
-    near = changes(found, base, num_gpus=NUM_GPUS, choices=CHOICES, places=[LARGER], most=40)
+    near = near_to(found, base, places=[LARGER], most=40)
     assert near.num_tried >= near.num_legal >= near.num_fit >= len(near.ranked)
     for c in near.ranked:
         step_s, peak, place = directly(found, c)
@@ -71,16 +74,14 @@ def test_every_change_is_legal_fits_and_takes_what_it_says(job):
 @pytest.mark.parametrize("sharding", ["hsdp", "zero1"])
 def test_a_group_of_shards_stays_as_it_is_where_its_ranks_do(sharding):
     base = replace(layout(tp=2, sharding=sharding), dp_replicate=2, dp_shard=16)
-    near = changes(
-        case(), base, num_gpus=NUM_GPUS, choices=CHOICES, knobs=("micro_batch_size", "recompute")
-    )
+    near = near_to(case(), base, knobs=("micro_batch_size", "recompute"))
     assert near.ranked
     assert {(c.layout.dp_replicate, c.layout.dp_shard) for c in near.ranked} == {(2, 16)}
 
 
 def test_what_is_said_to_change_is_what_differs():
     base = layout(tp=2, recompute="none")
-    for c in changes(case(), base, num_gpus=NUM_GPUS, choices=CHOICES, most=40).ranked:
+    for c in near_to(case(), base, most=40).ranked:
         for knob in LAYOUT_KNOBS:
             now, then = str(getattr(base, knob)), str(getattr(c.layout, knob))
             if knob in c.changed:
@@ -100,30 +101,28 @@ def test_no_neighbour_of_the_winner_is_faster(model):
     from core.explain.explain import record_of
 
     winner = record_of(best.layouts, 0)
-    near = changes(found, winner, num_gpus=NUM_GPUS, choices=CHOICES, knobs=LAYOUT_KNOBS, most=40)
+    near = near_to(found, winner, knobs=LAYOUT_KNOBS, most=40)
     assert near.ranked
     assert min(c.step_s for c in near.ranked) >= float(best.step.step_s[0]) * (1 - 1e-9)
 
 
 def test_a_layout_that_does_not_fit_gets_changes_that_do():
     base = layout(sharding="ddp", recompute="none")
-    near = changes(case(LLAMA_70B), base, num_gpus=NUM_GPUS, choices=CHOICES, places=[LARGER])
+    near = near_to(case(LLAMA_70B), base, places=[LARGER])
     assert any("sharding" in c.changed for c in near.ranked)
     assert all(c.need_bytes < c.capacity_bytes for c in near.ranked)
 
 
 def test_an_illegal_layout_gets_legal_neighbours():
     base = layout(tp=3)
-    near = changes(case(), base, num_gpus=NUM_GPUS, choices=CHOICES)
+    near = near_to(case(), base)
     assert near.ranked
     assert all(c.changed["tp"][0] == "3" for c in near.ranked)
 
 
 def test_counts_that_are_no_powers_of_two_have_neighbours():
     base = replace(layout(), dp_shard=48, num_microbatches=8)
-    near = changes(
-        case(global_batch_size=384.0), base, num_gpus=48, choices=CHOICES, knobs=("pp", "tp")
-    )
+    near = near_to(case(global_batch_size=384.0), base, num_gpus=48, knobs=("pp", "tp"))
     assert near.num_legal > 0
     assert all(c.layout.tp * c.layout.pp * c.layout.dp_shard == 48 for c in near.ranked)
 
@@ -131,23 +130,21 @@ def test_counts_that_are_no_powers_of_two_have_neighbours():
 def test_without_a_price_the_fastest_comes_first():
     found = case()
     found = replace(found, place=replace(found.place, usd_per_instance_hour=math.nan))
-    near = changes(found, layout(), num_gpus=NUM_GPUS, choices=CHOICES)
+    near = near_to(found, layout())
     hours = [c.hours for c in near.ranked]
     assert hours == sorted(hours)
     assert all(math.isnan(c.usd) for c in near.ranked)
 
 
 def test_the_scenario_decides_which_strategies_are_neighbours():
-    free = changes(case(), layout(), num_gpus=NUM_GPUS, choices=CHOICES, knobs=("sharding",))
-    bound = changes(
-        case(), layout(), num_gpus=NUM_GPUS, choices=replace(CHOICES, shardings=("zero1",)),
-        knobs=("sharding",),
-    )  # fmt: skip
+    free = near_to(case(), layout(), knobs=("sharding",))
+    one = replace(CHOICES, shardings=("zero1",))
+    bound = near_to(case(), layout(), choices=one, knobs=("sharding",))
     assert bound.num_tried == 1 < free.num_tried
 
 
 def test_two_knobs_are_told_only_where_they_are_worth_it():
-    near = changes(case(LLAMA_8B), layout(), num_gpus=NUM_GPUS, choices=CHOICES, most=40)
+    near = near_to(case(LLAMA_8B), layout(), most=40)
     alone = {next(iter(c.changed)): c.usd for c in near.ranked if len(c.changed) == 1}
     pairs = [c for c in near.ranked if len(c.changed) == 2]
     assert alone
@@ -160,11 +157,11 @@ def test_only_what_the_host_has_room_for_is_moved_there():
     found = case(LLAMA_70B)
     base = replace(layout(tp=8, recompute="full"), dp_shard=1, num_microbatches=512)
     roomy = replace(found, place=replace(PLACE, host_bytes=200e9))
-    near = changes(roomy, base, num_gpus=8, choices=CHOICES, most=40)
+    near = near_to(roomy, base, num_gpus=8, most=40)
     moved = [c for c in near.ranked if c.offload != OFFLOADS[0]]
     assert moved
     assert all("offload" in c.changed for c in moved)
-    less = changes(found, base, num_gpus=8, choices=CHOICES, most=40)  # no host memory is known
+    less = near_to(found, base, num_gpus=8, most=40)  # no host memory is known
     assert all(c.offload == OFFLOADS[0] for c in less.ranked)
 
 
@@ -177,8 +174,8 @@ def test_what_the_search_put_on_the_host_has_to_stay_within_it():
     )
     known = replace(found, place=replace(PLACE, host_bytes=60e9))
     searched = replace(CHOICES, searches_offload=True)
-    near = changes(known, base, num_gpus=8, choices=searched, knobs=LAYOUT_KNOBS, most=99)
-    said = changes(known, base, num_gpus=8, choices=CHOICES, knobs=LAYOUT_KNOBS, most=99)
+    near = near_to(known, base, num_gpus=8, choices=searched, knobs=LAYOUT_KNOBS, most=99)
+    said = near_to(known, base, num_gpus=8, knobs=LAYOUT_KNOBS, most=99)
     assert near.num_fit < said.num_fit
     for c in near.ranked:
         rows = columns_of([c.layout], [8])
@@ -191,26 +188,26 @@ def test_tensor_parallelism_leaves_the_link_only_where_it_may():
         gpus_per_instance=4.0, usd_per_instance_hour=1.0,
     )  # fmt: skip
     base = layout(tp=8, sharding="zero1")
-    near = changes(case(), base, num_gpus=NUM_GPUS, choices=CHOICES, places=[small], most=99)
+    near = near_to(case(), base, places=[small], most=99)
     there = [c for c in near.ranked if c.accelerator == "T"]
     assert there
     assert all(c.layout.tp <= 4 for c in there)
     free = replace(CHOICES, tp_across_nodes=True)
-    near = changes(case(), base, num_gpus=NUM_GPUS, choices=free, places=[small], most=99)
+    near = near_to(case(), base, choices=free, places=[small], most=99)
     assert any(c.accelerator == "T" and c.layout.tp == 8 for c in near.ranked)
 
 
 def test_a_cluster_that_has_no_more_gpus_gets_none():
     owned = replace(case(), place=replace(PLACE, most_gpus=64.0))
-    near = changes(owned, layout(), num_gpus=NUM_GPUS, choices=CHOICES, knobs=("num_gpus",))
+    near = near_to(owned, layout(), knobs=("num_gpus",))
     assert {c.num_gpus for c in near.ranked} <= {32}
-    more = changes(case(), layout(), num_gpus=NUM_GPUS, choices=CHOICES, knobs=("num_gpus",))
+    more = near_to(case(), layout(), knobs=("num_gpus",))
     assert {c.num_gpus for c in more.ranked} > {128}
 
 
 def test_nothing_that_fits_is_no_error():
     found = case(LLAMA_70B)
     tiny = replace(found, place=replace(PLACE, cluster=replace(CLUSTER, memory_bytes=1e9)))
-    near = changes(tiny, layout(), num_gpus=NUM_GPUS, choices=CHOICES)
+    near = near_to(tiny, layout())
     assert (near.num_fit, near.ranked) == (0, ())
     assert np.isfinite(near.num_legal)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from core.money import cost as money_cost
 from core.search.best import MAX_PROBABILITY_OOM
 from core.search.plan import Layout
 from core.time.step import PARTS, step
+from tests.made_up.cases import layout
 from tests.made_up.jobs import CLUSTER, LLAMA_8B, SHIPPED, layouts, workload
 
 PLACE = Place(name="H100", cluster=CLUSTER, gpus_per_instance=8.0, usd_per_instance_hour=55.0)
@@ -51,7 +53,7 @@ def test_a_layout_goes_into_columns_and_back():
 
 @given(layouts())
 def test_what_is_evaluated_is_the_step_and_the_memory_of_the_core(one):
-    rows = one.take(np.array([0])) if np.ndim(one.tp) else _column(one)
+    rows = replace(one, **{f.name: np.atleast_1d(getattr(one, f.name)) for f in fields(one)})
     found = evaluate(CASE, rows)
     times = step(CASE.work, rows, CLUSTER, CASE.eff)
     memory = peak_bytes(CASE.work, rows, CLUSTER, CASE.eff)
@@ -67,29 +69,8 @@ def test_what_is_evaluated_is_the_step_and_the_memory_of_the_core(one):
     assert found.fits[0] == (found.probability_oom[0] <= MAX_PROBABILITY_OOM)
 
 
-def _column(one):
-    """A layout of scalars as columns of one row."""
-    from dataclasses import fields
-
-    from core.layout.layouts import Layouts
-
-    return Layouts(
-        **{f.name: np.atleast_1d(np.asarray(getattr(one, f.name))) for f in fields(Layouts)}
-    )
-
-
 def test_a_measurement_moves_seconds_hours_and_dollars_alike():
-    from dataclasses import replace
-
-    rows = columns_of(
-        [
-            Layout(
-                tp=1, pp=1, virtual_stages=1, cp=1, ep=1, dp_replicate=1, dp_shard=64,
-                sharding="fsdp2", micro_batch_size=1, num_microbatches=1, recompute="full",
-            )
-        ],
-        [64],
-    )  # fmt: skip
+    rows = columns_of([layout(num_microbatches=1)], [64])
     plain, moved = evaluate(CASE, rows), evaluate(replace(CASE, slowdown=1.25), rows)
     for name in ("step_s", "hours", "usd", "gpu_hours"):
         assert getattr(moved, name)[0] == pytest.approx(1.25 * getattr(plain, name)[0])

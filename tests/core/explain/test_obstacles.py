@@ -11,20 +11,11 @@ from core.explain.explain import Case, Place, columns_of, evaluate
 from core.explain.obstacles import figures, obstacles, shortage
 from core.layout.layouts import RULES, Choices
 from core.memory.memory import peak_bytes
-from core.search.plan import Layout
+from tests.made_up.cases import layout
 from tests.made_up.jobs import CLUSTER, LLAMA_8B, LLAMA_70B, MIXTRAL_8X7B, SHIPPED, workload
 
 WORK = workload(LLAMA_8B, global_batch_size=512.0)
 NO_FIGURES = ("offload_params", "offload_optimizer", "shard_group")  # rules about names alone
-
-
-def layout(**changes):
-    given = {
-        "tp": 1, "pp": 1, "virtual_stages": 1, "cp": 1, "ep": 1, "dp_replicate": 1, "dp_shard": 64,
-        "sharding": "fsdp2", "micro_batch_size": 1, "num_microbatches": 8, "recompute": "none",
-        **changes,
-    }  # fmt: skip
-    return Layout(**given)
 
 
 def broken(one, num_gpus=64, work=WORK, choices=None):
@@ -79,7 +70,7 @@ def test_a_shortage_is_the_peak_less_what_can_be_planned_with():
     place = Place(name="", cluster=CLUSTER, gpus_per_instance=8, usd_per_instance_hour=50)
     eff = SHIPPED["generic"]
     case = Case(work=work, place=place, eff=eff, memory_sigma=0.1, num_tokens=1e12)
-    rows = columns_of([layout(sharding="ddp"), layout(recompute="full")], [64, 64])
+    rows = columns_of([layout(sharding="ddp", recompute="none"), layout()], [64, 64])
     found = evaluate(case, rows)
     lacks = shortage(found, 0)
     peak = {k: v[0] for k, v in peak_bytes(work, rows, CLUSTER, eff).items()}

@@ -92,12 +92,12 @@ def test_effects_are_a_tenth_each_way_and_the_largest_comes_first():
 
 def test_what_moves_nothing_is_not_told():
     """Full sharding has no pipeline: its exposed share has no part in the step."""
-    names = {e.name for e in sensitivities(case(), columns_of([layout()], [NUM_GPUS]))}
+    effects = sensitivities(case(), columns_of([layout()], [NUM_GPUS]))
+    names = {e.name for e in effects}
     assert "pp_exposed" not in names
     assert "ep_exposed" not in names
     assert "scale_out_bytes_per_s" in names
-    wide = sensitivities(case(), columns_of([layout()], [NUM_GPUS]))
-    assert all(e.swing >= LEAST or e.oom_low != e.oom_high for e in wide)
+    assert all(e.swing >= LEAST or e.oom_low != e.oom_high for e in effects)
 
 
 def test_memory_moves_the_chance_to_run_out_and_not_the_time():

@@ -263,9 +263,10 @@ def test_a_given_value_is_the_only_one_tried(choice, of):
 
 
 def test_hybrid_sharding_fills_whole_nodes():
-    """One copy on one node, on two, on four: more than one copy is left."""
+    """One copy on one node, on two, on four: more than one copy is left, on several ranks each."""
     found, _ = candidates_of(global_batch_size=512, num_gpus=64, shardings=("hsdp",))
     assert set(np.asarray(found.tp) * found.dp_shard) == {8, 16, 32}
+    assert (np.asarray(found.dp_shard) > 1).all()
 
 
 def test_a_shard_group_has_a_whole_number_of_ranks():
@@ -275,11 +276,6 @@ def test_a_shard_group_has_a_whole_number_of_ranks():
     )  # fmt: skip
     assert len(np.asarray(found.tp))
     assert (np.asarray(found.dp_shard) % 1 == 0).all()
-
-
-def test_hybrid_sharding_shards():
-    found, _ = candidates_of(global_batch_size=512, num_gpus=64, shardings=("hsdp",))
-    assert (np.asarray(found.dp_shard) > 1).all()
 
 
 @pytest.mark.parametrize("model", [MIXTRAL_8X7B, DEEPSEEK_V3])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.errors import ScenarioError
@@ -30,16 +30,12 @@ def test_a_format_that_the_device_lacks_is_no_number(bits, fp8, fp4):
     assert np.isfinite(speedup(12 - bits, fp8, fp4))
 
 
+@example(bits=8, ratio=1.0, reach=0.9)  # TPU v5p: 459 TFLOP/s in either format
 @given(bits=st.sampled_from([4, 8]), ratio=st.floats(1, 8), reach=st.floats(0, 1))
 def test_never_above_the_ratio_of_the_peaks_and_never_below_16_bits(bits, ratio, reach):
     got = speedup(bits, ratio, ratio, reach, reach)
     assert 1.0 <= got <= ratio
     assert got == pytest.approx(max(1.0, ratio * reach))
-
-
-def test_a_peak_no_higher_than_bf16_gives_nothing():
-    """TPU v5p: 459 TFLOP/s in either format."""
-    assert speedup(8, 1.0) == 1.0
 
 
 @pytest.mark.parametrize("recipe", PRECISIONS.values(), ids=lambda p: p.name)

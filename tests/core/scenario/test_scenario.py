@@ -13,6 +13,17 @@ from core.scenario.types import MOST_LISTED, MOST_PINNED
 SCHEMA = Scenario.model_json_schema()["properties"]
 LETTERS = "abcXYZ019_.-/+:()éß中"
 NAMES = st.text(alphabet=LETTERS, min_size=1, max_size=12)
+TEXTS = {  # of fields that take a form of text of their own
+    "calibration": st.text(alphabet="0123456789abcdef", min_size=16, max_size=16),
+    "prices": st.text(alphabet="0123456789abcdef", max_size=64),
+    "made": st.from_regex(r"([0-9]{1,4}(\.[0-9]{1,4}){0,3}((a|b|rc)[0-9])?)?", fullmatch=True),
+    "pinned": st.text(alphabet=LETTERS + "~*", min_size=1, max_size=60),
+    "plan": st.text(alphabet=LETTERS + " ~*", max_size=60),
+    "anchor_layout": st.text(alphabet="tpcz019_.=,- ", max_size=60),
+    "price_book": st.sampled_from(("", "acme", "rates-2026_q4")),
+    "software_date": st.sampled_from(("", "2022-05", "2026-11")),
+    "anchor_gpu": st.text(alphabet=LETTERS + " ", max_size=60),
+}
 
 
 def values_of(name: str, schema: dict[str, Any]) -> st.SearchStrategy[Any]:
@@ -32,27 +43,7 @@ def values_of(name: str, schema: dict[str, Any]) -> st.SearchStrategy[Any]:
         most = MOST_PINNED if name == "pinned" else 6
         return st.lists(items, min_size=least, max_size=most, unique=True).map(tuple)
     if kind == "string":
-        if name == "calibration":
-            return st.text(alphabet="0123456789abcdef", min_size=16, max_size=16)
-        if name == "prices":
-            return st.text(alphabet="0123456789abcdef", max_size=64)
-        if name == "made":
-            return st.from_regex(
-                r"([0-9]{1,4}(\.[0-9]{1,4}){0,3}((a|b|rc)[0-9])?)?", fullmatch=True
-            )
-        if name == "pinned":
-            return st.text(alphabet=LETTERS + "~*", min_size=1, max_size=60)
-        if name == "plan":
-            return st.text(alphabet=LETTERS + " ~*", max_size=60)
-        if name == "anchor_layout":
-            return st.text(alphabet="tpcz019_.=,- ", max_size=60)
-        if name == "price_book":
-            return st.sampled_from(("", "acme", "rates-2026_q4"))
-        if name == "software_date":
-            return st.sampled_from(("", "2022-05", "2026-11"))
-        if name == "anchor_gpu":
-            return st.text(alphabet=LETTERS + " ", max_size=60)
-        return st.one_of(NAMES, st.tuples(NAMES, NAMES).map(" ".join))
+        return TEXTS.get(name, st.one_of(NAMES, st.tuples(NAMES, NAMES).map(" ".join)))
     low = schema.get("minimum", schema.get("exclusiveMinimum", schema.get("gt", schema.get("ge"))))
     high = schema["maximum"]
     if kind == "integer":
@@ -144,17 +135,12 @@ def test_a_bad_field_becomes_its_default_and_a_sentence(name):
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_no_number_field_takes_what_is_no_number(name):
-    for text in ("nan", "inf", "1e999", "-1", "abc", "1e12x"):
+def test_no_number_field_takes_what_is_no_number_or_absurd(name):
+    texts = ("nan", "inf", "1e999", "-1", "abc", "1e12x", "1e18")
+    for text in texts:
         _, notes = Scenario.from_query({name: text})
         assert len(notes) == 1, text
-        with pytest.raises(ScenarioError, match=name):
-            Scenario.parse({name: text})
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-def test_absurd_values_from_a_form_are_a_sentence_too(name):
-    for value in (float("nan"), float("inf"), -1, 10**30, 1e300, "1e18"):
+    for value in (*texts, float("nan"), float("inf"), -1, 10**30, 1e300):
         with pytest.raises(ScenarioError) as e:
             Scenario.parse({name: value})
         assert name in str(e.value)

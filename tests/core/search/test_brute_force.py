@@ -66,16 +66,16 @@ CASES = {
 }  # fmt: skip
 
 
-def both(work, counts, choices, *, machines=(CLUSTER, PCIE, RACK), host_bytes=200e9):
+def both(work, counts, choices, *, machines=(CLUSTER, PCIE, RACK), eff=GENERIC):
     """What the search finds, and what timing everything finds."""
     wanted = [
         Job(cluster=c, num_gpus=n, host_bytes=h)
         for c in machines
         for n in counts
-        for h in (host_bytes, 0.0)
+        for h in (200e9, 0.0)
     ]
     return [
-        best_layouts(work, wanted, GENERIC, choices, memory_sigma=SIGMA, exhaustive=exhaustive)
+        best_layouts(work, wanted, eff, choices, memory_sigma=SIGMA, exhaustive=exhaustive)
         for exhaustive in (False, True)
     ]
 
@@ -133,11 +133,8 @@ def test_a_host_that_is_faster_than_the_device_may_gain_by_offloading():
     """Then less on the host is not the faster layout, and the search does not think so."""
     quick = replace(GENERIC, host_bytes_per_s=1e15, host_link=1e4)
     work = workload(LLAMA_8B, global_batch_size=48)
-    wanted = [Job(cluster=replace(CLUSTER, memory_bytes=500e9), num_gpus=8)]
-    pruned, brute = (
-        best_layouts(work, wanted, quick, FREE, memory_sigma=SIGMA, exhaustive=exhaustive)
-        for exhaustive in (False, True)
-    )
+    roomy = replace(CLUSTER, memory_bytes=500e9)
+    pruned, brute = both(work, (8,), FREE, machines=(roomy,), eff=quick)
     assert_same(pruned, brute)
     assert pruned.layouts.offload_optimizer[0] > 0
 

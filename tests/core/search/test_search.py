@@ -64,6 +64,16 @@ def brute_force(work, job, choices):
     return best, misses
 
 
+def assert_same(work, job, choices):
+    want, misses = brute_force(work, job, choices)
+    best = search(work, [job], choices)
+    assert best.counts.pruned_by_memory == misses
+    if want is None:
+        assert not len(best.job)
+    else:
+        assert float(best.step.tokens_per_s[0]) == pytest.approx(want)
+
+
 @pytest.mark.parametrize(
     ("model", "cluster", "num_gpus"),
     [
@@ -76,14 +86,7 @@ def brute_force(work, job, choices):
 )
 def test_the_winner_is_that_of_brute_force(model, cluster, num_gpus):
     work = workload(model, global_batch_size=48)
-    job = Job(cluster=cluster, num_gpus=num_gpus)
-    want, misses = brute_force(work, job, Choices())
-    best = search(work, [job])
-    assert best.counts.pruned_by_memory == misses
-    if want is None:
-        assert not len(best.job)
-    else:
-        assert float(best.step.tokens_per_s[0]) == pytest.approx(want)
+    assert_same(work, Job(cluster=cluster, num_gpus=num_gpus), Choices())
 
 
 @pytest.mark.parametrize(
@@ -104,14 +107,7 @@ def test_the_winner_is_that_of_brute_force(model, cluster, num_gpus):
 )
 def test_the_winner_of_every_choice_is_that_of_brute_force(model, changes, fixed):
     work = workload(model, **{"global_batch_size": 16, **changes})
-    job, choices = Job(cluster=CLUSTER, num_gpus=8), Choices(**fixed)
-    want, misses = brute_force(work, job, choices)
-    best = search(work, [job], choices)
-    assert best.counts.pruned_by_memory == misses
-    if want is None:
-        assert not len(best.job)
-    else:
-        assert float(best.step.tokens_per_s[0]) == pytest.approx(want)
+    assert_same(work, Job(cluster=CLUSTER, num_gpus=8), Choices(**fixed))
 
 
 def test_several_jobs_at_once_get_what_each_gets_alone():

@@ -115,15 +115,6 @@ def test_frozen_weights_need_no_weight_gradients():
     assert float(adapters.attention_backward) == float(whole.attention_backward)
 
 
-def test_fp8_speeds_up_linear_layers_only_and_pays_for_the_cast():
-    sixteen = layer_seconds(workload(), layout(), CLUSTER, IDEAL)
-    eight = layer_seconds(workload(matmul_bits=8.0, quantised_bytes=4.0), layout(), CLUSTER, IDEAL)
-    assert float(eight.matmul_forward) == pytest.approx(float(sixteen.matmul_forward) / 2)
-    assert float(eight.attention_forward) == float(sixteen.attention_forward)
-    assert float(eight.head) == float(sixteen.head)
-    assert float(eight.memory_bound_forward) > float(sixteen.memory_bound_forward)
-
-
 def test_a_compiler_moves_fewer_bytes():
     plain = layer_seconds(workload(), layout(), CLUSTER, IDEAL)
     fused = layer_seconds(workload(compiled=True), layout(), CLUSTER, IDEAL)

@@ -1,5 +1,6 @@
 """Switches that add up and tori, against counts of links and published bandwidths."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -94,13 +95,9 @@ def test_ddp_inside_a_machine_is_added_up_and_a_sharded_optimizer_is_not(strateg
     assert (added < plain) == (strategy == "ddp")
 
 
-def busiest(paths, size):
-    """Largest number of chunks over one directed link of a row of `size` chips."""
-    loads = {}
-    for path in paths:
-        for hop in path:
-            loads[hop] = loads.get(hop, 0) + 1
-    return max(loads.values())
+def busiest(paths):
+    """Largest number of chunks over one directed link of a row of chips."""
+    return max(Counter(hop for path in paths for hop in path).values())
 
 
 def walk(begin, steps, direction, size):
@@ -112,13 +109,11 @@ def test_an_all_gather_on_a_line_takes_twice_a_ring(size):
     """Chunks of M/n: round a ring half go each way; along a line the end gets all on one link."""
     ring = busiest(
         [walk(i, size // 2, 1, size) for i in range(size)]
-        + [walk(i, size - 1 - size // 2, -1, size) for i in range(size)],
-        size,
+        + [walk(i, size - 1 - size // 2, -1, size) for i in range(size)]
     )
     line = busiest(
         [walk(i, size - 1 - i, 1, size) for i in range(size)]
-        + [walk(i, i, -1, size) for i in range(size)],
-        size,
+        + [walk(i, i, -1, size) for i in range(size)]
     )
     axes = 2
     whole = float(torus_share(ranks=size, chips=size**axes, axes=axes))
@@ -137,7 +132,7 @@ def test_an_all_to_all_on_a_ring_is_as_slow_as_its_busiest_link(size):
                 paths.append(walk(i, j, 1, size))
             if 2 * j > size:
                 paths.append(walk(i, size - j, -1, size))
-    chunks = busiest(paths, size)  # each M/n over one link; the switch has two
+    chunks = busiest(paths)  # each M/n over one link; the switch has two
     behind_a_switch = size / 2
     factor = float(torus_all_to_all_factor(ranks=size, axes=1))
     assert factor == pytest.approx(chunks / behind_a_switch, rel=0.35)

@@ -143,7 +143,6 @@ def test_long_runs_of_the_play_agree_within_half_a_percent(case):
 
 
 rates = st.floats(0, 1e-3)
-seconds = st.floats(0, 1e5)
 jobs = st.builds(
     SpotJob,
     preemptions_per_s=rates,

@@ -12,6 +12,7 @@ import threading
 import warnings
 import zipfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -377,20 +378,15 @@ def test_an_archive_that_is_not_sound_changes_nothing(data, made, tmp_path, what
 
 
 def test_prices_that_are_not_what_their_name_says_are_refused(data, made):
-    def swapped(held):
-        name = next(n for n in held if n.endswith(".parquet"))
-        held[name] = b"PAR1 no longer"
-
     with zipfile.ZipFile(made) as file:
         name = next(n for n in file.namelist() if n.endswith(".parquet"))
-
-    def said(manifest):
-        content = b"PAR1 no longer"
-        first_named(manifest, name).update(
-            bytes=len(content), sha256=hashlib.sha256(content).hexdigest()
-        )
-
-    rewritten(made, change=swapped, manifest=said)
+    content = b"PAR1 no longer"
+    its = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    rewritten(
+        made,
+        change=lambda held: held.update({name: content}),
+        manifest=lambda said: first_named(said, name).update(its),
+    )
     data("other")
     with pytest.raises(BackupError, match="prices are damaged"):
         restore(made)
@@ -473,13 +469,9 @@ def test_every_flipped_bit_is_refused_or_harmless(data, tmp_path, monkeypatch):
 )  # fmt: skip
 def test_a_disk_that_fails_is_no_damaged_archive(data, made, monkeypatch, of, call, number):
     """Whoever reads 'damaged' may throw away the only backup."""
-
-    def failing(*_):
-        raise OSError(number, "of the disk")
-
     here = data("other")
     with monkeypatch.context() as patch:
-        patch.setattr(of, call, failing)
+        patch.setattr(of, call, Mock(side_effect=OSError(number, "of the disk")))
         with pytest.raises(OSError, match="of the disk"):
             restore(made)
     assert tree(here) == {}

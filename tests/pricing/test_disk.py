@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -31,11 +32,8 @@ def full(monkeypatch):
 def test_a_write_that_fails_names_its_file_and_leaves_the_old_one(tmp_path, monkeypatch):
     file = tmp_path / "some.json"
     write_atomically(file, b"old")
-
-    def no_room(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("pricing.disk.os.fsync", no_room)
+    no_room = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr("pricing.disk.os.fsync", Mock(side_effect=no_room))
     with pytest.raises(OSError, match="No space left") as error:
         write_atomically(file, b"new")
     assert error.value.filename == str(file)

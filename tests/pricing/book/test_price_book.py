@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from datetime import date
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -293,11 +294,8 @@ def test_adding_a_book_again_replaces_it_whole(tmp_path):
 
 def test_a_book_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
     save_book(book(RATE), folder=tmp_path)
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("pricing.disk.os.fsync", full)
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr("pricing.disk.os.fsync", Mock(side_effect=full))
     with pytest.raises(OSError, match="No space"):
         save_book(book(OWNED), folder=tmp_path)
     assert load_book("acme", folder=tmp_path) == book(RATE)
@@ -342,11 +340,8 @@ def test_a_damaged_book_says_so_and_can_be_removed(tmp_path, content):
 
 def test_a_book_that_may_not_be_read_is_a_sentence(tmp_path, monkeypatch):
     save_book(book(RATE), folder=tmp_path)
-
-    def refused(*_, **__):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("pathlib.Path.open", refused)
+    refused = PermissionError(13, "Permission denied")
+    monkeypatch.setattr("pathlib.Path.open", Mock(side_effect=refused))
     with pytest.raises(FactError, match="'acme' cannot be read: Permission denied"):
         load_book("acme", folder=tmp_path)
 

@@ -3,6 +3,7 @@
 import re
 import shutil
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 
@@ -130,11 +131,8 @@ def test_saves_at_once_are_each_kept_whole_and_within_the_limit(store, monkeypat
             except ScenarioError as e:
                 said.append(str(e))
 
-    threads = [threading.Thread(target=writes, args=(n,)) for n in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(writes, range(8)))
     found = saved_scenarios(store, owner="ada")
     assert len(found) == len({s.id for s in found}) == 5
     assert [s.name for s in found].count("all") == 1

@@ -12,9 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,15 +23,17 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.bench.ui_page import ACT, MOST_S, Reader, Took, repeated
-from tests.support.browsing import FLAGS, ROOT, is_healthy
+from tests.bench.ui_page import ACT, MOST_S, PART_S, Reader, Took, repeated
+from tests.support.browsing import FLAGS, served
+from tests.support.load import pid_of
+from tests.support.processes import cpu_s
 
 FEW = "/?gpu=H100-80GB-SXM,B200-180GB&deadline_days=14"
 EVERY = "/?deadline_days=14"
 NUMBERS = '[data-testid="stMetric"]'
 LINK = '[data-testid="stMain"] [data-testid="stCode"]'  # which changes with every edit
 SORT = '[data-testid="stMain"] [data-testid="stRadio"] [role="radiogroup"] label'
-REPEATS, PART_S, THINK_S = 15, 25.0, 1.0
+THINK_S = 1.0
 MOST_KB = 100.0
 
 
@@ -88,41 +88,6 @@ def of(name: str, took: list[Took], p50: float | None, p95: float | None, *, set
     )
 
 
-@contextmanager
-def served() -> Iterator[tuple[str, int, float]]:
-    """A server of its own with an empty store: address, process id, when it was started."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    with tempfile.TemporaryDirectory() as data, (Path(data) / "log").open("w") as log:
-        command = [
-            sys.executable, "-m", "streamlit", "run", "app/main.py",
-            f"--server.port={port}", "--server.address=127.0.0.1",
-        ]  # fmt: skip
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "RUNCAST_DATA_DIR": data}
-        start = time.monotonic()
-        server = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=env)
-        url = f"http://127.0.0.1:{port}"
-        try:
-            while not is_healthy(url):
-                if server.poll() is not None or time.monotonic() > start + MOST_S:
-                    sys.exit(f"The page did not start: {(Path(data) / 'log').read_text()}")
-                time.sleep(0.02)
-            yield url, server.pid, start
-        finally:
-            server.terminate()
-            server.wait(20)
-
-
-def cpu_s(pid: int) -> float:
-    """Seconds of processor that a process has used; NaN where the system does not say."""
-    try:
-        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return float("nan")
-    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def reader(browser: Browser, url: str) -> Reader:
     context = browser.new_context(
         viewport={"width": 1440, "height": 900}, reduced_motion="reduce", locale="en-US"
@@ -151,9 +116,7 @@ def views(one: Reader, pid: int | None) -> list[Line]:
     """Edits of what is shown: nothing is searched."""
     one.open(FEW)
     before = cpu_s(pid) if pid else float("nan")
-    sorts = repeated(
-        lambda n: one.act("click", SORT, nth=(n + 1) % 2, watched=LINK), REPEATS, PART_S
-    )
+    sorts = repeated(lambda n: one.act("click", SORT, nth=(n + 1) % 2, watched=LINK))
     used = (cpu_s(pid) - before) / max(len(sorts), 1) if pid else float("nan")
     line = of("view: sort the table", sorts, 150, 300, settled=False)
     line.note = f"{used * 1000:.0f} ms of the server's processor a rerun" if pid else ""
@@ -161,18 +124,12 @@ def views(one: Reader, pid: int | None) -> list[Line]:
     opened = repeated(
         lambda n: one.act(
             "click", part, nth=1, watched='[data-testid="stSidebar"] [data-testid="stWidgetLabel"]'
-        ),
-        REPEATS,
-        PART_S,
+        )
     )
     pins = repeated(
         lambda n: one.act(
-            "click",
-            '[data-testid="stMain"] [data-testid="stCheckbox"] input',
-            watched=LINK,
-        ),
-        REPEATS,
-        PART_S,
+            "click", '[data-testid="stMain"] [data-testid="stCheckbox"] input', watched=LINK
+        )
     )
     return [
         line,
@@ -189,12 +146,12 @@ def edits(one: Reader) -> list[Line]:
         return one.act("type", f'input[aria-label="{label}"]', value=value, watched=watched)
 
     one.open(FEW)
-    searched = repeated(lambda n: typed("Global batch size", str(192 + 64 * n)), REPEATS, PART_S)
-    limits = repeated(lambda n: typed("Deadline (days)", f"{1 + n / 4:g}"), REPEATS, PART_S)
-    tokens = repeated(lambda n: typed("Training tokens", f"{110 + n}B"), REPEATS, PART_S)
+    searched = repeated(lambda n: typed("Global batch size", str(192 + 64 * n)))
+    limits = repeated(lambda n: typed("Deadline (days)", f"{1 + n / 4:g}"))
+    tokens = repeated(lambda n: typed("Training tokens", f"{110 + n}B"))
     one.open(EVERY)
-    every = repeated(lambda n: typed("Global batch size", str(192 + 64 * n)), REPEATS, 2 * PART_S)
-    deadlines = repeated(lambda n: typed("Deadline (days)", f"{1 + n / 4:g}"), REPEATS, PART_S)
+    every = repeated(lambda n: typed("Global batch size", str(192 + 64 * n)), 2 * PART_S)
+    deadlines = repeated(lambda n: typed("Deadline (days)", f"{1 + n / 4:g}"))
     return [
         of("edit, two accelerators: batch size (searches)", searched, None, 500, settled=True),
         of("edit, two accelerators: tokens", tokens, None, 500, settled=True),
@@ -286,11 +243,14 @@ def main() -> None:
 
 @contextmanager
 def _server(url: str | None) -> Iterator[tuple[str, int | None, float | None]]:
+    """A server with an empty store, or the given one: address, process id, when it was started."""
     if url is not None:
         yield url.rstrip("/"), None, None
         return
-    with served() as (own, pid, started):
-        yield own, pid, started
+    with tempfile.TemporaryDirectory() as data:
+        started = time.monotonic()
+        with served(Path(data) / "log", RUNCAST_DATA_DIR=data) as server:
+            yield server.url, pid_of(server), started
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from playwright.sync_api import Page, WebSocket
 from tests.support.browsing import IDLE
 
 MOST_S = 30
+REPEATS, PART_S = 15, 25.0
 
 # Acts on one element and waits until the text of others has changed, and then until all is idle.
 ACT = """async ([act, selector, nth, value, watched, until]) => {
@@ -127,10 +128,10 @@ class Reader:
         return link.inner_text(), took
 
 
-def repeated(action: Callable[[int], Took | None], times: int, most_s: float) -> list[Took]:
+def repeated(action: Callable[[int], Took | None], most_s: float = PART_S) -> list[Took]:
     """What an action took, as often as time allows."""
     until, found = time.monotonic() + most_s, []
-    for n in range(times):
+    for n in range(REPEATS):
         if (took := action(n)) is not None:
             found.append(took)
         if time.monotonic() > until:

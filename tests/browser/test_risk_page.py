@@ -6,23 +6,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from tests.app.buy.test_buy_cli import bursts
+
 pytestmark = pytest.mark.browser
 
 JOB = "model=llama3.1-8b&num_tokens=1e12&gpu=H100-80GB-SXM&num_gpus=64&deadline_days=30"
 PAGE = f"/risk?{JOB}"
-
-
-def bursts(path: Path) -> Path:
-    """Twenty calm days, then four in which spot is up every other half hour."""
-    rows, at = ["start_hours,end_hours"], 0.0
-    for _ in range(8):
-        rows.append(f"{at:g},{at + 480:g}")
-        at += 481
-        for _ in range(96):
-            rows.append(f"{at:g},{at + 0.5:g}")
-            at += 1
-    path.write_text("\n".join(rows) + "\n")
-    return path
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])

@@ -15,6 +15,7 @@ import pytest
 
 from core.errors import ScenarioError
 from runners.sweeps import ONE_THREAD, WorkerError, on_processes, on_ray
+from tests.support.processes import children, gone, is_alive
 
 pytestmark = pytest.mark.usefixtures("plain_main")
 
@@ -111,25 +112,6 @@ def test_an_error_in_a_task_is_not_tried_again(capfd):
     assert capfd.readouterr().err.count("KeyError: '0'") == 1
 
 
-def alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
-def children(pid):
-    listed = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(c) for c in listed.read_text().split()] if listed.exists() else []
-
-
-def gone(pids, within_s):
-    end = time.monotonic() + within_s
-    while time.monotonic() < end and any(map(alive, pids)):
-        time.sleep(0.05)
-    return not any(map(alive, pids))
-
-
 def test_closing_the_results_ends_the_workers():
     before = set(children(os.getpid()))
     batches = on_processes(told, ((n, {"text": "x"}) for n in range(10**6)), workers=2)
@@ -137,7 +119,7 @@ def test_closing_the_results_ends_the_workers():
         next(batches)
         workers = [p for p in children(os.getpid()) if p not in before]
         assert len(workers) >= 2
-    left = [p for p in children(os.getpid()) if p not in before and alive(p)]
+    left = [p for p in children(os.getpid()) if p not in before and is_alive(p)]
     assert len(left) <= 1  # the standard library's tracker of shared memory
 
 
@@ -156,27 +138,25 @@ def test_workers_end_by_themselves_when_their_parent_is_killed():
     pids: set[int] = set()
     while len(pids) < 2:
         pids.add(int(parent.stdout.readline()))
-    assert all(map(alive, pids))
+    assert all(map(is_alive, pids))
     parent.kill()
     parent.wait()
     parent.stdout.close()
     assert gone(pids, within_s=10)
 
 
-@pytest.mark.parametrize("address", ["local", "here", "http://a:1", "a:99999", "", "a:1 b:2"])
-def test_what_is_no_address_of_a_ray_cluster_is_refused(address, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", object())
-    with pytest.raises(ScenarioError, match="is no address of a Ray cluster"):
+NOWHERE = ("local", "here", "http://a:1", "a:99999", "", "a:1 b:2")
+
+
+@pytest.mark.parametrize(
+    ("ray", "address", "says"),
+    [
+        *((object(), address, "is no address of a Ray cluster") for address in NOWHERE),
+        (object(), "127.0.0.1:1", r"No Ray cluster answers at '127.0.0.1:1'"),
+        (None, "auto", "needs the package ray, which is not installed"),
+    ],
+)
+def test_a_ray_cluster_that_cannot_be_used_is_a_sentence(ray, address, says, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    with pytest.raises(ScenarioError, match=says):
         list(on_ray(told, [], address=address, workers=1))
-
-
-def test_an_address_where_nothing_answers_is_a_sentence(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", object())
-    with pytest.raises(ScenarioError, match=r"No Ray cluster answers at '127.0.0.1:1'"):
-        list(on_ray(told, [], address="127.0.0.1:1", workers=1))
-
-
-def test_without_the_package_ray_a_sentence_says_so(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ScenarioError, match="needs the package ray, which is not installed"):
-        list(on_ray(told, [], address="auto", workers=1))

@@ -18,7 +18,8 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import ClientConnection, connect
 
-from tests.support.browsing import ROOT, Server, free_port, is_healthy
+from tests.support.browsing import ROOT, Server, is_healthy
+from tests.support.processes import free_port
 
 CONF = ROOT / "deploy/nginx/processes.conf"
 START_S = 10

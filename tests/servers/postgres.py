@@ -9,7 +9,6 @@ import os
 import pwd
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,6 +17,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
+
+from tests.support.processes import free_port
 
 PASSWORD = "canary-passw0rd"  # that no sentence may repeat
 START_S = 30
@@ -95,9 +96,7 @@ def postgres_server() -> Iterator[Server]:
     account = _account()
     if account:
         shutil.chown(folder, account)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server = Server(programs=found, folder=folder, port=port, account=account)
     try:
         secret = folder / "password"

@@ -6,7 +6,6 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,8 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+from tests.support.processes import free_port
 
 START_S = 120
 ENVIRONMENT = Path(sys.prefix, "ray/bin/python")
@@ -27,12 +28,6 @@ def ray_python() -> str | None:
         return str(ENVIRONMENT)
     here = importlib.util.find_spec("ray") and importlib.util.find_spec("aiohttp_cors")
     return sys.executable if here else None
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @contextmanager
@@ -62,7 +57,7 @@ def _started(arguments: list[str], log: Path, environ: dict[str, str]) -> Iterat
 @contextmanager
 def ray_cluster(num_nodes: int = 1) -> Iterator[str]:
     """The address of the dashboard."""
-    port, dashboard = _free_port(), _free_port()
+    port, dashboard = free_port(), free_port()
     folder = tempfile.mkdtemp(prefix="ray")  # short: names of sockets have 107 characters
     beside = Path(str(ray_python())).parent  # as an environment that is active
     environ = {**os.environ, "PATH": f"{beside}:{os.environ['PATH']}"}
@@ -72,8 +67,8 @@ def ray_cluster(num_nodes: int = 1) -> Iterator[str]:
     shared += ["--object-store-memory=80000000"]
     head = [
         "--head", f"--port={port}", "--dashboard-host=127.0.0.1", f"--temp-dir={folder}",
-        f"--dashboard-port={dashboard}", f"--ray-client-server-port={_free_port()}",
-        f"--dashboard-agent-listen-port={_free_port()}",
+        f"--dashboard-port={dashboard}", f"--ray-client-server-port={free_port()}",
+        f"--dashboard-agent-listen-port={free_port()}",
     ]  # fmt: skip
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -81,7 +76,7 @@ def ray_cluster(num_nodes: int = 1) -> Iterator[str]:
         for i in range(1, num_nodes):
             joined = [
                 *shared, f"--address=127.0.0.1:{port}",
-                f"--dashboard-agent-listen-port={_free_port()}",
+                f"--dashboard-agent-listen-port={free_port()}",
             ]  # fmt: skip
             stack.enter_context(_started(joined, Path(folder, f"node{i}.log"), environ))
         yield f"http://127.0.0.1:{dashboard}"

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.browsing import ROOT, free_port
+from tests.support.browsing import ROOT
+from tests.support.processes import free_port
 
 CONFIG = ROOT / "deploy/nginx/runcast.conf"
 START_S = 20

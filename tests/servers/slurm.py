@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.support.processes import free_port
+
 START_S = 30
 PROGRAMS = ("sbatch", "scontrol", "scancel", "squeue", "srun", "slurmctld", "slurmd", "munged")
 CONF = """\
@@ -75,7 +77,7 @@ class Cluster:
     def configure(self) -> None:
         host = socket.gethostname().partition(".")[0]
         pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        ports = [_free_port() for _ in range(self.num_nodes + 2)]
+        ports = [free_port() for _ in range(self.num_nodes + 2)]
         text = CONF.format(host=host, folder=self.folder, port=ports[0], slurmd_port=ports[1])
         gres = ""
         devices = self.folder / "dev"
@@ -158,9 +160,3 @@ def _until(true: object) -> None:
     while not true():  # type: ignore[operator]
         assert time.monotonic() < end, "SLURM did not start in time"
         time.sleep(0.1)
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.processes import free_port
+
 START_S = 10
 SERVER = """\
 HostKey {folder}/host_key
@@ -103,12 +105,6 @@ def wait_for_port(address: str, port: int) -> None:
         except OSError:
             assert time.monotonic() < end, f"nothing listens at {address}:{port}"
             time.sleep(0.05)
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @dataclass

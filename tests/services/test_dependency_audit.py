@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.browsing import ROOT, free_port
+from tests.support.browsing import ROOT
+from tests.support.processes import free_port
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
 

@@ -24,7 +24,8 @@ from pathlib import Path
 import pytest
 
 from tests.servers import nginx, systemd_machine
-from tests.support.browsing import FEW, ROOT, free_port, is_healthy
+from tests.support.browsing import FEW, ROOT, is_healthy
+from tests.support.processes import free_port
 
 pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(900)]
 

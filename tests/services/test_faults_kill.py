@@ -17,11 +17,9 @@ import time
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 from statistics import median
 from urllib.parse import parse_qsl, urlencode
 
-import orjson
 import pytest
 from websockets.exceptions import ConnectionClosed
 
@@ -31,7 +29,7 @@ from app.saved import saved
 from pricing.book.files import book_names, load_book
 from runners.calibration.result import parse_result
 from runners.run_state import known_runs, read_state
-from tests.runners.test_sweeps import gone as workers_gone
+from tests.app.sweep.test_sweep_run import computed as cells
 from tests.support import event_loop
 from tests.support.acknowledged import (
     BOOKED,
@@ -45,6 +43,8 @@ from tests.support.browsing import FEW, Server
 from tests.support.forks import forks, until_printed
 from tests.support.launched import alive, gone
 from tests.support.page_client import crossed, session
+from tests.support.processes import children
+from tests.support.processes import gone as workers_gone
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
@@ -209,16 +209,6 @@ cloud: aws
 CELLS = 5 * KILLS  # a kill takes at most four of them
 
 
-def cells(folder):
-    """Which cells are written down, in their order; a line that was cut short is none."""
-    lines = [
-        line
-        for part in sorted(folder.glob("cells-*.jsonl"))
-        for line in part.read_bytes().splitlines(keepends=True)
-    ]
-    return [orjson.loads(line)["cell"] for line in lines if line.endswith(b"\n")]
-
-
 @pytest.mark.timeout(180 + 12 * KILLS)
 def test_a_sweep_keeps_its_cells_through_every_kill_and_ends_as_one_that_nobody_killed(
     boss, data, tmp_path
@@ -257,12 +247,6 @@ def test_a_sweep_keeps_its_cells_through_every_kill_and_ends_as_one_that_nobody_
         f"{KILLS} kills of a sweep, {kept} of {len(written)} cells kept through them; the rest was "
         f"computed in {whole_s:.1f} s, and the tables are those of a sweep that nobody killed"
     )
-
-
-def children(pid):
-    with suppress(OSError):
-        return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return []
 
 
 # --- the whole server ----------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -17,6 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+
+from tests.support.processes import free_port
 
 ROOT = Path(__file__).parent.parent.parent
 FIRST_START_S = 900  # an empty environment, on a slow network
@@ -43,9 +44,7 @@ def clone(tmp_path_factory, project_files) -> Path:
 @contextmanager
 def make_run(clone: Path, *, within_s: float) -> Iterator[tuple[str, float]]:
     """`make run` until it answers: its address and the seconds that took. Ended with its group."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     begin = time.monotonic()
     log = clone.with_name(f"make-run-{port}.log")
     with log.open("w") as out:

@@ -11,7 +11,8 @@ from pricing.store.opening import open_store
 from pricing.store.saved import saved_scenarios
 from tests.servers.openid import CLIENT_ID, CLIENT_SECRET, provider
 from tests.servers.signing_proxy import signing_proxy
-from tests.support.browsing import FEW, Server, free_port
+from tests.support.browsing import FEW, Server
+from tests.support.processes import free_port
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(240)]
 

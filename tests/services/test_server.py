@@ -14,7 +14,8 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
 
 from pricing.disk import write_atomically
-from tests.support.browsing import ROOT, START_S, free_port, is_healthy
+from tests.support.browsing import ROOT, START_S, is_healthy
+from tests.support.processes import free_port
 
 pytestmark = [pytest.mark.services]
 CANARY = "canary-s3cret-value"

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import free_port
+
 ROOT = Path(__file__).parent.parent.parent
 START_S = 90
 FILE = """
@@ -37,12 +39,6 @@ pytestmark = [
         reason="The package ray is not installed: pip install ray.",
     ),
 ]
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @contextmanager

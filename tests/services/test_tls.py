@@ -22,7 +22,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from websockets.exceptions import InvalidMessage, InvalidStatus
 
 from tests.servers import nginx
-from tests.support.browsing import FEW, Server, free_port, served
+from tests.support.browsing import FEW, Server, served
+from tests.support.processes import free_port
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(240)]
 

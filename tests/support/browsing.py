@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from playwright.sync_api import Browser, Page, WebSocket, sync_playwright
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from tests.support.page_traffic import Traffic
+from tests.support.processes import free_port
 
 ROOT = Path(__file__).parents[2]
 START_S = 60
@@ -246,13 +246,6 @@ class Server:
         if "Traceback" in said:
             return [said]
         return [line for line in said.splitlines() if any(w in line for w in WIDGET_WARNINGS)]
-
-
-def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
 
 
 @contextmanager

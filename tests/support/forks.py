@@ -22,6 +22,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from tests.support.processes import is_alive
+
 ROOT = Path(__file__).parents[2]
 # What the orders need: imported once, before the first of them.
 IMPORTED = (
@@ -55,7 +57,7 @@ class Forked:
     def ends_within(self, seconds: float) -> bool:
         """Whether it ends by itself in that time."""
         end = time.monotonic() + seconds
-        while _state(self.pid) not in ("", "Z"):
+        while is_alive(self.pid):
             if time.monotonic() >= end:
                 return False
             time.sleep(0.005)
@@ -141,17 +143,9 @@ def forks() -> Iterator[Forks]:
 def until_printed(child: Forked, lines: int, within_s: float = 60.0) -> None:
     """Wait until a child has printed so many lines; it may end before."""
     end = time.monotonic() + within_s
-    while child.out.count("\n") < lines and _state(child.pid) not in ("", "Z"):
+    while child.out.count("\n") < lines and is_alive(child.pid):
         assert time.monotonic() < end, child.err
         time.sleep(0.002)
-
-
-def _state(pid: int) -> str:
-    """The kernel's letter for a process; '' where there is none, Z where it has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return ""
 
 
 def _child(order: Mapping[str, Any]) -> None:

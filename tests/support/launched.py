@@ -13,6 +13,7 @@ from runners.launchers.follow import Status, follow
 from runners.launchers.job import Job
 from runners.launchers.launcher import Launcher
 from runners.run_state import RunState, folder_of, new_run_id
+from tests.support.processes import is_alive
 
 FAKE = Path(__file__).with_name("fake_probe.py")
 
@@ -56,9 +57,9 @@ def alive(run_id: str) -> list[int]:
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if mark in (entry / "environ").read_bytes():
-                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-                if state != "Z" and int(entry.name) != os.getpid():
-                    found.append(int(entry.name))
+                pid = int(entry.name)
+                if is_alive(pid) and pid != os.getpid():
+                    found.append(pid)
     return found
 
 

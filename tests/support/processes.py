@@ -1,9 +1,12 @@
-"""What the kernel says of a running server: memory, processor time, open files, threads."""
+"""What the kernel says of processes: memory, processor time, files, threads, children, ports."""
 
 from __future__ import annotations
 
 import re
+import socket
 import time
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 MIB = 2**20
@@ -31,3 +34,32 @@ def num_files(pid: int) -> int:
 
 def num_threads(pid: int) -> int:
     return sum(1 for _ in Path(f"/proc/{pid}/task").iterdir())
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is there that has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def gone(pids: Collection[int], within_s: float) -> bool:
+    """Whether all of these processes have ended, soon."""
+    end = time.monotonic() + within_s
+    while time.monotonic() < end and any(map(is_alive, pids)):
+        time.sleep(0.05)
+    return not any(map(is_alive, pids))
+
+
+def children(pid: int) -> list[int]:
+    with suppress(OSError):
+        return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])

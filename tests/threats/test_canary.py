@@ -24,7 +24,8 @@ from pricing.sources import SOURCES
 from tests.conftest import ROOT
 from tests.feeds import shapes
 from tests.feeds.server import Feed, Reply, serving
-from tests.support.browsing import Server, free_port
+from tests.support.browsing import Server
+from tests.support.processes import free_port
 
 CANARY = "canary-s3cret-7f3a9"
 JOB = ["--model", "llama3.1-8b", "--tokens", "1B", "--seq-len", "8k", "--global-batch-size", "512",

@@ -9,7 +9,6 @@ import re
 import time
 import tomllib
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -20,6 +19,7 @@ from app.web.form import MAX_UPLOAD_MB
 from tests.conftest import ROOT
 from tests.servers.nginx import websocket
 from tests.support.browsing import FEW, Server
+from tests.support.processes import rss_bytes
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
 
@@ -68,12 +68,6 @@ def asked(server, method, path, body=b"", headers=None):
             return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
         except (BrokenPipeError, ConnectionResetError):
             return 0, {}, b""  # hung up on, in the middle of what was too much
-
-
-def resident(server):
-    """Bytes of memory that the server's process has."""
-    status = Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
 
 
 @pytest.mark.parametrize(
@@ -143,11 +137,11 @@ def test_large_uploads_are_refused_and_the_memory_stays_flat(server):
         session = opened(line)[0].new_session.initialize.session_id
         status, _, said = upload(server, session, b"{}", token)
         assert status == 204, said
-        before = resident(server)
+        before = rss_bytes(server.process.pid)
         for _ in range(4):
             status, _, said = upload(server, session, b"x" * LARGE, token)
             assert status in (0, 400, 413), (status, said)
-        assert resident(server) - before < MOST_GROWTH
+        assert rss_bytes(server.process.pid) - before < MOST_GROWTH
 
 
 def test_a_message_that_is_too_large_ends_its_connection_only(server):

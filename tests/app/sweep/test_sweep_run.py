@@ -21,7 +21,7 @@ from app.sweep import run as sweep_run
 from app.sweep.cell import COLUMNS, cell
 from pricing.book.files import save_book
 from tests.pricing.book.test_price_book import RATE, csv_of
-from tests.runners.test_sweeps import gone
+from tests.support.processes import gone
 
 pytestmark = pytest.mark.usefixtures("plain_main")
 

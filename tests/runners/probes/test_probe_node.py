@@ -10,7 +10,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from runners.probe_file import probe_text
 from runners.probes import node
 from runners.probes.budget import USED_UP
 from runners.probes.collectives import OPS, bus_factor
+from tests.support.processes import free_port
 
 ENV = {**os.environ, "OMP_NUM_THREADS": "1", "HF_TOKEN": "hf_x", "NCCL_SECRET": "s3cret"}
 ENV |= {"GLOO_SOCKET_IFNAME": "lo"}
@@ -51,11 +51,13 @@ def command(folder, plan, *options):
     return ["node.py", "--plan", "plan.json", "--out", "result.json", *options]
 
 
-def run_probe(folder, plan, *options, env=ENV):
-    return subprocess.run(
-        [sys.executable, "-P", *command(folder, plan, *options)],
-        cwd=folder, env=env, capture_output=True, text=True, timeout=110, check=False,
+def run_probe(folder, plan, *options, by=("-P",), status=0):
+    done = subprocess.run(
+        [sys.executable, *by, *command(folder, plan, *options)],
+        cwd=folder, env=ENV, capture_output=True, text=True, timeout=110, check=False,
     )  # fmt: skip
+    assert done.returncode == status, done.stderr
+    return done
 
 
 def printed(text, run_id):
@@ -69,7 +71,6 @@ def probed(tmp_path_factory):
     """One real run of every quick group: the folder, what it said, its result."""
     folder = tmp_path_factory.mktemp("probe")
     done = run_probe(folder, tiny_plan("quick-1"), "--anonymise")
-    assert done.returncode == 0, done.stderr
     return folder, done, parse_result((folder / "result.json").read_bytes())
 
 
@@ -137,7 +138,6 @@ def test_no_secret_and_no_host_is_in_the_result(probed):
 def test_the_same_run_again_measures_nothing_and_says_the_same(probed):
     folder, _, result = probed
     done = run_probe(folder, tiny_plan("quick-1"), "--anonymise")
-    assert done.returncode == 0, done.stderr
     again = parse_result(printed(done.stdout, "quick-1"))
     assert again.results == result.results
     assert again.control == result.control
@@ -163,7 +163,6 @@ def test_a_killed_run_goes_on_after_the_last_group_that_it_finished(tmp_path):
     assert not before.complete
 
     done = run_probe(tmp_path, {**plan, "job_id": "42"})
-    assert done.returncode == 0, done.stderr
     after = parse_result((tmp_path / "result.json").read_bytes())
     assert "going on after" in done.stderr
     assert after.results[: len(before.results)] == before.results
@@ -178,16 +177,15 @@ def test_another_plan_does_not_go_on_with_a_partial_result(tmp_path, probed):
     folder, _, _ = probed
     text = (folder / "result.json").read_text()
     (tmp_path / "result.json.part").write_text(text)
-    done = run_probe(tmp_path, tiny_plan("quick-1", ["attention"]))
-    assert done.returncode == 0, done.stderr
+    run_probe(tmp_path, tiny_plan("quick-1", ["attention"]))
     result = parse_result((tmp_path / "result.json").read_bytes())
     assert {row.probe for row in result.results} == {"attention"}
     assert result.provenance.sessions == 1
 
 
 def test_a_budget_for_nothing_ends_with_4_and_a_sentence(tmp_path):
-    done = run_probe(tmp_path, tiny_plan("x"), "--budget-s", "1e-9")
-    assert (done.returncode, done.stdout) == (4, "")
+    done = run_probe(tmp_path, tiny_plan("x"), "--budget-s", "1e-9", status=4)
+    assert done.stdout == ""
     assert done.stderr.splitlines()[-1] == (
         "runcast probe: nothing could be measured within 1e-09 s"
     )
@@ -195,8 +193,7 @@ def test_a_budget_for_nothing_ends_with_4_and_a_sentence(tmp_path):
 
 def test_a_small_budget_names_what_it_left_out(tmp_path):
     plan = tiny_plan("x", ["attention", "compiled_block"])
-    done = run_probe(tmp_path, plan, "--max-usd", "0.15", "--usd-per-hour", "36")
-    assert done.returncode == 0, done.stderr
+    run_probe(tmp_path, plan, "--max-usd", "0.15", "--usd-per-hour", "36")
     result = parse_result((tmp_path / "result.json").read_bytes())
     assert result.budget_s == pytest.approx(15)  # less than a compilation needs
     assert 0 < result.usd < 0.15
@@ -238,19 +235,14 @@ def test_a_busy_device_ends_with_3(tmp_path, monkeypatch, capfd):
 # --- several processes ---------------------------------------------------------------------------
 
 
-def torchrun(folder, plan, *options, processes=2):
-    return subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1",
-         f"--nproc-per-node={processes}", *command(folder, plan, *options)],
-        cwd=folder, env=ENV, capture_output=True, text=True, timeout=110, check=False,
-    )  # fmt: skip
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1",
+            "--nproc-per-node=2")  # fmt: skip
 
 
 @pytest.mark.slow
 def test_two_processes_measure_collectives_together(tmp_path):
     groups = ["matmul", "collectives", "overlap", "checkpoint"]
-    done = torchrun(tmp_path, tiny_plan("two", groups))
-    assert done.returncode == 0, done.stderr
+    done = run_probe(tmp_path, tiny_plan("two", groups), by=TORCHRUN)
     assert "Warning" not in done.stderr  # torch 2.13 has renamed what is called here
     result = parse_result(printed(done.stdout, "two"))
     rows = result.rows("collectives")
@@ -281,14 +273,13 @@ def test_two_processes_go_on_together(tmp_path):
     """A partial result that only rank 0 sees moves both."""
     groups = ["memory_bandwidth", "collectives"]
     plan = tiny_plan("both", groups)
-    assert torchrun(tmp_path, plan).returncode == 0
+    run_probe(tmp_path, plan, by=TORCHRUN)
     finished = json.loads((tmp_path / "result.json").read_text())
     cut = {**finished, "complete": False, "groups": finished["groups"][:1]}
     cut["results"] = [r for r in finished["results"] if r["probe"] == groups[0]]
     (tmp_path / "result.json.part").write_text(json.dumps(cut))
     (tmp_path / "result.json").unlink()
-    done = torchrun(tmp_path, plan)
-    assert done.returncode == 0, done.stderr
+    run_probe(tmp_path, plan, by=TORCHRUN)
     result = parse_result((tmp_path / "result.json").read_bytes())
     assert [r.model_dump() for r in result.rows(groups[0])] == [
         r.model_dump() for r in parse_result(json.dumps(cut)).results
@@ -300,9 +291,7 @@ def test_two_processes_go_on_together(tmp_path):
 def test_two_nodes_have_groups_within_across_and_over_all(tmp_path):
     """Two torchruns that meet on this machine: nodes are told apart by torchrun's number."""
     arguments = command(tmp_path, tiny_plan("nodes", ["collectives", "overlap"], collective_s=3.0))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     started = [
         subprocess.Popen(
             [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", f"--node-rank={number}",
@@ -333,7 +322,6 @@ def test_the_whole_reduced_plan_with_a_compiled_block(tmp_path):
         run_id="whole", launcher="local", planner_version="0.1.0", reduced=True
     )
     done = run_probe(tmp_path, plan)
-    assert done.returncode == 0, done.stderr
     result = parse_result(printed(done.stdout, "whole"))
     measured = {row.probe for row in result.results}
     # Where no C++ compiler is, or where compiling took the rest of the budget, it is named.

@@ -13,29 +13,22 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from core.machine.offer import Offer
 from pricing.lease import LeaseError
 from pricing.refresh import refresh
 from pricing.sources import Source
 from pricing.store import lease
+from tests.made_up import plans
 
 ROWS = 300
 
 
 def made(usd: float) -> Source:
     """A source without a server: one price in many regions."""
-    offer = Offer(
-        provider="aws",
-        instance_type="p5.48xlarge",
-        accelerator="H100-80GB-SXM",
-        gpu_count=8,
-        region="",
-        purchase="on_demand",
+    offer = plans.offer(
         usd_per_hour=usd,
         scale_out_gbit_per_s=None,
         observed_at=datetime.now(UTC).date().isoformat(),
         source="made",
-        quality="high",
     )
     rows = [replace(offer, region=f"region-{i}") for i in range(ROWS)]
     return Source(name="made", says="made for a test", fetch=lambda session: rows)

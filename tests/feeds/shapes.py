@@ -675,36 +675,18 @@ def vultr_plan(name, usd, spot, places, **more):
     } | more  # fmt: skip
 
 
+def vultr_cloud(name, usd, gpu, count, vram, places=("ewr",), **more):
+    return vultr_plan(
+        name, usd, None, list(places), gpu_type=gpu, gpu_count=count, gpu_vram_gb=vram, **more
+    )
+
+
 VULTR_CLOUD = [
-    vultr_plan(
-        "vcg-l40s-16c-180g-48vram",
-        1.671,
-        None,
-        ["ord", "sea"],
-        gpu_type="NVIDIA_L40S",
-        gpu_count="1",
-        gpu_vram_gb=48,
-        location_cost={"sea": {"hourly_cost": 1.7}},
-    ),
-    vultr_plan(
-        "vcg-a100-24c-240g-160vram",
-        4.794,
-        None,
-        ["ewr"],
-        gpu_type="NVIDIA_A100",
-        gpu_count=2,
-        gpu_vram_gb=160,
-    ),
-    vultr_plan(
-        "vcg-a100-1c-6g-4vram",
-        0.123,
-        None,
-        ["ewr"],
-        gpu_type="NVIDIA_A100",
-        gpu_count="1/20",
-        gpu_vram_gb=4,
-    ),
-]
+    vultr_cloud("vcg-l40s-16c-180g-48vram", 1.671, "NVIDIA_L40S", "1", 48, ("ord", "sea"),
+                location_cost={"sea": {"hourly_cost": 1.7}}),
+    vultr_cloud("vcg-a100-24c-240g-160vram", 4.794, "NVIDIA_A100", 2, 160),
+    vultr_cloud("vcg-a100-1c-6g-4vram", 0.123, "NVIDIA_A100", "1/20", 4),
+]  # fmt: skip
 VULTR_METAL = [
     vultr_plan("vbm-256c-2048gb-8-mi300x-gpu", 17.52, 14.72, ["ord"], type="NVMe"),
     vultr_plan("vbm-112c-2048gb-8-a100-gpu", 20.0, 12.4, ["ewr"], deploy_ondemand=False),

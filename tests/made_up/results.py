@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import orjson
 
 from core.layout.precision import matmul_speedup
 from core.machine.calibration import Calibrated, applied
@@ -30,13 +30,18 @@ def machine(**factors: Any) -> Cluster:
     return applied(machine_of(accelerator(H100)), Calibrated(**factors))
 
 
+def times(seconds: float) -> dict[str, float]:
+    """The median of a row and how far its samples lie around it."""
+    share = {"t_med_s": 1.0, "t_p10_s": 0.998, "t_p90_s": 1.004, "t_min_s": 0.996}
+    return {name: seconds * of for name, of in share.items()}
+
+
 def row(probe: str, label: str, time_s: float, **more: Any) -> dict[str, Any]:
     """One measured row, without any spread unless it is given."""
     spread = more.pop("rel_iqr", 0.004)
     return {
         "probe": probe, "label": label, "params": {}, "mode": "fwd", "cold_cache": True,
-        "t_med_s": time_s, "t_p10_s": time_s * 0.998, "t_p90_s": time_s * 1.004,
-        "t_min_s": time_s * 0.996, "rel_iqr": spread, "n": 50, "calls_per_sample": 1, **more,
+        **times(time_s), "rel_iqr": spread, "n": 50, "calls_per_sample": 1, **more,
     }  # fmt: skip
 
 
@@ -56,9 +61,7 @@ def _matmuls(true: Cluster, plan: dict[str, Any]) -> list[dict[str, Any]]:
                 Row.model_validate(given), true, EFF, speedup=float(np.asarray(speedup)),
                 input_bytes=bits / 8,
             )  # fmt: skip
-            found.append(row("matmul", shape["label"], seconds, **{
-                key: given[key] for key in ("params", "dtype", "flops", "rel_err",
-                                            "data_entropy_bits")}))  # fmt: skip
+            found.append({**given, **times(seconds)})
     return found
 
 
@@ -92,12 +95,10 @@ def _training(true: Cluster, plan: dict[str, Any]) -> list[dict[str, Any]]:
                     loss_first=11.0, loss_last=9.0)  # fmt: skip
         parts = forecast(Row.model_validate(given), true, EFF).parts
         whole = float(sum(v.item() for v in parts.values()))
-        step = {k: given[k] for k in ("params", "dtype", "flops", "mode", "loss_first",
-                                      "loss_last")}  # fmt: skip
-        found.append(row(probe, probe, whole, **step))
+        found.append({**given, **times(whole)})
         if probe == "layers":
-            step |= {"mode": "fwdbwd", "loss_first": None, "loss_last": None}
-            found.append(row(probe, probe, whole - parts["optimizer"].item(), **step))
+            both = {"mode": "fwdbwd", "loss_first": None, "loss_last": None}
+            found.append({**given, **both, **times(whole - parts["optimizer"].item())})
     return found
 
 
@@ -159,9 +160,7 @@ def _provenance() -> dict[str, Any]:
 
 
 def result(true: Cluster, **more: Any) -> CalibResult:
-    """The same, parsed as results from outside are."""
-    import orjson
-
+    """A whole result of that machine, parsed as results from outside are."""
     return parse_result(orjson.dumps(document(true, **more)))
 
 
@@ -180,6 +179,3 @@ def noisy(found: CalibResult, sigma: float, seed: int) -> CalibResult:
         times = {n: getattr(r, n) * e for n in ("t_med_s", "t_p10_s", "t_p90_s", "t_min_s")}
         rows.append(r.model_copy(update=times))
     return found.model_copy(update={"results": rows})
-
-
-__all__ = ["EFF", "H100", "machine", "noisy", "replace", "result", "without"]

@@ -19,10 +19,8 @@ from pricing.history import (
 )
 from pricing.integrity import price_bands
 from pricing.series import Sku, sku_of
-from pricing.store.lease import store_lease
 from pricing.store.opening import open_store
-from pricing.store.recording import record
-from tests.support.recorded import NOW, found, offer, run_of
+from tests.support.recorded import NOW, found, offer, write
 
 P5 = Sku("aws", "p5.48xlarge", "H100-80GB-SXM", 8, "us-east-1", "on_demand")
 
@@ -32,11 +30,6 @@ def store(tmp_path):
     return open_store(folder=tmp_path, environ={})
 
 
-def write(store, *sources, at):
-    with store_lease(store) as held, held.writing() as connection:
-        record(connection, run_of(*sources, at=at, token=held.token))
-
-
 def hours(n):
     return NOW + timedelta(hours=n)
 
@@ -44,10 +37,14 @@ def hours(n):
 # --- what is bundled -----------------------------------------------------------------------------
 
 
-def test_the_bundled_prices_are_plausible_dated_and_have_a_source():
-    bands = price_bands()
+@pytest.fixture(scope="module")
+def rows():
     with HISTORY_CSV.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+        return list(csv.DictReader(file))
+
+
+def test_the_bundled_prices_are_plausible_dated_and_have_a_source(rows):
+    bands = price_bands()
     assert len(rows) > 2500
     for row in rows:
         assert canonical(row["accelerator"]) == row["accelerator"]
@@ -60,13 +57,12 @@ def test_the_bundled_prices_are_plausible_dated_and_have_a_source():
     assert len(set(keys)) == len(keys)
 
 
-def test_no_bundled_spot_price_is_above_on_demand_of_its_day():
+def test_no_bundled_spot_price_is_above_on_demand_of_its_day(rows):
     prices = defaultdict(dict)
-    with HISTORY_CSV.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            key = (row["provider"], row["instance_type"], row["region"], row["observed_at"],
-                   row["source"])  # fmt: skip
-            prices[key][row["purchase"]] = float(row["usd_per_hour"])
+    for row in rows:
+        key = (row["provider"], row["instance_type"], row["region"], row["observed_at"],
+               row["source"])  # fmt: skip
+        prices[key][row["purchase"]] = float(row["usd_per_hour"])
     both = [p for p in prices.values() if {"spot", "on_demand"} <= p.keys()]
     assert len(both) > 100
     assert all(p["spot"] <= p["on_demand"] for p in both)

@@ -1,30 +1,27 @@
 """Refreshes as the store writes them down, made by hand."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from core.machine.offer import Offer
 from pricing.series import Sku
 from pricing.store.engine import Store
+from pricing.store.lease import store_lease
 from pricing.store.queries import changes
-from pricing.store.recording import RunFound, SourceFound
+from pricing.store.recording import RunFound, SourceFound, record
+from tests.made_up import plans
 
 NOW = datetime(2026, 3, 1, 6, tzinfo=UTC)
 
 
 def offer(usd: float = 50.0, region: str = "us-east-1") -> Offer:
     """Eight H100s on demand."""
-    return Offer(
-        provider="aws",
-        instance_type="p5.48xlarge",
-        accelerator="H100-80GB-SXM",
-        gpu_count=8,
+    return plans.offer(
         region=region,
-        purchase="on_demand",
         usd_per_hour=usd,
         scale_out_gbit_per_s=None,
         observed_at="2026-03-01",
         source="made",
-        quality="high",
     )
 
 
@@ -37,8 +34,6 @@ def found(source: str, seen: list[Offer], kept: tuple[Offer, ...] | list[Offer] 
 
 def run_of(*sources, at=NOW, token=1, snapshot_id="0123456789ab", quarantined=()) -> RunFound:
     """A refresh of these sources at this time."""
-    from dataclasses import replace
-
     return RunFound(
         token=token,
         began_at=at,
@@ -52,6 +47,12 @@ def run_of(*sources, at=NOW, token=1, snapshot_id="0123456789ab", quarantined=()
         sources=[replace(s, at=at) for s in sources],
         quarantined=list(quarantined),
     )
+
+
+def write(store: Store, *sources: SourceFound, at: datetime = NOW, **more):
+    """Write a refresh of these sources into the store."""
+    with store_lease(store) as held, held.writing() as connection:
+        return record(connection, run_of(*sources, at=at, token=held.token, **more))
 
 
 def prices_in_use(store: Store, source: str) -> dict[Sku, float]:

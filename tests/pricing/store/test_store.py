@@ -20,7 +20,6 @@ from pricing.series import sku_of
 from pricing.store import engine, opening
 from pricing.store import upgrade as upgrading
 from pricing.store.engine import StoreBusyError, StoreError
-from pricing.store.lease import store_lease
 from pricing.store.models import Base
 from pricing.store.opening import open_store
 from pricing.store.quarantine import quarantine, release, releases
@@ -30,7 +29,6 @@ from pricing.store.queries import (
     refresh_runs,
     skus,
 )
-from pricing.store.recording import record
 from pricing.store.saved import (
     Calibration,
     calibrations,
@@ -38,7 +36,7 @@ from pricing.store.saved import (
     save_scenario,
 )
 from pricing.store.upgrade import upgrade
-from tests.support.recorded import NOW, found, offer, run_of
+from tests.support.recorded import NOW, found, offer, write
 
 SECRET = "canary-passw0rd"
 
@@ -49,11 +47,6 @@ def store(request, tmp_path, store_environ):
     opened = open_store(folder=tmp_path, environ=store_environ(request.param))
     yield opened
     opened.close()
-
-
-def write(store, *sources, at=NOW, **more):
-    with store_lease(store) as held, held.writing() as connection:
-        return record(connection, run_of(*sources, at=at, token=held.token, **more))
 
 
 # --- prices --------------------------------------------------------------------------------------

@@ -26,7 +26,8 @@ PEAKS = {"bf16": PEAK, "fp8": 2 * PEAK, "fp32": 67e12}
 BANDWIDTH = 3.35e12
 
 
-def gpu_result():
+@pytest.fixture
+def found():
     """The stored result as a quiet H100 would have it: steady, at 70% of its peaks."""
     found = json.loads(GOLDEN.read_text())
     found["provenance"] |= {"reduced": False}
@@ -70,11 +71,11 @@ def first(found, probe, **fields):
     )
 
 
-def test_a_steady_result_is_ok():
-    found = verdict(gpu_result())
-    assert (found.status, found.flags, found.drift) == ("ok", (), 0.0)
-    assert found.is_usable
-    assert found.refusal() == ""
+def test_a_steady_result_is_ok(found):
+    answer = verdict(found)
+    assert (answer.status, answer.flags, answer.drift) == ("ok", (), 0.0)
+    assert answer.is_usable
+    assert answer.refusal() == ""
 
 
 def test_the_stored_cpu_result_is_usable():
@@ -86,8 +87,7 @@ def test_the_stored_cpu_result_is_usable():
 # --- the roof ------------------------------------------------------------------------------------
 
 
-def test_900_percent_of_peak_is_invalid_and_refused():
-    found = gpu_result()
+def test_900_percent_of_peak_is_invalid_and_refused(found):
     row = first(found, "matmul", dtype="bf16")
     at(row, row["flops"] / PEAK / 9)
     answer = verdict(found)
@@ -101,16 +101,14 @@ def test_900_percent_of_peak_is_invalid_and_refused():
 
 @pytest.mark.parametrize("probe", ["matmul", "attention", "block", "layers", "holdout", "overlap"])
 @pytest.mark.parametrize(("share", "code"), [(1.01, set()), (1.03, {"roof"})])
-def test_the_roof_is_two_percent_above_the_datasheet(probe, share, code):
-    found = gpu_result()
+def test_the_roof_is_two_percent_above_the_datasheet(found, probe, share, code):
     row = first(found, probe)
     at(row, row["flops"] / PEAKS[row["dtype"]] / share)
     assert codes(found) == code
 
 
-def test_each_dtype_has_its_own_roof():
+def test_each_dtype_has_its_own_roof(found):
     """What is possible in fp8 is not in bf16."""
-    found = gpu_result()
     row = first(found, "matmul", dtype="bf16")
     at(row, row["flops"] / (1.5 * PEAK))
     assert codes(found) == {"roof"}
@@ -118,51 +116,47 @@ def test_each_dtype_has_its_own_roof():
     assert codes(found) == set()
 
 
-def test_memory_is_not_read_faster_than_the_datasheet_says():
-    found = gpu_result()
+def test_memory_is_not_read_faster_than_the_datasheet_says(found):
     row = first(found, "memory_bandwidth", label="copy")
     at(row, row["bytes"] / (1.1 * BANDWIDTH))
     assert codes(found, "invalid") == {"roof"}
 
 
-def test_a_roof_that_is_not_known_is_named():
-    found = verdict(gpu_result(), {"bf16": PEAK}, None)
-    assert found.status == "ok"
-    assert [f.sentence for f in found.flags] == [
+def test_a_roof_that_is_not_known_is_named(found):
+    answer = verdict(found, {"bf16": PEAK}, None)
+    assert answer.status == "ok"
+    assert [f.sentence for f in answer.flags] == [
         "No peak is known for fp32, memory: those rates are not checked."
     ]
 
 
-def test_the_peaks_of_the_facts_are_what_it_takes():
+def test_the_peaks_of_the_facts_are_what_it_takes(found):
     h100 = accelerator("H100-80GB-SXM")
-    found = judged(
-        parse_result(json.dumps(gpu_result())),
+    answer = judged(
+        parse_result(json.dumps(found)),
         peak_flops_by_dtype={"bf16": h100.bf16_flops_per_s, "fp32": 67e12},
         memory_bandwidth=h100.memory_bytes_per_s,
     )
-    assert found.status == "ok"
+    assert answer.status == "ok"
 
 
 # --- disturbed -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("factor", "code"), [(1.049, set()), (1.06, {"drift"})])
-def test_drift_is_what_the_control_moved(factor, code):
-    found = gpu_result()
+def test_drift_is_what_the_control_moved(found, factor, code):
     found["control"][3]["t_med_s"] *= factor
     assert codes(found, "suspect") == code
     assert control_drift(parse_result(json.dumps(found))) == pytest.approx(factor - 1)
 
 
 @pytest.mark.parametrize("left", [[], ["start"], ["matmul", "layers"]])
-def test_a_missing_control_is_invalid(left):
-    found = gpu_result()
+def test_a_missing_control_is_invalid(found, left):
     found["control"] = [c for c in found["control"] if c["after_group"] in left]
     assert codes(found, "invalid") == {"control_missing"}
 
 
-def test_a_control_that_is_missing_after_one_group_names_it():
-    found = gpu_result()
+def test_a_control_that_is_missing_after_one_group_names_it(found):
     found["control"] = [c for c in found["control"] if c["after_group"] != "holdout"]
     assert verdict(found).refusal() == "The control operation is missing after holdout."
 
@@ -176,14 +170,12 @@ def test_a_control_that_is_missing_after_one_group_names_it():
         ("collectives", 0.4, {"spread"}),
     ],
 )
-def test_a_wide_spread_is_suspect(probe, rel_iqr, code):
-    found = gpu_result()
+def test_a_wide_spread_is_suspect(found, probe, rel_iqr, code):
     first(found, probe)["rel_iqr"] = rel_iqr
     assert codes(found, "suspect") == code
 
 
-def test_a_cpu_may_spread_more_than_a_gpu():
-    found = gpu_result()
+def test_a_cpu_may_spread_more_than_a_gpu(found):
     first(found, "matmul")["rel_iqr"] = 0.2
     assert codes(found) == {"spread"}
     found["provenance"]["device"] |= {"kind": "cpu", "sku_key": None}
@@ -192,23 +184,20 @@ def test_a_cpu_may_spread_more_than_a_gpu():
 
 @pytest.mark.parametrize("moment", ["state_before", "state_during", "state_after"])
 @pytest.mark.parametrize("bit", THROTTLE)
-def test_a_throttled_device_is_suspect_whenever_it_was(moment, bit):
-    found = gpu_result()
+def test_a_throttled_device_is_suspect_whenever_it_was(found, moment, bit):
     found["groups"][2][moment]["throttle_bits"] = float(bit | 0x1)
     (flag,) = verdict(found).flags
     assert (flag.code, flag.severity) == ("throttle", "suspect")
     assert THROTTLE[bit] in flag.sentence
 
 
-def test_the_power_limit_is_a_note():
-    found = gpu_result()
+def test_the_power_limit_is_a_note(found):
     found["groups"][0]["state_during"]["throttle_bits"] = 4.0
     assert verdict(found).status == "ok"
     assert codes(found) == {"power_cap"}
 
 
-def test_a_slow_node_is_named():
-    found = gpu_result()
+def test_a_slow_node_is_named(found):
     found["provenance"]["world_size"] = 6
     found["nodes"] = [
         {**found["nodes"][0], "index": i, "host": name}
@@ -223,14 +212,12 @@ def test_a_slow_node_is_named():
     assert flag.sentence == "Node 1 ('sick') is 11% slower than the median node."
 
 
-def test_an_incomplete_run_is_suspect():
-    found = gpu_result()
+def test_an_incomplete_run_is_suspect(found):
     found["complete"] = False
     assert codes(found, "suspect") == {"incomplete"}
 
 
-def test_a_loaded_cpu_is_suspect():
-    found = gpu_result()
+def test_a_loaded_cpu_is_suspect(found):
     found["provenance"]["device"] |= {"kind": "cpu", "sku_key": None}
     found["groups"][1]["state_before"]["load_1min"] = 9.0
     assert "load" in codes(found, "suspect")
@@ -240,8 +227,7 @@ def test_a_loaded_cpu_is_suspect():
 
 
 @pytest.mark.parametrize("dtype", sorted(MAX_ERROR))
-def test_an_operation_that_differs_from_float64_is_invalid(dtype):
-    found = gpu_result()
+def test_an_operation_that_differs_from_float64_is_invalid(found, dtype):
     row = first(found, "matmul")
     at(row, 1.0)
     row |= {"dtype": dtype, "rel_err": 0.9 * MAX_ERROR[dtype]}
@@ -250,8 +236,7 @@ def test_an_operation_that_differs_from_float64_is_invalid(dtype):
     assert codes(found, "invalid") == {"numerics"}
 
 
-def test_inputs_that_were_not_random_are_invalid():
-    found = gpu_result()
+def test_inputs_that_were_not_random_are_invalid(found):
     row = first(found, "matmul")
     row["data_entropy_bits"] = MIN_ENTROPY_BITS + 0.1
     assert codes(found) == set()
@@ -261,14 +246,12 @@ def test_inputs_that_were_not_random_are_invalid():
 
 @pytest.mark.parametrize(("probe", "mode"), [("holdout", "step"), ("layers", "step")])
 @pytest.mark.parametrize("last", [7.0, 7.1, 1e9])
-def test_a_loss_that_does_not_fall_is_invalid(probe, mode, last):
-    found = gpu_result()
+def test_a_loss_that_does_not_fall_is_invalid(found, probe, mode, last):
     first(found, probe, mode=mode).update(loss_first=7.0, loss_last=last)
     assert codes(found, "invalid") == {"loss"}
 
 
-def test_a_wrong_collective_is_invalid():
-    found = gpu_result()
+def test_a_wrong_collective_is_invalid(found):
     first(found, "collectives", label="all_to_all")["wrong"] = 1
     assert verdict(found).refusal() == (
         "collectives all_to_all fp32: the result of the operation is wrong."
@@ -287,16 +270,14 @@ def test_a_wrong_collective_is_invalid():
         ("Mystery Accelerator 9000", 80.0, "sku_unknown"),
     ],
 )
-def test_the_device_must_be_the_one_that_was_meant(name, memory_gib, code):
-    found = gpu_result()
+def test_the_device_must_be_the_one_that_was_meant(found, name, memory_gib, code):
     found["provenance"]["device"] |= {"name": name, "memory_bytes": memory_gib * 2**30}
     found["nodes"][0]["device_name"] = name
     assert codes(found) == ({code} if code else set())
     assert verdict(found).status == {None: "ok", "sku": "invalid", "sku_unknown": "suspect"}[code]
 
 
-def test_a_cpu_is_no_accelerator():
-    found = gpu_result()
+def test_a_cpu_is_no_accelerator(found):
     found["provenance"]["device"] |= {"kind": "cpu", "name": "AMD EPYC"}
     found["nodes"][0]["device_name"] = "AMD EPYC"
     assert verdict(found).refusal() == (
@@ -304,16 +285,14 @@ def test_a_cpu_is_no_accelerator():
     )
 
 
-def test_an_unknown_sku_is_invalid_with_a_suggestion():
-    found = gpu_result()
+def test_an_unknown_sku_is_invalid_with_a_suggestion(found):
     found["provenance"]["device"]["sku_key"] = "H100-80GB-SMX"
     answer = verdict(found)
     assert answer.status == "invalid"
     assert "Did you mean" in answer.refusal()
 
 
-def test_nodes_of_different_devices_are_suspect():
-    found = gpu_result()
+def test_nodes_of_different_devices_are_suspect(found):
     found["provenance"]["world_size"] = 4
     found["nodes"].append({**copy.deepcopy(found["nodes"][0]), "index": 1})
     found["nodes"][1]["device_name"] = "NVIDIA A100-SXM4-80GB"

@@ -23,6 +23,7 @@ WORDS = (
     "$(HOME)", "$$(HOME)", "a b", "*", "~", "-rf", "--rm", "\\", "a\\'b", "#x", "!x", "> CANARY",
     "%s", "%j", "{}", "@PY@", "é", "x" * 1500, "{{x}}", "${CHECKPOINT_BUCKET}", "=", "a=b",
 )  # fmt: skip
+COMMAND = shlex.join(["python", "train.py", *WORDS])
 # No file can hold these safely, or no tool takes them.
 BAD_NAMES = (
     "", "a b", "a'b", 'a"b', "a\nb", "a;b", "$(x)", "`x`", "-a", "a-", "--rm", "a\u2028b",
@@ -77,15 +78,13 @@ def scripts(name, job, options):
 @pytest.mark.parametrize("job", [recipe_job(), one_gpu()], ids=["nodes", "one"])
 @pytest.mark.parametrize("name", ["torchrun", "torchrun-elastic", "slurm", "accelerate-launch"])
 def test_every_word_of_a_command_arrives_as_it_is(bash, name, job):
-    command = shlex.join(["python", "train.py", *WORDS])
-    (call,) = bash(scripts(name, job, {"command": command}))
+    (call,) = bash(scripts(name, job, {"command": COMMAND}))
     assert call[-len(WORDS) - 1 :] == ["train.py", *WORDS]
 
 
 @pytest.mark.parametrize("name", ["k8s-job", "k8s-jobset", "k8s-pytorchjob"])
 def test_a_command_survives_kubernetes_and_its_shell(bash, name):
-    command = shlex.join(["python", "train.py", *WORDS])
-    (text,) = files_of(name, recipe_job(), {"command": command}).values()
+    (text,) = files_of(name, recipe_job(), {"command": COMMAND}).values()
     (script,) = set(commands_of(list(yaml.safe_load_all(text))))
     (call,) = bash(expanded(script, {"HOME": "REPLACED", "JOB_COMPLETION_INDEX": "1"}))
     assert call[-len(WORDS) - 1 :] == ["train.py", *WORDS]
@@ -118,16 +117,14 @@ def expanded(text, values):
 
 
 def test_a_command_survives_skypilot_and_its_shell(bash):
-    command = shlex.join(["python", "train.py", *WORDS])
-    (text,) = files_of("skypilot", recipe_job(), {"command": command}).values()
+    (text,) = files_of("skypilot", recipe_job(), {"command": COMMAND}).values()
     run = yaml.safe_load(text)["run"]
     (call,) = bash(f"SKYPILOT_NODE_IPS=h SKYPILOT_NODE_RANK=0; {run}")
     assert call[-len(WORDS) - 1 :] == ["train.py", *WORDS]
 
 
 def test_a_command_survives_ray(bash):
-    command = shlex.join(["python", "train.py", *WORDS])
-    files = files_of("ray-job", recipe_job(), {"command": command, "env:X": "$(touch CANARY)'"})
+    files = files_of("ray-job", recipe_job(), {"command": COMMAND, "env:X": "$(touch CANARY)'"})
     tree = ast.parse(files["ray_train.py"])
     said = {n.targets[0].id: n.value for n in tree.body if isinstance(n, ast.Assign)}
     assert ast.literal_eval(said["COMMAND"]) == ["train.py", *WORDS]
@@ -262,7 +259,7 @@ def test_places_of_a_price_feed_are_values_and_nothing_else(bash):
 
 def test_every_target_with_every_word_at_once(bash):
     """Nothing that one target escapes is undone by another one beside it."""
-    options = {"command": shlex.join(["python", "train.py", *WORDS]), "env:X": WORDS[0]}
+    options = {"command": COMMAND, "env:X": WORDS[0]}
     names = [n for n in SHELLS if n != "nccl-env"]
     for files in exported(names, recipe_job(), options).values():
         for path, text in files.items():

@@ -1,8 +1,5 @@
 """The Accuracy page without a browser: its figures are those of the report, tables and charts."""
 
-import csv
-import io
-
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -14,7 +11,6 @@ from app.accuracy import page as accuracy_page
 from app.accuracy.validate import validate
 from app.document import format as fmt
 from app.document.chart_parts import INK, LIMIT
-from app.document.csv import csv_bytes
 from core.errors import RunsError
 from core.evidence.accuracy import MEMORY_CLASSES
 from hardware.claims import not_modelled
@@ -173,12 +169,6 @@ def test_a_knob_is_held_to_no_change_from_ten_pairs_on(report):
         assert (row["Against no change"] == "too few pairs") == few, name
         if row["Against no change"] == "worse":
             assert row["Log error"] > row["If no change"]
-
-
-def test_no_cell_of_a_csv_starts_a_formula(report):
-    frame = tables.points(report, every(report)).head(2).assign(run_id=["=1+1", " @x"])
-    rows = list(csv.DictReader(io.StringIO(csv_bytes(frame).decode())))
-    assert [row["run_id"] for row in rows] == ["'=1+1", "' @x"]
 
 
 # --- charts --------------------------------------------------------------------------------------

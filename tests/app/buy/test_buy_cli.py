@@ -144,12 +144,6 @@ def test_a_wrong_trace_is_a_sentence(run, tmp_path, text, says):
     assert err.count("\n") == 1
 
 
-def test_a_trace_and_a_rate_are_one_too_many(run, tmp_path):
-    status, _, err = run(*BUY, *RATE, "--trace", str(bursts(tmp_path / "mine.csv")))
-    assert status == 2
-    assert "--preemptions-per-day says, too" in err
-
-
 def test_nothing_fits_is_a_sentence(run):
     status, _, err = run(*BUY, "--num-gpus", "8", "--model", "llama3.1-405b")
     assert status == 2

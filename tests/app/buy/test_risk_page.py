@@ -1,7 +1,5 @@
 """The Prices & risk page without a browser: its tables, charts and states."""
 
-import csv
-import io
 import json
 from dataclasses import replace
 
@@ -213,12 +211,3 @@ def test_colours_are_doubled_by_shape_or_dash(scenario, found):
     assert '"shape"' in json.dumps(drawn["usd"].to_dict())
     assert '"shape"' in json.dumps(drawn["policy_usd"].to_dict())
     assert '"strokeDash"' in json.dumps(drawn["curve"].to_dict())
-
-
-def test_the_csv_is_the_data_of_the_chart(found):
-    from app.document.csv import csv_bytes
-
-    rows = document.spreads(found)
-    read = list(csv.DictReader(io.StringIO(csv_bytes(rows, "?v=1").decode())))
-    assert [r["way"] for r in read] == list(rows["way"])
-    assert float(read[0]["usd"]) == pytest.approx(rows["usd"].iloc[0])

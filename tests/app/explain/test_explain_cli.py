@@ -106,12 +106,6 @@ def test_a_mistake_is_one_sentence(run, arguments, says):
     assert "Traceback" not in err
 
 
-def test_what_must_be_given_is_said(run):
-    status, _, err = run("explain", "--model", "llama3.1-8b")
-    assert status == 2
-    assert "--tokens" in err
-
-
 def test_help_names_the_command_and_its_options(run):
     _, out, _ = run("--help")
     assert "explain" in out

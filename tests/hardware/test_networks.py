@@ -47,6 +47,10 @@ def test_the_offer_s_own_row_wins_and_a_contradiction_is_named():
         ({"provider": "lambda", "instance_type": "gpu_8x_h100_sxm5"}, "none", 8, None, False),
         ({"provider": "runpod", "instance_type": "runpod-h100-sxm-secure", "gpu_count": 1},
          "none", 8, None, False),
+        ({"provider": "runpod", "instance_type": "NVIDIA H100 80GB HBM3 cluster"},
+         "product", 8, 3200, True),
+        ({"provider": "coreweave", "instance_type": "HGX-B200", "accelerator": "B200-180GB"},
+         "usual", 8, 3200, False),  # a cluster whose rate is not printed
         ({"provider": "nobody", "instance_type": "8x", "gpu_count": 8}, "none", 8, None, False),
         ({"provider": "acme", "source": "price book x"}, "usual", 8, 3200, False),
         ({"provider": "acme", "source": "price book x", "accelerator": "RTX4090"},

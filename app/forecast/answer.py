@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.forecast import excluded, half_network, nearest_fit, search_log
+from app.forecast import excluded, half_network, nearest_fit, price_book, search_log, standing
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.excluded import LEAST_MFU, LONGEST_DAYS
 from app.forecast.machines import Machine
@@ -59,6 +59,9 @@ def answer(
     )
     best = found.best
     rows, unwanted = _rows(scenario, pairs, best)
+    day = price_book.today()
+    against = [standing.against(scenario, r, day) for r in rows]
+    in_doubt = np.array([bool(reasons) for reasons in against], dtype=bool)
     without = choice.left_out + skipped + unwanted + excluded.without_layout(pairs, best)
     usd = np.array([r.usd for r in rows])
     hours = np.array([r.hours for r in rows])
@@ -67,13 +70,16 @@ def answer(
         ranking.within(hours, deadline), ranking.within(usd, scenario.budget_usd)
     )  # fmt: skip
     best_first = ranking.order(
-        usd=usd, hours=hours, meets_limits=on_time & in_budget, by=scenario.rank_by
-    )
-    on_frontier = ranking.frontier(usd, hours)
+        usd=usd, hours=hours, meets_limits=on_time & in_budget, in_doubt=in_doubt,
+        by=scenario.rank_by,
+    )  # fmt: skip
+    standing_usd = np.where(in_doubt & ~in_doubt.all(), np.nan, usd)
+    on_frontier = ranking.frontier(standing_usd, hours)
     ranked = [
         replace(
             rows[i], rank=n + 1, meets_deadline=bool(on_time[i]),
             meets_budget=bool(in_budget[i]), frontier=bool(on_frontier[i]),
+            against=against[i],
         )
         for n, i in enumerate(best_first)
     ]  # fmt: skip

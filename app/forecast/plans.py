@@ -63,6 +63,7 @@ class Row:
     meets_deadline: bool = True
     meets_budget: bool = True
     frontier: bool = False
+    against: tuple[str, ...] = ()  # stable words of app/forecast/standing.py
 
     @classmethod
     def of(cls, m: Machine, best: Best, n: int, *, num_steps: float, hours: float) -> Self:
@@ -162,6 +163,7 @@ def plan_of(
         meets_budget=row.meets_budget,
         frontier=row.frontier,
         calibration=m.calibration,
+        against=row.against,
         network=_network(m) if crosses else None,
         at_half_network=None
         if half_network is None
@@ -309,6 +311,7 @@ def points_of(rows: Sequence[Row], best: Best) -> Mapping[str, NDArray[Any]]:
         "purchase": np.array([o.purchase for o in offers], dtype=object),
         "frontier": np.array([r.frontier for r in rows], dtype=bool),
         "meets_deadline": np.array([r.meets_deadline for r in rows], dtype=bool),
+        "in_doubt": np.array([bool(r.against) for r in rows], dtype=bool),
         "meets_budget": np.array([r.meets_budget for r in rows], dtype=bool),
         "gpu_hours": np.array([r.gpu_hours for r in rows], dtype=float),
         "mfu": np.asarray(best.step.mfu, dtype=float)[at],

@@ -144,6 +144,7 @@ def _plan(plan: Plan) -> dict[str, Json]:
         "meets_deadline": bool(plan.meets_deadline),
         "meets_budget": bool(plan.meets_budget),
         "frontier": bool(plan.frontier),
+        "not_recommended_for": list(plan.against),
         "calibration": plan.calibration or None,
         "assumptions": list(plan.assumptions),
     }

@@ -93,6 +93,7 @@ class Plan:
     frontier: bool  # no other priced plan is both cheaper and faster
     assumptions: tuple[str, ...]  # each a sentence
     calibration: str = ""  # id of the calibration of the machine's rates
+    against: tuple[str, ...] = ()  # why it is recommended only if no other plan is left
     network: PlanNetwork | None = None  # None: one machine, or nothing joins several
     at_half_network: AtHalfNetwork | None = None  # where the network is assumed
 

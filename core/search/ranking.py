@@ -17,17 +17,23 @@ def within(values: Floats, limit: float | None) -> NDArray[np.bool_]:
 
 
 def order(
-    *, usd: Floats, hours: Floats, meets_limits: NDArray[np.bool_], by: str
+    *,
+    usd: Floats,
+    hours: Floats,
+    meets_limits: NDArray[np.bool_],
+    in_doubt: NDArray[np.bool_],
+    by: str,
 ) -> NDArray[np.intp]:
-    """Row numbers, best first: those within the limits, those with a price, then `by`.
+    """Row numbers, best first: those within the limits, those with a price, those that nothing
+    speaks against, then `by`.
 
-    >>> order(usd=np.array([2.0, 1.0]), hours=np.array([1.0, 2.0]),
-    ...     meets_limits=np.array([True, True]), by="time").tolist()
-    [0, 1]
+    >>> order(usd=np.array([2.0, 1.0, 0.5]), hours=np.array([1.0, 2.0, 0.5]), by="time",
+    ...     meets_limits=np.full(3, True), in_doubt=np.array([False, False, True])).tolist()
+    [0, 1, 2]
     """
     price = np.where(np.isnan(usd), np.inf, usd)
     first, second = (hours, price) if by == "time" else (price, hours)
-    return np.lexsort((second, first, np.isnan(usd), ~meets_limits))
+    return np.lexsort((second, first, in_doubt, np.isnan(usd), ~meets_limits))
 
 
 def counts_to_try(

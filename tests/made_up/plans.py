@@ -145,6 +145,7 @@ def points(plans: tuple[Plan, ...]) -> dict[str, object]:
             name: [getattr(p, name) for p in plans]
             for name in ("frontier", "meets_deadline", "meets_budget")
         },
+        "in_doubt": [bool(p.against) for p in plans],
     }
     return {name: np.array(values) for name, values in columns.items()}
 

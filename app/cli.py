@@ -289,7 +289,9 @@ def _print_answer(scenario: Scenario, answer: Answer) -> None:
 
 
 def _today() -> dt.date:
-    return dt.datetime.now(dt.UTC).date()
+    from app.forecast.price_book import today
+
+    return today()
 
 
 def _say(sentence: str) -> None:

@@ -27,7 +27,8 @@ class Priced:
 
 def priced(scenario: Scenario, plan: Plan) -> tuple[Priced, ...]:
     """One price per kind, in the order of kinds: the plan itself, else the cheapest price of its
-    own machine, else of any machine. A kind without offers is listed with the reason."""
+    own machine, else of any machine, of prices in doubt only if there is no other. A kind without
+    offers is listed with the reason."""
     any_kind = {"gpu": (plan.offer.accelerator,), "num_gpus": (plan.num_gpus,), "purchase": KINDS}
     found = answer(scenario.model_copy(update={**any_kind, "plan": ""}), top=ALL).plans
     return tuple(_cheapest(scenario, kind, plan, found) for kind in KINDS)
@@ -39,7 +40,10 @@ def _cheapest(scenario: Scenario, kind: str, plan: Plan, found: tuple[Plan, ...]
     sold = [p for p in found if p.offer.purchase == kind and p.usd is not None]
     if not sold:
         return Priced(kind=kind, plan=None, why_not=_not_sold(scenario, kind, plan))
-    best = min(sold, key=lambda p: (not _is_same(p, plan), p.usd.p50 if p.usd else 0.0))
+    best = min(
+        sold,
+        key=lambda p: (not _is_same(p, plan), bool(p.against), p.usd.p50 if p.usd else 0.0),
+    )
     return Priced(kind=kind, plan=best, same_machine=_is_same(best, plan))
 
 

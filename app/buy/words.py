@@ -18,7 +18,10 @@ RARELY = 0.1  # a chance of being late that most users would accept
 
 def sentences(scenario: Scenario, found: Purchases) -> tuple[str, ...]:
     """The answer, the break-even, and the main uncertainties."""
-    first = (headline(scenario, found), budget_sentence(scenario, found))
+    first = (
+        headline(scenario, found), doubted_sentence(scenario, found),
+        budget_sentence(scenario, found),
+    )  # fmt: skip
     return tuple(s for s in (*first, *spot_sentences(found), *kept_sentences(found)) if s)
 
 
@@ -64,16 +67,28 @@ def cheapest(scenario: Scenario, found: Purchases) -> Purchase | None:
 
 
 def _bought_for_this_run(scenario: Scenario, found: Purchases) -> list[Purchase]:
-    """Ways with a price, the cheapest first. A reservation at full use is a best case, so it
-    counts only if the scenario gives its utilisation. A block counts only if the run mostly ends
-    inside its window."""
+    """Ways with a price, the cheapest first, those on a price in doubt last. A reservation at full
+    use is a best case, so it counts only if the scenario gives its utilisation. A block counts only
+    if the run mostly ends inside its window."""
     shared = scenario.reserved_utilisation is not None
     ways = [
         w
         for w in found.ways
         if w.usd and (shared or w.name not in TERM_HOURS) and (w.outside_window or 0.0) <= RARELY
     ]
-    return sorted(ways, key=_expected_usd)
+    return sorted(ways, key=lambda w: (bool(w.plan and w.plan.against), _expected_usd(w)))
+
+
+def doubted_sentence(scenario: Scenario, found: Purchases) -> str:
+    """The ways that are cheaper than the cheapest one, on prices that count for no
+    recommendation."""
+    ways = _bought_for_this_run(scenario, found)
+    named = [
+        f"{label(w)} ({vocabulary.not_recommended(w.plan.against)})"
+        for w in ways[1:]
+        if w.plan and _expected_usd(w) < _expected_usd(ways[0])
+    ]
+    return f"Cheaper, but not recommended: {', '.join(named)}." if named else ""
 
 
 def budget_sentence(scenario: Scenario, found: Purchases) -> str:

@@ -51,6 +51,7 @@ TABLE = (
     FieldOption("cloud", "A,B", "Providers to compare."),
     FieldOption("purchase", "A,B", "on_demand, spot, reserved_1y, reserved_3y, ..."),
     FieldOption("price_book", "NAME", "With the prices of this book: `runcast prices book`."),
+    FieldOption("max_price_age_days", "D", "Recommend no older price; auto, or 0 for any age."),
     FieldOption("deadline_days", "D", "End within D days."),
     FieldOption("budget_usd", "U", "Cost at most U dollars."),
     FieldOption("rank_by", "usd|time", "Cheapest or fastest first."),

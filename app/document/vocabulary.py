@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from app.document import format as fmt
@@ -109,6 +110,10 @@ SHARDINGS = {
 }
 
 
+# What speaks against recommending a plan (app/forecast/standing.py).
+NOT_RECOMMENDED = {"old_price": "price past its life", "weak_price": "price of low quality"}
+
+
 COMMITMENTS = {"reserved_1y": "1 year", "reserved_3y": "3 years"}
 
 
@@ -130,6 +135,11 @@ NO_OFFER = {
     "no_facts": "accelerators without figures",
     "cluster_size": "clusters too small",
 }
+
+
+def not_recommended(reasons: Iterable[str]) -> str:
+    """What speaks against a plan, in words; '' if nothing does."""
+    return ", ".join(NOT_RECOMMENDED.get(reason, _spaced(reason)) for reason in reasons)
 
 
 def _spaced(name: str) -> str:

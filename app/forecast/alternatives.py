@@ -4,7 +4,7 @@ them; this module puts them into sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,25 +39,24 @@ def picks_of(scenario: Scenario, answer: Answer) -> tuple[Pick, ...]:
     points = answer.points
     if not answer.num_plans:
         return ()
-    usd, hours = points["usd"], points["wall_clock_hours"]
     deadline, budget = scenario.deadline_days, scenario.budget_usd
     found = [
         ("smallest_count", None, "Fewest GPUs of those tried",
-         search_alternatives.smallest_count(num_gpus=points["num_gpus"], usd=usd, hours=hours)),
+         _smallest_count(points)),
         ("fastest", budget,
          "Fastest" if budget is None else f"Fastest within {fmt.usd(budget)}",
-         search_alternatives.fastest(usd=usd, hours=hours, budget_usd=budget)),
+         _first(points, search_alternatives.fastest, budget_usd=budget)),
         ("cheapest", deadline,
          "Cheapest" if deadline is None else f"Cheapest within {fmt.days(deadline * 24)}",
-         search_alternatives.cheapest(
-             usd=usd, hours=hours, deadline_hours=None if deadline is None else deadline * 24.0)),
+         _first(points, search_alternatives.cheapest,
+                deadline_hours=None if deadline is None else deadline * 24.0)),
     ]  # fmt: skip
     if len(scenario.gpu) == len(scenario.num_gpus) == 1:
         mine = (points["accelerator"] == scenario.gpu[0]) & (
             points["num_gpus"] == scenario.num_gpus[0]
         )
         what = f"Best use of {fmt.count(scenario.num_gpus[0])} x {scenario.gpu[0]}"
-        best = search_alternatives.best_of_cluster(is_cluster=mine, usd=usd, hours=hours)
+        best = _first(points, search_alternatives.best_of_cluster, is_cluster=mine)
         found.append(("fixed_cluster", None, what, best))
     return tuple(
         Pick(question=question, limit=limit, point=point, sentence=f"{what}: {described(point)}.")
@@ -65,6 +64,19 @@ def picks_of(scenario: Scenario, answer: Answer) -> tuple[Pick, ...]:
         if row is not None
         for point in [{name: column[row] for name, column in points.items()}]
     )
+
+
+def _smallest_count(points: Mapping[str, Any]) -> int | None:
+    return _first(points, search_alternatives.smallest_count, num_gpus=points["num_gpus"])
+
+
+def _first(points: Mapping[str, Any], choose: Callable[..., int | None], **more: Any) -> int | None:
+    """The row that is chosen among the plans that nothing speaks against, else among all."""
+    columns = {"usd": points["usd"], "hours": points["wall_clock_hours"], **more}
+    rows = np.flatnonzero(~points["in_doubt"])
+    standing = {n: c[rows] if isinstance(c, np.ndarray) else c for n, c in columns.items()}
+    row = choose(**standing)
+    return choose(**columns) if row is None else int(rows[row])
 
 
 def described(point: Mapping[str, Any]) -> str:
@@ -82,10 +94,8 @@ def described(point: Mapping[str, Any]) -> str:
 def smaller_count(scenario: Scenario, answer: Answer) -> int | None:
     """The fewest GPUs, in whole instances, on which the machine of the smallest pick still fits.
     None if no count below those of the answer fits. The counts need not be powers of two."""
-    row = search_alternatives.smallest_count(
-        num_gpus=answer.points["num_gpus"], usd=answer.points["usd"],
-        hours=answer.points["wall_clock_hours"],
-    ) if answer.num_plans and not scenario.num_gpus else None  # fmt: skip
+    asked = answer.num_plans and not scenario.num_gpus
+    row = _smallest_count(answer.points) if asked else None
     if row is None:
         return None
     point = {name: column[row] for name, column in answer.points.items()}

@@ -59,7 +59,7 @@ def answer(
     )
     best = found.best
     rows, unwanted = _rows(scenario, pairs, best)
-    day = price_book.today()
+    day = price_book.price_day(scenario)
     against = [standing.against(scenario, r, day) for r in rows]
     in_doubt = np.array([bool(reasons) for reasons in against], dtype=bool)
     without = choice.left_out + skipped + unwanted + excluded.without_layout(pairs, best)
@@ -73,8 +73,7 @@ def answer(
         usd=usd, hours=hours, meets_limits=on_time & in_budget, in_doubt=in_doubt,
         by=scenario.rank_by,
     )  # fmt: skip
-    standing_usd = np.where(in_doubt & ~in_doubt.all(), np.nan, usd)
-    on_frontier = ranking.frontier(standing_usd, hours)
+    on_frontier = ranking.frontier(ranking.standing(usd, in_doubt=in_doubt), hours)
     ranked = [
         replace(
             rows[i], rank=n + 1, meets_deadline=bool(on_time[i]),

@@ -312,6 +312,7 @@ def points_of(rows: Sequence[Row], best: Best) -> Mapping[str, NDArray[Any]]:
         "frontier": np.array([r.frontier for r in rows], dtype=bool),
         "meets_deadline": np.array([r.meets_deadline for r in rows], dtype=bool),
         "in_doubt": np.array([bool(r.against) for r in rows], dtype=bool),
+        "against": np.array([" ".join(r.against) for r in rows], dtype=object),
         "meets_budget": np.array([r.meets_budget for r in rows], dtype=bool),
         "gpu_hours": np.array([r.gpu_hours for r in rows], dtype=float),
         "mfu": np.asarray(best.step.mfu, dtype=float)[at],

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 
 from app.forecast.failure_job import checkpoint_size_bytes
 from app.forecast.machines import Machine, machine, priced_machines
+from core.errors import ScenarioError, shown
 from core.machine.offer import Offer
 from core.scenario import Scenario
 from hardware import facts
@@ -17,12 +19,29 @@ from pricing.book.files import book_names, has_book, load_book
 from pricing.book.offers import BookedOffers, Terms, booked, terms_of
 from pricing.book.rows import PriceBook
 
+TODAY = "RUNCAST_TODAY"  # judge prices as of this day, an ISO date
+
 Machines = tuple[tuple[Machine, ...], tuple[Offer, ...]]
 
 
 def today() -> dt.date:
-    """The day that decides which rows of a book are in force."""
-    return dt.datetime.now(dt.UTC).date()
+    """The day that decides which rows of a book are in force, and against which ages are counted:
+    that of the clock, or the one in the environment variable RUNCAST_TODAY."""
+    given = os.environ.get(TODAY, "").strip()
+    if not given:
+        return dt.datetime.now(dt.UTC).date()
+    try:
+        return dt.date.fromisoformat(given)
+    except ValueError:
+        raise ScenarioError(f"{TODAY}={shown(given)} is not a day like 2026-01-31.") from None
+
+
+def price_day(scenario: Scenario) -> dt.date:
+    """The day against which the ages of prices are counted: today, or for a pinned snapshot the day
+    of its newest observation, so that a reopened link shows the same answer for ever."""
+    if not scenario.prices:
+        return today()
+    return prices.first_day(prices.snapshot(scenario.prices).newest)
 
 
 def names() -> list[str]:

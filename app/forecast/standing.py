@@ -3,12 +3,51 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from app.forecast.plans import Row
 from core.scenario import Scenario
+from pricing.book.offers import is_booked
+from pricing.offers import QUALITIES, age_days
+from pricing.price_life import life_days, weak_mark
+
+OLD, WEAK = "old_price", "weak_price"
+OF_THE_PRICE = frozenset({OLD, WEAK})
+
+
+def price_in_doubt(points: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    """Which rows of an answer's points stand on a price past its life or of low quality."""
+    texts = list(points.get("against", ()))
+    doubted = {text for text in set(texts) if OF_THE_PRICE & set(text.split())}
+    return np.array([text in doubted for text in texts], dtype=bool)
 
 
 def against(scenario: Scenario, row: Row, day: dt.date) -> tuple[str, ...]:
     """Why this plan is not recommended while another one stands; empty if nothing speaks against
     it."""
-    return ()
+    offer = row.machine.offer
+    if offer.usd_per_hour is None or offer.purchase == "owned" or is_booked(offer):
+        return ()
+    return against_price(
+        offer.provider, offer.instance_type, offer.purchase, offer.observed_at, offer.quality,
+        offer.note, scenario.max_price_age_days, day,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=16_384)  # thousands of rows share an offer
+def against_price(
+    provider: str, instance_type: str, purchase: str, observed_at: str, quality: str, note: str,
+    most_days: float | None, day: dt.date,
+) -> tuple[str, ...]:  # fmt: skip
+    """Whether a price is past its life on that day, and whether it is weak at any age: of low
+    quality, a mean, a floor, resold, or of a shared card. `most_days` is given by the user: None
+    means the life of the seller's prices, 0 any age."""
+    limit = life_days(provider, purchase) if most_days is None else most_days
+    is_old = limit > 0 and age_days(observed_at, day) > limit
+    is_weak = quality == QUALITIES[0] or bool(weak_mark(provider, instance_type, note))
+    return (OLD,) * is_old + (WEAK,) * is_weak

@@ -18,7 +18,17 @@ from app.document import vocabulary
 from app.forecast.training import tokens_of
 from app.forecast.with_failures import with_failures
 from app.plan import document as plan_document
-from app.plan.document import COST, FAILING_TIME, GPU_HOURS, MEMORY, MFU, PRICE, SPEED, TIME
+from app.plan.document import (
+    AGAINST,
+    COST,
+    FAILING_TIME,
+    GPU_HOURS,
+    MEMORY,
+    MFU,
+    PRICE,
+    SPEED,
+    TIME,
+)
 from core.machine.offer import Purchase
 from core.scenario import Scenario
 from core.search.plan import Answer
@@ -89,7 +99,7 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
     price are NaN."""
     p = answer.points
     if not answer.num_plans:
-        return pd.DataFrame(columns=[ID, "#", *COST_IN.values(), *SHOWN, LIMITS, FRONTIER])
+        return pd.DataFrame(columns=[ID, "#", *COST_IN.values(), *SHOWN, LIMITS, FRONTIER, AGAINST])
     failing = with_failures(scenario, p, num_steps=answer.plans[0].num_steps)
     mtokens = tokens_of(scenario) / 1e6
     limits = np.asarray(p["meets_deadline"], dtype=bool) & np.asarray(p["meets_budget"], dtype=bool)
@@ -121,6 +131,7 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
             "Price of": p["observed_at"],
             LIMITS: np.where(limits, "yes", "no"),
             FRONTIER: np.where(np.asarray(p["frontier"], dtype=bool), "yes", "no"),
+            AGAINST: [vocabulary.not_recommended(str(text).split()) for text in p["against"]],
         }
     )
 
@@ -168,7 +179,7 @@ def in_order(frame: pd.DataFrame, order: str) -> pd.DataFrame:
 
 def listed(frame: pd.DataFrame, unit: str, *, has_limits: bool) -> pd.DataFrame:
     """The first rows as the page shows them: money in one unit, five significant digits."""
-    columns = ["#", COST_IN[unit], *SHOWN, *([LIMITS] if has_limits else []), FRONTIER]
+    columns = ["#", COST_IN[unit], *SHOWN, *([LIMITS] if has_limits else []), FRONTIER, AGAINST]
     shown = frame.head(LISTED)[columns].copy()
     for name in shown.select_dtypes("float").columns:
         shown[name] = [float(f"{v:.5g}") if math.isfinite(v) else v for v in shown[name]]

@@ -18,7 +18,7 @@ from app.document import format as fmt
 from app.document import vocabulary
 from app.options.document import CLOUD, GPU, GPUS, ID, MTOKEN, PURCHASE
 from app.plan import document as plan_document
-from app.plan.document import COST, PRICE, TIME
+from app.plan.document import AGAINST, COST, PRICE, TIME
 from core.search.plan import Answer
 
 MOST_GPUS, MOST_CLOUDS = 14, 14  # at most, the best ones; the file has every one
@@ -59,12 +59,16 @@ def _pairs(frame: pd.DataFrame) -> set[tuple[str, str]]:
 
 
 def _cells(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """A row per pair of GPU and cloud, the best of both first: its best plan, or why none."""
+    """A row per pair of GPU and cloud, the best of both first: its best plan of those that nothing
+    speaks against, else of all, or why none."""
     column = MEASURES[measure][1]
     priced = kept[np.isfinite(kept[column].to_numpy(dtype=float))]
-    first = priced.sort_values(column, kind="stable").drop_duplicates([GPU, CLOUD])
+    doubted = priced.assign(doubted=priced[AGAINST] != "").sort_values(
+        ["doubted", column], kind="stable"
+    )
+    first = doubted.drop_duplicates([GPU, CLOUD])
     best = {(p[GPU], p[CLOUD]): p for p in first.to_dict("records")}
-    figures = [float(v) for v in first[column]]
+    figures = sorted(float(v) for v in first[column])
     ranked, let_through = _pairs(every), _pairs(kept)
     others = sorted({*answer.left_out_at, *ranked})
     gpus = dict.fromkeys(gpu for gpu, _ in (*best, *others))
@@ -152,8 +156,10 @@ def _short(value: float, measure: str) -> str:
 
 
 def _where(row: Mapping[str, Any]) -> str:
-    """The plan of a cell: its machines, time and cost."""
+    """The plan of a cell: its machines, time and cost, and what speaks against it."""
+    against = f"; not recommended: {row[AGAINST]}" if row[AGAINST] else ""
     return (
         f"{fmt.count(row[GPUS])} GPUs, {row['Instance']}, {row['Region']}, {row[PURCHASE]}: "
         f"{fmt.usd_short(row[COST])} in {fmt.days(row[TIME] / plan_document.DAYS_PER_HOUR)}"
+        f"{against}"
     )

@@ -11,7 +11,7 @@ from app.document.blocks import Block, Bullets, Copied, Paragraph, Section
 from app.document.table import Column, Table, column, text_column
 from app.forecast.with_failures import of_plans
 from app.plan import words
-from app.plan.document import utilisation
+from app.plan.document import AGAINST, utilisation
 from app.scenario.link_query import link_query
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
@@ -28,18 +28,22 @@ COLUMNS: tuple[Column[Plan], ...] = (
     column("Time", lambda p: fmt.days(p.wall_clock_hours)),
     column("Cost", lambda p: fmt.usd(p.usd.p50 if p.usd else None, digits=3)),
     column("MFU", lambda p: fmt.percent(p.mfu)),
+    text_column(AGAINST, lambda p: vocabulary.not_recommended(p.against), wraps=True),
 )
 
 
 def ranked(plans: tuple[Plan, ...]) -> Table[Plan]:
-    """One line per plan; the purchase kind only if there are several."""
+    """One line per plan; the purchase kind only if there are several, and what speaks against a
+    plan only if something does."""
     table = Table(caption="Plans", columns=COLUMNS, rows=plans)
+    if not any(p.against for p in plans):
+        table = table.without(AGAINST)
     return table if len({p.offer.purchase for p in plans}) > 1 else table.without("Purchase")
 
 
 def blocks(scenario: Scenario, answer: Answer, *, today: dt.date) -> Iterator[Block | Section]:
     """The sentence, the ranked table, the exclusions, the assumptions, the link."""
-    yield Paragraph(words.answer_sentence(scenario, answer))
+    yield Paragraph(words.answer_sentence(scenario, answer, today))
     if answer.plans:
         yield ranked(answer.plans)
         if any(p.frontier for p in answer.plans):

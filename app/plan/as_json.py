@@ -14,6 +14,7 @@ from app.document.as_json import Json, attributes, number, plain
 from app.document.vocabulary import MEMORY_PARTS, STEP_PARTS
 from app.forecast.alternatives import Pick, picks_of
 from app.forecast.fixed_layout import Verdict
+from app.forecast.price_book import price_day
 from app.forecast.with_failures import of_plans
 from app.plan.inputs_json import inputs_json, made_with_json, plan_inputs_json
 from app.plan.words import batch_advice
@@ -51,7 +52,12 @@ def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -
         "schema_version": SCHEMA_VERSION,
         "scenario": asked,
         "link": link_query(scenario, prices.id),
-        "price_snapshot": {"id": prices.id, "newest": prices.newest, "oldest": prices.oldest},
+        "price_snapshot": {
+            "id": prices.id,
+            "newest": prices.newest,
+            "oldest": prices.oldest,
+            "judged_on": price_day(scenario).isoformat(),
+        },
         "batch": _batch(batch_advice(scenario)),
         "num_candidates": answer.num_candidates,
         "search": _search(answer),

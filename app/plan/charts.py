@@ -18,6 +18,7 @@ from app.document.chart_parts import BACKGROUND, DASHED, FAINT, INK, LIMIT, TEXT
 Place = dict[str, float]  # days and usd
 
 OTHER = "other GPUs"
+IN_DOUBT = "price past its life or of low quality"
 PICK = "pick"  # name of the selection made by a click on the frontier
 HERE = "here"  # name of the marker's data
 PARETO_PX = 312  # height of the whole chart: plot, axis and legend
@@ -71,7 +72,7 @@ def pareto(
     frontier = frontier[["days", "usd", "machine", "id"]].assign(gpu=names)
 
     grey = (
-        alt.Chart(drawn.loc[~best, ["days", "usd", "machine"]])
+        alt.Chart(drawn.loc[~best & ~drawn["price_in_doubt"], ["days", "usd", "machine"]])
         .mark_circle(size=22, color=FAINT[theme], opacity=0.4)
         .encode(x=x, y=y, tooltip=tips)
     )
@@ -97,11 +98,33 @@ def pareto(
         )
         .add_params(pick)
     )  # fmt: skip
-    layers: list[Any] = [grey, line, marks]
+    layers: list[Any] = [grey, *_doubted(drawn[~best], x, y, tips, theme), line, marks]
     middle = math.sqrt(min(xs) * max(xs))
     layers += _limits(budget_usd, deadline_days, (budget_text, deadline_text), theme, x, y, middle)
     layers += _marker(x, y, theme, middle)
     return alt.layer(*layers).properties(height=PARETO_PX)
+
+
+def _doubted(
+    others: pd.DataFrame, x: alt.X, y: alt.Y, tips: list[alt.Tooltip], theme: str
+) -> list[alt.Chart]:
+    """Hollow grey diamonds for plans on prices that count for no recommendation."""
+    rows = others.loc[others["price_in_doubt"], ["days", "usd", "machine"]]
+    if rows.empty:
+        return []
+    named = parts.legend(
+        theme, symbolType="diamond", symbolFillColor="transparent", symbolStrokeWidth=1.5,
+        labelLimit=320,
+    )  # fmt: skip
+    scale = alt.Scale(domain=[IN_DOUBT], range=[FAINT[theme]])
+    hollow = alt.Chart(rows.assign(price=IN_DOUBT)).mark_point(
+        shape="diamond", size=34, filled=False, strokeWidth=1.2, opacity=0.8
+    )
+    return [
+        hollow.encode(
+            x=x, y=y, tooltip=tips, stroke=alt.Stroke("price:N", scale=scale, legend=named)
+        )
+    ]
 
 
 def places(points: pd.DataFrame) -> dict[str, Place]:

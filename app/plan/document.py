@@ -17,10 +17,12 @@ import pandas as pd
 from app.document import format as fmt
 from app.document import vocabulary
 from app.document.table import Column, Table, column, text_column
+from app.forecast.standing import price_in_doubt
 from app.forecast.with_failures import WithFailures
 from app.plan import words
 from core.scenario import Scenario
 from core.search.plan import Answer, Exclusion, Plan
+from core.search.ranking import standing
 from core.units import DAY_S, GIB, HOUR_S
 
 Ranked = tuple[Plan, WithFailures]
@@ -28,6 +30,7 @@ Ranked = tuple[Plan, WithFailures]
 DRAWN_DOMINATED = 300  # dominated points in the chart: more would add nothing
 DAYS_PER_HOUR = HOUR_S / DAY_S
 WORTH_TELLING = 1e-3  # share of a step from which its percentage is shown
+DOUBTED = "price_in_doubt"  # column of the chart's points
 BEYOND, NO_PRICE = "beyond the plans listed below", "no price known"
 
 COST, COST_LOW, COST_HIGH = "Cost (USD)", "Cost P10 (USD)", "Cost P90 (USD)"
@@ -35,7 +38,7 @@ TIME, PRICE, MEMORY = "Time (days)", "Price (USD per GPU-hour)", "Peak memory (G
 SPEED, MFU, GPU_HOURS = "Tokens/s", "MFU", "GPU-hours"
 FAILING_TIME, FAILING_COST = "With failures (days)", "With failures (USD)"
 GOODPUT = "Goodput"
-LIMITS = "Within limits"
+LIMITS, AGAINST = "Within limits", "Not recommended for"
 # Columns of the ranked table that only the CSV has.
 IN_FILE = (COST_LOW, COST_HIGH, PRICE, GPU_HOURS, FAILING_COST, GOODPUT, "Region", "Price of",
            "Fastest or cheapest")  # fmt: skip
@@ -102,6 +105,7 @@ RANKED: tuple[Column[Ranked], ...] = (
     column("Price of", lambda r: r[0].offer.observed_at),
     column("Fastest or cheapest", lambda r: "yes" if r[0].frontier else "no"),
     column(LIMITS, lambda r: "yes" if r[0].meets_deadline and r[0].meets_budget else "no"),
+    column(AGAINST, lambda r: vocabulary.not_recommended(r[0].against)),
 )
 EXCLUDED: tuple[Column[Exclusion], ...] = (
     text_column("Left out", lambda e: fmt.count(e.count), width=1),
@@ -131,10 +135,12 @@ def label(plan: Plan) -> str:
 
 
 def _extreme(answer: Answer, column: str) -> Plan | Point | None:
-    """The plan with the least cost or time, in full if it is listed, else as its chart point."""
+    """The plan with the least cost or time of those that nothing speaks against, else of all; in
+    full if it is listed, else as its chart point."""
     if column not in answer.points:
         return None
     values = np.asarray(answer.points[column], dtype=float)
+    values = standing(values, in_doubt=np.asarray(answer.points["in_doubt"], dtype=bool))
     if not np.isfinite(values).any():
         return None
     row = int(np.nanargmin(values))
@@ -238,7 +244,7 @@ def points(answer: Answer) -> pd.DataFrame:
     columns = ("usd", "wall_clock_hours", "num_gpus", "accelerator", "provider", "purchase",
                "frontier", "id")  # fmt: skip
     if "usd" not in answer.points:
-        return pd.DataFrame(columns=[*columns, "days"])
+        return pd.DataFrame(columns=[*columns, DOUBTED, "days"])
     usd = np.asarray(answer.points["usd"], dtype=float)
     frontier = np.asarray(answer.points["frontier"], dtype=bool)
     drawn = np.isfinite(usd) & (usd > 0)
@@ -249,6 +255,7 @@ def points(answer: Answer) -> pd.DataFrame:
         others = others[np.linspace(0, len(others) - 1, DRAWN_DOMINATED).astype(int)]
     kept = np.concatenate([by_cost[(drawn & frontier)[by_cost]], others])
     frame = pd.DataFrame({name: np.asarray(answer.points[name])[kept] for name in columns})
+    frame[DOUBTED] = price_in_doubt(answer.points)[kept]
     frame["days"] = frame["wall_clock_hours"] * DAYS_PER_HOUR
     frame["purchase"] = [vocabulary.purchase(p) for p in frame["purchase"]]
     return frame

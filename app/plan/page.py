@@ -12,7 +12,7 @@ from app.document import format as fmt
 from app.document.escape import as_text
 from app.document.page import draw_list, draw_table
 from app.explain import page as explain_page
-from app.forecast.price_book import book_id
+from app.forecast import price_book
 from app.forecast.with_failures import WithFailures, of_plans
 from app.plan import (
     answer_section,
@@ -52,18 +52,18 @@ def _also(query: Query, book: str, _scenario: Scenario, _answer: Answer) -> tupl
 
 def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
     """Draw the page for a scenario and its answer."""
-    today = dt.datetime.now(tz=dt.UTC).date()
+    today = price_book.today()
     theme = figure.theme()
     if not answer.plans:
         _draw_nothing(scenario, answer)
         return
     selected = chosen(scenario, answer)
-    st.markdown(f"**{as_text(words.answer_sentence(scenario, answer))}**")
+    st.markdown(f"**{as_text(words.answer_sentence(scenario, answer, today))}**")
     _draw_headlines(answer, selected, today)
     figures.draw_frontier(scenario, answer, selected, _point_chosen)
     failing = of_plans(scenario, answer.plans)
     _draw_ranked(scenario, answer, selected, failing, options)
-    if also := _also(query_of(scenario), book_id(scenario), scenario, answer):
+    if also := _also(query_of(scenario), price_book.book_id(scenario), scenario, answer):
         draw_list(also, "Also")
     its_own = failing[answer.plans.index(selected)]
     _draw_selected(scenario, answer, selected, its_own, today, theme)
@@ -122,7 +122,8 @@ def _draw_ranked(
     address = address_of(scenario, st.context.url)
     figure.draw_csv(right, table.frame, file="runcast_plans", key="plan_csv", address=address)
     key = f"{TABLE}_{link.generation()}"
-    listed = table.without(*document.IN_FILE)
+    empty = () if any(p.against for p in answer.plans) else (document.AGAINST,)
+    listed = table.without(*document.IN_FILE, *empty)
     st.dataframe(
         listed.frame(),
         key=key,

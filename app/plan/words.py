@@ -9,9 +9,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 
+import numpy as np
+
 from app.document import format as fmt
+from app.document import vocabulary
 from app.document.vocabulary import COMMITMENTS, NO_OFFER, NO_PLAN, machine
 from app.forecast.alternatives import picks_of, smaller_count
+from app.forecast.standing import OF_THE_PRICE, price_in_doubt
 from app.forecast.training import tokens_of
 from app.forecast.with_failures import WithFailures
 from app.scenario.model import model_of
@@ -50,8 +54,9 @@ def also_sentences(scenario: Scenario, answer: Answer) -> tuple[str, ...]:
     return (*found, f"On the machine with the fewest, {fmt.count(fewer)} GPUs would fit, too.")
 
 
-def answer_sentence(scenario: Scenario, answer: Answer) -> str:
-    """The answer in one sentence, or why there is none."""
+def answer_sentence(scenario: Scenario, answer: Answer, today: dt.date | None = None) -> str:
+    """The answer in one sentence, or why there is none. Without a day, the price has its date
+    instead of its age."""
     job = f"{model_of(scenario).label}, {tokens(scenario)}"
     if not answer.plans:
         return f"{job}: {answer.nothing_fits or 'no offer matches what was asked.'}"
@@ -66,7 +71,24 @@ def answer_sentence(scenario: Scenario, answer: Answer) -> str:
         spread = f"{fmt.usd_short(plan.usd.p10)}-{fmt.usd_short(plan.usd.p90)}"
     misses = "".join(f"; {m}" for m in missed(scenario, plan))
     known = f"calibrated ({plan.calibration})" if plan.calibration else "uncalibrated"
-    return f"{job}: {claim}, P10-P90 {spread}{misses}; {known}."
+    priced = "".join(f"; {text}" for text in _price(scenario, plan, today))
+    return f"{job}: {claim}, P10-P90 {spread}{misses}{priced}; {known}."
+
+
+def _price(scenario: Scenario, plan: Plan, today: dt.date | None) -> tuple[str, ...]:
+    """When the price of a plan was seen, and why it counts if it should not; nothing of a price of
+    the user's own."""
+    offer = plan.offer
+    if plan.usd is None or offer.purchase == "owned" or is_booked(offer):
+        return ()
+    age = f"of {offer.observed_at}" if today is None else fmt.age(offer.observed_at, today)
+    seen = f"price seen {age.removesuffix(' old')} ago" if age.endswith(" old") else f"price {age}"
+    if not (doubts := [r for r in plan.against if r in OF_THE_PRICE]):
+        return (seen,)
+    faults = " and ".join(vocabulary.not_recommended((r,)).removeprefix("price ") for r in doubts)
+    limited = scenario.deadline_days is not None or scenario.budget_usd is not None
+    where = " within the limits" if limited and plan.meets_deadline and plan.meets_budget else ""
+    return (f"{seen}, {faults}: no plan{where} stands on a better one",)
 
 
 def missed(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
@@ -113,10 +135,32 @@ def coverage_sentence(answer: Answer) -> str:
     without = sum(n for _, n in missing)
     priced = answer.num_plans - no_price
     head = f"{fmt.count(priced)} of {fmt.count(priced + without)} options priced"
+    prices = f" {doubted}" if (doubted := prices_sentence(answer)) else ""
     if not without:
-        return f"{head}."
+        return f"{head}.{prices}"
     reasons = ", ".join(f"{text} {fmt.count(n)}" for text, n in missing if n)
-    return f"{head}; {fmt.count(without)} not: {reasons}."
+    return f"{head}; {fmt.count(without)} not: {reasons}.{prices}"
+
+
+def prices_sentence(answer: Answer) -> str:
+    """How many plans stand on prices that count for no recommendation, and the least cost if they
+    did, where that is lower; '' if there are none."""
+    doubted = price_in_doubt(answer.points)
+    if not doubted.any():
+        return ""
+    p = answer.points
+    only = doubted & np.array([set(t.split()) <= OF_THE_PRICE for t in p["against"]], dtype=bool)
+    within = p["meets_deadline"] & p["meets_budget"] & np.isfinite(p["usd"])
+    least, with_them = (
+        float(p["usd"][within & rows].min(initial=math.inf)) for rows in (~p["in_doubt"], only)
+    )
+    head = (
+        f"{fmt.count(int(doubted.sum()))} of {fmt.count(answer.num_plans)} plans stand on prices "
+        "past their life or of low quality"
+    )
+    return (
+        f"{head}; with them: {fmt.usd(with_them)}." if with_them < least < math.inf else f"{head}."
+    )
 
 
 def not_compared_sentence(answer: Answer) -> str:
@@ -189,6 +233,7 @@ def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
         "interconnect unverified": plan.num_nodes > 1 and UNVERIFIED_INTERCONNECT in offer.note,
         "spot: can be interrupted": offer.purchase == "spot",
         offer.source: is_booked(offer),
+        f"not recommended: {vocabulary.not_recommended(plan.against)}": bool(plan.against),
         f"needs a commitment of {COMMITMENTS.get(offer.purchase)}": offer.purchase in COMMITMENTS,
         "low quality price": is_listed and offer.quality == "low",
         f"price {fmt.age(offer.observed_at, today)}": (

@@ -56,7 +56,8 @@ def _ranked(scenario: Scenario, plans: Sequence[Plan]) -> list[Row]:
             fmt.usd_short(p.usd.p50 if p.usd else None),
             fmt.days(p.wall_clock_hours),
             fmt.days(f.hours_expected) if np.isfinite(f.hours_expected) else "never ends",
-            vocabulary.machine(p),
+            vocabulary.machine(p)
+            + (f"; not recommended: {vocabulary.not_recommended(p.against)}" if p.against else ""),
             fmt.layout_short(p.layout),
             fmt.percent(p.mfu),
         )

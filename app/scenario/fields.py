@@ -55,7 +55,7 @@ ADVANCED = (
         "Fine-tuning",
         ("task", "lora_rank", "lora_targets", "double_quantisation", "paged_optimizer"),
     ),
-    Section("prices", "Your prices", ("price_book",)),
+    Section("prices", "Your prices", ("price_book", "max_price_age_days")),
 )  # fmt: skip
 OTHER = ("more", "More")
 LAST = ("anchor_tokens_per_s_per_gpu",)

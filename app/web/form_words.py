@@ -65,6 +65,7 @@ PLACEHOLDERS = {
     "num_gpus": "8, 64, 512 (empty: powers of two)",
     "deadline_days": "No deadline",
     "budget_usd": "No budget",
+    "max_price_age_days": "By kind of seller",
     "sharding": "Search all",
     "recompute": "Search all",
     **dict.fromkeys(("tp", "pp", "virtual_stages", "cp", "ep", "etp"), "Search"),

@@ -41,6 +41,7 @@ from core.scenario.types import (
     Optimizer,
     Pinned,
     Precision,
+    PriceAge,
     RankBy,
     Rate,
     Recompute,
@@ -87,6 +88,10 @@ class ScenarioFields(BaseModel):
     price_book: Annotated[str, Field(max_length=40, pattern=BOOK)] = field(
         "", "Price book", "Own and negotiated prices, by the name they have on this server",
         "advanced",
+    )  # fmt: skip
+    max_price_age_days: PriceAge = field(
+        None, "Oldest price (days)",
+        "Older ones are not recommended; empty: by kind of seller; 0: any age", "advanced",
     )  # fmt: skip
 
     precision: Precision = field("bf16", "Precision", "Number format of the matmuls", "advanced")

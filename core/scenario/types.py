@@ -60,6 +60,11 @@ def number(value: Any) -> Any:
     return written_number(value) if isinstance(value, str) else value
 
 
+def price_age(value: Any) -> Any:
+    """'auto' -> None: the life of each seller's prices."""
+    return None if isinstance(value, str) and value.lower() == "auto" else number(value)
+
+
 def length(value: Any) -> Any:
     """'8k' -> 8192: lengths count in 1024s."""
     return written_number(value, binary=True) if isinstance(value, str) else value
@@ -113,6 +118,7 @@ GpuCount = Annotated[int, Field(ge=1, le=131_072)]
 SomeGpus = Annotated[GpuCount | None, BeforeValidator(number)]
 Days = Annotated[Annotated[float, Field(gt=0, le=36_500)] | None, BeforeValidator(number)]
 MostDays = Annotated[Annotated[float, Field(ge=0, le=36_500)] | None, BeforeValidator(number)]
+PriceAge = Annotated[Annotated[float, Field(ge=0, le=36_500)] | None, BeforeValidator(price_age)]
 Dollars = Annotated[Annotated[float, Field(gt=0, le=1e13)] | None, BeforeValidator(number)]
 MostDollars = Annotated[Annotated[float, Field(ge=0, le=1e13)] | None, BeforeValidator(number)]
 Rate = Annotated[Annotated[float, Field(gt=0, le=1e6)] | None, BeforeValidator(number)]

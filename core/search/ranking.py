@@ -36,6 +36,19 @@ def order(
     return np.lexsort((second, first, in_doubt, np.isnan(usd), ~meets_limits))
 
 
+def standing(values: Floats, *, in_doubt: NDArray[np.bool_]) -> Floats:
+    """The values with NaN for rows in doubt; all of them if no other row has a value.
+
+    >>> values = np.array([1.0, 2.0])
+    >>> standing(values, in_doubt=np.array([True, False])).tolist()
+    [nan, 2.0]
+    >>> standing(values, in_doubt=np.array([True, True])).tolist()
+    [1.0, 2.0]
+    """
+    kept = np.where(in_doubt, np.nan, values)
+    return values if np.isnan(kept).all() else kept
+
+
 def counts_to_try(
     *,
     gpus_per_instance: int,

@@ -63,6 +63,21 @@ def test_the_page_is_useful_without_a_click():
     assert link_of(page) == first
 
 
+def test_the_answer_says_how_old_its_price_is_and_the_table_what_speaks_against_a_plan():
+    page = opened(**QUICK)
+    assert "price seen 30 days ago" in " ".join(texts(page.markdown))
+    assert "Not recommended for" not in page.dataframe[0].value
+    page = opened(["prices"], **{**QUICK, "cloud": "aws,coreweave", "max_price_age_days": "45"})
+    table = page.dataframe[0].value
+    against = dict(zip(table["Cloud"], table["Not recommended for"], strict=True))
+    assert against["coreweave"] == "price past its life, price of low quality"
+    assert table["Cloud"].iloc[0] == "aws"
+    assert "plans stand on prices past their life" in " ".join(texts(page.caption))
+    page.text_input(key="form_max_price_age_days").set_value("20").run()
+    assert link_of(page)["max_price_age_days"] == "20.0"
+    assert "past its life: no plan stands on a better one" in " ".join(texts(page.markdown))
+
+
 def test_a_link_opens_the_scenario_it_names():
     page = opened(
         ["parallelism"], **QUICK, model="llama3.1-70b", num_tokens="2T",

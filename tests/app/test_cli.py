@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import re
@@ -74,6 +75,7 @@ def asked(monkeypatch):
     monkeypatch.setattr("app.command.values.snapshot_ids", lambda: ["abc123"])
     monkeypatch.setattr("app.command.values.installed_id", lambda: "abc123")
     installed = Snapshot(id="abc123", offers=(), newest="2026-07-30", oldest="2025")
+    monkeypatch.setattr("app.plan.as_json.price_day", lambda scenario: dt.date(2026, 7, 30))
     for module in ("app.plan.as_json", "app.plan.answer_document"):
         monkeypatch.setattr(f"{module}.snapshot", lambda named: installed)
     return seen

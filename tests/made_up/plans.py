@@ -146,6 +146,7 @@ def points(plans: tuple[Plan, ...]) -> dict[str, object]:
             for name in ("frontier", "meets_deadline", "meets_budget")
         },
         "in_doubt": [bool(p.against) for p in plans],
+        "against": [" ".join(p.against) for p in plans],
     }
     return {name: np.array(values) for name, values in columns.items()}
 

@@ -73,7 +73,7 @@ def test_the_picks_of_an_answer_are_plans_of_it():
     scenario, answer = answered(gpu="h100,b200", deadline_days=60, budget_usd="100k")
     found = {p.question: p for p in said.picks_of(scenario, answer)}
     assert list(found) == ["smallest_count", "fastest", "cheapest"]
-    plans = list(answer.plans)
+    plans = [p for p in answer.plans if not p.against]
     ids = {p.id: p for p in plans}
     assert found["smallest_count"].point["num_gpus"] == min(p.num_gpus for p in plans)
     in_budget = [p.wall_clock_hours for p in plans if p.usd and p.usd.p50 <= 100e3]
@@ -83,6 +83,17 @@ def test_the_picks_of_an_answer_are_plans_of_it():
     assert "Fastest within $100,000: " in found["fastest"].sentence
     assert found["cheapest"].sentence.startswith("Cheapest within 60 days: ")
     assert found["fastest"].limit == 100e3
+
+
+def test_a_plan_that_something_speaks_against_is_picked_only_if_no_other_is_left():
+    scenario, answer = answered(gpu="h100", num_gpus="8,16")
+    assert answer.points["in_doubt"].any()
+    doubted = dict(zip(answer.points["id"], answer.points["in_doubt"], strict=True))
+    picks = said.picks_of(scenario, answer)
+    assert not any(doubted[p.point["id"]] for p in picks)
+    alone, only = answered(gpu="h100", num_gpus="8,16", cloud="coreweave")
+    assert only.points["in_doubt"].all()
+    assert len(said.picks_of(alone, only)) == len(picks)
 
 
 def test_of_a_cluster_that_is_given_the_best_use_is_told():

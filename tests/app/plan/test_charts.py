@@ -40,6 +40,8 @@ def many_points(n=3000, accelerators=12):
         "instance_type": np.array(["x"] * n),
         "purchase": np.array(["on_demand"] * n),
         "frontier": (at % 100 == 0),
+        "in_doubt": np.zeros(n, dtype=bool),
+        "against": np.full(n, "", dtype=object),
         "id": np.array([f"p{i}" for i in at]),
         "rank": at + 1,
     }
@@ -229,6 +231,27 @@ def test_a_headline_of_a_plan_that_is_not_listed_comes_from_its_point():
     assert [h.label for h in found] == ["Cheapest", "Fastest", "Recommended", "Peak memory per GPU"]
     assert found[1].value == "2 h"
     assert "71 x GPU10" in found[1].lines[0]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_plans_on_prices_in_doubt_are_hollow_named_and_no_headline(theme):
+    some = many_points(50)
+    doubted = np.isin(np.arange(50), [0, 49])  # the cheapest, and the fastest
+    some |= {"in_doubt": doubted, "frontier": np.arange(50) == 1,
+             "against": np.where(doubted, "old_price weak_price", "")}  # fmt: skip
+    found = answer(plan(), points=some)
+    spec = pareto(app_tables.points(found), theme)
+    (hollow,) = (x for x in spec["layer"] if "stroke" in x["encoding"])
+    assert len(spec["datasets"][hollow["data"]["name"]]) == 2
+    assert hollow["mark"]["filled"] is False
+    assert hollow["encoding"]["stroke"]["scale"] == {
+        "domain": ["price past its life or of low quality"], "range": [chart_parts.FAINT[theme]],
+    }  # fmt: skip
+    cheapest, fastest = app_tables.headlines(found, plan(), TODAY)[:2]
+    assert cheapest.value == "$1.01k"
+    assert "49 x GPU0" in fastest.lines[0]
+    every = {**some, "in_doubt": np.ones(50, dtype=bool)}
+    assert app_tables.headlines(answer(plan(), points=every), plan(), TODAY)[0].value == "$1k"
 
 
 def test_headlines_carry_range_unit_and_price_age():

@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from app.catalogue.as_json import model_json
+from app.forecast import price_book
 from app.plan import as_json as pj
 from app.scenario.age import stamped
 from app.scenario.model import model_of
@@ -124,6 +125,7 @@ def test_the_scenario_is_whole_and_reads_back():
         "id": PRICES,
         "newest": "2026-07-30",
         "oldest": "2025",
+        "judged_on": price_book.today().isoformat(),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 
 import pytest
 
@@ -24,8 +25,43 @@ def sentence(*plans, scenario=SCENARIO, **answer):
 def test_a_priced_plan_is_one_sentence():
     assert sentence(made_up.plan()) == (
         "Llama 3.1 8B, 100B tokens: about $12,400 in 3.1 days on 64 x H100-80GB-SXM "
-        "(aws p5.48xlarge, on demand), P10-P90 $10.9k-$14.2k; uncalibrated."
+        "(aws p5.48xlarge, on demand), P10-P90 $10.9k-$14.2k; price of 2026-07-20; uncalibrated."
     )
+
+
+@pytest.mark.parametrize(
+    ("offer", "against", "says"),
+    [
+        ({"observed_at": "2026-11-09"}, (), "; price seen 12 days ago; uncal"),
+        ({"observed_at": "2026-11-21"}, (), "; price of today; uncal"),
+        ({"purchase": "owned"}, (), "-$14.2k; uncal"),
+        ({"source": "price book acme"}, (), "-$14.2k; uncal"),
+        ({"observed_at": "2025-11-21"}, ("old_price", "weak_price"),
+         "; price seen 12 months ago, past its life and of low quality: no plan stands on a "
+         "better one; uncal"),
+    ],
+)  # fmt: skip
+def test_the_sentence_says_how_old_the_price_is_and_that_nothing_better_is_there(
+    offer, against, says
+):
+    best = made_up.answer(made_up.plan(offer=made_up.offer(**offer), against=against))
+    assert says in plan_words.answer_sentence(SCENARIO, best, TODAY)
+    limited = plan_words.answer_sentence(Scenario(deadline_days=9), best, TODAY)
+    assert ("no plan within the limits stands on" in limited) == bool(against)
+
+
+def test_plans_on_prices_in_doubt_are_counted_with_what_they_would_cost():
+    dear = made_up.plan()
+    cheap = made_up.plan(id="b", rank=2, usd=Interval(p10=1.0, p50=900.0, p90=2e3))
+    old, alone = (replace(cheap, against=a) for a in (("old_price",), ("old_price", "more")))
+    said = plan_words.prices_sentence(made_up.answer(dear, old))
+    assert said == (
+        "1 of 2 plans stand on prices past their life or of low quality; with them: $900."
+    )
+    assert said in plan_words.coverage_line(made_up.answer(dear, old))
+    assert "with them" not in plan_words.prices_sentence(made_up.answer(dear, alone))
+    assert "with them" not in plan_words.prices_sentence(made_up.answer(old))
+    assert plan_words.prices_sentence(made_up.answer(dear, cheap)) == ""
 
 
 def test_without_a_price_the_spread_is_of_the_time():
@@ -40,7 +76,9 @@ def test_what_was_asked_and_is_not_kept_is_said():
     scenario = Scenario(num_tokens=1e11, deadline_days=2, budget_usd=10_000)
     late = made_up.plan(meets_deadline=False, meets_budget=False)
     said = sentence(late, scenario=scenario)
-    assert "; misses the deadline of 2 days; over the budget of $10,000; uncalibrated." in said
+    assert (
+        "; misses the deadline of 2 days; over the budget of $10,000; price of 2026-07-20;" in said
+    )
     kept = sentence(made_up.plan(), scenario=scenario)
     assert "deadline" not in kept
     assert "budget" not in kept

@@ -96,6 +96,8 @@ def test_a_link_names_its_version_first_and_no_default(scenario):
         ("num_gpus", "1k", (1000,)),
         ("purchase", "spot,on_demand", ("spot", "on_demand")),
         ("deadline_days", "30", 30.0),
+        ("max_price_age_days", "auto", None),
+        ("max_price_age_days", "0", 0.0),
         ("budget_usd", "2.5M", 2.5e6),
         ("tied_embeddings", "1", True),
         ("tp", "8", 8),

@@ -5,6 +5,8 @@ asking        ask every price source at the same time; a failure of one does not
 bundle        build a snapshot from a table of observed prices: python -m pricing.bundle
               PRICES.csv
 disk          folder of prices of an installation, and atomic replacement of its files
+held_lists    whole price lists that are held back, and what a person decides about one:
+              take it or leave it
 history       history of a price: bundled observations, and those of this installation
 integrity     checks of a list of offers before it becomes a snapshot
 judgement     which rows of a refresh may be published

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +17,6 @@ from core.machine.offer import Offer
 from pricing.fetch.body_cache import BodyCache
 from pricing.fetch.network import SourceError
 from pricing.fetch.session import NoCredentialError, Part, Refused, Session
-from pricing.judgement import has_shrunk
 from pricing.offers import MAX_ROWS
 from pricing.sources import Source
 
@@ -51,7 +50,6 @@ def ask(
     environ: Mapping[str, str],
     caches: Path | None,
     last: Mapping[str, Sequence[Offer]],
-    accepted: Collection[str],
     progress: Progress | None,
     now: Callable[[], datetime],
 ) -> list[Fetched]:
@@ -61,11 +59,9 @@ def ask(
     stop = threading.Event()  # so that Ctrl-C waits for one read, not for a deadline
     with ThreadPoolExecutor(max_workers=max(1, len(sources))) as pool, _set_at_the_end(stop):
         running = {
-            pool.submit(
-                _fetch, s, environ, caches, len(last[s.name]), s.name in accepted, now, stop
-            ): s
+            pool.submit(_fetch, s, environ, caches, len(last[s.name]), now, stop): s
             for s in sources
-        }  # fmt: skip
+        }
         for future in as_completed(running):
             one = _ended(future, running[future])
             found[one.source.name] = one
@@ -108,7 +104,6 @@ def _fetch(
     environ: Mapping[str, str],
     caches: Path | None,
     last_rows: int,
-    accepted: bool,
     now: Callable[[], datetime],
     stop: threading.Event,
 ) -> Fetched:
@@ -136,12 +131,10 @@ def _fetch(
         if len(found.offers) > MAX_OFFERS:
             found.offers = []
             raise SourceError(f"It lists more than {MAX_OFFERS} prices.")
-        kept_rows = last_rows if not found.parts else 0
-        if has_shrunk(len(found.offers), kept_rows) and not (accepted and found.offers):
-            why = found.parts[0].sentence if found.parts else (
-                f"It lists {len(found.offers)} prices where there were {last_rows}."
-            )  # fmt: skip
-            found.status, found.sentence = "failed", why
+        if not found.offers:
+            why = f"It lists 0 prices where there were {last_rows}."
+            found.status = "failed"
+            found.sentence = found.parts[0].sentence if found.parts else why
         elif found.parts:
             found.status = "in part"
             more = f" (and {len(found.parts) - 1} more parts)" if len(found.parts) > 1 else ""

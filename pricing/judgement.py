@@ -3,9 +3,10 @@
 A new row is kept unless a rule of pricing/integrity.py refuses it, its source prints two prices for
 the place, or it differs from the last price of its place by more than a factor of three. A jump is
 released when a second source prints it, too, or when a person accepts its source. A list that moved
-as a whole, and a new place that would be the cheapest, wait for a second statement
-(pricing/whole_source.py). A person may also release single prices: prices close to a released one
-are then accepted at that place.
+or shrank as a whole, and a new place that would be the cheapest, wait for a second statement
+(pricing/whole_source.py); a person may leave such a list, and then no second refresh publishes it.
+A person may also release single prices: prices close to a released one are then accepted at that
+place.
 """
 
 from __future__ import annotations
@@ -23,20 +24,22 @@ from pricing.offers import age_days
 from pricing.series import Sku, sku_of
 from pricing.whole_source import (
     AGREES,
+    Waits,
+    change_of,
     cheapest_known,
     is_repeated,
     is_witnessed,
     moved,
     new_cheapest,
+    shrunk,
 )
 
 JUMP = 3.0
 COMPARED_DAYS = 180  # an older price of another source does not confirm a jump
-SHRUNK = 0.5  # of the last rows: with fewer, a source has lost part of its list
-FEW_ROWS = 4
 
 # Rules that a person may overrule, unlike a price that is not a number.
 RELEASABLE = frozenset({"jump", "band", "spot", "duplicate", "cheapest"})
+WHOLE = frozenset({"moved", "shrunk"})  # rules that hold back a whole list
 
 # (source, place) -> prices that a person has released
 Released = Mapping[tuple[str, Sku], Collection[float]]
@@ -58,6 +61,7 @@ class Quarantined:
     region: str = ""
     purchase: str = ""
     measure: float | None = None  # what a second refresh must say again
+    left_by: str = ""  # of a whole list: who leaves it, whatever a second refresh says
 
     @property
     def sku(self) -> Sku | None:
@@ -76,7 +80,7 @@ class Quarantined:
         Two prices of one place are two rows, and so are two rows that could not be read.
         """
         if self.sku is None:
-            what: tuple[object, ...] = () if self.rule == "moved" else (self.sentence,)
+            what: tuple[object, ...] = () if self.rule in WHOLE else (self.sentence,)
         else:
             what = (*self.sku, self.usd_per_hour if self.rule == "duplicate" else "")
         text = "\n".join(map(str, (self.source, self.rule, *what)))
@@ -105,11 +109,6 @@ class Judged:
         return self.offers[: len(self.offers) - self.kept_old]
 
 
-def has_shrunk(fetched: int, last: int) -> bool:
-    """Whether a source lists so much less than last time that it must be incomplete."""
-    return fetched == 0 or (last >= FEW_ROWS and fetched < SHRUNK * last)
-
-
 def judged(
     fresh: Mapping[str, Sequence[Offer]],
     last: Mapping[str, Sequence[Offer]],
@@ -120,9 +119,10 @@ def judged(
     accepted: Collection[str] = (),
     released: Released | None = None,
     waiting: Sequence[Quarantined] = (),
+    in_part: Collection[str] = (),
 ) -> dict[str, Judged]:
     """Check the new rows of every source against its last good rows and those of other sources.
-    `waiting` is what the last refresh held back."""
+    `waiting` is what the last refresh held back, `in_part` the sources that were not read whole."""
     released = released or {}
     held: dict[str, list[tuple[Offer, Quarantined]]] = {name: [] for name in fresh}
     good: dict[str, list[Offer]] = {}
@@ -155,53 +155,78 @@ def judged(
         name: [o for o in offers if (name, sku_of(o)) not in jumped]
         for name, offers in good.items()
     }
-    wholes = _hold_what_waits(rows, last, others, held, accepted, released, waiting)
-    return {name: _judged(rows[name], last.get(name, ()), held[name], wholes[name])
+    every = [*others, *(o for offers in last.values() for o in offers)]
+    known, least = {sku_of(o): o for o in every}, cheapest_known(every)
+    printed = {name: list(offers) for name, offers in rows.items()}
+    before = {q.key: q for q in waiting}
+    wholes: dict[str, tuple[Quarantined, ...]] = {}
+    for name in (n for n in rows if n not in accepted):
+        old = last.get(name, ())
+        elsewhere = [o for other, offers in printed.items() if other != name for o in offers]
+        new = new_cheapest(rows[name], known, least, is_first=not old)
+        places = _waiting_places(name, new, elsewhere, released, before)
+        held[name] += places
+        waits = {sku_of(o) for o, _ in places}
+        rows[name] = [o for o in rows[name] if sku_of(o) not in waits]
+        listed = None if name in in_part else fresh[name]
+        if whole := _waiting_list(name, rows[name], listed, old, least, elsewhere, before):
+            rows[name], wholes[name] = [], whole
+    return {name: _judged(rows[name], last.get(name, ()), held[name], wholes.get(name, ()))
             for name in fresh}  # fmt: skip
 
 
-def _hold_what_waits(
-    rows: dict[str, list[Offer]],
-    last: Mapping[str, Sequence[Offer]],
-    others: Sequence[Offer],
-    held: Mapping[str, list[tuple[Offer, Quarantined]]],
-    accepted: Collection[str],
+def _waiting_places(
+    name: str,
+    new: Sequence[tuple[Offer, Waits]],
+    elsewhere: Sequence[Offer],
     released: Released,
-    waiting: Sequence[Quarantined],
-) -> dict[str, tuple[Quarantined, ...]]:
-    """Take out of `rows` what waits for a second statement: new places that would be the cheapest,
-    into `held`, and whole lists, which are returned."""
-    every = [*others, *(o for offers in last.values() for o in offers)]
-    least = cheapest_known(every)
-    known = {sku_of(o): o for o in every}
-    before = {q.key: q.measure for q in waiting}
-    printed = {name: list(offers) for name, offers in rows.items()}
-    wholes: dict[str, tuple[Quarantined, ...]] = dict.fromkeys(rows, ())
-    for name in rows:
-        if name in accepted:
-            continue
-        elsewhere = [o for other, offers in printed.items() if other != name for o in offers]
-        by_place = {sku_of(o): o.usd_per_hour or 0.0 for o in elsewhere}
-        for o, why in new_cheapest(rows[name], known, least, is_first=not last.get(name)):
-            row = replace(_quarantined(name, why.rule, why.sentence, o), measure=why.measure)
-            usd = by_place.get(sku_of(o), 0.0)
-            if (
-                is_repeated(why.measure, before.get(row.key))
-                or is_repeated(o.usd_per_hour or 0.0, usd)
-                or _is_released(name, o, released)
-            ):
-                continue
-            held[name].append((o, row))
-            rows[name].remove(o)
-        whole = moved(name, rows[name], last.get(name, ()))
-        if whole is None or is_witnessed(rows[name], elsewhere):
-            continue
-        one = Quarantined(
-            source=name, rule=whole.rule, sentence=whole.sentence, measure=whole.measure
-        )
-        if not is_repeated(whole.measure, before.get(one.key)):
-            rows[name], wholes[name] = [], (one,)
-    return wholes
+    before: Mapping[str, Quarantined],
+) -> list[tuple[Offer, Quarantined]]:
+    """The new places that wait for a second statement."""
+    by_place = {sku_of(o): o.usd_per_hour or 0.0 for o in elsewhere}
+    waiting = []
+    for o, why in new:
+        row = replace(_quarantined(name, why.rule, why.sentence, o), measure=why.measure)
+        if not (
+            _is_said_again(row, before)
+            or is_repeated(o.usd_per_hour or 0.0, by_place.get(sku_of(o)))
+            or _is_released(name, o, released)
+        ):
+            waiting.append((o, row))
+    return waiting
+
+
+def _waiting_list(
+    name: str,
+    offers: Sequence[Offer],
+    listed: Sequence[Offer] | None,
+    last: Sequence[Offer],
+    least: Mapping[tuple[str, str], float],
+    elsewhere: Sequence[Offer],
+    before: Mapping[str, Quarantined],
+) -> tuple[Quarantined, ...]:
+    """Why a whole list waits for a second statement; nothing if it does not. `listed` is None for a
+    source that was not read whole."""
+    change = change_of(offers, offers if listed is None else listed, last, least)
+    found = [moved(name, offers, last, change)]
+    if listed is not None:
+        found.append(shrunk(name, listed, last, change))
+    rows, waits = [], False
+    for why in filter(None, found):
+        row = Quarantined(source=name, rule=why.rule, sentence=why.sentence, measure=why.measure)
+        is_same = _is_said_again(row, before)
+        if is_same:
+            row = replace(row, left_by=before[row.key].left_by)
+        is_known = why.rule == "moved" and is_witnessed(offers, elsewhere)
+        waits = waits or bool(row.left_by) or not (is_same or is_known)
+        rows.append(row)
+    return tuple(rows) if waits else ()
+
+
+def _is_said_again(row: Quarantined, before: Mapping[str, Quarantined]) -> bool:
+    """Whether the last refresh of the source held back about the same."""
+    last = before.get(row.key)
+    return last is not None and is_repeated(row.measure or 0.0, last.measure)
 
 
 def _is_released(name: str, o: Offer, released: Released) -> bool:

@@ -90,7 +90,7 @@ def _refresh(
     last = {name: last_good(state, name, folder) for name in names}
     base = read_rows(SNAPSHOTS / f"{installed_id(folder=SNAPSHOTS)}.parquet")
     caches = folder / "cache" if held else None
-    found = ask(sources, environ, caches, last, accepted, progress, now)
+    found = ask(sources, environ, caches, last, progress, now)
     verdicts = judged(
         {f.source.name: f.offers for f in found if f.status in ("refreshed", "in part")},
         last,
@@ -100,6 +100,7 @@ def _refresh(
         accepted=accepted,
         released=store.released(),
         waiting=read_quarantine(folder),
+        in_part={f.source.name for f in found if f.status == "in part"},
     )
     at = now().astimezone(UTC).replace(microsecond=0)
     records = dict(state.sources)

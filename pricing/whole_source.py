@@ -1,9 +1,10 @@
 """Whether what a source says as a whole is believed at once. Pure: no file, no clock.
 
-Row by row, a feed that asks 0.4 of every price, or that adds a machine cheaper than all others,
-passes. So two things wait until the next refresh of the source, or another source, says so too:
-the whole list where its prices moved in the median, and a new place that would be the cheapest of
-its accelerator.
+Row by row, a feed that asks 0.4 of every price, loses most of its rows, or adds a machine cheaper
+than all others, passes. So three things wait until the next refresh of the source says so too: the
+whole list where its prices moved in the median (another source may confirm them, too), the whole
+list where less than half of the rows are left, and a new place that would be the cheapest of its
+accelerator.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pricing.series import Sku, sku_of
 
 MOVED = 1.35  # median of new over last price, or its inverse, beyond which a list waits
 LEAST_COMPARED = 3  # prices that a median needs
+SHRUNK = 0.5  # of the last rows: with fewer, a source has lost part of its list
+FEW_ROWS = 4
 AGREES = 1.25  # two statements agree, except for rounding and the hour of the day
 
 
@@ -24,9 +27,9 @@ AGREES = 1.25  # two statements agree, except for rounding and the hour of the d
 class Waits:
     """What waits for a second statement: a rule, a sentence, and its measure."""
 
-    rule: str  # moved, or cheapest
+    rule: str  # moved, shrunk, or cheapest
     sentence: str
-    measure: float  # the median ratio; of a new place dollars per GPU-hour
+    measure: float  # the median ratio, the number of rows, or a place's dollars per GPU-hour
 
 
 def move_of(offers: Iterable[Offer], last: Iterable[Offer]) -> float | None:
@@ -38,17 +41,58 @@ def move_of(offers: Iterable[Offer], last: Iterable[Offer]) -> float | None:
     return median(ratios) if len(ratios) >= LEAST_COMPARED else None
 
 
-def moved(name: str, offers: Sequence[Offer], last: Sequence[Offer]) -> Waits | None:
-    """Why a whole list waits; None if it may be published."""
+def has_shrunk(fetched: int, last: int) -> bool:
+    """Whether a source lists so much less than last time that it must be incomplete."""
+    return fetched == 0 or (last >= FEW_ROWS and fetched < SHRUNK * last)
+
+
+def shrunk(name: str, listed: Sequence[Offer], last: Sequence[Offer], change: str) -> Waits | None:
+    """Why a list that lost most of its rows waits; None if it did not."""
+    if not has_shrunk(len(listed), len(last)):
+        return None
+    sentence = (
+        f"{name}: it lists {len(listed):,} where there were {len(last):,} prices; {change}. It "
+        "waits for a second refresh."
+    )
+    return Waits(rule="shrunk", sentence=sentence, measure=float(len(listed)))
+
+
+def moved(name: str, offers: Sequence[Offer], last: Sequence[Offer], change: str) -> Waits | None:
+    """Why a list whose prices moved waits; None if they did not."""
     ratio = move_of(offers, last)
     if ratio is None or 1 / MOVED <= ratio <= MOVED:
         return None
-    return Waits(
-        rule="moved",
-        sentence=f"{name}: its prices are {ratio:.2f} times the last ones, in the median; they "
-        "wait for a second refresh or another source.",
-        measure=ratio,
+    sentence = f"{name}: {change}. It waits for a second refresh or another source."
+    return Waits(rule="moved", sentence=sentence, measure=ratio)
+
+
+def change_of(
+    offers: Sequence[Offer],
+    listed: Sequence[Offer],
+    last: Sequence[Offer],
+    least: Mapping[tuple[str, str], float],
+) -> str:
+    """What a list would change: its prices in the median, the places that go, the accelerator whose
+    cheapest price would fall most. `offers` are its sound rows, `listed` all of them."""
+    ratio = move_of(offers, last)
+    parts = (
+        [] if ratio is None else [f"its prices are {ratio:.2f} times the last ones, in the median"]
     )
+    here = {sku_of(o) for o in listed}
+    gone = sum(sku_of(o) not in here for o in last)
+    parts.append(f"{gone:,} of {len(last):,} places would go")
+    falls = [
+        (usd / least[key], key, usd)
+        for key, usd in cheapest_known(offers).items()
+        if usd < least.get(key, 0.0)
+    ]
+    if falls:
+        _, key, usd = min(falls)
+        parts.append(
+            f"the cheapest {key[0]} ({key[1]}) would cost {usd:.4g} instead of {least[key]:.4g} "
+            "USD per GPU-hour"
+        )
+    return "; ".join(parts)
 
 
 def is_witnessed(offers: Sequence[Offer], elsewhere: Sequence[Offer]) -> bool:

@@ -50,12 +50,13 @@ class RefreshJob:
         with self._lock:
             return self._progress
 
-    def start(self, names: Sequence[str] = ()) -> str:
-        """Start a refresh of all sources, or of `names`; returns why not, '' if it started."""
+    def start(self, names: Sequence[str] = (), *, is_decided: bool = False) -> str:
+        """Start a refresh of all sources, or of `names`; returns why not, '' if it started. A
+        source that a person has decided on is asked without a pause."""
         with self._lock:
             if self._progress.running:
                 return "A refresh is at work already."
-            if time.monotonic() - self._ended_at < LEAST_BETWEEN_S:
+            if not is_decided and time.monotonic() - self._ended_at < LEAST_BETWEEN_S:
                 return "The last refresh ended less than a minute ago: price servers say no."
             sources = chosen(names)
             self._progress = Progress(running=True, total=len(sources))

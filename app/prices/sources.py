@@ -14,6 +14,7 @@ from app.prices import over_time
 from app.prices.history_document import refreshes
 from core.errors import FactError
 from pricing.disk import prices_folder
+from pricing.held_lists import Rows, held_lists, leave, take
 from pricing.judgement import Quarantined
 from pricing.source_state import NEVER_LIVE, SourceState, State, read_quarantine, read_state
 from pricing.sources import SOURCES, Source
@@ -137,3 +138,30 @@ def release_sentence(store: Store, held: Held, *, by: str, why: str) -> str:
     """Release a row in the name of `by` and say so."""
     found = release(store, held.key, by=by, why=why)
     return f"{held_label(held)} is released by {found.by}: the next refresh publishes it."
+
+
+def lists_held() -> dict[str, Rows]:
+    """The sources whose whole list is held back; none where the file cannot be read, which the
+    table of held rows says."""
+    try:
+        return held_lists(prices_folder())
+    except FactError:
+        return {}
+
+
+def list_sentence(rows: Rows) -> str:
+    """What a list that is held back would change, and who leaves it."""
+    left = f" It is left by {rows[-1].left_by}." if rows[-1].left_by else ""
+    return rows[-1].sentence + left
+
+
+def take_sentence(store: Store, source: str, *, by: str, why: str) -> str:
+    """Take the list of a source in the name of `by`, and say so."""
+    take(store, source, by=by, why=why, folder=prices_folder())
+    return f"The list of {source} is taken by {by}: it is published if its source still says so."
+
+
+def leave_sentence(source: str, *, by: str, why: str) -> str:
+    """Leave the list of a source in the name of `by`, and say so."""
+    leave(source, by=by, why=why, folder=prices_folder())
+    return f"The list of {source} is left by {by}: its last prices stay while it says about this."

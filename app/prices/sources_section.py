@@ -18,6 +18,7 @@ from app.scenario.link import changed
 from app.web import figure, link
 from core.errors import RuncastError
 from pricing import offers as prices
+from pricing.held_lists import Rows
 from pricing.store.engine import Store
 from pricing.store.quarantine import Held
 from pricing.store.queries import Run
@@ -111,10 +112,42 @@ def _draw_quarantine(store: Store | None) -> None:
     if not table.rows:
         st.info("No price is held back.")
         return
+    if store is not None:
+        for source, rows in sources.lists_held().items():
+            _draw_list(store, source, rows)
     st.markdown("Prices that are not believed, each with the reason; the last good ones stay.")
     _draw_table(table, "prices_held")
     if store is not None and releasable:
         _draw_release(store, releasable)
+
+
+def _draw_list(store: Store, source: str, rows: Rows) -> None:
+    """Draw a whole list that is held back, with what it would change, to take or to leave it."""
+    key = f"prices_list_{source}"
+    with st.form(key, border=True):
+        st.markdown(as_text(sources.list_sentence(rows)))
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            by = st.text_input("Your name", key=f"{key}_by", max_chars=80).strip()
+            why = st.text_input("Why", key=f"{key}_why", max_chars=300)
+            taken = st.form_submit_button("Take it", key=f"{key}_take")
+            left = st.form_submit_button("Leave it", key=f"{key}_leave")
+    if not (taken or left):
+        return
+    if not by:
+        st.error("A decision is recorded under a name: give yours.")
+        return
+    try:
+        if left:
+            st.success(as_text(sources.leave_sentence(source, by=by, why=why)))
+            return
+        sentence = sources.take_sentence(store, source, by=by, why=why)
+    except RuncastError as e:
+        st.error(as_text(str(e)))
+        return
+    refused = job().start([source], is_decided=True)
+    st.success(as_text(f"{sentence} {refused}"))
+    if not refused:
+        st.fragment(_draw_progress, run_every=POLL_S)()
 
 
 def _draw_release(store: Store, releasable: tuple[Held, ...]) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sqlalchemy import select
 
 from core.errors import ScenarioError, shown
-from pricing.judgement import RELEASABLE, Released
+from pricing.judgement import RELEASABLE, Quarantined, Released
 from pricing.series import Sku
 from pricing.store.engine import Store
 from pricing.store.models import HeldRow, ReleaseRow, RunRow, table_of
@@ -37,7 +38,8 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A release by a person: prices close to this one are right at this place."""
+    """A release by a person: prices close to this one are right at this place. That of a whole list
+    has no place and no price."""
 
     key: str
     source: str
@@ -111,6 +113,20 @@ def release(
     return _release({"key": key, **values})
 
 
+def record_taken(
+    store: Store, lists: Sequence[Quarantined], *, by: str, why: str, now: datetime | None = None
+) -> None:
+    """Record who takes whole lists that are held back, as releases without a place and a price."""
+    at = datetime.now(UTC) if now is None else now
+    said = {"released_at": at, "released_by": by[:TEXT_MAX], "why": why[:TEXT_MAX]}
+    nowhere = Sku("", "", "", 0, "", "")._asdict()
+    with store.writing() as connection:
+        for q in lists:
+            values = {"key": q.key, "source": q.source, **nowhere, "usd_per_hour": 0.0, **said}
+            connection.execute(_RELEASES.delete().where(_RELEASES.c.key == q.key))
+            connection.execute(_RELEASES.insert(), values)
+
+
 def releases(store: Store) -> list[Release]:
     """Every price that a person has released, newest first."""
     wanted = select(_RELEASES).order_by(_RELEASES.c.released_at.desc(), _RELEASES.c.key)
@@ -122,7 +138,8 @@ def released(store: Store) -> Released:
     """Released prices by source and place, for a refresh."""
     prices: dict[tuple[str, Sku], list[float]] = defaultdict(list)
     for r in releases(store):
-        prices[r.source, r.sku].append(r.usd_per_hour)
+        if r.sku.provider:  # else of a whole list
+            prices[r.source, r.sku].append(r.usd_per_hour)
     return prices
 
 

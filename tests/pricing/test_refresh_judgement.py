@@ -7,8 +7,9 @@ import pytest
 
 from core.machine.offer import Offer
 from pricing.integrity import price_bands
-from pricing.judgement import has_shrunk, judged
+from pricing.judgement import judged
 from pricing.series import sku_of
+from pricing.whole_source import has_shrunk
 
 TODAY = date(2026, 11, 21)
 H100 = Offer(
@@ -31,7 +32,7 @@ def at(usd, **more):
     return replace(H100, usd_per_hour=usd, **more)
 
 
-def one(fresh, last=(), others=(), accepted=(), released=None, waiting=(), **sources):
+def one(fresh, last=(), others=(), accepted=(), released=None, waiting=(), in_part=(), **sources):
     """The verdict on the source 'list'."""
     return judged(
         {"list": fresh, **sources},
@@ -42,6 +43,7 @@ def one(fresh, last=(), others=(), accepted=(), released=None, waiting=(), **sou
         accepted=accepted,
         released=released,
         waiting=waiting,
+        in_part=in_part,
     )["list"]
 
 
@@ -158,6 +160,47 @@ def test_a_list_that_moved_as_a_whole_waits_for_a_second_refresh(factor):
     assert again.offers == tuple(scaled(factor))
     other = one(scaled(factor * 0.5), SIX, waiting=verdict.quarantined)
     assert set(other.offers) == set(SIX)
+
+
+def test_a_list_that_shrank_waits_for_a_second_refresh_that_lists_as_few():
+    verdict = one(SIX[:2], SIX)
+    assert set(verdict.offers) == set(SIX)
+    assert [q.rule for q in verdict.quarantined] == ["shrunk"]
+    assert "lists 2 where there were 6 prices" in verdict.quarantined[0].sentence
+    assert "4 of 6 places would go" in verdict.quarantined[0].sentence
+    assert one(SIX[:2], SIX, waiting=verdict.quarantined).offers == tuple(SIX[:2])
+    assert set(one(SIX[:1], SIX, waiting=verdict.quarantined).offers) == set(SIX)
+    assert one(SIX[:2], SIX, accepted=("list",)).offers == tuple(SIX[:2])
+    assert one(SIX[:2], SIX, in_part=("list",)).offers == tuple(SIX[:2])
+
+
+def test_a_list_that_shrank_and_moved_is_confirmed_in_both_by_one_refresh():
+    fresh = scaled(0.5)[:3]
+    last = [*SIX, *(at(50.0, region=f"s{n}") for n in range(4))]
+    verdict = one(fresh, last)
+    assert {q.rule for q in verdict.quarantined} == {"moved", "shrunk"}
+    assert one(fresh, last, waiting=verdict.quarantined).offers == tuple(fresh)
+
+
+def test_a_list_that_a_person_leaves_waits_until_it_says_something_else():
+    held = one(scaled(0.5), SIX).quarantined
+    left = [replace(q, left_by="ada") for q in held]
+    second = [replace(o, source="second") for o in scaled(0.5)]
+    verdict = one(scaled(0.5), SIX, waiting=left, second=second)
+    assert set(verdict.offers) == set(SIX)
+    assert verdict.quarantined == tuple(left)
+    other = one(scaled(0.7), SIX, waiting=left).quarantined
+    assert other[0].left_by == ""
+    assert one(scaled(0.7), SIX, waiting=other).offers == tuple(scaled(0.7))
+
+
+def test_a_list_that_waits_says_what_would_become_cheapest():
+    (row,) = one(scaled(0.4), SIX).quarantined
+    assert row.sentence == (
+        "list: its prices are 0.40 times the last ones, in the median; 0 of 6 places would go; the "
+        "cheapest H100-80GB-SXM (on_demand) would cost 2 instead of 5 USD per GPU-hour. It waits "
+        "for a second refresh or another source."
+    )
 
 
 def test_a_list_that_moved_a_little_or_is_accepted_or_witnessed_is_published():

@@ -26,7 +26,7 @@ INTERNAL = {
         core.money.purchase.TERM_HOURS core.failures.spot.MOST_PER_S
         core.evidence.uncertainty.LARGEST_RUN
         hardware.spot.ADVISOR_PERIOD_S pricing.history.LONGEST_BUNDLED_GAP
-        pricing.history.LONGEST_GAP pricing.judgement.FEW_ROWS app.operate.prices.SKEW
+        pricing.history.LONGEST_GAP pricing.whole_source.FEW_ROWS app.operate.prices.SKEW
         app.operate.data.LOW_BYTES app.operate.data.FULL_BYTES""",
     "how good a measurement must be": """
         runners.calibration.validity.MAX_DRIFT runners.calibration.validity.MAX_ERROR

@@ -400,6 +400,53 @@ def test_what_is_held_back_is_shown_and_released_in_a_name(sources_of):
     assert "is released by ada: the next refresh publishes it." in said(page)
 
 
+@pytest.fixture
+def a_list_that_moved(sources_of):
+    """A page on which the list of a source is held back: its prices fell to a half."""
+    from app.prices import sources_section as view
+
+    for usd in (44.0, 22.0):
+        sources_of(replace(made(usd), name="lambda"))
+        job = RefreshJob()
+        job.start()
+        job.wait(60)
+    view.job.clear()
+    yield view
+    view.job.clear()
+
+
+def decided(page, how, name="ada"):
+    page.text_input(key="prices_list_lambda_by").input(name)
+    return page.button(key=f"prices_list_lambda_{how}").click().run()
+
+
+def live_prices():
+    return {o.usd_per_hour for o in snapshot().offers if o.source == "made"}
+
+
+def test_a_list_that_is_held_back_is_taken_and_published_at_once(a_list_that_moved):
+    page = opened()
+    assert "lambda: its prices are 0.50 times the last ones" in said(page)
+    assert "A decision is recorded under a name" in said(decided(page, "take", name=" "))
+    assert "The list of lambda is taken by ada" in said(decided(page, "take"))
+    a_list_that_moved.job().wait(60)
+    assert live_prices() == {22.0}
+    assert "No price is held back." in said(opened())
+
+
+def test_a_list_that_is_left_stays_held_back_by_the_next_refresh(a_list_that_moved):
+    assert "The list of lambda is left by ada" in said(decided(opened(), "leave"))
+    job = RefreshJob()
+    job.start()
+    job.wait(60)
+    assert live_prices() == {44.0}
+    page = opened()
+    assert "It is left by ada." in said(page)
+    decided(page, "take")
+    a_list_that_moved.job().wait(60)
+    assert live_prices() == {22.0}
+
+
 def test_the_page_stands_without_its_store(monkeypatch):
     monkeypatch.setenv("RUNCAST_DATABASE_URL", "nonsense://")
     page = opened()

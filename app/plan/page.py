@@ -23,6 +23,7 @@ from app.plan import (
     neighbours_table,
     words,
 )
+from app.prices import price_age_section
 from app.provenance import hints as provenance_hints
 from app.provenance import page as provenance_page
 from app.report import share_section
@@ -52,6 +53,13 @@ def _also(query: Query, book: str, _scenario: Scenario, _answer: Answer) -> tupl
 
 def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
     """Draw the page for a scenario and its answer."""
+    top = st.container()
+    _draw_answer(scenario, answer, options)
+    with top:
+        price_age_section.draw(scenario, answer)
+
+
+def _draw_answer(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
     today = price_book.today()
     theme = figure.theme()
     if not answer.plans:

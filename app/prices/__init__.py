@@ -21,6 +21,10 @@ over_time_section  price history on the Price data page: one price, spot against
                    a plan on a day
 page               the Price data page: what each cloud charges for which GPU, since when,
                    from which source
+price_age          old prices on the Plan page, in words: how old they are, what a refresh
+                   asks and takes, what it changed
+price_age_section  old prices on the Plan page: a banner with a refresh, its progress, and
+                   what it changed
 refresh_command    runcast refresh on a terminal and as JSON: one line per source, then what
                    failed and why
 refresh_job        a price refresh in the background of the server, one at a time, that every

@@ -1,0 +1,140 @@
+"""Old prices on the Plan page: the banner, its refresh, and what that changed."""
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.prices import price_age, price_age_section
+from app.prices import refresh_job as job_module
+from app.prices.price_age import Changed, Recommended
+from pricing.offers import SNAPSHOTS, installed_id, snapshot
+from pricing.refresh import refresh
+from pricing.source_state import SourceState, State
+from tests.feeds.refreshing import made
+
+MAIN = str(Path(__file__).parents[3] / "app/main.py")
+QUICK = {"gpu": "H100-80GB-SXM", "cloud": "aws", "num_gpus": "64"}
+A = Recommended(usd=4796.0, machine="4 x B200-180GB (verda)")
+B = Recommended(usd=4612.0, machine="8 x H100-80GB-SXM (lambda)")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        (A, A, "$4,796 -> $4,796: 1 price moved; recommended is still 4 x B200-180GB (verda)."),
+        (Recommended(usd=None, machine=""), B, "no price -> $4,612: 1 price moved; recommended is "
+         "now 8 x H100-80GB-SXM (lambda)."),
+        (A, Recommended(usd=None, machine=""), "$4,796 -> no price: 1 price moved; there is no "
+         "plan now, recommended was 4 x B200-180GB (verda)."),
+    ],
+)  # fmt: skip
+def test_what_a_refresh_changed_is_one_line(before, after, says):
+    found = Changed(moved=1, new=0, gone=0)
+    assert price_age.changed_sentence(before, after, found) == says
+
+
+def test_a_refresh_takes_as_long_as_the_last_one_or_its_limits():
+    took = {n: SourceState(name=n, seconds=s) for n, s in (("oci", 2.0), ("azure", 47.6))}
+    assert price_age.length_sentence(State(sources=took)) == (
+        "It takes about 48 seconds, as the last time."
+    )
+    assert price_age.length_sentence(State()) == (
+        "It has not run here yet: most sources have 2 minutes to answer, aws_on_demand has 20 "
+        "minutes."
+    )
+
+
+def test_a_source_with_a_key_is_named_where_the_server_has_the_key():
+    without = price_age.asked_sentence({})
+    assert "oci" in without
+    assert "lambda" not in without
+    assert ", and with a key of this server lambda." in price_age.asked_sentence(
+        {"LAMBDA_API_KEY": "k"}
+    )
+
+
+def test_what_changed_is_counted_by_place(tmp_path, monkeypatch):
+    monkeypatch.setenv("RUNCAST_DATA_DIR", str(tmp_path))
+    ids = [refresh([made(usd)]).snapshot_id for usd in (44.0, 45.0)]
+    assert price_age.changed(*ids) == Changed(moved=300, new=0, gone=0)
+    bundled = installed_id(folder=SNAPSHOTS)
+    assert price_age.changed(bundled, ids[0]).new == 300
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def old(monkeypatch, tmp_path):
+    """A page whose prices are old, whatever day the bundled ones are of."""
+    from app.prices import sources_section
+
+    monkeypatch.setenv("RUNCAST_DATA_DIR", str(tmp_path))
+    monkeypatch.setattr(price_age_section, "OLD_DAYS", -1)
+    monkeypatch.setattr(job_module, "chosen", lambda names: (made(20.0),))
+    sources_section.job.clear()
+    yield sources_section.job
+    sources_section.job.clear()
+
+
+def opened(**query):
+    page = AppTest.from_file(MAIN, default_timeout=60)
+    for name, value in {**QUICK, **query}.items():
+        page.query_params[name] = value
+    return page.run()
+
+
+def said(page):
+    text = "\n".join(e.value for e in (*page.markdown, *page.caption, *page.warning))
+    return text.replace("\\", "").replace("\N{WORD JOINER}", "")
+
+
+def test_the_banner_refreshes_and_shows_the_new_answer_with_the_old_one(old):
+    page = opened()
+    assert "days old" in said(page)
+    assert "sources without a key (gpuhunt, " in said(page)
+    assert price_age.NOTHING_SENT in said(page)
+    before = snapshot().id
+    page.button(key="price_age_refresh").click().run()
+    old().wait(60)
+    page.run()
+    assert not page.exception
+    assert snapshot().id != before
+    assert snapshot().id in page.query_params["prices"]
+    (line,) = (x for x in said(page).split("\n") if " -> $" in x)
+    assert "300 new" in line
+    assert "recommended is now" in line or "recommended is still" in line
+    page.button(key="price_age_dismiss").click().run()
+    assert " -> $" not in said(page)
+
+
+def test_a_refresh_that_publishes_nothing_is_said_and_can_be_tried_again(old, monkeypatch):
+    monkeypatch.setattr(job_module, "refresh", _down)
+    page = opened()
+    page.button(key="price_age_refresh").click().run()
+    old().wait(60)
+    page.run()
+    assert "The prices cannot be written: No space left" in said(page)
+    assert page.button(key="price_age_refresh")
+
+
+def _down(*_, **__):
+    raise OSError(28, "No space left on device")
+
+
+def test_the_banner_is_dismissed_for_the_session_and_other_prices_get_a_sentence(old):
+    page = opened()
+    page.button(key="price_age_dismiss").click().run()
+    assert "price_age_refresh" not in {b.key for b in page.button}
+    bundled = snapshot().id
+    refresh([made(20.0)])
+    page = opened(prices=bundled)
+    assert "The newest of these prices is" in said(page)
+    assert "price_age_refresh" not in {b.key for b in page.button}
+
+
+def test_young_prices_have_no_banner(old, monkeypatch):
+    monkeypatch.setattr(price_age_section, "OLD_DAYS", 100_000)
+    page = opened()
+    assert "The newest of these prices" not in said(page)

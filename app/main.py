@@ -29,7 +29,7 @@ PAGE = "main_page"  # the page that the session showed last
 OPTIONS: web_form.Options = {
     "model": resolve.model_names,
     "gpu": resolve.accelerator_names,
-    "cloud": resolve.cloud_names,
+    "cloud": lambda: resolve.cloud_names(link.scenario()),
     "stack": resolve.stack_names,
     "price_book": lambda: ["", *price_book.names()],
     "calibration": lambda: calibration_files.kept(),

@@ -30,6 +30,7 @@ ROOT = Path(__file__).parent.parent
 FORMULAS = "formulas"  # the folder of the formula pages
 FIELD_GROUPS = (
     ("basic", "The run"),
+    ("quotes", "Prices that you were offered"),
     ("advanced", "How it is trained"),
     *GROUPS,
     ("custom_model", "A model of your own: `model=custom`"),

@@ -41,11 +41,16 @@ class Network:
         return self.basis in ("offer", "product", "given") and not self.source.assumed
 
 
-def network_of(offer: Offer, accelerator: Accelerator, *, is_private: bool = False) -> Network:
+def network_of(
+    offer: Offer, accelerator: Accelerator, *, is_private: bool = False, is_on_no_list: bool = False
+) -> Network:
     """The network of an offer. `is_private`: an own cluster or a quote, so that no public product
-    describes it and the usual network of its accelerator is assumed."""
+    describes it and the usual network of its accelerator is assumed. `is_on_no_list`: it is not
+    one of the single machines that its seller lists."""
     known = find_instance(offer.provider, offer.instance_type)
     listed, apart = product_of(offer.provider, offer.instance_type, offer.accelerator)
+    if is_on_no_list and listed is not None and not listed.is_clustered:
+        listed = None
     clustered = listed if listed is not None and listed.is_clustered else None
     printed = listed.gpus_per_machine if listed is not None else None
     is_size_assumed = offer.gpu_count == 1 and printed is None and known is None and not is_private

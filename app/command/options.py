@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from app.command.given import TABLE, FieldOption, Given, option_of
+from app.command.given import REPEATED, TABLE, FieldOption, Given, option_of
 
 Text = str | None
 
@@ -69,6 +69,7 @@ def takes_fields(command: Callable[..., None]) -> Callable[..., None]:
         sets = tuple(typed.pop("set_fields") or ())
         opened = {n: values.pop(n) for n in models}
         opened |= {"link": values.pop("link"), "file": values.pop("scenario")}
+        typed |= {n: by.join(typed[n]) for n, by in REPEATED.items() if typed[n] is not None}
         options = {
             n: "true" if v is True else v for n, v in typed.items() if v not in (None, False)
         }
@@ -95,6 +96,6 @@ def _annotation(option: FieldOption) -> Any:
     if not option.metavar:
         return Annotated[bool, typer.Option(name, help=option.help)]
     return Annotated[
-        str | None,
+        list[str] | None if option.field in REPEATED else str | None,
         typer.Option(name, metavar=option.metavar, help=option.help, show_default=False),
     ]

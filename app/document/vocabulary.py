@@ -134,6 +134,7 @@ NO_OFFER = {
     "precision": "without the precision",
     "no_facts": "accelerators without figures",
     "cluster_size": "clusters too small",
+    "quote_over": "quotes past their last day",
 }
 
 

@@ -35,7 +35,8 @@ one_case            the fastest layout of one job on one kind of machine, as in 
                     without prices
 plans               join rows of the search result with offers, and build the plan that
                     one row shows
-price_book          combine the price book that a scenario names with its price snapshot
+price_book          combine the quotes and the price book of a scenario with its price
+                    snapshot, as machines
 resolve             resolve the names that a scenario uses against the tables and this
                     server's data
 search              the only way into core's search: the workload, host memory, and what

@@ -17,6 +17,7 @@ from core.scenario import Scenario
 from core.search import ranking
 from core.search.best import Job
 from core.units import DAY_S
+from pricing.book.offers import is_quote
 
 TARGET_DAYS = 60.0  # GPU counts are tried until the run ends within this
 
@@ -42,10 +43,10 @@ def choice_of(scenario: Scenario) -> Choice:
     for m in found:
         if wanted and m.offer.accelerator not in wanted:
             continue
-        owned = m.offer.purchase == "owned"  # from a price book: not rented
-        if scenario.cloud and m.offer.provider not in scenario.cloud and not owned:
+        own = m.offer.purchase == "owned" or is_quote(m.offer)  # the user named it: compared always
+        if scenario.cloud and m.offer.provider not in scenario.cloud and not own:
             continue
-        if m.offer.purchase not in scenario.purchase and not owned:
+        if m.offer.purchase not in scenario.purchase and not own:
             left_out[reason_at("purchase", m.offer)] += 1
         elif _is_too_small(m, scenario):
             left_out[reason_at("cluster_size", m.offer)] += 1
@@ -53,6 +54,9 @@ def choice_of(scenario: Scenario) -> Choice:
             left_out[reason_at("precision", m.offer)] += 1
         elif m.offer.usd_per_hour is not None:
             kept.append(m)
+    left_out.update(
+        reason_at("quote_over", q.offer) for q in price_book.quotes_of(scenario) if q.is_over
+    )
     priced = {m.offer.accelerator for m in kept}
     if not scenario.cloud:
         for m in machines.unpriced_machines():

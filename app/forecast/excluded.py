@@ -18,7 +18,8 @@ Key = tuple[str, str, str]  # a stable word for the reason, an accelerator, a cl
 SENTENCES = {
     "no_facts": "offers are of accelerators whose figures no source prints",
     "purchase": "offers are of a purchase kind that was not chosen",
-    "cluster_size": "owned clusters have fewer GPUs than are asked for",
+    "cluster_size": "owned clusters or quotes have fewer GPUs than are asked for",
+    "quote_over": "of your quotes are past their last day: ask the seller again",
     "precision": "offers are of accelerators without the chosen precision",
     "not_a_cluster": "offers at some GPU count: not sold as a cluster, so one machine at most",
     "slice": "offers at some GPU count: no slice of chips has this size",

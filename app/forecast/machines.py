@@ -20,7 +20,7 @@ from hardware.instances import find_instance, instances
 from hardware.networks import Network, network_of
 from hardware.slices import is_sliced, slice_chips
 from pricing import offers as prices
-from pricing.book.offers import NO_TERMS, Terms, is_booked
+from pricing.book.offers import NO_TERMS, Terms, is_booked, is_on_no_list, is_quote
 
 CUSTOM = "custom"
 ONE_MACHINE_BYTES_PER_S = 1e9  # network rate of a job that uses one machine only
@@ -87,7 +87,11 @@ def machine(offer: Offer, accelerator: Accelerator) -> Machine:
     it."""
     known = find_instance(offer.provider, offer.instance_type)
     is_private = is_booked(offer) or offer.provider == CUSTOM or offer.usd_per_hour is None
-    network = network_of(offer, accelerator, is_private=is_private)
+    network = network_of(
+        offer, accelerator, is_private=is_private, is_on_no_list=is_on_no_list(offer)
+    )
+    if is_quote(offer) and network.basis == "offer":
+        network = replace(network, basis="given", source=GIVEN, conflict="")
     per_machine = network.gpus_per_machine
     spans_nodes = accelerator.scale_up_domain > accelerator.gpus_per_node
     whole = per_machine >= accelerator.gpus_per_node

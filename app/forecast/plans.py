@@ -26,7 +26,7 @@ from core.search.best import Best
 from core.search.plan import AtHalfNetwork, Interval, Layout, Plan, PlanNetwork
 from core.units import GIB
 from hardware.measured import measured_accelerators
-from pricing.book.offers import NO_TERMS, is_booked
+from pricing.book.offers import NO_TERMS, is_booked, is_quote
 
 STEADY = (
     "Steady state: failures, checkpoints, restarts and waiting for capacity are not counted; "
@@ -323,4 +323,5 @@ def points_of(rows: Sequence[Row], best: Best) -> Mapping[str, NDArray[Any]]:
         "probability_oom": np.asarray(best.probability_oom, dtype=float)[at],
         "layout": np.array([texts[n] for n in at.tolist()], dtype=object),
         "observed_at": np.array([o.observed_at for o in offers], dtype=object),
+        "is_quote": np.array([is_quote(o) for o in offers], dtype=bool),
     }

@@ -1,4 +1,4 @@
-"""Combine the price book that a scenario names with its price snapshot, as machines."""
+"""Combine the quotes and the price book of a scenario with its price snapshot, as machines."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from app.forecast.machines import Machine, machine, priced_machines
 from core.errors import ScenarioError, shown
 from core.machine.offer import Offer
 from core.scenario import Scenario
+from core.scenario.quotes import quote_of
 from hardware import facts
 from pricing import offers as prices
+from pricing.book.cells import ANY
 from pricing.book.files import book_names, has_book, load_book
-from pricing.book.offers import BookedOffers, Terms, booked, terms_of
-from pricing.book.rows import PriceBook
+from pricing.book.offers import OWN, BookedOffers, Terms, booked, place, terms_of
+from pricing.book.quotes import Quoted, quoted
+from pricing.book.rows import Commitment, Owned, PriceBook, Rate
 
 TODAY = "RUNCAST_TODAY"  # judge prices as of this day, an ISO date
 
@@ -55,9 +58,10 @@ def book_of(scenario: Scenario) -> PriceBook | None:
 
 
 def book_id(scenario: Scenario) -> str:
-    """Hash of what the scenario's book says today, used as a cache key for answers."""
+    """What the scenario's book and quotes say today, used as a cache key for answers; '' without
+    them."""
     if not has_book(scenario.price_book):
-        return ""
+        return today().isoformat() if scenario.quotes else ""
     return f"{load_book(scenario.price_book).id} {today().isoformat()}"
 
 
@@ -83,12 +87,43 @@ def listed(snapshot_id: str, book: PriceBook, day: dt.date) -> BookedOffers:
 
 
 def machines_of(scenario: Scenario) -> Machines:
-    """The machines to compare, at the book's prices if there is one, and offers without facts."""
+    """The machines to compare, at the book's prices if there is one, with those of the quotes; and
+    offers without facts."""
     book = book_of(scenario)
     if book is None:
-        return priced_machines(scenario.prices)
-    snapshot_id = scenario.prices or prices.installed_id()
-    return _booked(snapshot_id, book.name, book.id, today())
+        found, without = priced_machines(scenario.prices)
+    else:
+        snapshot_id = scenario.prices or prices.installed_id()
+        found, without = _booked(snapshot_id, book.name, book.id, today())
+    return (*found, *_machines_of_quotes(scenario)), without
+
+
+def quotes_of(scenario: Scenario) -> tuple[Quoted, ...]:
+    """The quotes of a resolved scenario with their offers, as of today."""
+    return quoted([quote_of(text) for text in scenario.quotes], today())
+
+
+def _machines_of_quotes(scenario: Scenario) -> tuple[Machine, ...]:
+    return tuple(
+        replace(
+            machine(q.offer, facts.accelerator(q.offer.accelerator)),
+            largest_num_gpus=q.quote.most_gpus,
+        )
+        for q in quotes_of(scenario)
+        if not q.is_over
+    )
+
+
+def providers_of(scenario: Scenario) -> list[str]:
+    """Sellers that only the scenario's quotes and price book name."""
+    found = [quote_of(text).provider for text in scenario.quotes]
+    if has_book(scenario.price_book):
+        for row in load_book(scenario.price_book).rows:
+            if isinstance(row, Rate | Commitment):
+                found.append(row.provider)
+            elif isinstance(row, Owned):
+                found.append(OWN)
+    return [name for name in dict.fromkeys(found) if name != ANY]
 
 
 @lru_cache(maxsize=8)
@@ -99,17 +134,13 @@ def _booked(snapshot_id: str, name: str, book_id: str, day: dt.date) -> Machines
         tuple(
             replace(
                 machine(o, facts.accelerator(o.accelerator)),
-                largest_num_gpus=found.largest.get(o.instance_type) if _is_owned(o) else None,
+                largest_num_gpus=found.largest.get(place(o)),
             )
             for o in found.offers
             if o.accelerator in known
         ),
         tuple(o for o in found.offers if o.accelerator not in known),
     )
-
-
-def _is_owned(offer: Offer) -> bool:
-    return offer.purchase == "owned"
 
 
 def with_terms(scenario: Scenario, chosen: Sequence[Machine]) -> tuple[Machine, ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from app.forecast import calibration_files, calibrations, machines, price_book
 from app.forecast.machines import CUSTOM
 from app.forecast.search import anchor_of
@@ -9,6 +12,7 @@ from app.scenario.model import model_of
 from core.errors import RuncastError, ScenarioError, unknown_name, unknown_sentence
 from core.model.presets import PRESETS, preset
 from core.scenario import Scenario
+from core.scenario.quotes import quote_of, text_of
 from hardware import facts, names
 from hardware.efficiency import stacks
 from pricing import offers as prices
@@ -30,9 +34,12 @@ def accelerator_names() -> list[str]:
     return [*facts.accelerators(), CUSTOM]
 
 
-def cloud_names() -> list[str]:
-    """Providers that have offers in the installed snapshot."""
-    return list(prices.snapshot().providers)
+def cloud_names(scenario: Scenario | None = None) -> list[str]:
+    """Providers that have offers in the installed snapshot, and those that only the scenario's
+    quotes and price book name."""
+    listed = list(prices.snapshot().providers)
+    own = price_book.providers_of(scenario) if scenario is not None else []
+    return [*listed, *(name for name in own if name not in listed)]
 
 
 def stack_names() -> list[str]:
@@ -44,7 +51,7 @@ def resolve(scenario: Scenario) -> tuple[Scenario, list[str]]:
     """The scenario with canonical names; unknown names are dropped, each with a sentence."""
     notes: list[str] = []
     kept: dict[str, object] = scenario.model_dump()
-    for name, one in (("gpu", _gpu), ("cloud", _cloud)):
+    for name, one in (("quotes", _quote), ("gpu", _gpu), ("cloud", partial(_cloud, scenario))):
         found = []
         for given in getattr(scenario, name):
             try:
@@ -91,8 +98,9 @@ def resolve_strict(scenario: Scenario) -> Scenario:
     resolved = Scenario.model_validate(
         {
             **scenario.model_dump(),
+            "quotes": tuple(_quote(q) for q in scenario.quotes),
             "gpu": tuple(_gpu(g) for g in scenario.gpu),
-            "cloud": tuple(_cloud(c) for c in scenario.cloud),
+            "cloud": tuple(_cloud(scenario, c) for c in scenario.cloud),
             "model": _model(scenario),
             "stack": _stack(scenario),
         }
@@ -113,8 +121,20 @@ def _gpu(given: str) -> str:
     return canonical
 
 
-def _cloud(given: str) -> str:
-    known = {c.lower(): c for c in cloud_names()}
+def _quote(given: str) -> str:
+    """A quote with the canonical names of its GPU and of a known seller."""
+    quote = quote_of(given)
+    gpu, sellers = _gpu(quote.gpu), {c.lower(): c for c in cloud_names()}
+    if gpu == CUSTOM:
+        raise ScenarioError(
+            "A quote of a custom GPU cannot be compared: give custom_usd_per_gpu_hour instead."
+        )
+    provider = sellers.get(quote.provider.lower(), quote.provider)
+    return text_of(replace(quote, gpu=gpu, provider=provider))
+
+
+def _cloud(scenario: Scenario, given: str) -> str:
+    known = {c.lower(): c for c in cloud_names(scenario)}
     if given.lower() not in known:
         raise unknown_name("cloud", given, known.values())
     return known[given.lower()]

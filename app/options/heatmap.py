@@ -20,6 +20,7 @@ from app.options.document import CLOUD, GPU, GPUS, ID, MTOKEN, PURCHASE
 from app.plan import document as plan_document
 from app.plan.document import AGAINST, COST, PRICE, TIME
 from core.search.plan import Answer
+from pricing.book.quotes import INSTANCE
 
 MOST_GPUS, MOST_CLOUDS = 14, 14  # at most, the best ones; the file has every one
 LEVELS = 7  # of colour, evenly spaced on a logarithmic scale
@@ -30,6 +31,7 @@ MEASURES = {
     "days": ("Time", TIME, "days of wall clock"),
 }
 NOT_OFFERED, NO_PLAN, HIDDEN, NO_PRICE = fmt.MISSING, "\N{MULTIPLICATION SIGN}", "o", "?"
+QUOTE = "\N{BLACK STAR}"  # behind a number
 MARKS = {
     NOT_OFFERED: "not offered",
     NO_PLAN: "offered, but left out",
@@ -78,7 +80,8 @@ def _cells(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: str
         if (plan := best.get(pair)) is not None:
             value = float(plan[column])
             shade = level(value, figures[0], figures[-1])
-            text = _short(value, measure)
+            own = str(plan["Instance"]).startswith(INSTANCE)
+            text = _short(value, measure) + (f" {QUOTE}" if own else "")
             rows.append((*pair, text, value, shade, _where(plan), str(plan[ID])))
             continue
         if pair in let_through:
@@ -133,6 +136,8 @@ def marks_sentence(answer: Answer, cells: pd.DataFrame) -> str:
         met = [answer.left_out_at[pair] for pair in pairs]
         first = Counter(max(counts, key=counts.__getitem__) for counts in met)
         meanings[NO_PLAN] += f" (most often: {_counted(first)})"
+    if any(text.endswith(QUOTE) for text in used):
+        meanings[QUOTE] = f"{QUOTE} your quote"
     return f"{'; '.join(meanings.values())}." if meanings else ""
 
 

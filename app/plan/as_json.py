@@ -22,6 +22,7 @@ from app.scenario.link_query import link_query
 from core.scenario import Scenario
 from core.scenario.task_size import BatchAdvice
 from core.search.plan import Answer, Plan
+from pricing.book.offers import is_quote
 from pricing.offers import snapshot
 
 SCHEMA_VERSION = 1
@@ -124,6 +125,7 @@ def _plan(plan: Plan) -> dict[str, Json]:
     return {
         **attributes(plan, "id", "rank"),
         **attributes(offer, "accelerator", "provider", "instance_type", "region", "purchase"),
+        "is_quote": is_quote(offer),
         **attributes(plan, "num_gpus", "num_nodes"),
         "layout": attributes(plan.layout, *LAYOUT_KEYS),
         "tokens_per_s": number(plan.tokens_per_s.p50),

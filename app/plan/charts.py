@@ -19,6 +19,12 @@ Place = dict[str, float]  # days and usd
 
 OTHER = "other GPUs"
 IN_DOUBT = "price past its life or of low quality"
+QUOTE = "your quote"
+# Five points, in the unit square of a Vega shape; no GPU has it.
+STAR = (
+    "M0,-1.3L0.31,-0.42L1.24,-0.4L0.5,0.16L0.76,1.05L0,0.52L-0.76,1.05L-0.5,0.16L-1.24,-0.4"
+    "L-0.31,-0.42Z"
+)
 PICK = "pick"  # name of the selection made by a click on the frontier
 HERE = "here"  # name of the marker's data
 PARETO_PX = 312  # height of the whole chart: plot, axis and legend
@@ -65,14 +71,14 @@ def pareto(
         alt.Tooltip("usd:Q", title="Cost (USD)", format="$,.3~r"),
         alt.Tooltip("days:Q", title="Wall clock (days)", format=",.3~r"),
     ]
-    best = points["frontier"].astype(bool)
+    best, quoted = points["frontier"].astype(bool), points["is_quote"].astype(bool)
     drawn = _rounded(points)
     frontier = drawn[best].sort_values("days")
     domain, names = _named(frontier["accelerator"])
     frontier = frontier[["days", "usd", "machine", "id"]].assign(gpu=names)
 
     grey = (
-        alt.Chart(drawn.loc[~best & ~drawn["price_in_doubt"], ["days", "usd", "machine"]])
+        alt.Chart(drawn.loc[~best & ~quoted & ~drawn["price_in_doubt"], ["days", "usd", "machine"]])
         .mark_circle(size=22, color=FAINT[theme], opacity=0.4)
         .encode(x=x, y=y, tooltip=tips)
     )
@@ -98,11 +104,16 @@ def pareto(
         )
         .add_params(pick)
     )  # fmt: skip
-    layers: list[Any] = [grey, *_doubted(drawn[~best], x, y, tips, theme), line, marks]
+    layers: list[Any] = [grey, *_doubted(drawn[~best & ~quoted], x, y, tips, theme), line, marks]
+    if quoted.any():
+        layers.append(
+            _quotes(drawn.loc[quoted, ["days", "usd", "machine", "id"]], x, y, tips, theme)
+        )
     middle = math.sqrt(min(xs) * max(xs))
     layers += _limits(budget_usd, deadline_days, (budget_text, deadline_text), theme, x, y, middle)
     layers += _marker(x, y, theme, middle)
-    return alt.layer(*layers).properties(height=PARETO_PX)
+    whole = alt.layer(*layers).properties(height=PARETO_PX)
+    return whole.resolve_scale(shape="independent", color="independent") if quoted.any() else whole
 
 
 def _doubted(
@@ -141,10 +152,11 @@ def here(spec: dict[str, Any], place: Place | None) -> dict[str, Any]:
 def _rounded(points: pd.DataFrame) -> pd.DataFrame:
     """Each plan in words, with numbers rounded to what a screen can show."""
     kind = points["purchase"].str.lower()
+    own = [f", {QUOTE}" if is_quote else "" for is_quote in points["is_quote"]]
     machine = [
-        f"{n:,} x {gpu}, {cloud}, {how}"
-        for n, gpu, cloud, how in zip(
-            points["num_gpus"], points["accelerator"], points["provider"], kind, strict=True
+        f"{n:,} x {gpu}, {cloud}, {how}{mark}"
+        for n, gpu, cloud, how, mark in zip(
+            points["num_gpus"], points["accelerator"], points["provider"], kind, own, strict=True
         )
     ]
     digits = {c: [float(f"{v:.4g}") for v in points[c]] for c in ("days", "usd")}
@@ -177,6 +189,25 @@ def _limits(
         out.append(base.mark_rule(**rule).encode(x=x))
         out.append(name.encode(x=x, y=parts.y_px(10), text=alt.Text("text:N")))
     return out
+
+
+def _quotes(
+    quotes: pd.DataFrame, x: alt.X, y: alt.Y, tips: list[alt.Tooltip], theme: str
+) -> alt.Chart:
+    """A star on every plan at a price that the user was offered, whether it is beaten or not."""
+    base = alt.Chart(quotes.assign(kind=QUOTE))
+    return base.mark_point(
+        size=150, filled=True, opacity=1, color=INK[theme], stroke=BACKGROUND[theme], strokeWidth=1
+    ).encode(
+        x=x,
+        y=y,
+        tooltip=tips,
+        shape=alt.Shape(
+            "kind:N",
+            scale=alt.Scale(domain=[QUOTE], range=[STAR]),
+            legend=parts.legend(theme, symbolFillColor=INK[theme], symbolSize=150),
+        ),
+    )
 
 
 def _marker(x: alt.X, y: alt.Y, theme: str, middle: float) -> list[alt.Chart]:

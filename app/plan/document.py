@@ -24,6 +24,7 @@ from core.scenario import Scenario
 from core.search.plan import Answer, Exclusion, Plan
 from core.search.ranking import standing
 from core.units import DAY_S, GIB, HOUR_S
+from pricing.book.offers import is_quote
 
 Ranked = tuple[Plan, WithFailures]
 
@@ -160,7 +161,8 @@ def _of_plan(label: str, about: str, number: str, plan: Plan, today: dt.date) ->
     if number == "time":
         value, other, spread = time, cost, _time_range(plan)
     age = NO_PRICE if plan.usd is None else f"price {fmt.age(plan.offer.observed_at, today)}"
-    lines = (spread, f"{other} on {_machine(plan)}, {plan.offer.provider}", age)
+    own = ", your quote" if is_quote(plan.offer) else ""
+    lines = (spread, f"{other} on {_machine(plan)}, {plan.offer.provider}{own}", age)
     return Headline(label, value, lines, about, (number, plan))
 
 
@@ -239,21 +241,22 @@ def ranked(
 
 
 def points(answer: Answer) -> pd.DataFrame:
-    """Every plan of the chart: the whole frontier and an even sample of the others. Free plans
+    """Every plan of the chart: the frontier, the quotes, an even sample of the others. Free plans
     have no place on a logarithmic axis: `free_sentence` counts them."""
     columns = ("usd", "wall_clock_hours", "num_gpus", "accelerator", "provider", "purchase",
-               "frontier", "id")  # fmt: skip
+               "frontier", "id", "is_quote")  # fmt: skip
     if "usd" not in answer.points:
         return pd.DataFrame(columns=[*columns, DOUBTED, "days"])
     usd = np.asarray(answer.points["usd"], dtype=float)
     frontier = np.asarray(answer.points["frontier"], dtype=bool)
+    always = frontier | np.asarray(answer.points["is_quote"], dtype=bool)
     drawn = np.isfinite(usd) & (usd > 0)
     # In an order independent of rank: equal plans give an equal chart, which a browser keeps.
     by_cost = np.lexsort((answer.points["id"], usd))
-    others = by_cost[(drawn & ~frontier)[by_cost]]
+    others = by_cost[(drawn & ~always)[by_cost]]
     if len(others) > DRAWN_DOMINATED:
         others = others[np.linspace(0, len(others) - 1, DRAWN_DOMINATED).astype(int)]
-    kept = np.concatenate([by_cost[(drawn & frontier)[by_cost]], others])
+    kept = np.concatenate([by_cost[(drawn & always)[by_cost]], others])
     frame = pd.DataFrame({name: np.asarray(answer.points[name])[kept] for name in columns})
     frame[DOUBTED] = price_in_doubt(answer.points)[kept]
     frame["days"] = frame["wall_clock_hours"] * DAYS_PER_HOUR

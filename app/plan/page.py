@@ -21,6 +21,7 @@ from app.plan import (
     figures,
     neighbours,
     neighbours_table,
+    quote_section,
     words,
 )
 from app.prices import price_age_section
@@ -68,6 +69,7 @@ def _draw_answer(scenario: Scenario, answer: Answer, options: web_form.Options) 
     selected = chosen(scenario, answer)
     st.markdown(f"**{as_text(words.answer_sentence(scenario, answer, today))}**")
     _draw_headlines(answer, selected, today)
+    quote_section.draw(scenario)
     figures.draw_frontier(scenario, answer, selected, _point_chosen)
     failing = of_plans(scenario, answer.plans)
     _draw_ranked(scenario, answer, selected, failing, options)
@@ -99,6 +101,7 @@ def _point_chosen() -> None:
 def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
     st.error(as_text(words.answer_sentence(scenario, answer)))
     st.caption(as_text(words.coverage_sentence(answer)))
+    quote_section.draw(scenario)
     answer_section.draw_excluded(answer, LEFT_OUT, is_open=True)
     share_section.draw(scenario, answer, None)
 

@@ -9,6 +9,11 @@ from app.document import format as fmt
 from pricing.book.offers import BookedOffers, is_booked
 from pricing.book.rows import Commitment, Credit, Egress, Owned, PriceBook, Rate, Row, Storage
 
+NO_NETWORK = (
+    "It states no network: that which is usual for the GPU is assumed; give scale_out_gbit_per_s, "
+    "of a machine, if you know it."
+)
+
 
 def book_json(book: PriceBook) -> dict[str, Any]:
     """Name, id, day and rows of a book as JSON, with the cost of a GPU-hour of owned clusters."""
@@ -44,6 +49,8 @@ def _line(row: Row, found: BookedOffers, today: dt.date) -> str:
         return f"{text} Not valid today: it does not count."
     if row.line in found.idle_lines:
         return f"{text} No listed offer is like it, so it changes nothing."
+    if row.line in found.without_network:
+        return f"{text} {NO_NETWORK}"
     return text
 
 

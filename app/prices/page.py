@@ -21,7 +21,7 @@ from app.web.answers import KEPT_S
 from core.errors import RuncastError
 from core.scenario import Scenario
 from core.search.plan import Answer
-from pricing.book.files import load_book
+from pricing.book.files import has_book, load_book
 from pricing.offers import newest_per_place, snapshot
 
 TABLE_PX = 420
@@ -35,7 +35,7 @@ Shown = tuple[str, str, dt.date, tuple[tuple[str, tuple[str, ...]], ...]]
 @st.cache_data(max_entries=8, ttl=KEPT_S, show_spinner="Reading the prices")
 def _frame(snapshot_id: str, book: str, book_id: str, today: dt.date) -> pd.DataFrame:
     """The newest offers of a snapshot, with the prices of a price book if one is named."""
-    if book_id:
+    if has_book(book):
         found = price_book.listed(snapshot_id, load_book(book), today).offers
     else:
         found = newest_per_place(snapshot(snapshot_id).offers)

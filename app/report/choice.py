@@ -97,8 +97,8 @@ def _pareto(scenario: Scenario, answer: Answer, plan: Plan) -> tuple[Block, ...]
 
 
 def _thinned(points: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """All of the frontier and the plan itself, with an even sample of the rest."""
-    kept = points["frontier"].astype(bool) | (points["id"] == plan.id)
+    """All of the frontier, the quotes and the plan itself, with an even sample of the rest."""
+    kept = points["frontier"] | points["is_quote"] | (points["id"] == plan.id)
     others = np.flatnonzero(~kept)
     if len(others) > DOTS:
         others = others[np.linspace(0, len(others) - 1, DOTS).astype(int)]

@@ -16,7 +16,7 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 from app.scenario.age import stamped
 from app.scenario.yaml import Document, fields, is_nothing, read_bytes
 from core.errors import ScenarioError, shown
-from core.scenario import LINK_VERSION, Scenario
+from core.scenario import LINK_VERSION, Scenario, written_parts
 
 MAX_ITEMS = 1_000
 FILE = Document(
@@ -79,7 +79,7 @@ def write_scenario(scenario: Scenario) -> str:
         field = Scenario.model_fields[name]
         value = getattr(scenario, name)
         if isinstance(value, tuple):
-            written = f"[{', '.join(_scalar(part) for part in text.split(','))}]"
+            written = f"[{', '.join(map(_scalar, written_parts(value)))}]"
         elif isinstance(value, bool):
             written = "true" if value else "false"
         else:

@@ -164,6 +164,14 @@ def take_measurement(given: str, *, gpu: str, num_gpus: int, layout: str) -> Non
         fill(scenario)
 
 
+def take_quotes(quotes: Sequence[str], **also: object) -> bool:
+    """Replace the quotes of the scenario; return whether they are valid."""
+    scenario = _accepted("quotes", {"quotes": tuple(quotes), **also})
+    if scenario:
+        fill(scenario)
+    return scenario is not None
+
+
 def _use_custom_gpu() -> None:
     if scenario := _accepted("custom_gpu", {"gpu": (CUSTOM,)}):
         fill(scenario)

@@ -12,6 +12,8 @@ rename. `from_query` and `to_query` are the only codec.
 
     fields       the field table of a scenario: what to train, on what, and how
     list_fields  fields of a scenario for the list of plans of the page Options & compare
+    quotes       a quote as one short text: who sells it, which GPU, dollars of a GPU-hour,
+                 and what else it says
     risk_fields  fields of a scenario for failures, spot interruptions and the bill
     task_size    size of a task: tokens of a data set, optimizer steps, and advice on the
                  batch
@@ -27,6 +29,7 @@ from typing import Any, Self, get_args
 from pydantic import ValidationError
 
 from core.errors import ScenarioError, nearest, shown
+from core.scenario.quotes import SEPARATOR
 from core.scenario.risk_fields import RiskFields
 from core.scenario.types import PATTERNS
 
@@ -151,12 +154,18 @@ def _choices(annotation: Any) -> tuple[str, ...]:
     return next((c for a in get_args(annotation) if (c := _choices(a))), ())
 
 
+def written_parts(value: tuple[object, ...]) -> tuple[str, ...]:
+    """The texts of a list; those that hold commas themselves are separated by semicolons."""
+    return tuple(_written(v) for v in value)
+
+
 def _written(value: object) -> str:
     """A field as text that reads back as an equal value."""
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, tuple):
-        return ",".join(_written(v) for v in value)
+        parts = written_parts(value)
+        return (SEPARATOR if any("," in p for p in parts) else ",").join(parts)
     if isinstance(value, float):
         short = f"{value:.12g}"
         return (short if float(short) == value else repr(value)).replace("+", "")

@@ -42,6 +42,7 @@ from core.scenario.types import (
     Pinned,
     Precision,
     PriceAge,
+    Quotes,
     RankBy,
     Rate,
     Recompute,
@@ -92,6 +93,10 @@ class ScenarioFields(BaseModel):
     max_price_age_days: PriceAge = field(
         None, "Oldest price (days)",
         "Older ones are not recommended; empty: by kind of seller; 0: any age", "advanced",
+    )  # fmt: skip
+    quotes: Quotes = field(
+        (), "Quotes", "Prices that you were offered, each like acme,h100,2.20: who sells it, the "
+        "GPU, dollars of a GPU-hour", "quotes",
     )  # fmt: skip
 
     precision: Precision = field("bf16", "Precision", "Number format of the matmuls", "advanced")

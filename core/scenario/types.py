@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from core.errors import shown
 from core.machine.offer import Purchase
+from core.scenario.quotes import written_quotes
 from core.units import written_number
 
 Precision = Literal["fp16", "bf16", "fp8", "fp8_rowwise", "fp8_blockwise", "mxfp8", "nvfp4"]
@@ -132,6 +133,7 @@ Calibrations = Annotated[
     BeforeValidator(listed),
     Field(max_length=16),
 ]
+Quotes = Annotated[tuple[str, ...], BeforeValidator(written_quotes)]
 MOST_PINNED = 4
 Pinned = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=200, pattern=PLAN)], ...],

@@ -15,8 +15,12 @@ from core.money.other_costs import GB, MONTH_H, egress_usd, storage_usd
 from pricing.book.cells import ANY
 from pricing.book.rows import Commitment, Credit, Egress, Owned, PriceBook, Rate, Row, Storage
 
+Place = tuple[object, ...]
+
 OWN = "own"  # the provider of owned clusters
 SOURCE = "price book "  # begins the source of every offer from a book
+QUOTE = "quote"  # source of every offer that the user typed in
+ON_NO_LIST = "on no list"  # begins the note of an offer that only the book has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,35 +40,55 @@ class BookedOffers:
     """Offers at the book's prices, with notes on them."""
 
     offers: tuple[Offer, ...]
-    largest: dict[str, int]  # owned cluster -> its GPUs
+    largest: dict[Place, int | None]  # GPUs of an owned cluster, of a rate with a most
     idle_lines: tuple[int, ...]  # lines of rows that match no listed offer
+    without_network: tuple[int, ...]  # lines of machines whose network is assumed
 
 
 def is_booked(offer: Offer) -> bool:
-    """Whether this price is from a price book."""
-    return offer.source.startswith(SOURCE)
+    """Whether this price is the user's own: from a price book or a quote."""
+    return offer.source.startswith(SOURCE) or is_quote(offer)
+
+
+def is_quote(offer: Offer) -> bool:
+    """Whether this price is a quote that the scenario holds."""
+    return offer.source == QUOTE
+
+
+def is_on_no_list(offer: Offer) -> bool:
+    """Whether only the user knows of this offer."""
+    return is_quote(offer) or (is_booked(offer) and offer.note.startswith(ON_NO_LIST))
 
 
 def booked(book: PriceBook, listed: Sequence[Offer], today: date) -> BookedOffers:
     """The listed offers at the book's prices, then the offers that only the book has."""
-    offers = {_place(o): o for o in listed}
+    offers = {place(o): o for o in listed}
     idle: list[int] = []
+    largest: dict[Place, int | None] = {}
+    without_network: list[int] = []
     for row in book.valid(Rate, today):
         matched = [o for o in listed if row.purchase in (ANY, o.purchase) and _covers(row, o)]
         priced = [o for o in matched if o.usd_per_hour is not None]
-        found = [_rated(book, row, o) for o in priced] or _alone(book, row)
+        found = [_rated(book, row, o) for o in priced]
+        if not priced and (found := _alone(book, row)) and row.scale_out_gbit_per_s is None:
+            without_network.append(row.line)
+        largest |= {place(o): row.most_gpus for o in found}
         idle += [] if found else [row.line]
-        offers |= {_place(o): o for o in found}
+        offers |= {place(o): o for o in found}
     for row in book.valid(Commitment, today):
         found = [_committed(book, row, o) for o in listed if _is_base(row, o)]
         idle += [] if found else [row.line]
-        offers |= {_place(o): o for o in found}
-    owned = book.valid(Owned, today)
-    offers |= {_place(o): o for o in (_owned(book, row) for row in owned)}
+        offers |= {place(o): o for o in found}
+    for own in book.valid(Owned, today):
+        cluster = _owned(book, own)
+        offers[place(cluster)] = cluster
+        largest[place(cluster)] = own.num_gpus
+        without_network += [] if own.scale_out_gbit_per_s else [own.line]
     return BookedOffers(
         offers=tuple(offers.values()),
-        largest={row.name: row.num_gpus for row in owned},
+        largest=largest,
         idle_lines=tuple(idle),
+        without_network=tuple(without_network),
     )
 
 
@@ -97,7 +121,8 @@ def terms_of(
     )
 
 
-def _place(o: Offer) -> tuple[object, ...]:
+def place(o: Offer) -> Place:
+    """What is sold and where, without the price."""
     return (o.provider, o.instance_type, o.accelerator, o.gpu_count, o.region, o.purchase)
 
 
@@ -160,7 +185,7 @@ def _alone(book: PriceBook, row: Rate) -> list[Offer]:
     usd = row.usd_per_hour or (row.usd_per_gpu_hour or 0.0) * row.gpu_count
     purchase: Any = row.purchase
     return [
-        _made(book, row, "on no list", provider=row.provider, instance_type=row.instance_type,
+        _made(book, row, ON_NO_LIST, provider=row.provider, instance_type=row.instance_type,
               gpu_count=row.gpu_count, purchase=purchase, usd_per_hour=usd)
     ]  # fmt: skip
 
@@ -189,7 +214,7 @@ def _made(book: PriceBook, row: Rate | Owned, reason: str, **what: Any) -> Offer
         accelerator=row.accelerator,
         region=row.region,
         scale_out_gbit_per_s=row.scale_out_gbit_per_s,
-        observed_at=book.added_on.isoformat(),
+        observed_at=max(book.added_on, row.valid_from or book.added_on).isoformat(),
         source=SOURCE + book.name,
         quality="high",
         note=_noted(row, reason),

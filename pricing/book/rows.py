@@ -111,6 +111,7 @@ class Rate(_OfMachines):
     purchase: Purchase | Literal["*"] = "on_demand"
     usd_per_hour: Hourly | None = None
     gpu_count: Whole | None = None
+    most_gpus: Whole | None = None
     scale_out_gbit_per_s: Gbit | None = None
 
     @model_validator(mode="after")
@@ -299,9 +300,16 @@ def _sentence(kind: str, e: ValidationError) -> str:
 
 def _check_band(accelerator: str, purchase: str, usd_per_gpu_hour: float) -> None:
     """Refuse a price outside the band: it may be per month, per node or in cents."""
+    if reason := outside_band(accelerator, purchase, usd_per_gpu_hour):
+        raise ValueError(reason)
+
+
+def outside_band(accelerator: str, purchase: str, usd_per_gpu_hour: float) -> str:
+    """Why a price is not believable; '' if it is."""
     band = price_bands().get((accelerator, "spot" if purchase == "spot" else "committed"))
-    if band and not band[0] <= usd_per_gpu_hour <= band[1]:
-        raise ValueError(
-            f"{usd_per_gpu_hour:.4g} USD per hour of one {accelerator} is not believable "
-            f"({band[0]:g} to {band[1]:g} are): a month, a whole node or cents?"
-        )
+    if band is None or band[0] <= usd_per_gpu_hour <= band[1]:
+        return ""
+    return (
+        f"{usd_per_gpu_hour:.4g} USD per hour of one {accelerator} is not believable "
+        f"({band[0]:g} to {band[1]:g} are): a month, a whole node or cents?"
+    )

@@ -401,7 +401,7 @@ def test_every_price_says_how_old_it_is():
 
 def test_every_field_has_one_place_on_the_page():
     drawn = [n for s in scenario_fields.sections() for n in s.fields]
-    for group in ("basic", "custom_model", "custom_gpu", "view"):
+    for group in ("basic", "quotes", "custom_model", "custom_gpu", "view"):
         drawn += scenario_fields.fields_of(group)
     assert sorted(drawn) == sorted(Scenario.model_fields)
     shown = {w.key for kind in ("text_input", "selectbox", "multiselect", "checkbox")

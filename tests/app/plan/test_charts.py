@@ -44,6 +44,7 @@ def many_points(n=3000, accelerators=12):
         "against": np.full(n, "", dtype=object),
         "id": np.array([f"p{i}" for i in at]),
         "rank": at + 1,
+        "is_quote": np.zeros(n, dtype=bool),
     }
 
 

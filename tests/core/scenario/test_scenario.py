@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from core.errors import ScenarioError
 from core.scenario import LINK_VERSION, MAX_QUERY_CHARS, Scenario
+from core.scenario.quotes import MOST_QUOTES, text_of
 from core.scenario.types import MOST_LISTED, MOST_PINNED
+from tests.core.scenario.test_quotes import QUOTES
 
 SCHEMA = Scenario.model_json_schema()["properties"]
 LETTERS = "abcXYZ019_.-/+:()éß中"
@@ -23,6 +25,7 @@ TEXTS = {  # of fields that take a form of text of their own
     "price_book": st.sampled_from(("", "acme", "rates-2026_q4")),
     "software_date": st.sampled_from(("", "2022-05", "2026-11")),
     "anchor_gpu": st.text(alphabet=LETTERS + " ", max_size=60),
+    "quotes": QUOTES.map(text_of),
 }
 
 
@@ -40,7 +43,7 @@ def values_of(name: str, schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     if kind == "array":
         items = values_of(name, schema["items"])
         least = 1 if "minLength" in schema else 0
-        most = MOST_PINNED if name == "pinned" else 6
+        most = {"pinned": MOST_PINNED, "quotes": MOST_QUOTES}.get(name, 6)
         return st.lists(items, min_size=least, max_size=most, unique=True).map(tuple)
     if kind == "string":
         return TEXTS.get(name, st.one_of(NAMES, st.tuples(NAMES, NAMES).map(" ".join)))
@@ -283,8 +286,8 @@ def test_a_scenario_cannot_be_changed_in_place():
 
 
 GROUPS = (
-    "basic", "advanced", "task_size", "anchor", "failures", "market", "bill", "custom_model",
-    "custom_gpu", "view",
+    "basic", "quotes", "advanced", "task_size", "anchor", "failures", "market", "bill",
+    "custom_model", "custom_gpu", "view",
 )  # fmt: skip
 
 

@@ -196,7 +196,11 @@ def _row(line: int, row: SourceRow, kind: str, usd: str, matching: Sequence[Deci
 
 
 def _instance_type(provider: str, printed: str) -> str:
-    """Azure's price lists write Standard_NC24ads_A100_v4, other lists 'NC24ads A100 v4'."""
+    """Azure's price lists write Standard_NC24ads_A100_v4, other lists 'NC24ads A100 v4'.
+
+    A comma is left out, because it separates the plans that a link names.
+    """
+    printed = printed.replace(",", "")
     if provider == "azure" and not printed.startswith("Standard_"):
         return "Standard_" + printed.replace(" ", "_")
     return printed

@@ -1,4 +1,4 @@
-"""Prices that guides print, compared with the bundled offers, each with date and source."""
+"""Prices that guides print, compared with bundled offers, each with date and source."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ from pricing import offers as prices
 
 H100S = (H100, "H100-80GB-PCIE")  # a market price of "H100" does not say which
 SHOWN = 3  # offers shown in one arithmetic
+# The guides print prices of April and May 2026: compared with the bundled snapshot of that summer.
+SUMMER_2026 = "418dd4911f7e"
 
 
 def _usd(offer: Offer) -> float:
     return (offer.usd_per_hour or float("nan")) / offer.gpu_count
 
 
-def _offers(accelerators: tuple[str, ...], purchase: str) -> list[Offer]:
+def _offers(
+    accelerators: tuple[str, ...], purchase: str, snapshot_id: str = SUMMER_2026
+) -> list[Offer]:
     """All priced observations, the cheapest first, not only the newest of each place."""
     found = [
         o
-        for o in prices.snapshot().offers
+        for o in prices.snapshot(snapshot_id).offers
         if o.accelerator in accelerators and o.purchase == purchase and o.usd_per_hour
     ]
     return sorted(found, key=_usd)
@@ -50,7 +54,7 @@ def _band(name: str, *accelerators: str) -> Ours:
         low=low,
         high=high,
         arithmetic=f"{count} observed in {claim.source_date if then else 'any month'} (price "
-        f"snapshot {prices.snapshot().id}): "
+        f"snapshot {SUMMER_2026}): "
         f"{span(low, high, 'USD/h')} for the middle half of their lowest prices, median "
         f"{figure(middle, 'USD/h')}",
     )
@@ -68,10 +72,11 @@ def _spheron(accelerator: str, purchase: str) -> Ours:
 
 
 def _gaudi3() -> Ours:
-    found = _offers(("Gaudi3",), "on_demand")
+    today = prices.installed_id()
+    found = _offers(("Gaudi3",), "on_demand", today)
     if not found:
         return _no_offer("a Gaudi 3")
-    cheaper = 1 - _usd(found[0]) / _usd(_offers((H100,), "on_demand")[0])
+    cheaper = 1 - _usd(found[0]) / _usd(_offers((H100,), "on_demand", today)[0])
     return exactly(cheaper, f"{len(found)} bundled offers")
 
 

@@ -138,10 +138,11 @@ def known_machine(provider: str, instance_type: str) -> tuple[str, int] | None:
 
 @cache
 def _bundled_machines() -> dict[tuple[str, str], tuple[str, int]]:
-    """Machines of the bundled prices that have one accelerator and count in all rows."""
+    """Machines that have one accelerator and count in all rows of every bundled snapshot."""
     seen: dict[tuple[str, str], set[tuple[str, int]]] = defaultdict(set)
-    for o in snapshots.snapshot(folder=snapshots.SNAPSHOTS).offers:
-        seen[o.provider, o.instance_type].add((o.accelerator, o.gpu_count))
+    for snapshot_id in snapshots.snapshot_ids(folder=snapshots.SNAPSHOTS):
+        for o in snapshots.snapshot(snapshot_id, folder=snapshots.SNAPSHOTS).offers:
+            seen[o.provider, o.instance_type].add((o.accelerator, o.gpu_count))
     return {machine: next(iter(what)) for machine, what in seen.items() if len(what) == 1}
 
 

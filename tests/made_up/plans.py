@@ -15,6 +15,8 @@ from core.search.plan import (
     PlanNetwork,
 )
 
+# A bundled snapshot that stays: for tests of a seller or a price that newer prices may lack.
+SUMMER_2026 = "418dd4911f7e"
 STEP_S = {
     "matmul": 1.2,
     "attention": 0.3,

@@ -1,7 +1,7 @@
 """The bundled snapshot, and the builder that made it.
 
-tests/golden/price_sources.csv counts the 868 rows and 1,326 prices of the table of observed
-prices that the snapshot was built from, by the source each row names.
+tests/golden/price_sources.csv counts the 1,100 rows and 1,584 prices of the table of
+observed prices that the snapshot was built from, by the source each row names.
 """
 
 import csv
@@ -17,8 +17,9 @@ from pricing import offers
 from pricing.bundle import PRICE_COLUMNS, SOURCE_COLUMNS, build, bundle, decisions, source_rows
 from pricing.integrity import check, price_bands
 from pricing.offers import SNAPSHOTS, UNVERIFIED_INTERCONNECT, VAGUE_REGIONS, newest_per_place
+from tests.made_up.plans import SUMMER_2026
 
-BUILT = date(2026, 11, 21)
+BUILT = date(2026, 11, 23)
 GOLDEN = Path(__file__).parent.parent / "golden/price_sources.csv"
 
 
@@ -45,28 +46,37 @@ def priced(all_offers, **wanted):
 
 
 def test_every_source_row_and_price_is_an_offer_or_left_out_with_a_reason(all_offers, left_out):
-    assert (len(all_offers), len(left_out)) == (1225, 101)
+    assert (len(all_offers), len(left_out)) == (1203, 381)
     with GOLDEN.open(encoding="utf-8", newline="") as f:
         expected = {r["source"]: int(r["prices"]) for r in csv.DictReader(f)}
     found = Counter(o.source for o in all_offers) + Counter(r["source"] for r in left_out)
     assert found == expected
-    assert sum(expected.values()) == 1326
+    assert sum(expected.values()) == 1584
 
     def row(o, purchase, count):
         """What tells two source rows apart; a capacity block is a row of its own."""
         block = purchase == "capacity_block"
-        return (o["provider"], o["instance_type"], int(count), o["region"], o["observed_at"], block)
+        return (*(o[f] for f in fields), int(count), block)
 
-    fields = ("provider", "instance_type", "region", "observed_at")
+    fields = ("provider", "instance_type", "accelerator", "region", "observed_at")
     rows = {row({f: getattr(o, f) for f in fields}, o.purchase, o.gpu_count) for o in all_offers}
     rows |= {row(r, r["purchase"], r["gpu_count"]) for r in left_out}
-    assert len(rows) == 868
+    assert len(rows) == 1100
     assert all(r["reason"] and r["snapshot"] == offers.installed_id() for r in left_out)
 
 
 def test_what_was_left_out_and_why(left_out):
-    by_provider = Counter((r["provider"], r["purchase"]) for r in left_out)
-    assert by_provider == {
+    replaced = Counter(r["provider"] for r in left_out if r["reason"].startswith("Replaced by"))
+    assert replaced == {
+        "lambda": 31, "runpod": 26, "hyperstack": 21, "verda": 20, "vast": 9, "crusoe": 6,
+        "digitalocean": 6, "vultr": 2, "jarvislabs": 1,
+    }  # fmt: skip
+    others = Counter(
+        (r["provider"], r["purchase"])
+        for r in left_out
+        if not r["reason"].startswith(("Replaced by", "A mean of"))
+    )
+    assert others == {
         ("gcp", "on_demand"): 27,  # A3 High with 1, 2 or 4 GPUs is not sold so
         ("gcp", "reserved_1y"): 27,
         ("gcp", "reserved_3y"): 27,
@@ -75,11 +85,35 @@ def test_what_was_left_out_and_why(left_out):
         ("jarvislabs", "spot"): 5,  # estimates
         ("vast", "spot"): 4,
         ("crusoe", "on_demand"): 1,
-        ("dataoorts", "on_demand"): 5,
+        ("crusoe", "spot"): 6,  # withdrawn
+        ("coreweave", "on_demand"): 7,  # parts of a machine
+        ("primeintellect", "on_demand"): 13,  # resold
+        ("primeintellect", "spot"): 3,
+        ("dataoorts", "on_demand"): 26,
+        ("dataoorts", "spot"): 14,
+        ("packet-ai", "on_demand"): 4,  # shared cards
+        ("nebius", "on_demand"): 11,  # of 2025
+        ("nebius", "spot"): 8,
+        ("verda", "on_demand"): 37,
+        ("verda", "spot"): 26,
+        ("digitalocean", "on_demand"): 1,  # no longer listed
         ("akash", "spot"): 1,  # another machine than the facts describe
         ("gpuhub", "on_demand"): 1,
         ("lambda", "on_demand"): 1,
     }
+
+
+def test_prices_that_are_wrong_or_not_comparable_are_no_offers(all_offers):
+    sold = {(o.provider, o.instance_type) for o in all_offers}
+    assert not {"primeintellect", "dataoorts"} & {provider for provider, _ in sold}
+    assert not [name for name in sold if name[1].endswith("-classic") or "(mean" in name[1]]
+    assert {name for name in sold if name[0] == "packet-ai"} == {("packet-ai", "B200 bare metal")}
+    for provider in ("nebius", "verda"):
+        assert min(o.observed_at for o in all_offers if o.provider == provider) >= "2026-08"
+
+
+def test_the_snapshot_that_older_links_name_stays():
+    assert len(offers.snapshot(SUMMER_2026).offers) == 1225
 
 
 def test_the_snapshot_is_small_opens_and_hashes_to_its_name(all_offers):
@@ -87,18 +121,17 @@ def test_the_snapshot_is_small_opens_and_hashes_to_its_name(all_offers):
     assert path.stat().st_size < 100_000
     assert offers.content_id(offers.read_rows(path)) == path.stem
     assert offers.snapshot() is offers.snapshot(path.stem)
-    assert (offers.snapshot().oldest, offers.snapshot().newest) == ("2024-12", "2026-08-19")
-    assert len({o.provider for o in all_offers}) == 37  # 38 of the table: AWS is there twice
+    assert (offers.snapshot().oldest, offers.snapshot().newest) == ("2024-12", "2026-11-09")
+    assert len({o.provider for o in all_offers}) == 43
 
 
 def test_the_bundled_prices_pass_their_own_checks(all_offers):
     found = check(all_offers, bands=price_bands(), today=BUILT)
     assert [f.sentence for f in found if f.severity == "refuse"] == []
-    # Looked at one by one: V100s at marketplaces, one L4, one L40S beside 64 vCPUs.
+    # Looked at one by one: spot V100s of Verda and an L4 of a marketplace host.
     assert Counter((f.rule, f.offer.accelerator) for f in found) == {
-        ("outlier", "V100-16GB"): 7,
+        ("outlier", "V100-16GB"): 1,
         ("outlier", "L4"): 1,
-        ("outlier", "L40S"): 1,
     }
 
 
@@ -152,8 +185,8 @@ def test_small_a3_high_is_spot_only(all_offers):
 def test_regions_that_name_no_place_are_one_word(all_offers):
     assert not [o for o in all_offers if "(" in o.region]
     assert Counter(o.region for o in all_offers if o.region in VAGUE_REGIONS) == {
-        "*": 239,
-        "us-cheapest": 149,
+        "*": 293,
+        "us-cheapest": 133,
     }
 
 
@@ -164,9 +197,9 @@ def test_a_network_from_memory_stays_marked(all_offers):
     assert all(o.scale_out_gbit_per_s for o in marked)
 
 
-def test_the_newest_price_of_a_place_supersedes_50(all_offers):
+def test_the_newest_price_of_a_place_supersedes_74(all_offers):
     newest = newest_per_place(all_offers)
-    assert len(all_offers) - len(newest) == 50
+    assert len(all_offers) - len(newest) == 74
     old_cheapest = [o for o in newest if (o.provider, o.region) == ("aws", "us-cheapest")]
     assert {o.purchase for o in old_cheapest if o.instance_type.startswith("g5.")} == {"spot"}
 

@@ -28,10 +28,11 @@ from core.money import purchase
 from core.scenario import Scenario
 from core.units import DAY_S, HOUR_S
 from hardware.spot import used
+from tests.made_up.plans import SUMMER_2026
 
 JOB = {
     "model": "llama3.1-8b", "num_tokens": "1T", "global_batch_size": "512", "gpu": "h100",
-    "num_gpus": "64", "deadline_days": "30",
+    "num_gpus": "64", "deadline_days": "30", "prices": SUMMER_2026,
 }  # fmt: skip
 RATE = used("preemptions_per_day").value
 FEW = {"preemptions_per_day": "0.2"}  # one market, few spells: quicker

@@ -15,6 +15,7 @@ from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
 from app.risk import document as risk_document
 from core.scenario import Scenario
+from tests.made_up.plans import SUMMER_2026
 
 JOB = {
     "model": "llama3.1-8b", "num_tokens": "1T", "global_batch_size": "512",
@@ -92,7 +93,7 @@ def test_what_never_ends_is_a_sentence(scenario):
 
 
 def test_without_a_price_of_spot_the_page_says_so():
-    drawn = page(cloud="coreweave", deadline_days=None, budget_usd=None)
+    drawn = page(prices=SUMMER_2026, cloud="coreweave", deadline_days=None, budget_usd=None)
     assert not drawn.exception
     assert "spot of H100-80GB-SXM at coreweave is not in this price snapshot" in shown(drawn)
 

@@ -13,6 +13,7 @@ from core.errors import ScenarioError
 from core.scenario import Scenario
 from hardware import facts
 from pricing import offers as prices
+from tests.made_up.plans import SUMMER_2026
 
 CONFIGS = Path(__file__).parents[2] / "golden/configs"
 
@@ -83,7 +84,7 @@ def test_the_frontier_is_what_nothing_beats():
 
 
 def test_a_gpu_without_an_offer_is_planned_without_dollars_and_counted():
-    found = answer(gpu="mi325x")
+    found = answer(gpu="mi325x", prices=SUMMER_2026)
     assert found.plans
     assert all(p.usd is None and p.usd_per_gpu_hour is None for p in found.plans)
     assert next(e.count for e in found.excluded if e.reason == "no_price") == found.num_plans

@@ -7,6 +7,7 @@ import pytest
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
 from core.scenario import Scenario
+from tests.made_up.plans import SUMMER_2026
 
 RUN = {"num_tokens": "15e9", "seq_len": "8192"}
 
@@ -67,7 +68,8 @@ def test_chips_are_rented_in_slices_and_slices_are_joined_by_the_slower_network(
 
 
 def test_a_price_of_one_gpu_rents_whole_machines_at_as_many_times_that():
-    asked = {"model": "llama3.1-8b", "gpu": "H100-80GB-SXM", "cloud": "coreweave"}
+    asked = {"model": "llama3.1-8b", "gpu": "H100-80GB-SXM", "cloud": "coreweave",
+             "prices": SUMMER_2026}  # fmt: skip
     _, few = best(**asked, num_gpus="4", global_batch_size="64")
     _, many = best(**asked, num_gpus="16", global_batch_size="64")
     assert (few.num_nodes, few.offer.gpu_count) == (1, 4)

@@ -25,7 +25,7 @@ def only(monkeypatch):
 
     def bundle(*offers):
         monkeypatch.setattr(
-            guides_prices.prices, "snapshot", lambda: SimpleNamespace(id="0", offers=offers)
+            guides_prices.prices, "snapshot", lambda _: SimpleNamespace(id="0", offers=offers)
         )
 
     return bundle

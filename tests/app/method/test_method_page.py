@@ -6,6 +6,7 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.document import format as fmt
 from app.guides import claims as guides_claims
 from app.guides import fixes as claimed_fixes
 from app.guides import forecasts
@@ -146,5 +147,5 @@ def test_our_forecast_stands_beside_the_printed_one():
 def test_the_data_has_an_age(page):
     lines = method_tables.data_lines(dt.date(2026, 11, 21))
     assert prices.snapshot().id in lines[0]
-    assert "months old" in lines[0]
+    assert f"(newest {fmt.age(prices.snapshot().newest, dt.date(2026, 11, 21))})" in lines[0]
     assert all(line.split(" (")[0] in text(page) for line in lines)

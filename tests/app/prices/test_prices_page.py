@@ -358,7 +358,6 @@ def test_the_button_refreshes_and_the_page_says_what_became_of_it(sources_of):
     page.run()
     assert "prices are published as price snapshot" in said(page)
     assert len(table(page, "Outcome")) == 1
-    assert " fresh" not in page.markdown[0].value
     view.job.clear()
 
 

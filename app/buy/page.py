@@ -104,7 +104,10 @@ def _draw_answer(scenario: Scenario, found: Purchases) -> None:
         with column, st.container(border=True, height="stretch", gap="xsmall"):
             st.metric(name, as_text(value), help=explained(f"{name} {line}"))
             st.caption(as_text(line))
-    for sentence in (words.budget_sentence(scenario, found), words.break_even_sentence(found)):
+    for sentence in (
+        words.doubted_sentence(scenario, found), words.budget_sentence(scenario, found),
+        words.break_even_sentence(found),
+    ):  # fmt: skip
         if sentence:
             st.markdown(as_text(sentence))
     machine = vocabulary.machine(found.plan)

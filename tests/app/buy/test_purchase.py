@@ -47,7 +47,7 @@ def asked(**given):
 
 def best(scenario):
     """The best plan of a cloud that asks prices of every kind, if it has one."""
-    plans = answer(scenario, top=50).plans
+    plans = answer(scenario, top=1000).plans
     return next((p for p in plans if p.offer.provider == "nebius"), plans[0])
 
 

@@ -159,7 +159,7 @@ def test_the_command_line_takes_quotes_and_the_clouds_of_a_book(capsys):
         "acme": True, "beta": True, "nimbus": False
     }  # fmt: skip
     status, out, _ = command(capsys, "plan", *OPTIONS, *quotes)
-    assert "acme your quote" in out
+    assert "beta your quote" in out
     status, _, err = command(capsys, "plan", *OPTIONS, "--quote", "acme,h100,2,20")
     assert status == 2
     assert err == ("runcast: --quote 'acme,h100,2,20': the price '2,20' has a comma: write 2.20.\n")

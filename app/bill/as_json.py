@@ -38,6 +38,7 @@ def bill_json(scenario: Scenario, found: Bill) -> dict[str, Json]:
             "checkpoints": _figure(hours.checkpoints),
             "failures": _figure(hours.failures),
             "waiting": _figure(hours.waiting),
+            "startup": _figure(hours.startup),
             "total": _figure(hours.total),
         },
         "lines": [_line(x, "usd") for x in found.lines],

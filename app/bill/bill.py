@@ -59,8 +59,9 @@ def bill_of(scenario: Scenario, plan: Plan) -> Bill:
         )
     hours = _hours(plan, risk, risk.hours)
     energy = energy_of(scenario, plan, hours)
-    found = [*_machines(plan, risk, hours), *_storage_and_traffic(scenario, plan, hours.total)]
-    found += [_experiments(scenario, found[:4]), _electricity(scenario, plan, energy)]
+    machines = _machines(plan, risk, hours)
+    found = [*machines, *_storage_and_traffic(scenario, plan, hours.total)]
+    found += [_experiments(scenario, machines), _electricity(scenario, plan, energy)]
     found += _credit(scenario, plan, found)
     priced = [line.figure for line in found if line.figure is not None]
     return Bill(
@@ -75,17 +76,18 @@ def bill_of(scenario: Scenario, plan: Plan) -> Bill:
 
 def _hours(plan: Plan, risk: Risk, spread: Spread) -> Hours:
     """Lower, expected and upper hours by what they are spent on."""
-    steady, lost = plan.hours, risk.lost_hours
+    steady, lost, start = plan.training_hours, risk.lost_hours, plan.startup_hours
     return lines.hours_of(
         training=Figure(lower=steady.p10, expected=steady.p50, upper=steady.p90),
         failure_free=plan.wall_clock_hours + lost["slow_nodes"] + lost["checkpoint"],
         run=Figure(
             lower=as_float(finish_time.quantile_s(risk.job, 0.1)) / HOUR_S,
-            expected=spread.expected,
-            upper=spread.p90,
+            expected=spread.expected - start,
+            upper=spread.p90 - start,
         ),
         failing=lost["rework"] + lost["restart"],
         waiting=lost["waiting"],
+        startup=start,
     )
 
 
@@ -112,7 +114,14 @@ def _machines(plan: Plan, risk: Risk, hours: Hours) -> list[Line]:
         "waiting": f"a mean wait of {shown_value(wait)} for a machine ({basis_words(wait)}) after "
         "each failure; the machines that are left are kept and paid",
     }
-    parts = (hours.training, hours.checkpoints, hours.failures, hours.waiting)
+    how["startup"] = f"{fmt.days(plan.startup_hours)} until training begins" + (
+        f", and what a short run lacks of the {fmt.days(plan.least_billed_hours)} that are billed "
+        "at least"
+        if plan.least_billed_hours > as_float(hours.total.lower)
+        else ""
+    )
+    startup = lines.startup_paid(hours=hours, least_hours=plan.least_billed_hours)
+    parts = (hours.training, hours.checkpoints, hours.failures, hours.waiting, startup)
     status: Status = "not_priced" if per_hour is None else "priced"
     return [
         Line(

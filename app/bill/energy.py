@@ -95,7 +95,7 @@ def _machines(scenario: Scenario, plan: Plan, hours: Hours) -> Line:
 
     def kwh(column: str, busy_draw: float, idle_draw: float) -> float:
         all_hours = as_float(getattr(total, column))
-        waiting = as_float(getattr(hours.waiting, column))
+        waiting = sum(as_float(getattr(x, column)) for x in (hours.waiting, hours.startup))
         busy_hours = plan.num_gpus * (all_hours - waiting)
         return as_float(
             money_energy.drawn_kwh(

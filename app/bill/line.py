@@ -15,6 +15,7 @@ LABELS = {
     "checkpoints": "Writing checkpoints",
     "failures": "Failures and restarts",
     "waiting": "Waiting for machines",
+    "startup": "Start-up and minimum billing",
     "checkpoint_storage": "Storage of checkpoints",
     "data_storage": "Storage of data",
     "egress": "Traffic out of the cloud",

@@ -42,7 +42,7 @@ MARKETS: Looks = {
     labels.MARKETS["trace"]: (PALETTE[3], "circle"),
 }
 PART_COLOURS = dict(
-    zip(vocabulary.LOST.values(), (PALETTE[n] for n in (4, 5, 1, 0, 7)), strict=True)
+    zip(vocabulary.LOST.values(), (PALETTE[n] for n in (4, 5, 1, 0, 7, 2)), strict=True)
 )
 
 

@@ -77,7 +77,7 @@ def kept_purchases(scenario: Scenario, priced: Priced, risk: Risk | None) -> tup
         return _reserved(scenario, priced, risk, rate)
     if kind == "capacity_block" and risk.hours is not None:
         return (_block(scenario, priced, risk, rate, risk.hours.p90_all),)
-    return (_purchase(scenario, priced, risk, kind, lambda hours: rate * hours),)
+    return (_purchase(scenario, priced, risk, kind, lambda h: rate * risk.plan.billed(h)),)
 
 
 def _purchase(
@@ -91,7 +91,7 @@ def _purchase(
     usd = over = idle = None
     if paid is not None and rate is not None:
         usd = risk.hours.each(lambda hours: paid(hours) + others)
-        busy = risk.hours.expected - lost["restart"] - lost["waiting"]
+        busy = risk.hours.expected - lost["restart"] - lost["waiting"] - lost["startup"]
         idle = max(usd.expected - others - rate * busy, 0.0)
         if scenario.budget_usd is not None:
             most = 2 * CURVE_ENDS * risk.hours.p90_all
@@ -100,7 +100,7 @@ def _purchase(
         name=name, kind=priced.kind, plan=risk.plan, same_machine=priced.same_machine,
         hours=risk.hours, usd=usd, misses_deadline=risk.misses_deadline, over_budget=over,
         idle_usd=idle, lost_hours=lost, finish=_curve(risk, risk.hours),
-        paid_hours=risk.hours.expected,
+        paid_hours=risk.plan.billed(risk.hours.expected),
         why_not="" if usd else "No price known: the time is that of its machines.",
     )  # fmt: skip
 
@@ -119,10 +119,12 @@ def _hours_for(usd: float, paid: Callable[[float], float], most: float) -> float
 
 def _curve(risk: Risk, hours: Spread) -> Curve:
     """The chance of being finished against time, with the forecast's own error."""
-    first = float(np.min(goodput.failure_free_s(risk.unsure))) / HOUR_S
+    start = risk.plan.startup_hours
+    first = start + float(np.min(goodput.failure_free_s(risk.unsure))) / HOUR_S
     at = np.linspace(first, hours.p90_all * CURVE_ENDS, CURVE_POINTS)
     column = replace(risk.unsure, work_s=np.asarray(risk.unsure.work_s)[:, None])
-    found = np.asarray(finish_time.done_within(column, at[None, :] * HOUR_S)).mean(axis=0)
+    left_s = (at[None, :] - start) * HOUR_S
+    found = np.asarray(finish_time.done_within(column, left_s)).mean(axis=0)
     done = np.maximum.accumulate(found)  # exact to 0.001 only: neighbours may be out of order
     return tuple((float(h), float(p)) for h, p in zip(at, done, strict=True))
 
@@ -136,7 +138,8 @@ def _reserved(
     utilisation = 1.0 if used is None else used
 
     def shared(hours: float) -> float:
-        return as_float(purchase.at_utilisation_usd(usd=rate * hours, utilisation=utilisation))
+        usd = rate * risk.plan.billed(hours)
+        return as_float(purchase.at_utilisation_usd(usd=usd, utilisation=utilisation))
 
     def alone(hours: float) -> float:
         return as_float(

@@ -133,7 +133,7 @@ def _break_even(run: SpotRun, markets: Markets) -> BreakEven | None:
             restart_s=run.job.reload_s + run.job.upload_s,
         )
     )
-    hours = run.plan.wall_clock_hours
+    hours = run.plan.billed_hours
     return BreakEven(
         job_per_day=per_day,
         instance_per_day=per_day / markets.fleet_factor,
@@ -150,7 +150,7 @@ def _reservations(kept: Mapping[str, Risk | None]) -> tuple[Reservation, ...]:
         one = kept[kind]
         if base is None or one is None or base.plan.usd is None or one.plan.usd is None:
             continue
-        rate = one.plan.usd.p50 / one.plan.wall_clock_hours
+        rate = one.plan.usd.p50 / one.plan.billed_hours
         found.append(
             Reservation(
                 kind=kind,

@@ -59,7 +59,7 @@ class SpotRun:
     speeds: Column
     spot_usd: float | None  # per hour
     on_demand_usd: float | None  # for the work that the spot machines do in an hour
-    deadline_s: float | None
+    deadline_s: float | None  # from the start of training
     budget_usd: float | None
 
 
@@ -88,7 +88,7 @@ def spot_run(scenario: Scenario, priced: Priced, on_demand: Plan | None) -> Spot
         speeds=speeds_of(plan, SPEEDS),
         spot_usd=usd_per_hour(plan),
         on_demand_usd=back,
-        deadline_s=None if days is None else days * DAY_S,
+        deadline_s=None if days is None else days * DAY_S - plan.startup_hours * HOUR_S,
         budget_usd=scenario.budget_usd,
     )
 
@@ -137,6 +137,18 @@ def traces_of(market: Market, length_s: float) -> tuple[Trace, ...]:
             seed=SEED + zone,
         )
         for zone in range(market.zones)
+    )
+
+
+def with_startup(run: SpotRun, played: Played) -> Played:
+    """The simulated hours with the first start of the machines, which is paid as they are."""
+    hours = run.plan.startup_hours
+    on_spot = played.spot > 0
+    return replace(
+        played,
+        total=played.total + hours,
+        spot=played.spot + np.where(on_spot, hours, 0.0),
+        on_demand=played.on_demand + np.where(on_spot, 0.0, hours),
     )
 
 

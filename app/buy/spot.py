@@ -9,7 +9,16 @@ import numpy as np
 
 from app.buy.kept import CURVE_ENDS, CURVE_POINTS, Curve, Purchase, lacking, never_ends
 from app.buy.prices import Priced
-from app.buy.simulate import LEAST_USEFUL, Column, Market, Played, SpotRun, every_speed, job_on
+from app.buy.simulate import (
+    LEAST_USEFUL,
+    Column,
+    Market,
+    Played,
+    SpotRun,
+    every_speed,
+    job_on,
+    with_startup,
+)
 from app.risk.risk import GIVEN_UP, Spread, other_usd
 from core.failures import goodput
 from core.failures import spot as failures_spot
@@ -45,7 +54,7 @@ def _purchase(run: SpotRun, market: Market, policy: Policy) -> Purchase:
     if not slower < GIVEN_UP:
         attempt = goodput.attempt_probability(failures)
         return lacking(policy, run.priced, never_ends(as_float(attempt)))
-    played = every_speed(run, market, policy, job, slower, useful)
+    played = with_startup(run, every_speed(run, market, policy, job, slower, useful))
     return _of_played(run, market, policy, played, goodput.badput(failures), slower)
 
 
@@ -78,7 +87,8 @@ def _of_played(
     late = over = idle = None
     if run.deadline_s is not None:
         # The fallback meets the deadline to the second: rounding must not count as late.
-        late = purchase.late_share(played.total, run.deadline_s / HOUR_S + 1e-6)
+        limit = run.deadline_s / HOUR_S + run.plan.startup_hours
+        late = purchase.late_share(played.total, limit + 1e-6)
     paid = played.spot[middle] + played.on_demand[middle]
     lost = _lost_hours(run, played, of_failures, slower)
     if usd is not None:
@@ -111,6 +121,7 @@ def _lost_hours(
         "restart": float(played.restart[middle].mean()) + stretch * share,
         "waiting": float(played.waiting[middle].mean()),
         "slow_nodes": as_float(run.job.work_s) / HOUR_S - run.plan.wall_clock_hours,
+        "startup": run.plan.startup_hours,
     }
 
 
@@ -118,6 +129,8 @@ def _usd(run: SpotRun, policy: Policy, played: Played) -> Column | None:
     if run.spot_usd is None or (policy != "spot_only" and run.on_demand_usd is None):
         return None
     paid = played.spot * run.spot_usd + played.on_demand * (run.on_demand_usd or 0.0)
+    hours = played.spot + played.on_demand
+    paid = paid * np.maximum(run.plan.least_billed_hours / hours, 1.0)
     return np.asarray(paid + other_usd(run.plan))
 
 

@@ -14,7 +14,7 @@ from core.search.plan import Answer, Plan
 AnswerOf = Callable[[Scenario], Answer]
 FIGURES: tuple[tuple[str, Callable[[Plan], float | None], Callable[[float | None], str]], ...] = (
     ("Speed", lambda p: p.tokens_per_s.p50, fmt.tokens_per_s),
-    ("Time", lambda p: p.wall_clock_hours, fmt.days),
+    ("Time", lambda p: p.hours.p50, fmt.days),
     ("Cost", lambda p: p.usd.p50 if p.usd else None, fmt.usd),
 )
 
@@ -80,8 +80,8 @@ def sentence(effects: tuple[Effect, ...]) -> str:
         )
     return (
         f"With the calibration {e.name} trains {fmt.tokens_per_s(e.after.tokens_per_s.p50)} "
-        f"({change:+.1%}): {fmt.days(e.before.wall_clock_hours)} "
-        f"{_to(e.after.wall_clock_hours, e.before.wall_clock_hours, fmt.days)}{cost}."
+        f"({change:+.1%}): {fmt.days(e.before.hours.p50)} "
+        f"{_to(e.after.hours.p50, e.before.hours.p50, fmt.days)}{cost}."
     )
 
 

@@ -90,6 +90,8 @@ TABLE = (
     FieldOption("host_slowdown", "X", "Time to launch kernels over the usual."),
     FieldOption("power_cap_watts", "W", "Power limit of one GPU."),
     FieldOption("network_gbit_per_gpu", "GBIT", "Measured network of one GPU, one direction."),
+    FieldOption("most_gpus_on_demand", "N", "GPUs that a seller has without a reservation."),
+    FieldOption("startup_minutes", "MIN", "From asking for machines until training begins; paid."),
     FieldOption("failures_per_node_day", "F", "Failures of 8 GPUs and their host, a day."),
     FieldOption("job_failures_per_day", "F", "Stops of the whole job beside them, a day."),
     FieldOption("checkpoint_s", "S", "How long a checkpoint stops training."),

@@ -94,8 +94,8 @@ LOST = {
     "restart": "noticing and restarting",
     "waiting": "waiting for machines",
     "slow_nodes": "slow nodes",
+    "startup": "start-up of the machines",
 }
-
 
 # Strategies of data parallelism, as their authors write them.
 SHARDINGS = {
@@ -111,7 +111,11 @@ SHARDINGS = {
 
 
 # What speaks against recommending a plan (app/forecast/standing.py).
-NOT_RECOMMENDED = {"old_price": "price past its life", "weak_price": "price of low quality"}
+NOT_RECOMMENDED = {
+    "old_price": "price past its life",
+    "weak_price": "price of low quality",
+    "reservation": "ask for a reservation",
+}
 
 
 COMMITMENTS = {"reserved_1y": "1 year", "reserved_3y": "3 years"}

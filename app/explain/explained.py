@@ -121,7 +121,7 @@ def setting_of(scenario: Scenario, plan: Plan) -> Setting:
     moved = sum(plan.step_s.values()) / float(computed.step_s[0])
     place = found.case.place
     if plan.usd is not None:  # including other costs, if the plan counts more than instances
-        hourly = plan.usd.p50 / (plan.wall_clock_hours * plan.num_nodes)
+        hourly = plan.usd.p50 / (plan.billed_hours * plan.num_nodes)
         place = replace(place, usd_per_instance_hour=hourly)
     return replace(found, case=replace(found.case, slowdown=moved, place=place))
 
@@ -163,6 +163,8 @@ def _place(machine: Machine) -> Place:
         usd_per_instance_hour=math.nan if usd is None else usd,
         host_bytes=host_memory(machine),
         most_gpus=min(machine.largest_num_gpus or math.inf, machine.largest_job),
+        startup_hours=machine.supply.startup_hours,
+        least_billed_hours=machine.supply.least_billed_hours,
     )
 
 
@@ -243,7 +245,7 @@ def other_of(answer: Answer, plan: Plan) -> Plan | None:
 def _alike(a: Plan, b: Plan) -> bool:
     usd = [math.nan if p.usd is None else p.usd.p50 for p in (a, b)]
     same_usd = math.isclose(*usd, rel_tol=ALIKE) or a.usd is b.usd is None
-    return same_usd and math.isclose(a.wall_clock_hours, b.wall_clock_hours, rel_tol=ALIKE)
+    return same_usd and math.isclose(a.hours.p50, b.hours.p50, rel_tol=ALIKE)
 
 
 def against_plan(plan: Plan, other: Plan) -> Against:
@@ -260,7 +262,7 @@ def against_plan(plan: Plan, other: Plan) -> Against:
         name=other.id,
         label=f"Plan {other.rank}, {vocabulary.machine(other)}",
         step=difference(plan.step_s, other.step_s),
-        hours=other.wall_clock_hours - plan.wall_clock_hours,
+        hours=other.hours.p50 - plan.hours.p50,
         cost=cost,
     )
 
@@ -271,10 +273,13 @@ def against_layout(setting: Setting, first: Layout, second: Layout, found: Figur
     here = figures_of(own)
     cost = None
     if here.usd is not None and found.usd is not None:
-        gpus = float(own.gpu_hours[0]) / here.hours
+        gpus = float(own.gpu_hours[0]) / max(here.hours, setting.case.place.least_billed_hours)
+        place = setting.case.place
+        paid = (max(x.hours, place.least_billed_hours) for x in (here, found))
+        first_paid, second_paid = paid
         cost = cost_difference(
-            first_gpu_hours=here.hours * gpus,
-            second_gpu_hours=found.hours * gpus,
+            first_gpu_hours=first_paid * gpus,
+            second_gpu_hours=second_paid * gpus,
             first_usd=here.usd,
             second_usd=found.usd,
         )

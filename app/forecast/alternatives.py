@@ -72,7 +72,7 @@ def _smallest_count(points: Mapping[str, Any]) -> int | None:
 
 def _first(points: Mapping[str, Any], choose: Callable[..., int | None], **more: Any) -> int | None:
     """The row that is chosen among the plans that nothing speaks against, else among all."""
-    columns = {"usd": points["usd"], "hours": points["wall_clock_hours"], **more}
+    columns = {"usd": points["usd"], "hours": points["hours"], **more}
     rows = np.flatnonzero(~points["in_doubt"])
     standing = {n: c[rows] if isinstance(c, np.ndarray) else c for n, c in columns.items()}
     row = choose(**standing)
@@ -87,7 +87,7 @@ def described(point: Mapping[str, Any]) -> str:
     return (
         f"{fmt.count(int(point['num_gpus']))} x {point['accelerator']} ({seller}, "
         f"{vocabulary.purchase(str(point['purchase']))}), {cost} in "
-        f"{fmt.days(float(point['wall_clock_hours']))}"
+        f"{fmt.days(float(point['hours']))}"
     )
 
 

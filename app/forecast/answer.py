@@ -62,6 +62,7 @@ def answer(
     day = price_book.price_day(scenario)
     against = [standing.against(scenario, r, day) for r in rows]
     in_doubt = np.array([bool(reasons) for reasons in against], dtype=bool)
+    apart = excluded.sold_apart(choice.machines)
     without = choice.left_out + skipped + unwanted + excluded.without_layout(pairs, best)
     usd = np.array([r.usd for r in rows])
     hours = np.array([r.hours for r in rows])
@@ -95,7 +96,7 @@ def answer(
         counts=best.counts,
         not_searched=_not_searched(jobs, best),
         excluded=excluded.exclusions(
-            without, best, num_without_price=sum(math.isnan(r.usd) for r in ranked)
+            without, best, num_without_price=sum(math.isnan(r.usd) for r in ranked), apart=apart
         ),
         left_out_at=excluded.by_pair(without),
         nothing_fits=None
@@ -107,6 +108,7 @@ def answer(
             best,
             without_precision=excluded.total(choice.left_out, "precision"),
             not_clusters=excluded.total(skipped, "not_a_cluster"),
+            apart=apart,
         ),
     )
 

@@ -52,6 +52,16 @@ def without_layout(pairs: Iterable[tuple[Machine, int]], best: Best) -> Counter[
     )
 
 
+def sold_apart(chosen: Iterable[Machine]) -> str:
+    """The cluster products that sellers of single machines sell apart, in words; '' if none."""
+    found = {
+        f"{m.offer.provider} sells {m.network.apart}s apart"
+        for m in chosen
+        if m.network.apart and m.network.basis == "none"
+    }
+    return ", ".join(sorted(found))
+
+
 def total(left_out: Mapping[Key, int], reason: str) -> int:
     """How many were left out for one reason."""
     return sum(count for (why, _, _), count in left_out.items() if why == reason)
@@ -66,13 +76,18 @@ def by_pair(left_out: Mapping[Key, int]) -> dict[tuple[str, str], dict[str, int]
 
 
 def exclusions(
-    left_out: Mapping[Key, int], best: Best, *, num_without_price: int
+    left_out: Mapping[Key, int], best: Best, *, num_without_price: int, apart: str = ""
 ) -> tuple[Exclusion, ...]:
-    """Every reason that removed something, with its count and a sentence."""
+    """Every reason that removed something, with its count and a sentence; `apart` as of
+    `sold_apart`."""
+    named = {"not_a_cluster": f" ({apart})"} if apart else {}
     counted = [
         ("no_price", num_without_price,
          "plans are shown without dollars: no price of the chosen kind is known"),
-        *((reason, total(left_out, reason), text) for reason, text in SENTENCES.items()),
+        *(
+            (reason, total(left_out, reason), text + named.get(reason, ""))
+            for reason, text in SENTENCES.items()
+        ),
         ("candidate_memory", best.counts.pruned_by_memory, "layouts do not fit the memory"),
         ("candidate_time", best.counts.pruned_by_time,
          "layouts are proven to be no faster than another one that fits"),

@@ -19,11 +19,13 @@ from hardware import facts
 from hardware.instances import find_instance, instances
 from hardware.networks import Network, network_of
 from hardware.slices import is_sliced, slice_chips
+from hardware.supply import MINUTES, Supply, supply_of
 from pricing import offers as prices
 from pricing.book.offers import NO_TERMS, Terms, is_booked, is_on_no_list, is_quote
 
 CUSTOM = "custom"
 ONE_MACHINE_BYTES_PER_S = 1e9  # network rate of a job that uses one machine only
+UNCOMMITTED = ("on_demand", "spot")  # bought without a term
 GIVEN = Source(ref="typed in by the user", date="", printed="")
 CUSTOM_FIGURES = (
     "custom_tflop_per_s",
@@ -42,6 +44,7 @@ class Machine:
     accelerator: Accelerator
     cluster: Cluster
     network: Network
+    supply: Supply
     unit_gpus: int  # that the offer prices; `offer` is of a whole machine once it is rented
     largest_num_gpus: int | None = None  # size of a fixed cluster
     terms: Terms = NO_TERMS  # costs besides the machine, and discounts
@@ -115,8 +118,15 @@ def machine(offer: Offer, accelerator: Accelerator) -> Machine:
             scale_out_hop_s=facts.fabric(network.fabric, "latency_s"),
         ),
         network=network,
+        supply=_supply(offer, network, is_private=is_private),
         unit_gpus=offer.gpu_count,
     )
+
+
+def _supply(offer: Offer, network: Network, *, is_private: bool) -> Supply:
+    """What the seller lets a customer have; what a user has agreed or owns has no bound."""
+    found = supply_of(offer, gpus_per_machine=network.gpus_per_machine)
+    return replace(found, most_gpus=math.inf) if is_private else found
 
 
 def rented(m: Machine, num_gpus: int) -> Machine:
@@ -151,9 +161,10 @@ def cluster_at(m: Machine, num_gpus: int) -> Cluster:
 
 
 def as_known(m: Machine, scenario: Scenario) -> Machine:
-    """The machine with what the scenario knows better: its network and its power limit."""
+    """The machine with what the scenario knows better: its network, its power limit, how many of it
+    can be had, and its start-up."""
     known: dict[str, Any] = {}
-    network = m.network
+    network, supply = m.network, _supply_as_known(m, scenario)
     gbit, watts = scenario.network_gbit_per_gpu, scenario.power_cap_watts
     if gbit is not None:
         known["scale_out_bytes_per_s"] = to_si(gbit, "Gbit/s")
@@ -164,8 +175,17 @@ def as_known(m: Machine, scenario: Scenario) -> Machine:
     if scenario.network_reduction:
         known["network_reduces"] = 1.0
     if not known:
-        return m
-    return replace(m, cluster=replace(m.cluster, **known), network=network)
+        return m if supply is m.supply else replace(m, supply=supply)
+    return replace(m, cluster=replace(m.cluster, **known), network=network, supply=supply)
+
+
+def _supply_as_known(m: Machine, scenario: Scenario) -> Supply:
+    supply, most, minutes = m.supply, scenario.most_gpus_on_demand, scenario.startup_minutes
+    if most is not None and math.isfinite(supply.most_gpus) and m.offer.purchase in UNCOMMITTED:
+        supply = replace(supply, most_gpus=float(most), bound=GIVEN)
+    if minutes is not None:
+        supply = replace(supply, startup_hours=minutes / MINUTES, startup=GIVEN)
+    return supply
 
 
 @lru_cache(maxsize=8)

@@ -44,6 +44,7 @@ def sentence(
     *,
     without_precision: int,
     not_clusters: int,
+    apart: str = "",
 ) -> str:
     """One paragraph: how much is missing, the largest part, and the nearest change that fits."""
     if not jobs and without_precision:
@@ -54,7 +55,8 @@ def sentence(
     if not jobs and not_clusters:
         return (
             "No plan: the chosen offers are not sold as a cluster, so that each is one machine at "
-            "most; choose fewer GPUs, another cloud, or give the network (network_gbit_per_gpu)."
+            f"most{f' ({apart}, at prices of their own)' if apart else ''}; choose fewer GPUs, "
+            "another cloud, or give the network (network_gbit_per_gpu)."
         )
     if not jobs:
         return (

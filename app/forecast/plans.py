@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.document import format as fmt
 from app.document import vocabulary
-from app.forecast.machines import Machine
+from app.forecast.machines import GIVEN, Machine
 from app.forecast.search import Found, host_memory
 from app.forecast.training import habits_of
 from core.evidence import uncertainty
@@ -23,7 +23,7 @@ from core.money import other_costs
 from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.best import Best
-from core.search.plan import AtHalfNetwork, Interval, Layout, Plan, PlanNetwork
+from core.search.plan import AtHalfNetwork, Interval, Layout, Plan, PlanNetwork, PlanSupply
 from core.units import GIB
 from hardware.measured import measured_accelerators
 from pricing.book.offers import NO_TERMS, is_booked, is_quote
@@ -54,7 +54,8 @@ class Row:
     num_gpus: int
     num_nodes: int
     num_steps: float
-    hours: float
+    run_hours: float  # steady state
+    billed_hours: float
     gpu_hours: float
     usd: float  # total of everything that is priced; NaN: no price
     tokens_per_s: float
@@ -65,24 +66,30 @@ class Row:
     frontier: bool = False
     against: tuple[str, ...] = ()  # stable words of app/forecast/standing.py
 
+    @property
+    def hours(self) -> float:
+        """Start-up and run."""
+        return self.machine.supply.startup_hours + self.run_hours
+
     @classmethod
     def of(cls, m: Machine, best: Best, n: int, *, num_steps: float, hours: float) -> Self:
-        """Price one row of the search on one machine."""
+        """Price one row of the search on one machine; `hours` are those of training."""
         o, count = m.offer, int(np.asarray(best.layouts.num_gpus)[n])
         nodes = money_cost.num_instances(
             num_gpus=float(count), gpus_per_instance=float(o.gpu_count)
         )
+        billed = billed_hours_of(m, hours)
         instances_usd = math.nan
         if o.usd_per_hour is not None:
             instances_usd = as_float(
                 money_cost.run_usd(
-                    wall_clock_hours=hours,
+                    wall_clock_hours=billed,
                     num_instances=nodes,
                     usd_per_instance_hour=o.usd_per_hour,
                 )
             )
         paid = money_cost.gpu_hours(
-            wall_clock_hours=hours, num_instances=nodes, gpus_per_instance=float(o.gpu_count)
+            wall_clock_hours=billed, num_instances=nodes, gpus_per_instance=float(o.gpu_count)
         )
         return cls(
             id="~".join(
@@ -94,12 +101,24 @@ class Row:
             num_gpus=count,
             num_nodes=int(np.asarray(nodes)),
             num_steps=num_steps,
-            hours=hours,
+            run_hours=hours,
+            billed_hours=billed,
             gpu_hours=as_float(paid),
             instances_usd=instances_usd,
-            usd=_total_usd(m, instances_usd, hours),
+            usd=_total_usd(m, instances_usd, m.supply.startup_hours + hours),
             tokens_per_s=float(best.step.tokens_per_s[n]),
         )  # fmt: skip
+
+
+def billed_hours_of(m: Machine, run_hours: float) -> float:
+    """Hours that a run of so many hours pays of the machine."""
+    return as_float(
+        money_cost.billed_hours(
+            run_hours=run_hours,
+            startup_hours=m.supply.startup_hours,
+            least_hours=m.supply.least_billed_hours,
+        )
+    )
 
 
 def _total_usd(m: Machine, instances_usd: float, hours: float) -> float:
@@ -156,7 +175,7 @@ def plan_of(
         probability_oom=float(best.probability_oom[n]),
         num_steps=row.num_steps,
         gpu_hours=row.gpu_hours,
-        wall_clock_hours=row.hours,
+        wall_clock_hours=row.run_hours,
         usd_per_gpu_hour=None if usd is None else row.instances_usd / row.gpu_hours,
         usd=usd,
         meets_deadline=row.meets_deadline,
@@ -165,11 +184,14 @@ def plan_of(
         calibration=m.calibration,
         against=row.against,
         network=_network(m) if crosses else None,
+        supply=_supply(m),
+        startup_hours=m.supply.startup_hours,
+        least_billed_hours=m.supply.least_billed_hours,
         at_half_network=None
         if half_network is None
         else AtHalfNetwork(
             tokens_per_s=row.tokens_per_s / half_network,
-            wall_clock_hours=row.hours * half_network,
+            wall_clock_hours=row.run_hours * half_network,
             usd=None if usd is None else _usd_at(row, half_network),
         ),
         assumptions=(
@@ -181,8 +203,23 @@ def plan_of(
 
 
 def _usd_at(row: Row, stretch: float) -> float:
-    """Dollars of the run if it takes `stretch` times as long."""
-    return _total_usd(row.machine, row.instances_usd * stretch, row.hours * stretch)
+    """Dollars of the run if its training takes `stretch` times as long."""
+    m, hours = row.machine, row.run_hours * stretch
+    instances_usd = row.instances_usd * billed_hours_of(m, hours) / row.billed_hours
+    return _total_usd(m, instances_usd, m.supply.startup_hours + hours)
+
+
+def _supply(m: Machine) -> PlanSupply | None:
+    """How many can be had; None where nobody sells them."""
+    if m.offer.purchase == "owned" or m.offer.usd_per_hour is None:
+        return None
+    most, bound = m.supply.most_gpus, m.supply.bound
+    return PlanSupply(
+        most_gpus=most if math.isfinite(most) else None,
+        is_assumed=bound.assumed,
+        source=bound.ref,
+        source_date=bound.date,
+    )
 
 
 def _network(m: Machine) -> PlanNetwork | None:
@@ -226,6 +263,7 @@ def _assumptions(row: Row, *, crosses: bool, shift: float, variance_left: float)
             f"{fmt.usd(m.terms.usd_per_hour * row.hours)} of storage and {fmt.usd(m.terms.usd)} "
             f"of traffic, less {fmt.usd(m.terms.credit_usd)} of credits, as the price book says."
         )
+    found += _of_supply(m)
     if crosses:
         found += _of_network(m)
     if crosses and "unverified" in m.offer.note:
@@ -251,6 +289,21 @@ def _assumptions(row: Row, *, crosses: bool, shift: float, variance_left: float)
         idle = row.num_nodes * m.offer.gpu_count - row.num_gpus
         found.append(f"{idle} rented GPUs stay idle: instances are rented whole.")
     return tuple(found)
+
+
+def _of_supply(m: Machine) -> list[str]:
+    """How long the start takes and the least that is billed, each with its source."""
+    found, of = [], m.supply
+    if of.startup_hours:
+        basis = "as given" if of.startup.ref == GIVEN.ref else f"usual ({of.startup.ref})"
+        found.append(
+            f"Training begins {fmt.days(of.startup_hours)} after the machines are asked "
+            f"for, {basis}: counted in time and cost."
+        )
+    if of.least_billed_hours > of.startup_hours:
+        basis = "assumed" if of.billing.assumed else of.billing.ref
+        found.append(f"At least {fmt.days(of.least_billed_hours)} are billed ({basis}).")
+    return found
 
 
 def _of_network(m: Machine) -> list[str]:
@@ -298,7 +351,13 @@ def points_of(rows: Sequence[Row], best: Best) -> Mapping[str, NDArray[Any]]:
         "id": np.array([r.id for r in rows], dtype=object),
         "rank": np.array([r.rank for r in rows], dtype=np.int64),
         "usd": np.array([r.usd for r in rows], dtype=float),
-        "wall_clock_hours": np.array([r.hours for r in rows], dtype=float),
+        "hours": np.array([r.hours for r in rows], dtype=float),
+        "wall_clock_hours": np.array([r.run_hours for r in rows], dtype=float),
+        "startup_hours": np.array([r.machine.supply.startup_hours for r in rows], dtype=float),
+        "billed_hours": np.array([r.billed_hours for r in rows], dtype=float),
+        "least_billed_hours": np.array(
+            [r.machine.supply.least_billed_hours for r in rows], dtype=float
+        ),
         "instances_usd": np.array([r.instances_usd for r in rows], dtype=float),
         "num_gpus": np.array([r.num_gpus for r in rows], dtype=np.int64),
         "num_nodes": np.array([r.num_nodes for r in rows], dtype=np.int64),

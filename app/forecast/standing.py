@@ -17,6 +17,7 @@ from pricing.offers import QUALITIES, age_days
 from pricing.price_life import life_days, weak_mark
 
 OLD, WEAK = "old_price", "weak_price"
+RESERVATION = "reservation"  # more GPUs than the seller lets a customer have without asking
 OF_THE_PRICE = frozenset({OLD, WEAK})
 
 
@@ -30,10 +31,11 @@ def price_in_doubt(points: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
 def against(scenario: Scenario, row: Row, day: dt.date) -> tuple[str, ...]:
     """Why this plan is not recommended while another one stands; empty if nothing speaks against
     it."""
+    supply = (RESERVATION,) if row.num_gpus > row.machine.supply.most_gpus else ()
     offer = row.machine.offer
     if offer.usd_per_hour is None or offer.purchase == "owned" or is_booked(offer):
-        return ()
-    return against_price(
+        return supply
+    return supply + against_price(
         offer.provider, offer.instance_type, offer.purchase, offer.observed_at, offer.quality,
         offer.note, scenario.max_price_age_days, day,
     )  # fmt: skip

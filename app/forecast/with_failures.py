@@ -49,6 +49,9 @@ def of_plans(scenario: Scenario, plans: Sequence[Plan]) -> tuple[WithFailures, .
         "wall_clock_hours": np.array([p.wall_clock_hours for p in plans]),
         "usd": np.array(usd),
         "instances_usd": np.array(rate) * [p.gpu_hours for p in plans],
+        "startup_hours": np.array([p.startup_hours for p in plans]),
+        "billed_hours": np.array([p.billed_hours for p in plans]),
+        "least_billed_hours": np.array([p.least_billed_hours for p in plans]),
         "num_gpus": np.array([p.num_gpus for p in plans]),
         "num_nodes": np.array([p.num_nodes for p in plans]),
         "gpus_per_node": np.array([p.offer.gpu_count for p in plans]),
@@ -62,8 +65,8 @@ def of_plans(scenario: Scenario, plans: Sequence[Plan]) -> tuple[WithFailures, .
 
 
 def with_failures(scenario: Scenario, points: Columns, *, num_steps: float) -> Columns:
-    """Columns to add to those of `Answer.points`: goodput, and hours and dollars as expected value,
-    P50 and P90.
+    """Columns to add to those of `Answer.points`: goodput, and hours, start-up included, and
+    dollars as expected value, P50 and P90.
 
     Infinite hours and a goodput of 0: the run never finishes. NaN dollars: no price.
     """
@@ -77,17 +80,22 @@ def with_failures(scenario: Scenario, points: Columns, *, num_steps: float) -> C
     else:
         job = replace(job, interval_s=np.maximum(given, least_s))
     steady = np.asarray(points["wall_clock_hours"], dtype=float)
+    start = np.asarray(points["startup_hours"], dtype=float)
     hours = {
-        "expected": np.asarray(goodput.expected_s(job)) / HOUR_S,
-        "p50": np.asarray(finish_time.quick_quantile_s(job, 0.5)) / HOUR_S,
-        "p90": np.asarray(finish_time.quick_quantile_s(job, 0.9)) / HOUR_S,
+        "expected": start + np.asarray(goodput.expected_s(job)) / HOUR_S,
+        "p50": start + np.asarray(finish_time.quick_quantile_s(job, 0.5)) / HOUR_S,
+        "p90": start + np.asarray(finish_time.quick_quantile_s(job, 0.9)) / HOUR_S,
     }
-    per_hour = np.asarray(points["instances_usd"], dtype=float) / steady
+    per_hour = np.asarray(points["instances_usd"], dtype=float) / points["billed_hours"]
     others = np.asarray(points["usd"], dtype=float) - np.asarray(points["instances_usd"])
+    least = points["least_billed_hours"]
     return {
         "goodput": np.broadcast_to(goodput.goodput(job) / slowdown, steady.shape),
         **{f"hours_{name}": found for name, found in hours.items()},
-        **{f"usd_{name}": found * per_hour + others for name, found in hours.items()},
+        **{
+            f"usd_{name}": np.maximum(found, least) * per_hour + others
+            for name, found in hours.items()
+        },
     }
 
 

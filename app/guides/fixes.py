@@ -58,7 +58,7 @@ class Fix:
             return "does not fit either"
         p = self.plan
         return (
-            f"{fmt.usd(self.usd, 3) if p.usd else 'no price'} and {fmt.days(p.wall_clock_hours)} "
+            f"{fmt.usd(self.usd, 3) if p.usd else 'no price'} and {fmt.days(p.hours.p50)} "
             f"for 1B tokens, {fmt.layout_short(p.layout)}; {p.offer.provider}, "
             f"{fmt.usd_per_hour(p.usd_per_gpu_hour)} a GPU, observed {p.offer.observed_at}"
         )
@@ -80,7 +80,7 @@ def _offload_over_cheapest() -> Ours:
     if offload is None:
         return range_of((), "with the optimizer on the host nothing fits 8 H100")
     times = offload.usd / ranked[0].usd
-    fastest = min(ranked, key=lambda f: f.plan.wall_clock_hours if f.plan else math.inf)
+    fastest = min(ranked, key=lambda f: f.plan.hours.p50 if f.plan else math.inf)
     return range_of(
         [times],
         f"{figure(offload.usd, 'USD', 3)} / {figure(ranked[0].usd, 'USD', 3)} "

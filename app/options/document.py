@@ -110,7 +110,7 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
             COST: p["usd"],
             MTOKEN: p["usd"] / mtokens,
             GPU_HOUR: p["usd"] / p["gpu_hours"],
-            TIME: p["wall_clock_hours"] * plan_document.DAYS_PER_HOUR,
+            TIME: p["hours"] * plan_document.DAYS_PER_HOUR,
             FAILING_TIME: failing["hours_expected"] * plan_document.DAYS_PER_HOUR,
             GPU: p["accelerator"],
             GPUS: p["num_gpus"],

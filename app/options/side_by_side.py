@@ -19,7 +19,7 @@ from app.forecast.training import tokens_of
 from app.forecast.with_failures import WithFailures, of_plans
 from app.plan import document as plan_document
 from app.plan import words as plan_words
-from core.money.bill import Figure, Hours
+from core.money.bill import ZERO, Figure, Hours
 from core.scenario import Scenario
 from core.search.plan import Interval, Plan
 
@@ -134,14 +134,14 @@ def file(found: Sequence[Row], names: Sequence[str]) -> pd.DataFrame:
 
 def _seen(subject: Subject, today: dt.date) -> _Seen:
     scenario, plan = subject.scenario, subject.plan
-    time = plan.hours
-    none = Figure(lower=0.0, expected=0.0, upper=0.0)
+    time, start = plan.training_hours, plan.startup_hours
     training = Figure(lower=time.p10, expected=time.p50, upper=time.p90)
-    hours = Hours(training=training, checkpoints=none, failures=none, waiting=none)
+    startup = Figure(lower=start, expected=start, upper=start)
+    hours = Hours(training=training, checkpoints=ZERO, failures=ZERO, waiting=ZERO, startup=startup)
     return _Seen(
         scenario=scenario,
         plan=plan,
-        time=time,
+        time=plan.hours,
         failing=of_plans(scenario, (plan,))[0],
         energy=energy_of(scenario, plan, hours),
         today=today,
@@ -223,7 +223,7 @@ _QUANTITIES: tuple[_Number | tuple[str, Callable[[_Seen], str]], ...] = (
     _Number("Cost with failures", "USD", lambda s: s.failing.usd_expected, fmt.usd_short),
     _Number("Cost of 1M tokens", "USD",
             lambda s: _usd(s, "p50") / (tokens_of(s.scenario) / 1e6), fmt.usd_short),
-    _Number("Time, median", "hours", lambda s: s.plan.wall_clock_hours, fmt.days),
+    _Number("Time, median", "hours", lambda s: s.time.p50, fmt.days),
     _Number("Time, P10", "hours", lambda s: s.time.p10, fmt.days),
     _Number("Time, P90", "hours", lambda s: s.time.p90, fmt.days),
     _Number("Time with failures", "hours", lambda s: s.failing.hours_expected, fmt.days),

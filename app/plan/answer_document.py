@@ -25,7 +25,7 @@ COLUMNS: tuple[Column[Plan], ...] = (
     text_column("Seller", lambda p: vocabulary.place(p.offer), least=6),
     text_column("Purchase", lambda p: vocabulary.purchase_short(p.offer.purchase)),
     text_column("Layout", lambda p: fmt.layout_short(p.layout), wraps=True),
-    column("Time", lambda p: fmt.days(p.wall_clock_hours)),
+    column("Time", lambda p: fmt.days(p.hours.p50)),
     column("Cost", lambda p: fmt.usd(p.usd.p50 if p.usd else None, digits=3)),
     column("MFU", lambda p: fmt.percent(p.mfu)),
     text_column(AGAINST, lambda p: vocabulary.not_recommended(p.against), wraps=True),
@@ -73,6 +73,7 @@ def _first(scenario: Scenario, plan: Plan, today: dt.date) -> Iterator[Block | S
         " ".join(filter(None, (words.network_sentence(plan), words.half_network_sentence(plan)))),
         words.batch_advice(scenario).sentence,
         "; ".join(words.badges(plan, today)),
+        words.reservation_sentence(plan),
     )
     yield Section(
         f"Plan 1: {fmt.layout(plan.layout)}",

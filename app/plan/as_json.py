@@ -107,6 +107,7 @@ def _pick(pick: Pick) -> dict[str, Json]:
         "accelerator": str(point["accelerator"]),
         "usd": number(point["usd"]),
         "wall_clock_hours": number(point["wall_clock_hours"]),
+        "startup_hours": number(point["startup_hours"]),
     }
 
 
@@ -139,6 +140,7 @@ def _plan(plan: Plan) -> dict[str, Json]:
             "capacity": number(plan.memory_capacity_bytes),
         },
         **_numbers(plan, "probability_oom", "gpu_hours", "wall_clock_hours"),
+        **_numbers(plan, "startup_hours", "billed_hours"),
         "usd": number(usd.p50) if usd else None,
         "usd_p10": number(usd.p10) if usd else None,
         "usd_p90": number(usd.p90) if usd else None,
@@ -148,6 +150,7 @@ def _plan(plan: Plan) -> dict[str, Json]:
             **attributes(offer, "observed_at", "source", "quality"),
         },
         "network": None if plan.network is None else asdict(plan.network),
+        "supply": None if plan.supply is None else asdict(plan.supply),
         "at_half_network": None if plan.at_half_network is None else asdict(plan.at_half_network),
         "meets_deadline": bool(plan.meets_deadline),
         "meets_budget": bool(plan.meets_budget),

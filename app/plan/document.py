@@ -85,7 +85,7 @@ def _usd(head: str, name: str) -> Column[Ranked]:
 RANKED: tuple[Column[Ranked], ...] = (
     column("#", lambda r: r[0].rank),
     _usd(COST, "p50"),
-    column(TIME, lambda r: r[0].wall_clock_hours * DAYS_PER_HOUR),
+    column(TIME, lambda r: r[0].hours.p50 * DAYS_PER_HOUR),
     column(FAILING_TIME, lambda r: r[1].hours_expected * DAYS_PER_HOUR),
     column("GPU", lambda r: r[0].offer.accelerator),
     column("GPUs", lambda r: r[0].num_gpus),
@@ -130,7 +130,7 @@ def label(plan: Plan) -> str:
     cost = "no price" if plan.usd is None else fmt.usd_short(plan.usd.p50)
     kind = vocabulary.purchase(plan.offer.purchase)
     return (
-        f"#{plan.rank}: {cost}, {fmt.days(plan.wall_clock_hours)}, {_machine(plan)}, "
+        f"#{plan.rank}: {cost}, {fmt.days(plan.hours.p50)}, {_machine(plan)}, "
         f"{plan.offer.provider} {plan.offer.instance_type}, {kind}"
     )
 
@@ -149,14 +149,14 @@ def _extreme(answer: Answer, column: str) -> Plan | Point | None:
     gpus, provider = fmt.count(answer.points["num_gpus"][row]), answer.points["provider"][row]
     return next((p for p in answer.plans if p.id == plan_id), None) or Point(
         usd=float(answer.points["usd"][row]),
-        hours=float(answer.points["wall_clock_hours"][row]),
+        hours=float(answer.points["hours"][row]),
         machine=f"{gpus} x {answer.points['accelerator'][row]}, {provider}",
     )
 
 
 def _of_plan(label: str, about: str, number: str, plan: Plan, today: dt.date) -> Headline:
     """The cost or the time of a plan, its spread, the other of the two, the age of the price."""
-    cost, time = fmt.usd_short(plan.usd.p50 if plan.usd else None), fmt.days(plan.wall_clock_hours)
+    cost, time = fmt.usd_short(plan.usd.p50 if plan.usd else None), fmt.days(plan.hours.p50)
     value, other, spread = cost, time, _cost_range(plan)
     if number == "time":
         value, other, spread = time, cost, _time_range(plan)
@@ -168,7 +168,7 @@ def _of_plan(label: str, about: str, number: str, plan: Plan, today: dt.date) ->
 
 def _least(label: str, about: str, number: str, answer: Answer, today: dt.date) -> Headline | None:
     """The plan with the least cost or time; None if there is none."""
-    match _extreme(answer, "usd" if number == "cost" else "wall_clock_hours"):
+    match _extreme(answer, "usd" if number == "cost" else "hours"):
         case Plan() as plan:
             return _of_plan(label, about, number, plan, today)
         case Point() as point:
@@ -182,12 +182,12 @@ def headlines(answer: Answer, selected: Plan, today: dt.date) -> list[Headline]:
     """Cheapest, fastest, recommended, and the memory of the selected plan."""
     about = "Median cost of the cheapest plan"
     cheapest = _least("Cheapest", about, "cost", answer, today)
-    about = "Median wall clock of the fastest plan, without failures"
+    about = "Median wall clock of the fastest plan, start-up included, without failures"
     fastest = _least("Fastest", about, "time", answer, today)
     best, about = answer.plans[0], "First of the ranked table"
     recommended = _of_plan("Recommended", about, "cost", best, today)
     if best.usd is None:
-        hours = fmt.days(best.wall_clock_hours)
+        hours = fmt.days(best.hours.p50)
         recommended = replace(recommended, value=hours, of=("time", best))
     peak, capacity = peak_bytes(selected), selected.memory_capacity_bytes
     lines = (
@@ -243,7 +243,7 @@ def ranked(
 def points(answer: Answer) -> pd.DataFrame:
     """Every plan of the chart: the frontier, the quotes, an even sample of the others. Free plans
     have no place on a logarithmic axis: `free_sentence` counts them."""
-    columns = ("usd", "wall_clock_hours", "num_gpus", "accelerator", "provider", "purchase",
+    columns = ("usd", "hours", "num_gpus", "accelerator", "provider", "purchase",
                "frontier", "id", "is_quote")  # fmt: skip
     if "usd" not in answer.points:
         return pd.DataFrame(columns=[*columns, DOUBTED, "days"])
@@ -259,7 +259,7 @@ def points(answer: Answer) -> pd.DataFrame:
     kept = np.concatenate([by_cost[(drawn & always)[by_cost]], others])
     frame = pd.DataFrame({name: np.asarray(answer.points[name])[kept] for name in columns})
     frame[DOUBTED] = price_in_doubt(answer.points)[kept]
-    frame["days"] = frame["wall_clock_hours"] * DAYS_PER_HOUR
+    frame["days"] = frame["hours"] * DAYS_PER_HOUR
     frame["purchase"] = [vocabulary.purchase(p) for p in frame["purchase"]]
     return frame
 
@@ -268,7 +268,7 @@ def frontier_sentence(points: pd.DataFrame) -> str:
     """Alternative text of the chart of cost against time, independent of the ranking."""
     best = points[points["frontier"].astype(bool)].sort_values(["usd", "days"])
     ends = [
-        f"{fmt.usd_short(p['usd'])} in {fmt.days(p['wall_clock_hours'])} on "
+        f"{fmt.usd_short(p['usd'])} in {fmt.days(p['hours'])} on "
         f"{fmt.count(p['num_gpus'])} x {p['accelerator']}"
         for p in best.iloc[[0, -1]].to_dict("records")
     ]
@@ -356,15 +356,28 @@ def facts(
                  + ("instance" if plan.num_nodes == 1 else "instances")),
         ("Instance", offer.instance_type),
         ("Cloud", f"{offer.provider}, {_region(offer.region)}"),
-        ("Purchase", vocabulary.purchase(offer.purchase)),
+        ("Purchase", _purchase(plan)),
         ("Network", _network(plan)),
-        ("Wall clock", f"{fmt.days(plan.wall_clock_hours)} ({_time_range(plan)})"),
+        ("Wall clock", f"{fmt.days(plan.hours.p50)} ({_time_range(plan)}){_startup(plan)}"),
         ("Speed", f"{fmt.tokens_per_s(plan.tokens_per_s.p50)}, "
                   f"{fmt.tokens_per_s(plan.tokens_per_s_per_gpu)} per GPU"),
         ("Utilisation", utilisation(plan)),
         ("Layout", fmt.layout(plan.layout)),
         ("Work", f"{fmt.count(plan.num_steps)} steps, {fmt.tokens(plan.gpu_hours)} GPU-hours"),
     ]  # fmt: skip
+
+
+def _purchase(plan: Plan) -> str:
+    asked = words.reservation_sentence(plan)
+    return f"{vocabulary.purchase(plan.offer.purchase)}{f'. {asked}' if asked else ''}"
+
+
+def _startup(plan: Plan) -> str:
+    """How much of the time is not training."""
+    if not plan.startup_hours:
+        return ""
+    start = fmt.days(plan.startup_hours)
+    return f": {start} of start-up, {fmt.days(plan.wall_clock_hours)} of training"
 
 
 def _network(plan: Plan) -> str:

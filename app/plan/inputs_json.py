@@ -79,6 +79,7 @@ def plan_inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> list[Object]:
                 "accelerator_measured": not known.unseen_accelerator,
                 "network_guessed": bool(known.network_guessed),
                 "terms": asdict(case.machine.terms),
+                "billing": attributes(plan, "startup_hours", "least_billed_hours"),
                 "moved_log": shift,
                 "variance_left": left,
             }

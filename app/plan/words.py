@@ -13,7 +13,7 @@ import numpy as np
 
 from app.document import format as fmt
 from app.document import vocabulary
-from app.document.vocabulary import COMMITMENTS, NO_OFFER, NO_PLAN, machine
+from app.document.vocabulary import COMMITMENTS, NO_OFFER, NO_PLAN, machine, purchase
 from app.forecast.alternatives import picks_of, smaller_count
 from app.forecast.standing import OF_THE_PRICE, price_in_doubt
 from app.forecast.training import tokens_of
@@ -69,7 +69,7 @@ def answer_sentence(scenario: Scenario, answer: Answer, today: dt.date | None = 
         cost = fmt.usd(plan.usd.p50, digits=3)
         claim = f"about {cost} in {fmt.days(time.p50)} on {machine(plan)}"
         spread = f"{fmt.usd_short(plan.usd.p10)}-{fmt.usd_short(plan.usd.p90)}"
-    misses = "".join(f"; {m}" for m in missed(scenario, plan))
+    misses = "".join(f"; {m}" for m in (*missed(scenario, plan), *against(plan)))
     known = f"calibrated ({plan.calibration})" if plan.calibration else "uncalibrated"
     priced = "".join(f"; {text}" for text in _price(scenario, plan, today))
     return f"{job}: {claim}, P10-P90 {spread}{misses}{priced}; {known}."
@@ -213,8 +213,24 @@ def half_network_sentence(plan: Plan) -> str:
     cost = "" if half.usd is None else f", {fmt.usd(half.usd)}"
     return (
         f"At half this network: {fmt.tokens_per_s(half.tokens_per_s)}, "
-        f"{fmt.days(half.wall_clock_hours)}{cost}."
+        f"{fmt.days(plan.startup_hours + half.wall_clock_hours)}{cost}."
     )
+
+
+def against(plan: Plan) -> tuple[str, ...]:
+    """What speaks against recommending the plan besides its price, in a few words each."""
+    return tuple(vocabulary.not_recommended((r,)) for r in plan.against if r not in OF_THE_PRICE)
+
+
+def reservation_sentence(plan: Plan) -> str:
+    """How many GPUs the seller lets a customer have, where the plan needs more; '' else."""
+    supply, offer = plan.supply, plan.offer
+    if "reservation" not in plan.against or supply is None or supply.most_gpus is None:
+        return ""
+    kind, most = purchase(offer.purchase), fmt.count(supply.most_gpus)
+    sells = f"sells at most {most} GPUs" if supply.most_gpus else "does not sell these GPUs"
+    basis = f"assumed: {supply.source}" if supply.is_assumed else supply.source
+    return f"{offer.provider} {sells} {kind} ({basis}): ask for a reservation."
 
 
 def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
@@ -228,6 +244,7 @@ def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
         ),
         "misses the deadline": not plan.meets_deadline,
         "over budget": not plan.meets_budget,
+        **dict.fromkeys(against(plan), True),
         "no price": plan.usd is None,
         "network assumed": plan.network is not None and plan.network.is_assumed,
         "interconnect unverified": plan.num_nodes > 1 and UNVERIFIED_INTERCONNECT in offer.note,

@@ -149,7 +149,7 @@ def market_sentence(found: Market) -> str:
 
 def plan_on_sentence(plan: Plan, found: CostOn) -> str:
     """A sentence with the plan's cost on that day, its source and the difference from now."""
-    what = f"{vocabulary.machine(plan)} for {fmt.days(plan.wall_clock_hours)}"
+    what = f"{vocabulary.machine(plan)} for {fmt.days(plan.billed_hours)}"
     if found.usd is None or found.price is None:
         return f"{what}: nobody's price of {found.day} is at hand."
     price = found.price

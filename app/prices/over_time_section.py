@@ -123,7 +123,7 @@ def _draw_plan(
             st.info(as_text(plan_words.answer_sentence(scenario, answer)))
             return
         found = cost_on(
-            plan.offer, day, num_machines=plan.num_nodes, hours=plan.wall_clock_hours, store=store
+            plan.offer, day, num_machines=plan.num_nodes, hours=plan.billed_hours, store=store
         )
     except RuncastError as e:
         st.warning(as_text(str(e)))

@@ -18,10 +18,11 @@ MOST = 300
 NO_PRICE = "No price of this machine is known."
 
 HINTS = {
-    "cost": "Wall clock x instances x price of one: {hours} x {instances} x {price}. "
+    "cost": "Hours paid, start-up included, x instances x price of one: {billed} x {instances} x "
+    "{price}. "
     "Price: {source}. P10 to P90 is the forecast's own error, no failures.",
-    "time": "Steps x time of a step: {steps} x {step}. A step is work over rates x fractions "
-    "fitted on {fit}. Without failures; P10 to P90 is the forecast's own error.",
+    "time": "Start-up + steps x time of a step: {startup} + {steps} x {step}. A step is work over "
+    "rates x fractions fitted on {fit}. Without failures; P10 to P90 is the forecast's own error.",
     "memory": "Sum of its parts: {parts} + others, of {capacity} that a framework can use. "
     "Activations and buffers rest on fractions fitted on published runs.",
     "tokens_per_s": "Tokens of a step over its time, {step}. The time: work over the device's "
@@ -30,8 +31,8 @@ HINTS = {
     "{speed} tokens/s per GPU. Causal attention counts once, recompute does not count.",
     "hfu": "As MFU, with the FLOPs that activation recompute repeats counted, too.",
     "price": "Price of the instance over its GPUs: {price} / {gpus}. Source: {source}.",
-    "gpu_hours": "Wall clock x instances x GPUs of each: {hours} x {instances} x {gpus}. Idle GPUs "
-    "of an instance are in it.",
+    "gpu_hours": "Hours paid x instances x GPUs of each: {billed} x {instances} x {gpus}. Idle "
+    "GPUs of an instance are in it.",
     "probability_oom": "Chance that the real peak is above the capacity: a log-normal around the "
     "forecast, as wide as forecasts of published runs missed their measured memory.",
     "with_failures": "Expected, with failures, checkpoints and restarts at published rates, or at "
@@ -55,7 +56,8 @@ def _figures(plan: Plan, today: dt.date) -> dict[str, str]:
     source = offer.source if len(offer.source) <= 70 else f"{offer.source[:69]}…"
     largest = sorted(plan.memory_bytes.items(), key=lambda item: -item[1])[:3]
     return {
-        "hours": fmt.hours(plan.wall_clock_hours),
+        "billed": fmt.hours(plan.billed_hours),
+        "startup": fmt.days(plan.startup_hours),
         "instances": fmt.count(plan.num_nodes),
         "gpus": fmt.count(offer.gpu_count),
         "accelerator": offer.accelerator,
@@ -72,12 +74,13 @@ def _figures(plan: Plan, today: dt.date) -> dict[str, str]:
 
 # For the column headers of the ranked table, which apply to all plans.
 COLUMNS = {
-    plan_document.COST: "Wall clock x instances x price of one, median (P50); without failures",
+    plan_document.COST: "Hours paid, start-up included, x instances x price of one, median (P50); "
+    "without failures",
     plan_document.COST_LOW: "One run in ten costs less: "
     "the forecast's own error, not that of prices",
     plan_document.COST_HIGH: "One run in ten costs more: "
     "the forecast's own error, not that of prices",
-    plan_document.TIME: "Steps x time of a step, median (P50); without failures",
+    plan_document.TIME: "Start-up, and steps x time of a step, median (P50); without failures",
     plan_document.FAILING_TIME: "Expected, if machines fail as often as published, or as given; "
     "a dash: so often that it never ends",
     plan_document.FAILING_COST: "Expected, if machines fail as often as published, or as given",
@@ -86,8 +89,9 @@ COLUMNS = {
     plan_document.SPEED: "Tokens of a step over its time, all GPUs together",
     plan_document.MEMORY: "Of the fullest GPU: states, activations, logits, buffers, reserve",
     plan_document.PRICE: "Price of the instance over its GPUs",
-    plan_document.GPU_HOURS: "Wall clock x every GPU that is paid, "
+    plan_document.GPU_HOURS: "Hours paid x every GPU that is rented, "
     "idle ones of an instance included",
     "Price of": "The day on which the source dates the price",
+    plan_document.AGAINST: "Why the plan is ranked below all others",
     "Fastest or cheapest": "No other priced plan is both cheaper and faster",
 }

@@ -10,7 +10,7 @@ from app.forecast.failure_inputs import given_numbers
 from app.forecast.failure_job import job_of, least_interval_s
 from app.forecast.with_failures import of_plans
 from app.provenance.of_facts import of_risk, price_of
-from app.provenance.of_money import instances_of, wall_clock
+from app.provenance.of_money import billing_of, instances_of, wall_clock
 from app.provenance.record import Record, record
 from core.failures import goodput
 from core.numeric import as_float
@@ -55,18 +55,21 @@ def failing_records(case: Case, whole: Record) -> tuple[Record, ...]:
     )
     if not as_float(job.failures_per_s):
         formula = "(num_segments * segment_s + upload_s) / 3600"
+    start, least = billing_of(case)
+    formula = f"{start.key} + {formula}"
     ends = isfinite(shown.hours_expected)
     expected = record(
         "expected_hours", "Wall clock with failures, expected", shown.hours_expected, "h",
         formula=formula if ends else "", topic=topic,
-        inputs=(*inputs, *(r for r in rests if r not in inputs)),
+        inputs=(start, *inputs, *(r for r in rests if r not in inputs)),
         note="" if ends else "at these failure rates no attempt ends",
     )  # fmt: skip
     if not ends:
         return (expected,)
     kept = record(
         "goodput", "Goodput", shown.goodput, "share", topic=topic,
-        formula="wall_clock_hours / expected_hours", inputs=(wall_clock(case, whole), expected),
+        formula="wall_clock_hours / (expected_hours - startup_hours)",
+        inputs=(wall_clock(case, whole), expected, start),
     )  # fmt: skip
     if plan.usd is None or plan.usd_per_gpu_hour is None:
         return expected, kept
@@ -76,9 +79,9 @@ def failing_records(case: Case, whole: Record) -> tuple[Record, ...]:
     others = record("beside_usd", "Storage, traffic, less credits", more, "USD", topic="Dollars")
     usd = record(
         "expected_usd", "Cost with failures, expected", shown.usd_expected, "USD", topic="Dollars",
-        formula="expected_hours * num_instances * usd_per_instance_hour"
+        formula="max(expected_hours, least_billed_hours) * num_instances * usd_per_instance_hour"
         + (" + beside_usd" if has_more else ""),
-        inputs=(expected, instances_of(case)[0], price_of(plan.offer),
+        inputs=(expected, least, instances_of(case)[0], price_of(plan.offer),
                 *([others] if has_more else [])),
     )  # fmt: skip
     return expected, kept, usd

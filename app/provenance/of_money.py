@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.forecast.case import Case
+from app.forecast.machines import GIVEN
 from app.provenance.of_facts import TYPED, of_scenario, price_of
 from app.provenance.of_speed import ends, num_gpus, sigma_record
 from app.provenance.record import Record, record, undated
@@ -14,22 +15,46 @@ from core.evidence.uncertainty import Z_90
 from core.machine.accelerator import Source
 from pricing.book.offers import NO_TERMS
 
+BILLED = "max(startup_hours + {run}, least_billed_hours)"
+
 
 def money_records(case: Case, whole: Record) -> tuple[Record, ...]:
     """Dollars, hours, GPU-hours, price and number of steps; `whole` is the record of a step."""
     hours, sigma = wall_clock(case, whole), sigma_record(case)
     median, stretch = case.plan.wall_clock_hours, float(np.exp(Z_90 * (sigma.value or 0.0)))
     instances, of_instance = instances_of(case)
+    billed = record(
+        "billed_hours", "Hours that are paid", case.plan.billed_hours, "h",
+        formula=BILLED.format(run=hours.key), inputs=(hours, *billing_of(case)), topic="Dollars",
+    )  # fmt: skip
     gpu_hours = record(
         "gpu_hours", "GPU-hours, idle ones of an instance included", case.plan.gpu_hours,
-        "GPU-hours", formula="wall_clock_hours * num_instances * gpus_per_instance",
-        inputs=(hours, instances, of_instance), topic="Dollars",
+        "GPU-hours", formula="billed_hours * num_instances * gpus_per_instance",
+        inputs=(billed, instances, of_instance), topic="Dollars",
     )  # fmt: skip
     return (
-        *_cost(case, hours, sigma), hours,
+        *_cost(case, hours, billed, sigma), hours,
         *ends(hours, median / stretch, median * stretch, sigma, "Wall clock"),
         gpu_hours, _per_gpu_hour(case, of_instance), hours.inputs[0],
     )  # fmt: skip
+
+
+def billing_of(case: Case) -> tuple[Record, Record]:
+    """The start-up of the machines, and the least that is billed of them."""
+    supply = case.machine.supply
+    found = (
+        ("startup_hours", "Start-up, until training begins", supply.startup_hours, supply.startup),
+        ("least_billed_hours", "Billed at least", supply.least_billed_hours, supply.billing),
+    )
+    startup, least = (
+        record(
+            key, label, value, "h",
+            "given" if source == GIVEN else "assumed" if source.assumed else "published",
+            source=source, note=source.printed,
+        )
+        for key, label, value, source in found
+    )  # fmt: skip
+    return startup, least
 
 
 def wall_clock(case: Case, whole: Record) -> Record:
@@ -110,33 +135,37 @@ def _terms(case: Case) -> tuple[Record, ...]:
     )
 
 
-def _cost(case: Case, hours: Record, sigma: Record) -> tuple[Record, ...]:
+def _cost(case: Case, hours: Record, billed: Record, sigma: Record) -> tuple[Record, ...]:
     """The median, P10 and P90 of the cost, which rises as the speed falls."""
     label, usd, price = "Cost of the run", case.plan.usd, price_of(case.plan.offer)
     if usd is None:
         return (_unpriced("run_usd", label, "USD", price),)
-    terms = _terms(case)
+    terms, (start, least) = _terms(case), billing_of(case)
 
-    def formula(time: str) -> str:
-        instances = f"{time} * num_instances * usd_per_instance_hour"
+    def formula(paid: str, run: str) -> str:
+        instances = f"{paid} * num_instances * usd_per_instance_hour"
         if not terms:
             return instances
-        return f"max({instances} + storage_usd_per_hour * {time} + egress_usd - credit_usd, 0)"
+        stored = f"storage_usd_per_hour * ({start.key} + {run})"
+        return f"max({instances} + {stored} + egress_usd - credit_usd, 0)"
 
+    rented = (instances_of(case)[0], price, *terms)
     cost = record(
-        "run_usd", f"{label}, median (P50)", usd.p50, "USD", formula=formula("wall_clock_hours"),
-        inputs=(hours, instances_of(case)[0], price, *terms), topic="Dollars",
+        "run_usd", f"{label}, median (P50)", usd.p50, "USD", formula=formula(billed.key, hours.key),
+        inputs=(billed, *rented, *((hours, start) if terms else ())), topic="Dollars",
         note="whole instances; failures are not in it",
     )  # fmt: skip
     if not cost.value:
         return (cost,)
     low, high = ends(cost, usd.p10, usd.p90, sigma, label)
-    if terms:  # only the time is stretched, not what the price book adds
-        low, high = (
-            replace(
-                end, inputs=(*cost.inputs, sigma),
-                formula=formula(f"wall_clock_hours{end.formula.removeprefix(cost.key)}"),
-            )
-            for end in (low, high)
-        )  # fmt: skip
+    stretched = (  # only training is stretched: not the start-up, nor what the price book adds
+        (end, f"{hours.key}{end.formula.removeprefix(cost.key)}") for end in (low, high)
+    )
+    low, high = (
+        replace(
+            end, inputs=(hours, start, least, *rented, sigma),
+            formula=formula(BILLED.format(run=run), run),
+        )
+        for end, run in stretched
+    )  # fmt: skip
     return cost, low, high

@@ -59,6 +59,8 @@ class WrittenPlan:
     usd_per_hour: float  # of an instance; NaN without a price
     known: Circumstances
     terms: Terms
+    startup_hours: float
+    least_billed_hours: float
     moved_log: float
     variance_left: float
 
@@ -144,9 +146,15 @@ def _plan(plan: _Value) -> WrittenPlan:
             network_guessed=float(own.get("network_guessed").flag()),
         ),
         terms=own.get("terms").record(Terms),
+        **_billing(own.get("billing", {})),
         moved_log=own.get("moved_log").number(),
         variance_left=own.get("variance_left").number(),
     )
+
+
+def _billing(given: _Value) -> dict[str, float]:
+    """The start-up and the least that is billed; 0 in a file that was written before them."""
+    return {n: given.get(n, 0.0).number() for n in ("startup_hours", "least_billed_hours")}
 
 
 def _numbers(plan: _Value) -> dict[str, float]:

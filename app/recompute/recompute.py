@@ -27,7 +27,7 @@ from core.memory.offload import work_on
 from core.model.transformer import Transformer
 from core.money import cost as money_cost
 from core.money import other_costs
-from core.numeric import as_float
+from core.numeric import Numeric, as_float
 from core.time.step import PARTS, step
 from core.units import HOUR_S
 
@@ -150,12 +150,13 @@ def _numbers(file: PlanFile, plan: WrittenPlan) -> dict[str, float]:
         )
     )
     hours = steps * step_s / HOUR_S
+    billed = as_float(_billed_hours(plan, hours))
     nodes = as_float(
         money_cost.num_instances(num_gpus=plan.num_gpus, gpus_per_instance=plan.gpus_per_instance)
     )
     gpu_hours = as_float(
         money_cost.gpu_hours(
-            wall_clock_hours=hours, num_instances=nodes, gpus_per_instance=plan.gpus_per_instance
+            wall_clock_hours=billed, num_instances=nodes, gpus_per_instance=plan.gpus_per_instance
         )
     )
     narrowed = replace(eff, throughput_sigma=eff.throughput_sigma * plan.variance_left**0.5)
@@ -164,17 +165,17 @@ def _numbers(file: PlanFile, plan: WrittenPlan) -> dict[str, float]:
     high = as_float(uncertainty.p90(tokens_per_s, sigma))
     instances_usd = as_float(
         money_cost.run_usd(
-            wall_clock_hours=hours, num_instances=nodes, usd_per_instance_hour=plan.usd_per_hour
+            wall_clock_hours=billed, num_instances=nodes, usd_per_instance_hour=plan.usd_per_hour
         )
     )
 
     def usd_at(rate: float) -> float:  # dollars fall as tokens/s rise
-        stretch = np.divide(tokens_per_s, rate)
+        run = hours * np.divide(tokens_per_s, rate)
         return as_float(
             other_costs.run_total_usd(
-                instances_usd=instances_usd * stretch,
+                instances_usd=instances_usd * np.divide(_billed_hours(plan, run), billed),
                 storage_usd_per_hour=plan.terms.usd_per_hour,
-                hours=hours * stretch,
+                hours=plan.startup_hours + run,
                 egress_usd=plan.terms.usd,
                 credit_usd=plan.terms.credit_usd,
             )
@@ -200,12 +201,26 @@ def _numbers(file: PlanFile, plan: WrittenPlan) -> dict[str, float]:
         "probability_oom": as_float(above),
         "num_steps": steps,
         "wall_clock_hours": hours,
+        **_if_written(plan, startup_hours=plan.startup_hours, billed_hours=billed),
         "gpu_hours": gpu_hours,
         "usd": usd_at(tokens_per_s),
         "usd_p10": usd_at(high),
         "usd_p90": usd_at(low),
         "usd_per_gpu_hour": as_float(np.divide(instances_usd, gpu_hours)),
     }
+
+
+def _if_written(plan: WrittenPlan, **numbers: float) -> dict[str, float]:
+    """Numbers that a file of an older version lacks are not compared."""
+    return {name: value for name, value in numbers.items() if name in plan.numbers}
+
+
+def _billed_hours(plan: WrittenPlan, run_hours: Numeric) -> Numeric:
+    return money_cost.billed_hours(
+        run_hours=run_hours,
+        startup_hours=plan.startup_hours,
+        least_hours=plan.least_billed_hours,
+    )
 
 
 def _notes(file: PlanFile) -> Iterator[str]:

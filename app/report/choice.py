@@ -54,7 +54,7 @@ def _ranked(scenario: Scenario, plans: Sequence[Plan]) -> list[Row]:
         (
             fmt.count(p.rank),
             fmt.usd_short(p.usd.p50 if p.usd else None),
-            fmt.days(p.wall_clock_hours),
+            fmt.days(p.hours.p50),
             fmt.days(f.hours_expected) if np.isfinite(f.hours_expected) else "never ends",
             vocabulary.machine(p)
             + (f"; not recommended: {vocabulary.not_recommended(p.against)}" if p.against else ""),

@@ -75,12 +75,13 @@ class Risk:
 
     def done_within(self, hours: float) -> float:
         """Chance that the run ends within these hours, with the forecast's own error."""
-        return float(np.mean(finish_time.done_within(self.unsure, hours * HOUR_S)))
+        left_s = (hours - self.plan.startup_hours) * HOUR_S
+        return float(np.mean(finish_time.done_within(self.unsure, left_s)))
 
 
 def speeds_of(plan: Plan, count: int = 25) -> NDArray[np.float64]:
     """Factors by which the work may take longer than forecast: a column, equally likely."""
-    hours = plan.hours
+    hours = plan.training_hours
     return finish_time.equally_likely(p50=hours.p50, p90=hours.p90, count=count) / hours.p50
 
 
@@ -88,13 +89,20 @@ def usd_per_hour(plan: Plan) -> float | None:
     """Dollars per hour for all machines of a plan; None: no price."""
     if plan.usd_per_gpu_hour is None:
         return None
-    return plan.usd_per_gpu_hour * plan.gpu_hours / plan.wall_clock_hours
+    return plan.usd_per_gpu_hour * plan.gpu_hours / plan.billed_hours
 
 
 def other_usd(plan: Plan) -> float:
     """Costs of a plan other than machines: storage, traffic and credits of a price book."""
     rate = usd_per_hour(plan)
-    return 0.0 if plan.usd is None or rate is None else plan.usd.p50 - rate * plan.wall_clock_hours
+    return 0.0 if plan.usd is None or rate is None else plan.usd.p50 - rate * plan.billed_hours
+
+
+def run_usd(plan: Plan, hours: float) -> float | None:
+    """Dollars of a plan whose start-up and run take so many hours: machines are kept and paid
+    through failures and waiting, other costs stay as in the plan. None: no price."""
+    rate = usd_per_hour(plan)
+    return None if plan.usd is None or rate is None else plan.billed(hours) * rate + other_usd(plan)
 
 
 def risk_of(scenario: Scenario, plan: Plan) -> Risk:
@@ -102,7 +110,7 @@ def risk_of(scenario: Scenario, plan: Plan) -> Risk:
     given = given_numbers(scenario)
     asked = job_of(scenario, plan, given)
     job, steady_s = asked.job, plan.wall_clock_hours * HOUR_S
-    intervals = _intervals(job, least_interval_s(job, plan), given)
+    intervals = _intervals(job, plan, given)
     job = replace(job, interval_s=intervals[0].interval_s)
     found = Risk(
         plan=plan,
@@ -127,7 +135,7 @@ def _with_answers(risk: Risk, scenario: Scenario, asked: Asked, shape: float | N
         p50_all=finish_time.mixed_quantile_s(unsure, 0.5) / HOUR_S,
         p90_all=finish_time.mixed_quantile_s(unsure, 0.9) / HOUR_S,
         p10_all=finish_time.mixed_quantile_s(unsure, 0.1) / HOUR_S,
-    )
+    ).each(lambda hours: plan.startup_hours + hours)
     late = None
     if scenario.deadline_days is not None:
         late = 1 - risk.done_within(scenario.deadline_days * DAY_S / HOUR_S)
@@ -136,7 +144,9 @@ def _with_answers(risk: Risk, scenario: Scenario, asked: Asked, shape: float | N
 
     def hours_at(rate: float) -> float:
         failing = replace(job, failures_per_s=failures_per_s(plan, rate, of_job))
-        return _expected_hours(goodput.at_best_interval(failing, least_s=least_s))
+        return plan.startup_hours + _expected_hours(
+            goodput.at_best_interval(failing, least_s=least_s)
+        )
 
     return replace(
         risk,
@@ -145,10 +155,10 @@ def _with_answers(risk: Risk, scenario: Scenario, asked: Asked, shape: float | N
         goodput=as_float(goodput.goodput(job)) / asked.slowdown,
         hours=spread,
         usd=_usd(plan, spread),
-        lost_hours=_lost_hours(job, asked.slowdown),
+        lost_hours={**_lost_hours(job, asked.slowdown), "startup": plan.startup_hours},
         rates=tuple((rate, hours_at(rate)) for rate in (rates[0], rates[-1])),
         misses_deadline=late,
-        bursty=None if shape is None else _simulated(job, shape),
+        bursty=None if shape is None else _simulated(job, shape, plan.startup_hours),
     )
 
 
@@ -163,8 +173,9 @@ def _expected_hours(job: Job) -> float:
     return as_float(goodput.expected_s(job)) / HOUR_S
 
 
-def _intervals(job: Job, least: float, given: Mapping[str, float]) -> tuple[Interval, ...]:
+def _intervals(job: Job, plan: Plan, given: Mapping[str, float]) -> tuple[Interval, ...]:
     """The interval in use, and the others it is compared with."""
+    least = least_interval_s(job, plan)
     best = goodput.at_best_interval(job, least_s=least).interval_s
     young: object = np.inf
     if job.failures_per_s:
@@ -190,24 +201,25 @@ def _intervals(job: Job, least: float, given: Mapping[str, float]) -> tuple[Inte
         Interval(
             name=name,
             interval_s=interval_s,
-            expected_hours=_expected_hours(replace(job, interval_s=interval_s)),
+            expected_hours=plan.startup_hours
+            + _expected_hours(replace(job, interval_s=interval_s)),
         )
         for name, interval_s in choices.items()
     )
 
 
 def _usd(plan: Plan, hours: Spread) -> Spread | None:
-    """Dollars of these hours: machines are kept and paid through failures and waiting, other costs
-    stay as in the plan."""
-    rate, others = usd_per_hour(plan), other_usd(plan)
-    return None if plan.usd is None or rate is None else hours.each(lambda h: h * rate + others)
+    """Dollars of each of these hours."""
+    if run_usd(plan, 0.0) is None:
+        return None
+    return hours.each(lambda h: run_usd(plan, h) or 0.0)
 
 
-def _simulated(job: Job, shape: float) -> tuple[float, float, float]:
+def _simulated(job: Job, shape: float, startup_hours: float) -> tuple[float, float, float]:
     """Expected, P50 and P90 hours of simulated runs; infinite if some never finish."""
     numbers: dict[str, Any] = {name: as_float(x) for name, x in asdict(job).items()}
     played = monte_carlo.play(**numbers, weibull_shape=shape, seed=SEED)
-    total = played.total_s / HOUR_S
+    total = startup_hours + played.total_s / HOUR_S
     if not isfinite(total.max()):
         return np.inf, float(np.sort(total)[total.size // 2]), np.inf
     return float(total.mean()), float(np.quantile(total, 0.5)), float(np.quantile(total, 0.9))

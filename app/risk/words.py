@@ -11,7 +11,7 @@ from core.scenario import Scenario
 
 def risk_sentences(scenario: Scenario, risk: Risk) -> tuple[str, ...]:
     """The answer, and what it leaves out."""
-    steady = fmt.days(risk.plan.wall_clock_hours)
+    steady = fmt.days(risk.plan.hours.p50)
     head = (
         f"Plan {risk.plan.rank} on {vocabulary.machine(risk.plan)} takes {steady} without failures"
     )

@@ -43,7 +43,7 @@ def _gpu_hours(value: Callable[[T], float]) -> Column[T]:
 
 COLUMNS: tuple[Column[Point], ...] = (
     _figure("num_gpus", "GPUs", lambda p: p.plan.num_gpus, fmt.count),
-    _days("days_steady", "Time without failures", lambda p: p.plan.wall_clock_hours),
+    _days("days_steady", "Time without failures", lambda p: p.plan.hours.p50),
     _days("days_expected", "Time", lambda p: p.hours_expected),
     _days("days_p90", "P90 time of failures alone", lambda p: p.hours_p90),
     _days("days_p90_all", "P90 time", lambda p: p.hours_p90_all),

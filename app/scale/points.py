@@ -14,7 +14,7 @@ from app.forecast.by_count import plans_by_count
 from app.forecast.failure_inputs import given_numbers
 from app.forecast.failure_job import job_of, least_interval_s
 from app.forecast.training import tokens_of
-from app.risk.risk import GIVEN_UP, other_usd, speeds_of, usd_per_hour
+from app.risk.risk import GIVEN_UP, run_usd, speeds_of
 from app.scale.optimal import TRILLION, Optimal, optimal_of, rented
 from app.scale.waiting import Waiting, waiting_of
 from core.failures import finish_time, goodput
@@ -32,7 +32,8 @@ LITTLE = 0.2  # share of the time; a doubling that saves less is not worth it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One number of GPUs. Infinite hours: it never ends; None dollars: no price, or never ends."""
+    """One number of GPUs; hours include the start-up. Infinite hours: it never ends; None dollars:
+    no price, or never ends."""
 
     plan: Plan
     hours_expected: float  # with failures
@@ -133,6 +134,8 @@ def _points(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Point, ...]:
         some = Job(**{n: np.asarray(getattr(job, n))[ends] for n in JOB})
         p90[ends] = np.asarray(finish_time.quantile_s(some, 0.9)) / HOUR_S
         p90_all[ends] = _with_the_forecasts_error(scenario, ending, some) / HOUR_S
+    start = np.array([p.startup_hours for p in plans])
+    expected, p90, p90_all = expected + start, p90 + start, p90_all + start
     share = np.asarray(goodput.goodput(job)) / slowdown
     efficiency = scaling.efficiency(np.array([p.tokens_per_s_per_gpu for p in plans]))
     trillions = tokens_of(scenario) / TRILLION
@@ -151,7 +154,7 @@ def _points(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Point, ...]:
                 usd_p90_all=_usd(plan, float(p90_all[n])),
                 goodput=float(share[n]),
                 efficiency=float(efficiency[n]),
-                gpu_hours_per_trillion=rented(plan) * float(expected[n]) / trillions,
+                gpu_hours_per_trillion=rented(plan) * plan.billed(float(expected[n])) / trillions,
                 usd_per_trillion=None if usd is None else usd / trillions,
             )
         )
@@ -196,11 +199,8 @@ def _per_day(fewer: Point | None, more: Point | None) -> float | None:
 
 
 def _usd(plan: Plan, hours: float) -> float | None:
-    """Dollars as in app/risk/risk.py: machines are paid all the time, other costs stay."""
-    rate = usd_per_hour(plan)
-    if plan.usd is None or rate is None or not np.isfinite(hours):
-        return None
-    return hours * rate + other_usd(plan)
+    """Dollars as in app/risk/risk.py; None where the run never ends, too."""
+    return run_usd(plan, hours) if np.isfinite(hours) else None
 
 
 def _jobs(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Job, Floats]:

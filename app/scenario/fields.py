@@ -48,7 +48,7 @@ ADVANCED = (
         "machine",
         "What you know of the machine",
         ("calibration", "power_cap_watts", "network_gbit_per_gpu", "network_reduction",
-         "host_slowdown"),
+         "host_slowdown", "most_gpus_on_demand", "startup_minutes"),
     ),
     Section(
         "finetuning",

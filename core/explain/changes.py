@@ -145,6 +145,8 @@ def _evaluated(
         cluster=cluster_columns([p.cluster for p in places]).take(at),
         gpus_per_instance=np.array([p.gpus_per_instance for p in places])[at],
         usd_per_instance_hour=np.array([p.usd_per_instance_hour for p in places])[at],
+        startup_hours=np.array([p.startup_hours for p in places])[at],
+        least_billed_hours=np.array([p.least_billed_hours for p in places])[at],
     )
 
 

@@ -41,6 +41,8 @@ class Place:
     usd_per_instance_hour: float  # NaN: no price
     host_bytes: float = 0.0  # of the host's memory that can be used, for each GPU
     most_gpus: float = float("inf")  # there are no more
+    startup_hours: float = 0.0
+    least_billed_hours: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ class Evaluated:
     layouts: Layouts
     parts_s: dict[str, Floats]  # seconds of a step; they add up to step_s
     step_s: Floats
-    hours: Floats  # of the whole run
+    hours: Floats  # of the whole run, with the start-up
     gpu_hours: Floats
     usd: Floats  # NaN: no price
     memory_bytes: dict[str, Floats]
@@ -134,6 +136,8 @@ def evaluate(
     num_tokens: Floats | float | None = None,
     gpus_per_instance: Floats | float | None = None,
     usd_per_instance_hour: Floats | float | None = None,
+    startup_hours: Floats | float | None = None,
+    least_billed_hours: Floats | float | None = None,
 ) -> Evaluated:
     """Evaluate layouts (columns) under a case; arguments that are given, also columns, replace its
     own."""
@@ -144,6 +148,8 @@ def evaluate(
     per_instance = case.place.gpus_per_instance if gpus_per_instance is None else gpus_per_instance
     rate = case.place.usd_per_instance_hour
     rate = rate if usd_per_instance_hour is None else usd_per_instance_hour  # type: ignore[assignment]
+    start = case.place.startup_hours if startup_hours is None else startup_hours
+    least = case.place.least_billed_hours if least_billed_hours is None else least_billed_hours
     times = step(work, layouts, cluster, eff)
     memory = peak_bytes(work, layouts, cluster, eff)
     step_s = times.step_s * case.slowdown
@@ -151,6 +157,7 @@ def evaluate(
         num_tokens=tokens, seq_len=work.seq_len, global_batch_size=work.global_batch_size
     )
     hours = np.asarray(steps) * step_s / HOUR_S
+    billed = money_cost.billed_hours(run_hours=hours, startup_hours=start, least_hours=least)
     instances = money_cost.num_instances(num_gpus=layouts.num_gpus, gpus_per_instance=per_instance)
     need = np.sum(list(memory.values()), axis=0)
     capacity = np.broadcast_to(np.asarray(cluster.memory_bytes, dtype=float), need.shape)
@@ -158,15 +165,15 @@ def evaluate(
         layouts=layouts,
         parts_s={k: v * case.slowdown for k, v in times.parts.items()},
         step_s=step_s,
-        hours=hours,
+        hours=start + hours,
         gpu_hours=np.asarray(
             money_cost.gpu_hours(
-                wall_clock_hours=hours, num_instances=instances, gpus_per_instance=per_instance
+                wall_clock_hours=billed, num_instances=instances, gpus_per_instance=per_instance
             )
         ),
         usd=np.asarray(
             money_cost.run_usd(
-                wall_clock_hours=hours, num_instances=instances, usd_per_instance_hour=rate
+                wall_clock_hours=billed, num_instances=instances, usd_per_instance_hour=rate
             )
         ),
         memory_bytes=memory,

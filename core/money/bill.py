@@ -30,6 +30,9 @@ class Figure:
         )
 
 
+ZERO = Figure(lower=0.0, expected=0.0, upper=0.0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hours:
     """The hours of a run, by what they are spent on. The parts of a column add up to `total`."""
@@ -38,11 +41,12 @@ class Hours:
     checkpoints: Figure  # writing checkpoints, and slow machines: without any failure
     failures: Figure  # noticing, restarting, reloading, work done again
     waiting: Figure  # for a machine
+    startup: Figure = ZERO  # until training begins
 
     @property
     def total(self) -> Figure:
         """Hours from start to end."""
-        return total((self.training, self.checkpoints, self.failures, self.waiting))
+        return total((self.training, self.checkpoints, self.failures, self.waiting, self.startup))
 
 
 def total(figures: Iterable[Figure]) -> Figure:
@@ -66,12 +70,14 @@ def hours_of(
     run: Figure,
     failing: Numeric,
     waiting: Numeric,
+    startup: Numeric = 0.0,
 ) -> Hours:
     """Hours of a run that may fail, by what they are spent on.
 
     `training.expected` is the time without failures or checkpoints, `failure_free` includes
     checkpoints and slow machines; `run` has P10, mean and P90 of the time with failures at that
-    speed. `failing` and `waiting` are expected hours: the hours of a column beyond `failure_free`
+    speed; none of them includes `startup`. `failing` and `waiting` are expected hours: the hours of
+    a column beyond `failure_free`
     are split in their ratio.
 
     >>> found = hours_of(training=Figure(lower=9.0, expected=10.0, upper=12.0), failure_free=11.0,
@@ -92,6 +98,24 @@ def hours_of(
         checkpoints=Figure(lower=written, expected=written, upper=written),
         failures=beyond.times(1 - share),
         waiting=beyond.times(share),
+        startup=Figure(lower=startup, expected=startup, upper=startup),
+    )
+
+
+def startup_paid(*, hours: Hours, least_hours: Numeric) -> Figure:
+    """Paid hours before training: the start-up, and what the least that is billed (minimum or term)
+    adds to a shorter run.
+
+    >>> one = Figure(lower=1.0, expected=1.0, upper=1.0)
+    >>> found = Hours(training=one, checkpoints=ZERO, failures=ZERO, waiting=ZERO, startup=one)
+    >>> float(startup_paid(hours=found, least_hours=24.0).expected)
+    23.0
+    """
+    whole, start = hours.total, hours.startup
+    return Figure(
+        lower=start.lower + np.maximum(least_hours - whole.lower, 0.0),
+        expected=start.expected + np.maximum(least_hours - whole.expected, 0.0),
+        upper=start.upper + np.maximum(least_hours - whole.upper, 0.0),
     )
 
 

@@ -35,6 +35,7 @@ from core.scenario.types import (
     Length,
     LoraTargets,
     Made,
+    Minutes,
     Name,
     Names,
     Offload,
@@ -49,6 +50,7 @@ from core.scenario.types import (
     Schedule,
     Sharding,
     Small,
+    SomeGpus,
     Task,
     counts,
     field,
@@ -189,6 +191,14 @@ class ScenarioFields(BaseModel):
         "Of one GPU, one direction; empty: as offered",
         "advanced",
     )
+    most_gpus_on_demand: SomeGpus = field(
+        None, "Most GPUs on demand", "Beyond it ask for a reservation; empty: usual of the seller",
+        "advanced",
+    )  # fmt: skip
+    startup_minutes: Minutes = field(
+        None, "Start-up (minutes)", "Until training begins, paid; empty: usual of the seller",
+        "advanced",
+    )  # fmt: skip
     capacity_factor: Annotated[
         Annotated[float, Field(ge=0.1, le=64)] | None, BeforeValidator(number)
     ] = field(None, "Capacity factor", "Of an expert; empty: dropless", "advanced")

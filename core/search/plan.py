@@ -9,6 +9,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from core.machine.offer import Offer
+from core.money.cost import billed_hours
+from core.numeric import as_float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,16 @@ class AtHalfNetwork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSupply:
+    """How many GPUs of a plan's offer can be had without asking."""
+
+    most_gpus: float | None  # None: no bound
+    is_assumed: bool  # usual of such sellers; no source states it of this one
+    source: str
+    source_date: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """One priced (or unpriced) way to do the run. Seconds and bytes are of one step and GPU."""
 
@@ -84,8 +96,8 @@ class Plan:
     memory_capacity_bytes: float
     probability_oom: float
     num_steps: float
-    gpu_hours: float
-    wall_clock_hours: float  # P50, steady state: without failures
+    gpu_hours: float  # that are paid
+    wall_clock_hours: float  # P50, steady state: without failures and start-up
     usd_per_gpu_hour: float | None
     usd: Interval | None  # p10 is the cheap end; None: no price
     meets_deadline: bool
@@ -96,12 +108,32 @@ class Plan:
     against: tuple[str, ...] = ()  # why it is recommended only if no other plan is left
     network: PlanNetwork | None = None  # None: one machine, or nothing joins several
     at_half_network: AtHalfNetwork | None = None  # where the network is assumed
+    supply: PlanSupply | None = None  # None: not of a seller
+    startup_hours: float = 0.0  # from the request of the machines until training begins
+    least_billed_hours: float = 0.0  # minimum billing or term
+
+    @property
+    def training_hours(self) -> Interval:
+        """Steady state: P10 (fast), P50 and P90 (slow, at the P10 of the throughput)."""
+        at, tokens = self.tokens_per_s, self.wall_clock_hours * self.tokens_per_s.p50
+        return Interval(p10=tokens / at.p90, p50=self.wall_clock_hours, p90=tokens / at.p10)
 
     @property
     def hours(self) -> Interval:
-        """Duration: P10 (fast), P50 and P90 (slow, at the P10 of the throughput)."""
-        at, tokens = self.tokens_per_s, self.wall_clock_hours * self.tokens_per_s.p50
-        return Interval(p10=tokens / at.p90, p50=self.wall_clock_hours, p90=tokens / at.p10)
+        """Start-up and training: P10 (fast), P50 and P90 (slow)."""
+        run, start = self.training_hours, self.startup_hours
+        return Interval(p10=start + run.p10, p50=start + run.p50, p90=start + run.p90)
+
+    @property
+    def billed_hours(self) -> float:
+        """Hours of each machine that are paid, at the median."""
+        return self.billed(self.hours.p50)
+
+    def billed(self, hours: float) -> float:
+        """Hours that are paid if start-up and run take so long in all."""
+        return as_float(
+            billed_hours(run_hours=hours, startup_hours=0.0, least_hours=self.least_billed_hours)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -570,7 +570,7 @@ def test_a_real_plan_from_a_config(run, tmp_path):
     assert status == 0
     first = found["plans"][0]
     assert fmt.usd(first["usd"], digits=3) in said
-    assert fmt.days(first["wall_clock_hours"]) in said
+    assert fmt.days(first["startup_hours"] + first["wall_clock_hours"]) in said
     assert said.rstrip().endswith(found["link"])
 
 

@@ -13,6 +13,7 @@ from core.search.plan import (
     Layout,
     Plan,
     PlanNetwork,
+    PlanSupply,
 )
 
 # A bundled snapshot that stays: for tests of a seller or a price that newer prices may lack.
@@ -94,6 +95,13 @@ def network(**changes: object) -> PlanNetwork:
     return PlanNetwork(**given)  # type: ignore[arg-type]
 
 
+def supply(**changes: object) -> PlanSupply:
+    given = {
+        "most_gpus": 512.0, "is_assumed": False, "source": "a page", "source_date": "2026", **changes,
+    }  # fmt: skip
+    return PlanSupply(**given)  # type: ignore[arg-type]
+
+
 def at_half_network() -> AtHalfNetwork:
     return AtHalfNetwork(tokens_per_s=90e3, wall_clock_hours=240.0, usd=1000.0)
 
@@ -136,7 +144,11 @@ def points(plans: tuple[Plan, ...]) -> dict[str, object]:
         "id": [p.id for p in plans],
         "rank": [p.rank for p in plans],
         "usd": [p.usd.p50 if p.usd else nan for p in plans],
-        "wall_clock_hours": [p.wall_clock_hours for p in plans],
+        "hours": [p.hours.p50 for p in plans],
+        **{
+            name: [getattr(p, name) for p in plans]
+            for name in ("wall_clock_hours", "startup_hours", "billed_hours", "least_billed_hours")
+        },
         "num_gpus": [p.num_gpus for p in plans],
         "tokens_per_s": [p.tokens_per_s.p50 for p in plans],
         **{

@@ -23,6 +23,7 @@ from core.errors import ScenarioError
 from core.money import bill as lines
 from core.money.bill import Figure, credit, hours_of
 from core.scenario import Scenario
+from hardware import power
 from pricing.book.files import save_book
 from tests.pricing.book.test_price_book import OWNED, csv_of
 from tests.support.documented_keys import keys
@@ -109,10 +110,12 @@ def test_a_total_is_the_sum_of_its_lines_and_a_credit_never_pays_out(found, usd)
 def test_the_machines_are_those_of_the_risk_and_everything_adds_up():
     scenario, plan, bill = billed(wait_s="7200", experiment_share="0.5")
     risk = risk_of(scenario, plan)
-    machines = [line(bill, n).figure for n in ("instances", "checkpoints", "failures", "waiting")]
+    names = ("instances", "checkpoints", "failures", "waiting", "startup")
+    machines = [line(bill, n).figure for n in names]
     assert lines.total(machines).expected == pytest.approx(risk.usd.expected)
     waited = risk.lost_hours["waiting"]
-    per_hour = plan.usd.p50 / plan.wall_clock_hours
+    per_hour = plan.usd.p50 / plan.billed_hours
+    assert machines[4].expected == pytest.approx(plan.startup_hours * per_hour)
     assert machines[3].expected == pytest.approx(waited * per_hour)
     assert waited > 0
     assert machines[2].upper + machines[3].upper == pytest.approx(
@@ -157,7 +160,7 @@ def test_a_price_book_prices_what_is_stored_and_moved(books):
     assert bill.total.expected == pytest.approx(whole)
     # Without failures it is the plan.
     lost = [line(bill, n).figure.expected for n in ("checkpoints", "failures", "waiting")]
-    stored = (kept.figure.expected + data.figure.expected) * (1 - plan.wall_clock_hours / hours)
+    stored = (kept.figure.expected + data.figure.expected) * (1 - plan.hours.p50 / hours)
     assert bill.total.expected - sum(lost) - stored == pytest.approx(plan.usd.p50)
 
 
@@ -183,7 +186,9 @@ def test_energy_is_between_a_measured_draw_and_full_power():
     hours = bill.hours.total
     watts = 700 * 1.821
     machines = line(bill, "machines").figure
-    assert machines.expected == pytest.approx(64 * hours.expected * watts / 1000 * 0.76)
+    trains = hours.expected - plan.startup_hours
+    drawn = trains * 0.76 + plan.startup_hours * power.used("idle_draw").value
+    assert machines.expected == pytest.approx(64 * drawn * watts / 1000)
     assert machines.upper == pytest.approx(64 * hours.upper * watts / 1000)
     assert machines.lower < machines.expected
     assert bill.energy.total.expected == pytest.approx(machines.expected * bill.energy.pue)

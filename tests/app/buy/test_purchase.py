@@ -188,7 +188,7 @@ def test_a_reservation_at_full_use_at_half_and_alone(usual):
 def test_a_block_is_paid_whole_and_may_be_too_short(usual):
     _, found = usual
     way = named(found)["capacity_block"]
-    per_hour = way.plan.usd.p50 / way.plan.wall_clock_hours
+    per_hour = way.plan.usd.p50 / way.plan.billed_hours
     assert way.usd.expected == way.usd.p90_all == pytest.approx(way.window_days * 24 * per_hour)
     assert 0 < way.outside_window <= 0.1
     scenario, short = bought(**FEW, block_days="1")

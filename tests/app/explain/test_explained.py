@@ -61,7 +61,7 @@ def test_a_plan_evaluated_again_is_itself(answered):
         rows = columns_of([plan.layout], [plan.num_gpus])
         own = explained.figures_of(explained.evaluate(setting.case, rows))
         assert own.step_s == pytest.approx(sum(plan.step_s.values()))
-        assert own.hours == pytest.approx(plan.wall_clock_hours)
+        assert own.hours == pytest.approx(plan.hours.p50)
         assert own.usd == pytest.approx(plan.usd.p50)
         assert own.probability_oom == pytest.approx(plan.probability_oom)
         work = replace(
@@ -84,7 +84,7 @@ def test_two_plans_differ_by_their_parts_and_their_dollars(answered):
         assert sum(t.more_s for t in found.step.terms) + found.step.rest_s == pytest.approx(
             more, abs=1e-9
         )
-        assert found.hours == other.wall_clock_hours - plan.wall_clock_hours
+        assert found.hours == other.hours.p50 - plan.hours.p50
         assert found.cost.by_gpu_hours_usd + found.cost.by_price_usd == pytest.approx(
             other.usd.p50 - plan.usd.p50, abs=1e-6
         )
@@ -98,7 +98,7 @@ def test_the_other_plan_is_one_that_can_be_told_apart(answered):
         assert other.rank > 1
         assert not (
             math.isclose(other.usd.p50, first.usd.p50, rel_tol=1e-3)
-            and math.isclose(other.wall_clock_hours, first.wall_clock_hours, rel_tol=1e-3)
+            and math.isclose(other.hours.p50, first.hours.p50, rel_tol=1e-3)
         )
     for plan in answer.plans[1:3]:
         assert explained.other_of(answer, plan).rank == 1

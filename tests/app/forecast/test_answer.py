@@ -56,8 +56,9 @@ def test_dollars_and_gpu_hours_are_of_whole_instances():
     found = answer(gpu="h100", num_gpus="12", cloud="aws", global_batch_size=384)
     plan = next(p for p in found.plans if p.offer.instance_type == "p5.48xlarge")
     assert plan.num_nodes == 2
-    assert plan.gpu_hours == pytest.approx(plan.wall_clock_hours * 16)
-    assert plan.usd.p50 == pytest.approx(plan.wall_clock_hours * 2 * plan.offer.usd_per_hour)
+    assert plan.billed_hours == pytest.approx(plan.startup_hours + plan.wall_clock_hours)
+    assert plan.gpu_hours == pytest.approx(plan.billed_hours * 16)
+    assert plan.usd.p50 == pytest.approx(plan.billed_hours * 2 * plan.offer.usd_per_hour)
     assert any("4 rented GPUs stay idle" in a for a in plan.assumptions)
 
 
@@ -68,19 +69,20 @@ def test_the_ranking_is_by_price_within_the_limits_or_by_time():
     kept = [p.meets_deadline and p.meets_budget for p in cheap.plans]
     assert kept == sorted(kept, reverse=True)
     fast = answer(gpu="h100,h200", rank_by="time")
-    hours = [(bool(p.against), p.wall_clock_hours) for p in fast.plans if p.usd]
+    hours = [(bool(p.against), p.hours.p50) for p in fast.plans if p.usd]
     assert hours == sorted(hours)
 
 
 def test_the_frontier_is_what_nothing_beats():
     points = answer(gpu="h100,b200,l40s").points
-    usd = np.where(points["in_doubt"], np.nan, points["usd"])
-    hours = points["wall_clock_hours"]
+    stands = ~points["in_doubt"]
+    assert not points["frontier"][~stands].any()
+    usd, hours, frontier = (points[name][stands] for name in ("usd", "hours", "frontier"))
     for i in range(len(usd)):
         beaten = bool(
             np.any((usd <= usd[i]) & (hours <= hours[i]) & (usd + hours < usd[i] + hours[i]))
         )
-        assert not (points["frontier"][i] and beaten)
+        assert not (frontier[i] and beaten)
 
 
 def test_a_gpu_without_an_offer_is_planned_without_dollars_and_counted():

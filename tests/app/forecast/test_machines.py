@@ -91,7 +91,8 @@ def test_an_assumed_network_is_wider_and_shows_half_of_it():
     assert half.tokens_per_s < assumed.tokens_per_s.p50
     stretch = assumed.tokens_per_s.p50 / half.tokens_per_s
     assert half.wall_clock_hours == pytest.approx(assumed.wall_clock_hours * stretch)
-    assert half.usd == pytest.approx(assumed.usd.p50 * stretch)
+    paid = (assumed.startup_hours + half.wall_clock_hours) / assumed.billed_hours
+    assert half.usd == pytest.approx(assumed.usd.p50 * paid)
     one = assumed.network.gbit_per_s / 8 / 2
     _, measured = best(**asked, gpu="H100-80GB-SXM", cloud="crusoe",
                        network_gbit_per_gpu=str(one), **_layout(assumed))  # fmt: skip

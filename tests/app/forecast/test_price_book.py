@@ -84,7 +84,7 @@ def test_storage_traffic_and_credits_are_in_the_cost_and_said():
     for p in plans(price_book="acme"):
         # 8,030,261,248 parameters of 14 bytes.
         checkpoint_gb = 112.42
-        storage = 0.02 * 10 * checkpoint_gb * p.wall_clock_hours / 730
+        storage = 0.02 * 10 * checkpoint_gb * p.hours.p50 / 730
         extra = storage + 0.09 * checkpoint_gb - 100
         assert p.usd.p50 == pytest.approx(2.40 * p.gpu_hours + extra, rel=1e-4)
         assert p.usd.p10 < p.usd.p50 < p.usd.p90

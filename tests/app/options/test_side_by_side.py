@@ -51,7 +51,7 @@ def test_every_figure_is_the_plans_own(rows, plans):
     a, b = plans
     assert rows["Cost, median"].numbers == (a.usd.p50, b.usd.p50)
     assert rows["Cost, P90"].numbers == (a.usd.p90, b.usd.p90)
-    assert rows["Time, median"].numbers == (a.wall_clock_hours, b.wall_clock_hours)
+    assert rows["Time, median"].numbers == (a.hours.p50, b.hours.p50)
     assert rows["Tokens/s"].numbers == (a.tokens_per_s.p50, b.tokens_per_s.p50)
     assert rows["MFU"].numbers == (a.mfu, b.mfu)
     assert rows["GPUs"].numbers == (64, 32)

@@ -33,7 +33,7 @@ def many_points(n=3000, accelerators=12):
     at = np.arange(n)
     return {
         "usd": np.where(at == 5, np.nan, 1e3 + at * 10.0),
-        "wall_clock_hours": 1e3 / (1 + at),
+        "hours": 1e3 / (1 + at),
         "num_gpus": at + 1,
         "accelerator": np.array([f"GPU{i % accelerators}" for i in at]),
         "provider": np.array(["aws"] * n),
@@ -78,7 +78,7 @@ def test_the_whole_frontier_and_a_sample_of_the_rest_is_drawn():
     assert points["frontier"].sum() == 30
     assert len(points) == 30 + app_tables.DRAWN_DOMINATED
     assert np.isfinite(points["usd"]).all()
-    assert points["days"].to_numpy() == pytest.approx(points["wall_clock_hours"].to_numpy() / 24)
+    assert points["days"].to_numpy() == pytest.approx(points["hours"].to_numpy() / 24)
 
 
 def test_the_same_plans_are_the_same_chart_however_they_are_ranked():
@@ -226,8 +226,8 @@ def test_the_waterfall_is_gapless_and_ends_at_the_step():
 
 
 def test_a_headline_of_a_plan_that_is_not_listed_comes_from_its_point():
-    points = {**many_points(100), "wall_clock_hours": np.full(100, 50.0)}
-    points["wall_clock_hours"][70] = 2.0
+    points = {**many_points(100), "hours": np.full(100, 50.0)}
+    points["hours"][70] = 2.0
     found = app_tables.headlines(answer(plan(), points=points), plan(), TODAY)
     assert [h.label for h in found] == ["Cheapest", "Fastest", "Recommended", "Peak memory per GPU"]
     assert found[1].value == "2 h"

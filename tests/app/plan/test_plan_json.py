@@ -42,7 +42,10 @@ def test_the_document_lists_exactly_the_keys(monkeypatch):
     monkeypatch.setattr(
         "app.plan.inputs_json.calibrations.chosen", lambda _: {"H100-80GB-SXM": one}
     )
-    assumed = {"network": made_up.network(), "at_half_network": made_up.at_half_network()}
+    assumed = {
+        "network": made_up.network(), "at_half_network": made_up.at_half_network(),
+        "supply": made_up.supply(),
+    }  # fmt: skip
     emitted = set(paths(written(made_up.plan(**assumed))))
     assert emitted == documented_plan_keys()
 

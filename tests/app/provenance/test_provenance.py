@@ -242,8 +242,10 @@ def test_what_a_price_book_adds_is_in_the_formula():
     at = plan.tokens_per_s
 
     def total(stretch):
-        storage = terms.usd_per_hour * plan.wall_clock_hours * stretch
-        return plan.usd.p50 * stretch + storage + terms.usd - terms.credit_usd
+        hours = plan.startup_hours + plan.wall_clock_hours * stretch
+        paid = plan.billed(hours) / plan.billed_hours
+        storage = terms.usd_per_hour * hours
+        return plan.usd.p50 * paid + storage + terms.usd - terms.credit_usd
 
     booked = replace(
         plan, usd=Interval(p10=total(at.p50 / at.p90), p50=total(1.0), p90=total(at.p50 / at.p10))
@@ -428,7 +430,7 @@ def test_the_section_shows_formula_numbers_inputs_and_kind():
     drawn = page()
     assert not drawn.exception
     text = said(drawn)
-    assert "run_usd = wall_clock_hours * num_instances * usd_per_instance_hour" in text
+    assert "run_usd = billed_hours * num_instances * usd_per_instance_hour" in text
     assert ":gray-badge[computed]" in text
     (inputs,) = [t.value for t in drawn.table]
     assert list(inputs["Kind"]) == ["computed", "computed", "published"]

@@ -48,9 +48,10 @@ def test_the_figures_of_the_json_belong_together(answered):
     found = answered()
     hours, steady = found["hours"], found["plan"]["wall_clock_hours"]
     assert steady + sum(found["badput_hours"].values()) == pytest.approx(hours["expected"])
-    assert found["goodput"] == pytest.approx(steady / hours["expected"])
+    start = found["badput_hours"]["startup"]
+    assert found["goodput"] == pytest.approx(steady / (hours["expected"] - start))
     assert steady < hours["p50"] <= hours["p90"] < hours["p90_all"]
-    per_hour = found["plan"]["usd"] / steady
+    per_hour = found["plan"]["usd"] / (start + steady)
     assert found["usd"]["p90"] == pytest.approx(per_hour * hours["p90"])
     best, young, daly = found["checkpoint_intervals"]
     assert (best["name"], young["name"], daly["name"]) == ("best", "young", "daly")
@@ -115,7 +116,8 @@ def test_bursts_are_simulated_beside(answered):
 def test_no_failures_are_the_plan_and_its_checkpoint(answered):
     found = answered("--failures-per-node-day", "0", "--checkpoint-seconds", "0")
     assert found["goodput"] == 1.0
-    assert found["hours"]["p90"] == found["plan"]["wall_clock_hours"]
+    start = found["badput_hours"]["startup"]
+    assert found["hours"]["p90"] == start + found["plan"]["wall_clock_hours"]
     assert found["mean_hours_to_failure"] is None
 
 

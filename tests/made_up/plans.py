@@ -97,8 +97,12 @@ def network(**changes: object) -> PlanNetwork:
 
 def supply(**changes: object) -> PlanSupply:
     given = {
-        "most_gpus": 512.0, "is_assumed": False, "source": "a page", "source_date": "2026", **changes,
-    }  # fmt: skip
+        "most_gpus": 512.0,
+        "is_assumed": False,
+        "source": "a page",
+        "source_date": "2026",
+        **changes,
+    }
     return PlanSupply(**given)  # type: ignore[arg-type]
 
 

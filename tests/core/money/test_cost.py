@@ -1,10 +1,20 @@
 """Steps, hours and dollars against the arithmetic of published claims."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.money.cost import gpu_hours, num_instances, num_steps, run_usd, wall_clock_hours
+from core.money.cost import (
+    billed_hours,
+    gpu_hours,
+    num_instances,
+    num_steps,
+    run_usd,
+    wall_clock_hours,
+)
+
+HOURS = st.floats(0, 1e6)
 
 
 @pytest.mark.parametrize(
@@ -57,3 +67,14 @@ def test_nine_gpus_rent_two_nodes_of_eight():
     assert float(instances) == 2
     paid = gpu_hours(wall_clock_hours=1.0, num_instances=instances, gpus_per_instance=8.0)
     assert float(paid) == 16
+
+
+@given(run=HOURS, startup=HOURS, least=HOURS)
+def test_what_is_billed_is_the_whole_time_or_the_least(run, startup, least):
+    def paid(hours):
+        return float(billed_hours(run_hours=hours, startup_hours=startup, least_hours=least))
+
+    assert paid(run) == (startup + run if startup + run > least else least)
+    assert paid(run) <= paid(2 * run) <= 2 * paid(run)  # never less, never more than in proportion
+    column = billed_hours(run_hours=np.array([run, 0.0]), startup_hours=startup, least_hours=least)
+    assert column.tolist() == [paid(run), paid(0.0)]

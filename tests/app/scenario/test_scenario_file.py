@@ -16,6 +16,8 @@ from app.scenario.fields import is_flag, is_list, literals
 from app.scenario.yaml import MAX_BYTES
 from core.errors import ScenarioError
 from core.scenario import Scenario
+from core.scenario.quotes import MOST_QUOTES, text_of
+from tests.core.scenario.test_quotes import QUOTES
 
 NAME = st.text(alphabet="abcXYZ019_.-/+:()éß中𝒜", min_size=1, max_size=12)
 BOUNDS = {
@@ -62,6 +64,8 @@ def values_of(name, field):
         return st.sampled_from(["", "2024-01", "2026-12"])
     if name == "anchor_layout":
         return st.sampled_from(["", "tp=8,pp=4,sharding=zero1", "tp=8, pp=4"])
+    if name == "quotes":
+        return st.lists(QUOTES.map(text_of), max_size=MOST_QUOTES, unique=True)
     if is_list(field):
         return st.lists(NAME | AWKWARD.filter(lambda n: "~" not in n), max_size=4, unique=True)
     if isinstance(field.default, str):
@@ -102,7 +106,8 @@ def test_every_field_can_be_saved():
         elif name == "num_gpus":
             value = (24,)
         elif is_list(field):
-            value = ("0123456789abcdef",) if name == "calibration" else ("RTX 4090",)
+            held = {"calibration": "0123456789abcdef", "quotes": "acme,RTX 4090,2.2"}
+            value = (held.get(name, "RTX 4090"),)
         else:
             value = {
                 "prices": "1e5", "anchor_layout": "tp=8,pp=4", "packing_efficiency": 0.5,

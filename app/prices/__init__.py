@@ -1,6 +1,7 @@
 """Price data: offers, history, refreshes, quarantine and price books.
 
-as_json            price history and quarantined rows as JSON: the keys of docs/prices.md
+as_json            price history, ages and quarantined rows as JSON: the keys of docs/prices.md,
+                   never renamed
 book_command       runcast prices book: own and negotiated prices, added from a file,
                    listed, shown, removed
 book_document      a price book in words and as JSON: its rows, which are valid today, which
@@ -8,9 +9,11 @@ book_document      a price book in words and as JSON: its rows, which are valid 
 book_file          reads a price book from CSV, or from YAML with one flat table per row
 charts             the charts of the Price data page: cheapest prices by cloud, and a price
                    over time
-command            runcast prices history|on|runs|quarantine|release: read the price history
-                   and the store
+command            runcast prices history|on|freshness|runs|quarantine|release: read prices and
+                   the store
 filters            the filters of the Price data page in its address: show_cloud=aws,gcp
+freshness          the age of each cloud's prices, as a table for the Price data page and for
+                   the terminal
 history_document   price history, prices of a day, refreshes and quarantined rows as blocks
                    of a document
 offers             the offers of the Price data page as a table: filtered, in one unit, with

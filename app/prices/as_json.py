@@ -1,14 +1,18 @@
-"""Price history and quarantined rows as JSON. docs/prices.md lists the keys: never rename one."""
+"""Price history, ages and quarantined rows as JSON: the keys of docs/prices.md, never renamed."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from app.document.as_json import attributes
 from pricing.history import History, PriceOn
 from pricing.store.quarantine import Held
+
+if TYPE_CHECKING:
+    from app.prices.freshness import CloudAge
 
 
 def history_json(found: History) -> dict[str, Any]:
@@ -50,3 +54,8 @@ def held_json(held: Held) -> dict[str, Any]:
         "sku": held.sku._asdict() if held.sku else None,
         **attributes(held, "since", "until", "releasable"),
     }
+
+
+def freshness_json(snapshot_id: str, found: Sequence[CloudAge]) -> dict[str, Any]:
+    """The age of each cloud's prices as JSON."""
+    return {"snapshot": snapshot_id, "clouds": [asdict(c) for c in found]}

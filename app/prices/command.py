@@ -1,4 +1,4 @@
-"""`runcast prices history|on|runs|quarantine|release`: read the price history and the store."""
+"""`runcast prices history|on|freshness|runs|quarantine|release`: read prices and the store."""
 
 from __future__ import annotations
 
@@ -96,6 +96,23 @@ def on(
         print_document(on_blocks(asked, prices[:most], len(prices), len(wanted), machine_hours))
 
 
+def freshness(as_json: AsJson = False) -> None:
+    """Show how old the prices of each cloud are."""
+    from app.document.terminal import print_document
+    from app.forecast.price_book import today
+    from app.prices.as_json import freshness_json
+    from app.prices.freshness import ages, blocks
+    from app.prices.offers import frame_of
+    from pricing.offers import newest_per_place, snapshot
+
+    found = snapshot()
+    frame = frame_of(newest_per_place(found.offers), today())
+    if as_json:
+        print_json(freshness_json(found.id, ages(frame).rows))
+    else:
+        print_document(blocks(frame, found.id))
+
+
 def runs(top: Top = None, as_json: AsJson = False) -> None:
     """List the last refreshes and what became of each source."""
     from app.document.terminal import print_document
@@ -151,7 +168,7 @@ def release(
         print_document([release_paragraph(given)])
 
 
-COMMANDS: tuple[Callable[..., None], ...] = (history, on, runs, quarantine, release)
+COMMANDS: tuple[Callable[..., None], ...] = (history, on, freshness, runs, quarantine, release)
 
 
 # --- reading the options -------------------------------------------------------------------------

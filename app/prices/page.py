@@ -15,7 +15,7 @@ from app.document.escape import as_text
 from app.document.glossary import explained
 from app.document.page import head_help
 from app.forecast import price_book
-from app.prices import charts, filters, offers, over_time_section, sources_section
+from app.prices import charts, filters, freshness, offers, over_time_section, sources_section
 from app.web import figure, link
 from app.web.answers import KEPT_S
 from core.errors import RuncastError
@@ -55,7 +55,8 @@ def _heatmap(shown: Shown, theme: str, _cells: pd.DataFrame) -> chart_files.Spec
 
 
 def draw(answer_of: AnswerOf) -> None:
-    """Draw the page: offers, cheapest prices by cloud, history, sources, quarantined rows."""
+    """Draw the page: offers, cheapest prices and age by cloud, history, sources, quarantined
+    rows."""
     scenario, today = link.scenario(), price_book.today()
     book_id = price_book.book_id(scenario)
     try:
@@ -67,6 +68,7 @@ def draw(answer_of: AnswerOf) -> None:
     chosen, wanted = _draw_filters(frame)
     _draw_heatmap((scenario.prices, book_id, today, wanted), chosen)
     _draw_offers(chosen)
+    _draw_freshness(frame, scenario.prices)
     over_time_section.draw(scenario, answer_of, frame["accelerator"].unique(), today)
     sources_section.draw()
 
@@ -170,6 +172,12 @@ def _draw_offers(chosen: pd.DataFrame) -> None:
     figure.draw_csv(
         right, lambda: offers.table(chosen, unit), file="runcast_offers", key="prices_offers_csv"
     )
+
+
+def _draw_freshness(frame: pd.DataFrame, snapshot_id: str) -> None:
+    st.subheader("Age by cloud", anchor=False)
+    st.markdown(as_text(freshness.sentence(frame, snapshot_id)))
+    sources_section.draw_table(freshness.ages(frame), "prices_freshness")
 
 
 def _listed_sentence(listed: int, found: int) -> str:

@@ -52,7 +52,7 @@ def draw() -> None:
         st.error(as_text(sentence))
     st.markdown(as_text(sources.never_live_sentence(state)))
     _draw_refresh()
-    _draw_table(sources.sources_table(state), "prices_sources")
+    draw_table(sources.sources_table(state), "prices_sources")
     store, sentence = store_or_sentence()
     runs, more = sources.past_runs(store)
     _draw_runs(sources.runs_table(runs), sentence or more)
@@ -101,7 +101,7 @@ def _draw_runs(table: Table[Run], sentence: str) -> None:
     if not table.rows:
         st.info("No refresh has run on this installation: the prices are the bundled ones.")
         return
-    _draw_table(table, "prices_runs")
+    draw_table(table, "prices_runs")
 
 
 def _draw_quarantine(store: Store | None) -> None:
@@ -116,7 +116,7 @@ def _draw_quarantine(store: Store | None) -> None:
         for source, rows in sources.lists_held().items():
             _draw_list(store, source, rows)
     st.markdown("Prices that are not believed, each with the reason; the last good ones stay.")
-    _draw_table(table, "prices_held")
+    draw_table(table, "prices_held")
     if store is not None and releasable:
         _draw_release(store, releasable)
 
@@ -172,7 +172,7 @@ def _draw_release(store: Store, releasable: tuple[Held, ...]) -> None:
         st.success(as_text(sentence))
 
 
-def _draw_table(table: Table[Any], key: str) -> None:
+def draw_table(table: Table[Any], key: str) -> None:
     """Draw a table that can be sorted and searched, with a button for its CSV."""
     height = min(TABLE_PX, 37 * (len(table.rows) + 1))
     st.dataframe(table.frame(), key=key, hide_index=True, height=height, width="stretch",

@@ -1,11 +1,13 @@
 """`runcast prices`: what it prints of the history, of refreshes and of what is held back."""
 
 import json
+from collections import Counter
 
 import pytest
 
 from app import cli
 from pricing.disk import prices_folder
+from pricing.offers import newest_per_place, snapshot
 from pricing.refresh import refresh
 from pricing.store import engine
 from tests.feeds.refreshing import made
@@ -72,6 +74,21 @@ def test_what_machines_cost_on_a_day(run):
     shown = " ".join(out.split())
     assert "$12.29 $98.32 $1,966 8 x H100-80GB-SXM on demand 2023-08-08" in shown
     assert "Cost: 20 h of a machine." in shown
+
+
+def test_the_age_of_each_cloud_s_prices_is_of_every_offer_in_use(run):
+    status, out, err = run("freshness", "--json")
+    assert (status, err) == (0, "")
+    told = json.loads(out)
+    in_use = newest_per_place(snapshot().offers)
+    assert told["snapshot"] == snapshot().id
+    assert {c["provider"]: c["num_offers"] for c in told["clouds"]} == Counter(
+        o.provider for o in in_use
+    )
+    shown = " ".join(run("freshness")[1].split())
+    assert f"Half of the {len(in_use):,} prices of snapshot {snapshot().id}" in shown
+    first = told["clouds"][0]
+    assert f"{first['provider']} {first['num_offers']} {first['newest']}" in shown
 
 
 def test_refreshes_are_listed_with_what_failed(run):

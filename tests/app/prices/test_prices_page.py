@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.document.csv import csv_bytes
-from app.prices import charts, offers, over_time, sources
+from app.prices import charts, freshness, offers, over_time, sources
 from app.prices import refresh_job as job_module
 from app.prices.refresh_job import RefreshJob
 from core.errors import ScenarioError
@@ -91,6 +91,18 @@ def test_a_price_says_how_old_it_is_at_most(frame):
     }  # fmt: skip
     assert offers.newest(frame, TODAY) == ("newest price of today", "green")
     assert "1 fresh, 1 over a day, 1 over a week" in offers.summary(frame, "abc")
+
+
+def test_each_cloud_s_prices_have_an_age_the_oldest_first(frame):
+    elsewhere = replace(OFFER, region="us-west-2")
+    found = freshness.ages(offers.frame_of([OFFER, elsewhere, SPOT, A100], TODAY))
+    assert found.cells() == [
+        ("gcp", "1", "2026", "324", "2026"), ("aws", "3", "2026-11-21", "0", "2026-11-18"),
+    ]  # fmt: skip
+    assert "Half of the 3 prices of snapshot abc are at most 3 days" in freshness.sentence(
+        frame, "abc"
+    )
+    assert freshness.sentence(frame.head(0), "abc") == "Price snapshot abc lists no price."
 
 
 @pytest.mark.parametrize(
@@ -212,6 +224,7 @@ def test_the_page_lists_what_the_snapshot_has():
     assert len(shown) == min(offers.LISTED, sum(o.usd_per_hour is not None for o in newest))
     assert shown["USD per GPU-hour"].is_monotonic_increasing
     assert not shown["Source"].eq("").any()
+    assert table(page, "Median age (days)")["Offers"].sum() == len(newest)
     assert f"0 of {len(SOURCES)} sources have answered on this installation" in said(page)
     assert set(table(page, "Live")["Live"]) == {"never run live"}
     assert "the prices are the bundled ones" in said(page)

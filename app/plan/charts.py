@@ -124,7 +124,7 @@ def _doubted(
     if rows.empty:
         return []
     named = parts.legend(
-        theme, symbolType="diamond", symbolFillColor="transparent", symbolStrokeWidth=1.5,
+        theme, orient="bottom", symbolType="diamond", symbolFillColor="transparent", symbolStrokeWidth=1.5,
         labelLimit=320,
     )  # fmt: skip
     scale = alt.Scale(domain=[IN_DOUBT], range=[FAINT[theme]])

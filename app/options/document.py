@@ -179,7 +179,8 @@ def in_order(frame: pd.DataFrame, order: str) -> pd.DataFrame:
 
 def listed(frame: pd.DataFrame, unit: str, *, has_limits: bool) -> pd.DataFrame:
     """The first rows as the page shows them: money in one unit, five significant digits."""
-    columns = ["#", COST_IN[unit], *SHOWN, *([LIMITS] if has_limits else []), FRONTIER, AGAINST]
+    doubted = [AGAINST] if frame[AGAINST].any() else []
+    columns = ["#", COST_IN[unit], *SHOWN, *([LIMITS] if has_limits else []), FRONTIER, *doubted]
     shown = frame.head(LISTED)[columns].copy()
     for name in shown.select_dtypes("float").columns:
         shown[name] = [float(f"{v:.5g}") if math.isfinite(v) else v for v in shown[name]]

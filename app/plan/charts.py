@@ -28,6 +28,7 @@ STAR = (
 PICK = "pick"  # name of the selection made by a click on the frontier
 HERE = "here"  # name of the marker's data
 PARETO_PX = 312  # height of the whole chart: plot, axis and legend
+DOUBTED_PX = 34  # the legend below them
 MEMORY_PX, LEGEND_ROW_PX = 152, 19
 STEP_PX = 52
 ROW_PX, BAR_PX, BAR_DOWN_PX = 34, 12, 8  # one row: a name with a bar beneath it
@@ -104,7 +105,8 @@ def pareto(
         )
         .add_params(pick)
     )  # fmt: skip
-    layers: list[Any] = [grey, *_doubted(drawn[~best & ~quoted], x, y, tips, theme), line, marks]
+    doubted = _doubted(drawn[~best & ~quoted], x, y, tips, theme)
+    layers: list[Any] = [grey, *doubted, line, marks]
     if quoted.any():
         layers.append(
             _quotes(drawn.loc[quoted, ["days", "usd", "machine", "id"]], x, y, tips, theme)
@@ -112,7 +114,7 @@ def pareto(
     middle = math.sqrt(min(xs) * max(xs))
     layers += _limits(budget_usd, deadline_days, (budget_text, deadline_text), theme, x, y, middle)
     layers += _marker(x, y, theme, middle)
-    whole = alt.layer(*layers).properties(height=PARETO_PX)
+    whole = alt.layer(*layers).properties(height=PARETO_PX + len(doubted) * DOUBTED_PX)
     return whole.resolve_scale(shape="independent", color="independent") if quoted.any() else whole
 
 
@@ -124,8 +126,8 @@ def _doubted(
     if rows.empty:
         return []
     named = parts.legend(
-        theme, orient="bottom", symbolType="diamond", symbolFillColor="transparent", symbolStrokeWidth=1.5,
-        labelLimit=320,
+        theme, orient="bottom", symbolType="diamond", symbolFillColor="transparent",
+        symbolStrokeWidth=1.5, labelLimit=320,
     )  # fmt: skip
     scale = alt.Scale(domain=[IN_DOUBT], range=[FAINT[theme]])
     hollow = alt.Chart(rows.assign(price=IN_DOUBT)).mark_point(

@@ -98,18 +98,14 @@ def _draw_refresh(scenario: Scenario, answer: Answer, before: _Before) -> bool:
     """Draw the refresh that this session has started; False if it published nothing."""
     from app.prices.sources_section import POLL_S, job
 
-    now = job().progress()
-    if now.running:
-        st.fragment(_draw_progress, run_every=POLL_S)()
-        return True
-    newest = current_prices()
-    if newest == before.prices:
+    now, newest = job().progress(), current_prices()
+    if not now.running and newest == before.prices:
         del st.session_state[_BEFORE]
         st.session_state[_REFUSED] = now.sentence
         return False
-    if link.scenario().prices == before.prices:
-        link.edit(changed(link.scenario(), prices=newest))
-        st.rerun()
+    if now.running or link.scenario().prices == before.prices:
+        st.fragment(_draw_progress, run_every=POLL_S)()
+        return True
     with st.container(border=True, key="price_age", gap="xsmall"):
         if scenario.prices == newest and _question(scenario) == before.question:
             found = _changed(before.prices, newest)
@@ -126,10 +122,11 @@ def _changed(before_id: str, after_id: str) -> price_age.Changed:
 
 
 def _draw_progress() -> None:
-    """Draw the progress of the refresh; when it has ended, run the whole page again."""
+    """Draw the progress of the refresh; when it has ended, show the answer at the new prices."""
     from app.prices.sources_section import job
 
     now = job().progress()
     if not now.running:
+        link.edit(changed(link.scenario(), prices=current_prices()))
         st.rerun(scope="app")
     st.progress(now.fraction, text=f"{len(now.ended)} of {now.total} price sources have answered")

@@ -8,6 +8,8 @@ disk          folder of prices of an installation, and atomic replacement of its
 held_lists    whole price lists that are held back, and what a person decides about one:
               take it or leave it
 history       history of a price: bundled observations, and those of this installation
+history_fill  fill the price history with archived pages: <data>/prices/history.csv,
+              fetched on request
 integrity     checks of a list of offers before it becomes a snapshot
 judgement     which rows of a refresh may be published
 lease         lease of the price folder: one refresh at a time, by a lock and a rising

@@ -3,6 +3,7 @@
 pricing/price_history.csv holds prices that public files printed since 2022, each with its source
 and commit. What `runcast refresh` has seen since is in the store. Both are observations at a
 moment: where two are too far apart, or a source failed, there is a gap, and gaps are never filled.
+What pricing/history_fill.py fetched on request is read together with the store.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import FactError
 from core.machine.offer import Offer
+from pricing.disk import prices_folder
 from pricing.offers import CHEAPEST_US, PURCHASES, first_day
 from pricing.series import Gap, Point, Sku, Spell, pieces, sku_of
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pricing.store.engine import Store
 
 HISTORY_CSV = Path(__file__).with_name("price_history.csv")
+FILLED_CSV = "history.csv"  # in the folder of prices: what archived pages printed
 COLUMNS = [*Sku._fields, "usd_per_hour", "observed_at", "source"]
 # A refresh is due every few hours; two days without one are a gap.
 LONGEST_GAP = timedelta(days=2)
@@ -103,7 +106,10 @@ class Market:
 
 def history(sku: Sku, *, since: date | None = None, store: Store | None = None) -> History:
     """The spells and gaps of one price; with `since`, those that end on that day or later."""
-    spells, gaps = pieces(_bundled(HISTORY_CSV).get(sku, ()), longest_gap=LONGEST_BUNDLED_GAP)
+    printed = _bundled(HISTORY_CSV).get(sku, ())
+    if store is not None:
+        printed = (*printed, *_filled().get(sku, ()))
+    spells, gaps = pieces(printed, longest_gap=LONGEST_BUNDLED_GAP)
     if store is not None:
         of_store = pieces(_stored(store, sku, since), longest_gap=LONGEST_GAP)
         spells, gaps = spells + of_store[0], gaps + of_store[1]
@@ -121,9 +127,10 @@ def known_skus(
     limit: int = 1000,
 ) -> list[Sku]:
     """Everything with a price history, in alphabetical order."""
+    printed = {*_bundled(HISTORY_CSV), *(_filled() if store is not None else ())}
     found = {
         sku
-        for sku in _bundled(HISTORY_CSV)
+        for sku in printed
         if accelerator in (None, sku.accelerator) and purchase in (None, sku.purchase)
     }
     if store is not None:
@@ -147,8 +154,9 @@ def price_on(sku: Sku, day: date, *, store: Store | None = None) -> PriceOn | No
 
 
 def _at(found: History, day: date) -> PriceOn | None:
-    own = [s for s in found.spells if s.source not in _bundled_sources(HISTORY_CSV)]
-    bundled = [s for s in found.spells if s.source in _bundled_sources(HISTORY_CSV)]
+    printed = _sources(_bundled(HISTORY_CSV)) | _sources(_filled())
+    own = [s for s in found.spells if s.source not in printed]
+    bundled = [s for s in found.spells if s.source in printed]
     for spells in (own, bundled):
         if covering := [s for s in spells if s.first_at.date() <= day <= s.until.date()]:
             return _price(found.sku, max(covering, key=_newest), day)
@@ -220,6 +228,25 @@ def _stored(store: Store, sku: Sku, since: date | None) -> list[Point]:
 @lru_cache(maxsize=2)
 def _bundled(path: Path) -> dict[Sku, tuple[Point, ...]]:
     """The bundled prices, by SKU."""
+    return _read_csv(path)
+
+
+def _filled() -> dict[Sku, tuple[Point, ...]]:
+    """The prices of archived pages that were fetched here, by SKU; none if there are none."""
+    path = prices_folder() / FILLED_CSV
+    try:
+        written_ns = path.stat().st_mtime_ns
+    except OSError:
+        return {}
+    return _of_file(path, written_ns)
+
+
+@lru_cache(maxsize=2)
+def _of_file(path: Path, written_ns: int) -> dict[Sku, tuple[Point, ...]]:
+    return _read_csv(path)
+
+
+def _read_csv(path: Path) -> dict[Sku, tuple[Point, ...]]:
     found: dict[Sku, list[Point]] = {}
     with path.open(encoding="utf-8", newline="") as file:
         table = csv.DictReader(file)
@@ -252,6 +279,5 @@ def _project(source: str) -> str:
     return source.partition("@")[0]
 
 
-@lru_cache(maxsize=2)
-def _bundled_sources(path: Path) -> frozenset[str]:
-    return frozenset(p.source for points in _bundled(path).values() for p in points)
+def _sources(prices: dict[Sku, tuple[Point, ...]]) -> set[str]:
+    return {p.source for points in prices.values() for p in points}

@@ -40,6 +40,9 @@ def history(
     region: Region = None,
     purchase: Purchase = None,
     since: Since = None,
+    fill: Annotated[
+        bool, typer.Option("--fill", help="First fetch archived price pages, 2023 to 2026.")
+    ] = False,
     top: Top = None,
     as_json: AsJson = False,
 ) -> None:
@@ -51,6 +54,10 @@ def history(
 
     most = _count(top)
     begins = None if since is None else _day("--since", since)
+    if fill:
+        from pricing.history_fill import fill_history
+
+        print(fill_history().sentence, file=sys.stderr)
     store = _store_if_any()
     wanted = _skus(
         store, gpu, provider=cloud, instance_type=instance, region=region, purchase=purchase

@@ -16,6 +16,8 @@ gcp_skus            GCP machines assembled from the SKUs of the Cloud Billing ca
                     with an API key
 gcp_yaml            GCP machine prices, ready assembled, from a YAML file that is updated
                     weekly, without a key
+gpu_price_archive   the archived price pages of the gpu-price-index collection: ten sellers,
+                    2023 to 2026, no key
 gpu_price_feed      the gpu-price-feed collection: list prices of seven sellers, collected
                     daily, without a key
 gpu_price_index     the gpu-price-index collection: prices of Shadeform, RunPod and Verda,

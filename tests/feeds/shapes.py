@@ -211,6 +211,63 @@ def gpu_price_index():
     }
 
 
+# Rows of the archive as they are there, then some that are wrong.
+_ARCHIVE_HEADER = (
+    "source,captured,month,week,sku,gpu_model,gpu_count,form_factor,interconnect,vram_gb,"
+    "commitment,price_per_instance_hour,price_per_gpu_hour,currency,price_kind,basis,note,"
+    "index_code,outcome,restated_per_gpu_hour,adjustments,discard_code,discard_detail"
+)
+
+
+def archived(source, captured, sku, model, count, form, vram, commitment, usd, basis="instance"):
+    """One row of the archive, with the columns that are not read as they are for a usual one."""
+    day = f"{captured[:4]}-{captured[4:6]}"
+    return (
+        f'{source},{captured},{day},{day}-01,"{sku}",{model},{count},{form},nvlink,{vram},'
+        f"{commitment},{usd},{usd},USD,quoted,{basis},\"${usd}, under 'On demand'\",GIX-H100,"
+        "restated,1.0,node_sizex0.92,,"
+    )
+
+
+ARCHIVE = [
+    archived("coreweave", "20230119104731", "NVIDIA HGX H100 (GPU component)", "H100 SXM", 1, "sxm",
+             80, "on_demand", 4.76, "gpu_component"),
+    archived("runpod", "20230824055257", "H100 80GB SXM5 (communitySpotPrice)", "H100 SXM", 1,
+             "sxm", 80, "spot", 2.49),
+    archived("runpod", "20230824055257", "H100 80GB SXM5 (securePrice)", "H100 SXM", 1, "sxm", 80,
+             "on_demand", 4.49),
+    archived("runpod", "20230824055257", "H100 80GB SXM5 (communityPrice)", "H100 SXM", 1, "sxm",
+             80, "community", 4.49),
+    archived("datacrunch", "20240724124458", "8H100.80S.176V H100 SXM5 80GB [On demand price]",
+             "H100 SXM", 8, "sxm", 80, "on_demand", 25.36),
+    archived("datacrunch", "20240724124458", "8H100.80S.176V H100 SXM5 80GB [2-year price]",
+             "H100 SXM", 8, "sxm", 80, "reserved", 19.02),
+    archived("lambda", "20250320081441", "8x A100 SXM", "A100 SXM", 8, "sxm", 80, "on_demand",
+             14.32),
+    archived("lambda", "20250328114330", "8x A100 SXM", "A100 SXM", 8, "sxm", 80, "on_demand",
+             14.32),
+    archived("nebius", "20260402090033", "NVIDIA HGX H100 [On-demand, GPU-hour]", "H100 SXM", 1,
+             "sxm", "", "on_demand", 2.95),
+    archived("nebius", "20260712235400", "NVIDIA HGX H100 [On-demand, GPU-hour]", "H100 SXM", 1,
+             "sxm", "", "on_demand", 3.85),
+    archived("hyperstack", "20260414062405", "NVIDIA H100 [on_demand]", "H100", 1, "unknown", "",
+             "on_demand", 1.9),
+    archived("fluidstack", "20230111193654", "A100 [Hourly Price]", "A100 SXM", 1, "sxm", 80,
+             "on_demand", 1.055),
+    archived("voltagepark", "20250712040631", "On-Demand, Ethernet", "H100 SXM", 1, "sxm", "",
+             "on_demand", 1990.0),
+    archived("crusoe", "20260611182403", "H200", "H200 SXM", 8, "sxm", 141, "on_demand", 34.32),
+    archived("crusoe", "20260611182403", "H200 on demand", "H200 SXM", 8, "sxm", 141, "on_demand",
+             30.0),
+    archived("crusoe", "in June", "H200", "H200 SXM", 8, "sxm", 141, "on_demand", 34.32),
+]  # fmt: skip
+ARCHIVE_PATH = f"{GPU_PRICE_INDEX_PATH}/backfill/observations.csv"
+
+
+def archive(rows):
+    return "\n".join([_ARCHIVE_HEADER, *rows, ""])
+
+
 # --- SkyPilot ------------------------------------------------------------------------------------
 
 SKYPILOT = {

@@ -10,6 +10,7 @@ import pytest
 from core.errors import FactError
 from hardware.names import canonical
 from pricing import history as module
+from pricing.fetch.network import SourceError
 from pricing.history import (
     HISTORY_CSV,
     cost_on,
@@ -17,9 +18,12 @@ from pricing.history import (
     known_skus,
     price_on,
 )
+from pricing.history_fill import fill_history
 from pricing.integrity import price_bands
 from pricing.series import Sku, sku_of
 from pricing.store.opening import open_store
+from tests.feeds import shapes
+from tests.feeds.server import Feed, as_text, serving
 from tests.support.recorded import NOW, found, offer, write
 
 P5 = Sku("aws", "p5.48xlarge", "H100-80GB-SXM", 8, "us-east-1", "on_demand")
@@ -189,3 +193,59 @@ def test_known_skus_are_of_both(store):
     assert {P5, sku_of(here)} <= set(known)
     assert {(s.accelerator, s.purchase) for s in known} == {("H100-80GB-SXM", "on_demand")}
     assert sku_of(here) not in known_skus()
+
+
+# --- archived pages ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fill(monkeypatch, tmp_path):
+    """Fill the history of a folder of its own from an archive of these rows."""
+    monkeypatch.setenv("RUNCAST_DATA_DIR", str(tmp_path))
+
+    def _fill(rows=shapes.ARCHIVE):
+        with serving(Feed({shapes.ARCHIVE_PATH: as_text(shapes.archive(rows))})) as base:
+            return fill_history(environ={"RUNCAST_PRICE_URL_GPU_PRICE_INDEX": base})
+
+    return _fill
+
+
+def test_archived_pages_fill_the_history_and_what_they_cannot_tell_is_left_out(fill, store):
+    told = fill()
+    assert (told.observations, told.prices, told.first, told.last) == (
+        8, 6, "2023-08-24", "2026-07-12",
+    )  # fmt: skip
+    assert told.left_out == {
+        "the GPU alone, without its host": 1,
+        "a seller that is not read: 'fluidstack'": 1,
+        "no price in dollars of a known kind": 1,
+        "the form of the GPU is not stated": 1,
+        "outside the band of believable prices": 1,
+        "two prices of one place on one day": 1,
+        "it has no believable shape": 1,
+    }
+    assert told.sentence == (
+        "8 observations of 6 prices from 2023-08-24 to 2026-07-12 are in the history; 7 rows of "
+        "the archive were left out."
+    )
+    nebius = Sku("nebius", "1x H100 SXM", "H100-80GB-SXM", 1, "*", "on_demand")
+    spells = history(nebius, store=store).spells
+    assert [(s.usd_per_hour, s.first_at.date().isoformat()) for s in spells] == [
+        (2.95, "2026-04-02"),
+        (3.85, "2026-07-12"),
+    ]  # more than 92 days apart: a gap between them
+    assert history(nebius).spells == ()  # without a store: what is bundled
+    verda = next(s for s in known_skus(store=store) if s.instance_type == "8H100.80S.176V")
+    assert (verda.provider, verda.gpu_count) == ("verda", 8)
+    price = price_on(nebius, date(2026, 4, 20), store=store)
+    assert (price.usd_per_hour, price.exact) == (2.95, False)
+
+
+def test_the_next_fill_replaces_the_first_and_one_that_fails_replaces_nothing(fill, store):
+    fill()
+    before = set(known_skus(store=store, limit=10_000))
+    with pytest.raises(SourceError, match="no price that can be used"):
+        fill(shapes.ARCHIVE[:1])
+    assert set(known_skus(store=store, limit=10_000)) == before
+    assert fill(shapes.ARCHIVE[2:4]).observations == 2
+    assert len(set(known_skus(store=store, limit=10_000))) < len(before)

@@ -10,7 +10,9 @@ from pricing.disk import prices_folder
 from pricing.offers import newest_per_place, snapshot
 from pricing.refresh import refresh
 from pricing.store import engine
+from tests.feeds import shapes
 from tests.feeds.refreshing import made
+from tests.feeds.server import Feed, as_text, serving
 
 
 @pytest.fixture
@@ -46,6 +48,21 @@ def test_gaps_are_said(run):
                     "--region", "eastus", "--purchase", "on_demand")  # fmt: skip
     assert "not known 20" in out
     assert "no refresh" in out
+
+
+def test_fill_fetches_archived_pages_first_and_says_what_it_found(run, monkeypatch):
+    routes = {shapes.ARCHIVE_PATH: as_text(shapes.archive(shapes.ARCHIVE))}
+    with serving(Feed(routes)) as base:
+        monkeypatch.setenv("RUNCAST_PRICE_URL_GPU_PRICE_INDEX", base)
+        status, out, err = run("history", "--cloud", "nebius", "--fill")
+        assert (status, err[:30]) == (0, "8 observations of 6 prices fro")
+        assert "nebius 1x H100 SXM (1 x H100-80GB-SXM), on demand" in out
+        assert "$3.85 2026-07-12" in " ".join(out.split())
+        routes.clear()
+        assert run("history", "--cloud", "nebius")[:2] == (0, out)  # it stays
+    status, _, err = run("history", "--cloud", "nebius", "--fill")
+    assert status == 2
+    assert err.startswith("runcast: ")
 
 
 def test_the_json_has_what_refreshes_have_seen(run):

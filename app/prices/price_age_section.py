@@ -15,7 +15,7 @@ from app.document.escape import as_text
 from app.forecast.resolve import current_prices
 from app.prices import price_age
 from app.scenario.link import changed
-from app.web import answers, link
+from app.web import answers, first_look, link
 from core.scenario import Scenario
 from core.search.plan import Answer
 
@@ -63,6 +63,7 @@ def _draw_banner(scenario: Scenario, answer: Answer, age: str) -> None:
             st.button(
                 "Refresh now", key="price_age_refresh", icon=":material/refresh:",
                 on_click=_start, args=(scenario, answer),
+                disabled=first_look.is_awaited(),  # the answer to compare with is still to come
             )  # fmt: skip
             st.button("Not now", key="price_age_dismiss", on_click=_dismiss)
 
@@ -95,7 +96,8 @@ def _dismiss() -> None:
 
 
 def _draw_refresh(scenario: Scenario, answer: Answer, before: _Before) -> bool:
-    """Draw the refresh that this session has started; False if it published nothing."""
+    """Draw the refresh that this session has started; False if it published nothing, or if another
+    question is asked since."""
     from app.prices.sources_section import POLL_S, job
 
     now, newest = job().progress(), current_prices()
@@ -106,9 +108,12 @@ def _draw_refresh(scenario: Scenario, answer: Answer, before: _Before) -> bool:
     if now.running or link.scenario().prices == before.prices:
         st.fragment(_draw_progress, run_every=POLL_S)()
         return True
+    if _question(link.scenario()) != before.question:
+        del st.session_state[_BEFORE]
+        return False
     with st.container(border=True, key="price_age", gap="xsmall"):
-        if scenario.prices == newest and _question(scenario) == before.question:
-            found = _changed(before.prices, newest)
+        if _question(scenario) == before.question:  # else it is the first look
+            found = _changed(before.prices, scenario.prices)
             text = price_age.changed_sentence(before.plan, price_age.recommended(answer), found)
             st.markdown(f"**{as_text(text)}**")
         st.caption(as_text(now.sentence))

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from sqlalchemy import select
 
 from core.errors import ScenarioError, shown
-from pricing.judgement import RELEASABLE, Quarantined, Released
+from pricing.judgement import RELEASABLE, WHOLE, Quarantined, Released
 from pricing.series import Sku
 from pricing.store.engine import Store
 from pricing.store.models import HeldRow, ReleaseRow, RunRow, table_of
@@ -100,6 +100,11 @@ def release(
         if row is None:
             raise ScenarioError(
                 f"Nothing that is held back has the key {shown(key)}: see the quarantine."
+            )
+        if row.rule in WHOLE:
+            raise ScenarioError(
+                f"{key} holds back the whole list of {row.source}: take it on the Price data page, "
+                f"or with `runcast refresh --source {row.source} --accept {row.source}`."
             )
         if row.rule not in RELEASABLE or row.usd_per_hour is None or not row.provider:
             raise ScenarioError(

@@ -22,7 +22,8 @@ from pricing.lease import lease
 from pricing.offers import newest_per_place, snapshot
 from pricing.source_state import SourceState, State
 from pricing.sources import SOURCES
-from pricing.store.quarantine import Held
+from pricing.store.opening import open_store
+from pricing.store.quarantine import Held, releases
 from tests.feeds.refreshing import made
 from tests.made_up import plans as made_up
 
@@ -444,6 +445,8 @@ def test_a_list_that_is_held_back_is_taken_and_published_at_once(a_list_that_mov
     a_list_that_moved.job().wait(60)
     assert live_prices() == {22.0}
     assert "No price is held back." in said(opened())
+    (recorded,) = releases(open_store())
+    assert (recorded.source, recorded.by, recorded.sku.provider) == ("lambda", "ada", "")
 
 
 def test_a_list_that_is_left_stays_held_back_by_the_next_refresh(a_list_that_moved):

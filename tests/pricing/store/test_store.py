@@ -173,6 +173,10 @@ def test_a_person_releases_a_price_and_not_a_row_that_cannot_be_one(store):
             release(store, key, by="ada")
     with pytest.raises(ScenarioError, match="Nothing that is held back has the key 'nonsense'"):
         release(store, "nonsense", by="ada")
+    whole = Quarantined(source="oci", rule="moved", sentence="oci: it moved.", measure=0.5)
+    write(store, found("oci", []), quarantined=[whole])
+    with pytest.raises(ScenarioError, match="holds back the whole list of oci: take it on"):
+        release(store, whole.key, by="ada")
 
 
 # --- calibrations --------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ role_facts        tables of facts with one row per quantity in use, and any numb
                   published ones
 slices            shapes in which chips of a torus are rented: hardware/slices.csv
 spot              preemption rates and outages of spot machines: hardware/spot.csv
+stack_support     what each software stack takes: hardware/stack_support.csv
 supply            what a seller lets a customer have, starts in and bills at least:
                   hardware/supply.csv
 tables            reader of tables of facts; errors name the file and the line

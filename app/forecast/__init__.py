@@ -45,6 +45,8 @@ search_log          log searches: how long they took and how much they searched,
                     the scenario
 search_memory       keep search results by job, so that the next search covers only new
                     jobs
+stack_limits        what the stack of a scenario cannot do, and the choices that it leaves to
+                    the search
 standing            what speaks against recommending a plan, though it is searched and shown
 training            what a scenario trains and which choices it fixes, as core's types
 with_failures       every ranked plan with failures: closed forms over columns, without

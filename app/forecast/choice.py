@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.forecast import calibrations, machines, price_book
+from app.forecast import calibrations, machines, price_book, stack_limits
 from app.forecast.excluded import LONGEST_DAYS, Key, reason_at
 from app.forecast.machines import CUSTOM, Machine
 from app.forecast.search import job_of
@@ -52,6 +52,8 @@ def choice_of(scenario: Scenario) -> Choice:
             left_out[reason_at("cluster_size", m.offer)] += 1
         elif not _takes(m, recipe):
             left_out[reason_at("precision", m.offer)] += 1
+        elif not stack_limits.runs_on(scenario.stack, m.accelerator):
+            left_out[reason_at("stack", m.offer)] += 1
         elif m.offer.usd_per_hour is not None:
             kept.append(m)
     left_out.update(
@@ -63,10 +65,12 @@ def choice_of(scenario: Scenario) -> Choice:
             named = m.offer.accelerator in wanted if wanted else True
             if not named or m.offer.accelerator in priced:
                 continue
-            if _takes(m, recipe):
-                kept.append(m)
-            else:
+            if not _takes(m, recipe):
                 left_out[reason_at("precision", m.offer)] += 1
+            elif not stack_limits.runs_on(scenario.stack, m.accelerator):
+                left_out[reason_at("stack", m.offer)] += 1
+            else:
+                kept.append(m)
     if CUSTOM in wanted:
         kept.append(machines.custom_machine(scenario))
     if not wanted and not scenario.cloud:

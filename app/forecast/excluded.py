@@ -21,6 +21,7 @@ SENTENCES = {
     "cluster_size": "owned clusters or quotes have fewer GPUs than are asked for",
     "quote_over": "of your quotes are past their last day: ask the seller again",
     "precision": "offers are of accelerators without the chosen precision",
+    "stack": "offers are of accelerators on which the chosen software stack does not run",
     "not_a_cluster": "offers at some GPU count: not sold as a cluster, so one machine at most",
     "slice": "offers at some GPU count: no slice of chips has this size",
     "memory": "offers at some GPU count: no layout fits the memory",

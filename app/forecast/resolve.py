@@ -8,6 +8,7 @@ from functools import partial
 from app.forecast import calibration_files, calibrations, machines, price_book
 from app.forecast.machines import CUSTOM
 from app.forecast.search import anchor_of
+from app.forecast.stack_limits import check_stack
 from app.scenario.model import model_of
 from core.errors import RuncastError, ScenarioError, unknown_name, unknown_sentence
 from core.model.presets import PRESETS, preset
@@ -66,6 +67,12 @@ def resolve(scenario: Scenario) -> tuple[Scenario, list[str]]:
             default = Scenario.model_fields[name].default
             notes.append(f"{e} {default} is shown instead.")
             kept[name] = default
+    try:
+        check_stack(Scenario.model_validate(kept))
+    except ScenarioError as e:
+        default = Scenario.model_fields["stack"].default
+        notes.append(f"{e} {default} is shown instead.")
+        kept["stack"] = default
     if CUSTOM in scenario.gpu:
         try:
             machines.accelerator_of(CUSTOM, scenario)
@@ -107,6 +114,7 @@ def resolve_strict(scenario: Scenario) -> Scenario:
     )
     if CUSTOM in resolved.gpu:
         machines.accelerator_of(CUSTOM, resolved)
+    check_stack(resolved)
     price_book.book_of(resolved)
     calibrations.chosen(resolved)
     _check_anchor(resolved)

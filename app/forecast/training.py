@@ -7,6 +7,7 @@ from math import nan
 
 import numpy as np
 
+from app.forecast import stack_limits
 from app.scenario.model import NamedModel, model_of
 from core.evidence import uncertainty
 from core.layout import optimizers
@@ -171,12 +172,8 @@ def choices_of(scenario: Scenario) -> Choices:
     stack = stacks()[scenario.stack]
     return Choices(
         shardings=tuple(scenario.sharding) or stack.shardings,
-        recomputes=tuple(scenario.recompute) or tuple(stack.recompute.split()),
-        tp=scenario.tp,
-        pp=scenario.pp,
-        cp=scenario.cp,
-        ep=scenario.ep,
-        etp=scenario.etp,
+        recomputes=stack_limits.recomputes(scenario, tuple(stack.recompute.split())),
+        **{name: stack_limits.degree(scenario, name) for name in stack_limits.DEGREES},
         virtual_stages=scenario.virtual_stages,
         micro_batch_size=scenario.micro_batch_size,
         schedule=scenario.schedule,

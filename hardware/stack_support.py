@@ -1,0 +1,97 @@
+"""What each software stack takes: hardware/stack_support.csv, one row for each stack with a launch
+file, of one version, with its source.
+
+Degrees, schedules and recomputes are those that the launch file can express; tasks, vendors and
+precisions those of the stack. Nothing is known of a stack without a row: it is not restricted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from core.errors import FactError, shown
+from core.machine.accelerator import Source
+from hardware.efficiency import stacks
+from hardware.tables import check_source, rows
+
+SUPPORT_CSV = Path(__file__).with_name("stack_support.csv")
+_LISTS = (
+    "tasks", "vendors", "models", "precisions", "degrees", "schedules", "context_methods",
+    "recomputes", "offloads",
+)  # fmt: skip
+_COLUMNS = ("stack", "version", *_LISTS, "target", "source", "source_date", "note")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Support:
+    """What one stack takes. Empty: any, but for `degrees`, where empty is none."""
+
+    stack: str
+    version: str
+    tasks: frozenset[str]  # empty: the training program is the user's own
+    vendors: frozenset[str]  # of accelerators
+    models: frozenset[str]  # presets that it has a configuration of
+    precisions: frozenset[str]
+    degrees: frozenset[str]  # of tp, pp, cp, ep, etp: those that may be above 1
+    schedules: frozenset[str]
+    context_methods: frozenset[str]
+    recomputes: frozenset[str]
+    offloads: frozenset[str]  # optimizer/weights: cpu/none
+    target: str  # the launch file
+    source: Source
+
+    @property
+    def label(self) -> str:
+        """The stack with the version that the row is of."""
+        return f"{self.stack} {self.version}"
+
+    def takes(self, column: str, value: str) -> bool:
+        """Whether a list of the row has this value; a stack without a list of tasks has all."""
+        listed: frozenset[str] = getattr(self, column)
+        return value in listed or (column == "tasks" and not listed)
+
+
+def load_support(path: Path = SUPPORT_CSV) -> Mapping[str, Support]:
+    """Read the table; a row without a source, of an unknown stack, or given twice is an error."""
+    found: dict[str, Support] = {}
+    for where, row in rows(path, _COLUMNS):
+        name = row["stack"]
+        if name not in stacks():
+            raise FactError(f"{where}: {shown(name)} is not a stack of stacks.csv")
+        if name in found:
+            raise FactError(f"{where}: {name} is given twice")
+        check_source(where, name, row)
+        lists = {column: frozenset(row[column].split()) for column in _LISTS}
+        source = Source(ref=row["source"], date=row["source_date"], printed=row["note"])
+        found[name] = Support(
+            stack=name, version=row["version"], target=row["target"], source=source, **lists
+        )
+    return found
+
+
+@cache
+def supports() -> Mapping[str, Support]:
+    """The shipped table, read once."""
+    return load_support()
+
+
+def support_of(stack: str) -> Support | None:
+    """What a stack takes; None if no row says."""
+    return supports().get(stack)
+
+
+def lacks(stack: str, column: str, value: str, what: str) -> str:
+    """The sentence on what a stack does not take, with the stacks that do; '' if it takes it.
+
+    >>> lacks("torchtune", "degrees", "pp", "pipeline parallelism")
+    'torchtune 0.6.1 has no pipeline parallelism: megatron-lm, megatron-bridge, torchtitan have.'
+    """
+    mine = support_of(stack)
+    if mine is None or mine.takes(column, value):
+        return ""
+    others = [s.stack for s in supports().values() if s.takes(column, value)]
+    have = f": {', '.join(others)} {'has' if len(others) == 1 else 'have'}" if others else ""
+    return f"{mine.label} has no {what}{have}."

@@ -28,6 +28,8 @@ measured_model    a row of the table of measured models as a Transformer, with w
                   be assumed
 model_architectures  load what published architectures of models add to their dimensions:
                   biases, norms, positions
+model_facts       what a launch file needs of a named model beyond its dimensions:
+                  hardware/model_facts.csv
 names             names of accelerators: one canonical id, and its other spellings
 networks          what joins the machines of an offer: stated, documented, usual, or nothing
 nccl_env          NCCL variables of each fabric, each with a reason: hardware/nccl_env.csv

@@ -10,14 +10,16 @@ from app.document import format as fmt
 from app.document.vocabulary import machine, stated_region
 from app.forecast.machines import accelerator_of
 from app.forecast.resolve import current_prices
+from app.forecast.training import workload_of
 from app.risk.risk import risk_of
 from app.scenario.age import stamped
 from app.scenario.model import model_of
 from app.scenario.version import version
+from core.layout.sharding import INDEX, reduced_gradient_bytes
 from core.scenario import Scenario
 from core.search.plan import Plan
 from hardware.instances import find_instance
-from runners.recipes.job import Header, RecipeJob
+from runners.recipes.job import Habits, Header, RecipeJob
 
 NAME_CHARS = 40
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
@@ -32,7 +34,8 @@ def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> Recipe
     chip = accelerator_of(offer.accelerator, scenario)
     known = find_instance(offer.provider, offer.instance_type)
     fabric = (known.fabric if known else None) or ""
-    limit = limit_hours(scenario, plan)
+    risk = risk_of(scenario, plan)
+    limit = None if risk.hours is None else risk.hours.p90_all
     return RecipeJob(
         name=default_name(model.label, plan) if name is None else name,
         header=header_of(scenario, plan, limit),
@@ -64,6 +67,25 @@ def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> Recipe
         limit_hours=limit,
         vendor=chip.vendor,
         device_name=chip.device_name or "",
+        habits=habits_of(scenario, plan),
+        checkpoint_steps=round(risk.job.interval_s / math.fsum(plan.step_s.values())),
+    )
+
+
+def habits_of(scenario: Scenario, plan: Plan) -> Habits:
+    """What the forecast of a plan assumes of the software."""
+    work = workload_of(scenario, model_of(scenario))
+    reduced = reduced_gradient_bytes(
+        strategy=INDEX[plan.layout.sharding], gradient_bytes=work.gradient_bytes
+    )
+    return Habits(
+        overlaps_gradients=bool(work.overlaps_gradients),
+        async_tp=bool(work.async_tp),
+        reduces_in_fp32=bool(reduced > 2),
+        cuda_graphs=bool(work.cuda_graphs),
+        chunked_loss=bool(work.chunked_loss),
+        packed=scenario.packing_efficiency == 1,
+        async_checkpoint=scenario.async_checkpoint,
     )
 
 
@@ -88,14 +110,9 @@ def nccl_fabrics(scenario: Scenario, plan: Plan, fabric: str) -> tuple[str, ...]
     return tuple(f for f in found if f)
 
 
-def limit_hours(scenario: Scenario, plan: Plan) -> float | None:
-    """P90 of the run's hours, with failures and the forecast's error; None if it never ends."""
-    risk = risk_of(scenario, plan)
-    return None if risk.hours is None else risk.hours.p90_all
-
-
 def header_of(scenario: Scenario, plan: Plan, limit: float | None) -> Header:
-    """The header of every file; `limit` is the result of `limit_hours`."""
+    """The header of every file; `limit` is the P90 of the run's hours, with failures and the
+    forecast's error; None if it never ends."""
     fields = {"plan": plan.id, "prices": scenario.prices or current_prices()}
     query = stamped(scenario.model_copy(update=fields)).to_query()
     return Header(

@@ -1,9 +1,16 @@
-"""Header of every file: its origin, its forecast and its assumptions."""
+"""Header of every file: its origin, its forecast and its assumptions; and the block of a training
+stack's file with the values that the plan does not decide.
+
+A value that was not given has a line `# TODO runcast: NAME - what to fill in`, which preflight.sh
+lists and does not pass over. Whoever fills the value in deletes that line.
+"""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
 
 from runners.recipes.job import Header
 from runners.recipes.quoting import plain
@@ -11,6 +18,19 @@ from runners.recipes.target import NOT_VALIDATED, Tier
 
 WIDTH = 96
 ASSUMPTIONS = 40  # at most; the scenario has them all
+FILL_IN, FILLED_IN = "# --- fill in before starting ---", "# ---"
+TODO = "# TODO runcast: "
+UNKNOWN = "REPLACE_ME"  # where a value cannot be left empty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blank:
+    """A value that the plan does not decide, under its name in the file."""
+
+    name: str
+    what: str  # to fill in
+    value: Any = UNKNOWN
+    known: bool = False
 
 
 def header_lines(header: Header, *, tool: str, tier: Tier) -> list[str]:
@@ -60,3 +80,20 @@ def comments(lines: Iterable[str], *, prefix: str = "# ") -> str:
         )  # fmt: skip
         out += [f"{prefix}{part}".rstrip() for part in wrapped or [""]]
     return "".join(f"{line}\n" for line in out)
+
+
+def to_fill_in(blanks: Iterable[Blank], line: Callable[[Blank], str]) -> str:
+    """The block: for each value the remark that it is missing, if it is, and its `line`.
+
+    >>> print(to_fill_in([Blank(name="A", what="a folder")], lambda b: f"{b.name}=\n"), end="")
+    # --- fill in before starting ---
+    # TODO runcast: A - a folder
+    A=
+    # ---
+    """
+    found = [FILL_IN + "\n"]
+    for blank in blanks:
+        if not blank.known:
+            found.append(f"{TODO}{blank.name} - {plain(blank.what)}\n")
+        found.append(line(blank))
+    return "".join([*found, FILLED_IN + "\n"])

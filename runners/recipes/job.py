@@ -33,6 +33,19 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """What the forecast assumes of the software: a file switches each on or off."""
+
+    overlaps_gradients: bool = True  # their reduction runs during backward
+    async_tp: bool = False  # tensor-parallel communication runs beside its matmuls
+    reduces_in_fp32: bool = True  # gradients over the replicas
+    cuda_graphs: bool = False
+    chunked_loss: bool = False  # logits exist in pieces only
+    packed: bool = True  # sequences are full: examples are joined
+    async_checkpoint: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeJob:
     """One training job, as planned."""
 
@@ -69,11 +82,19 @@ class RecipeJob:
         None  # P90 of the run with failures; None: it never ends in practice
     )
     device_name: str = ""  # is in the name that nvidia-smi prints; empty: not known
+    # What stacks need in addition.
+    habits: Habits = Habits()
+    checkpoint_steps: int = 0  # between checkpoints; 0: one at the end
 
     @property
     def dp(self) -> int:
         """Data-parallel degree."""
         return self.layout.dp_replicate * self.layout.dp_shard
+
+    @property
+    def save_every(self) -> int:
+        """Steps between checkpoints, at most the whole run."""
+        return min(self.checkpoint_steps or self.num_steps, self.num_steps)
 
 
 def checked_name(name: str) -> str:

@@ -1,4 +1,8 @@
-"""Arguments of Megatron-LM's pretrain_gpt.py, as a shell file."""
+"""Arguments of Megatron-LM's pretrain_gpt.py, as a shell file.
+
+Names and defaults: NVIDIA/Megatron-LM@d98e8a64, megatron/training/arguments.py. Every overlap
+and checkpoint is off there unless a flag asks for it.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,18 @@ from collections.abc import Mapping
 
 from core.errors import shown
 from core.model.transformer import is_mla, is_moe
+from hardware.model_facts import ModelFacts, model_facts
 from runners.recipes import arguments as words_of
-from runners.recipes import quoting
+from runners.recipes.header import Blank
 from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
+    blank,
     careful,
+    checkpoints,
     first,
     lacks,
     offloads,
+    rate,
     shards,
     takes,
     world_line,
@@ -25,11 +33,12 @@ FILE = "megatron_train.sh"
 STACK = "Megatron-LM"
 TOOL = "megatron-core 0.16.1 (TransformerConfig; the flags against our own list)"
 PROGRAM = ("pretrain_gpt.py",)
-MARKS = {
-    "--data-path": ("data_path", "REPLACE_ME: prefix of your indexed data set"),
-    "--tokenizer-model": ("tokenizer", "REPLACE_ME: folder or name of your tokenizer"),
-    "--lr": ("", "REPLACE_ME: learning rate"),
-}
+# Flags whose values stand in the file's first block, by their variable there.
+BLANKS = {
+    "--data-path": "DATA_PATH", "--tokenizer-model": "TOKENIZER", "--lr": "LEARNING_RATE",
+    "--save": "CHECKPOINTS", "--load": "CHECKPOINTS", "--tensorboard-dir": "LOGS",
+    "--rotary-base": "ROTARY_BASE",
+}  # fmt: skip
 PRECISION: dict[str, dict[str, str | int | bool]] = {
     "bf16": {"--bf16": True},
     "fp16": {"--fp16": True},
@@ -52,8 +61,9 @@ RECOMPUTE: dict[str, dict[str, str | int | bool]] = {
 FLAGS = {
     "--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--context-parallel-size",
     "--expert-model-parallel-size", "--expert-tensor-parallel-size", "--sequence-parallel",
-    "--num-virtual-stages-per-pipeline-rank", "--account-for-embedding-in-pipeline-split",
-    "--account-for-loss-in-pipeline-split", "--cp-comm-type", "--use-distributed-optimizer",
+    "--num-virtual-stages-per-pipeline-rank", "--pipeline-model-parallel-layout",
+    "--cp-comm-type", "--use-distributed-optimizer", "--overlap-grad-reduce",
+    "--overlap-param-gather", "--tp-comm-overlap", "--grad-reduce-in-bf16", "--cuda-graph-impl",
     "--micro-batch-size", "--global-batch-size", "--seq-length", "--max-position-embeddings",
     "--train-iters", "--optimizer", "--bf16", "--fp16", "--fp8-format", "--fp8-recipe",
     "--recompute-granularity", "--recompute-method", "--recompute-num-layers",
@@ -64,7 +74,13 @@ FLAGS = {
     "--hidden-dropout", "--num-experts", "--moe-router-topk", "--moe-ffn-hidden-size",
     "--moe-shared-expert-intermediate-size", "--moe-layer-freq", "--moe-grouped-gemm",
     "--moe-token-dispatcher-type", "--multi-latent-attention", "--q-lora-rank", "--kv-lora-rank",
-    "--qk-head-dim", "--qk-pos-emb-head-dim", "--v-head-dim", "--tokenizer-type", *MARKS,
+    "--qk-head-dim", "--qk-pos-emb-head-dim", "--v-head-dim", "--tokenizer-type",
+    "--rotary-percent", "--use-rope-scaling", "--rope-scaling-factor",
+    "--moe-router-score-function", "--moe-router-pre-softmax", "--moe-router-enable-expert-bias",
+    "--moe-router-num-groups", "--moe-router-group-topk", "--moe-router-topk-scaling-factor",
+    "--moe-router-dtype", "--mtp-num-layers", "--moe-permute-fusion", "--cross-entropy-loss-fusion",
+    "--eval-iters", "--save-interval", "--async-save", "--log-interval", "--log-throughput",
+    *BLANKS,
 }  # fmt: skip
 
 
@@ -79,8 +95,11 @@ def refuses(job: RecipeJob) -> str:
         takes(STACK, "the optimizer", job.optimizer, tuple(OPTIMIZERS)),
         takes(STACK, "recompute", lay.recompute, tuple(RECOMPUTE)),
         offloads(job, STACK, (("none", "none"),)),
+        "Megatron-LM has no CUDA graphs with full recompute."
+        if job.habits.cuda_graphs and lay.recompute == "full"
+        else "",
         takes(STACK, "the schedule", lay.schedule, ("1f1b", "interleaved")) if lay.pp > 1 else "",
-        _stages(job)[1],
+        stages(job)[1],
         _unknown_parts(job),
     )
 
@@ -98,25 +117,38 @@ def _unknown_parts(job: RecipeJob) -> str:
     return f"These arguments cannot say {what}, which {job.model_label} has." if what else ""
 
 
-def _stages(job: RecipeJob) -> tuple[dict[str, str | int | bool], str]:
+def stages(job: RecipeJob) -> tuple[dict[str, str | int | bool], str]:
     """Flags that divide the layers into stages, or why that is not possible."""
     lay = job.layout
-    stages, layers = lay.pp * lay.virtual_stages, int(job.model.num_layers)
-    found: dict[str, str | int | bool] = {}
+    count, layers = lay.pp * lay.virtual_stages, int(job.model.num_layers)
+    if lay.virtual_stages > 1 and lay.num_microbatches % lay.pp:
+        return {}, f"{lay.num_microbatches} micro-batches are no multiple of pp {lay.pp}."
+    if layers < count - 2:  # the first and the last stage may hold no layer
+        return {}, f"{STACK} cannot cut {layers} layers into {count} stages."
+    if layers % count:
+        return {"--pipeline-model-parallel-layout": pipeline_layout(job)}, ""
     if lay.virtual_stages > 1:
-        found["--num-virtual-stages-per-pipeline-rank"] = lay.virtual_stages
-        if lay.num_microbatches % lay.pp:
-            return {}, f"{lay.num_microbatches} micro-batches are no multiple of pp {lay.pp}."
-    if layers % stages == 0:
-        return found, ""
-    if (layers + 2) % stages == 0:  # embedding and LM head count as a layer each
-        found["--account-for-embedding-in-pipeline-split"] = True
-        found["--account-for-loss-in-pipeline-split"] = True
-        return found, ""
-    return {}, (
-        f"{STACK} cannot cut {layers} layers into {stages} stages evenly, nor with embedding and "
-        "LM head as a layer each."
-    )
+        return {"--num-virtual-stages-per-pipeline-rank": lay.virtual_stages}, ""
+    return {}, ""
+
+
+def pipeline_layout(job: RecipeJob) -> str:
+    """Layers of every stage, where they do not divide: t is a layer, E the embedding, m a layer
+    that predicts a further token, L the loss. No rank holds more layers than the forecast has on
+    the fullest; below that, what the ends hold in addition counts as layers."""
+    pp, layers = job.layout.pp, int(job.model.num_layers)
+    count, most, mtp = pp * job.layout.virtual_stages, -(-layers // pp), known(job).mtp_layers
+    held, more = [-(-layers // count)] * count, [0.0] * count
+    more[0] += 0.5  # the embedding is a look-up
+    more[-1] += 1 + mtp
+
+    def load(i: int) -> tuple[bool, float, float, int]:
+        of_rank = sum(held[i % pp :: pp])
+        return of_rank > most, of_rank + sum(more[i % pp :: pp]), held[i] + more[i], i
+
+    for _ in range(sum(held) - layers):
+        held[max((i for i in range(count) if held[i]), key=load)] -= 1
+    return "E" + "|".join("t" * n for n in held) + "m" * mtp + "L"
 
 
 def _model(job: RecipeJob) -> dict[str, str | int | bool]:
@@ -131,12 +163,13 @@ def _model(job: RecipeJob) -> dict[str, str | int | bool]:
         "--swiglu": bool(m.gated_mlp),
         "--disable-bias-linear": not m.linear_bias,
         "--add-qkv-bias": bool(m.qkv_bias and not m.linear_bias),
-        "--qk-layernorm": bool(m.qk_norm),
+        "--qk-layernorm": bool(m.qk_norm or is_mla(m)),  # of latent attention, on its latents
         "--untie-embeddings-and-output-weights": not m.tied_embeddings,
         "--position-embedding-type": "learned_absolute" if positions else "rope",
         "--max-position-embeddings": positions or job.seq_len,
         "--attention-dropout": "0.0",  # Megatron's default is 0.1, which the forecast leaves out
         "--hidden-dropout": "0.0",
+        "--cross-entropy-loss-fusion": True,  # with which its memory was measured
     }
     if is_mla(m):
         found |= {
@@ -161,18 +194,76 @@ def _model(job: RecipeJob) -> dict[str, str | int | bool]:
             "--moe-ffn-hidden-size": int(m.moe_ffn_hidden_size),
             "--moe-grouped-gemm": True,
             "--moe-token-dispatcher-type": "alltoall",
+            "--moe-permute-fusion": True,  # with which its memory was measured
         }
         if m.num_shared_experts:
             shared = int(m.num_shared_experts * m.moe_ffn_hidden_size)
             found["--moe-shared-expert-intermediate-size"] = shared
         if dense:
             found["--moe-layer-freq"] = f"([0]*{dense}+[1]*{int(m.num_layers) - dense})"
+        found |= _router(known(job))
+    return found | _positions(job)
+
+
+def known(job: RecipeJob) -> ModelFacts:
+    """What the arguments need of the model beyond its dimensions."""
+    return model_facts().get(job.model_id, ModelFacts())
+
+
+def _router(facts: ModelFacts) -> dict[str, str | int | bool]:
+    """How tokens find their experts; Megatron's default is a softmax over the chosen ones."""
+    found: dict[str, str | int | bool] = {
+        "--moe-router-pre-softmax": facts.router == "softmax_before",
+        "--moe-router-enable-expert-bias": facts.router == "sigmoid_bias",
+    }
+    if facts.router == "sigmoid_bias":
+        found["--moe-router-score-function"] = "sigmoid"
+        found["--moe-router-dtype"] = "fp32"
+    if facts.router_groups > 1:
+        found["--moe-router-num-groups"] = facts.router_groups
+        found["--moe-router-group-topk"] = facts.router_group_topk
+    if facts.router_scaling != 1:
+        found["--moe-router-topk-scaling-factor"] = f"{facts.router_scaling:g}"
+    if facts.mtp_layers:
+        found["--mtp-num-layers"] = facts.mtp_layers
     return found
 
 
-def arguments(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str | int | bool]:
-    """Every flag that the plan sets, then marked ones that only the user knows."""
+def _positions(job: RecipeJob) -> dict[str, str | int | bool]:
+    """The rotary embedding of the model, where it has one."""
+    facts = known(job)
+    if job.model.num_positions:
+        return {}
+    found: dict[str, str | int | bool] = {"--rotary-base": words_of.Filled("ROTARY_BASE")}
+    if facts.rotary_share < 1:
+        found["--rotary-percent"] = f"{facts.rotary_share:g}"
+    if facts.rope_scaling:
+        found |= {"--use-rope-scaling": True, "--rope-scaling-factor": f"{facts.rope_scaling:g}"}
+    return found
+
+
+def blanks(job: RecipeJob, options: Mapping[str, str]) -> list[Blank]:
+    """What the first block holds: given, known of the model, or to fill in."""
+    folder = checkpoints(options, "CHECKPOINTS")
+    logs = f"{folder.value}/logs" if folder.known else "logs"
+    found = [
+        blank(options, "data_path", "DATA_PATH", "prefix of the indexed data set"),
+        blank(options, "tokenizer", "TOKENIZER", "folder or name of the tokenizer"),
+        rate(options, "LEARNING_RATE"),
+        folder,
+        Blank(name="LOGS", what="folder of logs", value=logs, known=True),
+    ]
+    if not job.model.num_positions:
+        base = int(known(job).rotary_base)
+        what = "base of the rotary embedding, rope_theta of the model's config.json"
+        found.append(Blank(name="ROTARY_BASE", what=what, value=base, known=bool(base)))
+    return found
+
+
+def arguments(job: RecipeJob) -> dict[str, str | int | bool]:
+    """Every flag that the plan sets, then those whose values are in the first block."""
     lay = job.layout
+    overlaps = job.habits.overlaps_gradients and job.dp * lay.cp > 1
     found: dict[str, str | int | bool] = {
         "--tensor-model-parallel-size": lay.tp,
         "--pipeline-model-parallel-size": lay.pp,
@@ -183,8 +274,13 @@ def arguments(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str | int
         "--global-batch-size": job.global_batch_size,
         "--seq-length": job.seq_len,
         "--train-iters": job.num_steps,
+        "--eval-iters": 0,  # 100 each 1,000 steps by default, which the forecast leaves out
+        "--overlap-grad-reduce": overlaps,
+        "--overlap-param-gather": overlaps and lay.sharding == "zero1",
+        "--tp-comm-overlap": job.habits.async_tp and lay.tp > 1,
+        "--grad-reduce-in-bf16": job.precision != "fp16" and not job.habits.reduces_in_fp32,
         "--optimizer": OPTIMIZERS[job.optimizer],
-        **_stages(job)[0],
+        **stages(job)[0],
         **_model(job),
         **PRECISION[job.precision],
         **RECOMPUTE[lay.recompute],
@@ -194,28 +290,41 @@ def arguments(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str | int
     if is_moe(job.model):
         found["--expert-model-parallel-size"] = lay.ep
         found["--expert-tensor-parallel-size"] = lay.etp
-    found["--tokenizer-type"] = "HuggingFaceTokenizer"
-    for flag, (option, mark) in MARKS.items():
-        given = options.get(option, "") if option else ""
-        found[flag] = quoting.path(given, option) if given else mark
-    return found
+    if job.habits.cuda_graphs:
+        found["--cuda-graph-impl"] = "transformer_engine"
+    found |= {
+        "--save-interval": job.save_every,
+        "--async-save": job.habits.async_checkpoint,
+        "--log-interval": 1,
+        "--log-throughput": True,
+        "--tokenizer-type": "HuggingFaceTokenizer",
+    }
+    named = {flag: words_of.Filled(name) for flag, name in BLANKS.items()}
+    return found | {flag: name for flag, name in named.items() if flag != "--rotary-base"}
 
 
 def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
-    """megatron_train.sh. Options: data_path, tokenizer."""
+    """megatron_train.sh. Options: data_path, tokenizer, checkpoint_path, learning_rate."""
     if reason := refuses(job):
         raise RecipeError(f"{reason}.")
     lay = job.layout
     notes = [
-        "Run it in a checkout of Megatron-LM. Replace what says REPLACE_ME; the base of the rotary "
-        "embedding, warm-up, decay and checkpoints (--rotary-base, --save) are yours to add.",
+        "Run it in a checkout of Megatron-LM. Warm-up and decay (--lr-warmup-iters, "
+        "--lr-decay-style, --min-lr) are yours to add. It goes on from the last checkpoint in "
+        "CHECKPOINTS, if there is one.",
         world_line(job),
     ]
+    if mtp := known(job).mtp_layers:
+        notes.insert(1, (
+            f"The model predicts {mtp} further token (--mtp-num-layers). The forecast is without "
+            "that layer; its time is about that of another layer and LM head. Without the flag, "
+            "and the m of the pipeline's layout, the model has no such layer."
+        ))  # fmt: skip
     # Before Blackwell, tensor parallelism overlaps only with one hardware queue.
     environment = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if lay.tp > 1 or lay.cp > 1 else {}
     text = words_of.script(
-        job.header, FILE, PROGRAM, arguments(job, options), tool=TOOL, tier="validated",
-        notes=notes, environment=environment,
+        job.header, FILE, PROGRAM, arguments(job), tool=TOOL, tier="validated",
+        notes=notes, environment=environment, blanks=blanks(job, options),
     )  # fmt: skip
     return {FILE: text}
 
@@ -242,6 +351,11 @@ def read(files: Mapping[str, str]) -> Recovered:
     world = world_of(text, FILE)
     if (tp, pp, cp) != (world["tp"], world["pp"], world["cp"]):
         raise RecipeError(f"{FILE} says other degrees in its flags than in its first lines.")
+    layers = str(found.get("--pipeline-model-parallel-layout", ""))
+    if layers and (
+        layers.count("t") != count("--num-layers") or (layers.count("|") + 1) % pp
+    ):  # fmt: skip
+        raise RecipeError(f"{FILE} divides other layers among its stages than the model has.")
     dp = world["dp"]
     micro, whole = count("--micro-batch-size"), count("--global-batch-size")
     if whole % (micro * dp):
@@ -268,7 +382,7 @@ TARGETS = (
         tool=TOOL,
         write=write,
         read=careful(read, FILE),
-        options=("data_path", "tokenizer"),
+        options=("data_path", "tokenizer", "checkpoint_path", "learning_rate"),
         starts=lambda job, options: f"bash {FILE}",
         refuses=refuses,
     ),

@@ -4,39 +4,56 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from core.model.transformer import is_moe
 from runners.recipes import megatron
-from runners.recipes.header import commented, comments
+from runners.recipes.header import Blank, commented, comments, to_fill_in
 from runners.recipes.job import RecipeError, RecipeJob
-from runners.recipes.stack_rules import careful, named, takes, world_line, world_of
+from runners.recipes.stack_rules import blank, careful, takes, world_line, world_of
 from runners.recipes.target import Recovered, Target
 
 FILE = "megatron_bridge_train.py"
 STACK = "Megatron-Bridge"
 PRECISION = {"bf16": "bf16_mixed", "fp16": "fp16_mixed"}
 
-BEGIN = '''
-"""Train with Megatron-Bridge: its provider of the model, cut as the plan says."""
+BEGIN = """
+# Train with Megatron-Bridge: its provider of the model, cut as the plan says.
+import os
+
+# Before Blackwell, tensor parallelism overlaps only with one hardware queue.
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", CONNECTIONS)
 
 from megatron.bridge import AutoBridge
 from megatron.bridge.recipes.common import _pretrain_common
 from megatron.bridge.training.gpt_step import forward_step
+from megatron.bridge.training.mixed_precision import get_mixed_precision_config
 from megatron.bridge.training.pretrain import pretrain
 
-'''
+"""
 BODY = """
 
 def config():
+    for name in BLANKS:
+        if not globals()[name]:
+            raise SystemExit(f"{name} is empty: fill it in, in the first lines of this file.")
     cfg = _pretrain_common()
     cfg.model = AutoBridge.from_hf_pretrained(MODEL).to_megatron_provider(load_weights=False)
     for part, values in PLAN.items():
         for name, value in values.items():
-            if not hasattr(getattr(cfg, part), name):
+            if not hasattr(getattr(cfg, part, None), name):
                 raise SystemExit(f"This version of Megatron-Bridge has no {part}.{name}.")
             setattr(getattr(cfg, part), name, value)
-    cfg.mixed_precision = PRECISION
+    cfg.mixed_precision = get_mixed_precision_config(PRECISION)
+    cfg.mixed_precision.grad_reduce_in_fp32 = REDUCES_IN_FP32
+    # The forecast leaves evaluation out; before 0.4 it is a part of train.
+    (getattr(cfg, "validation", None) or cfg.train).eval_iters = 0
+    cfg.tokenizer.tokenizer_model = TOKENIZER
+    cfg.dataset.blend = ([DATA_PATH], None)  # without one, made-up tokens
+    cfg.optimizer.lr, cfg.optimizer.min_lr = LEARNING_RATE, LEARNING_RATE / 10
+    cfg.checkpoint.save = cfg.checkpoint.load = CHECKPOINTS
+    cfg.logger.tensorboard_dir = LOGS
     return cfg
 
 
@@ -53,7 +70,7 @@ def refuses(job: RecipeJob) -> str:
 
 def plan(job: RecipeJob) -> dict[str, dict[str, Any]]:
     """The settings of the plan, by part of Megatron-Bridge's ConfigContainer."""
-    lay = job.layout
+    lay, zero = job.layout, job.layout.sharding == "zero1"
     model: dict[str, Any] = {
         "tensor_model_parallel_size": lay.tp,
         "pipeline_model_parallel_size": lay.pp,
@@ -62,14 +79,15 @@ def plan(job: RecipeJob) -> dict[str, dict[str, Any]]:
         else None,
         "context_parallel_size": lay.cp,
         "sequence_parallel": lay.tp > 1,
+        "tp_comm_overlap": job.habits.async_tp and lay.tp > 1,
         "seq_length": job.seq_len,
     }
     if is_moe(job.model):
         model["expert_model_parallel_size"] = lay.ep
         model["expert_tensor_parallel_size"] = lay.etp
+        model["mtp_num_layers"] = megatron.known(job).mtp_layers or None
     if job.model.num_layers % (lay.pp * lay.virtual_stages):
-        model["account_for_embedding_in_pipeline_split"] = True
-        model["account_for_loss_in_pipeline_split"] = True
+        model["pipeline_model_parallel_layout"] = megatron.pipeline_layout(job)
     if lay.cp > 1:
         model["cp_comm_type"] = megatron.CP_METHODS[lay.context_parallel]
     model["recompute_granularity"] = None if lay.recompute == "none" else lay.recompute
@@ -83,18 +101,25 @@ def plan(job: RecipeJob) -> dict[str, dict[str, Any]]:
             "global_batch_size": job.global_batch_size,
         },
         "dataset": {"seq_length": job.seq_len},
-        "ddp": {"use_distributed_optimizer": lay.sharding == "zero1"},
+        "ddp": {
+            "use_distributed_optimizer": zero,
+            "overlap_grad_reduce": job.habits.overlaps_gradients,
+            "overlap_param_gather": job.habits.overlaps_gradients and zero,
+        },
+        "checkpoint": {"save_interval": job.save_every, "async_save": job.habits.async_checkpoint},
+        "logger": {"log_interval": 1},
         "optimizer": {"optimizer": megatron.OPTIMIZERS[job.optimizer]},
     }
 
 
 def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
-    """megatron_bridge_train.py. Option: model_path."""
+    """megatron_bridge_train.py. Options: model_path, tokenizer, data_path, checkpoint_path,
+    learning_rate."""
     if reason := refuses(job):
         raise RecipeError(f"{reason}.")
     notes = [
-        "Learning rate, data and tokenizer stay as Megatron-Bridge's common recipe has them: the "
-        "plan did not decide them.",
+        "Warm-up and decay stay as Megatron-Bridge's common recipe has them. It goes on from the "
+        "last checkpoint in CHECKPOINTS, if there is one.",
         world_line(job),
     ]
     parts = [
@@ -103,20 +128,34 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         + "    },\n"
         for part, values in plan(job).items()
     ]
-    model = named(
-        options, "model_path", f"name or folder of {job.model_label} in Hugging Face form"
-    )
+    found = blanks(job, options)
     text = (
-        commented(job.header, tool=STACK, tier="not_validated")
+        to_fill_in(found, lambda b: f"{b.name} = {b.value if b.known else ''!r}\n")
+        + commented(job.header, tool=STACK, tier="not_validated")
         + comments(notes)
-        + BEGIN
-        + f"MODEL = {model!r}\nPRECISION = {PRECISION[job.precision]!r}\n"
+        + BEGIN.replace("CONNECTIONS)", '"1")' if job.layout.tp * job.layout.cp > 1 else '"8")')
+        + f"BLANKS = {[b.name for b in found]!r}\n"
+        + f"PRECISION = {PRECISION[job.precision]!r}\n"
+        + f"REDUCES_IN_FP32 = {job.precision == 'bf16' and job.habits.reduces_in_fp32}\n"
         + "PLAN = {\n"
         + "".join(parts)
         + "}\n"
         + BODY
     )
     return {FILE: text}
+
+
+def blanks(job: RecipeJob, options: Mapping[str, str]) -> list[Blank]:
+    """What the first block holds: the model's weights are its dimensions and its tokenizer."""
+    name = f"name or folder of {job.model_label} in Hugging Face form"
+    model = blank(options, "model_path", "MODEL", name)
+    tokenizer = blank(options, "tokenizer", "TOKENIZER", "folder or name of the tokenizer")
+    if model.known and not tokenizer.known:
+        tokenizer = replace(model, name="TOKENIZER")
+    others = [
+        b for b in megatron.blanks(job, options) if b.name not in ("TOKENIZER", "ROTARY_BASE")
+    ]
+    return [model, tokenizer, *others]
 
 
 def read(files: Mapping[str, str]) -> Recovered:
@@ -167,7 +206,7 @@ TARGETS = (
         tool=STACK,
         write=write,
         read=careful(read, FILE),
-        options=("model_path",),
+        options=("model_path", "tokenizer", "data_path", "checkpoint_path", "learning_rate"),
         starts=lambda job, options: f"python {FILE}",
         refuses=refuses,
     ),

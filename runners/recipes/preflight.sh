@@ -1,5 +1,6 @@
-# Start on every node, with: bash preflight.sh
-# Exit status: 0 all is well, 10 GPU count or kind, 11 driver, 12 link, 13 clocks, temperature or
+# Start on every node, with: bash preflight.sh [FILE...], the files of the training stack; without
+# them, every file beside this one.
+# Exit status: 0 all is well, 3 a value is still to be filled in, 10 GPU count or kind, 11 driver, 12 link, 13 clocks, temperature or
 # memory errors, 14 NCCL test, 15 disk; of several the first.
 EXPECTED_GPUS=@COUNT@
 EXPECTED_GPU=@KIND@    # in the name that nvidia-smi prints; empty: any
@@ -20,6 +21,16 @@ have() { command -v "$1" >/dev/null 2>&1; }
 limited() { timeout --kill-after=5 "$@" </dev/null; }
 smi() { limited 60 nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null; }
 below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
+
+# 0. Files: no value is left to fill in.
+[ "$#" -ne 0 ] || set -- "$(dirname -- "$0")"/*
+todo=$(grep -sH -d skip '^# TODO runcast: ' -- "$@")
+if [ -n "$todo" ]; then
+  failed 3 "$(printf '%s\n' "$todo" | wc -l) values are still to be filled in:"
+  printf '%s\n' "$todo" | sed 's/:# TODO runcast: /: /; s/^/       /'
+else
+  passed "no value is left to fill in"
+fi
 
 # 1. GPUs: as many as the plan has, all of its kind.
 gpus=0

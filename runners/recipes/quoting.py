@@ -115,6 +115,21 @@ def whole(text: str, option: str, least: int, most: int) -> int:
     return int(text)
 
 
+def positive(text: str, option: str, most: float) -> float:
+    """A positive number, not above `most`.
+
+    >>> positive("3e-4", "learning_rate", most=10.0)
+    0.0003
+    """
+    try:
+        value = float(one_line(text, option)) if text.isascii() else 0.0
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= most:
+        raise RecipeError(f"{option} {shown(text)} is no number above 0, at most {most:g}.")
+    return value
+
+
 def _as_recipe_error(checked: Callable[[], _T]) -> _T:
     try:
         return checked()

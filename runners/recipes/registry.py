@@ -60,6 +60,8 @@ OPTIONS = {
     "model_path": ("PATH", "Weights to start from: a folder, or a name of the Hugging Face hub."),
     "tokenizer": ("PATH", "Folder or name of the tokenizer."),
     "nvme_path": ("PATH", "Folder of offloaded states."),
+    "checkpoint_path": ("PATH", "Folder of checkpoints, on storage that every node sees."),
+    "learning_rate": ("X", "The peak learning rate: 3e-4."),
 }
 
 

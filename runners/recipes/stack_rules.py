@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import yaml  # type: ignore[import-untyped, unused-ignore]
@@ -11,8 +11,10 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 from core.errors import shown
 from core.model.transformer import is_mla, is_moe
 from runners.recipes import quoting
+from runners.recipes.header import Blank, to_fill_in
 from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.target import Recovered
+from runners.recipes.yaml_text import dumped
 
 Read = Callable[[Mapping[str, str]], Recovered]
 DEGREES = {
@@ -150,7 +152,34 @@ def careful(read: Read, name: str) -> Read:
     return reader
 
 
+def blank(options: Mapping[str, str], option: str, name: str, what: str) -> Blank:
+    """A path or name that only the user knows: the value of an option, or one to fill in."""
+    if given := options.get(option, ""):
+        return Blank(name=name, what=what, value=quoting.path(given, option), known=True)
+    return Blank(name=name, what=f"{what} (--option {option}=...)")
+
+
 def named(options: Mapping[str, str], option: str, what: str) -> str:
     """A path or name that only the user knows, or a mark in its place."""
     given = options.get(option, "")
     return quoting.path(given, option) if given else f"REPLACE_ME: {what}"
+
+
+def rate(options: Mapping[str, str], name: str) -> Blank:
+    """The learning rate, given or to fill in."""
+    what = "learning rate (--option learning_rate=...)"
+    if given := options.get("learning_rate", ""):
+        value = quoting.positive(given, "learning_rate", most=10.0)
+        return Blank(name=name, what=what, value=value, known=True)
+    return Blank(name=name, what=what)
+
+
+def checkpoints(options: Mapping[str, str], name: str) -> Blank:
+    """The folder of checkpoints, given or to fill in."""
+    what = "folder of checkpoints, on storage that every node sees"
+    return blank(options, "checkpoint_path", name, what)
+
+
+def yaml_file(head: str, blanks: Sequence[Blank], values: Mapping[str, Any]) -> str:
+    """A YAML file: its values to fill in, its header, its other keys."""
+    return to_fill_in(blanks, lambda b: dumped([{b.name: b.value}])) + head + dumped([values])

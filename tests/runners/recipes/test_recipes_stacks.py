@@ -172,10 +172,7 @@ def test_what_a_stack_starts_is_a_command_of_its_own_file(name):
 def test_no_stack_invents_a_learning_rate_or_data():
     for name, lays in SAYS.items():
         text = "\n".join(TARGETS[name].write(job_of(name, lays[0]), {}).values()).lower()
-        if name in TUNES | {"megatron", "maxtext", "fsdp2"}:
-            assert "REPLACE_ME".lower() in text, name
-        else:
-            assert "learning rate" in text, name
+        assert any(word in text for word in ("learning rate", "replace_me", "todo runcast")), name
 
 
 # --- what is broken is noticed -------------------------------------------------------------------
@@ -279,7 +276,8 @@ def test_a_shell_file_runs_our_words_and_no_other(name, tmp_path):
     nasty = "'; touch canary; $(touch canary) `touch canary`\n touch canary"
     header = replace(HEADER, forecast=(nasty,), assumptions=(nasty,))
     job = job_of(name, SAYS[name][0], header=header, model_label=nasty)
-    ((path, text),) = TARGETS[name].write(job, {}).items()
+    given = {o: "1e-4" if o == "learning_rate" else "/a/b" for o in TARGETS[name].options}
+    ((path, text),) = TARGETS[name].write(job, given).items()
     (tmp_path / path).write_text(text)
     fake = tmp_path / "python"
     fake.write_text(f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n")

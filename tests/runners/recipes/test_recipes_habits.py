@@ -1,0 +1,230 @@
+"""What the forecast assumes of a training stack stands in its file; what nobody decided stands in
+one block at the top, which the preflight does not pass over."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from core.model.presets import preset
+from runners.recipes import megatron
+from runners.recipes.header import FILL_IN, FILLED_IN
+from runners.recipes.job import Habits, RecipeError
+from runners.recipes.registry import OPTIONS, files_of, target
+from tests.made_up.plans import layout
+from tests.made_up.recipes import recipe_job
+
+ZERO1 = layout(tp=2, dp_shard=8, num_microbatches=8, sharding="zero1", recompute="full")
+GIVEN = {
+    "data_path": "/data/tokens", "dataset": "mine", "model_path": "org/model",
+    "tokenizer": "/data/tokenizer", "checkpoint_path": "/shared/run", "learning_rate": "3e-4",
+    "nvme_path": "/nvme",
+}  # fmt: skip
+
+
+def model(name, **changes):
+    """A job of a named model."""
+    return recipe_job(model_id=name, model=preset(name).transformer, model_label=name, **changes)
+
+
+def written(name, job, options=None):
+    """The files of a target, read back against the plan."""
+    return files_of(name, job, options or {})
+
+
+def given_to(name):
+    """Every option that a target takes."""
+    return {k: v for k, v in GIVEN.items() if k in target(name).options}
+
+
+def megatron_flags(job, options=None):
+    """The flags of its file."""
+    return megatron.flags_of(written("megatron", job, options)[megatron.FILE])
+
+
+# --- the block -----------------------------------------------------------------------------------
+
+BLOCKS = {"megatron": ZERO1, "megatron-bridge": ZERO1}
+OPEN = {}  # what no option gives
+
+
+def block_of(text):
+    """The lines of the first block."""
+    head, _, rest = text.partition(f"{FILL_IN}\n")
+    assert head in ("", "#!/usr/bin/env bash\n"), "the block is not at the top"
+    return rest.partition(f"{FILLED_IN}\n")[0]
+
+
+def todos(text):
+    """The names that are still to be filled in, in the whole file."""
+    return re.findall(r"^# TODO runcast: (\w+) - \S", text, re.M)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_what_nobody_decided_is_listed_at_the_top_until_it_is_given(name):
+    job = recipe_job(layout=BLOCKS[name], task=TASKS.get(name, "pretrain"))
+    (text, *_) = written(name, job).values()
+    assert todos(text) == todos(block_of(text))
+    assert len(todos(text)) >= 3
+    (text, *_) = written(name, job, given_to(name)).values()
+    assert todos(text) == OPEN.get(name, [])
+    for value in given_to(name).values():
+        assert value in text or value == "3e-4"
+    assert re.search(r"0\.0003|3\.0?e-0?4", text)
+
+
+TASKS = {}
+
+
+def test_the_preflight_lists_what_is_not_filled_in_and_ends_with_3(tmp_path):
+    job = recipe_job(layout=ZERO1)
+    for path, text in {**written("megatron", job), **written("preflight", job)}.items():
+        (tmp_path / path).write_text(text)
+
+    def preflight(*words):
+        return subprocess.run(
+            ["/bin/bash", tmp_path / "preflight.sh", *words], cwd="/", capture_output=True,
+            text=True, check=False, timeout=60, stdin=subprocess.DEVNULL,
+            env={"PATH": "/usr/bin:/bin", "PYTHON": "no-such-python", "DISK_MIB": "1",
+                 "DISK_DIR": str(tmp_path)},
+        )  # fmt: skip
+
+    for done in (preflight(), preflight(tmp_path / megatron.FILE)):
+        assert done.returncode == 3
+        assert "4 values are still to be filled in" in done.stdout
+        assert re.search(r"megatron_train\.sh: TOKENIZER - folder or name", done.stdout)
+        assert not done.stderr
+    for path, text in written("megatron", job, GIVEN_TO_MEGATRON).items():
+        (tmp_path / path).write_text(text)
+    done = preflight()
+    assert done.returncode == 10  # no GPU
+    assert "no value is left to fill in" in done.stdout
+
+
+GIVEN_TO_MEGATRON = given_to("megatron")
+
+
+@pytest.mark.parametrize("value", ["", "0", "-1e-4", "nan", "inf", "high", "1e-4;x", "11"])
+def test_a_learning_rate_is_a_small_positive_number(value):
+    with pytest.raises(RecipeError, match="learning_rate"):
+        written("megatron", recipe_job(layout=ZERO1), {"learning_rate": value or " "})
+    assert "learning_rate" in OPTIONS
+
+
+# --- Megatron-LM and Megatron-Bridge -------------------------------------------------------------
+
+OVERLAPS = ("--overlap-grad-reduce", "--overlap-param-gather")
+
+
+@pytest.mark.parametrize(
+    ("changes", "habits", "has"),
+    [
+        ({}, {}, {*OVERLAPS}),
+        ({}, {"overlaps_gradients": False}, set()),
+        ({"sharding": "ddp"}, {}, {"--overlap-grad-reduce"}),
+        ({}, {"async_tp": True}, {*OVERLAPS, "--tp-comm-overlap"}),
+        ({"tp": 1, "dp_shard": 16, "num_microbatches": 4}, {"async_tp": True}, {*OVERLAPS}),
+        ({}, {"reduces_in_fp32": False}, {*OVERLAPS, "--grad-reduce-in-bf16"}),
+        ({}, {"async_checkpoint": True}, {*OVERLAPS, "--async-save"}),
+    ],
+)
+def test_megatron_overlaps_what_the_forecast_overlaps(changes, habits, has):
+    """Its parser has every one of them off unless it is asked for."""
+    job = recipe_job(layout=replace(ZERO1, **changes), habits=Habits(**habits))
+    flags = megatron_flags(job)
+    switches = {*OVERLAPS, "--tp-comm-overlap", "--grad-reduce-in-bf16", "--async-save"}
+    assert {f for f in switches if f in flags} == has
+
+
+def test_megatron_saves_goes_on_and_never_evaluates():
+    flags = megatron_flags(recipe_job(layout=ZERO1, checkpoint_steps=250), GIVEN_TO_MEGATRON)
+    assert flags["--save"] == flags["--load"] == "/shared/run"
+    assert flags["--save-interval"] == "250"
+    assert flags["--tensorboard-dir"] == "/shared/run/logs"
+    assert flags["--eval-iters"] == "0"
+    assert megatron_flags(recipe_job(layout=ZERO1))["--save-interval"] == "1000"  # at the end
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "scaling"),
+    [("llama3.1-8b", "500000", "8"), ("llama2-7b", "10000", None), ("qwen3-8b", "1000000", None)],
+)
+def test_megatron_rotates_as_the_model_does(name, base, scaling):
+    flags = megatron_flags(model(name, layout=ZERO1))
+    assert flags["--rotary-base"] == base
+    assert flags.get("--rope-scaling-factor") == scaling
+
+
+def test_the_rotation_of_an_unknown_model_is_to_be_filled_in():
+    (text,) = written("megatron", recipe_job(layout=ZERO1, model_id="custom")).values()
+    assert "ROTARY_BASE" in todos(text)
+
+
+DEEPSEEK = {
+    "num_gpus": 512, "num_nodes": 64, "global_batch_size": 1024,
+    "layout": layout(tp=2, pp=16, ep=8, dp_shard=16, num_microbatches=64, sharding="zero1"),
+}  # fmt: skip
+
+
+def test_megatron_routes_deepseek_v3_as_it_was_trained():
+    flags = megatron_flags(model("deepseek-v3", **DEEPSEEK))
+    wanted = {
+        "--moe-router-score-function": "sigmoid", "--moe-router-enable-expert-bias": True,
+        "--moe-router-num-groups": "8", "--moe-router-group-topk": "4",
+        "--moe-router-topk-scaling-factor": "2.5", "--mtp-num-layers": "1", "--qk-layernorm": True,
+    }  # fmt: skip
+    assert {flag: flags.get(flag) for flag in wanted} == wanted
+    mixtral = megatron_flags(model("mixtral-8x7b", layout=ZERO1))
+    assert not [f for f in mixtral if f.startswith("--moe-router") and f != "--moe-router-topk"]
+
+
+@pytest.mark.parametrize(
+    ("name", "pp", "virtual"),
+    [("deepseek-v3", 16, 1), ("deepseek-v3", 16, 2), ("llama3.1-405b", 16, 1),
+     ("llama3.1-405b", 16, 8), ("llama3.1-70b", 8, 4)],
+)  # fmt: skip
+def test_layers_that_do_not_divide_get_a_layout_no_slower_than_forecast(name, pp, virtual):
+    lay = layout(tp=8, pp=pp, virtual_stages=virtual, dp_shard=1, num_microbatches=64,
+                 sharding="zero1")  # fmt: skip
+    job = model(name, layout=lay, num_gpus=8 * pp, num_nodes=pp)
+    flags = megatron_flags(job)
+    stages = str(flags["--pipeline-model-parallel-layout"]).split("|")
+    layers = int(job.model.num_layers)
+    assert len(stages) == pp * virtual
+    assert sum(s.count("t") for s in stages) == layers
+    assert (stages[0][0], stages[-1][-1]) == ("E", "L")
+    assert "".join(stages).count("m") == int(flags.get("--mtp-num-layers", 0))
+    per_rank = [sum(s.count("t") for s in stages[rank::pp]) for rank in range(pp)]
+    assert max(per_rank) <= -(-layers // pp)
+    assert stages[-1].count("t") < max(s.count("t") for s in stages)  # it has the LM head, too
+    assert "--num-virtual-stages-per-pipeline-rank" not in flags
+    (text,) = written("megatron-bridge", job).values()
+    assert f"'{flags['--pipeline-model-parallel-layout']}'" in text
+    with pytest.raises(RecipeError, match="divides other layers"):
+        target("megatron").read(
+            {megatron.FILE: written("megatron", job)[megatron.FILE].replace("t|", "|", 1)}
+        )
+
+
+def test_bridge_has_a_tokenizer_data_and_checkpoints():
+    job = recipe_job(layout=ZERO1, habits=Habits(async_tp=True), checkpoint_steps=250)
+    (text,) = written("megatron-bridge", job, given_to("megatron-bridge")).values()
+    names = {
+        n.targets[0].id: ast.literal_eval(n.value)
+        for n in ast.parse(text).body
+        if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)
+    }
+    assert names["TOKENIZER"] == "/data/tokenizer"
+    assert names["DATA_PATH"] == "/data/tokens"
+    assert names["CHECKPOINTS"] == "/shared/run"
+    for use in ("tokenizer_model = TOKENIZER", "blend = ([DATA_PATH], None)", "load = CHECKPOINTS"):
+        assert use in text
+    plan = names["PLAN"]
+    assert plan["model"]["tp_comm_overlap"]
+    assert plan["checkpoint"]["save_interval"] == 250
+    assert plan["ddp"]["overlap_grad_reduce"]
+    assert plan["ddp"]["overlap_param_gather"]

@@ -84,6 +84,7 @@ def habits_of(scenario: Scenario, plan: Plan) -> Habits:
         reduces_in_fp32=bool(reduced > 2),
         cuda_graphs=bool(work.cuda_graphs),
         chunked_loss=bool(work.chunked_loss),
+        fused_attention=not work.unfused_attention,
         packed=scenario.packing_efficiency == 1,
         async_checkpoint=scenario.async_checkpoint,
     )

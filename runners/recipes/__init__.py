@@ -5,20 +5,21 @@ accelerate_config  Accelerate's YAML for FSDP2 and for DeepSpeed, with the batch
 accelerate_launch  Accelerate's launch command, once on each node
 arguments          shell files with the arguments of a training program, written and read
                    back
-axolotl            Axolotl's YAML, not validated with Axolotl, which does not install with
-                   our torch
-deepspeed          DeepSpeed's configuration: ZeRO stage, offload, number format and the
-                   three batch sizes
+axolotl            Axolotl's YAML: pre-training, full fine-tuning, LoRA and QLoRA; not
+                   validated with Axolotl here
+deepspeed          DeepSpeed's configuration: ZeRO stage, offload, number formats, overlap
+                   and batch sizes
 fsdp2              training script for PyTorch's FSDP2: fsdp2_train.py with the plan
                    filled in
 fsdp2_train        train a decoder with PyTorch's FSDP2
-header             header of every file: its origin, its forecast and its assumptions
+header             header of every file: its origin, its forecast and its assumptions; and
+                   the block of values that the plan does not decide
 hostfile           DeepSpeed's hostfile: one host and its GPUs per line
 job                RecipeJob: the numbers and names of a plan that its launch files need
 kubernetes         an Indexed Job with a headless Service, a JobSet, a PyTorchJob
 launch             parts of all launcher files: the command, its processes, its variables
 llama_factory      LLaMA-Factory's YAML: full fine-tuning, LoRA and QLoRA
-maxtext            MaxText's YAML for GPUs, not validated with MaxText, whose JAX is not
+maxtext            MaxText's YAML for GPUs and TPUs, not validated with MaxText, whose JAX is not
                    installed here
 megatron           arguments of Megatron-LM's pretrain_gpt.py, as a shell file
 nccl               NCCL variables for the fabric of a job, as a file to source before a

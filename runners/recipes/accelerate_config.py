@@ -6,17 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from runners.recipes import deepspeed
-from runners.recipes.header import commented
+from runners.recipes.header import commented, comments
 from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
     careful,
+    checkpoints,
     first,
     known_keys,
     lacks,
     mapping,
     offloads,
+    rate,
     shards,
     takes,
+    yaml_file,
 )
 from runners.recipes.target import Recovered, Target
 from runners.recipes.yaml_text import dumped
@@ -83,6 +86,17 @@ def arguments(job: RecipeJob) -> dict[str, Any]:
         job.precision: True,
         "optim": OPTIMIZERS[job.optimizer],
         "torch_compile": job.compiled,
+        **upkeep(job),
+    }
+
+
+def upkeep(job: RecipeJob) -> dict[str, Any]:
+    """Trainer's arguments for checkpoints, logs and clipping."""
+    return {
+        "max_grad_norm": 1.0,
+        "save_strategy": "steps",
+        "save_steps": job.save_every,
+        "logging_steps": 10,
     }
 
 
@@ -91,16 +105,18 @@ def _text(job: RecipeJob, values: Mapping[str, Any]) -> str:
     return header + dumped([dict(values)])
 
 
-def _batch_text(job: RecipeJob, *, checkpointing: bool) -> str:
-    head = (
-        "# For transformers' TrainingArguments, or put the same numbers into your own program.\n"
-        f"# The forecast is of {job.seq_len} tokens a sequence. Not decided: learning rate, data, "
-        "folders.\n"
-    )
+def _batch_text(job: RecipeJob, options: Mapping[str, str], *, checkpointing: bool) -> str:
+    head = comments([
+        "For transformers' TrainingArguments, or put the same numbers into your own program.",
+        f"The forecast is of {job.seq_len} tokens a sequence"
+        + (", joined until they are full." if job.habits.packed else ", padded."),
+        "Data and tokenizer are your program's.",
+    ])  # fmt: skip
     values = arguments(job)
     if checkpointing:  # under FSDP2 Accelerate's own file asks for it
         values["gradient_checkpointing"] = job.layout.recompute != "none"
-    return head + _text(job, values)
+    blanks = [checkpoints(options, "output_dir"), rate(options, "learning_rate")]
+    return yaml_file(head + commented(job.header, tool=TOOL, tier="validated"), blanks, values)
 
 
 def write_fsdp(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
@@ -126,7 +142,10 @@ def write_fsdp(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         "fsdp_config": fsdp,
         "parallelism_config": {f"{PREFIX}{name}_size": size for name, size in sizes.items()},
     }
-    return {FSDP_FILE: _text(job, values), ARGUMENTS: _batch_text(job, checkpointing=False)}
+    return {
+        FSDP_FILE: _text(job, values),
+        ARGUMENTS: _batch_text(job, options, checkpointing=False),
+    }
 
 
 def write_deepspeed(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
@@ -143,7 +162,7 @@ def write_deepspeed(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str
             "zero3_init_flag": zero["stage"] == 3,
         },
     }
-    batch = _batch_text(job, checkpointing=True)
+    batch = _batch_text(job, options, checkpointing=True)
     return {DEEPSPEED_FILE: _text(job, values), ARGUMENTS: batch, **files}
 
 
@@ -214,6 +233,7 @@ TARGETS = (
         tool=TOOL,
         write=write_fsdp,
         read=careful(read_fsdp, FSDP_FILE),
+        options=("checkpoint_path", "learning_rate"),
         refuses=refuses_fsdp,
     ),
     Target(
@@ -224,7 +244,7 @@ TARGETS = (
         tool=f"{TOOL}, {deepspeed.TOOL}",
         write=write_deepspeed,
         read=careful(read_deepspeed, DEEPSPEED_FILE),
-        options=("nvme_path",),
+        options=("nvme_path", "checkpoint_path", "learning_rate"),
         refuses=refuses_deepspeed,
     ),
 )

@@ -1,32 +1,38 @@
-"""Axolotl's YAML, not validated with Axolotl, which does not install with our torch."""
+"""Axolotl's YAML: pre-training, full fine-tuning, LoRA and QLoRA; not validated with Axolotl here.
+
+Names and defaults: axolotl 0.19.0, utils/schemas/config.py and validation.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from runners.recipes import accelerate_config, deepspeed
-from runners.recipes.header import commented, comments
+from runners.recipes.header import UNKNOWN, Blank, commented, comments
 from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
     batched,
+    blank,
     careful,
+    checkpoints,
     first,
     known_keys,
     lacks,
     mapping,
-    named,
     offloads,
+    rate,
     shards,
     takes,
     world_line,
+    yaml_file,
 )
 from runners.recipes.target import Recovered, Target
-from runners.recipes.yaml_text import dumped
 
 FILE = "axolotl.yaml"
 STACK = "Axolotl"
-TOOL = "Axolotl"
+TOOL = "Axolotl 0.19.0"
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 KEYS = {
     "base_model", "datasets", "output_dir", "learning_rate", "sequence_len", "micro_batch_size",
@@ -34,6 +40,10 @@ KEYS = {
     "gradient_checkpointing", "torch_compile", "adapter", "lora_r", "lora_alpha",
     "lora_target_linear", "lora_target_modules", "load_in_4bit", "deepspeed", "fsdp_version",
     "fsdp_config", "dp_replicate_size", "dp_shard_size", "tensor_parallel_size",
+    "context_parallel_size", "ring_attn_func", "pretraining_dataset", "streaming",
+    "reinit_weights", "pretraining_sample_concatenation", "sample_packing", "pad_to_sequence_len",
+    "attn_implementation", "chunked_cross_entropy", "max_grad_norm", "save_strategy",
+    "save_steps", "logging_steps", "use_tensorboard",
 }  # fmt: skip
 
 
@@ -42,9 +52,10 @@ def refuses(job: RecipeJob) -> str:
     lay = job.layout
     zero = lay.sharding in deepspeed.STAGES and job.dp > 1
     return first(
-        takes(STACK, "the task", job.task, ("sft", "lora", "qlora")),
-        lacks(job, STACK, "pp", "cp", "ep", "etp"),
-        lacks(job, f"{STACK} with DeepSpeed or DDP", "tp") if zero else "",
+        takes(STACK, "the task", job.task, ("pretrain", "sft", "lora", "qlora")),
+        lacks(job, STACK, "pp", "ep", "etp"),
+        lacks(job, f"{STACK} with DeepSpeed or DDP", "tp", "cp") if zero else "",
+        _refuses_context(job) if lay.cp > 1 else "",
         shards(job, STACK, ("ddp", "zero1", "zero2", "zero3", "fsdp2", "hsdp")),
         takes(STACK, "the precision", job.precision, ("bf16", "fp16")),
         takes(STACK, "recompute", lay.recompute, ("none", "full", "offload")),
@@ -55,21 +66,54 @@ def refuses(job: RecipeJob) -> str:
     )
 
 
+def _packs(job: RecipeJob) -> bool:
+    """Whether examples are packed; pre-training joins its documents instead."""
+    return job.habits.packed and job.task != "pretrain"
+
+
+def _refuses_context(job: RecipeJob) -> str:
+    """Why Axolotl cannot cut the sequences as planned; '' if it can."""
+    lay = job.layout
+    method = "all_gather" if _packs(job) else "ring"
+    if not job.habits.fused_attention:
+        return "Axolotl cuts sequences with FlashAttention 2 only."
+    if _packs(job) and lay.micro_batch_size > 1:
+        return "Axolotl cuts packed sequences with a micro-batch of 1 only."
+    what = "the context-parallel method" + (" of packed sequences" if _packs(job) else "")
+    return takes(STACK, what, lay.context_parallel, (method,))
+
+
+def _data(job: RecipeJob, options: Mapping[str, str]) -> Blank:
+    """The data set: its place may be given, its format may not."""
+    place = blank(options, "dataset", "datasets", "your data set")
+    if job.task == "pretrain":
+        value = [{"path": place.value, "type": "pretrain"}]
+        return replace(place, name="pretraining_dataset", value=value)
+    what = f"{place.what}, and its format (type)"
+    return Blank(name="datasets", what=what, value=[{"path": place.value, "type": UNKNOWN}])
+
+
+def blanks(job: RecipeJob, options: Mapping[str, str]) -> list[Blank]:
+    """What the first block holds."""
+    weights = f"weights of {job.model_label}"
+    found = [
+        blank(options, "model_path", "base_model", weights),
+        _data(job, options),
+        checkpoints(options, "output_dir"),
+        rate(options, "learning_rate"),
+    ]
+    if job.task in ("lora", "qlora"):
+        found.append(Blank(name="lora_alpha", what="alpha of the adapters"))
+    return found
+
+
 def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
-    """axolotl.yaml, and DeepSpeed's JSON for ZeRO. Options: model_path, dataset, nvme_path."""
+    """axolotl.yaml, and DeepSpeed's JSON for ZeRO. Options: model_path, dataset, checkpoint_path,
+    learning_rate, nvme_path."""
     if reason := refuses(job):
         raise RecipeError(f"{reason}.")
     lay = job.layout
     values: dict[str, Any] = {
-        "base_model": named(options, "model_path", f"weights of {job.model_label}"),
-        "datasets": [
-            {
-                "path": named(options, "dataset", "your data set"),
-                "type": "REPLACE_ME: format of the data set",
-            }
-        ],
-        "output_dir": "REPLACE_ME: where checkpoints go",
-        "learning_rate": "REPLACE_ME: learning rate",
         "sequence_len": job.seq_len,
         "micro_batch_size": lay.micro_batch_size,
         "gradient_accumulation_steps": lay.num_microbatches,
@@ -80,10 +124,18 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         if lay.recompute == "offload"
         else lay.recompute == "full",
         "torch_compile": job.compiled,
+        "sample_packing": _packs(job),
+        "pad_to_sequence_len": True,
+        "attn_implementation": "flash_attention_2" if job.habits.fused_attention else "eager",
+        "chunked_cross_entropy": job.habits.chunked_loss,
+        **accelerate_config.upkeep(job),
+        "use_tensorboard": True,
     }
-    if job.task != "sft":
+    if job.task == "pretrain":
+        values |= {"streaming": True, "reinit_weights": True}
+        values["pretraining_sample_concatenation"] = job.habits.packed
+    if job.task in ("lora", "qlora"):
         values |= {"adapter": job.task, "lora_r": job.lora_rank}
-        values["lora_alpha"] = "REPLACE_ME: alpha of the adapters"
         if job.lora_targets == "all":
             values["lora_target_linear"] = True
         else:
@@ -107,9 +159,12 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
             "dp_shard_size": lay.dp_shard,
             "tensor_parallel_size": lay.tp,
         }
+    if lay.cp > 1:
+        values["context_parallel_size"] = lay.cp
+        values["ring_attn_func"] = "varlen_llama3" if _packs(job) else "batch_ring"
     notes = [f"Start with: axolotl train {FILE} --launcher torchrun -- ...", world_line(job)]
     head = commented(job.header, tool=TOOL, tier="not_validated") + comments(notes)
-    return {FILE: head + dumped([values]), **files}
+    return {FILE: yaml_file(head, blanks(job, options), values), **files}
 
 
 def read(files: Mapping[str, str]) -> Recovered:
@@ -123,9 +178,10 @@ def read(files: Mapping[str, str]) -> Recovered:
         if inner.global_batch_size != found.global_batch_size or inner.dp != found.dp:
             raise RecipeError(f"{FILE} and {deepspeed.FILE} say different batches.")
     if "dp_shard_size" in given:
-        sizes = (given["dp_replicate_size"] * given["dp_shard_size"], given["tensor_parallel_size"])
-        if sizes != (found.dp, found.tp):
-            raise RecipeError(f"{FILE} says dp {sizes[0]} and tp {sizes[1]}, and others above.")
+        dp = given["dp_replicate_size"] * given["dp_shard_size"]
+        tp, cp = given["tensor_parallel_size"], given.get("context_parallel_size", 1)
+        if (dp, tp, cp) != (found.dp, found.tp, found.cp):
+            raise RecipeError(f"{FILE} says dp {dp}, tp {tp} and cp {cp}, and others above.")
     return found
 
 
@@ -138,7 +194,7 @@ TARGETS = (
         tool=TOOL,
         write=write,
         read=careful(read, FILE),
-        options=("model_path", "dataset", "nvme_path"),
+        options=("model_path", "dataset", "checkpoint_path", "learning_rate", "nvme_path"),
         starts=lambda job, options: f"python -m axolotl.cli.train {FILE}",
         refuses=refuses,
     ),

@@ -1,4 +1,8 @@
-"""DeepSpeed's configuration: ZeRO stage, offload, number format and the three batch sizes."""
+"""DeepSpeed's configuration: ZeRO stage, offload, number formats, overlap and batch sizes.
+
+Names and defaults: deepspeed 0.19.8, runtime/zero/config.py, runtime/zero/offload_config.py and
+runtime/constants.py. Buffers are written out at their defaults, with which it was measured.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.errors import shown
-from runners.recipes import quoting
-from runners.recipes.header import header_lines
+from runners.recipes.header import Blank, header_lines, to_fill_in
 from runners.recipes.job import RecipeError, RecipeJob
-from runners.recipes.stack_rules import careful, first, lacks, shards, takes
+from runners.recipes.stack_rules import blank, careful, first, lacks, shards, takes
 from runners.recipes.target import Recovered, Target
 
 FILE, README = "deepspeed_config.json", "deepspeed_config.README.txt"
 STACK = "DeepSpeed's configuration"
 TOOL = "DeepSpeed 0.19.8"
 STAGES = {"ddp": 0, "zero1": 1, "zero2": 2, "zero3": 3, "zeropp": 3}
-NVME_MARK = "REPLACE_ME: folder on a local NVMe disk"
+NVME = "folder on a local NVMe disk"
+BUCKET = 500_000_000  # elements reduced or gathered at a time
 # DeepSpeed ignores other keys at the top without a warning.
 TOP_KEYS = {
     "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps",
-    "bf16", "fp16", "zero_optimization", "activation_checkpointing",
+    "bf16", "fp16", "data_types", "gradient_clipping", "steps_per_print", "zero_optimization",
+    "activation_checkpointing",
 }  # fmt: skip
 
 
@@ -62,23 +67,65 @@ def configuration(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
         zero["zero_quantized_weights"] = True
         zero["zero_quantized_gradients"] = True
         zero["zero_hpz_partition_size"] = min(job.gpus_per_node, job.num_gpus)
-    nvme = options.get("nvme_path", "")
-    place = quoting.path(nvme, "nvme_path") if nvme else NVME_MARK
+    if zero["stage"]:
+        zero |= _buffers(job, zero["stage"])
     for part, device in (("optimizer", lay.offload_optimizer), ("param", lay.offload_params)):
         if device != "none":
-            zero[f"offload_{part}"] = {"device": device}
-            if device == "nvme":
-                zero[f"offload_{part}"]["nvme_path"] = place
+            zero[f"offload_{part}"] = {"device": device, "pin_memory": True}
+        if device == "nvme":
+            zero[f"offload_{part}"] |= {"nvme_path": _nvme(options).value, **_disk(job, part)}
     found: dict[str, Any] = {
         "train_batch_size": job.global_batch_size,
         "train_micro_batch_size_per_gpu": lay.micro_batch_size,
         "gradient_accumulation_steps": lay.num_microbatches,
         job.precision: {"enabled": True},
+        "gradient_clipping": 1.0,
+        "steps_per_print": 10,
         "zero_optimization": zero,
     }
+    if zero["stage"] and job.precision == "bf16" and job.habits.reduces_in_fp32:
+        found["data_types"] = {"grad_accum_dtype": "fp32"}
     if lay.recompute == "offload":
         found["activation_checkpointing"] = {"cpu_checkpointing": True}
     return found
+
+
+def _buffers(job: RecipeJob, stage: int) -> dict[str, Any]:
+    """Overlap, which stages 1 and 2 leave off unless asked, and the sizes of buffers."""
+    common = {
+        "overlap_comm": job.habits.overlaps_gradients,
+        "contiguous_gradients": True,
+        "reduce_bucket_size": BUCKET,
+    }
+    if stage < 3:
+        return {**common, "reduce_scatter": True, "allgather_bucket_size": BUCKET}
+    return {
+        **common,
+        "sub_group_size": 1_000_000_000,
+        "stage3_prefetch_bucket_size": 50_000_000,
+        "stage3_param_persistence_threshold": 100_000,
+        "stage3_max_live_parameters": 1_000_000_000,
+        "stage3_max_reuse_distance": 1_000_000_000,
+        "stage3_gather_16bit_weights_on_model_save": True,
+    }
+
+
+def _disk(job: RecipeJob, part: str) -> dict[str, Any]:
+    """Buffers of what is left on a disk: a buffer of weights must hold the largest matrix."""
+    if part == "optimizer":
+        return {"buffer_count": 4, "pipeline_read": True, "pipeline_write": True}
+    largest = int(job.model.vocab_size * job.model.hidden_size)
+    return {"buffer_count": 5, "buffer_size": max(100_000_000, largest)}
+
+
+def _nvme(options: Mapping[str, str]) -> Blank:
+    return blank(options, "nvme_path", "nvme_path", NVME)
+
+
+def blanks(job: RecipeJob, options: Mapping[str, str]) -> list[Blank]:
+    """What is to be filled into the JSON."""
+    on_disk = "nvme" in (job.layout.offload_optimizer, job.layout.offload_params)
+    return [_nvme(options)] if on_disk else []
 
 
 def notes(job: RecipeJob) -> list[str]:
@@ -101,6 +148,16 @@ def notes(job: RecipeJob) -> list[str]:
         )
     if job.compiled:
         sentences.append("The forecast is of a compiled model: engine.compile().")
+    late = lay.sharding == "ddp" or (lay.sharding == "zero1" and job.habits.reduces_in_fp32)
+    if late and job.habits.overlaps_gradients and job.dp > 1:
+        sentences.append(
+            "Gradients are reduced after backward, and the forecast has it during backward: "
+            "DeepSpeed overlaps it under ZeRO-2, and under ZeRO-1 with gradients in bf16."
+        )
+    sentences.append(
+        f"Checkpoints: engine.save_checkpoint every {job.save_every} steps, on storage that every "
+        "node sees."
+    )
     return sentences
 
 
@@ -111,7 +168,9 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
     head = header_lines(job.header, tool=TOOL, tier="validated")
     lines = [f"{FILE}: {job.name}", *head, "What DeepSpeed's file cannot say:"]
     lines += [f"  - {note}" for note in notes(job)]
-    return {FILE: text, README: "\n".join(lines) + "\n"}
+    found = blanks(job, options)
+    block = to_fill_in(found, lambda b: f"{b.name}: {b.value} (in {FILE})\n") if found else ""
+    return {FILE: text, README: block + "\n".join(lines) + "\n"}
 
 
 def read(files: Mapping[str, str]) -> Recovered:

@@ -41,6 +41,7 @@ class Habits:
     reduces_in_fp32: bool = True  # gradients over the replicas
     cuda_graphs: bool = False
     chunked_loss: bool = False  # logits exist in pieces only
+    fused_attention: bool = True  # the score matrix is never written out
     packed: bool = True  # sequences are full: examples are joined
     async_checkpoint: bool = False
 

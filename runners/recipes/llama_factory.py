@@ -1,4 +1,8 @@
-"""LLaMA-Factory's YAML: full fine-tuning, LoRA and QLoRA."""
+"""LLaMA-Factory's YAML: full fine-tuning, LoRA and QLoRA.
+
+Names and defaults: llamafactory 0.9.5, hparams/data_args.py and model_args.py. It pads every
+example to itself and recomputes unless told otherwise.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from runners.recipes import accelerate_config, deepspeed
-from runners.recipes.header import commented, comments
+from runners.recipes.header import Blank, commented, comments
 from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
     batched,
+    blank,
     careful,
+    checkpoints,
     first,
     known_keys,
     lacks,
     mapping,
-    named,
     offloads,
+    rate,
     shards,
     takes,
     world_line,
+    yaml_file,
 )
 from runners.recipes.target import Recovered, Target
-from runners.recipes.yaml_text import dumped
 
 FILE = "llama_factory.yaml"
 STACK = "LLaMA-Factory"
@@ -33,6 +39,8 @@ KEYS = {
     "quantization_bit", "quantization_method", "dataset", "template", "output_dir", "cutoff_len",
     "per_device_train_batch_size", "gradient_accumulation_steps", "max_steps", "bf16", "fp16",
     "optim", "disable_gradient_checkpointing", "torch_compile", "learning_rate", "deepspeed",
+    "packing", "neat_packing", "flash_attn", "enable_liger_kernel", "max_grad_norm",
+    "save_strategy", "save_steps", "logging_steps", "report_to",
 }  # fmt: skip
 
 
@@ -59,26 +67,29 @@ def refuses(job: RecipeJob) -> str:
 
 def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
     """llama_factory.yaml, and the files that DeepSpeed or Accelerate need. Options: model_path,
-    dataset, nvme_path."""
+    dataset, checkpoint_path, learning_rate, nvme_path."""
     if reason := refuses(job):
         raise RecipeError(f"{reason}.")
     lay = job.layout
+    sharded = job.dp > 1 and lay.sharding in ("fsdp2", "hsdp")
     values: dict[str, Any] = {
         "stage": "sft",
         "do_train": True,
-        "model_name_or_path": named(options, "model_path", f"weights of {job.model_label}"),
         "finetuning_type": "full" if job.task == "sft" else "lora",
-        "dataset": named(options, "dataset", "a name in your dataset_info.json"),
-        "template": "REPLACE_ME: the chat template of the model",
-        "output_dir": "REPLACE_ME: where checkpoints go",
-        "learning_rate": "REPLACE_ME: learning rate",
         "cutoff_len": job.seq_len,
         "per_device_train_batch_size": lay.micro_batch_size,
         "gradient_accumulation_steps": lay.num_microbatches,
         "max_steps": job.num_steps,
         job.precision: True,
         "optim": accelerate_config.OPTIMIZERS[job.optimizer],
-        "disable_gradient_checkpointing": lay.recompute == "none",
+        # Under FSDP2 Accelerate's file asks for it: both would recompute twice.
+        "disable_gradient_checkpointing": lay.recompute == "none" or sharded,
+        "packing": job.habits.packed,
+        "neat_packing": job.habits.packed,
+        "flash_attn": "fa2" if job.habits.fused_attention else "disabled",
+        "enable_liger_kernel": job.habits.chunked_loss,
+        **accelerate_config.upkeep(job),
+        "report_to": "none",
         "torch_compile": job.compiled,
     }
     if job.task != "sft":
@@ -91,13 +102,25 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
     if job.dp > 1 and lay.sharding in ("zero1", "zero2", "zero3"):
         values["deepspeed"] = deepspeed.FILE
         files |= deepspeed.write(job, options)
-    elif job.dp > 1 and lay.sharding in ("fsdp2", "hsdp"):
+    elif sharded:
         name = accelerate_config.FSDP_FILE
         files[name] = accelerate_config.write_fsdp(job, options)[name]
         start = f"accelerate launch --config_file {name} -m llamafactory.launcher {FILE}"
     notes = [f"Start with: {start}", world_line(job)]
     head = commented(job.header, tool=TOOL, tier="validated") + comments(notes)
-    return {FILE: head + dumped([values]), **files}
+    return {FILE: yaml_file(head, blanks(job, options), values), **files}
+
+
+def blanks(job: RecipeJob, options: Mapping[str, str]) -> list[Blank]:
+    """What the first block holds."""
+    weights = f"weights of {job.model_label}"
+    return [
+        blank(options, "model_path", "model_name_or_path", weights),
+        blank(options, "dataset", "dataset", "a name in your dataset_info.json"),
+        Blank(name="template", what="the chat template of the model"),
+        checkpoints(options, "output_dir"),
+        rate(options, "learning_rate"),
+    ]
 
 
 def read(files: Mapping[str, str]) -> Recovered:
@@ -129,7 +152,7 @@ TARGETS = (
         tool=TOOL,
         write=write,
         read=careful(read, FILE),
-        options=("model_path", "dataset", "nvme_path"),
+        options=("model_path", "dataset", "checkpoint_path", "learning_rate", "nvme_path"),
         starts=_starts,
         refuses=refuses,
     ),

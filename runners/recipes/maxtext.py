@@ -1,26 +1,32 @@
-"""MaxText's YAML for GPUs, not validated with MaxText, whose JAX is not installed here."""
+"""MaxText's YAML for GPUs and TPUs, not validated with MaxText, whose JAX is not installed here.
+
+Names and defaults: AI-Hypercomputer/maxtext@e591f30, src/maxtext/configs/base.yml and types.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from runners.recipes.header import commented, comments
+from runners.recipes.header import UNKNOWN, Blank, commented, comments
 from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
+    blank,
     careful,
+    checkpoints,
     first,
     known_keys,
     lacks,
     mapping,
     offloads,
+    rate,
     shards,
     takes,
     world_line,
     world_of,
+    yaml_file,
 )
 from runners.recipes.target import Recovered, Target
-from runners.recipes.yaml_text import dumped
 
 FILE = "maxtext.yml"
 STACK = "MaxText"
@@ -39,7 +45,9 @@ KEYS = {
     "base_config", "model_name", "hardware", "per_device_batch_size",
     "gradient_accumulation_steps", "max_target_length", "steps", "dtype", "weight_dtype",
     "opt_type", "remat_policy", "context_parallel_strategy", "run_name",
-    "base_output_directory", "dataset_type", "learning_rate",
+    "base_output_directory", "dataset_type", "learning_rate", "hf_path", "tokenizer_path",
+    "tokenizer_type", "attention", "packing", "max_segments_per_seq", "enable_checkpointing",
+    "async_checkpointing", "checkpoint_period", "gradient_clipping_threshold",
     *(f"{tier}_{axis}_parallelism" for tier in ("ici", "dcn") for axis in AXES),
 }  # fmt: skip
 
@@ -58,7 +66,12 @@ def refuses(job: RecipeJob) -> str:
         takes(STACK, "the precision", job.precision, ("bf16",)),
         takes(STACK, "the optimizer", job.optimizer, ("adamw",)),
         takes(STACK, "recompute", lay.recompute, tuple(REMAT)),
-        takes(STACK, "the context-parallel method", lay.context_parallel, ("ring", "all_gather"))
+        takes(
+            f"{STACK} on {_hardware(job)}s",
+            "the context-parallel method",
+            lay.context_parallel,
+            ("all_gather", "ring")[: 2 if _hardware(job) == "gpu" else 1],
+        )
         if lay.cp > 1
         else "",
         offloads(job, STACK, (("none", "none"),)),
@@ -67,6 +80,10 @@ def refuses(job: RecipeJob) -> str:
         else "MaxText cuts a node and then the nodes, and this plan's groups of "
         "GPUs end in the middle of one.",
     )
+
+
+def _hardware(job: RecipeJob) -> str:
+    return "tpu" if job.vendor == "google" else "gpu"
 
 
 def _axes(job: RecipeJob) -> dict[str, int]:
@@ -96,7 +113,7 @@ def _axes(job: RecipeJob) -> dict[str, int]:
 
 
 def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
-    """Write maxtext.yml, which has no options."""
+    """maxtext.yml. Options: dataset, tokenizer, checkpoint_path, learning_rate."""
     if reason := refuses(job):
         raise RecipeError(f"{reason}.")
     lay = job.layout
@@ -104,10 +121,7 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
     values: dict[str, Any] = {
         "base_config": "base.yml",
         "run_name": job.name,
-        "base_output_directory": "REPLACE_ME: where checkpoints go",
-        "dataset_type": "REPLACE_ME: kind of your data set",
-        "learning_rate": "REPLACE_ME: learning rate",
-        "hardware": "gpu",
+        "hardware": _hardware(job),
         "model_name": MODELS[job.model_id],
         "per_device_batch_size": int(share) if share == int(share) else share,
         "gradient_accumulation_steps": lay.num_microbatches,
@@ -117,13 +131,38 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         "weight_dtype": "float32",
         "opt_type": "adamw",
         "remat_policy": REMAT[lay.recompute],
+        "tokenizer_type": "huggingface",
+        "enable_checkpointing": True,
+        "async_checkpointing": job.habits.async_checkpoint,
+        "checkpoint_period": job.save_every,
+        "gradient_clipping_threshold": 1.0,
         **_axes(job),
     }
     if lay.cp > 1:
         values["context_parallel_strategy"] = lay.context_parallel
+    if lay.cp > 1 and _hardware(job) == "gpu":
+        # No other kernel of GPUs cuts the sequence, and it packs in a ring only.
+        values["attention"] = "cudnn_flash_te"
+        values["packing"] = lay.context_parallel == "ring"
+        values["max_segments_per_seq"] = 32  # without a limit it refuses to pack
     notes = [f"Start with: python3 -m maxtext.trainers.pre_train.train {FILE}", world_line(job)]
     head = commented(job.header, tool=STACK, tier="not_validated") + comments(notes)
-    return {FILE: head + dumped([values])}
+    return {FILE: yaml_file(head, blanks(options), values)}
+
+
+def blanks(options: Mapping[str, str]) -> list[Blank]:
+    """What the first block holds; a data set that is given is one of the Hugging Face hub."""
+    hub = "dataset" in options
+    return [
+        Blank(
+            name="dataset_type", what="hf, grain or tfds; then its own keys, like hf_path",
+            value="hf" if hub else UNKNOWN, known=hub,
+        ),
+        blank(options, "dataset", "hf_path", "name or folder of the data set, for hf"),
+        blank(options, "tokenizer", "tokenizer_path", "folder or name of the tokenizer"),
+        checkpoints(options, "base_output_directory"),
+        rate(options, "learning_rate"),
+    ]  # fmt: skip
 
 
 def read(files: Mapping[str, str]) -> Recovered:
@@ -162,6 +201,7 @@ TARGETS = (
         tool=STACK,
         write=write,
         read=careful(read, FILE),
+        options=("dataset", "tokenizer", "checkpoint_path", "learning_rate"),
         refuses=refuses,
     ),
 )

@@ -159,12 +159,6 @@ def blank(options: Mapping[str, str], option: str, name: str, what: str) -> Blan
     return Blank(name=name, what=f"{what} (--option {option}=...)")
 
 
-def named(options: Mapping[str, str], option: str, what: str) -> str:
-    """A path or name that only the user knows, or a mark in its place."""
-    given = options.get(option, "")
-    return quoting.path(given, option) if given else f"REPLACE_ME: {what}"
-
-
 def rate(options: Mapping[str, str], name: str) -> Blank:
     """The learning rate, given or to fill in."""
     what = "learning rate (--option learning_rate=...)"

@@ -1,12 +1,27 @@
-"""TorchTitan: a module, one of its configurations, and the overrides of the plan."""
+"""TorchTitan: a module, one of its configurations, and the overrides of the plan.
+
+Names and defaults: torchtitan 0.3.0, config/configs.py, components/checkpointer/base.py,
+hf_datasets/text_datasets.py and tools/profiler.py. Its configurations save no checkpoint, read C4
+and profile every 100th step unless an override says otherwise.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from runners.recipes import arguments as words_of
+from runners.recipes.header import Blank
 from runners.recipes.job import RecipeError, RecipeJob
-from runners.recipes.stack_rules import careful, first, lacks, offloads, shards, takes
+from runners.recipes.stack_rules import (
+    blank,
+    careful,
+    checkpoints,
+    first,
+    lacks,
+    offloads,
+    shards,
+    takes,
+)
 from runners.recipes.target import Recovered, Target
 
 FILE = "torchtitan_train.sh"
@@ -50,6 +65,9 @@ def refuses(job: RecipeJob) -> str:
         takes(STACK, "recompute", lay.recompute, RECOMPUTE),
         offloads(job, STACK, (("none", "none"), ("cpu", "cpu"))),
         takes(STACK, "the schedule", lay.schedule, tuple(SCHEDULES)) if lay.pp > 1 else "",
+        "TorchTitan overlaps tensor parallelism only in a compiled model: plan with compile."
+        if job.habits.async_tp and lay.tp > 1 and not job.compiled
+        else "",
         takes(STACK, "the context-parallel method", lay.context_parallel, ("ring", "all_gather"))
         if lay.cp > 1
         else "",
@@ -104,7 +122,16 @@ def arguments(job: RecipeJob) -> dict[str, str | int | bool]:
         # Set explicitly either way, because some configurations compile.
         "--compile.enable" if job.compiled else "--compile.no-enable": True,
         "--training.enable_cpu_offload": lay.offload_params == "cpu",
-        "--training.disable_cuda_graphs": pipelined or lay.ep > 1,  # TorchTitan asks for it
+        "--compile.enable_async_tensor_parallel": job.habits.async_tp and lay.tp > 1,
+        # TorchTitan asks for it with pipelines and experts.
+        "--training.disable_cuda_graphs": pipelined or lay.ep > 1 or not job.habits.cuda_graphs,
+        "--profiler.no-enable_profiling": True,
+        "--checkpoint.enable": True,
+        "--checkpoint.interval": job.save_every,
+        "--checkpoint.async_mode": "async" if job.habits.async_checkpoint else "disabled",
+        "--dump_folder": words_of.Filled("CHECKPOINTS"),
+        "--hf_assets_path": words_of.Filled("TOKENIZER"),
+        "--dataloader.dataset": words_of.Filled("DATASET"),
     }
     if pipelined:
         kind = lay.schedule
@@ -117,18 +144,29 @@ def arguments(job: RecipeJob) -> dict[str, str | int | bool]:
 
 
 NOTES = (
-    "Learning rate, data set, tokenizer and checkpoints stay as the configuration has them: the "
-    "plan did not decide them.",
+    "The learning rate stays as the configuration has it: the plan did not decide it. Checkpoints "
+    "and TensorBoard's files are in folders of CHECKPOINTS; it goes on from the last checkpoint.",
 )
 
 
+def blanks(options: Mapping[str, str]) -> list[Blank]:
+    """What the first block holds."""
+    table = "torchtitan/hf_datasets/text_datasets.py"
+    return [
+        blank(options, "dataset", "DATASET", f"a data set of {table}, which has c4"),
+        blank(options, "tokenizer", "TOKENIZER", "folder of the Hugging Face tokenizer"),
+        checkpoints(options, "CHECKPOINTS"),
+    ]
+
+
 def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
-    """Write torchtitan_train.sh, which has no options."""
+    """torchtitan_train.sh. Options: dataset, tokenizer, checkpoint_path."""
     if reason := refuses(job):
         raise RecipeError(f"{reason}.")
     text = words_of.script(
         job.header, FILE, ("-m", "torchtitan.train"), arguments(job), tool=TOOL,
         tier="validated", notes=NOTES, last=f"activation-checkpoint:{job.layout.recompute}",
+        blanks=blanks(options),
     )  # fmt: skip
     return {FILE: text}
 
@@ -175,6 +213,7 @@ TARGETS = (
         tool=TOOL,
         write=write,
         read=careful(read, FILE),
+        options=("dataset", "tokenizer", "checkpoint_path"),
         starts=lambda job, options: f"bash {FILE}",
         refuses=refuses,
     ),

@@ -1,27 +1,33 @@
-"""torchtune's YAML: full fine-tuning, LoRA and QLoRA of its models."""
+"""torchtune's YAML: full fine-tuning, LoRA and QLoRA of its models.
+
+What each recipe reads of it: torchtune 0.6.1, recipes/*_finetune_*.py. `config.validate` does not
+look for what is missing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from runners.recipes.header import commented, comments
+from runners.recipes.header import UNKNOWN, Blank, commented, comments
 from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
     batched,
+    blank,
     careful,
+    checkpoints,
     first,
     known_keys,
     lacks,
     mapping,
-    named,
     offloads,
+    rate,
     shards,
     takes,
     world_line,
+    yaml_file,
 )
 from runners.recipes.target import Recovered, Target
-from runners.recipes.yaml_text import dumped
 
 FILE = "torchtune.yaml"
 STACK = "torchtune"
@@ -42,12 +48,25 @@ MODELS = {
     "qwen2.5-32b": ("qwen2_5", "qwen2_5_32b_base", False),
     "qwen2.5-72b": ("qwen2_5", "qwen2_5_72b_base", False),
 }
+# Package of a model -> its tokenizer, and its name among torchtune's types of checkpoints.
+TOKENIZERS = {
+    "llama3_1": ("llama3.llama3_tokenizer", "LLAMA3"),
+    "llama3_2": ("llama3.llama3_tokenizer", "LLAMA3_2"),
+    "llama2": ("llama2.llama2_tokenizer", "LLAMA2"),
+    "mistral": ("mistral.mistral_tokenizer", "MISTRAL"),
+    "phi4": ("phi4.phi4_tokenizer", "PHI4"),
+    "qwen2_5": ("qwen2_5.qwen2_5_tokenizer", "QWEN2"),
+}
+TWO_FILES = {"phi4": ("vocab_path", "merges_path"), "qwen2_5": ("path", "merges_file")}
+WARMUP = 100  # steps, as its recipes of LoRA have it
 OPTIMIZERS = {"adamw": "torch.optim.AdamW", "sgd": "torch.optim.SGD"}
 KEYS = {
     "model", "tokenizer", "checkpointer", "dataset", "output_dir", "batch_size",
     "gradient_accumulation_steps", "max_steps_per_epoch", "epochs", "optimizer", "dtype",
     "compile", "enable_activation_checkpointing", "fsdp_cpu_offload", "fsdp_reshard_after_forward",
     "device", "shuffle", "seed", "resume_from_checkpoint", "loss", "metric_logger",
+    "lr_scheduler", "optimizer_in_bwd", "clip_grad_norm", "log_every_n_steps", "model_path",
+    "tokenizer_path", "learning_rate", "lora_alpha", "checkpoint_files",
 }  # fmt: skip
 
 
@@ -79,7 +98,7 @@ def _recipe(job: RecipeJob) -> str:
 
 
 def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
-    """torchtune.yaml. Options: model_path, tokenizer."""
+    """torchtune.yaml. Options: model_path, tokenizer, checkpoint_path, learning_rate."""
     if reason := refuses(job):
         raise RecipeError(f"{reason}.")
     lay = job.layout
@@ -90,24 +109,25 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         model["lora_attn_modules"] = ["q_proj", "k_proj", "v_proj", "output_proj"]
         model["apply_lora_to_mlp"] = job.lora_targets == "all"
         model["lora_rank"] = job.lora_rank
-        model["lora_alpha"] = "REPLACE_ME: alpha of the adapters"
+        model["lora_alpha"] = "${lora_alpha}"
+    tokenizer, kind = TOKENIZERS[package]
+    files = TWO_FILES.get(package, ("path",))
+    names = ("/vocab.json", "/merges.txt") if len(files) == 2 else ("",)
     values: dict[str, Any] = {
-        "output_dir": "REPLACE_ME: where checkpoints go",
         "model": model,
         "tokenizer": {
-            "_component_": "REPLACE_ME: tokenizer component of the model",
-            "path": named(options, "tokenizer", "file of the tokenizer"),
+            "_component_": f"torchtune.models.{tokenizer}",
+            **{key: "${tokenizer_path}" + name for key, name in zip(files, names, strict=True)},
             "max_seq_len": job.seq_len,
         },
         "checkpointer": {
             "_component_": "torchtune.training.FullModelHFCheckpointer",
-            "checkpoint_dir": named(options, "model_path", f"weights of {job.model_label}"),
-            "checkpoint_files": ["REPLACE_ME: files of the weights"],
+            "checkpoint_dir": "${model_path}",
+            "checkpoint_files": "${checkpoint_files}",
             "output_dir": "${output_dir}",
-            "model_type": "REPLACE_ME: torchtune.training.checkpointing.ModelType",
+            "model_type": kind,
         },
         "resume_from_checkpoint": False,
-        "dataset": {"_component_": "REPLACE_ME: data set component"},
         "seed": None,
         "shuffle": True,
         "batch_size": lay.micro_batch_size,
@@ -116,13 +136,16 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         "epochs": 1,
         "optimizer": {
             "_component_": OPTIMIZERS[job.optimizer],
-            "lr": "REPLACE_ME: learning rate",
+            "lr": "${learning_rate}",
         },
         "loss": {"_component_": "torchtune.modules.loss.CEWithChunkedOutputLoss"},
         "device": "cuda",
         "dtype": job.precision,
         "compile": job.compiled,
         "enable_activation_checkpointing": lay.recompute == "full",
+        "optimizer_in_bwd": False,
+        "clip_grad_norm": None,
+        "log_every_n_steps": 1,
         "metric_logger": {
             "_component_": "torchtune.training.metric_logging.DiskLogger",
             "log_dir": "${output_dir}/logs",
@@ -131,9 +154,38 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
     if job.num_gpus > 1:
         values["fsdp_cpu_offload"] = lay.offload_params == "cpu"
         values["fsdp_reshard_after_forward"] = lay.reshard_after_forward
-    notes = [f"Start with: tune run ... {_recipe(job)} --config {FILE}", world_line(job)]
+    if job.task != "sft":  # its recipes of LoRA do not start without one
+        values["lr_scheduler"] = {
+            "_component_": "torchtune.training.lr_schedulers.get_cosine_schedule_with_warmup",
+            "num_warmup_steps": min(WARMUP, job.num_steps // 10),
+        }
+    notes = [
+        f"Start with: tune run ... {_recipe(job)} --config {FILE}",
+        "It saves at the end of an epoch only.",
+        world_line(job),
+    ]
     head = commented(job.header, tool=TOOL, tier="validated") + comments(notes)
-    return {FILE: head + dumped([values])}
+    return {FILE: yaml_file(head, blanks(job, options), values)}
+
+
+def blanks(job: RecipeJob, options: Mapping[str, str]) -> list[Blank]:
+    """What the first block holds; other keys refer to it."""
+    package = MODELS[job.model_id][0]
+    what = (
+        "folder of vocab.json and merges.txt" if package in TWO_FILES else "file of the tokenizer"
+    )
+    data = {"_component_": UNKNOWN, "packed": job.habits.packed}
+    found = [
+        checkpoints(options, "output_dir"),
+        blank(options, "model_path", "model_path", f"folder of the weights of {job.model_label}"),
+        Blank(name="checkpoint_files", what="names of the files of the weights", value=[UNKNOWN]),
+        blank(options, "tokenizer", "tokenizer_path", what),
+        Blank(name="dataset", what="component of the data set, and its arguments", value=data),
+        rate(options, "learning_rate"),
+    ]
+    if job.task != "sft":
+        found.append(Blank(name="lora_alpha", what="alpha of the adapters"))
+    return found
 
 
 def read(files: Mapping[str, str]) -> Recovered:
@@ -153,7 +205,7 @@ TARGETS = (
         tool=TOOL,
         write=write,
         read=careful(read, FILE),
-        options=("model_path", "tokenizer"),
+        options=("model_path", "tokenizer", "checkpoint_path", "learning_rate"),
         refuses=refuses,
     ),
 )

@@ -138,7 +138,8 @@ try:
          mock.patch.object(dist, "is_initialized", return_value=True):
         c = DeepSpeedConfig(given["config"])
     z = c.zero_config
-    told = {"dp": int(c.world_size), "stage": int(c.zero_optimization_stage),
+    told = {"overlaps": bool(z.overlap_comm), "dp": int(c.world_size),
+            "stage": int(c.zero_optimization_stage),
             "batch": c.train_batch_size, "micro": c.train_micro_batch_size_per_gpu,
             "steps": c.gradient_accumulation_steps,
             "optimizer": z.offload_optimizer and getattr(
@@ -168,7 +169,7 @@ def test_deepspeed_reads_the_plan(tmp_path, sharding, changes, stage):
     config = json.loads(files[deepspeed.FILE])
     told = asked("light", DEEPSPEED, {"world": 16, "config": config}, tmp_path)
     assert told == {
-        "dp": 16, "stage": stage, "batch": 64, "micro": 2, "steps": 2,
+        "overlaps": stage > 0, "dp": 16, "stage": stage, "batch": 64, "micro": 2, "steps": 2,
         "optimizer": changes.get("offload_optimizer"), "param": changes.get("offload_params"),
     }  # fmt: skip
 
@@ -309,6 +310,7 @@ try:
     c = (MLATransformerConfig if f.get("--multi-latent-attention") else TransformerConfig)(**fields)
     told = {"tp": c.tensor_model_parallel_size, "pp": c.pipeline_model_parallel_size,
             "layers": c.num_layers, "groups": c.num_query_groups, "experts": c.num_moe_experts,
+            "mtp": c.mtp_num_layers,
             "fields": len(fields)}
 except Exception as e:
     told = {"error": f"{type(e).__name__}: {e}"}
@@ -323,6 +325,10 @@ MEGATRON_JOBS = {
     "deepseek": {"model_id": "deepseek-v3", "model": preset("deepseek-v3").transformer,
                  "model_label": "DeepSeek V3",
                  "layout": layout(tp=2, ep=8, dp_shard=8, sharding="zero1", num_microbatches=8)},
+    "deepseek uneven": {
+        "model_id": "deepseek-v3", "model": preset("deepseek-v3").transformer,
+        "model_label": "DeepSeek V3", "num_gpus": 128, "num_nodes": 16,
+        "layout": layout(tp=2, pp=16, ep=4, dp_shard=4, sharding="zero1", num_microbatches=16)},
     "fp8": {"precision": "fp8_blockwise",
             "layout": layout(tp=2, dp_shard=8, num_microbatches=8, sharding="zero1")},
 }  # fmt: skip
@@ -341,6 +347,7 @@ def test_megatron_core_takes_the_plan(tmp_path, name):
     assert (told["tp"], told["pp"]) == (job.layout.tp, job.layout.pp)
     assert told["layers"] == job.model.num_layers
     assert (told["experts"] or 0) == job.model.num_experts
+    assert told["mtp"] == (1 if name.startswith("deepseek") else None)
     assert told["fields"] > 15
 
 
@@ -377,7 +384,9 @@ for name, words in given.items():
             "cp": p.context_parallel_degree, "ep": p.expert_parallel_degree,
             "batch": t.global_batch_size, "local": t.local_batch_size, "seq": t.seq_len,
             "recompute": type(c.activation_checkpoint).__qualname__,
-            "layers": len(m.layers), "hidden": m.dim, "vocabulary": m.vocab_size}
+            "layers": len(m.layers), "hidden": m.dim, "vocabulary": m.vocab_size,
+            "saves": [c.checkpoint.enable, c.checkpoint.interval, c.dump_folder],
+            "data": c.dataloader.dataset, "profiles": c.profiler.enable_profiling}
     except (Exception, SystemExit) as e:
         told[name] = {"error": f"{type(e).__name__}: {e}: {out.getvalue()[-500:]}"}
 print(json.dumps(told))
@@ -389,7 +398,8 @@ def titan_job(model_id):
 
 
 def titan_words(job):
-    return torchtitan.overrides(torchtitan.write(job, {})[torchtitan.FILE])
+    given = {"dataset": "c4", "tokenizer": "tokenizer", "checkpoint_path": "kept"}
+    return torchtitan.overrides(torchtitan.write(job, given)[torchtitan.FILE])
 
 
 def test_torchtitan_reads_every_model_as_ours(tmp_path):
@@ -402,6 +412,8 @@ def test_torchtitan_reads_every_model_as_ours(tmp_path):
             m.num_layers, m.hidden_size, m.vocab_size
         ), name  # fmt: skip
         assert (told[name]["dp"], told[name]["tp"], told[name]["batch"]) == (8, 2, 64)
+        assert told[name]["saves"] == [True, 1000, "kept"]
+        assert (told[name]["data"], told[name]["profiles"]) == ("c4", False)
 
 
 LAYOUTS = {
@@ -457,7 +469,7 @@ for name, values in given.items():
         told[name] = {"micro": training.per_device_train_batch_size,
                       "steps": training.gradient_accumulation_steps, "seq": data.cutoff_len,
                       "kind": tuning.finetuning_type, "rank": tuning.lora_rank,
-                      "bits": model.quantization_bit}
+                      "bits": model.quantization_bit, "packs": data.packing}
     except Exception as e:
         told[name] = {"error": f"{type(e).__name__}: {e}"}
 print(json.dumps(told))
@@ -470,7 +482,7 @@ given = json.loads(Path(sys.argv[1]).read_text())
 told = {}
 for name, values in given.items():
     try:
-        a = TrainingArguments(output_dir="out", use_cpu=True, **values)
+        a = TrainingArguments(use_cpu=True, **values)
         told[name] = [a.per_device_train_batch_size, a.gradient_accumulation_steps, a.max_steps]
     except Exception as e:
         told[name] = f"{type(e).__name__}: {e}"
@@ -480,11 +492,12 @@ print(json.dumps(told))
 
 def test_the_trainer_takes_the_batch_and_refuses_a_broken_copy(tmp_path):
     files = accelerate_config.write_fsdp(fsdp_job(), {})
-    good = yaml.safe_load(files[accelerate_config.ARGUMENTS])
+    own = {"output_dir": "out", "learning_rate": 1e-5}
+    good = {**yaml.safe_load(files[accelerate_config.ARGUMENTS]), **own}
     other = accelerate_config.write_deepspeed(zero_job("zero3"), {})
     asked_of = {
         "fsdp": good,
-        "deepspeed": yaml.safe_load(other[accelerate_config.ARGUMENTS]),
+        "deepspeed": {**yaml.safe_load(other[accelerate_config.ARGUMENTS]), **own},
         "typo": {**good, "max_stepz": 3},
         "optimizer": {**good, "optim": "adamw_torched"},
     }
@@ -519,7 +532,7 @@ def test_llama_factory_reads_every_task_and_refuses_broken_copies(tmp_path):
         found = told[name]
         assert "error" not in found, found
         assert (found["micro"], found["steps"], found["seq"]) == (2, 2, 8192)
-        assert (found["kind"], found["bits"]) == (kind, bits)
+        assert (found["kind"], found["bits"], found["packs"]) == (kind, bits, True)
     assert told["lora"]["rank"] == 16
     assert {name for name, found in told.items() if "error" in found} == set(broken)
 

@@ -4,14 +4,25 @@ one block at the top, which the preflight does not pass over."""
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 from dataclasses import replace
 
 import pytest
+import yaml
 
 from core.model.presets import preset
-from runners.recipes import megatron
+from runners.recipes import (
+    accelerate_config,
+    axolotl,
+    deepspeed,
+    llama_factory,
+    maxtext,
+    megatron,
+    torchtitan,
+    torchtune,
+)
 from runners.recipes.header import FILL_IN, FILLED_IN
 from runners.recipes.job import Habits, RecipeError
 from runners.recipes.registry import OPTIONS, files_of, target
@@ -19,6 +30,8 @@ from tests.made_up.plans import layout
 from tests.made_up.recipes import recipe_job
 
 ZERO1 = layout(tp=2, dp_shard=8, num_microbatches=8, sharding="zero1", recompute="full")
+FSDP = layout(tp=1, dp_shard=16, micro_batch_size=2, num_microbatches=2, recompute="full")
+ZERO3 = replace(FSDP, sharding="zero3")
 GIVEN = {
     "data_path": "/data/tokens", "dataset": "mine", "model_path": "org/model",
     "tokenizer": "/data/tokenizer", "checkpoint_path": "/shared/run", "learning_rate": "3e-4",
@@ -48,8 +61,16 @@ def megatron_flags(job, options=None):
 
 # --- the block -----------------------------------------------------------------------------------
 
-BLOCKS = {"megatron": ZERO1, "megatron-bridge": ZERO1}
-OPEN = {}  # what no option gives
+BLOCKS = {
+    "megatron": ZERO1, "megatron-bridge": ZERO1, "torchtitan": FSDP, "torchtune": FSDP,
+    "llama-factory": FSDP, "axolotl": FSDP, "maxtext": FSDP,
+}  # fmt: skip
+TASKS = dict.fromkeys(("torchtune", "llama-factory", "axolotl"), "lora")
+OPEN = {  # what no option gives
+    "torchtune": ["checkpoint_files", "dataset", "lora_alpha"],
+    "llama-factory": ["template"],
+    "axolotl": ["datasets", "lora_alpha"],
+}
 
 
 def block_of(text):
@@ -72,12 +93,17 @@ def test_what_nobody_decided_is_listed_at_the_top_until_it_is_given(name):
     assert len(todos(text)) >= 3
     (text, *_) = written(name, job, given_to(name)).values()
     assert todos(text) == OPEN.get(name, [])
-    for value in given_to(name).values():
-        assert value in text or value == "3e-4"
-    assert re.search(r"0\.0003|3\.0?e-0?4", text)
+    for value in {**given_to(name), "learning_rate": "", "nvme_path": ""}.values():
+        assert value in text
+    assert ("0.0003" in text) is (name != "torchtitan")  # whose configuration has one
 
 
-TASKS = {}
+def test_files_beside_the_first_have_a_block_of_their_own():
+    arguments = written("accelerate-fsdp2", recipe_job(layout=FSDP))[accelerate_config.ARGUMENTS]
+    assert todos(block_of(arguments)) == ["output_dir", "learning_rate"]
+    on_disk = replace(ZERO3, offload_optimizer="nvme", offload_params="nvme")
+    readme = written("deepspeed", recipe_job(layout=on_disk))[deepspeed.README]
+    assert todos(block_of(readme)) == ["nvme_path"]
 
 
 def test_the_preflight_lists_what_is_not_filled_in_and_ends_with_3(tmp_path):
@@ -228,3 +254,164 @@ def test_bridge_has_a_tokenizer_data_and_checkpoints():
     assert plan["checkpoint"]["save_interval"] == 250
     assert plan["ddp"]["overlap_grad_reduce"]
     assert plan["ddp"]["overlap_param_gather"]
+
+
+# --- DeepSpeed and Accelerate --------------------------------------------------------------------
+
+
+def zero_of(job):
+    """Its JSON, and the part about ZeRO."""
+    found = json.loads(written("deepspeed", job, {"nvme_path": "/nvme"})[deepspeed.FILE])
+    return found, found["zero_optimization"]
+
+
+@pytest.mark.parametrize("sharding", ["zero1", "zero2", "zero3", "zeropp"])
+def test_deepspeed_overlaps_as_forecast_and_names_its_buffers(sharding):
+    """Stages 1 and 2 do not overlap unless they are asked to."""
+    lay = replace(ZERO3, sharding=sharding)
+    found, zero = zero_of(recipe_job(layout=lay))
+    assert zero["overlap_comm"] is True
+    assert zero["reduce_bucket_size"] == 500_000_000
+    assert found["gradient_clipping"] == 1.0
+    third = {"stage3_prefetch_bucket_size", "stage3_param_persistence_threshold"}
+    assert third <= zero.keys() if zero["stage"] == 3 else not third & zero.keys()
+    late = zero_of(recipe_job(layout=lay, habits=Habits(overlaps_gradients=False)))[1]
+    assert late["overlap_comm"] is False
+
+
+def test_deepspeed_reduces_in_the_type_of_the_forecast():
+    """Without ZeRO it takes no other type than the weights'."""
+    for lay, fp32 in ((ZERO3, True), (ZERO3, False), (replace(ZERO3, sharding="ddp"), True)):
+        found, _ = zero_of(recipe_job(layout=lay, habits=Habits(reduces_in_fp32=fp32)))
+        assert ("data_types" in found) is (fp32 and lay.sharding != "ddp")
+
+
+def test_what_deepspeed_offloads_is_pinned_and_a_buffer_holds_the_largest_matrix():
+    lay = replace(ZERO3, offload_optimizer="cpu", offload_params="nvme")
+    _, zero = zero_of(recipe_job(layout=lay))
+    assert zero["offload_optimizer"] == {"device": "cpu", "pin_memory": True}
+    assert zero["offload_param"]["pin_memory"]
+    assert zero["offload_param"]["buffer_size"] == 128256 * 4096
+
+
+def test_the_trainer_saves_logs_and_clips():
+    job = recipe_job(layout=FSDP, checkpoint_steps=250)
+    given = yaml.safe_load(written("accelerate-fsdp2", job)[accelerate_config.ARGUMENTS])
+    assert (given["save_steps"], given["save_strategy"]) == (250, "steps")
+    assert (given["max_grad_norm"], given["logging_steps"]) == (1.0, 10)
+
+
+# --- TorchTitan and torchtune --------------------------------------------------------------------
+
+
+def test_torchtitan_saves_names_its_data_and_does_not_profile():
+    job = recipe_job(layout=FSDP, checkpoint_steps=250)
+    words = torchtitan.overrides(
+        written("torchtitan", job, given_to("torchtitan"))[torchtitan.FILE]
+    )
+    for flag, value in (
+        ("--checkpoint.interval", "250"), ("--dump_folder", "/shared/run"),
+        ("--dataloader.dataset", "mine"), ("--hf_assets_path", "/data/tokenizer"),
+    ):  # fmt: skip
+        assert words[words.index(flag) + 1] == value
+    assert {"--checkpoint.enable", "--profiler.no-enable_profiling"} <= {*words}
+
+
+def test_torchtitan_captures_graphs_and_overlaps_tensors_only_as_forecast():
+    tensors = layout(tp=2, dp_shard=8, num_microbatches=8, recompute="full")
+
+    def words(**changes):
+        files = written("torchtitan", recipe_job(layout=tensors, **changes))
+        return torchtitan.overrides(files[torchtitan.FILE])
+
+    assert "--training.disable_cuda_graphs" in words()
+    graphs = words(habits=Habits(cuda_graphs=True, async_tp=True), compiled=True)
+    assert "--training.disable_cuda_graphs" not in graphs
+    assert "--compile.enable_async_tensor_parallel" in graphs
+    with pytest.raises(RecipeError, match="only in a compiled model"):
+        words(habits=Habits(async_tp=True))
+
+
+@pytest.mark.parametrize("task", ["sft", "lora", "qlora"])
+@pytest.mark.parametrize("name", torchtune.MODELS)
+def test_torchtune_has_every_key_that_its_recipes_read(name, task):
+    """They read these without a default; its own check does not see that one is missing."""
+    job = model(name, layout=FSDP, task=task)
+    if torchtune.refuses(job):
+        return
+    given = yaml.safe_load(written("torchtune", job)[torchtune.FILE])
+    needed = {"seed", "epochs", "max_steps_per_epoch", "output_dir", "metric_logger", "shuffle",
+              "resume_from_checkpoint", "compile", "optimizer_in_bwd"}  # fmt: skip
+    assert needed <= given.keys()
+    assert ("lr_scheduler" in given) is (task != "sft")
+    assert given["dataset"]["packed"] is True
+    assert "REPLACE_ME" not in str({**given["tokenizer"], **given["checkpointer"]})
+
+
+# --- LLaMA-Factory, Axolotl and MaxText ----------------------------------------------------------
+
+
+def yaml_of(name, job):
+    """Its YAML."""
+    return yaml.safe_load(next(iter(written(name, job).values())))
+
+
+def test_llama_factory_packs_chooses_attention_and_recomputes_once():
+    ddp = replace(FSDP, sharding="ddp")
+    given = yaml_of("llama-factory", recipe_job(layout=ddp, task="sft", checkpoint_steps=250))
+    assert (given["packing"], given["neat_packing"], given["flash_attn"]) == (True, True, "fa2")
+    assert given["disable_gradient_checkpointing"] is False
+    assert given["save_steps"] == 250
+    files = written("llama-factory", recipe_job(layout=FSDP, task="sft"))
+    own = yaml.safe_load(files[llama_factory.FILE])
+    shards = yaml.safe_load(files[accelerate_config.FSDP_FILE])["fsdp_config"]
+    assert own["disable_gradient_checkpointing"] is shards["fsdp_activation_checkpointing"] is True
+    habits = Habits(packed=False, fused_attention=False, chunked_loss=True)
+    padded = yaml_of("llama-factory", recipe_job(layout=ddp, task="sft", habits=habits))
+    assert (padded["packing"], padded["flash_attn"]) == (False, "disabled")
+    assert padded["enable_liger_kernel"] is True
+
+
+CONTEXT = layout(tp=1, cp=2, dp_shard=8, num_microbatches=8, recompute="full")
+
+
+def test_axolotl_packs_and_chooses_attention():
+    given = yaml_of("axolotl", recipe_job(layout=FSDP, task="lora"))
+    assert given["sample_packing"] is True
+    assert given["attn_implementation"] == "flash_attention_2"
+    habits = Habits(packed=False, fused_attention=False)
+    padded = yaml_of("axolotl", recipe_job(layout=FSDP, task="lora", habits=habits))
+    assert (padded["sample_packing"], padded["attn_implementation"]) == (False, "eager")
+
+
+def test_axolotl_pretrains_and_cuts_sequences():
+    given = yaml_of("axolotl", recipe_job(layout=CONTEXT))
+    assert given["pretraining_dataset"] == [{"path": "REPLACE_ME", "type": "pretrain"}]
+    assert "datasets" not in given
+    assert (given["reinit_weights"], given["streaming"]) == (True, True)
+    assert (given["context_parallel_size"], given["ring_attn_func"]) == (2, "batch_ring")
+    packed = replace(CONTEXT, context_parallel="all_gather")
+    given = yaml_of("axolotl", recipe_job(layout=packed, task="sft"))
+    assert (given["sample_packing"], given["ring_attn_func"]) == (True, "varlen_llama3")
+    for changes, why in (
+        ({"layout": CONTEXT, "task": "sft"}, "context-parallel method of packed sequences ring"),
+        ({"layout": replace(packed, micro_batch_size=2, num_microbatches=4), "task": "sft"},
+         "micro-batch of 1"),
+        ({"layout": CONTEXT, "habits": Habits(fused_attention=False)}, "FlashAttention 2"),
+        ({"layout": replace(CONTEXT, sharding="zero3")}, "context parallelism"),
+    ):  # fmt: skip
+        assert why in axolotl.refuses(recipe_job(**changes))
+
+
+def test_maxtext_cuts_sequences_with_the_one_kernel_that_can():
+    given = yaml_of("maxtext", recipe_job(layout=CONTEXT, checkpoint_steps=250))
+    assert (given["attention"], given["packing"]) == ("cudnn_flash_te", True)
+    assert given["max_segments_per_seq"] > 0
+    assert given["checkpoint_period"] == 250
+    gathered = replace(CONTEXT, context_parallel="all_gather")
+    assert yaml_of("maxtext", recipe_job(layout=gathered))["packing"] is False
+    assert "attention" not in yaml_of("maxtext", recipe_job(layout=FSDP))
+    on_tpu = recipe_job(layout=gathered, vendor="google", accelerator="TPU-v6e")
+    assert "attention" not in yaml_of("maxtext", on_tpu)
+    assert yaml_of("maxtext", on_tpu)["hardware"] == "tpu"
+    assert "context-parallel" in maxtext.refuses(replace(on_tpu, layout=CONTEXT))

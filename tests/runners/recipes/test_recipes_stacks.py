@@ -60,7 +60,7 @@ SAYS = {
     "accelerate-deepspeed": [ZERO3, replace(ZERO3, sharding="zero2", offload_optimizer="cpu")],
     "torchtune": [FSDP],
     "llama-factory": [FSDP, ZERO3, DDP],
-    "axolotl": [FSDP, HSDP, TENSOR, ZERO3, DDP],
+    "axolotl": [FSDP, HSDP, TENSOR, ZERO3, DDP, replace(CONTEXT, context_parallel="all_gather")],
     "maxtext": [FSDP, HSDP, TENSOR, CONTEXT, DDP],
 }  # fmt: skip
 TUNES = {"torchtune", "llama-factory", "axolotl"}

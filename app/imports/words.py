@@ -55,16 +55,20 @@ def _table_sentences(found: Imported, table: Table) -> Iterator[str]:
     if link is None:
         yield (
             f"{where}: no bandwidth follows from its sizes ({len(table.points)}). That takes 4, 2 "
-            "of them 4 times slower than the smallest: measure 8 B to 1 GiB (-b 8 -e 1G -f 2)."
+            "of them 4 times slower than the smallest, or all of them large: measure 8 B to 1 GiB "
+            "(-b 8 -e 1G -f 2)."
         )
     else:
         c, factor = link.curve, table.bus_factor / 1e9
         yield (
             f"{where}: bus bandwidth {c.bytes_per_s * factor:.3g} GB/s "
             f"({c.bytes_per_s_low * factor:.3g} to {c.bytes_per_s_high * factor:.3g}), latency "
-            f"{fmt.seconds(c.latency_s)}, from {len(c.size_bytes)} sizes; a left-out size is "
-            f"missed by {fmt.percent(c.left_out_error)}."
+            f"{'' if link.has_latency else 'at most '}{fmt.seconds(c.latency_s)}, from "
+            f"{len(c.size_bytes)} sizes; a left-out size is missed by "
+            f"{fmt.percent(c.left_out_error)}."
         )
+        if not link.has_latency:
+            yield "All its messages are large: they say nothing of the latency (-b 8 does)."
         if slow := found.disturbed_bytes(table):
             sizes = ", ".join(f"{s:,.0f} B" for s in slow[:5])
             yield (

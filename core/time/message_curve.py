@@ -39,15 +39,19 @@ class Curve:
     left_out_error: float  # median relative error of a point predicted from its neighbours
 
 
-def fit(*, size_bytes: Column, time_s: Column) -> Curve:
-    """The curve through measured points, at least three sizes, in any order; beyond them [H94]."""
+def fit(*, size_bytes: Column, time_s: Column, only_large: bool = False) -> Curve:
+    """The curve through measured points, at least three sizes, in any order; beyond them [H94].
+
+    With `only_large`, bandwidth decides the time of every point; the latency is then only known to
+    be below the time of the smallest.
+    """
     order = np.argsort(size_bytes, kind="stable")
     size, raw = np.asarray(size_bytes, dtype=float)[order], np.asarray(time_s, dtype=float)[order]
     if len(size) < 3 or size[0] <= 0 or raw.min() <= 0 or (np.diff(size) <= 0).any():
         raise FactError("a curve needs three sizes or more, each once, and times above 0")
     time = np.minimum.accumulate(raw[::-1])[::-1]
     latency = float(time[0])
-    wide = time >= LATENCIES * latency
+    wide = (time >= LATENCIES * latency) | only_large
     if wide.sum() < 2:
         wide = np.arange(len(size)) >= len(size) - 2
     large, long = size[wide], time[wide]

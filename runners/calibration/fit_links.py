@@ -31,6 +31,7 @@ class Link:
     nodes: int
     bus_factor: float
     curve: Curve
+    has_latency: bool = True  # whether a message was small enough to show the latency
 
     @property
     def bus_bytes_per_s(self) -> float:
@@ -73,12 +74,14 @@ def rates(found: tuple[Link, ...], cluster: Cluster, eff: Efficiency) -> dict[st
     if inside is not None:
         up = as_float(eff.scale_up * np.asarray(cluster.scale_up_bytes_per_s))
         made["scale_up"] = _rate(inside, up, inside.bus_bytes_per_s)
-        made["scale_up_hop"] = _hop(inside, cluster, eff)
+        if inside.has_latency:
+            made["scale_up_hop"] = _hop(inside, cluster, eff)
     out = as_float(eff.scale_out * np.asarray(cluster.scale_out_bytes_per_s))
     if across is not None and np.isfinite(out):
         local = across.ranks / across.nodes
         made["scale_out"] = _rate(across, out, across.bus_bytes_per_s / local)
-        made["scale_out_hop"] = _hop(across, cluster, eff)
+        if across.has_latency:
+            made["scale_out_hop"] = _hop(across, cluster, eff)
     return made
 
 

@@ -3,8 +3,10 @@
 constants       constants of a machine from an import-result/1
 log_deepspeed   logs of DeepSpeed: global_step=10, RunningAvgSamplesPerSec=25.0,
                 CurrSamplesPerSec=25.7, ...
+log_dllogger    logs of DLLogger: DLLL {"type": "LOG", "step": 16, "data": {...}}
 log_hf          logs of the Hugging Face Trainer: one dictionary per line, and a summary
-                at the end
+                at the end; trainer_state.json
+log_llama       logs of LLaMA-Factory, trainer_log.jsonl: one JSON object per logged step
 log_megatron    logs of Megatron-LM and its relatives (Megatron-DeepSpeed, NeMo,
                 Megatron-Bridge, Primus)
 log_plain       logs of anything that prints tokens per second: 5,762 tok/s,

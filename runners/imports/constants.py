@@ -9,6 +9,7 @@ error is assumed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,6 +34,9 @@ SESSION_SIGMA = 0.05
 BEST_SIGMA = 0.1  # of a rate that is the best of many shapes: others do not reach it; chosen
 LEAST_WIDE = 2  # messages that take several latencies: shorter ones do not show bandwidth
 MOST_SHAPES = 48  # that a machine keeps; of more, the ones farthest apart
+# Power of its size with which the time of a message grows, from the smallest to the largest of a
+# table: with a latency of a quarter of the smallest time [H94] it is 0.8, and 1 without one.
+LARGE_SLOPE = 0.8
 ROOF = 1.02  # of the datasheet, as a calibration's
 SWITCH_ADDS = (
     "The bus bandwidth is above what the link carries: the switch adds up (NVLS), which it does "
@@ -42,15 +46,23 @@ SWITCH_ADDS = (
 
 def with_curve(found: Sequence[Collective]) -> list[Collective]:
     """Tables that give a curve, without wrong results: at least four sizes, two of them dominated
-    by bandwidth, not latency."""
+    by bandwidth, not latency, or all of them large."""
     kept = []
     for one in found:
-        points = [p for p in one.points if not p.wrong]
-        least = min((p.time_s for p in points), default=0.0)
-        wide = sum(p.time_s >= message_curve.LATENCIES * least for p in points)
-        if len(points) >= LEAST_POINTS and wide >= LEAST_WIDE:
-            kept.append(one.model_copy(update={"points": points}))
+        right = one.model_copy(update={"points": [p for p in one.points if not p.wrong]})
+        least = min((p.time_s for p in right.points), default=0.0)
+        wide = sum(p.time_s >= message_curve.LATENCIES * least for p in right.points)
+        if len(right.points) >= LEAST_POINTS and (wide >= LEAST_WIDE or has_only_large(right)):
+            kept.append(right)
     return kept
+
+
+def has_only_large(one: Collective) -> bool:
+    """Whether bandwidth decides the time of every message of a table, so that none shows the
+    latency."""
+    first, *_, last = sorted(one.points, key=lambda p: p.size_bytes)
+    grown = math.log(last.time_s / first.time_s)
+    return grown >= LARGE_SLOPE * math.log(last.size_bytes / first.size_bytes) > 0
 
 
 def links(found: Sequence[Collective]) -> tuple[Link, ...]:
@@ -65,7 +77,9 @@ def links(found: Sequence[Collective]) -> tuple[Link, ...]:
             curve=message_curve.fit(
                 size_bytes=np.array([p.size_bytes for p in one.points]),
                 time_s=np.array([p.time_s for p in one.points]),
+                only_large=has_only_large(one),
             ),
+            has_latency=not has_only_large(one),
         )
         for one in with_curve(found)
     )

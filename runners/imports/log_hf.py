@@ -1,5 +1,8 @@
 """Logs of the Hugging Face Trainer: one dictionary per line, and a summary at the end.
 
+trainer_state.json (TrainerState.save_to_json) has the same dictionaries in its `log_history`, a
+figure per line.
+
 transformers, trainer.py (`log`, `num_tokens`) and trainer_utils.py (`speed_metrics`): with
 include_num_input_tokens_seen each line has the tokens of the whole job so far and, in newer
 versions, the seconds (train_runtime); their differences are the rate. Without it, only the summary
@@ -11,16 +14,18 @@ be quoted. TRL counts `num_tokens`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from runners.imports.steps import Log, Step
-from runners.imports.text import positive, whose
+from runners.imports.text import ImportFileError, positive, whose
 
 NAME = "hf-trainer"
 TOKENS = ("num_input_tokens_seen", "num_tokens")
 PER_GPU = ("tokens_per_second_per_gpu", "tokens/train_per_sec_per_gpu")  # axolotl
 SUMMARY = "train_samples_per_second"
+HISTORY = '"log_history": ['
+MOST_FIGURES = 100  # of one dictionary of trainer_state.json
 _PAIR = re.compile(r"['\"]([\w/]{1,40})['\"]: ['\"]?(\d{1,15}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?)")
 _BATCH = re.compile(
     r"Total train batch size \(w\. parallel[^)]{0,60}\) = (\d{1,3}(?:,\d{3})+|\d{1,9})"
@@ -34,7 +39,8 @@ def read(lines: Sequence[str]) -> Log | None:
     direct: list[Step] = []
     summary: dict[str, float] = {}
     facts: dict[str, int] = {}
-    for whole in lines:
+    is_state = any(HISTORY in line for line in lines)
+    for whole in _dictionaries(lines) if is_state else lines:
         rank, line = whose(whole)
         if match := _BATCH.search(line):
             facts["global_batch_size"] = int(match[1].replace(",", ""))
@@ -50,7 +56,27 @@ def read(lines: Sequence[str]) -> Log | None:
             per_gpu = next((found[n] for n in PER_GPU if n in found), None)
             if per_gpu is not None:
                 direct.append(Step(rank=rank, tokens_per_s_per_gpu=per_gpu))
-    return _of_steps(direct, seen, facts) or _of_summary(summary, facts)
+    log = _of_steps(direct, seen, facts) or _of_summary(summary, facts)
+    if log is None and is_state:
+        raise ImportFileError(
+            "This trainer_state.json has no times, because it was saved before the end of the run: "
+            "give the one that the Trainer saved at the end, or train with "
+            "include_num_input_tokens_seen."
+        )
+    return log
+
+
+def _dictionaries(lines: Sequence[str]) -> Iterator[str]:
+    """The innermost dictionaries of trainer_state.json, each on one line."""
+    open_: list[str] = []
+    for line in map(str.strip, lines):
+        if line.endswith("{"):
+            open_ = [line]
+        elif open_ and len(open_) <= MOST_FIGURES:
+            open_.append(line)
+            if line.startswith("}"):
+                yield " ".join(open_)
+                open_ = []
 
 
 def _values(line: str) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 
 import pytest
 
@@ -87,6 +88,71 @@ def test_megatron_deepspeed_prints_both_and_the_direct_one_counts():
     assert (found.format, found.unit) == ("megatron", "tokens/s per GPU (tgs)")
     assert found.tokens_per_s_per_gpu == pytest.approx(768 * 4096 / 14.3 / 96, rel=0.01)
     assert found.tokens_per_s is None  # nobody says on how many GPUs
+
+
+def test_argonnes_figures_count_and_not_those_of_deepspeed_between_them():
+    """Its lines are name=value; only DeepSpeed's were read, which gave 38,239 for 8,176."""
+    found = steady("megatron_argonne.txt", seq_len=4096, num_gpus=8)
+    assert (found.format, found.unit) == ("megatron", "tokens/s per GPU (tgs)")
+    assert found.tokens_per_s_per_gpu == pytest.approx(8176, rel=0.003)
+    assert (found.num_steps, found.num_left_out) == (20, 10)
+    assert found.notes == (
+        "Its lines of deepspeed (samples/s of the job (CurrSamplesPerSec)) give 38,239 tokens/s "
+        "per GPU: those of megatron are taken.",
+    )
+    assert steady("megatron_argonne.txt").notes == ()  # nobody says what DeepSpeed's are of
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "format_", "rate", "steps"),
+    [
+        ("megatron_bridge.txt", {"global_batch_size": 128, "seq_len": 4096, "num_gpus": 64},
+         "megatron", 128 * 4096 / 2.56 / 64, 30),
+        ("nemo_bar.txt", {"seq_len": 4096, "num_gpus": 128},
+         "megatron", 256 * 4096 / 3.13 / 128, 49),
+        ("dllogger.json", {"seq_len": 4096, "num_gpus": 256},
+         "dllogger", 1024 * 4096 / 45.81 / 256, 29),
+        ("llama_factory.jsonl", {"num_gpus": 8}, "llama-factory", 65536 / 1.5 / 8, 38),
+        ("trainer_state.json", {"num_gpus": 8}, "hf-trainer", 10 * 196608 / 35 / 8, 19),
+    ],
+)  # fmt: skip
+def test_a_log_of_another_stack(name, told, format_, rate, steps):
+    found = steady(name, **told)
+    assert found.format == format_
+    assert found.tokens_per_s_per_gpu == pytest.approx(rate, rel=0.003)
+    assert found.low > 0.99 * rate  # no step has the start or an evaluation in it
+    assert found.num_steps == steps
+
+
+def test_without_tokens_llama_factorys_whole_seconds_are_left():
+    cut = [re.sub(r', "throughput".*}', "}", line) for line in lines("llama_factory.jsonl")]
+    told = RunFacts(seq_len=1024, global_batch_size=6, num_gpus=8)
+    found = steady_state(cut, told)
+    assert found.tokens_per_s_per_gpu == pytest.approx(6 * 1024 / 1.5 / 8, rel=0.05)
+    assert "whole seconds" in found.notes[0]
+
+
+def test_dlloggers_units_say_what_a_figure_is():
+    metadata = 'DLLL {"type": "METADATA", "metric": "%s", "metadata": {"unit": "tokens/s"}}'
+    text = [metadata % "train_throughput", metadata % "val_throughput"]
+    text += [
+        f'DLLL {{"type": "LOG", "step": [0, {n}], "data": '
+        '{"val_throughput": 9e9, "train_throughput": 8000.0}}'
+        for n in range(1, 40)
+    ]
+    assert steady_state(text, RunFacts(num_gpus=8)).tokens_per_s_per_gpu == 1000
+    summary = 'DLLL {"type": "LOG", "step": [], "data": {"train_throughput": 4000.0}}'
+    found = steady_state([*text[:2], summary], RunFacts(num_gpus=8))
+    assert (found.tokens_per_s_per_gpu, found.is_mean) == (500, True)
+
+
+def test_a_trainer_state_without_times_says_why():
+    told = lines("trainer_state.json")
+    saved = [x for x in told if "train_" not in x and "tokens" not in x]
+    with pytest.raises(ImportFileError, match="has no times, because it was saved before the end"):
+        steady_state(saved, RunFacts(num_gpus=8))
+    summary = [x for x in told if "num_input" not in x]
+    assert steady_state(summary, RunFacts(num_gpus=8, seq_len=4096)).is_mean
 
 
 def test_deepspeed_counts_samples_of_the_job():

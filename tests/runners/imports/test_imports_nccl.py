@@ -179,3 +179,21 @@ def test_small_messages_alone_say_nothing_of_bandwidth():
     few = small.model_copy(update={"points": [p for p in small.points if p.size_bytes < 1e5]})
     assert len(few.points) == 7
     assert links([few]) == ()
+
+
+@pytest.mark.parametrize("sizes", [(28, 29, 30, 31), (30, 30.2, 30.4, 30.6)])
+def test_large_messages_alone_give_a_bandwidth_and_no_latency(sizes):
+    """Made as the whole table is: 21 us and 470 GB/s of bus bandwidth."""
+    whole = document("all_reduce_node.txt")
+    (table,) = whole.collectives
+    points = [
+        table.points[-1].model_copy(
+            update={"size_bytes": 2.0**x, "time_s": 21e-6 + 2.0**x * 1.75 / 470e9}
+        )
+        for x in sizes
+    ]
+    few = whole.model_copy(update={"collectives": [table.model_copy(update={"points": points})]})
+    (link,) = links(few.collectives)
+    assert link.bus_bytes_per_s == pytest.approx(470e9, rel=0.01)
+    chip, eff = facts.accelerator(H100), efficiency(GENERIC)
+    assert [c.name for c in constants(few, chip, eff)] == ["scale_up"]

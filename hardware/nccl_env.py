@@ -1,7 +1,8 @@
 """NCCL variables of each fabric, each with a reason: hardware/nccl_env.csv.
 
-A variable of a fabric replaces one of `any`. The note names what depends on the machine, like the
-names of its adapters; the note of a guessed value begins with 'assumed'.
+A variable of a fabric replaces one of `any`. A row without a value is a variable that is left
+alone, with the reason for that. The note names what depends on the machine, like the names of its
+adapters; the note of a guessed value begins with 'assumed'.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FABRICS = (
 )  # fmt: skip
 _COLUMNS = ("variable", "value", "fabric", "reason", "source", "source_date", "note")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
-_VALUE = re.compile(r"[A-Za-z0-9_^./, -]{1,120}")
+_VALUE = re.compile(r"[A-Za-z0-9_^./, -]{0,120}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class NcclSetting:
     """One variable, with the reason for it."""
 
     variable: str
-    value: str
+    value: str  # '' leaves the variable alone
     fabric: str  # one of FABRICS
     reason: str
     source: str
@@ -70,14 +71,37 @@ def nccl_settings() -> tuple[NcclSetting, ...]:
 
 
 def settings_of(fabrics: Sequence[str]) -> tuple[NcclSetting, ...]:
-    """The variables of a job on these fabrics, those of `any` first; a later fabric wins.
+    """The variables that are set for a job on these fabrics, those of `any` first; a later fabric
+    wins.
 
     >>> [s.variable for s in settings_of(("nvl72",))][-2:]
     ['NCCL_MNNVL_ENABLE', 'NCCL_CUMEM_ENABLE']
     """
+    return tuple(s for s in _chosen(fabrics) if s.value)
+
+
+def left_alone(fabrics: Sequence[str]) -> tuple[NcclSetting, ...]:
+    """The variables that are left to NCCL for a job on these fabrics, each with its reason.
+
+    >>> "NCCL_ALGO" in {s.variable for s in left_alone(("infiniband",))}
+    True
+    """
+    return tuple(s for s in _chosen(fabrics) if not s.value)
+
+
+def _chosen(fabrics: Sequence[str]) -> tuple[NcclSetting, ...]:
+    """One row for each variable; a row that leaves a variable alone never undoes one of another
+    fabric that sets it."""
     chosen: dict[str, NcclSetting] = {}
     for fabric in ("any", *fabrics):
         if fabric not in FABRICS:
             raise FactError(f"fabric {shown(fabric)} is not one of {', '.join(FABRICS)}")
-        chosen.update({s.variable: s for s in nccl_settings() if s.fabric == fabric})
+        for s in nccl_settings():
+            if s.fabric == fabric and (s.value or not _is_set(chosen, s.variable)):
+                chosen[s.variable] = s
     return tuple(chosen.values())
+
+
+def _is_set(chosen: dict[str, NcclSetting], variable: str) -> bool:
+    """Whether a row before has a value for the variable."""
+    return variable in chosen and bool(chosen[variable].value)

@@ -6,8 +6,9 @@ import re
 import shlex
 from collections.abc import Mapping
 
+from hardware.nccl_env import left_alone
 from runners.recipes import launch
-from runners.recipes.header import commented
+from runners.recipes.header import commented, comments
 from runners.recipes.job import RecipeError, RecipeJob, check_job
 from runners.recipes.target import Recovered, Target
 
@@ -22,7 +23,18 @@ def _write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
     one = "one node, no network" if job.num_nodes == 1 else "not known: what every network takes"
     known = ", ".join(launch.fabrics(job, options)) or one
     note = f"# Use with: source {FILE}\n# Fabric: {known}.\n"
-    return {FILE: head + note + launch.exports(job, options)}
+    return {FILE: head + note + launch.exports(job, options) + _left_alone(job, options)}
+
+
+def _left_alone(job: RecipeJob, options: Mapping[str, str]) -> str:
+    """The variables that are left to NCCL, as comments with the reason; none that the user sets."""
+    own = {v.name for v in launch.variables(job, options)}
+    lines = [
+        f"  {s.variable}: {s.reason}" + (f" ({s.note})" if s.note else "")
+        for s in left_alone(launch.fabrics(job, options))
+        if s.variable not in own
+    ]
+    return comments(["Left to NCCL:", *lines])
 
 
 def _read(files: Mapping[str, str]) -> Recovered:

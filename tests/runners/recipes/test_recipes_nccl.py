@@ -7,7 +7,13 @@ import pytest
 from app.launch.job import nccl_fabrics
 from core.errors import FactError
 from core.scenario import Scenario
-from hardware.nccl_env import FABRICS, load_nccl_settings, nccl_settings, settings_of
+from hardware.nccl_env import (
+    FABRICS,
+    left_alone,
+    load_nccl_settings,
+    nccl_settings,
+    settings_of,
+)
 from runners.recipes.job import RecipeError
 from runners.recipes.registry import files_of, target
 from tests.made_up.plans import offer, plan
@@ -58,6 +64,33 @@ def test_the_file_sets_under_bash_what_the_table_says(fabric, tmp_path):
     wanted = {s.variable: s.value for s in settings_of((fabric,))}
     assert wanted.items() <= found.items()
     assert target("nccl-env").read({"nccl_env.sh": text}).more == wanted
+
+
+REQUIRED = (
+    "IB_HCA", "IB_DISABLE", "IB_GID_INDEX", "IB_TIMEOUT", "IB_RETRY_CNT", "SOCKET_IFNAME",
+    "NET_GDR_LEVEL", "NET_GDR_READ", "P2P_LEVEL", "P2P_DISABLE", "NVLS_ENABLE", "CROSS_NIC", "ALGO",
+    "PROTO", "BUFFSIZE", "TOPO_FILE", "DEBUG",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("fabric", [f for f in FABRICS if f != "any"])
+def test_each_variable_is_set_or_left_to_nccl_with_a_reason(fabric):
+    (text,) = files_of("nccl-env", recipe_job(nccl_fabrics=(fabric,)), {}).values()
+    exported = {s.variable for s in settings_of((fabric,))}
+    for name in (f"NCCL_{x}" for x in REQUIRED):
+        is_left = f"#   {name}: " in text
+        assert is_left is (name not in exported), name
+    assert "NCCL_ALGO: " not in files_of(
+        "nccl-env", recipe_job(), {"env:NCCL_ALGO": "Tree"}
+    )["nccl_env.sh"].partition("Left to NCCL")[2]  # fmt: skip
+
+
+def test_what_one_fabric_leaves_alone_another_may_set():
+    both = {s.variable: s.value for s in settings_of(("tcpx", "tcpxo"))}
+    assert both["NCCL_ALGO"] == "Ring"
+    by_name = {s.variable: s.value for s in settings_of(("roce", "nvl72"))}
+    assert by_name["NCCL_IB_TIMEOUT"] == "22"
+    assert "NCCL_IB_RETRY_CNT" in {s.variable for s in left_alone(("roce", "nvl72"))}
 
 
 def test_a_later_fabric_wins_and_one_node_needs_none():

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from app.document import format as fmt
 from app.document.vocabulary import machine, stated_region
+from app.forecast.failure_job import checkpoint_size_bytes
 from app.forecast.machines import accelerator_of
 from app.forecast.resolve import current_prices
 from app.forecast.training import workload_of
@@ -69,6 +70,9 @@ def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> Recipe
         device_name=chip.device_name or "",
         habits=habits_of(scenario, plan),
         checkpoint_steps=round(risk.job.interval_s / math.fsum(plan.step_s.values())),
+        vcpus=known.vcpus if known else None,
+        host_ram_gib=known.host_ram_gib if known else None,
+        checkpoint_bytes=checkpoint_size_bytes(scenario),
     )
 
 

@@ -16,5 +16,6 @@ ray_jobs    launcher for Ray's job server, over HTTP and without Ray's package
 skypilot    launcher for any cloud, through SkyPilot's sky with its own environment and
             credentials
 slurm       launcher for SLURM, with sbatch, scontrol and scancel of this machine
+slurm_software  software of a SLURM job: modules, a virtual environment, a container
 ssh         launcher for hosts behind the user's own ssh and its configuration
 """

@@ -15,6 +15,8 @@ from core.errors import RuncastError, shown
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", re.ASCII)
 _PATH = re.compile(r"[A-Za-z0-9_./~][A-Za-z0-9_./~+@%=-]{0,511}", re.ASCII)
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./:@-]{0,255}", re.ASCII)
+_CONTAINER = re.compile(r"[A-Za-z0-9/][A-Za-z0-9_./:@#+-]{0,511}", re.ASCII)
+_MOUNT = re.compile(r"/[A-Za-z0-9_./+@=-]{0,255}:/[A-Za-z0-9_./+@=-]{0,255}(?::[a-z+]{2,40})?")
 _HOST = re.compile(
     r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9][A-Za-z0-9_.-]{0,252}(?::\d{1,5})?", re.ASCII
 )
@@ -24,6 +26,8 @@ _ALLOWED = {
     "letters, digits, '_', '.' and '-' are allowed": _NAME,
     "letters, digits and '_ . / ~ + @ % = -' are allowed": _PATH,
     "an image looks like registry/name:tag": _IMAGE,
+    "a container looks like registry#name:tag, docker://name:tag or /path/name.sqsh": _CONTAINER,
+    "a mount looks like /on/the/node:/in/the/container": _MOUNT,
     "a host looks like name, user@name or user@name:port": _HOST,
 }
 
@@ -65,6 +69,16 @@ def path(text: str, option: str) -> str:
 def image(text: str, option: str) -> str:
     """A container image."""
     return _checked(text, option, _IMAGE)
+
+
+def container(text: str, option: str) -> str:
+    """An image as pyxis or Apptainer names it: in a registry, or a file of the nodes."""
+    return _checked(text, option, _CONTAINER)
+
+
+def mount(text: str, option: str) -> str:
+    """A folder of the node and its place in a container."""
+    return _checked(text, option, _MOUNT)
 
 
 def hosts(text: str) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ header             header of every file: its origin, its forecast and its assump
                    the block of values that the plan does not decide
 hostfile           DeepSpeed's hostfile: one host and its GPUs per line
 job                RecipeJob: the numbers and names of a plan that its launch files need
-kubernetes         an Indexed Job with a headless Service, a JobSet, a PyTorchJob
+kubernetes         an Indexed Job with a headless Service, a JobSet, a PyTorchJob, a
+                   TrainJob
 launch             parts of all launcher files: the command, its processes, its variables
 llama_factory      LLaMA-Factory's YAML: full fine-tuning, LoRA and QLoRA
 maxtext            MaxText's YAML for GPUs and TPUs, not validated with MaxText, whose JAX is not

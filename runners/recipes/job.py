@@ -82,6 +82,9 @@ class RecipeJob:
     limit_hours: float | None = (
         None  # P90 of the run with failures; None: it never ends in practice
     )
+    vcpus: int | None = None  # of a node's machine; None: no source prints it
+    host_ram_gib: float | None = None
+    checkpoint_bytes: float | None = None  # of the whole job; None: not known
     device_name: str = ""  # is in the name that nvidia-smi prints; empty: not known
     # What stacks need in addition.
     habits: Habits = Habits()

@@ -1,4 +1,4 @@
-"""Kubernetes: an Indexed Job with a headless Service, a JobSet, a PyTorchJob.
+"""Kubernetes: an Indexed Job with a headless Service, a JobSet, a PyTorchJob, a TrainJob.
 
 Kubernetes replaces $(NAME) in commands and values itself, before any shell, so a dollar sign before
 a bracket is doubled, which Kubernetes undoes.
@@ -23,6 +23,15 @@ OUTER = (
     "with its definition was at hand"
 )
 JOB_FILE, JOBSET_FILE, PYTORCHJOB_FILE = "k8s_job.yaml", "k8s_jobset.yaml", "k8s_pytorchjob.yaml"
+TRAINJOB_FILE = "k8s_trainjob.yaml"
+RUNTIME = "torch-distributed"  # of Kubeflow Trainer's own manifests
+KUEUE = "kueue.x-k8s.io/queue-name"
+# Of a machine's CPUs and memory: the kubelet and the daemons of a node keep the rest; assumed.
+ALLOCATABLE = 0.9
+TRAINJOB_TOOL = (
+    "by hand on 2026-11-23 against the definition of TrainJob in Kubeflow Trainer 2.0.0 to 2.3.0, "
+    "no unknown key allowed; no server with it was at hand"
+)
 NO_IMAGE = "SET-THE-IMAGE"  # capitals are not valid in an image: a cluster refuses it with an error
 PULL_S = 900  # for pods to be placed and the image to be pulled
 
@@ -36,14 +45,30 @@ def escaped(text: str) -> str:
     return text.replace("$(", "$$(")
 
 
-def _script(job: RecipeJob, options: Mapping[str, str], rank: str, address: str) -> str:
+def _script(
+    job: RecipeJob, options: Mapping[str, str], rank: str, address: str, port: str = ""
+) -> str:
     own = [
         f"--nnodes={job.num_nodes}", f"--nproc-per-node={launch.per_node(job)}",
         f'--node-rank="{rank}"', f"--master-addr={address}",
-        f"--master-port={launch.port(options)}",
+        f"--master-port={port or launch.port(options)}",
     ]  # fmt: skip
     words = quoting.shell(launch.under_torchrun(launch.words_of(options)))
     return escaped(" \\\n  ".join(["exec torchrun", *own, words]) + "\n")
+
+
+def _resources(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
+    """GPUs, CPUs and memory of a pod. What is requested is the limit, too, so that a node under
+    pressure evicts other pods first; what neither a source nor the user says is left out."""
+    asked: dict[str, Any] = {launch.gpu_resource(job): launch.per_node(job)}
+    for name, given, machine, unit in (
+        ("cpu", launch.cpus(options), job.vcpus, ""),
+        ("memory", launch.memory_gib(options), job.host_ram_gib, "Gi"),
+    ):
+        count = given or (int(ALLOCATABLE * machine) if machine else None)
+        if count:
+            asked[name] = f"{count}{unit}"
+    return {"requests": asked, "limits": asked}
 
 
 def _pod(
@@ -60,7 +85,7 @@ def _pod(
                 "image": image,
                 "command": ["bash", "-c", script],
                 "env": env,
-                "resources": {"limits": {launch.gpu_resource(job): launch.per_node(job)}},
+                "resources": _resources(job, options),
                 "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
             }
         ],
@@ -96,7 +121,8 @@ def _meta(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
     space = {"namespace": quoting.name(options["namespace"], "namespace")} if (
         "namespace" in options
     ) else {}  # fmt: skip
-    return {"name": job.name, **space, "labels": {"app": job.name}}
+    queue = {KUEUE: quoting.name(options["queue"], "queue")} if "queue" in options else {}
+    return {"name": job.name, **space, "labels": {"app": job.name, **queue}}
 
 
 def _job(job: RecipeJob, options: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -167,6 +193,37 @@ def _pytorchjob(job: RecipeJob, options: Mapping[str, str]) -> list[dict[str, An
     ]
 
 
+def _trainjob(job: RecipeJob, options: Mapping[str, str]) -> list[dict[str, Any]]:
+    # The runtime's torch policy sets these variables, from which torchrun could start alone.
+    script = _script(job, options, "$PET_NODE_RANK", '"$PET_MASTER_ADDR"', '"$PET_MASTER_PORT"')
+    container = _pod(job, options, script, container="node")["containers"][0]
+    return [
+        {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": _meta(job, options),
+            "spec": {
+                "runtimeRef": {"name": quoting.name(options.get("runtime", RUNTIME), "runtime")},
+                "trainer": {
+                    "image": container["image"],
+                    "command": container["command"],
+                    "env": container["env"],
+                    "numNodes": job.num_nodes,
+                    "numProcPerNode": launch.per_node(job),
+                    "resourcesPerNode": container["resources"],
+                },
+            },
+        }
+    ]
+
+
+def _refuses_trainjob(job: RecipeJob) -> str:
+    """Why there is no TrainJob; its names begin with a letter (RFC 1035)."""
+    return _refuses(job) or (
+        "" if job.name[0].isalpha() else "the name of a TrainJob begins with a letter"
+    )
+
+
 def _refuses(job: RecipeJob) -> str:
     if why := launch.is_torch(job):
         return why
@@ -179,15 +236,15 @@ def _refuses(job: RecipeJob) -> str:
 
 def _written(
     job: RecipeJob, options: Mapping[str, str], file: str, objects: list[dict[str, Any]],
-    tool: str, tier: Tier,
+    tool: str, tier: Tier, more: tuple[str, ...] = (),
 ) -> dict[str, str]:  # fmt: skip
     if why := _refuses(job):
         raise RecipeError(f"{why[0].upper()}{why[1:]}.")
-    notes = [f"Start with: kubectl apply -f {file}"]
+    notes = [f"Start with: kubectl apply -f {file}", *more]
+    todos = launch.no_command(options)
     if "image" not in options:
-        notes.append(f"image was not given: put yours, with torch and your script, for {NO_IMAGE}.")
-    if "command" not in options:
-        notes.append(launch.NO_COMMAND)
+        todos["image"] = f"yours, with torch and your script, for {NO_IMAGE}"
+    notes += _host_notes(job, options)
     if {"efa", "infiniband", "infiniband_sharp", "roce"} & {*launch.fabrics(job, options)}:
         notes.append(
             "The pods need your cluster's resource of the fast network (vpc.amazonaws.com/efa, "
@@ -195,7 +252,27 @@ def _written(
         )
     notes += [f"{v.name}: {v.reason}" for v in launch.variables(job, options)]
     body = dumped(objects)
-    return {file: commented(job.header, tool=tool, tier=tier) + comments(notes) + body}
+    head = commented(job.header, tool=tool, tier=tier) + comments(notes) + launch.fill_in(todos)
+    return {file: head + body}
+
+
+def _host_notes(job: RecipeJob, options: Mapping[str, str]) -> list[str]:
+    """Where the requests for CPUs and memory are from, or why there are none."""
+    found = []
+    for option, name, machine, unit in (
+        ("cpus_per_node", "cpu", job.vcpus, "vCPUs"),
+        ("memory_gib", "memory", job.host_ram_gib, "GiB"),
+    ):
+        if option in options:
+            continue
+        found.append(
+            f"{name}: {ALLOCATABLE:.0%} of the {machine:g} {unit} of {job.instance_type}; the node "
+            f"itself keeps the rest (assumed); {option}=N asks for another number."
+            if machine
+            else f"{name} is not requested, because no source says what the machine has: "
+            f"{option}=N requests it."
+        )
+    return found
 
 
 def _write_job(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
@@ -216,6 +293,22 @@ def _write_pytorchjob(job: RecipeJob, options: Mapping[str, str]) -> dict[str, s
     return _written(job, options, PYTORCHJOB_FILE, objects, tool, "not_validated")
 
 
+_OF_RUNTIME = (
+    "The runtime decides the rest: give its pods a memory volume at /dev/shm for the data loader. "
+    "Trainer 2.0 and 2.1 have no time limit for a TrainJob.",
+)
+
+
+def _write_trainjob(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
+    check_job(job)
+    if why := _refuses_trainjob(job):
+        raise RecipeError(f"{why[0].upper()}{why[1:]}.")
+    objects = _trainjob(job, options)
+    return _written(
+        job, options, TRAINJOB_FILE, objects, TRAINJOB_TOOL, "not_validated", more=_OF_RUNTIME
+    )
+
+
 def _read(files: Mapping[str, str]) -> Recovered:
     """Read the pods of one manifest and the GPUs of each, which must match those of torchrun."""
     if len(files) != 1:
@@ -224,9 +317,9 @@ def _read(files: Mapping[str, str]) -> Recovered:
     try:
         nodes, pod = _nodes(objects)
         container = pod["containers"][0]
-        count = next(iter(container["resources"]["limits"].values()))
+        (count,) = (n for x, n in container["resources"]["limits"].items() if x.endswith("/gpu"))
         script = container["command"][2].replace("$$(", "$(")
-    except (KeyError, IndexError, TypeError, StopIteration):
+    except (KeyError, IndexError, TypeError, ValueError):
         raise RecipeError("The manifest has no job of ours.") from None
     called = launch.flags(script, "torchrun")
     if (launch.number(called, "nnodes"), launch.number(called, "nproc-per-node")) != (nodes, count):
@@ -235,8 +328,14 @@ def _read(files: Mapping[str, str]) -> Recovered:
 
 
 def _nodes(objects: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
-    (found,) = [o for o in objects if o["kind"] in ("Job", "JobSet", "PyTorchJob")] or [{}]
+    kinds_read = ("Job", "JobSet", "PyTorchJob", "TrainJob")
+    (found,) = [o for o in objects if o["kind"] in kinds_read] or [{}]
     spec: dict[str, Any] = found["spec"]
+    if found["kind"] == "TrainJob":
+        train = spec["trainer"]
+        return train["numNodes"], {
+            "containers": [{**train, "resources": train["resourcesPerNode"]}]
+        }
     if found["kind"] == "PyTorchJob":
         kinds = spec["pytorchReplicaSpecs"]
         return sum(k["replicas"] for k in kinds.values()), kinds["Master"]["template"]["spec"]
@@ -247,7 +346,10 @@ def _nodes(objects: list[dict[str, Any]]) -> tuple[int, dict[str, Any]]:
     return spec["completions"], spec["template"]["spec"]
 
 
-_OPTIONS = ("command", "env", "fabric", "port", "image", "namespace", "time_hours")
+_OPTIONS = (
+    "command", "env", "fabric", "port", "image", "namespace", "time_hours", "cpus_per_node",
+    "memory_gib", "queue",
+)  # fmt: skip
 TARGETS = (
     Target(
         name="k8s-job", title="Kubernetes Job", kind="launcher", tier="validated", tool=TOOL,
@@ -262,5 +364,11 @@ TARGETS = (
         name="k8s-pytorchjob", title="Kubernetes PyTorchJob (Kubeflow)", kind="launcher",
         tier="not_validated", tool=OUTER.format(kind="PyTorchJob"), write=_write_pytorchjob,
         read=_read, options=_OPTIONS, refuses=_refuses,
+    ),
+    Target(
+        name="k8s-trainjob", title="Kubernetes TrainJob (Kubeflow Trainer 2)", kind="launcher",
+        tier="not_validated", tool=TRAINJOB_TOOL, write=_write_trainjob, read=_read,
+        options=(*(o for o in _OPTIONS if o not in ("port", "time_hours")), "runtime"),
+        refuses=_refuses_trainjob,
     ),
 )  # fmt: skip

@@ -119,6 +119,38 @@ def limit_s(job: RecipeJob, options: Mapping[str, str]) -> int:
     return 3600 * max(1, -(-int(job.limit_hours * 3600) // 3600))
 
 
+def cpus(options: Mapping[str, str]) -> int | None:
+    """The CPUs of a node that the user asks for; None: all that it has."""
+    given = options.get("cpus_per_node")
+    return None if given is None else quoting.whole(given, "cpus_per_node", 1, 4096)
+
+
+def memory_gib(options: Mapping[str, str]) -> int | None:
+    """The memory of a node that the user asks for; None: all that it has."""
+    given = options.get("memory_gib")
+    return None if given is None else quoting.whole(given, "memory_gib", 1, 100_000)
+
+
+def no_command(options: Mapping[str, str]) -> dict[str, str]:
+    """The training script as a value to fill in, where no command was given."""
+    return {} if "command" in options else {"command": "your training script for train.py"}
+
+
+def fill_in(todos: Mapping[str, str]) -> str:
+    """A block of comments with the values that only the user knows, which the pre-flight check
+    refuses while they stand; '' without any.
+
+    >>> print(fill_in({"data": "the folder of the data set"}), end="")
+    # --- fill in before starting ---
+    # TODO runcast: data - the folder of the data set
+    # ---
+    """
+    if not todos:
+        return ""
+    lines = [f"# TODO runcast: {name} - {what}\n" for name, what in todos.items()]
+    return "".join(["# --- fill in before starting ---\n", *lines, "# ---\n"])
+
+
 def recovered(nodes: int, per_node: int, **more: object) -> Recovered:
     """The content of a launcher file, read back."""
     return Recovered(world_size=nodes * per_node, nodes=nodes, gpus_per_node=per_node, more=more)

@@ -20,9 +20,8 @@ _T = TypeVar("_T")
 MOST_CHARS = 2000  # of one option
 ENV = "env:"  # begins options that are variables of the job
 _SPACE = re.compile(r"\s+")
-_BUCKET = re.compile(
-    r"(?:s3|gs|r2|nebius|oci|cos|https)://[A-Za-z0-9][A-Za-z0-9._/-]{1,250}", re.ASCII
-)
+_BUCKETS = ("s3", "gs", "r2", "nebius", "oci", "cos", "https")
+_BUCKET = re.compile(r"([a-z0-9]{2,10})://[A-Za-z0-9][A-Za-z0-9._/@-]{1,250}", re.ASCII)
 
 
 def plain(text: str, *, quotes: bool = True) -> str:
@@ -75,35 +74,36 @@ def variables(options: Mapping[str, str]) -> dict[str, str]:
             raise RecipeError(
                 f"--env {shown(name)} has {len(value):,} characters; {MOST_CHARS:,} are allowed."
             )
-    return _as_recipe_error(lambda: launching.variables(f"{k}={v}" for k, v in given.items()))
+    return as_recipe_error(lambda: launching.variables(f"{k}={v}" for k, v in given.items()))
 
 
 def name(text: str, option: str) -> str:
     """A partition, an account, a namespace."""
-    return _as_recipe_error(lambda: launching.name(text, option))
+    return as_recipe_error(lambda: launching.name(text, option))
 
 
 def image(text: str, option: str) -> str:
     """A container image."""
-    return _as_recipe_error(lambda: launching.image(text, option))
+    return as_recipe_error(lambda: launching.image(text, option))
 
 
 def path(text: str, option: str) -> str:
     """A path on a node."""
-    return _as_recipe_error(lambda: launching.path(text, option))
+    return as_recipe_error(lambda: launching.path(text, option))
 
 
 def hosts(text: str) -> tuple[str, ...]:
     """Hosts as a,b,c; none twice."""
-    return _as_recipe_error(lambda: launching.hosts(text))
+    return as_recipe_error(lambda: launching.hosts(text))
 
 
-def bucket(text: str, option: str) -> str:
+def bucket(text: str, option: str, kinds: tuple[str, ...] = _BUCKETS) -> str:
     """The address of a bucket, s3://name/folder."""
-    if not _BUCKET.fullmatch(text):
+    match = _BUCKET.fullmatch(text)
+    if match is None or match[1] not in kinds:
         raise RecipeError(
-            f"{option} {shown(text)} is no bucket like s3://name/folder: letters, digits and "
-            "'. _ - /' are allowed."
+            f"{option} {shown(text)} is no bucket like s3://name/folder: it begins with one of "
+            f"{', '.join(kinds)}; letters, digits and '. _ - / @' are allowed."
         )
     return text
 
@@ -130,7 +130,8 @@ def positive(text: str, option: str, most: float) -> float:
     return value
 
 
-def _as_recipe_error(checked: Callable[[], _T]) -> _T:
+def as_recipe_error(checked: Callable[[], _T]) -> _T:
+    """The result of a check of the launchers; its error becomes a RecipeError."""
     try:
         return checked()
     except RecipeError:

@@ -6,6 +6,7 @@ of the plan's offer, under SkyPilot's names.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,6 +38,14 @@ CLOUDS = (
     "aws", "azure", "cudo", "gcp", "hyperbolic", "lambda", "nebius", "oci", "primeintellect",
     "runpod", "shadeform", "vast",
 )  # fmt: skip
+# Addresses of buckets that its storage reads: sky/data/storage.py.
+BUCKETS = ("s3", "gs", "https", "r2", "cos", "oci", "nebius", "cw")
+DISK_GB, CHECKPOINTS = 256, 2  # its default; checkpoints that a node caches until they are uploaded
+_SETUP = """\
+set -euo pipefail
+[ ! -f requirements.txt ] || pip install -r requirements.txt
+python -c 'import torch; print("torch", torch.__version__)'
+"""
 _HEAD = 'MASTER_ADDR=$(printf "%s\\n" "$SKYPILOT_NODE_IPS" | head -n 1)\n'
 
 
@@ -51,6 +60,14 @@ def _refuses(job: RecipeJob) -> str:
     )
 
 
+def _disk_gb(job: RecipeJob) -> int | None:
+    """The disk of a node: SkyPilot's default and two checkpoints' share of a node, which a cached
+    mount keeps there until they are uploaded; None without the size of a checkpoint."""
+    if job.checkpoint_bytes is None:
+        return None
+    return DISK_GB + math.ceil(CHECKPOINTS * job.checkpoint_bytes / job.num_nodes / 2**30)
+
+
 def task(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
     """The task in the form of SkyPilot's YAML."""
     count = launch.per_node(job)
@@ -59,6 +76,10 @@ def task(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
     if job.provider in CLOUDS:
         region = f"/{job.region}" if job.region not in ("", "*") else ""
         resources["infra"] = f"{job.provider}{region}"
+    if "image" in options:
+        resources["image_id"] = f"docker:{quoting.image(options['image'], 'image')}"
+    if (disk_gb := _disk_gb(job)) is not None:
+        resources["disk_size"] = disk_gb
     if job.num_nodes > 1:
         resources["network_tier"] = "best"
     if job.purchase == "spot":
@@ -68,7 +89,7 @@ def task(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
     }  # fmt: skip
     given = options.get("bucket")
     envs: dict[str, str | None] = {
-        BUCKET: None if given is None else quoting.bucket(given, "bucket"),
+        BUCKET: None if given is None else quoting.bucket(given, "bucket", BUCKETS),
         "CHECKPOINT_DIR": MOUNT,
     }
     envs |= {v.name: v.value for v in launch.variables(job, options)}
@@ -87,6 +108,7 @@ def task(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
         "envs": envs,
         # A mounted bucket, whose files outlive the machines.
         "file_mounts": {MOUNT: {"source": f"${{{BUCKET}}}", "mode": "MOUNT_CACHED"}},
+        "setup": _SETUP,
         "run": "set -euo pipefail\n" + _HEAD + call,
     }
 
@@ -100,14 +122,32 @@ def _write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         if "bucket" not in options
         else f"Start with: sky jobs launch {FILE}",
         f"{MOUNT} is that bucket: save checkpoints there. SkyPilot refuses the task without it.",
-        "The machines' image must hold torch, or add a `setup:` that installs it.",
+        *_disk_notes(job),
         *([] if job.provider in CLOUDS else [f"The task names no cloud: {job.provider} is not "
                                             "one that it is known to have."]),
-        *([] if "command" in options else [launch.NO_COMMAND]),
         *(f"{v.name}: {v.reason}" for v in launch.variables(job, options)),
     ]  # fmt: skip
-    body = dumped([task(job, options)])
-    return {FILE: commented(job.header, tool=TOOL, tier="validated") + comments(notes) + body}
+    todos = launch.no_command(options)
+    if "bucket" not in options:
+        todos["bucket"] = f"the address of your bucket, for {BUCKET}: {', '.join(BUCKETS)}"
+    if "image" not in options:
+        todos["image"] = (
+            "image=NAME with torch, or torch in the requirements.txt beside this file, in the "
+            "version that you tested"
+        )
+    head = commented(job.header, tool=TOOL, tier="validated") + comments(notes)
+    return {FILE: head + launch.fill_in(todos) + dumped([task(job, options)])}
+
+
+def _disk_notes(job: RecipeJob) -> list[str]:
+    """What the size of the disk is made of."""
+    if job.checkpoint_bytes is None:
+        return ["disk_size is SkyPilot's 256 GB: the size of a checkpoint is not known."]
+    return [
+        f"disk_size: {DISK_GB} GB and {CHECKPOINTS} checkpoints of "
+        f"{job.checkpoint_bytes / 2**30:,.0f} GiB over {job.num_nodes} nodes, which the cached "
+        "mount keeps until they are uploaded. A stack that gathers them on one node needs more."
+    ]
 
 
 def _read(files: Mapping[str, str]) -> Recovered:
@@ -128,7 +168,7 @@ def _read(files: Mapping[str, str]) -> Recovered:
 TARGETS = (
     Target(
         name="skypilot", title="SkyPilot task", kind="launcher", tier="validated", tool=TOOL,
-        write=_write, read=_read, options=("command", "env", "fabric", "port", "bucket"),
+        write=_write, read=_read, options=("command", "env", "fabric", "port", "bucket", "image"),
         refuses=_refuses,
     ),
 )  # fmt: skip

@@ -37,6 +37,9 @@ x = torch.full((4,), float(dist.get_rank() + 1))
 dist.all_reduce(x)
 with open(os.path.join(sys.argv[1], f"rank{dist.get_rank()}"), "w") as out:
     out.write(f"{dist.get_world_size()} {x[0].item()} {os.environ['NCCL_DEBUG']} {sys.argv[2:]}")
+if "SLURM_STEP_ID" in os.environ:  # what srun gave the task of this node
+    with open(f"cpus{dist.get_rank()}", "w") as out:
+        out.write(os.environ["SLURM_CPUS_PER_TASK"] + " of " + os.environ["SLURM_CPUS_ON_NODE"])
 dist.destroy_process_group()
 """
 SAW = "2 3.0 WARN ['a $(b)']"
@@ -193,7 +196,7 @@ def test_sbatch_takes_the_batch_file_and_refuses_broken_copies(cluster, tmp_path
     (text,) = files_of("slurm", recipe_job(), {"partition": "debug"}).values()
     done = submitted(cluster, text, tmp_path / slurm.FILE)
     assert done.returncode == 0, done.stderr
-    assert "using 2 processors on nodes node[1-2]" in done.stderr
+    assert "using 32 processors on nodes node[1-2]" in done.stderr  # 2 without --exclusive
     for old, new, says in (
         ("--gpus-per-node=8", "--gpus-per-node=16", "configuration is not available"),
         ("--nodes=2", "--nodes=4", "node count|configuration is not available"),
@@ -226,6 +229,37 @@ def test_the_batch_file_runs_on_two_nodes(cluster, folder):
     assert "TimeLimit=1-02:00:00" in state
     assert "Requeue=1" in state
     assert seen(folder) == [SAW, SAW]
+    # Every CPU of both nodes, which have 16 each; it was one before.
+    assert "NumCPUs=32 " in state
+    assert [p.read_text() for p in sorted(folder.glob("cpus*"))] == ["16 of 16"] * 2
+
+
+def test_a_job_queues_again_when_its_partition_ends(cluster, tmp_path):
+    """The signal that SLURM would send 120 s before the end, sent by hand."""
+    options = {"command": "sleep 120", "partition": "debug", "partition_hours": "1"}
+    (text,) = files_of("slurm", two(num_nodes=2), options).values()
+    (tmp_path / slurm.FILE).write_text(text)
+    done = subprocess.run(
+        ["sbatch", "--parsable", slurm.FILE], env={**environ(), "SLURM_CONF": str(cluster.conf)},
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    number = done.stdout.strip()
+
+    def state():
+        return cluster.asked("scontrol", "show", "job", "-o", number)
+
+    def waited(words):
+        end = time.monotonic() + 60
+        while words not in state():
+            assert time.monotonic() < end, state()
+            time.sleep(0.3)
+
+    waited("JobState=RUNNING")
+    assert "TimeLimit=01:00:00" in state()
+    time.sleep(2)  # until the batch script has its trap
+    cluster.asked("scancel", "--batch", "--signal=USR1", number)
+    waited("Restarts=1")
+    cluster.asked("scancel", number)
 
 
 # --- SkyPilot ------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def bash(tmp_path):
             text=True, check=False, timeout=30,
             env={"PATH": f"{programs}:/usr/bin:/bin", "HOME": "/nowhere", "SAID": str(said),
                  "HEAD": "h", "NODE_RANK": "0", "RAY_STORAGE": "/s", "SLURM_JOB_ID": "7",
-                 "SLURM_JOB_NODELIST": "n1", "LC_ALL": "C.UTF-8"},
+                 "SLURM_JOB_NODELIST": "n1", "SLURM_CPUS_ON_NODE": "16", "LC_ALL": "C.UTF-8"},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert list(home.iterdir()) == [], "the canary"
@@ -166,7 +166,8 @@ def test_names_of_jobs_that_are_refused(name):
         ("slurm", "time_hours"), ("k8s-job", "namespace"), ("k8s-job", "image"),
         ("skypilot", "bucket"), ("hostfile", "hosts"), ("torchrun", "hosts"),
         ("torchrun-elastic", "min_nodes"), ("ray-job", "address"),
-        ("accelerate-launch", "config_file"),
+        ("accelerate-launch", "config_file"), ("slurm", "modules"), ("slurm", "venv"),
+        ("slurm", "cpus_per_node"), ("k8s-trainjob", "queue"), ("k8s-trainjob", "runtime"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(

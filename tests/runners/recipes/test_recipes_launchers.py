@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
+import re
+import subprocess
 
 import pytest
 import yaml
@@ -20,7 +22,7 @@ from tests.made_up.recipes import one_gpu, recipe_job
 
 MINE = (
     "torchrun", "torchrun-elastic", "slurm", "skypilot", "ray-train", "ray-job", "k8s-job",
-    "k8s-jobset", "k8s-pytorchjob", "hostfile", "accelerate-launch",
+    "k8s-jobset", "k8s-pytorchjob", "k8s-trainjob", "hostfile", "accelerate-launch",
 )  # fmt: skip
 SHAPES = {
     "one GPU": one_gpu(),
@@ -155,6 +157,133 @@ def test_the_time_limit_is_the_p90_with_failures_in_whole_hours():
     assert "#SBATCH --time=0-03:00:00" in given
     with pytest.raises(RecipeError, match="not expected to end"):
         files_of("slurm", recipe_job(limit_hours=None), {})
+
+
+def directives(text):
+    return [x.removeprefix("#SBATCH --") for x in text.splitlines() if x.startswith("#SBATCH")]
+
+
+def test_slurm_is_asked_for_all_of_a_node_or_for_the_cpus_that_were_given():
+    """With neither SLURM gives the eight processes of a node one CPU."""
+    text = files_of("slurm", recipe_job(vcpus=192), {})[slurm.FILE]
+    assert {"exclusive", "mem=0"} <= set(directives(text))
+    assert '--cpus-per-task="$SLURM_CPUS_ON_NODE"' in text  # srun takes one by itself
+    assert "192 vCPUs" in text
+    some = files_of("slurm", recipe_job(), {"cpus_per_node": "96", "memory_gib": "900"})
+    found = directives(some[slurm.FILE])
+    assert {"cpus-per-task=96", "mem=900G"} <= set(found)
+    assert "exclusive" not in found
+
+
+def test_a_run_longer_than_its_partition_allows_queues_again():
+    job = recipe_job(limit_hours=480.0)  # 20 days pend for ever on a partition of 7
+    capped = files_of("slurm", job, {"partition_hours": "168"})[slurm.FILE]
+    assert {"time=7-00:00:00", "signal=B:USR1@120", "requeue"} <= set(directives(capped))
+    assert "scontrol requeue" in capped
+    assert target("slurm").read({slurm.FILE: capped}).world_size == 16
+    whole = files_of("slurm", job, {"partition_hours": "500"})[slurm.FILE]
+    assert "time=20-00:00:00" in directives(whole)
+    assert "scontrol requeue" not in whole
+    assert "sinfo" in files_of("slurm", job, {})[slurm.FILE]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"container": "pyxis", "container_image": "nvcr.io#nvidia/pytorch:26.01-py3",
+          "container_mounts": "/data:/data:ro,/x:/y"},
+         ["--container-image='nvcr.io#nvidia/pytorch:26.01-py3'",
+          '--container-mounts="$PWD:$PWD",/data:/data:ro,/x:/y', '--container-workdir="$PWD"']),
+        ({"container": "apptainer", "container_image": "/img/torch.sif"},
+         ['apptainer exec --nv --bind="$PWD:$PWD" --pwd="$PWD" /img/torch.sif torchrun']),
+        ({"modules": "cuda/12.6,gcc", "venv": "/shared/venv/"},
+         ["\nmodule load cuda/12.6 gcc || exit 1\n", "\n. /shared/venv/bin/activate || exit 1\n"]),
+    ],
+)  # fmt: skip
+def test_the_software_of_a_slurm_job(options, words, tmp_path):
+    text = files_of("slurm", recipe_job(), {"command": "python t.py", **options})[slurm.FILE]
+    assert [w for w in words if w not in text] == []
+    assert "TODO runcast" not in text
+    script = tmp_path / slurm.FILE
+    script.write_text(text)
+    subprocess.run(["bash", "-n", str(script)], check=True)  # its grammar
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"container": "docker", "container_image": "x"}, "'docker' is none of pyxis, apptainer"),
+        ({"container_image": "x"}, "container .pyxis or apptainer. and container_image belong"),
+        ({"container": "pyxis", "container_image": "x;rm"}, "a container looks like"),
+        ({"container": "pyxis", "container_image": "x", "container_mounts": "/a"}, "a mount looks"),
+        ({"modules": "$(x)"}, "modules '\\$.x.' is refused"),
+        ({"cpus_per_node": "0"}, "cpus_per_node '0' is not a whole number from 1"),
+        ({"partition_hours": "1.5"}, "partition_hours '1.5' is not a whole number"),
+    ],
+)
+def test_software_that_cannot_be_written_is_a_sentence(options, says):
+    with pytest.raises(RecipeError, match=says):
+        files_of("slurm", recipe_job(), options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "open_"),
+    [
+        ("slurm", {}, ["command", "software"]),
+        ("skypilot", {}, ["command", "bucket", "image"]),
+        ("skypilot", {"bucket": "s3://a/b", "image": "x", "command": "python t.py"}, []),
+        ("k8s-job", {"command": "python t.py"}, ["image"]),
+        ("k8s-trainjob", {"image": "x"}, ["command"]),
+    ],
+)
+def test_what_only_the_user_knows_stands_in_one_block(name, options, open_):
+    (text,) = files_of(name, recipe_job(), options).values()
+    _, _, block = text.partition("# --- fill in before starting ---\n")
+    lines = block.partition("# ---\n")[0].splitlines()
+    assert [re.match(r"# TODO runcast: (\w+) - \S", x)[1] for x in lines] == open_
+    assert text.count("TODO runcast") == len(open_)
+
+
+@pytest.mark.parametrize("name", ["k8s-job", "k8s-jobset", "k8s-pytorchjob", "k8s-trainjob"])
+def test_pods_ask_for_cpus_and_memory_that_a_source_or_the_user_says(name):
+    def asked(job, options):
+        (text,) = files_of(name, job, options).values()
+        found = re.findall(r"(?:cpu|memory): '?(\d+(?:Gi)?)'?\n", text)
+        return text, found
+
+    text, found = asked(recipe_job(vcpus=192, host_ram_gib=2048.0), {"queue": "research"})
+    assert set(found) == {"172", "1843Gi"}
+    assert "kueue.x-k8s.io/queue-name: research" in text
+    text, found = asked(recipe_job(), {"memory_gib": "900"})
+    assert set(found) == {"900Gi"}
+    assert "cpu is not requested, because no source says" in text
+
+
+def test_a_trainjob_has_the_fields_of_its_definition():
+    """kubeflow/trainer@0015772 pkg/apis/trainer/v1alpha1/trainjob_types.go."""
+    (text,) = files_of("k8s-trainjob", recipe_job(), {"image": "registry/torch:1"}).values()
+    (found,) = yaml.safe_load_all(text)
+    assert (found["apiVersion"], found["kind"]) == ("trainer.kubeflow.org/v1alpha1", "TrainJob")
+    assert set(found["spec"]) == {"runtimeRef", "trainer"}
+    trainer = found["spec"]["trainer"]
+    assert set(trainer) == {
+        "image", "command", "env", "numNodes", "numProcPerNode", "resourcesPerNode"
+    }  # fmt: skip
+    assert (trainer["numNodes"], trainer["numProcPerNode"]) == (2, 8)
+    with pytest.raises(RecipeError, match="begins with a letter"):
+        files_of("k8s-trainjob", recipe_job(name="8b"), {})
+
+
+def test_skypilot_gets_setup_image_disk_and_its_own_kinds_of_buckets():
+    job = recipe_job(checkpoint_bytes=980 * 2**30)
+    options = {"bucket": "nebius://mine/runs", "image": "registry/torch:1"}
+    task = yaml.safe_load(files_of("skypilot", job, options)[skypilot.FILE])
+    assert task["resources"]["disk_size"] == 256 + 980  # two checkpoints over two nodes
+    assert task["resources"]["image_id"] == "docker:registry/torch:1"
+    assert "import torch" in task["setup"]
+    assert task["envs"]["CHECKPOINT_BUCKET"] == "nebius://mine/runs"
+    with pytest.raises(RecipeError, match="begins with one of s3, gs, https"):
+        files_of("skypilot", job, {"bucket": "ftp://mine/runs"})
 
 
 def test_an_elastic_run_keeps_its_batch():

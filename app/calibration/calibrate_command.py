@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 import sys
 from dataclasses import Field, asdict, fields
 from pathlib import Path
@@ -29,6 +30,9 @@ def calibrate(
     yes: Annotated[bool, typer.Option("--yes", help="Start without asking.")] = False,
     resume: Annotated[Text, text_option("--resume", "ID", "Go on with this run.")] = None,
     cancel: Annotated[Text, text_option("--cancel", "ID", "End this run where it is.")] = None,
+    emit_probe: Annotated[
+        Text, text_option("--emit-probe", "FILE", "Write the probe, to run it by hand.")
+    ] = None,
     as_json: AsJson = False,
     **typed: Any,
 ) -> None:
@@ -40,6 +44,14 @@ def calibrate(
     from runners.run_state import read_state
 
     given = {name: value for name, value in typed.items() if value}
+    if emit_probe is not None:
+        if resume or cancel or dry_run or typed["launcher"]:
+            raise ScenarioError(
+                "--emit-probe writes the probe for nodes that you start it on yourself: leave "
+                "--launcher, --dry-run, --resume and --cancel out."
+            )
+        _emit(Path(emit_probe), Asked(**{**typed, "launcher": "local", "env": ()}), as_json=as_json)
+        raise typer.Exit(0)
     if run_id := resume or cancel:
         if resume and cancel:
             raise ScenarioError("Give --resume or --cancel, not both.")
@@ -75,6 +87,33 @@ _PARAMETERS = [
 ]
 calibrate.__signature__ = inspect.Signature(_PARAMETERS)  # type: ignore[attr-defined]
 calibrate.__annotations__ = {p.name: p.annotation for p in _PARAMETERS}
+
+
+def _emit(probe: Path, asked: Asked, *, as_json: bool) -> None:
+    """Write the probe and its plan beside it, and print how a node is measured with them."""
+    import json
+
+    from app.calibration.calibrate_words import by_hand
+    from app.calibration.plan import measured_of
+    from core.errors import ScenarioError, shown
+    from pricing.disk import write_all_or_none
+    from runners.probe_file import probe_text
+    from runners.run_state import new_run_id
+
+    plan = probe.with_suffix(".plan.json")
+    for path in (probe, plan):
+        if path.exists() or path.is_symlink():
+            raise ScenarioError(f"{shown(str(path))} is there already: name another file.")
+    measured, sentences = measured_of(asked, new_run_id())
+    content = json.dumps(measured, indent=1) + "\n"
+    write_all_or_none({probe: probe_text().encode(), plan: content.encode()})
+    commands = by_hand(asked, probe, plan)
+    _say(*sentences)
+    if as_json:
+        files = {"probe": str(probe), "plan": str(plan)}
+        print_json({"run_id": measured["run_id"], **files, "commands": commands})
+    else:
+        typer.echo("\n".join([str(probe), str(plan), *map(shlex.join, commands)]))
 
 
 def _new(asked: Asked, *, dry_run: bool, yes: bool, as_json: bool) -> int:

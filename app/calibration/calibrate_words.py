@@ -41,6 +41,17 @@ def budget_sentence(asked: Asked, where: str, limits: Limits) -> str:
     return f"{took}. At most {fmt.usd(limits.usd, digits=3)}."
 
 
+def by_hand(asked: Asked, probe: Path, plan: Path) -> list[list[str]]:
+    """The commands that measure a node with the probe, and keep what they measured."""
+    processes = asked.processes_per_node or asked.gpus_per_node or (
+        "1" if asked.device == "cpu" else "gpu"
+    )  # fmt: skip
+    words = [probe.name, "--plan", plan.name, "--out", "result.json"]
+    alone = [asked.python or "python3", *words]
+    many = ["torchrun", f"--nproc-per-node={processes}", *words]
+    return [alone if processes == "1" else many, ["runcast", "calibrations", "add", "result.json"]]
+
+
 def launch_json(run_id: str, launch: Launch) -> dict[str, Any]:
     """The files and commands of a dry run as JSON."""
     return {

@@ -20,6 +20,7 @@ from runners.launchers.local import Local
 from runners.launchers.ray_jobs import RayJobs
 from runners.launchers.skypilot import SkyPilot
 from runners.launchers.slurm import Slurm
+from runners.launchers.slurm_software import software
 from runners.launchers.ssh import Ssh
 from runners.run_state import folder_of
 
@@ -36,7 +37,9 @@ GPUS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")  # NVIDIA, NVIDIA under WSL, A
 # Options that only these launchers accept.
 TAKEN_BY = {
     "hosts": ("ssh",), "master_addr": ("ssh",), "ssh_config": ("ssh",), "folder": ("ssh", "slurm"),
-    "partition": ("slurm",), "account": ("slurm",), "qos": ("slurm",), "address": ("ray",),
+    "partition": ("slurm",), "account": ("slurm",), "qos": ("slurm",), "modules": ("slurm",),
+    "venv": ("slurm",), "container": ("slurm",), "container_image": ("slurm",),
+    "container_mounts": ("slurm",), "address": ("ray",),
     "infra": ("sky",), "spot": ("sky",), "image": ("k8s",), "namespace": ("k8s",),
     "context": ("k8s",), "gpu_resource": ("k8s",),
 }  # fmt: skip
@@ -159,6 +162,13 @@ def launcher_of(asked: Asked) -> Launcher:
                 account=_name(asked.account, "--account"),
                 qos=_name(asked.qos, "--qos"),
                 gpus_per_node=_gpus(asked),
+                software=software(
+                    modules=asked.modules or "",
+                    venv=asked.venv or "",
+                    container=asked.container or "",
+                    image=asked.container_image or "",
+                    mounts=asked.container_mounts or "",
+                ),
             )
         case "ray":
             return RayJobs(asked.address or "", gpus_per_node=_gpus(asked))

@@ -162,6 +162,14 @@ class Group(Record):
     state_after: State
 
 
+class Settling(Record):
+    """The first seconds of work, until clock and power of a GPU no longer moved."""
+
+    wall_s: Time
+    rel_range: Quantity  # highest over lowest of the last windows, less 1
+    from_first: Quantity  # the last rate over the first
+
+
 class Control(Record):
     """The control operation: one matmul, repeated through the run."""
 
@@ -259,6 +267,7 @@ class CalibResult(Record):
     nodes: Annotated[list[Node], Field(min_length=1, max_length=MAX_NODES)]
     groups: Annotated[list[Group], Field(max_length=50)]
     control: Annotated[list[Control], Field(max_length=200)]
+    settling: Settling | None = None  # None: of a CPU, or of a probe without it
     results: Annotated[list[Row], Field(min_length=1, max_length=MAX_ROWS)]
     skipped: Annotated[list[Skipped], Field(max_length=MAX_ROWS)]
 

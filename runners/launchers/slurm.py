@@ -25,6 +25,7 @@ from runners.launchers.launcher import (
     write_files,
 )
 from runners.launchers.quoting import LaunchError, UnreachableError
+from runners.launchers.slurm_software import Software
 
 CALL_S = 30.0
 SCRIPT = "job.sbatch"
@@ -44,8 +45,10 @@ first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 MASTER_ADDR=$(scontrol show node -o "$first" | sed -n 's/.* NodeAddr=\\([^ ]*\\).*/\\1/p')
 export MASTER_ADDR
 exec srun --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --kill-on-bad-exit=1 \\
-  --export=ALL sh -c {line}
+  --cpus-per-task="$SLURM_CPUS_ON_NODE" --cpu-bind=none \\
+  --export=ALL {more}sh -c {line}
 """
+_VENDORS = {"cuda": "nvidia", "rocm": "amd"}
 
 
 @dataclass
@@ -56,6 +59,7 @@ class Slurm(Launcher):
     account: str = ""
     qos: str = ""
     gpus_per_node: int | None = None  # None: no GPU is requested
+    software: Software = field(default_factory=Software)
     poll_s: float = 2.0
     _read: dict[str, int] = field(default_factory=dict)
 
@@ -64,12 +68,15 @@ class Slurm(Launcher):
         return f"SLURM, partition {self.partition}" if self.partition else "SLURM"
 
     def script(self, job: Job) -> str:
-        """The batch script."""
+        """The batch script. Nodes are taken whole, because whoever shares one is measured, too, and
+        srun takes all their CPUs, because by itself it gives a task one."""
         options = {
             "job-name": job.name,
             "nodes": job.num_nodes,
             "ntasks-per-node": 1,
             "gpus-per-node": self.gpus_per_node,
+            "exclusive": True,
+            "mem": "0",
             "time": time_limit(job.limit_s),
             "partition": self.partition,
             "account": self.account,
@@ -86,10 +93,13 @@ class Slurm(Launcher):
             elif value not in (None, ""):
                 lines.append(f"#SBATCH --{key}={value}")
         program = shlex.join([job.python, str(job.folder / SUPERVISOR), "run", str(job.folder)])
+        loaded = self.software
+        more = [*loaded.of_srun(), *loaded.around(_VENDORS.get(job.device, ""))]
         body = _BODY.format(
-            nodes=job.num_nodes, line=shlex.quote(f'exec {program} "$SLURM_NODEID"')
-        )
-        return "\n".join(lines) + "\n" + body
+            nodes=job.num_nodes, line=shlex.quote(f'exec {program} "$SLURM_NODEID"'),
+            more="".join(f"{word} " for word in more),
+        )  # fmt: skip
+        return "\n".join(lines) + "\n" + loaded.lines() + body
 
     def plan(self, job: Job) -> Launch:
         _check_folder(job.folder)

@@ -71,8 +71,9 @@ def software(
 ) -> Software:  # fmt: skip
     """What was typed, checked; `option` is how a sentence names an option. LaunchError for what
     cannot be written into a batch script, or lacks its other half."""
+    dash = "-" if option.startswith("--") else "_"
     names = {n: option.format(n) for n in ("modules", "venv", "container")}
-    names |= {n: option.format(f"container_{n}") for n in ("image", "mounts")}
+    names |= {n: option.format(f"container{dash}{n}") for n in ("image", "mounts")}
     if container and container not in CONTAINERS:
         raise LaunchError(
             f"{names['container']} {shown(container)} is none of {', '.join(CONTAINERS)}."

@@ -21,6 +21,7 @@ provenance   provenance of a result: place, time, device and software
 ranks        the processes of one run and their nodes
 result_file  the result file: written atomically, and resumed from after a killed run
 rows         schema of a result: its rows, and how FLOPs and bytes are counted
+settling     the first seconds of work, until clock and power of a GPU no longer move
 state        state of the machine: clocks, power, load, and other processes on the device
 timing       timing of a call: warm-up, samples, median and spread
 training     training steps: models of several depths, the held-out step, the optimizer

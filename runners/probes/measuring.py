@@ -13,6 +13,12 @@ from runners.probes.budget import USED_UP, cut_off_after
 from runners.probes.groups import GROUPS, LEAST_S, TOGETHER
 from runners.probes.probe import Probe
 from runners.probes.rows import Row
+from runners.probes.settling import (
+    SETTLING_MOST_S,
+    SETTLING_WINDOW_S,
+    calls_per_s,
+    settle,
+)
 from runners.probes.state import Monitor, during, machine_state
 from runners.probes.timing import Call
 
@@ -31,6 +37,19 @@ def _control_sample(p: Probe, call: Call, after: str) -> Row:
     worst = max(p.ranks.gather(measured), key=lambda one: one["t_med_s"])
     return {"at_s": p.elapsed_s(), "after_group": after, "t_med_s": worst["t_med_s"],
             "rel_iqr": worst["rel_iqr"], "n": worst["n"]}  # fmt: skip
+
+
+def _settled(p: Probe, call: Call) -> Row:
+    """Work with the control until clock and power no longer move, at most a tenth of the budget."""
+    found = settle(
+        lambda: calls_per_s(call, p.device.sync, seconds=SETTLING_WINDOW_S),
+        most_s=p.ranks.decided(min(SETTLING_MOST_S, 0.1 * p.left_s())),
+        clock=p.elapsed_s,
+        agreed=lambda done: all(p.ranks.gather(done)),
+    )
+    say(p, f"settled for {found['wall_s']:.0f} s: the last windows agree within "
+           f"{found['rel_range']:.1%}, at {found['from_first']:.1%} of the first")  # fmt: skip
+    return found
 
 
 def _row_key(row: Row) -> tuple[Any, ...]:
@@ -79,6 +98,8 @@ def measure_all(p: Probe, result: Row, save: Callable[[Row], None], monitor: Mon
     done = {group["name"] for group in result["groups"]}
     call = _control_call(p)
     if p.ranks.decided(p.left_s() > 0 and not done.issuperset(names)):
+        if p.device.gpu:
+            result["settling"] = _settled(p, call)
         result["control"].append(_control_sample(p, call, "start"))
     for i, name in enumerate(names, start=1):
         if name in done:

@@ -49,6 +49,7 @@ def test_a_job_gets_the_gpus_that_were_asked_for(place):
     place.gpus_per_node = 8
     result, _ = followed(place, job(num_nodes=2))
     assert result["env"]["CUDA_VISIBLE_DEVICES"] == "0,1,2,3,4,5,6,7"
+    assert result["env"]["SLURM_CPUS_PER_TASK"] == "16"  # all of the node's; it was one
     assert result["env"]["WORLD_SIZE"] == "2"
     assert result["env"]["MASTER_ADDR"] == "127.0.0.1"  # the node's address; its name is unknown
 

@@ -46,7 +46,7 @@ def main() -> int:
             draft.replace(part)
     if rank == 0:
         kept = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "MASTER_ADDR", "WORLD_SIZE", "GREETING",
-                "SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES")  # fmt: skip
+                "SLURM_JOB_ID", "SLURM_CPUS_PER_TASK", "CUDA_VISIBLE_DEVICES")  # fmt: skip
         result = {"schema": "fake", "run_id": plan["run_id"], "groups": done,
                   "env": {n: os.environ[n] for n in kept if n in os.environ}}  # fmt: skip
         text = json.dumps(result)

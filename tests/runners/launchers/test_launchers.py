@@ -30,6 +30,7 @@ from runners.launchers.ray_jobs import RayJobs
 from runners.launchers.skypilot import SkyPilot
 from runners.launchers.slurm import Slurm, time_limit
 from runners.launchers.ssh import Ssh
+from runners.probe_file import probe_text
 from runners.run_state import known_runs, new_run_id, read_state, write_state
 from tests.support.launched import alive, changed, followed, gone, job, state_of, until
 
@@ -203,12 +204,53 @@ def test_the_batch_script_asks_for_what_was_asked():
         "job-name": made.name, "nodes": "2", "ntasks-per-node": "1", "gpus-per-node": "8",
         "time": "00:12:00", "partition": "gpu", "account": "lab", "qos": "high",
         "chdir": "/shared/runs/x", "output": "/shared/runs/x/slurm.out", "open-mode": "append",
-        "no-requeue": "",
+        "no-requeue": "", "exclusive": "", "mem": "0",
     }  # fmt: skip
+    # SLURM gives a task one CPU unless it is told otherwise.
+    assert '--cpus-per-task="$SLURM_CPUS_ON_NODE"' in script
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
     assert time_limit(1) == "00:01:00"
     with pytest.raises(LaunchError, match="--folder names another"):
         Slurm().plan(changed(made, folder=Path("/shared/my runs/%j")))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"container": "pyxis", "container_image": "nvcr.io#nvidia/pytorch:1"},
+         ["--container-image='nvcr.io#nvidia/pytorch:1'", '--container-workdir="$PWD" sh -c']),
+        ({"container": "apptainer", "container_image": "/x.sif", "container_mounts": "/d:/d"},
+         ['apptainer exec --nv --bind="$PWD:$PWD",/d:/d --pwd="$PWD" /x.sif sh -c']),
+        ({"modules": "cuda/12,gcc", "venv": "/v"},
+         ["\nmodule load cuda/12 gcc || exit 1\n", "\n. /v/bin/activate || exit 1\n"]),
+    ],
+)  # fmt: skip
+def test_the_probe_runs_in_the_software_that_is_named(options, words):
+    asked = Asked(launcher="slurm", gpus_per_node="8", **options)
+    made = changed(job(folder=Path("/shared/x")), device="cuda")
+    script = launcher_of(asked).plan(made).files["/shared/x/job.sbatch"].decode()
+    assert [w for w in words if w not in script] == []
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+    with pytest.raises(RuncastError, match="--container-image belong together"):
+        launcher_of(Asked(launcher="slurm", gpus_per_node="8", container="pyxis"))
+
+
+def test_the_probe_is_written_for_nodes_that_are_measured_by_hand(run, tmp_path):
+    file = tmp_path / "probe.py"
+    words = ("calibrate", "--emit-probe", str(file))
+    status, out, err = run(*words, "--device", "cpu", "--json")
+    assert status == 0, err
+    made = json.loads(out)
+    assert file.read_text() == probe_text()
+    plan = json.loads(Path(made["plan"]).read_text())
+    assert (plan["schema"], plan["run_id"]) == ("calib-plan/1", made["run_id"])
+    assert made["commands"][0] == [
+        "python3", "probe.py", "--plan", "probe.plan.json", "--out", "result.json"
+    ]  # fmt: skip
+    status, _, err = run(*words)
+    assert (status, "is there already" in err) == (2, True)
+    status, _, err = run(*words, "--launcher", "ssh")
+    assert (status, "leave --launcher" in err) == (2, True)
 
 
 def test_slurm_says_why_a_job_failed_though_an_earlier_poll_read_it(tmp_path, monkeypatch):

@@ -29,6 +29,7 @@ from runners.probes.probe import Probe
 from runners.probes.ranks import Ranks
 from runners.probes.result_file import finished_groups
 from runners.probes.rows import PROBE_VERSION, SCHEMA
+from runners.probes.settling import settle
 from runners.probes.state import Monitor, during, machine_state, smi_state, why_busy
 from runners.probes.timing import (
     WARM_UP_CALLS,
@@ -118,6 +119,29 @@ def test_on_a_gpu_every_sample_starts_cold_and_all_are_queued_before_one_wait():
     times = event_samples(tape("call"), 3, flush=tape("flush"), sync=tape("sync"), event=tape.event)
     assert times == [0.002] * 3
     assert tape.log == ["flush", "event", "call", "event"] * 3 + ["sync"]
+
+
+@pytest.mark.parametrize(
+    ("rates", "most_s", "took"),
+    [
+        ([100, 90, 85, 84, 84.1, 84.2], 30, 6),  # a boost clock that falls
+        ([100, 100.5, 100.9], 30, 3),  # three at the least
+        ([100 - n for n in range(40)], 30, 30),  # it never settles: the time ends it
+        ([100, 90, 80, 70], 3, 3),  # a tenth of a short budget
+    ],
+)
+def test_work_goes_on_until_three_windows_agree_or_the_time_is_up(rates, most_s, took):
+    taken, asked = [], []
+
+    def window():  # of one second
+        taken.append(rates[len(taken)])
+        return taken[-1]
+
+    found = settle(window, most_s=most_s, clock=lambda: len(taken),
+                   agreed=lambda done: asked.append(done) or done)  # fmt: skip
+    assert len(asked) == took
+    assert found["from_first"] == pytest.approx(rates[took - 1] / rates[0])
+    assert (found["rel_range"] <= 0.01) is (took < most_s)
 
 
 def test_warm_up_lasts_for_a_count_and_for_a_time():

@@ -60,6 +60,18 @@ def _refuses(job: RecipeJob) -> str:
     )
 
 
+def _mounted(address: str) -> tuple[str, str]:
+    """A bucket and the folder in it: SkyPilot mounts whole buckets and refuses one of their folders.
+
+    >>> _mounted("s3://mine/runs/1"), _mounted("cos://us-east/mine")
+    (('s3://mine', '/checkpoints/runs/1'), ('cos://us-east/mine', '/checkpoints'))
+    """
+    kind, _, rest = address.partition("://")
+    parts = rest.rstrip("/").split("/")
+    named = 2 if kind in ("cos", "https") else 1  # of a region or an account, and the bucket
+    return f"{kind}://{'/'.join(parts[:named])}", "/".join([MOUNT, *parts[named:]])
+
+
 def _disk_gb(job: RecipeJob) -> int | None:
     """The disk of a node: SkyPilot's default and two checkpoints' share of a node, which a cached
     mount keeps there until they are uploaded; None without the size of a checkpoint."""
@@ -87,11 +99,11 @@ def task(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
     resources["job_recovery"] = {
         "strategy": "FAILOVER", "max_restarts_on_errors": launch.RESTARTS
     }  # fmt: skip
-    given = options.get("bucket")
-    envs: dict[str, str | None] = {
-        BUCKET: None if given is None else quoting.bucket(given, "bucket", BUCKETS),
-        "CHECKPOINT_DIR": MOUNT,
-    }
+    envs: dict[str, str | None] = {BUCKET: None, "CHECKPOINT_DIR": MOUNT}
+    if "bucket" in options:
+        envs[BUCKET], envs["CHECKPOINT_DIR"] = _mounted(
+            quoting.bucket(options["bucket"], "bucket", BUCKETS)
+        )
     envs |= {v.name: v.value for v in launch.variables(job, options)}
     own = [
         f"--nnodes={job.num_nodes}", f"--nproc-per-node={count}",
@@ -121,7 +133,8 @@ def _write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         f"Start with: sky jobs launch --env {BUCKET}=s3://<your bucket> {FILE}"
         if "bucket" not in options
         else f"Start with: sky jobs launch {FILE}",
-        f"{MOUNT} is that bucket: save checkpoints there. SkyPilot refuses the task without it.",
+        f"{MOUNT} is that bucket, whole: save checkpoints in $CHECKPOINT_DIR. SkyPilot refuses the "
+        "task without it.",
         *_disk_notes(job),
         *([] if job.provider in CLOUDS else [f"The task names no cloud: {job.provider} is not "
                                             "one that it is known to have."]),

@@ -270,11 +270,14 @@ import sky, yaml
 task = sky.Task.from_yaml_config(yaml.safe_load(open(sys.argv[1])),
                                  env_overrides=json.loads(sys.argv[2]))
 (r,) = task.resources
+for storage in task.storage_mounts.values():  # as it would before it mounts them
+    storage._validate_source(storage.source, storage.mode, False)
 print(json.dumps({"nodes": task.num_nodes, "accelerators": r.accelerators, "spot": r.use_spot,
                   "cloud": str(r.cloud), "region": r.region, "tier": str(r.network_tier),
-                  "run": task.run, "mounts": list(task.storage_mounts)}))
+                  "run": task.run, "mounts": list(task.storage_mounts), "disk": r.disk_size,
+                  "image": str(r.image_id), "setup": task.setup}))
 """
-BUCKET = [["CHECKPOINT_BUCKET", "s3://mine/runs"]]
+BUCKET = [["CHECKPOINT_BUCKET", "s3://mine"]]
 
 
 @pytest.fixture
@@ -311,6 +314,21 @@ def test_skypilot_takes_the_task(sky):
     assert found["tier"].lower().endswith("best")
     assert found["mounts"] == ["/checkpoints"]
     assert "--nnodes=2" in found["run"]
+
+
+@pytest.mark.parametrize(
+    "bucket",
+    ["gs://mine/runs", "r2://mine/runs", "nebius://mine/runs", "oci://mine@us-ashburn-1/runs",
+     "cos://us-east/mine/runs", "https://me.blob.core.windows.net/mine/runs", "cw://mine/runs"],
+)  # fmt: skip
+def test_skypilot_takes_every_kind_of_bucket_with_a_folder(sky, bucket):
+    job = recipe_job(checkpoint_bytes=980 * 2**30)
+    (text,) = files_of("skypilot", job, {"bucket": bucket, "image": "nvidia/cuda:1"}).values()
+    done = sky(text, [])
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["disk"], "docker:nvidia/cuda:1" in found["image"]) == (1236, True)
+    assert "import torch" in found["setup"]
 
 
 def test_skypilot_refuses_the_task_without_a_bucket_and_broken_copies(sky):

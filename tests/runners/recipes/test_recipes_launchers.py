@@ -281,7 +281,7 @@ def test_skypilot_gets_setup_image_disk_and_its_own_kinds_of_buckets():
     assert task["resources"]["disk_size"] == 256 + 980  # two checkpoints over two nodes
     assert task["resources"]["image_id"] == "docker:registry/torch:1"
     assert "import torch" in task["setup"]
-    assert task["envs"]["CHECKPOINT_BUCKET"] == "nebius://mine/runs"
+    assert task["envs"]["CHECKPOINT_BUCKET"] == "nebius://mine"
     with pytest.raises(RecipeError, match="begins with one of s3, gs, https"):
         files_of("skypilot", job, {"bucket": "ftp://mine/runs"})
 
@@ -315,7 +315,9 @@ def test_what_must_be_given_is_marked_and_cannot_be_overlooked():
     sky = yaml.safe_load(files_of("skypilot", recipe_job(), {})[skypilot.FILE])
     assert sky["envs"]["CHECKPOINT_BUCKET"] is None  # SkyPilot refuses it until it is given
     given = files_of("skypilot", recipe_job(), {"bucket": "s3://mine/runs"})[skypilot.FILE]
-    assert yaml.safe_load(given)["envs"]["CHECKPOINT_BUCKET"] == "s3://mine/runs"
+    # SkyPilot mounts whole buckets: it refuses s3://mine/runs when it starts the machines.
+    assert yaml.safe_load(given)["envs"]["CHECKPOINT_BUCKET"] == "s3://mine"
+    assert yaml.safe_load(given)["envs"]["CHECKPOINT_DIR"] == "/checkpoints/runs"
     k8s = files_of("k8s-job", recipe_job(), {})[kubernetes.JOB_FILE]
     assert kubernetes.NO_IMAGE in k8s
     assert not kubernetes.NO_IMAGE.islower()  # no image has capitals

@@ -1,6 +1,8 @@
 """Facts about machines: tables with sources, and their loaders.
 
 architectures     load what the parts of one architecture share: hardware/architectures.csv
+async_checkpoints  stacks that can save a checkpoint behind training:
+                  hardware/async_checkpoints.csv
 carbon            carbon of a cloud region's grid and the PUE of its buildings:
                   hardware/carbon.csv
 claims            tables of the Method page: published claims, formulas, and what is
@@ -36,7 +38,8 @@ nccl_env          NCCL variables of each fabric, each with a reason: hardware/nc
 power             power of hosts, and compute of a project besides its final run:
                   hardware/power.csv
 published_rates   published training rates that are not in measured_runs.csv
-reliability       failure rates and restart times of clusters: hardware/reliability.csv
+reliability       failure rates and restart times of clusters: hardware/reliability.csv,
+                  failure_rates.csv
 role_facts        tables of facts with one row per quantity in use, and any number of
                   published ones
 slices            shapes in which chips of a torus are rented: hardware/slices.csv

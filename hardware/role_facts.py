@@ -34,14 +34,19 @@ class RoleFact:
 
 
 def load_role_facts(
-    path: Path, *, quantities: tuple[str, ...], units: Mapping[str, float], users: str
+    path: Path,
+    *,
+    quantities: tuple[str, ...],
+    units: Mapping[str, float],
+    users: str,
+    head: str = "quantity",
 ) -> tuple[RoleFact, ...]:
     """Read a table; a row without unit, role, scope, source or a number of at least 0 is an error,
     and so are two rows of one quantity that `users` (forecasts, bills) would use. `units` are
-    factors to the unit of the quantity."""
+    factors to the unit of the quantity; `head` names its column."""
     found: list[RoleFact] = []
-    for where, row in rows(path, COLUMNS):
-        name = row["quantity"]
+    for where, row in rows(path, (head, *COLUMNS[1:])):
+        name = row[head]
         check_source(where, name, row)
         if name not in quantities:
             raise FactError(f"{where}: {shown(name)} is not one of {', '.join(quantities)}")

@@ -10,7 +10,7 @@ from app.bill.energy import Energy, energy_of, energy_text
 from app.bill.line import Line, Status, not_known
 from app.document import format as fmt
 from app.document import vocabulary
-from app.forecast.failure_job import checkpoint_size_bytes
+from app.forecast.failure_times import checkpoint_size_bytes
 from app.forecast.price_book import book_of, today
 from app.risk.risk import Risk, Spread, risk_of, usd_per_hour
 from app.risk.words import basis_words, shown_value

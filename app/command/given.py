@@ -96,7 +96,7 @@ TABLE = (
     FieldOption("job_failures_per_day", "F", "Stops of the whole job beside them, a day."),
     FieldOption("checkpoint_s", "S", "How long a checkpoint stops training."),
     FieldOption("upload_s", "S", "How long it is then uploaded behind training (0)."),
-    FieldOption("async_checkpoint", "", "Checkpoints stop training only to copy states."),
+    FieldOption("async_checkpoint", "", "Save behind training; if left out, as the stack can."),
     FieldOption("interval_s", "S", "Work between checkpoints; the best if left out."),
     FieldOption("detection_s", "S", "From a failure until the job is started again."),
     FieldOption("restart_s", "S", "From there until it trains: start, reading the checkpoint."),

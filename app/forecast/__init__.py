@@ -22,6 +22,8 @@ failure_inputs      what a job is assumed to suffer: values of the scenario, els
                     hardware/reliability.csv
 failure_job         turn a plan and its risk inputs into the job that
                     core/failures/goodput.py takes
+failure_times       how long a job stops to save and to start again: by its size, its
+                    machines and its stack
 fixed_layout        one named layout: which scenario fields it fixes, and whether the
                     answer keeps all of it
 half_network        how much slower a plan is at half its network, where that is assumed

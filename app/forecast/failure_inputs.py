@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from core.errors import ScenarioError
 from core.scenario import Scenario
-from hardware.reliability import used
+from hardware.reliability import RATE, failure_rate, used
+from hardware.role_facts import RoleFact
 
 # Fields of the scenario -> names of these quantities in the table.
 NAMES = (
@@ -49,10 +50,15 @@ def _clash(template: str) -> ScenarioError:
     return ScenarioError(template.format(**labels), template=template)
 
 
-def known(name: str, given: Mapping[str, float]) -> Input:
+def known(name: str, given: Mapping[str, float], accelerator: str = "") -> Input:
     """The given value, else that of the table."""
     if name in given:
         return Input(name=name, value=given[name], basis="given", source="")
-    fact = used(name)
+    fact = fact_of(name, accelerator)
     source = fact.note if fact.role == "assumed" else f"{fact.source}; {fact.scope}; {fact.note}"
     return Input(name=name, value=fact.value, basis=fact.role, source=source)
+
+
+def fact_of(name: str, accelerator: str) -> RoleFact:
+    """The row that forecasts use: the failure rate is of the accelerator."""
+    return failure_rate(accelerator) if name == RATE else used(name)

@@ -8,26 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from app.document import format as fmt
 from app.forecast.failure_inputs import Input, known
-from app.forecast.training import workload_of
-from app.scenario.model import model_of
-from core.failures import checkpoint as failures_checkpoint
+from app.forecast.failure_times import host_link_bytes_per_s, time_inputs, times_of
 from core.failures import failures
 from core.failures.goodput import Job
-from core.machine.cluster import ASSUMED_HOST_LINK_BYTES_PER_S
-from core.model.transformer import total_params
-from core.money.other_costs import checkpoint_bytes
 from core.numeric import Numeric, as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import HOUR_S
-from hardware import facts
 
-# What every job rests on, besides its checkpoints.
+# What every job rests on, besides its checkpoints and restarts.
 USED = (
-    "failures_per_node_day", "job_failures_per_day", "detection_s", "restart_s", "wait_s",
-    "node_start_s", "slow_probability", "slow_fraction",
+    "failures_per_node_day", "job_failures_per_day", "detection_s", "wait_s", "node_start_s",
+    "slow_probability", "slow_fraction",
 )  # fmt: skip
 
 
@@ -42,8 +35,16 @@ class Asked:
 
 def job_of(scenario: Scenario, plan: Plan, given: Mapping[str, float]) -> Asked:
     """The job of one plan; every number that was not given is listed among the inputs."""
-    inputs = {n: known(n, given) for n in USED}
-    inputs |= {item.name: item for item in checkpoint_inputs(scenario, plan, given)}
+    inputs = {n: known(n, given, plan.offer.accelerator) for n in USED}
+    rented = float(plan.num_nodes * plan.offer.gpu_count)
+    times = times_of(
+        scenario,
+        given,
+        num_gpus=float(plan.num_gpus),
+        rented_gpus=rented,
+        link_bytes_per_s=host_link_bytes_per_s(plan.offer.accelerator),
+    )
+    inputs |= {item.name: item for item in time_inputs(scenario, given, times, rented)}
     if "spares" in given:
         inputs |= {n: known(n, given) for n in ("spares", "repair_s")}
     job, slowdown = job_at(
@@ -99,57 +100,6 @@ def failures_per_s(plan: Plan, failures_per_node_day: float, job_failures_per_da
             job_failures_per_day=job_failures_per_day,
         )
     )
-
-
-def checkpoint_inputs(
-    scenario: Scenario, plan: Plan, given: Mapping[str, float]
-) -> tuple[Input, ...]:
-    """How long a checkpoint stops training and how long its upload takes, where not given: its
-    bytes divided by a rate."""
-    if "checkpoint_s" in given:
-        upload = Input(
-            name="upload_s",
-            value=given.get("upload_s", 0.0),
-            basis="given",
-            source="" if "upload_s" in given else "0: the checkpoint that was given blocks",
-        )
-        return known("checkpoint_s", given), upload
-    size = checkpoint_size_bytes(scenario)
-    rate = known("checkpoint_bytes_per_s", given)
-    written = as_float(failures_checkpoint.write_s(size_bytes=size, bytes_per_s=rate.value))
-    why = f"{fmt.gib(size)} at {rate.value / 1e9:g} GB/s in all; {rate.source}"
-    blocking = not scenario.async_checkpoint and "upload_s" not in given
-    if blocking:
-        return (
-            Input(name="checkpoint_s", value=written, basis="assumed", source=why),
-            Input(name="upload_s", value=0.0, basis="assumed", source="training stops for it all"),
-        )
-    per_gpu = host_link_bytes_per_s(plan.offer.accelerator)
-    copied = failures_checkpoint.write_s(size_bytes=size / plan.num_gpus, bytes_per_s=per_gpu)
-    copy = f"{fmt.gib(size / plan.num_gpus)} of each GPU to its host at {per_gpu / 1e9:g} GB/s"
-    return (
-        Input(name="checkpoint_s", value=as_float(copied), basis="assumed", source=copy),
-        known("upload_s", given)
-        if "upload_s" in given
-        else Input(name="upload_s", value=written, basis="assumed", source=why),
-    )
-
-
-def checkpoint_size_bytes(scenario: Scenario) -> float:
-    """Bytes of one checkpoint of what the scenario trains."""
-    work = workload_of(scenario, model_of(scenario))
-    return as_float(
-        checkpoint_bytes(
-            parameters=total_params(work.model) * work.trained_fraction,
-            optimizer_state_bytes=work.optimizer_state_bytes,
-        )
-    )
-
-
-def host_link_bytes_per_s(accelerator: str) -> float:
-    """Bytes per second from one accelerator to its host; assumed if no source states it."""
-    link = facts.accelerators().get(accelerator)
-    return (link and link.host_link_bytes_per_s) or ASSUMED_HOST_LINK_BYTES_PER_S
 
 
 def least_interval_s(job: Job, plan: Plan) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 
-from app.forecast.failure_job import checkpoint_size_bytes
+from app.forecast.failure_times import checkpoint_size_bytes
 from app.forecast.machines import Machine, machine, priced_machines
 from core.errors import ScenarioError, shown
 from core.machine.offer import Offer

@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.forecast.failure_inputs import given_numbers, known
-from app.forecast.failure_job import USED, checkpoint_size_bytes, host_link_bytes_per_s, job_at
-from core.failures import checkpoint as failures_checkpoint
+from app.forecast.failure_job import USED, job_at
+from app.forecast.failure_times import host_link_bytes_per_s, times_of
 from core.failures import finish_time, goodput
 from core.failures.goodput import Job
 from core.numeric import Numeric
 from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import HOUR_S
+from hardware.reliability import RATE
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -103,29 +104,28 @@ def _jobs(scenario: Scenario, points: Columns) -> tuple[Job, Numeric]:
     """The plans as a column of jobs without an interval, and the factor of slow nodes on step
     time."""
     given = given_numbers(scenario)
-    stop_s, upload_s = _checkpoint_s(scenario, points, given)
-    value: dict[str, Numeric] = {n: known(n, given).value for n in USED}
+    names = np.asarray(points["accelerator"], dtype=object).tolist()
+    links = {n: host_link_bytes_per_s(n) for n in set(names)}
+    rates = {n: known(RATE, given, n).value for n in links}
+    num_nodes = np.asarray(points["num_nodes"], dtype=float)
+    times = times_of(
+        scenario,
+        given,
+        num_gpus=points["num_gpus"],
+        rented_gpus=num_nodes * points["gpus_per_node"],
+        link_bytes_per_s=np.array([links[n] for n in names]),
+    )
+    value: dict[str, Numeric] = {n: known(n, given).value for n in USED if n != RATE}
     value |= {n: given[n] for n in ("spares", "repair_s") if "spares" in given}
     return job_at(
-        {**value, "checkpoint_s": stop_s, "upload_s": upload_s},
+        {
+            **value,
+            RATE: np.array([rates[n] for n in names]),
+            "checkpoint_s": times.checkpoint_s,
+            "upload_s": times.upload_s,
+            "restart_s": times.restart_s,
+        },
         hours=points["wall_clock_hours"],
-        num_nodes=np.asarray(points["num_nodes"], dtype=float),
+        num_nodes=num_nodes,
         gpus_per_node=points["gpus_per_node"],
     )
-
-
-def _checkpoint_s(
-    scenario: Scenario, points: Columns, given: Mapping[str, float]
-) -> tuple[Numeric, Numeric]:
-    """Seconds that a checkpoint of each plan stops training, and seconds of its upload."""
-    if "checkpoint_s" in given:
-        return given["checkpoint_s"], given.get("upload_s", 0.0)
-    size = checkpoint_size_bytes(scenario)
-    rate = known("checkpoint_bytes_per_s", given).value
-    written = failures_checkpoint.write_s(size_bytes=size, bytes_per_s=rate)
-    if not scenario.async_checkpoint and "upload_s" not in given:
-        return written, 0.0
-    names, which = np.unique(np.asarray(points["accelerator"], dtype=str), return_inverse=True)
-    link = np.array([host_link_bytes_per_s(str(n)) for n in names])[which]
-    copied = failures_checkpoint.write_s(size_bytes=size / points["num_gpus"], bytes_per_s=link)
-    return copied, given.get("upload_s", written)

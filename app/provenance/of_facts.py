@@ -7,7 +7,7 @@ from functools import cache
 from app.document.vocabulary import FACT_WORDS, FAILURE_INPUTS, Kind, measured_constant
 from app.forecast.calibrations import chosen
 from app.forecast.case import Case
-from app.forecast.failure_inputs import Input
+from app.forecast.failure_inputs import Input, fact_of
 from app.forecast.machines import CUSTOM, Machine
 from app.provenance.record import Record, record, undated
 from core.machine.accelerator import Accelerator, Source
@@ -18,7 +18,6 @@ from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import TO_SI
 from hardware.efficiency import GENERIC, Entry, read_entries, stacks
-from hardware.reliability import used
 from pricing.book.offers import is_booked
 
 TYPED = "typed in by the user"
@@ -198,14 +197,15 @@ def measured_constants(scenario: Scenario, machine: Machine) -> tuple[Record, ..
 _RISK_UNITS = {"slow_probability": "probability", "slow_fraction": "share"}
 
 
-def of_risk(item: Input) -> Record:
-    """An input of the failure model with its source in hardware/reliability.csv."""
+def of_risk(item: Input, accelerator: str) -> Record:
+    """An input of the failure model with its source in hardware/reliability.csv, or of the
+    accelerator."""
     name = FAILURE_INPUTS[item.name]
     unit = "s" if item.name.endswith("_s") else _RISK_UNITS.get(item.name, "")
     kind: Kind = "given" if item.basis == "given" else "assumed"
     source, note = undated(item.source or TYPED), ""
     if item.basis == "default":
-        fact, kind = used(item.name), "published"
+        fact, kind = fact_of(item.name, accelerator), "published"
         source, note = Source(ref=fact.source, date=fact.source_date, printed=""), item.source
     return record(
         item.name, f"{name[0].upper()}{name[1:]}", item.value, unit, kind, source=source, note=note

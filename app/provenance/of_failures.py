@@ -28,7 +28,7 @@ def failing_records(case: Case, whole: Record) -> tuple[Record, ...]:
     else:
         job = replace(asked.job, interval_s=max(interval, least_s))
     topic = "Failures and checkpoints"
-    rests = tuple(of_risk(i) for i in asked.inputs.values())
+    rests = tuple(of_risk(i, plan.offer.accelerator) for i in asked.inputs.values())
     named = {r.key: r for r in rests}
 
     def of_job(key: str, label: str, value: object, unit: str = "", note: str = "") -> Record:

@@ -1,5 +1,8 @@
 """Checkpoints: how long one takes, and the best interval between two of them.
 
+Every machine writes and reads its own share, so that the bandwidth grows with the machines until
+the storage gives no more. Asynchronous: training stops only while states are copied to the host.
+
 Failures are exponential at a rate lambda (per second of uptime); C is how long a checkpoint stops
 training, S how long its upload goes on behind training before it can be reloaded.
 
@@ -96,3 +99,39 @@ def write_s(*, size_bytes: Numeric, bytes_per_s: Numeric) -> Numeric:
     400.0
     """
     return size_bytes / bytes_per_s
+
+
+def cluster_bytes_per_s(
+    *, num_machines: Numeric, machine_bytes_per_s: Numeric, storage_bytes_per_s: Numeric
+) -> Numeric:
+    """Bandwidth of a whole job to its storage: min(machines x per machine, the storage's own).
+
+    A machine is eight GPUs, as published rates count them; less than one has the link of one.
+
+    >>> float(cluster_bytes_per_s(
+    ...     num_machines=48.0, machine_bytes_per_s=1.2e9, storage_bytes_per_s=2e12)) / 1e9
+    57.6
+    """
+    return np.minimum(np.maximum(num_machines, 1.0) * machine_bytes_per_s, storage_bytes_per_s)
+
+
+def async_stop_s(*, blocked_s: Numeric, copy_s: Numeric, write_s: Numeric) -> Numeric:
+    """Seconds that a checkpoint saved behind training stops it: what the stack blocks besides the
+    copy to the host, and never longer than writing it at once.
+
+    >>> float(async_stop_s(blocked_s=6.3, copy_s=0.2, write_s=120.0))
+    6.5
+    """
+    return np.minimum(np.add(blocked_s, copy_s), write_s)
+
+
+def restart_s(
+    *, start_s: Numeric, join_s_per_gpu: Numeric, num_gpus: Numeric, load_s: Numeric
+) -> Numeric:
+    """Seconds from starting a job again until it trains: its processes, the communicators of all
+    GPUs, which take turns, and reading the checkpoint.
+
+    >>> float(restart_s(start_s=300.0, join_s_per_gpu=3e-3, num_gpus=10_000.0, load_s=10.0))
+    340.0
+    """
+    return start_s + join_s_per_gpu * num_gpus + load_s

@@ -202,7 +202,7 @@ def _per_rate(value: Numeric, rate: Numeric, at_zero: Numeric) -> Numeric:
 
 def _product(many: Numeric, seconds: Numeric) -> Numeric:
     """A product in which zero times infinity is zero."""
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         return np.where(np.asarray(seconds) == 0, 0.0, np.multiply(many, seconds))[()]
 
 

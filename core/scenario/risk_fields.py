@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from core.scenario.list_fields import LIST, ListFields
-from core.scenario.types import Frequency, Rate, Seconds, Share, Spares, Zones, field, number
+from core.scenario.types import Flag, Frequency, Rate, Seconds, Share, Spares, Zones, field, number
 
 
 class RiskFields(ListFields):
@@ -32,9 +32,9 @@ class RiskFields(ListFields):
     upload_s: Seconds = field(
         None, "Upload of a checkpoint (s)", "In the background, after training resumed", "failures"
     )
-    async_checkpoint: bool = field(
-        False, "Asynchronous checkpoints", "Training stops only to copy states to the host",
-        "failures",
+    async_checkpoint: Flag = field(
+        None, "Asynchronous checkpoints",
+        "Training stops only to copy states to the host; empty: if the stack can", "failures",
     )  # fmt: skip
     interval_s: Annotated[
         Annotated[float, Field(ge=1e-3, le=1e9)] | None, BeforeValidator(number)

@@ -38,7 +38,7 @@ def test_the_answer_and_what_it_rests_on(run):
     flat = " ".join(out.split())
     for part in (
         "without failures. With ", "Time, failures alone", "The time goes to",
-        "Work between checkpoints", "Rests on:", "published: Kokolis et al., arXiv:2410.21680",
+        "Work between checkpoints", "Rests on:", "published: Llama Team, arXiv:2407.21783",
     ):  # fmt: skip
         assert part in flat
     assert max(map(len, out.splitlines())) <= 100
@@ -60,9 +60,14 @@ def test_the_figures_of_the_json_belong_together(answered):
     assert found["mean_hours_to_failure"] == pytest.approx(
         24 / (8 * inputs["failures_per_node_day"]["value"])
     )
-    # 8.03 billion parameters of 14 bytes at the rate of the table.
-    written = 8_030_261_248 * 14 / used("checkpoint_bytes_per_s").value
-    assert inputs["checkpoint_s"]["value"] == pytest.approx(written)
+    # 8.03 billion parameters of 14 bytes at the rates of the table, from and to 8 machines.
+    size = 8_030_261_248 * 14
+    written, read = (
+        size / (8 * used(f"machine_{way}_bytes_per_s").value) for way in ("write", "read")
+    )
+    assert inputs["upload_s"]["value"] == pytest.approx(written)
+    assert inputs["checkpoint_s"]["value"] == pytest.approx(6.3 + size / 64 / 63e9)
+    assert inputs["restart_s"]["value"] == pytest.approx(300 + 0.003 * 64 + read)
     assert {i["basis"] for i in inputs.values()} == {"default", "assumed"}
     assert all(i["source"] for i in inputs.values())
     assert found["simulated_hours"] is found["misses_deadline_probability"] is None
@@ -94,10 +99,18 @@ def test_every_number_that_is_given_counts(answered):
 
 
 def test_asynchronous_checkpoints_stop_training_less(answered):
-    blocking, behind = answered(), answered("--asynchronous")
+    blocking, behind = answered("--set", "async_checkpoint=0"), answered("--asynchronous")
     assert behind["hours"]["expected"] < blocking["hours"]["expected"]
     inputs = {i["name"]: i["value"] for i in behind["inputs"]}
-    assert 0 < inputs["checkpoint_s"] < 1 < inputs["upload_s"]
+    stopped = next(i for i in blocking["inputs"] if i["name"] == "checkpoint_s")
+    # Left out, it is as the stack can: PyTorch since 2024-07, GPT-NeoX never.
+    for stack, date, seconds in (
+        ("generic", "2025-01", inputs["checkpoint_s"]), ("generic", "2023-01", stopped["value"]),
+        ("gpt-neox", "2025-01", stopped["value"]),
+    ):  # fmt: skip
+        found = answered("--stack", stack, "--software-date", date)["inputs"]
+        assert next(i for i in found if i["name"] == "checkpoint_s")["value"] == seconds
+    assert 1 < inputs["checkpoint_s"] < inputs["upload_s"] < 60
     # No shorter than the upload takes: the one before must have ended.
     assert behind["checkpoint_intervals"][0]["interval_s"] >= inputs["upload_s"] * 0.99
 
@@ -156,7 +169,8 @@ def test_adapters_are_small_checkpoints(answered):
     def stop(*arguments):
         return {i["name"]: i["value"] for i in answered(*arguments)["inputs"]}["checkpoint_s"]
 
-    assert stop("--task", "lora") < stop() / 50
+    # So small that writing them at once stops training for less than a copy behind it.
+    assert stop("--task", "lora") < stop() / 20
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ REGIMES = {
     "rare": job(100, 1, 60, 10, 2000),
     "a random wait": job(48, 1, 20, 3, 12, wait_s=HOUR),
     "asynchronous": job(48, 0.2, 15, 5, 3, upload_s=10 * MINUTE),
+    "405B on 16,384 GPUs": job(24, 1.85 / 60, 10, 352 / 60, 3.093, upload_s=2.84),
     "asynchronous and brutal": job(12, 1, 10, 6, 0.75, upload_s=5 * MINUTE),
     "mostly its last upload": job(
         1, 1, 10, 6, 2, upload_s=2 * HOUR, interval_s=math.inf, wait_s=HOUR

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from app.document import format as fmt
 from app.document.vocabulary import machine, stated_region
-from app.forecast.failure_job import checkpoint_size_bytes
+from app.forecast.failure_times import checkpoint_size_bytes
 from app.forecast.machines import accelerator_of
 from app.forecast.resolve import current_prices
 from app.forecast.training import workload_of

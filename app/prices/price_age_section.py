@@ -6,12 +6,12 @@ cached date.
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import dataclass
 
 import streamlit as st
 
 from app.document.escape import as_text
+from app.forecast import price_book
 from app.forecast.resolve import current_prices
 from app.prices import price_age
 from app.scenario.link import changed
@@ -43,7 +43,7 @@ def draw(scenario: Scenario, answer: Answer) -> None:
     before = st.session_state.get(_BEFORE)
     if isinstance(before, _Before) and _draw_refresh(scenario, answer, before):
         return
-    today = dt.datetime.now(tz=dt.UTC).date()
+    today = price_book.today()
     if price_age.days_old(scenario.prices, today) <= OLD_DAYS:
         return
     age = price_age.age_sentence(scenario.prices, today)

@@ -289,6 +289,7 @@ SKYPILOT = {
         ",,,A100,1.0,x,us-central1,us-central1-a,2.93391,1.46699\n"
         ",,,tpu-v6e-8,1,tpu-v6e-8,us-central1,us-central1-a,21.6,10.206\n"
         ",,,tpu-v6e-1,1,tpu-v6e-1,us-central1,us-central1-a,2.7,1.27575\n"
+        ",,,tpu-v6e-1,1,tpu-v6e-1,africa-south1,africa-south1-a,2.7,0.1\n"  # new, and cheap
         ",,,tpu-v6e-1,1,tpu-v6e-1,us-central2,us-central2-b,700.0,700.0\n"
         ",,,tpu-v5p-8,1,tpu-v5p-8,us-east5,us-east5-a,16.8,5.2\n"
     ),

@@ -185,6 +185,8 @@ def test_skypilots_tpus_are_read_by_the_chip_and_700_is_no_price():
     assert tpus == {
         ("TPU v6e (1 chip)", "us-central1", "on_demand"): 2.7,
         ("TPU v6e (1 chip)", "us-central1", "spot"): 1.27575,
+        ("TPU v6e (1 chip)", "africa-south1", "on_demand"): 2.7,
+        ("TPU v6e (1 chip)", "africa-south1", "spot"): 0.1,
         ("TPU v5p (1 chip)", "us-east5", "on_demand"): pytest.approx(4.2),
         ("TPU v5p (1 chip)", "us-east5", "spot"): pytest.approx(1.3),
     }

@@ -22,6 +22,8 @@ from app.plan import words as plan_words
 from core.money.bill import ZERO, Figure, Hours
 from core.scenario import Scenario
 from core.search.plan import Interval, Plan
+from pricing.book.offers import is_quote
+from pricing.book.quotes import INSTANCE
 
 LETTERS = "ABCD"
 UNKNOWN, NEVER = "not known", "never ends"
@@ -40,8 +42,10 @@ class Subject:
     @property
     def machine(self) -> str:
         """64 x H100-80GB-SXM, aws."""
-        seller = " ".join(t for t in (self.plan.offer.provider, self.apart) if t)
-        return f"{fmt.count(self.plan.num_gpus)} x {self.plan.offer.accelerator}, {seller}"
+        offer = self.plan.offer
+        seller = " ".join(t for t in (offer.provider, self.apart) if t)
+        own = ", your quote" if is_quote(offer) and INSTANCE not in self.apart else ""
+        return f"{fmt.count(self.plan.num_gpus)} x {offer.accelerator}, {seller}{own}"
 
     @property
     def name(self) -> str:

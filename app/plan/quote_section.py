@@ -6,12 +6,15 @@ open; what is wrong with a quote is a sentence in it, and what was typed stays t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import streamlit as st
 
 from app.document import format as fmt
 from app.document.escape import as_text
 from app.document.vocabulary import PURCHASES
-from app.forecast import price_book
+from app.forecast import price_book, resolve
 from app.web import form as web_form
 from app.web import link
 from app.web.form_words import labelled
@@ -68,6 +71,15 @@ def _fill(quote: Quote | None) -> None:
         st.session_state[_key(name)] = cells.get(name, KINDS[0] if name == "kind" else "")
 
 
+def _take(texts: Sequence[str], **also: Any) -> bool:
+    """Replace the quotes of the scenario, without chosen clouds that only an old one named; return
+    whether they are valid."""
+    after = link.scenario().model_copy(update={"quotes": tuple(texts), **also})
+    known = resolve.cloud_names(after)
+    clouds = tuple(cloud for cloud in after.cloud if cloud in known)
+    return web_form.take_quotes(texts, **also | {"cloud": clouds})
+
+
 def _close() -> None:
     st.session_state[OPEN] = False
     st.session_state.pop(EDITED, None)
@@ -85,7 +97,7 @@ def _submitted() -> None:
         return
     held[len(held) if at is None else at :] = [text, *held[len(held) if at is None else at + 1 :]]
     st.session_state.pop(SAID, None)
-    if web_form.take_quotes(held):
+    if _take(held):
         _close()
 
 
@@ -96,7 +108,7 @@ def _edit(number: int) -> None:
 
 def _remove(number: int) -> None:
     held = link.scenario().quotes
-    web_form.take_quotes([*held[:number], *held[number + 1 :]])
+    _take([*held[:number], *held[number + 1 :]])
     st.session_state.pop(SAID, None)
     _close()
 
@@ -111,9 +123,12 @@ def _keep(number: int) -> None:
     except RuncastError as e:
         web_form.errors()["quotes"] = str(e)
         return
+    except OSError as e:
+        web_form.errors()["quotes"] = f"The price book {name!r} cannot be written: {e.strerror}."
+        return
     rest = [*scenario.quotes[:number], *scenario.quotes[number + 1 :]]
     clouds = (*scenario.cloud, quote.provider) if scenario.cloud else ()
-    web_form.take_quotes(rest, price_book=name, cloud=clouds)
+    _take(rest, price_book=name, cloud=clouds)
     _close()
     st.session_state[SAID] = (
         f"Kept in the price book {name!r} of this server, which the answer uses from now on: the "

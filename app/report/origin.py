@@ -183,6 +183,7 @@ def again_section(scenario: Scenario, address: str) -> Section:
         ("Runcast", version() or "not installed"),
         ("Price snapshot", f"{prices.id}, with prices from {prices.oldest} to {prices.newest}"),
         ("Price book", scenario.price_book or "none"),
+        ("Quotes", "; ".join(scenario.quotes) or "none"),
         ("Calibrations", ", ".join(scenario.calibration) or "none"),
     ]
     quoted = shlex.quote(link)

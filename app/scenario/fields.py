@@ -131,7 +131,8 @@ def written(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, tuple):
-        return ", ".join(written(v) for v in value)
+        parts = [written(v) for v in value]
+        return ("; " if any("," in p for p in parts) else ", ").join(parts)
     if isinstance(value, float):
         for size, suffix in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1.0, "")):
             text = f"{value / size:.15g}{suffix}"

@@ -56,6 +56,14 @@ def test_a_quote_is_kept_in_a_price_book_and_leaves_the_link():
     assert quotes(page) == []
 
 
+def test_a_removed_quote_takes_its_cloud_out_of_the_choice():
+    page = opened(**{**QUICK, "cloud": "aws,acme"}, quotes="acme,h100,2.20")
+    assert not page.warning
+    page = page.button(key="quote_remove_0").click().run()
+    assert not page.error
+    assert (link_of(page)["cloud"], "quotes" in link_of(page)) == ("aws", False)
+
+
 def test_five_quotes_are_all_there_can_be():
     five = ";".join(f"acme,h100,2.{n}" for n in range(1, 6))
     page = opened(**QUICK, quotes=five)

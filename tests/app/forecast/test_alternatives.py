@@ -86,12 +86,13 @@ def test_the_picks_of_an_answer_are_plans_of_it():
 
 
 def test_a_plan_that_something_speaks_against_is_picked_only_if_no_other_is_left():
-    scenario, answer = answered(gpu="h100", num_gpus="8,16")
+    fields = {"gpu": "h100", "num_gpus": "8,16", "prices": "418dd4911f7e"}
+    scenario, answer = answered(**fields)
     assert answer.points["in_doubt"].any()
     doubted = dict(zip(answer.points["id"], answer.points["in_doubt"], strict=True))
     picks = said.picks_of(scenario, answer)
     assert not any(doubted[p.point["id"]] for p in picks)
-    alone, only = answered(gpu="h100", num_gpus="8,16", cloud="coreweave")
+    alone, only = answered(**fields, cloud="coreweave")
     assert only.points["in_doubt"].all()
     assert len(said.picks_of(alone, only)) == len(picks)
 

@@ -28,7 +28,7 @@ COLUMNS: tuple[Column[Plan], ...] = (
     column("Time", lambda p: fmt.days(p.hours.p50)),
     column("Cost", lambda p: fmt.usd(p.usd.p50 if p.usd else None, digits=3)),
     column("MFU", lambda p: fmt.percent(p.mfu)),
-    text_column(AGAINST, lambda p: vocabulary.not_recommended(p.against), wraps=True),
+    text_column(AGAINST, lambda p: ", ".join(p.against).replace("_", " ")),  # short: narrow window
 )
 
 

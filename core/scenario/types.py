@@ -63,7 +63,12 @@ def number(value: Any) -> Any:
 
 def price_age(value: Any) -> Any:
     """'auto' -> None: the life of each seller's prices."""
-    return None if isinstance(value, str) and value.lower() == "auto" else number(value)
+    if isinstance(value, str) and value.strip().lower() == "auto":
+        return None
+    try:
+        return number(value)
+    except ValueError:
+        raise ValueError(f"{shown(value)} is not a number of days, 0 (any age) or auto") from None
 
 
 def length(value: Any) -> Any:

@@ -230,6 +230,10 @@ def test_sentences_say_what_is_allowed(query, says):
          "GPU counts: '-3' should be at least 1 (num_gpus in a link)."),
         ({"deadline_days": "0"}, "deadline_days='0' should be above 0.",
          "Deadline (days): '0' should be above 0 (deadline_days in a link)."),
+        ({"max_price_age_days": "old"},
+         "max_price_age_days: 'old' is not a number of days, 0 (any age) or auto.",
+         "Oldest price (days): 'old' is not a number of days, 0 (any age) or auto "
+         "(max_price_age_days in a link)."),
         ({"rank_by": "tim"}, "rank_by='tim' is not one of usd, time. Did you mean 'time'?",
          "Rank by: 'tim' is not one of usd, time (rank_by in a link). Did you mean 'time'?"),
         ({"budget": 3}, "budget='3' is not a field of a scenario. Did you mean 'budget_usd'?",

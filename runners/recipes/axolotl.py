@@ -43,7 +43,7 @@ KEYS = {
     "context_parallel_size", "ring_attn_func", "pretraining_dataset", "streaming",
     "reinit_weights", "pretraining_sample_concatenation", "sample_packing", "pad_to_sequence_len",
     "attn_implementation", "chunked_cross_entropy", "max_grad_norm", "save_strategy",
-    "save_steps", "logging_steps", "use_tensorboard",
+    "save_steps", "logging_steps", "use_tensorboard", "activation_offloading",
 }  # fmt: skip
 
 
@@ -120,9 +120,8 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         "max_steps": job.num_steps,
         job.precision: True,
         "optimizer": accelerate_config.OPTIMIZERS[job.optimizer],
-        "gradient_checkpointing": "offload"
-        if lay.recompute == "offload"
-        else lay.recompute == "full",
+        "gradient_checkpointing": lay.recompute != "none",
+        "activation_offloading": lay.recompute == "offload",
         "torch_compile": job.compiled,
         "sample_packing": _packs(job),
         "pad_to_sequence_len": True,

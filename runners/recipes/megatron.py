@@ -79,7 +79,8 @@ FLAGS = {
     "--moe-router-score-function", "--moe-router-pre-softmax", "--moe-router-enable-expert-bias",
     "--moe-router-num-groups", "--moe-router-group-topk", "--moe-router-topk-scaling-factor",
     "--moe-router-dtype", "--mtp-num-layers", "--moe-permute-fusion", "--cross-entropy-loss-fusion",
-    "--eval-iters", "--save-interval", "--async-save", "--log-interval", "--log-throughput",
+    "--attention-backend", "--eval-iters", "--save-interval", "--async-save", "--log-interval",
+    "--log-throughput",
     *BLANKS,
 }  # fmt: skip
 
@@ -290,6 +291,8 @@ def arguments(job: RecipeJob) -> dict[str, str | int | bool]:
     if is_moe(job.model):
         found["--expert-model-parallel-size"] = lay.ep
         found["--expert-tensor-parallel-size"] = lay.etp
+    if not job.habits.fused_attention:
+        found["--attention-backend"] = "unfused"
     if job.habits.cuda_graphs:
         found["--cuda-graph-impl"] = "transformer_engine"
     found |= {

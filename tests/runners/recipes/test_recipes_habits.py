@@ -156,13 +156,16 @@ OVERLAPS = ("--overlap-grad-reduce", "--overlap-param-gather")
         ({"tp": 1, "dp_shard": 16, "num_microbatches": 4}, {"async_tp": True}, {*OVERLAPS}),
         ({}, {"reduces_in_fp32": False}, {*OVERLAPS, "--grad-reduce-in-bf16"}),
         ({}, {"async_checkpoint": True}, {*OVERLAPS, "--async-save"}),
+        ({}, {"fused_attention": False}, {*OVERLAPS, "--attention-backend"}),
+        ({"recompute": "none"}, {"cuda_graphs": True}, {*OVERLAPS, "--cuda-graph-impl"}),
     ],
 )
 def test_megatron_overlaps_what_the_forecast_overlaps(changes, habits, has):
     """Its parser has every one of them off unless it is asked for."""
     job = recipe_job(layout=replace(ZERO1, **changes), habits=Habits(**habits))
     flags = megatron_flags(job)
-    switches = {*OVERLAPS, "--tp-comm-overlap", "--grad-reduce-in-bf16", "--async-save"}
+    switches = {*OVERLAPS, "--tp-comm-overlap", "--grad-reduce-in-bf16", "--async-save",
+                "--attention-backend", "--cuda-graph-impl"}  # fmt: skip
     assert {f for f in switches if f in flags} == has
 
 
@@ -390,8 +393,9 @@ def test_axolotl_pretrains_and_cuts_sequences():
     assert "datasets" not in given
     assert (given["reinit_weights"], given["streaming"]) == (True, True)
     assert (given["context_parallel_size"], given["ring_attn_func"]) == (2, "batch_ring")
-    packed = replace(CONTEXT, context_parallel="all_gather")
+    packed = replace(CONTEXT, context_parallel="all_gather", recompute="offload")
     given = yaml_of("axolotl", recipe_job(layout=packed, task="sft"))
+    assert (given["gradient_checkpointing"], given["activation_offloading"]) == (True, True)
     assert (given["sample_packing"], given["ring_attn_func"]) == (True, "varlen_llama3")
     for changes, why in (
         ({"layout": CONTEXT, "task": "sft"}, "context-parallel method of packed sequences ring"),

@@ -61,7 +61,7 @@ def _refuses(job: RecipeJob) -> str:
 
 
 def _mounted(address: str) -> tuple[str, str]:
-    """A bucket and the folder in it: SkyPilot mounts whole buckets and refuses a folder of one.
+    """A bucket, and its folder as the job sees it: SkyPilot mounts whole buckets only.
 
     >>> _mounted("s3://mine/runs/1"), _mounted("cos://us-east/mine")
     (('s3://mine', '/checkpoints/runs/1'), ('cos://us-east/mine', '/checkpoints'))

@@ -25,7 +25,7 @@ settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
 # Ages of prices are counted against the newest day of the bundled snapshot, whenever tests run; for
 # subprocesses, too.
-os.environ["RUNCAST_TODAY"] = "2026-11-23"
+os.environ["RUNCAST_TODAY"] = "2026-11-09"
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 

@@ -94,4 +94,5 @@ COLUMNS = {
     "Price of": "The day on which the source dates the price",
     plan_document.AGAINST: "Why the plan is ranked below all others",
     "Fastest or cheapest": "No other priced plan is both cheaper and faster",
+    plan_document.AGAINST: "Such plans come after all others within the same limits",
 }

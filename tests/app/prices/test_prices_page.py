@@ -367,11 +367,13 @@ def test_the_button_refreshes_and_the_page_says_what_became_of_it(sources_of):
     sources_of(made(44.0))
     view.job.clear()
     page = opened()
+    listed = page.markdown[0].value
     page.button(key="prices_refresh").click().run()
     view.job().wait(60)
     page.run()
     assert "prices are published as price snapshot" in said(page)
     assert len(table(page, "Outcome")) == 1
+    assert page.markdown[0].value == listed  # of the snapshot that the link names
     view.job.clear()
 
 

@@ -11,35 +11,41 @@ from core.search.ranking import counts_to_try, order, within
 
 NAN = float("nan")
 ROWS = st.lists(
-    st.tuples(st.one_of(st.floats(1, 1e6), st.just(NAN)), st.floats(1, 1e6), st.booleans()),
+    st.tuples(
+        st.one_of(st.floats(1, 1e6), st.just(NAN)), st.floats(1, 1e6), st.booleans(), st.booleans()
+    ),
     max_size=30,
 )
 
 
 def ordered(rows, by):
-    usd, hours, meets = (np.array([r[i] for r in rows]) for i in range(3))
+    usd, hours, meets, doubted = (np.array([r[i] for r in rows]) for i in range(4))
     return order(
-        usd=usd.astype(float), hours=hours.astype(float), meets_limits=meets.astype(bool), by=by
-    )
+        usd=usd.astype(float), hours=hours.astype(float), meets_limits=meets.astype(bool),
+        in_doubt=doubted.astype(bool), by=by,
+    )  # fmt: skip
 
 
-@example(rows=[(1.0, 100.0, False), (99.0, 1.0, True)], by="usd")  # too late, and dear but in time
+# Too late, dear but in time, cheap but in doubt.
+@example(
+    rows=[(1.0, 9.0, False, False), (99.0, 1.0, True, False), (1.0, 1.0, True, True)], by="usd"
+)
 @given(rows=ROWS, by=st.sampled_from(["usd", "time"]))
-def test_the_order_is_a_sort_by_limits_price_known_and_preference(rows, by):
+def test_the_order_is_a_sort_by_limits_price_known_doubt_and_preference(rows, by):
     got = [rows[i] for i in ordered(rows, by)]
     assert len(got) == len(rows)
 
     def key(row):
-        usd, hours, meets = row
+        usd, hours, meets, doubted = row
         price = np.inf if np.isnan(usd) else usd
         first, second = (hours, price) if by == "time" else (price, hours)
-        return (not meets, bool(np.isnan(usd)), first, second)
+        return (not meets, bool(np.isnan(usd)), doubted, first, second)
 
     assert [key(r) for r in got] == sorted(key(r) for r in rows)
 
 
 def test_equal_plans_keep_the_order_in_which_they_came():
-    rows = [(1.0, 1.0, True)] * 5
+    rows = [(1.0, 1.0, True, False)] * 5
     assert ordered(rows, "usd").tolist() == [0, 1, 2, 3, 4]
 
 

@@ -39,7 +39,7 @@ def read(lines: Sequence[str]) -> Log | None:
     direct: list[Step] = []
     summary: dict[str, float] = {}
     facts: dict[str, int] = {}
-    is_state = any(HISTORY in line for line in lines)
+    is_state = bool(lines) and lines[0].strip() == "{" and any(HISTORY in x for x in lines)
     for whole in _dictionaries(lines) if is_state else lines:
         rank, line = whose(whole)
         if match := _BATCH.search(line):

@@ -17,6 +17,7 @@ from runners.imports.text import ImportFileError
 
 WARM_UP_STEPS = 10  # compilation, allocation and autotuning end within them; chosen
 LEAST_STEPS = 3  # of fewer, only the first of each start is left out
+FASTEST = 1e12  # tokens/s of a GPU that a log may say; chosen far above any
 DRIFT = 0.05  # between the halves of a log: more is no steady state
 LIMITS = {"seq_len": 2**24, "global_batch_size": 10**9, "num_gpus": 2**17}
 OPTIONS = {
@@ -176,7 +177,13 @@ def _warmed(merged: Mapping[tuple[int, int], float]) -> dict[tuple[int, int], fl
 
 
 def _per_gpu(step: Step, known: Mapping[str, int]) -> float | None:
-    """Tokens/s per GPU of a step; None if facts are missing."""
+    """Tokens/s per GPU of a step; None if facts are missing, or if it is no rate of a machine."""
+    rate = _printed(step, known)
+    return rate if rate is not None and 0 < rate < FASTEST else None
+
+
+def _printed(step: Step, known: Mapping[str, int]) -> float | None:
+    """Tokens/s per GPU of a step as its log has them; None if facts are missing."""
     if step.tokens_per_s_per_gpu is not None:
         return step.tokens_per_s_per_gpu
     gpus, seq_len = known.get("num_gpus"), known.get("seq_len")
@@ -206,6 +213,10 @@ def _missing(log: Log, known: Mapping[str, int]) -> list[str]:
 
 
 def _lacking(log: Log, known: Mapping[str, int]) -> str:
+    if any(_printed(step, known) is not None for step in log.steps):
+        return (
+            f"No rate in the log ({log.format}) is one of a machine: {FASTEST:g} tokens/s or more."
+        )
     what = " and ".join(f"{OPTIONS[n]}, {MEANING[n]}" for n in _missing(log, known))
     return f"The log ({log.format}) prints {log.unit}: tokens/s per GPU needs {what}."
 

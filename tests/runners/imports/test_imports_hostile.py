@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -99,3 +100,32 @@ def test_json(value):
 @settings(max_examples=30, deadline=None)
 def test_a_trace_cut_off_anywhere(at):
     assert refusal(lambda: profiler.parse(trace(steps=2)[:at], "x"))
+
+
+@pytest.mark.parametrize("value", ["1e299", "1e-299", "9" * 3000, "[" * 1500, "NaN", "-1", '"x"'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"current_steps": 1, "total_steps": 9, "loss": 1, "elapsed_time": "0:00:09", '
+        '"throughput": 5.0, "total_tokens": %s}',
+        '{"current_steps": 2, "total_steps": 9, "loss": 1, "elapsed_time": "0:00:10", '
+        '"throughput": %s, "total_tokens": 90}',
+        'DLLL {"type": "LOG", "step": %s, "data": {"train_step_timing in s": 2.0}}',
+        'DLLL {"type": "LOG", "step": 1, "data": {"train_step_timing in s": %s}}',
+        "Epoch 0: 1/9 [global_step=1.00, consumed_samples=%s, train_step_timing in s=3.1]",
+        '{\n"log_history": [\n{\n"num_input_tokens_seen": %s,\n"train_runtime": 1.5\n},',
+    ],
+)
+def test_a_figure_that_is_none_in_a_line_of_json(line, value):
+    """Among good lines of the same kind, so that a rate follows: it stays one of a machine."""
+    good = line % "70"
+    text = "\n".join([good, line % value, good.replace("1", "3"), line % value])
+    lines = text_of(text.encode(), "x").lines
+    assert are_sentences(refusals(text.encode()))
+    try:
+        found = training_log.steady_state(
+            lines, RunFacts(seq_len=8, global_batch_size=4, num_gpus=2)
+        )
+    except RuncastError:
+        return
+    assert 0 < found.tokens_per_s_per_gpu < 1e12

@@ -359,9 +359,12 @@ def strict(objects):
         kubernetes_validate.validate(one, "1.37", strict=True)
 
 
-@pytest.mark.parametrize("job", [recipe_job(), one_gpu()], ids=["nodes", "one"])
+NODES = recipe_job(vcpus=192, host_ram_gib=2048.0)
+
+
+@pytest.mark.parametrize("job", [NODES, one_gpu()], ids=["nodes", "one"])
 def test_kubernetes_takes_the_job_and_the_pods_of_the_others(job):
-    options = {"image": "registry/torch:1", "namespace": "training"}
+    options = {"image": "registry/torch:1", "namespace": "training", "queue": "research"}
     (text,) = files_of("k8s-job", job, options).values()
     objects = list(yaml.safe_load_all(text))
     pods = inner("k8s-jobset", job, options) + inner("k8s-pytorchjob", job, options)

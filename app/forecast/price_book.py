@@ -40,9 +40,10 @@ def today() -> dt.date:
 
 
 def price_day(scenario: Scenario) -> dt.date:
-    """The day against which the ages of prices are counted: today, or for a pinned snapshot the day
-    of its newest observation, so that a reopened link shows the same answer for ever."""
-    if not scenario.prices:
+    """The day against which the ages of prices are counted: today for the installed snapshot, which
+    nobody has refreshed since; for another one that a link names the day of its newest observation,
+    so that the link keeps its answer."""
+    if scenario.prices in ("", prices.installed_id()):
         return today()
     return prices.first_day(prices.snapshot(scenario.prices).newest)
 

@@ -12,7 +12,7 @@ from app.forecast import price_book, resolve
 from app.forecast.standing import OLD, WEAK, against_price
 from core.errors import ScenarioError
 from core.scenario import Scenario
-from pricing.offers import age_days, snapshot
+from pricing.offers import age_days, installed_id, snapshot
 from pricing.price_life import life_days
 
 DAY = dt.date(2026, 11, 22)
@@ -105,6 +105,7 @@ def test_a_question_is_judged_today_and_a_link_on_the_day_of_its_newest_price(mo
     for day in (dt.date(2026, 9, 1), dt.date(2030, 1, 1)):
         monkeypatch.setenv(price_book.TODAY, day.isoformat())
         assert price_book.price_day(Scenario()) == day
+        assert price_book.price_day(Scenario(prices=installed_id())) == day
         assert price_book.price_day(pinned) == dt.date(2026, 8, 19)
     monkeypatch.setenv(price_book.TODAY, "tomorrow")
     with pytest.raises(ScenarioError, match="RUNCAST_TODAY='tomorrow' is not a day like"):

@@ -227,7 +227,7 @@ def test_spot_alone_with_exponential_uptimes_is_the_closed_form(run):
 
 def test_a_run_that_is_played_in_part_is_the_whole_one(run, monkeypatch):
     made, market = run
-    several = replace(market, job_per_day=20.0, cv=2.0)
+    several = replace(market, job_per_day=25.0, cv=2.0)
     for name in ("spot_only", "switch"):
         part = spot_purchases(made, made.priced, several, (name,))[0]
         with monkeypatch.context() as patch:
@@ -316,7 +316,7 @@ def test_a_deadline_policy_is_late_only_where_on_demand_would_be(usual):
 
 
 def test_a_bursty_trace_has_a_higher_p90_and_the_reason_is_said():
-    scenario, found = bought(trace=bursty())
+    scenario, found = bought(trace=bursty(), checkpoint_s="45", restart_s="750")
     mine, smooth = found.markets[0].ways[0], found.exponential.ways[0]
     assert found.trace.up_cv > 3
     assert found.exponential.market.job_per_day == pytest.approx(found.trace.preemptions_per_day)
@@ -355,7 +355,10 @@ def test_a_trace_and_a_number_contradict_each_other(field):
     ("given", "says"),
     [
         ({"failures_per_node_day": "1e6"}, "Does not end: an attempt"),
-        ({"failures_per_node_day": "200", "checkpoint_s": "7200"}, "with a chance of 4"),
+        (
+            {"failures_per_node_day": "200", "checkpoint_s": "7200", "restart_s": "750"},
+            "with a chance of 4",
+        ),
         ({"preemptions_per_day": "1e6"}, "Does not end: an attempt"),
         ({"outage_hours": "8760"}, "spot is up 0."),
         ({"budget_usd": "100"}, "Every way is over the budget of $100"),

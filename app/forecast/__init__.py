@@ -37,6 +37,7 @@ one_case            the fastest layout of one job on one kind of machine, as in 
                     without prices
 plans               join rows of the search result with offers, and build the plan that
                     one row shows
+points              every ranked plan as columns, for charts, tables and downloads
 price_book          combine the quotes and the price book of a scenario with its price
                     snapshot, as machines
 resolve             resolve the names that a scenario uses against the tables and this

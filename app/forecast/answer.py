@@ -14,7 +14,8 @@ from app.forecast import excluded, half_network, nearest_fit, price_book, search
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.excluded import LEAST_MFU, LONGEST_DAYS
 from app.forecast.machines import Machine
-from app.forecast.plans import Row, plan_of, points_of
+from app.forecast.plans import Row, plan_of, rows_of
+from app.forecast.points import points_of
 from app.forecast.search import searched
 from app.forecast.search_memory import SearchMemory
 from app.forecast.training import num_steps_of, tokens_of
@@ -123,7 +124,7 @@ def _rows(
     steps = num_steps_of(scenario)
     hours = steps * best.step.step_s / HOUR_S
     longest = max(LONGEST_DAYS, 2 * (scenario.deadline_days or 0.0)) * 24.0
-    rows: list[Row] = []
+    kept: list[tuple[Machine, int]] = []
     unwanted: Counter[excluded.Key] = Counter()
     for m, job in pairs:
         if job not in found:
@@ -135,8 +136,8 @@ def _rows(
         if not scenario.num_gpus and best.step.mfu[n] < LEAST_MFU:
             unwanted[excluded.reason_at("wasteful", m.offer)] += 1
             continue
-        rows.append(Row.of(m, best, n, num_steps=steps, hours=float(hours[n])))
-    return rows, unwanted
+        kept.append((m, n))
+    return rows_of(kept, best, num_steps=steps), unwanted
 
 
 def _not_searched(jobs: Sequence[Job], best: Best) -> str:

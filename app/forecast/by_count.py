@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from app.forecast import machines
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.machines import Machine
-from app.forecast.plans import Row, plan_of
+from app.forecast.plans import plan_of, rows_of
 from app.forecast.search import searched
 from app.forecast.training import num_steps_of
 from core.errors import ScenarioError
 from core.money.scaling import counts_around
 from core.scenario import Scenario
 from core.search.plan import Plan
-from core.units import HOUR_S
 
 MOST_GPUS = 131_072
 MOST_LEGAL = 4_000_000  # legal layouts; beyond this the largest counts are not searched
@@ -51,12 +50,9 @@ def plans_by_count(scenario: Scenario, plan: Plan) -> Searched:
     rents = {job: m for m, job in pairs}
     search = searched(scenario, jobs, most_rows=MOST_LEGAL)
     best = search.best
-    steps = num_steps_of(scenario)
-    found = []
-    for n in range(len(best.job)):
-        hours = steps * float(best.step.step_s[n]) / HOUR_S
-        row = Row.of(rents[int(best.job[n])], best, n, num_steps=steps, hours=hours)
-        found.append(plan_of(row, search, scenario))
+    rented = [(rents[int(job)], n) for n, job in enumerate(best.job)]
+    rows = rows_of(rented, best, num_steps=num_steps_of(scenario))
+    found = [plan_of(row, search, scenario) for row in rows]
     if not found:
         raise ScenarioError("No layout fits on this machine at any of the GPU counts around.")
     fits = {p.num_gpus for p in found}

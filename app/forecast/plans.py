@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.document import format as fmt
 from app.document import vocabulary
@@ -24,9 +23,9 @@ from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.best import Best
 from core.search.plan import AtHalfNetwork, Interval, Layout, Plan, PlanNetwork, PlanSupply
-from core.units import GIB
+from core.units import GIB, HOUR_S
 from hardware.measured import measured_accelerators
-from pricing.book.offers import NO_TERMS, is_booked, is_quote
+from pricing.book.offers import NO_TERMS, is_booked
 
 STEADY = (
     "Steady state: failures, checkpoints, restarts and waiting for capacity are not counted; "
@@ -72,13 +71,14 @@ class Row:
         return self.machine.supply.startup_hours + self.run_hours
 
     @classmethod
-    def of(cls, m: Machine, best: Best, n: int, *, num_steps: float, hours: float) -> Self:
+    def of(
+        cls, m: Machine, best: Best, n: int, *, num_steps: float, hours: float, billed: float
+    ) -> Self:
         """Price one row of the search on one machine; `hours` are those of training."""
         o, count = m.offer, int(np.asarray(best.layouts.num_gpus)[n])
         nodes = money_cost.num_instances(
             num_gpus=float(count), gpus_per_instance=float(o.gpu_count)
         )
-        billed = billed_hours_of(m, hours)
         instances_usd = math.nan
         if o.usd_per_hour is not None:
             instances_usd = as_float(
@@ -110,7 +110,24 @@ class Row:
         )  # fmt: skip
 
 
-def billed_hours_of(m: Machine, run_hours: float) -> float:
+def rows_of(found: Sequence[tuple[Machine, int]], best: Best, *, num_steps: float) -> list[Row]:
+    """Machines, each with its row of the search, priced."""
+    at = np.array([n for _, n in found], dtype=np.intp)
+    hours = num_steps * np.asarray(best.step.step_s, dtype=float)[at] / HOUR_S
+    billed = money_cost.billed_hours(
+        run_hours=hours,
+        startup_hours=np.array([m.supply.startup_hours for m, _ in found]),
+        least_hours=np.array([m.supply.least_billed_hours for m, _ in found]),
+    )
+    return [
+        Row.of(m, best, n, num_steps=num_steps, hours=run, billed=paid)
+        for (m, n), run, paid in zip(
+            found, hours.tolist(), np.asarray(billed).tolist(), strict=True
+        )
+    ]
+
+
+def _billed_hours(m: Machine, run_hours: float) -> float:
     """Hours that a run of so many hours pays of the machine."""
     return as_float(
         money_cost.billed_hours(
@@ -205,7 +222,7 @@ def plan_of(
 def _usd_at(row: Row, stretch: float) -> float:
     """Dollars of the run if its training takes `stretch` times as long."""
     m, hours = row.machine, row.run_hours * stretch
-    instances_usd = row.instances_usd * billed_hours_of(m, hours) / row.billed_hours
+    instances_usd = row.instances_usd * _billed_hours(m, hours) / row.billed_hours
     return _total_usd(m, instances_usd, m.supply.startup_hours + hours)
 
 
@@ -338,49 +355,3 @@ def _on_the_host(m: Machine, layout: Layout, needed: float) -> tuple[str, ...]:
     usable = host_memory(m)
     room = f", of {usable / GIB:,.0f} GiB that can be used" if usable else ""
     return (f"{what} wait in the host's memory: {needed / GIB:,.0f} GiB a GPU{room}.",)
-
-
-def points_of(rows: Sequence[Row], best: Best) -> Mapping[str, NDArray[Any]]:
-    """Every ranked plan as columns, for charts, tables and downloads."""
-    offers = [r.machine.offer for r in rows]
-    at = np.array([r.best_row for r in rows], dtype=np.int64)
-    # Offers share layouts: each layout text is built once.
-    texts = {n: fmt.layout_short(record_of(best.layouts, n)) for n in set(at.tolist())}
-    memory = np.sum(list(best.memory.values()), axis=0)
-    return {
-        "id": np.array([r.id for r in rows], dtype=object),
-        "rank": np.array([r.rank for r in rows], dtype=np.int64),
-        "usd": np.array([r.usd for r in rows], dtype=float),
-        "hours": np.array([r.hours for r in rows], dtype=float),
-        "wall_clock_hours": np.array([r.run_hours for r in rows], dtype=float),
-        "startup_hours": np.array([r.machine.supply.startup_hours for r in rows], dtype=float),
-        "billed_hours": np.array([r.billed_hours for r in rows], dtype=float),
-        "least_billed_hours": np.array(
-            [r.machine.supply.least_billed_hours for r in rows], dtype=float
-        ),
-        "instances_usd": np.array([r.instances_usd for r in rows], dtype=float),
-        "num_gpus": np.array([r.num_gpus for r in rows], dtype=np.int64),
-        "num_nodes": np.array([r.num_nodes for r in rows], dtype=np.int64),
-        "gpus_per_node": np.array([o.gpu_count for o in offers], dtype=np.int64),
-        "tokens_per_s": np.array([r.tokens_per_s for r in rows], dtype=float),
-        "accelerator": np.array([o.accelerator for o in offers], dtype=object),
-        "provider": np.array([o.provider for o in offers], dtype=object),
-        "instance_type": np.array([o.instance_type for o in offers], dtype=object),
-        "region": np.array([o.region for o in offers], dtype=object),
-        "purchase": np.array([o.purchase for o in offers], dtype=object),
-        "frontier": np.array([r.frontier for r in rows], dtype=bool),
-        "meets_deadline": np.array([r.meets_deadline for r in rows], dtype=bool),
-        "in_doubt": np.array([bool(r.against) for r in rows], dtype=bool),
-        "against": np.array([" ".join(r.against) for r in rows], dtype=object),
-        "meets_budget": np.array([r.meets_budget for r in rows], dtype=bool),
-        "gpu_hours": np.array([r.gpu_hours for r in rows], dtype=float),
-        "mfu": np.asarray(best.step.mfu, dtype=float)[at],
-        "peak_memory_bytes": np.asarray(memory, dtype=float)[at],
-        "memory_capacity_bytes": np.array(
-            [r.machine.accelerator.memory_bytes for r in rows], dtype=float
-        ),
-        "probability_oom": np.asarray(best.probability_oom, dtype=float)[at],
-        "layout": np.array([texts[n] for n in at.tolist()], dtype=object),
-        "observed_at": np.array([o.observed_at for o in offers], dtype=object),
-        "is_quote": np.array([is_quote(o) for o in offers], dtype=bool),
-    }

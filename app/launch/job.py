@@ -17,6 +17,7 @@ from app.scenario.age import stamped
 from app.scenario.model import model_of
 from app.scenario.version import version
 from core.layout.sharding import INDEX, reduced_gradient_bytes
+from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from hardware.instances import find_instance
@@ -69,11 +70,17 @@ def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> Recipe
         vendor=chip.vendor,
         device_name=chip.device_name or "",
         habits=habits_of(scenario, plan),
-        checkpoint_steps=round(risk.job.interval_s / math.fsum(plan.step_s.values())),
+        checkpoint_steps=_checkpoint_steps(as_float(risk.job.interval_s), plan),
         vcpus=known.vcpus if known else None,
         host_ram_gib=known.host_ram_gib if known else None,
         checkpoint_bytes=checkpoint_size_bytes(scenario),
     )
+
+
+def _checkpoint_steps(interval_s: float, plan: Plan) -> int:
+    """Steps between checkpoints, at least 1 and at most the whole run."""
+    steps = interval_s / math.fsum(plan.step_s.values())
+    return max(1, round(min(steps, plan.num_steps)))
 
 
 def habits_of(scenario: Scenario, plan: Plan) -> Habits:

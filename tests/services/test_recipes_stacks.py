@@ -285,15 +285,15 @@ f = given["flags"]
 names = {"--num-experts": "num_moe_experts", "--qk-layernorm": "qk_layernorm",
          "--fp8-format": "fp8"}
 fields = {}
+chosen = MLATransformerConfig if f.get("--multi-latent-attention") else TransformerConfig
 for flag, value in f.items():
     name = names.get(flag, flag[2:].replace("-", "_"))
-    kind = TransformerConfig.__dataclass_fields__
-    kind = {**kind, **(MLATransformerConfig.__dataclass_fields__)}
-    if name not in kind:
+    # Fused permutation asks for Transformer Engine, which needs a GPU.
+    if name not in chosen.__dataclass_fields__ or name == "moe_permute_fusion":
         continue
     if isinstance(value, str) and value.isdigit():
         value = int(value)
-    elif isinstance(value, str) and name.endswith("_dropout"):
+    elif isinstance(value, str) and name.endswith(("_dropout", "_factor")):
         value = float(value)
     fields[name] = value
 fields["gated_linear_unit"] = bool(f.get("--swiglu"))
@@ -307,7 +307,7 @@ if "--num-virtual-stages-per-pipeline-rank" in f:
 if "--moe-layer-freq" in f:
     fields["moe_layer_freq"] = eval(f["--moe-layer-freq"])
 try:
-    c = (MLATransformerConfig if f.get("--multi-latent-attention") else TransformerConfig)(**fields)
+    c = chosen(**fields)
     told = {"tp": c.tensor_model_parallel_size, "pp": c.pipeline_model_parallel_size,
             "layers": c.num_layers, "groups": c.num_query_groups, "experts": c.num_moe_experts,
             "mtp": c.mtp_num_layers,

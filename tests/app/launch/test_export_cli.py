@@ -107,6 +107,26 @@ def test_a_stack_beside_a_launcher_is_started_by_it(run, tmp_path):
     assert str(tmp_path / "run" / started) in said.splitlines()
 
 
+def test_what_the_forecast_assumes_is_a_flag_of_the_file(run):
+    words = (*EXPORT, "--stack", "megatron-lm", "--sharding", "zero1", "--tp", "2")
+    _, out, err = run(*words, "--to", "megatron")
+    assert err == ""
+    for flag in ("--overlap-grad-reduce", "--overlap-param-gather", "--tp-comm-overlap"):
+        assert f"\n  {flag} \\\n" in out
+    _, waits, _ = run(*words, "--to", "megatron", "--async-tp", "off")
+    assert "--tp-comm-overlap" not in waits
+
+
+def test_checkpoints_are_saved_as_often_as_the_scenario_has_it(run):
+    words = (*EXPORT, "--stack", "torchtitan", "--to", "torchtitan", "--interval-seconds")
+    steps = [
+        int(re.findall(r"--checkpoint.interval (\d+)", run(*words, seconds)[1])[0])
+        for seconds in ("600", "1200", "1e9")
+    ]
+    assert steps[1] == pytest.approx(2 * steps[0], abs=1)
+    assert steps[2] == 238419  # at the end of 1e12 tokens
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from app.document import format as fmt
 from app.document.vocabulary import machine, stated_region
-from app.forecast.failure_times import checkpoint_size_bytes
+from app.forecast.failure_times import checkpoint_size_bytes, saves_behind_training
 from app.forecast.machines import accelerator_of
 from app.forecast.resolve import current_prices
 from app.forecast.training import workload_of
@@ -97,7 +97,7 @@ def habits_of(scenario: Scenario, plan: Plan) -> Habits:
         chunked_loss=bool(work.chunked_loss),
         fused_attention=not work.unfused_attention,
         packed=scenario.packing_efficiency == 1,
-        async_checkpoint=scenario.async_checkpoint,
+        async_checkpoint=saves_behind_training(scenario),
     )
 
 

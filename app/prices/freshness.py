@@ -41,9 +41,9 @@ def ages(frame: pd.DataFrame) -> Table[CloudAge]:
             CloudAge(
                 provider=str(provider),
                 num_offers=len(of_cloud),
-                newest=str(printed[days.idxmin()]),
+                newest=str(printed.iloc[int(days.argmin())]),
                 median_age_days=float(days.median()),
-                oldest=str(printed[days.idxmax()]),
+                oldest=str(printed.iloc[int(days.argmax())]),
             )
         )
     found.sort(key=lambda c: -c.median_age_days)

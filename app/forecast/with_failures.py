@@ -82,11 +82,9 @@ def with_failures(scenario: Scenario, points: Columns, *, num_steps: float) -> C
         job = replace(job, interval_s=np.maximum(given, least_s))
     steady = np.asarray(points["wall_clock_hours"], dtype=float)
     start = np.asarray(points["startup_hours"], dtype=float)
-    hours = {
-        "expected": start + np.asarray(goodput.expected_s(job)) / HOUR_S,
-        "p50": start + np.asarray(finish_time.quick_quantile_s(job, 0.5)) / HOUR_S,
-        "p90": start + np.asarray(finish_time.quick_quantile_s(job, 0.9)) / HOUR_S,
-    }
+    found_s = (goodput.expected_s(job), *finish_time.quick_quantiles_s(job, 0.5, 0.9))
+    names = ("expected", "p50", "p90")
+    hours = {n: start + np.asarray(s) / HOUR_S for n, s in zip(names, found_s, strict=True)}
     per_hour = np.asarray(points["instances_usd"], dtype=float) / points["billed_hours"]
     others = np.asarray(points["usd"], dtype=float) - np.asarray(points["instances_usd"])
     least = points["least_billed_hours"]
@@ -104,23 +102,23 @@ def _jobs(scenario: Scenario, points: Columns) -> tuple[Job, Numeric]:
     """The plans as a column of jobs without an interval, and the factor of slow nodes on step
     time."""
     given = given_numbers(scenario)
-    names = np.asarray(points["accelerator"], dtype=object).tolist()
-    links = {n: host_link_bytes_per_s(n) for n in set(names)}
-    rates = {n: known(RATE, given, n).value for n in links}
+    names = points["accelerator"].tolist()
+    row_of = {name: row for row, name in enumerate(dict.fromkeys(names))}
+    rows = np.fromiter(map(row_of.__getitem__, names), dtype=np.intp, count=len(names))
     num_nodes = np.asarray(points["num_nodes"], dtype=float)
     times = times_of(
         scenario,
         given,
         num_gpus=points["num_gpus"],
         rented_gpus=num_nodes * points["gpus_per_node"],
-        link_bytes_per_s=np.array([links[n] for n in names]),
+        link_bytes_per_s=np.array([host_link_bytes_per_s(n) for n in row_of])[rows],
     )
     value: dict[str, Numeric] = {n: known(n, given).value for n in USED if n != RATE}
     value |= {n: given[n] for n in ("spares", "repair_s") if "spares" in given}
     return job_at(
         {
             **value,
-            RATE: np.array([rates[n] for n in names]),
+            RATE: np.array([known(RATE, given, n).value for n in row_of])[rows],
             "checkpoint_s": times.checkpoint_s,
             "upload_s": times.upload_s,
             "restart_s": times.restart_s,

@@ -71,12 +71,16 @@ def _smallest_count(points: Mapping[str, Any]) -> int | None:
 
 
 def _first(points: Mapping[str, Any], choose: Callable[..., int | None], **more: Any) -> int | None:
-    """The row that is chosen among the plans that nothing speaks against, else among all."""
+    """The row that is chosen among the plans that nothing speaks against, priced ones first, else
+    among all."""
     columns = {"usd": points["usd"], "hours": points["hours"], **more}
-    rows = np.flatnonzero(~points["in_doubt"])
-    standing = {n: c[rows] if isinstance(c, np.ndarray) else c for n, c in columns.items()}
-    row = choose(**standing)
-    return choose(**columns) if row is None else int(rows[row])
+    stands, priced = ~points["in_doubt"], ~np.isnan(points["usd"])
+    for kept in (stands & priced, stands, np.ones_like(stands)):
+        rows = np.flatnonzero(kept)
+        some = {n: c[rows] if isinstance(c, np.ndarray) else c for n, c in columns.items()}
+        if (row := choose(**some)) is not None:
+            return int(rows[row])
+    return None
 
 
 def described(point: Mapping[str, Any]) -> str:

@@ -141,7 +141,9 @@ def _extreme(answer: Answer, column: str) -> Plan | Point | None:
     if column not in answer.points:
         return None
     values = np.asarray(answer.points[column], dtype=float)
-    values = standing(values, in_doubt=np.asarray(answer.points["in_doubt"], dtype=bool))
+    points = answer.points
+    for without in (points["in_doubt"], np.isnan(np.asarray(points["usd"], dtype=float))):
+        values = standing(values, in_doubt=np.asarray(without, dtype=bool))
     if not np.isfinite(values).any():
         return None
     row = int(np.nanargmin(values))

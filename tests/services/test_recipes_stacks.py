@@ -531,7 +531,8 @@ def test_llama_factory_reads_every_task_and_refuses_broken_copies(tmp_path):
     for name, kind, bits in (("sft", "full", None), ("lora", "lora", None), ("qlora", "lora", 4)):
         found = told[name]
         assert "error" not in found, found
-        assert (found["micro"], found["steps"], found["seq"]) == (2, 2, 8192)
+        # It fills packed sequences up to one less, and pads by one.
+        assert (found["micro"], found["steps"], found["seq"]) == (2, 2, 8191)
         assert (found["kind"], found["bits"], found["packs"]) == (kind, bits, True)
     assert told["lora"]["rank"] == 16
     assert {name for name, found in told.items() if "error" in found} == set(broken)

@@ -85,7 +85,7 @@ def comments(lines: Iterable[str], *, prefix: str = "# ") -> str:
 def to_fill_in(blanks: Iterable[Blank], line: Callable[[Blank], str]) -> str:
     """The block: for each value the remark that it is missing, if it is, and its `line`.
 
-    >>> print(to_fill_in([Blank(name="A", what="a folder")], lambda b: f"{b.name}=\n"), end="")
+    >>> print(to_fill_in([Blank(name="A", what="a folder")], lambda b: b.name + "=\\n"), end="")
     # --- fill in before starting ---
     # TODO runcast: A - a folder
     A=

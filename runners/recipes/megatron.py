@@ -323,6 +323,11 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
             "that layer; its time is about that of another layer and LM head. Without the flag, "
             "and the m of the pipeline's layout, the model has no such layer."
         ))  # fmt: skip
+    if is_moe(job.model) and not known(job).router:
+        notes.insert(1, (
+            "How tokens find their experts is Megatron's default, a softmax over the chosen ones: "
+            "add --moe-router-* if the model does otherwise."
+        ))  # fmt: skip
     # Before Blackwell, tensor parallelism overlaps only with one hardware queue.
     environment = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if lay.tp > 1 or lay.cp > 1 else {}
     text = words_of.script(

@@ -1,8 +1,6 @@
 """Facts about machines: tables with sources, and their loaders.
 
 architectures     load what the parts of one architecture share: hardware/architectures.csv
-async_checkpoints  stacks that can save a checkpoint behind training:
-                  hardware/async_checkpoints.csv
 carbon            carbon of a cloud region's grid and the PUE of its buildings:
                   hardware/carbon.csv
 claims            tables of the Method page: published claims, formulas, and what is
@@ -44,7 +42,8 @@ role_facts        tables of facts with one row per quantity in use, and any numb
                   published ones
 slices            shapes in which chips of a torus are rented: hardware/slices.csv
 spot              preemption rates and outages of spot machines: hardware/spot.csv
-stack_support     what each software stack takes: hardware/stack_support.csv
+stack_support     what each software stack takes: hardware/stack_support.csv,
+                  hardware/async_checkpoints.csv
 supply            what a seller lets a customer have, starts in and bills at least:
                   hardware/supply.csv
 tables            reader of tables of facts; errors name the file and the line

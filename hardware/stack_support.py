@@ -3,6 +3,8 @@ file, of one version, with its source.
 
 Degrees, schedules and recomputes are those that the launch file can express; tasks, vendors and
 precisions those of the stack. Nothing is known of a stack without a row: it is not restricted.
+hardware/async_checkpoints.csv says which stacks can save a checkpoint behind training; one without
+a row stops training until the whole checkpoint is written.
 """
 
 from __future__ import annotations
@@ -15,9 +17,12 @@ from pathlib import Path
 from core.errors import FactError, shown
 from core.machine.accelerator import Source
 from hardware.efficiency import stacks
-from hardware.tables import check_source, rows
+from hardware.tables import check_source, is_date, rows
 
 SUPPORT_CSV = Path(__file__).with_name("stack_support.csv")
+ASYNC_CSV = Path(__file__).with_name("async_checkpoints.csv")
+_ASYNC_COLUMNS = ("stack", "since", "blocked_s", "blocked_source", "source", "source_date", "note")
+ALWAYS = "always"
 _LISTS = (
     "tasks", "vendors", "models", "precisions", "degrees", "schedules", "context_methods",
     "recomputes", "offloads",
@@ -95,3 +100,53 @@ def lacks(stack: str, column: str, value: str, what: str) -> str:
     others = [s.stack for s in supports().values() if s.takes(column, value)]
     have = f": {', '.join(others)} {'has' if len(others) == 1 else 'have'}" if others else ""
     return f"{mine.label} has no {what}{have}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsyncCheckpoint:
+    """Since when a stack saves behind training, and how long it still stops."""
+
+    stack: str
+    since: str  # YYYY-MM, 'always', or '' for never
+    blocked_s: float  # besides the copy of the states to the host
+    blocked_source: str
+    source: str
+
+
+NEVER = AsyncCheckpoint(stack="", since="", blocked_s=0.0, blocked_source="", source="")
+
+
+def load_async_checkpoints(path: Path = ASYNC_CSV) -> dict[str, AsyncCheckpoint]:
+    """Read the table by stack; an unknown stack, a bad date or no source is an error."""
+    found: dict[str, AsyncCheckpoint] = {}
+    for where, row in rows(path, _ASYNC_COLUMNS):
+        name = row["stack"]
+        check_source(where, name, row)
+        if name not in stacks() or name in found:
+            raise FactError(f"{where}: {name!r} is no stack of hardware/stacks.csv, or given twice")
+        if row["since"] != ALWAYS and not is_date(row["since"]):
+            raise FactError(f"{where}: {name} has the date {row['since']!r}, not YYYY-MM or always")
+        if not row["blocked_source"]:
+            raise FactError(f"{where}: {name} has no source of its seconds")
+        try:
+            blocked = float(row["blocked_s"])
+        except ValueError as e:
+            raise FactError(f"{where}: {e}") from None
+        found[name] = AsyncCheckpoint(
+            stack=name,
+            since=row["since"],
+            blocked_s=blocked,
+            blocked_source=row["blocked_source"],
+            source=row["source"],
+        )
+    return found
+
+
+@cache
+def _async_table() -> dict[str, AsyncCheckpoint]:
+    return load_async_checkpoints()
+
+
+def async_checkpoint(stack: str) -> AsyncCheckpoint:
+    """What the table has on a stack; NEVER where it has no row."""
+    return _async_table().get(stack, NEVER)

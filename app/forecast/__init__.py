@@ -44,8 +44,6 @@ resolve             resolve the names that a scenario uses against the tables an
                     server's data
 search              the only way into core's search: the workload, host memory, and what
                     the user measured
-search_log          log searches: how long they took and how much they searched, never
-                    the scenario
 search_memory       keep search results by job, so that the next search covers only new
                     jobs
 stack_limits        what the stack of a scenario cannot do, and the choices that it leaves to

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.forecast import excluded, half_network, nearest_fit, price_book, search_log, standing
+from app.forecast import excluded, half_network, nearest_fit, price_book, standing
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.excluded import LEAST_MFU, LONGEST_DAYS
 from app.forecast.machines import Machine
@@ -19,6 +19,7 @@ from app.forecast.points import points_of
 from app.forecast.search import searched
 from app.forecast.search_memory import SearchMemory
 from app.forecast.training import num_steps_of, tokens_of
+from app.log import search_log
 from app.scenario.model import model_of
 from core.model.transformer import train_flops_per_token
 from core.numeric import as_float
@@ -62,7 +63,7 @@ def answer(
     rows, unwanted = _rows(scenario, pairs, best)
     day = price_book.price_day(scenario)
     against = [standing.against(scenario, r, day) for r in rows]
-    in_doubt = np.array([bool(reasons) for reasons in against], dtype=bool)
+    faults = np.array([len(reasons) for reasons in against], dtype=np.intp)
     apart = excluded.sold_apart(choice.machines)
     without = choice.left_out + skipped + unwanted + excluded.without_layout(pairs, best)
     usd = np.array([r.usd for r in rows])
@@ -72,10 +73,10 @@ def answer(
         ranking.within(hours, deadline), ranking.within(usd, scenario.budget_usd)
     )  # fmt: skip
     best_first = ranking.order(
-        usd=usd, hours=hours, meets_limits=on_time & in_budget, in_doubt=in_doubt,
+        usd=usd, hours=hours, meets_limits=on_time & in_budget, faults=faults,
         by=scenario.rank_by,
     )  # fmt: skip
-    on_frontier = ranking.frontier(ranking.standing(usd, in_doubt=in_doubt), hours)
+    on_frontier = ranking.frontier(ranking.standing(usd, in_doubt=faults > 0), hours)
     ranked = [
         replace(
             rows[i], rank=n + 1, meets_deadline=bool(on_time[i]),

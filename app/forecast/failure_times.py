@@ -25,9 +25,9 @@ from core.numeric import Numeric, as_float
 from core.scenario import Scenario
 from core.time.layer import decimal_year, is_since
 from hardware import facts
-from hardware.async_checkpoints import AsyncCheckpoint, async_checkpoint
 from hardware.efficiency import GENERIC
 from hardware.reliability import used
+from hardware.stack_support import AsyncCheckpoint, async_checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,9 +36,10 @@ def accelerator_names() -> list[str]:
 
 
 def cloud_names(scenario: Scenario | None = None) -> list[str]:
-    """Providers that have offers in the installed snapshot, and those that only the scenario's
-    quotes and price book name."""
-    listed = list(prices.snapshot().providers)
+    """Providers that have offers in the snapshot of the scenario, else in the installed one, and
+    those that only its quotes and price book name."""
+    pinned = scenario.prices if scenario is not None else ""
+    listed = list(prices.snapshot(pinned if pinned in prices.snapshot_ids() else None).providers)
     own = price_book.providers_of(scenario) if scenario is not None else []
     return [*listed, *(name for name in own if name not in listed)]
 

@@ -21,19 +21,19 @@ def order(
     usd: Floats,
     hours: Floats,
     meets_limits: NDArray[np.bool_],
-    in_doubt: NDArray[np.bool_],
+    faults: NDArray[np.intp],
     by: str,
 ) -> NDArray[np.intp]:
-    """Row numbers, best first: those within the limits, those with a price, those that nothing
-    speaks against, then `by`.
+    """Row numbers, best first: those within the limits, those with a price, those with the fewest
+    faults (things that speak against recommending them), then `by`.
 
     >>> order(usd=np.array([2.0, 1.0, 0.5]), hours=np.array([1.0, 2.0, 0.5]), by="time",
-    ...     meets_limits=np.full(3, True), in_doubt=np.array([False, False, True])).tolist()
+    ...     meets_limits=np.full(3, True), faults=np.array([0, 0, 1])).tolist()
     [0, 1, 2]
     """
     price = np.where(np.isnan(usd), np.inf, usd)
     first, second = (hours, price) if by == "time" else (price, hours)
-    return np.lexsort((second, first, in_doubt, np.isnan(usd), ~meets_limits))
+    return np.lexsort((second, first, faults, np.isnan(usd), ~meets_limits))
 
 
 def standing(values: Floats, *, in_doubt: NDArray[np.bool_]) -> Floats:

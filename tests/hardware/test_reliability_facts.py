@@ -3,7 +3,6 @@
 import pytest
 
 from hardware import facts
-from hardware.async_checkpoints import async_checkpoint, load_async_checkpoints
 from hardware.reliability import (
     QUANTITIES,
     failure_rate,
@@ -14,6 +13,7 @@ from hardware.reliability import (
     used,
 )
 from hardware.role_facts import COLUMNS
+from hardware.stack_support import async_checkpoint, load_async_checkpoints
 from tests.support.csv_tables import refusal
 
 HEAD = ",".join(COLUMNS) + "\n"

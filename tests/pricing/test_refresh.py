@@ -1,7 +1,6 @@
 """The refresh job against a replica of every source on the loopback interface."""
 
 import json
-import shutil
 import threading
 import time
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ import pytest
 from core.errors import FactError, ScenarioError
 from core.machine.offer import Offer
 from pricing import offers as snapshots
-from pricing import refresh as refresh_module
 from pricing.fetch.network import SourceError
 from pricing.lease import LeaseError, lease
 from pricing.offers import SNAPSHOTS, content_id, read_rows
@@ -24,7 +22,6 @@ from pricing.source_state import SourceState, read_quarantine, read_state
 from pricing.sources import SOURCES, Source, chosen
 from tests.feeds import shapes
 from tests.feeds.server import Feed, Reply, as_json, serving
-from tests.made_up.plans import SUMMER_2026
 
 TODAY = datetime.now(UTC).date().isoformat()
 
@@ -35,15 +32,6 @@ def replica(changes=None):
     feed = Feed(shapes.replica() | (changes or {}))
     with serving(feed) as base:
         yield shapes.mirrors(base), feed
-
-
-@pytest.fixture
-def summer(tmp_path_factory, monkeypatch):
-    """Refreshes start from the prices of summer 2026, whatever is bundled today."""
-    folder = tmp_path_factory.mktemp("bundled")
-    shutil.copy(SNAPSHOTS / f"{SUMMER_2026}.parquet", folder)
-    (folder / "current").write_text(SUMMER_2026)
-    monkeypatch.setattr(refresh_module, "SNAPSHOTS", folder)
 
 
 def lines(report):
@@ -79,7 +67,6 @@ def run(*sources, folder, **more):
 # --- the whole of it -----------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("summer")
 def test_a_refresh_of_every_source_publishes_what_they_say(tmp_path):
     with replica() as (environ, feed):
         report = refresh(folder=tmp_path, environ=environ)
@@ -319,7 +306,6 @@ def test_malformed_rows_are_in_the_quarantine_with_their_reason(tmp_path):
     assert len(read_quarantine(tmp_path)) == 2
 
 
-@pytest.mark.usefixtures("summer")
 def test_a_dry_run_writes_nothing(tmp_path):
     folder = tmp_path / "prices"
     with replica() as (environ, _):

@@ -88,8 +88,10 @@ def test_its_hours_and_dollars(a):
 
 
 def test_failures_take_the_claim_further(a):
-    assert check(a, "goodput").status == "warn"
-    assert 0.9 < a.risk.goodput < 0.99
+    found = check(a, "goodput")
+    assert found.status == "pass"
+    assert 0.98 < found.value == a.risk.goodput < 1
+    assert "to be done in 25 days all the same" in found.sentence.lower()
 
 
 def test_70b_on_one_nvl72_in_14_days(b):

@@ -34,6 +34,8 @@ def forecast(row, **more):
     num_gpus = int(row["num_gpus"])
     points = {
         "wall_clock_hours": np.array([hours]), "usd": np.array([1.0]),
+        "startup_hours": np.zeros(1), "billed_hours": np.array([hours]),
+        "least_billed_hours": np.zeros(1),
         "instances_usd": np.array([1.0]), "num_gpus": np.array([num_gpus]),
         "num_nodes": np.array([num_gpus // 8]), "gpus_per_node": np.array([8]),
         "accelerator": np.array([row["accelerator"]], dtype=object),

@@ -50,8 +50,8 @@ def test_a_quote_is_ranked_among_all_and_nothing_else_disappears():
     assert found.left_out_at == without.left_out_at
     assert mine.usd_per_gpu_hour == pytest.approx(2.20)
     assert mine.usd.p50 == pytest.approx(2.20 * mine.gpu_hours)
-    by_cost = sorted(found.plans, key=lambda p: p.usd.p50)
-    assert [p.id for p in found.plans] == [p.id for p in by_cost]
+    order = [(bool(p.against), p.usd.p50) for p in found.plans]
+    assert order == sorted(order)
     assert (mine.offer.instance_type, mine.num_nodes) == (INSTANCE, 32)
     assert (mine.network.basis, mine.network.is_assumed) == ("usual", True)
     shown = plan_json(scenario, found, with_inputs=False)["plans"]

@@ -22,7 +22,7 @@ def ordered(rows, by):
     usd, hours, meets, doubted = (np.array([r[i] for r in rows]) for i in range(4))
     return order(
         usd=usd.astype(float), hours=hours.astype(float), meets_limits=meets.astype(bool),
-        in_doubt=doubted.astype(bool), by=by,
+        faults=doubted.astype(np.intp), by=by,
     )  # fmt: skip
 
 

@@ -24,9 +24,7 @@ from pricing.series import Sku, sku_of
 if TYPE_CHECKING:
     from pricing.source_state import State
 
-NOTHING_SENT = (
-    "Nothing is sent but requests for price lists: nothing of your scenario or your prices."
-)
+NOTHING_SENT = "Only requests for price lists are sent: nothing of your scenario or your prices."
 
 
 def days_old(snapshot_id: str, today: dt.date) -> int:
@@ -73,10 +71,7 @@ def length_sentence(state: State) -> str:
     limits = {s.name: s.deadline_s for s in SOURCES if not s.key}
     slowest = max(limits, key=limits.__getitem__)
     usual_s = median(limits.values())
-    return (
-        f"It has not run here yet: most sources have {_length(usual_s)} to answer, {slowest} has "
-        f"{_length(limits[slowest])}."
-    )
+    return f"Most answer within {_length(usual_s)}, {slowest} within {_length(limits[slowest])}."
 
 
 def _length(s: float) -> str:

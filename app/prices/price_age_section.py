@@ -55,17 +55,17 @@ def draw(scenario: Scenario, answer: Answer) -> None:
 
 def _draw_banner(scenario: Scenario, answer: Answer, age: str) -> None:
     with st.container(border=True, key="price_age", gap="xsmall"):
-        st.markdown(f"**{as_text(age)}** {as_text(_refresh_sentence())}")
-        st.caption(as_text(price_age.NOTHING_SENT))
-        if refused := st.session_state.get(_REFUSED):
-            st.warning(as_text(refused))
-        with st.container(horizontal=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{as_text(age)}**", width="content")
             st.button(
                 "Refresh now", key="price_age_refresh", icon=":material/refresh:",
                 on_click=_start, args=(scenario, answer),
                 disabled=first_look.is_awaited(),  # the answer to compare with is still to come
             )  # fmt: skip
             st.button("Not now", key="price_age_dismiss", on_click=_dismiss)
+        st.caption(as_text(f"{_refresh_sentence()} {price_age.NOTHING_SENT}"))
+        if refused := st.session_state.get(_REFUSED):
+            st.warning(as_text(refused))
 
 
 @st.cache_data(ttl=600.0, show_spinner=False)

@@ -40,8 +40,7 @@ def test_a_refresh_takes_as_long_as_the_last_one_or_its_limits():
         "It takes about 48 seconds, as the last time."
     )
     assert price_age.length_sentence(State()) == (
-        "It has not run here yet: most sources have 2 minutes to answer, aws_on_demand has 20 "
-        "minutes."
+        "Most answer within 2 minutes, aws_on_demand within 20 minutes."
     )
 
 

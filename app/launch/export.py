@@ -17,6 +17,8 @@ from app.plan.words import answer_sentence
 from core.errors import ScenarioError, shown
 from core.scenario import Scenario
 from core.search.plan import Plan
+from hardware.efficiency import GENERIC
+from hardware.stack_support import supports
 from pricing.disk import write_all_or_none
 from runners.recipes import quoting
 from runners.recipes.job import RecipeJob, checked_name
@@ -82,6 +84,9 @@ def made(
         checked_name(name)  # report a mistake before the search
     at = _rank(rank)
     asked, notes = plan_scenario(given)
+    if stack := stack_implied(asked, targets):
+        asked = asked.model_copy(update={"stack": stack})
+        notes.append(f"Planned for {stack}, whose file is asked for; --stack names another.")
     asked = resolve_strict(asked)
     found = answer(asked, top=at or 1)
     if not found.plans:
@@ -89,6 +94,15 @@ def made(
     plan = _chosen(asked, found.plans, at)
     job = job_of(asked, plan, name=name)
     return Export(plan=plan, job=job, files=exported(targets, job, options)), notes
+
+
+def stack_implied(scenario: Scenario, targets: Sequence[str]) -> str:
+    """The stack whose file is asked for, so that the plan is one that this stack starts, at its
+    speed; '' if the scenario names a stack, or if not exactly one has such a file."""
+    if scenario.stack != GENERIC:
+        return ""
+    named = [s.stack for s in supports().values() if s.target in targets]
+    return named[0] if len(named) == 1 else ""
 
 
 def _chosen(scenario: Scenario, plans: Sequence[Plan], rank: int | None) -> Plan:

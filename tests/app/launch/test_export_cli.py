@@ -117,6 +117,16 @@ def test_what_the_forecast_assumes_is_a_flag_of_the_file(run):
     assert "--tp-comm-overlap" not in waits
 
 
+def test_a_file_of_a_stack_is_of_a_plan_for_that_stack(run):
+    status, out, err = run(*EXPORT, "--to", "megatron")
+    assert (status, err) == (
+        0, "Planned for megatron-lm, whose file is asked for; --stack names another.\n"
+    )  # fmt: skip
+    assert run(*EXPORT, "--to", "megatron", "--stack", "megatron-lm") == (0, out, "")
+    _, _, err = run(*EXPORT, "--to", "torchtune")
+    assert err.splitlines()[-1].startswith("runcast: torchtune 0.6.1 has no task pretrain: ")
+
+
 def test_checkpoints_are_saved_as_often_as_the_scenario_has_it(run):
     words = (*EXPORT, "--stack", "torchtitan", "--to", "torchtitan", "--interval-seconds")
     steps = [

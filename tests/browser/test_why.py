@@ -31,7 +31,7 @@ def test_the_section_opens_and_says_why(new_user):
     expect(part).to_contain_text("What would make it faster")
     chart = part.get_by_test_id("stVegaLiteChart")
     expect(chart.locator("canvas, svg").first).to_be_visible()
-    assert "The most: Training tokens" in chart.get_attribute("aria-label")
+    assert "The most: Price of an instance-hour +10%" in chart.get_attribute("aria-label")
 
 
 def test_a_layout_of_ones_own_gets_its_reasons(new_user):

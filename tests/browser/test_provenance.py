@@ -25,7 +25,7 @@ def test_a_number_is_chosen_by_keyboard_and_explained(new_user):
     user.open(FEW)
     assert "run_usd = " not in user.page.inner_text("body")
     part = section(user)
-    expect(part).to_contain_text("run_usd = wall_clock_hours * num_instances")
+    expect(part).to_contain_text("run_usd = billed_hours * num_instances")
     part.get_by_role("combobox").first.focus()
     user.page.keyboard.type("MFU")
     user.page.keyboard.press("Enter")

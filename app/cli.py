@@ -43,6 +43,7 @@ from app.imports.compare_command import compare
 from app.launch.command import export
 from app.operate.backup_command import backup, restore
 from app.operate.command import doctor
+from app.operate.serve_command import serve
 from app.prices.book_command import book
 from app.prices.command import COMMANDS as PRICE_COMMANDS
 from app.provenance.command import where
@@ -97,6 +98,7 @@ def _root(
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+        typer.echo("\nruncast serve opens the page in a browser.")
         raise typer.Exit
 
 
@@ -267,7 +269,7 @@ def refresh(
 
 app.command()(compare)
 app.command("import")(import_file)
-for one in (doctor, backup, restore, validate, fit):
+for one in (serve, doctor, backup, restore, validate, fit):
     app.command()(one)
 
 

@@ -112,7 +112,7 @@ def module_page(path: str) -> str:
 
 def python_page() -> str:
     """The functions of runcast, its answer, and the classes of the results."""
-    source = (ROOT / "runcast/__init__.py").read_text(encoding="utf-8")
+    source = (ROOT / "runcast/api.py").read_text(encoding="utf-8")
     tree = ast.parse(source)
     parts = ["# The module runcast", markdown_of(ast.get_docstring(tree) or "")]
     found = sorted(public(tree), key=lambda node: isinstance(node, ast.ClassDef))

@@ -11,6 +11,7 @@ finding         one thing that runcast doctor looked at, and the states that it 
 installed       the versions of Runcast, Python and the required packages against their pins
 prices          prices: how old, how many, from where, and which sources fail
 readiness       whether this installation can answer: its tables, its prices, its store
+serve_command   runcast serve: the page from any installation
 settings        checks for risky server settings: open addresses, leaked details, trusted
                 headers
 tools           optional tools: which are installed, in which version, and their purpose

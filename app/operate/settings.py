@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import tomllib
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 from app.log import log
 from app.operate.finding import Finding
 
+OWN = Path(__file__).parents[1] / ".streamlit/config.toml"  # overrides those of the folder
 READABLE = stat.S_IRGRP | stat.S_IROTH
 
 
@@ -88,9 +90,7 @@ def _open_secrets() -> Iterator[Finding]:
 
 def _option(name: str) -> Any:
     """A setting as a server gets it: environment variables override config files."""
-    import streamlit as st
-
-    held = st.get_option(name)
+    held = _from_file(name)
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.replace(".", "_"))
     given = os.environ.get(f"STREAMLIT_{words.upper()}")
     if given is None:
@@ -98,6 +98,15 @@ def _option(name: str) -> Any:
     if isinstance(held, bool):
         return given.strip().lower() in ("1", "true", "yes", "on", "t", "y")
     return given.split() if isinstance(held, list) else given
+
+
+def _from_file(name: str) -> Any:
+    """A setting of the page's own file, which is read before the folder's; else Streamlit's."""
+    import streamlit as st
+
+    section, _, key = name.partition(".")
+    own = tomllib.loads(OWN.read_text(encoding="utf-8"))
+    return own.get(section, {}).get(key, st.get_option(name))
 
 
 def _risk(name: str, value: str, todo: str) -> Finding:

@@ -62,7 +62,7 @@ def value_of(name: str) -> object:
     """What a name on the page stands for: a constant, the default of a field, a field of one price
     source, or a setting of the server."""
     if name.startswith("server."):
-        return tomllib.loads((ROOT / ".streamlit/config.toml").read_text())["server"][name[7:]]
+        return tomllib.loads((ROOT / "app/.streamlit/config.toml").read_text())["server"][name[7:]]
     module, _, constant = name.rpartition(".")
     if module.startswith("pricing.sources."):
         owner = module.rpartition(".")[2]

@@ -23,7 +23,7 @@ from tests.support.processes import rss_bytes
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
 
-SETTINGS = tomllib.loads((ROOT / ".streamlit/config.toml").read_text())
+SETTINGS = tomllib.loads((ROOT / "app/.streamlit/config.toml").read_text())
 LARGE = 3_000_000  # bytes of a file, over the limit
 MOST_GROWTH = 60_000_000  # bytes of memory that refusing large files may cost
 

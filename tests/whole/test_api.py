@@ -14,6 +14,7 @@ import pytest
 import runcast
 from app.risk.as_json import risk_json
 from core.scenario import Scenario
+from runcast import api
 
 JOB = {"model": "llama3.1-8b", "num_tokens": 1e11, "seq_len": 8192, "global_batch_size": 512}
 HERE = {**JOB, "gpu": "H100-80GB-SXM", "num_gpus": [32, 64], "deadline_days": 3.0}
@@ -42,7 +43,7 @@ def sentence_of(call, *args, **fields):
 
 
 def test_the_examples_of_the_docstrings():
-    failed, attempted = doctest.testmod(runcast)
+    failed, attempted = doctest.testmod(api)
     assert attempted > 5
     assert not failed
 
@@ -297,8 +298,8 @@ def test_the_keywords_of_plan_are_fields_of_a_scenario():
 def test_everything_public_is_listed_and_says_what_it_is():
     assert runcast.__all__ == sorted(runcast.__all__)
     functions = {
-        n for n, f in inspect.getmembers(runcast, inspect.isfunction)
-        if f.__module__ == "runcast" and not n.startswith("_")
+        n for n, f in inspect.getmembers(api, inspect.isfunction)
+        if f.__module__ == "runcast.api" and not n.startswith("_")
     }  # fmt: skip
     assert functions <= set(runcast.__all__)
     members = [getattr(runcast.Answer, n) for n in dir(runcast.Answer) if not n.startswith("_")]
@@ -309,10 +310,10 @@ def test_everything_public_is_listed_and_says_what_it_is():
 
 
 def test_importing_it_brings_no_page_and_no_torch():
-    program = "import runcast, sys; print(*sys.modules)"
+    program = "import runcast.api, sys; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert "runcast" in done.stdout.split()
     loaded = {*done.stdout.split()}
-    assert loaded & {"streamlit", "altair", "torch", "sqlalchemy", "httpx"} == set()
+    assert loaded & {"streamlit", "altair", "torch", "sqlalchemy", "httpx", "pandas"} == set()

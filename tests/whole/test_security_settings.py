@@ -13,7 +13,7 @@ import streamlit
 from streamlit import config
 
 ROOT = Path(__file__).parents[2]
-SETTINGS = tomllib.loads((ROOT / ".streamlit/config.toml").read_text())
+SETTINGS = tomllib.loads((ROOT / "app/.streamlit/config.toml").read_text())
 NGINX = ROOT / "deploy/nginx"
 HEADERS = (NGINX / "runcast-headers.conf").read_text()
 WANTED = {

@@ -23,7 +23,7 @@ SHIPPED = [
 PROGRAM = {
     "import runcast": "",
     'answer = runcast.plan(model="llama3.1-8b", num_tokens="1T", gpu=["h100"])': "",
-    "reveal_type(answer)": '"runcast.Answer"',
+    "reveal_type(answer)": '"runcast.api.Answer"',
     "reveal_type(answer.best.layout.tp)": '"int"',
     "reveal_type(answer.to_pandas())": '"pandas.core.frame.DataFrame"',
     "answer.best.dollars": '"Plan" has no attribute "dollars"',

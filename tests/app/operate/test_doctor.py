@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import streamlit as st
 
 from app.operate import data as doctor_data
 from app.operate import installed, settings, tools
@@ -209,7 +208,7 @@ def options(monkeypatch):
 
     def given(**changed):
         asked = {**sound, **{k.replace("_", "."): v for k, v in changed.items()}}
-        monkeypatch.setattr(st, "get_option", asked.__getitem__)
+        monkeypatch.setattr(settings, "_from_file", asked.__getitem__)
         return {f.name: f for f in settings.look(NOW) if f.name != "address"}
 
     for name in ("RUNCAST_USER_HEADER", "RUNCAST_PROXY_SECRET", "RUNCAST_LOG_LEVEL"):

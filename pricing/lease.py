@@ -6,7 +6,6 @@ lock cannot: a folder that was moved or emptied under a refresh, or a file syste
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -15,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from core.errors import RuncastError
 
@@ -48,12 +49,11 @@ def lease(folder: Path) -> Iterator[Lease]:
     """Hold the folder for one refresh; LeaseError names the present holder."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "lease"
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise LeaseError(f"Another refresh works{_written(path)[1]}.") from None
+        lock = FileLock(folder / "lease.lock", timeout=0).acquire()
+    except Timeout:
+        raise LeaseError(f"Another refresh works{_written(path)[1]}.") from None
+    with lock:
         token = _written(path)[0] + 1
         who = {
             "token": token,
@@ -62,10 +62,13 @@ def lease(folder: Path) -> Iterator[Lease]:
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         # One write of fixed size: a process that is killed here leaves the old number or the new.
-        os.pwrite(handle, json.dumps(who).ljust(RECORD_BYTES).encode(), 0)
-        yield Lease(path=path, token=token, inode=os.fstat(handle).st_ino)
-    finally:
-        os.close(handle)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            os.write(handle, json.dumps(who).ljust(RECORD_BYTES).encode())
+            inode = os.fstat(handle).st_ino
+        finally:
+            os.close(handle)
+        yield Lease(path=path, token=token, inode=inode)
 
 
 def _written(path: Path) -> tuple[int, str]:

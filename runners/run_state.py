@@ -8,7 +8,6 @@ and replaced atomically; it has no secrets.
 from __future__ import annotations
 
 import datetime as dt
-import fcntl
 import json
 import os
 import re
@@ -19,6 +18,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from platformdirs import user_state_path
 
 from core.errors import shown, unknown_sentence
@@ -126,9 +126,9 @@ def held(run_id: str) -> Iterator[Path]:
     """The folder of a run, locked by this process: two must not follow one run."""
     folder = folder_of(run_id)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (folder / LOCK).open("ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise LaunchError(f"Another process follows the run {run_id}.") from None
+    try:
+        lock = FileLock(folder / LOCK, timeout=0).acquire()
+    except Timeout:
+        raise LaunchError(f"Another process follows the run {run_id}.") from None
+    with lock:
         yield folder

@@ -10,7 +10,6 @@ A line cut short by a kill counts as an unfinished cell. Nothing is rewritten in
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import orjson
+from filelock import FileLock, Timeout
 
 from core.errors import ScenarioError, shown
 
@@ -89,14 +89,13 @@ class SweepFolder:
 def opened(path: Path, manifest: Mapping[str, Any]) -> Iterator[SweepFolder]:
     """Open the folder of this sweep, new or resumed; refuses another sweep or a second process."""
     path.mkdir(parents=True, exist_ok=True)
-    with (path / "lock").open("ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ScenarioError(
-                f"Another sweep is writing to {shown(str(path))}: wait for it, or give another "
-                "--out."
-            ) from None
+    try:
+        lock = FileLock(path / "lock", timeout=0).acquire()
+    except Timeout:
+        raise ScenarioError(
+            f"Another sweep is writing to {shown(str(path))}: wait for it, or give another --out."
+        ) from None
+    with lock:
         folder = SweepFolder(path, _begun_with(path, manifest)["prices"])
         folder.read_finished(manifest["num_cells"])
         try:

@@ -100,7 +100,8 @@ def no_refresh(prices: Path, *, wait_s: float) -> Iterator[None]:
             tries(lambda: held.enter_context(lease(prices)))
         except LeaseError as e:
             raise BackupError(f"{e} Try again when it has ended.") from None
-        give_to_owner(prices / "lease", prices)
+        for name in ("lease", "lease.lock"):
+            give_to_owner(prices / name, prices)
         yield
 
 

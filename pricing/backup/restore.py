@@ -35,7 +35,9 @@ from pricing.store.upgrade import known_revisions, upgrade
 SPARE_BYTES = 64_000_000  # of the disk, to be left free
 _STAGED = ".restore-"
 _BESIDE_SQLITE = ("-wal", "-shm", "-journal")
-_STAYS = frozenset({"lease", "cache", *(STORE_FILE + end for end in ("", *_BESIDE_SQLITE))})
+_STAYS = frozenset(
+    {"lease", "lease.lock", "cache", *(STORE_FILE + end for end in ("", *_BESIDE_SQLITE))}
+)
 
 Undo = Callable[[], object]
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import importlib.util
 import json
 import os
@@ -62,6 +61,8 @@ def route_address(peer: tuple[str, int]) -> str:
 
 def interface_of(address: str) -> str | None:
     """The network interface that has an IPv4 address."""
+    import fcntl  # of Linux, as the nodes are; the launcher may be elsewhere
+
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
             request = struct.pack("256s", name[:15].encode())
@@ -254,6 +255,8 @@ def say(text: str) -> None:
 def start(folder: Path, rank: int) -> None:
     """Run in a session of its own, which outlives the connection. A second call finds the first
     one."""
+    import fcntl
+
     with (folder / f"node-{rank}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         pid, already = running(folder, rank), True

@@ -24,11 +24,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.api import door
 from app.log import log
 from app.operate.readiness import Kept, ready_json
 from app.scenario.version import version
 from app.web import rerun_log
-from app.web.owner import PROXY_SECRET, USER_HEADER
+from app.web.owner import PROXY_SECRET, USER_HEADER, has_login
 
 _NO_STORE = {"Cache-Control": "no-store"}
 _readiness = Kept()
@@ -94,7 +95,11 @@ async def _lifespan(app: st.App) -> AsyncIterator[None]:
 def _routes() -> list[Route]:
     base = str(st.get_option("server.baseUrlPath") or "").strip("/")
     prefix = f"/{base}" if base else ""
-    return [Route(f"{prefix}/healthz", healthz), Route(f"{prefix}/readyz", readyz)]
+    return [
+        Route(f"{prefix}/healthz", healthz),
+        Route(f"{prefix}/readyz", readyz),
+        *door.routes(prefix, has_login=has_login),
+    ]
 
 
 rerun_log.configure()

@@ -1,0 +1,129 @@
+"""The routes of /api/v1: read a request, bound it, answer with JSON.
+
+A mistake is status 400 and one sentence. RUNCAST_API=off serves none of them; where the page asks
+for a login, which covers the page alone, they answer only with RUNCAST_API=on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import orjson
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from app.api import questions
+from app.api.openapi import PATH, description
+from app.api.rate import Rate
+from app.log import log
+from core.errors import RuncastError, ScenarioError
+from core.scenario import MAX_QUERY_CHARS
+
+SWITCH = "RUNCAST_API"
+BODY_BYTES = 64_000
+_OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
+_rate = Rate()
+
+Ask = Callable[[Mapping[str, str]], Any]
+ASKED: Mapping[str, Ask] = {
+    "plan": questions.plan,
+    "estimate": questions.estimate,
+    "audit": questions.audit,
+    "offers": questions.offers,
+    "models": questions.models,
+    "gpus": questions.gpus,
+}
+
+
+class TooLongError(RuncastError):
+    """A body over the bound."""
+
+
+def routes(prefix: str = "", *, has_login: Callable[[], bool]) -> list[Route]:
+    """One route for each question, and the description; none if they are switched off."""
+    if _switch() == "off":
+        return []
+    found = [
+        Route(
+            f"{prefix}{PATH}/{name}",
+            _answering(ask, has_login),
+            methods=["GET", "POST"],
+            name=f"api_{name}",
+        )
+        for name, ask in ASKED.items()
+    ]
+    return [*found, Route(f"{prefix}{PATH}/openapi.json", _described, name="api_openapi")]
+
+
+def _switch() -> str:
+    return os.environ.get(SWITCH, "").strip().lower()
+
+
+async def _described(request: Request) -> Response:
+    return _json(description())
+
+
+def _answering(ask: Ask, has_login: Callable[[], bool]) -> Callable[[Request], Any]:
+    async def answering(request: Request) -> Response:
+        if has_login() and _switch() != "on":
+            return _error(403, f"This server asks for a login: its operator sets {SWITCH}=on.")
+        address = request.client.host if request.client else ""
+        if wait_s := _rate.wait_s(address):
+            return _error(
+                429, f"Too many requests: ask again in {wait_s:.1f} s.", {"Retry-After": "1"}
+            )
+        try:
+            texts = await _texts(request)
+            return _json(await run_in_threadpool(log.carried(partial(ask, texts))))
+        except TooLongError as e:
+            return _error(413, str(e))
+        except RuncastError as e:
+            return _error(400, e.named(lambda field: field))
+
+    return answering
+
+
+async def _texts(request: Request) -> dict[str, str]:
+    """The keys of a request, as texts: of its query, else of its body."""
+    if request.method == "GET":
+        query = request.url.query
+        if len(query) > MAX_QUERY_CHARS:
+            raise TooLongError(f"The query is longer than {MAX_QUERY_CHARS} characters.")
+        given = request.query_params.multi_items()
+        if len({name for name, _ in given}) < len(given):
+            raise ScenarioError("A key is given twice: give its values with commas.")
+        return dict(given)
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > BODY_BYTES:
+            raise TooLongError(f"The body is longer than {BODY_BYTES:,} bytes.")
+    try:
+        value = orjson.loads(body or b"{}")
+    except orjson.JSONDecodeError as e:
+        raise ScenarioError(f"The body is not JSON: {e}.") from None
+    if not isinstance(value, dict):
+        raise ScenarioError('The body is not a JSON object such as {"model": "llama3.1-8b"}.')
+    return questions.as_texts(value)
+
+
+def _json(value: Any) -> Response:
+    return Response(
+        orjson.dumps(value, option=_OPTIONS),
+        media_type="application/json",
+        headers={"Cache-Control": "no-store"},
+    )
+
+
+def _error(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(
+        orjson.dumps({"error": sentence}, option=_OPTIONS),
+        status_code=status,
+        media_type="application/json",
+        headers={"Cache-Control": "no-store", **(headers or {})},
+    )

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from core.errors import FactError, shown
+from core.layout.layouts import LAYER_SPLITS
 from core.machine.accelerator import Source
 from hardware.efficiency import stacks
 from hardware.tables import check_source, is_date, rows
@@ -27,7 +28,7 @@ _LISTS = (
     "tasks", "vendors", "models", "precisions", "degrees", "schedules", "context_methods",
     "recomputes", "offloads",
 )  # fmt: skip
-_COLUMNS = ("stack", "version", *_LISTS, "target", "source", "source_date", "note")
+_COLUMNS = ("stack", "version", *_LISTS, "layer_split", "target", "source", "source_date", "note")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,7 @@ class Support:
     precisions: frozenset[str]
     degrees: frozenset[str]  # of tp, pp, cp, ep, etp: those that may be above 1
     schedules: frozenset[str]
+    layer_split: str  # core.layout.layouts.LAYER_SPLITS
     context_methods: frozenset[str]
     recomputes: frozenset[str]
     offloads: frozenset[str]  # optimizer/weights: cpu/none
@@ -69,10 +71,20 @@ def load_support(path: Path = SUPPORT_CSV) -> Mapping[str, Support]:
         if name in found:
             raise FactError(f"{where}: {name} is given twice")
         check_source(where, name, row)
+        if row["layer_split"] not in LAYER_SPLITS:
+            raise FactError(
+                f"{where}: layer_split {shown(row['layer_split'])} is not one of "
+                f"{', '.join(LAYER_SPLITS)}"
+            )
         lists = {column: frozenset(row[column].split()) for column in _LISTS}
         source = Source(ref=row["source"], date=row["source_date"], printed=row["note"])
         found[name] = Support(
-            stack=name, version=row["version"], target=row["target"], source=source, **lists
+            stack=name,
+            version=row["version"],
+            layer_split=row["layer_split"],
+            target=row["target"],
+            source=source,
+            **lists,
         )
     return found
 

@@ -167,6 +167,7 @@ def _tries(question: Question, jobs: Sequence[Job]) -> Iterator[tuple[str, Quest
         offloads=fixed.offloads,
         searches_offload=fixed.searches_offload,
         tp_across_nodes=fixed.tp_across_nodes,
+        layer_split=fixed.layer_split,
     )
     free = replace(question, choices=none)
     if fixed != none:

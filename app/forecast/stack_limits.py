@@ -44,6 +44,12 @@ def degree(scenario: Scenario, name: str) -> int | None:
     return given
 
 
+def layer_split(scenario: Scenario) -> str:
+    """How the stack can divide layers among stages; any way where nothing is known."""
+    support = support_of(scenario.stack)
+    return "any" if support is None else support.layer_split
+
+
 def recomputes(scenario: Scenario, usual: tuple[str, ...]) -> tuple[str, ...]:
     """The recompute modes to search: those given, else the usual ones of the stack, else all that
     it has."""

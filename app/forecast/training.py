@@ -186,6 +186,7 @@ def choices_of(scenario: Scenario) -> Choices:
         dp_shard=scenario.dp_shard,
         searches_offload=searches_offload(scenario),
         tp_across_nodes=scenario.tp_across_nodes,
+        layer_split=stack_limits.layer_split(scenario),
     )
 
 

@@ -89,6 +89,10 @@ def figures(reason: str, work: Workload, one: Layouts) -> tuple[tuple[str, float
             ("pp x virtual stages", pp * of("virtual_stages")),
             ("layers", model("num_layers")),
         ),
+        "uneven": (
+            ("pp x virtual stages", pp * of("virtual_stages")),
+            ("layers", model("num_layers")),
+        ),
         "sequence": (("cp", cp), ("tokens of a sequence", as_float(work.seq_len))),
         "ulysses_heads": (
             ("tp x cp", tp * cp),

@@ -15,6 +15,9 @@ from core.numeric import Numeric
 RECOMPUTE = ("none", "selective", "full", "offload")  # offload: full, with its inputs on the host
 SEARCHED_RECOMPUTE = RECOMPUTE[:3]
 SCHEDULES = ("naive", "gpipe", "1f1b", "interleaved", "zero_bubble")
+# Layers that a stack can place on its stages: equally many; or one fewer on the first and the last
+# stage; or any number (a list by stage).
+LAYER_SPLITS = ("even", "ends", "any")
 CONTEXT_METHODS = ("ring", "all_gather", "ulysses")
 LONG_SEQUENCE = 32_768  # tokens from which context parallelism is searched
 SEARCHED = ("ddp", "zero1", "zero2", "zero3", "fsdp2", "hsdp")  # the others only on request
@@ -75,6 +78,7 @@ RULES = {
     "state_heads": "tp does not divide the heads or groups of the state-space layers",
     "ffn": "tp does not divide the MLP size",
     "layers": "more pipeline stages than layers",
+    "uneven": "the stack cannot divide the layers among so many stages",
     "sequence": "2 x cp (cp with Ulysses) does not divide the sequence",
     "ulysses_heads": "tp x cp does not divide the attention heads, or it and the KV heads do not "
     "divide one another, as Ulysses needs",
@@ -116,6 +120,7 @@ class Choices:
     fetches_params: bool = False  # weights live on the host (offload_params)
     offloads: bool = False  # weights or optimizer live on the host: sharding is allowed on one GPU
     searches_offload: bool = False  # also try the optimizer, then the weights, on the host
+    layer_split: str = "any"  # of LAYER_SPLITS
     tp_across_nodes: bool = False  # tensor parallelism may leave the scale-up domain
 
 
@@ -134,7 +139,7 @@ def broken_rules(
 ) -> dict[str, NDArray[np.bool_]]:
     """For every rule, in the order of RULES, the rows of `layouts` (columns) that break it."""
     rules = {
-        **degree_rules(layouts, model=model, seq_len=seq_len),
+        **degree_rules(layouts, model=model, seq_len=seq_len, layer_split=choices.layer_split),
         **batch_rules(layouts, global_batch_size=global_batch_size, choices=choices),
         **expert_rules(layouts, model=model),
         **strategy_rules(layouts, choices=choices),
@@ -146,7 +151,9 @@ def broken_rules(
 Broken = dict[str, NDArray[np.bool_]]
 
 
-def degree_rules(layouts: Layouts, *, model: Transformer, seq_len: int) -> Broken:
+def degree_rules(
+    layouts: Layouts, *, model: Transformer, seq_len: int, layer_split: str = "any"
+) -> Broken:
     """Rules of tp, pp, cp and virtual stages."""
     t, p, cp = (np.asarray(x) for x in (layouts.tp, layouts.pp, layouts.cp))
     ranks = np.asarray(dp(layouts))
@@ -162,6 +169,7 @@ def degree_rules(layouts: Layouts, *, model: Transformer, seq_len: int) -> Broke
         "ffn": model.ffn_hidden_size % t != 0,
         # Layers need not divide: published runs put 126 of them on 8 x 4 chunks.
         "layers": p * layouts.virtual_stages > model.num_layers,
+        "uneven": ~_divides(model.num_layers, p * layouts.virtual_stages, layer_split),
         "sequence": (cp > 1) & (seq_len % (np.where(ulysses, 1, 2) * cp) != 0),
         "ulysses_heads": ulysses
         & (cp > 1)
@@ -170,6 +178,13 @@ def degree_rules(layouts: Layouts, *, model: Transformer, seq_len: int) -> Broke
             | ((model.num_kv_heads % (t * cp) != 0) & ((t * cp) % kv_heads != 0))
         ),
     }
+
+
+def _divides(num_layers: Numeric, stages: NDArray[np.float64], split: str) -> NDArray[np.bool_]:
+    """Whether a stack with this kind of division can place the layers."""
+    even = np.equal(np.mod(num_layers, stages), 0)
+    ends = np.equal(np.mod(np.add(num_layers, 2), stages), 0) & (np.add(num_layers, 2) > stages)
+    return np.asarray(even | (ends & (split == "ends")) | (split == "any"))
 
 
 def batch_rules(layouts: Layouts, *, global_batch_size: int, choices: Choices) -> Broken:

@@ -52,6 +52,21 @@ def layers_of_largest_stage(*, num_layers: Numeric, pp: Numeric) -> Numeric:
     return np.minimum(np.ceil(np.divide(num_layers, pp)), num_layers)
 
 
+def layers_less_on_last_stage(*, num_layers: Numeric, pp: Numeric) -> Numeric:
+    """Layers that the last stage has fewer than the fullest, for the LM head that it also runs.
+
+    A list of layers by stage (Megatron-Core's --pipeline-model-parallel-layout) gives the head a
+    layer's place first, then the embedding, then the head a second one: as published, Llama 405B
+    places 126 layers on 16 stages with one fewer on both ends (arXiv:2407.21783, section 3.3.2).
+
+    >>> [float(layers_less_on_last_stage(num_layers=n, pp=16.0)) for n in (64.0, 63.0, 62.0, 61.0)]
+    [0.0, 1.0, 1.0, 2.0]
+    """
+    largest = layers_of_largest_stage(num_layers=num_layers, pp=pp)
+    free = largest * pp - num_layers
+    return np.minimum(np.where(free >= 3, 2.0, np.minimum(free, 1.0)), largest)
+
+
 def microbatches_in_flight(
     *, pp: Numeric, virtual_stages: Numeric, num_microbatches: Numeric, schedule: Numeric = 2.0
 ) -> Numeric:

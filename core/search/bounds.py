@@ -16,7 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.layout.layouts import SCHEDULES, Layouts
-from core.layout.pipeline import bubble_fraction, layers_of_largest_stage
+from core.layout.pipeline import (
+    bubble_fraction,
+    layers_less_on_last_stage,
+    layers_of_largest_stage,
+)
 from core.layout.workload import Workload
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
@@ -63,7 +67,7 @@ class Pipeline:
 
     microbatches: Floats
     layers: Floats  # of the largest stage
-    uneven: NDArray[np.bool_]
+    fewer: Floats  # layers that the last stage has less
     waiting: Floats  # length of the bubble, in passes of the whole model
 
 
@@ -82,7 +86,9 @@ def pipeline(work: Workload, lay: Layouts) -> Pipeline:
     return Pipeline(
         microbatches=m,
         layers=layers,
-        uneven=layers > np.floor(np.divide(work.model.num_layers, lay.pp)),
+        fewer=np.asarray(
+            layers_less_on_last_stage(num_layers=work.model.num_layers, pp=lay.pp), dtype=float
+        ),
         waiting=m * bubble / lay.pp,
     )
 
@@ -97,9 +103,9 @@ def least_step_s(
     one: Unit, of: Pipeline, *, num_layers: float, host_s: Floats, factor: Floats, step_s: float
 ) -> Floats:
     """Lower bound of the seconds of a step. The last stage also runs the head; where layers divide
-    unevenly it holds one fewer. `host_s` and `step_s` are added once to each step, and `factor`
+    unevenly it holds fewer. `host_s` and `step_s` are added once to each step, and `factor`
     multiplies all of it."""
-    head = np.where(of.uneven, np.maximum(one.head_s - one.layer_s, 0.0), one.head_s)
+    head = np.maximum(one.head_s - of.fewer * one.layer_s, 0.0)
     busy = of.microbatches * (of.layers * one.layer_s + head)
     idle = of.waiting * (num_layers * one.layer_s + one.head_s)
     return (busy + idle + host_s + step_s) * factor * (1 - SAFETY)

@@ -107,7 +107,10 @@ def staged(
     of_tp = np.array([len(p) for p in pairs], dtype=float)
     ways = of_tp[np.searchsorted(tps, columns["tp"])] * len(batches)
     every = by_tp(columns["tp"], ways)
-    rows = drop(columns, ways, degree_rules(laid(columns), model=model, seq_len=seq_len))
+    rules = degree_rules(
+        laid(columns), model=model, seq_len=seq_len, layer_split=choices.layer_split
+    )
+    rows = drop(columns, ways, rules)
     columns, ways = _rows(columns, rows), ways[rows] / len(batches)
 
     row, batch = np.divmod(np.arange(len(rows) * len(batches)), len(batches))

@@ -130,7 +130,7 @@ def _bounds(p: Problem, space: Space, row: Ints, owner: Ints) -> Floats:
         bound[at] = least_step_s(
             Unit(layer_s=layer_s[k], head_s=head_s[k]),
             Pipeline(
-                microbatches=of.microbatches[c], layers=of.layers[c], uneven=of.uneven[c],
+                microbatches=of.microbatches[c], layers=of.layers[c], fewer=of.fewer[c],
                 waiting=of.waiting[c],
             ),
             num_layers=num_layers,

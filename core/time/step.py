@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 
 from core.layout import optimizers
 from core.layout.layouts import RECOMPUTE, Layouts, dp
-from core.layout.pipeline import bubble_fraction, layers_of_largest_stage
+from core.layout.pipeline import (
+    bubble_fraction,
+    layers_less_on_last_stage,
+    layers_of_largest_stage,
+)
 from core.layout.sharding import column, held_gradient_bytes
 from core.layout.workload import NVME, Workload, more_state_bytes_of_ends
 from core.machine.cluster import Cluster
@@ -95,9 +99,9 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     chunked = (np.asarray(lay.virtual_stages) > 1) & np.asarray(work.overlaps_gradients)
     pp = np.where(chunked, eff.pp_exposed, 1.0) * traffic.pipeline_s(work, lay, cluster, eff)
 
-    # The last stage also runs the head; where layers divide unevenly, it has one layer fewer.
-    uneven = np.asarray(layers) > np.floor(np.divide(work.model.num_layers, lay.pp))
-    head = np.where(uneven, np.maximum(one.head - per_layer, 0.0), one.head)
+    # The last stage also runs the head; where layers divide unevenly, it has fewer layers.
+    fewer = layers_less_on_last_stage(num_layers=work.model.num_layers, pp=lay.pp)
+    head = np.maximum(one.head - fewer * per_layer, 0.0)
     mean_stage_s = (work.model.num_layers * per_layer + one.head) / lay.pp + pp
     # A third of the launches that a device waits for also belong to weight gradients.
     weight_gradients = one.matmul_forward + one.experts_forward + waiting / 3

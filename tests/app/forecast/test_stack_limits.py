@@ -48,6 +48,14 @@ def test_plans_use_no_degree_that_the_stack_lacks(
     assert all(getattr(p.layout, name) == 1 for p in plans for name in lacking)
 
 
+@pytest.mark.parametrize(("stack", "takes"), [("megatron-lm", True), ("torchtitan", False)])
+def test_61_layers_are_placed_on_16_stages_where_the_stack_takes_a_list(
+    stack: str, takes: bool
+) -> None:
+    job = {"model": "deepseek-v3", "num_gpus": "2048", "global_batch_size": "4096", "pp": "16"}
+    assert bool(answer(asked(stack=stack, **job)).plans) == takes
+
+
 def test_accelerators_that_a_stack_does_not_run_on_are_counted() -> None:
     found = answer(asked(stack="torchtitan", gpu="TPU-v5p", num_gpus="256"))
     assert not found.plans

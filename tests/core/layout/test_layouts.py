@@ -322,6 +322,11 @@ def test_experts_are_cut_or_spread(model):
         ({"pp": 2, "shardings": ("zero3",)}, "pipeline_sharding"),
         ({"pp": 2, "shardings": ("zeropp",)}, "pipeline_sharding"),
         ({"pp": 2, "shardings": ("fsdp2",)}, None),
+        ({"pp": 16, "model": DEEPSEEK_V3}, None),  # 61 layers
+        ({"pp": 16, "model": DEEPSEEK_V3, "layer_split": "ends"}, "uneven"),
+        ({"pp": 16, "model": LLAMA_405B, "layer_split": "ends"}, None),  # 126 + 2
+        ({"pp": 16, "model": LLAMA_405B, "layer_split": "even"}, "uneven"),
+        ({"pp": 2, "model": LLAMA_405B, "layer_split": "even"}, None),
     ],
 )
 def test_the_reason_is_named(changes, reason):

@@ -195,6 +195,33 @@ class TestPipelineAgainstSimulation:
         )
         assert self.computed(model, lay) == pytest.approx(run.seconds, rel=0.03)
 
+    @pytest.mark.parametrize(
+        ("layers", "model"),
+        [
+            # arXiv:2407.21783, section 3.3.2: one layer fewer at both ends of Llama 405B.
+            ([7, *[8] * 14, 7], LLAMA_405B),
+            # As many layers as DeepSeek-V3 has, placed by --pipeline-model-parallel-layout. The
+            # head takes as long as 2.6 of them: with one layer fewer it would take 4% longer.
+            ([3, *[4] * 14, 2], replace(LLAMA_8B, num_layers=61.0)),
+        ],
+        ids=["126", "61"],
+    )
+    @pytest.mark.parametrize("m", [32, 256])
+    def test_layers_that_do_not_divide_are_paced_by_the_fullest_of_16_stages(
+        self, layers, model, m
+    ):
+        lay = layout(pp=16, num_microbatches=m, dp_shard=1)
+        forward, backward, head = self.times(model, lay)
+        assert sum(layers) == model.num_layers
+        heads = [0.0] * 15 + [head]
+        run = run_pipeline(
+            forward_s=[n * forward + h / 3 for n, h in zip(layers, heads, strict=True)],
+            backward_s=[n * backward + 2 * h / 3 for n, h in zip(layers, heads, strict=True)],
+            virtual_stages=1,
+            num_microbatches=m,
+        )
+        assert self.computed(model, lay) == pytest.approx(run.seconds, rel=0.005)
+
 
 class TestOffload:
     """What leaves the device comes back over the link to the host, at its printed rate."""

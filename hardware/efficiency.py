@@ -36,6 +36,13 @@ class Stack:
     async_tp_since: str  # YYYY[-MM], 'always' or '': tensor parallelism beside computation
     gradient_overlap_since: str  # reduction of gradients during backward: YYYY[-MM], 'always' or ''
     note: str  # its other defaults
+    chunked_loss: str = ""  # 'always', 'fine-tuning' or '': tasks whose logits exist in pieces only
+
+    def chunks_loss(self, *, pretrains: bool) -> bool:
+        """Whether it computes the loss in pieces unless asked not to."""
+        return self.chunked_loss == "always" or (
+            self.chunked_loss == "fine-tuning" and not pretrains
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +154,7 @@ def stacks() -> dict[str, Stack]:
                 attention=r["attention"],
                 async_tp_since=r["async_tp_since"],
                 gradient_overlap_since=r["gradient_overlap_since"],
+                chunked_loss=r["chunked_loss"],
                 note=r["note"],
             )
             for r in csv.DictReader(file)

@@ -80,7 +80,7 @@ TABLE = (
     FieldOption("offload_activations", "", "Kept activations wait in the host's memory."),
     FieldOption("compile", "", "With torch.compile."),
     FieldOption("cuda_graphs", "", "With CUDA graphs."),
-    FieldOption("chunked_loss", "", "Cross-entropy in pieces."),
+    FieldOption("chunked_loss", "", "Cross-entropy in pieces; if left out, as the stack."),
     FieldOption("stack", "NAME", "Software stack to assume."),
     FieldOption("software_date", "YYYY-MM", "Date of its release."),
     FieldOption("moe_dispatcher", "D", "Tokens cross the network per_node or per_expert."),

@@ -117,7 +117,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         flash2=scenario.attention == "flash2",
         compiled=scenario.compile,
         cuda_graphs=scenario.cuda_graphs,
-        chunked_loss=scenario.chunked_loss,
+        chunked_loss=chunks_loss(scenario, stack),
         software_year=year,
         async_tp=scenario.async_tp == "on"
         or (not scenario.async_tp and bool(is_since(year, stack.async_tp_since))),
@@ -127,6 +127,13 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         capacity_factor=scenario.capacity_factor or 0.0,
         expert_imbalance=scenario.expert_imbalance,
     )
+
+
+def chunks_loss(scenario: Scenario, stack: Stack) -> bool:
+    """Whether the loss is computed in pieces: as the scenario says, else as the stack does."""
+    if scenario.chunked_loss is not None:
+        return scenario.chunked_loss
+    return stack.chunks_loss(pretrains=scenario.task == "pretrain")
 
 
 def efficiency_of(scenario: Scenario, work: Workload) -> Efficiency:
@@ -150,6 +157,12 @@ def habits_of(scenario: Scenario, sharding: str) -> tuple[str, ...]:
     """What is assumed of the software where the scenario does not say, one sentence each."""
     stack = stacks()[scenario.stack]
     found = [f"{stack.name}: {stack.note}."] if stack.name != GENERIC and stack.note else []
+    if scenario.chunked_loss is None and chunks_loss(scenario, stack):
+        whose = "software for fine-tuning" if stack.name == GENERIC else stack.name
+        found.append(
+            f"The loss is computed in pieces, as {whose} can: the logits never exist as a whole; "
+            "chunked_loss=0 says otherwise."
+        )
     if not scenario.gradient_dtype:
         habit = GRADIENT_BYTES[stack.gradient_dtype]
         strategy = INDEX[sharding]

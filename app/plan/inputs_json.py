@@ -52,7 +52,8 @@ def inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> Object:
         "tokens": tokens_of(scenario),
         "workload": record_json(work, without=("model",)),
         "stack": attributes(
-            stack, "name", "gradient_dtype", "async_tp_since", "gradient_overlap_since"
+            stack, "name", "gradient_dtype", "async_tp_since", "gradient_overlap_since",
+            "chunked_loss",
         ),
         "efficiency": record_json(efficiency_of(scenario, work)),
         "accelerators": [

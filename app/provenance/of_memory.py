@@ -28,6 +28,7 @@ from core.memory.memory import (
     logits_bytes,
     one_layer,
     reserve_bytes,
+    settled_bytes,
     stage_bytes,
     stage_params,
 )
@@ -202,4 +203,9 @@ def _reserve(case: Case) -> tuple[str, tuple[Record, ...]]:
         fragmentation,
         record("live_bytes", "All other parts", live, "B", topic="Peak memory"),
     )  # fmt: skip
+    if settled := as_float(settled_bytes(case.work, case.lay)):
+        more = record("settled_bytes", "Frozen 16-bit weights, which are allocated once", settled,
+                      "B", topic="Peak memory")  # fmt: skip
+        part = "efficiency_fragmentation * (live_bytes - settled_bytes)"
+        return f"context_bytes + {part}", (*inputs, more)
     return "context_bytes + efficiency_fragmentation * live_bytes", inputs

@@ -186,6 +186,7 @@ def _stack(given: _Value) -> Stack:
     texts = {n: given.get(n).text() for n in names}
     if texts["gradient_dtype"] not in ("", "bf16", "fp32", "bf16_fp32"):
         raise given.get("gradient_dtype").wrong("bf16, fp32 or bf16_fp32")
+    texts["chunked_loss"] = given.get("chunked_loss", "").text()
     return Stack(
         family="", dp_sharding="", shardings=(), recompute="", attention="", note="", **texts
     )

@@ -308,9 +308,31 @@ def live_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> dict[str, Numer
     return {k: np.where(fuller, ends[0][k], ends[1][k]) for k in ends[0]}
 
 
+def settled_bytes(work: Workload, lay: Layouts) -> Numeric:
+    """Frozen 16-bit weights on the device: allocated once and never moved, so that the allocator
+    wastes nothing on them; those of both ends count without a pipeline only. Packed weights are
+    unpacked anew for each matmul. 0 without adapters."""
+    if not np.any(work.adapters):
+        return 0.0
+    params = stage_params(work, lay, first=True)
+    sharded = column(lay.strategy, "shards_parameters") > 0
+    dense = params.dense - np.where(np.asarray(lay.pp) == 1, 0.0, params.ends)
+    held = dense / np.where(sharded, params.dense_shards, 1.0)
+    held = held + params.experts / np.where(sharded, params.expert_shards, 1.0)
+    stays = np.asarray(work.adapters) & (np.asarray(work.weight_bytes) >= 2)
+    fetched = (np.asarray(work.offload_params) > 0) & sharded
+    return np.where(stays & ~fetched, held * work.weight_bytes, 0.0)
+
+
+def unwasted_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
+    """Bytes by which live memory may be taken as smaller, so that `reserve_bytes` of it leaves
+    `settled_bytes` out and the sum of both stays the same."""
+    return settled_bytes(work, lay) * eff.fragmentation / (1 + np.asarray(eff.fragmentation))
+
+
 def reserve_bytes(*, live: Numeric, memory_bytes: Numeric, eff: Efficiency) -> Numeric:
     """Context and communicators (at most a tenth of a small device, where contexts are smaller),
-    and memory that the allocator cannot use."""
+    and memory that the allocator cannot use. `live` without `settled_bytes`."""
     return np.minimum(eff.reserve_bytes, 0.1 * np.asarray(memory_bytes)) + eff.fragmentation * live
 
 
@@ -328,6 +350,7 @@ def peak_bytes(
     """Peak bytes by part (`PARTS`), columns of one length."""
     parts = live_bytes(work, lay, eff)
     live: Numeric = sum(np.asarray(v, dtype=float) for v in parts.values())
+    live = live - settled_bytes(work, lay)
     parts["reserve"] = reserve_bytes(live=live, memory_bytes=cluster.memory_bytes, eff=eff)
     shape = np.broadcast(*parts.values()).shape
     return {k: np.broadcast_to(v, shape).astype(float) for k, v in parts.items()}

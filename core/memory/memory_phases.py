@@ -41,6 +41,7 @@ from core.memory.memory import (
     logits_bytes,
     one_layer,
     reserve_bytes,
+    settled_bytes,
     stage_bytes,
     stage_params,
     state_bytes,
@@ -91,12 +92,14 @@ def phase_bytes(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency)
     layer = one_layer(work, lay, eff)
     ends = [_phases(_stage(work, lay, eff, layer, first=f)) for f in (True, False)]
     fuller = _first_is_fuller(work, lay, eff, layer)
+    settled = settled_bytes(work, lay)
     found: Phases = {}
     for phase in PHASES:
         parts = {p: np.where(fuller, ends[0][phase][p], ends[1][phase][p]) for p in PARTS[:-1]}
         live: Numeric = sum(np.asarray(v, dtype=float) for v in parts.values())
         parts["reserve"] = np.asarray(
-            reserve_bytes(live=live, memory_bytes=cluster.memory_bytes, eff=eff), dtype=float
+            reserve_bytes(live=live - settled, memory_bytes=cluster.memory_bytes, eff=eff),
+            dtype=float,
         )
         shape = np.broadcast(*parts.values()).shape
         found[phase] = {p: np.broadcast_to(parts[p], shape).astype(float) for p in PARTS}

@@ -157,7 +157,9 @@ class ScenarioFields(BaseModel):
     )
     compile: bool = field(False, "torch.compile", "Fuses elementwise operators", "advanced")
     cuda_graphs: bool = field(False, "CUDA graphs", "No launch overhead", "advanced")
-    chunked_loss: bool = field(False, "Chunked cross-entropy", "Logits in pieces", "advanced")
+    chunked_loss: Flag = field(
+        None, "Chunked cross-entropy", "Logits in pieces; empty: of the stack", "advanced"
+    )
     attention: Attention = field(
         "flash3", "Attention kernel", "flash3: the best of the device", "advanced"
     )

@@ -19,7 +19,7 @@ from core.layout.workload import Workload
 from core.machine.cluster import as_columns as cluster_columns
 from core.machine.efficiency import Efficiency
 from core.memory.memory import PARTS as MEMORY_PARTS
-from core.memory.memory import live_bytes, peak_bytes, reserve_bytes
+from core.memory.memory import live_bytes, peak_bytes, reserve_bytes, unwasted_bytes
 from core.memory.offload import host_bytes, work_on
 from core.numeric import as_float
 from core.search.best import Best, Closest, Floats, Ints, Job, counts_in, removed_in
@@ -165,8 +165,10 @@ def _bytes(p: Problem, space: Space) -> tuple[Floats, ...]:
     live, on_host = np.empty(space.num_rows), np.zeros(space.num_rows)
     for rows in chunks(np.arange(space.num_rows)):
         lay = space.layouts(rows)
-        parts = live_bytes(work_on(p.work, lay), lay, p.eff)
+        work = work_on(p.work, lay)
+        parts = live_bytes(work, lay, p.eff)
         live[rows] = sum((np.asarray(v, dtype=float) for v in parts.values()), np.zeros(len(rows)))
+        live[rows] -= unwasted_bytes(work, lay, p.eff)
         away = np.flatnonzero(np.asarray(lay.offload_optimizer) > 0)
         if len(away):
             on_host[rows[away]] = host_bytes(p.work, lay.take(away), p.eff)

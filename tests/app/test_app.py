@@ -442,7 +442,7 @@ def test_a_closed_part_of_the_form_says_how_much_a_link_changed_in_it():
         "Data set (1 changed)",
         "Measured anchor",
     ]
-    assert page.checkbox(key="form_chunked_loss").value is True
+    assert page.selectbox(key="form_chunked_loss").value is True
     assert page.selectbox(key="form_optimizer").value == "muon"
     assert page.text_input(key="form_epochs").value == "2"
 

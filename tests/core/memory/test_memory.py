@@ -284,6 +284,22 @@ def test_muon_keeps_momentum_of_the_layers_and_adamw_of_the_ends():
     assert got == pytest.approx((4 * layers + 8 * ends) / 8)
 
 
+@pytest.mark.parametrize(
+    ("work", "settled"),
+    [
+        ({"adapters": True, "trained_fraction": 0.01}, True),
+        ({"adapters": True, "trained_fraction": 0.01, "weight_bytes": 0.5}, False),
+        ({}, False),
+    ],
+)
+def test_the_allocator_wastes_nothing_on_frozen_16_bit_weights(work, settled):
+    eff = replace(IDEAL, fragmentation=0.1)
+    parts = peak_bytes(workload(LLAMA_8B, **work), layout(), CLUSTER, eff)
+    live = sum(float(v) for k, v in parts.items() if k != "reserve")
+    frozen = 2 * float(total_params(LLAMA_8B)) if settled else 0.0
+    assert float(parts["reserve"]) == pytest.approx(0.1 * (live - frozen), rel=1e-3)
+
+
 def test_chunked_loss_keeps_a_piece_of_the_logits():
     whole, pieces = (at_peak("logits", chunked_loss=c, seq_len=8192.0) for c in (False, True))
     assert whole == IDEAL.held_logits_bytes * 8192 * 128256

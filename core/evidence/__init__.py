@@ -6,6 +6,8 @@ anchor            anchoring: a measurement of the user's own rescales the foreca
                   narrows its interval
 baseline          baseline that a forecast must beat: the median utilisation of similar
                   published runs
+choice            choosing by forecast: regret, how far the chosen falls short, and the correction
+                  for it
 claimed_speed     claimed speed of a run: its utilisation, and the verdict from peaks,
                   records and a forecast
 coverage          coverage of forecast intervals: exact binomial bounds, and the verdict

@@ -7,8 +7,8 @@ claims            tables of the Method page: published claims, formulas, and wha
                   modelled or not
 cluster_products  products of clouds by what joins their machines:
                   hardware/cluster_products.csv
-cross_validation  forecast errors on runs left out of the fit:
-                  hardware/cross_validation.csv
+cross_validation  forecast errors and regret on runs left out of the fit:
+                  cross_validation.csv and choices.csv
 decision_tables   tables of published advice: which strategy or stack guides recommend for
                   which case
 efficiency        efficiency profiles of software stacks: load the table, and write fitted

@@ -4,6 +4,10 @@ as_json         the report of runcast validate as JSON values, and its forecasts
                 file
 charts          the charts of the Accuracy page, drawn from the columns of
                 app/accuracy/document.py
+choices         what the forecast would have chosen among measured runs: groups to choose
+                in, and their regret
+closeness       how near a forecast comes by what is known: a stack never seen, one known,
+                one's own machine
 columns         published runs as input columns of the estimator, from their settings, never
                 their measurements
 command         runcast validate and runcast fit: compare forecasts with published runs, and

@@ -57,9 +57,9 @@ def fit(
     Prints what was found; --write replaces the shipped tables (docs/accuracy.md).
     """
     from app.accuracy.fit import refit
-    from app.accuracy.fit_report import ablation, figures, fit_blocks
+    from app.accuracy.fit_report import ablation, choice_figures, figures, fit_blocks
     from app.document.terminal import print_document
-    from hardware.cross_validation import write_cross_validation
+    from hardware.cross_validation import write_choices, write_cross_validation
     from hardware.efficiency import read_entries, write_entries
 
     today = dt.datetime.now(dt.UTC).date()
@@ -71,4 +71,5 @@ def fit(
     if write:
         write_entries(result.entries)
         write_cross_validation(found)
+        write_choices(choice_figures(result, today))
     print_document(fit_blocks(result, found))

@@ -7,7 +7,8 @@ starts from the priors. Ways of splitting the runs into folds:
 - grouped: 5 folds; runs with one source, model and accelerator stay together;
 - new_source: 6 folds; runs of one publication (a repository or paper, all versions) stay together;
 - new_stack: one fold per family of stacks, forecast as an unknown stack;
-- new_accelerator: one fold per accelerator.
+- new_accelerator: one fold per accelerator;
+- newest: the runs of the newest six months, by one fit to all that were published before.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Outcome:
     new_source: Numbers
     new_stack: Numbers
     new_accelerator: Numbers
+    newest: Numbers  # NaN for rows of the past
     found: Fit
 
 
@@ -140,21 +142,23 @@ def _outcome(sample: Sample, entries: list[Entry], kind: str, today: dt.date) ->
         new_source=unseen(lambda s: fc.folds(s.publication, NEW_SOURCE)),
         new_stack=unseen(lambda s: s.family, as_strangers=True),
         new_accelerator=unseen(lambda s: s.accelerator),
+        newest=unseen(lambda s: s.newest, only=True),
         found=found,
     )
 
 
 def _unseen(
     whole: Sample, entries: list[Entry], kind: str, today: dt.date, label: Label, *,
-    as_strangers: bool = False,
+    as_strangers: bool = False, only: object = None,
 ) -> Numbers:  # fmt: skip
     """Forecast each row by fits (of memory too) that left out all rows with its label.
 
-    With `as_strangers`, held-out rows get the generic values, as an unknown stack would.
+    With `as_strangers`, held-out rows get the generic values, as an unknown stack would. With
+    `only`, no other label is left out, and the rows of the others are NaN.
     """
     out = np.full(len(whole.weight), np.nan)
     priors = [at_prior(e) for e in entries]
-    for key in np.unique(label(whole)):
+    for key in np.unique(label(whole)) if only is None else [only]:
         table, *both = _memory_fitted(priors, today, label, key)
         sample = both[("throughput", "memory").index(kind)]
         mine = label(sample) == key

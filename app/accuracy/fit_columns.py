@@ -7,7 +7,6 @@ fit of throughput does not change memory parameters, so the inferred settings st
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -16,11 +15,12 @@ from numpy.typing import NDArray
 
 from app.accuracy import fit_kernels
 from app.accuracy.columns import Columns, columns
-from app.accuracy.scores import configurations
+from app.accuracy.scores import configurations, publications
 from core.errors import RunsError
 from core.evidence.accuracy import repeat_weights
 from core.evidence.fitting import Model, Priors
 from core.machine.efficiency import NAMES, Efficiency
+from core.time.layer import decimal_year
 from core.units import GIB
 from hardware import names
 from hardware.efficiency import GENERIC, Entry, profiles, stack_of, stacks
@@ -29,6 +29,7 @@ from hardware.measured import MODELS_CSV, RUNS_CSV, Runs, read_models, read_runs
 Numbers = NDArray[np.float64]
 Labels = NDArray[np.str_]
 UNBOUNDED = 1e9
+NEWEST_MONTHS = 6
 ROWS_AT_ONCE = 16_384  # trials * runs per evaluation, to limit the memory used
 
 
@@ -46,6 +47,7 @@ class Sample:
     configuration: Labels  # equal for repeats of one run
     stack: Labels
     accelerator: Labels
+    newest: NDArray[np.bool_]  # published in the last six months that any run is of
     rows: NDArray[np.intp]  # row numbers in the file of runs
 
 
@@ -85,12 +87,19 @@ def _sample(
         configuration=configuration,
         family=np.array([s.family if s else "" for s in stacks]),
         source=np.asarray(inputs.source),
-        publication=np.array([re.split(r"[@\s]", str(s))[0] for s in inputs.source]),
+        publication=publications(inputs.source),
         group=np.array(["|".join(map(str, key)) for key in keys]),
         stack=np.array([s.name if s else "" for s in stacks]),
         accelerator=canonical,
+        newest=_newest(runs.inputs.source_date)[rows],
         rows=rows,
     )
+
+
+def _newest(dates: Labels) -> NDArray[np.bool_]:
+    """Which of all dates are of the newest six months; a year without a month counts as July."""
+    years = np.array([decimal_year(str(date)) for date in dates])
+    return years > years.max() - (NEWEST_MONTHS - 0.5) / 12
 
 
 def folds(keys: Labels, number: int) -> NDArray[np.int64]:

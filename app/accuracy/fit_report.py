@@ -1,4 +1,4 @@
-"""Accuracy of a fit on held-out rows: hardware/cross_validation.csv and printed tables.
+"""Accuracy of a fit on held-out rows: cross_validation.csv, choices.csv and printed tables.
 
 The ablation says how much each ingredient of the model helps: it fits again with that one off.
 """
@@ -12,6 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from app.accuracy.choices import regrets
+from app.accuracy.closeness import closeness
 from app.accuracy.fit import Outcome, Result, refit
 from app.accuracy.fit_columns import Sample, samples
 from app.document.blocks import Section
@@ -21,7 +23,14 @@ from core.evidence import uncertainty
 from core.evidence.accuracy import Accuracy, scored
 from core.evidence.coverage import LARGE
 from core.numeric import Numeric
-from hardware.cross_validation import CLASS_COVERAGE, MEASURES, SPLITS, Measured
+from hardware.cross_validation import (
+    CHOICE_SPLITS,
+    CLASS_COVERAGE,
+    MEASURES,
+    SPLITS,
+    ChoiceFigure,
+    Measured,
+)
 from hardware.efficiency import GENERIC, Entry, profiles
 from hardware.measured import RUNS_CSV, read_runs
 
@@ -79,12 +88,50 @@ def figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, Measured
         ):
             if value is not None:
                 yield split, measure, Measured(value=value, rows=rows, date=date)
+    inputs = read_runs(RUNS_CSV).inputs.rows(result.throughput.sample.rows)
+    for part, one, rows in closeness(result.throughput, inputs):
+        for measure, value in (
+            ("median", one.weighted_median_ape),
+            ("mean", one.weighted_mean_ape),
+            ("p90", one.weighted_p90_ape),
+            ("within_20", one.weighted_within_20),
+        ):
+            if value is not None:
+                yield part, measure, Measured(value=value, rows=rows, date=date)
     for split in ("grouped", "new_source"):
         for label, chosen in _large_classes(result.throughput.sample, moe):
             part = _accuracy(result.throughput, split, sigma, chosen)
             if part.coverage_80 is not None:
                 figure = Measured(value=part.coverage_80, rows=part.n, date=date)
                 yield split, f"{CLASS_COVERAGE}{label}", figure
+
+
+def choice_figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, str, ChoiceFigure]]:
+    """Rows of (split, grouping, measure, figure): what the forecast of rows that the fit had not
+    seen would have chosen."""
+    sample = result.throughput.sample
+    inputs = read_runs(RUNS_CSV).inputs.rows(sample.rows)
+    for split in CHOICE_SPLITS:
+        found = regrets(
+            inputs,
+            accelerator=sample.accelerator,
+            predicted=np.exp(getattr(result.throughput, split)),
+            measured=np.exp(sample.log_measured),
+        )
+        for grouping, one in found.items():
+            for measure, estimate in one.figures.items():
+                yield (
+                    split,
+                    grouping,
+                    measure,
+                    ChoiceFigure(
+                        estimate=estimate,
+                        groups=len(one.found),
+                        configurations=one.configurations,
+                        publications=one.publications,
+                        date=today.isoformat(),
+                    ),
+                )
 
 
 def _large_classes(

@@ -34,7 +34,7 @@ Labels = NDArray[np.str_]
 
 FEWEST = 3  # configurations of a group
 EQUAL = 1e-9  # log forecasts this close are one: any of them may be chosen
-SAMPLES = 2000  # of the bootstrap
+SAMPLES = 1000  # of the bootstrap
 BOUNDS = (0.05, 0.95)  # of an interval
 MEASURES = (
     "regret_median", "regret_p10", "best_share", "bias", "own_bias", "lead", "shrink",
@@ -188,11 +188,9 @@ def estimates(found: Choices, seed: int = 0) -> Mapping[str, Estimate]:
     }
     every = np.arange(len(found))
     again = np.random.default_rng(seed).integers(0, len(found), (SAMPLES, len(found)))
+    bounds = {name: np.quantile(figure(again), BOUNDS) for name, figure in of.items()}
     return {
-        name: Estimate(
-            value=float(figure(every)),
-            low=float(np.quantile(figure(again), BOUNDS[0])),
-            high=float(np.quantile(figure(again), BOUNDS[1])),
-        )
+        name: Estimate(value=float(figure(every)), low=float(low), high=float(high))
         for name, figure in of.items()
+        for low, high in [bounds[name]]
     }

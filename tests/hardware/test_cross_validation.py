@@ -2,13 +2,22 @@
 
 import pytest
 
+from core.evidence.choice import MEASURES
 from hardware.cross_validation import (
+    CHOICE_COLUMNS,
+    CHOICE_SPLITS,
     CLASS_COVERAGE,
     CROSS_VALIDATION_CSV,
+    GROUPINGS,
+    PARTS,
     SPLITS,
     Measured,
+    choice_figures,
+    chosen_shrink,
     cross_validation,
+    load_choices,
     load_cross_validation,
+    write_choices,
     write_cross_validation,
 )
 from tests.support.csv_tables import refusal
@@ -19,7 +28,7 @@ GOOD = "grouped,median,0.1,807,2026-11-21\n"
 
 def test_the_shipped_table_has_the_headline_of_every_split():
     found = cross_validation()
-    for split in SPLITS:
+    for split in (*SPLITS, *PARTS):
         for measure in ("median", "mean", "p90", "within_20"):
             assert 0 < found[split, measure].value < 2
             assert found[split, measure].rows > 100
@@ -83,3 +92,45 @@ def test_what_is_written_reads_back(tmp_path):
     shipped = load_cross_validation(CROSS_VALIDATION_CSV)
     write_cross_validation([(*key, m) for key, m in shipped.items()], path)
     assert load_cross_validation(path) == shipped
+
+
+# --- choices by forecast -------------------------------------------------------------------------
+
+CHOICE = "new_source,layout,bias,0.03,-0.01,0.05,21,97,5,2026-11-23\n"
+
+
+def test_the_shipped_regret_is_of_every_grouping_on_unseen_rows():
+    found = choice_figures()
+    assert set(found) == {(s, g, m) for s in CHOICE_SPLITS for g in GROUPINGS for m in MEASURES}
+    for (_, _, measure), figure in found.items():
+        assert figure.groups >= 20
+        assert figure.configurations >= 3 * figure.groups
+        if measure.startswith("regret"):
+            assert 0.5 < figure.estimate.low <= figure.estimate.value <= figure.estimate.high <= 1
+    assert chosen_shrink() == found["new_source", "machine", "shrink"].estimate.value
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("fitted,layout,bias,0.03,0,1,21,97,5,2026\n", "'fitted' is none of new_source"),
+        ("new_source,cloud,bias,0.03,0,1,21,97,5,2026\n", "'cloud' is none of layout"),
+        ("new_source,layout,luck,0.03,0,1,21,97,5,2026\n", "'luck' is none of regret_median"),
+        ("new_source,count,bias,nan,0,1,21,97,5,2026\n", "is not a figure with its interval"),
+        ("new_source,count,bias,0.03,1,0,21,97,5,2026\n", "is not a figure with its interval"),
+        ("new_source,count,bias,0.03,0,1,0,97,5,2026\n", "is not a figure with its interval"),
+        ("new_source,count,bias,0.03,0,1,21,97,5,soon\n", "'soon' is not a date"),
+        (CHOICE, "new_source layout bias is given twice"),
+    ],
+)
+def test_a_figure_of_a_choice_that_cannot_be_is_named_by_its_line(tmp_path, line, says):
+    head = ",".join(CHOICE_COLUMNS) + "\n"
+    said = refusal(load_choices, tmp_path / "choices.csv", head + CHOICE + line)
+    assert "choices.csv:3" in said
+    assert says in said
+
+
+def test_choices_that_are_written_read_back(tmp_path):
+    path = tmp_path / "choices.csv"
+    write_choices([(*key, figure) for key, figure in choice_figures().items()], path)
+    assert load_choices(path) == choice_figures()

@@ -289,7 +289,7 @@ class TestTheWholeFit:
         left_out = iter([
             getattr(outcome, name)
             for outcome in (result.memory, result.throughput)
-            for name in ("grouped", "new_source", "new_stack", "new_accelerator")
+            for name in ("grouped", "new_source", "new_stack", "new_accelerator", "newest")
         ])  # fmt: skip
         monkeypatch.setattr(accuracy_fit, "_unseen", lambda *_, **__: next(left_out))
         moved = [

@@ -5,12 +5,12 @@ A file that is not such a table is a `RunsError` of one sentence; the caller che
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import RunsError, nearest, shown
+from hardware.outside.csv_text import check_header, csv_rows
+from hardware.outside.json_text import OutsideError
 
 MAX_BYTES = 20_000_000
 MAX_ROWS = 50_000
@@ -68,10 +68,10 @@ def table_of(
             guess = nearest(column, header[:100])
             hint = f" Did you mean its column {shown(guess)}?" if guess else ""
             raise RunsError(f"{called} has no column {column!r}.{hint}")
-    named = [cell for cell in header if cell]
-    if len(set(named)) < len(named):
-        twice = next(c for c in named if named.count(c) > 1)
-        raise RunsError(f"{called} has the column {shown(twice)} twice.")
+    try:
+        check_header(header)
+    except OutsideError as e:
+        raise RunsError(f"{called} {e.clause}.") from None
     if len(lines) == 1:
         raise RunsError(f"{called} has a header and no rows.")
     rows = (
@@ -87,20 +87,19 @@ def table_of(
 
 def _lines(content: bytes, called: str, max_rows: int) -> list[tuple[int, list[str]]]:
     """The lines that are not blank, each with its number."""
+    lines: list[tuple[int, list[str]]] = []
+    before = 0
     try:
-        reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
-        lines: list[tuple[int, list[str]]] = []
-        before = 0
-        for cells in reader:
+        for line, cells in csv_rows(content.decode("utf-8-sig"), strict=False):
             if any(cells):
                 lines.append((before + 1, cells))  # where it starts: a cell may hold line breaks
-            before = reader.line_num
+            before = line
             if len(lines) > max_rows + 1:
                 raise RunsError(f"{called} has more than {max_rows:,} rows.")
     except UnicodeDecodeError:
         raise RunsError(f"{called} is not a text file in UTF-8.") from None
-    except csv.Error as e:
-        raise RunsError(f"{called} is not a CSV file: {e}.") from None
+    except OutsideError as e:
+        raise RunsError(f"{called} {e.clause}.") from None
     return lines
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from core.errors import RuncastError
+from hardware.outside.json_text import LINE, json_value
 
 RECORD_BYTES = 512
 
@@ -74,7 +75,7 @@ def lease(folder: Path) -> Iterator[Lease]:
 def _written(path: Path) -> tuple[int, str]:
     """The number of the last lease, and its holder, if the file has one."""
     try:
-        who = json.loads(path.read_text(encoding="utf-8"))
+        who = json_value(path.read_bytes(), LINE)
         return int(who["token"]), f" (process {who['process']} on {who['host']}, {who['since']})"
     except (OSError, ValueError, KeyError, TypeError):
         return 0, ""

@@ -21,6 +21,7 @@ from typing import Any
 
 from core.errors import FactError
 from core.machine.offer import Offer
+from hardware.outside.json_text import STATE, json_value
 from pricing.disk import write_atomically
 from pricing.judgement import Quarantined
 from pricing.offers import make_offer, make_row, read_rows
@@ -67,7 +68,7 @@ def read_state(folder: Path) -> State:
     """The state of a price folder; empty if there is none yet."""
     path = folder / "state.json"
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = json_value(path.read_bytes(), STATE)
         sources = {name: _record(name, kept) for name, kept in raw["sources"].items()}
         return State(
             snapshot_id=str(raw["snapshot_id"]),
@@ -126,7 +127,7 @@ def forget_unused_rows(state: State, folder: Path) -> None:
 def read_quarantine(folder: Path) -> list[Quarantined]:
     """The quarantined rows."""
     try:
-        raw = json.loads((folder / "quarantine.json").read_text(encoding="utf-8"))
+        raw = json_value((folder / "quarantine.json").read_bytes(), STATE)
         return [Quarantined(**row) for row in raw]
     except FileNotFoundError:
         return []

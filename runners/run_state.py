@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 from platformdirs import user_state_path
 
 from core.errors import shown, unknown_sentence
+from hardware.outside.json_text import Bounds, json_value
 from runners.launchers.quoting import LaunchError
 
 SCHEMA = "runcast-run/1"
@@ -29,6 +30,7 @@ STATE, LOCK = "state.json", "lock"
 PLAN, RESULT = "calib-plan.json", "calibration.json"  # as planned; as fetched and checked
 PHASES = ("prepared", "submitted", "collected", "failed", "cancelled")
 STATE_BYTES = 2**20
+RUN = Bounds(num_bytes=STATE_BYTES, values=100_000)
 _RUN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -83,7 +85,7 @@ def read_state(run_id: str) -> RunState:
     file = folder_of(run_id) / STATE
     try:
         with file.open("rb") as opened:
-            held = json.loads(opened.read(STATE_BYTES))
+            held = json_value(opened.read(STATE_BYTES), RUN)
     except FileNotFoundError:
         known = known_runs()
         sentence = unknown_sentence("run", run_id, known) if known else "No run is remembered here."

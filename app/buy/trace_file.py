@@ -28,13 +28,14 @@ from core.errors import RunsError, nearest, shown
 from core.failures.availability import Trace, TraceError
 from core.units import HOUR_S
 from hardware.foreign_csv import Row, read_file, table_of
-from pricing.fetch.decoding import strict_json
-from pricing.fetch.network import SourceError
+from hardware.outside.json_text import Bounds, OutsideError, json_value
+from hardware.outside.kept import kept_by_hash
 
 MAX_BYTES = 5_000_000
 MAX_SPELLS = 10_000
 MAX_INSTANCES = 1_000_000
 MAX_LENGTH_S = 1e9  # 30 years: the longest trace that is accepted
+BOUNDS = Bounds(num_bytes=MAX_BYTES, values=MAX_BYTES, lists=3 * MAX_SPELLS, is_printable=True)
 COLUMNS = {"start_s": "end_s", "start_hours": "end_hours", "start": "end"}
 MEANINGS = ("available", "preempted")
 FORMS = (
@@ -53,6 +54,7 @@ def read_trace_file(path: Path) -> Trace:
         raise TraceError(str(e)) from None
 
 
+@kept_by_hash
 def read_trace(content: bytes, *, name: str) -> Trace:
     """The trace in the content of a file; error messages use `name` for the file.
 
@@ -66,12 +68,12 @@ def read_trace(content: bytes, *, name: str) -> Trace:
         raise TraceError(f"{called} is empty: a trace is {FORMS}.")
     try:
         if content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
-            return _of_json(strict_json(content.removeprefix(b"\xef\xbb\xbf")), called)
+            return _of_json(json_value(content, BOUNDS), called)
         return _of_csv(content, name)
-    except (RunsError, SourceError) as e:
-        raise TraceError(
-            f"{called} is no trace. {e}" if isinstance(e, SourceError) else str(e)
-        ) from None
+    except OutsideError as e:
+        raise TraceError(f"{called} is no trace: it {e.clause}.") from None
+    except RunsError as e:
+        raise TraceError(str(e)) from None
 
 
 # --- CSV -----------------------------------------------------------------------------------------

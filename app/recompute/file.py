@@ -12,8 +12,6 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-import orjson
-
 from app.scenario.yaml import read_bytes
 from core.errors import ScenarioError, shown
 from core.evidence.uncertainty import Circumstances, doublings
@@ -29,11 +27,15 @@ from core.scenario import Scenario
 from core.search.plan import Layout
 from hardware.efficiency import Stack
 from hardware.facts import NUMBERS, accelerators
+from hardware.outside.json_text import Bounds, OutsideError, json_value
 from pricing.book.offers import Terms
 
 MAX_BYTES = 32_000_000
 MOST_PLANS = 10_000
 LARGEST = 1e30  # of any number
+BOUNDS = Bounds(
+    num_bytes=MAX_BYTES, values=5_000_000, lists=1_000_000, keys=10_000, is_printable=True
+)
 WORDS = {
     "sharding": tuple(INDEX), "recompute": RECOMPUTE, "schedule": SCHEDULES,
     "context_parallel": CONTEXT_METHODS, "offload_optimizer": tuple(OFFLOAD),
@@ -93,9 +95,9 @@ def parse_plan_file(content: bytes) -> PlanFile:
     if len(content) > MAX_BYTES:
         raise ScenarioError(f"The plan file is larger than {MAX_BYTES / 1e6:.0f} MB.")
     try:
-        whole = _Value(orjson.loads(content), "")
-    except orjson.JSONDecodeError as e:
-        raise ScenarioError(f"The plan file is not JSON: {shown(str(e))[1:-1]}.") from None
+        whole = _Value(json_value(content, BOUNDS), "")
+    except OutsideError as e:
+        raise ScenarioError(f"The plan file {e.clause}.") from None
     if "inputs" not in whole.mapping():
         raise ScenarioError(
             "The plan file has no `inputs`: it is not of `runcast plan --json`, or of a version "

@@ -6,28 +6,29 @@ and what JSON does not allow (NaN, repeated keys, numbers of a million digits) i
 
 from __future__ import annotations
 
-import json
-import math
 import os
-import re
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from core.errors import ModelError, ScenarioError, shown
 from core.model.hf_config import contradictions, from_config
 from core.model.presets import preset
 from core.model.transformer import Transformer
 from core.scenario import Scenario
+from hardware.outside.json_text import Bounds, OutsideError, json_value
 
 MAX_CONFIG_BYTES = 1_000_000
 MAX_DEPTH = 32  # published configs nest 3 to 5 deep
 MAX_INTEGER_DIGITS = 20
 CUSTOM = "custom"
 
-# A whole string, closed or not, is one token: brackets inside it are not counted, and an
-# unclosed one is scanned once; the possessive quantifiers keep the scan linear.
-_TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+BOUNDS = Bounds(
+    num_bytes=MAX_CONFIG_BYTES,
+    values=MAX_CONFIG_BYTES,
+    depth=MAX_DEPTH,
+    digits=MAX_INTEGER_DIGITS,
+)
 
 _FLAGS = {f.name for f in fields(Transformer) if isinstance(f.default, bool)}
 _DEFAULTS = {f.name: f.default for f in fields(Transformer)}
@@ -79,67 +80,15 @@ def _decoded(text: str | bytes) -> str:
 
 def _parse_object(text: str) -> dict[str, Any]:
     """Parse strict JSON of bounded depth with an object at the top."""
-    _refuse_depth(text)
     try:
-        parsed = json.loads(
-            text,
-            object_pairs_hook=_object,
-            parse_int=_integer,
-            parse_float=_real,
-            parse_constant=_no_number,
-        )
-    except json.JSONDecodeError as e:
-        raise ModelError(
-            f"The config is not JSON: {e.msg} at line {e.lineno}, column {e.colno}; it starts "
-            f"with {shown(text.strip()[:40])}."
-        ) from None
+        parsed = json_value(text, BOUNDS)
+    except OutsideError as e:
+        starts = f"; it starts with {shown(text.strip()[:40])}" if "not JSON" in e.clause else ""
+        raise ModelError(f"The config {e.clause}{starts}.") from None
     if not isinstance(parsed, dict):
         kind = "a list" if isinstance(parsed, list) else f"the value {shown(text.strip()[:40])}"
         raise ModelError(f'The config is {kind}, not an object like {{"model_type": ..}}.')
     return parsed
-
-
-def _refuse_depth(text: str) -> None:
-    depth = 0
-    for token in _TOKENS.finditer(text):
-        if token[0] in "[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise ModelError(
-                    f"The config nests more than {MAX_DEPTH} levels deep; a config.json has about "
-                    "four."
-                )
-        elif token[0] in "]}":
-            depth -= 1
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ModelError(f"The config has the key {shown(key)} twice.")
-        found[key] = value
-    return found
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > MAX_INTEGER_DIGITS:
-        raise ModelError(
-            f"The config has a number of {len(digits):,} digits; no dimension of a model has more "
-            f"than {MAX_INTEGER_DIGITS}."
-        )
-    return int(digits)
-
-
-def _real(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        _no_number(text)
-    return value
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ModelError(f"The config has {shown(text)} where a finite number belongs.")
 
 
 def custom_fields(model: Transformer) -> dict[str, object]:

@@ -26,11 +26,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from core.errors import RuncastError, shown
+from hardware.outside.json_text import Bounds, OutsideError, json_value
 
 FORMAT = "runcast-backup/1"
 MANIFEST = "manifest.json"
@@ -39,6 +40,9 @@ STORES = {"sqlite": "store.sqlite", "postgresql": "store.dump"}
 MOST_MEMBERS = 100_000
 MOST_BYTES = 50_000_000_000  # unpacked, all members together
 MANIFEST_BYTES = 32_000_000
+MANIFEST_BOUNDS = Bounds(
+    num_bytes=MANIFEST_BYTES, values=4 * MOST_MEMBERS, lists=2 * MOST_MEMBERS, is_printable=True
+)
 CHUNK = 1 << 20
 # Letters, digits, '.', '_', '-'; no name begins with a dot, and no path is deeper than in the data
 # folder.
@@ -83,7 +87,7 @@ class Manifest(BaseModel):
     created_at: datetime
     runcast_version: str = Field(max_length=100)
     store: StoreInfo
-    members: list[Member] = Field(max_length=MOST_MEMBERS)
+    members: Annotated[list[Member], Field(max_length=MOST_MEMBERS), FailFast()]
 
     @property
     def num_bytes(self) -> int:
@@ -249,7 +253,9 @@ def _manifest_of(file: zipfile.ZipFile) -> Manifest:
     with file.open(first) as source:
         text = source.read(MANIFEST_BYTES + 1)
     try:
-        found = Manifest.model_validate_json(text)
+        found = Manifest.model_validate(json_value(text, MANIFEST_BOUNDS))
+    except OutsideError as e:
+        raise BackupError(f"The archive's manifest {e.clause}.") from None
     except ValidationError as e:
         where = ".".join(map(str, e.errors()[0]["loc"])) or "it is no JSON"
         raise BackupError(f"The archive's manifest cannot be read: {shown(where)}.") from None

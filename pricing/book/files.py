@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import FactError, ScenarioError, shown, unknown_sentence
+from hardware.outside.json_text import STATE, json_value
 from pricing.book.rows import PriceBook, PriceBookError, Row, read_rows
 from pricing.disk import prices_folder, write_atomically
 
@@ -81,7 +82,7 @@ def load_book(name: str, *, folder: Path | None = None) -> PriceBook:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise ValueError
-        raw = json.loads(content)
+        raw = json_value(content, STATE)
         cells = [(int(row.pop("line")), {n: str(v) for n, v in row.items()}) for row in raw["rows"]]
         added_on = date.fromisoformat(raw["added_on"])
         return PriceBook(name=name, added_on=added_on, rows=read_rows(cells))

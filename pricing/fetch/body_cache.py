@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hardware.outside.json_text import LINE, json_value
 from pricing.disk import write_atomically
 
 
@@ -47,7 +48,7 @@ class BodyCache:
     def _read(self, url: str) -> tuple[dict[str, str], bytes]:
         try:
             first, _, body = self._path(url).read_bytes().partition(b"\n")
-            head = json.loads(first)
+            head = json_value(first, LINE)
         except (OSError, ValueError):
             return {}, b""
         good = isinstance(head, dict) and all(isinstance(v, str) for v in head.values())

@@ -1,29 +1,23 @@
 """Strict, bounded decoding of price feeds: gzip, zip, text, JSON, CSV.
 
-Python's JSON reader accepts NaN and the last of two equal keys, which are refused here. A gzip body
-of 2 MB can hold 2 GiB, so decompression stops at the size cap.
+A gzip body of 2 MB can hold 2 GiB, so decompression stops at the size cap. What is read is bounded
+by hardware/outside.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import struct
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 from core.errors import shown
+from hardware.outside import csv_text, packed
+from hardware.outside.json_text import Bounds, OutsideError, json_value
 from pricing.fetch.network import SourceError
 
-_DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, RuntimeError, EOFError,
-            OSError, LookupError)  # fmt: skip
-PIECE_BYTES = 65_536  # decompressed at a time
 LINE_BYTES = 1_000_000
 # Values in one JSON text: each becomes an object of some hundred bytes, however short its text.
 MAX_VALUES = 3_000_000
+JSON_BOUNDS = Bounds(num_bytes=256_000_000, values=MAX_VALUES, keys=200_000)
 
 
 def inflated(chunks: Iterable[bytes], encoding: str, cap_bytes: int) -> Iterator[bytes]:
@@ -31,36 +25,16 @@ def inflated(chunks: Iterable[bytes], encoding: str, cap_bytes: int) -> Iterator
     name = encoding.strip().lower()
     if name not in ("", "identity", "gzip", "x-gzip"):
         raise SourceError(f"The body is encoded as {shown(encoding)}; plain and gzip are read.")
-    pieces = _gunzipped(chunks) if "gzip" in name else chunks
+    pieces = packed.gunzipped(chunks) if "gzip" in name else chunks
     size_bytes = 0
-    for piece in pieces:
-        size_bytes += len(piece)
-        if size_bytes > cap_bytes:
-            raise SourceError(f"The body is larger than {cap_bytes / 1e6:g} MB.")
-        yield piece
-
-
-def _gunzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Decompressed gzip, in bounded chunks, with all of its members."""
-    stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    started = False
     try:
-        for chunk in chunks:
-            left = chunk
-            while left:
-                if stream.eof:
-                    stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
-                started = True
-                piece = stream.decompress(left, PIECE_BYTES)
-                left = stream.unused_data if stream.eof else stream.unconsumed_tail
-                if piece:
-                    yield piece
-            while not stream.eof and (piece := stream.decompress(b"", PIECE_BYTES)):
-                yield piece
-    except zlib.error as e:
-        raise SourceError(f"The gzip body is damaged ({e}).") from None
-    if started and not stream.eof:
-        raise SourceError("The gzip body ends too early.")
+        for piece in pieces:
+            size_bytes += len(piece)
+            if size_bytes > cap_bytes:
+                raise SourceError(f"The body is larger than {cap_bytes / 1e6:g} MB.")
+            yield piece
+    except OutsideError as e:
+        raise SourceError(f"The body {e.clause}.") from None
 
 
 def lines(pieces: Iterable[bytes]) -> Iterator[str]:
@@ -94,65 +68,35 @@ def text(data: bytes) -> str:
 def strict_json(data: bytes | str) -> Any:
     """JSON without duplicate keys, NaN or infinity."""
     body = text(data) if isinstance(data, bytes) else data
-    if sum(map(body.count, ",[{")) > MAX_VALUES:
-        raise SourceError(f"The JSON holds more than {MAX_VALUES} values.")
     try:
-        return json.loads(body, object_pairs_hook=_object, parse_constant=_no_constant)
-    except RecursionError:
-        raise SourceError("The JSON is nested too deeply.") from None
-    except SourceError:
-        raise
-    except ValueError as e:
-        raise SourceError(f"The body is not JSON: {str(e)[:120]}.") from None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in found if keys.count(key) > 1)
-        raise SourceError(f"The JSON gives the key {shown(twice)} twice.")
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise SourceError(f"The JSON holds {name}, which is not a number.")
+        return json_value(body, JSON_BOUNDS)
+    except OutsideError as e:
+        raise SourceError(f"The body {e.clause}.") from None
 
 
 def csv_rows(text_lines: Iterable[str], needed: Iterable[str]) -> Iterator[dict[str, str]]:
     """Rows of a CSV whose header has the needed columns, in any order and with others."""
-    table = csv.reader(text_lines, strict=True)
     try:
-        header = next(table, [])
+        table = csv_text.csv_rows(text_lines, strict=True)
+        _, header = next(table, (0, []))
         if missing := [c for c in needed if c not in header]:
             raise SourceError(
                 f"The CSV has no column {missing[0]}: its header is {shown(','.join(header))}."
             )
-        if len(set(header)) != len(header):
-            raise SourceError("The CSV gives a column twice.")
-        for cells in table:
+        csv_text.check_header(header)
+        for line, cells in table:
             if not cells:
                 continue
             if len(cells) != len(header):
-                raise SourceError(f"Line {table.line_num} of the CSV has {len(cells)} cells.")
+                raise SourceError(f"Line {line} of the CSV has {len(cells)} cells.")
             yield dict(zip(header, cells, strict=True))
-    except csv.Error as e:
-        raise SourceError(f"Line {table.line_num} of the CSV: {e}.") from None
+    except OutsideError as e:
+        raise SourceError(f"The body {e.clause}.") from None
 
 
 def zip_member(data: bytes, suffix: str, cap_bytes: int) -> bytes:
-    """The single member of a zip with this suffix, decompressed at most to the cap."""
+    """The single member of a zip with this suffix, unpacked at most to the cap."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            names = [i for i in archive.infolist() if i.filename.endswith(suffix)]
-            if len(names) != 1:
-                raise SourceError(f"The zip holds {len(names)} files named *{suffix}, not one.")
-            with archive.open(names[0]) as member:
-                found = member.read(cap_bytes + 1)
-    except SourceError:
-        raise
-    except _DAMAGED as e:  # damaged bytes raise other errors than BadZipFile, too
-        raise SourceError(f"The zip is damaged ({type(e).__name__}).") from None
-    if len(found) > cap_bytes:
-        raise SourceError(f"The file in the zip is larger than {cap_bytes / 1e6:g} MB.")
-    return found
+        return packed.zip_member(data, suffix, cap_bytes)
+    except OutsideError as e:
+        raise SourceError(f"The body {e.clause}.") from None

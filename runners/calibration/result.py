@@ -6,18 +6,20 @@ docs/calib-result-1.schema.json. validity.py judges whether sound numbers are pl
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, StringConstraints, ValidationError
 from pydantic import model_validator as checked_together
-from pydantic_core import from_json
 
 from core.errors import RuncastError, shown
+from hardware.outside.json_text import Bounds, OutsideError, json_value
+from hardware.outside.kept import kept_by_hash
 
 SCHEMA = "calib-result/1"
 PROBE_VERSION = 1
 MAX_BYTES = 20 * 10**6
 MAX_ROWS, MAX_NODES = 5000, 4096
+BOUNDS = Bounds(num_bytes=MAX_BYTES, values=2_000_000, lists=50_000, keys=500, is_printable=True)
 
 
 class ResultError(RuncastError):
@@ -264,12 +266,12 @@ class CalibResult(Record):
     budget_s: Time
     usd: Quantity | None
     provenance: Provenance
-    nodes: Annotated[list[Node], Field(min_length=1, max_length=MAX_NODES)]
-    groups: Annotated[list[Group], Field(max_length=50)]
-    control: Annotated[list[Control], Field(max_length=200)]
+    nodes: Annotated[list[Node], Field(min_length=1, max_length=MAX_NODES), FailFast()]
+    groups: Annotated[list[Group], Field(max_length=50), FailFast()]
+    control: Annotated[list[Control], Field(max_length=200), FailFast()]
     settling: Settling | None = None  # None: of a CPU, or of a probe without it
-    results: Annotated[list[Row], Field(min_length=1, max_length=MAX_ROWS)]
-    skipped: Annotated[list[Skipped], Field(max_length=MAX_ROWS)]
+    results: Annotated[list[Row], Field(min_length=1, max_length=MAX_ROWS), FailFast()]
+    skipped: Annotated[list[Skipped], Field(max_length=MAX_ROWS), FailFast()]
 
     @checked_together(mode="after")
     def _agrees(self) -> Self:
@@ -289,15 +291,19 @@ class CalibResult(Record):
 
 def parse_result(data: bytes | str) -> CalibResult:
     """Parse a result from outside; ResultError, in one sentence, if any part is unsound."""
-    raw = data.encode(errors="replace") if isinstance(data, str) else data
+    return _parsed(data.encode(errors="replace") if isinstance(data, str) else data)
+
+
+@kept_by_hash
+def _parsed(raw: bytes) -> CalibResult:
     if len(raw) > MAX_BYTES:
         raise ResultError(
             f"The result has {len(raw) / 1e6:,.0f} MB; at most {MAX_BYTES / 1e6:.0f} MB are read."
         )
     try:
-        found = from_json(raw, allow_inf_nan=False)
-    except ValueError as e:
-        raise ResultError(f"The result is no JSON or is cut off: {_reason(str(e))}.") from None
+        found = json_value(raw, BOUNDS)
+    except OutsideError as e:
+        raise ResultError(f"The result {e.clause}.") from None
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         given = found.get("schema") if isinstance(found, dict) else type(found).__name__
         raise ResultError(f"The result is {shown(given)}, not {SCHEMA}.")
@@ -306,10 +312,22 @@ def parse_result(data: bytes | str) -> CalibResult:
             f"The result is of probe version {shown(found.get('probe_version'))}, which measures "
             f"otherwise than version {PROBE_VERSION}: measure again."
         )
+    _refuse_rows(found)
     try:
         return CalibResult.model_validate(found)
     except ValidationError as e:
         raise ResultError(_sentence(e)) from None
+
+
+def _refuse_rows(found: dict[str, Any]) -> None:
+    """Refuse too many rows before any is looked at."""
+    most = {"results": MAX_ROWS, "skipped": MAX_ROWS, "nodes": MAX_NODES}
+    for name, rows in found.items():
+        if isinstance(rows, list) and len(rows) > most.get(name, MAX_ROWS):
+            raise ResultError(
+                f"The result has {len(rows):,} rows in {shown(name)}, more than "
+                f"{most.get(name, MAX_ROWS):,}."
+            )
 
 
 def _sentence(error: ValidationError) -> str:

@@ -7,11 +7,11 @@ say in a line of type METADATA that a figure is in tokens/s or sequences/s, of t
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hardware.outside.json_text import LINE, json_value
 from runners.imports.steps import Log, Step
 from runners.imports.text import positive, whose
 
@@ -75,8 +75,8 @@ def _object(line: str) -> Mapping[str, Any] | None:
     """The object of one line; None if there is none or it is cut off."""
     _, mark, rest = line.partition(MARK)
     try:
-        found = json.loads("{" + rest) if mark else None
-    except (ValueError, RecursionError):
+        found = json_value("{" + rest, LINE) if mark else None
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 

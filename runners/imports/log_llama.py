@@ -8,11 +8,11 @@ millisecond, and its differences are those of the steps. Without tokens the whol
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from hardware.outside.json_text import LINE, json_value
 from runners.imports.steps import Log, Step
 from runners.imports.text import positive, whose
 
@@ -56,8 +56,8 @@ def _row(line: str) -> Mapping[str, float] | None:
     if not (line.startswith("{") and all(f'"{name}"' in line for name in _NEEDED)):
         return None
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
+        found = json_value(line, LINE)
+    except ValueError:
         return None
     match = _ELAPSED.fullmatch(str(found["elapsed_time"]))
     if match is None:

@@ -16,12 +16,13 @@ from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic_core import from_json
 
 from core.errors import shown
-from runners.imports.text import ImportFileError, unpacked
+from hardware.outside.json_text import Bounds, OutsideError, json_value
+from runners.imports.text import MAX_BYTES, ImportFileError, unpacked
 
 MAX_EVENTS = 2_000_000
+BOUNDS = Bounds(num_bytes=MAX_BYTES, values=6_000_000, lists=MAX_EVENTS)
 KINDS = ("communication", "attention", "matmul", "other")
 _STEP = re.compile(r"ProfilerStep#(\d{1,9})")
 _NAMES = (
@@ -68,9 +69,9 @@ def is_one(content: bytes) -> bool:
 def parse(content: bytes, name: str) -> Profile:
     """The steps of a trace, compressed with gzip or not; ImportFileError if there are none."""
     try:
-        found = from_json(unpacked(content, name))
-    except ValueError:
-        raise ImportFileError(f"{shown(name)} is no JSON or is cut off.") from None
+        found = json_value(unpacked(content, name), BOUNDS)
+    except OutsideError as e:
+        raise ImportFileError(f"{shown(name)} {e.clause}.") from None
     events = found.get("traceEvents") if isinstance(found, dict) else found
     if not isinstance(events, list):
         raise ImportFileError(f"{shown(name)} has no traceEvents: it is no trace of the profiler.")

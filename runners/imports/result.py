@@ -14,6 +14,7 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    FailFast,
     Field,
     StringConstraints,
     ValidationError,
@@ -21,6 +22,8 @@ from pydantic import (
 from pydantic import model_validator as checked_together
 
 from core.errors import shown
+from hardware.outside.json_text import Bounds, OutsideError, json_value
+from hardware.outside.kept import kept_by_hash
 from runners.imports.mamf import Mamf
 from runners.imports.nccl_tests import Table, bus_factor
 from runners.imports.text import ImportFileError
@@ -28,6 +31,7 @@ from runners.imports.text import ImportFileError
 SCHEMA = "import-result/1"
 MAX_BYTES = 5 * 10**6
 MAX_MATMULS, MAX_TABLES, MAX_POINTS = 2_000, 100, 500
+BOUNDS = Bounds(num_bytes=MAX_BYTES, values=300_000, lists=60_000, keys=100, is_printable=True)
 
 
 def _day(text: str) -> str:
@@ -68,7 +72,7 @@ class Collective(Record):
     ]  # fmt: skip
     ranks: Annotated[int, Field(ge=2, le=2**17)]
     nodes: Degree
-    points: Annotated[list[CollectivePoint], Field(min_length=1, max_length=MAX_POINTS)]
+    points: Annotated[list[CollectivePoint], Field(min_length=1, max_length=MAX_POINTS), FailFast()]
 
     @checked_together(mode="after")
     def _is_one_group(self) -> Self:
@@ -108,9 +112,9 @@ class ImportResult(Record):
     device: Word  # as the file prints it; '' if it does not
     measured_on: Date | None  # from the file or the user
     software: Annotated[dict[Name, Word], Field(max_length=10)]
-    collectives: Annotated[list[Collective], Field(max_length=MAX_TABLES)] = []
+    collectives: Annotated[list[Collective], Field(max_length=MAX_TABLES), FailFast()] = []
     matmul_dtype: Literal["bf16", "fp16", "fp8"] | None = None
-    matmuls: Annotated[list[MatmulRate], Field(max_length=MAX_MATMULS)] = []
+    matmuls: Annotated[list[MatmulRate], Field(max_length=MAX_MATMULS), FailFast()] = []
 
     @checked_together(mode="after")
     def _says_something(self) -> Self:
@@ -180,12 +184,20 @@ def of_mamf(
     )
 
 
+@kept_by_hash
 def parse_import(content: bytes) -> ImportResult:
     """Parse a document from outside; ImportFileError, in one sentence, if any part is unsound."""
     if len(content) > MAX_BYTES:
         raise ImportFileError(f"An {SCHEMA} has at most {MAX_BYTES // 10**6} MB.")
     try:
-        return ImportResult.model_validate_json(content)
+        found = json_value(content, BOUNDS)
+        if isinstance(found, dict):
+            for name, most in (("collectives", MAX_TABLES), ("matmuls", MAX_MATMULS)):
+                if isinstance(rows := found.get(name), list) and len(rows) > most:
+                    raise OutsideError(f"has {len(rows):,} rows in {name}, more than {most:,}")
+        return ImportResult.model_validate(found)
+    except OutsideError as e:
+        raise ImportFileError(f"The {SCHEMA} {e.clause}.") from None
     except ValidationError as e:
         raise ImportFileError(_sentence(e)) from None
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import RuncastError, shown
+from hardware.outside import packed
+from hardware.outside.json_text import OutsideError
+from hardware.outside.text import plain
 
 MAX_BYTES = 50_000_000  # of the file, and of the content of a gzip file
 MAX_LINE = 4_000  # characters of a line that are read: no figure is further right
 CHUNK = 1 << 20
 NUL_SHARE = 0.01
-GZIP = b"\x1f\x8b"
 UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\^_])")
@@ -66,31 +67,25 @@ def read_bytes(path: Path) -> bytes:
 
 def unpacked(content: bytes, name: str) -> bytes:
     """The content of a gzip file, within the bound; other content as it is."""
-    if not content.startswith(GZIP):
-        return content
-    stream = zlib.decompressobj(wbits=31)
     try:
-        plain = stream.decompress(content, MAX_BYTES + 1)
-    except zlib.error:
-        raise ImportFileError(f"{shown(name)} is a damaged gzip file.") from None
-    if len(plain) > MAX_BYTES:
+        return packed.unpacked(content, MAX_BYTES)
+    except OutsideError as e:
         raise ImportFileError(
-            f"{shown(name)} holds more than {MAX_BYTES // 10**6} MB: cut out the part with the "
-            "figures."
-        )
-    return plain
+            f"{shown(name)} {e.clause}: it is read up to {MAX_BYTES // 10**6} MB of text."
+        ) from None
 
 
 def text_of(content: bytes, name: str) -> Text:
     """The lines of a content; ImportFileError if it is empty or not text."""
-    plain = unpacked(content, name)
-    if not plain.strip():
+    found = unpacked(content, name)
+    if not found.strip():
         raise ImportFileError(f"{shown(name)} is empty.")
-    coding = UTF16.get(plain[:2], "utf-8")
-    if coding == "utf-8" and plain.count(0) > NUL_SHARE * len(plain):
+    coding = UTF16.get(found[:2], "utf-8")
+    if coding == "utf-8" and found.count(0) > NUL_SHARE * len(found):
         raise ImportFileError(f"{shown(name)} is a binary file, not the text that a tool prints.")
-    text = plain.decode(coding, errors="replace").removeprefix("\ufeff")
-    lines = (_ANSI.sub("", line[:MAX_LINE]) for line in _LINE.split(text))
+    text = found.decode(coding, errors="replace").removeprefix("\ufeff")
+    # What is left of control characters would reach a terminal through a name in the file.
+    lines = (plain(_ANSI.sub("", line[:MAX_LINE])) for line in _LINE.split(text))
     return Text(
         name=name,
         sha256=hashlib.sha256(content).hexdigest(),

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import FactError
+from hardware.outside.packed import PIECE_BYTES
 from pricing import offers as snapshots
 from pricing.disk import prices_folder
-from pricing.fetch import decoding
 from pricing.fetch.addresses import bare, http_date, own_place, parts_of
 from pricing.fetch.decoding import csv_rows, inflated, lines, strict_json, zip_member
 from pricing.fetch.network import SourceError
@@ -85,7 +85,7 @@ def test_whatever_the_bytes_json_is_a_value_or_a_sentence(data):
     ("text", "says"),
     [
         ("a,b\n1\n", "Line 2 of the CSV has 1 cells"),
-        ("a,b,b\n1,2,3\n", "a column twice"),
+        ("a,b,b\n1,2,3\n", "the column 'b' twice"),
         ("a,c\n1,2\n", "has no column b"),
         ('a,b\n1,"2\n', "unexpected end of data"),
         ("", "has no column a"),
@@ -100,10 +100,10 @@ def test_a_zip_of_other_things_is_refused():
     good = gpuhunt_zip("aws", [])
     assert zip_member(good, "aws.csv", 1000).startswith(b"instance_name")
     for data, suffix, cap, says in (
-        (good, "gcp.csv", 1000, "holds 0 files"),
+        (good, "gcp.csv", 1000, "with 0 files"),
         (good, "aws.csv", 10, "larger than"),
-        (good[:-30], "aws.csv", 1000, "zip is damaged"),
-        (b"", "aws.csv", 1000, "zip is damaged"),
+        (good[:-30], "aws.csv", 1000, "is a damaged zip"),
+        (b"", "aws.csv", 1000, "is a damaged zip"),
     ):
         with pytest.raises(SourceError, match=says):
             zip_member(data, suffix, cap)
@@ -152,4 +152,4 @@ def test_a_data_folder_that_may_not_be_seen_leaves_the_bundled_prices(monkeypatc
 
 def test_pieces_are_bounded():
     packed = gzip.compress(b"\0" * 5_000_000)
-    assert max(map(len, inflated([packed], "gzip", 10**9))) <= decoding.PIECE_BYTES
+    assert max(map(len, inflated([packed], "gzip", 10**9))) <= PIECE_BYTES

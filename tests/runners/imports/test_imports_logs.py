@@ -270,7 +270,9 @@ def test_bounds_of_a_file():
     with pytest.raises(ImportFileError, match="damaged gzip"):
         text_of(b"\x1f\x8bnothing", "x.gz")
     with pytest.raises(ImportFileError, match="holds more than 50 MB"):
-        text_of(gzip.compress(b"a" * 50_000_001, compresslevel=1), "x.gz")
+        text_of(gzip.compress(b"0123456789abcdef\n" * 3_000_000, compresslevel=0), "x.gz")
+    with pytest.raises(ImportFileError, match="more than 200 times its size"):
+        text_of(gzip.compress(b"a" * 50_000_001), "x.gz")
     packed = gzip.compress("step: 1  tps: 900  mfu\n".encode("utf-8-sig"))
     assert text_of(packed, "x.gz").lines == ("step: 1  tps: 900  mfu",)
     assert text_of("step: 1\n".encode("utf-16"), "x.txt").lines == ("step: 1",)

@@ -36,7 +36,7 @@ def test_a_single_step_is_all_there_is():
         (b'{"traceEvents": []}', "no step that lasts"),
         (b'{"traceEvents": {"a": 1}}', "no traceEvents"),
         (b'{"traceEvents": [1, null, "x", {"ph": "X"}]}', "no step that lasts"),
-        (trace()[:-40], "no JSON or is cut off"),
+        (trace()[:-40], "is not JSON"),
     ],
 )
 def test_what_is_no_trace(content, said):

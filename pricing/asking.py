@@ -6,14 +6,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from queue import Empty, Queue
 
 from core.machine.offer import Offer
+from hardware.outside.time_left import checked_by
 from pricing.fetch.body_cache import BodyCache
 from pricing.fetch.network import SourceError
 from pricing.fetch.session import NoCredentialError, Part, Refused, Session
@@ -22,6 +24,7 @@ from pricing.sources import Source
 
 MAX_OFFERS = 120_000  # of one source
 MAX_LIVE = MAX_ROWS // 2  # of all sources: rows kept from before need room, too
+LATE_S = 0.5  # after its deadline a source has ended by itself, or is left behind
 log = logging.getLogger("runcast.refresh")
 
 
@@ -53,20 +56,22 @@ def ask(
     progress: Progress | None,
     now: Callable[[], datetime],
 ) -> list[Fetched]:
-    """Fetch every source in a thread of its own, so that they wait for their servers
-    concurrently."""
+    """Fetch every source in a thread of its own, so that they wait for their servers concurrently.
+    One that goes on after its deadline is left behind: nobody waits for it."""
     found: dict[str, Fetched] = {}
     stop = threading.Event()  # so that Ctrl-C waits for one read, not for a deadline
-    with ThreadPoolExecutor(max_workers=max(1, len(sources))) as pool, _set_at_the_end(stop):
-        running = {
-            pool.submit(_fetch, s, environ, caches, len(last[s.name]), now, stop): s
-            for s in sources
-        }
-        for future in as_completed(running):
-            one = _ended(future, running[future])
-            found[one.source.name] = one
-            if progress is not None:
-                progress(one, len(found), len(sources))
+    ended: Queue[Fetched] = Queue()
+    waiting = {s.name: (s, time.monotonic() + s.deadline_s + LATE_S) for s in sources}
+    with _set_at_the_end(stop):
+        for s in sources:
+            call = partial(_fetched, s, environ, caches, len(last[s.name]), now, stop, ended)
+            threading.Thread(target=call, name=f"source {s.name}", daemon=True).start()
+        while waiting:
+            for one in _next(ended, waiting):
+                found[one.source.name] = one
+                del waiting[one.source.name]
+                if progress is not None:
+                    progress(one, len(found), len(sources))
     answers = [found[s.name] for s in sources]
     _drop_the_largest(answers)
     return answers
@@ -89,14 +94,41 @@ def _set_at_the_end(event: threading.Event) -> Iterator[None]:
         event.set()
 
 
-def _ended(future: Future[Fetched], source: Source) -> Fetched:
-    """The result of a thread. A bug in one source must not affect the others."""
-    error = future.exception()
-    if error is None:
-        return future.result()
-    log.error("the source %s has a fault", source.name, exc_info=error)
-    sentence = f"A fault of this program, not of the source: {type(error).__name__}."
-    return Fetched(source=source, status="failed", sentence=sentence)
+def _next(ended: Queue[Fetched], waiting: Mapping[str, tuple[Source, float]]) -> Sequence[Fetched]:
+    """The next source that is done, or those that do not end."""
+    first = min(until for _, until in waiting.values())
+    with suppress(Empty):
+        while (one := ended.get(timeout=max(0.0, first - time.monotonic()))) is not None:
+            if one.source.name in waiting:  # not one that was left behind
+                return [one]
+    late = [s for s, until in waiting.values() if until <= time.monotonic()]
+    return [
+        Fetched(
+            source=s,
+            status="failed",
+            sentence=f"It took longer than its {s.deadline_s:g} s.",
+            seconds=s.deadline_s + LATE_S,
+        )
+        for s in late
+    ]
+
+
+def _fetched(
+    source: Source,
+    environ: Mapping[str, str],
+    caches: Path | None,
+    last_rows: int,
+    now: Callable[[], datetime],
+    stop: threading.Event,
+    ended: Queue[Fetched],
+) -> None:
+    """Put the result of a source into `ended`. A bug in one source must not affect the others."""
+    try:
+        ended.put(_fetch(source, environ, caches, last_rows, now, stop))
+    except Exception as e:
+        log.exception("the source %s has a fault", source.name)
+        sentence = f"A fault of this program, not of the source: {type(e).__name__}."
+        ended.put(Fetched(source=source, status="failed", sentence=sentence))
 
 
 def _fetch(
@@ -121,7 +153,10 @@ def _fetch(
             stop=stop,
         ) as session:
             try:
-                found.offers = list(islice(source.fetch(session), MAX_OFFERS + 1))
+                with checked_by(session.check):
+                    for offer in islice(source.fetch(session), MAX_OFFERS + 1):
+                        session.check()
+                        found.offers.append(offer)
             finally:
                 found.parts = session.parts
                 found.refused = session.refused

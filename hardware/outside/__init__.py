@@ -5,4 +5,6 @@ json_text  JSON whose size in memory is judged before it is parsed
 kept       keep what was parsed by the hash of its bytes, refusals too; one file at a time
 packed     gzip and zip that are unpacked no further than a bound
 text       characters that would command a terminal or turn the direction of a text
+time_left  the seconds that a parser of outside bytes has, looked at between its rows and
+           objects
 """

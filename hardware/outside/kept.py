@@ -15,8 +15,11 @@ from collections.abc import Callable, Hashable
 from typing import Concatenate, ParamSpec, TypeVar
 
 from core.errors import RuncastError
+from hardware.outside.json_text import OutsideError
+from hardware.outside.time_left import processor_seconds
 
 KEPT_PARSES = 32  # of each reader
+PARSE_S = 10.0  # of processor time
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,7 +39,8 @@ def kept_by_hash(
         with _ONE_AT_A_TIME:
             if key not in known:
                 try:
-                    known[key] = parse(content, *more, **named)
+                    with processor_seconds(PARSE_S, _too_long):
+                        known[key] = parse(content, *more, **named)
                 except RuncastError as e:
                     known[key] = e.with_traceback(None)
             known.move_to_end(key)
@@ -48,3 +52,7 @@ def kept_by_hash(
         return found
 
     return kept
+
+
+def _too_long() -> OutsideError:
+    return OutsideError(f"takes more than {PARSE_S:g} s to read")

@@ -24,7 +24,14 @@ import httpx
 from core.errors import RuncastError, shown
 
 Place = tuple[str, int]  # host and port
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# Prefixes before an IPv4 address: IPv4-compatible, translated (RFC 2765), NAT64.
+_ENDS_IN_IPV4 = [ipaddress.ip_network(n) for n in ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96")]
+# What `is_global` of some versions of Python takes for public: protocol assignments, the host of
+# an Azure machine, local NAT64, site-local addresses.
+_NOT_PUBLIC = [
+    ipaddress.ip_network(n)
+    for n in ("192.0.0.0/24", "168.63.129.16/32", "64:ff9b:1::/48", "fec0::/10")
+]
 
 
 class SourceError(RuncastError):
@@ -55,21 +62,30 @@ class Deadline:
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is on the public Internet, also in IPv4-in-IPv6 form.
+    """Whether an IP address is on the public Internet, with every IPv4 address that it embeds.
 
     >>> is_public("169.254.169.254"), is_public("::ffff:10.0.0.1"), is_public("93.184.216.34")
     (False, False, True)
     """
     ip = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(ip, ipaddress.IPv6Address):
-        inner = [ip.ipv4_mapped, ip.sixtofour, *(ip.teredo or ())]
-        if ip in _NAT64:
-            inner.append(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF))
-        if not all(v4.is_global for v4 in inner if v4 is not None):
-            return False
-        if ip.ipv4_mapped is not None:
-            return True
-    return ip.is_global and not ip.is_multicast
+    if ip.is_multicast or any(ip in network for network in _NOT_PUBLIC):
+        return False
+    if isinstance(ip, ipaddress.IPv4Address):
+        return ip.is_global
+    inner = _embedded(ip)
+    if any(not is_public(str(v4)) for v4 in inner):
+        return False
+    return bool(inner) or ip.is_global
+
+
+def _embedded(ip: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
+    """The IPv4 addresses that a gateway, a tunnel or the system itself would take out of it."""
+    last = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+    found = [v4 for v4 in (ip.ipv4_mapped, ip.sixtofour, *(ip.teredo or ())) if v4 is not None]
+    is_isatap = int(ip) >> 32 & 0xFDFFFFFF == 0x5EFE
+    if is_isatap or any(ip in network for network in _ENDS_IN_IPV4):
+        found.append(last)
+    return found
 
 
 def resolved(host: str, port: int, own: frozenset[Place]) -> list[str]:

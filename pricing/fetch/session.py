@@ -190,6 +190,10 @@ class Session:
             if self.cache is not None:
                 self.cache.keep(url, answer.headers, "\n".join(held).encode())
 
+    def check(self) -> None:
+        """`SourceError` once the deadline has passed."""
+        self._deadline.left_s()
+
     def follow(self, link: str, *, of: str) -> str:
         """The address of a next page; SourceError if it is on another host."""
         if parts_of(link)[:2] != parts_of(self._address(of))[:2]:

@@ -235,7 +235,7 @@ def test_a_truncated_a_huge_and_a_missing_file_are_refused(run, written, tmp_pat
     with huge.open("wb") as file:
         file.truncate(5 * MAX_BYTES)
     for path, says in (
-        (cut, "is no JSON or is cut off"), (huge, "has 100 MB; at most 20 MB are read"),
+        (cut, "is not JSON"), (huge, "has 100 MB; at most 20 MB are read"),
         (tmp_path / "none.json", "does not exist"), (tmp_path, "is a folder"),
     ):  # fmt: skip
         status, out, err = run("calibrations", "add", str(path))

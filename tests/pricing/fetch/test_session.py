@@ -227,7 +227,9 @@ def test_a_redirected_post_is_not_followed():
 @pytest.mark.parametrize(
     "address",
     ["10.0.0.1", "172.16.0.1", "127.0.0.1", "169.254.169.254", "0.0.0.0", "224.0.0.1", "::1",
-     "fe80::1%eth0", "fd00::1", "::ffff:127.0.0.1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::"],
+     "fe80::1%eth0", "fd00::1", "::ffff:127.0.0.1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::",
+     "::127.0.0.1", "::ffff:0:a9fe:a9fe", "64:ff9b:1::a9fe:a9fe", "64:ff9b:1::5db8:d822", "fec0::1",
+     "192.0.0.192", "168.63.129.16", "2606:4700::200:5efe:a9fe:a9fe", "100.64.0.1"],
 )  # fmt: skip
 def test_private_addresses_are_known_in_every_form(address):
     assert not is_public(address)

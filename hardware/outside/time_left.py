@@ -1,0 +1,44 @@
+"""The seconds that a parser of outside bytes has, looked at between its rows and objects."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class _Clock(threading.local):
+    check: Callable[[], object] | None = None
+
+
+_CLOCK = _Clock()
+
+
+@contextmanager
+def checked_by(check: Callable[[], object]) -> Iterator[None]:
+    """In the block, parsers of this thread call `check` often; it raises when their time is up."""
+    before, _CLOCK.check = _CLOCK.check, check
+    try:
+        yield
+    finally:
+        _CLOCK.check = before
+
+
+@contextmanager
+def processor_seconds(most_s: float, error: Callable[[], Exception]) -> Iterator[None]:
+    """In the block, `error()` is raised once this thread has computed for `most_s`."""
+    over = time.thread_time() + most_s
+
+    def check() -> None:
+        if time.thread_time() > over:
+            raise error()
+
+    with checked_by(check):
+        yield
+
+
+def check() -> None:
+    """Raise if the time of this thread's parser is up."""
+    if _CLOCK.check is not None:
+        _CLOCK.check()

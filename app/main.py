@@ -6,8 +6,10 @@ Every page but the first is imported when it is opened, so that a cold server an
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
+from streamlit.navigation.page import StreamlitPage
 
 from app.document.escape import as_text
 from app.forecast import calibration_files, price_book, resolve
@@ -16,7 +18,7 @@ from app.plan import page as plan_page
 from app.saved import saved
 from app.saved import sidebar as saved_scenarios
 from app.scenario.link import changed
-from app.web import first_look, link, login, rerun_log, selection
+from app.web import first_look, link, login, rerun_log, selection, tabs
 from app.web import form as web_form
 from app.web.answers import answer_of, key_of
 from core.errors import RuncastError
@@ -24,6 +26,7 @@ from core.scenario import Scenario
 from core.search.plan import Answer
 
 SIDEBAR_PX = 272
+WHAT_IT_IS = "Forecast an LLM training run before you pay for it"  # the heading of the first page
 PAGE = "main_page"  # the page that the session showed last
 
 OPTIONS: web_form.Options = {
@@ -37,14 +40,20 @@ OPTIONS: web_form.Options = {
 }
 
 
-def draw_plan() -> None:
-    """The Plan page: the recommended plan and the answer."""
+def draw_plan(memory: StreamlitPage) -> None:
+    """The Plan page: the recommended plan and the answer, with a link to where its plan's bytes
+    and seconds go."""
+
+    def draw_link() -> None:
+        query = link.scenario().to_query()
+        st.page_link(memory, label="Where its bytes and seconds go", query_params=query)
+
     if found := _first_look() or _answered():
-        plan_page.draw(*found, OPTIONS)
+        plan_page.draw(*found, OPTIONS, draw_link)
 
 
 def draw_options() -> None:
-    """The Options & compare page: every plan, and up to four of them side by side."""
+    """The Compare page: every plan, and up to four of them side by side."""
     from app.options import page as options_page
 
     if found := _first_look() or _answered():
@@ -59,14 +68,14 @@ def draw_memory() -> None:
 
 
 def draw_risk() -> None:
-    """The Prices & risk page: what a plan costs."""
+    """The Risk & money page: what a plan costs."""
     from app.buy import page
 
     _of_plan(page.draw)
 
 
 def draw_launch() -> None:
-    """The Launch & export page: the files that start a plan."""
+    """The Launch page: the files that start a plan."""
     from app.launch import page
 
     _of_plan(page.draw)
@@ -80,21 +89,21 @@ def draw_accuracy() -> None:
 
 
 def draw_prices() -> None:
-    """The Price data page, which can also price the plan of the link on another day."""
+    """The Prices page, which can also price the plan of the link on another day."""
     from app.prices import page
 
     _other(page.draw, answer_of)
 
 
 def draw_calibration() -> None:
-    """The Calibration page, which forecasts the plan of the link with and without a calibration."""
+    """The Calibrate page, which forecasts the plan of the link with and without a calibration."""
     from app.calibration import page
 
     _other(page.draw, answer_of)
 
 
 def draw_decisions() -> None:
-    """The Recommendations page."""
+    """The Guides checked page."""
     from app.guides import page
 
     _other(page.draw)
@@ -158,21 +167,23 @@ def _first_look() -> tuple[Scenario, Answer] | None:
 
 def main() -> None:
     """One run of the script: read the address, then draw the page that it names."""
-    pages = [
-        st.Page(draw_plan, title="Plan", default=True),
-        st.Page(draw_options, title="Options & compare", url_path="options"),
-        st.Page(draw_memory, title="Memory & speed", url_path="memory"),
-        st.Page(draw_risk, title="Prices & risk", url_path="risk"),
-        st.Page(draw_decisions, title="Recommendations", url_path="decisions"),
-        st.Page(draw_launch, title="Launch & export", url_path="launch"),
-        st.Page(draw_calibration, title="Calibration", url_path="calibration"),
-        st.Page(draw_accuracy, title="Accuracy", url_path="accuracy"),
+    memory = st.Page(draw_memory, title="Memory & speed", url_path="memory")  # opened from a plan
+    in_row = [
+        st.Page(partial(draw_plan, memory), title="Plan", url_path="plan", default=True),
+        st.Page(draw_options, title="Compare", url_path="options"),
+        st.Page(draw_risk, title="Risk & money", url_path="risk"),
+        st.Page(draw_launch, title="Launch", url_path="launch"),
+        st.Page(draw_calibration, title="Calibrate", url_path="calibration"),
+    ]
+    more = [
+        st.Page(draw_prices, title="Prices", url_path="prices"),
         st.Page(draw_audit, title="Audit", url_path="audit"),
-        st.Page(draw_prices, title="Price data", url_path="prices"),
+        st.Page(draw_decisions, title="Guides checked", url_path="decisions"),
+        st.Page(draw_accuracy, title="Accuracy", url_path="accuracy"),
         st.Page(draw_method, title="Method", url_path="method"),
     ]
     first_look.begin()
-    current = st.navigation(pages, position="hidden")
+    current = st.navigation([*in_row, memory, *more], position="hidden")
     rerun_log.on_page(current.url_path)
     st.set_page_config(
         page_title=f"Runcast: {current.title}",
@@ -187,8 +198,8 @@ def main() -> None:
     if link.take_over(resolve.resolve, resolve.current_prices(), saved.expanded) or moved:
         web_form.fill(link.scenario())  # Streamlit drops the widgets of a page that is not drawn
     link.write()  # before anything is drawn, so that an error below cannot lose it
-    links = st.container(horizontal=True, gap="xxsmall")
-    st.header(current.title, anchor=False)
+    row = tabs.row()
+    st.header(WHAT_IT_IS if current is in_row[0] else current.title, anchor=False)
     with st.sidebar:
         st.markdown("**Runcast**")
         web_form.draw(OPTIONS)
@@ -198,9 +209,7 @@ def main() -> None:
     try:
         current.run()
     finally:  # the page may deselect plans that the answer does not have
-        query = link.scenario().to_query()
-        for page in pages:
-            links.page_link(page, query_params=query)
+        tabs.draw(row, in_row, more, current, link.scenario().to_query())
         with parts:
             web_form.draw_parts(link.scenario(), OPTIONS)
     first_look.wait()

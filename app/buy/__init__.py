@@ -1,7 +1,7 @@
 """Ways to buy the machines of a plan: on demand, spot or reserved, with time and cost of each.
 
 as_json     ways to buy a plan's machines as JSON: the keys of docs/risk.md
-charts      the charts of the Prices & risk page, from the tables of app/buy/document.py
+charts      the charts of the Risk & money page, from the tables of app/buy/document.py
 command     runcast buy: on demand, spot, reserved, a block or owned, side by side for one
             plan
 document    ways to buy a plan's machines as rows and columns: what the page draws, lists
@@ -11,7 +11,7 @@ kept        ways to buy machines that are kept to the end: on demand, reserved, 
 labels      short names of ways to buy, policies and markets
 market      how often spot machines are preempted: as given, from a trace, else from
             hardware/spot.csv
-page        the Prices & risk page: what each way to buy a plan's machines costs, and when
+page        the Risk & money page: what each way to buy a plan's machines costs, and when
             it ends
 prices      what the machines of a plan cost by purchase kind: one search over all of them
 purchases   every way to buy the machines of one plan, side by side: time, dollars, chance

@@ -1,4 +1,4 @@
-"""The charts of the Prices & risk page, from the tables of app/buy/document.py.
+"""The charts of the Risk & money page, from the tables of app/buy/document.py.
 
 Text has the theme's ink colour, and colour is never the only distinction. Names stand
 above their bars, so that a narrow screen has room for both.

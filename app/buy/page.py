@@ -1,4 +1,4 @@
-"""The Prices & risk page: what each way to buy a plan's machines costs, and when it ends."""
+"""The Risk & money page: what each way to buy a plan's machines costs, and when it ends."""
 
 from __future__ import annotations
 

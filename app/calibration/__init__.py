@@ -6,7 +6,7 @@ as_json            calibrations as JSON: every key is documented in docs/calibra
 calibrate_command  runcast calibrate: measure nodes where they are, and bring the result
                    back
 calibrate_words    a calibration run in words and as JSON: its limits, progress and result
-charts             the charts of the Calibration page, from the tables of
+charts             the charts of the Calibrate page, from the tables of
                    app/calibration/document.py
 command            runcast calibrations: measured results, added from a file, listed, shown,
                    removed
@@ -17,11 +17,11 @@ job                the launcher, the job and the limits that follow from the opt
                    runcast calibrate
 options            the options of a calibration run, each described once for the command line
                    and for saved runs
-page               the Calibration page: measured machines, and how they change the plan of
+page               the Calibrate page: measured machines, and how they change the plan of
                    the link
 plan               what a calibration measures: the matmuls of a link's plan, or of a usual
                    transformer block
-result_section     one result on the Calibration page: its constants, held-out step, links,
+result_section     one result on the Calibrate page: its constants, held-out step, links,
                    flags, provenance
 sections           what runcast calibrations prints: the list of results, an added result, a
                    result in full

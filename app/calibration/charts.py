@@ -1,4 +1,4 @@
-"""The charts of the Calibration page, from the tables of app/calibration/document.py.
+"""The charts of the Calibrate page, from the tables of app/calibration/document.py.
 
 Text has the text colour of the theme, and nothing is encoded by colour alone. Names are above
 their bars, so that both fit on a narrow screen.

@@ -1,4 +1,4 @@
-"""The Calibration page: measured machines, and how they change the plan of the link."""
+"""The Calibrate page: measured machines, and how they change the plan of the link."""
 
 from __future__ import annotations
 

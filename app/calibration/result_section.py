@@ -1,4 +1,4 @@
-"""One result on the Calibration page: its constants, held-out step, links, flags, provenance."""
+"""One result on the Calibrate page: its constants, held-out step, links, flags, provenance."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ forecasts    our own forecast for the cases that guides print
 inputs       peaks, and what guides print as inputs: networks, power, failures
 memory       claims about memory and what sharding saves of it, worked out from presets and
              accelerators
-page         the Recommendations page: what guides advise, row by row, and what we
+page         the Guides checked page: what guides advise, row by row, and what we
              recommend instead
 prices       prices that guides print, compared with the bundled offers, each with date
              and source

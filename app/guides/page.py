@@ -1,4 +1,4 @@
-"""The Recommendations page: what guides advise, row by row, and what we recommend instead."""
+"""The Guides checked page: what guides advise, row by row, and what we recommend instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Launch & export page lists: kinds of files, their texts, and a zip."""
+"""What the Launch page lists: kinds of files, their texts, and a zip."""
 
 from __future__ import annotations
 

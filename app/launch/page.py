@@ -1,4 +1,4 @@
-"""The Launch & export page: the files that start a plan, for the user's own stack."""
+"""The Launch page: the files that start a plan, for the user's own stack."""
 
 from __future__ import annotations
 

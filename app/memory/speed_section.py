@@ -104,5 +104,5 @@ def _draw_scaling(scenario: Scenario, plan: Plan, key: Key) -> None:
         lambda: speed_tables.scaling_shown(found.plans, chosen=plan.num_gpus),
     )
     st.caption(
-        "Time, dollars and failures against the number of GPUs are on the page Prices & risk."
+        "Time, dollars and failures against the number of GPUs are on the page Risk & money."
     )

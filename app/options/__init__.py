@@ -9,7 +9,7 @@ filters             the filter, sort and unit widgets of the Options page
 heatmap             the cells of the heatmap: the best plan of every accelerator at every
                     cloud
 heatmap_section     the heatmap of the Options page: the best plan of each GPU at each cloud
-page                the Options & compare page: every plan of the answer, and up to four of
+page                the Compare page: every plan of the answer, and up to four of
                     them side by side
 side_by_side        the comparison table: each quantity of each plan, and its difference
                     from the first plan

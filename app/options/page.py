@@ -1,4 +1,4 @@
-"""The Options & compare page: every plan of the answer, and up to four of them side by side."""
+"""The Compare page: every plan of the answer, and up to four of them side by side."""
 
 from __future__ import annotations
 

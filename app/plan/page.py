@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import streamlit as st
@@ -52,15 +52,20 @@ def _also(query: Query, book: str, _scenario: Scenario, _answer: Answer) -> tupl
     return words.also_sentences(_scenario, _answer)
 
 
-def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
-    """Draw the page for a scenario and its answer."""
+def draw(
+    scenario: Scenario, answer: Answer, options: web_form.Options, draw_link: Callable[[], None]
+) -> None:
+    """Draw the page for a scenario and its answer; `draw_link` leads to the plan's memory and
+    speed."""
     top = st.container()
-    _draw_answer(scenario, answer, options)
+    _draw_answer(scenario, answer, options, draw_link)
     with top:
         price_age_section.draw(scenario, answer)
 
 
-def _draw_answer(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
+def _draw_answer(
+    scenario: Scenario, answer: Answer, options: web_form.Options, draw_link: Callable[[], None]
+) -> None:
     today = price_book.today()
     theme = figure.theme()
     if not answer.plans:
@@ -76,7 +81,7 @@ def _draw_answer(scenario: Scenario, answer: Answer, options: web_form.Options) 
     if also := _also(query_of(scenario), price_book.book_id(scenario), scenario, answer):
         draw_list(also, "Also")
     its_own = failing[answer.plans.index(selected)]
-    _draw_selected(scenario, answer, selected, its_own, today, theme)
+    _draw_selected(scenario, answer, selected, its_own, today, theme, draw_link)
     share_section.draw(scenario, answer, selected)
     answer_section.draw_excluded(answer, LEFT_OUT)
 
@@ -172,6 +177,7 @@ def _draw_selected(
     failing: WithFailures,
     today: dt.date,
     theme: str,
+    draw_link: Callable[[], None],
 ) -> None:
     st.subheader("Selected plan")
     st.session_state[PINNED] = plan.id in scenario.pinned
@@ -184,7 +190,7 @@ def _draw_selected(
         on_change=_pinned,
         args=(plan.id,),
         disabled=len(scenario.pinned) >= MOST_PINNED and plan.id not in scenario.pinned,
-        help="Up to four pinned plans stand side by side on Options & compare; kept in the link",
+        help="Up to four pinned plans stand side by side on Compare; kept in the link",
     )
     with st.container(horizontal=True, gap="small"):
         for badge in words.badges(plan, today):
@@ -201,6 +207,7 @@ def _draw_selected(
     with right:
         st.markdown("**Time of one step**")
         figure.draw(step)
+    draw_link()
 
     explain_page.draw(scenario, answer, plan, theme)
     _draw_neighbours(scenario, plan)

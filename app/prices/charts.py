@@ -1,4 +1,4 @@
-"""The charts of the Price data page: cheapest prices by cloud, and a price over time.
+"""The charts of the Prices page: cheapest prices by cloud, and a price over time.
 
 Text has the text colour of the theme, and nothing is encoded by colour alone.
 """

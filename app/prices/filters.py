@@ -1,4 +1,4 @@
-"""The filters of the Price data page in its address, such as `show_cloud=aws,gcp`.
+"""The filters of the Prices page in its address, such as `show_cloud=aws,gcp`.
 
 The scenario is in the same address; app/web/link.py reads it and leaves the filters alone. If the
 address differs from what the page last wrote, the address sets the widgets; otherwise the widgets

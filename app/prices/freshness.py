@@ -1,4 +1,4 @@
-"""The age of each cloud's prices, as a table for the Price data page and for the terminal."""
+"""The age of each cloud's prices, as a table for the Prices page and for the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The offers of the Price data page as a table: filtered, in one unit, with source and age."""
+"""The offers of the Prices page as a table: filtered, in one unit, with source and age."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Price history for the Price data page: one price over time, a plan on another day."""
+"""Price history for the Prices page: one price over time, a plan on another day."""
 
 from __future__ import annotations
 

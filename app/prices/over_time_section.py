@@ -1,4 +1,4 @@
-"""Price history on the Price data page: one price, spot against on-demand, a plan on a day."""
+"""Price history on the Prices page: one price, spot against on-demand, a plan on a day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Price data page: what each cloud charges for which GPU, since when, from which source."""
+"""The Prices page: what each cloud charges for which GPU, since when, from which source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources, past refreshes and quarantined rows as tables and sentences of the Price data page."""
+"""Sources, past refreshes and quarantined rows as tables and sentences of the Prices page."""
 
 from __future__ import annotations
 

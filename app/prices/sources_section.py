@@ -1,4 +1,4 @@
-"""Sources on the Price data page: when each last answered, a refresh, and quarantined rows."""
+"""Sources on the Prices page: when each last answered, a refresh, and quarantined rows."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ HINTS = {
     "probability_oom": "Chance that the real peak is above the capacity: a log-normal around the "
     "forecast, as wide as forecasts of published runs missed their measured memory.",
     "with_failures": "Expected, with failures, checkpoints and restarts at published rates, or at "
-    "yours: hardware/reliability.csv names them; the Prices & risk page shows them.",
+    "yours: hardware/reliability.csv names them; the Risk & money page shows them.",
 }
 
 

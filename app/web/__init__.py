@@ -22,6 +22,7 @@ rerun_log        a log line for each rerun of the page, with an id to report whe
 searches         a cache of answers by question, filled by searches in the background
 selection        which plan a page is about: the one that the link names, or the
                  recommended one
+tabs             the row of tabs on every page: five pages, and the others under More
 view_query       page settings in the address that are not part of the scenario, such as
                  show_days=25
 """

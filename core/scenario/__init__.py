@@ -11,7 +11,7 @@ A link is flat `key=value` pairs, defaults omitted, `v` first. Keys are promises
 rename. `from_query` and `to_query` are the only codec.
 
     fields       the field table of a scenario: what to train, on what, and how
-    list_fields  fields of a scenario for the list of plans of the page Options & compare
+    list_fields  fields of a scenario for the list of plans of the page Compare
     quotes       a quote as one short text: who sells it, which GPU, dollars of a GPU-hour,
                  and what else it says
     risk_fields  fields of a scenario for failures, spot interruptions and the bill

@@ -1,4 +1,4 @@
-"""Fields of a scenario for the list of plans of the page Options & compare.
+"""Fields of a scenario for the list of plans of the page Compare.
 
 They are in the link and in the file, so that whoever opens it sees the same rows. None of them
 changes an answer.

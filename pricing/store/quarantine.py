@@ -103,7 +103,7 @@ def release(
             )
         if row.rule in WHOLE:
             raise ScenarioError(
-                f"{key} holds back the whole list of {row.source}: take it on the Price data page, "
+                f"{key} holds back the whole list of {row.source}: take it on the Prices page, "
                 f"or with `runcast refresh --source {row.source} --accept {row.source}`."
             )
         if row.rule not in RELEASABLE or row.usd_per_hour is None or not row.provider:

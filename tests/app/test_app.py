@@ -57,7 +57,7 @@ def test_the_page_is_useful_without_a_click():
     assert not page.warning
     assert not page.error
     assert list(headlines(page)) == ["Cheapest", "Fastest", "Recommended", "Peak memory per GPU"]
-    assert page.header[0].value == "Plan"
+    assert page.header[0].value == "Forecast an LLM training run before you pay for it"
     table = page.dataframe[0].value
     assert 10 <= len(table) <= 200
     first = {"v": "1", **link.FIRST_VISIT, "made": installed(), "prices": resolve.current_prices()}

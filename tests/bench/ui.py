@@ -24,7 +24,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.bench.ui_page import ACT, MOST_S, PART_S, Reader, Took, repeated
-from tests.support.browsing import FLAGS, served
+from tests.support.browsing import FLAGS, MORE, TABS, served
 from tests.support.load import pid_of
 from tests.support.processes import cpu_s
 
@@ -164,12 +164,10 @@ def edits(one: Reader) -> list[Line]:
 
 def pages(one: Reader) -> list[Line]:
     one.open(FEW)
-    selector = '[data-testid="stMain"] [data-testid="stPageLink"] a'
-    many = one.page.locator(selector).count()
     took: dict[str, list[Took]] = {}
     until = time.monotonic() + 2 * PART_S
     for _ in range(4):  # the first round also reads what only that page needs
-        for number in [*range(1, many), 0]:
+        for number in [*range(1, len(TABS) + len(MORE)), 0]:
             title, one_took = one.follow(number)
             if one_took:
                 took.setdefault(title, []).append(one_took)

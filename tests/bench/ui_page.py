@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from playwright.sync_api import Page, WebSocket
 
-from tests.support.browsing import IDLE
+from tests.support.browsing import IDLE, TABS
 
 MOST_S = 30
 REPEATS, PART_S = 15, 25.0
@@ -121,11 +121,14 @@ class Reader:
         return Took(took[0], took[1], received, largest)
 
     def follow(self, number: int) -> tuple[str, Took | None]:
-        """Click a link of the row of pages; its title and what it took."""
-        selector = '[data-testid="stMain"] [data-testid="stPageLink"] a'
+        """Click a tab, or after the last one a link under More; its title and what it took."""
+        selector, under = '.st-key-tabs [data-testid="stPageLink"] a', number - len(TABS)
+        if under >= 0:
+            self.page.locator(".st-key-tabs").get_by_test_id("stPopover").click()
+            selector, number = '[data-testid="stPopoverBody"] [data-testid="stPageLink"] a', under
         link = self.page.locator(selector).nth(number)
-        took = self.act("click", selector, nth=number, watched="h1, h2")
-        return link.inner_text(), took
+        title = link.inner_text()
+        return title, self.act("click", selector, nth=number, watched="h1, h2")
 
 
 def repeated(action: Callable[[int], Took | None], most_s: float = PART_S) -> list[Took]:

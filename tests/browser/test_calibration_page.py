@@ -1,4 +1,4 @@
-"""The Calibration page in a real browser: upload, use, link, remove; nothing wider than a phone."""
+"""The Calibrate page in a real browser: upload, use, link, remove; nothing wider than a phone."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ PAGE = f"/launch?{JOB}"
 def test_nothing_of_the_launch_page_is_cut_off_at_the_side(new_user, width, height):
     user = new_user(viewport={"width": width, "height": height})
     user.open(PAGE)
-    assert user.page.title() == "Runcast: Launch & export"
+    assert user.page.title() == "Runcast: Launch"
     assert user.notes() == []
     main = user.page.get_by_test_id("stMain")
     assert main.evaluate("m => m.scrollWidth <= m.clientWidth + 1")
@@ -44,6 +44,6 @@ def test_a_chosen_launcher_is_downloaded_as_it_is_drawn(new_user):
 def test_the_page_is_reached_from_the_plan(new_user):
     user = new_user()
     user.open(f"/?{JOB}")
-    user.follow("Launch & export", "/launch")
+    user.follow("Launch", "/launch")
     assert "num_gpus=64" in user.query()
     expect(user.page.get_by_text("When it goes wrong")).to_be_visible()

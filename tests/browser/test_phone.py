@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.support.browsing import FEW, PAGES
+from tests.support.browsing import FEW, MORE, PAGES, TABS
 
 pytestmark = pytest.mark.browser
 
@@ -41,11 +41,14 @@ def test_every_page_fits_a_phone(phone, keep_picture, scheme):
     assert len(found) == len(PAGES)
 
 
-def test_the_row_of_links_can_be_tapped_and_names_every_page(phone):
+def test_the_tabs_and_what_is_under_more_can_be_tapped(phone):
     user = phone()
     user.open("/method" + FEW)
     links = user.page.get_by_test_id("stPageLink-NavLink")
-    assert [text.strip() for text in links.all_inner_texts()] == list(PAGES)
+    assert [text.strip() for text in links.all_inner_texts()] == list(TABS)
+    user.page.get_by_role("button", name="More: Method").tap()
+    links.nth(len(TABS)).wait_for()
+    assert [text.strip() for text in links.all_inner_texts()] == [*TABS, *MORE]
     boxes = [link.bounding_box() for link in links.all()]
     assert all(b["height"] >= LEAST and b["width"] >= LEAST for b in boxes)
     assert all(b["x"] >= 0 and b["x"] + b["width"] <= PHONE["width"] for b in boxes)

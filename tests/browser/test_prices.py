@@ -1,4 +1,4 @@
-"""The Price data page in a real Chromium: filters, Back, downloads, small screens, themes."""
+"""The Prices page in a real Chromium: filters, Back, downloads, small screens, themes."""
 
 import csv
 from pathlib import Path
@@ -30,7 +30,7 @@ def choose(user, label, option):
 def test_nothing_of_the_prices_page_is_cut_off_at_the_side(new_user, width, height):
     user = new_user(viewport={"width": width, "height": height})
     user.open(PAGE)
-    assert user.page.title() == "Runcast: Price data"
+    assert user.page.title() == "Runcast: Prices"
     main = user.page.get_by_test_id("stMain")
     assert main.evaluate("m => m.scrollWidth <= m.clientWidth + 1")
     for chart in user.page.get_by_test_id("stVegaLiteChart").all():

@@ -1,4 +1,4 @@
-"""The Prices & risk page in a real Chromium: edits, a trace, downloads, screens, both themes."""
+"""The Risk & money page in a real Chromium: edits, a trace, downloads, screens, both themes."""
 
 import csv
 from pathlib import Path
@@ -18,7 +18,7 @@ PAGE = f"/risk?{JOB}"
 def test_nothing_of_the_risk_page_is_cut_off_at_the_side(new_user, width, height):
     user = new_user(viewport={"width": width, "height": height})
     user.open(PAGE)
-    assert user.page.title() == "Runcast: Prices & risk"
+    assert user.page.title() == "Runcast: Risk & money"
     assert user.notes() == []
     main = user.page.get_by_test_id("stMain")
     assert main.evaluate("m => m.scrollWidth <= m.clientWidth + 1")
@@ -49,7 +49,7 @@ def test_the_form_and_the_plan_are_those_of_the_plan_page(new_user):
     user = new_user()
     user.open(f"/?{JOB}&tp=8")
     user.type("Deadline (days)", "25")
-    user.follow("Prices & risk", "/risk")
+    user.follow("Risk & money", "/risk")
     assert user.value("Deadline (days)") == "25"
     user.unfold("Parallelism")
     assert user.value("Tensor parallel") == "8"

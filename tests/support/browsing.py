@@ -33,20 +33,24 @@ FLAGS = [
     "--disable-sync",
     "--disable-dev-shm-usage",
 ]
-# Every page, in the order of the row of links; a scenario that is searched fast.
-PAGES = {
+# The row of tabs, what stands under More, and the page that a plan leads to; each with its address.
+TABS = {
     "Plan": "/",
-    "Options & compare": "/options",
-    "Memory & speed": "/memory",
-    "Prices & risk": "/risk",
-    "Recommendations": "/decisions",
-    "Launch & export": "/launch",
-    "Calibration": "/calibration",
-    "Accuracy": "/accuracy",
+    "Compare": "/options",
+    "Risk & money": "/risk",
+    "Launch": "/launch",
+    "Calibrate": "/calibration",
+}
+MORE = {
+    "Prices": "/prices",
     "Audit": "/audit",
-    "Price data": "/prices",
+    "Guides checked": "/decisions",
+    "Accuracy": "/accuracy",
     "Method": "/method",
 }
+MEMORY = "Where its bytes and seconds go"
+PAGES = {"Plan": "/", MEMORY: "/memory", **TABS, **MORE}
+# A scenario that is searched fast.
 FEW = "?gpu=H100-80GB-SXM,A100-80GB-SXM&cloud=aws&num_gpus=64,512"
 SCREENSHOTS = "RUNCAST_SCREENSHOTS"  # a folder that keeps the pictures of the pages
 TALLEST = 12_000  # pixels of a picture
@@ -127,12 +131,22 @@ class User:
 
     def unfold(self, title: str) -> None:
         """Open a section of the form; its fields are drawn then."""
+        self.more_settings()
         self.page.get_by_test_id("stSidebar").locator("summary").filter(has_text=title).click()
         self.settle()
 
+    def more_settings(self) -> None:
+        """Show the parts of the form that are behind More."""
+        button = self.page.get_by_role("button", name="More settings")
+        if button.count():
+            button.click()
+            self.settle()
+
     def follow(self, label: str, path: str) -> None:
         """Click a link to another page and wait until it is there."""
-        self.page.get_by_role("link", name=label).click()
+        if label in MORE:
+            self.page.locator(".st-key-tabs").get_by_test_id("stPopover").click()
+        self.page.get_by_role("link", name=label, exact=True).click()
         self.page.wait_for_url(re.compile(rf"^{re.escape(self.base_url + path)}(\?|$)"))
         self.settle()
 

@@ -34,8 +34,8 @@ MOST_FILES, MOST_THREADS = 3, 3  # more at the last rest than at the second
 GPUS = ("H100-80GB-SXM", "A100-80GB-SXM", "H200-141GB-SXM", "B200-180GB")
 MODELS = ("llama3.1-8b", "llama3.1-70b", "qwen2.5-7b", "mixtral-8x7b")
 PAGES = (
-    "Plan", "Options & compare", "Memory & speed", "Prices & risk", "Launch & export", "Method",
-    "Audit", "Price data", "Calibration", "Accuracy", "Recommendations",
+    "Plan", "Compare", "Memory & speed", "Risk & money", "Launch", "Method",
+    "Audit", "Prices", "Calibrate", "Accuracy", "Guides checked",
 )  # fmt: skip
 
 

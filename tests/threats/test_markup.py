@@ -175,9 +175,9 @@ def test_uploads_and_their_file_names_are_text(new_user, kept, tmp_path):
     head = "run_id,model_key,accelerator,framework,num_gpus,tokens_per_s_per_gpu\n"
     text = upload(user.page.get_by_test_id("stMain"), (head + "\n".join(rows)).encode(), ".csv")
     assert PAYLOADS[0] in text
-    user.follow("Prices & risk", "/risk")
+    user.follow("Risk & money", "/risk")
     upload(user.page.get_by_test_id("stMain"), f"start_hours,{ALL}\n1,2\n".encode(), ".csv")
-    user.follow("Calibration", "/calibration")
+    user.follow("Calibrate", "/calibration")
     upload(user.page.get_by_test_id("stMain"), orjson.dumps({"schema": PAYLOADS[0]}), ".json")
 
 

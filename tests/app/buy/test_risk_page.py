@@ -1,4 +1,4 @@
-"""The Prices & risk page without a browser: its tables, charts and states."""
+"""The Risk & money page without a browser: its tables, charts and states."""
 
 import json
 from dataclasses import replace

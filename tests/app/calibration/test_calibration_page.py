@@ -1,4 +1,4 @@
-"""The Calibration page without a browser: a result is used and moves the plan, or is refused."""
+"""The Calibrate page without a browser: a result is used and moves the plan, or is refused."""
 
 from __future__ import annotations
 

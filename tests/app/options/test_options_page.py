@@ -1,4 +1,4 @@
-"""The Options & compare page without a browser: its list, its heatmap, its pins and its links."""
+"""The Compare page without a browser: its list, its heatmap, its pins and its links."""
 
 import datetime as dt
 import io

@@ -1,4 +1,4 @@
-"""The Price data page without a browser: offers, filters in the address, history, refresh."""
+"""The Prices page without a browser: offers, filters in the address, history, refresh."""
 
 import csv
 import datetime as dt

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from app.accuracy.command import fit, validate
+from app.api.command import mcp
 from app.audit.command import audit
 from app.bill.command import bill
 from app.buy.command import buy
@@ -269,7 +270,7 @@ def refresh(
 
 app.command()(compare)
 app.command("import")(import_file)
-for one in (serve, doctor, backup, restore, validate, fit):
+for one in (serve, mcp, doctor, backup, restore, validate, fit):
     app.command()(one)
 
 

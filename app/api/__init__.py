@@ -1,6 +1,8 @@
 """For machines: six questions as JSON over HTTP beside the page (docs/api.md).
 
+command    runcast mcp
 door       the routes of app/server.py: reads requests, bounds them, answers with JSON
+mcp_tools  the questions as tools of a Model Context Protocol server
 openapi    the OpenAPI description, from the models that parse requests
 questions  plan, estimate, audit, offers, models, gpus: keys in, the document of --json out
 rate       how often one address may ask

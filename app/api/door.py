@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from app.api import questions
 from app.api.openapi import PATH, description
+from app.api.questions import ASKED, Ask, as_texts
 from app.api.rate import Rate
 from app.log import log
 from core.errors import RuncastError, ScenarioError
@@ -28,16 +28,6 @@ SWITCH = "RUNCAST_API"
 BODY_BYTES = 64_000
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
 _rate = Rate()
-
-Ask = Callable[[Mapping[str, str]], Any]
-ASKED: Mapping[str, Ask] = {
-    "plan": questions.plan,
-    "estimate": questions.estimate,
-    "audit": questions.audit,
-    "offers": questions.offers,
-    "models": questions.models,
-    "gpus": questions.gpus,
-}
 
 
 class TooLongError(RuncastError):
@@ -109,7 +99,7 @@ async def _texts(request: Request) -> dict[str, str]:
         raise ScenarioError(f"The body is not JSON: {e}.") from None
     if not isinstance(value, dict):
         raise ScenarioError('The body is not a JSON object such as {"model": "llama3.1-8b"}.')
-    return questions.as_texts(value)
+    return as_texts(value)
 
 
 def _json(value: Any) -> Response:

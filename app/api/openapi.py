@@ -63,19 +63,7 @@ def _path(name: str) -> dict[str, Any]:
                 for key, text in keys.items()
             ]
         },
-        "post": {
-            "requestBody": {
-                "content": {
-                    "application/json": {
-                        "schema": {
-                            "type": "object",
-                            "additionalProperties": False,
-                            "properties": {k: {"description": t} for k, t in keys.items()},
-                        }
-                    }
-                }
-            }
-        },
+        "post": {"requestBody": {"content": {"application/json": {"schema": body_schema(name)}}}},
     }
     answers = {
         status: {"description": text, "content": {"application/json": {"schema": schema}}}
@@ -89,6 +77,15 @@ def _path(name: str) -> dict[str, Any]:
             "responses": answers,
         }
         for method, parts in asked.items()
+    }
+
+
+def body_schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of the keys of one question: any JSON value that a link could write."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {key: {"description": text} for key, text in _keys(name).items()},
     }
 
 

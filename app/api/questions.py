@@ -6,7 +6,7 @@ options of the command line alone. Every mistake is a RuncastError that names th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
@@ -35,6 +35,7 @@ from app.scenario.model import model_of
 from core.errors import ScenarioError, unknown_name
 
 Texts: TypeAlias = Mapping[str, str]
+Ask: TypeAlias = Callable[[Texts], Any]
 
 TOP = 50  # plans and offers, if `top` is left out
 CLAIM_KEYS = tuple(name for name in CLAIM_FIELDS if name != "config")
@@ -120,6 +121,16 @@ def as_texts(values: Mapping[str, object]) -> dict[str, str]:
         else:
             found[name] = _text(name, value)
     return found
+
+
+ASKED: Mapping[str, Ask] = {
+    "plan": plan,
+    "estimate": estimate,
+    "audit": audit,
+    "offers": offers,
+    "models": models,
+    "gpus": gpus,
+}
 
 
 def _text(name: str, value: object) -> str:

@@ -1,0 +1,21 @@
+"""`runcast mcp`: the six questions as tools of a Model Context Protocol server."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from core.errors import RuncastError
+
+
+def mcp() -> None:
+    """Answer agents by the Model Context Protocol.
+
+    On standard input and output; tools: plan, estimate, audit, offers, models, gpus (docs/api.md).
+    """
+    if find_spec("mcp") is None:
+        raise RuncastError("The package mcp is not installed: pip install 'runcast[mcp]'.")
+    import asyncio
+
+    from app.api.mcp_tools import serve_stdio
+
+    asyncio.run(serve_stdio())

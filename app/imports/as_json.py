@@ -93,6 +93,8 @@ def steady_json(found: Steady) -> dict[str, Any]:
         "tokens_per_s_per_gpu_p10": found.low,
         "tokens_per_s_per_gpu_p90": found.high,
         "tokens_per_s": found.tokens_per_s,
+        "step_s": found.step_s,
+        "loss": found.loss,
         "num_steps": found.num_steps,
         "num_left_out": found.num_left_out,
         "num_starts": found.num_starts,

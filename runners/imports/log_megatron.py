@@ -1,12 +1,15 @@
-"""Logs of Megatron-LM and its relatives (Megatron-DeepSpeed, NeMo, Megatron-Bridge, Primus).
+"""Logs of Megatron-LM and its relatives (Megatron-DeepSpeed, NeMo, Megatron-Bridge, Primus,
+GPT-NeoX, nanotron).
 
 megatron/training/training.py (training_log) and arguments.py of Megatron-LM: a line per interval
 with `iteration 10/ 100 |`, `elapsed time per iteration (ms): 450.2 |` and `global batch size: 32`,
 and once a dump of all arguments (`seq_length ........ 4096`). Megatron-DeepSpeed adds `tokens per
-gpu per second (tgs)`; Argonne's prints every figure as `name=value`. NeMo prints `train_step_timing
-in s`, in lines with `global_batch_size` or in a progress bar, where the batch is the growth of
-`consumed_samples`. Megatron-Bridge (train_utils.py) prints `Step Time : 2.51s` on the first rank
-and the line of the interval on the last; the former is read where a log lacks the latter.
+gpu per second (tgs)`; Argonne's prints every figure as `name=value`; nanotron prints
+`tokens_per_sec_per_gpu: 14.8K`, GPT-NeoX `samples/sec: 51.2` instead of the batch. NeMo prints
+`train_step_timing in s`, in lines with `global_batch_size` or in a progress bar, where the batch is
+the growth of `consumed_samples`. Megatron-Bridge (train_utils.py) prints `Step Time : 2.51s` on the
+first rank and the line of the interval on the last; the former is read where a log lacks the
+latter.
 """
 
 from __future__ import annotations
@@ -21,16 +24,19 @@ from runners.imports.text import positive, whose
 
 NAME = "megatron"
 _FIGURE = r"(\d{1,12}(?:\.\d{1,12})?(?:[eE][+-]?\d{1,3})?)"
-_ITERATION = re.compile(r"\biteration[\s=]{0,12}(\d{1,9})\s{0,12}/\s{0,12}(?:\d{1,9}|infinity)")
+_ITERATION = re.compile(r"\biteration[\s=:]{0,12}(\d{1,9})\s{0,12}/\s{0,12}(?:\d{1,9}|infinity)")
 _ELAPSED = re.compile(
     rf"elapsed[ _]time[ _]per[ _]iteration(?: \(ms\):|_ms=)\s{{0,8}}{_FIGURE}(?=[\s/|])"
 )
-_BATCH = re.compile(r"\bglobal[ _]batch[ _]size[:=]?\s{0,8}(\d{1,9})\b")
+_BATCH = re.compile(r"\bglobal[ _]batch[ _]size[:=]?\s{0,8}(\d{1,9})(?![\w.])")
 _TGS = re.compile(
     rf"tokens[ _]per[ _]gpu[ _]per[ _]second(?: \(tgs\):|_tgs=)\s{{0,8}}{_FIGURE}(?=[\s/|])|"
     rf"tokens/s/GPU[^\d|]{{0,12}}{_FIGURE}(?=[\s/|])",
     re.IGNORECASE,
 )
+# nanotron writes 14.8K; GPT-NeoX prints the samples/s of the job instead of the batch.
+_SHORT = re.compile(r"\btokens_per_sec_per_gpu: (\d{1,9}(?:\.\d{1,6})?)([KM]?)(?=[\s|])")
+_SAMPLES = re.compile(rf"\bsamples/sec: {_FIGURE}(?=[\s|])")
 _NEMO = re.compile(rf"train_step_timing in s[:=]\s{{0,8}}{_FIGURE}")
 _NEMO_STEP = re.compile(r"\bglobal_step[:=]\s{0,8}(\d{1,9})")
 _CONSUMED = re.compile(r"\bconsumed_samples=\s{0,8}(\d{1,15})(?:\.0{1,3})?(?=[,\]])")
@@ -90,6 +96,9 @@ def _step(line: str, rank: str) -> Step | None:
     millis = positive(elapsed[1]) if elapsed else None
     seconds = positive(nemo[1]) if nemo else None if millis is None else millis * 1e-3
     per_gpu = None if tgs is None else positive(tgs[1] or tgs[2])
+    short, samples = _SHORT.search(line), _SAMPLES.search(line)
+    if short is not None and (figure := positive(short[1])) is not None:
+        per_gpu = figure * {"": 1.0, "K": 1e3, "M": 1e6}[short[2]]
     if seconds is None and per_gpu is None:
         return None
     return Step(
@@ -97,6 +106,7 @@ def _step(line: str, rank: str) -> Step | None:
         rank=rank,
         step_s=seconds,
         tokens_per_s_per_gpu=per_gpu,
+        samples_per_s=positive(samples[1]) if samples and not batch else None,
         batch=positive(batch[1]) if batch else None,
     )
 

@@ -14,7 +14,8 @@ from runners.imports.text import positive, whose
 
 NAME = "plain"
 _WORDS = (
-    r"(?:tokens?[ _]?(?:/|per)[ _]?s(?:ec(?:ond)?s?)?|toks?/s(?:ec)?|tgs|tokens_per_second)"
+    r"(?:tokens?[ _]?(?:/|per)[ _]?s(?:ec(?:ond)?s?)?|toks?/s(?:ec)?|tokens_per_second"
+    r"|tgs(?: \(tokens/gpu/second\))?)"  # InternEvo
     r"(?![a-z])"
 )
 _WHOSE = r"((?:[ _]?(?:/|per)[ _]?(?:gpu|device|chip|rank))?)"

@@ -83,6 +83,14 @@ class Steady:
     peak_memory_gib: float | None
     is_mean: bool  # of the whole run, including warm-up
     notes: tuple[str, ...]
+    loss: float | None = None  # the last of training
+
+    @property
+    def step_s(self) -> float | None:
+        """Seconds of a step; None if batch, sequence length or GPUs are not known."""
+        tokens = self.known.get("global_batch_size", 0) * self.known.get("seq_len", 0)
+        rate = self.tokens_per_s
+        return tokens / rate if tokens and rate else None
 
     @property
     def tokens_per_s(self) -> float | None:

@@ -6,14 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from runners.imports import (
+    log_blocks,
+    log_csv,
     log_deepspeed,
     log_dllogger,
     log_hf,
     log_llama,
     log_megatron,
     log_plain,
+    log_swift,
+    log_times,
     log_torchtitan,
 )
+from runners.imports.loss import last_loss
 from runners.imports.steps import Log, RunFacts, Steady, can_be_used, steady
 from runners.imports.text import ImportFileError
 
@@ -24,8 +29,12 @@ READERS: dict[str, Callable[[Sequence[str]], Log | None]] = {
     log_megatron.NAME: log_megatron.read,
     log_llama.NAME: log_llama.read,
     log_dllogger.NAME: log_dllogger.read,
+    log_blocks.NAME: log_blocks.read,
+    log_swift.NAME: log_swift.read,
+    log_csv.NAME: log_csv.read,
     log_deepspeed.NAME: log_deepspeed.read,
     log_hf.NAME: log_hf.read,
+    log_times.NAME: log_times.read,
     log_plain.NAME: log_plain.read,
 }
 CONTRADICTS = 0.1  # between two formats of one log; chosen
@@ -34,8 +43,12 @@ LOOKED_FOR = {
     log_megatron.NAME: "`elapsed time per iteration (ms): N`",
     log_llama.NAME: '`"current_steps": N, "total_tokens": N`',
     log_dllogger.NAME: "`DLLL {...}`",
+    log_blocks.NAME: "`throughput/device/TPS=N`",
+    log_swift.NAME: "`'train_speed(s/it)': N`",
+    log_csv.NAME: "a column `device/items_per_sec`",
     log_deepspeed.NAME: "`CurrSamplesPerSec=N`",
     log_hf.NAME: "`'train_samples_per_second': N`",
+    log_times.NAME: "`iter time: N ms`, `train_step() took N seconds` or `rate:Ns/it`",
     log_plain.NAME: "`N tokens/s`",
 }
 
@@ -64,7 +77,8 @@ def steady_state(lines: Sequence[str], user: RunFacts, *, per_gpu: bool | None =
     found = logs_of(lines, per_gpu=per_gpu)
     for log in found:
         if can_be_used(log, user):
-            return _checked(steady(log, user), [*others, *found], user)
+            checked = _checked(steady(log, user), [*others, *found], user)
+            return replace(checked, loss=last_loss(lines))
         others.append(log)
     if not others:
         looked = "; ".join(f"{name} prints {text}" for name, text in LOOKED_FOR.items())

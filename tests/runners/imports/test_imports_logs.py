@@ -103,27 +103,6 @@ def test_argonnes_figures_count_and_not_those_of_deepspeed_between_them():
     assert steady("megatron_argonne.txt").notes == ()  # nobody says what DeepSpeed's are of
 
 
-@pytest.mark.parametrize(
-    ("name", "told", "format_", "rate", "steps"),
-    [
-        ("megatron_bridge.txt", {"global_batch_size": 128, "seq_len": 4096, "num_gpus": 64},
-         "megatron", 128 * 4096 / 2.56 / 64, 30),
-        ("nemo_bar.txt", {"seq_len": 4096, "num_gpus": 128},
-         "megatron", 256 * 4096 / 3.13 / 128, 49),
-        ("dllogger.json", {"seq_len": 4096, "num_gpus": 256},
-         "dllogger", 1024 * 4096 / 45.81 / 256, 29),
-        ("llama_factory.jsonl", {"num_gpus": 8}, "llama-factory", 65536 / 1.5 / 8, 38),
-        ("trainer_state.json", {"num_gpus": 8}, "hf-trainer", 10 * 196608 / 35 / 8, 19),
-    ],
-)  # fmt: skip
-def test_a_log_of_another_stack(name, told, format_, rate, steps):
-    found = steady(name, **told)
-    assert found.format == format_
-    assert found.tokens_per_s_per_gpu == pytest.approx(rate, rel=0.003)
-    assert found.low > 0.99 * rate  # no step has the start or an evaluation in it
-    assert found.num_steps == steps
-
-
 def test_without_tokens_llama_factorys_whole_seconds_are_left():
     cut = [re.sub(r', "throughput".*}', "}", line) for line in lines("llama_factory.jsonl")]
     told = RunFacts(seq_len=1024, global_batch_size=6, num_gpus=8)

@@ -1,0 +1,41 @@
+"""The training loss that a log ends with, in any format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from runners.imports.text import number
+
+_FIGURE = r"(-?\d{1,9}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?)(?![\w.])"
+# `lm loss: 3.1E+00`, `reduced_train_loss=9.0`, `'loss': 2.6`, `train/CE loss=2.4`,
+# `train/CrossEntropyLoss=2.4`, `loss/train/total: 9.1`, `loss train: 10.9`, `training loss: 6.4`;
+# not `'train_loss': 2.6` or `train_loss   = 2.6`, the Hugging Face Trainer's mean of the run.
+_LOSS = re.compile(
+    r"(?:(?<![\w/])(?:lm[ _]|reduced_train_|train/|training |train/CE |Train )?loss"
+    r"(?:/train/total| train)?|\btrain/CrossEntropyLoss|(?<![\w/'\"])train_loss(?=[=:]))"
+    rf"['\"]?\s{{0,4}}[:=]\s{{0,8}}['\"]?{_FIGURE}"
+)
+_MAY_HAVE = re.compile("loss", re.IGNORECASE)
+_COLUMNS = ("train_loss", "loss", "train/loss", "train_loss_step")
+
+
+def last_loss(lines: Sequence[str]) -> float | None:
+    """The last training loss of a log; None if it prints none."""
+    for line in reversed(lines):
+        if _MAY_HAVE.search(line) and (found := _LOSS.findall(line)):
+            return number(found[-1])
+    return _of_table(lines)
+
+
+def _of_table(lines: Sequence[str]) -> float | None:
+    """The last loss of a table with a header."""
+    names = [n.strip() for n in lines[0].split(",")] if lines else []
+    column = next((names.index(n) for n in _COLUMNS if n in names), None)
+    if column is None or len(names) < 2:
+        return None
+    for line in reversed(lines[1:]):
+        cells = line.split(",")
+        if len(cells) == len(names) and (value := number(cells[column])) is not None:
+            return value
+    return None

@@ -29,6 +29,7 @@ page            the Accuracy page: forecasts compared with published runs and wi
 predict         forecast published runs: throughput and memory with their intervals
 readme          the accuracy block of a README, rewritten from a validation: runcast
                 validate --readme
+regret          regret of choices by forecast: its tables, its sentence and its JSON values
 rows            problems with the rows of a file of measured runs, each with its line number
 run_layout      the layout of a published run: its stated degrees, else the smallest that
                 fit in memory

@@ -8,10 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.accuracy import regret
+from app.accuracy.choices import regrets_of
 from app.accuracy.section_scores import Section, class_coverages, families
 from app.accuracy.words import NOTE
 from app.document.escape import safe_cell
 from core.evidence.accuracy import FITS_AT_MOST, TIGHT_AT_MOST, PairAccuracy
+from hardware.cross_validation import choice_figures
 
 if TYPE_CHECKING:
     from app.accuracy.rows import Offence
@@ -32,9 +35,10 @@ def report_json(report: Report) -> dict[str, Any]:
     The sections throughput, memory, pairs and baseline each have n, refused, median_ape,
     mean_ape, p90_ape, within_20, coverage_80 (null where it has no meaning) and `by`
     accelerator, precision, architecture, framework, task and stack_profile. Figures whose name
-    starts with weighted_ count each configuration once.
+    starts with weighted_ count each configuration once. `regret` has the choices among these rows
+    (`rows`, `worst_groups`) and those of the shipped rows by fits that had not seen them.
     """
-    pairs = report.pairs
+    pairs, chosen = report.pairs, regrets_of(report)
     return {
         "schema": JSON_SCHEMA,
         "runcast": report.runcast_version,
@@ -73,6 +77,11 @@ def report_json(report: Report) -> dict[str, Any]:
             },
         },
         "baseline": _section_json(report.baseline),
+        "regret": {
+            "rows": regret.as_json(regret.of_rows(chosen)),
+            "worst_groups": regret.worst_json(regret.worst_groups(chosen)),
+            "shipped_rows_unseen": regret.as_json(regret.of_unseen(choice_figures())),
+        },
         "model_notes": {key: list(notes) for key, notes in report.model_notes.items()},
     }
 

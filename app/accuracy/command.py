@@ -34,9 +34,9 @@ def validate(
         validation_json.write_out(report, Path(out))
     if readme is not None:
         from app.accuracy.readme import rewrite
-        from hardware.cross_validation import cross_validation
+        from hardware.cross_validation import choice_figures, cross_validation
 
-        rewrite(Path(readme), report, cross_validation())
+        rewrite(Path(readme), report, cross_validation(), choice_figures())
     if as_json:
         print_json(validation_json.report_json(report))
     else:
@@ -57,7 +57,7 @@ def fit(
     Prints what was found; --write replaces the shipped tables (docs/accuracy.md).
     """
     from app.accuracy.fit import refit
-    from app.accuracy.fit_report import ablation, choice_figures, figures, fit_blocks
+    from app.accuracy.fit_report import ablation, choice_rows, figures, fit_blocks
     from app.document.terminal import print_document
     from hardware.cross_validation import write_choices, write_cross_validation
     from hardware.efficiency import read_entries, write_entries
@@ -71,5 +71,5 @@ def fit(
     if write:
         write_entries(result.entries)
         write_cross_validation(found)
-        write_choices(choice_figures(result, today))
+        write_choices(choice_rows(result, today))
     print_document(fit_blocks(result, found))

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from app.accuracy.section_scores import Errors, class_coverages, families
-from app.accuracy.words import KINDS, SPLITS
+from app.accuracy.words import CLOSENESS, KINDS, SPLITS
 from app.document import format as fmt
 from app.document.table import Column, Table, column, text_column
 from core.evidence.accuracy import Accuracy
@@ -60,7 +60,7 @@ def _labelled(first: str, caption: str, rows: Iterable[Errors], *names: str) -> 
     return Table(caption=caption, columns=(label, *columns), rows=tuple(rows)).only(first, *names)
 
 
-def _fold(split: str, folds: CrossValidation) -> Errors:
+def _fold(split: str, folds: CrossValidation, label: str) -> Errors:
     def of(measure: str) -> float | None:
         return folds[split, measure].value if (split, measure) in folds else None
 
@@ -76,14 +76,24 @@ def _fold(split: str, folds: CrossValidation) -> Errors:
         bias=None,
         family_median_ape=of("family_median"),
     )
-    return Errors(accuracy=unseen, label=f"{SPLITS[split]} ({found.date})")
+    return Errors(accuracy=unseen, label=label)
 
 
 def of_folds(folds: CrossValidation, *splits: str) -> Table[Errors]:
     """Cross-validated errors, one row per way of splitting the runs."""
-    rows = [_fold(split, folds) for split in splits or SPLITS if (split, "median") in folds]
+    given = [split for split in splits or SPLITS if (split, "median") in folds]
+    dated = {split: f"{SPLITS[split]} ({folds[split, 'median'].date})" for split in given}
+    rows = [_fold(split, folds, label) for split, label in dated.items()]
     caption = "Error of the forecast throughput of published runs, |forecast / measured - 1|"
     return _labelled("Throughput", caption, rows, "Runs", *MEASURES)
+
+
+def by_closeness(folds: CrossValidation) -> Table[Errors]:
+    """The errors by what is known of the run that is forecast, on rows that no fit had seen."""
+    given = [split for split in CLOSENESS if (split, "median") in folds]
+    rows = [_fold(split, folds, CLOSENESS[split]) for split in given]
+    caption = "Error of the forecast throughput by what is known"
+    return _labelled("What is known", caption, rows, "Runs", "Median error", "P90", "Within 20%")
 
 
 def headlines(report: Report, folds: CrossValidation) -> Table[Errors]:

@@ -89,7 +89,7 @@ def figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, Measured
             if value is not None:
                 yield split, measure, Measured(value=value, rows=rows, date=date)
     inputs = read_runs(RUNS_CSV).inputs.rows(result.throughput.sample.rows)
-    for part, one, rows in closeness(result.throughput, inputs):
+    for nearness, one, rows in closeness(result.throughput, inputs):
         for measure, value in (
             ("median", one.weighted_median_ape),
             ("mean", one.weighted_mean_ape),
@@ -97,7 +97,7 @@ def figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, Measured
             ("within_20", one.weighted_within_20),
         ):
             if value is not None:
-                yield part, measure, Measured(value=value, rows=rows, date=date)
+                yield nearness, measure, Measured(value=value, rows=rows, date=date)
     for split in ("grouped", "new_source"):
         for label, chosen in _large_classes(result.throughput.sample, moe):
             part = _accuracy(result.throughput, split, sigma, chosen)
@@ -106,7 +106,7 @@ def figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, Measured
                 yield split, f"{CLASS_COVERAGE}{label}", figure
 
 
-def choice_figures(result: Result, today: dt.date) -> Iterator[tuple[str, str, str, ChoiceFigure]]:
+def choice_rows(result: Result, today: dt.date) -> Iterator[tuple[str, str, str, ChoiceFigure]]:
     """Rows of (split, grouping, measure, figure): what the forecast of rows that the fit had not
     seen would have chosen."""
     sample = result.throughput.sample

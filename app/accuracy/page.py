@@ -9,18 +9,18 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.accuracy import charts, document, errors, upload_section, words
+from app.accuracy import charts, document, errors, regret, upload_section, words
+from app.accuracy.choices import regrets_of
 from app.accuracy.runs_section import download, draw_ratios, ratios
+from app.accuracy.section_scores import Errors
 from app.accuracy.validate import Report, validate
 from app.document import chart_files, page
 from app.document import format as fmt
 from app.document.escape import as_text
-from app.document.glossary import explained
 from app.document.table import Table
 from app.web import figure
 from app.web.answers import KEPT_S
-from core.evidence.accuracy import Accuracy
-from hardware.cross_validation import cross_validation
+from hardware.cross_validation import choice_figures, cross_validation
 from hardware.measured import MODELS_CSV, PAIRS_CSV, RUNS_CSV
 
 TABLE_PX = 388
@@ -38,10 +38,13 @@ def _shipped() -> Report:
 def _tables() -> dict[str, Table[Any]]:
     """The tables of the page. They change only when the shipped data change."""
     report, folds = _shipped(), cross_validation()
+    chosen = regrets_of(report)
     return {
         "errors": errors.headlines(report, folds),
         "coverage": errors.of_classes(report),
         "families": errors.of_families(report),
+        "choices": regret.table([*regret.of_unseen(choice_figures()), *regret.of_rows(chosen)]),
+        "worst_choices": regret.worst_table(regret.worst_groups(chosen)),
         "memory_classes": document.memory_classes(report).without("Share"),
         "memory": errors.of_memory(report).only(
             "Stack", "Runs", "Median error", "Inside P10-P90", "Bias"
@@ -70,11 +73,13 @@ def draw() -> None:
     """Draw the page: headline, single runs, own runs, interval, memory, knobs, other estimators."""
     report, found = _shipped(), _tables()
     a = report.throughput.overall
-    st.markdown(
-        f"**{as_text(words.blind_sentence(a, report.baseline.overall, cross_validation()))}**"
-    )
-    _draw_metrics(a)
+    folds = cross_validation()
+    headline = words.closeness_sentence(folds) or words.answer_sentence(a, report.baseline.overall)
+    st.markdown(f"**{as_text(headline)}**")
+    _draw_closeness(errors.by_closeness(folds))
+    st.caption(as_text(words.shipped_sentence(a)))
     _draw_errors(report, found["errors"])
+    _draw_choices(found["choices"], found["worst_choices"])
     _draw_runs(report)
     upload_section.draw()
     _draw_coverage(report, found["coverage"])
@@ -90,29 +95,15 @@ def draw() -> None:
     _draw_missing(found["missing"])
 
 
-def _draw_metrics(a: Accuracy) -> None:
-    folds = cross_validation()
-    shown = (
-        ("Median error", "median", a.weighted_median_ape, "Half of the forecasts are nearer"),
-        ("P90 error", "p90", a.weighted_p90_ape, "One forecast in ten is worse"),
-        ("Within 20%", "within_20", a.weighted_within_20, "Share of the forecasts"),
-        ("Inside P10 to P90", "coverage", a.weighted_coverage_80, "80% would be exact"),
-    )
-    for column, (label, measure, fitted, about) in zip(st.columns(len(shown)), shown, strict=True):
-        unseen = folds.get((words.BLIND, measure))
-        with column, st.container(border=True, height="stretch", gap="xsmall"):
-            value = fmt.percent(unseen.value if unseen else fitted)
-            st.metric(label, as_text(value), help=explained(label))
-            st.caption(about)
-            if unseen:
-                st.caption(as_text(f"{fmt.percent(fitted)} on the rows of the fit itself"))
-    st.caption(
-        as_text(
-            f"Of {fmt.count(a.n)} runs, each of {fmt.count(a.configurations)} configurations "
-            f"counted once. The median of the medians of {fmt.count(a.families)} families (source, "
-            f"model, accelerator) is {fmt.percent(a.family_median_ape)}."
-        )
-    )
+def _draw_closeness(table: Table[Errors]) -> None:
+    """One card for each thing that may be known of a run."""
+    for place, row in zip(st.columns(max(len(table.rows), 1)), table.rows, strict=False):
+        a = row.accuracy
+        with place, st.container(border=True, height="stretch", gap="xsmall"):
+            st.markdown(f"**{as_text(row.label)}**")
+            st.metric("Median error", as_text(fmt.percent(a.median_ape)))
+            near, far = fmt.percent(a.within_20), fmt.percent(a.p90_ape)
+            st.caption(as_text(f"{fmt.count(a.n)} runs; P90 {far}; {near} within 20%"))
 
 
 def _draw_errors(report: Report, table: Table[Any]) -> None:
@@ -125,6 +116,14 @@ def _draw_errors(report: Report, table: Table[Any]) -> None:
         "The first rows are no blind test: the efficiencies were fitted on these runs. The "
         "cross-validation is one: each part of the runs is forecast by a fit on the others."
     )
+
+
+def _draw_choices(table: Table[Any], worst: Table[Any]) -> None:
+    st.subheader("Choosing by forecast", anchor=False)
+    st.markdown(as_text(regret.sentence(choice_figures())))
+    page.draw_table(table.only(*regret.REACHED))
+    st.caption(as_text(regret.NOTE))
+    _draw_long(worst, "accuracy_choices")
 
 
 def _draw_runs(report: Report) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.accuracy import errors, words
+from app.accuracy import errors, regret, words
 from app.document import format as fmt
 from core.errors import RunsError, shown
-from hardware.cross_validation import CrossValidation
+from hardware.cross_validation import ChoiceFigures, CrossValidation
 
 if TYPE_CHECKING:
     from app.accuracy.validate import Report
@@ -17,7 +17,7 @@ BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
 HINT = "<!-- Written by `make validate`: edit what is outside of this block. -->"
 
 
-def block(report: Report, folds: CrossValidation) -> str:
+def block(report: Report, folds: CrossValidation, choices: ChoiceFigures) -> str:
     """The lines between the markers."""
     a, memory = report.throughput.overall, report.memory.overall
     total = len(report.runs)
@@ -26,6 +26,7 @@ def block(report: Report, folds: CrossValidation) -> str:
     lines = [
         HINT,
         "",
+        *_closeness(folds),
         f"On the {fmt.count(total)} shipped rows ({report.date}; "
         f"{fmt.count(total - report.num_refused)} forecast, {fmt.count(report.num_refused)} "
         "refused):",
@@ -54,11 +55,21 @@ def block(report: Report, folds: CrossValidation) -> str:
         _row("out of memory", words.oom_text(report)),
         _row("one knob changed", words.pairs_sentence(report)),
         _row('knobs no better than "no change"', words.weak_knobs(report)),
+        *(_row("choosing by forecast", text) for text in [regret.sentence(choices)] if text),
         "",
     ]
     if note := words.fold_note(report, folds):
         lines += [note, ""]
     return "\n".join(lines)
+
+
+def _closeness(folds: CrossValidation) -> list[str]:
+    """What leads: the errors by what is known of a run."""
+    table = errors.by_closeness(folds)
+    if not table.rows:
+        return []
+    rule = "|---" * len(table.head) + "|"
+    return [_row(*table.head), rule, *(_row(*cells) for cells in table.cells()), ""]
 
 
 def _moe(report: Report, folds: CrossValidation) -> list[str]:
@@ -80,7 +91,7 @@ def _row(*cells: str) -> str:
     return f"| {' | '.join(safe)} |"
 
 
-def rewrite(path: Path, report: Report, folds: CrossValidation) -> None:
+def rewrite(path: Path, report: Report, folds: CrossValidation, choices: ChoiceFigures) -> None:
     """Write this report's block between the markers of a file."""
     text = path.read_text(encoding="utf-8")
     begin, end = text.find(BEGIN), text.find(END)
@@ -89,5 +100,5 @@ def rewrite(path: Path, report: Report, folds: CrossValidation) -> None:
             f"{shown(str(path))} needs the line {BEGIN} once and after it the line {END} once: "
             "the accuracy table goes between them."
         )
-    new = f"{text[: begin + len(BEGIN)]}\n{block(report, folds)}{text[end:]}"
+    new = f"{text[: begin + len(BEGIN)]}\n{block(report, folds, choices)}{text[end:]}"
     path.write_text(new, encoding="utf-8")

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.accuracy import document, errors, words
+from app.accuracy import document, errors, regret, words
+from app.accuracy.choices import regrets_of
 from app.accuracy.rows import Offence, where
 from app.document import format as fmt
 from app.document.blocks import Block, Paragraph, Section
 from app.document.table import Table
 from core.evidence.coverage import CLASS_BAND, LARGE, NOMINAL
+from hardware.cross_validation import choice_figures
 
 if TYPE_CHECKING:
     from app.accuracy.validate import Report
@@ -40,6 +42,7 @@ def report_blocks(report: Report) -> tuple[Block | Section, ...]:
         *_families(report),
         Section("Peak memory", tuple(_memory(report))),
         *_pairs(report),
+        Section("Choosing by forecast", tuple(_choices(report))),
         *_named("Refused", report.reasons(has_forecast=False)),
         *_named("Forecast, but measured what cannot be scored", report.reasons(has_forecast=True)),
     )
@@ -99,6 +102,20 @@ def _pairs(report: Report) -> Iterator[Section]:
                 *_left_out(report.pairs.left_out),
             ),
         )
+
+
+def _choices(report: Report) -> Iterator[Block]:
+    found = regrets_of(report)
+    now = regret.of_rows(found)
+    shown = regret.table([*now, *regret.of_unseen(choice_figures())])
+    if not now:
+        yield Paragraph("No three configurations of this file could be chosen between.")
+    yield shown.only(*regret.REACHED)
+    yield shown.only(*regret.BIASES)
+    yield Paragraph(regret.NOTE)
+    if now:
+        worst = regret.worst_table(regret.worst_groups(found))
+        yield worst.without("Source", "Precision")
 
 
 def _left_out(left_out: Mapping[str, int]) -> Iterator[Block]:

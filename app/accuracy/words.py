@@ -34,12 +34,19 @@ SPLITS = {
     "new_source": "Cross-validation: the fit saw no row of the same publication",
     "new_stack": "Cross-validation: the fit saw no row of the same family of stacks",
     "new_accelerator": "Cross-validation: the fit saw no row of the same accelerator",
+    "newest": "Cross-validation: the newest six months, by a fit to older rows alone",
+}
+# What is known of the run that is forecast, from nothing to a measurement on its machine.
+CLOSENESS = {
+    "new_stack": "A stack we have never seen",
+    "known_stack": "A stack we know",
+    "measured_once": "Your own machine, measured once",
+    "newest": "Runs newer than every run of the fit",
 }
 NOTE = (
     "Rows that the shipped efficiencies were fitted on are no blind test: on them the figures say "
     "how well the model can describe what is known."
 )
-BLIND = "new_source"  # the split closest to forecasting a new user's run
 STALE = 0.005  # median errors further apart mean the folds are from another model state
 BIAS = "A bias above 0 is a forecast that is too fast, or too large."
 KNOBS_FROM = 10  # fewest pairs of a knob to compare it with "no change"
@@ -89,20 +96,27 @@ def _constant_mfu(baseline: Accuracy | None) -> str:
     return f" A constant MFU per kind of run is off by {error}."
 
 
-def blind_sentence(overall: Accuracy, baseline: Accuracy, folds: CrossValidation) -> str:
-    """The page's headline: the error on publications held out of the fit.
-
-    Without cross-validation results it is the error on the fitted rows.
-    """
-    needed = ("median", "within_20", "coverage")
-    if any((BLIND, m) not in folds for m in needed):
-        return answer_sentence(overall, baseline)
-    median, near, inside = (fmt.percent(folds[BLIND, m].value) for m in needed)
+def closeness_sentence(folds: CrossValidation) -> str:
+    """The headline: the error by what is known of a run; '' without such cross-validation."""
+    if any((split, "median") not in folds for split in CLOSENESS):
+        return ""
+    never, known, once, newest = (fmt.percent(folds[s, "median"].value) for s in CLOSENESS)
     return (
-        f"Forecast by a fit that had seen nothing of their publication, half of "
-        f"{fmt.count(overall.configurations)} measured configurations ({fmt.count(overall.n)} "
-        f"runs) are within {median} of the measured throughput, {near} are within 20%, and "
-        f"{inside} are inside P10 to P90.{_constant_mfu(baseline)}"
+        f"Half of the forecasts of published runs are within {never} of the measured throughput "
+        f"where no run of the stack was fitted, within {known} where other publications had runs "
+        f"of the stack, and within {once} once another run on the same machine was measured. Runs "
+        f"newer than every run of the fit are off by {newest} at the median."
+    )
+
+
+def shipped_sentence(a: Accuracy) -> str:
+    """The error on the rows of the fit itself, which the headline is not about."""
+    return (
+        f"Each of the configurations counts once. On the rows of the fit itself "
+        f"({fmt.count(a.n)} runs, {fmt.count(a.configurations)} configurations) the median is "
+        f"{fmt.percent(a.weighted_median_ape)}; the median of the medians of "
+        f"{fmt.count(a.families)} families (source, model, accelerator) is "
+        f"{fmt.percent(a.family_median_ape)}."
     )
 
 

@@ -26,11 +26,9 @@ from app.scenario.version import version
 from core.machine.accelerator import Source
 from core.scenario import Scenario
 from core.search.plan import Answer, Plan
-from hardware.cross_validation import CrossValidation, cross_validation
+from hardware.cross_validation import cross_validation
 from hardware.facts import NUMBERS
 from pricing.offers import snapshot
-
-MEASURES = ("median", "p90", "within_20", "coverage")
 
 
 def why_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
@@ -61,8 +59,8 @@ def accuracy_section(scenario: Scenario, plan: Plan | None) -> Section:
     """The error of such forecasts on published runs, and where it is largest."""
     folds = cross_validation()
     blocks: list[Block] = []
-    if all((accuracy_words.BLIND, m) in folds for m in MEASURES):
-        blocks.append(Paragraph(_blind(folds)))
+    if sentence := accuracy_words.closeness_sentence(folds):
+        blocks.append(Paragraph(sentence))
     unseen = ("Throughput", "Runs", "Median error", "P90", "Within 20%", "Inside P10-P90")
     blocks += [
         errors.of_folds(folds).only(*unseen),
@@ -72,18 +70,6 @@ def accuracy_section(scenario: Scenario, plan: Plan | None) -> Section:
     if plan is not None:
         blocks += _nearest(scenario, plan)
     return Section("How accurate such a forecast is", tuple(blocks))
-
-
-def _blind(folds: CrossValidation) -> str:
-    unseen = [folds[accuracy_words.BLIND, m] for m in MEASURES]
-    median, p90, within, inside = (fmt.percent(m.value) for m in unseen)
-    rows, date = unseen[0].rows, unseen[0].date
-    return (
-        f"Forecast by a fit that had seen nothing of their publication, half of {fmt.count(rows)} "
-        f"published runs are within {median} of the measured throughput, {within} within 20%, one "
-        f"in ten is off by more than {p90}; {inside} lie inside their P10 to P90, where 80% should "
-        f"(measured on {date})."
-    )
 
 
 def _nearest(scenario: Scenario, plan: Plan) -> list[Block]:

@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.accuracy import charts, errors, words
+from app.accuracy import charts, errors, regret, words
 from app.accuracy import document as tables
 from app.accuracy import own_runs as own
 from app.accuracy import page as accuracy_page
+from app.accuracy.choices import regrets_of
 from app.accuracy.validate import validate
 from app.document import format as fmt
 from app.document.chart_parts import INK, LIMIT
 from core.errors import RunsError
 from core.evidence.accuracy import MEMORY_CLASSES
 from hardware.claims import not_modelled
-from hardware.cross_validation import cross_validation
+from hardware.cross_validation import choice_figures, cross_validation
 from hardware.estimators import estimators
 from hardware.measured import MODELS_CSV, PAIRS_CSV, RUNS_CSV
 
@@ -36,8 +37,9 @@ def report():
 def page():
     """The page with every part opened."""
     page = AppTest.from_function(script, default_timeout=60)
-    for part in ("classes_part", "families_part", "memory_part", "pairs_part", "missing"):
-        page.session_state[f"accuracy_{part}"] = True
+    for part in ("choices", "classes", "families", "memory", "pairs"):
+        page.session_state[f"accuracy_{part}_part"] = True
+    page.session_state["accuracy_missing"] = True
     return page.run()
 
 
@@ -64,13 +66,14 @@ def test_the_page_stands_and_says_the_answer_first(page, report):
     assert not page.exception
     assert not page.error
     assert not page.warning
-    answer = words.blind_sentence(
-        report.throughput.overall, report.baseline.overall, cross_validation()
-    )
-    assert plain(page.markdown[0].value) == f"**{answer}**"
     unseen = cross_validation()
-    figures = [unseen[words.BLIND, m].value for m in ("median", "p90", "within_20", "coverage")]
-    assert [plain(m.value) for m in page.metric] == [fmt.percent(x) for x in figures]
+    assert plain(page.markdown[0].value) == f"**{words.closeness_sentence(unseen)}**"
+    for card, (split, label) in zip(page.metric, words.CLOSENESS.items(), strict=True):
+        median, far, near = (unseen[split, m].value for m in ("median", "p90", "within_20"))
+        assert plain(card.value) == fmt.percent(median)
+        assert f"**{label}**" in shown(page)
+        runs = f"{unseen[split, 'median'].rows} runs"
+        assert f"{runs}; P90 {fmt.percent(far)}; {fmt.percent(near)} within 20%" in shown(page)
 
 
 def test_every_sentence_of_the_report_is_on_the_page(page, report):
@@ -87,6 +90,8 @@ def test_every_table_is_on_the_page(page, report):
     found = [(len(f), f.columns[0]) for f in frames(page)]
     for wanted in (
         errors.headlines(report, cross_validation()),
+        regret.table([*regret.of_unseen(choice_figures()), *regret.of_rows(regrets_of(report))]),
+        regret.worst_table(regret.worst_groups(regrets_of(report))),
         errors.of_classes(report),
         errors.of_families(report),
         errors.of_memory(report),

@@ -472,6 +472,12 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
     oom = report["memory"]["oom"]
     assert sum(oom["classes_of_oom"].values()) == oom["n_oom"] == 8
     assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 861
+    regret = report["regret"]
+    assert [row["grouping"] for row in regret["rows"]] == ["layout", "count", "machine"]
+    for row in (*regret["rows"], *regret["shipped_rows_unseen"]):
+        assert 0 < row["regret_p10"]["value"] <= row["regret_median"]["value"] <= 1
+        assert row["configurations"] >= 3 * row["groups"]
+    assert all(0 < g["regret"] <= 1 and g["model_key"] for g in regret["worst_groups"])
     errors = [f["median_ape"] for f in report["throughput"]["worst_families"]]
     assert errors == sorted(errors, reverse=True)
     json.dumps(report, allow_nan=False)

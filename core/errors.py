@@ -68,15 +68,19 @@ def nearest(name: str, known: Collection[str]) -> str | None:
     return lower[guess[0]] if guess else None
 
 
-def unknown_sentence(kind: str, name: str, known: Collection[str]) -> str:
+def unknown_sentence(
+    kind: str, name: str, known: Collection[str], *, guess: str | None = None
+) -> str:
     """Sentence with the unknown name, the known name that was probably meant, and what is known."""
-    guess = nearest(name, known)
+    guess = guess or nearest(name, known)
     hint = f" Did you mean {guess!r}?" if guess else ""
     names = sorted(known)
     rest = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return f"Unknown {kind} {shown(name)}.{hint} Known: {', '.join(names[:LISTED])}{rest}."
 
 
-def unknown_name(kind: str, name: str, known: Collection[str]) -> ScenarioError:
+def unknown_name(
+    kind: str, name: str, known: Collection[str], *, guess: str | None = None
+) -> ScenarioError:
     """`unknown_sentence` as the error of a scenario."""
-    return ScenarioError(unknown_sentence(kind, name, known))
+    return ScenarioError(unknown_sentence(kind, name, known, guess=guess))

@@ -16,6 +16,7 @@ from app.forecast import price_book
 from app.forecast.with_failures import WithFailures, of_plans
 from app.plan import (
     answer_section,
+    batch_words,
     charts,
     document,
     figures,
@@ -73,6 +74,8 @@ def _draw_answer(
         return
     selected = chosen(scenario, answer)
     st.markdown(f"**{as_text(words.answer_sentence(scenario, answer, today))}**")
+    if few := batch_words.few_steps(scenario, selected):
+        st.warning(as_text(few))
     _draw_headlines(answer, selected, today)
     quote_section.draw(scenario)
     figures.draw_frontier(scenario, answer, selected, _point_chosen)

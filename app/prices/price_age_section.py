@@ -54,16 +54,16 @@ def draw(scenario: Scenario, answer: Answer) -> None:
 
 
 def _draw_banner(scenario: Scenario, answer: Answer, age: str) -> None:
-    with st.container(border=True, key="price_age", gap="xsmall"):
+    with st.container(key="price_age", gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{as_text(age)}**", width="content")
+            st.markdown(as_text(age), width="content")
             st.button(
                 "Refresh now", key="price_age_refresh", icon=":material/refresh:",
                 on_click=_start, args=(scenario, answer),
                 disabled=first_look.is_awaited(),  # the answer to compare with is still to come
+                help=as_text(f"{_refresh_sentence()} {price_age.NOTHING_SENT}"),
             )  # fmt: skip
             st.button("Not now", key="price_age_dismiss", on_click=_dismiss)
-        st.caption(as_text(f"{_refresh_sentence()} {price_age.NOTHING_SENT}"))
         if refused := st.session_state.get(_REFUSED):
             st.warning(as_text(refused))
 

@@ -11,6 +11,8 @@ link        read a link as a scenario, and write a scenario as an address to cop
 link_query  the query of a link that reopens an answer
 model       the way in for models: text or a file of a config.json, and the model fields of
             a scenario
+starting    where a scenario starts: the usual batch, sequence, data and machines of each
+            task, and examples
 version     which Runcast this is: its version, its commit in a checkout, hashes of its
             tables and code
 yaml        a table in a user's YAML file, read as a stream of checked events

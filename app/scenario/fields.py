@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -23,8 +23,22 @@ class Section:
     fields: tuple[str, ...]
 
 
-# Where the form shows the fields of group `advanced`; fields not named here are under OTHER.
+# What moves an answer most, in the order of the form; `first_fields` says what is drawn of it.
+FIRST = (
+    "task", "model", "num_tokens", "seq_len", "global_batch_size", "gpu", "num_gpus", "cloud",
+    "deadline_days", "deadline_confidence", "stack",
+)  # fmt: skip
+DATA_SET = ("num_examples", "tokens_per_example", "epochs")  # in place of the tokens
+DRAWN_ELSEWHERE = frozenset({"rank_by"})  # above the table it sorts
+
+# Where the form shows the fields of groups `basic` and `advanced` that are not among the first;
+# those not named here are under OTHER.
 ADVANCED = (
+    Section(
+        "prices",
+        "Purchase, budget and prices",
+        ("purchase", "budget_usd", "price_book", "max_price_age_days"),
+    ),
     Section(
         "parallelism",
         "Parallelism",
@@ -40,8 +54,8 @@ ADVANCED = (
     ),
     Section(
         "kernels",
-        "Precision, kernels and stack",
-        ("precision", "stack", "software_date", "attention", "compile", "cuda_graphs",
+        "Precision and kernels",
+        ("precision", "software_date", "attention", "compile", "cuda_graphs",
          "chunked_loss"),
     ),
     Section(
@@ -53,11 +67,10 @@ ADVANCED = (
     Section(
         "finetuning",
         "Fine-tuning",
-        ("task", "lora_rank", "lora_targets", "double_quantisation", "paged_optimizer"),
+        ("lora_rank", "lora_targets", "double_quantisation", "paged_optimizer"),
     ),
-    Section("prices", "Your prices", ("price_book", "max_price_age_days")),
 )  # fmt: skip
-OTHER = ("more", "More")
+OTHER = ("other", "Other")
 LAST = ("anchor_tokens_per_s_per_gpu",)
 GROUPS = (
     ("task_size", "Data set"),
@@ -79,18 +92,30 @@ def fields_of(group: str) -> Mapping[str, FieldInfo]:
     return MappingProxyType({n: f for n, f in every if _extra(f).get("group") == group})
 
 
-def sections() -> tuple[Section, ...]:
-    """The collapsed parts of the form: every field of the groups shown there, each once."""
-    advanced = fields_of("advanced")
+def first_fields(scenario: Scenario) -> tuple[str, ...]:
+    """The fields that are always visible: the tokens, or the data set if the scenario has one."""
+    size = ("num_tokens",) if scenario.num_examples is None else DATA_SET
+    named = [n for name in FIRST for n in (size if name == "num_tokens" else (name,))]
+    return tuple(n for n in named if n in Scenario.model_fields)
+
+
+def sections(shown: Collection[str] = FIRST) -> tuple[Section, ...]:
+    """The collapsed parts of the form: every field of the groups shown there, each once, without
+    those that are `shown` above."""
+    advanced = {**fields_of("basic"), **fields_of("advanced")}.keys() - {*FIRST, *DRAWN_ELSEWHERE}
     found = [Section(s.key, s.title, tuple(n for n in s.fields if n in advanced)) for s in ADVANCED]
     placed = {n for s in ADVANCED for n in s.fields}
-    rest = tuple(n for n in advanced if n not in placed)
+    rest = tuple(n for n in Scenario.model_fields if n in advanced - placed)
     found += [Section(*OTHER, rest)] if rest else []
     for group, title in GROUPS:
         # A field that needs other fields comes after them.
-        names = sorted(fields_of(group), key=lambda n: n in LAST)
+        names = sorted(fields_of(group).keys() - {*shown}, key=_place)
         found.append(Section(group, title, tuple(names)))
     return tuple(found)
+
+
+def _place(name: str) -> tuple[bool, int]:
+    return name in LAST, list(Scenario.model_fields).index(name)
 
 
 def changed_fields(scenario: Scenario, names: Iterable[str]) -> list[str]:

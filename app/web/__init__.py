@@ -11,11 +11,15 @@ form             the scenario form in the sidebar, drawn from the field table of
                  core.scenario.Scenario
 form_part        a collapsible part of the form: its fields are drawn only while it is
                  open
+form_start       the top of the form: examples, a reset, and the task, which brings its
+                 usual values
 form_words       the form's labels for the choices of a field, and its placeholders
 fragment         parts of a page that rerun on their own when opened or edited
 link             which scenario the page shows: keeps the address bar and the session
                  in step
 login            the login page, where a login is set up, and the name of the user
+model_words      a model in one line: its parameters, the active ones, and its kind of
+                 attention
 owner            who is asking: the owner of saved scenarios
 rerun_log        a log line for each rerun of the page, with an id to report when
                  something fails

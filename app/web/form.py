@@ -22,6 +22,7 @@ from app.scenario.fields import (
     bounds,
     changed_fields,
     fields_of,
+    first_fields,
     is_flag,
     is_list,
     is_switch,
@@ -31,11 +32,12 @@ from app.scenario.fields import (
 )
 from app.scenario.file import read_scenario, write_scenario
 from app.scenario.link import changed
-from app.scenario.model import custom_fields, parse_config
-from app.web import link
-from app.web.form_part import part
+from app.scenario.model import custom_fields, model_of, parse_config
+from app.web import form_start, link
+from app.web.form_part import more, part
 from app.web.form_words import ABOUT, NOTHING, OPTION_LABELS, PLACEHOLDERS, labelled
 from app.web.fragment import alone
+from app.web.model_words import described
 from core.errors import ModelError, ScenarioError
 from core.scenario import Scenario
 
@@ -44,7 +46,6 @@ MAX_CONFIG_CHARS = 1_000_000
 MAX_UPLOAD_MB = 2
 LINES_FOR_TEXT = 64  # characters in a typed field; a list of GPU counts is the longest
 
-DRAWN_ELSEWHERE = {"rank_by"}  # above the table it sorts
 LABELS = {"calibration": calibration_files.id_label}  # labels of fields whose values are ids
 FLAG_LABELS = {None: "Not given", True: "Yes", False: "No"}
 _ERRORS = "form_errors"
@@ -99,6 +100,7 @@ def _accepted(where: str, new: dict[str, Any]) -> Scenario | None:
 
 def _edited(name: str) -> None:
     """Callback of every field: parse its value; keep the last valid scenario if it is wrong."""
+    form_start.typed(name)
     given, field = st.session_state[_key(name)], Scenario.model_fields[name]
     empty = () if is_list(field) else None if field.default is None else given
     new: dict[str, Any] = {name: empty if given == "" else given}
@@ -209,7 +211,10 @@ def draw_field(name: str, options: Options, *, horizontal: bool = False) -> None
     elif choices and horizontal:
         st.radio(**common, options=choices, format_func=_option_label, horizontal=True)
     elif choices:
-        st.selectbox(**common, options=choices, format_func=partial(_label_of, name))
+        # The list keeps the order of its table, the newest of a family first: 70b is Llama 3.1.
+        st.selectbox(
+            **common, options=choices, format_func=partial(_label_of, name), filter_mode="contains"
+        )
     elif is_switch(field):
         st.checkbox(**common)
     elif is_flag(field):
@@ -278,10 +283,15 @@ def _draw_section(section: Section, options: Options) -> None:
 
 
 def draw(options: Options) -> None:
-    """Draw the fields that are always visible, into the current container."""
-    for name in fields_of("basic"):
-        if name not in DRAWN_ELSEWHERE:
+    """Draw the examples and the fields that are always visible, into the current container."""
+    form_start.draw(fill)
+    for name in first_fields(link.scenario()):
+        if name == "task":
+            form_start.draw_task(fill, _help(Scenario.model_fields[name]))
+        else:
             draw_field(name, options)
+        if name == "model" and link.scenario().model == CUSTOM:
+            st.caption(as_text(described(model_of(link.scenario()).transformer)))
 
 
 @alone
@@ -291,7 +301,14 @@ def draw_parts(drawn: Scenario, options: Options) -> None:
     scenario = link.scenario()
     if scenario != drawn:
         st.rerun(scope="app")
-    for section in sections():
+    drawn_above = first_fields(scenario)
+    parts = sections(drawn_above)
+    custom = [*fields_of("custom_model"), *fields_of("custom_gpu")]
+    behind = [n for s in parts for n in s.fields] + custom
+    own = (*behind, "config", "custom_gpu", "scenario_file")
+    if not more(len(changed_fields(scenario, behind)), errors(), own):
+        return
+    for section in parts:
         _draw_section(section, options)
     config = "Model from config.json" + (" (in use)" if scenario.model == CUSTOM else "")
     inside = part("config", config, errors(), ("config", *fields_of("custom_model")))

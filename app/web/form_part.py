@@ -13,6 +13,35 @@ import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 OPEN = "form_open"  # in the session: the parts that are open
+MORE = "more"  # all parts, among those that are open
+
+
+def more(changed: int, errors: dict[str, str], fields: Collection[str]) -> bool:
+    """Draw the button that shows and hides all parts; return whether they are shown. They are if
+    one of them is open or one of their fields is wrong."""
+    if any(field in errors for field in fields):
+        st.session_state[OPEN] = sorted(_opened() | {MORE})
+    is_open = bool(_opened())
+    counted = f" ({changed} changed)" if changed else ""
+    st.button(
+        "Fewer settings" if is_open else f"More settings{counted}",
+        key="form_more",
+        icon=":material/expand_less:" if is_open else ":material/expand_more:",
+        on_click=_more_toggled,
+        args=(errors, fields),
+        width="stretch",
+    )
+    return is_open
+
+
+def _more_toggled(errors: dict[str, str], fields: Collection[str]) -> None:
+    """Show all parts, or hide them, which drops the invalid values typed in them."""
+    if not _opened():
+        st.session_state[OPEN] = [MORE]
+        return
+    st.session_state[OPEN] = []
+    for field in fields:
+        errors.pop(field, None)
 
 
 def _opened() -> set[str]:
@@ -22,9 +51,9 @@ def _opened() -> set[str]:
 def _toggled(name: str, errors: dict[str, str], fields: Collection[str]) -> None:
     """Record that a part was opened or closed. Closing it drops the invalid values typed in it."""
     if st.session_state[_key(name)]:
-        st.session_state[OPEN] = sorted(_opened() | {name})
+        st.session_state[OPEN] = sorted(_opened() | {MORE, name})
         return
-    st.session_state[OPEN] = sorted(_opened() - {name})
+    st.session_state[OPEN] = sorted((_opened() | {MORE}) - {name})
     for field in fields:
         errors.pop(field, None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from app.document.vocabulary import PURCHASES, SHARDINGS
+from app.scenario.starting import CONTINUE
 from core.scenario import Scenario
 
 OPTION_LABELS = {
@@ -49,6 +50,7 @@ OPTION_LABELS = {
     "flash2": "FlashAttention 2",
     "unfused": "Unfused",
     "pretrain": "Pretraining",
+    CONTINUE: "Continued pretraining",
     "sft": "Full fine-tuning",
     "lora": "LoRA",
     "qlora": "QLoRA",

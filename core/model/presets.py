@@ -38,5 +38,15 @@ def preset(name: str) -> Preset:
     """
     found = _spellings().get(_plain(name))
     if found is None:
-        raise unknown_name("model", name, PRESETS)
+        raise unknown_name("model", name, PRESETS, guess=_holding(name))
     return found
+
+
+def _holding(name: str) -> str | None:
+    """The first preset, the newest of its family, whose id has every part of a name.
+
+    >>> _holding("70b"), _holding("Llama 70B"), _holding("grok-9")
+    ('llama3.1-70b', 'llama3.1-70b', None)
+    """
+    parts = _plain(name).split("-")
+    return next((p for p in PRESETS if all(part in p for part in parts)), None)

@@ -6,6 +6,7 @@ arXiv:2001.08361, Eq. 1.4, 5.1 and 5.3.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from core.money.cost import num_steps
@@ -120,6 +121,29 @@ def effective_batch_advice(
             f"{_counted(late)} at {LATE_LOSS:g}; arXiv:2001.08361)."
         ),
     )
+
+
+FEWEST_STEPS = 100  # fewer leave no room for a warm-up and a decay of the learning rate
+LONG_STEP_S = 60.0
+
+
+def few_long_steps(*, num_steps: float, step_s: float) -> bool:
+    """Whether a run has so few steps, each so long, that its batch is too large for its tokens.
+
+    >>> few_long_steps(num_steps=12, step_s=22 * 60), few_long_steps(num_steps=90, step_s=2.0)
+    (True, False)
+    """
+    return num_steps < FEWEST_STEPS and step_s > LONG_STEP_S
+
+
+def batch_for_steps(*, global_batch_size: int, num_steps: float) -> int:
+    """The largest power of two of sequences that gives a run at least FEWEST_STEPS steps.
+
+    >>> batch_for_steps(global_batch_size=512, num_steps=12.0)
+    32
+    """
+    largest = max(1.0, global_batch_size * num_steps / FEWEST_STEPS)
+    return int(2 ** math.floor(math.log2(largest)))
 
 
 def _counted(tokens: float) -> str:

@@ -82,7 +82,7 @@ def test_the_answer_says_how_old_its_price_is_and_the_table_what_speaks_against_
 
 def test_a_link_opens_the_scenario_it_names():
     page = opened(
-        ["parallelism"], **QUICK, model="llama3.1-70b", num_tokens="2T",
+        ["parallelism", "prices"], **QUICK, model="llama3.1-70b", num_tokens="2T",
         purchase="on_demand,spot", tp="8",
     )  # fmt: skip
     assert not page.exception
@@ -110,7 +110,7 @@ def test_the_page_says_what_the_core_answers():
 
 
 def test_editing_a_field_changes_the_link_and_the_answer():
-    page = opened(**QUICK)
+    page = opened(["prices"], **QUICK)
     before = headlines(page)
     page.text_input(key="form_num_tokens").set_value("15T").run()
     assert not page.exception
@@ -406,7 +406,9 @@ def test_every_price_says_how_old_it_is():
 
 def test_every_field_has_one_place_on_the_page():
     drawn = [n for s in scenario_fields.sections() for n in s.fields]
-    for group in ("basic", "quotes", "custom_model", "custom_gpu", "view"):
+    drawn += [n for n in scenario_fields.FIRST if n in Scenario.model_fields]
+    drawn += scenario_fields.DRAWN_ELSEWHERE
+    for group in ("quotes", "custom_model", "custom_gpu", "view"):
         drawn += scenario_fields.fields_of(group)
     assert sorted(drawn) == sorted(Scenario.model_fields)
     shown = {w.key for kind in ("text_input", "selectbox", "multiselect", "checkbox")
@@ -418,8 +420,8 @@ def test_every_field_has_one_place_on_the_page():
 def test_a_new_advanced_field_is_drawn_although_nobody_placed_it(monkeypatch):
     monkeypatch.setattr(scenario_fields, "ADVANCED", scenario_fields.ADVANCED[1:])
     last = scenario_fields.sections()[-len(scenario_fields.GROUPS) - 1]
-    assert last.title == "More"
-    assert {"tp", "pp", "sharding"} <= set(last.fields)
+    assert last.title == "Other"
+    assert {"purchase", "budget_usd"} <= set(last.fields)
 
 
 def test_every_choice_has_a_name():
@@ -433,12 +435,12 @@ def test_a_closed_part_of_the_form_says_how_much_a_link_changed_in_it():
     page = opened(PARTS, **QUICK, tp="8", pp="2", optimizer="muon", chunked_loss="1", epochs="2")
     assert not page.warning
     assert [e.label for e in page.sidebar.expander][:8] == [
+        "Purchase, budget and prices",
         "Parallelism (2 changed)",
         "Memory (1 changed)",
-        "Precision, kernels and stack (1 changed)",
+        "Precision and kernels (1 changed)",
         "What you know of the machine",
         "Fine-tuning",
-        "Your prices",
         "Data set (1 changed)",
         "Measured anchor",
     ]
@@ -481,7 +483,7 @@ def test_a_measured_plan_moves_the_forecast_and_is_in_the_link():
     again = opened(**kept)
     assert not again.warning
     assert headlines(again) == headlines(page)
-    assert "Measured anchor (4 changed)" in [e.label for e in again.expander]
+    assert again.button(key="form_more").label == "More settings (4 changed)"
 
 
 @pytest.mark.parametrize("wrong", ["fast", "-1", "9e8", "nan"])

@@ -121,6 +121,8 @@ def views(one: Reader, pid: int | None) -> list[Line]:
     line = of("view: sort the table", sorts, 150, 300, settled=False)
     line.note = f"{used * 1000:.0f} ms of the server's processor a rerun" if pid else ""
     part = '[data-testid="stSidebar"] details summary'
+    one.page.get_by_role("button", name="More settings").click()
+    one.settle()
     opened = repeated(
         lambda n: one.act(
             "click", part, nth=1, watched='[data-testid="stSidebar"] [data-testid="stWidgetLabel"]'

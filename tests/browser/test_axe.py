@@ -98,6 +98,7 @@ def test_axe_finds_nothing_where_something_is_wrong_or_unusual(
 def test_axe_finds_nothing_in_what_is_closed_at_first(new_user, keep_picture):
     user = new_user(color_scheme="dark")
     user.open(f"/{FEW}")
+    user.more_settings()
     for part in user.page.locator("summary").all():
         part.click()
         user.settle()  # what is drawn in it moves the next one, also from under the mouse

@@ -133,7 +133,7 @@ def typist(new_user):
 
 def test_uploads_that_are_too_large_or_of_the_wrong_kind_change_nothing(typist, tmp_path):
     query, before = typist.query(), typist.headlines()
-    typist.page.get_by_text("Model from config.json").click()
+    typist.unfold("Model from config.json")
     chosen = typist.page.locator('input[type="file"]').first
     for name, body, says in (
         ("large.json", b'{"a": "' + b"x" * LARGE + b'"}', f"{MAX_UPLOAD_MB}"),

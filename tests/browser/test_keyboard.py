@@ -112,6 +112,9 @@ def test_edit_link_page_and_export_without_a_mouse(new_user):
     assert "num_tokens=2e12" in user.query()
     assert user.headlines() != before
 
+    go_to(user, "button", r"(expand_more )?More settings")
+    user.page.keyboard.press("Enter")
+    user.settle()
     go_to(user, "summary", r"(keyboard_arrow_right )?Parallelism.*")
     user.page.keyboard.press("Enter")
     go_to(user, "textbox", "Tensor parallel")

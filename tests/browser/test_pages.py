@@ -118,7 +118,7 @@ def test_the_csv_holds_the_table_and_the_link(new_user):
 def test_an_uploaded_config_becomes_the_model(new_user, tmp_path):
     user = new_user()
     user.open(FEW)
-    user.page.get_by_text("Model from config.json").click()
+    user.unfold("Model from config.json")
     config = next(p for p in sorted(CONFIGS.glob("*.json")) if "70b" in p.name.lower())
     user.page.locator('input[type="file"]').first.set_input_files(config)
     expect(user.page).to_have_url(re.compile("model=custom"))
@@ -134,14 +134,14 @@ def test_an_uploaded_config_becomes_the_model(new_user, tmp_path):
 def test_a_scenario_goes_out_as_a_file_and_comes_back(new_user, tmp_path):
     ann = new_user()
     ann.open(FEW + "&compile=1&tp=4")
-    ann.page.get_by_text("Scenario file").click()
+    ann.unfold("Scenario file")
     with ann.page.expect_download() as download:
         ann.page.get_by_role("button", name="Download as YAML").click()
     path = tmp_path / "scenario.yaml"
     path.write_bytes(Path(download.value.path()).read_bytes())
     bob = new_user()
     bob.open()
-    bob.page.get_by_text("Scenario file").click()
+    bob.unfold("Scenario file")
     bob.page.locator('input[type="file"]').last.set_input_files(path)
     expect(bob.page).to_have_url(re.compile("tp=4"))
     bob.settle()
@@ -158,6 +158,7 @@ def test_a_scenario_goes_out_as_a_file_and_comes_back(new_user, tmp_path):
 def test_a_part_of_the_form_stays_open_while_it_is_edited(new_user):
     user = new_user()
     user.open(FEW + "&tp=8")
+    user.more_settings()
     part = user.page.get_by_test_id("stExpander").filter(has_text="Parallelism")
     expect(part.locator("summary")).to_contain_text("Parallelism (1 changed)")
     part.locator("summary").click()

@@ -104,6 +104,8 @@ async def _edit(one: Session, rng: random.Random) -> None:
     elif what < 0.7:
         await one.edit(form_num_tokens=rng.choice(("-1", "nonsense", "1e999", "")))
     elif what < 0.8:
+        if "form_section_failures" not in one.ids:
+            await one.click("form_more")
         await one.edit(form_section_failures=rng.random() < 0.5)
     elif what < 0.9:
         await one.open(query_of(rng))

@@ -165,7 +165,7 @@ def test_uploads_and_their_file_names_are_text(new_user, kept, tmp_path):
         unharmed(user)
         return said(user)
 
-    user.page.get_by_text("Model from config.json").click()
+    user.unfold("Model from config.json")
     sidebar = user.page.get_by_test_id("stSidebar")
     for key, value in (("model_type", PAYLOADS[0]), (PAYLOADS[1], PAYLOADS[2])):
         text = upload(sidebar, orjson.dumps({key: value}), ".json")

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.forecast import resolve
 from app.scenario import fields as scenario_fields
+from app.scenario import starting
 from app.web import form_part
+from core.scenario import Scenario
 
 MAIN = str(Path(__file__).parents[3] / "app/main.py")
 QUICK = {"gpu": "H100-80GB-SXM", "cloud": "aws", "num_gpus": "64"}
@@ -20,6 +23,10 @@ def opened(*parts, **query):
     for name, value in {**QUICK, **query}.items():
         page.query_params[name] = value
     return page.run()
+
+
+def link_of(page):
+    return {k: v if isinstance(v, str) else v[-1] for k, v in page.query_params.items()}
 
 
 def plain(text):
@@ -36,12 +43,13 @@ def test_closed_parts_draw_nothing_and_open_ones_all_of_it():
     memory = next(s for s in scenario_fields.sections() if s.key == "memory")
     assert {f"form_{n}" for n in memory.fields} == some - closed
     assert len(closed) < 15  # of a hundred
+    assert [e.label for e in opened().sidebar.expander] == ["Saved scenarios"]
 
 
 def test_a_part_that_is_closed_and_opened_again_shows_the_scenario():
     page = opened("parallelism", tp="8")
     page.text_input(key="form_pp").set_value("2").run()
-    page.session_state[form_part.OPEN] = []
+    page.button(key="form_more").click().run()
     page.run()
     assert "form_pp" not in drawn(page)
     page.session_state[form_part.OPEN] = ["parallelism"]
@@ -83,11 +91,52 @@ def test_a_wrong_value_in_a_link_is_named_by_its_key_alone():
     assert "link: num_tokens: 'ten' is not a number" in plain(note.value)
 
 
+def test_a_task_brings_its_usual_values_and_leaves_what_was_typed():
+    page = opened()
+    page.text_input(key="form_global_batch_size").set_value("64").run()
+    page.selectbox(key="form_task").set_value("sft").run()
+    assert not page.exception
+    query = link_of(page)
+    assert (query["task"], query["seq_len"], query["epochs"]) == ("sft", "4096", "3")
+    assert (query["global_batch_size"], query["num_gpus"]) == ("64", "64")  # as given
+    assert "form_num_tokens" not in drawn(page)
+    assert page.text_input(key="form_num_examples").value == "52000"
+    page.selectbox(key="form_task").set_value("continue").run()
+    assert page.selectbox(key="form_task").value == "continue"
+    assert page.text_input(key="form_num_tokens").value == "20B"
+    assert page.text_input(key="form_global_batch_size").value == "64"
+
+
+def test_a_typed_number_of_tokens_is_kept_by_every_task():
+    page = opened(num_tokens="1B")
+    page.selectbox(key="form_task").set_value("lora").run()
+    assert page.text_input(key="form_num_tokens").value == "1B"
+    assert page.text_input(key="form_global_batch_size").value == "32"
+
+
+def test_an_example_opens_as_its_link_and_a_reset_as_the_first_visit():
+    page = opened(tp="8")
+    name = "LoRA of 70B on one machine"
+    page.menu_button(key="form_example").click(name).run()
+    query = link_of(page)
+    assert not page.exception
+    assert not page.warning
+    assert (query["task"], query["num_gpus"], query.get("tp")) == ("lora", "8", None)
+    page.button(key="form_reset").click().run()
+    assert set(page.query_params) == {"v", "deadline_days", "made", "prices"}
+
+
+@pytest.mark.parametrize("query", starting.EXAMPLES.values(), ids=starting.EXAMPLES)
+def test_every_example_is_a_link_without_a_note(query):
+    assert Scenario.from_query(dict(query))[1] == []
+    resolve.resolve_strict(Scenario.from_query(dict(query))[0])
+
+
 @pytest.mark.parametrize("is_open", [True, False])
 def test_who_closes_a_part_forgets_what_is_wrong_in_it(monkeypatch, is_open):
     state = {form_part.OPEN: ["a", "b"], "form_section_a": is_open}
     monkeypatch.setattr(form_part.st, "session_state", state)
     errors = {"tp": "wrong", "model": "wrong"}
     form_part._toggled("a", errors, ("tp", "pp"))
-    assert state[form_part.OPEN] == (["a", "b"] if is_open else ["b"])
+    assert state[form_part.OPEN] == (["a", "b", "more"] if is_open else ["b", "more"])
     assert errors == ({"tp": "wrong", "model": "wrong"} if is_open else {"model": "wrong"})

@@ -5,6 +5,7 @@ docstrings, the field table, the command line and the README. docs/hooks.py give
     reference/python.md           the module runcast and the results that it gives
     reference/fields.md           the fields of a scenario
     reference/cli.md              the commands and their options
+    reference/launch-flags.md     habits of stacks, and the flag of a launch file for each
     record.md                     a section of the README; contributing.md: CONTRIBUTING.md
 """
 
@@ -25,6 +26,8 @@ from app.method import tables as method_tables
 from app.scenario.fields import GROUPS, bounds, fields_of, is_list, literals, written
 from docs.docstring_markdown import escaped, markdown_of, member, public, table
 from hardware.claims import formulas, not_modelled
+from hardware.habits.flags import flags
+from hardware.habits.flags import table as habit_rows
 
 ROOT = Path(__file__).parent.parent
 FORMULAS = "formulas"  # the folder of the formula pages
@@ -58,6 +61,7 @@ def generated() -> dict[str, str]:
     pages["reference/python.md"] = python_page()
     pages["reference/fields.md"] = fields_page()
     pages["reference/cli.md"] = cli_page()
+    pages["reference/launch-flags.md"] = flags_page()
     pages["record.md"] = readme_page("How accurate is it", "Accuracy record")
     pages["contributing.md"] = _from_root((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     return pages
@@ -187,6 +191,24 @@ def cli_page() -> str:
             scenario,
         ]
     )
+
+
+def flags_page() -> str:
+    """What a launch file sets for each habit of its stack."""
+    parts = [
+        "# What a launch file sets",
+        "What the forecast assumes of a stack is written into its launch file, so that the run "
+        "does it. A choice that is not listed cannot be asked of the stack, and a plan that "
+        "assumes it is refused. Where a run differs, the forecast of that stack assumes what it "
+        "does. The table is `hardware/habits/flags.csv`, with the source of every row.",
+    ]
+    for stack in flags():
+        rows = habit_rows([stack])
+        parts += [
+            f"## {rows[0][0]}",
+            table(("Habit", "Choice", "In the file"), [[escaped(c) for c in r[1:]] for r in rows]),
+        ]
+    return "\n\n".join(parts)
 
 
 def readme_page(heading: str, title: str) -> str:

@@ -29,6 +29,7 @@ from core.numeric import as_float
 from core.scenario import Scenario, task_size
 from core.time.layer import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack, efficiency, stacks
+from hardware.habits.flags import differences, settled
 
 SEARCH = "search"  # value of a scenario's offload that lets the search decide
 HELD = {2.0: "16 bits", 4.0: "fp32", 6.0: "16 bits and an fp32 sum"}
@@ -82,6 +83,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
     recipe = precision(scenario.precision)
     optimizer = optimizers.optimizer(scenario.optimizer)
     stack = stack or stacks()[scenario.stack]
+    does = {habit: settled(stack.name, habit, wanted) for habit, wanted in asked(scenario, stack).items()}
     year = decimal_year(scenario.software_date)
     trained, weight_bytes = 1.0, 2.0
     if scenario.task in ("lora", "qlora"):
@@ -114,19 +116,28 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         weight_bytes=weight_bytes,
         adapters=scenario.task in ("lora", "qlora"),
         unfused_attention=scenario.attention == "unfused",
-        flash2=scenario.attention == "flash2",
+        flash2=does["attention"] == "flash2",
         compiled=scenario.compile,
         cuda_graphs=scenario.cuda_graphs,
-        chunked_loss=chunks_loss(scenario, stack),
+        chunked_loss=does["loss"] == "chunked",
         software_year=year,
         async_tp=scenario.async_tp == "on"
         or (not scenario.async_tp and bool(is_since(year, stack.async_tp_since))),
         overlaps_gradients=bool(is_since(year, stack.gradient_overlap_since)),
-        deduplicates=scenario.moe_dispatcher == "per_node",
+        deduplicates=does["dispatcher"] == "per_node",
         host_slowdown=scenario.host_slowdown,
         capacity_factor=scenario.capacity_factor or 0.0,
         expert_imbalance=scenario.expert_imbalance,
     )
+
+
+def asked(scenario: Scenario, stack: Stack) -> dict[str, str]:
+    """Habits that a scenario asks for and a stack may do otherwise (hardware/habits/flags.csv)."""
+    return {
+        "attention": scenario.attention,
+        "loss": "chunked" if chunks_loss(scenario, stack) else "whole",
+        "dispatcher": scenario.moe_dispatcher,
+    }
 
 
 def chunks_loss(scenario: Scenario, stack: Stack) -> bool:
@@ -163,6 +174,10 @@ def habits_of(scenario: Scenario, sharding: str) -> tuple[str, ...]:
             f"The loss is computed in pieces, as {whose} can: the logits never exist as a whole; "
             "chunked_loss=0 says otherwise."
         )
+    found += [
+        f"{stack.name} differs in the {text}; the forecast is of what it does."
+        for text in differences(stack.name, asked(scenario, stack))
+    ]
     if not scenario.gradient_dtype:
         habit = GRADIENT_BYTES[stack.gradient_dtype]
         strategy = INDEX[sharding]

@@ -69,7 +69,7 @@ def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> Recipe
         limit_hours=limit,
         vendor=chip.vendor,
         device_name=chip.device_name or "",
-        habits=habits_of(scenario, plan),
+        habits=habits_of(scenario, plan, chip.architecture.newer_than_flash2),
         checkpoint_steps=_checkpoint_steps(as_float(risk.job.interval_s), plan),
         vcpus=known.vcpus if known else None,
         host_ram_gib=known.host_ram_gib if known else None,
@@ -83,21 +83,24 @@ def _checkpoint_steps(interval_s: float, plan: Plan) -> int:
     return max(1, round(min(steps, plan.num_steps)))
 
 
-def habits_of(scenario: Scenario, plan: Plan) -> Habits:
-    """What the forecast of a plan assumes of the software."""
+def habits_of(scenario: Scenario, plan: Plan, newer_than_flash2: float) -> Habits:
+    """What the forecast of a plan assumes of the software, on a device with matrix units of so many
+    generations that FlashAttention 2 lacks."""
     work = workload_of(scenario, model_of(scenario))
     reduced = reduced_gradient_bytes(
         strategy=INDEX[plan.layout.sharding], gradient_bytes=work.gradient_bytes
     )
+    attention = ("flash2", "flash3", "newest")[min(2, 0 if work.flash2 else int(newer_than_flash2))]
     return Habits(
         overlaps_gradients=bool(work.overlaps_gradients),
         async_tp=bool(work.async_tp),
         reduces_in_fp32=bool(reduced > 2),
         cuda_graphs=bool(work.cuda_graphs),
         chunked_loss=bool(work.chunked_loss),
-        fused_attention=not work.unfused_attention,
+        attention="unfused" if work.unfused_attention else attention,
         packed=scenario.packing_efficiency == 1,
         async_checkpoint=saves_behind_training(scenario),
+        sends_once_per_node=bool(work.deduplicates),
     )
 
 

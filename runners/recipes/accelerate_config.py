@@ -9,14 +9,17 @@ from runners.recipes import deepspeed
 from runners.recipes.header import commented, comments
 from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
+    cannot,
     careful,
     checkpoints,
+    differences,
     first,
     known_keys,
     lacks,
     mapping,
     offloads,
     rate,
+    settings,
     shards,
     takes,
     yaml_file,
@@ -27,7 +30,7 @@ from runners.recipes.yaml_text import dumped
 FSDP_FILE, DEEPSPEED_FILE = "accelerate_fsdp2.yaml", "accelerate_deepspeed.yaml"
 ARGUMENTS = "training_arguments.yaml"  # what transformers.TrainingArguments calls the batch
 TOOL = "Accelerate 1.15.0"
-STACK = "Accelerate with FSDP2"
+STACK, NAME = "Accelerate with FSDP2", "accelerate"
 # Accelerate ignores other keys inside these two without a warning.
 FSDP_KEYS = {
     "fsdp_version", "fsdp_reshard_after_forward", "fsdp_offload_params", "fsdp_auto_wrap_policy",
@@ -36,10 +39,7 @@ FSDP_KEYS = {
 }  # fmt: skip
 PREFIX = "parallelism_config_"
 SIZES = {f"{PREFIX}{name}_size" for name in ("dp_replicate", "dp_shard", "tp", "cp")}
-OPTIMIZERS = {
-    "adamw": "adamw_torch_fused", "adamw_8bit": "adamw_bnb_8bit", "adafactor": "adafactor",
-    "sgd": "sgd",
-}  # fmt: skip
+UPKEEP = {"max_grad_norm": 1.0, "logging_steps": 10}  # of transformers' Trainer
 
 
 def refuses_fsdp(job: RecipeJob) -> str:
@@ -53,8 +53,7 @@ def refuses_fsdp(job: RecipeJob) -> str:
         else "",
         shards(job, STACK, ("fsdp2", "hsdp")),
         takes(STACK, "the precision", job.precision, ("bf16", "fp16")),
-        takes(STACK, "recompute", lay.recompute, ("none", "full", "offload")),
-        takes("Trainer", "the optimizer", job.optimizer, tuple(OPTIMIZERS)),
+        cannot(job, NAME, "Accelerate"),
         offloads(job, STACK, (("none", "none"), ("cpu", "cpu"))),
     )
 
@@ -63,8 +62,7 @@ def refuses_deepspeed(job: RecipeJob) -> str:
     """Why Accelerate with DeepSpeed cannot start this plan; '' if it can."""
     return first(
         deepspeed.refuses(job),
-        takes("Trainer", "recompute", job.layout.recompute, ("none", "full", "offload")),
-        takes("Trainer", "the optimizer", job.optimizer, tuple(OPTIMIZERS)),
+        cannot(job, NAME, "Accelerate"),
     )
 
 
@@ -84,24 +82,15 @@ def arguments(job: RecipeJob) -> dict[str, Any]:
         "gradient_accumulation_steps": lay.num_microbatches,
         "max_steps": job.num_steps,
         job.precision: True,
-        "optim": OPTIMIZERS[job.optimizer],
-        "torch_compile": job.compiled,
-        **upkeep(job),
-    }
-
-
-def upkeep(job: RecipeJob) -> dict[str, Any]:
-    """Trainer's arguments for checkpoints, logs and clipping."""
-    return {
-        "max_grad_norm": 1.0,
-        "save_strategy": "steps",
-        "save_steps": job.save_every,
-        "logging_steps": 10,
+        **UPKEEP,
+        **settings(job, NAME),
     }
 
 
 def _text(job: RecipeJob, values: Mapping[str, Any]) -> str:
     header = commented(job.header, tool=TOOL, tier="validated")
+    if job.layout.sharding in ("fsdp2", "hsdp"):
+        header += comments(differences(job, NAME))
     return header + dumped([dict(values)])
 
 
@@ -113,8 +102,8 @@ def _batch_text(job: RecipeJob, options: Mapping[str, str], *, checkpointing: bo
         "Data and tokenizer are your program's.",
     ])  # fmt: skip
     values = arguments(job)
-    if checkpointing:  # under FSDP2 Accelerate's own file asks for it
-        values["gradient_checkpointing"] = job.layout.recompute != "none"
+    if not checkpointing:  # under FSDP2 Accelerate's own file asks for it
+        del values["gradient_checkpointing"]
     blanks = [checkpoints(options, "output_dir"), rate(options, "learning_rate")]
     return yaml_file(head + commented(job.header, tool=TOOL, tier="validated"), blanks, values)
 

@@ -23,6 +23,11 @@ class Filled(str):
     __slots__ = ()
 
 
+def given(settings: Mapping[str, str | int | bool | None]) -> dict[str, str | int | bool]:
+    """Settings as arguments: one without a value is left out."""
+    return {flag: value for flag, value in settings.items() if value is not None}
+
+
 def script(
     header: Header, file: str, program: Sequence[str], arguments: Arguments, *, tool: str,
     tier: Tier, notes: Sequence[str] = (), environment: Mapping[str, str] | None = None,

@@ -15,14 +15,17 @@ from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
     batched,
     blank,
+    cannot,
     careful,
     checkpoints,
+    differences,
     first,
     known_keys,
     lacks,
     mapping,
     offloads,
     rate,
+    settings,
     shards,
     takes,
     world_line,
@@ -31,7 +34,7 @@ from runners.recipes.stack_rules import (
 from runners.recipes.target import Recovered, Target
 
 FILE = "axolotl.yaml"
-STACK = "Axolotl"
+STACK, NAME = "Axolotl", "axolotl"
 TOOL = "Axolotl 0.19.0"
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 KEYS = {
@@ -50,16 +53,17 @@ KEYS = {
 def refuses(job: RecipeJob) -> str:
     """Why Axolotl cannot train this plan; '' if it can."""
     lay = job.layout
-    zero = lay.sharding in deepspeed.STAGES and job.dp > 1
+    zero = lay.sharding in ("zero1", "zero2", "zero3") and job.dp > 1
     return first(
         takes(STACK, "the task", job.task, ("pretrain", "sft", "lora", "qlora")),
         lacks(job, STACK, "pp", "ep", "etp"),
-        lacks(job, f"{STACK} with DeepSpeed or DDP", "tp", "cp") if zero else "",
+        lacks(job, f"{STACK} with DeepSpeed or DDP", "tp", "cp")
+        if job.dp > 1 and lay.sharding in deepspeed.STAGES
+        else "",
         _refuses_context(job) if lay.cp > 1 else "",
         shards(job, STACK, ("ddp", "zero1", "zero2", "zero3", "fsdp2", "hsdp")),
         takes(STACK, "the precision", job.precision, ("bf16", "fp16")),
-        takes(STACK, "recompute", lay.recompute, ("none", "full", "offload")),
-        takes(STACK, "the optimizer", job.optimizer, tuple(accelerate_config.OPTIMIZERS)),
+        cannot(job, NAME, STACK),
         deepspeed.refuses(job)
         if zero
         else offloads(job, f"{STACK} with FSDP2", (("none", "none"), ("cpu", "cpu"))),
@@ -75,8 +79,8 @@ def _refuses_context(job: RecipeJob) -> str:
     """Why Axolotl cannot cut the sequences as planned; '' if it can."""
     lay = job.layout
     method = "all_gather" if _packs(job) else "ring"
-    if not job.habits.fused_attention:
-        return "Axolotl cuts sequences with FlashAttention 2 only."
+    if job.habits.attention not in ("flash2", "flash3"):
+        return "Axolotl cuts sequences with FlashAttention 2 or 3 only: plan with attention flash2."
     if _packs(job) and lay.micro_batch_size > 1:
         return "Axolotl cuts packed sequences with a micro-batch of 1 only."
     what = "the context-parallel method" + (" of packed sequences" if _packs(job) else "")
@@ -119,16 +123,11 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         "gradient_accumulation_steps": lay.num_microbatches,
         "max_steps": job.num_steps,
         job.precision: True,
-        "optimizer": accelerate_config.OPTIMIZERS[job.optimizer],
-        "gradient_checkpointing": lay.recompute != "none",
-        "activation_offloading": lay.recompute == "offload",
-        "torch_compile": job.compiled,
-        "sample_packing": _packs(job),
         "pad_to_sequence_len": True,
-        "attn_implementation": "flash_attention_2" if job.habits.fused_attention else "eager",
-        "chunked_cross_entropy": job.habits.chunked_loss,
-        **accelerate_config.upkeep(job),
+        **accelerate_config.UPKEEP,
         "use_tensorboard": True,
+        **settings(job, NAME),
+        "sample_packing": _packs(job),
     }
     if job.task == "pretrain":
         values |= {"streaming": True, "reinit_weights": True}
@@ -161,7 +160,8 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
     if lay.cp > 1:
         values["context_parallel_size"] = lay.cp
         values["ring_attn_func"] = "varlen_llama3" if _packs(job) else "batch_ring"
-    notes = [f"Start with: axolotl train {FILE} --launcher torchrun -- ...", world_line(job)]
+    start = f"Start with: axolotl train {FILE} --launcher torchrun -- ..."
+    notes = [start, *differences(job, NAME), world_line(job)]
     head = commented(job.header, tool=TOOL, tier="not_validated") + comments(notes)
     return {FILE: yaml_file(head, blanks(job, options), values), **files}
 

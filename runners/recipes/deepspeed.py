@@ -13,11 +13,20 @@ from typing import Any
 from core.errors import shown
 from runners.recipes.header import Blank, header_lines, to_fill_in
 from runners.recipes.job import RecipeError, RecipeJob
-from runners.recipes.stack_rules import blank, careful, first, lacks, shards, takes
+from runners.recipes.stack_rules import (
+    blank,
+    careful,
+    first,
+    lacks,
+    placed,
+    settings,
+    shards,
+    takes,
+)
 from runners.recipes.target import Recovered, Target
 
 FILE, README = "deepspeed_config.json", "deepspeed_config.README.txt"
-STACK = "DeepSpeed's configuration"
+STACK, NAME = "DeepSpeed's configuration", "deepspeed"
 TOOL = "DeepSpeed 0.19.8"
 STAGES = {"ddp": 0, "zero1": 1, "zero2": 2, "zero3": 3, "zeropp": 3}
 NVME = "folder on a local NVMe disk"
@@ -49,17 +58,35 @@ def refuses(job: RecipeJob) -> str:
         f"{lay.sharding}."
         if lay.offload_optimizer == "nvme" and stage < 3
         else "",
+        _late(job),
         "DeepSpeed's ZeRO-3 gathers weights again for backward, and the plan keeps them."
         if stage == 3 and not lay.reshard_after_forward
         else "",
     )
 
 
+def _late(job: RecipeJob) -> str:
+    """Why gradients would be reduced after backward, where the forecast has it during backward."""
+    if job.dp == 1 or not job.habits.overlaps_gradients:
+        return ""
+    if job.layout.sharding == "ddp":
+        return (
+            "DeepSpeed reduces gradients after backward without ZeRO, and the forecast has it "
+            "during backward: plan with sharding zero1 or zero2."
+        )
+    if job.layout.sharding == "zero1" and job.precision == "bf16" and job.habits.reduces_in_fp32:
+        return (
+            "DeepSpeed reduces fp32 gradients after backward under ZeRO-1, and the forecast has it "
+            "during backward: plan with sharding zero2, or with gradient_dtype bf16."
+        )
+    return ""
+
+
 def configuration(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
     """The plan as keys of DeepSpeed, with no key that it does not set."""
     if reason := refuses(job):
         raise RecipeError(f"{reason}.")
-    lay = job.layout
+    lay, made = job.layout, placed(settings(job, NAME))
     zero: dict[str, Any] = {"stage": STAGES.get(lay.sharding, 0)}
     if lay.sharding not in STAGES and lay.offload_optimizer != "none":
         zero["stage"] = 3  # one rank: nothing is sharded, but ZeRO is what offloads
@@ -68,7 +95,7 @@ def configuration(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
         zero["zero_quantized_gradients"] = True
         zero["zero_hpz_partition_size"] = min(job.gpus_per_node, job.num_gpus)
     if zero["stage"]:
-        zero |= _buffers(job, zero["stage"])
+        zero |= _buffers(zero["stage"]) | made.get("zero_optimization", {})
     for part, device in (("optimizer", lay.offload_optimizer), ("param", lay.offload_params)):
         if device != "none":
             zero[f"offload_{part}"] = {"device": device, "pin_memory": True}
@@ -83,17 +110,16 @@ def configuration(job: RecipeJob, options: Mapping[str, str]) -> dict[str, Any]:
         "steps_per_print": 10,
         "zero_optimization": zero,
     }
-    if zero["stage"] and job.precision == "bf16" and job.habits.reduces_in_fp32:
-        found["data_types"] = {"grad_accum_dtype": "fp32"}
+    if zero["stage"] and job.precision == "bf16" and "data_types" in made:
+        found["data_types"] = made["data_types"]
     if lay.recompute == "offload":
         found["activation_checkpointing"] = {"cpu_checkpointing": True}
     return found
 
 
-def _buffers(job: RecipeJob, stage: int) -> dict[str, Any]:
-    """Overlap, which stages 1 and 2 leave off unless asked, and the sizes of buffers."""
+def _buffers(stage: int) -> dict[str, Any]:
+    """Sizes of buffers."""
     common = {
-        "overlap_comm": job.habits.overlaps_gradients,
         "contiguous_gradients": True,
         "reduce_bucket_size": BUCKET,
     }
@@ -148,12 +174,12 @@ def notes(job: RecipeJob) -> list[str]:
         )
     if job.compiled:
         sentences.append("The forecast is of a compiled model: engine.compile().")
-    late = lay.sharding == "ddp" or (lay.sharding == "zero1" and job.habits.reduces_in_fp32)
-    if late and job.habits.overlaps_gradients and job.dp > 1:
-        sentences.append(
-            "Gradients are reduced after backward, and the forecast has it during backward: "
-            "DeepSpeed overlaps it under ZeRO-2, and under ZeRO-1 with gradients in bf16."
-        )
+    asked = {
+        "attention": job.habits.attention, "CUDA graphs": job.habits.cuda_graphs,
+        "chunked loss": job.habits.chunked_loss, "full sequences": job.habits.packed,
+    }  # fmt: skip
+    given = ", ".join(f"{what} {value}" for what, value in asked.items())
+    sentences.append(f"The forecast is of a program with: {given}.")
     sentences.append(
         f"Checkpoints: engine.save_checkpoint every {job.save_every} steps, on storage that every "
         "node sees."

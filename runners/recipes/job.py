@@ -36,14 +36,16 @@ class Header:
 class Habits:
     """What the forecast assumes of the software: a file switches each on or off."""
 
-    overlaps_gradients: bool = True  # their reduction runs during backward
+    overlaps_gradients: bool = True  # their reduction runs during backward, gathers in forward
     async_tp: bool = False  # tensor-parallel communication runs beside its matmuls
     reduces_in_fp32: bool = True  # gradients over the replicas
     cuda_graphs: bool = False
     chunked_loss: bool = False  # logits exist in pieces only
-    fused_attention: bool = True  # the score matrix is never written out
+    # flash2; flash3 or newest: kernels of Hopper and of later devices; unfused: scores are written
+    attention: str = "flash2"
     packed: bool = True  # sequences are full: examples are joined
     async_checkpoint: bool = False
+    sends_once_per_node: bool = False  # tokens to experts, not once per expert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

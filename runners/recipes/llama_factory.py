@@ -15,14 +15,17 @@ from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
     batched,
     blank,
+    cannot,
     careful,
     checkpoints,
+    differences,
     first,
     known_keys,
     lacks,
     mapping,
     offloads,
     rate,
+    settings,
     shards,
     takes,
     world_line,
@@ -31,7 +34,7 @@ from runners.recipes.stack_rules import (
 from runners.recipes.target import Recovered, Target
 
 FILE = "llama_factory.yaml"
-STACK = "LLaMA-Factory"
+STACK, NAME = "LLaMA-Factory", "llama-factory"
 TOOL = "LLaMA-Factory 0.9.5"
 ATTENTION = "q_proj,k_proj,v_proj,o_proj"
 KEYS = {
@@ -47,14 +50,13 @@ KEYS = {
 def refuses(job: RecipeJob) -> str:
     """Why LLaMA-Factory cannot train this plan; '' if it can."""
     lay = job.layout
-    zero = lay.sharding in deepspeed.STAGES and job.dp > 1
+    zero = lay.sharding in ("zero1", "zero2", "zero3") and job.dp > 1
     return first(
         takes(STACK, "the task", job.task, ("sft", "lora", "qlora")),
         lacks(job, STACK, "tp", "pp", "cp", "ep", "etp"),
         shards(job, STACK, ("ddp", "zero1", "zero2", "zero3", "fsdp2", "hsdp")),
         takes(STACK, "the precision", job.precision, ("bf16", "fp16")),
-        takes(STACK, "recompute", lay.recompute, ("none", "full")),
-        takes(STACK, "the optimizer", job.optimizer, tuple(accelerate_config.OPTIMIZERS)),
+        cannot(job, NAME, STACK),
         "A base quantised by bitsandbytes is not cut by ZeRO-3 or FSDP: plan with sharding ddp or "
         "zero2."
         if job.task == "qlora" and job.dp > 1 and lay.sharding in ("zero3", "fsdp2", "hsdp")
@@ -81,17 +83,12 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         "gradient_accumulation_steps": lay.num_microbatches,
         "max_steps": job.num_steps,
         job.precision: True,
-        "optim": accelerate_config.OPTIMIZERS[job.optimizer],
-        # Under FSDP2 Accelerate's file asks for it: both would recompute twice.
-        "disable_gradient_checkpointing": lay.recompute == "none" or sharded,
-        "packing": job.habits.packed,
-        "neat_packing": job.habits.packed,
-        "flash_attn": "fa2" if job.habits.fused_attention else "disabled",
-        "enable_liger_kernel": job.habits.chunked_loss,
-        **accelerate_config.upkeep(job),
+        **accelerate_config.UPKEEP,
         "report_to": "none",
-        "torch_compile": job.compiled,
+        **settings(job, NAME),
     }
+    if sharded:  # Accelerate's file asks for it: both would recompute twice
+        values["disable_gradient_checkpointing"] = True
     if job.task != "sft":
         values["lora_rank"] = job.lora_rank
         values["lora_target"] = "all" if job.lora_targets == "all" else ATTENTION
@@ -106,7 +103,7 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         name = accelerate_config.FSDP_FILE
         files[name] = accelerate_config.write_fsdp(job, options)[name]
         start = f"accelerate launch --config_file {name} -m llamafactory.launcher {FILE}"
-    notes = [f"Start with: {start}", world_line(job)]
+    notes = [f"Start with: {start}", *differences(job, NAME), world_line(job)]
     head = commented(job.header, tool=TOOL, tier="validated") + comments(notes)
     return {FILE: yaml_file(head, blanks(job, options), values), **files}
 

@@ -12,14 +12,17 @@ from runners.recipes.header import UNKNOWN, Blank, commented, comments
 from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
     blank,
+    cannot,
     careful,
     checkpoints,
+    differences,
     first,
     known_keys,
     lacks,
     mapping,
     offloads,
     rate,
+    settings,
     shards,
     takes,
     world_line,
@@ -29,7 +32,7 @@ from runners.recipes.stack_rules import (
 from runners.recipes.target import Recovered, Target
 
 FILE = "maxtext.yml"
-STACK = "MaxText"
+STACK, NAME = "MaxText", "maxtext"
 # Our models -> names in its src/maxtext/configs/models.
 MODELS = {
     "llama3.1-8b": "llama3.1-8b", "llama3.1-70b": "llama3.1-70b", "llama3.1-405b": "llama3.1-405b",
@@ -39,7 +42,6 @@ MODELS = {
     "mixtral-8x22b": "mixtral-8x22b", "deepseek-v2-lite": "deepseek2-16b",
     "deepseek-v2": "deepseek2-236b", "deepseek-v3": "deepseek3-671b",
 }  # fmt: skip
-REMAT = {"selective": "minimal_with_context", "full": "full"}
 AXES = ("data", "fsdp", "tensor", "context")
 KEYS = {
     "base_config", "model_name", "hardware", "per_device_batch_size",
@@ -48,6 +50,7 @@ KEYS = {
     "base_output_directory", "dataset_type", "learning_rate", "hf_path", "tokenizer_path",
     "tokenizer_type", "attention", "packing", "max_segments_per_seq", "enable_checkpointing",
     "async_checkpointing", "checkpoint_period", "gradient_clipping_threshold",
+    "grad_dtype", "mu_dtype", "num_vocab_tiling",
     *(f"{tier}_{axis}_parallelism" for tier in ("ici", "dcn") for axis in AXES),
 }  # fmt: skip
 
@@ -64,8 +67,13 @@ def refuses(job: RecipeJob) -> str:
         lacks(job, STACK, "pp", "ep", "etp"),
         shards(job, STACK, ("fsdp2", "hsdp", "ddp")),
         takes(STACK, "the precision", job.precision, ("bf16",)),
-        takes(STACK, "the optimizer", job.optimizer, ("adamw",)),
-        takes(STACK, "recompute", lay.recompute, tuple(REMAT)),
+        cannot(job, NAME, STACK),
+        "MaxText packs sequences that GPUs cut in a ring only: plan with context_parallel ring."
+        if lay.cp > 1
+        and lay.context_parallel != "ring"
+        and job.habits.packed
+        and _hardware(job) == "gpu"
+        else "",
         takes(
             f"{STACK} on {_hardware(job)}s",
             "the context-parallel method",
@@ -129,23 +137,18 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         "steps": job.num_steps,
         "dtype": "bfloat16",
         "weight_dtype": "float32",
-        "opt_type": "adamw",
-        "remat_policy": REMAT[lay.recompute],
         "tokenizer_type": "huggingface",
-        "enable_checkpointing": True,
-        "async_checkpointing": job.habits.async_checkpoint,
-        "checkpoint_period": job.save_every,
         "gradient_clipping_threshold": 1.0,
         **_axes(job),
+        **settings(job, NAME),
     }
     if lay.cp > 1:
         values["context_parallel_strategy"] = lay.context_parallel
     if lay.cp > 1 and _hardware(job) == "gpu":
-        # No other kernel of GPUs cuts the sequence, and it packs in a ring only.
-        values["attention"] = "cudnn_flash_te"
-        values["packing"] = lay.context_parallel == "ring"
+        values["attention"] = "cudnn_flash_te"  # no other kernel of GPUs cuts the sequence
         values["max_segments_per_seq"] = 32  # without a limit it refuses to pack
-    notes = [f"Start with: python3 -m maxtext.trainers.pre_train.train {FILE}", world_line(job)]
+    start = f"Start with: python3 -m maxtext.trainers.pre_train.train {FILE}"
+    notes = [start, *differences(job, NAME), world_line(job)]
     head = commented(job.header, tool=STACK, tier="not_validated") + comments(notes)
     return {FILE: yaml_file(head, blanks(options), values)}
 

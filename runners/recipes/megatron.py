@@ -16,12 +16,16 @@ from runners.recipes.header import Blank
 from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
     blank,
+    cannot,
     careful,
     checkpoints,
+    differences,
     first,
+    habits,
     lacks,
     offloads,
     rate,
+    settings,
     shards,
     takes,
     world_line,
@@ -30,7 +34,7 @@ from runners.recipes.stack_rules import (
 from runners.recipes.target import Recovered, Target
 
 FILE = "megatron_train.sh"
-STACK = "Megatron-LM"
+STACK, NAME = "Megatron-LM", "megatron-lm"
 TOOL = "megatron-core 0.16.1 (TransformerConfig; the flags against our own list)"
 PROGRAM = ("pretrain_gpt.py",)
 # Flags whose values stand in the file's first block, by their variable there.
@@ -46,23 +50,14 @@ PRECISION: dict[str, dict[str, str | int | bool]] = {
     "fp8_blockwise": {"--bf16": True, "--fp8-format": "e4m3", "--fp8-recipe": "blockwise"},
     "mxfp8": {"--bf16": True, "--fp8-format": "e4m3", "--fp8-recipe": "mxfp8"},
 }
-OPTIMIZERS = {"adamw": "adam", "sgd": "sgd"}
 CP_METHODS = {"ring": "p2p", "all_gather": "all_gather", "ulysses": "a2a"}
-RECOMPUTE: dict[str, dict[str, str | int | bool]] = {
-    "none": {},
-    "selective": {"--recompute-granularity": "selective"},
-    "full": {
-        "--recompute-granularity": "full",
-        "--recompute-method": "uniform",
-        "--recompute-num-layers": 1,
-    },
-}
 # Every flag that may be written; `read` refuses any other.
 FLAGS = {
     "--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--context-parallel-size",
     "--expert-model-parallel-size", "--expert-tensor-parallel-size", "--sequence-parallel",
     "--num-virtual-stages-per-pipeline-rank", "--pipeline-model-parallel-layout",
-    "--cp-comm-type", "--use-distributed-optimizer", "--overlap-grad-reduce",
+    "--cp-comm-type", "--use-distributed-optimizer", "--accumulate-allreduce-grads-in-fp32",
+    "--moe-flex-dispatcher-backend", "--overlap-grad-reduce",
     "--overlap-param-gather", "--tp-comm-overlap", "--grad-reduce-in-bf16", "--cuda-graph-impl",
     "--micro-batch-size", "--global-batch-size", "--seq-length", "--max-position-embeddings",
     "--train-iters", "--optimizer", "--bf16", "--fp16", "--fp8-format", "--fp8-recipe",
@@ -93,13 +88,16 @@ def refuses(job: RecipeJob) -> str:
         "" if is_moe(m) else lacks(job, f"{STACK} for a model without experts", "ep", "etp"),
         shards(job, STACK, ("zero1", "ddp")),
         takes(STACK, "the precision", job.precision, tuple(PRECISION)),
-        takes(STACK, "the optimizer", job.optimizer, tuple(OPTIMIZERS)),
-        takes(STACK, "recompute", lay.recompute, tuple(RECOMPUTE)),
+        cannot(job, NAME, STACK),
         offloads(job, STACK, (("none", "none"),)),
         "Megatron-LM has no CUDA graphs with full recompute."
         if job.habits.cuda_graphs and lay.recompute == "full"
         else "",
         takes(STACK, "the schedule", lay.schedule, ("1f1b", "interleaved")) if lay.pp > 1 else "",
+        "Tokens are sent once per node by DeepEP, which runs on NVIDIA's devices only: plan with "
+        "moe_dispatcher per_expert."
+        if job.vendor != "nvidia" and habits(job).get("dispatcher") == "per_node"
+        else "",
         stages(job)[1],
         _unknown_parts(job),
     )
@@ -264,7 +262,6 @@ def blanks(job: RecipeJob, options: Mapping[str, str]) -> list[Blank]:
 def arguments(job: RecipeJob) -> dict[str, str | int | bool]:
     """Every flag that the plan sets, then those whose values are in the first block."""
     lay = job.layout
-    overlaps = job.habits.overlaps_gradients and job.dp * lay.cp > 1
     found: dict[str, str | int | bool] = {
         "--tensor-model-parallel-size": lay.tp,
         "--pipeline-model-parallel-size": lay.pp,
@@ -276,28 +273,17 @@ def arguments(job: RecipeJob) -> dict[str, str | int | bool]:
         "--seq-length": job.seq_len,
         "--train-iters": job.num_steps,
         "--eval-iters": 0,  # 100 each 1,000 steps by default, which the forecast leaves out
-        "--overlap-grad-reduce": overlaps,
-        "--overlap-param-gather": overlaps and lay.sharding == "zero1",
-        "--tp-comm-overlap": job.habits.async_tp and lay.tp > 1,
-        "--grad-reduce-in-bf16": job.precision != "fp16" and not job.habits.reduces_in_fp32,
-        "--optimizer": OPTIMIZERS[job.optimizer],
         **stages(job)[0],
         **_model(job),
         **PRECISION[job.precision],
-        **RECOMPUTE[lay.recompute],
     }
     if lay.cp > 1:
         found["--cp-comm-type"] = CP_METHODS[lay.context_parallel]
     if is_moe(job.model):
         found["--expert-model-parallel-size"] = lay.ep
         found["--expert-tensor-parallel-size"] = lay.etp
-    if not job.habits.fused_attention:
-        found["--attention-backend"] = "unfused"
-    if job.habits.cuda_graphs:
-        found["--cuda-graph-impl"] = "transformer_engine"
+    found |= words_of.given(settings(job, NAME))
     found |= {
-        "--save-interval": job.save_every,
-        "--async-save": job.habits.async_checkpoint,
         "--log-interval": 1,
         "--log-throughput": True,
         "--tokenizer-type": "HuggingFaceTokenizer",
@@ -312,6 +298,7 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         raise RecipeError(f"{reason}.")
     lay = job.layout
     notes = [
+        *differences(job, NAME),
         "Run it in a checkout of Megatron-LM. Warm-up and decay (--lr-warmup-iters, "
         "--lr-decay-style, --min-lr) are yours to add. It goes on from the last checkpoint in "
         "CHECKPOINTS, if there is one.",

@@ -11,11 +11,21 @@ from core.model.transformer import is_moe
 from runners.recipes import megatron
 from runners.recipes.header import Blank, commented, comments, to_fill_in
 from runners.recipes.job import RecipeError, RecipeJob
-from runners.recipes.stack_rules import blank, careful, takes, world_line, world_of
+from runners.recipes.stack_rules import (
+    blank,
+    cannot,
+    careful,
+    first,
+    placed,
+    settings,
+    takes,
+    world_line,
+    world_of,
+)
 from runners.recipes.target import Recovered, Target
 
 FILE = "megatron_bridge_train.py"
-STACK = "Megatron-Bridge"
+STACK, NAME = "Megatron-Bridge", "megatron-bridge"
 PRECISION = {"bf16": "bf16_mixed", "fp16": "fp16_mixed"}
 
 BEGIN = """
@@ -40,13 +50,12 @@ def config():
             raise SystemExit(f"{name} is empty: fill it in, in the first lines of this file.")
     cfg = _pretrain_common()
     cfg.model = AutoBridge.from_hf_pretrained(MODEL).to_megatron_provider(load_weights=False)
+    cfg.mixed_precision = get_mixed_precision_config(PRECISION)
     for part, values in PLAN.items():
         for name, value in values.items():
             if not hasattr(getattr(cfg, part, None), name):
                 raise SystemExit(f"This version of Megatron-Bridge has no {part}.{name}.")
             setattr(getattr(cfg, part), name, value)
-    cfg.mixed_precision = get_mixed_precision_config(PRECISION)
-    cfg.mixed_precision.grad_reduce_in_fp32 = REDUCES_IN_FP32
     # The forecast leaves evaluation out; before 0.4 it is a part of train.
     (getattr(cfg, "validation", None) or cfg.train).eval_iters = 0
     cfg.tokenizer.tokenizer_model = TOKENIZER
@@ -65,7 +74,9 @@ if __name__ == "__main__":
 def refuses(job: RecipeJob) -> str:
     """Why Megatron-Bridge cannot train this plan; '' if it can."""
     why = megatron.refuses(job).replace(megatron.STACK, STACK)
-    return why or takes(STACK, "the precision", job.precision, tuple(PRECISION)).removesuffix(".")
+    return why or first(
+        takes(STACK, "the precision", job.precision, tuple(PRECISION)), cannot(job, NAME, STACK)
+    )
 
 
 def plan(job: RecipeJob) -> dict[str, dict[str, Any]]:
@@ -79,7 +90,6 @@ def plan(job: RecipeJob) -> dict[str, dict[str, Any]]:
         else None,
         "context_parallel_size": lay.cp,
         "sequence_parallel": lay.tp > 1,
-        "tp_comm_overlap": job.habits.async_tp and lay.tp > 1,
         "seq_length": job.seq_len,
     }
     if is_moe(job.model):
@@ -90,10 +100,7 @@ def plan(job: RecipeJob) -> dict[str, dict[str, Any]]:
         model["pipeline_model_parallel_layout"] = megatron.pipeline_layout(job)
     if lay.cp > 1:
         model["cp_comm_type"] = megatron.CP_METHODS[lay.context_parallel]
-    model["recompute_granularity"] = None if lay.recompute == "none" else lay.recompute
-    if lay.recompute == "full":
-        model |= {"recompute_method": "uniform", "recompute_num_layers": 1}
-    return {
+    found: dict[str, dict[str, Any]] = {
         "model": model,
         "train": {
             "train_iters": job.num_steps,
@@ -101,15 +108,12 @@ def plan(job: RecipeJob) -> dict[str, dict[str, Any]]:
             "global_batch_size": job.global_batch_size,
         },
         "dataset": {"seq_length": job.seq_len},
-        "ddp": {
-            "use_distributed_optimizer": zero,
-            "overlap_grad_reduce": job.habits.overlaps_gradients,
-            "overlap_param_gather": job.habits.overlaps_gradients and zero,
-        },
-        "checkpoint": {"save_interval": job.save_every, "async_save": job.habits.async_checkpoint},
+        "ddp": {"use_distributed_optimizer": zero},
         "logger": {"log_interval": 1},
-        "optimizer": {"optimizer": megatron.OPTIMIZERS[job.optimizer]},
     }
+    for part, values in placed(settings(job, NAME)).items():
+        found[part] = found.get(part, {}) | values
+    return found
 
 
 def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
@@ -136,7 +140,6 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         + BEGIN.replace("CONNECTIONS)", '"1")' if job.layout.tp * job.layout.cp > 1 else '"8")')
         + f"BLANKS = {[b.name for b in found]!r}\n"
         + f"PRECISION = {PRECISION[job.precision]!r}\n"
-        + f"REDUCES_IN_FP32 = {job.precision == 'bf16' and job.habits.reduces_in_fp32}\n"
         + "PLAN = {\n"
         + "".join(parts)
         + "}\n"

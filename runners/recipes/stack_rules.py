@@ -1,4 +1,5 @@
-"""Rules that several stacks share: reasons to refuse a plan, and the world line of files."""
+"""Rules that several stacks share: reasons to refuse a plan, the flags of its habits, and the
+world line of files."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 
 from core.errors import shown
 from core.model.transformer import is_mla, is_moe
+from hardware.habits import flags
 from runners.recipes import quoting
 from runners.recipes.header import Blank, to_fill_in
 from runners.recipes.job import RecipeError, RecipeJob
@@ -65,6 +67,58 @@ def offloads(job: RecipeJob, stack: str, allowed: Collection[tuple[str, str]]) -
         else f"{stack} cannot offload {'weights' if pair[0] == 'none' else 'optimizer states'} "
         f"alone to {pair[1] if pair[0] == 'none' else pair[0]}."
     )
+
+
+def habits(job: RecipeJob) -> dict[str, str]:
+    """Habit -> choice of hardware/habits/flags.csv: what the forecast of the job assumes. A habit
+    that the layout has no use for is left out."""
+    lay, held = job.layout, job.habits
+
+    def on(is_on: bool) -> str:
+        return "on" if is_on else "off"
+
+    found = {
+        "attention": held.attention,
+        "compile": on(job.compiled),
+        "cuda_graphs": on(held.cuda_graphs),
+        "loss": "chunked" if held.chunked_loss else "whole",
+        "packing": on(held.packed),
+        "optimizer_states": job.optimizer,
+        "recompute": lay.recompute,
+        "checkpoint_interval": "steps",
+        "async_checkpoint": on(held.async_checkpoint),
+    }
+    if job.dp * lay.cp > 1:
+        half = "fp16" if job.precision == "fp16" else "bf16"
+        found["gradient_overlap"] = on(held.overlaps_gradients)
+        found["gradients"] = "fp32" if held.reduces_in_fp32 else half
+        if lay.sharding != "ddp":
+            found["param_overlap"] = on(held.overlaps_gradients)
+    if lay.tp > 1:
+        found["async_tp"] = on(held.async_tp)
+    if is_moe(job.model) and lay.ep > 1:
+        spans = lay.ep * lay.etp > job.gpus_per_node
+        found["dispatcher"] = "per_node" if held.sends_once_per_node and spans else "per_expert"
+    return found
+
+
+def settings(job: RecipeJob, stack: str) -> dict[str, flags.Value]:
+    """The flags of a stack that make the habits of the job, with their values."""
+    return flags.settings(stack, habits(job), steps=job.save_every)
+
+
+def cannot(job: RecipeJob, stack: str, label: str) -> str:
+    """Reason to refuse a plan that assumes what the stack cannot be asked for; '' if it can."""
+    for habit, choice in flags.unknown(stack, habits(job)):
+        what, _, field = flags.HABITS[habit]
+        has = ", ".join(flags.choices_of(stack, habit)) or "no setting for it"
+        return f"{label} cannot express {what} {choice} ({field}): it has {has}."
+    return ""
+
+
+def differences(job: RecipeJob, stack: str) -> list[str]:
+    """What the file of this stack does otherwise than forecast, for its first lines."""
+    return [f"Not as forecast: {text}." for text in flags.differences(stack, habits(job))]
 
 
 def dense_only(job: RecipeJob, stack: str) -> str:
@@ -172,6 +226,22 @@ def checkpoints(options: Mapping[str, str], name: str) -> Blank:
     """The folder of checkpoints, given or to fill in."""
     what = "folder of checkpoints, on storage that every node sees"
     return blank(options, "checkpoint_path", name, what)
+
+
+def placed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys a.b as a part a with a key b.
+
+    >>> placed({"a.b": 1, "a.c": 2, "d": 3})
+    {'a': {'b': 1, 'c': 2}, 'd': 3}
+    """
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        part, dot, name = key.partition(".")
+        if dot:
+            found.setdefault(part, {})[name] = value
+        else:
+            found[key] = value
+    return found
 
 
 def yaml_file(head: str, blanks: Sequence[Blank], values: Mapping[str, Any]) -> str:

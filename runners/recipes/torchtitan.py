@@ -14,18 +14,21 @@ from runners.recipes.header import Blank
 from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
     blank,
+    cannot,
     careful,
     checkpoints,
+    differences,
     first,
     lacks,
     offloads,
+    settings,
     shards,
     takes,
 )
 from runners.recipes.target import Recovered, Target
 
 FILE = "torchtitan_train.sh"
-STACK = "TorchTitan"
+STACK, NAME = "TorchTitan", "torchtitan"
 TOOL = "TorchTitan 0.3.0"
 # Our models -> its configurations in bf16.
 CONFIGS = {
@@ -42,7 +45,7 @@ CONFIGS = {
     "gpt-oss-120b": ("gpt_oss", "gpt_oss_120b"),
 }
 SCHEDULES = {"1f1b": "1F1B", "gpipe": "GPipe", "interleaved": "Interleaved1F1B"}
-RECOMPUTE = ("none", "selective", "full")
+RECOMPUTE = "activation-checkpoint"  # the last word, which is no flag
 
 
 def refuses(job: RecipeJob) -> str:
@@ -56,17 +59,19 @@ def refuses(job: RecipeJob) -> str:
         else "",
         takes(STACK, "the task", job.task, ("pretrain",)),
         takes(STACK, "the precision", job.precision, ("bf16",)),
-        takes(STACK, "the optimizer", job.optimizer, ("adamw",)),
         lacks(job, STACK, "etp"),
         shards(job, STACK, sharding),
         "TorchTitan does not combine DDP with another degree."
         if lay.sharding == "ddp" and job.num_gpus != job.dp
         else "",
-        takes(STACK, "recompute", lay.recompute, RECOMPUTE),
+        cannot(job, NAME, STACK),
         offloads(job, STACK, (("none", "none"), ("cpu", "cpu"))),
         takes(STACK, "the schedule", lay.schedule, tuple(SCHEDULES)) if lay.pp > 1 else "",
         "TorchTitan overlaps tensor parallelism only in a compiled model: plan with compile."
         if job.habits.async_tp and lay.tp > 1 and not job.compiled
+        else "",
+        "TorchTitan has no CUDA graphs with pipelines or experts: plan without cuda_graphs."
+        if job.habits.cuda_graphs and (lay.pp > 1 or lay.ep > 1)
         else "",
         takes(STACK, "the context-parallel method", lay.context_parallel, ("ring", "all_gather"))
         if lay.cp > 1
@@ -119,19 +124,16 @@ def arguments(job: RecipeJob) -> dict[str, str | int | bool]:
         "--parallelism.fsdp_reshard_after_forward": "always"
         if lay.reshard_after_forward
         else "never",
-        # Set explicitly either way, because some configurations compile.
-        "--compile.enable" if job.compiled else "--compile.no-enable": True,
         "--training.enable_cpu_offload": lay.offload_params == "cpu",
-        "--compile.enable_async_tensor_parallel": job.habits.async_tp and lay.tp > 1,
-        # TorchTitan asks for it with pipelines and experts.
-        "--training.disable_cuda_graphs": pipelined or lay.ep > 1 or not job.habits.cuda_graphs,
         "--profiler.no-enable_profiling": True,
         "--checkpoint.enable": True,
-        "--checkpoint.interval": job.save_every,
-        "--checkpoint.async_mode": "async" if job.habits.async_checkpoint else "disabled",
         "--dump_folder": words_of.Filled("CHECKPOINTS"),
         "--hf_assets_path": words_of.Filled("TOKENIZER"),
         "--dataloader.dataset": words_of.Filled("DATASET"),
+    }
+    made = settings(job, NAME)
+    found |= {
+        flag: value for flag, value in made.items() if flag != RECOMPUTE and value is not None
     }
     if pipelined:
         kind = lay.schedule
@@ -165,7 +167,8 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         raise RecipeError(f"{reason}.")
     text = words_of.script(
         job.header, FILE, ("-m", "torchtitan.train"), arguments(job), tool=TOOL,
-        tier="validated", notes=NOTES, last=f"activation-checkpoint:{job.layout.recompute}",
+        tier="validated", notes=[*differences(job, NAME), *NOTES],
+        last=f"{RECOMPUTE}:{settings(job, NAME)[RECOMPUTE]}",
         blanks=blanks(options),
     )  # fmt: skip
     return {FILE: text}

@@ -14,14 +14,18 @@ from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
     batched,
     blank,
+    cannot,
     careful,
     checkpoints,
+    differences,
     first,
     known_keys,
     lacks,
     mapping,
     offloads,
+    placed,
     rate,
+    settings,
     shards,
     takes,
     world_line,
@@ -30,7 +34,7 @@ from runners.recipes.stack_rules import (
 from runners.recipes.target import Recovered, Target
 
 FILE = "torchtune.yaml"
-STACK = "torchtune"
+STACK = NAME = "torchtune"
 TOOL = "torchtune 0.6.1"
 # Our model -> its package, its builder, whether there is a QLoRA builder.
 MODELS = {
@@ -59,7 +63,6 @@ TOKENIZERS = {
 }
 TWO_FILES = {"phi4": ("vocab_path", "merges_path"), "qwen2_5": ("path", "merges_file")}
 WARMUP = 100  # steps, as its recipes of LoRA have it
-OPTIMIZERS = {"adamw": "torch.optim.AdamW", "sgd": "torch.optim.SGD"}
 KEYS = {
     "model", "tokenizer", "checkpointer", "dataset", "output_dir", "batch_size",
     "gradient_accumulation_steps", "max_steps_per_epoch", "epochs", "optimizer", "dtype",
@@ -67,12 +70,12 @@ KEYS = {
     "device", "shuffle", "seed", "resume_from_checkpoint", "loss", "metric_logger",
     "lr_scheduler", "optimizer_in_bwd", "clip_grad_norm", "log_every_n_steps", "model_path",
     "tokenizer_path", "learning_rate", "lora_alpha", "checkpoint_files",
+    "enable_async_checkpointing",
 }  # fmt: skip
 
 
 def refuses(job: RecipeJob) -> str:
     """Why torchtune cannot train this plan; '' if it can."""
-    lay = job.layout
     known = MODELS.get(job.model_id)
     return first(
         f"torchtune 0.6.1 has none of our dimensions of {job.model_label}: it has "
@@ -86,8 +89,7 @@ def refuses(job: RecipeJob) -> str:
         lacks(job, STACK, "tp", "pp", "cp", "ep", "etp"),
         shards(job, STACK, ("fsdp2",)),
         takes(STACK, "the precision", job.precision, ("bf16",)),
-        takes(STACK, "the optimizer", job.optimizer, tuple(OPTIMIZERS)),
-        takes(STACK, "recompute", lay.recompute, ("none", "full")),
+        cannot(job, NAME, STACK),
         offloads(job, STACK, (("none", "none"), ("cpu", "cpu"))),
     )
 
@@ -134,15 +136,8 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         "gradient_accumulation_steps": lay.num_microbatches,
         "max_steps_per_epoch": job.num_steps,
         "epochs": 1,
-        "optimizer": {
-            "_component_": OPTIMIZERS[job.optimizer],
-            "lr": "${learning_rate}",
-        },
-        "loss": {"_component_": "torchtune.modules.loss.CEWithChunkedOutputLoss"},
         "device": "cuda",
         "dtype": job.precision,
-        "compile": job.compiled,
-        "enable_activation_checkpointing": lay.recompute == "full",
         "optimizer_in_bwd": False,
         "clip_grad_norm": None,
         "log_every_n_steps": 1,
@@ -151,6 +146,10 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
             "log_dir": "${output_dir}/logs",
         },
     }
+    made = placed(settings(job, NAME))
+    made.pop("dataset")  # a value to fill in
+    values |= made
+    values["optimizer"]["lr"] = "${learning_rate}"
     if job.num_gpus > 1:
         values["fsdp_cpu_offload"] = lay.offload_params == "cpu"
         values["fsdp_reshard_after_forward"] = lay.reshard_after_forward
@@ -161,7 +160,7 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         }
     notes = [
         f"Start with: tune run ... {_recipe(job)} --config {FILE}",
-        "It saves at the end of an epoch only.",
+        *differences(job, NAME),
         world_line(job),
     ]
     head = commented(job.header, tool=TOOL, tier="validated") + comments(notes)
@@ -174,7 +173,7 @@ def blanks(job: RecipeJob, options: Mapping[str, str]) -> list[Blank]:
     what = (
         "folder of vocab.json and merges.txt" if package in TWO_FILES else "file of the tokenizer"
     )
-    data = {"_component_": UNKNOWN, "packed": job.habits.packed}
+    data = {"_component_": UNKNOWN, **placed(settings(job, NAME))["dataset"]}
     found = [
         checkpoints(options, "output_dir"),
         blank(options, "model_path", "model_path", f"folder of the weights of {job.model_label}"),

@@ -143,31 +143,6 @@ def test_a_learning_rate_is_a_small_positive_number(value):
 
 # --- Megatron-LM and Megatron-Bridge -------------------------------------------------------------
 
-OVERLAPS = ("--overlap-grad-reduce", "--overlap-param-gather")
-
-
-@pytest.mark.parametrize(
-    ("changes", "habits", "has"),
-    [
-        ({}, {}, {*OVERLAPS}),
-        ({}, {"overlaps_gradients": False}, set()),
-        ({"sharding": "ddp"}, {}, {"--overlap-grad-reduce"}),
-        ({}, {"async_tp": True}, {*OVERLAPS, "--tp-comm-overlap"}),
-        ({"tp": 1, "dp_shard": 16, "num_microbatches": 4}, {"async_tp": True}, {*OVERLAPS}),
-        ({}, {"reduces_in_fp32": False}, {*OVERLAPS, "--grad-reduce-in-bf16"}),
-        ({}, {"async_checkpoint": True}, {*OVERLAPS, "--async-save"}),
-        ({}, {"fused_attention": False}, {*OVERLAPS, "--attention-backend"}),
-        ({"recompute": "none"}, {"cuda_graphs": True}, {*OVERLAPS, "--cuda-graph-impl"}),
-    ],
-)
-def test_megatron_overlaps_what_the_forecast_overlaps(changes, habits, has):
-    """Its parser has every one of them off unless it is asked for."""
-    job = recipe_job(layout=replace(ZERO1, **changes), habits=Habits(**habits))
-    flags = megatron_flags(job)
-    switches = {*OVERLAPS, "--tp-comm-overlap", "--grad-reduce-in-bf16", "--async-save",
-                "--attention-backend", "--cuda-graph-impl"}  # fmt: skip
-    assert {f for f in switches if f in flags} == has
-
 
 def test_megatron_saves_goes_on_and_never_evaluates():
     flags = megatron_flags(recipe_job(layout=ZERO1, checkpoint_steps=250), GIVEN_TO_MEGATRON)
@@ -269,24 +244,13 @@ def zero_of(job):
 
 
 @pytest.mark.parametrize("sharding", ["zero1", "zero2", "zero3", "zeropp"])
-def test_deepspeed_overlaps_as_forecast_and_names_its_buffers(sharding):
-    """Stages 1 and 2 do not overlap unless they are asked to."""
-    lay = replace(ZERO3, sharding=sharding)
-    found, zero = zero_of(recipe_job(layout=lay))
-    assert zero["overlap_comm"] is True
+def test_deepspeed_names_its_buffers(sharding):
+    habits = Habits(reduces_in_fp32=False)
+    found, zero = zero_of(recipe_job(layout=replace(ZERO3, sharding=sharding), habits=habits))
     assert zero["reduce_bucket_size"] == 500_000_000
     assert found["gradient_clipping"] == 1.0
     third = {"stage3_prefetch_bucket_size", "stage3_param_persistence_threshold"}
     assert third <= zero.keys() if zero["stage"] == 3 else not third & zero.keys()
-    late = zero_of(recipe_job(layout=lay, habits=Habits(overlaps_gradients=False)))[1]
-    assert late["overlap_comm"] is False
-
-
-def test_deepspeed_reduces_in_the_type_of_the_forecast():
-    """Without ZeRO it takes no other type than the weights'."""
-    for lay, fp32 in ((ZERO3, True), (ZERO3, False), (replace(ZERO3, sharding="ddp"), True)):
-        found, _ = zero_of(recipe_job(layout=lay, habits=Habits(reduces_in_fp32=fp32)))
-        assert ("data_types" in found) is (fp32 and lay.sharding != "ddp")
 
 
 def test_what_deepspeed_offloads_is_pinned_and_a_buffer_holds_the_largest_matrix():
@@ -320,19 +284,13 @@ def test_torchtitan_saves_names_its_data_and_does_not_profile():
     assert {"--checkpoint.enable", "--profiler.no-enable_profiling"} <= {*words}
 
 
-def test_torchtitan_captures_graphs_and_overlaps_tensors_only_as_forecast():
+def test_torchtitan_overlaps_tensors_in_a_compiled_model_only():
     tensors = layout(tp=2, dp_shard=8, num_microbatches=8, recompute="full")
-
-    def words(**changes):
-        files = written("torchtitan", recipe_job(layout=tensors, **changes))
-        return torchtitan.overrides(files[torchtitan.FILE])
-
-    assert "--training.disable_cuda_graphs" in words()
-    graphs = words(habits=Habits(cuda_graphs=True, async_tp=True), compiled=True)
-    assert "--training.disable_cuda_graphs" not in graphs
-    assert "--compile.enable_async_tensor_parallel" in graphs
     with pytest.raises(RecipeError, match="only in a compiled model"):
-        words(habits=Habits(async_tp=True))
+        written("torchtitan", recipe_job(layout=tensors, habits=Habits(async_tp=True)))
+    piped = replace(tensors, pp=2, dp_shard=4, num_microbatches=16)
+    with pytest.raises(RecipeError, match="no CUDA graphs with pipelines"):
+        written("torchtitan", recipe_job(layout=piped, habits=Habits(cuda_graphs=True)))
 
 
 @pytest.mark.parametrize("task", ["sft", "lora", "qlora"])
@@ -359,32 +317,14 @@ def yaml_of(name, job):
     return yaml.safe_load(next(iter(written(name, job).values())))
 
 
-def test_llama_factory_packs_chooses_attention_and_recomputes_once():
-    ddp = replace(FSDP, sharding="ddp")
-    given = yaml_of("llama-factory", recipe_job(layout=ddp, task="sft", checkpoint_steps=250))
-    assert (given["packing"], given["neat_packing"], given["flash_attn"]) == (True, True, "fa2")
-    assert given["disable_gradient_checkpointing"] is False
-    assert given["save_steps"] == 250
+def test_llama_factory_recomputes_once():
     files = written("llama-factory", recipe_job(layout=FSDP, task="sft"))
     own = yaml.safe_load(files[llama_factory.FILE])
     shards = yaml.safe_load(files[accelerate_config.FSDP_FILE])["fsdp_config"]
     assert own["disable_gradient_checkpointing"] is shards["fsdp_activation_checkpointing"] is True
-    habits = Habits(packed=False, fused_attention=False, chunked_loss=True)
-    padded = yaml_of("llama-factory", recipe_job(layout=ddp, task="sft", habits=habits))
-    assert (padded["packing"], padded["flash_attn"]) == (False, "disabled")
-    assert padded["enable_liger_kernel"] is True
 
 
 CONTEXT = layout(tp=1, cp=2, dp_shard=8, num_microbatches=8, recompute="full")
-
-
-def test_axolotl_packs_and_chooses_attention():
-    given = yaml_of("axolotl", recipe_job(layout=FSDP, task="lora"))
-    assert given["sample_packing"] is True
-    assert given["attn_implementation"] == "flash_attention_2"
-    habits = Habits(packed=False, fused_attention=False)
-    padded = yaml_of("axolotl", recipe_job(layout=FSDP, task="lora", habits=habits))
-    assert (padded["sample_packing"], padded["attn_implementation"]) == (False, "eager")
 
 
 def test_axolotl_pretrains_and_cuts_sequences():
@@ -401,7 +341,7 @@ def test_axolotl_pretrains_and_cuts_sequences():
         ({"layout": CONTEXT, "task": "sft"}, "context-parallel method of packed sequences ring"),
         ({"layout": replace(packed, micro_batch_size=2, num_microbatches=4), "task": "sft"},
          "micro-batch of 1"),
-        ({"layout": CONTEXT, "habits": Habits(fused_attention=False)}, "FlashAttention 2"),
+        ({"layout": CONTEXT, "habits": Habits(attention="newest")}, "FlashAttention 2 or 3"),
         ({"layout": replace(CONTEXT, sharding="zero3")}, "context parallelism"),
     ):  # fmt: skip
         assert why in axolotl.refuses(recipe_job(**changes))
@@ -413,9 +353,10 @@ def test_maxtext_cuts_sequences_with_the_one_kernel_that_can():
     assert given["max_segments_per_seq"] > 0
     assert given["checkpoint_period"] == 250
     gathered = replace(CONTEXT, context_parallel="all_gather")
-    assert yaml_of("maxtext", recipe_job(layout=gathered))["packing"] is False
-    assert "attention" not in yaml_of("maxtext", recipe_job(layout=FSDP))
+    assert "in a ring only" in maxtext.refuses(recipe_job(layout=gathered))
+    padded = recipe_job(layout=gathered, habits=Habits(packed=False))
+    assert yaml_of("maxtext", padded)["packing"] is False
     on_tpu = recipe_job(layout=gathered, vendor="google", accelerator="TPU-v6e")
-    assert "attention" not in yaml_of("maxtext", on_tpu)
+    assert yaml_of("maxtext", on_tpu)["attention"] == "autoselected"
     assert yaml_of("maxtext", on_tpu)["hardware"] == "tpu"
     assert "context-parallel" in maxtext.refuses(replace(on_tpu, layout=CONTEXT))

@@ -20,6 +20,7 @@ from app.calibration.words import number
 from app.document import format as fmt
 from app.forecast import calibrations
 from app.forecast.machines import CUSTOM, accelerator_of
+from app.forecast.stack_limits import software
 from core.machine.accelerator import Accelerator
 from core.machine.calibration import PRIOR_SIGMA
 from core.machine.cluster import ASSUMED_CEILING, ASSUMED_HOST_LINK_BYTES_PER_S
@@ -79,7 +80,7 @@ def sources_of(scenario: Scenario, accelerator_name: str) -> tuple[ValueSource, 
             kind, label, text = MEASURED, c.origin.label, _measured(known[name])
         else:
             rate, fraction = PARTS[name]
-            entry = _entry(entries, scenario.stack, fraction)
+            entry = _entry(entries, software(scenario), fraction)
             kind, text = _unmeasured(name, accelerator, rate, entry)
             label = kind
         found.append(ValueSource(name=name, kind=kind, label=label, text=text))

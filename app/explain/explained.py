@@ -14,6 +14,7 @@ from app.forecast.choice import choice_of
 from app.forecast.machines import Machine
 from app.forecast.named_layout import completed
 from app.forecast.search import host_memory, job_of
+from app.forecast.stack_limits import as_planned, asked_of, variants_of
 from app.forecast.training import Question, question_of, tokens_of
 from app.scenario.layout import layout_text
 from core.errors import ScenarioError
@@ -114,6 +115,7 @@ class Why:
 def setting_of(scenario: Scenario, plan: Plan) -> Setting:
     """The machine and the job of a plan. Its layout evaluated in this setting has the plan's own
     step time: a measurement by the user that moved the plan also moves every compared layout."""
+    scenario = as_planned(scenario, plan)
     accelerator = machines.accelerator_of(plan.offer.accelerator, scenario)
     machine = machines.as_known(machines.machine(plan.offer, accelerator), scenario)
     found = _setting(scenario, machine, plan.num_gpus)
@@ -134,7 +136,10 @@ def setting_without_plan(scenario: Scenario) -> Setting:
         missing = "the number of GPUs (--num-gpus)" if offered else "GPUs that some offer has"
         raise ScenarioError(f"Nothing fits, so that a layout can only be explained with {missing}.")
     count = scenario.num_gpus[0]
-    return _setting(scenario, min(offered, key=lambda m: _dearness(m, count)), count)
+    machine = min(offered, key=lambda m: _dearness(m, count))
+    variants = variants_of(scenario)
+    first = asked_of(variants, machine.accelerator.name)[0]
+    return _setting(variants[first], machine, count)
 
 
 def _setting(scenario: Scenario, machine: Machine, num_gpus: int) -> Setting:

@@ -62,7 +62,7 @@ def sensitivity_of(scenario: Scenario, plan: Plan) -> Sensitivity:
     return Sensitivity(
         change=CHANGE,
         effects=sensitivities(
-            setting.case, row_of(setting, plan.layout), bounds=_bounds(scenario.stack)
+            setting.case, row_of(setting, plan.layout), bounds=_bounds(setting.scenario.stack)
         ),
         unknowns=causes,
         sigma=float(np.sqrt(sum(u.sigma**2 for u in causes))),

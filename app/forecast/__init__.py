@@ -46,7 +46,7 @@ search              the only way into core's search: the workload, host memory, 
                     the user measured
 search_memory       keep search results by job, so that the next search covers only new
                     jobs
-stack_limits        what the stack of a scenario cannot do, and the choices that it leaves to
+stack_limits        stacks that take a scenario, what each cannot do, and what each leaves to
                     the search
 standing            what speaks against recommending a plan, though it is searched and shown
 training            what a scenario trains and which choices it fixes, as core's types

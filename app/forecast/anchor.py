@@ -15,7 +15,6 @@ from app.scenario.layout import parse_layout
 from core.errors import ScenarioError
 from core.evidence import anchor as evidence_anchor
 from core.layout.layouts import Choices, Layouts
-from core.machine.efficiency import Efficiency
 from core.model.transformer import forward_flops_per_token
 from core.scenario import Scenario
 from core.search.best import Best, Job
@@ -37,6 +36,7 @@ class Anchor:
     given: frozenset[str]  # columns of `layouts` that the user gave
     predicted: float  # tokens/s per GPU
     measured: float
+    throughput_sigma: float  # of the forecast, before the measurement
 
 
 def anchor_of(scenario: Scenario, question: Question, search: Search) -> Anchor | None:
@@ -78,6 +78,7 @@ def anchor_of(scenario: Scenario, question: Question, search: Search) -> Anchor 
         given=frozenset("strategy" if k == "sharding" else k for k in layout),
         predicted=float(found.step.tokens_per_s_per_gpu[0]),
         measured=measured,
+        throughput_sigma=float(np.asarray(question.eff.throughput_sigma)),
     )
 
 
@@ -90,10 +91,13 @@ def _gpu(scenario: Scenario) -> str:
 
 
 def moved(
-    found: Anchor | None, layouts: Layouts, accelerators: Sequence[str], eff: Efficiency
+    found: Anchor | None,
+    layouts: Layouts,
+    accelerators: Sequence[str],
+    throughput_sigma: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The shift of each row's log throughput, and the share of the forecast's own variance that
-    remains after the measurement."""
+    remains after the measurement. `throughput_sigma` is the forecast's own, of each row."""
     rows = len(accelerators)
     if found is None:
         return np.zeros(rows), np.ones(rows)
@@ -105,23 +109,26 @@ def moved(
     shift, sigma = evidence_anchor.anchored(
         predicted_anchor=found.predicted,
         measured=found.measured,
-        sigma_shared=eff.throughput_sigma,
+        sigma_shared=throughput_sigma,
         sigma_own=0.0,
         same_accelerator=np.array([n == found.accelerator for n in accelerators], dtype=bool),
         same_model=np.ones(rows, dtype=bool),
         same_layout=same_layout,
         same_num_gpus=np.asarray(layouts.num_gpus) == found.num_gpus,
     )
-    left = np.square(sigma / np.asarray(eff.throughput_sigma))
+    left = np.square(sigma / throughput_sigma)
     return np.broadcast_to(shift, (rows,)), np.broadcast_to(left, (rows,))
 
 
 def corrected(
-    best: Best, found: Anchor | None, accelerators: Sequence[str], eff: Efficiency
+    best: Best,
+    found: Anchor | None,
+    accelerators: Sequence[str],
+    throughput_sigma: NDArray[np.float64],
 ) -> tuple[Best, NDArray[np.float64], NDArray[np.float64]]:
     """The search result corrected by the measurement, the shift of each row's log throughput, and
     the share of the forecast's own variance that remains."""
-    shift, left = moved(found, best.layouts, accelerators, eff)
+    shift, left = moved(found, best.layouts, accelerators, throughput_sigma)
     if found is None:
         return best, shift, left
     faster = np.exp(shift)

@@ -16,7 +16,7 @@ from app.forecast.excluded import LEAST_MFU, LONGEST_DAYS
 from app.forecast.machines import Machine
 from app.forecast.plans import Row, plan_of, rows_of
 from app.forecast.points import points_of
-from app.forecast.search import searched
+from app.forecast.search import Found, searched
 from app.forecast.search_memory import SearchMemory
 from app.forecast.training import num_steps_of, tokens_of
 from app.log import search_log
@@ -60,7 +60,7 @@ def answer(
         memory=memory,
     )
     best = found.best
-    rows, unwanted = _rows(scenario, pairs, best)
+    rows, unwanted = _rows(scenario, pairs, found)
     day = price_book.price_day(scenario)
     against = [standing.against(scenario, r, day) for r in rows]
     faults = np.array([len(reasons) for reasons in against], dtype=np.intp)
@@ -89,7 +89,7 @@ def answer(
     shown = ranked[:top] + [
         r for r in ranked[top:] if r.id in named or (with_frontier and r.frontier)
     ]
-    at_half = half_network.stretches(found.question, best, shown)
+    at_half = half_network.stretches(found, shown)
     return Answer(
         plans=tuple(plan_of(r, found, scenario, half_network=at_half.get(r.id)) for r in shown),
         num_plans=len(ranked),
@@ -105,9 +105,8 @@ def answer(
         if ranked
         else nearest_fit.sentence(
             scenario,
-            found.question,
+            found,
             jobs,
-            best,
             without_precision=excluded.total(choice.left_out, "precision"),
             not_clusters=excluded.total(skipped, "not_a_cluster"),
             apart=apart,
@@ -116,21 +115,22 @@ def answer(
 
 
 def _rows(
-    scenario: Scenario, pairs: list[tuple[Machine, int]], best: Best
+    scenario: Scenario, pairs: list[tuple[Machine, int]], found: Found
 ) -> tuple[list[Row], Counter[excluded.Key]]:
     """One row per machine and count that has a layout, and counts of those left out because they
     take too long or waste the GPUs. Nothing is left out if the scenario gives the number of
     GPUs."""
-    found = {int(job): n for n, job in enumerate(best.job)}
+    best = found.best
+    row_of = {int(job): n for n, job in enumerate(best.job)}
     steps = num_steps_of(scenario)
     hours = steps * best.step.step_s / HOUR_S
     longest = max(LONGEST_DAYS, 2 * (scenario.deadline_days or 0.0)) * 24.0
     kept: list[tuple[Machine, int]] = []
     unwanted: Counter[excluded.Key] = Counter()
     for m, job in pairs:
-        if job not in found:
+        if job not in row_of:
             continue
-        n = found[job]
+        n = row_of[job]
         if not scenario.num_gpus and hours[n] > longest:
             unwanted[excluded.reason_at("too_slow", m.offer)] += 1
             continue
@@ -138,7 +138,7 @@ def _rows(
             unwanted[excluded.reason_at("wasteful", m.offer)] += 1
             continue
         kept.append((m, n))
-    return rows_of(kept, best, num_steps=steps), unwanted
+    return rows_of(kept, found, num_steps=steps), unwanted
 
 
 def _not_searched(jobs: Sequence[Job], best: Best) -> str:

@@ -9,6 +9,7 @@ from app.forecast.choice import choice_of, jobs_of
 from app.forecast.machines import Machine
 from app.forecast.plans import plan_of, rows_of
 from app.forecast.search import searched
+from app.forecast.stack_limits import as_planned
 from app.forecast.training import num_steps_of
 from core.errors import ScenarioError
 from core.money.scaling import counts_around
@@ -48,11 +49,12 @@ def plans_by_count(scenario: Scenario, plan: Plan) -> Searched:
     asked = scenario.model_copy(update={"num_gpus": tuple(counts)})
     jobs, pairs, _ = jobs_of(asked, (machine,), 0.0)
     rents = {job: m for m, job in pairs}
-    search = searched(scenario, jobs, most_rows=MOST_LEGAL)
+    asked = as_planned(asked, plan)
+    search = searched(asked, jobs, most_rows=MOST_LEGAL)
     best = search.best
     rented = [(rents[int(job)], n) for n, job in enumerate(best.job)]
-    rows = rows_of(rented, best, num_steps=num_steps_of(scenario))
-    found = [plan_of(row, search, scenario) for row in rows]
+    rows = rows_of(rented, search, num_steps=num_steps_of(asked))
+    found = [plan_of(row, search, asked) for row in rows]
     if not found:
         raise ScenarioError("No layout fits on this machine at any of the GPU counts around.")
     fits = {p.num_gpus for p in found}

@@ -37,6 +37,7 @@ def _takes(m: Machine, recipe: Precision) -> bool:
 def choice_of(scenario: Scenario) -> Choice:
     found, without = price_book.machines_of(scenario)
     recipe = precision(scenario.precision)
+    variants = stack_limits.variants_of(scenario)
     left_out: Counter[Key] = Counter()
     wanted = set(scenario.gpu)
     kept = []
@@ -52,7 +53,7 @@ def choice_of(scenario: Scenario) -> Choice:
             left_out[reason_at("cluster_size", m.offer)] += 1
         elif not _takes(m, recipe):
             left_out[reason_at("precision", m.offer)] += 1
-        elif not stack_limits.runs_on(scenario.stack, m.accelerator):
+        elif not stack_limits.is_compared(variants, m.accelerator):
             left_out[reason_at("stack", m.offer)] += 1
         elif m.offer.usd_per_hour is not None:
             kept.append(m)
@@ -67,7 +68,7 @@ def choice_of(scenario: Scenario) -> Choice:
                 continue
             if not _takes(m, recipe):
                 left_out[reason_at("precision", m.offer)] += 1
-            elif not stack_limits.runs_on(scenario.stack, m.accelerator):
+            elif not stack_limits.is_compared(variants, m.accelerator):
                 left_out[reason_at("stack", m.offer)] += 1
             else:
                 kept.append(m)

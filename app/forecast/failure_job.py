@@ -10,6 +10,7 @@ import numpy as np
 
 from app.forecast.failure_inputs import Input, known
 from app.forecast.failure_times import host_link_bytes_per_s, time_inputs, times_of
+from app.forecast.stack_limits import as_planned
 from core.failures import failures
 from core.failures.goodput import Job
 from core.numeric import Numeric, as_float
@@ -35,6 +36,7 @@ class Asked:
 
 def job_of(scenario: Scenario, plan: Plan, given: Mapping[str, float]) -> Asked:
     """The job of one plan; every number that was not given is listed among the inputs."""
+    scenario = as_planned(scenario, plan)
     inputs = {n: known(n, given, plan.offer.accelerator) for n in USED}
     rented = float(plan.num_nodes * plan.offer.gpu_count)
     times = times_of(

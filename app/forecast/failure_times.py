@@ -14,6 +14,7 @@ import numpy as np
 
 from app.document import format as fmt
 from app.forecast.failure_inputs import Input, known
+from app.forecast.stack_limits import software
 from app.forecast.training import workload_of
 from app.scenario.model import model_of
 from core.failures import checkpoint as failures_checkpoint
@@ -91,7 +92,7 @@ def saves_behind_training(scenario: Scenario) -> bool:
     """Whether checkpoints are asynchronous: as the scenario says, else if its stack can."""
     if scenario.async_checkpoint is not None:
         return scenario.async_checkpoint
-    since = async_checkpoint(scenario.stack).since
+    since = async_checkpoint(software(scenario)).since
     return bool(is_since(decimal_year(scenario.software_date), since))
 
 
@@ -167,7 +168,7 @@ def _rate(bytes_per_s: Numeric) -> str:
 def _of_stack(scenario: Scenario) -> AsyncCheckpoint:
     """What the stack stops for; a stack without asynchronous saving is taken as no particular
     one."""
-    found = async_checkpoint(scenario.stack)
+    found = async_checkpoint(software(scenario))
     return found if found.since else async_checkpoint(GENERIC)
 
 

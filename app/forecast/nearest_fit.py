@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.document.vocabulary import memory_part
-from app.forecast.search import best_of
+from app.forecast.search import Found, best_of
 from app.forecast.training import Question
 from app.scenario.layout import layout_text
 from core.explain.explain import record_of
@@ -38,9 +38,8 @@ LARGER = ("H100-80GB-SXM", "H200-141GB-SXM", "B200-180GB", "B300")
 
 def sentence(
     scenario: Scenario,
-    question: Question,
+    found: Found,
     jobs: Sequence[Job],
-    best: Best,
     *,
     without_precision: int,
     not_clusters: int,
@@ -63,13 +62,16 @@ def sentence(
             "No plan: no offer matches the chosen GPUs, clouds and purchase kinds within the "
             "time limit; choose more of them, or give the number of GPUs."
         )
+    best = found.best
     if best.closest is None:
+        question = found.questions[-1]
         return f"No plan: no legal layout. {_why_illegal(question, jobs, best)}"
     miss = best.closest
+    question = found.questions[miss.asked]
     part = max(miss.memory, key=lambda p: miss.memory[p])
     layout = record_of(miss.layout_row, 0)
     gpus = jobs[miss.job].num_gpus
-    found = (
+    missed = (
         f"Nothing fits the memory. The nearest miss ({counted(gpus)}, tp={layout.tp}, "
         f"pp={layout.pp}, {layout.sharding}, {layout.recompute} recompute) needs "
         f"{miss.need_bytes / GIB:.1f} GiB per GPU; {miss.usable_bytes / GIB:.1f} GiB of "
@@ -77,7 +79,7 @@ def sentence(
         f"largest part is {memory_part(part).lower()} with {miss.memory[part] / GIB:.1f} GiB."
     )
     change = _change(question, jobs)
-    return f"{found} {change}"
+    return f"{missed} {change}"
 
 
 def counted(num_gpus: int) -> str:

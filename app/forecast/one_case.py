@@ -12,6 +12,7 @@ import numpy as np
 
 from app.forecast.machines import Machine, as_known, unpriced_machine
 from app.forecast.search import best_of, host_memory, job_of
+from app.forecast.stack_limits import software
 from app.forecast.training import Question, question_of
 from core.evidence.uncertainty import probability_above
 from core.explain.explain import record_of
@@ -93,7 +94,8 @@ def forecast(
     """The fastest layout of a scenario on its first GPU and count, or why there is none.
 
     `even_odds`: if no layout is as safe as a plan must be, accept one that more likely fits than
-    not. `roomy`: assume unlimited GPU memory.
+    not. `roomy`: assume unlimited GPU memory. A scenario that leaves the stack open is
+    forecast for no particular one: published figures seldom name theirs.
     """
     return _forecast(frozenset(fields.items()), node, even_odds, roomy)
 
@@ -103,6 +105,7 @@ def _forecast(
     items: frozenset[tuple[str, object]], node: Node, even_odds: bool, roomy: bool
 ) -> Run | Miss:
     scenario = Scenario.parse(dict(items))
+    scenario = scenario.model_copy(update={"stack": software(scenario)})
     question, job, host = _posed(scenario, node)
     if roomy:
         job = replace(job, cluster=replace(job.cluster, memory_bytes=ROOMY_BYTES))

@@ -21,7 +21,6 @@ from core.money import cost as money_cost
 from core.money import other_costs
 from core.numeric import as_float
 from core.scenario import Scenario
-from core.search.best import Best
 from core.search.plan import AtHalfNetwork, Interval, Layout, Plan, PlanNetwork, PlanSupply
 from core.units import GIB, HOUR_S
 from hardware.measured import measured_accelerators
@@ -58,6 +57,7 @@ class Row:
     gpu_hours: float
     usd: float  # total of everything that is priced; NaN: no price
     tokens_per_s: float
+    stack: str
     instances_usd: float = math.nan
     rank: int = 0
     meets_deadline: bool = True
@@ -72,9 +72,10 @@ class Row:
 
     @classmethod
     def of(
-        cls, m: Machine, best: Best, n: int, *, num_steps: float, hours: float, billed: float
+        cls, m: Machine, found: Found, n: int, *, num_steps: float, hours: float, billed: float
     ) -> Self:
         """Price one row of the search on one machine; `hours` are those of training."""
+        best = found.best
         o, count = m.offer, int(np.asarray(best.layouts.num_gpus)[n])
         nodes = money_cost.num_instances(
             num_gpus=float(count), gpus_per_instance=float(o.gpu_count)
@@ -107,22 +108,23 @@ class Row:
             instances_usd=instances_usd,
             usd=_total_usd(m, instances_usd, m.supply.startup_hours + hours),
             tokens_per_s=float(best.step.tokens_per_s[n]),
+            stack=found.stack_of(n),
         )  # fmt: skip
 
 
-def rows_of(found: Sequence[tuple[Machine, int]], best: Best, *, num_steps: float) -> list[Row]:
+def rows_of(pairs: Sequence[tuple[Machine, int]], found: Found, *, num_steps: float) -> list[Row]:
     """Machines, each with its row of the search, priced."""
-    at = np.array([n for _, n in found], dtype=np.intp)
-    hours = num_steps * np.asarray(best.step.step_s, dtype=float)[at] / HOUR_S
+    at = np.array([n for _, n in pairs], dtype=np.intp)
+    hours = num_steps * np.asarray(found.best.step.step_s, dtype=float)[at] / HOUR_S
     billed = money_cost.billed_hours(
         run_hours=hours,
-        startup_hours=np.array([m.supply.startup_hours for m, _ in found]),
-        least_hours=np.array([m.supply.least_billed_hours for m, _ in found]),
+        startup_hours=np.array([m.supply.startup_hours for m, _ in pairs]),
+        least_hours=np.array([m.supply.least_billed_hours for m, _ in pairs]),
     )
     return [
-        Row.of(m, best, n, num_steps=num_steps, hours=run, billed=paid)
+        Row.of(m, found, n, num_steps=num_steps, hours=run, billed=paid)
         for (m, n), run, paid in zip(
-            found, hours.tolist(), np.asarray(billed).tolist(), strict=True
+            pairs, hours.tolist(), np.asarray(billed).tolist(), strict=True
         )
     ]
 
@@ -156,7 +158,7 @@ def plan_of(
 ) -> Plan:
     """Everything the page shows of one row; `half_network` is the step at half the network over
     the step."""
-    best, eff = found.best, found.question.eff
+    best, eff = found.best, found.question_of(row.best_row).eff
     m, n = row.machine, row.best_row
     shift, variance_left = float(found.shift[n]), float(found.variance_left[n])
     crosses = row.num_nodes > 1
@@ -181,6 +183,7 @@ def plan_of(
         num_gpus=row.num_gpus,
         num_nodes=row.num_nodes,
         layout=layout,
+        stack=row.stack,
         tokens_per_s=Interval(p10=low, p50=row.tokens_per_s, p90=high),
         tokens_per_s_per_gpu=float(best.step.tokens_per_s_per_gpu[n]),
         mfu=float(best.step.mfu[n]),
@@ -214,7 +217,7 @@ def plan_of(
         assumptions=(
             *assumed,
             *_on_the_host(m, layout, float(best.host_bytes[n])),
-            *habits_of(scenario, layout.sharding),
+            *habits_of(found.variant_of(n), layout.sharding),
         ),
     )
 

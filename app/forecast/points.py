@@ -38,6 +38,7 @@ def points_of(rows: Sequence[Row], best: Best) -> Mapping[str, NDArray[Any]]:
         "num_nodes": np.array([r.num_nodes for r in rows], dtype=np.int64),
         "gpus_per_node": np.array([o.gpu_count for o in offers], dtype=np.int64),
         "tokens_per_s": np.array([r.tokens_per_s for r in rows], dtype=float),
+        "stack": np.array([r.stack for r in rows], dtype=object),
         "accelerator": np.array([o.accelerator for o in offers], dtype=object),
         "provider": np.array([o.provider for o in offers], dtype=object),
         "instance_type": np.array([o.instance_type for o in offers], dtype=object),

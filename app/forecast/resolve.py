@@ -14,6 +14,7 @@ from core.errors import RuncastError, ScenarioError, unknown_name, unknown_sente
 from core.model.presets import PRESETS, preset
 from core.scenario import Scenario
 from core.scenario.quotes import quote_of, text_of
+from core.scenario.types import AUTO
 from hardware import facts, names
 from hardware.efficiency import stacks
 from pricing import offers as prices
@@ -45,8 +46,8 @@ def cloud_names(scenario: Scenario | None = None) -> list[str]:
 
 
 def stack_names() -> list[str]:
-    """Software stacks that have a profile."""
-    return list(stacks())
+    """'auto', and the software stacks that have a profile."""
+    return [AUTO, *stacks()]
 
 
 def resolve(scenario: Scenario) -> tuple[Scenario, list[str]]:
@@ -157,8 +158,8 @@ def _model(scenario: Scenario) -> str:
 
 
 def _stack(scenario: Scenario) -> str:
-    if scenario.stack not in stacks():
-        raise ScenarioError(unknown_sentence("stack", scenario.stack, stacks()))
+    if scenario.stack not in stack_names():
+        raise ScenarioError(unknown_sentence("stack", scenario.stack, stack_names()))
     return scenario.stack
 
 

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.forecast import anchor
+from app.forecast import anchor, stack_limits
 from app.forecast.anchor import Anchor
 from app.forecast.machines import Machine, cluster_at
 from app.forecast.search_memory import SearchMemory
 from app.forecast.training import Question, question_of, searches_offload
+from core.errors import ScenarioError
 from core.memory.offload import USABLE_SHARE
 from core.scenario import Scenario
 from core.search.best import Best, Job
+from core.search.joined_search import Taken, fastest_of
 from core.search.search import best_layouts
 from core.units import GIB
 from hardware.instances import find_instance
@@ -28,12 +30,25 @@ Stop = Callable[[], bool]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """The best layout of each job that has one, with its step corrected by what the user
-    measured."""
+    measured. `best.asked` has the number of the variant and question of each row."""
 
-    question: Question
+    variants: tuple[Scenario, ...]  # the scenario with its automatic choices fixed
+    questions: tuple[Question, ...]  # of each variant
     best: Best
     shift: NDArray[np.float64]  # shift of each row's log throughput
     variance_left: NDArray[np.float64]  # share of the forecast's variance that remains
+
+    def question_of(self, row: int) -> Question:
+        """The question that the layout of a row answers."""
+        return self.questions[int(self.best.asked[row])]
+
+    def variant_of(self, row: int) -> Scenario:
+        """The scenario with the automatic choices that a row has made."""
+        return self.variants[int(self.best.asked[row])]
+
+    def stack_of(self, row: int) -> str:
+        """The stack of a row."""
+        return self.variant_of(row).stack
 
 
 def never() -> bool:
@@ -49,21 +64,59 @@ def searched(
     stop: Stop = never,
     memory: SearchMemory | None = None,
 ) -> Found:
-    """The best layout of each job, for what this scenario trains.
+    """The best layout of each job, for what this scenario trains; where the scenario leaves the
+    stack open, of all stacks that take it.
 
     Ends early after `most_rows` legal layouts, or when `stop` returns true. Jobs found in `memory`
     are not searched again.
     """
-    question = question_of(scenario)
+    variants = stack_limits.variants_of(scenario)
+    questions = tuple(question_of(v) for v in variants)
 
     def search(some: Sequence[Job]) -> Best:
-        return best_of(question, some, most_rows=most_rows, stop=stop)
+        if len(variants) == 1 or not some:
+            return best_of(questions[0], some, most_rows=most_rows, stop=stop)
+        return _fastest(variants, questions, some, most_rows=most_rows, stop=stop)
 
-    best = memory.best(question, jobs, search) if memory else search(jobs)
-    measured = anchor.anchor_of(scenario, question, best_of)
+    asked = tuple(zip((v.stack for v in variants), questions, strict=True))
+    best = memory.best(asked, jobs, search) if memory else search(jobs)
     names = [jobs[int(n)].accelerator for n in best.job]
-    moved, shift, left = anchor.corrected(best, measured, names, question.eff)
-    return Found(question=question, best=moved, shift=shift, variance_left=left)
+    sigma = np.array([np.asarray(q.eff.throughput_sigma) for q in questions])[best.asked]
+    moved, shift, left = anchor.corrected(best, anchor_of(scenario), names, sigma)
+    return Found(
+        variants=variants, questions=questions, best=moved, shift=shift, variance_left=left
+    )
+
+
+def _fastest(
+    variants: Sequence[Scenario],
+    questions: Sequence[Question],
+    jobs: Sequence[Job],
+    *,
+    most_rows: float,
+    stop: Stop,
+) -> Best:
+    """Each job's fastest layout of all variants asked about it. What one variant reached, the next
+    ones have to beat, so that most of their layouts need not be timed."""
+    asked = {j.accelerator: stack_limits.asked_of(variants, j.accelerator) for j in jobs}
+    reached = np.zeros(len(jobs))
+    taken: dict[int, Taken] = {}
+    answered: dict[Question, set[str]] = {}
+    for n, question in enumerate(questions):
+        # Two stacks with one question, as Megatron-LM and Megatron-Bridge: the first has the jobs.
+        before = answered.get(question, set())
+        names = {a for a, numbers in asked.items() if n in numbers} - before
+        mine = np.array([i for i, j in enumerate(jobs) if j.accelerator in names], dtype=np.intp)
+        if not len(mine):
+            continue
+        answered[question] = before | names
+        found = best_of(
+            question, [jobs[i] for i in mine], most_rows=most_rows, stop=stop,
+            to_beat=reached[mine],
+        )  # fmt: skip
+        reached[mine[found.job]] = found.step.tokens_per_s
+        taken[n] = Taken(best=found, numbers=np.arange(len(mine)), targets=mine)
+    return fastest_of(taken, num_jobs=len(jobs))
 
 
 def best_of(
@@ -73,11 +126,13 @@ def best_of(
     *,
     most_rows: float = math.inf,
     stop: Stop = never,
+    to_beat: NDArray[np.float64] | None = None,
 ) -> Best:
     """The best layout of each job, for a question that need not be a scenario's own: with another
     batch, or with other layouts allowed. The user's measurement is not applied.
 
-    `memory_sigma` replaces the error of the memory forecast.
+    `memory_sigma` replaces the error of the memory forecast. A job for which `to_beat` has tokens/s
+    gets only a faster layout.
     """
     return best_layouts(
         question.work,
@@ -87,12 +142,28 @@ def best_of(
         memory_sigma=question.memory_sigma if memory_sigma is None else memory_sigma,
         most_rows=most_rows,
         stop=stop,
+        to_beat=to_beat,
     )
 
 
 def anchor_of(scenario: Scenario) -> Anchor | None:
-    """What the user measured, with our forecast for it; None without a measurement."""
-    return anchor.anchor_of(scenario, question_of(scenario), best_of)
+    """What the user measured, with our forecast for it: that of the fastest stack, if the scenario
+    leaves the stack open. None without a measurement."""
+    if scenario.anchor_tokens_per_s_per_gpu is None:
+        return None
+    variants = stack_limits.variants_of(scenario)
+    found: list[Anchor] = []
+    refused: list[ScenarioError] = []
+    for n in stack_limits.asked_of(variants, scenario.anchor_gpu or "".join(scenario.gpu[:1])):
+        try:
+            one = anchor.anchor_of(variants[n], question_of(variants[n]), best_of)
+        except ScenarioError as e:
+            refused.append(e)
+        else:
+            found += [one] if one else []
+    if not found:
+        raise refused[0]
+    return max(found, key=lambda a: a.predicted)
 
 
 def job_of(scenario: Scenario, machine: Machine, num_gpus: int) -> Job:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from app.forecast.training import Question
 from core.search.best import Best, Job
 from core.search.joined_search import Taken, joined
 
@@ -38,12 +37,13 @@ class SearchMemory:
     same time may both search it."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[Question, _Known] = OrderedDict()
+        self._known: OrderedDict[Hashable, _Known] = OrderedDict()
         self._lock = threading.Lock()
 
-    def best(self, question: Question, jobs: Sequence[Job], search: Search) -> Best:
-        """The result of `search(jobs)`, which is called for the new jobs only. If that search was
-        cut short, or found nothing that fits, the whole search is run and not kept."""
+    def best(self, question: Hashable, jobs: Sequence[Job], search: Search) -> Best:
+        """The result of `search(jobs)` for a question, or several at once; it is called for the new
+        jobs only. If that search was cut short, or found nothing that fits, the whole search is run
+        and not kept."""
         new = self._new(question, jobs)
         if new:
             found = search(new)
@@ -54,7 +54,7 @@ class SearchMemory:
         whole = joined(taken, num_jobs=len(jobs)) if taken else None
         return whole if whole is not None and len(whole.job) else search(jobs)
 
-    def _new(self, question: Question, jobs: Sequence[Job]) -> list[Job]:
+    def _new(self, question: Hashable, jobs: Sequence[Job]) -> list[Job]:
         with self._lock:
             known = self._known.setdefault(question, _Known())
             self._known.move_to_end(question)
@@ -62,7 +62,7 @@ class SearchMemory:
                 self._known.popitem(last=False)
             return [j for j in dict.fromkeys(jobs) if j not in known.at]
 
-    def _keep(self, question: Question, jobs: Sequence[Job], found: Best) -> None:
+    def _keep(self, question: Hashable, jobs: Sequence[Job], found: Best) -> None:
         with self._lock:
             known = self._known.setdefault(question, _Known())
             if len(known.parts) >= MOST_PARTS:
@@ -70,7 +70,7 @@ class SearchMemory:
             known.parts.append(found)
             known.at |= {job: (len(known.parts) - 1, n) for n, job in enumerate(jobs)}
 
-    def _taken(self, question: Question, jobs: Sequence[Job]) -> list[Taken]:
+    def _taken(self, question: Hashable, jobs: Sequence[Job]) -> list[Taken]:
         """Where the jobs are; empty if another thread has evicted them meanwhile."""
         with self._lock:
             known = self._known.get(question, _Known())

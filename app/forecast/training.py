@@ -30,6 +30,7 @@ from core.scenario import Scenario, task_size
 from core.time.layer import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack, efficiency, stacks
 from hardware.habits.flags import differences, settled
+from hardware.stack_support import support_of
 
 SEARCH = "search"  # value of a scenario's offload that lets the search decide
 HELD = {2.0: "16 bits", 4.0: "fp32", 6.0: "16 bits and an fp32 sum"}
@@ -82,8 +83,9 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
     """What is trained; a given `stack` replaces the habits of hardware/stacks.csv."""
     recipe = precision(scenario.precision)
     optimizer = optimizers.optimizer(scenario.optimizer)
-    stack = stack or stacks()[scenario.stack]
-    does = {habit: settled(stack.name, habit, wanted) for habit, wanted in asked(scenario, stack).items()}
+    stack = stack or stacks()[stack_limits.software(scenario)]
+    wishes = asked(scenario, stack)
+    does = {habit: settled(stack.name, habit, wanted) for habit, wanted in wishes.items()}
     year = decimal_year(scenario.software_date)
     trained, weight_bytes = 1.0, 2.0
     if scenario.task in ("lora", "qlora"):
@@ -151,9 +153,10 @@ def efficiency_of(scenario: Scenario, work: Workload) -> Efficiency:
     """The efficiency profile of the stack, with error widths for this scenario. `generic` is no
     particular software, so it is as uncertain as an unknown one; experts and adapters are harder to
     forecast."""
-    eff = efficiency(scenario.stack)
+    name = stack_limits.software(scenario)
+    eff = efficiency(name)
     known = uncertainty.Circumstances(
-        unknown_stack=float(scenario.stack == GENERIC),
+        unknown_stack=float(name == GENERIC),
         experts=float(np.any(np.asarray(work.model.num_experts) > 0)),
         adapters=float(bool(work.adapters)),
     )
@@ -166,8 +169,10 @@ def efficiency_of(scenario: Scenario, work: Workload) -> Efficiency:
 
 def habits_of(scenario: Scenario, sharding: str) -> tuple[str, ...]:
     """What is assumed of the software where the scenario does not say, one sentence each."""
-    stack = stacks()[scenario.stack]
+    stack = stacks()[stack_limits.software(scenario)]
     found = [f"{stack.name}: {stack.note}."] if stack.name != GENERIC and stack.note else []
+    if support_of(stack.name) is None:
+        found.append(f"No launch file starts this plan: {stack.name} has none.")
     if scenario.chunked_loss is None and chunks_loss(scenario, stack):
         whose = "software for fine-tuning" if stack.name == GENERIC else stack.name
         found.append(
@@ -197,9 +202,10 @@ def habits_of(scenario: Scenario, sharding: str) -> tuple[str, ...]:
 
 def choices_of(scenario: Scenario) -> Choices:
     """The layout choices that the scenario fixes, and what its stack supports."""
-    stack = stacks()[scenario.stack]
+    stack = stacks()[stack_limits.software(scenario)]
+    offloads = stack_limits.searched_offloads(scenario)
     return Choices(
-        shardings=tuple(scenario.sharding) or stack.shardings,
+        shardings=stack_limits.shardings(scenario),
         recomputes=stack_limits.recomputes(scenario, tuple(stack.recompute.split())),
         **{name: stack_limits.degree(scenario, name) for name in stack_limits.DEGREES},
         virtual_stages=scenario.virtual_stages,
@@ -212,7 +218,8 @@ def choices_of(scenario: Scenario) -> Choices:
             said_place(p) != "none" for p in (scenario.offload_params, scenario.offload_optimizer)
         ),
         dp_shard=scenario.dp_shard,
-        searches_offload=searches_offload(scenario),
+        searches_offload=searches_offload(scenario) and bool(offloads),
+        optimizer_alone="cpu/none" in offloads,
         tp_across_nodes=scenario.tp_across_nodes,
         layer_split=stack_limits.layer_split(scenario),
     )

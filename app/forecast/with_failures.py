@@ -57,6 +57,7 @@ def of_plans(scenario: Scenario, plans: Sequence[Plan]) -> tuple[WithFailures, .
         "num_nodes": np.array([p.num_nodes for p in plans]),
         "gpus_per_node": np.array([p.offer.gpu_count for p in plans]),
         "accelerator": np.array([p.offer.accelerator for p in plans], dtype=object),
+        "stack": np.array([p.stack for p in plans], dtype=object),
     }
     found = with_failures(scenario, points, num_steps=plans[0].num_steps)
     return tuple(
@@ -106,22 +107,30 @@ def _jobs(scenario: Scenario, points: Columns) -> tuple[Job, Numeric]:
     row_of = {name: row for row, name in enumerate(dict.fromkeys(names))}
     rows = np.fromiter(map(row_of.__getitem__, names), dtype=np.intp, count=len(names))
     num_nodes = np.asarray(points["num_nodes"], dtype=float)
-    times = times_of(
-        scenario,
-        given,
-        num_gpus=points["num_gpus"],
-        rented_gpus=num_nodes * points["gpus_per_node"],
-        link_bytes_per_s=np.array([host_link_bytes_per_s(n) for n in row_of])[rows],
-    )
+    times = {
+        stack: times_of(
+            scenario.model_copy(update={"stack": stack}),
+            given,
+            num_gpus=points["num_gpus"],
+            rented_gpus=num_nodes * points["gpus_per_node"],
+            link_bytes_per_s=np.array([host_link_bytes_per_s(n) for n in row_of])[rows],
+        )
+        for stack in dict.fromkeys(points["stack"].tolist())
+    }
+    mine = [points["stack"] == stack for stack in times]
+
+    def time_of(name: str) -> Numeric:
+        """A time of each plan, as its stack saves checkpoints."""
+        columns = [np.broadcast_to(getattr(t, name), num_nodes.shape) for t in times.values()]
+        return np.select(mine, columns)
+
     value: dict[str, Numeric] = {n: known(n, given).value for n in USED if n != RATE}
     value |= {n: given[n] for n in ("spares", "repair_s") if "spares" in given}
     return job_at(
         {
             **value,
             RATE: np.array([known(RATE, given, n).value for n in row_of])[rows],
-            "checkpoint_s": times.checkpoint_s,
-            "upload_s": times.upload_s,
-            "restart_s": times.restart_s,
+            **{n: time_of(n) for n in ("checkpoint_s", "upload_s", "restart_s")},
         },
         hours=points["wall_clock_hours"],
         num_nodes=num_nodes,

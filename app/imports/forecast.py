@@ -15,13 +15,14 @@ from app.forecast import machines
 from app.forecast.answer import answer
 from app.forecast.fixed_layout import judged
 from app.forecast.search import anchor_of
-from app.forecast.training import question_of
+from app.forecast.stack_limits import software
 from app.scenario.layout import layout_text
 from core.errors import ScenarioError
 from core.evidence import uncertainty
 from core.explain.explain import record_of
 from core.scenario import Scenario
 from core.search.plan import Interval, Layout, Plan
+from hardware.efficiency import efficiency
 
 TOP = 1000  # plans searched for the named one
 MOST_ANCHOR_LAYOUT = 400  # characters, the limit of the scenario's field
@@ -90,12 +91,13 @@ def too_large(scenario: Scenario, layout: str, measured: float) -> Run:
     """The forecast of a layout judged too large for memory, on the usual machine of its GPU."""
     (gpu,), (num_gpus,) = scenario.gpu, scenario.num_gpus
     asked = anchored(scenario, measured, gpu=gpu, num_gpus=num_gpus, layout=layout)
-    found, eff = anchor_of(asked), question_of(asked).eff
+    found = anchor_of(asked)
     if found is None:
         raise ScenarioError("There is no forecast of that layout.")
     machine = machines.unpriced_machine(gpu, asked)
     across = num_gpus > machine.offer.gpu_count and not machine.network_known
-    sigma = uncertainty.quadrature(eff.throughput_sigma, eff.network_sigma if across else 0.0)
+    network = efficiency(software(asked)).network_sigma
+    sigma = uncertainty.quadrature(found.throughput_sigma, network if across else 0.0)
     return Run(
         plan_id="",
         accelerator=gpu,

@@ -11,6 +11,7 @@ from pathlib import Path
 from app.forecast.machines import CUSTOM
 from app.imports.log import Comparison
 from core.errors import ScenarioError, shown
+from core.scenario.types import AUTO
 from hardware.foreign_csv import read_file, table_of
 from pricing.disk import write_atomically
 
@@ -37,7 +38,7 @@ def row_of(found: Comparison) -> dict[str, str]:
     cells: dict[str, object] = {
         "run_id": f"log-{found.text.sha256[:ID_CHARS]}",
         "framework": FRAMEWORKS.get(found.measured.format, "")
-        if asked.stack == "generic"
+        if asked.stack in (AUTO, "generic")
         else asked.stack,
         "model_key": asked.model,
         "task": asked.task,

@@ -11,6 +11,7 @@ from app.document.vocabulary import machine, stated_region
 from app.forecast.failure_times import checkpoint_size_bytes, saves_behind_training
 from app.forecast.machines import accelerator_of
 from app.forecast.resolve import current_prices
+from app.forecast.stack_limits import as_planned
 from app.forecast.training import workload_of
 from app.risk.risk import risk_of
 from app.scenario.age import stamped
@@ -31,6 +32,7 @@ _PLUGINS = {"a3-highgpu-8g": "tcpx", "a3-megagpu-8g": "tcpxo"}
 
 def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> RecipeJob:
     """The job of one plan of a resolved scenario; without a name it is named after the model."""
+    scenario = as_planned(scenario, plan)
     model = model_of(scenario)
     offer = plan.offer
     chip = accelerator_of(offer.accelerator, scenario)

@@ -119,6 +119,7 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
             "Region": [vocabulary.region(str(r)) for r in p["region"]],
             PURCHASE: [vocabulary.purchase(str(k)) for k in p["purchase"]],
             "Layout": p["layout"],
+            plan_document.STACK: p["stack"],
             MFU: p["mfu"],
             SPEED: p["tokens_per_s"],
             MEMORY: p["peak_memory_bytes"] / GIB,

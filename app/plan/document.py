@@ -38,7 +38,7 @@ COST, COST_LOW, COST_HIGH = "Cost (USD)", "Cost P10 (USD)", "Cost P90 (USD)"
 TIME, PRICE, MEMORY = "Time (days)", "Price (USD per GPU-hour)", "Peak memory (GiB)"
 SPEED, MFU, GPU_HOURS = "Tokens/s", "MFU", "GPU-hours"
 FAILING_TIME, FAILING_COST = "With failures (days)", "With failures (USD)"
-GOODPUT = "Goodput"
+GOODPUT, STACK = "Goodput", "Stack"
 LIMITS, AGAINST = "Within limits", "Not recommended for"
 # Columns of the ranked table that only the CSV has.
 IN_FILE = (COST_LOW, COST_HIGH, PRICE, GPU_HOURS, FAILING_COST, GOODPUT, "Region", "Price of",
@@ -93,6 +93,7 @@ RANKED: tuple[Column[Ranked], ...] = (
     column("Instance", lambda r: r[0].offer.instance_type),
     column("Purchase", lambda r: vocabulary.purchase(r[0].offer.purchase)),
     column("Layout", lambda r: fmt.layout_short(r[0].layout)),
+    column(STACK, lambda r: r[0].stack),
     column(MFU, lambda r: r[0].mfu),
     column(SPEED, lambda r: r[0].tokens_per_s.p50),
     column(MEMORY, lambda r: peak_bytes(r[0]) / GIB),

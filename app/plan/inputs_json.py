@@ -22,7 +22,8 @@ from app.forecast.case import case_of
 from app.forecast.machines import accelerator_of
 from app.forecast.plans import circumstances_of
 from app.forecast.search import anchor_of
-from app.forecast.training import efficiency_of, question_of, tokens_of, workload_of
+from app.forecast.stack_limits import as_planned, software
+from app.forecast.training import efficiency_of, tokens_of, workload_of
 from app.scenario.model import model_of
 from app.scenario.version import made_with, version
 from core.explain.explain import columns_of
@@ -39,10 +40,9 @@ def made_with_json() -> Object:
 
 
 def inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> Object:
-    """Inputs that all plans share: model, work, stack, efficiencies, facts of accelerators."""
+    """Inputs that all plans share: model, facts of accelerators; and the work, stack and
+    efficiencies of the first plan, which hold for each plan that has none of its own."""
     model = model_of(scenario)
-    work = workload_of(scenario, model)
-    stack = stacks()[scenario.stack]
     used = dict.fromkeys(p.offer.accelerator for p in plans)
     chips = [accelerator_of(name, scenario) for name in used]
     return {
@@ -50,12 +50,7 @@ def inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> Object:
             "id": model.id, "source": model.source, "dims": record_json(model.transformer),
         },
         "tokens": tokens_of(scenario),
-        "workload": record_json(work, without=("model",)),
-        "stack": attributes(
-            stack, "name", "gradient_dtype", "async_tp_since", "gradient_overlap_since",
-            "chunked_loss",
-        ),
-        "efficiency": record_json(efficiency_of(scenario, work)),
+        **_of_stack(as_planned(scenario, plans[0]) if plans else scenario),
         "accelerators": [
             {"name": a.name, "vendor": a.vendor, "facts": facts_of(a)} for a in chips
         ],
@@ -64,6 +59,23 @@ def inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> Object:
             for c in calibrations.chosen(scenario).values()
         ],
     }  # fmt: skip
+
+
+def _of_stack(scenario: Scenario) -> Object:
+    """The work, stack and efficiencies of a scenario."""
+    work, stack = workload_of(scenario, model_of(scenario)), stacks()[software(scenario)]
+    return {
+        "workload": record_json(work, without=("model",)),
+        "stack": attributes(
+            stack,
+            "name",
+            "gradient_dtype",
+            "async_tp_since",
+            "gradient_overlap_since",
+            "chunked_loss",
+        ),
+        "efficiency": record_json(efficiency_of(scenario, work)),
+    }
 
 
 def plan_inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> list[Object]:
@@ -83,6 +95,7 @@ def plan_inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> list[Object]:
                 "billing": attributes(plan, "startup_hours", "least_billed_hours"),
                 "moved_log": shift,
                 "variance_left": left,
+                **({} if plan.stack == plans[0].stack else _of_stack(case.scenario)),
             }
         )
     return found
@@ -98,7 +111,7 @@ def _moved(scenario: Scenario, plans: Sequence[Plan]) -> list[tuple[float, float
         found,
         columns_of([p.layout for p in plans], [p.num_gpus for p in plans]),
         [p.offer.accelerator for p in plans],
-        question_of(scenario).eff,
+        np.array([case_of(scenario, p).eff.throughput_sigma for p in plans]),
     )
     return list(zip(shift.tolist(), left.tolist(), strict=True))
 

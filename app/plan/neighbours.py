@@ -138,7 +138,7 @@ def _of_plan(scenario: Scenario, plan: Plan) -> Configuration:
         pp=float(layout.pp),
         cp=float(layout.cp),
         ep=float(layout.ep),
-        framework="" if scenario.stack == GENERIC else scenario.stack,
+        framework="" if plan.stack == GENERIC else plan.stack,
     )
 
 

@@ -47,6 +47,15 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OfStack:
+    """What a plan trains, with the habits and efficiencies of its stack."""
+
+    work: Workload
+    stack: Stack
+    eff: Efficiency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenPlan:
     """One plan of the file: its numbers, and the inputs they were computed from."""
 
@@ -65,6 +74,7 @@ class WrittenPlan:
     least_billed_hours: float
     moved_log: float
     variance_left: float
+    of_stack: OfStack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +87,7 @@ class PlanFile:
     scenario: Scenario
     model: Transformer
     tokens: float
-    work: Workload
-    stack: Stack
-    eff: Efficiency
+    shared: OfStack  # of the plans that have none of their own
     accelerators: Mapping[str, Accelerator]
     factors: Mapping[str, Calibrated]  # by accelerator
     plans: tuple[WrittenPlan, ...]
@@ -109,6 +117,7 @@ def parse_plan_file(content: bytes) -> PlanFile:
     made = whole.get("made_with", {})
     inputs = whole.get("inputs")
     transformer = inputs.get("model").get("dims").record(Transformer)
+    shared = _of_stack(inputs, transformer)
     # A field that is not given is null in JSON.
     given = {k: v.value for k, v in whole.get("scenario").items() if v.value is not None}
     factors = inputs.get("calibrations", []).each()
@@ -119,16 +128,22 @@ def parse_plan_file(content: bytes) -> PlanFile:
         scenario=Scenario.parse(given),
         model=transformer,
         tokens=inputs.get("tokens").number(),
-        work=inputs.get("workload").record(Workload, model=transformer),
-        stack=_stack(inputs.get("stack")),
-        eff=inputs.get("efficiency").record(Efficiency),
+        shared=shared,
         accelerators={a.name: a for a in map(_accelerator, inputs.get("accelerators").each())},
         factors={f.get("accelerator").text(): f.get("factors").record(Calibrated) for f in factors},
-        plans=tuple(map(_plan, plans)),
+        plans=tuple(_plan(p, transformer, shared) for p in plans),
     )
 
 
-def _plan(plan: _Value) -> WrittenPlan:
+def _of_stack(given: _Value, model: Transformer) -> OfStack:
+    return OfStack(
+        work=given.get("workload").record(Workload, model=model),
+        stack=_stack(given.get("stack")),
+        eff=given.get("efficiency").record(Efficiency),
+    )
+
+
+def _plan(plan: _Value, model: Transformer, shared: OfStack) -> WrittenPlan:
     own = plan.get("inputs")
     num_gpus = plan.get("num_gpus").whole()
     return WrittenPlan(
@@ -151,6 +166,7 @@ def _plan(plan: _Value) -> WrittenPlan:
         **_billing(own.get("billing", {})),
         moved_log=own.get("moved_log").number(),
         variance_left=own.get("variance_left").number(),
+        of_stack=_of_stack(own, model) if "workload" in own.mapping() else shared,
     )
 
 

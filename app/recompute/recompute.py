@@ -96,8 +96,9 @@ def _shared(file: PlanFile) -> Iterator[Differs]:
         dims = model_of(file.scenario).transformer
         yield from _fields("inputs.model.dims", file.model, dims)
     named = NamedModel(id="", label="", transformer=file.model, source="", max_seq_len=None)
-    work = workload_of(file.scenario, named, file.stack)
-    yield from _fields("inputs.workload", file.work, work)
+    for of in dict.fromkeys((file.shared, *(p.of_stack for p in file.plans))):
+        work = workload_of(file.scenario, named, of.stack)
+        yield from _fields("inputs.workload", of.work, work)
 
 
 def _plan(file: PlanFile, plan: WrittenPlan) -> Recomputed:
@@ -138,7 +139,7 @@ def _machine(file: PlanFile, plan: WrittenPlan) -> Iterator[Differs]:
 def _numbers(file: PlanFile, plan: WrittenPlan) -> dict[str, float]:
     """The plan's numbers, in the order in which they are computed."""
     lay = columns_of([plan.layout], [plan.num_gpus])
-    work, eff = work_on(file.work, lay), file.eff
+    work, eff = work_on(plan.of_stack.work, lay), plan.of_stack.eff
     timed = step(work, lay, plan.cluster, eff)
     memory = {k: float(v[0]) for k, v in peak_bytes(work, lay, plan.cluster, eff).items()}
     faster = math.exp(min(plan.moved_log, 700.0))
@@ -236,7 +237,8 @@ def _notes(file: PlanFile) -> Iterator[str]:
     yield "Made with other tables of facts. A new plan would not have these numbers:"
     try:
         yield from _since("the model's", file.model, model_of(file.scenario).transformer)
-        yield from _since("", file.eff, efficiency_of(file.scenario, file.work))
+        asked = file.scenario.model_copy(update={"stack": file.shared.stack.name})
+        yield from _since("", file.shared.eff, efficiency_of(asked, file.shared.work))
     except RuncastError as e:
         yield str(e)
 

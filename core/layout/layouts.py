@@ -121,6 +121,7 @@ class Choices:
     offloads: bool = False  # weights or optimizer live on the host: sharding is allowed on one GPU
     searches_offload: bool = False  # also try the optimizer, then the weights, on the host
     layer_split: str = "any"  # of LAYER_SPLITS
+    optimizer_alone: bool = True  # the optimizer may wait on the host without the weights
     tp_across_nodes: bool = False  # tensor parallelism may leave the scale-up domain
 
 
@@ -227,7 +228,7 @@ def strategy_rules(layouts: Layouts, *, choices: Choices) -> Broken:
     return {
         "pipeline_sharding": (np.asarray(layouts.pp) > 1) & _NO_PIPELINE[s],
         "offload_params": (choices.fetches_params | (params > 0)) & ~_SHARDS_PARAMS[s],
-        "offload_optimizer": searched & ~_ZERO[s],
+        "offload_optimizer": searched & (~_ZERO[s] | (not choices.optimizer_alone)),
         "nothing_to_shard": _SHARDS_OPTIMIZER[s] & alone,
         "hybrid": (s == INDEX["hsdp"])
         & ((replicas < 2) | (replicas % 1 != 0) | (shards % 1 != 0) | (shards * layouts.cp < 2)),

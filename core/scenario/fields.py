@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from core.machine.offer import Purchase
 from core.scenario.types import (
+    AUTO,
     BOOK,
     LAYOUT,
     MONTH,
@@ -121,9 +122,9 @@ class ScenarioFields(BaseModel):
         None, "Micro-batch size", "Sequences per replica and micro-batch", "advanced"
     )
     stack: Name = field(
-        "generic",
+        AUTO,
         "Software stack",
-        "Whose defaults to assume: generic, megatron-lm, ...",
+        "What trains: auto is the fastest with a launch file; generic has none",
         "advanced",
     )
     virtual_stages: Degree = field(

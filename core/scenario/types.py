@@ -95,6 +95,7 @@ def version(value: Any) -> Any:
     return value
 
 
+AUTO = "auto"  # of a field: the search decides
 NAME = r"^[\w.\-/+:() ]*$"
 LAYOUT = r"^[\w.=,\- ]*$"
 PLAN = r"^[\w.\-/+:() ~*]*$"

@@ -35,6 +35,7 @@ class Best:
     jobs). `closest` describes the candidate that misses the memory by least, if none fits."""
 
     job: Ints
+    asked: Ints  # the number of the question whose layout each row has, where several were asked
     layouts: Layouts
     step: Step
     memory: dict[str, Floats]
@@ -60,6 +61,7 @@ class Closest:
     usable_bytes: float  # what a plan may need, so that it fits with the asked probability
     memory: dict[str, float]
     layout_row: Layouts
+    asked: int = 0  # the number of its question
 
     @property
     def over(self) -> float:

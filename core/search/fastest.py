@@ -36,6 +36,7 @@ class Problem:
     exhaustive: bool  # time whatever fits
     less_recompute_wins: bool
     less_offload_wins: NDArray[np.bool_]  # by job
+    to_beat: Floats  # tokens/s of each job that another question reached; 0: none
 
 
 def fastest_layouts(
@@ -43,10 +44,12 @@ def fastest_layouts(
 ) -> tuple[Ints, Layouts, Ints]:
     """The jobs that have a winner, in order, with the fastest layout of each; and how many rows of
     each of the `owners` were timed. `rows` are in the order of the space: of equally fast ones the
-    first wins. A layout without a finite time (precision not supported) never wins."""
+    first wins. A layout without a finite time (precision not supported) never wins, nor does one
+    that is not faster than what its job has to beat."""
     starts = np.cumsum([0, *(len(r) for r in rows)])
     row, owner = np.concatenate(rows), np.repeat(owners, np.diff(starts))
     speed = np.full(len(row), -np.inf)
+    to_beat = p.to_beat[owners]
 
     def run(which: Ints) -> None:
         for at in chunks(which):
@@ -62,19 +65,21 @@ def fastest_layouts(
         bound = _bounds(p, space, row, owner)
         timed = np.zeros(len(row), dtype=bool)
         tokens = float(np.asarray(p.work.global_batch_size) * np.asarray(p.work.seq_len))
-        left = np.arange(len(row))
+        beaten = tokens / np.where(p.to_beat > 0, p.to_beat, 1.0)
+        left = np.flatnonzero(~((p.to_beat > 0)[owner] & (bound >= beaten[owner])))
         for some in TIMED_FIRST:
             now = left[_least_of_each(owner[left], bound[left], some)]
             run(now)
             timed[now] = True
-            best = np.repeat(np.maximum.reduceat(speed, starts[:-1]), np.diff(starts))
+            fastest = np.maximum(np.maximum.reduceat(speed, starts[:-1]), to_beat)
+            best = np.repeat(fastest, np.diff(starts))
             reached = np.where(best > 0, tokens / np.maximum(best, 1e-300), np.inf)
             left = np.flatnonzero(~timed & ~(bound > reached))
         run(left)
         timed[left] = True
     best = np.repeat(np.maximum.reduceat(speed, starts[:-1]), np.diff(starts))
-    fastest = np.flatnonzero((speed == best) & (speed > 0))
-    winners = fastest[np.diff(owner[fastest], prepend=-1) != 0]
+    first = np.flatnonzero((speed == best) & (speed > p.to_beat[owner]))
+    winners = first[np.diff(owner[first], prepend=-1) != 0]
     num_timed = np.add.reduceat(timed.astype(np.intp), starts[:-1])
     return owner[winners], space.layouts(row[winners]), num_timed
 

@@ -1,13 +1,14 @@
-"""Searches joined from parts of others: the winner of a job does not depend on other jobs.
+"""Searches joined from others: of other jobs, or of other questions about the same jobs.
 
-Results for a machine and a count therefore stay valid while other machines come and go: another
-cloud, another way to buy, other accelerators, another deadline.
+The winner of a job does not depend on other jobs. Results for a machine and a count therefore stay
+valid while other machines come and go: another cloud, another way to buy, other accelerators,
+another deadline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -56,24 +57,26 @@ def joined(taken: Sequence[Taken], *, num_jobs: int) -> Best:
         ]
         return np.concatenate([*rows, np.empty(0)])[order]
 
-    def named(of: Sequence[dict[str, Floats]]) -> dict[str, Floats]:
-        return {name: column([columns[name] for columns in of]) for name in (of[0] if of else ())}
+    def named(part: Callable[[Best], dict[str, Floats]]) -> dict[str, Floats]:
+        names = part(taken[0].best)
+        return {name: column([part(b)[name] for b in found]) for name in names}
 
     found = [b for b, _ in winners]
     return Best(
         job=owner[order],
+        asked=column([b.asked for b in found]).astype(np.intp),
         layouts=Layouts(
             **{f.name: column([getattr(b.layouts, f.name) for b in found]) for f in fields(Layouts)}
         ),
         step=Step(
-            parts=named([b.step.parts for b in found]),
+            parts=named(lambda b: b.step.parts),
             **{
                 f.name: column([getattr(b.step, f.name) for b in found])
                 for f in fields(Step)
                 if f.name != "parts"
             },
         ),
-        memory=named([b.memory for b in found]),
+        memory=named(lambda b: b.memory),
         host_bytes=column([b.host_bytes for b in found]),
         probability_oom=column([b.probability_oom for b in found]),
         counts=counts_in(counts),
@@ -83,6 +86,52 @@ def joined(taken: Sequence[Taken], *, num_jobs: int) -> Best:
         jobs_without_layout=_those(taken, [t.best.jobs_without_layout for t in taken]),
         jobs_cut=_those(taken, [t.best.jobs_cut for t in taken]),
         removed=removed_in(removed),
+    )
+
+
+def fastest_of(asked: Mapping[int, Taken], *, num_jobs: int) -> Best:
+    """The search of jobs about which several questions were asked, by the number of the question:
+    of each job the fastest winner, of equally fast ones the first. Candidates are counted for every
+    question; a job without a winner is out of memory if that holds for one question."""
+    every = list(asked.values())
+    speed = np.zeros((len(every), num_jobs))
+    for n, t in enumerate(every):
+        target_of = np.full(len(t.best.counts_of["candidates"]), -1, dtype=np.intp)
+        target_of[t.numbers] = t.targets
+        speed[n, target_of[t.best.job]] = t.best.step.tokens_per_s
+    won = np.where(speed.max(axis=0) > 0, speed.argmax(axis=0), -1)
+    parts = []
+    for n, (number, t) in enumerate(asked.items()):
+        mine = won[t.targets] == n
+        best = replace(t.best, asked=np.full(len(t.best.job), number, dtype=np.intp))
+        parts.append(Taken(best=best, numbers=t.numbers[mine], targets=t.targets[mine]))
+    whole = joined(parts, num_jobs=num_jobs)
+    counts = {name: np.zeros(num_jobs, dtype=np.intp) for name in COUNTED}
+    removed: dict[str, Ints] = {}
+    for t in every:
+        for name, of_job in t.best.counts_of.items():
+            counts[name][t.targets] += of_job[t.numbers]
+        for reason, of_job in t.best.removed_of.items():
+            here = removed.setdefault(reason, np.zeros(num_jobs, dtype=np.intp))
+            here[t.targets] += of_job[t.numbers]
+    lost = np.flatnonzero(won < 0)
+    misfits = np.intersect1d(lost, _those(every, [t.best.jobs_out_of_memory for t in every]))
+    illegal = np.intersect1d(lost, _those(every, [t.best.jobs_without_layout for t in every]))
+    missed = [
+        replace(c, asked=number, job=int(t.targets[t.numbers == c.job][0]))
+        for number, t in asked.items()
+        if (c := t.best.closest) is not None
+    ]
+    return replace(
+        whole,
+        counts=counts_in(counts),
+        counts_of=counts,
+        removed_of=removed,
+        removed=removed_in(removed),
+        jobs_cut=np.unique(_those(every, [t.best.jobs_cut for t in every])),
+        closest=min(missed, key=lambda c: c.over, default=None),
+        jobs_out_of_memory=misfits,
+        jobs_without_layout=np.setdiff1d(illegal, misfits),
     )
 
 

@@ -54,14 +54,16 @@ def best_layouts(
     most_rows: float = float("inf"),
     stop: Callable[[], bool] = lambda: False,
     exhaustive: bool = False,
+    to_beat: Floats | None = None,
 ) -> Best:
-    """The fastest legal layout of every job that fits; of equally fast ones the first.
+    """The fastest legal layout of every job that fits; of equally fast ones the first. A job for
+    which `to_beat` has tokens/s gets a winner only if it is faster.
 
     Candidates depend only on GPU count and node shape, so jobs of one kind share them and their
     bytes. The search ends early, with the small counts done, once it has evaluated `most_rows`
     legal candidates or `stop()` is true; `exhaustive` times everything that fits (for tests).
     """
-    problem = _problem(work, jobs, eff, choices, memory_sigma, exhaustive)
+    problem = _problem(work, jobs, eff, choices, memory_sigma, exhaustive, to_beat)
     of_key: dict[Key, list[int]] = {}
     for number, job in enumerate(jobs):
         of_key.setdefault(_key(job), []).append(number)
@@ -104,6 +106,7 @@ def _problem(
     choices: Choices,
     memory_sigma: float,
     exhaustive: bool,
+    to_beat: Floats | None,
 ) -> Problem:
     clusters = cluster_columns([j.cluster for j in jobs])
     # Where activations go to the host, less recompute sends more of them. A host that updates
@@ -119,6 +122,7 @@ def _problem(
         exhaustive=exhaustive,
         less_recompute_wins=not np.any(work.offloads_activations),
         less_offload_wins=np.broadcast_to(slower_host, (len(jobs),)),
+        to_beat=np.zeros(len(jobs)) if to_beat is None else to_beat,
     )
 
 
@@ -270,6 +274,7 @@ def _best(p: Problem, found: _Found, cut: list[int], memory_sigma: float) -> Bes
     limit = np.asarray(clusters.memory_bytes)
     return Best(
         job=owner,
+        asked=np.zeros(len(owner), dtype=np.intp),
         layouts=_with_places(layouts, work),
         step=step(work, layouts, clusters, p.eff),
         memory={name: memory[name] for name in MEMORY_PARTS},

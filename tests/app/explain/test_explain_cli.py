@@ -8,6 +8,7 @@ import pytest
 
 JOB = ["--model", "llama3.1-8b", "--tokens", "1e12", "--seq-len", "8k"]
 JOB += ["--global-batch-size", "512", "--gpu", "h100", "--cloud", "aws", "--num-gpus", "64"]
+JOB += ["--stack", "generic"]
 EXPLAIN = ["explain", *JOB]
 
 

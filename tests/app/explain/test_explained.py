@@ -198,7 +198,7 @@ def documents():
         explain(small, layout="tp=3"),
         explain(small, layout="tp=8", against="tp=4,pp=2"),
         explain({**small, "model": "llama3.1-405b"}, layout="tp=8"),
-        explain({**AWS, "num_gpus": "8", "model": "llama3.1-405b"}),
+        explain({**AWS, "num_gpus": "8", "model": "llama3.1-405b", "stack": "generic"}),
     )
     return [orjson.loads(orjson.dumps(explanation_json(f))) for f in found]
 

@@ -193,7 +193,7 @@ ANCHOR = {"gpu": "h100", "num_gpus": "64", "cloud": "aws", "model": "llama3.1-70
 
 
 def test_a_measurement_of_the_same_layout_becomes_the_forecast():
-    plain = answer(**ANCHOR).plans[0]
+    plain = answer(**ANCHOR, stack="generic").plans[0]
     layout = plain.layout
     said = (
         f"tp={layout.tp},pp={layout.pp},micro_batch_size={layout.micro_batch_size},"
@@ -205,7 +205,7 @@ def test_a_measurement_of_the_same_layout_becomes_the_forecast():
         "anchor_num_gpus": 64,
         "anchor_layout": said,
     }
-    moved = next(p for p in answer(**ANCHOR, **measured).plans if p.id == plain.id)
+    moved = next(p for p in answer(**ANCHOR, **measured, stack="generic").plans if p.id == plain.id)
     assert moved.layout == layout
     ratio = moved.tokens_per_s_per_gpu / plain.tokens_per_s_per_gpu
     assert ratio == pytest.approx(0.8, rel=0.05)
@@ -261,12 +261,18 @@ def assumed(**fields):
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"sharding": "zero1"}, "fp32 and reduced in 4 bytes, as zero1 does: 18 bytes"),
+        (
+            {"sharding": "zero1", "stack": "generic"},
+            "fp32 and reduced in 4 bytes, as zero1 does: 18 bytes",
+        ),
         ({"sharding": "zero1", "stack": "deepspeed"}, "16 bits and reduced in 2 bytes, as deeps"),
         ({"sharding": "zero1", "stack": "deepspeed"}, "deepspeed does: 16 bytes"),
         ({"sharding": "zero1", "stack": "nanotron"}, "an fp32 sum and reduced in 4 bytes"),
         ({"sharding": "zero1", "stack": "nanotron"}, "nanotron does: 20 bytes"),
-        ({"sharding": "zero1", "optimizer": "adamw_8bit"}, "zero1 does: 12 bytes"),
+        (
+            {"sharding": "zero1", "stack": "generic", "optimizer": "adamw_8bit"},
+            "zero1 does: 12 bytes",
+        ),
         ({"sharding": "zero1", "stack": "nanotron"}, "sums gradients in an fp32"),
     ],
 )

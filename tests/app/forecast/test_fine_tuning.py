@@ -8,7 +8,8 @@ from core.scenario import Scenario
 
 
 def best(**fields):
-    job = {"num_gpus": "1", "global_batch_size": 16, "num_tokens": "1e8", "seq_len": 2048, **fields}
+    job = {"num_gpus": "1", "global_batch_size": 16, "num_tokens": "1e8", "seq_len": 2048,
+           "stack": "generic", **fields}  # fmt: skip
     return forecast_answer.answer(resolve.resolve_strict(Scenario.parse(job)), top=1)
 
 

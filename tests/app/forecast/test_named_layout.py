@@ -12,7 +12,8 @@ from core.errors import ScenarioError
 from core.scenario import Scenario
 from core.search.plan import Layout
 
-QUICK = {"gpu": "H100-80GB-SXM", "cloud": "aws", "num_gpus": "64", "num_tokens": "1e12"}
+QUICK = {"gpu": "H100-80GB-SXM", "cloud": "aws", "num_gpus": "64", "num_tokens": "1e12",
+         "stack": "generic"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

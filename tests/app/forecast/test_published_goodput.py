@@ -39,6 +39,7 @@ def forecast(row, **more):
         "instances_usd": np.array([1.0]), "num_gpus": np.array([num_gpus]),
         "num_nodes": np.array([num_gpus // 8]), "gpus_per_node": np.array([8]),
         "accelerator": np.array([row["accelerator"]], dtype=object),
+        "stack": np.array([row["stack"]], dtype=object),
     }  # fmt: skip
     scenario = Scenario.parse({**asked, **given, **more})
     return float(with_failures(scenario, points, num_steps=hours * 360)["goodput"][0])

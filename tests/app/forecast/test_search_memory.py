@@ -129,8 +129,9 @@ def test_prices_limits_and_choices_of_what_is_known_search_nothing(searched):
 
 def test_another_model_stack_or_layout_is_another_question(searched):
     memory = SearchMemory()
+    of_one = {"stack": "generic"}
     for edit in ({}, {"model": "mistral-7b"}, {"stack": "megatron-lm"}, {"tp": "2"}):
-        forecast_answer.answer(asked(edit), memory=memory)
+        forecast_answer.answer(asked({**of_one, **edit}), memory=memory)
     assert len(searched) == 4
 
 
@@ -138,10 +139,11 @@ def test_a_search_that_was_cut_short_is_not_remembered(monkeypatch, searched):
     monkeypatch.setattr(forecast_answer, "MOST_LEGAL", 1)
     monkeypatch.setattr("core.search.space.ROWS_AT_ONCE", 1)
     memory = SearchMemory()
-    cut = forecast_answer.answer(asked({}), memory=memory)
+    of_one = asked({"stack": "generic"})
+    cut = forecast_answer.answer(of_one, memory=memory)
     assert cut.not_searched
     monkeypatch.setattr(forecast_answer, "MOST_LEGAL", 30_000_000)
-    assert not forecast_answer.answer(asked({}), memory=memory).not_searched
+    assert not forecast_answer.answer(of_one, memory=memory).not_searched
     assert len(searched) == 2
 
 

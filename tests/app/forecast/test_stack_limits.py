@@ -3,9 +3,12 @@
 import pytest
 
 from app.forecast.answer import answer
+from app.forecast.case import case_of
 from app.forecast.resolve import resolve, resolve_strict
+from app.forecast.stack_limits import obstacle
 from core.errors import ScenarioError
 from core.scenario import Scenario
+from hardware.stack_support import supports
 
 JOB = {"model": "llama3.1-8b", "gpu": "H100-80GB-SXM", "num_gpus": "64", "num_tokens": "10B"}
 
@@ -32,7 +35,7 @@ def test_what_a_stack_cannot_do_is_one_sentence(fields: dict[str, str], sentence
 
 def test_a_link_of_what_a_stack_cannot_do_opens_without_the_stack() -> None:
     scenario, notes = resolve(Scenario.parse({**JOB, "stack": "megatron-lm", "task": "qlora"}))
-    assert scenario.stack == "generic"
+    assert scenario.stack == "auto"
     assert any("megatron-lm 0.16.1 has no task qlora" in n for n in notes)
 
 
@@ -60,3 +63,36 @@ def test_accelerators_that_a_stack_does_not_run_on_are_counted() -> None:
     found = answer(asked(stack="torchtitan", gpu="TPU-v5p", num_gpus="256"))
     assert not found.plans
     assert {e.reason for e in found.excluded} >= {"stack"}
+
+
+def test_of_the_stacks_that_take_a_job_the_fastest_is_planned_on_each_machine() -> None:
+    given = {"model": "llama3.1-70b", "gpu": "H100-80GB-SXM,TPU-v5p", "num_gpus": "64"}
+    one_by_one = {
+        name: {p.id: p for p in answer(asked(**given, stack=name), top=500).plans}
+        for name in supports()
+        if not obstacle(asked(**given), name)
+    }
+    found = answer(asked(**given), top=500)
+    assert {p.stack for p in found.plans} == {"megatron-lm", "maxtext"}
+    assert {p.id for p in found.plans} == {i for plans in one_by_one.values() for i in plans}
+    for plan in found.plans:
+        others = [plans[plan.id] for plans in one_by_one.values() if plan.id in plans]
+        assert plan.wall_clock_hours == min(p.wall_clock_hours for p in others)
+        assert case_of(asked(**given), plan).moved == 1.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "gpu", "stack"),
+    [
+        ({"cp": "2", "ep": "1", "pp": "2", "sharding": "fsdp2"}, "MI300X", "torchtitan"),
+        ({}, "TPU-v6e", "maxtext"),
+        ({}, "Trainium2", "generic"),  # no stack with a launch file runs there, and it is named
+        ({"schedule": "zero_bubble", "pp": "2"}, "H100-80GB-SXM", "generic"),
+    ],
+)
+def test_a_job_that_few_stacks_take_names_one_that_does(
+    fields: dict[str, str], gpu: str, stack: str
+) -> None:
+    plan = answer(asked(**fields, gpu=gpu, num_gpus="32")).plans[0]
+    assert plan.stack == stack
+    assert ("No launch file" in " ".join(plan.assumptions)) == (stack == "generic")

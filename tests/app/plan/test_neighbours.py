@@ -99,7 +99,7 @@ def test_rows_that_tell_the_same_come_once_and_the_newest():
 def test_a_published_run_is_its_own_nearest_neighbour():
     """Megatron Bridge 25.11: Llama 3.1 405B in fp8 on 128 B200, TP4 PP8 CP2."""
     plan = plan_on("B200-180GB", 128, tp=4, pp=8, cp=2, dp_shard=2)
-    first, *others = nearest(LLAMA_405B.model_copy(update={"stack": "megatron-bridge"}), plan)
+    first, *others = nearest(LLAMA_405B, replace(plan, stack="megatron-bridge"))
     assert first.run_id.startswith("mbridge-25.11-b200-llama3.1-405b-pretrain-fp8-current-128g")
     assert first.distance == 0
     assert first.differences == ()

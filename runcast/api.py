@@ -42,6 +42,7 @@ from pricing.offers import snapshot
 if TYPE_CHECKING:
     import pandas as pd
 
+    from app.document.chart_parts import Drawn
     from app.options.side_by_side import Subject
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
 Value: TypeAlias = str | float | bool | Iterable[object] | None
 FilePath: TypeAlias = str | PathLike[str]
 
+SHOWN = 10  # plans that a notebook shows
 TOP = 50  # plans that an answer describes, as `runcast plan --json` does
 
 
@@ -80,6 +82,35 @@ class Answer:
 
     def __repr__(self) -> str:
         return f"<runcast.Answer: {self.sentence}>"
+
+    def _repr_html_(self) -> str:
+        """The answer as a notebook shows it: the sentence, the first plans, and the link."""
+        from app.document.html import fragment
+        from app.plan.answer_document import blocks
+
+        first = replace(self.found, plans=self.plans[:SHOWN])
+        return fragment(blocks(self.scenario, first, today=_today()))
+
+    def chart(self, *, theme: str = "light") -> Drawn:
+        """Cost against time of every priced plan, as on the page: an Altair chart to show or save.
+
+        `theme` is 'light' or 'dark'. RuncastError if no plan has a price.
+        """
+        from app.document import format as fmt
+        from app.plan import charts, document
+
+        points = document.points(self.found)
+        if points.empty:
+            raise RuncastError("No plan has a price: there is nothing to draw.")
+        budget, deadline = self.scenario.budget_usd, self.scenario.deadline_days
+        return charts.pareto(
+            points,
+            budget_usd=budget,
+            deadline_days=deadline,
+            budget_text=f"Budget {fmt.usd_short(budget)}",
+            deadline_text=f"Deadline {fmt.count(deadline)} days",
+            theme=theme,
+        )
 
     @property
     def sentence(self) -> str:

@@ -8,32 +8,48 @@ once.
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import escape
 
-from app.document.blocks import Figure, Report, line
+from app.document.blocks import Block, Figure, Report, Section, line
 from app.document.pictures import svg_of
 
-TEMPLATE = Path(__file__).with_name("report.html.jinja")
+REPORT, BLOCKS = "report.html.jinja", "blocks.html.jinja"
 
 
 def written(report: Report) -> bytes:
     """The file, in UTF-8."""
-    return _template().render(report=report, language="en").encode("utf-8")
+    return _templates().get_template(REPORT).render(report=report, language="en").encode("utf-8")
+
+
+def fragment(blocks: Iterable[Block | Section]) -> str:
+    """Blocks as part of somebody else's page, without styles: what a notebook shows."""
+    drawn = vars(_templates().get_template(BLOCKS).make_module())["drawn"]
+    parts = []
+    for block in blocks:
+        if isinstance(block, Section):
+            parts.append(f"<p><strong>{escape(line(block.title))}</strong></p>")
+            parts += [drawn(one) for one in block.blocks]
+        else:
+            parts.append(drawn(block))
+    return f"<div>{''.join(parts)}</div>"
 
 
 @cache
-def _template() -> Template:
-    """The template: every variable is escaped; a missing variable is an error."""
+def _templates() -> Environment:
+    """The templates: every variable is escaped; a missing variable is an error."""
     made = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True,
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
     made.filters["line"] = line
     made.filters["picture"] = _picture
     made.tests["of"] = _is_of
-    return made.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    return made
 
 
 def _is_of(part: object, kind: str) -> bool:

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime as dt
 import doctest
+import html
 import inspect
 import json
 import subprocess
@@ -317,3 +318,16 @@ def test_importing_it_brings_no_page_and_no_torch():
     assert "runcast" in done.stdout.split()
     loaded = {*done.stdout.split()}
     assert loaded & {"streamlit", "altair", "torch", "sqlalchemy", "httpx", "pandas"} == set()
+
+
+def test_a_notebook_shows_the_sentence_the_first_plans_and_the_link(answer):
+    shown = answer._repr_html_()
+    assert html.escape(answer.sentence.partition(";")[0]) in shown
+    assert answer.link.replace("&", "&amp;") in shown
+    assert 0 < shown.count("<tr>") - 1 <= runcast.api.SHOWN
+    assert "<script" not in shown
+
+
+def test_a_chart_is_an_altair_chart_of_every_priced_plan(answer):
+    drawn = json.dumps(answer.chart(theme="dark").to_dict())
+    assert answer.best.offer.accelerator in drawn

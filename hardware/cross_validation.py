@@ -24,10 +24,13 @@ CHOICES_CSV = Path(__file__).with_name("choices.csv")
 COLUMNS = ("split", "measure", "value", "rows", "date")
 # fitted: the fit saw the rows. grouped: it saw no row of the same source, model and accelerator.
 # new_source: it saw no row of the same publication.
-# new_stack: it saw no row of the same family of stacks, which is forecast as an unknown one.
+# new_stack: it saw no row of the same family of stacks, which gets an unknown stack's fractions.
+# unknown_stack: the same, and what a blank of a row means is not known of its stack, either.
 # new_accelerator: it saw no row of the same accelerator.
 # newest: it saw only rows older than the newest six months, which alone are scored.
-SPLITS = ("fitted", "grouped", "new_source", "new_stack", "new_accelerator", "newest")
+SPLITS = (
+    "fitted", "grouped", "new_source", "new_stack", "unknown_stack", "new_accelerator", "newest"
+)  # fmt: skip
 # Parts of new_source: the rows of a stack that other publications have, too, and the rows of a
 # machine after one run on it was measured (app/accuracy/closeness.py).
 PARTS = ("known_stack", "measured_once")
@@ -39,7 +42,7 @@ CHOICE_COLUMNS = (
     "split", "grouping", "measure", "value", "low", "high", "groups", "configurations",
     "publications", "date",
 )  # fmt: skip
-CHOICE_SPLITS = ("new_source", "new_stack")
+CHOICE_SPLITS = ("new_source", "unknown_stack")
 GROUPINGS = ("layout", "count", "machine")  # app/accuracy/choices.py
 CLASS_COVERAGE = "coverage of "  # followed by a class of rows: 'coverage of accelerator=GB200'
 

@@ -1,7 +1,8 @@
 """How near a forecast comes by what is known: a stack never seen, one known, one's own machine.
 
-Two of these are folds of fit.py as they stand: new_stack, forecast as an unknown one, and newest,
-the newest six months by a fit to all that is older. Two are made of the folds by publication:
+Two of these are folds of fit.py as they stand: unknown_stack, of which nothing is known, and
+newest, the newest six months by a fit to all that is older. Two are made of the folds by
+publication:
 
 - known_stack: the rows whose stack is in a publication of another fold, too;
 - measured_once: after one other run of the same source, stack, release, accelerator, model, task

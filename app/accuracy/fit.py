@@ -6,7 +6,8 @@ starts from the priors. Ways of splitting the runs into folds:
 
 - grouped: 5 folds; runs with one source, model and accelerator stay together;
 - new_source: 6 folds; runs of one publication (a repository or paper, all versions) stay together;
-- new_stack: one fold per family of stacks, forecast as an unknown stack;
+- new_stack: one fold per family of stacks, whose fractions are those of an unknown stack;
+- unknown_stack: the same folds, with nothing known of the stack: its habits are not, either;
 - new_accelerator: one fold per accelerator;
 - newest: the runs of the newest six months, by one fit to all that were published before.
 """
@@ -34,6 +35,7 @@ from hardware.efficiency import GENERIC, Entry, profiles
 
 GROUPED, NEW_SOURCE = 5, 6  # folds
 Label = Callable[[Sample], NDArray[Any]]  # rows with equal labels stay in one fold
+KEPT = ("throughput", "memory")  # the samples of fit_columns.samples
 KINDS: dict[str, Callable[[Columns], Numbers]] = {
     "throughput": tokens_per_s_per_gpu,
     "memory": reported_memory_bytes,
@@ -52,6 +54,7 @@ class Outcome:
     grouped: Numbers
     new_source: Numbers
     new_stack: Numbers
+    unknown_stack: Numbers
     new_accelerator: Numbers
     newest: Numbers  # NaN for rows of the past
     found: Fit
@@ -141,6 +144,7 @@ def _outcome(sample: Sample, entries: list[Entry], kind: str, today: dt.date) ->
         grouped=unseen(lambda s: fc.folds(s.group, GROUPED)),
         new_source=unseen(lambda s: fc.folds(s.publication, NEW_SOURCE)),
         new_stack=unseen(lambda s: s.family, as_strangers=True),
+        unknown_stack=unseen(lambda s: s.family, unnamed=True),
         new_accelerator=unseen(lambda s: s.accelerator),
         newest=unseen(lambda s: s.newest, only=True),
         found=found,
@@ -149,20 +153,26 @@ def _outcome(sample: Sample, entries: list[Entry], kind: str, today: dt.date) ->
 
 def _unseen(
     whole: Sample, entries: list[Entry], kind: str, today: dt.date, label: Label, *,
-    as_strangers: bool = False, only: object = None,
+    as_strangers: bool = False, unnamed: bool = False, only: object = None,
 ) -> Numbers:  # fmt: skip
     """Forecast each row by fits (of memory too) that left out all rows with its label.
 
-    With `as_strangers`, held-out rows get the generic values, as an unknown stack would. With
-    `only`, no other label is left out, and the rows of the others are NaN.
+    With `as_strangers`, held-out rows get the generic values, as an unknown stack would; with
+    `unnamed`, what a blank in the rows means is no more that of their stack, either. With `only`,
+    no other label is left out, and the rows of the others are NaN.
     """
     out = np.full(len(whole.weight), np.nan)
     priors = [at_prior(e) for e in entries]
     for key in np.unique(label(whole)) if only is None else [only]:
         table, *both = _memory_fitted(priors, today, label, key)
-        sample = both[("throughput", "memory").index(kind)]
+        sample = both[KEPT.index(kind)]
         mine = label(sample) == key
         one = _fit(sample, table, kind, left_out=mine)
+        if unnamed:
+            table = _with(table, kind, sample, one, today)
+            other = fc.samples(profiles(table), sample.rows[mine])[KEPT.index(kind)]
+            out[mine] = np.log(KINDS[kind](other.columns))[np.isin(other.rows, sample.rows[mine])]
+            continue
         if as_strangers:
             sample = fc.strangers(sample, mine, profiles(table)[GENERIC])
         of = fc.model(sample, table, _parameters(table, kind), KINDS[kind])

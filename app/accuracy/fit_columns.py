@@ -51,10 +51,19 @@ class Sample:
     rows: NDArray[np.intp]  # row numbers in the file of runs
 
 
-def samples(table: Mapping[str, Efficiency]) -> tuple[Sample, Sample]:
-    """Throughput and memory rows of hardware/measured_runs.csv that may be scored."""
+def samples(
+    table: Mapping[str, Efficiency], unnamed: NDArray[np.intp] | None = None
+) -> tuple[Sample, Sample]:
+    """Throughput and memory rows of hardware/measured_runs.csv that may be scored.
+
+    The rows with the numbers `unnamed` are forecast as if they did not name their stack.
+    """
     runs = read_runs(RUNS_CSV)
-    found, kept, _ = columns(runs.inputs, read_models(MODELS_CSV).facts, table)
+    inputs = runs.inputs
+    if unnamed is not None:
+        known = ~np.isin(np.arange(len(runs)), unnamed)
+        inputs = replace(inputs, framework=np.where(known, inputs.framework, ""))
+    found, kept, _ = columns(inputs, read_models(MODELS_CSV).facts, table)
     if found is None:
         raise RunsError(f"{RUNS_CSV.name} has no run that can be forecast.")
     measured = runs.measured

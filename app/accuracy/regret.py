@@ -24,7 +24,7 @@ LABELS = {
     "count": "GPU counts and batches, too",
     "machine": "Machines and stacks",
 }
-UNSEEN = {"new_source": "unseen publications", "new_stack": "unseen stacks"}
+UNSEEN = {"new_source": "unseen publications", "unknown_stack": "unknown stacks"}
 BLIND = "new_source"
 NOW = "these rows"
 NOTE = (

@@ -33,12 +33,13 @@ SPLITS = {
     "grouped": "Cross-validation: the fit saw no row of the same source, model and accelerator",
     "new_source": "Cross-validation: the fit saw no row of the same publication",
     "new_stack": "Cross-validation: the fit saw no row of the same family of stacks",
+    "unknown_stack": "Cross-validation: the same, and nothing else is known of the stack",
     "new_accelerator": "Cross-validation: the fit saw no row of the same accelerator",
     "newest": "Cross-validation: the newest six months, by a fit to older rows alone",
 }
 # What is known of the run that is forecast, from nothing to a measurement on its machine.
 CLOSENESS = {
-    "new_stack": "A stack we have never seen",
+    "unknown_stack": "A stack we have never seen",
     "known_stack": "A stack we know",
     "measured_once": "Your own machine, measured once",
     "newest": "Runs newer than every run of the fit",
@@ -103,7 +104,7 @@ def closeness_sentence(folds: CrossValidation) -> str:
     never, known, once, newest = (fmt.percent(folds[s, "median"].value) for s in CLOSENESS)
     return (
         f"Half of the forecasts of published runs are within {never} of the measured throughput "
-        f"where no run of the stack was fitted, within {known} where other publications had runs "
+        f"where nothing is known of the stack, within {known} where other publications had runs "
         f"of the stack, and within {once} once another run on the same machine was measured. Runs "
         f"newer than every run of the fit are off by {newest} at the median."
     )

@@ -10,6 +10,7 @@ from app.accuracy.fit import Outcome
 from app.accuracy.validate import validate
 from core.evidence.fitting import Fit
 from core.time.layer import decimal_year
+from hardware.cross_validation import SPLITS
 from hardware.efficiency import profiles, read_entries
 from hardware.measured import MODELS_CSV, RUNS_CSV, read_runs
 from tests.support.csv_tables import written_table
@@ -77,8 +78,7 @@ def outcome():
     off = np.where(runs.accelerator == "H100-80GB-SXM", 0.2, -0.1)
     unseen = sample.log_measured + off
     nothing = Fit(value=np.empty(0), sigma=np.empty(0), objective=0.0, iterations=0)
-    names = ("fitted", "grouped", "new_source", "new_stack", "new_accelerator", "newest")
-    return Outcome(sample=sample, found=nothing, **dict.fromkeys(names, unseen)), runs
+    return Outcome(sample=sample, found=nothing, **dict.fromkeys(SPLITS, unseen)), runs
 
 
 def test_one_measured_run_takes_away_what_a_machine_is_off_by(outcome):

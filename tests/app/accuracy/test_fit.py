@@ -267,6 +267,23 @@ def test_a_stranger_has_nothing_of_its_stack(of, priors):
         )
 
 
+def test_an_unnamed_stack_gives_a_run_neither_its_fractions_nor_its_habits(of, priors):
+    named = of["throughput"]
+    rows = named.rows[named.stack == "megatron-lm"]
+    found, _ = samples(profiles(priors), rows)
+    mine = np.isin(found.rows, rows)
+    assert np.array_equal(found.stack, named.stack)
+    assert np.array_equal(found.configuration, named.configuration)
+    generic = profiles(priors)[GENERIC]
+    for name in NAMES:
+        values = np.asarray(getattr(found.columns.efficiency, name))[mine]
+        assert np.all(values == getattr(generic, name)), name
+    habit = [np.asarray(sample.columns.work.async_tp) for sample in (named, found)]
+    assert habit[0][mine].any()
+    assert not habit[1][mine].any()
+    assert np.array_equal(habit[0][~mine], habit[1][~mine])
+
+
 @pytest.fixture(scope="module")
 def result():
     return accuracy_fit.refit(TABLE, TODAY)
@@ -289,7 +306,9 @@ class TestTheWholeFit:
         left_out = iter([
             getattr(outcome, name)
             for outcome in (result.memory, result.throughput)
-            for name in ("grouped", "new_source", "new_stack", "new_accelerator", "newest")
+            for name in (
+                "grouped", "new_source", "new_stack", "unknown_stack", "new_accelerator", "newest"
+            )
         ])  # fmt: skip
         monkeypatch.setattr(accuracy_fit, "_unseen", lambda *_, **__: next(left_out))
         moved = [

@@ -37,6 +37,7 @@ from app.command.options import (
     takes_fields,
     text_option,
 )
+from app.document.echo import echo
 from app.explain.command import explain
 from app.guides.command import decide
 from app.imports.command import import_file
@@ -95,11 +96,11 @@ def _root(
     if version:
         from app.scenario.version import version as installed
 
-        typer.echo(f"runcast {installed() or '(not installed)'}")
+        echo(f"runcast {installed() or '(not installed)'}")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-        typer.echo("\nruncast serve opens the page in a browser.")
+        echo(context.get_help())
+        echo("\nruncast serve opens the page in a browser.")
         raise typer.Exit
 
 
@@ -243,7 +244,7 @@ def sweep(
     from app.sweep.run import run_sweep
 
     lines = run_sweep(Path(file), out=out, workers=workers, ray=ray, max_cells=max_cells)
-    typer.echo("\n".join(lines))
+    echo("\n".join(lines))
 
 
 @app.command()
@@ -298,7 +299,7 @@ def _today() -> dt.date:
 
 
 def _say(sentence: str) -> None:
-    typer.echo(sentence, err=True)
+    echo(sentence, err=True)
 
 
 def _fail(sentence: str) -> int:

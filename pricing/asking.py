@@ -15,7 +15,7 @@ from pathlib import Path
 from queue import Empty, Queue
 
 from core.machine.offer import Offer
-from hardware.outside.time_left import checked_by
+from hardware.outside.interrupt import checked_by
 from pricing.fetch.body_cache import BodyCache
 from pricing.fetch.network import SourceError
 from pricing.fetch.session import NoCredentialError, Part, Refused, Session
@@ -125,8 +125,8 @@ def _fetched(
     """Put the result of a source into `ended`. A bug in one source must not affect the others."""
     try:
         ended.put(_fetch(source, environ, caches, last_rows, now, stop))
-    except Exception as e:
-        log.exception("the source %s has a fault", source.name)
+    except BaseException as e:
+        log.error("the source %s has a fault", source.name, exc_info=e)
         sentence = f"A fault of this program, not of the source: {type(e).__name__}."
         ended.put(Fetched(source=source, status="failed", sentence=sentence))
 

@@ -13,6 +13,7 @@ import typer
 
 from app.calibration.options import Asked, option
 from app.command.options import AsJson, Text, print_json, text_option
+from app.document.echo import echo
 
 if TYPE_CHECKING:
     from runners.launchers.job import Job
@@ -113,7 +114,7 @@ def _emit(probe: Path, asked: Asked, *, as_json: bool) -> None:
         files = {"probe": str(probe), "plan": str(plan)}
         print_json({"run_id": measured["run_id"], **files, "commands": commands})
     else:
-        typer.echo("\n".join([str(probe), str(plan), *map(shlex.join, commands)]))
+        echo("\n".join([str(probe), str(plan), *map(shlex.join, commands)]))
 
 
 def _new(asked: Asked, *, dry_run: bool, yes: bool, as_json: bool) -> int:
@@ -136,7 +137,7 @@ def _new(asked: Asked, *, dry_run: bool, yes: bool, as_json: bool) -> int:
         if as_json:
             print_json(launch_json(run_id, launch))
         else:
-            typer.echo("\n".join(launch_lines(launch)))
+            echo("\n".join(launch_lines(launch)))
         return 0
     if not yes:
         if not sys.stdin.isatty():
@@ -216,7 +217,7 @@ def _run(
     if as_json:
         print_json(found)
     else:
-        typer.echo("\n".join(sentences(found)))
+        echo("\n".join(sentences(found)))
     return 0
 
 
@@ -242,4 +243,4 @@ def _cancel(place: Launcher, job: Job, state: RunState) -> None:
 
 def _say(*sentences: str) -> None:
     for sentence in sentences:
-        typer.echo(sentence, err=True)
+        echo(sentence, err=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from app.calibration.job import START_S, Limits, num_nodes_of, processes_of
 from app.calibration.options import Asked
 from app.document import format as fmt
+from app.document.echo import echo
 from app.document.progress import terminal_bar
 from runners.calibration.result import CalibResult
 from runners.launchers.follow import Status
@@ -87,7 +87,7 @@ def progress(*, quiet: bool) -> Iterator[Callable[[Status], None]]:
             bar.update(task, description=text, completed=finished, total=status.total or None)
             line = f"{text} ({status.done}/{status.total})" if status.total else text
             if bar.disable and not quiet and line != last:
-                print(line, file=sys.stderr)
+                echo(line, err=True)
             last = line
 
         yield show

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.command.options import AsJson, Link, Text, print_json, text_option
+from app.document.echo import echo
 from core.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -97,9 +98,9 @@ def remove(id_: Id) -> None:
     from app.calibration.added import remove as remove_result
 
     said = remove_result(id_)
-    typer.echo(f"Removed the calibration {id_}.")
+    echo(f"Removed the calibration {id_}.")
     for sentence in said:
-        typer.echo(sentence, err=True)
+        echo(sentence, err=True)
 
 
 def _listed() -> tuple[list[Kept], dict[str, tuple[str, ...]], str]:
@@ -121,5 +122,5 @@ def _typed(link: str | None) -> Scenario:
         return NOTHING_TYPED
     values, notes = link_values(link)
     for note in notes:
-        typer.echo(note, err=True)
+        echo(note, err=True)
     return typed_of(parsed(values, written_as={}))

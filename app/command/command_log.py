@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import typer
 
+from app.document.echo import echo
 from app.log import log
 
 BUG = 1  # exit status
@@ -31,14 +32,14 @@ def command(app: typer.Typer, arguments: Sequence[str] | None) -> Iterator[Ended
     the exit status is 1.
     """
     if warned := log.configure():
-        print(f"runcast: {warned}", file=sys.stderr)
+        echo(f"runcast: {warned}", err=True)
     ended = Ended()
     with log.request(log.Request(log.new_id())) as request:
         took = log.stopwatch(time.process_time)
         try:
             yield ended
         except Exception as error:  # noqa: BLE001 - logged, and shown as a sentence
-            print(f"runcast: {sentence(log.failed('unexpected', error))}", file=sys.stderr)
+            echo(f"runcast: {sentence(log.failed('unexpected', error))}", err=True)
         name = _name(app, sys.argv[1:] if arguments is None else arguments)
         log.event("command", command=name, status=ended.status, **took(), **request.figures())
 

@@ -11,6 +11,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from app.command.given import REPEATED, TABLE, FieldOption, Given, option_of
+from app.document.echo import echo
+from hardware.outside.text import escaped_json
 
 Text = str | None
 
@@ -38,7 +40,7 @@ def print_json(value: object) -> None:
     import orjson
 
     options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
-    typer.echo(orjson.dumps(value, option=options), nl=False)
+    echo(escaped_json(orjson.dumps(value, option=options).decode()), nl=False)
 
 
 def takes_fields(command: Callable[..., None]) -> Callable[..., None]:

@@ -7,6 +7,7 @@ chart_files  a chart as a minimal dict, and as files: PNG, SVG, and its data as 
 chart_parts  what every chart is made of: text colours and colours, axes, legends,
              scales, and small marks
 csv          tables as CSV, in which no cell starts a formula
+echo         the one writer of lines on a terminal, whose characters command nothing
 escape       escape foreign text, and text with dollar signs, for Markdown and
              spreadsheets
 format       numbers for people

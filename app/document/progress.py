@@ -14,10 +14,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from app.document.terminal import PlainConsole
+
 
 def error_console() -> Console:
     """Standard error. No markup: names come from files and from sellers."""
-    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+    return PlainConsole(stderr=True, markup=False, highlight=False, emoji=False)
 
 
 def terminal_bar(*, quiet: bool) -> Progress:

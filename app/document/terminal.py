@@ -12,11 +12,13 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from rich import table as rich_table
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
+from rich.segment import Segment
 
 from app.document.blocks import Block, Bullets, Copied, Figure, Paragraph, Section
 from app.document.table import Table
+from hardware.outside.text import plain
 
 WIDTH = 100  # without a window: a pipe, a file
 WIDEST = 10_000  # greatest table width without a window
@@ -24,7 +26,21 @@ STEP = "  "  # indent of a paragraph below another
 WIDE_GAP, NARROW_GAP = 2, 1  # blanks between columns
 
 
-class _Unbounded(Console):
+class PlainConsole(Console):
+    """Console that writes no character which would command a terminal, but for its own styles."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """The pieces of what is printed, each with plain text."""
+        for piece in super().render(renderable, options):
+            if piece.control or (text := plain(piece.text)) == piece.text:
+                yield piece
+            else:
+                yield Segment(text, piece.style)
+
+
+class _Unbounded(PlainConsole):
     """Console for a pipe or a file: sentences wrap at WIDTH, a table is as wide as its cells."""
 
     def print(self, *objects: Any, **settings: Any) -> None:
@@ -42,7 +58,7 @@ class _Unbounded(Console):
 def console() -> Console:
     """Standard output without markup: names come from users and sellers."""
     unknown = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    kind = _Unbounded if unknown else Console
+    kind = _Unbounded if unknown else PlainConsole
     return kind(
         width=WIDTH if unknown else None,
         markup=False,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from app.command.given import Given
 from app.command.options import AsJson, Text, print_json, text_option
+from app.document.echo import echo
 
 TOP = 50  # plans among which the one to compare with is searched
 
@@ -36,7 +35,7 @@ def explain(
     asked, notes = plan_scenario(given)
     asked = resolve_strict(asked)
     for note in notes:
-        typer.echo(note, err=True)
+        echo(note, err=True)
     found = explanation(
         asked, answer(asked, top=max(TOP, wanted)), rank=wanted, layout=layout, against=against
     )

@@ -8,6 +8,7 @@ import typer
 
 from app.command.given import Given
 from app.command.options import AsJson, Text, print_json, takes_fields, text_option
+from app.document.echo import echo
 
 
 @takes_fields
@@ -39,20 +40,20 @@ def export(
     from app.launch import export
 
     if listed:
-        print_json(export.list_json()) if as_json else typer.echo(export.list_text())
+        print_json(export.list_json()) if as_json else echo(export.list_text())
         return
     wanted = export.names_of(to)
     options = export.options_of(command=command, env=env or [], pairs=option or [])
     made, notes = export.made(given, rank=rank, name=name, targets=wanted, options=options)
     for note in notes:
-        typer.echo(note, err=True)
+        echo(note, err=True)
     if out is not None:
         paths = export.write(made, out, force=force)
         if as_json:
             print_json(export.export_json(made, written=paths))
         else:
-            typer.echo("\n".join(paths))
+            echo("\n".join(paths))
     elif as_json:
         print_json(export.export_json(made))
     else:
-        typer.echo(export.single(made), nl=False)
+        echo(export.single(made), nl=False)

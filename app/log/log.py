@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 import orjson
 
 from app.log.redaction import redacted, secrets_of
+from hardware.outside.text import escaped_json, plain
 
 LOG, LEVEL = "RUNCAST_LOG", "RUNCAST_LOG_LEVEL"
 LEVELS = ("debug", "info", "warning", "error")
@@ -142,8 +143,9 @@ class Lines(logging.Formatter):
         """The line of a record; a value that cannot be written does not lose the line."""
         said = self._fields(record)
         if not self.as_json:
-            return self._text(said)
-        return orjson.dumps(said, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+            return plain(self._text(said))
+        line = orjson.dumps(said, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        return escaped_json(line)
 
     def _fields(self, record: logging.LogRecord) -> dict[str, Any]:
         at = datetime.fromtimestamp(record.created, UTC)

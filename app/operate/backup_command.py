@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.command.options import AsJson, print_json
+from app.document.echo import echo
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="The archive.", show_default=False)]
 
@@ -30,7 +31,7 @@ def backup(
     if as_json:
         print_json(_json(manifest))
     else:
-        typer.echo(f"{Path(file).name}: {_content(manifest)}. Whoever can read it has your prices.")
+        echo(f"{Path(file).name}: {_content(manifest)}. Whoever can read it has your prices.")
 
 
 def restore(
@@ -47,13 +48,9 @@ def restore(
     if as_json:
         print_json({**_json(done.manifest), "put_aside": done.aside or None})
         return
-    typer.echo(
-        f"Restored {_content(done.manifest)}, of {done.manifest.created_at:%Y-%m-%d %H:%M} UTC."
-    )
+    echo(f"Restored {_content(done.manifest)}, of {done.manifest.created_at:%Y-%m-%d %H:%M} UTC.")
     if done.aside:
-        typer.echo(
-            f"What was here is in {done.aside} of the data folder: delete it when all is well."
-        )
+        echo(f"What was here is in {done.aside} of the data folder: delete it when all is well.")
 
 
 def _content(manifest: Any) -> str:

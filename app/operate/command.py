@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from app.command.options import AsJson, print_json
+from app.document.echo import echo
 
 BROKEN = 2  # exit status
 
@@ -48,5 +49,5 @@ def _ready(*, as_json: bool) -> None:
         print_json(ready_json(found))
     else:
         for check in found:
-            typer.echo(f"{'ok' if check.ok else 'NOT READY'}  {check.name}: {check.sentence}")
+            echo(f"{'ok' if check.ok else 'NOT READY'}  {check.name}: {check.sentence}")
     raise typer.Exit(0 if all(c.ok for c in found) else BROKEN)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 from app.command.given import Given
 from app.command.values import plan_scenario
+from app.document.echo import echo
 from app.forecast.answer import answer
 from app.forecast.failure_inputs import given_numbers
 from app.forecast.resolve import resolve_strict
@@ -22,7 +21,7 @@ def planned(given: Given) -> tuple[Scenario, Plan]:
     asked = resolve_strict(asked)
     given_numbers(asked)  # reports mistakes before the search
     for note in notes:
-        print(note, file=sys.stderr)
+        echo(note, err=True)
     return asked, asked_plan(asked, answer(asked, top=1))
 
 

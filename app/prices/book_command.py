@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.command.options import AsJson, print_json
+from app.document.echo import echo
 
 book = typer.Typer(
     name="book",
@@ -45,9 +46,9 @@ def list_books(as_json: AsJson = False) -> None:
         print_json({"price_books": [book_json(b) for b in books]})
         return
     if not books:
-        typer.echo("There is no price book: `runcast prices book add FILE --name NAME` keeps one.")
+        echo("There is no price book: `runcast prices book add FILE --name NAME` keeps one.")
     for b in books:
-        typer.echo(f"{b.name}: {len(b.rows)} rows, added {b.added_on}")
+        echo(f"{b.name}: {len(b.rows)} rows, added {b.added_on}")
 
 
 @book.command()
@@ -69,7 +70,7 @@ def remove(name: Name) -> None:
     from pricing.book.files import remove_book
 
     remove_book(name)
-    typer.echo(f"Removed the price book {name!r}.")
+    echo(f"Removed the price book {name!r}.")
 
 
 def _described(found: Any) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from itertools import islice
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.command.options import AsJson, Text, print_json, text_option
+from app.document.echo import echo
 from core.errors import ScenarioError, shown
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def history(
     if fill:
         from pricing.history_fill import fill_history
 
-        print(fill_history().sentence, file=sys.stderr)
+        echo(fill_history().sentence, err=True)
     store = _store_if_any()
     wanted = _skus(
         store, gpu, provider=cloud, instance_type=instance, region=region, purchase=purchase
@@ -214,7 +214,7 @@ def _store_if_any() -> Store | None:
     try:
         return open_store()
     except StoreError as e:
-        print(f"runcast: {e}", file=sys.stderr)
+        echo(f"runcast: {e}", err=True)
         return None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from app.command.options import print_json
 from app.document import format as fmt
 from app.document.blocks import Block, Paragraph, Section
+from app.document.echo import echo
 from app.document.progress import terminal_bar
 from app.document.table import Column, Table, column, text_column
 from app.document.terminal import print_document
@@ -77,7 +78,7 @@ def run(
         try:
             return once()
         except LeaseError as e:
-            print(f"runcast: {e}", file=sys.stderr)
+            echo(f"runcast: {e}", err=True)
             return BUSY
     _repeat(once, pause_s)
     return REFRESHED
@@ -90,10 +91,10 @@ def _repeat(once: Callable[[], int], pause_s: float) -> None:
         try:
             once()
         except LeaseError as e:
-            print(f"runcast: {e}", file=sys.stderr)
+            echo(f"runcast: {e}", err=True)
         left_s = max(0.0, pause_s - (time.monotonic() - began))
         at = datetime.now(UTC) + timedelta(seconds=left_s)
-        print(f"runcast: the next refresh is at {at:%Y-%m-%d %H:%M} UTC", file=sys.stderr)
+        echo(f"runcast: the next refresh is at {at:%Y-%m-%d %H:%M} UTC", err=True)
         sys.stdout.flush()
         time.sleep(left_s)
 

@@ -8,6 +8,7 @@ import typer
 
 from app.command.given import Given
 from app.command.options import Text, takes_fields, text_option
+from app.document.echo import echo
 
 
 @takes_fields
@@ -32,8 +33,8 @@ def report(
     wanted = files.wanted(to=to, out=out, date=date, address=address)
     found, notes = files.report_of_options(given, wanted, name=name or "")
     for note in notes:
-        typer.echo(note, err=True)
+        echo(note, err=True)
     if wanted.folder is None:
-        typer.echo(files.single(found, wanted), nl=False)
+        echo(files.single(found, wanted), nl=False)
     else:
-        typer.echo("\n".join(files.write(found, wanted, force=force)))
+        echo("\n".join(files.write(found, wanted, force=force)))

@@ -8,6 +8,7 @@ import typer
 
 from app.command.given import Given
 from app.command.options import AsJson, Text, print_json, takes_fields, text_option
+from app.document.echo import echo
 
 if TYPE_CHECKING:
     from pricing.store.saved import SavedScenario
@@ -43,11 +44,11 @@ def list_saved(
         print_json(list_json(found, owner=owner or LOCAL))
         return
     if not every:
-        typer.echo("Nothing is saved: `runcast scenarios save NAME` or the page saves one.")
+        echo("Nothing is saved: `runcast scenarios save NAME` or the page saves one.")
     elif not found:
-        typer.echo(f"None of {len(every)} has that in its name or model.")
+        echo(f"None of {len(every)} has that in its name or model.")
     for one in found:
-        typer.echo(terminal_line(one))
+        echo(terminal_line(one))
 
 
 @scenarios.command()
@@ -68,7 +69,7 @@ def save(
 
     asked, notes = plan_scenario(given)
     for note in notes:
-        typer.echo(note, err=True)
+        echo(note, err=True)
     asked = resolve_strict(asked)
     kept = saved.keep(asked, owner=owner or LOCAL, name=name, replace=replace)
     _print(kept, words.saved_sentence(kept), as_json)
@@ -113,4 +114,4 @@ def _print(one: SavedScenario, text: str, as_json: bool) -> None:
     if as_json:
         print_json(scenario_json(one))
     else:
-        typer.echo(text)
+        echo(text)

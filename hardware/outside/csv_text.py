@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Iterator
 
 from core.errors import shown
-from hardware.outside import time_left
+from hardware.outside import interrupt
 from hardware.outside.json_text import OutsideError, twice
 
 MOST_COLUMNS = 1_000
@@ -19,7 +19,7 @@ def csv_rows(text: str | Iterable[str], *, strict: bool) -> Iterator[tuple[int, 
     table = csv.reader(io.StringIO(text, newline="") if isinstance(text, str) else text,
                        strict=strict)  # fmt: skip
     while True:
-        time_left.check()
+        interrupt.check()
         try:
             cells = next(table)
         except StopIteration:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from core.errors import RuncastError, shown
-from hardware.outside import time_left
+from hardware.outside import interrupt
 from hardware.outside.text import control_in
 
 THIN_BYTES = 200_000  # of a text that may be made of empty lists
@@ -117,7 +117,7 @@ def _refuse_depth(text: str, most: int) -> None:
 
 def _object(most: int | None) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
     def made(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        time_left.check()
+        interrupt.check()
         if most is not None and len(pairs) > most:
             raise OutsideError(f"has an object of {len(pairs):,} keys, more than {most:,}")
         found = dict(pairs)

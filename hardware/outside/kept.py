@@ -15,8 +15,8 @@ from collections.abc import Callable, Hashable
 from typing import Concatenate, ParamSpec, TypeVar
 
 from core.errors import RuncastError
+from hardware.outside.interrupt import processor_seconds
 from hardware.outside.json_text import OutsideError
-from hardware.outside.time_left import processor_seconds
 
 KEPT_PARSES = 32  # of each reader
 PARSE_S = 10.0  # of processor time

@@ -15,7 +15,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped, unused-ignore]
 
 from core.machine.offer import Offer, Purchase
-from hardware.outside import time_left
+from hardware.outside import interrupt
 from pricing.fetch.network import SourceError
 from pricing.fetch.session import Session
 from pricing.providers.boundary import MONTH_H, Raw, document, known_machine, offer, parsed
@@ -34,7 +34,7 @@ class _Strict(Loader):  # type: ignore[misc]
     """Plain YAML without duplicate keys."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        time_left.check()
+        interrupt.check()
         found: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
         if len(found) != len(node.value):
             raise SourceError(f"The YAML gives a key twice in line {node.start_mark.line + 1}.")

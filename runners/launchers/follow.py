@@ -20,7 +20,7 @@ GRACE_S = 180.0  # beyond the limit, for the launcher's own limit to end the run
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # Ray and SkyPilot prefix lines with the name of the process.
 _GROUP = re.compile(
-    r"^(?:\S*\([^()]*\)\S* )?runcast: group (\S{1,80}) (\d{1,4})/(\d{1,4}) ", re.MULTILINE
+    r"^(?:\S*\([^()]*\)\S* )?runcast: group ([\w.\-]{1,80}) (\d{1,4})/(\d{1,4}) ", re.MULTILINE
 )
 
 
@@ -123,8 +123,7 @@ def _wait(
         if progress.state == "done":
             return
         if progress.state == "failed":
-            why = "".join(c for c in _COLOUR.sub("", progress.sentence) if c.isprintable())
-            raise LaunchError(f"The run failed: {why.rstrip('.')}.")
+            raise LaunchError(f"The run failed: {_one_line(progress.sentence).rstrip('.')}.")
         if progress.state == "running" and running_until is None:
             running_until = now + job.limit_s + GRACE_S
         if now > (queued_until if running_until is None else running_until):
@@ -136,8 +135,13 @@ def _wait(
 
 def _status(progress: Progress, before: Status) -> Status:
     """Progress of the groups from the newest lines of the log."""
-    found = _GROUP.findall(progress.log)
+    found, sentence = _GROUP.findall(progress.log), _one_line(progress.sentence)
     if not found:
-        return Status(progress.state, before.group, before.done, before.total, progress.sentence)
+        return Status(progress.state, before.group, before.done, before.total, sentence)
     group, done, total = found[-1]
-    return Status(progress.state, group, int(done), int(total), progress.sentence)
+    return Status(progress.state, group, int(done), int(total), sentence)
+
+
+def _one_line(text: str) -> str:
+    """What a node or a scheduler says, without anything that a terminal obeys."""
+    return "".join(c for c in _COLOUR.sub("", text) if c.isprintable())

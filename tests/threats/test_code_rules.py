@@ -192,3 +192,25 @@ def test_each_rule_finds_what_it_is_for(source):
 @pytest.mark.parametrize("source", INNOCENT)
 def test_no_rule_finds_what_is_harmless(source):
     assert list(guilty(source)) == []
+
+
+# Where lines are written without `app.document.echo`: the writers themselves, what runs on nodes,
+# and a program of ours whose input is ours.
+WRITERS = ("app/document/", "app/log/log.py", "runners/probes/", "runners/launchers/on_",
+           "runners/recipes/fsdp2_train.py", "pricing/bundle.py")  # fmt: skip
+WRITES = {"print", "typer.echo", "typer.secho", "sys.stdout.write", "sys.stderr.write"}
+
+
+def written(source: str) -> list[str]:
+    """The calls of a module that write on a terminal."""
+    tree = ast.parse(source)
+    names = dict(_imported(tree))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [f"line {c.lineno}: {n}" for c in calls if (n := _dotted(c.func, names)) in WRITES]
+
+
+def test_only_the_writers_write_on_a_terminal(modules):
+    others = {n: s for n, s in modules.items() if not n.startswith(WRITERS)}
+    assert {n: found for n, s in others.items() if (found := written(s))} == {}
+    assert written("import sys\nprint(1, file=sys.stderr)") == ["line 2: print"]
+    assert written("from typer import echo as e\ne(1)") == ["line 2: typer.echo"]

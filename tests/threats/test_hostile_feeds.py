@@ -52,9 +52,11 @@ def sentences(report):
 
 
 def test_a_decoder_that_never_ends_is_left_behind_and_the_others_are_published(never, tmp_path):
+    alone_s = report_s(tmp_path)
     began = time.monotonic()
     report = refresh([never, good()], folder=tmp_path, environ={})
-    assert time.monotonic() - began < DEADLINE_S + 1.0 + report_s(tmp_path)
+    # The source that is left behind still takes its share of the processor.
+    assert time.monotonic() - began < DEADLINE_S + 1.0 + 4 * alone_s
     assert report.published
     assert statuses(report) == {"good": "refreshed", "never": "failed"}
     assert "longer than its 1 s" in sentences(report)["never"]

@@ -1,4 +1,7 @@
-"""The seconds that a parser of outside bytes has, looked at between its rows and objects."""
+"""End long work of a thread: a check that parsers and searches call often.
+
+It raises when the time of the work is up, or nobody waits for it any more.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _CLOCK = _Clock()
 
 @contextmanager
 def checked_by(check: Callable[[], object]) -> Iterator[None]:
-    """In the block, parsers of this thread call `check` often; it raises when their time is up."""
+    """In the block, long work of this thread calls `check` often, which raises to end it."""
     before, _CLOCK.check = _CLOCK.check, check
     try:
         yield
@@ -39,6 +42,6 @@ def processor_seconds(most_s: float, error: Callable[[], Exception]) -> Iterator
 
 
 def check() -> None:
-    """Raise if the time of this thread's parser is up."""
+    """Raise if the work of this thread is to end."""
     if _CLOCK.check is not None:
         _CLOCK.check()

@@ -33,6 +33,8 @@ def kept_json(kept: Kept, stale: tuple[str, ...] = ()) -> dict[str, Any]:
         "hip": software.get("ROCm"),
         "driver": software.get("driver"),
         "nccl": software.get("NCCL"),
+        "stack": (o.measured_with or None) if o else None,
+        "software_date": (o.software_date or None) if o else None,
         "problem": kept.problem or None,
         "stale": list(stale),
         "note": kept.note,

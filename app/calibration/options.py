@@ -54,6 +54,8 @@ class Asked:
     max_usd: str | None = _text("U", "Dollars at most.")
     usd_per_hour: str | None = _text("P", "Price of one node; none is assumed.")
     plan: str | None = _text("LINK", "Measure the shapes of its plan.")
+    stack: str | None = _text("NAME", "Software stack of the nodes; that of --plan.")
+    software_date: str | None = _text("YYYY-MM", "Date of its release.")
     out: str | None = _text("FILE", "The result; calibration-ID.json if left out.")
     anonymise: bool = _switch("No names of hosts or devices.")
     force: bool = _switch("Also where the GPU is busy.")

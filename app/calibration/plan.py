@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from app.calibration.job import is_reduced
 from app.calibration.options import Asked
 from app.forecast.machines import CUSTOM
 from app.scenario.version import version
-from core.errors import ScenarioError
+from core.errors import ScenarioError, shown, unknown_sentence
 from core.model.dimensions import is_mla
+from core.scenario.types import MONTH
 from hardware import names
+from hardware.efficiency import GENERIC, stacks
 from runners.calibration.probe_plan import DEFAULT, Workload, probe_plan
 
 
@@ -18,8 +21,9 @@ def measured_of(asked: Asked, run_id: str) -> tuple[dict[str, Any], list[str]]:
     """The calib-plan/1 document for the given options, and sentences on its shapes and what they
     leave out."""
     workload, accelerator, sentences = DEFAULT, None, ["The shapes are those of Llama 3 8B."]
+    software: dict[str, str] = {}
     if asked.plan is not None:
-        workload, accelerator, sentences = _of_link(asked.plan)
+        workload, accelerator, software, sentences = _of_link(asked.plan)
     plan = probe_plan(
         run_id=run_id,
         launcher=asked.launcher,
@@ -28,7 +32,7 @@ def measured_of(asked: Asked, run_id: str) -> tuple[dict[str, Any], list[str]]:
         reduced=is_reduced(asked),
         device=asked.device,
         sku_key=_sku_key(asked, accelerator),
-        told=_place(asked),
+        told={**_place(asked), **_software(asked, software)},
     )
     if is_reduced(asked):
         sentences.append("They are reduced to what a CPU core does in a minute.")
@@ -52,8 +56,24 @@ def _place(asked: Asked) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _of_link(link: str) -> tuple[Workload, str, list[str]]:
-    """The work of one GPU in the link's plan, its accelerator, and notes on simplifications."""
+def _software(asked: Asked, of_link: dict[str, str]) -> dict[str, str]:
+    """The stack of the nodes and the month of its release: as given, else those of the link."""
+    if asked.stack is not None and asked.stack not in stacks():
+        raise ScenarioError(unknown_sentence("stack", asked.stack, stacks()))
+    if asked.software_date is not None and not re.fullmatch(MONTH, asked.software_date):
+        raise ScenarioError(
+            f"--software-date {shown(asked.software_date)} should be a month like 2025-06."
+        )
+    other = asked.stack not in (None, of_link.get("stack"))
+    found = {} if other else dict(of_link)
+    given = {"stack": asked.stack or "", "software_date": asked.software_date or ""}
+    found |= {name: value for name, value in given.items() if value}
+    return {} if found.get("stack") == GENERIC else found
+
+
+def _of_link(link: str) -> tuple[Workload, str, dict[str, str], list[str]]:
+    """The work of one GPU in the link's plan, its accelerator, its stack with the month, and notes
+    on simplifications."""
     from app.command.values import link_values, parsed
     from app.forecast.answer import answer
     from app.forecast.resolve import resolve_strict
@@ -94,4 +114,6 @@ def _of_link(link: str) -> tuple[Workload, str, list[str]]:
         micro_batch_size=layout.micro_batch_size,
         seq_len=max(1, scenario.seq_len // layout.cp),
     )
-    return workload, plan.offer.accelerator, notes
+    software = {"stack": scenario.stack, "software_date": scenario.software_date}
+    known = {name: value for name, value in software.items() if value}
+    return workload, plan.offer.accelerator, known, notes

@@ -70,7 +70,7 @@ def sources_of(scenario: Scenario, accelerator_name: str) -> tuple[ValueSource, 
     """The source of each constant of an accelerator in the forecast of a scenario."""
     accelerator = accelerator_of(accelerator_name, scenario)
     c = calibrations.chosen(scenario).get(accelerator.name)
-    known = {x.name: x for x in c.fitted.constants} if c else {}
+    known = {x.name: x for x in c.constants_for(scenario.stack)} if c else {}
     entries = {(e.stack, e.quantity): e for e in read_entries()}
     found = []
     for name in PRIOR_SIGMA:

@@ -7,16 +7,20 @@ file nor the user gave are None.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.forecast.machines import CUSTOM
+from core.scenario.types import MONTH
 from hardware import facts, names
+from hardware.efficiency import stacks
 from runners.calibration.result import CalibResult
 from runners.imports.result import ImportResult
 
 AnyResult = CalibResult | ImportResult  # both are stored and named in the same way
 
+ANOTHER_STACK = "another stack"
 NO_DATE = "date not said"
 SPELLED = {"nccl": "NCCL", "rccl": "RCCL", "cuda": "CUDA", "hip": "ROCm", "rocm": "ROCm"}
 TITLE_MAX = 40  # characters of a foreign name shown in one line
@@ -34,6 +38,8 @@ class Origin:
     num_nodes: int
     measured_at: str | None  # UTC time at its end; for imports the day
     software: Mapping[str, str | None]  # versions by name
+    measured_with: str = ""  # the stack of the nodes, as given; '' if nobody said
+    software_date: str = ""  # month of its release, as given
 
     @property
     def measured_on(self) -> dt.date | None:
@@ -81,7 +87,16 @@ def origin_of(result: AnyResult) -> Origin:
         num_nodes=len(result.nodes),
         measured_at=p.utc_end,
         software={"torch": p.torch, "CUDA": p.cuda, "ROCm": p.hip, "driver": p.driver},
+        measured_with=_stack(p.told.get("stack", "")),
+        software_date=month
+        if re.fullmatch(MONTH, month := p.told.get("software_date", ""))
+        else "",
     )
+
+
+def _stack(told: str) -> str:
+    """The stack that a result names; text of a file that is no stack is not repeated."""
+    return told if told in ("", *stacks()) else ANOTHER_STACK
 
 
 def _of_import(result: ImportResult) -> Origin:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from app.forecast import calibration_files
 from app.forecast.calibration_origin import AnyResult, Origin, origin_of
@@ -12,16 +13,18 @@ from app.forecast.machines import Machine, accelerator_of
 from app.scenario.fields import fields_of
 from core.errors import ScenarioError
 from core.machine.accelerator import Accelerator
-from core.machine.calibration import applied
+from core.machine.calibration import Calibrated, applied
 from core.scenario import Scenario
 from hardware.efficiency import GENERIC, efficiency
-from runners.calibration.fit import Fitted, fitted
+from runners.calibration.fit import Constant, Fitted, fitted
 from runners.calibration.result import CalibResult
 from runners.calibration.validity import Flag, Judged, judged
 from runners.imports import constants as imported
 from runners.imports.result import ImportResult
 
 CUSTOM_GROUP = "custom_gpu"
+# Constants of the software that ran, not of the device: of other stacks they stay as assumed.
+OF_SOFTWARE = frozenset({"elementwise"})
 OLD_DAYS = 180  # software and firmware of a machine change
 
 
@@ -39,6 +42,19 @@ class Calibration:
     def accelerator(self) -> str:
         """Canonical name; `custom` if the result names none."""
         return self.origin.accelerator
+
+    def constants_for(self, stack: str) -> tuple[Constant, ...]:
+        """The constants that a forecast of a stack uses: all of them for the stack that was
+        measured, and where nobody said which it was; of the device for every other."""
+        if self.origin.measured_with in ("", stack):
+            return self.fitted.constants
+        return tuple(c for c in self.fitted.constants if c.name not in OF_SOFTWARE)
+
+    def factors_for(self, stack: str) -> Calibrated:
+        """The factors of those constants."""
+        used = {c.name for c in self.constants_for(stack)}
+        left: dict[str, Any] = {c.name: 1.0 for c in self.fitted.constants if c.name not in used}
+        return replace(self.fitted.factors, **left)
 
     @property
     def measured(self) -> CalibResult | None:
@@ -147,9 +163,10 @@ def as_measured(machines: tuple[Machine, ...], scenario: Scenario) -> tuple[Mach
     return tuple(
         m if (c := known.get(m.accelerator.name)) is None else replace(
             m,
-            cluster=applied(m.cluster, c.fitted.factors),
-            measured=frozenset(x.name for x in c.fitted.constants),
+            cluster=applied(m.cluster, c.factors_for(scenario.stack)),
+            measured=frozenset(x.name for x in c.constants_for(scenario.stack)),
             calibration=c.id,
+            calibrated_with=c.origin.measured_with,
         )
         for m in machines
     )  # fmt: skip

@@ -49,6 +49,7 @@ class Machine:
     largest_num_gpus: int | None = None  # size of a fixed cluster
     terms: Terms = NO_TERMS  # costs besides the machine, and discounts
     calibration: str = ""  # id of the calibration its rates come from
+    calibrated_with: str = ""  # the stack that it was measured with; '' if nobody said
     measured: frozenset[str] = frozenset()  # measured constants of core.machine.calibration
 
     @property

@@ -341,11 +341,12 @@ def _of_network(m: Machine) -> list[str]:
 
 
 def _calibrated(m: Machine) -> str:
-    """Whether the rates of the machine were measured, and where."""
+    """Whether the rates of the machine were measured, where, and with which stack."""
     if not m.calibration:
         return UNCALIBRATED
+    whose = f", measured with {m.calibrated_with}" if m.calibrated_with else ""
     return (
-        f"Rates of {m.accelerator.name} are those of calibration {m.calibration}: "
+        f"Rates of {m.accelerator.name} are those of calibration {m.calibration}{whose}: "
         f"{', '.join(vocabulary.measured_constant(n) for n in sorted(m.measured))}."
     )
 

@@ -55,7 +55,10 @@ def inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> Object:
             {"name": a.name, "vendor": a.vendor, "facts": facts_of(a)} for a in chips
         ],
         "calibrations": [
-            {"id": c.id, "accelerator": c.accelerator, "factors": record_json(c.fitted.factors)}
+            {
+                "id": c.id, "accelerator": c.accelerator,
+                "factors": record_json(c.factors_for(scenario.stack)),
+            }
             for c in calibrations.chosen(scenario).values()
         ],
     }  # fmt: skip

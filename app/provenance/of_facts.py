@@ -190,7 +190,7 @@ def measured_constants(scenario: Scenario, machine: Machine) -> tuple[Record, ..
                 x for x in (f"P10 to P90 {c.low:.3g} to {c.high:.3g}", c.note) if x
             ),
         )
-        for c in found.fitted.constants
+        for c in found.constants_for(scenario.stack)
     )  # fmt: skip
 
 

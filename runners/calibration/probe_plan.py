@@ -24,8 +24,8 @@ REDUCED_DTYPES = ("bf16", "fp32")  # a CPU multiplies fp8 through fp32
 COLLECTIVE_MAX_BYTES = 2**30
 REDUCED_COLLECTIVE_MAX_BYTES = 4 * 2**20
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-# Facts on the place of the node, which only the user gives.
-TOLD = ("cloud", "instance_type", "region", "purchase", "image")
+# Facts on the place of the node and on its software, which only the user gives.
+TOLD = ("cloud", "instance_type", "region", "purchase", "image", "stack", "software_date")
 
 Shape = dict[str, Any]
 

@@ -8,6 +8,7 @@ import pytest
 from app.forecast import calibration_files as files
 from app.forecast import calibrations
 from app.forecast.answer import answer
+from app.forecast.choice import choice_of
 from app.forecast.resolve import resolve, resolve_strict
 from app.plan.words import answer_sentence
 from core.errors import ScenarioError
@@ -133,3 +134,30 @@ def test_no_id_leads_out_of_the_folder():
         assert not files.has(name)
         with pytest.raises(ScenarioError):
             files.load(name)
+
+
+def test_a_stack_is_corrected_by_all_that_was_measured_with_it_and_others_by_the_device():
+    text = document(machine(**SLOW))
+    ids = {}
+    for stack in ("", "torchtitan", "a stack <b>of no table</b>"):
+        told = {"stack": stack, "software_date": "2026-10"} if stack else {}
+        text["provenance"]["told"] = told
+        ids[stack] = files.keep(parse_result(orjson.dumps(text)))
+
+    def machine_of(stack: str, told: str):
+        scenario = calibrated(ids[told]).model_copy(update={"stack": stack})
+        return next(m for m in choice_of(scenario).machines if m.calibration)
+
+    whole = machine_of("torchtitan", "")
+    assert "elementwise" in whole.measured
+    assert machine_of("torchtitan", "torchtitan").cluster == whole.cluster
+    assert "elementwise" in machine_of("megatron-lm", "").measured
+    for told in ("torchtitan", "a stack <b>of no table</b>"):
+        other = machine_of("megatron-lm", told)
+        assert other.measured == whole.measured - {"elementwise"}
+        assert other.cluster.elementwise_factor == 1
+        assert other.cluster.matmul_at == whole.cluster.matmul_at
+        assert other.cluster.ceiling == whole.cluster.ceiling
+    assert other.calibrated_with == "another stack"
+    origin = files.kept_of(ids["torchtitan"]).origin
+    assert (origin.measured_with, origin.software_date) == ("torchtitan", "2026-10")

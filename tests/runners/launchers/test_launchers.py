@@ -249,6 +249,11 @@ def test_the_probe_is_written_for_nodes_that_are_measured_by_hand(run, tmp_path)
     ]  # fmt: skip
     status, _, err = run(*words)
     assert (status, "is there already" in err) == (2, True)
+    other = ("calibrate", "--emit-probe", str(tmp_path / "other.py"), "--software-date", "2026-10")
+    assert "Did you mean 'torchtitan'?" in run(*other, "--stack", "torchtitann")[2]
+    assert run(*other, "--stack", "torchtitan")[0] == 0
+    told = json.loads((tmp_path / "other.plan.json").read_text())["told"]
+    assert told == {"stack": "torchtitan", "software_date": "2026-10"}
     status, _, err = run(*words, "--launcher", "ssh")
     assert (status, "leave --launcher" in err) == (2, True)
 

@@ -27,9 +27,10 @@ from core.money.purchase import TERM_HOURS
 from core.scenario import Scenario
 
 DAY_H = 24
+LEAST_DAYS = 0.1  # shorter times name their unit
 LEGEND = (
     "Cost and time are expected ones; P50 and P90 hold the forecast's own error, too. Idle: paid "
-    "while nothing trains. Times are in days."
+    "while nothing trains. Times are in days, if they name no unit."
 )
 
 
@@ -51,13 +52,18 @@ def _usd(name: str, head: str, of: Of, short: str) -> Column[Purchase]:
     return _figure(name, head, lambda p: of(p.usd) if p.usd else math.nan, fmt.usd_short, short)
 
 
+def _in_days(days: float) -> str:
+    """A number of days; in its own unit if it is a small part of one."""
+    return f"{days:.3g}" if days == 0 or days >= LEAST_DAYS else fmt.days(days * DAY_H)
+
+
 def _days(name: str, head: str, of: Of, short: str) -> Column[Purchase]:
     """A time in days without the unit, which a terminal has no room for."""
 
     def days(p: Purchase) -> float:
         return of(p.hours) / DAY_H if p.hours else math.nan
 
-    return _figure(name, head, days, lambda x: f"{x:.3g}", short)
+    return _figure(name, head, days, _in_days, short)
 
 
 def _time(name: str, head: str, of: Of) -> Column[Purchase]:

@@ -8,6 +8,8 @@ chart_parts  what every chart is made of: text colours and colours, axes, legend
              scales, and small marks
 csv          tables as CSV, in which no cell starts a formula
 echo         the one writer of lines on a terminal, whose characters command nothing
+durations    durations of a table or an axis in the one unit that suits their size: 0.0001
+             days are 9 s
 escape       escape foreign text, and text with dollar signs, for Markdown and
              spreadsheets
 format       numbers for people

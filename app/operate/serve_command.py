@@ -18,6 +18,7 @@ from typing import Annotated
 import typer
 
 from app.command.options import Text, text_option
+from app.document.echo import echo
 from core.errors import RuncastError, ScenarioError, shown
 
 PAGE = Path(__file__).parents[1] / "server.py"
@@ -45,7 +46,7 @@ def serve(
     _check_free(host, number)
     at = f"http://{'localhost' if host in (*LOOPBACK, '0.0.0.0', '::') else host}:{number}"
     if host not in LOOPBACK and not os.environ.get("STREAMLIT_SERVER_ALLOWED_HOSTS"):
-        typer.echo(
+        echo(
             f"Listening on {host}: a browser on another machine connects only under a name that "
             "STREAMLIT_SERVER_ALLOWED_HOSTS lists (docs/deploy.md).",
             err=True,
@@ -55,7 +56,7 @@ def serve(
         signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     if not no_browser:
         threading.Thread(target=_open_when_healthy, args=(at, process), daemon=True).start()
-    typer.echo(f"Runcast is at {at} (Ctrl-C ends it).")
+    echo(f"Runcast is at {at} (Ctrl-C ends it).")
     try:
         status = process.wait()
     except KeyboardInterrupt:

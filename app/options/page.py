@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from app.document.durations import in_one_unit, of_days
 from app.document.escape import as_text
 from app.document.page import head_help
 from app.options import compare_section, heatmap_section
@@ -102,7 +103,7 @@ def _draw_table(scenario: Scenario, kept: pd.DataFrame, ranked: int, *, has_limi
             on_click="ignore",
             width="stretch",
         )
-    shown = plans.listed(kept, unit, has_limits=has_limits)
+    shown = in_one_unit(plans.listed(kept, unit, has_limits=has_limits))
     ids = tuple(map(str, kept[plans.ID].head(plans.LISTED)))
     key = f"{TABLE}_{link.generation()}_{abs(hash((ids, unit)))}"
     st.dataframe(
@@ -110,7 +111,7 @@ def _draw_table(scenario: Scenario, kept: pd.DataFrame, ranked: int, *, has_limi
         key=key,
         hide_index=True,
         height=min(TABLE_PX, 37 + 35 * len(shown)),
-        column_config=head_help(shown.columns, _columns(unit)),
+        column_config=head_help(shown.columns, _columns(unit, shown.columns)),
         on_select=lambda: _rows_chosen(ids, key),
         selection_mode="multi-row",
         selection_default={
@@ -127,11 +128,11 @@ def _draw_table(scenario: Scenario, kept: pd.DataFrame, ranked: int, *, has_limi
         st.warning(FULL)
 
 
-def _columns(unit: str) -> dict[str, Any]:
-    """Widths, formats and hints of the table's columns."""
+def _columns(unit: str, shown: Iterable[str]) -> dict[str, Any]:
+    """Widths, formats and hints of the columns that are shown."""
     config, formats = st.column_config, plan_document.FORMATS
     short = unit == "run"
-    return {
+    known = {
         "#": config.NumberColumn(width=50, pinned=True, help="Rank"),
         plans.COST_IN[unit]: config.NumberColumn(
             format=formats[plan_document.COST] if short else "$%.4g",
@@ -156,6 +157,7 @@ def _columns(unit: str) -> dict[str, Any]:
         plans.OOM: config.NumberColumn(format="percent"),
         plan_document.PRICE: config.NumberColumn(format=formats[plan_document.PRICE]),
     }
+    return {name: known[head] for name in shown if (head := of_days(name)) in known}
 
 
 def _draw_pins(scenario: Scenario, every: pd.DataFrame, kept: pd.DataFrame) -> None:

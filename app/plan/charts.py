@@ -14,6 +14,7 @@ import pandas as pd
 
 from app.document import chart_parts as parts
 from app.document.chart_parts import BACKGROUND, DASHED, FAINT, INK, LIMIT, TEXT_PX, Drawn
+from app.document.durations import unit_of
 
 Place = dict[str, float]  # days and usd
 
@@ -59,18 +60,21 @@ def pareto(
     does not rebuild the chart.
     """
     ink = INK[theme]
-    xs = [*points["days"], *([deadline_days] if deadline_days else [])]
+    unit = unit_of(points["days"])
+    points = points.assign(days=points["days"] * unit.per_day)
+    deadline = deadline_days and deadline_days * unit.per_day
+    xs = [*points["days"], *([deadline] if deadline else [])]
     ys = [*points["usd"], *([budget_usd] if budget_usd else [])]
     x = alt.X(
         "days:Q",
         scale=parts.log_scale(xs, gap=GAP),
-        axis=parts.axis("Wall clock (days)", theme, format=",~g"),
+        axis=parts.axis(f"Wall clock ({unit.name})", theme, format=",~g"),
     )
     y = alt.Y("usd:Q", scale=parts.log_scale(ys, gap=GAP), axis=parts.usd_axis(theme))
     tips = [
         alt.Tooltip("machine:N", title="Plan"),
         alt.Tooltip("usd:Q", title="Cost (USD)", format="$,.3~r"),
-        alt.Tooltip("days:Q", title="Wall clock (days)", format=",.3~r"),
+        alt.Tooltip("days:Q", title=f"Wall clock ({unit.name})", format=",.3~r"),
     ]
     best, quoted = points["frontier"].astype(bool), points["is_quote"].astype(bool)
     drawn = _rounded(points)
@@ -112,7 +116,7 @@ def pareto(
             _quotes(drawn.loc[quoted, ["days", "usd", "machine", "id"]], x, y, tips, theme)
         )
     middle = math.sqrt(min(xs) * max(xs))
-    layers += _limits(budget_usd, deadline_days, (budget_text, deadline_text), theme, x, y, middle)
+    layers += _limits(budget_usd, deadline, (budget_text, deadline_text), theme, x, y, middle)
     layers += _marker(x, y, theme, middle)
     whole = alt.layer(*layers).properties(height=PARETO_PX + len(doubted) * DOUBTED_PX)
     return whole.resolve_scale(shape="independent", color="independent") if quoted.any() else whole
@@ -142,7 +146,8 @@ def _doubted(
 
 def places(points: pd.DataFrame) -> dict[str, Place]:
     """The position of each plan in the chart of `pareto`, by the plan's id."""
-    rows = _rounded(points)[["days", "usd"]].to_dict("records")
+    in_unit = points.assign(days=points["days"] * unit_of(points["days"]).per_day)
+    rows = _rounded(in_unit)[["days", "usd"]].to_dict("records")
     return dict(zip(points["id"], rows, strict=True))
 
 

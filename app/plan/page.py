@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app.document import format as fmt
+from app.document.durations import in_one_unit, of_days
 from app.document.escape import as_text
 from app.document.page import draw_list, draw_table
 from app.explain import page as explain_page
@@ -142,13 +143,13 @@ def _draw_ranked(
     figure.draw_csv(right, table.frame, file="runcast_plans", key="plan_csv", address=address)
     key = f"{TABLE}_{link.generation()}"
     empty = () if any(p.against for p in answer.plans) else (document.AGAINST,)
-    listed = table.without(*document.IN_FILE, *empty)
+    listed = in_one_unit(table.without(*document.IN_FILE, *empty).frame())
     st.dataframe(
-        listed.frame(),
+        listed,
         key=key,
         hide_index=True,
         height=388,
-        column_config=_columns(listed.head),
+        column_config=_columns(listed.columns),
         placeholder=fmt.MISSING,
         on_select=lambda: _row_chosen(ids, key),
         selection_mode="single-row-required",
@@ -165,9 +166,10 @@ def _columns(names: Iterable[str]) -> dict[str, Any]:
     about = {"#": "Rank", **provenance_hints.COLUMNS}
     columns: dict[str, Any] = {}
     for name in names:
-        given: dict[str, Any] = {"width": widths.get(name), "help": about.get(name)}
-        if name in document.FORMATS:
-            columns[name] = st.column_config.NumberColumn(**given, format=document.FORMATS[name])
+        head = of_days(name)
+        given: dict[str, Any] = {"width": widths.get(name), "help": about.get(head)}
+        if head in document.FORMATS:
+            columns[name] = st.column_config.NumberColumn(**given, format=document.FORMATS[head])
         else:
             columns[name] = st.column_config.Column(**given, pinned=True if name == "#" else None)
     return columns

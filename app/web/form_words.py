@@ -64,7 +64,7 @@ PLACEHOLDERS = {
     "gpu": "Every GPU",
     "calibration": "None: as assumed",
     "cloud": "Every cloud",
-    "num_gpus": "8, 64, 512 (empty: powers of two)",
+    "num_gpus": "8, 64-512 (empty: powers of 2)",
     "deadline_days": "No deadline",
     "budget_usd": "No budget",
     "max_price_age_days": "By kind of seller",

@@ -53,6 +53,7 @@ from core.scenario.types import (
     Small,
     SomeGpus,
     Task,
+    amount,
     counts,
     field,
     listed,
@@ -222,10 +223,10 @@ class ScenarioFields(BaseModel):
 
     # A data set instead of a token count: examples x their length x epochs.
     num_examples: Annotated[
-        Annotated[float, Field(gt=0, le=1e15)] | None, BeforeValidator(number)
+        Annotated[float, Field(gt=0, le=1e15)] | None, BeforeValidator(amount)
     ] = field(None, "Examples", "Instead of training tokens", "task_size")
     tokens_per_example: Annotated[
-        Annotated[float, Field(gt=0, le=16_777_216)] | None, BeforeValidator(number)
+        Annotated[float, Field(gt=0, le=16_777_216)] | None, BeforeValidator(amount)
     ] = field(None, "Tokens per example", "Mean length; empty is the sequence", "task_size")
     epochs: Annotated[float, BeforeValidator(number)] = field(
         1.0, "Epochs", "Passes over the data", "task_size", gt=0, le=10_000

@@ -61,6 +61,39 @@ def number(value: Any) -> Any:
     return written_number(value) if isinstance(value, str) else value
 
 
+_UNIT = re.compile(r"(?<=[\dktmbg.])\s*(?:tokens?|sequences?|examples?|gpus?|days?)\s*", re.I)
+_WEEKS = re.compile(r"(.*\d)\s*weeks?\s*", re.I)
+_DOLLARS = re.compile(r"\s*(?:\$|usd\b)?\s*(.*?)\s*(?:\$|usd|dollars?)?\s*", re.I)
+_RANGE = re.compile(r"\s*(\d{1,7})\s*(?:-|\N{EN DASH}|to)\s*(\d{1,7})\s*", re.I)
+
+
+def amount(value: Any) -> Any:
+    """'4M tokens' -> 4e6: a number with the unit of its field, or without."""
+    return number(_without_unit(value))
+
+
+def _without_unit(value: Any) -> Any:
+    if not isinstance(value, str) or len(value) > LONGEST_NUMBER:
+        return value
+    end = next((m for m in _UNIT.finditer(value) if m.end() == len(value)), None)
+    return value[: end.start()] if end else value
+
+
+def days(value: Any) -> Any:
+    """'14 days' -> 14, '2 weeks' -> 14."""
+    short = value if isinstance(value, str) and len(value) <= LONGEST_NUMBER else ""
+    weeks = _WEEKS.fullmatch(short)
+    return 7 * written_number(weeks[1]) if weeks else amount(value)
+
+
+def dollars(value: Any) -> Any:
+    """'$1M' -> 1e6, '250k USD' -> 250e3."""
+    if isinstance(value, str) and len(value) <= LONGEST_NUMBER:
+        found = _DOLLARS.fullmatch(value)
+        value = found[1] if found and found[1] else value
+    return number(value)
+
+
 def price_age(value: Any) -> Any:
     """'auto' -> None: the life of each seller's prices."""
     if isinstance(value, str) and value.strip().lower() == "auto":
@@ -73,14 +106,28 @@ def price_age(value: Any) -> Any:
 
 def length(value: Any) -> Any:
     """'8k' -> 8192: lengths count in 1024s."""
+    value = _without_unit(value)
     return written_number(value, binary=True) if isinstance(value, str) else value
 
 
 def counts(value: Any) -> Any:
-    """'8,64' -> (8, 64), each once."""
-    return once(number(v) for v in listed(value))
+    """'8,64' -> (8, 64), each once; '64-256' -> (64, 128, 256), doubled."""
+    return once(n for v in listed(value) for n in _doubled(v))
 
 
+def _doubled(value: Any) -> Iterable[Any]:
+    """A range of GPUs as its first number, doubled up to its last; another text as a number."""
+    ends = _RANGE.fullmatch(_without_unit(value)) if isinstance(value, str) else None
+    if ends is None:
+        return (amount(value),)
+    first, last = int(ends[1]), int(ends[2])
+    if not 0 < first <= last:
+        raise ValueError(f"{shown(value)} is not a range of GPUs like 64-256, the smaller first")
+    steps = range((last // first).bit_length())
+    return once([*(first * 2**n for n in steps), last])
+
+
+LONGEST_NUMBER = 64
 MOST_VERSION_CHARS = 32
 # PEP 440 without a local part: 0.1.0, 1.0rc2, 1.0.post1.dev3.
 _VERSION = re.compile(r"([0-9]+!)?[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?")
@@ -118,16 +165,16 @@ Names = Annotated[tuple[Name, ...], BeforeValidator(listed), Field(max_length=64
 Kinds = Annotated[tuple[Purchase, ...], BeforeValidator(listed)]
 MOST_LISTED = 16
 FewNames = Annotated[tuple[Name, ...], BeforeValidator(listed), Field(max_length=MOST_LISTED)]
-Count = Annotated[int, BeforeValidator(number), Field(ge=1)]
-Amount = Annotated[float, BeforeValidator(number), Field(gt=0)]
+Count = Annotated[int, BeforeValidator(amount), Field(ge=1)]
+Amount = Annotated[float, BeforeValidator(amount), Field(gt=0)]
 Length = Annotated[int, BeforeValidator(length)]
 GpuCount = Annotated[int, Field(ge=1, le=131_072)]
-SomeGpus = Annotated[GpuCount | None, BeforeValidator(number)]
-Days = Annotated[Annotated[float, Field(gt=0, le=36_500)] | None, BeforeValidator(number)]
-MostDays = Annotated[Annotated[float, Field(ge=0, le=36_500)] | None, BeforeValidator(number)]
+SomeGpus = Annotated[GpuCount | None, BeforeValidator(amount)]
+Days = Annotated[Annotated[float, Field(gt=0, le=36_500)] | None, BeforeValidator(days)]
+MostDays = Annotated[Annotated[float, Field(ge=0, le=36_500)] | None, BeforeValidator(days)]
 PriceAge = Annotated[Annotated[float, Field(ge=0, le=36_500)] | None, BeforeValidator(price_age)]
-Dollars = Annotated[Annotated[float, Field(gt=0, le=1e13)] | None, BeforeValidator(number)]
-MostDollars = Annotated[Annotated[float, Field(ge=0, le=1e13)] | None, BeforeValidator(number)]
+Dollars = Annotated[Annotated[float, Field(gt=0, le=1e13)] | None, BeforeValidator(dollars)]
+MostDollars = Annotated[Annotated[float, Field(ge=0, le=1e13)] | None, BeforeValidator(dollars)]
 Rate = Annotated[Annotated[float, Field(gt=0, le=1e6)] | None, BeforeValidator(number)]
 Degree = Annotated[Annotated[int, Field(ge=1, le=65_536)] | None, BeforeValidator(number)]
 Small = Annotated[Annotated[int, Field(ge=0, le=16_384)] | None, BeforeValidator(number)]

@@ -1,5 +1,6 @@
 """The scenario: every valid one survives its link; whatever else arrives becomes a sentence."""
 
+import re
 from typing import Any
 
 import pytest
@@ -327,3 +328,33 @@ def test_the_longest_legal_scenario_has_a_link():
 def test_the_name_of_an_unknown_field_is_foreign_text_too(name):
     _, notes = Scenario.from_query({name: "1"})
     assert notes[0].isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "value"),
+    [
+        ("num_tokens", "4M tokens", 4e6),
+        ("seq_len", "8k tokens", 8192),
+        ("budget_usd", "$1", 1.0),
+        ("budget_usd", "1.5M USD", 1.5e6),
+        ("deadline_days", "2 weeks", 14.0),
+        ("deadline_days", "10 days", 10.0),
+        ("num_gpus", "8, 64-300", (8, 64, 128, 256, 300)),
+        ("num_gpus", "64 GPUs", (64,)),
+    ],
+)
+def test_a_number_may_have_its_unit_and_counts_may_be_a_range(name, typed, value):
+    assert getattr(Scenario.parse({name: typed}), name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "says"),
+    [
+        ("num_tokens", "$5", "'$5' is not a number"),
+        ("seq_len", "tokens", "'tokens' is not a number"),
+        ("num_gpus", "256-64", "'256-64' is not a range of GPUs like 64-256, the smaller first"),
+    ],
+)
+def test_a_unit_of_another_field_and_a_range_turned_round_are_sentences(name, typed, says):
+    with pytest.raises(ScenarioError, match=re.escape(says)):
+        Scenario.parse({name: typed})

@@ -1,6 +1,7 @@
-"""How long a price is believed, and which prices are weak at any age: three tables with sources.
+"""How long a price is believed, how far it moves, which are weak at any age: tables with sources.
 
 price_lives.csv    days, by kind of seller and whether the price is spot or committed
+price_moves.csv    deviation of the log of a price after a year, by the same
 seller_kinds.csv   which provider is a hyperscaler or a marketplace; every other is a neocloud
 weak_prices.csv    marks of prices that nobody can count on: shell globs on an offer's columns
 """
@@ -8,6 +9,7 @@ weak_prices.csv    marks of prices that nobody can count on: shell globs on an o
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import cache
@@ -16,14 +18,17 @@ from pathlib import Path
 from core.errors import FactError, shown
 
 LIVES_CSV = Path(__file__).with_name("price_lives.csv")
+MOVES_CSV = Path(__file__).with_name("price_moves.csv")
 KINDS_CSV = Path(__file__).with_name("seller_kinds.csv")
 WEAK_CSV = Path(__file__).with_name("weak_prices.csv")
 SELLERS = ("hyperscaler", "neocloud", "marketplace")
 OTHERS = "neocloud"  # the kind of a provider without a row
 PURCHASES = ("committed", "spot")
 SOURCED = ("source", "source_date")
+YEAR_DAYS = 365.25
 COLUMNS = {
     LIVES_CSV.name: ["kind", "purchase", "life", "unit", *SOURCED, "note"],
+    MOVES_CSV.name: ["kind", "purchase", "log_sd", "unit", *SOURCED, "note"],
     KINDS_CSV.name: ["provider", "kind", *SOURCED],
     WEAK_CSV.name: ["mark", "provider", "instance_type", "note", "reason", *SOURCED],
 }
@@ -34,6 +39,13 @@ Rows = tuple[tuple[str, Mapping[str, str]], ...]  # the place in the file, and t
 def life_days(provider: str, purchase: str) -> int:
     """Days for which a price of this provider and purchase kind is believed."""
     return lives()[seller_kinds().get(provider, OTHERS), _kind(purchase)]
+
+
+def log_sd(provider: str, purchase: str, age_days: float) -> float:
+    """Deviation of the logarithm of a price from what it was so many days ago: moves of a price
+    are independent, so their variance grows with its age."""
+    a_year = moves()[seller_kinds().get(provider, OTHERS), _kind(purchase)]
+    return a_year * math.sqrt(age_days / YEAR_DAYS)
 
 
 def _kind(purchase: str) -> str:
@@ -64,6 +76,21 @@ def lives(path: Path = LIVES_CSV) -> Mapping[tuple[str, str], int]:
     if set(found) != wanted:
         odd = sorted(" ".join(key) for key in set(found) ^ wanted)
         raise FactError(f"{path.name}: unknown or missing: {', '.join(odd)}")
+    return found
+
+
+@cache
+def moves(path: Path = MOVES_CSV) -> Mapping[tuple[str, str], float]:
+    """Deviation of the logarithm after a year by kind of seller and of purchase; every pair has a
+    row."""
+    found: dict[tuple[str, str], float] = {}
+    for at, row in _table(path):
+        try:
+            found[row["kind"], row["purchase"]] = float(row["log_sd"])
+        except ValueError as e:
+            raise FactError(f"{at}: {e}") from None
+    if set(found) != set(lives()) or not all(0 <= x < 3 for x in found.values()):
+        raise FactError(f"{path.name}: a kind is unknown or missing, or its deviation not in 0..3")
     return found
 
 

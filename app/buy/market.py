@@ -11,6 +11,7 @@ from math import isfinite
 
 from app.buy.simulate import Market
 from app.document import format as fmt
+from app.forecast.expected import preemption
 from app.forecast.failure_inputs import Input
 from core.errors import ScenarioError
 from core.failures.availability import Trace, TraceStatistics, statistics
@@ -21,7 +22,6 @@ from core.search.plan import Plan
 from core.units import DAY_S, HOUR_S
 from hardware.spot import ADVISOR_PERIOD_S, advisor_bands, used
 
-FACTS = {"outage_hours": "outage_hours", "preemption_cv": "up_cv"}  # field -> row of the table
 NOT_WITH_A_TRACE = ("preemptions_per_day", "outage_hours", "preemption_cv", "spot_zones")
 TYPICAL = "typical"
 
@@ -40,11 +40,7 @@ class Markets:
 
 def markets_of(scenario: Scenario, plan: Plan, trace: Trace | None) -> Markets:
     """The markets for a plan's machines; ScenarioError if both a trace and numbers are given."""
-    common = used("common_fraction")
-    common_input = Input(
-        name="common_fraction", value=common.value or 0.0, basis=common.role,
-        source=f"{common.source}; {common.note}",
-    )  # fmt: skip
+    common_input = preemption.common_fraction()
     factor = as_float(
         fleet_preemptions_per_s(
             num_instances=float(plan.num_nodes), preemptions_per_s=1.0,
@@ -54,7 +50,7 @@ def markets_of(scenario: Scenario, plan: Plan, trace: Trace | None) -> Markets:
     if trace is not None:
         return _of_trace(scenario, trace, factor)
     rate, ends = _rates(scenario, plan)
-    facts = {field: _number(scenario, field) for field in FACTS}
+    facts = {field: preemption.fact(scenario, field) for field in preemption.FACTS}
     zones = scenario.spot_zones or 1
     first = Market(
         name="used", preemptions_per_day=rate.value, job_per_day=rate.value * factor,
@@ -118,28 +114,12 @@ def _of_trace(scenario: Scenario, trace: Trace, factor: float) -> Markets:
     )
 
 
-def _number(scenario: Scenario, field: str) -> Input:
-    given = getattr(scenario, field)
-    if given is not None:
-        return Input(name=field, value=float(given), basis="given", source="")
-    fact = used(FACTS[field])
-    spread = f"published: {fact.low:g} to {fact.high:g}"
-    return Input(
-        name=field, value=fact.value or 0.0, basis=fact.role,
-        source=f"{fact.source}; {fact.note} ({spread})",
-    )  # fmt: skip
-
-
 def _rates(scenario: Scenario, plan: Plan) -> tuple[Input, dict[str, tuple[float, str]]]:
     """Preemptions per day of one instance, and the low and high ends with their sources."""
-    given = scenario.preemptions_per_day
-    if given is not None:
-        return Input(name="preemptions_per_day", value=given, basis="given", source=""), {}
+    rate = preemption.rate(scenario)
+    if rate.basis == "given":
+        return rate, {}
     fact = used("preemptions_per_day")
-    rate = Input(
-        name="preemptions_per_day", value=fact.value or 0.0, basis=fact.role,
-        source=f"{fact.source} ({fact.accelerator}, {fact.period}); {fact.note}",
-    )  # fmt: skip
     high = (fact.high or rate.value, "the median of public traces of single instances")
     return rate, {"low": _low(plan, fact.low or rate.value), "high": high}
 

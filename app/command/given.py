@@ -54,6 +54,7 @@ TABLE = (
     FieldOption("price_book", "NAME", "With the prices of this book: `runcast prices book`."),
     FieldOption("max_price_age_days", "D", "Recommend no older price; auto, or 0 for any age."),
     FieldOption("deadline_days", "D", "End within D days."),
+    FieldOption("deadline_confidence", "P", "With this chance; 0.9 if left out."),
     FieldOption("budget_usd", "U", "Cost at most U dollars."),
     FieldOption("rank_by", "usd|time", "Cheapest or fastest first."),
     FieldOption("task", "T", "pretrain, sft, lora or qlora."),

@@ -48,8 +48,7 @@ def picks_of(scenario: Scenario, answer: Answer) -> tuple[Pick, ...]:
          _first(points, search_alternatives.fastest, budget_usd=budget)),
         ("cheapest", deadline,
          "Cheapest" if deadline is None else f"Cheapest within {fmt.days(deadline * 24)}",
-         _first(points, search_alternatives.cheapest,
-                deadline_hours=None if deadline is None else deadline * 24.0)),
+         _first(points, search_alternatives.cheapest, on_time=points["meets_deadline"])),
     ]  # fmt: skip
     if len(scenario.gpu) == len(scenario.num_gpus) == 1:
         mine = (points["accelerator"] == scenario.gpu[0]) & (
@@ -73,7 +72,7 @@ def _smallest_count(points: Mapping[str, Any]) -> int | None:
 def _first(points: Mapping[str, Any], choose: Callable[..., int | None], **more: Any) -> int | None:
     """The row that is chosen among the plans that nothing speaks against, priced ones first, else
     among all."""
-    columns = {"usd": points["usd"], "hours": points["hours"], **more}
+    columns = {"usd": points["expected_usd"], "hours": points["expected_hours"], **more}
     stands, priced = ~points["in_doubt"], ~np.isnan(points["usd"])
     for kept in (stands & priced, stands, np.ones_like(stands)):
         rows = np.flatnonzero(kept)
@@ -84,14 +83,15 @@ def _first(points: Mapping[str, Any], choose: Callable[..., int | None], **more:
 
 
 def described(point: Mapping[str, Any]) -> str:
-    """Describe a plan in a few words: 64 x H100-80GB-SXM (aws p5.48xlarge, on demand), $12k, 3
-    days."""
+    """Describe a plan as expected in a few words: 64 x H100-80GB-SXM (aws p5.48xlarge, on demand),
+    $12k in 3 days."""
     seller = f"{point['provider']} {point['instance_type']}"
-    cost = "no price" if np.isnan(point["usd"]) else fmt.usd(float(point["usd"]), digits=3)
+    usd = float(point["expected_usd"])
+    cost = "no price" if np.isnan(usd) else fmt.usd(usd, digits=3)
     return (
         f"{fmt.count(int(point['num_gpus']))} x {point['accelerator']} ({seller}, "
         f"{vocabulary.purchase(str(point['purchase']))}), {cost} in "
-        f"{fmt.days(float(point['hours']))}"
+        f"{fmt.days(float(point['expected_hours']))}"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from app.forecast.choice import choice_of, jobs_of
 from app.forecast.excluded import LEAST_MFU, LONGEST_DAYS
 from app.forecast.machines import Machine
 from app.forecast.plans import Row, plan_of, rows_of
-from app.forecast.points import points_of
+from app.forecast.points import points_of, total_at
 from app.forecast.search import Found, searched
 from app.forecast.search_memory import SearchMemory
 from app.forecast.training import num_steps_of, tokens_of
@@ -66,43 +65,52 @@ def answer(
     faults = np.array([len(reasons) for reasons in against], dtype=np.intp)
     apart = excluded.sold_apart(choice.machines)
     without = choice.left_out + skipped + unwanted + excluded.without_layout(pairs, best)
-    usd = np.array([r.usd for r in rows])
-    hours = np.array([r.hours for r in rows])
-    deadline = None if scenario.deadline_days is None else scenario.deadline_days * 24.0
-    on_time, in_budget = (
-        ranking.within(hours, deadline), ranking.within(usd, scenario.budget_usd)
-    )  # fmt: skip
+    points = points_of(scenario, rows, found)
+    usd, hours = points["expected_usd"], points["expected_hours"]
+    on_time = ranking.surely(
+        points["chance_on_time"],
+        None if scenario.deadline_days is None else scenario.deadline_confidence,
+    )
+    in_budget = ranking.within(usd, scenario.budget_usd)
     best_first = ranking.order(
         usd=usd, hours=hours, meets_limits=on_time & in_budget, faults=faults,
         by=scenario.rank_by,
     )  # fmt: skip
-    on_frontier = ranking.frontier(ranking.standing(usd, in_doubt=faults > 0), hours)
-    ranked = [
-        replace(
-            rows[i], rank=n + 1, meets_deadline=bool(on_time[i]),
-            meets_budget=bool(in_budget[i]), frontier=bool(on_frontier[i]),
-            against=against[i],
-        )
-        for n, i in enumerate(best_first)
-    ]  # fmt: skip
+    points |= {
+        "meets_deadline": on_time,
+        "meets_budget": in_budget,
+        "frontier": ranking.frontier(ranking.standing(usd, in_doubt=faults > 0), hours),
+        "in_doubt": faults > 0,
+        "against": np.array([" ".join(reasons) for reasons in against], dtype=object),
+    }
+    points = {name: column[best_first] for name, column in points.items()}
+    points["rank"] = np.arange(1, len(rows) + 1)
     named = {scenario.plan, *scenario.pinned}
-    shown = ranked[:top] + [
-        r for r in ranked[top:] if r.id in named or (with_frontier and r.frontier)
-    ]
+    wanted = np.isin(points["id"], list(named)) | (points["frontier"] & with_frontier)
+    wanted[:top] = True
+    shown = [
+        replace(
+            rows[best_first[n]], rank=n + 1, total=total_at(scenario, points, n),
+            meets_deadline=bool(points["meets_deadline"][n]),
+            meets_budget=bool(points["meets_budget"][n]),
+            frontier=bool(points["frontier"][n]), against=against[best_first[n]],
+        )
+        for n in np.flatnonzero(wanted).tolist()
+    ]  # fmt: skip
     at_half = half_network.stretches(found, shown)
     return Answer(
         plans=tuple(plan_of(r, found, scenario, half_network=at_half.get(r.id)) for r in shown),
-        num_plans=len(ranked),
-        points=points_of(ranked, best),
+        num_plans=len(rows),
+        points=points,
         num_candidates=best.counts.candidates,
         counts=best.counts,
         not_searched=_not_searched(jobs, best),
         excluded=excluded.exclusions(
-            without, best, num_without_price=sum(math.isnan(r.usd) for r in ranked), apart=apart
+            without, best, num_without_price=int(np.isnan(usd).sum()), apart=apart
         ),
         left_out_at=excluded.by_pair(without),
         nothing_fits=None
-        if ranked
+        if rows
         else nearest_fit.sentence(
             scenario,
             found,

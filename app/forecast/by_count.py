@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.forecast import machines
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.machines import Machine
 from app.forecast.plans import plan_of, rows_of
+from app.forecast.points import points_of, total_at
 from app.forecast.search import searched
 from app.forecast.stack_limits import as_planned
 from app.forecast.training import num_steps_of
@@ -54,7 +55,11 @@ def plans_by_count(scenario: Scenario, plan: Plan) -> Searched:
     best = search.best
     rented = [(rents[int(job)], n) for n, job in enumerate(best.job)]
     rows = rows_of(rented, search, num_steps=num_steps_of(asked))
-    found = [plan_of(row, search, asked) for row in rows]
+    points = points_of(asked, rows, search)
+    found = [
+        plan_of(replace(row, total=total_at(asked, points, n)), search, asked)
+        for n, row in enumerate(rows)
+    ]
     if not found:
         raise ScenarioError("No layout fits on this machine at any of the GPU counts around.")
     fits = {p.num_gpus for p in found}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.document import format as fmt
 from app.document import vocabulary
@@ -21,7 +22,15 @@ from core.money import cost as money_cost
 from core.money import other_costs
 from core.numeric import as_float
 from core.scenario import Scenario
-from core.search.plan import AtHalfNetwork, Interval, Layout, Plan, PlanNetwork, PlanSupply
+from core.search.plan import (
+    AtHalfNetwork,
+    Interval,
+    Layout,
+    Plan,
+    PlanNetwork,
+    PlanSupply,
+    Total,
+)
 from core.units import GIB, HOUR_S
 from hardware.measured import measured_accelerators
 from pricing.book.offers import NO_TERMS, is_booked
@@ -59,6 +68,7 @@ class Row:
     tokens_per_s: float
     stack: str
     instances_usd: float = math.nan
+    total: Total | None = None
     rank: int = 0
     meets_deadline: bool = True
     meets_budget: bool = True
@@ -69,6 +79,12 @@ class Row:
     def hours(self) -> float:
         """Start-up and run."""
         return self.machine.supply.startup_hours + self.run_hours
+
+    @property
+    def other_usd(self) -> float:
+        """Storage and traffic less credits, which may be more than the run costs."""
+        terms = self.machine.terms
+        return terms.usd_per_hour * self.hours + terms.usd - terms.credit_usd
 
     @classmethod
     def of(
@@ -153,18 +169,40 @@ def _total_usd(m: Machine, instances_usd: float, hours: float) -> float:
     )
 
 
+def sigmas(rows: Sequence[Row], found: Found) -> NDArray[np.float64]:
+    """Width of the forecast of tokens per second of each row."""
+    at = np.array([r.best_row for r in rows], dtype=np.intp)
+    asked = found.best.asked[at]
+    left = np.sqrt(np.asarray(found.variance_left, dtype=float)[at])
+    gaps = {id(m): _gaps(m) for m in {id(r.machine): r.machine for r in rows}.values()}
+    unmeasured, unseen, guessed = np.array([gaps[id(r.machine)] for r in rows], dtype=float).T
+    known = uncertainty.Circumstances(
+        unmeasured=unmeasured,
+        unseen_accelerator=unseen,
+        doublings=uncertainty.doublings(np.array([r.num_gpus for r in rows], dtype=float)),
+        network_guessed=guessed * np.array([r.num_nodes > 1 for r in rows]),
+    )
+    widths = np.zeros(at.shape)
+    for number in np.unique(asked).tolist():
+        eff = found.questions[number].eff
+        narrowed = replace(eff, throughput_sigma=eff.throughput_sigma * left)
+        of_stack = uncertainty.throughput_sigma(narrowed, known)
+        widths = np.where(asked == number, of_stack, widths)
+    return widths
+
+
 def plan_of(
     row: Row, found: Found, scenario: Scenario, *, half_network: float | None = None
 ) -> Plan:
     """Everything the page shows of one row; `half_network` is the step at half the network over
     the step."""
-    best, eff = found.best, found.question_of(row.best_row).eff
+    best, total = found.best, row.total
+    if total is None:
+        raise LookupError(f"{row.id} has no totals")
     m, n = row.machine, row.best_row
     shift, variance_left = float(found.shift[n]), float(found.variance_left[n])
     crosses = row.num_nodes > 1
-    narrowed = replace(eff, throughput_sigma=eff.throughput_sigma * variance_left**0.5)
-    known = circumstances_of(m, num_gpus=row.num_gpus, crosses=crosses)
-    sigma = as_float(uncertainty.throughput_sigma(narrowed, known))
+    sigma = float(sigmas((row,), found)[0])
     low = as_float(uncertainty.p10(row.tokens_per_s, sigma))
     high = as_float(uncertainty.p90(row.tokens_per_s, sigma))
     usd = None
@@ -198,6 +236,7 @@ def plan_of(
         wall_clock_hours=row.run_hours,
         usd_per_gpu_hour=None if usd is None else row.instances_usd / row.gpu_hours,
         usd=usd,
+        total=total,
         meets_deadline=row.meets_deadline,
         meets_budget=row.meets_budget,
         frontier=row.frontier,
@@ -258,14 +297,21 @@ def _network(m: Machine) -> PlanNetwork | None:
 
 def circumstances_of(m: Machine, *, num_gpus: int, crosses: bool) -> uncertainty.Circumstances:
     """What makes the forecast of one machine less certain than that of its software stack."""
+    unmeasured, unseen, guessed = map(float, _gaps(m))
+    return uncertainty.Circumstances(
+        unmeasured=unmeasured,
+        unseen_accelerator=unseen,
+        doublings=as_float(uncertainty.doublings(num_gpus)),
+        network_guessed=guessed * crosses,
+    )
+
+
+def _gaps(m: Machine) -> tuple[bool, bool, bool]:
+    """Whether a machine was never measured, never fitted, and has a network that no source
+    states."""
     measured = m.accelerator.matmul_flops_per_s is not None or "matmul" in m.measured
     seen = m.accelerator.name in measured_accelerators() or m.measured >= WHOLE_DEVICE
-    return uncertainty.Circumstances(
-        unmeasured=float(not measured),
-        unseen_accelerator=float(not seen),
-        doublings=as_float(uncertainty.doublings(num_gpus)),
-        network_guessed=float(crosses and not m.network_known),
-    )
+    return not measured, not seen, not m.network_known
 
 
 def _assumptions(row: Row, *, crosses: bool, shift: float, variance_left: float) -> tuple[str, ...]:

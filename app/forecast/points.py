@@ -1,30 +1,35 @@
-"""Every ranked plan as columns, for charts, tables and downloads."""
+"""Every plan as columns, for ranking, charts, tables and downloads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.document import format as fmt
-from app.forecast.plans import Row
+from app.forecast.expected import total
+from app.forecast.plans import Row, sigmas
+from app.forecast.price_book import price_day
+from app.forecast.search import Found
 from core.explain.explain import record_of
-from core.search.best import Best
+from core.scenario import Scenario
+from core.search.plan import Total
 from pricing.book.offers import is_quote
 
 
-def points_of(rows: Sequence[Row], best: Best) -> Mapping[str, NDArray[Any]]:
-    """The columns of these rows, by name."""
+def points_of(scenario: Scenario, rows: Sequence[Row], found: Found) -> dict[str, NDArray[Any]]:
+    """The columns of these rows by name, totals among them."""
+    best = found.best
     offers = [r.machine.offer for r in rows]
     at = np.array([r.best_row for r in rows], dtype=np.int64)
     # Offers share layouts: each layout text is built once.
     texts = {n: fmt.layout_short(record_of(best.layouts, n)) for n in set(at.tolist())}
     memory = np.sum(list(best.memory.values()), axis=0)
-    return {
+    columns = {
         "id": np.array([r.id for r in rows], dtype=object),
-        "rank": np.array([r.rank for r in rows], dtype=np.int64),
         "usd": np.array([r.usd for r in rows], dtype=float),
         "hours": np.array([r.hours for r in rows], dtype=float),
         "wall_clock_hours": np.array([r.run_hours for r in rows], dtype=float),
@@ -44,11 +49,6 @@ def points_of(rows: Sequence[Row], best: Best) -> Mapping[str, NDArray[Any]]:
         "instance_type": np.array([o.instance_type for o in offers], dtype=object),
         "region": np.array([o.region for o in offers], dtype=object),
         "purchase": np.array([o.purchase for o in offers], dtype=object),
-        "frontier": np.array([r.frontier for r in rows], dtype=bool),
-        "meets_deadline": np.array([r.meets_deadline for r in rows], dtype=bool),
-        "in_doubt": np.array([bool(r.against) for r in rows], dtype=bool),
-        "against": np.array([" ".join(r.against) for r in rows], dtype=object),
-        "meets_budget": np.array([r.meets_budget for r in rows], dtype=bool),
         "gpu_hours": np.array([r.gpu_hours for r in rows], dtype=float),
         "mfu": np.asarray(best.step.mfu, dtype=float)[at],
         "peak_memory_bytes": np.asarray(memory, dtype=float)[at],
@@ -60,3 +60,22 @@ def points_of(rows: Sequence[Row], best: Best) -> Mapping[str, NDArray[Any]]:
         "observed_at": np.array([o.observed_at for o in offers], dtype=object),
         "is_quote": np.array([is_quote(o) for o in offers], dtype=bool),
     }
+    if not rows:
+        return columns | {
+            name: np.zeros(0) for name in (*total.NAMES, "other_usd", "sigma", "price_sigma")
+        }
+    columns["other_usd"] = np.array([r.other_usd for r in rows], dtype=float)
+    columns["sigma"] = sigmas(rows, found)
+    columns["price_sigma"] = total.price_sigmas(offers, price_day(scenario))
+    return columns | total.totals(scenario, columns, num_steps=rows[0].num_steps)
+
+
+def total_at(scenario: Scenario, points: Mapping[str, NDArray[Any]], row: int) -> Total:
+    """The totals of one row of these columns."""
+    chance = None if scenario.deadline_days is None else float(points["chance_on_time"][row])
+    usd = total.at(points, "usd", row)
+    return Total(
+        hours=total.at(points, "hours", row),
+        usd=None if isnan(usd.expected) else usd,
+        chance_on_time=chance,
+    )

@@ -72,15 +72,8 @@ def with_failures(scenario: Scenario, points: Columns, *, num_steps: float) -> C
 
     Infinite hours and a goodput of 0: the run never finishes. NaN dollars: no price.
     """
-    job, slowdown = _jobs(scenario, points)
-    least_s = np.maximum(
-        np.divide(job.work_s, num_steps), np.subtract(job.upload_s, job.checkpoint_s)
-    )
-    given = given_numbers(scenario).get("interval_s")
-    if given is None:
-        job = goodput.at_best_interval(job, least_s=least_s)
-    else:
-        job = replace(job, interval_s=np.maximum(given, least_s))
+    job, slowdown = jobs_of(scenario, points)
+    job = with_interval(scenario, job, num_steps=num_steps)
     steady = np.asarray(points["wall_clock_hours"], dtype=float)
     start = np.asarray(points["startup_hours"], dtype=float)
     found_s = (goodput.expected_s(job), *finish_time.quick_quantiles_s(job, 0.5, 0.9))
@@ -99,7 +92,18 @@ def with_failures(scenario: Scenario, points: Columns, *, num_steps: float) -> C
     }
 
 
-def _jobs(scenario: Scenario, points: Columns) -> tuple[Job, Numeric]:
+def with_interval(scenario: Scenario, job: Job, *, num_steps: float) -> Job:
+    """The jobs with the interval that the scenario gives, else the best one."""
+    least_s = np.maximum(
+        np.divide(job.work_s, num_steps), np.subtract(job.upload_s, job.checkpoint_s)
+    )
+    given = given_numbers(scenario).get("interval_s")
+    if given is None:
+        return goodput.at_best_interval(job, least_s=least_s)
+    return replace(job, interval_s=np.maximum(given, least_s))
+
+
+def jobs_of(scenario: Scenario, points: Columns) -> tuple[Job, Numeric]:
     """The plans as a column of jobs without an interval, and the factor of slow nodes on step
     time."""
     given = given_numbers(scenario)

@@ -21,10 +21,13 @@ from app.plan import document as plan_document
 from app.plan.document import (
     AGAINST,
     COST,
+    EXPECTED_COST,
+    EXPECTED_TIME,
     FAILING_TIME,
     GPU_HOURS,
     MEMORY,
     MFU,
+    ON_TIME,
     PRICE,
     SPEED,
     TIME,
@@ -41,12 +44,12 @@ CLOUD, GPU, GPUS, PURCHASE = "Cloud", "GPU", "GPUs", "Purchase"
 ID = "Plan"
 
 UNITS = {"run": "Whole run", "mtoken": "Per million tokens", "gpu_hour": "Per GPU-hour"}
-COST_IN = {"run": COST, "mtoken": MTOKEN, "gpu_hour": GPU_HOUR}
+COST_IN = {"run": EXPECTED_COST, "mtoken": MTOKEN, "gpu_hour": GPU_HOUR}
 # Sort orders: the column, and whether higher is better.
 ORDERS: dict[str, tuple[str, str, bool]] = {
     "rank": ("rank", "#", False),
-    "usd": ("cost, the cheapest first", COST, False),
-    "time": ("time, the fastest first", TIME, False),
+    "usd": ("expected cost, the cheapest first", EXPECTED_COST, False),
+    "time": ("expected time, the fastest first", EXPECTED_TIME, False),
     "failing": ("time with failures, the fastest first", FAILING_TIME, False),
     "gpus": ("GPUs, the fewest first", GPUS, False),
     "price": ("price of a GPU-hour, the cheapest first", PRICE, False),
@@ -55,8 +58,8 @@ ORDERS: dict[str, tuple[str, str, bool]] = {
     "memory": ("peak memory, the least first", MEMORY, False),
 }
 # Columns on the page besides money and limits met; the file has every column.
-SHOWN = (TIME, FAILING_TIME, GPU, GPUS, CLOUD, "Instance", "Region", PURCHASE, "Layout", MFU, SPEED,
-         MEMORY, OOM, PRICE, "Price of")  # fmt: skip
+SHOWN = (EXPECTED_TIME, ON_TIME, GPU, GPUS, CLOUD, "Instance", "Region", PURCHASE, "Layout", MFU,
+         SPEED, MEMORY, OOM, PRICE, "Price of")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +110,12 @@ def every(scenario: Scenario, answer: Answer) -> pd.DataFrame:
         {
             ID: p["id"],
             "#": p["rank"],
+            EXPECTED_COST: p["expected_usd"],
+            MTOKEN: p["expected_usd"] / mtokens,
+            GPU_HOUR: p["expected_usd"] / p["gpu_hours"],
+            EXPECTED_TIME: p["expected_hours"] * plan_document.DAYS_PER_HOUR,
+            ON_TIME: p["chance_on_time"],
             COST: p["usd"],
-            MTOKEN: p["usd"] / mtokens,
-            GPU_HOUR: p["usd"] / p["gpu_hours"],
             TIME: p["hours"] * plan_document.DAYS_PER_HOUR,
             FAILING_TIME: failing["hours_expected"] * plan_document.DAYS_PER_HOUR,
             GPU: p["accelerator"],
@@ -156,8 +162,8 @@ def narrowed(frame: pd.DataFrame, filters: Filters) -> pd.DataFrame:
             kept &= frame[column].isin(wanted).to_numpy()
     for column, low, high in (
         (GPUS, filters.min_gpus, filters.max_gpus),
-        (COST, None, filters.max_usd),
-        (TIME, None, filters.max_days),
+        (EXPECTED_COST, None, filters.max_usd),
+        (EXPECTED_TIME, None, filters.max_days),
     ):
         values = frame[column].to_numpy(dtype=float)
         if low is not None:
@@ -192,8 +198,8 @@ def labels(frame: pd.DataFrame) -> dict[str, str]:
     """A one-line label of each plan, for a select box."""
     return {
         str(row[ID]): (
-            f"#{row['#']}: {fmt.usd_short(row[COST]) if row[COST] == row[COST] else 'no price'}, "
-            f"{fmt.days(row[TIME] / plan_document.DAYS_PER_HOUR)}, "
+            f"#{row['#']}: {_usd(row[EXPECTED_COST])}, "
+            f"{fmt.days(row[EXPECTED_TIME] / plan_document.DAYS_PER_HOUR)}, "
             f"{fmt.count(row[GPUS])} x {row[GPU]}, "
             f"{row[CLOUD]} {row['Instance']}, {row['Region']}, {row[PURCHASE]}"
         )
@@ -223,3 +229,7 @@ def pinned_by_rows(
     """
     kept = [p for p in pinned if p in chosen or p not in listed_ids]
     return (*kept, *(p for p in listed_ids if p in chosen and p not in kept))
+
+
+def _usd(value: float) -> str:
+    return "no price" if math.isnan(value) else fmt.usd_short(value)

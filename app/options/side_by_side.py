@@ -21,7 +21,7 @@ from app.plan import document as plan_document
 from app.plan import words as plan_words
 from core.money.bill import ZERO, Figure, Hours
 from core.scenario import Scenario
-from core.search.plan import Interval, Plan
+from core.search.plan import Expected, Plan
 from pricing.book.offers import is_quote
 from pricing.book.quotes import INSTANCE
 
@@ -70,7 +70,7 @@ class _Seen:
 
     scenario: Scenario
     plan: Plan
-    time: Interval  # hours of the run
+    time: Expected  # hours of the run, all in
     failing: WithFailures
     energy: Energy
     today: dt.date
@@ -145,7 +145,7 @@ def _seen(subject: Subject, today: dt.date) -> _Seen:
     return _Seen(
         scenario=scenario,
         plan=plan,
-        time=plan.hours,
+        time=plan.total.hours,
         failing=of_plans(scenario, (plan,))[0],
         energy=energy_of(scenario, plan, hours),
         today=today,
@@ -208,7 +208,8 @@ def _expected(figure: Figure | None) -> float | None:
 
 
 def _usd(s: _Seen, which: str) -> float:
-    return math.nan if s.plan.usd is None else float(getattr(s.plan.usd, which))
+    usd = s.plan.total.usd
+    return math.nan if usd is None else float(getattr(usd, which))
 
 
 def _price_seen(s: _Seen) -> str:
@@ -221,17 +222,18 @@ def _price_seen(s: _Seen) -> str:
 
 
 _QUANTITIES: tuple[_Number | tuple[str, Callable[[_Seen], str]], ...] = (
-    _Number("Cost, median", "USD", lambda s: _usd(s, "p50"), fmt.usd_short),
+    _Number("Expected cost", "USD", lambda s: _usd(s, "expected"), fmt.usd_short),
     _Number("Cost, P10", "USD", lambda s: _usd(s, "p10"), fmt.usd_short),
     _Number("Cost, P90", "USD", lambda s: _usd(s, "p90"), fmt.usd_short),
-    _Number("Cost with failures", "USD", lambda s: s.failing.usd_expected, fmt.usd_short),
     _Number("Cost of 1M tokens", "USD",
-            lambda s: _usd(s, "p50") / (tokens_of(s.scenario) / 1e6), fmt.usd_short),
-    _Number("Time, median", "hours", lambda s: s.time.p50, fmt.days),
+            lambda s: _usd(s, "expected") / (tokens_of(s.scenario) / 1e6), fmt.usd_short),
+    _Number("Expected time", "hours", lambda s: s.time.expected, fmt.days),
     _Number("Time, P10", "hours", lambda s: s.time.p10, fmt.days),
     _Number("Time, P90", "hours", lambda s: s.time.p90, fmt.days),
-    _Number("Time with failures", "hours", lambda s: s.failing.hours_expected, fmt.days),
-    _Number("The same, P90", "hours", lambda s: s.failing.hours_p90, fmt.days),
+    _Number("Chance on time", "fraction", lambda s: s.plan.total.chance_on_time, fmt.percent),
+    _Number("Cost had nothing failed", "USD",
+            lambda s: None if s.plan.usd is None else s.plan.usd.p50, fmt.usd_short),
+    _Number("Time had nothing failed", "hours", lambda s: s.plan.hours.p50, fmt.days),
     _Number("Goodput", "fraction", lambda s: s.failing.goodput, fmt.percent),
     _Number("Tokens/s", "tokens/s", lambda s: s.plan.tokens_per_s.p50, fmt.tokens),
     _Number("Tokens/s of a GPU", "tokens/s", lambda s: s.plan.tokens_per_s_per_gpu, fmt.tokens),

@@ -7,6 +7,8 @@ answer_section    sections of several pages: the list that selects a plan, and w
 as_json           one answer as JSON: the documented, versioned schema of runcast plan
                   --json
 batch_words       a warning of a batch that leaves a run too few steps
+cards             the cards at the top of the Plan page: a number each, its range, its
+                  machines
 charts            charts of the tables of document
 document          an answer as rows and columns for charts, tables and CSV files
 figures           the charts of the Plan page, built once per answer for all users

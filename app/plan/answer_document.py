@@ -25,8 +25,8 @@ COLUMNS: tuple[Column[Plan], ...] = (
     text_column("Seller", lambda p: vocabulary.place(p.offer), least=6),
     text_column("Purchase", lambda p: vocabulary.purchase_short(p.offer.purchase)),
     text_column("Layout", lambda p: fmt.layout_short(p.layout), wraps=True),
-    column("Time", lambda p: fmt.days(p.hours.p50)),
-    column("Cost", lambda p: fmt.usd(p.usd.p50 if p.usd else None, digits=3)),
+    column("Time", lambda p: fmt.days(p.expected_hours)),
+    column("Cost", lambda p: fmt.usd(p.expected_usd, digits=3)),
     column("MFU", lambda p: fmt.percent(p.mfu)),
     text_column(AGAINST, lambda p: ", ".join(p.against).replace("_", " ")),  # short: narrow window
 )
@@ -47,7 +47,10 @@ def blocks(scenario: Scenario, answer: Answer, *, today: dt.date) -> Iterator[Bl
     if answer.plans:
         yield ranked(answer.plans)
         if any(p.frontier for p in answer.plans):
-            yield Paragraph("* no other priced plan is both cheaper and faster")
+            yield Paragraph(
+                "Time and cost are expected, all in. * no other priced plan is both cheaper and "
+                "faster"
+            )
     yield Section(words.coverage_line(answer), ())
     if also := words.also_sentences(scenario, answer):
         yield Bullets(also, "Also")
@@ -66,10 +69,10 @@ def _first(scenario: Scenario, plan: Plan, today: dt.date) -> Iterator[Block | S
         f"peak memory {fmt.gib(sum(plan.memory_bytes.values()))} of "
         f"{fmt.gib(plan.memory_capacity_bytes)} a GPU"
     )
-    failing = words.failing_sentence(of_plans(scenario, (plan,))[0])
+    unfailing = words.unfailing_sentence(plan, of_plans(scenario, (plan,))[0])
     found = (
         figures,
-        f"With failures: {failing}",
+        f"Had nothing failed: {unfailing}",
         " ".join(filter(None, (words.network_sentence(plan), words.half_network_sentence(plan)))),
         words.batch_advice(scenario).sentence,
         "; ".join(words.badges(plan, today)),

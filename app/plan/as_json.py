@@ -106,6 +106,8 @@ def _pick(pick: Pick) -> dict[str, Json]:
         "num_gpus": int(point["num_gpus"]),
         "accelerator": str(point["accelerator"]),
         "usd": number(point["usd"]),
+        "expected_usd": number(point["expected_usd"]),
+        "expected_hours": number(point["expected_hours"]),
         "wall_clock_hours": number(point["wall_clock_hours"]),
         "startup_hours": number(point["startup_hours"]),
     }
@@ -146,6 +148,7 @@ def _plan(plan: Plan) -> dict[str, Json]:
         "usd_p10": number(usd.p10) if usd else None,
         "usd_p90": number(usd.p90) if usd else None,
         "usd_per_gpu_hour": number(plan.usd_per_gpu_hour),
+        **total_json(plan),
         "price": {
             "usd_per_hour": number(offer.usd_per_hour),
             **attributes(offer, "observed_at", "source", "quality"),
@@ -162,6 +165,19 @@ def _plan(plan: Plan) -> dict[str, Json]:
     }
 
 
+def total_json(plan: Plan) -> dict[str, Json]:
+    """A plan all in; null: it never ends, has no price, or there is no deadline."""
+    hours, usd = plan.total.hours, plan.total.usd
+    return {
+        "expected_usd": number(plan.expected_usd),
+        **{f"expected_usd_{n}": number(getattr(usd, n, None)) for n in ("p10", "p50", "p90")},
+        "expected_hours": number(hours.expected),
+        "expected_days": number(hours.expected / 24.0),
+        **{f"expected_hours_{n}": number(getattr(hours, n)) for n in ("p10", "p50", "p90")},
+        "chance_on_time": number(plan.total.chance_on_time),
+    }
+
+
 def brief_json(plan: Plan) -> dict[str, Json]:
     """The few keys with which other documents identify a plan."""
     return {
@@ -170,6 +186,8 @@ def brief_json(plan: Plan) -> dict[str, Json]:
         "num_gpus": plan.num_gpus,
         "wall_clock_hours": plan.wall_clock_hours,
         "usd": None if plan.usd is None else plan.usd.p50,
+        "expected_usd": number(plan.expected_usd),
+        "expected_hours": number(plan.expected_hours),
     }
 
 

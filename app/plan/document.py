@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -22,9 +21,7 @@ from app.forecast.with_failures import WithFailures
 from app.plan import words
 from core.scenario import Scenario
 from core.search.plan import Answer, Exclusion, Plan
-from core.search.ranking import standing
 from core.units import DAY_S, GIB, HOUR_S
-from pricing.book.offers import is_quote
 
 Ranked = tuple[Plan, WithFailures]
 
@@ -32,8 +29,12 @@ DRAWN_DOMINATED = 300  # dominated points in the chart: more would add nothing
 DAYS_PER_HOUR = HOUR_S / DAY_S
 WORTH_TELLING = 1e-3  # share of a step from which its percentage is shown
 DOUBTED = "price_in_doubt"  # column of the chart's points
-BEYOND, NO_PRICE = "beyond the plans listed below", "no price known"
+NO_PRICE = "no price known"
 
+EXPECTED_COST, EXPECTED_TIME = "Expected cost (USD)", "Expected time (days)"
+EXPECTED_LOW, EXPECTED_HIGH = "Expected cost P10 (USD)", "Expected cost P90 (USD)"
+TIME_LOW, TIME_HIGH = "Expected time P10 (days)", "Expected time P90 (days)"
+ON_TIME = "Chance on time"
 COST, COST_LOW, COST_HIGH = "Cost (USD)", "Cost P10 (USD)", "Cost P90 (USD)"
 TIME, PRICE, MEMORY = "Time (days)", "Price (USD per GPU-hour)", "Peak memory (GiB)"
 SPEED, MFU, GPU_HOURS = "Tokens/s", "MFU", "GPU-hours"
@@ -41,36 +42,19 @@ FAILING_TIME, FAILING_COST = "With failures (days)", "With failures (USD)"
 GOODPUT, STACK = "Goodput", "Stack"
 LIMITS, AGAINST = "Within limits", "Not recommended for"
 # Columns of the ranked table that only the CSV has.
-IN_FILE = (COST_LOW, COST_HIGH, PRICE, GPU_HOURS, FAILING_COST, GOODPUT, "Region", "Price of",
-           "Fastest or cheapest")  # fmt: skip
+IN_FILE = (COST, TIME, FAILING_TIME, COST_LOW, COST_HIGH, PRICE, GPU_HOURS, FAILING_COST, GOODPUT,
+           "Region", "Price of", "Fastest or cheapest", EXPECTED_LOW, EXPECTED_HIGH, TIME_LOW,
+           TIME_HIGH)  # fmt: skip
 # Number formats that the browser applies: a pandas Styler would take 14 ms of every rerun.
 FORMATS = {
-    COST: "$%,d", TIME: "%.3g", FAILING_TIME: "%.3g", "GPUs": "%,d", MFU: "percent",
-    SPEED: "compact", MEMORY: "%.3g", PRICE: "$%.3g",
+    EXPECTED_COST: "$%,d", EXPECTED_TIME: "%.3g", ON_TIME: "percent", "GPUs": "%,d",
+    COST: "$%,d", TIME: "%.3g", FAILING_TIME: "%.3g", MFU: "percent", SPEED: "compact",
+    MEMORY: "%.3g", PRICE: "$%.3g",
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Headline:
-    """One of the four numbers at the top: its value and its qualifying lines."""
-
-    label: str
-    value: str
-    lines: tuple[str, ...]
-    about: str
-    of: tuple[str, Plan] | None = None  # which number of which plan; None: no listed plan
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A plan that is shown only as a point of the chart."""
-
-    usd: float
-    hours: float
-    machine: str
-
-
-def _machine(plan: Plan) -> str:
+def machine_of(plan: Plan) -> str:
+    """How many GPUs of which kind."""
     return f"{fmt.count(plan.num_gpus)} x {plan.offer.accelerator}"
 
 
@@ -82,8 +66,19 @@ def _usd(head: str, name: str) -> Column[Ranked]:
     return column(head, lambda r: getattr(r[0].usd, name, math.nan))
 
 
+def _total_usd(head: str, name: str) -> Column[Ranked]:
+    return column(head, lambda r: getattr(r[0].total.usd, name, math.nan))
+
+
+def _total_days(head: str, name: str) -> Column[Ranked]:
+    return column(head, lambda r: getattr(r[0].total.hours, name) * DAYS_PER_HOUR)
+
+
 RANKED: tuple[Column[Ranked], ...] = (
     column("#", lambda r: r[0].rank),
+    _total_usd(EXPECTED_COST, "expected"),
+    _total_days(EXPECTED_TIME, "expected"),
+    column(ON_TIME, lambda r: r[0].total.chance_on_time),
     _usd(COST, "p50"),
     column(TIME, lambda r: r[0].hours.p50 * DAYS_PER_HOUR),
     column(FAILING_TIME, lambda r: r[1].hours_expected * DAYS_PER_HOUR),
@@ -106,6 +101,10 @@ RANKED: tuple[Column[Ranked], ...] = (
     column("Region", lambda r: _region(r[0].offer.region)),
     column("Price of", lambda r: r[0].offer.observed_at),
     column("Fastest or cheapest", lambda r: "yes" if r[0].frontier else "no"),
+    _total_usd(EXPECTED_LOW, "p10"),
+    _total_usd(EXPECTED_HIGH, "p90"),
+    _total_days(TIME_LOW, "p10"),
+    _total_days(TIME_HIGH, "p90"),
     column(LIMITS, lambda r: "yes" if r[0].meets_deadline and r[0].meets_budget else "no"),
     column(AGAINST, lambda r: vocabulary.not_recommended(r[0].against)),
 )
@@ -115,92 +114,28 @@ EXCLUDED: tuple[Column[Exclusion], ...] = (
 )
 
 
-def _cost_range(plan: Plan) -> str:
-    if plan.usd is None:
+def cost_range(plan: Plan) -> str:
+    """P10 to P90 of the cost all in."""
+    if (usd := plan.total.usd) is None:
         return NO_PRICE
-    return f"P10 to P90: {fmt.usd_short(plan.usd.p10)} to {fmt.usd_short(plan.usd.p90)}"
+    return f"P10 to P90: {fmt.usd_short(usd.p10)} to {fmt.usd_short(usd.p90)}"
 
 
-def _time_range(plan: Plan) -> str:
-    time = plan.hours
+def time_range(plan: Plan) -> str:
+    """P10 to P90 of the time all in."""
+    time = plan.total.hours
     return f"P10 to P90: {fmt.days(time.p10)} to {fmt.days(time.p90)}"
 
 
 def label(plan: Plan) -> str:
     """One plan in one line, for a selection list."""
-    cost = "no price" if plan.usd is None else fmt.usd_short(plan.usd.p50)
+    usd = plan.expected_usd
+    cost = "no price" if usd is None else fmt.usd_short(usd)
     kind = vocabulary.purchase(plan.offer.purchase)
     return (
-        f"#{plan.rank}: {cost}, {fmt.days(plan.hours.p50)}, {_machine(plan)}, "
+        f"#{plan.rank}: {cost}, {fmt.days(plan.expected_hours)}, {machine_of(plan)}, "
         f"{plan.offer.provider} {plan.offer.instance_type}, {kind}"
     )
-
-
-def _extreme(answer: Answer, column: str) -> Plan | Point | None:
-    """The plan with the least cost or time of those that nothing speaks against, else of all; in
-    full if it is listed, else as its chart point."""
-    if column not in answer.points:
-        return None
-    values = np.asarray(answer.points[column], dtype=float)
-    points = answer.points
-    for without in (points["in_doubt"], np.isnan(np.asarray(points["usd"], dtype=float))):
-        values = standing(values, in_doubt=np.asarray(without, dtype=bool))
-    if not np.isfinite(values).any():
-        return None
-    row = int(np.nanargmin(values))
-    plan_id = str(answer.points["id"][row])
-    gpus, provider = fmt.count(answer.points["num_gpus"][row]), answer.points["provider"][row]
-    return next((p for p in answer.plans if p.id == plan_id), None) or Point(
-        usd=float(answer.points["usd"][row]),
-        hours=float(answer.points["hours"][row]),
-        machine=f"{gpus} x {answer.points['accelerator'][row]}, {provider}",
-    )
-
-
-def _of_plan(label: str, about: str, number: str, plan: Plan, today: dt.date) -> Headline:
-    """The cost or the time of a plan, its spread, the other of the two, the age of the price."""
-    cost, time = fmt.usd_short(plan.usd.p50 if plan.usd else None), fmt.days(plan.hours.p50)
-    value, other, spread = cost, time, _cost_range(plan)
-    if number == "time":
-        value, other, spread = time, cost, _time_range(plan)
-    age = NO_PRICE if plan.usd is None else f"price {fmt.age(plan.offer.observed_at, today)}"
-    own = ", your quote" if is_quote(plan.offer) else ""
-    lines = (spread, f"{other} on {_machine(plan)}, {plan.offer.provider}{own}", age)
-    return Headline(label, value, lines, about, (number, plan))
-
-
-def _least(label: str, about: str, number: str, answer: Answer, today: dt.date) -> Headline | None:
-    """The plan with the least cost or time; None if there is none."""
-    match _extreme(answer, "usd" if number == "cost" else "hours"):
-        case Plan() as plan:
-            return _of_plan(label, about, number, plan, today)
-        case Point() as point:
-            cost, time = fmt.usd_short(point.usd), fmt.days(point.hours)
-            value, other = (cost, time) if number == "cost" else (time, cost)
-            return Headline(label, value, (f"{other} on {point.machine}", BEYOND), about)
-    return None
-
-
-def headlines(answer: Answer, selected: Plan, today: dt.date) -> list[Headline]:
-    """Cheapest, fastest, recommended, and the memory of the selected plan."""
-    about = "Median cost of the cheapest plan"
-    cheapest = _least("Cheapest", about, "cost", answer, today)
-    about = "Median wall clock of the fastest plan, start-up included, without failures"
-    fastest = _least("Fastest", about, "time", answer, today)
-    best, about = answer.plans[0], "First of the ranked table"
-    recommended = _of_plan("Recommended", about, "cost", best, today)
-    if best.usd is None:
-        hours = fmt.days(best.hours.p50)
-        recommended = replace(recommended, value=hours, of=("time", best))
-    peak, capacity = peak_bytes(selected), selected.memory_capacity_bytes
-    lines = (
-        f"of {fmt.gib(capacity)} usable ({fmt.percent(peak / capacity)})",
-        f"chance of out of memory {fmt.percent(selected.probability_oom)}",
-        f"selected plan: #{selected.rank}",
-    )
-    of = ("memory", selected)
-    memory_of = Headline("Peak memory per GPU", fmt.gib(peak), lines, "Of the selected plan", of)
-    return [h for h in (cheapest, fastest, recommended, memory_of) if h is not None]
 
 
 def peak_bytes(plan: Plan) -> float:
@@ -239,18 +174,21 @@ def ranked(
     """The ranked table, one row per plan; whether it is within limits only if there are any."""
     rows = tuple(zip(plans, failing, strict=True))
     table = Table(caption="Ranked plans", columns=RANKED, rows=rows)
+    if scenario.deadline_days is None:
+        table = table.without(ON_TIME)
     has_limits = scenario.deadline_days is not None or scenario.budget_usd is not None
     return table if has_limits else table.without(LIMITS)
 
 
 def points(answer: Answer) -> pd.DataFrame:
-    """Every plan of the chart: the frontier, the quotes, an even sample of the others. Free plans
-    have no place on a logarithmic axis: `free_sentence` counts them."""
+    """Every plan of the chart, its dollars and hours as expected: the frontier, the quotes, an even
+    sample of the others. Free plans have no place on a logarithmic axis: `free_sentence` counts
+    them."""
     columns = ("usd", "hours", "num_gpus", "accelerator", "provider", "purchase",
                "frontier", "id", "is_quote")  # fmt: skip
-    if "usd" not in answer.points:
+    if "expected_usd" not in answer.points:
         return pd.DataFrame(columns=[*columns, DOUBTED, "days"])
-    usd = np.asarray(answer.points["usd"], dtype=float)
+    usd = np.asarray(answer.points["expected_usd"], dtype=float)
     frontier = np.asarray(answer.points["frontier"], dtype=bool)
     always = frontier | np.asarray(answer.points["is_quote"], dtype=bool)
     drawn = np.isfinite(usd) & (usd > 0)
@@ -260,7 +198,8 @@ def points(answer: Answer) -> pd.DataFrame:
     if len(others) > DRAWN_DOMINATED:
         others = others[np.linspace(0, len(others) - 1, DRAWN_DOMINATED).astype(int)]
     kept = np.concatenate([by_cost[(drawn & always)[by_cost]], others])
-    frame = pd.DataFrame({name: np.asarray(answer.points[name])[kept] for name in columns})
+    drawn_as = {"usd": "expected_usd", "hours": "expected_hours"}
+    frame = pd.DataFrame({n: np.asarray(answer.points[drawn_as.get(n, n)])[kept] for n in columns})
     frame[DOUBTED] = price_in_doubt(answer.points)[kept]
     frame["days"] = frame["hours"] * DAYS_PER_HOUR
     frame["purchase"] = [vocabulary.purchase(p) for p in frame["purchase"]]
@@ -283,7 +222,7 @@ def frontier_sentence(points: pd.DataFrame) -> str:
 
 def free_sentence(answer: Answer) -> str:
     """How many plans cost nothing and are not in the chart; '' if there are none."""
-    free = int((np.asarray(answer.points.get("usd", ()), dtype=float) == 0).sum())
+    free = int((np.asarray(answer.points.get("expected_usd", ()), dtype=float) == 0).sum())
     if not free:
         return ""
     plans = "plan costs" if free == 1 else "plans cost"
@@ -346,22 +285,22 @@ def facts(
         if offer.gpu_count > 1:
             price += f", {fmt.usd_per_hour(offer.usd_per_hour)} per instance"
     seen = f"{offer.observed_at} ({fmt.age(offer.observed_at, today)}), quality {offer.quality}"
-    cost = _cost_range(plan)
-    if plan.usd is not None:
-        cost = f"{fmt.usd(plan.usd.p50)} ({cost})"
+    cost = cost_range(plan)
+    if plan.expected_usd is not None:
+        cost = f"{fmt.usd(plan.expected_usd)} ({cost})"
     return [
-        ("Cost", cost),
-        ("With failures", words.failing_sentence(failing)),
+        ("Expected cost", cost),
+        ("Expected time", f"{fmt.days(plan.expected_hours)} ({time_range(plan)})"),
+        ("Had nothing failed", words.unfailing_sentence(plan, failing)),
         ("Price", price),
         ("Price seen", seen),
         ("Price source", offer.source),
-        ("GPUs", f"{_machine(plan)} in {fmt.count(plan.num_nodes)} "
+        ("GPUs", f"{machine_of(plan)} in {fmt.count(plan.num_nodes)} "
                  + ("instance" if plan.num_nodes == 1 else "instances")),
         ("Instance", offer.instance_type),
         ("Cloud", f"{offer.provider}, {_region(offer.region)}"),
         ("Purchase", _purchase(plan)),
         ("Network", _network(plan)),
-        ("Wall clock", f"{fmt.days(plan.hours.p50)} ({_time_range(plan)}){_startup(plan)}"),
         ("Speed", f"{fmt.tokens_per_s(plan.tokens_per_s.p50)}, "
                   f"{fmt.tokens_per_s(plan.tokens_per_s_per_gpu)} per GPU"),
         ("Utilisation", utilisation(plan)),
@@ -373,14 +312,6 @@ def facts(
 def _purchase(plan: Plan) -> str:
     asked = words.reservation_sentence(plan)
     return f"{vocabulary.purchase(plan.offer.purchase)}{f'. {asked}' if asked else ''}"
-
-
-def _startup(plan: Plan) -> str:
-    """How much of the time is not training."""
-    if not plan.startup_hours:
-        return ""
-    start = fmt.days(plan.startup_hours)
-    return f": {start} of start-up, {fmt.days(plan.wall_clock_hours)} of training"
 
 
 def _network(plan: Plan) -> str:

@@ -18,6 +18,7 @@ from app.forecast.with_failures import WithFailures, of_plans
 from app.plan import (
     answer_section,
     batch_words,
+    cards,
     charts,
     document,
     figures,
@@ -116,7 +117,7 @@ def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
 
 
 def _draw_headlines(answer: Answer, selected: Plan, today: dt.date) -> None:
-    headlines = document.headlines(answer, selected, today)
+    headlines = cards.headlines(answer, selected, today)
     for column, line in zip(st.columns(len(headlines)), headlines, strict=True):
         with column, st.container(border=True, height="stretch", gap="xsmall"):
             about = line.about

@@ -61,18 +61,24 @@ def answer_sentence(scenario: Scenario, answer: Answer, today: dt.date | None = 
     if not answer.plans:
         return f"{job}: {answer.nothing_fits or 'no offer matches what was asked.'}"
     plan = answer.plans[0]
-    time = plan.hours
-    if plan.usd is None:
-        claim = f"{fmt.days(time.p50)} on {machine(plan)} at a price that is not known"
-        spread = f"{fmt.days(time.p10)} to {fmt.days(time.p90)}"
+    usd, hours = plan.total.usd, plan.total.hours
+    time = f"{fmt.days(hours.expected)} (P90 {fmt.days(hours.p90)}) on {machine(plan)}"
+    if usd is None:
+        claim = f"{time} at a price that is not known"
     else:
-        cost = fmt.usd(plan.usd.p50, digits=3)
-        claim = f"about {cost} in {fmt.days(time.p50)} on {machine(plan)}"
-        spread = f"{fmt.usd_short(plan.usd.p10)}-{fmt.usd_short(plan.usd.p90)}"
+        spread = f"P10-P90 {fmt.usd_short(usd.p10)}-{fmt.usd_short(usd.p90)}"
+        claim = f"{fmt.usd(usd.expected, digits=3)} expected ({spread}), {time}"
+    late = "".join(f", {text}" for text in late_text(plan))
     misses = "".join(f"; {m}" for m in (*missed(scenario, plan), *against(plan)))
-    known = f"calibrated ({plan.calibration})" if plan.calibration else "uncalibrated"
     priced = "".join(f"; {text}" for text in _price(scenario, plan, today))
-    return f"{job}: {claim}, P10-P90 {spread}{misses}{priced}; {known}."
+    known = f"calibrated ({plan.calibration})" if plan.calibration else "uncalibrated"
+    return f"{job}: {claim}{late}{misses}{priced}; stack {scenario.stack}, {known}."
+
+
+def late_text(plan: Plan) -> tuple[str, ...]:
+    """The chance to be late, where there is a deadline."""
+    chance = plan.total.chance_on_time
+    return () if chance is None else (f"{fmt.percent(1 - chance)} chance to be late",)
 
 
 def _price(scenario: Scenario, plan: Plan, today: dt.date | None) -> tuple[str, ...]:
@@ -101,14 +107,13 @@ def missed(scenario: Scenario, plan: Plan) -> tuple[str, ...]:
     return tuple(out)
 
 
-def failing_sentence(found: WithFailures) -> str:
-    """A plan with failures in one line."""
-    if not math.isfinite(found.hours_expected):
-        return "it never ends at these failure rates"
-    cost = "" if math.isnan(found.usd_expected) else f" and {fmt.usd(found.usd_expected, digits=3)}"
+def unfailing_sentence(plan: Plan, failing: WithFailures) -> str:
+    """The run without failures at the median speed, and how much of a run with them is training."""
+    cost = "" if plan.usd is None else f"{fmt.usd(plan.usd.p50)} in "
+    start = f"{fmt.days(plan.startup_hours)} of start-up, " if plan.startup_hours else ""
     return (
-        f"{fmt.days(found.hours_expected)}{cost} expected, P90 {fmt.days(found.hours_p90)}, "
-        f"goodput {fmt.percent(found.goodput)}"
+        f"{cost}{fmt.days(plan.hours.p50)}: {start}{fmt.days(plan.wall_clock_hours)} of training; "
+        f"goodput with failures {fmt.percent(failing.goodput)}"
     )
 
 
@@ -150,9 +155,10 @@ def prices_sentence(answer: Answer) -> str:
         return ""
     p = answer.points
     only = doubted & np.array([set(t.split()) <= OF_THE_PRICE for t in p["against"]], dtype=bool)
-    within = p["meets_deadline"] & p["meets_budget"] & np.isfinite(p["usd"])
+    within = p["meets_deadline"] & p["meets_budget"] & np.isfinite(p["expected_usd"])
     least, with_them = (
-        float(p["usd"][within & rows].min(initial=math.inf)) for rows in (~p["in_doubt"], only)
+        float(p["expected_usd"][within & rows].min(initial=math.inf))
+        for rows in (~p["in_doubt"], only)
     )
     head = (
         f"{fmt.count(int(doubted.sum()))} of {fmt.count(answer.num_plans)} plans stand on prices "

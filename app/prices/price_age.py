@@ -117,7 +117,7 @@ def recommended(answer: Answer) -> Recommended:
     if not answer.plans:
         return Recommended(usd=None, machine="")
     plan = answer.plans[0]
-    return Recommended(usd=plan.usd.p50 if plan.usd else None, machine=machine(plan))
+    return Recommended(usd=plan.expected_usd, machine=machine(plan))
 
 
 def changed_sentence(before: Recommended, after: Recommended, found: Changed) -> str:

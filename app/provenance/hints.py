@@ -74,6 +74,14 @@ def _figures(plan: Plan, today: dt.date) -> dict[str, str]:
 
 # For the column headers of the ranked table, which apply to all plans.
 COLUMNS = {
+    plan_document.EXPECTED_COST: "Mean of the run all in: speed, failures, checkpoints, restarts, "
+    "preemption, start-up, least billing, and a price that may have moved",
+    plan_document.EXPECTED_TIME: "Mean from the request of the machines to the last checkpoint",
+    plan_document.EXPECTED_LOW: "One run in ten costs less, all in",
+    plan_document.EXPECTED_HIGH: "One run in ten costs more, all in",
+    plan_document.ON_TIME: "That the run ends by the deadline",
+    plan_document.TIME_LOW: "One run in ten ends sooner, all in",
+    plan_document.TIME_HIGH: "One run in ten ends later, all in",
     plan_document.COST: "Hours paid, start-up included, x instances x price of one, median (P50); "
     "without failures",
     plan_document.COST_LOW: "One run in ten costs less: "
@@ -93,6 +101,6 @@ COLUMNS = {
     "idle ones of an instance included",
     "Price of": "The day on which the source dates the price",
     plan_document.AGAINST: "Why the plan is ranked below all others",
-    "Fastest or cheapest": "No other priced plan is both cheaper and faster",
+    "Fastest or cheapest": "No other priced plan is expected to be both cheaper and faster",
     plan_document.AGAINST: "Such plans come after all others within the same limits",
 }

@@ -44,8 +44,9 @@ def answer_section(scenario: Scenario, answer: Answer, plan: Plan, risk: Risk) -
 
 
 def _claim(plan: Plan) -> str:
-    cost = "no price known" if plan.usd is None else fmt.usd_short(plan.usd.p50)
-    return f"{cost}, {fmt.days(plan.hours.p50)} on {vocabulary.machine(plan)}"
+    usd = plan.expected_usd
+    cost = "no price known" if usd is None else fmt.usd_short(usd)
+    return f"{cost}, {fmt.days(plan.expected_hours)} on {vocabulary.machine(plan)}"
 
 
 def _doubts(plan: Plan) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from app.plan import document as plan_document
 from app.plan import words as plan_words
 from app.report.answer import WIDTH_PX
 from core.scenario import Scenario
-from core.search.plan import Answer, Interval, Plan
+from core.search.plan import Answer, Expected, Plan
 from core.units import DAY_S, HOUR_S
 
 FIRST = 10  # plans that a report lists
@@ -39,29 +39,27 @@ def alternatives_section(scenario: Scenario, answer: Answer, plan: Plan) -> Sect
             *_pareto(scenario, answer, plan),
             plain(
                 caption=f"The first {fmt.count(len(shown))} of {fmt.count(answer.num_plans)} plans",
-                head=("#", "Cost", "Time", "Time with failures", "Machines", "Layout", "MFU"),
-                rows=_ranked(scenario, shown),
-                numeric=(1, 2, 3, 6),
-                widths=(1, 3, 3, 4, 9, 8, 3),
+                head=("#", "Expected cost", "Expected time", "Machines", "Layout", "MFU"),
+                rows=_ranked(shown),
+                numeric=(1, 2, 5),
+                widths=(1, 4, 4, 9, 8, 3),
             ),
         ),
     )
 
 
-def _ranked(scenario: Scenario, plans: Sequence[Plan]) -> list[Row]:
-    failing = of_plans(scenario, plans)
+def _ranked(plans: Sequence[Plan]) -> list[Row]:
     return [
         (
             fmt.count(p.rank),
-            fmt.usd_short(p.usd.p50 if p.usd else None),
-            fmt.days(p.hours.p50),
-            fmt.days(f.hours_expected) if np.isfinite(f.hours_expected) else "never ends",
+            fmt.usd_short(p.expected_usd),
+            fmt.days(p.expected_hours) if np.isfinite(p.expected_hours) else "never ends",
             vocabulary.machine(p)
             + (f"; not recommended: {vocabulary.not_recommended(p.against)}" if p.against else ""),
             fmt.layout_short(p.layout),
             fmt.percent(p.mfu),
         )
-        for p, f in zip(plans, failing, strict=True)
+        for p in plans
     ]
 
 
@@ -156,9 +154,9 @@ def _column(scenario: Scenario, plan: Plan) -> dict[str, str]:
     peak = plan_document.peak_bytes(plan)
     return {
         "Machines": vocabulary.machine(plan),
-        "Cost (P10 to P90)": _with_range(plan.usd, fmt.usd_short),
-        "Time (P10 to P90)": _with_range(plan.hours, fmt.days),
-        "With failures": plan_words.failing_sentence(failing),
+        "Expected cost (P10 to P90)": _with_range(plan.total.usd, fmt.usd_short),
+        "Expected time (P10 to P90)": _with_range(plan.total.hours, fmt.days),
+        "Had nothing failed": plan_words.unfailing_sentence(plan, failing),
         "Layout": fmt.layout(plan.layout),
         "Throughput": fmt.tokens_per_s(plan.tokens_per_s.p50),
         "MFU": fmt.percent(plan.mfu),
@@ -168,7 +166,7 @@ def _column(scenario: Scenario, plan: Plan) -> dict[str, str]:
     }
 
 
-def _with_range(values: Interval | None, write: Callable[[float], str]) -> str:
+def _with_range(values: Expected | None, write: Callable[[float], str]) -> str:
     if values is None:
         return fmt.MISSING
-    return f"{write(values.p50)} ({write(values.p10)} to {write(values.p90)})"
+    return f"{write(values.expected)} ({write(values.p10)} to {write(values.p90)})"

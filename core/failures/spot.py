@@ -30,12 +30,13 @@ switch) on any trace.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from core.errors import ScenarioError
 from core.failures.checkpoint import best_interval_s
+from core.failures.goodput import Job
 from core.numeric import Numeric
 
 HALVINGS = 60
@@ -150,6 +151,32 @@ def shares(job: SpotJob) -> Shares:
         on_demand=(on_demand / time)[()],
         waiting=(down * (1 - falls_back) / time)[()],
     )
+
+
+def also_preempted(
+    job: Job, *, preemptions_per_s: Numeric, outage_s: Numeric, gang_start_s: Numeric
+) -> tuple[Job, Job]:
+    """A job that fails and is preempted, too, on spot alone; and the part of it that is paid, in
+    which an outage takes no time.
+
+    After a stop a preempted job waits for an outage, exponential, and a failed one for its
+    repair: the stops are mixed, with the mean and the variance of the mixture. The fixed part of
+    it is negative where the mixture is wider than an exponential. Then every machine starts.
+    """
+    rate = np.add(job.failures_per_s, preemptions_per_s)
+    share = np.divide(preemptions_per_s, rate, out=np.zeros_like(rate), where=rate > 0)
+    fixed, wait = job.down_s, job.wait_s
+    both = replace(job, failures_per_s=rate, reload_s=np.add(job.reload_s, gang_start_s))
+
+    def stopped(outage: Numeric) -> Job:
+        mean = share * outage + (1 - share) * np.add(fixed, wait)
+        square = share * 2 * np.square(outage) + (1 - share) * (
+            np.square(np.add(fixed, wait)) + np.square(wait)
+        )
+        deviation = np.sqrt(np.maximum(square - np.square(mean), 0.0))
+        return replace(both, down_s=mean - deviation, wait_s=deviation)
+
+    return stopped(outage_s), stopped(0.0)
 
 
 def kept_share(job: SpotJob) -> Numeric:

@@ -11,4 +11,6 @@ owned            cost of a GPU-hour for the owner of the GPU
 purchase         cost of reservations and capacity blocks, and shares of simulated samples
 scaling          how many GPUs, and when: savings of more GPUs and of waiting for a lower
                  price
+total            time and cost of a whole run, all in: mean, P10, P50 and P90, and the chance of a
+                 deadline
 """

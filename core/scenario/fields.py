@@ -98,6 +98,10 @@ class ScenarioFields(BaseModel):
         None, "Oldest price (days)",
         "Older ones are not recommended; empty: by kind of seller; 0: any age", "advanced",
     )  # fmt: skip
+    deadline_confidence: Annotated[float, BeforeValidator(number)] = field(
+        0.9, "Sure of the deadline", "Chance to end by it that a plan needs: 0.9 is nine in ten",
+        "advanced", ge=0.5, le=0.999,
+    )  # fmt: skip
     quotes: Quotes = field(
         (), "Quotes", "Prices that you were offered, each like acme,h100,2.20: who sells it, the "
         "GPU, dollars of a GPU-hour", "quotes",

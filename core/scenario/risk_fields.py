@@ -1,9 +1,9 @@
 """Fields of a scenario for failures, spot interruptions and the bill.
 
 Empty means a published or an assumed figure (hardware/reliability.csv, hardware/spot.csv,
-hardware/carbon.csv), which every answer shows with its source. None of them changes which plans are
-found or how fast they are: NOT_SEARCHED names them, so that a cached answer stays valid when they
-change.
+hardware/carbon.csv), which every answer shows with its source. Failures, and on spot preemptions,
+are in the expected time and cost by which plans are ranked; NOT_SEARCHED names the fields that no
+plan depends on, so that a cached answer stays valid when they change.
 """
 
 from __future__ import annotations
@@ -112,6 +112,12 @@ class RiskFields(ListFields):
     ] = field(None, "Grid (g CO2e/kWh)", "Empty: that of the region, where known", "bill")
 
 
-NOT_SEARCHED = frozenset(RiskFields.model_fields) - frozenset(ListFields.model_fields)
+NOT_SEARCHED = frozenset(
+    {
+        "weibull_shape", "preemption_cv", "spot_zones", "reserved_utilisation", "block_days",
+        "experiment_share", "dataset_tb", "kept_checkpoints", "pue", "usd_per_kwh",
+        "grid_g_co2e_per_kwh",
+    }
+)  # fmt: skip
 NAMED = frozenset({"plan", "pinned"})  # plans that an answer describes at any rank
 VIEW = NAMED | LIST | {"made"}  # what is shown, and the version: no figure depends on it

@@ -30,10 +30,9 @@ def fastest(*, usd: Floats, hours: Floats, budget_usd: float | None = None) -> i
     return _first(kept, hours, _priced(usd))
 
 
-def cheapest(*, usd: Floats, hours: Floats, deadline_hours: float | None = None) -> int | None:
-    """The cheapest priced plan that ends by the deadline; without a deadline, however long it
-    takes."""
-    kept = ~np.isnan(usd) & (hours <= (np.inf if deadline_hours is None else deadline_hours))
+def cheapest(*, usd: Floats, hours: Floats, on_time: NDArray[np.bool_]) -> int | None:
+    """The cheapest priced plan of those that end by the deadline as surely as asked."""
+    kept = ~np.isnan(usd) & on_time
     return _first(kept, _priced(usd), hours)
 
 

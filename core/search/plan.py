@@ -46,6 +46,26 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """Mean, P10, P50 and P90 of what a run takes in all."""
+
+    expected: float
+    p10: float
+    p50: float
+    p90: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """A plan all in: start-up, failures, preemption by the policy bought, billing, a price that
+    may have moved."""
+
+    hours: Expected  # infinite: it never ends
+    usd: Expected | None  # None: no price
+    chance_on_time: float | None  # None: no deadline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanNetwork:
     """What joins the machines of a plan, and by which authority."""
 
@@ -99,10 +119,11 @@ class Plan:
     gpu_hours: float  # that are paid
     wall_clock_hours: float  # P50, steady state: without failures and start-up
     usd_per_gpu_hour: float | None
-    usd: Interval | None  # p10 is the cheap end; None: no price
-    meets_deadline: bool
-    meets_budget: bool
-    frontier: bool  # no other priced plan is both cheaper and faster
+    usd: Interval | None  # had nothing failed; p10 is the cheap end; None: no price
+    total: Total
+    meets_deadline: bool  # with the asked confidence
+    meets_budget: bool  # as expected
+    frontier: bool  # no other priced plan is expected to be both cheaper and faster
     assumptions: tuple[str, ...]  # each a sentence
     stack: str = "generic"  # that trains; generic: no particular one, without a launch file
     calibration: str = ""  # id of the calibration of the machine's rates
@@ -112,6 +133,16 @@ class Plan:
     supply: PlanSupply | None = None  # None: not of a seller
     startup_hours: float = 0.0  # from the request of the machines until training begins
     least_billed_hours: float = 0.0  # minimum billing or term
+
+    @property
+    def expected_hours(self) -> float:
+        """Mean hours all in."""
+        return self.total.hours.expected
+
+    @property
+    def expected_usd(self) -> float | None:
+        """Mean dollars all in; None: no price."""
+        return None if self.total.usd is None else self.total.usd.expected
 
     @property
     def training_hours(self) -> Interval:

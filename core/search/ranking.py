@@ -16,6 +16,13 @@ def within(values: Floats, limit: float | None) -> NDArray[np.bool_]:
     return np.asarray(values <= limit)  # NaN compares false
 
 
+def surely(chances: Floats, confidence: float | None) -> NDArray[np.bool_]:
+    """Whether each chance is as high as asked: all are where none is asked."""
+    if confidence is None:
+        return np.ones(len(chances), dtype=bool)
+    return np.asarray(chances >= confidence)
+
+
 def order(
     *,
     usd: Floats,

@@ -9,11 +9,13 @@ from core.search.plan import (
     Answer,
     AtHalfNetwork,
     Exclusion,
+    Expected,
     Interval,
     Layout,
     Plan,
     PlanNetwork,
     PlanSupply,
+    Total,
 )
 
 # A bundled snapshot that stays: for tests of a seller or a price that newer prices may lack.
@@ -138,7 +140,20 @@ def plan(**changes: object) -> Plan:
         "assumptions": ("Efficiency is that of published runs.",),
         **changes,
     }
+    if "total" not in given:  # as if nothing ever failed
+        given["total"] = None
+        steady = Plan(**given)  # type: ignore[arg-type]
+        given["total"] = total(steady.hours, steady.usd)
     return Plan(**given)  # type: ignore[arg-type]
+
+
+def total(hours: Interval, usd: Interval | None, *, chance: float | None = None) -> Total:
+    """Totals of which the expected value is the median."""
+    return Total(hours=_expected(hours), usd=usd and _expected(usd), chance_on_time=chance)
+
+
+def _expected(of: Interval) -> Expected:
+    return Expected(expected=of.p50, p10=of.p10, p50=of.p50, p90=of.p90)
 
 
 def points(plans: tuple[Plan, ...]) -> dict[str, object]:
@@ -149,6 +164,8 @@ def points(plans: tuple[Plan, ...]) -> dict[str, object]:
         "rank": [p.rank for p in plans],
         "usd": [p.usd.p50 if p.usd else nan for p in plans],
         "hours": [p.hours.p50 for p in plans],
+        "expected_usd": [p.expected_usd if p.total.usd else nan for p in plans],
+        "expected_hours": [p.expected_hours for p in plans],
         **{
             name: [getattr(p, name) for p in plans]
             for name in ("wall_clock_hours", "startup_hours", "billed_hours", "least_billed_hours")

@@ -55,7 +55,7 @@ def test_each_pick_is_that_of_looking_at_every_plan(rows, limit):
     assert search_alternatives.fastest(**of, budget_usd=limit) == least(
         rows, lambda r: limit is None or r[1] <= most, lambda r: (r[2], price(r))
     )
-    assert search_alternatives.cheapest(**of, deadline_hours=limit) == least(
+    assert search_alternatives.cheapest(**of, on_time=c["hours"] <= most) == least(
         rows, lambda r: not math.isnan(r[1]) and r[2] <= most, lambda r: (r[1], r[2])
     )
     mine = c["num_gpus"] == 3

@@ -49,17 +49,18 @@ def rows(compared):
 
 def test_every_figure_is_the_plans_own(rows, plans):
     a, b = plans
-    assert rows["Cost, median"].numbers == (a.usd.p50, b.usd.p50)
-    assert rows["Cost, P90"].numbers == (a.usd.p90, b.usd.p90)
-    assert rows["Time, median"].numbers == (a.hours.p50, b.hours.p50)
+    assert rows["Expected cost"].numbers == (a.expected_usd, b.expected_usd)
+    assert rows["Cost, P90"].numbers == (a.total.usd.p90, b.total.usd.p90)
+    assert rows["Expected time"].numbers == (a.expected_hours, b.expected_hours)
+    assert rows["Cost had nothing failed"].numbers == (a.usd.p50, b.usd.p50)
     assert rows["Tokens/s"].numbers == (a.tokens_per_s.p50, b.tokens_per_s.p50)
     assert rows["MFU"].numbers == (a.mfu, b.mfu)
     assert rows["GPUs"].numbers == (64, 32)
     assert rows["Memory left"].numbers[0] == pytest.approx(
         a.memory_capacity_bytes - sum(a.memory_bytes.values())
     )
-    assert rows["Cost of 1M tokens"].numbers[0] == pytest.approx(a.usd.p50 / 100_000, rel=1e-4)
-    assert rows["Time with failures"].numbers[1] > rows["Time, median"].numbers[1]
+    assert rows["Cost of 1M tokens"].numbers[0] == pytest.approx(a.expected_usd / 100_000, rel=1e-4)
+    assert rows["Expected time"].numbers[1] > rows["Time had nothing failed"].numbers[1]
     assert rows["Energy"].numbers[0] > 0
     assert rows["Layout"].texts == tuple(fmt.layout_short(p.layout) for p in plans)
 
@@ -77,8 +78,8 @@ def test_plans_of_one_name_are_told_apart(scenario, plans):
 
 def test_a_difference_is_against_the_first_plan(rows):
     assert rows["GPUs"].deltas == ("", "-32, -50%")
-    first, second = rows["Time, median"].numbers
-    assert rows["Time, median"].deltas[1].startswith(f"+{fmt.days(second - first)}, +")
+    first, second = rows["Expected time"].numbers
+    assert rows["Expected time"].deltas[1].startswith(f"+{fmt.days(second - first)}, +")
     assert rows["Price, GPU-hour"].deltas[1] == "same"
     assert rows["MFU"].deltas[1].endswith(" points")
     assert "misses the deadline" in rows["Deadline and budget"].texts[1]
@@ -86,11 +87,13 @@ def test_a_difference_is_against_the_first_plan(rows):
 
 
 def test_what_is_not_known_is_said_and_not_compared(scenario, plans):
-    unpriced = replace(plans[1], usd=None, usd_per_gpu_hour=None)
+    unpriced = replace(
+        plans[1], usd=None, usd_per_gpu_hour=None, total=replace(plans[1].total, usd=None)
+    )
     compared = side_by_side.subjects(scenario, [plans[0], unpriced])
     rows = {r.label: r for r in side_by_side.rows(compared, TODAY)}
-    assert rows["Cost, median"].texts[1] == "not known"
-    assert rows["Cost, median"].deltas == ("", "")
+    assert rows["Expected cost"].texts[1] == "not known"
+    assert rows["Expected cost"].deltas == ("", "")
     assert rows["Price seen"].texts[1] == "not known"
     told = " ".join(side_by_side_words.sentences(compared)[0])
     assert "without a price of both" in told
@@ -104,7 +107,7 @@ def test_the_table_has_a_column_a_plan_and_the_file_its_numbers(compared, rows):
     assert table.loc["GPUs"].tolist() == ["64", "32 (-32, -50%)"]
     file = side_by_side.file(every, names).set_index("quantity")
     assert file.loc["GPUs", "B minus A"] == -32
-    assert file.loc["Time, median", "unit"] == "hours"
+    assert file.loc["Expected time", "unit"] == "hours"
     assert file.loc["Instance", names[0]] == "p5.48xlarge"
 
 
@@ -226,7 +229,8 @@ def test_the_plan_of_a_link_is_the_one_it_names(scenario):
 
 def test_a_run_that_never_ends_is_said(scenario, plans):
     hopeless = asked(failures_per_node_day="1e5")
-    rows = {r.label: r for r in side_by_side.rows(side_by_side.subjects(hopeless, plans), TODAY)}
-    assert rows["Time with failures"].texts == ("never ends", "never ends")
-    assert rows["Time with failures"].deltas == ("", "")
-    assert not math.isfinite(rows["Cost with failures"].numbers[0])
+    found = forecast_answer.answer(hopeless, top=2).plans
+    rows = {r.label: r for r in side_by_side.rows(side_by_side.subjects(hopeless, found), TODAY)}
+    assert rows["Expected time"].texts == ("never ends", "never ends")
+    assert rows["Expected time"].deltas == ("", "")
+    assert not math.isfinite(rows["Expected cost"].numbers[0])

@@ -16,6 +16,7 @@ from app.explain import charts as explain_charts
 from app.explain import document as explain_document
 from app.explain.sensitivity import Sensitivity
 from app.forecast.with_failures import of_plans
+from app.plan import cards
 from app.plan import charts as app_charts
 from app.plan import document as app_tables
 from core.explain.sensitivity import Effect
@@ -32,8 +33,8 @@ def many_points(n=3000, accelerators=12):
     """More points than a chart should draw, the frontier among them."""
     at = np.arange(n)
     return {
-        "usd": np.where(at == 5, np.nan, 1e3 + at * 10.0),
-        "hours": 1e3 / (1 + at),
+        "expected_usd": np.where(at == 5, np.nan, 1e3 + at * 10.0),
+        "expected_hours": 1e3 / (1 + at),
         "num_gpus": at + 1,
         "accelerator": np.array([f"GPU{i % accelerators}" for i in at]),
         "provider": np.array(["aws"] * n),
@@ -99,7 +100,7 @@ def test_the_same_plans_are_the_same_chart_however_they_are_ranked():
 
 def test_an_answer_without_prices_has_no_points():
     assert app_tables.points(answer(plan(usd=None), points={})).empty
-    unpriced = {**many_points(3), "usd": np.full(3, np.nan)}
+    unpriced = {**many_points(3), "expected_usd": np.full(3, np.nan)}
     assert app_tables.points(answer(plan(), points=unpriced)).empty
 
 
@@ -107,7 +108,8 @@ def test_an_answer_without_prices_has_no_points():
 def test_a_plan_that_costs_nothing_is_told_and_not_drawn(theme):
     """Credits above the bill: a logarithmic axis has no zero."""
     some = many_points(50)
-    some["usd"] = np.where(np.isin(np.arange(50), [0, 7]), 0.0, some["usd"])
+    usd = some["expected_usd"]
+    some["expected_usd"] = np.where(np.isin(np.arange(50), [0, 7]), 0.0, usd)
     found = answer(plan(), points=some)
     points = app_tables.points(found)
     assert set(points["id"]) == {f"p{n}" for n in range(50)} - {"p0", "p5", "p7"}
@@ -118,7 +120,7 @@ def test_a_plan_that_costs_nothing_is_told_and_not_drawn(theme):
     )
     assert app_tables.free_sentence(answer(plan(), points=many_points(50))) == ""
     assert app_tables.free_sentence(answer(plan(usd=None), points={})) == ""
-    nothing = answer(plan(), points={**many_points(1), "usd": np.zeros(1)})
+    nothing = answer(plan(), points={**many_points(1), "expected_usd": np.zeros(1)})
     assert app_tables.points(nothing).empty
     assert app_tables.free_sentence(nothing).startswith("1 plan costs nothing")
 
@@ -226,9 +228,9 @@ def test_the_waterfall_is_gapless_and_ends_at_the_step():
 
 
 def test_a_headline_of_a_plan_that_is_not_listed_comes_from_its_point():
-    points = {**many_points(100), "hours": np.full(100, 50.0)}
-    points["hours"][70] = 2.0
-    found = app_tables.headlines(answer(plan(), points=points), plan(), TODAY)
+    points = {**many_points(100), "expected_hours": np.full(100, 50.0)}
+    points["expected_hours"][70] = 2.0
+    found = cards.headlines(answer(plan(), points=points), plan(), TODAY)
     assert [h.label for h in found] == ["Cheapest", "Fastest", "Recommended", "Peak memory per GPU"]
     assert found[1].value == "2 h"
     assert "71 x GPU10" in found[1].lines[0]
@@ -248,16 +250,16 @@ def test_plans_on_prices_in_doubt_are_hollow_named_and_no_headline(theme):
     assert hollow["encoding"]["stroke"]["scale"] == {
         "domain": ["price past its life or of low quality"], "range": [chart_parts.FAINT[theme]],
     }  # fmt: skip
-    cheapest, fastest = app_tables.headlines(found, plan(), TODAY)[:2]
+    cheapest, fastest = cards.headlines(found, plan(), TODAY)[:2]
     assert cheapest.value == "$1.01k"
     assert "49 x GPU0" in fastest.lines[0]
     every = {**some, "in_doubt": np.ones(50, dtype=bool)}
-    assert app_tables.headlines(answer(plan(), points=every), plan(), TODAY)[0].value == "$1k"
+    assert cards.headlines(answer(plan(), points=every), plan(), TODAY)[0].value == "$1k"
 
 
 def test_headlines_carry_range_unit_and_price_age():
     one = {k: v[:1] for k, v in many_points(3).items()} | {"id": np.array([plan().id])}
-    found = app_tables.headlines(answer(plan(), points=one), plan(), TODAY)
+    found = cards.headlines(answer(plan(), points=one), plan(), TODAY)
     cheap, fast, best, memory = found
     assert (cheap.value, fast.value, best.value) == ("$12.4k", "3.1 days", "$12.4k")
     assert cheap.lines[0] == "P10 to P90: $10.9k to $14.2k"
@@ -269,8 +271,8 @@ def test_headlines_carry_range_unit_and_price_age():
 def test_an_unpriced_answer_has_headlines_without_dollars():
     bare = plan(usd=None, usd_per_gpu_hour=None)
     points = {k: v[:1] for k, v in many_points(3).items()}
-    points |= {"id": np.array([bare.id]), "usd": np.array([np.nan])}
-    found = app_tables.headlines(answer(bare, points=points), bare, TODAY)
+    points |= {"id": np.array([bare.id]), "expected_usd": np.array([np.nan])}
+    found = cards.headlines(answer(bare, points=points), bare, TODAY)
     assert [h.label for h in found] == ["Fastest", "Recommended", "Peak memory per GPU"]
     assert "no price known" in found[1].lines
     assert ("Price", "no price known") in app_tables.facts(
@@ -286,7 +288,7 @@ def test_the_ranked_table_keeps_numbers_and_shows_text():
     assert frame[app_tables.COST].tolist()[0] == 12_412.0
     assert np.isnan(frame[app_tables.COST].tolist()[1])
     listed = table.without(*app_tables.IN_FILE).frame()
-    assert listed[app_tables.COST].tolist()[0] == 12_412.0
+    assert listed[app_tables.EXPECTED_COST].tolist()[0] == 12_412.0
     numbers = {name for name in listed if pd.api.types.is_float_dtype(listed[name])}
     assert numbers
     assert numbers <= set(app_tables.FORMATS)

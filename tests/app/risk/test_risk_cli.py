@@ -161,7 +161,7 @@ def test_a_spot_plan_says_that_its_interruptions_are_left_out(answered):
 
 def test_the_chance_to_miss_a_deadline_is_that_of_the_quantile(answered):
     p90_all = answered()["hours"]["p90_all"]
-    late = answered("--deadline-days", str(p90_all / 24))
+    late = answered("--deadline-days", str(p90_all / 24), "--deadline-confidence", "0.5")
     assert late["misses_deadline_probability"] == pytest.approx(0.1, abs=0.005)
 
 

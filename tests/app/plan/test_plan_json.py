@@ -37,8 +37,10 @@ def written(*plans, scenario=None, **answer):
 
 
 def test_the_document_lists_exactly_the_keys(monkeypatch):
-    fitted = SimpleNamespace(factors=Calibrated(), constants=())
-    one = SimpleNamespace(id="a", accelerator="H100-80GB-SXM", fitted=fitted)
+    one = SimpleNamespace(
+        id="a", accelerator="H100-80GB-SXM", factors_for=lambda _: Calibrated(),
+        constants_for=lambda _: (), origin=SimpleNamespace(measured_with=""),
+    )  # fmt: skip
     monkeypatch.setattr(
         "app.plan.inputs_json.calibrations.chosen", lambda _: {"H100-80GB-SXM": one}
     )

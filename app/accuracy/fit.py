@@ -35,7 +35,7 @@ from hardware.efficiency import GENERIC, Entry, profiles
 
 GROUPED, NEW_SOURCE = 5, 6  # folds
 Label = Callable[[Sample], NDArray[Any]]  # rows with equal labels stay in one fold
-KEPT = ("throughput", "memory")  # the samples of fit_columns.samples
+IN_ORDER = ("throughput", "memory")  # the samples of fit_columns.samples
 KINDS: dict[str, Callable[[Columns], Numbers]] = {
     "throughput": tokens_per_s_per_gpu,
     "memory": reported_memory_bytes,
@@ -165,12 +165,12 @@ def _unseen(
     priors = [at_prior(e) for e in entries]
     for key in np.unique(label(whole)) if only is None else [only]:
         table, *both = _memory_fitted(priors, today, label, key)
-        sample = both[KEPT.index(kind)]
+        sample = both[IN_ORDER.index(kind)]
         mine = label(sample) == key
         one = _fit(sample, table, kind, left_out=mine)
         if unnamed:
             table = _with(table, kind, sample, one, today)
-            other = fc.samples(profiles(table), sample.rows[mine])[KEPT.index(kind)]
+            other = fc.samples(profiles(table), sample.rows[mine])[IN_ORDER.index(kind)]
             out[mine] = np.log(KINDS[kind](other.columns))[np.isin(other.rows, sample.rows[mine])]
             continue
         if as_strangers:

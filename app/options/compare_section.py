@@ -12,7 +12,7 @@ from app.document.csv import csv_bytes
 from app.document.escape import as_text
 from app.document.glossary import explained
 from app.options import side_by_side, side_by_side_words, two_links
-from app.options.side_by_side import Subject
+from app.options.side_by_side import Row, Subject
 from app.scenario.link import address_of
 from app.web import answers, copy_button, link
 from core.errors import RuncastError
@@ -23,7 +23,6 @@ OTHER = "options_other_link"
 BASE = "options_baseline"
 TERMS = "MFU, HFU, Goodput, GPU-hours, P10, P90, Recompute, Out of memory, CO2e"
 MOST_TERMS = 900
-A_TABLE = 2  # plans per table: what fits a narrow screen
 
 
 def draw_pinned(scenario: Scenario, answer: Answer, today: dt.date) -> None:
@@ -68,16 +67,16 @@ def _draw_compared(compared: Sequence[Subject], today: dt.date, key: str) -> Non
     names = [s.name for s in compared]
     for of_plan in side_by_side_words.sentences(compared):
         st.markdown("\n".join(f"- {as_text(sentence)}" for sentence in of_plan))
-    starts = range(0, len(names), A_TABLE)
-    widths = [1 + len(names[start : start + A_TABLE]) for start in starts]
-    for column, start in zip(st.columns(widths), starts, strict=True):
-        frame = side_by_side.table(found, names, start, start + A_TABLE)
-        shown = frame.map(as_text).rename(index=as_text, columns=as_text)
-        column.table(shown, border="horizontal")
+    differ, same = side_by_side.differing(found)
+    _draw_rows(differ, names)
     st.caption(
         "In brackets: more or less than A. Medians unless a row names another figure; P10 to P90 "
         "is the error of the forecast, not of prices."
     )
+    part = st.expander(f"What is the same: {len(same)} rows", key=f"{key}_same", on_change="rerun")
+    if part.open:
+        with part:
+            _draw_rows(same, names[:1])
     address = address_of(link.scenario(), st.context.url)
     st.download_button(
         "Comparison as CSV",
@@ -87,6 +86,11 @@ def _draw_compared(compared: Sequence[Subject], today: dt.date, key: str) -> Non
         key=f"{key}_csv",
         on_click="ignore",
     )
+
+
+def _draw_rows(found: Sequence[Row], names: Sequence[str]) -> None:
+    frame = side_by_side.table(found, names)
+    st.table(frame.map(as_text).rename(index=as_text, columns=as_text), border="horizontal")
 
 
 # --- two links -----------------------------------------------------------------------------------

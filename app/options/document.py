@@ -207,14 +207,16 @@ def labels(frame: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def found_sentence(num_found: int, num_ranked: int, order: str) -> str:
-    """How many plans pass the filters, and how many of them are listed."""
+def found_sentence(num_found: int, num_ranked: int, order: str, products: int = 0) -> str:
+    """How many plans pass the filters, of how many products, and how many of these are listed."""
     plans = f"{fmt.count(num_found)} of {fmt.count(num_ranked)} ranked plans pass the filters"
     if num_found == num_ranked:
         plans = f"All {fmt.count(num_ranked)} ranked plans"
     by = f"by {ORDERS[order][0]}"
-    if num_found > LISTED:
-        return f"{plans}; the first {LISTED} {by} are listed, the files have all."
+    if products > LISTED:
+        return f"{plans}; the first {LISTED} products {by} are listed, the files have all."
+    if products < num_found:
+        return f"{plans}; {fmt.count(products)} products {by}, each once: the files have all."
     return f"{plans}, {by}."
 
 

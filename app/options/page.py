@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,7 +15,7 @@ from app.document.page import head_help
 from app.options import compare_section, heatmap_section
 from app.options import document as plans
 from app.options import filters as options_filters
-from app.plan import answer_section
+from app.plan import answer_section, products
 from app.plan import document as plan_document
 from app.plan import words as plan_words
 from app.scenario.link import Query, address_of, query_of
@@ -88,10 +88,12 @@ def _listed_chosen() -> None:
 def _draw_table(scenario: Scenario, kept: pd.DataFrame, ranked: int, *, has_limits: bool) -> None:
     unit = scenario.list_unit
     left, *buttons = st.columns([4, 1, 1], vertical_alignment="bottom")
-    left.markdown(as_text(plans.found_sentence(len(kept), ranked, scenario.list_order)))
     if kept.empty:
+        left.markdown(as_text(plans.found_sentence(0, ranked, scenario.list_order)))
         st.info("No ranked plan is all of this: take a filter away.")
         return
+    each = products.once(kept, kept[plans.ID].isin(scenario.pinned).to_numpy())
+    left.markdown(as_text(plans.found_sentence(len(kept), ranked, scenario.list_order, len(each))))
     files = figure.table_files(lambda: kept, address_of(scenario, st.context.url))
     for place, (ending, (mime, made)) in zip(buttons, files.items(), strict=True):
         place.download_button(
@@ -103,15 +105,15 @@ def _draw_table(scenario: Scenario, kept: pd.DataFrame, ranked: int, *, has_limi
             on_click="ignore",
             width="stretch",
         )
-    shown = in_one_unit(plans.listed(kept, unit, has_limits=has_limits))
-    ids = tuple(map(str, kept[plans.ID].head(plans.LISTED)))
+    shown = in_one_unit(plans.listed(each, unit, has_limits=has_limits))
+    ids = tuple(map(str, each[plans.ID].head(plans.LISTED)))
     key = f"{TABLE}_{link.generation()}_{abs(hash((ids, unit)))}"
     st.dataframe(
         shown,
         key=key,
         hide_index=True,
         height=min(TABLE_PX, 37 + 35 * len(shown)),
-        column_config=head_help(shown.columns, _columns(unit, shown.columns)),
+        column_config=head_help(shown.columns, _columns(unit, shown)),
         on_select=lambda: _rows_chosen(ids, key),
         selection_mode="multi-row",
         selection_default={
@@ -128,9 +130,9 @@ def _draw_table(scenario: Scenario, kept: pd.DataFrame, ranked: int, *, has_limi
         st.warning(FULL)
 
 
-def _columns(unit: str, shown: Iterable[str]) -> dict[str, Any]:
+def _columns(unit: str, shown: pd.DataFrame) -> dict[str, Any]:
     """Widths, formats and hints of the columns that are shown."""
-    config, formats = st.column_config, plan_document.FORMATS
+    config, formats = st.column_config, products.formats(shown)
     short = unit == "run"
     known = {
         "#": config.NumberColumn(width=50, pinned=True, help="Rank"),

@@ -27,6 +27,7 @@ from pricing.book.quotes import INSTANCE
 
 LETTERS = "ABCD"
 UNKNOWN, NEVER = "not known", "never ends"
+SAME_WORD = "same"
 SAME = 5e-4  # relative differences below this are not shown
 
 
@@ -110,13 +111,22 @@ def rows(compared: Sequence[Subject], today: dt.date) -> tuple[Row, ...]:
     )
 
 
-def table(found: Sequence[Row], names: Sequence[str], start: int, end: int) -> pd.DataFrame:
-    """Some of the plans as the page shows them: each value with its difference below it."""
+def differing(found: Sequence[Row]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """The rows in which the plans differ, and those in which they are the same."""
+    same = [len({*r.texts}) == 1 or {*r.deltas[1:]} == {SAME_WORD} for r in found]
+    pairs = list(zip(found, same, strict=True))
+    return tuple(r for r, s in pairs if not s), tuple(r for r, s in pairs if s)
+
+
+def table(found: Sequence[Row], names: Sequence[str]) -> pd.DataFrame:
+    """The plans as the page shows them: each value with its difference, if there is one."""
+
+    def cell(row: Row, n: int) -> str:
+        delta = row.deltas[n]
+        return row.texts[n] + (f" ({delta})" if delta not in ("", SAME_WORD) else "")
+
     return pd.DataFrame(
-        {
-            name: [f"{r.texts[n]}{f' ({r.deltas[n]})' if r.deltas[n] else ''}" for r in found]
-            for n, name in list(enumerate(names))[start:end]
-        },
+        {name: [cell(r, n) for r in found] for n, name in enumerate(names)},
         index=pd.Index([r.label for r in found], name="Quantity"),
     )
 
@@ -190,7 +200,7 @@ def _delta(quantity: _Number, first: float, other: float) -> str:
     more = other - first
     sign = "+" if more > 0 else "-"
     if abs(more) <= SAME * max(abs(first), abs(other)):
-        return "same"
+        return SAME_WORD
     if quantity.unit == "fraction":
         return f"{sign}{fmt.percent(abs(more)).removesuffix('%')} points"
     part = f", {sign}{fmt.percent(abs(more / first))}" if first else ""

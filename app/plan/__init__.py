@@ -21,6 +21,8 @@ neighbours_table  the rows and the sentence about similar measured runs, for the
 page              the Plan page: the answer first, then the choice, then the chosen plan in
                   detail
 planned           the scenario and the plan that a command is about
+products          the ranked table on a page: each product once, with its best plan and in
+                  how many regions it is sold
 quote_section     quotes on the Plan page: type one in, see them listed, change, remove or
                   keep them
 words             an answer in words: one sentence, the coverage line, labels and badges

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import streamlit as st
 
 from app.document import format as fmt
@@ -24,6 +26,7 @@ from app.plan import (
     figures,
     neighbours,
     neighbours_table,
+    products,
     quote_section,
     words,
 )
@@ -135,7 +138,6 @@ def _draw_ranked(
     options: web_form.Options,
 ) -> None:
     st.subheader("Ranked plans")
-    ids = tuple(p.id for p in answer.plans)
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
         web_form.draw_field("rank_by", options, horizontal=True)
@@ -144,13 +146,15 @@ def _draw_ranked(
     figure.draw_csv(right, table.frame, file="runcast_plans", key="plan_csv", address=address)
     key = f"{TABLE}_{link.generation()}"
     empty = () if any(p.against for p in answer.plans) else (document.AGAINST,)
-    listed = in_one_unit(table.without(*document.IN_FILE, *empty).frame())
+    shown = products.once(table.frame(), np.array([p.id == selected.id for p in answer.plans]))
+    ids = tuple(answer.plans[row].id for row in shown.index)
+    listed = in_one_unit(shown[products.on_page(shown.columns, without=empty)])
     st.dataframe(
         listed,
         key=key,
         hide_index=True,
         height=388,
-        column_config=_columns(listed.columns),
+        column_config=_columns(listed),
         placeholder=fmt.MISSING,
         on_select=lambda: _row_chosen(ids, key),
         selection_mode="single-row-required",
@@ -161,16 +165,17 @@ def _draw_ranked(
     )
 
 
-def _columns(names: Iterable[str]) -> dict[str, Any]:
+def _columns(listed: pd.DataFrame) -> dict[str, Any]:
     """Widths, number formats and explanations of the ranked table's columns."""
-    widths = {"#": 45, "GPUs": 65, "Cloud": 95, "Instance": 150, "Purchase": 95}
+    formats = products.formats(listed)
+    widths = {"#": 45, "GPUs": 65, "Cloud": 95, "Instance": 150, "Region": 95, "Purchase": 95}
     about = {"#": "Rank", **provenance_hints.COLUMNS}
     columns: dict[str, Any] = {}
-    for name in names:
+    for name in listed.columns:
         head = of_days(name)
         given: dict[str, Any] = {"width": widths.get(name), "help": about.get(head)}
-        if head in document.FORMATS:
-            columns[name] = st.column_config.NumberColumn(**given, format=document.FORMATS[head])
+        if head in formats:
+            columns[name] = st.column_config.NumberColumn(**given, format=formats[head])
         else:
             columns[name] = st.column_config.Column(**given, pinned=True if name == "#" else None)
     return columns

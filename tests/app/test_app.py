@@ -8,6 +8,8 @@ from streamlit.testing.v1 import AppTest
 
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
+from app.forecast.with_failures import of_plans
+from app.plan import document, products
 from app.plan import words as plan_words
 from app.scenario import fields as scenario_fields
 from app.scenario.age import installed
@@ -100,9 +102,15 @@ def test_the_page_says_what_the_core_answers():
     answer = forecast_answer.answer(scenario, top=50)
     page = opened(**QUICK)
     table = page.dataframe[0].value
-    assert table["Cost (USD)"].tolist()[:5] == [p.usd.p50 for p in answer.plans[:5]]
-    assert table["GPUs"].tolist()[:5] == [p.num_gpus for p in answer.plans[:5]]
-    assert table["MFU"].tolist()[:5] == [p.mfu for p in answer.plans[:5]]
+    of_rank = {p.rank: p for p in answer.plans}
+    assert table["Cost (USD)"].tolist() == [of_rank[n].usd.p50 for n in table["#"]]
+    assert table["MFU"].tolist() == [of_rank[n].mfu for n in table["#"]]
+    product = list(products.PRODUCT)
+    assert not table.duplicated(product).any()
+    every = document.ranked(scenario, answer.plans, of_plans(scenario, answer.plans)).frame()
+    assert len(table) == len(every.drop_duplicates(product)) < len(every)
+    regions = every.groupby(product)["Region"].nunique().max()
+    assert f"{regions} regions" in set(table["Region"])
     also = plan_words.also_sentences(scenario, answer)
     assert also
     assert "\n".join(f"- {sentence}" for sentence in also) in texts(page.markdown)

@@ -102,9 +102,14 @@ def test_what_is_not_known_is_said_and_not_compared(scenario, plans):
 def test_the_table_has_a_column_a_plan_and_the_file_its_numbers(compared, rows):
     every = list(rows.values())
     names = [s.name for s in compared]
-    table = side_by_side.table(every, names, 0, 2)
+    table = side_by_side.table(every, names)
     assert list(table.columns) == ["A: 64 x H100-80GB-SXM, aws", "B: 32 x H100-80GB-SXM, aws"]
     assert table.loc["GPUs"].tolist() == ["64", "32 (-32, -50%)"]
+    assert "(same)" not in table.to_string()
+    differ, same = side_by_side.differing(every)
+    assert len(differ) + len(same) == len(every)
+    assert {"Cloud", "Price, GPU-hour"} <= {r.label for r in same}
+    assert {"GPUs", "Time, median"} <= {r.label for r in differ}
     file = side_by_side.file(every, names).set_index("quantity")
     assert file.loc["GPUs", "B minus A"] == -32
     assert file.loc["Expected time", "unit"] == "hours"

@@ -46,6 +46,7 @@ def fixed_choices(layout: Mapping[str, Any], choices: Choices) -> dict[str, Any]
         "schedule": layout.get("schedule", choices.schedule),
         "context_method": layout.get("context_parallel", choices.context_method),
         "reshard": bool(int(layout.get("reshard_after_forward", choices.reshard))),
+        "apart": (),  # a named layout is judged by itself, whatever a launch file takes
     }
 
 

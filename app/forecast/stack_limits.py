@@ -1,22 +1,30 @@
 """Software stacks of a scenario: those that take it, what each cannot do, and the choices that each
 leaves to the search.
 
-A variant is the scenario with every automatic choice fixed; today the only one is its stack.
+A variant is the scenario with every automatic choice fixed; today the only one is its stack. What a
+launch file takes is asked of its recipe, with small made-up jobs (`file_of`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from typing import Any
 
+from app.scenario.model import model_of
 from core.errors import ScenarioError
-from core.layout.layouts import SEARCHED_RECOMPUTE
+from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE
 from core.machine.accelerator import Accelerator
 from core.scenario import Scenario
 from core.scenario.types import AUTO
-from core.search.plan import Plan
+from core.search.plan import Layout, Plan
 from hardware import facts
 from hardware.efficiency import GENERIC, stacks
 from hardware.stack_support import Support, lacks, support_of, supports
+from runners.recipes.job import Habits, Header, RecipeJob
+from runners.recipes.registry import target, targets
 
 DEGREES = {
     "tp": "tensor parallelism",
@@ -26,6 +34,123 @@ DEGREES = {
     "etp": "tensor parallelism of experts",
 }
 SEARCHED_OFFLOADS = ("cpu/none", "cpu/cpu")  # optimizer/weights
+RANKS = 8  # data-parallel ranks of a made-up job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchFile:
+    """What the launch file of a stack takes of a job."""
+
+    why: str = ""  # why it takes no such job; '' if it takes one
+    shardings: tuple[str, ...] = ()
+    recomputes: tuple[str, ...] = ()
+    # Pairs of a sharding and what does not go with it: a degree, dp, or an offload.
+    apart: tuple[tuple[str, str], ...] = ()
+
+
+def targets_of(stack: str) -> list[str]:
+    """The kinds of launch file of a stack, its own first: accelerate has two."""
+    support = support_of(stack)
+    own = [] if support is None else [support.target]
+    return [*own, *(t for t in targets() if t.startswith(f"{stack}-") and t not in own)]
+
+
+def file_of(scenario: Scenario, stack: str) -> LaunchFile:
+    """What the launch file of a stack takes of a scenario's job and fixed layout."""
+    support, has = supports()[stack], stacks()[stack].shardings
+    given = tuple(r for r in scenario.recompute if r in support.recomputes)
+    vendors = tuple(sorted(support.vendors))
+    return _file_of(
+        stack,
+        _made_up(scenario),
+        vendors,
+        tuple(s for s in has if s in scenario.sharding) or has,
+        given or tuple(r for r in RECOMPUTE if r in support.recomputes),
+        tuple(d for d in DEGREES if d in support.degrees),
+    )
+
+
+def _made_up(scenario: Scenario) -> RecipeJob:
+    """A small job with what a scenario fixes."""
+    model = model_of(scenario)
+    places = _places(scenario)
+    layout = Layout(
+        tp=scenario.tp or 1, pp=scenario.pp or 1, cp=scenario.cp or 1, ep=scenario.ep or 1,
+        etp=scenario.etp or 1, virtual_stages=scenario.virtual_stages or 1,
+        dp_replicate=1, dp_shard=RANKS, sharding="ddp", recompute="none",
+        micro_batch_size=1, num_microbatches=64 * (scenario.pp or 1), schedule=scenario.schedule,
+        context_parallel=scenario.context_parallel,
+        reshard_after_forward=scenario.reshard_after_forward,
+        offload_optimizer=places[0], offload_params=places[1],
+    )  # fmt: skip
+    return RecipeJob(
+        name="job", header=Header(product="", link="", prices="", forecast=(), assumptions=()),
+        model_id=model.id, model_label=model.label, model=model.transformer,
+        seq_len=scenario.seq_len, global_batch_size=0, num_steps=1, layout=layout,
+        num_gpus=0, num_nodes=1, gpus_per_node=0, precision=scenario.precision,
+        optimizer=scenario.optimizer, task=scenario.task, lora_rank=scenario.lora_rank,
+        lora_targets=scenario.lora_targets, compiled=scenario.compile, accelerator="",
+        vendor="", provider="", instance_type="", region="", purchase="", fabric="",
+        memory_bytes_per_gpu=0.0, usable_bytes_per_gpu=0.0,
+        habits=Habits(
+            cuda_graphs=scenario.cuda_graphs, chunked_loss=bool(scenario.chunked_loss),
+            packed=scenario.packing_efficiency == 1,
+        ),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _file_of(
+    stack: str,
+    job: RecipeJob,
+    vendors: tuple[str, ...],
+    shardings: tuple[str, ...],
+    recomputes: tuple[str, ...],
+    degrees: tuple[str, ...],
+) -> LaunchFile:
+    kinds = [target(name) for name in targets_of(stack)]
+
+    def why(sharding: str, recompute: str, **changed: Any) -> str:
+        """Why no file takes such a layout; '' if one does."""
+        ranks = int(changed.pop("dp", RANKS))
+        copies = 2 if sharding == "hsdp" else 1
+        lay = replace(
+            job.layout, sharding=sharding, recompute=recompute, dp_replicate=copies,
+            dp_shard=ranks // copies, **changed,
+        )  # fmt: skip
+        gpus = lay.tp * lay.pp * lay.cp * ranks
+        batch = ranks * lay.num_microbatches
+        asked = replace(job, layout=lay, num_gpus=gpus, gpus_per_node=gpus, global_batch_size=batch)
+        of_vendor = [replace(asked, vendor=v) for v in vendors]
+        reasons = [next(filter(None, map(kind.refuses, of_vendor)), "") for kind in kinds]
+        return "" if "" in reasons else reasons[0]
+
+    tried = {pair: why(*pair) for pair in product(shardings, recomputes)}
+    taken = [pair for pair, reason in tried.items() if not reason]
+    if not taken:
+        return LaunchFile(why=next(iter(tried.values()), "no recompute mode of its own"))
+    one = dict(reversed(taken))
+    apart = []
+    for sharding, recompute in one.items():
+        changes: dict[str, dict[str, Any]] = {
+            d: {d: 2} for d in degrees if getattr(job.layout, d) == 1
+        }
+        for name in SEARCHED_OFFLOADS:
+            optimizer, weights = name.split("/")
+            changes[name] = {"offload_optimizer": optimizer, "offload_params": weights}
+        if "etp" in changes:
+            changes["etp"] |= {"tp": 2}
+        apart += [
+            (sharding, name)
+            for name, change in changes.items()
+            if why(sharding, recompute, **change)
+        ]
+    found = tuple(one)
+    if "ddp" in shardings and "ddp" not in one and not why("ddp", taken[0][1], dp=1):
+        found += ("ddp",)  # one rank has nothing to shard
+        apart.append(("ddp", "dp"))
+    recomputes = tuple(dict.fromkeys(r for _, r in taken))
+    return LaunchFile(shardings=found, recomputes=recomputes, apart=tuple(apart))
 
 
 def as_planned(scenario: Scenario, plan: Plan) -> Scenario:
@@ -46,11 +171,12 @@ def variants_of(scenario: Scenario) -> tuple[Scenario, ...]:
 
 def asked_of(variants: Sequence[Scenario], accelerator: str) -> list[int]:
     """The numbers of the variants that are asked about an accelerator, by its name: those whose
-    stack runs on it, else the last."""
+    stack runs on it, of them those that bring a training program; if there is none, the last."""
     chip = facts.accelerators().get(accelerator)  # None: the user's own, on which any stack runs
     own = range(len(variants) - 1)
     runs = [n for n in own if chip is None or runs_on(variants[n].stack, chip)]
-    return runs or [len(variants) - 1]
+    whole = [n for n in runs if supports()[variants[n].stack].tasks]
+    return whole or runs or [len(variants) - 1]
 
 
 def software(scenario: Scenario) -> str:
@@ -80,7 +206,7 @@ def obstacle(scenario: Scenario, stack: str) -> str:
     ):
         if given and not set(given) & set(has):
             return f"no {name} {' or '.join(given)}"
-    return ""
+    return file_of(scenario, stack).why
 
 
 def _needs(scenario: Scenario) -> Iterator[tuple[str, str, str]]:
@@ -99,10 +225,17 @@ def _layout_needs(scenario: Scenario, support: Support) -> Iterator[tuple[str, s
     if (scenario.cp or 1) > 1:
         method = scenario.context_parallel
         yield "context_methods", method, f"{method} context parallelism"
-    given = (scenario.offload_optimizer, scenario.offload_params)
-    places = "/".join("none" if p == "search" else p for p in given)
+    places = "/".join(_places(scenario))
     if places != "none/none":
         yield "offloads", places, f"offload of optimizer/weights to {places}"
+
+
+def _places(scenario: Scenario) -> tuple[str, str]:
+    """Where a scenario keeps optimizer and weights; the device, where the search decides."""
+    optimizer, weights = scenario.offload_optimizer, scenario.offload_params
+    return ("none" if optimizer == "search" else optimizer), (
+        "none" if weights == "search" else weights
+    )
 
 
 def runs_on(stack: str, accelerator: Accelerator) -> bool:
@@ -133,33 +266,31 @@ def degree(scenario: Scenario, name: str) -> int | None:
     return 1 if lacking else None
 
 
-def shardings(scenario: Scenario) -> tuple[str, ...]:
-    """The strategies to search: those given that the stack has, else all given, else the stack's;
-    empty is any."""
-    has = stacks()[software(scenario)].shardings
-    both = tuple(s for s in scenario.sharding if s in has)
-    return both or tuple(scenario.sharding) or has
-
-
 def layer_split(scenario: Scenario) -> str:
     """How the stack can divide layers among stages; any way where nothing is known."""
     support = support_of(scenario.stack)
     return "any" if support is None else support.layer_split
 
 
-def recomputes(scenario: Scenario, usual: tuple[str, ...]) -> tuple[str, ...]:
-    """The recompute modes to search: those given that the stack has, else all given, else the usual
-    ones of the stack, else all that it has."""
-    support = support_of(scenario.stack)
-    given = tuple(scenario.recompute)
-    if support is None:
-        return given or usual
-    if given:
-        return tuple(r for r in given if r in support.recomputes) or given
-    return usual or tuple(r for r in SEARCHED_RECOMPUTE if r in support.recomputes)
-
-
-def searched_offloads(scenario: Scenario) -> frozenset[str]:
-    """What the search may try to keep on the host, as optimizer/weights."""
-    support = support_of(scenario.stack)
-    return frozenset(s for s in SEARCHED_OFFLOADS if support is None or s in support.offloads)
+def choices_of(scenario: Scenario) -> dict[str, Any]:
+    """What the stack of a scenario leaves of the choices of a search: its own strategies and
+    recompute modes, those given among them, degrees, and what its launch file does not combine."""
+    degrees = {name: degree(scenario, name) for name in DEGREES}
+    stack = stacks()[software(scenario)]
+    usual = tuple(stack.recompute.split())
+    file = (
+        LaunchFile(why="none") if support_of(stack.name) is None else file_of(scenario, stack.name)
+    )
+    if file.why:  # the user names a stack without a launch file for the job
+        return {
+            "shardings": tuple(scenario.sharding) or stack.shardings,
+            "recomputes": tuple(scenario.recompute) or usual,
+            **degrees,
+        }
+    modes = [r for r in usual or SEARCHED_RECOMPUTE if r in file.recomputes]
+    return {
+        "shardings": file.shardings,
+        "recomputes": file.recomputes if scenario.recompute or not modes else tuple(modes),
+        "apart": file.apart,
+        **degrees,
+    }

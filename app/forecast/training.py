@@ -202,12 +202,8 @@ def habits_of(scenario: Scenario, sharding: str) -> tuple[str, ...]:
 
 def choices_of(scenario: Scenario) -> Choices:
     """The layout choices that the scenario fixes, and what its stack supports."""
-    stack = stacks()[stack_limits.software(scenario)]
-    offloads = stack_limits.searched_offloads(scenario)
     return Choices(
-        shardings=stack_limits.shardings(scenario),
-        recomputes=stack_limits.recomputes(scenario, tuple(stack.recompute.split())),
-        **{name: stack_limits.degree(scenario, name) for name in stack_limits.DEGREES},
+        **stack_limits.choices_of(scenario),
         virtual_stages=scenario.virtual_stages,
         micro_batch_size=scenario.micro_batch_size,
         schedule=scenario.schedule,
@@ -218,8 +214,7 @@ def choices_of(scenario: Scenario) -> Choices:
             said_place(p) != "none" for p in (scenario.offload_params, scenario.offload_optimizer)
         ),
         dp_shard=scenario.dp_shard,
-        searches_offload=searches_offload(scenario) and bool(offloads),
-        optimizer_alone="cpu/none" in offloads,
+        searches_offload=searches_offload(scenario),
         tp_across_nodes=scenario.tp_across_nodes,
         layer_split=stack_limits.layer_split(scenario),
     )

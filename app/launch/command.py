@@ -14,7 +14,9 @@ from app.document.echo import echo
 @takes_fields
 def export(
     given: Given,
-    to: Annotated[Text, text_option("--to", "A,B", "Kinds of files: see --list.")] = None,
+    to: Annotated[
+        Text, text_option("--to", "A,B", "Kinds of files: see --list; of its stack if left out.")
+    ] = None,
     out: Annotated[
         Text, text_option("--out", "DIR", "Write them there, not to the screen.")
     ] = None,

@@ -11,13 +11,14 @@ from app.command.given import Given
 from app.command.values import TOP_MAX, plan_scenario
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
+from app.forecast.stack_limits import targets_of
 from app.launch.job import job_of
 from app.launch.words import TIERS
 from app.plan.words import answer_sentence
 from core.errors import ScenarioError, shown
 from core.scenario import Scenario
+from core.scenario.types import AUTO
 from core.search.plan import Plan
-from hardware.efficiency import GENERIC
 from hardware.stack_support import supports
 from pricing.disk import write_all_or_none
 from runners.recipes import quoting
@@ -25,6 +26,7 @@ from runners.recipes.job import RecipeJob, checked_name
 from runners.recipes.registry import OPTIONS, exported, target, targets
 
 SCHEMA_VERSION = 1
+MISSING = "Missing --to: `runcast export --list` names the kinds of files."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +43,13 @@ class Export:
 
 
 def names_of(text: str | None) -> list[str]:
-    """The target names in the value of `--to`."""
+    """The target names in the value of `--to`; without it none: the file of the plan's own stack is
+    meant."""
+    if text is None:
+        return []
     found = [t.strip() for t in (text or "").split(",") if t.strip()]
     if not found:
-        raise ScenarioError("Missing --to: `runcast export --list` names the kinds of files.")
+        raise ScenarioError(MISSING)
     return [target(n).name for n in found]
 
 
@@ -92,6 +97,9 @@ def made(
     if not found.plans:
         raise ScenarioError(answer_sentence(asked, found))
     plan = _chosen(asked, found.plans, at)
+    targets = targets or targets_of(plan.stack)[:1]
+    if not targets:
+        raise ScenarioError(MISSING)
     job = job_of(asked, plan, name=name)
     return Export(plan=plan, job=job, files=exported(targets, job, options)), notes
 
@@ -99,9 +107,9 @@ def made(
 def stack_implied(scenario: Scenario, targets: Sequence[str]) -> str:
     """The stack whose file is asked for, so that the plan is one that this stack starts, at its
     speed; '' if the scenario names a stack, or if not exactly one has such a file."""
-    if scenario.stack != GENERIC:
+    if scenario.stack != AUTO:
         return ""
-    named = [s.stack for s in supports().values() if s.target in targets]
+    named = [stack for stack in supports() if set(targets_of(stack)) & set(targets)]
     return named[0] if len(named) == 1 else ""
 
 

@@ -11,6 +11,7 @@ from app.document import vocabulary
 from app.document.escape import as_text
 from app.document.glossary import explained
 from app.forecast.price_book import book_id, today
+from app.forecast.stack_limits import targets_of
 from app.launch import files
 from app.launch.job import job_of
 from app.launch.words import TIERS, troubles
@@ -57,16 +58,18 @@ def draw(scenario: Scenario, answer: Answer) -> None:
     )
     for line in job.header.forecast[1:5]:
         st.caption(as_text(line), help=explained(line, MOST_TERMS))
-    names = _draw_choices(job)
+    names = _draw_choices(job, plan.stack)
     if names:
         _draw_files(job, names)
     _draw_troubles(scenario, answer)
 
 
-def _draw_choices(job: RecipeJob) -> list[str]:
-    """Draw the choices of launcher, training stack and checks."""
+def _draw_choices(job: RecipeJob, stack_of_plan: str) -> list[str]:
+    """Draw the choices of launcher, training stack and checks; the plan's own stack comes first."""
     launchers = files.offered(job, "launcher")
-    stacks = [files.NO_STACK, *files.offered(job, "stack")]
+    offered = files.offered(job, "stack")
+    own = [name for name in targets_of(stack_of_plan) if name in offered]
+    stacks = [*own, files.NO_STACK, *(name for name in offered if name not in own)]
     checks = files.offered(job, "check")
     left, middle, right = st.columns([3, 3, 2], vertical_alignment="bottom")
     launcher = left.selectbox(

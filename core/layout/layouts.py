@@ -97,6 +97,7 @@ RULES = {
     "nothing_to_shard": "one data-parallel rank has nothing to shard",
     "hybrid": "HSDP needs more ranks than one node holds, in whole groups",
     "shard_group": "the ranks that share one copy are not as many as asked for",
+    "launch_file": "the stack's launch file does not combine this strategy with it",
 }
 
 
@@ -121,7 +122,8 @@ class Choices:
     offloads: bool = False  # weights or optimizer live on the host: sharding is allowed on one GPU
     searches_offload: bool = False  # also try the optimizer, then the weights, on the host
     layer_split: str = "any"  # of LAYER_SPLITS
-    optimizer_alone: bool = True  # the optimizer may wait on the host without the weights
+    # Pairs of a strategy and what its launch file does not combine with it: see `_is_apart`.
+    apart: tuple[tuple[str, str], ...] = ()
     tp_across_nodes: bool = False  # tensor parallelism may leave the scale-up domain
 
 
@@ -228,12 +230,29 @@ def strategy_rules(layouts: Layouts, *, choices: Choices) -> Broken:
     return {
         "pipeline_sharding": (np.asarray(layouts.pp) > 1) & _NO_PIPELINE[s],
         "offload_params": (choices.fetches_params | (params > 0)) & ~_SHARDS_PARAMS[s],
-        "offload_optimizer": searched & (~_ZERO[s] | (not choices.optimizer_alone)),
+        "offload_optimizer": searched & ~_ZERO[s],
         "nothing_to_shard": _SHARDS_OPTIMIZER[s] & alone,
         "hybrid": (s == INDEX["hsdp"])
         & ((replicas < 2) | (replicas % 1 != 0) | (shards % 1 != 0) | (shards * layouts.cp < 2)),
         "shard_group": shards != (choices.dp_shard or shards),
+        "launch_file": _is_apart(layouts, choices),
     }
+
+
+def _is_apart(layouts: Layouts, choices: Choices) -> NDArray[np.bool_]:
+    """Rows that combine a strategy with what it must not be combined with: a degree above 1 (tp,
+    pp, cp, ep, etp, dp), or states on the host (cpu/none: of the optimizer alone; cpu/cpu)."""
+    s = np.asarray(layouts.strategy, dtype=int)
+    optimizer, params = np.asarray(layouts.offload_optimizer), np.asarray(layouts.offload_params)
+    found = np.zeros(s.shape, dtype=bool)
+    for strategy, what in choices.apart:
+        rows: NDArray[np.bool_]
+        if "/" in what:
+            rows = (params > 0) if what == "cpu/cpu" else (optimizer > 0) & (params == 0)
+        else:
+            rows = np.asarray(dp(layouts) if what == "dp" else getattr(layouts, what)) > 1
+        found |= (s == INDEX[strategy]) & rows
+    return found
 
 
 _SHARDS_OPTIMIZER = np.array([x.shards_optimizer for x in STRATEGIES])

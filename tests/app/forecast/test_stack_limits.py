@@ -5,10 +5,12 @@ import pytest
 from app.forecast.answer import answer
 from app.forecast.case import case_of
 from app.forecast.resolve import resolve, resolve_strict
-from app.forecast.stack_limits import obstacle
+from app.forecast.stack_limits import obstacle, targets_of
+from app.launch.job import job_of
 from core.errors import ScenarioError
 from core.scenario import Scenario
 from hardware.stack_support import supports
+from runners.recipes.registry import target
 
 JOB = {"model": "llama3.1-8b", "gpu": "H100-80GB-SXM", "num_gpus": "64", "num_tokens": "10B"}
 
@@ -96,3 +98,23 @@ def test_a_job_that_few_stacks_take_names_one_that_does(
     plan = answer(asked(**fields, gpu=gpu, num_gpus="32")).plans[0]
     assert plan.stack == stack
     assert ("No launch file" in " ".join(plan.assumptions)) == (stack == "generic")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"num_gpus": "1,8,64"},
+        {"model": "mixtral-8x7b"},
+        {"num_gpus": "1,8", "task": "lora", "seq_len": "2048"},
+        {"num_gpus": "1,8", "task": "qlora", "model": "llama3.1-70b", "seq_len": "2048"},
+        {"num_gpus": "8", "task": "sft"},
+        {"seq_len": "128k", "global_batch_size": "64"},
+    ],
+)
+def test_the_launch_file_of_its_stack_takes_every_plan(fields: dict[str, str]) -> None:
+    scenario = resolve_strict(Scenario.parse({**JOB, "gpu": "H100-80GB-SXM,MI300X", **fields}))
+    plans = {(p.stack, p.layout): p for p in answer(scenario, top=500).plans}.values()
+    assert plans
+    for plan in plans:
+        job = job_of(scenario, plan)
+        assert any(not target(name).refuses(job) for name in targets_of(plan.stack)), plan.layout

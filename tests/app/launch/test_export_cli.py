@@ -117,6 +117,13 @@ def test_what_the_forecast_assumes_is_a_flag_of_the_file(run):
     assert "--tp-comm-overlap" not in waits
 
 
+def test_the_file_of_the_stack_that_the_plan_has_needs_no_name(run):
+    _, megatron, _ = run(*EXPORT, "--to", "megatron", "--stack", "megatron-lm")
+    status, out, err = run(*EXPORT)
+    assert (status, err) == (0, "")
+    assert out == megatron
+
+
 def test_a_file_of_a_stack_is_of_a_plan_for_that_stack(run):
     status, out, err = run(*EXPORT, "--to", "megatron")
     assert (status, err) == (
@@ -140,7 +147,7 @@ def test_checkpoints_are_saved_as_often_as_the_scenario_has_it(run):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "Missing --to: `runcast export --list`"),
+        (("--stack", "generic"), "Missing --to: `runcast export --list`"),
         (("--to", ","), "Missing --to"),
         (("--to", "slrum"), "Did you mean 'slurm'"),
         (("--to", "slurm,torchrun"), "These are 2 files, job.sbatch, torchrun.sh: --out DIR"),

@@ -15,7 +15,8 @@ from tests.made_up.cases import layout
 from tests.made_up.jobs import CLUSTER, LLAMA_8B, LLAMA_70B, MIXTRAL_8X7B, SHIPPED, workload
 
 WORK = workload(LLAMA_8B, global_batch_size=512.0)
-NO_FIGURES = ("offload_params", "offload_optimizer", "shard_group")  # rules about names alone
+# Rules about names alone.
+NO_FIGURES = ("offload_params", "offload_optimizer", "shard_group", "launch_file")
 
 
 def broken(one, num_gpus=64, work=WORK, choices=None):

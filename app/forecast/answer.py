@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.forecast import excluded, half_network, nearest_fit, price_book, standing
+from app.forecast import excluded, half_network, nearest_fit, price_book, stack_limits, standing
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.excluded import LEAST_MFU, LONGEST_DAYS
 from app.forecast.machines import Machine
@@ -106,7 +106,11 @@ def answer(
         counts=best.counts,
         not_searched=_not_searched(jobs, best),
         excluded=excluded.exclusions(
-            without, best, num_without_price=int(np.isnan(usd).sum()), apart=apart
+            without,
+            best,
+            num_without_price=int(np.isnan(usd).sum()),
+            apart=apart,
+            stacks=stack_limits.not_taking(scenario),
         ),
         left_out_at=excluded.by_pair(without),
         nothing_fits=None

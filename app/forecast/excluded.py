@@ -21,7 +21,8 @@ SENTENCES = {
     "cluster_size": "owned clusters or quotes have fewer GPUs than are asked for",
     "quote_over": "of your quotes are past their last day: ask the seller again",
     "precision": "offers are of accelerators without the chosen precision",
-    "stack": "offers are of accelerators on which the chosen software stack does not run",
+    "stack": "offers are of accelerators on which the software stack does not run, or none that "
+    "takes this job",
     "not_a_cluster": "offers at some GPU count: not sold as a cluster, so one machine at most",
     "slice": "offers at some GPU count: no slice of chips has this size",
     "memory": "offers at some GPU count: no layout fits the memory",
@@ -77,11 +78,17 @@ def by_pair(left_out: Mapping[Key, int]) -> dict[tuple[str, str], dict[str, int]
 
 
 def exclusions(
-    left_out: Mapping[Key, int], best: Best, *, num_without_price: int, apart: str = ""
+    left_out: Mapping[Key, int],
+    best: Best,
+    *,
+    num_without_price: int,
+    apart: str = "",
+    stacks: Mapping[str, str] | None = None,
 ) -> tuple[Exclusion, ...]:
     """Every reason that removed something, with its count and a sentence; `apart` as of
-    `sold_apart`."""
+    `sold_apart`, `stacks` as of `app.forecast.stack_limits.not_taking`."""
     named = {"not_a_cluster": f" ({apart})"} if apart else {}
+    why = "; ".join(f"{stack}: {reason}" for stack, reason in (stacks or {}).items())
     counted = [
         ("no_price", num_without_price,
          "plans are shown without dollars: no price of the chosen kind is known"),
@@ -89,6 +96,7 @@ def exclusions(
             (reason, total(left_out, reason), text + named.get(reason, ""))
             for reason, text in SENTENCES.items()
         ),
+        ("stacks", len(stacks or {}), f"software stacks do not take this job ({why})"),
         ("candidate_memory", best.counts.pruned_by_memory, "layouts do not fit the memory"),
         ("candidate_time", best.counts.pruned_by_time,
          "layouts are proven to be no faster than another one that fits"),

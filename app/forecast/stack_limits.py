@@ -169,6 +169,14 @@ def variants_of(scenario: Scenario) -> tuple[Scenario, ...]:
     return tuple(scenario.model_copy(update={"stack": n}) for n in (*names, GENERIC))
 
 
+def not_taking(scenario: Scenario) -> dict[str, str]:
+    """Why each stack that is not asked does not take a scenario, by its name and version; empty if
+    the scenario names its stack."""
+    if scenario.stack != AUTO:
+        return {}
+    return {s.label: why for name, s in supports().items() if (why := obstacle(scenario, name))}
+
+
 def asked_of(variants: Sequence[Scenario], accelerator: str) -> list[int]:
     """The numbers of the variants that are asked about an accelerator, by its name: those whose
     stack runs on it, of them those that bring a training program; if there is none, the last."""

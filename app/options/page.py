@@ -159,7 +159,7 @@ def _columns(unit: str, shown: pd.DataFrame) -> dict[str, Any]:
         plans.OOM: config.NumberColumn(format="percent"),
         plan_document.PRICE: config.NumberColumn(format=formats[plan_document.PRICE]),
     }
-    return {name: known[head] for name in shown if (head := of_days(name)) in known}
+    return {name: known[head] for name in map(str, shown) if (head := of_days(name)) in known}
 
 
 def _draw_pins(scenario: Scenario, every: pd.DataFrame, kept: pd.DataFrame) -> None:

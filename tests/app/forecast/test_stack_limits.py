@@ -83,6 +83,15 @@ def test_of_the_stacks_that_take_a_job_the_fastest_is_planned_on_each_machine() 
         assert case_of(asked(**given), plan).moved == 1.0
 
 
+def test_stacks_that_do_not_take_the_job_are_counted_each_with_its_reason() -> None:
+    (left_out,) = (e for e in answer(asked(tp="2", pp="2")).excluded if e.reason == "stacks")
+    assert left_out.count == 6
+    assert "torchtune 0.6.1: no task pretrain; deepspeed" in left_out.sentence
+    assert "axolotl 0.19.0: no pipeline parallelism (pp)" in left_out.sentence
+    named = answer(asked(tp="2", pp="2", stack="megatron-lm")).excluded
+    assert "stacks" not in {e.reason for e in named}
+
+
 @pytest.mark.parametrize(
     ("fields", "gpu", "stack"),
     [

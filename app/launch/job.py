@@ -71,6 +71,7 @@ def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> Recipe
         limit_hours=limit,
         vendor=chip.vendor,
         device_name=chip.device_name or "",
+        slice_gpus=int(chip.scale_up_domain) if chip.vendor == "google" else None,
         habits=habits_of(scenario, plan, chip.architecture.newer_than_flash2),
         checkpoint_steps=_checkpoint_steps(as_float(risk.job.interval_s), plan),
         vcpus=known.vcpus if known else None,

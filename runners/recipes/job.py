@@ -87,6 +87,7 @@ class RecipeJob:
     vcpus: int | None = None  # of a node's machine; None: no source prints it
     host_ram_gib: float | None = None
     checkpoint_bytes: float | None = None  # of the whole job; None: not known
+    slice_gpus: int | None = None  # chips of a TPU's slice, which one fabric joins
     device_name: str = ""  # is in the name that nvidia-smi prints; empty: not known
     # What stacks need in addition.
     habits: Habits = Habits()

@@ -95,14 +95,15 @@ def _hardware(job: RecipeJob) -> str:
 
 
 def _axes(job: RecipeJob) -> dict[str, int]:
-    """Sizes of the mesh inside a node (ici) and over nodes (dcn); {} if groups do not fit."""
+    """Sizes of the mesh in a node or slice (ici) and over them (dcn); {} if groups do not fit."""
     lay = job.layout
-    node, rest = divmod(job.num_gpus, job.num_nodes)
+    parts = -(-job.num_gpus // job.slice_gpus) if job.slice_gpus else job.num_nodes
+    node, rest = divmod(job.num_gpus, parts)
     inside, cut = divmod(node, lay.tp * lay.cp)
     if rest or cut or not inside:
         return {}
     if lay.sharding == "ddp":
-        sizes = {"ici_data": inside, "dcn_data": job.num_nodes}
+        sizes = {"ici_data": inside, "dcn_data": parts}
     elif lay.dp_shard % inside == 0:
         sizes = {
             "ici_fsdp": inside, "dcn_fsdp": lay.dp_shard // inside, "dcn_data": lay.dp_replicate

@@ -85,20 +85,24 @@ def _stages(job: RecipeJob) -> tuple[dict[str, int], str]:
     lay = job.layout
     if lay.pp == 1:
         return {}, ""
-    stages = lay.pp * lay.virtual_stages
+    stages, layers = lay.pp * lay.virtual_stages, int(job.model.num_layers)
     for ends in (0, 1):  # by how many layers the first and the last stage are smaller
-        whole, rest = divmod(int(job.model.num_layers) + 2 * ends, stages)
-        if not rest and whole > ends:
+        counted = layers + 2 * ends
+        most = -(-counted // stages)
+        # Its first stages are the larger ones; the forecast has the fullest rank at layers over pp.
+        held = [counted // stages + (i < counted % stages) for i in range(stages)]
+        held[0] -= ends
+        held[-1] -= ends
+        of_ranks = [sum(held[rank :: lay.pp]) for rank in range(lay.pp)]
+        fits = min(held) >= 0 and max(of_ranks) <= -(-layers // lay.pp)
+        if fits and -(-counted // most) == stages:
             flag = "--parallelism.pipeline_parallel_"
             return {
-                f"{flag}layers_per_stage": whole,
+                f"{flag}layers_per_stage": most,
                 f"{flag}first_stage_less_layers": ends,
                 f"{flag}last_stage_less_layers": ends,
             }, ""
-    return {}, (
-        f"TorchTitan cannot cut {int(job.model.num_layers)} layers into {stages} stages: neither "
-        "they nor two more are a multiple."
-    )
+    return {}, f"TorchTitan cannot cut {layers} layers into {stages} stages."
 
 
 def arguments(job: RecipeJob) -> dict[str, str | int | bool]:

@@ -117,11 +117,11 @@ def flat(values):
     return found
 
 
-def agrees(row, given):
-    """Whether a file has what a row says."""
+def agrees(row, given, steps=250):
+    """Whether a file has what a row says; `steps` are between its checkpoints."""
     if row.value == ABSENT:
         return row.flag not in given
-    value = settings(row.stack, {row.habit: row.choices[0]}, steps=250)[row.flag]
+    value = settings(row.stack, {row.habit: row.choices[0]}, steps=steps or 0)[row.flag]
     return str(given.get(row.flag)) == str(value)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.forecast import excluded, half_network, nearest_fit, price_book, stack_limits, standing
 from app.forecast.choice import choice_of, jobs_of
@@ -23,9 +24,9 @@ from app.scenario.model import model_of
 from core.model.transformer import train_flops_per_token
 from core.numeric import as_float
 from core.scenario import Scenario
-from core.search import ranking
-from core.search.best import Best, Job
-from core.search.plan import Answer
+from core.search import ranking, recommended
+from core.search.best import Best, Ints, Job
+from core.search.plan import Answer, Gate, Recommendation
 from core.units import HOUR_S
 
 # Limits of one search. When one is reached, the largest GPU counts have not been searched.
@@ -76,6 +77,13 @@ def answer(
         usd=usd, hours=hours, meets_limits=on_time & in_budget, faults=faults,
         by=scenario.rank_by,
     )  # fmt: skip
+    gates = standing.gates(scenario, points, rows, against)
+    first = recommended.recommended(
+        usd=usd, hours=hours, gates=gates, by=scenario.rank_by,
+        complexity=recommended.complexity(best.layouts)[[r.best_row for r in rows]],
+    )  # fmt: skip
+    if first is not None:
+        best_first = ranking.with_first(best_first, first.row)
     points |= {
         "meets_deadline": on_time,
         "meets_budget": in_budget,
@@ -113,6 +121,7 @@ def answer(
             stacks=stack_limits.not_taking(scenario),
         ),
         left_out_at=excluded.by_pair(without),
+        recommendation=None if first is None else _recommendation(first, gates, best_first),
         nothing_fits=None
         if rows
         else nearest_fit.sentence(
@@ -122,6 +131,28 @@ def answer(
             without_precision=excluded.total(choice.left_out, "precision"),
             not_clusters=excluded.total(skipped, "not_a_cluster"),
             apart=apart,
+        ),
+    )
+
+
+def _recommendation(
+    found: recommended.Recommended, gates: Mapping[str, NDArray[np.float64]], ranked: Ints
+) -> Recommendation:
+    """The recommendation with its rows in ranked order."""
+    place = np.empty(len(ranked), dtype=np.intp)
+    place[ranked] = np.arange(len(ranked))
+    return Recommendation(
+        base=int(place[found.base]),
+        cheapest=int(place[found.cheapest]),
+        num_passing=found.num_passing,
+        failed=found.failed,
+        gates=tuple(
+            Gate(
+                name=name,
+                num_passing=int((shortfall <= 0).sum()),
+                is_empty=name in found.empty,
+            )
+            for name, shortfall in gates.items()
         ),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from app.forecast.plans import Row
 from core.scenario import Scenario
+from core.search import recommended
 from pricing.book.offers import is_booked
 from pricing.offers import QUALITIES, age_days
 from pricing.price_life import life_days, weak_mark
@@ -26,6 +27,39 @@ def price_in_doubt(points: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
     texts = list(points.get("against", ()))
     doubted = {text for text in set(texts) if OF_THE_PRICE & set(text.split())}
     return np.array([text in doubted for text in texts], dtype=bool)
+
+
+def gates(
+    scenario: Scenario,
+    points: Mapping[str, NDArray[Any]],
+    rows: Sequence[Row],
+    reasons: Sequence[tuple[str, ...]],
+) -> dict[str, NDArray[np.float64]]:
+    """What a recommended plan has to pass, the first the most important: how far each row is from
+    it, 0 where it passes. `reasons` are what `against` says of each row."""
+    found = {}
+    if scenario.deadline_days is not None:
+        found["deadline"] = recommended.late_by(
+            chances=points["chance_on_time"],
+            hours=points["expected_hours"],
+            deadline_hours=scenario.deadline_days * 24.0,
+            confidence=scenario.deadline_confidence,
+        )
+    if scenario.budget_usd is not None:
+        found["budget"] = np.maximum(points["expected_usd"] / scenario.budget_usd - 1, 0.0)
+    most = recommended.MOST_PROBABILITY_OOM
+    faults = [len(OF_THE_PRICE.intersection(r)) for r in reasons]
+    return found | {
+        "supply": np.array([RESERVATION in r for r in reasons], dtype=float),
+        "price": np.array(faults, dtype=float),
+        "launch": np.array([not is_launchable(r) for r in rows], dtype=float),
+        "memory": np.maximum(points["probability_oom"] - most, 0.0),
+    }
+
+
+def is_launchable(row: Row) -> bool:
+    """Whether a stack with a launch file takes the plan. No stack is chosen for a plan yet."""
+    return bool(row.id)
 
 
 def against(scenario: Scenario, row: Row, day: dt.date) -> tuple[str, ...]:

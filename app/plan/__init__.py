@@ -10,6 +10,7 @@ batch_words       a warning of a batch that leaves a run too few steps
 cards             the cards at the top of the Plan page: a number each, its range, its
                   machines
 charts            charts of the tables of document
+decided           why the recommended plan is recommended, in one or two sentences
 document          an answer as rows and columns for charts, tables and CSV files
 figures           the charts of the Plan page, built once per answer for all users
 input_words       the inputs of a forecast in words: names, units, values, and what

@@ -16,6 +16,7 @@ from app.forecast.alternatives import Pick, picks_of
 from app.forecast.fixed_layout import Verdict
 from app.forecast.price_book import price_day
 from app.forecast.with_failures import of_plans
+from app.plan.decided import recommended_sentence
 from app.plan.inputs_json import inputs_json, made_with_json, plan_inputs_json
 from app.plan.words import batch_advice
 from app.scenario.link_query import link_query
@@ -65,6 +66,7 @@ def plan_json(scenario: Scenario, answer: Answer, *, with_inputs: bool = True) -
         "num_plans": answer.num_plans,
         "nothing_fits": answer.nothing_fits,
         "excluded": [attributes(e, "reason", "count", "sentence") for e in answer.excluded],
+        "recommended": _recommended(scenario, answer),
         "also": [_pick(p) for p in picks_of(scenario, answer)],
         "plans": list(plans),
         **inputs,
@@ -77,6 +79,19 @@ def estimate_json(scenario: Scenario, answer: Answer, verdict: Verdict) -> dict[
         **plan_json(scenario, answer),
         "verdict": verdict.word,
         "verdict_sentence": verdict.sentence,
+    }
+
+
+def _recommended(scenario: Scenario, answer: Answer) -> dict[str, Json] | None:
+    """The first plan, why it is the first, and what it had to pass."""
+    found = answer.recommendation
+    if found is None or not answer.plans:
+        return None
+    return {
+        "id": answer.plans[0].id,
+        "sentence": recommended_sentence(scenario, answer),
+        "num_passing": found.num_passing,
+        "gates": [asdict(gate) for gate in found.gates],
     }
 
 

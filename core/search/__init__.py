@@ -13,6 +13,8 @@ joined_search  searches joined from parts of others: the winner of a job does no
 plan           answer: ranked plans, each with its parts, and the exclusions with their
                reasons
 ranking        ranking of plans: within the limits first, then by price or by time
+recommended    the recommended plan: gates that it has to pass, then cost, time and
+               simplicity
 search         search for the fastest layout that fits, for every machine shape and GPU
                count at once
 space          search space: every candidate layout of every job, in few bytes per row

@@ -193,6 +193,26 @@ COUNTED = tuple(f.name for f in fields(Counts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """A condition of the recommended plan."""
+
+    name: str  # a stable word: deadline, budget, supply, price, launch, memory
+    num_passing: int  # of all plans
+    is_empty: bool  # nothing that passes the gates before it passes: it was left out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """Why the first plan is the first: rows of `Answer.points`, which are ranked."""
+
+    base: int  # the cheapest that passes the gates, or ranked by time the fastest
+    cheapest: int  # the cheapest of all, or the fastest
+    num_passing: int
+    failed: tuple[str, ...]  # gates that `cheapest` does not pass
+    gates: tuple[Gate, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The answer to one scenario."""
 
@@ -204,6 +224,7 @@ class Answer:
     nothing_fits: str | None  # a sentence: by how much, the largest part, the nearest change
     counts: Counts = Counts()
     not_searched: str = ""  # a sentence, where the search was over its budget: what was left out
+    recommendation: Recommendation | None = None  # of the first plan; None: there is none
     # For each accelerator at each cloud, its share of `excluded`, by reason.
     left_out_at: Mapping[tuple[str, str], Mapping[str, int]] = field(default_factory=dict)
 

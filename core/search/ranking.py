@@ -43,6 +43,15 @@ def order(
     return np.lexsort((second, first, faults, np.isnan(usd), ~meets_limits))
 
 
+def with_first(ranked: NDArray[np.intp], row: int) -> NDArray[np.intp]:
+    """The row numbers in their order, one of them moved to the front.
+
+    >>> with_first(np.array([2, 0, 1]), 1).tolist()
+    [1, 2, 0]
+    """
+    return np.concatenate([[row], ranked[ranked != row]]).astype(np.intp)
+
+
 def standing(values: Floats, *, in_doubt: NDArray[np.bool_]) -> Floats:
     """The values with NaN for rows in doubt; all of them if no other row has a value.
 

@@ -1,0 +1,111 @@
+"""Why the recommended plan is recommended, in one or two sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.document import format as fmt
+from app.forecast.alternatives import described
+from core.scenario import Scenario
+from core.search.plan import Answer, Plan, Recommendation
+
+CLOSE = 5e-4  # of dollars or hours, below which a difference is none
+
+
+def recommended_sentence(scenario: Scenario, answer: Answer) -> str:
+    """What decided, the gates that nothing passes, and why the cheapest of all is not it."""
+    found, plan = answer.recommendation, answer.plans[0]
+    if found is None:
+        return ""
+    sentences = (
+        _decided(scenario, answer, found),
+        *(_empty(scenario, plan, gate.name) for gate in found.gates if gate.is_empty),
+        _passed_over(scenario, answer, found),
+        _spot(plan),
+    )
+    return " ".join(filter(None, sentences))
+
+
+def _decided(scenario: Scenario, answer: Answer, found: Recommendation) -> str:
+    """$6 more than the cheapest, 6.6 days sooner."""
+    by_time = scenario.rank_by == "time"
+    what = "fastest" if by_time else "cheapest"
+    other = "other " if any(g.is_empty for g in found.gates) else ""
+    of = f"of {fmt.count(found.num_passing)} that pass every {other}gate" * (found.num_passing > 1)
+    mine, base = _point(answer, 0), _point(answer, found.base)
+    usd = float(mine["expected_usd"]) - float(base["expected_usd"])
+    hours = float(mine["expected_hours"]) - float(base["expected_hours"])
+    if found.base == 0 or not (abs(usd) >= 0 and abs(hours) >= 0):
+        return f"The {what} {of or f'that passes every {other}gate'}."
+    money = _difference(usd, fmt.usd, "more", "less", base["expected_usd"])
+    time = _difference(hours, fmt.days, "later", "sooner", base["expected_hours"])
+    first, second = (time, money) if by_time else (money, time)
+    why = "" if _is_better(hours if not by_time else usd, base, by_time) else ", and simpler"
+    against = first or ("As fast as" if by_time else "As cheap as")
+    join = f"{against} than" if first else against
+    return f"{join} the {what} {of}".rstrip() + f"{f', {second}' if second else ''}{why}."
+
+
+def _is_better(change: float, base: Mapping[str, Any], by_time: bool) -> bool:
+    """Whether what comes second is better by more than nothing: then it decided."""
+    whole = float(base["expected_usd" if by_time else "expected_hours"])
+    return change < -CLOSE * whole
+
+
+def _difference(change: float, write: Any, more: str, less: str, whole: object) -> str:
+    if abs(change) <= CLOSE * abs(float(whole)):  # type: ignore[arg-type]
+        return ""
+    return f"{write(abs(change))} {more if change > 0 else less}"
+
+
+def _empty(scenario: Scenario, plan: Plan, gate: str) -> str:
+    """Which gate nothing passes, and how far from it the plan is."""
+    chance = plan.total.chance_on_time or 0.0
+    budget = fmt.usd(scenario.budget_usd)
+    sure = fmt.percent(scenario.deadline_confidence)
+    return {
+        "deadline": f"No plan ends by the deadline with a chance of {sure}: this one with "
+        f"{fmt.percent(chance)}.",
+        "budget": f"No such plan is expected to cost at most {budget}: this one "
+        f"{fmt.usd(plan.expected_usd)}.",
+        "memory": "No such plan runs out of memory with a chance of at most 5%: this one with "
+        f"{fmt.percent(plan.probability_oom)}.",
+        "price": "No such plan stands on a price that is young and good enough: this one on a "
+        f"price of {plan.offer.observed_at}.",
+        "supply": "No such plan can be had in that number without asking: ask for a reservation.",
+        "launch": "No stack has a launch file for such a plan.",
+    }[gate]
+
+
+def _passed_over(scenario: Scenario, answer: Answer, found: Recommendation) -> str:
+    """The cheapest of all plans, where a gate keeps it out."""
+    failed = [n for n in found.failed if not any(g.is_empty and g.name == n for g in found.gates)]
+    if not failed or found.cheapest == 0:
+        return ""
+    point = _point(answer, found.cheapest)
+    why = {
+        "deadline": f"is late with {fmt.percent(1 - float(point['chance_on_time']))}",
+        "budget": "is over the budget",
+        "memory": f"runs out of memory with {fmt.percent(float(point['probability_oom']))}",
+        "price": f"stands on a price of {point['observed_at']} or of low quality",
+        "supply": "needs a reservation",
+        "launch": "has no launch file",
+    }[failed[0]]
+    what = "fastest" if scenario.rank_by == "time" else "cheapest"
+    return f"The {what} of all, {described(point)}, {why}."
+
+
+def _spot(plan: Plan) -> str:
+    """By which policy a spot plan is bought, and how late it may be."""
+    if plan.offer.purchase != "spot":
+        return ""
+    chance = plan.total.chance_on_time
+    late = "" if chance is None else f", {fmt.percent(1 - chance)} likely late"
+    return (
+        f"Spot alone, waiting whenever it is preempted: P90 {fmt.days(plan.total.hours.p90)}{late}."
+    )
+
+
+def _point(answer: Answer, row: int) -> Mapping[str, Any]:
+    return {name: column[row] for name, column in answer.points.items()}

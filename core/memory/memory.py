@@ -4,7 +4,9 @@
 [K23] Korthikanti et al., arXiv:2205.05198: activations in flight in a pipeline.
 
 The first pipeline stage holds the embedding and the most micro-batches in flight, the last
-one the LM head and the logits; the fuller of the two is reported.
+one the LM head and the logits; the fuller of the two is reported. Where layers do not divide, both
+are taken with the layers of the fullest stage, which is at most a tenth more than the worst stage
+holds: 61 layers of DeepSeek-V3 on 16 stages 104 GiB for 95, Llama 405B 45 for 42.
 """
 
 from __future__ import annotations

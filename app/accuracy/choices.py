@@ -67,7 +67,7 @@ def regrets(
     `accelerator` are canonical names; rows of an unknown one are left out, too.
     """
     configuration = configurations(inputs, accelerator)
-    peak_flops_per_s = _peaks(accelerator)
+    publication, peak_flops_per_s = publications(inputs.source), _peaks(accelerator)
     found = {}
     for name, columns in GROUPINGS.items():
         texts = (np.asarray(getattr(inputs, c), dtype=np.str_) for c in columns)
@@ -77,7 +77,7 @@ def regrets(
             log_measured=np.log(measured / peak_flops_per_s),
             group=joined(*texts, *machine),
             configuration=configuration,
-            publication=publications(inputs.source),
+            publication=publication,
         )
         found[name] = Regret(found=chosen, figures=estimates(chosen))
     return found

@@ -86,12 +86,13 @@ def choices(
     rows = np.flatnonzero(np.isfinite(log_forecast) & np.isfinite(log_measured))
     texts: list[tuple[str, str, str, str]] = []
     numbers: list[tuple[float, ...]] = []
-    for name in np.unique(group[rows]):
-        mine = rows[group[rows] == name]
-        labels, first, which = np.unique(
-            configuration[mine], return_index=True, return_inverse=True
-        )
-        if len(labels) < FEWEST:
+    names, of_group = np.unique(group[rows], return_inverse=True)
+    labels, of_label = np.unique(configuration[rows], return_inverse=True)
+    for code in np.flatnonzero(np.bincount(of_group, minlength=len(names)) >= FEWEST):
+        part = np.flatnonzero(of_group == code)
+        mine = rows[part]
+        distinct, first, which = np.unique(of_label[part], return_index=True, return_inverse=True)
+        if len(distinct) < FEWEST:
             continue
         repeats = np.bincount(which)
         forecast = np.bincount(which, log_forecast[mine]) / repeats
@@ -99,10 +100,14 @@ def choices(
         highest = np.flatnonzero(forecast >= forecast.max() - EQUAL)
         reached = float(np.log(np.exp(measured[highest]).mean()))
         shortfall = float(forecast.max()) - reached
-        chosen, best = labels[highest[0]], labels[measured.argmax()]
-        texts.append((str(name), str(publication[mine[first[highest[0]]]]), str(chosen), str(best)))
+        texts.append((
+            str(names[code]),
+            str(publication[mine[first[highest[0]]]]),
+            str(labels[distinct[highest[0]]]),
+            str(labels[distinct[measured.argmax()]]),
+        ))  # fmt: skip
         numbers.append((
-            len(labels),
+            len(distinct),
             float(np.exp(reached - measured.max())),
             shortfall,
             shortfall - float(np.mean(forecast - measured)),

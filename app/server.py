@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
+from streamlit.runtime.state.query_params import CLIENT_STATE_QUERY_STRING_MAX_FIELDS
 
 from app.api import door
 from app.log import log
@@ -69,6 +70,25 @@ class UserHeaderGuard:
         await self._app(scope, receive, send)
 
 
+class LongLinkGuard:
+    """Opens a link with more parameters than Streamlit reads as one that says so.
+
+    Streamlit drops all of them without a word; of this one the page has a note."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Redirect such a link to the page with how many parameters it had."""
+        count = scope.get("query_string", b"").count(b"&") + 1
+        if scope["type"] == "http" and count > CLIENT_STATE_QUERY_STRING_MAX_FIELDS:
+            said = f"more_than_{CLIENT_STATE_QUERY_STRING_MAX_FIELDS}_parameters={count}"
+            headers = {"Location": f"?{said}", **_NO_STORE}
+            await Response(status_code=303, headers=headers)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
 def _is_of_this_machine(server: Any) -> bool:
     try:
         return ipaddress.ip_address(str(server[0])).is_loopback
@@ -106,7 +126,7 @@ rerun_log.configure()
 app = st.App(
     Path(__file__).with_name("main.py"),
     routes=_routes(),
-    middleware=[Middleware(UserHeaderGuard)],
+    middleware=[Middleware(UserHeaderGuard), Middleware(LongLinkGuard)],
     lifespan=_lifespan,
     on_script_error=draw_unexpected,
 )

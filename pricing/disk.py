@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from platformdirs import user_data_path
@@ -23,6 +24,23 @@ def prices_folder() -> Path:
         raise FactError(f"{DATA_DIR} is {shown(named)}, which is no folder here.") from None
 
 
+def private_folder(path: Path) -> None:
+    """Make a folder, and the folders above it that are missing, for its owner alone."""
+    for folder in (*reversed(path.parents), path):
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+
+
+def make_private(file: Path) -> None:
+    """Make an empty file that its owner alone may read, or take from all others what the usual
+    umask gave them. A file of another user, or that is shared with a group only, stays."""
+    with suppress(FileExistsError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    if file.stat().st_mode & 0o007:
+        with suppress(PermissionError):
+            file.chmod(0o600)
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Write under a temporary name, flush to the disk, rename: a reader sees the old or the new
     file.
@@ -31,7 +49,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     starts with '.' and is ignored.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         _replace(path, data)
     except OSError as e:  # an error of a write has no file name
         raise OSError(e.errno, e.strerror, str(path)) from None

@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 
 from core.errors import RuncastError
 from hardware.outside.json_text import LINE, json_value
+from pricing.disk import private_folder
 
 RECORD_BYTES = 512
 
@@ -48,10 +49,10 @@ class Lease:
 @contextmanager
 def lease(folder: Path) -> Iterator[Lease]:
     """Hold the folder for one refresh; LeaseError names the present holder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     path = folder / "lease"
     try:
-        lock = FileLock(folder / "lease.lock", timeout=0).acquire()
+        lock = FileLock(folder / "lease.lock", timeout=0, mode=0o600).acquire()
     except Timeout:
         raise LeaseError(f"Another refresh works{_written(path)[1]}.") from None
     with lock:
@@ -63,7 +64,7 @@ def lease(folder: Path) -> Iterator[Lease]:
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         # One write of fixed size: a process that is killed here leaves the old number or the new.
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             os.write(handle, json.dumps(who).ljust(RECORD_BYTES).encode())
             inode = os.fstat(handle).st_ino

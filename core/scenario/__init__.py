@@ -35,6 +35,7 @@ from core.scenario.types import PATTERNS
 
 LINK_VERSION = 1
 MAX_QUERY_CHARS = 16_384  # holds every legal scenario
+MOST_UNKNOWN = 20  # keys of a link that are no field, named one by one with what was meant
 
 
 class Scenario(RiskFields):
@@ -77,10 +78,20 @@ class Scenario(RiskFields):
             try:
                 return cls.model_validate(kept), notes
             except ValidationError as e:
-                for x in e.errors():
+                unknown = 0
+                for x in e.errors(include_url=False):
                     name = str(x["loc"][0])
-                    if name in kept:
-                        notes.append(f"Ignored from the link: {cls._sentence(x, kept.pop(name))}")
+                    if name not in kept:
+                        continue
+                    given = kept.pop(name)
+                    unknown += x["type"] == "extra_forbidden"
+                    if x["type"] != "extra_forbidden" or unknown <= MOST_UNKNOWN:
+                        notes.append(f"Ignored from the link: {cls._sentence(x, given)}")
+                if unknown > MOST_UNKNOWN:
+                    notes.append(
+                        f"Ignored from the link: {unknown - MOST_UNKNOWN:,} more that are not a "
+                        "field of a scenario."
+                    )
 
     def to_query(self) -> dict[str, str]:
         """The shortest link that `from_query` reads back as this scenario."""

@@ -37,6 +37,8 @@ FORMAT = "runcast-backup/1"
 MANIFEST = "manifest.json"
 FOLDERS = ("prices", "price_books", "calibrations")  # of the data folder
 STORES = {"sqlite": "store.sqlite", "postgresql": "store.dump"}
+# Beginnings of what is in these folders and in no backup: a store gets in by its own check only.
+LEFT_OUT = ("prices/cache/", "prices/lease", "prices/store.sqlite")
 MOST_MEMBERS = 100_000
 MOST_BYTES = 50_000_000_000  # unpacked, all members together
 MANIFEST_BYTES = 32_000_000
@@ -99,8 +101,10 @@ def is_kept(name: str) -> bool:
 
     >>> is_kept("prices/current"), is_kept("prices/../x"), is_kept("prices/.tmp"), is_kept("etc/x")
     (True, False, False, False)
+    >>> is_kept("prices/store.sqlite-wal"), is_kept("prices/lease"), is_kept("prices/cache/oci/x")
+    (False, False, False)
     """
-    return _NAME.fullmatch(name) is not None
+    return _NAME.fullmatch(name) is not None and not name.startswith(LEFT_OUT)
 
 
 class Writer:

@@ -28,11 +28,10 @@ from pricing.disk import prices_folder
 from pricing.lease import LeaseError, lease
 from pricing.store.condition import condition
 from pricing.store.dump import dump_postgresql, dump_sqlite
-from pricing.store.engine import STORE_FILE, store_as_it_is
+from pricing.store.engine import store_as_it_is
 
 WAIT_S = 60.0  # to wait for a running refresh
 LOOK_S = 0.2  # interval of checks for its end
-LEFT_OUT = ("prices/cache/", "prices/lease", f"prices/{STORE_FILE}")
 
 
 def data_folder() -> Path:
@@ -78,7 +77,7 @@ def kept_files(data: Path) -> list[str]:
             for file in files:
                 full = os.path.join(folder, file)
                 name = os.path.relpath(full, data).replace(os.sep, "/")
-                if is_kept(name) and not name.startswith(LEFT_OUT) and not os.path.islink(full):
+                if is_kept(name) and not os.path.islink(full):
                     found.append(name)
     return sorted(found)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import make_url
 
+from pricing.disk import make_private, private_folder
 from pricing.store.engine import Store, StoreError, lowered, store_at, url_of
 
 
@@ -30,7 +31,8 @@ def _opened(address: str, process: int) -> Store:
     store = store_at(make_url(address))
     if (file := store.file) is not None:
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(file.parent)
+            make_private(file)
         except OSError as e:
             sentence = f"The store {store.name} cannot be made: {lowered(e.strerror)}."
             raise StoreError(sentence) from None

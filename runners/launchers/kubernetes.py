@@ -6,13 +6,13 @@ find the first one through a headless Service.
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml  # type: ignore[import-untyped, unused-ignore]
 
+from hardware.outside.json_text import Bounds, OutsideError, json_value
 from runners.launchers.job import SUPERVISOR, Job
 from runners.launchers.launcher import (
     Command,
@@ -26,6 +26,7 @@ from runners.launchers.launcher import (
 )
 from runners.launchers.quoting import LaunchError, UnreachableError
 
+JOB = Bounds(num_bytes=16_000_000, values=500_000, depth=64)  # an object of Kubernetes
 CALL_S = 60.0
 MANIFEST = "job.yaml"
 KEPT_S = 3600  # of a job that has ended
@@ -181,10 +182,12 @@ class Kubernetes(Launcher):
         if not done.out.strip():
             return None
         try:
-            found = json.loads(done.out)
-        except json.JSONDecodeError:
-            raise LaunchError("kubectl answered something else than JSON.") from None
-        return found if isinstance(found, dict) else None
+            found = json_value(done.out, JOB)
+        except OutsideError as e:
+            raise LaunchError(f"The answer of kubectl {e.clause}.") from None
+        if not _is_job(found):
+            raise LaunchError("kubectl answered something else than a Job.")
+        return dict(found)
 
     def _log(self, job: Job) -> str:
         """The output of pod 0; '' before it begins."""
@@ -205,6 +208,19 @@ class Kubernetes(Launcher):
                 "--wait=true", "--timeout=45s",
             )
         )  # fmt: skip
+
+
+def _is_job(found: Any) -> bool:
+    """Whether an answer has the shape of what is read of a Job."""
+    status = found.get("status", {}) if isinstance(found, dict) else None
+    if not isinstance(status, dict):
+        return False
+    conditions = status.get("conditions", [])
+    return (
+        isinstance(conditions, list)
+        and all(isinstance(c, dict) for c in conditions)
+        and all(type(status.get(n, 0)) is int for n in ("succeeded", "ready"))
+    )
 
 
 def _failed(found: dict[str, Any]) -> str:

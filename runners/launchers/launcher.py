@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import selectors
 import subprocess
 import tempfile
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal, cast
 
 from runners.launchers.job import Job
 from runners.launchers.on_node import STOPPED
@@ -17,6 +21,8 @@ from runners.launchers.quoting import LaunchError, UnreachableError
 State = Literal["queued", "running", "done", "failed"]
 Command = tuple[str, ...]
 OUTPUT_BYTES = 64 * 2**20  # of one command
+CHUNK_BYTES = 65_536  # read at a time
+LOOK_S = 0.1  # between looks whether a program has ended whose output is still open
 SAID = 200  # characters of a program's output that a sentence repeats
 
 
@@ -97,33 +103,62 @@ class Done:
 
 
 def called(command: Sequence[str], *, timeout_s: float, stdin: bytes = b"") -> Done:
-    """Run a program to its end. Its output goes to files, because a connection that ssh keeps open
-    would also hold a pipe open."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    """Run a program to its end, which comes at once when it prints more than the bound."""
+    try:
+        with tempfile.TemporaryFile() as given:
+            given.write(stdin)
+            given.seek(0)
+            process = subprocess.Popen(
+                list(command), stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+    except FileNotFoundError:
+        raise LaunchError(f"The program {command[0]} is not installed here.") from None
+    with process:
         try:
-            with tempfile.TemporaryFile() as given:
-                given.write(stdin)
-                given.seek(0)
-                process = subprocess.Popen(list(command), stdin=given, stdout=out, stderr=err)
-        except FileNotFoundError:
-            raise LaunchError(f"The program {command[0]} is not installed here.") from None
-        try:
-            status = process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            raise UnreachableError(
-                f"{command[0]} did not answer within {timeout_s:.0f} s."
-            ) from None
+            texts = _printed(command[0], process, time.monotonic() + timeout_s)
+            if texts is None:
+                raise UnreachableError(f"{command[0]} did not answer within {timeout_s:.0f} s.")
+            status = process.wait(LOOK_S)
         except BaseException:
             process.kill()
-            process.wait()
             raise
-        texts = []
-        for file in (out, err):
-            file.seek(0)
-            texts.append(file.read(OUTPUT_BYTES).decode("utf-8", "replace"))
+        finally:
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
     return Done(status, *texts)
+
+
+def _printed(program: str, process: subprocess.Popen[bytes], over: float) -> tuple[str, str] | None:
+    """What a program prints until it ends; None if it is not over in time. Its end is looked for,
+    too, because a connection that ssh keeps open holds the pipes open."""
+    found = {pipe: bytearray() for pipe in (process.stdout, process.stderr) if pipe}
+    with selectors.DefaultSelector() as open_pipes:
+        for pipe in found:
+            os.set_blocking(pipe.fileno(), False)
+            open_pipes.register(pipe, selectors.EVENT_READ)
+        while True:
+            has_ended = process.poll() is not None
+            wait_s = 0.0 if has_ended else LOOK_S
+            ready = open_pipes.select(wait_s) if open_pipes.get_map() else []
+            for key, _ in ready:
+                pipe = cast(IO[bytes], key.fileobj)
+                piece = os.read(pipe.fileno(), CHUNK_BYTES)
+                found[pipe] += piece
+                if not piece:
+                    open_pipes.unregister(pipe)
+                if sum(map(len, found.values())) > OUTPUT_BYTES:
+                    raise LaunchError(
+                        f"{program} printed more than {OUTPUT_BYTES // 2**20} MiB and was ended."
+                    )
+            if not open_pipes.get_map() and not has_ended:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(min(LOOK_S, max(0.0, over - time.monotonic())))
+            elif has_ended and not ready:
+                out, err = (text.decode("utf-8", "replace") for text in found.values())
+                return out, err
+            if time.monotonic() > over:
+                return None
 
 
 def why_ended(log: str) -> str:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from hardware.outside.json_text import Bounds, OutsideError, json_value
 from runners.launchers.launcher import Command, Progress
 from runners.launchers.quoting import LaunchError, UnreachableError
 
 COMMAND_S = 40.0  # of one command on a node, with its connection
 STOP_S = 60.0
+# Of each verb, what its answer must have.
+ANSWERS: dict[str, dict[str, type]] = {
+    "hello": {"address": str, "python": str, "torch": bool},
+    "poll": {"state": str, "log": str, "at": int},
+    "stop": {"left": int},
+}
+ANSWER = Bounds(num_bytes=1_000_000, values=1_000, depth=4, digits=20)
 LOST = "ended without a message: it was killed, or the node was"
 
 
@@ -26,11 +33,17 @@ class Nodes:
     def ask(self, rank: int, *verb: str, timeout_s: float = COMMAND_S) -> dict[str, Any]:
         """The JSON that a verb prints on one node."""
         text = self._call(rank, verb, timeout_s)
+        last = text.rstrip().rpartition("\n")[2]
         try:
-            answer = json.loads(text.strip().splitlines()[-1])
-        except (json.JSONDecodeError, IndexError):
-            answer = None
-        if not isinstance(answer, dict):
+            answer = json_value(last, ANSWER)
+        except OutsideError as e:
+            raise LaunchError(
+                f"{self.names[rank]} answered something else than this program: it {e.clause}."
+            ) from None
+        needed = ANSWERS.get(verb[0], {})
+        if not isinstance(answer, dict) or any(
+            type(answer.get(name)) is not kind for name, kind in needed.items()
+        ):
             raise LaunchError(f"{self.names[rank]} answered something else than this program.")
         return answer
 
@@ -52,8 +65,8 @@ class Nodes:
             for rank in range(len(self.names))
         ]
         for rank, answer in enumerate(found):
-            self._read[rank] = int(answer["at"])
-        log = "".join(str(answer["log"]) for answer in found)
+            self._read[rank] = answer["at"]
+        log = "".join(answer["log"] for answer in found)
         bad = [
             f"{name} {_why(answer)}"
             for name, answer in zip(self.names, found, strict=True)
@@ -71,7 +84,7 @@ class Nodes:
         for rank, name in enumerate(self.names):
             try:
                 answer = self.ask(rank, "stop", folder, str(rank), timeout_s=STOP_S)
-                left += int(answer["left"])
+                left += answer["left"]
             except UnreachableError:
                 silent.append(name)
         if silent:
@@ -88,6 +101,6 @@ def _why(answer: dict[str, Any]) -> str:
     if answer["state"] == "absent":
         return "knows nothing of the run"
     last = [line for line in str(answer["log"]).splitlines() if line.strip()]
-    reason = str(answer.get("reason") or f"ended with status {answer['status']}")
+    reason = str(answer.get("reason") or f"ended with status {answer.get('status')}")
     errors = [line for line in last if "Error" in line or line.startswith("runcast probe:")]
     return f"failed: {reason}" + (f" ({errors[-1].strip()[:200]})" if errors else "")

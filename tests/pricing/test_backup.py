@@ -309,6 +309,12 @@ def first_named(said, name="prices/state.json"):
 
 
 HOSTILE = {
+    **{
+        f"a member that no backup has: {name}": (
+            {"manifest": listed(name), "more": [(name, b"x")]}, "nothing that a backup has")
+        for name in ("prices/store.sqlite", "prices/store.sqlite-wal", "prices/lease",
+                     "prices/cache/oci/body")
+    },
     "a path upwards": (
         {"manifest": listed("../evil"), "more": [("../evil", b"x")]}, "nothing that a backup has"),
     "a path upwards in a folder": (

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
-from pricing.disk import write_all_or_none, write_atomically
+from pricing.disk import make_private, write_all_or_none, write_atomically
 from pricing.offers import read_rows
 from pricing.publish import write_snapshot
+from pricing.store.opening import open_store
+from pricing.store.saved import save_scenario
 
 
 @pytest.fixture
@@ -67,3 +70,29 @@ def test_a_damaged_snapshot_is_written_again(tmp_path, damage):
     file.write_bytes(damage)
     assert write_snapshot(rows, tmp_path) == name
     assert read_rows(file) == rows
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_store_and_its_folders_are_for_their_owner_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("RUNCAST_DATA_DIR", str(tmp_path / "new" / "data"))
+    store = open_store()
+    save_scenario(store, owner="local", name="mine", query="v=1")
+    file = store.file
+    assert file is not None
+    assert mode(file) == 0o600
+    assert {mode(p) for p in file.parent.glob("store.sqlite*")} == {0o600}
+    assert [mode(f) for f in list(file.parents)[:3]] == [0o700] * 3
+    write_atomically(tmp_path / "other" / "calibrations" / "x.json", b"{}")
+    assert mode(tmp_path / "other") == 0o700
+
+
+@pytest.mark.parametrize(("before", "after"), [(0o644, 0o600), (0o666, 0o600), (0o660, 0o660)])
+def test_a_store_that_everybody_may_read_is_taken_from_them(tmp_path, before, after):
+    file = tmp_path / "store.sqlite"
+    file.touch()
+    file.chmod(before)
+    make_private(file)
+    assert mode(file) == after

@@ -16,6 +16,7 @@ from app.operate import readiness
 from app.operate.readiness import Check, Kept, ready_json
 from app.web import rerun_log
 from core.errors import ScenarioError
+from core.scenario import Scenario
 from pricing.disk import write_atomically
 from pricing.store.opening import open_store
 from pricing.store.saved import save_scenario
@@ -290,3 +291,23 @@ def test_the_users_header_is_believed_over_this_machine_only(monkeypatch, server
     scope = {"type": "websocket", "server": server, "headers": headers}
     ran(UserHeaderGuard(inner)(scope, None, None))
     assert seen == ([b"x-forwarded-email", b"host"] if passed else [b"host"])
+
+
+@pytest.mark.parametrize(("count", "is_said"), [(1_000, False), (1_001, True)])
+def test_a_link_of_more_parameters_than_are_read_says_so(count, is_said):
+    from app.server import LongLinkGuard
+
+    sent = []
+
+    async def inner(scope, receive, send):
+        sent.append("page")
+
+    async def send(message):
+        sent.append(dict(message.get("headers", ())).get(b"location"))
+
+    query = "&".join(f"k{n}=1" for n in range(count)).encode()
+    scope = {"type": "http", "path": "//evil.example", "query_string": query, "headers": []}
+    ran(LongLinkGuard(inner)(scope, None, send))
+    assert sent[0] == (b"?more_than_1000_parameters=1001" if is_said else "page")
+    said = {"more_than_1000_parameters": "1001"}
+    assert "more_than_1000_parameters='1001' is not a field" in Scenario.from_query(said)[1][0]

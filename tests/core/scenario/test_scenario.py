@@ -1,6 +1,7 @@
 """The scenario: every valid one survives its link; whatever else arrives becomes a sentence."""
 
 import re
+import time
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.errors import ScenarioError
-from core.scenario import LINK_VERSION, MAX_QUERY_CHARS, Scenario
+from core.scenario import LINK_VERSION, MAX_QUERY_CHARS, MOST_UNKNOWN, Scenario
 from core.scenario.quotes import MOST_QUOTES, text_of
 from core.scenario.types import MOST_LISTED, MOST_PINNED
 from tests.core.scenario.test_quotes import QUOTES
@@ -276,6 +277,16 @@ def test_a_link_of_a_megabyte_is_refused_as_a_whole():
     assert scenario == Scenario()
     assert len(notes) == 1
     assert str(MAX_QUERY_CHARS) in notes[0]
+
+
+def test_nearly_right_keys_cost_no_time_and_few_notes():
+    began = time.process_time()
+    scenario, notes = Scenario.from_query({f"num_gpu{n}": "8" for n in range(999)})
+    assert time.process_time() - began < 0.5
+    assert scenario == Scenario()
+    assert len(notes) == MOST_UNKNOWN + 1
+    assert "Did you mean 'num_gpus'" in notes[0]
+    assert notes[-1] == "Ignored from the link: 979 more that are not a field of a scenario."
 
 
 def test_several_errors_are_one_error_that_names_each():

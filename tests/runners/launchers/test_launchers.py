@@ -22,7 +22,7 @@ from runners import run_state
 from runners.launchers import on_node, quoting
 from runners.launchers.follow import Clock, follow, result_in
 from runners.launchers.kubernetes import Kubernetes
-from runners.launchers.launcher import Launch, Launcher, Progress, called, why_ended
+from runners.launchers.launcher import Done, Launch, Launcher, Progress, called, why_ended
 from runners.launchers.local import Local
 from runners.launchers.nodes import Nodes
 from runners.launchers.quoting import LaunchError, UnreachableError
@@ -555,6 +555,45 @@ def test_a_node_that_fails_ends_the_others():
 def test_what_a_node_prints_instead_of_json_is_a_sentence():
     with pytest.raises(LaunchError, match="one answered something else than this program"):
         Nodes(["one"], lambda *_: "Last login: today\n").ask(0, "hello")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["{}", "[]", "null", '{"state": 1, "log": "", "at": 0}', '{"state": "running"}',
+     '{"state": "running", "log": "", "at": ' + "9" * 5_000 + "}", "[" * 100_000,
+     '{"state": "running", "log": "", "at": "1"}', '{"state": "ended", "log": [], "at": 0}'],
+)  # fmt: skip
+def test_an_answer_of_a_node_that_is_malformed_is_a_sentence(answer):
+    nodes = Nodes(["one"], lambda *_: answer)
+    with pytest.raises(LaunchError, match=r"one") as e:
+        nodes.poll("folder")
+    assert str(e.value).endswith(".")
+    with pytest.raises(LaunchError):
+        nodes.stop("folder")
+    with pytest.raises(LaunchError):
+        nodes.ask_all("hello")
+
+
+@pytest.mark.parametrize("status", ['"x"', '{"conditions": [1]}', '{"ready": "x"}', "[1]"])
+def test_an_answer_of_kubernetes_that_is_malformed_is_a_sentence(status, monkeypatch):
+    text = f'{{"status": {status}}}'
+    monkeypatch.setattr(Kubernetes, "_call", lambda self, *words: Done(0, text, ""))
+    with pytest.raises(LaunchError, match="something else than a Job"):
+        Kubernetes(image="a").poll(job(), "job")
+
+
+def test_a_program_that_prints_without_end_is_ended_at_the_bound():
+    floods = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
+    with pytest.raises(LaunchError, match="printed more than 64 MiB and was ended"):
+        called([sys.executable, "-c", floods], timeout_s=60)
+
+
+def test_a_program_whose_output_stays_open_is_not_waited_for():
+    """As `ssh` does with a shared connection: a child of it holds the pipes."""
+    began = time.monotonic()
+    done = called(["sh", "-c", "echo one; echo two >&2; sleep 20 & exit 3"], timeout_s=15)
+    assert (done.status, done.out, done.err) == (3, "one\n", "two\n")
+    assert time.monotonic() - began < 10
 
 
 def test_a_command_that_hangs_is_given_up(tmp_path):

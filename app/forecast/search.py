@@ -23,6 +23,7 @@ from core.search.joined_search import Taken, fastest_of
 from core.search.search import best_layouts
 from core.units import GIB
 from hardware.instances import find_instance
+from hardware.outside import interrupt
 
 Stop = Callable[[], bool]
 
@@ -143,6 +144,7 @@ def best_of(
         most_rows=most_rows,
         stop=stop,
         to_beat=to_beat,
+        check=interrupt.check,
     )
 
 

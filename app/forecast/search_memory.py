@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from app.log.memory import held_bytes
 from core.search.best import Best, Job
 from core.search.joined_search import Taken, joined
 
 Search = Callable[[Sequence[Job]], Best]
 
-MOST_QUESTIONS = 24  # each up to 2 MB
+MOST_QUESTIONS = 24
+MOST_BYTES = 96_000_000  # of all of them together
 MOST_PARTS = 40  # searches kept for one question; beyond this it starts afresh
 
 
@@ -30,6 +32,7 @@ class _Known:
 
     parts: list[Best] = field(default_factory=list)
     at: dict[Job, tuple[int, int]] = field(default_factory=dict)
+    num_bytes: int = 0
 
 
 class SearchMemory:
@@ -63,12 +66,16 @@ class SearchMemory:
             return [j for j in dict.fromkeys(jobs) if j not in known.at]
 
     def _keep(self, question: Hashable, jobs: Sequence[Job], found: Best) -> None:
+        num_bytes = held_bytes(found) + 1_000 * len(jobs)  # and each job with its cluster
         with self._lock:
             known = self._known.setdefault(question, _Known())
             if len(known.parts) >= MOST_PARTS:
-                known.parts, known.at = [], {}
+                known.parts, known.at, known.num_bytes = [], {}, 0
             known.parts.append(found)
+            known.num_bytes += num_bytes
             known.at |= {job: (len(known.parts) - 1, n) for n, job in enumerate(jobs)}
+            while sum(k.num_bytes for k in self._known.values()) > MOST_BYTES:
+                self._known.popitem(last=False)
 
     def _taken(self, question: Hashable, jobs: Sequence[Job]) -> list[Taken]:
         """Where the jobs are; empty if another thread has evicted them meanwhile."""

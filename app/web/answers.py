@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import os
 import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from functools import partial
 
 import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from app.document.escape import as_text
 from app.forecast import answer as forecast_answer
 from app.forecast import price_book
 from app.forecast.search_memory import SearchMemory
+from app.log.memory import give_back, held_bytes
 from app.scenario.link import Query
-from app.web.searches import Searches
+from app.web.searches import ANYBODY, Searches
 from core.scenario import Scenario
 from core.scenario.risk_fields import NAMED, NOT_SEARCHED, VIEW
 from core.search.plan import Answer
+from hardware.facts import accelerators
 
 TOP = 50  # plans that a table lists
-KEPT_ANSWERS = 64  # up to 1 MB each
+KEPT_ANSWERS = 64
+KEPT_BYTES = 48_000_000  # of all answers together
 KEPT_S = 6 * 3600.0
 FAILED_S = 60.0
 SEARCHES_AT_ONCE = 8
+MOST_WAITING = 100
+# Work of a search, of which that of every accelerator has 1, and how many of more work run at once:
+# more costly ones than processors would only share them, and the rest is for the cheaper.
+LANES = ((0.2, max(1, os.cpu_count() or 1)), (0.02, 4))
+USUAL_COUNTS = 15  # numbers of GPUs that are searched where none is given
 LOOK_S = 0.1  # between checks whether an edit has overtaken a waiting run
 
 Key = tuple[Query, str]
@@ -30,7 +42,11 @@ Key = tuple[Query, str]
 
 @st.cache_resource(show_spinner=False)
 def _searches() -> Searches:
-    return Searches(most=KEPT_ANSWERS, keep_s=KEPT_S, failed_s=FAILED_S, at_once=SEARCHES_AT_ONCE)
+    return Searches(
+        most=KEPT_ANSWERS, most_bytes=KEPT_BYTES, keep_s=KEPT_S, failed_s=FAILED_S,
+        at_once=SEARCHES_AT_ONCE, lanes=LANES,
+        most_waiting=MOST_WAITING, is_here=_is_here, size=held_bytes, after=give_back,
+    )  # fmt: skip
 
 
 @st.cache_resource(show_spinner=False)
@@ -56,7 +72,33 @@ def key_of(scenario: Scenario) -> Key:
 
 def ask(key: Key) -> Future[Answer]:
     """Start the search for a question in the background, unless it has been asked already."""
-    return _searches().ask(key, partial(_search, key[0], _memory()))
+    search = partial(_search, key[0], _memory())
+    return _searches().ask(key, search, session=_session(), work=_work(key[0]))
+
+
+def begin() -> None:
+    """A run of the page begins: what an earlier one of this session waited for is unwanted."""
+    _searches().leave(_session())
+
+
+def _session() -> str:
+    """The id of this session; '' outside of one."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return context.session_id if context else ANYBODY
+
+
+def _is_here(session: str) -> bool:
+    """Whether the browser of a session is connected. Without a server nobody can go."""
+    return not runtime.exists() or runtime.get_instance().is_active_session(session)
+
+
+def _work(query: Query) -> float:
+    """The estimated work of a search, as a share of that of every accelerator at its usual counts:
+    accelerators times numbers of GPUs."""
+    given = dict(query)
+    gpus = given["gpu"].count(",") + 1 if given.get("gpu") else len(accelerators())
+    counts = given["num_gpus"].count(",") + 1 if given.get("num_gpus") else USUAL_COUNTS
+    return gpus * counts / (len(accelerators()) * USUAL_COUNTS)
 
 
 def wait(key: Key) -> None:
@@ -74,12 +116,12 @@ def is_known(key: Key, *, within_s: float) -> bool:
 def answer_of(scenario: Scenario) -> Answer:
     """The answer to a scenario, with the selected and pinned plans that are not listed."""
     query, book_id = key_of(scenario)
-    answer = _waited_for(ask((query, book_id)))
+    answer = _waited_for((query, book_id))
     asked = {scenario.plan, *scenario.pinned} - {"", *(p.id for p in answer.plans)}
     if not asked & set(answer.points.get("id", ())):
         return answer
     view = tuple((k, v) for k, v in scenario.to_query().items() if k in NAMED)
-    return _waited_for(ask(((*query, *view), book_id)))
+    return _waited_for(((*query, *view), book_id))
 
 
 def _is_done(found: Future[Answer], within_s: float) -> bool:
@@ -90,13 +132,20 @@ def _is_done(found: Future[Answer], within_s: float) -> bool:
     return True
 
 
-def _waited_for(found: Future[Answer]) -> Answer:
+def _waited_for(key: Key) -> Answer:
     """The answer, once it is there. An edit meanwhile ends the run but not the search."""
+    found = ask(key)
     if found.done():
         return found.result()
     with st.spinner("Searching for plans"):
+        place = None
         while not _is_done(found, LOOK_S):
             _look()
+            if (sentence := _searches().turn(key)) or place is not None:
+                place = place or st.empty()
+                place.caption(as_text(sentence))
+        if place is not None:
+            place.empty()
     return found.result()
 
 

@@ -48,6 +48,7 @@ def of(scenario: Scenario) -> Answer | None:
 
 def begin() -> None:
     """Forget what an earlier run, ended by an edit, was waiting for."""
+    answers.begin()
     st.session_state.pop(WAITS, None)
 
 

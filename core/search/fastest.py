@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +37,7 @@ class Problem:
     less_recompute_wins: bool
     less_offload_wins: NDArray[np.bool_]  # by job
     to_beat: Floats  # tokens/s of each job that another question reached; 0: none
+    check: Callable[[], object]  # called before each chunk: what it raises ends the search
 
 
 def fastest_layouts(
@@ -52,7 +53,7 @@ def fastest_layouts(
     to_beat = p.to_beat[owners]
 
     def run(which: Ints) -> None:
-        for at in chunks(which):
+        for at in chunks(which, p.check):
             lay = space.layouts(row[at])
             result = step(work_on(p.work, lay), lay, p.clusters.take(owner[at]), p.eff)
             finite = np.isfinite(result.tokens_per_s)
@@ -114,7 +115,7 @@ def _bounds(p: Problem, space: Space, row: Ints, owner: Ints) -> Floats:
     example[pair] = np.arange(len(row))
     layer_s, head_s = np.zeros(len(used)), np.zeros(len(used))
     columns = cluster_columns(machines)
-    for at in chunks(pairs):
+    for at in chunks(pairs, p.check):
         one = unit(p.work, space.layouts(row[example[at]]), columns.take(at // num_codes), p.eff)
         layer_s[at], head_s[at] = one.layer_s, one.head_s
     of = pipeline(p.work, space.cell_layouts())
@@ -123,14 +124,14 @@ def _bounds(p: Problem, space: Space, row: Ints, owner: Ints) -> Floats:
     away, number = np.unique(family[space.level[family] > 0], return_inverse=True)
     if len(away):
         of_family = np.empty(len(away))
-        for at in chunks(np.arange(len(away))):
+        for at in chunks(np.arange(len(away)), p.check):
             of_family[at] = least_host_s(p.work, space.layouts(away[at] * kinds), p.eff)
         host_s[space.level[family] > 0] = of_family[number]
     factor = np.broadcast_to(
         straggling(p.clusters, np.array([j.num_gpus for j in p.jobs]), p.eff), (len(p.jobs),)
     )
     num_layers = as_float(p.work.model.num_layers)
-    for at in chunks(np.arange(len(row))):
+    for at in chunks(np.arange(len(row)), p.check):
         c, k = cell[at], pair[at]
         bound[at] = least_step_s(
             Unit(layer_s=layer_s[k], head_s=head_s[k]),
@@ -153,6 +154,7 @@ def _machines(jobs: Sequence[Job]) -> tuple[list[Cluster], Ints]:
     return list(number), np.array(of, dtype=np.intp)
 
 
-def chunks(rows: Ints) -> Iterator[Ints]:
+def chunks(rows: Ints, check: Callable[[], object]) -> Iterator[Ints]:
     for start in range(0, len(rows), CHUNK_ROWS):
+        check()
         yield rows[start : start + CHUNK_ROWS]

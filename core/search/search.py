@@ -53,6 +53,7 @@ def best_layouts(
     memory_sigma: float,
     most_rows: float = float("inf"),
     stop: Callable[[], bool] = lambda: False,
+    check: Callable[[], object] = lambda: None,
     exhaustive: bool = False,
     to_beat: Floats | None = None,
 ) -> Best:
@@ -61,9 +62,10 @@ def best_layouts(
 
     Candidates depend only on GPU count and node shape, so jobs of one kind share them and their
     bytes. The search ends early, with the small counts done, once it has evaluated `most_rows`
-    legal candidates or `stop()` is true; `exhaustive` times everything that fits (for tests).
+    legal candidates or `stop()` is true, and at once with what `check()` raises; `exhaustive` times
+    everything that fits (for tests).
     """
-    problem = _problem(work, jobs, eff, choices, memory_sigma, exhaustive, to_beat)
+    problem = _problem(work, jobs, eff, choices, memory_sigma, exhaustive, to_beat, check)
     of_key: dict[Key, list[int]] = {}
     for number, job in enumerate(jobs):
         of_key.setdefault(_key(job), []).append(number)
@@ -107,6 +109,7 @@ def _problem(
     memory_sigma: float,
     exhaustive: bool,
     to_beat: Floats | None,
+    check: Callable[[], object],
 ) -> Problem:
     clusters = cluster_columns([j.cluster for j in jobs])
     # Where activations go to the host, less recompute sends more of them. A host that updates
@@ -123,6 +126,7 @@ def _problem(
         less_recompute_wins=not np.any(work.offloads_activations),
         less_offload_wins=np.broadcast_to(slower_host, (len(jobs),)),
         to_beat=np.zeros(len(jobs)) if to_beat is None else to_beat,
+        check=check,
     )
 
 
@@ -138,6 +142,7 @@ def _search(p: Problem, space: Space, jobs_of: list[list[int]], found: _Found) -
         for reason, count in part.removed.items():
             none = np.zeros(found.num_jobs, dtype=np.intp)
             found.removed.setdefault(reason, none)[numbers] = count
+        p.check()
         known: dict[tuple[float, float, bool], tuple[Ints, int]] = {}
         for number in numbers:
             if not part.num_legal:
@@ -167,7 +172,7 @@ def _bytes(p: Problem, space: Space) -> tuple[Floats, ...]:
     """Bytes of every row on any device, and on the host, as recompute modes x families."""
     kinds = len(space.kinds)
     live, on_host = np.empty(space.num_rows), np.zeros(space.num_rows)
-    for rows in chunks(np.arange(space.num_rows)):
+    for rows in chunks(np.arange(space.num_rows), p.check):
         lay = space.layouts(rows)
         work = work_on(p.work, lay)
         parts = live_bytes(work, lay, p.eff)

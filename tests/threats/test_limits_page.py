@@ -54,7 +54,8 @@ INTERNAL = {
         app.log.redaction.LEAST_CHARS""",
     "a pause or a pace, and nobody is refused by it": """
         app.web.answers.LOOK_S runners.launchers.launcher.LOOK_S
-        runners.launchers.launcher.CHUNK_BYTES app.web.first_look.WAIT_S app.sweep.results.CHUNK_ROWS
+        runners.launchers.launcher.CHUNK_BYTES app.web.searches.LOOK_S app.web.searches.FIRST_S
+        app.web.first_look.WAIT_S app.sweep.results.CHUNK_ROWS
         pricing.backup.make.LOOK_S
         app.sweep.run.SAY_EVERY_S""",
     "another name of one that is listed": """

@@ -1,8 +1,9 @@
 """Files whose bytes are few and whose work is much: what is sent, and the parser it is sent to.
 
-Run as a program it parses each in a process of its own and prints what that took, as JSON:
+Run as a program it parses each in a process of its own and prints how many held, or with --json
+what each took:
 
-    python -m tests.threats.hostile_files [NAME ..]
+    python -m tests.threats.hostile_files [--json]
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from core.errors import RuncastError
 from pricing.fetch.decoding import csv_rows, strict_json
 
 MEMORY_BYTES = 512 * 2**20  # of the process of one parser
+MOST_CPU_S = 2.0
+MOST_TIMES = 20  # memory over the size of the file
+FIXED_BYTES = 16 * 10**6  # what is loaded with the first file of a kind
 SENT, EMPTY = b'{"schema":"import-result/1",', b"{}," * 660_000 + b"{}]}"
 KEYS = ",".join(f'"k{i}":1' for i in range(100_000))
 TWICE = f'{{{KEYS},"k99999":1}}'.encode()
@@ -143,6 +147,34 @@ def _held_bytes() -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
+def faults(one: dict[str, Any]) -> list[str]:
+    """What is wrong with how a file was taken; empty where it held."""
+    found = []
+    if one["said"].startswith("!") or not one["said"].endswith((".", "?")):
+        found.append(f"no sentence: {one['said']}")
+    if one.get("cpu_s", 0.0) > MOST_CPU_S:
+        found.append(f"{one['cpu_s']:.1f} s of processor time")
+    if one.get("grown_bytes", 0) > FIXED_BYTES + MOST_TIMES * one.get("sent_bytes", 0):
+        found.append(f"{one['grown_bytes'] / 1e6:.0f} MB of memory")
+    return found
+
+
+def main() -> int:
+    every = [tried(name) for name in ATTACKS]
+    if "--json" in sys.argv:
+        sys.stdout.write(json.dumps(every, indent=1) + "\n")
+        return 0
+    for one in every:
+        for fault in faults(one):
+            sys.stdout.write(f"BROKEN {one['name']}: {fault}\n")
+    held = sum(not faults(one) for one in every)
+    most_s, most_mb = (max(one.get(n, 0) for one in every) for n in ("cpu_s", "grown_bytes"))
+    sys.stdout.write(
+        f"{len(every)} hostile files tried, {held} held; at most {most_s:.1f} s of processor time "
+        f"and {most_mb / 1e6:.0f} MB, in {MEMORY_BYTES >> 20} MiB each\n"
+    )
+    return held < len(every)
+
+
 if __name__ == "__main__":
-    found = [tried(name) for name in sys.argv[1:] or ATTACKS]
-    sys.stdout.write(json.dumps(found, indent=1) + "\n")
+    sys.exit(main())

@@ -214,3 +214,70 @@ def test_only_the_writers_write_on_a_terminal(modules):
     assert {n: found for n, s in others.items() if (found := written(s))} == {}
     assert written("import sys\nprint(1, file=sys.stderr)") == ["line 2: print"]
     assert written("from typer import echo as e\ne(1)") == ["line 2: typer.echo"]
+
+
+# Calls that turn bytes into values. What comes from outside goes through hardware/outside, which
+# counts before it parses.
+PARSES = {
+    "json.load", "json.loads", "json.JSONDecoder", "orjson.loads", "pydantic_core.from_json",
+    "csv.reader", "csv.DictReader", "yaml.parse", "yaml.scan", "yaml.compose", "yaml.safe_load",
+    "yaml.safe_load_all", "yaml.SafeLoader", "yaml.CSafeLoader", "zipfile.ZipFile", "tarfile.open",
+    "zlib.decompress", "zlib.decompressobj", "gzip.open", "gzip.decompress", "bz2.open",
+    "lzma.open", "tomllib.load", "tomllib.loads", "xml.etree.ElementTree.parse",
+    "xml.etree.ElementTree.fromstring", "pandas.read_csv", "pandas.read_json",
+}  # fmt: skip
+PARSING_METHODS = {"model_validate_json", "get_single_data"}
+OUTSIDE = "hardware/outside/"
+OTHERS = {
+    "users' YAML, read as events: no object is built of it": """
+        app/scenario/yaml.py app/prices/book_file.py""",
+    "YAML of a feed, whose nodes are counted first": "pricing/providers/gcp_yaml.py",
+    "rates of the ECB, in which no entity is read": "pricing/providers/exchange_rates.py",
+    "members of a backup, each read to its listed size": "pricing/backup/archive.py",
+    "tables that are shipped": """
+        app/scenario/age.py app/operate/installed.py hardware/efficiency.py hardware/measured.py
+        hardware/measured_kernels.py hardware/tables.py pricing/price_life.py pricing/integrity.py
+        pricing/history.py pricing/bundle.py""",
+    "text that the module, or another one of this program, has just written": """
+        app/options/charts.py app/document/pictures.py app/calibration/calibrate_command.py
+        app/sweep/folder.py runners/recipes/deepspeed.py runners/recipes/stack_rules.py
+        runners/recipes/kubernetes.py runners/recipes/skypilot.py""",
+    "archives that are written": "app/launch/files.py runners/launchers/ray_jobs.py",
+    "what runs on a node, where nothing of ours is installed": """
+        runners/launchers/on_node.py runners/probes/state.py runners/probes/plan.py
+        runners/probes/result_file.py""",
+}
+
+
+def parsing(source: str) -> list[str]:
+    """The calls of a module that parse bytes, or pass a parser on."""
+    tree = ast.parse(source)
+    names = dict(_imported(tree))
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
+            is_method = isinstance(node, ast.Attribute) and node.attr in PARSING_METHODS
+            if (name := _dotted(node, names)) in PARSES or is_method:
+                found.append(f"line {node.lineno}: {name}")
+    return found
+
+
+def test_only_one_reader_parses_what_comes_from_outside(modules):
+    known = {name for names in OTHERS.values() for name in names.split()}
+    guilty = {n: found for n, s in modules.items() if (found := parsing(s))}
+    assert {n: g for n, g in guilty.items() if not n.startswith(OUTSIDE) and n not in known} == {}
+    assert known - guilty.keys() == set(), "exceptions that are none any more"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import json as j\nj.loads(x)", "from json import load\nload(x)",
+        "import orjson\norjson.loads(x)", "M.model_validate_json(x)",
+        "import csv\nmap(csv.reader, x)", "import yaml\nyaml.safe_load(x)",
+        "import zipfile\nzipfile.ZipFile(x)", "from pydantic_core import from_json\nfrom_json(x)",
+        "import pandas as pd\npd.read_csv(x)",
+    ],
+)  # fmt: skip
+def test_a_parser_of_ones_own_is_found(source):
+    assert parsing(source)

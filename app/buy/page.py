@@ -13,16 +13,17 @@ from app.buy import charts as buy_charts
 from app.buy import document, labels, words
 from app.buy.purchases import Purchases, purchases_of
 from app.buy.trace_file import read_trace
-from app.document import chart_files, page, vocabulary
+from app.document import chart_files, page
 from app.document import format as fmt
 from app.document.escape import as_text
 from app.document.glossary import explained
 from app.forecast import price_book
+from app.plan import answer_section, products
 from app.plan import words as plan_words
 from app.risk import document as risk_document
 from app.scale import page as scale_page
 from app.scenario.link import Query, query_of
-from app.web import figure
+from app.web import figure, link
 from app.web.answers import KEPT_S
 from app.web.selection import chosen
 from core.errors import RuncastError
@@ -32,6 +33,7 @@ from core.search.plan import Answer, Plan
 
 KEPT = 64  # cached answers, up to 100 kB each
 TRACE = "risk_trace"
+LIST, COUNT = "risk_plan", "risk_count"
 TRACE_TYPES, MAX_UPLOAD_MB = ["csv", "json"], 2
 Specs = dict[str, chart_files.Spec]
 Data = Callable[[], pd.DataFrame]
@@ -61,6 +63,7 @@ def draw(scenario: Scenario, answer: Answer) -> None:
         st.error(as_text(plan_words.answer_sentence(scenario, answer)))
         return
     plan = chosen(scenario, answer)
+    _draw_choice(answer, plan)
     theme = figure.theme()
     trace, trace_id, wrong = _trace()
     book_id = price_book.book_id(scenario)
@@ -83,6 +86,28 @@ def draw(scenario: Scenario, answer: Answer) -> None:
     bill_page.draw(scenario, answer, plan)
     if any(w.hours for w in found.ways):  # otherwise no number of GPUs has a time
         scale_page.draw(scenario, answer, plan)
+
+
+def _draw_choice(answer: Answer, plan: Plan) -> None:
+    """Draw the list of plans, and the numbers of GPUs at which the plan's machine is offered."""
+    left, right = st.columns([5, 1])
+    answer_section.draw_choice(left, answer, plan, key=LIST, about="The choice of every page")
+    of_count = products.counts(answer, plan)
+    st.session_state[COUNT] = plan.num_gpus
+    right.selectbox(
+        "GPUs of this machine",
+        sorted(of_count),
+        key=COUNT,
+        format_func=fmt.count,
+        on_change=_count_chosen,
+        args=(of_count,),
+    )
+
+
+def _count_chosen(of_count: dict[int, str]) -> None:
+    if (plan_id := of_count.get(st.session_state[COUNT])) is not None:
+        link.choose(plan_id)
+        link.redraw()
 
 
 def _trace() -> tuple[Trace | None, str, str]:
@@ -110,8 +135,6 @@ def _draw_answer(scenario: Scenario, found: Purchases) -> None:
     ):  # fmt: skip
         if sentence:
             st.markdown(as_text(sentence))
-    machine = vocabulary.machine(found.plan)
-    st.caption(as_text(f"The plan is {machine}; another one is chosen on the Plan page."))
 
 
 def _draw_pair(charts: Specs, *pair: tuple[str, str, str, str, str, Data]) -> None:

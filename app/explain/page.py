@@ -125,7 +125,7 @@ def draw_mine(query: Query, scenario: Scenario, plan: Plan, *, key: str = MINE) 
         "A layout on these machines",
         key=key,
         max_chars=MAX_CHARS,
-        placeholder="tp=8,pp=4,sharding=zero1",
+        placeholder="tp8 pp4 zero1",
         help="What is left out is searched. Keys: tp, pp, cp, ep, virtual_stages, dp_shard, "
         "micro_batch_size, sharding, recompute, ...",
     )

@@ -80,7 +80,7 @@ def held_of(scenario: Scenario, plan: Plan) -> Held:
     row = explained.row_of(setting, plan.layout)
     own = evaluate(case, row)
     at = (work_on(case.work, row), row, case.place.cluster, case.eff)
-    found, same = _legal(setting, plan.layout)
+    found, same = legal_layouts(setting, plan.layout)
     on_host = np.asarray(found.host_bytes <= setting.job().host_bytes)
     return Held(
         bars=(_bar("plan", own, 0), *_others(found, own, on_host)),
@@ -102,7 +102,7 @@ def misses_of(scenario: Scenario) -> Held | None:
         setting = explained.setting_without_plan(scenario)
     except ScenarioError:
         return None
-    found, same = _legal(setting, None)
+    found, same = legal_layouts(setting, None)
     on_host = found.host_bytes <= setting.job().host_bytes
     short = np.flatnonzero(~found.fits & on_host)
     if not len(short):
@@ -134,7 +134,7 @@ def _others(found: Evaluated, own: Evaluated, on_host: NDArray[np.bool_]) -> tup
     )
 
 
-def _legal(setting: Setting, like: Layout | None) -> tuple[Evaluated, tuple[str, ...]]:
+def legal_layouts(setting: Setting, like: Layout | None) -> tuple[Evaluated, tuple[str, ...]]:
     """Every legal layout, evaluated, and the degrees held fixed to limit their number."""
     layouts, held = _candidates(setting, setting.choices), 0
     while like is not None and len(np.asarray(layouts.tp)) > MOST_ROWS and held < len(HELD):

@@ -5,6 +5,10 @@ compare_section     plans side by side on the Options page: the pinned ones, or 
                     links
 document            the table of every ranked plan of an answer: filtered, sorted, in one
                     unit of money
+families            the best layout of each family on a plan's machines, and why a family is
+                    out
+families_section    layouts side by side on the Compare page: the best of each family, and a
+                    layout of the user's
 filters             the filter, sort and unit widgets of the Options page
 heatmap             the cells of the heatmap: the best plan of every accelerator at every
                     cloud

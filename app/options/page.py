@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from app.document import vocabulary
 from app.document.durations import in_one_unit, of_days
 from app.document.escape import as_text
 from app.document.page import head_help
-from app.options import compare_section, heatmap_section
+from app.options import compare_section, families_section, heatmap_section
 from app.options import document as plans
 from app.options import filters as options_filters
 from app.plan import answer_section, products
@@ -22,6 +23,7 @@ from app.scenario.link import Query, address_of, query_of
 from app.web import figure, link
 from app.web import form as web_form
 from app.web.answers import KEPT_S, key_of
+from app.web.selection import chosen
 from core.scenario import Scenario
 from core.scenario.types import MOST_PINNED
 from core.search.plan import Answer
@@ -57,6 +59,8 @@ def draw(scenario: Scenario, answer: Answer, options: web_form.Options) -> None:
     _draw_table(scenario, kept, len(every), has_limits=has_limits)
     _draw_pins(scenario, every, kept)
     compare_section.draw_pinned(scenario, answer, today)
+    plan = chosen(scenario, answer)
+    families_section.draw(query, book_id, scenario, plan, vocabulary.machine(plan))
     heatmap_section.draw(query, book_id, scenario, answer, filters, every, kept)
     compare_section.draw_other_link(scenario, answer, today)
 

@@ -7,6 +7,7 @@ takes a few array operations (core/evidence/neighbours.py).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -23,12 +24,15 @@ from core.evidence.neighbours import Configuration, distances, nearest_rows
 from core.layout.precision import PRECISIONS
 from core.model.transformer import active_params, as_columns
 from core.scenario import Scenario
-from core.search.plan import Plan
+from core.search.plan import Layout, Plan
 from hardware import facts
 from hardware.efficiency import GENERIC, stack_of
-from hardware.measured import MODELS_CSV, RUNS_CSV, Runs, read_models, read_runs
+from hardware.measured import MODELS_CSV, RUNS_CSV, RunInputs, Runs, read_models, read_runs
 
 SAME_SIZE = 0.02  # relative difference of parameters within which two models are the same
+SHARDING_WORDS = {  # of the table of runs
+    "ddp": "none", **dict.fromkeys(("zero3", "zeropp", "fsdp1", "fsdp2"), "zero3/fsdp"),
+}  # fmt: skip
 QUANTISED = "qlora"
 ADAPTERS = ("lora", QUANTISED)
 DEGREES = {
@@ -148,11 +152,12 @@ def nearest(scenario: Scenario, plan: Plan, top: int = 3) -> tuple[Neighbour, ..
     terms = distances(ours, table.columns)
     dates = table.runs.inputs.source_date[table.rows]
     found = nearest_rows(terms, top=top, group=table.group, newer=dates)
-    return tuple(_neighbour(scenario, table, ours, terms, int(n)) for n in found)
+    return tuple(_neighbour(scenario, plan.layout, table, ours, terms, int(n)) for n in found)
 
 
 def _neighbour(
     scenario: Scenario,
+    layout: Layout,
     table: _Table,
     ours: Configuration,
     terms: dict[str, NDArray[np.float64]],
@@ -161,7 +166,7 @@ def _neighbour(
     row = int(table.rows[n])
     inputs, forecast = table.runs.inputs, table.forecast
     model = str(inputs.model_key[row])
-    same, differences = _in_words(scenario, table, ours, terms, n, model)
+    same, differences = _in_words(scenario, layout, table, ours, terms, n, model)
     return Neighbour(
         run_id=str(inputs.run_id[row]),
         source=str(inputs.source[row]),
@@ -182,6 +187,7 @@ def _neighbour(
 
 def _in_words(
     scenario: Scenario,
+    layout: Layout,
     table: _Table,
     ours: Configuration,
     terms: dict[str, NDArray[np.float64]],
@@ -222,7 +228,26 @@ def _in_words(
             same.append(name)
         elif not is_same:
             different.append(text)
-    return tuple(same), tuple(different)
+    run = int(table.rows[n])
+    return tuple(same), (*different, *_of_the_layout(table.runs.inputs, run, layout))
+
+
+def _of_the_layout(inputs: RunInputs, run: int, layout: Layout) -> Iterator[str]:
+    """What of a run's micro-batch, recompute and sharding differs from a plan's or is not stated:
+    no distance counts it, but it moves the speed."""
+    if np.isnan(theirs := float(inputs.micro_batch[run])):
+        yield "micro-batch not stated"
+    elif theirs != layout.micro_batch_size:
+        yield f"micro-batch {theirs:g} instead of {layout.micro_batch_size}"
+    for what, column, ours in (
+        ("recompute", inputs.recompute, layout.recompute),
+        ("sharding", inputs.dp_sharding, layout.sharding),
+    ):
+        word = str(column[run])
+        if word in ("", "unknown"):
+            yield f"{what} not stated"
+        elif word != SHARDING_WORDS.get(ours, ours):
+            yield f"{what} {word} instead of {ours}"
 
 
 def _model_words(model: str, ratio: float) -> str:

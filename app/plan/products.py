@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from app.plan.document import COST, FORMATS, IN_FILE
+from core.search.plan import Answer, Plan
 
 PRODUCT = ("GPU", "GPUs", "Cloud", "Instance", "Purchase")
 REGION = "Region"
@@ -35,6 +36,24 @@ def once(ranked: pd.DataFrame, kept: NDArray[np.bool_]) -> pd.DataFrame:
         for n, name in zip(num_regions[rows], shown[REGION], strict=True)
     ]
     return shown
+
+
+def counts(answer: Answer, plan: Plan) -> dict[int, str]:
+    """The best plan of the same product at each number of GPUs, by its id."""
+    points, offer = answer.points, plan.offer
+    if "id" not in points:
+        return {plan.num_gpus: plan.id}
+    same = (
+        (points["accelerator"] == offer.accelerator)
+        & (points["provider"] == offer.provider)
+        & (points["instance_type"] == offer.instance_type)
+        & (points["purchase"] == offer.purchase)
+    )
+    rows = np.flatnonzero(same)
+    found: dict[int, str] = {}
+    for row in rows[np.lexsort((points["rank"][rows], points["num_gpus"][rows]))]:
+        found.setdefault(int(points["num_gpus"][row]), str(points["id"][row]))
+    return {**found, plan.num_gpus: plan.id}
 
 
 def on_page(names: Iterable[str], *, without: Collection[str] = ()) -> list[str]:

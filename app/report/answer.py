@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from app.document import chart_files, vocabulary
 from app.document import format as fmt
@@ -29,12 +30,13 @@ P10_P90 = (
 
 def answer_section(scenario: Scenario, answer: Answer, plan: Plan, risk: Risk) -> Section:
     """The sentence, the numbers for a decision, and their uncertainty."""
-    blocks: list[Block] = [Paragraph(plan_words.answer_sentence(scenario, answer), strong=True)]
+    about = replace(answer, plans=(plan, *(p for p in answer.plans if p is not plan)))
+    blocks: list[Block] = [Paragraph(plan_words.answer_sentence(scenario, about), strong=True)]
     if plan.rank != 1:
         blocks.append(
             Paragraph(
-                f"This report is about plan {plan.rank}, which the link selects: "
-                f"{_claim(plan)}. The sentence above is about plan 1, the recommended one."
+                f"This is plan {plan.rank}, which the link selects. The first of the ranking: "
+                f"{_claim(answer.plans[0])}."
             )
         )
     blocks += [decision_table(plan, risk), Paragraph(P10_P90)]

@@ -6,6 +6,8 @@ layout of a plan.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any, get_args
 
 from core.errors import ScenarioError, nearest, shown
@@ -44,6 +46,12 @@ OPTIONAL = (
     "schedule", "context_parallel", "reshard_after_forward", "offload_optimizer", "offload_params",
 )  # fmt: skip
 KEYS = (*DEGREES, *CHOICES)
+SHORT_KEYS = {
+    **{key: key for key in ("tp", "pp", "cp", "ep", "etp", "dp")},
+    **dict.fromkeys(("mb", "mbs"), "micro_batch_size"),
+    "vp": "virtual_stages",
+}
+_SHORT = re.compile(r"([a-z]+)(\d+)")
 
 
 def parse_layout(text: str) -> dict[str, Any]:
@@ -52,18 +60,13 @@ def parse_layout(text: str) -> dict[str, Any]:
     Keys that are left out are not in the result. Whether the degrees fit together, and fit a number
     of GPUs, is not checked here.
 
-    >>> parse_layout("tp=8, sharding=zero1")
-    {'tp': 8, 'sharding': 'zero1'}
+    >>> parse_layout("tp=8, sharding=zero1"), parse_layout("TP8 pp4 zero1 mb2")
+    ({'tp': 8, 'sharding': 'zero1'}, {'tp': 8, 'pp': 4, 'sharding': 'zero1', 'micro_batch_size': 2})
     """
     if len(text) > MAX_CHARS:
         raise ScenarioError(f"A layout has at most {MAX_CHARS} characters; {shown(text)} has more.")
     found: dict[str, Any] = {}
-    for part in (p.strip() for p in text.split(",")):
-        if not part:
-            continue
-        key, equals, value = (t.strip() for t in part.partition("="))
-        if not equals:
-            raise ScenarioError(f"{shown(part)} in a layout is no KEY=VALUE like tp=8.")
+    for key, value in _pairs(text):
         if key not in KEYS:
             raise ScenarioError(_unknown(key))
         if key in found:
@@ -72,6 +75,24 @@ def parse_layout(text: str) -> dict[str, Any]:
     if not found:
         raise ScenarioError("The layout is empty; it is written like tp=8,pp=4,sharding=zero1.")
     return found
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """Each key and value of a written layout; short forms such as tp8, zero1 and mb2 in full."""
+    for part in (p.strip() for p in re.split(r",|(?<![=\s])\s+(?![=\s])", text)):
+        if not part:
+            continue
+        key, equals, value = (t.strip() for t in part.partition("="))
+        if equals:
+            yield key, value
+        elif (short := _SHORT.fullmatch(part.lower())) and short[1] in SHORT_KEYS:
+            yield SHORT_KEYS[short[1]], short[2]
+        elif part.lower() in get_args(Sharding):
+            yield "sharding", part.lower()
+        else:
+            raise ScenarioError(
+                f"{shown(part)} in a layout is no KEY=VALUE like tp=8, nor short like tp8 or zero1."
+            )
 
 
 def layout_text(layout: Layout) -> str:

@@ -102,7 +102,9 @@ def test_a_published_run_is_its_own_nearest_neighbour():
     first, *others = nearest(LLAMA_405B, replace(plan, stack="megatron-bridge"))
     assert first.run_id.startswith("mbridge-25.11-b200-llama3.1-405b-pretrain-fp8-current-128g")
     assert first.distance == 0
-    assert first.differences == ()
+    assert first.differences == (
+        "recompute not stated", f"sharding zero1 instead of {plan.layout.sharding}"
+    )  # fmt: skip
     assert first.same == ("GPU", "model", "precision", "GPU count", "sequence length", "stack")
     assert first.measured == pytest.approx(661, rel=0.01)
     assert all(n.distance > 0 for n in others)
@@ -126,6 +128,15 @@ def test_neighbours_come_nearest_first_and_once():
     assert len({n.run_id for n in found}) == len(found) == 200
     assert all(n.measured > 0 and n.forecast_p10 < n.forecast < n.forecast_p90 for n in found)
     assert all(n.error == pytest.approx(n.forecast / n.measured - 1) for n in found)
+
+
+def test_what_of_the_layout_moves_the_speed_is_among_the_differences():
+    inputs = plan_neighbours._table().runs.inputs
+    run = int(np.flatnonzero((inputs.recompute == "full") & (inputs.micro_batch == 2))[0])
+    like = replace(plan_on("H100-80GB-SXM", 64).layout, recompute="full", micro_batch_size=2)
+    other = replace(like, recompute="none", micro_batch_size=48)
+    found, more = (set(plan_neighbours._of_the_layout(inputs, run, x)) for x in (like, other))
+    assert more - found == {"micro-batch 2 instead of 48", "recompute full instead of none"}
 
 
 def test_adapters_are_compared_with_adapters():

@@ -15,6 +15,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from app.accuracy import words as accuracy_words
+from app.document import format as fmt
 from app.document.blocks import Copied, Figure, Paragraph, Table
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
@@ -159,7 +160,9 @@ def test_a_plan_that_the_link_selects_is_reported_and_the_best_one_named():
     report = report_of(*asked(plan=third.id), date=DAY)
     first = report.sections[0].blocks
     assert isinstance(first[1], Paragraph)
-    assert first[1].text.startswith("This report is about plan 3, which the link selects")
+    assert fmt.days(third.hours.p50) in first[0].text
+    assert first[1].text.startswith("This is plan 3, which the link selects")
+    assert fmt.days(answer.plans[0].hours.p50) in first[1].text
     assert any(c.startswith("Numbers of plan 3") for c in tables_of(report))
 
 

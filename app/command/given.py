@@ -61,6 +61,7 @@ TABLE = (
     FieldOption("lora_rank", "N", "Rank of the adapters."),
     FieldOption("lora_targets", "T", "Matrices that get adapters: attention or all."),
     FieldOption("precision", "P", "bf16, fp16, fp8, ..."),
+    FieldOption("allow_fp8", "", "Search fp8 beside the precision, where the stack has it."),
     FieldOption("optimizer", "O", "adamw, adamw_8bit, adafactor, muon or sgd."),
     FieldOption("gradient_dtype", "T", "Gradients held in bf16, fp32 or bf16_fp32 (both)."),
     FieldOption("sharding", "A,B", "ddp, zero1, zero2, zero3, fsdp1, fsdp2, hsdp, zeropp."),

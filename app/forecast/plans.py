@@ -222,6 +222,7 @@ def plan_of(
         num_nodes=row.num_nodes,
         layout=layout,
         stack=row.stack,
+        precision=found.variant_of(n).precision,
         tokens_per_s=Interval(p10=low, p50=row.tokens_per_s, p90=high),
         tokens_per_s_per_gpu=float(best.step.tokens_per_s_per_gpu[n]),
         mfu=float(best.step.mfu[n]),

@@ -1,7 +1,7 @@
 """Software stacks of a scenario: those that take it, what each cannot do, and the choices that each
 leaves to the search.
 
-A variant is the scenario with every automatic choice fixed; today the only one is its stack. What a
+A variant is the scenario with every automatic choice fixed: its stack, and its precision. What a
 launch file takes is asked of its recipe, with small made-up jobs (`file_of`).
 """
 
@@ -16,7 +16,8 @@ from typing import Any
 from app.scenario.model import model_of
 from core.errors import ScenarioError
 from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE
-from core.machine.accelerator import Accelerator
+from core.layout.precision import precision
+from core.machine.accelerator import Accelerator, offers_precision
 from core.scenario import Scenario
 from core.scenario.types import AUTO
 from core.search.plan import Layout, Plan
@@ -34,6 +35,7 @@ DEGREES = {
     "etp": "tensor parallelism of experts",
 }
 SEARCHED_OFFLOADS = ("cpu/none", "cpu/cpu")  # optimizer/weights
+FP8 = ("fp8", "fp8_rowwise", "fp8_blockwise", "mxfp8")  # the least work first
 RANKS = 8  # data-parallel ranks of a made-up job
 
 
@@ -155,18 +157,36 @@ def _file_of(
 
 def as_planned(scenario: Scenario, plan: Plan) -> Scenario:
     """The scenario with the automatic choices that a plan made: what the plan is computed from."""
-    if scenario.stack == plan.stack:
+    precision = plan.precision or scenario.precision
+    fixed: dict[str, Any] = {"stack": plan.stack, "precision": precision, "allow_fp8": False}
+    if all(getattr(scenario, name) == value for name, value in fixed.items()):
         return scenario
-    return scenario.model_copy(update={"stack": plan.stack})
+    return scenario.model_copy(update=fixed)
 
 
 def variants_of(scenario: Scenario) -> tuple[Scenario, ...]:
-    """The scenario with each stack that takes it, in the order of the table; of equally fast ones
-    the first wins. The last is of no particular stack: for what no other runs on."""
-    if scenario.stack != AUTO:
-        return (scenario,)
-    names = [name for name in supports() if not obstacle(scenario, name)]
-    return tuple(scenario.model_copy(update={"stack": n}) for n in (*names, GENERIC))
+    """The scenario with its automatic choices fixed: with each stack that takes it, in the order of
+    the table, and then with no particular stack, for what no other runs on; each in the precision
+    that is asked for and, if that is allowed, in the first recipe of fp8 that it takes. Of equally
+    fast variants the first wins."""
+    names = [scenario.stack]
+    if scenario.stack == AUTO:
+        names = [*(name for name in supports() if not obstacle(scenario, name)), GENERIC]
+    found = []
+    for name in names:
+        base = scenario.model_copy(update={"stack": name, "allow_fp8": False})
+        found.append(base)
+        if scenario.allow_fp8:
+            in_fp8 = (base.model_copy(update={"precision": p}) for p in FP8)
+            found += [next((v for v in in_fp8 if _takes_precision(v)), base)]
+    return tuple(dict.fromkeys(found))
+
+
+def _takes_precision(variant: Scenario) -> bool:
+    """Whether the stack of a variant takes its precision."""
+    if support_of(variant.stack) is None:
+        return True
+    return not obstacle(variant, variant.stack)
 
 
 def not_taking(scenario: Scenario) -> dict[str, str]:
@@ -179,12 +199,19 @@ def not_taking(scenario: Scenario) -> dict[str, str]:
 
 def asked_of(variants: Sequence[Scenario], accelerator: str) -> list[int]:
     """The numbers of the variants that are asked about an accelerator, by its name: those whose
-    stack runs on it, of them those that bring a training program; if there is none, the last."""
+    stack runs on it, of them those that bring a training program; if there is none, those of no
+    particular stack."""
     chip = facts.accelerators().get(accelerator)  # None: the user's own, on which any stack runs
-    own = range(len(variants) - 1)
+    able = [n for n, v in enumerate(variants) if chip is None or _has_format(v, chip)]
+    own = [n for n in able if variants[n].stack != GENERIC]
     runs = [n for n in own if chip is None or runs_on(variants[n].stack, chip)]
-    whole = [n for n in runs if supports()[variants[n].stack].tasks]
-    return whole or runs or [len(variants) - 1]
+    whole = [n for n in runs if (s := support_of(variants[n].stack)) is None or s.tasks]
+    return whole or runs or [n for n in able if n not in own] or [len(variants) - 1]
+
+
+def _has_format(variant: Scenario, chip: Accelerator) -> bool:
+    recipe = precision(variant.precision)
+    return offers_precision(chip, name=recipe.name, matmul_bits=recipe.matmul_bits)
 
 
 def software(scenario: Scenario) -> str:
@@ -255,8 +282,8 @@ def runs_on(stack: str, accelerator: Accelerator) -> bool:
 def is_compared(variants: Sequence[Scenario], accelerator: Accelerator) -> bool:
     """Whether an accelerator is compared: a stack runs on it, or the scenario names it and leaves
     the stack open."""
-    own = variants[:-1] or variants
-    is_open = len(variants) > 1 and accelerator.name in variants[0].gpu
+    own = [v for v in variants if v.stack != GENERIC] or variants
+    is_open = len(own) < len(variants) and accelerator.name in variants[0].gpu
     return is_open or any(runs_on(v.stack, accelerator) for v in own)
 
 

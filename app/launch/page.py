@@ -11,7 +11,7 @@ from app.document import vocabulary
 from app.document.escape import as_text
 from app.document.glossary import explained
 from app.forecast.price_book import book_id, today
-from app.forecast.stack_limits import targets_of
+from app.forecast.stack_limits import as_planned, targets_of
 from app.launch import files
 from app.launch.job import job_of
 from app.launch.words import TIERS, troubles
@@ -143,7 +143,8 @@ def _draw_file(file: files.Shown) -> None:
 
 def _draw_troubles(scenario: Scenario, answer: Answer) -> None:
     st.subheader("When it goes wrong", anchor=False)
-    for name, looks in troubles(scenario, chosen(scenario, answer)).items():
+    plan = chosen(scenario, answer)
+    for name, looks in troubles(as_planned(scenario, plan), plan).items():
         with st.expander(name):
             for at, do in looks.items():
                 st.markdown(f"**Look at {as_text(at)}.** {as_text(do)}")

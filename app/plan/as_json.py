@@ -146,7 +146,7 @@ def _plan(plan: Plan) -> dict[str, Json]:
         "is_quote": is_quote(offer),
         **attributes(plan, "num_gpus", "num_nodes"),
         "layout": attributes(plan.layout, *LAYOUT_KEYS),
-        "stack": plan.stack,
+        **attributes(plan, "stack", "precision"),
         "tokens_per_s": number(plan.tokens_per_s.p50),
         "tokens_per_s_p10": number(plan.tokens_per_s.p10),
         "tokens_per_s_p90": number(plan.tokens_per_s.p90),

@@ -78,6 +78,7 @@ def _of_stack(scenario: Scenario) -> Object:
             "chunked_loss",
         ),
         "efficiency": record_json(efficiency_of(scenario, work)),
+        "precision": scenario.precision,
     }
 
 
@@ -98,10 +99,14 @@ def plan_inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> list[Object]:
                 "billing": attributes(plan, "startup_hours", "least_billed_hours"),
                 "moved_log": shift,
                 "variance_left": left,
-                **({} if plan.stack == plans[0].stack else _of_stack(case.scenario)),
+                **({} if _choices(plan) == _choices(plans[0]) else _of_stack(case.scenario)),
             }
         )
     return found
+
+
+def _choices(plan: Plan) -> tuple[str, str]:
+    return plan.stack, plan.precision
 
 
 def _moved(scenario: Scenario, plans: Sequence[Plan]) -> list[tuple[float, float]]:

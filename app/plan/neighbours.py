@@ -19,6 +19,7 @@ from app.accuracy.predict import Predictions, predict
 from app.accuracy.run_words import PRECISION_NAMES
 from app.document import format as fmt
 from app.forecast import machines
+from app.forecast.stack_limits import as_planned
 from app.scenario.model import model_of
 from core.evidence.neighbours import Configuration, distances, nearest_rows
 from core.layout.precision import PRECISIONS
@@ -124,6 +125,7 @@ def _table() -> _Table:
 
 
 def _of_plan(scenario: Scenario, plan: Plan) -> Configuration:
+    scenario = as_planned(scenario, plan)
     model = model_of(scenario).transformer
     chip = machines.accelerator_of(plan.offer.accelerator, scenario)
     layout = plan.layout

@@ -16,6 +16,7 @@ from app.scenario.yaml import read_bytes
 from core.errors import ScenarioError, shown
 from core.evidence.uncertainty import Circumstances, doublings
 from core.layout.layouts import CONTEXT_METHODS, RECOMPUTE, SCHEDULES
+from core.layout.precision import PRECISIONS
 from core.layout.sharding import INDEX
 from core.layout.workload import OFFLOAD, Workload
 from core.machine.accelerator import CUSTOM_ARCHITECTURE, Accelerator
@@ -48,11 +49,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfStack:
-    """What a plan trains, with the habits and efficiencies of its stack."""
+    """What a plan trains, with the habits and efficiencies of its stack, and in which precision."""
 
     work: Workload
     stack: Stack
     eff: Efficiency
+    precision: str  # '': of the scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,7 @@ def _of_stack(given: _Value, model: Transformer) -> OfStack:
         work=given.get("workload").record(Workload, model=model),
         stack=_stack(given.get("stack")),
         eff=given.get("efficiency").record(Efficiency),
+        precision=given.get("precision", "").word(("", *PRECISIONS)),
     )
 
 

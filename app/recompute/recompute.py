@@ -97,7 +97,10 @@ def _shared(file: PlanFile) -> Iterator[Differs]:
         yield from _fields("inputs.model.dims", file.model, dims)
     named = NamedModel(id="", label="", transformer=file.model, source="", max_seq_len=None)
     for of in dict.fromkeys((file.shared, *(p.of_stack for p in file.plans))):
-        work = workload_of(file.scenario, named, of.stack)
+        asked = file.scenario
+        if of.precision:
+            asked = asked.model_copy(update={"precision": of.precision})
+        work = workload_of(asked, named, of.stack)
         yield from _fields("inputs.workload", of.work, work)
 
 

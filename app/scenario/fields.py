@@ -55,7 +55,7 @@ ADVANCED = (
     Section(
         "kernels",
         "Precision and kernels",
-        ("precision", "software_date", "attention", "compile", "cuda_graphs",
+        ("precision", "allow_fp8", "software_date", "attention", "compile", "cuda_graphs",
          "chunked_loss"),
     ),
     Section(

@@ -108,6 +108,9 @@ class ScenarioFields(BaseModel):
     )  # fmt: skip
 
     precision: Precision = field("bf16", "Precision", "Number format of the matmuls", "advanced")
+    allow_fp8: bool = field(
+        False, "Search fp8, too", "Where device and stack have it and it is faster", "advanced"
+    )
     sharding: Annotated[tuple[Sharding, ...], BeforeValidator(listed)] = field(
         (), "Sharding", "Data-parallel strategies to search; none means all", "advanced"
     )

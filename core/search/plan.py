@@ -126,6 +126,7 @@ class Plan:
     frontier: bool  # no other priced plan is expected to be both cheaper and faster
     assumptions: tuple[str, ...]  # each a sentence
     stack: str = "generic"  # that trains; generic: no particular one, without a launch file
+    precision: str = ""  # of core.scenario.types.Precision; '': of the scenario
     calibration: str = ""  # id of the calibration of the machine's rates
     against: tuple[str, ...] = ()  # why it is recommended only if no other plan is left
     network: PlanNetwork | None = None  # None: one machine, or nothing joins several

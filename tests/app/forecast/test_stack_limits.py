@@ -83,6 +83,19 @@ def test_of_the_stacks_that_take_a_job_the_fastest_is_planned_on_each_machine() 
         assert case_of(asked(**given), plan).moved == 1.0
 
 
+def test_fp8_is_searched_only_where_it_is_allowed_and_won_by_those_that_have_it() -> None:
+    given = {"model": "llama3.1-70b", "gpu": "A100-80GB-SXM,H100-80GB-SXM", "cloud": "aws"}
+    plain, both = (answer(asked(**given, allow_fp8=word), top=500) for word in ("0", "1"))
+    assert {p.precision for p in plain.plans} == {"bf16"}
+    found = {(p.offer.accelerator, p.precision) for p in both.plans}
+    assert found == {("A100-80GB-SXM", "bf16"), ("H100-80GB-SXM", "fp8")}
+    of_fp8 = {p.id: p for p in answer(asked(**given, precision="fp8"), top=500).plans}
+    for plan in both.plans:
+        assert case_of(asked(**given, allow_fp8="1"), plan).moved == 1.0
+        if plan.precision == "fp8":
+            assert plan.step_s == of_fp8[plan.id].step_s
+
+
 def test_stacks_that_do_not_take_the_job_are_counted_each_with_its_reason() -> None:
     (left_out,) = (e for e in answer(asked(tp="2", pp="2")).excluded if e.reason == "stacks")
     assert left_out.count == 6

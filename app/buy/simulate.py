@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.buy.prices import Priced
+from app.forecast.expected.total import LEAST_OUTAGE_S
 from app.forecast.failure_inputs import given_numbers, known
 from app.forecast.failure_job import job_of, least_interval_s
 from app.risk.risk import speeds_of, usd_per_hour
@@ -28,7 +29,6 @@ PLAYED = 200  # preemptions simulated: of a run with more, only a part is simula
 PLAYED_ON_TRACE = 600  # limit on a given trace, whose parts are not independent
 LEAST_USEFUL = 1 / 30  # share of the time; below it the run never ends in practice
 LENGTHS = 200  # least length of a drawn trace, in runs or in cycles of up and down
-LEAST_OUTAGE_S = 1.0
 SPENT = ("total", "spot", "on_demand", "waiting", "rework", "restart", "checkpoint")
 Column = NDArray[np.float64]
 

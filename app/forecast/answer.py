@@ -15,7 +15,7 @@ from app.forecast.choice import choice_of, jobs_of
 from app.forecast.excluded import LEAST_MFU, LONGEST_DAYS
 from app.forecast.machines import Machine
 from app.forecast.plans import Row, plan_of, rows_of
-from app.forecast.points import points_of, total_at
+from app.forecast.points import points_of, total_at, within_limits
 from app.forecast.search import Found, searched
 from app.forecast.search_memory import SearchMemory
 from app.forecast.training import num_steps_of, tokens_of
@@ -68,11 +68,7 @@ def answer(
     without = choice.left_out + skipped + unwanted + excluded.without_layout(pairs, best)
     points = points_of(scenario, rows, found)
     usd, hours = points["expected_usd"], points["expected_hours"]
-    on_time = ranking.surely(
-        points["chance_on_time"],
-        None if scenario.deadline_days is None else scenario.deadline_confidence,
-    )
-    in_budget = ranking.within(usd, scenario.budget_usd)
+    on_time, in_budget = within_limits(scenario, points)
     best_first = ranking.order(
         usd=usd, hours=hours, meets_limits=on_time & in_budget, faults=faults,
         by=scenario.rank_by,

@@ -8,7 +8,7 @@ from app.forecast import machines
 from app.forecast.choice import choice_of, jobs_of
 from app.forecast.machines import Machine
 from app.forecast.plans import plan_of, rows_of
-from app.forecast.points import points_of, total_at
+from app.forecast.points import points_of, total_at, within_limits
 from app.forecast.search import searched
 from app.forecast.stack_limits import as_planned
 from app.forecast.training import num_steps_of
@@ -56,10 +56,17 @@ def plans_by_count(scenario: Scenario, plan: Plan) -> Searched:
     rented = [(rents[int(job)], n) for n, job in enumerate(best.job)]
     rows = rows_of(rented, search, num_steps=num_steps_of(asked))
     points = points_of(asked, rows, search)
+    on_time, in_budget = within_limits(asked, points)
     found = [
-        plan_of(replace(row, total=total_at(asked, points, n)), search, asked)
+        plan_of(
+            replace(
+                row, total=total_at(asked, points, n), meets_deadline=bool(on_time[n]),
+                meets_budget=bool(in_budget[n]),
+            ),
+            search, asked,
+        )
         for n, row in enumerate(rows)
-    ]
+    ]  # fmt: skip
     if not found:
         raise ScenarioError("No layout fits on this machine at any of the GPU counts around.")
     fits = {p.num_gpus for p in found}

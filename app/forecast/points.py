@@ -16,6 +16,7 @@ from app.forecast.price_book import price_day
 from app.forecast.search import Found
 from core.explain.explain import record_of
 from core.scenario import Scenario
+from core.search import ranking
 from core.search.plan import Total
 from pricing.book.offers import is_quote
 
@@ -68,6 +69,18 @@ def points_of(scenario: Scenario, rows: Sequence[Row], found: Found) -> dict[str
     columns["sigma"] = sigmas(rows, found)
     columns["price_sigma"] = total.price_sigmas(offers, price_day(scenario))
     return columns | total.totals(scenario, columns, num_steps=rows[0].num_steps)
+
+
+def within_limits(
+    scenario: Scenario, points: Mapping[str, NDArray[Any]]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which rows end by the deadline as surely as asked, and cost at most the budget as
+    expected."""
+    sure = None if scenario.deadline_days is None else scenario.deadline_confidence
+    return (
+        ranking.surely(points["chance_on_time"], sure),
+        ranking.within(points["expected_usd"], scenario.budget_usd),
+    )
 
 
 def total_at(scenario: Scenario, points: Mapping[str, NDArray[Any]], row: int) -> Total:

@@ -18,17 +18,17 @@ from app.document import format as fmt
 from app.document import vocabulary
 from app.options.document import CLOUD, GPU, GPUS, ID, MTOKEN, PURCHASE
 from app.plan import document as plan_document
-from app.plan.document import AGAINST, COST, PRICE, TIME
+from app.plan.document import AGAINST, EXPECTED_COST, EXPECTED_TIME, PRICE
 from core.search.plan import Answer
 from pricing.book.quotes import INSTANCE
 
 MOST_GPUS, MOST_CLOUDS = 14, 14  # at most, the best ones; the file has every one
 LEVELS = 7  # of colour, evenly spaced on a logarithmic scale
 MEASURES = {
-    "usd": ("Cost of the run", COST, "USD of the whole run"),
+    "usd": ("Expected cost", EXPECTED_COST, "USD of the whole run, all in"),
     "mtoken": ("Per million tokens", MTOKEN, "USD per million tokens"),
     "price": ("GPU-hour", PRICE, "USD per GPU-hour"),
-    "days": ("Time", TIME, "days of wall clock"),
+    "days": ("Expected time", EXPECTED_TIME, "days, all in"),
 }
 NOT_OFFERED, NO_PLAN, HIDDEN, NO_PRICE = fmt.MISSING, "\N{MULTIPLICATION SIGN}", "o", "?"
 QUOTE = "\N{BLACK STAR}"  # behind a number
@@ -165,6 +165,6 @@ def _where(row: Mapping[str, Any]) -> str:
     against = f"; not recommended: {row[AGAINST]}" if row[AGAINST] else ""
     return (
         f"{fmt.count(row[GPUS])} GPUs, {row['Instance']}, {row['Region']}, {row[PURCHASE]}: "
-        f"{fmt.usd_short(row[COST])} in {fmt.days(row[TIME] / plan_document.DAYS_PER_HOUR)}"
-        f"{against}"
+        f"{fmt.usd_short(row[EXPECTED_COST])} in "
+        f"{fmt.days(row[EXPECTED_TIME] / plan_document.DAYS_PER_HOUR)}{against}"
     )

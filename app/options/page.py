@@ -141,14 +141,14 @@ def _columns(unit: str, shown: pd.DataFrame) -> dict[str, Any]:
     known = {
         "#": config.NumberColumn(width=50, pinned=True, help="Rank"),
         plans.COST_IN[unit]: config.NumberColumn(
-            format=formats[plan_document.COST] if short else "$%.4g",
+            format=formats[plan_document.EXPECTED_COST] if short else "$%.4g",
             help="Median cost, without failures",
         ),
-        plan_document.TIME: config.NumberColumn(
-            format=formats[plan_document.TIME], help="Median wall clock, without failures"
+        plan_document.EXPECTED_TIME: config.NumberColumn(
+            format=formats[plan_document.EXPECTED_TIME], help="Mean, failures and start-up included"
         ),
-        plan_document.FAILING_TIME: config.NumberColumn(
-            format=formats[plan_document.FAILING_TIME], help="Expected, with failures"
+        plan_document.ON_TIME: config.NumberColumn(
+            format=formats[plan_document.ON_TIME], help="That the run ends by the deadline"
         ),
         plans.GPU: config.TextColumn(width=130),
         plans.GPUS: config.NumberColumn(width=65, format=formats["GPUs"]),

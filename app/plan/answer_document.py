@@ -11,6 +11,7 @@ from app.document.blocks import Block, Bullets, Copied, Paragraph, Section
 from app.document.table import Column, Table, column, text_column
 from app.forecast.with_failures import of_plans
 from app.plan import words
+from app.plan.decided import recommended_sentence
 from app.plan.document import AGAINST, utilisation
 from app.scenario.link_query import link_query
 from core.scenario import Scenario
@@ -44,6 +45,8 @@ def ranked(plans: tuple[Plan, ...]) -> Table[Plan]:
 def blocks(scenario: Scenario, answer: Answer, *, today: dt.date) -> Iterator[Block | Section]:
     """The sentence, the ranked table, the exclusions, the assumptions, the link."""
     yield Paragraph(words.answer_sentence(scenario, answer, today))
+    if why := recommended_sentence(scenario, answer):
+        yield Paragraph(f"Recommended: {why}")
     if answer.plans:
         yield ranked(answer.plans)
         if any(p.frontier for p in answer.plans):

@@ -9,6 +9,7 @@ import numpy as np
 
 from app.document import format as fmt
 from app.plan.document import NO_PRICE, cost_range, machine_of, peak_bytes, time_range
+from core.scenario import Scenario
 from core.search.plan import Answer, Plan
 from core.search.ranking import standing
 from pricing.book.offers import is_quote
@@ -37,14 +38,17 @@ class Point:
 
 
 def _extreme(answer: Answer, column: str) -> Plan | Point | None:
-    """The plan with the least cost or time of those that nothing speaks against, else of all; in
-    full if it is listed, else as its chart point."""
+    """The plan with the least cost, or the least time within the budget, of those that nothing
+    speaks against, else of all; in full if it is listed, else as its chart point."""
     if column not in answer.points:
         return None
     values = np.asarray(answer.points[column], dtype=float)
     points = answer.points
     usd = np.asarray(points["expected_usd"], dtype=float)
-    for without in (points["in_doubt"], np.isnan(usd)):
+    dear = np.isnan(usd)
+    if column == "expected_hours":
+        dear |= ~points["meets_budget"]
+    for without in (points["in_doubt"], dear):
         values = standing(values, in_doubt=np.asarray(without, dtype=bool))
     if not np.isfinite(values).any():
         return None
@@ -82,17 +86,19 @@ def _least(label: str, about: str, number: str, answer: Answer, today: dt.date) 
     return None
 
 
-def headlines(answer: Answer, selected: Plan, today: dt.date) -> list[Headline]:
-    """Cheapest, fastest, recommended, and the memory of the selected plan."""
-    about = "Expected cost of the cheapest plan, all in"
-    cheapest = _least("Cheapest", about, "cost", answer, today)
-    about = "Expected time of the fastest plan, start-up and failures included"
-    fastest = _least("Fastest", about, "time", answer, today)
-    best, about = answer.plans[0], "First of the ranked table"
+def headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date) -> list[Headline]:
+    """Recommended, its chance to be on time, the cheapest, the fastest, and the memory of the
+    selected plan."""
+    best, about = answer.plans[0], "Expected cost of the first plan, all in"
     recommended = _of_plan("Recommended", about, "cost", best, today)
     if best.usd is None:
         hours = fmt.days(best.expected_hours)
         recommended = replace(recommended, value=hours, of=("time", best))
+    about = "Expected cost of the cheapest plan, however long it takes"
+    cheapest = _least("Cheapest if you wait", about, "cost", answer, today)
+    about = "Expected time of the fastest plan"
+    money = "Fastest" if scenario.budget_usd is None else "Fastest for your money"
+    fastest = _least(money, about, "time", answer, today)
     peak, capacity = peak_bytes(selected), selected.memory_capacity_bytes
     lines = (
         f"of {fmt.gib(capacity)} usable ({fmt.percent(peak / capacity)})",
@@ -101,4 +107,18 @@ def headlines(answer: Answer, selected: Plan, today: dt.date) -> list[Headline]:
     )
     of = ("memory", selected)
     memory_of = Headline("Peak memory per GPU", fmt.gib(peak), lines, "Of the selected plan", of)
-    return [h for h in (cheapest, fastest, recommended, memory_of) if h is not None]
+    found = (recommended, _on_time(scenario, best), cheapest, fastest, memory_of)
+    return [h for h in found if h is not None]
+
+
+def _on_time(scenario: Scenario, best: Plan) -> Headline | None:
+    """The chance that the recommended plan ends by the deadline; None without one."""
+    chance, days = best.total.chance_on_time, scenario.deadline_days
+    if chance is None or days is None:
+        return None
+    lines = (
+        f"by the deadline of {fmt.days(days * 24)}",
+        f"P90 {fmt.days(best.total.hours.p90)}",
+        f"asked: {fmt.percent(scenario.deadline_confidence)}",
+    )
+    return Headline("On time", fmt.percent(chance), lines, "Of the recommended plan, all in")

@@ -15,9 +15,10 @@ CLOSE = 5e-4  # of dollars or hours, below which a difference is none
 
 def recommended_sentence(scenario: Scenario, answer: Answer) -> str:
     """What decided, the gates that nothing passes, and why the cheapest of all is not it."""
-    found, plan = answer.recommendation, answer.plans[0]
-    if found is None:
+    found = answer.recommendation
+    if found is None or not answer.plans:
         return ""
+    plan = answer.plans[0]
     sentences = (
         _decided(scenario, answer, found),
         *(_empty(scenario, plan, gate.name) for gate in found.gates if gate.is_empty),

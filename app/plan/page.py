@@ -30,6 +30,7 @@ from app.plan import (
     quote_section,
     words,
 )
+from app.plan.decided import recommended_sentence
 from app.prices import price_age_section
 from app.provenance import hints as provenance_hints
 from app.provenance import page as provenance_page
@@ -81,7 +82,8 @@ def _draw_answer(
     st.markdown(f"**{as_text(words.answer_sentence(scenario, answer, today))}**")
     if few := batch_words.few_steps(scenario, selected):
         st.warning(as_text(few))
-    _draw_headlines(answer, selected, today)
+    _draw_headlines(scenario, answer, selected, today)
+    st.caption(as_text(recommended_sentence(scenario, answer)))
     quote_section.draw(scenario)
     figures.draw_frontier(scenario, answer, selected, _point_chosen)
     failing = of_plans(scenario, answer.plans)
@@ -119,8 +121,8 @@ def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
     share_section.draw(scenario, answer, None)
 
 
-def _draw_headlines(answer: Answer, selected: Plan, today: dt.date) -> None:
-    headlines = cards.headlines(answer, selected, today)
+def _draw_headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date) -> None:
+    headlines = cards.headlines(scenario, answer, selected, today)
     for column, line in zip(st.columns(len(headlines)), headlines, strict=True):
         with column, st.container(border=True, height="stretch", gap="xsmall"):
             about = line.about

@@ -54,13 +54,15 @@ def also_sentences(scenario: Scenario, answer: Answer) -> tuple[str, ...]:
     return (*found, f"On the machine with the fewest, {fmt.count(fewer)} GPUs would fit, too.")
 
 
-def answer_sentence(scenario: Scenario, answer: Answer, today: dt.date | None = None) -> str:
-    """The answer in one sentence, or why there is none. Without a day, the price has its date
-    instead of its age."""
+def answer_sentence(
+    scenario: Scenario, answer: Answer, today: dt.date | None = None, plan: Plan | None = None
+) -> str:
+    """The answer in one sentence, or why there is none: the recommended plan, or the one given.
+    Without a day, the price has its date instead of its age."""
     job = f"{model_of(scenario).label}, {tokens(scenario)}"
     if not answer.plans:
         return f"{job}: {answer.nothing_fits or 'no offer matches what was asked.'}"
-    plan = answer.plans[0]
+    plan = plan or answer.plans[0]
     usd, hours = plan.total.usd, plan.total.hours
     time = f"{fmt.days(hours.expected)} (P90 {fmt.days(hours.p90)}) on {machine(plan)}"
     if usd is None:

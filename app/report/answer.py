@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from math import isinf
 
 from app.document import chart_files, vocabulary
 from app.document import format as fmt
@@ -15,31 +15,33 @@ from app.forecast.with_failures import of_plans
 from app.plan import charts as plan_charts
 from app.plan import document as plan_document
 from app.plan import words as plan_words
-from app.risk.risk import Risk, Spread
+from app.plan.decided import recommended_sentence
 from core.scenario import Scenario
-from core.search.plan import Answer, Interval, Plan
+from core.search.plan import Answer, Expected, Interval, Plan
 
 WIDTH_PX, BAR_PX = 660, 66  # of a plot, so that its letters match the text on paper
 UNDATED = dt.date.min  # date for which badges do not give the age of a price
 P10_P90 = (
     "P10 to P90: as far as the forecast knows, one run in ten is below P10 and one in ten above "
-    "P90. The interval is the error of the forecast and, where a row says so, of failures at the "
-    "usual rate. Prices are taken as they were seen."
+    "P90. All in: the error of the forecast, failures, preemption, and a price that may have moved "
+    "since it was seen."
 )
 
 
-def answer_section(scenario: Scenario, answer: Answer, plan: Plan, risk: Risk) -> Section:
+def answer_section(scenario: Scenario, answer: Answer, plan: Plan) -> Section:
     """The sentence, the numbers for a decision, and their uncertainty."""
-    about = replace(answer, plans=(plan, *(p for p in answer.plans if p is not plan)))
-    blocks: list[Block] = [Paragraph(plan_words.answer_sentence(scenario, about), strong=True)]
+    said = plan_words.answer_sentence(scenario, answer, plan=plan)
+    blocks: list[Block] = [Paragraph(said, strong=True)]
     if plan.rank != 1:
         blocks.append(
             Paragraph(
-                f"This is plan {plan.rank}, which the link selects. The first of the ranking: "
+                f"This is plan {plan.rank}, which the link selects. Recommended is plan 1: "
                 f"{_claim(answer.plans[0])}."
             )
         )
-    blocks += [decision_table(plan, risk), Paragraph(P10_P90)]
+    if why := recommended_sentence(scenario, answer):
+        blocks.append(Paragraph(f"Why plan 1 is recommended: {why}"))
+    blocks += [decision_table(plan), Paragraph(P10_P90)]
     if doubts := _doubts(plan):
         blocks += [Paragraph("To keep in mind about this plan:"), Bullets(doubts)]
     return Section("Answer", tuple(blocks))
@@ -57,22 +59,22 @@ def _doubts(plan: Plan) -> tuple[str, ...]:
     return tuple(f"{b[0].upper()}{b[1:]}." for b in found if not b.startswith("price "))
 
 
-def decision_table(plan: Plan, risk: Risk) -> Table[Row]:
+def decision_table(plan: Plan) -> Table[Row]:
     """The numbers for a decision: dollars, days, speed and memory, each with its uncertainty."""
     rows = [
-        ("Cost of the run, without failures", *_three(plan.usd, fmt.usd_short)),
-        ("Wall clock, without failures", *_three(plan.hours, fmt.days)),
-        ("Cost with failures", *_spread(risk, risk.usd, fmt.usd_short)),
-        ("Wall clock with failures", *_spread(risk, risk.hours, fmt.days)),
-        ("Throughput", *_three(plan.tokens_per_s, fmt.tokens_per_s)),
-        ("Peak memory of the fullest GPU", fmt.MISSING, fmt.gib(plan_document.peak_bytes(plan)),
-         fmt.MISSING),
+        ("Cost of the run, all in", *_four(plan.total.usd, fmt.usd_short)),
+        ("Time of the run, all in", *_four(plan.total.hours, fmt.days)),
+        ("Cost had nothing failed", fmt.MISSING, *_three(plan.usd, fmt.usd_short)),
+        ("Time had nothing failed", fmt.MISSING, *_three(plan.hours, fmt.days)),
+        ("Throughput", fmt.MISSING, *_three(plan.tokens_per_s, fmt.tokens_per_s)),
+        ("Peak memory of the fullest GPU", fmt.MISSING, fmt.MISSING,
+         fmt.gib(plan_document.peak_bytes(plan)), fmt.MISSING),
     ]  # fmt: skip
     return plain(
         caption=f"Numbers of plan {plan.rank}. Of throughput P10 is the slow end.",
-        head=("Number", "P10", "P50", "P90"),
+        head=("Number", "Expected", "P10", "P50", "P90"),
         rows=rows,
-        numeric=(1, 2, 3),
+        numeric=(1, 2, 3, 4),
     )
 
 
@@ -82,11 +84,13 @@ def _three(values: Interval | None, write: Callable[[float], str]) -> tuple[str,
     return (write(values.p10), write(values.p50), write(values.p90))
 
 
-def _spread(risk: Risk, found: Spread | None, write: Callable[[float], str]) -> tuple[str, ...]:
-    """The range that includes the forecast's own error and failures."""
-    if found is None:
-        return (fmt.MISSING, "no price" if risk.finishes else "never ends", fmt.MISSING)
-    return (write(found.p10_all), write(found.p50_all), write(found.p90_all))
+def _four(values: Expected | None, write: Callable[[float], str]) -> tuple[str, ...]:
+    """The mean and the quantiles."""
+    if values is None:
+        return (fmt.MISSING, fmt.MISSING, "no price", fmt.MISSING)
+    if isinf(values.expected):
+        return (fmt.MISSING, fmt.MISSING, "never ends", fmt.MISSING)
+    return (write(values.expected), write(values.p10), write(values.p50), write(values.p90))
 
 
 def plan_section(scenario: Scenario, plan: Plan) -> Section:

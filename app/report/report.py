@@ -72,7 +72,7 @@ def _sections(scenario: Scenario, answer: Answer, plan: Plan | None, address: st
         ]
     bill, risk = bill_or_risk(scenario, plan)
     found = [
-        answer_section(scenario, answer, plan, risk),
+        answer_section(scenario, answer, plan),
         plan_section(scenario, plan),
         cost_section(scenario, bill, risk),
         alternatives_section(scenario, answer, plan),

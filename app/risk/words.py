@@ -22,20 +22,26 @@ def risk_sentences(scenario: Scenario, risk: Risk) -> tuple[str, ...]:
             f"with a chance of {chance}, so that it is expected to take over {GIVEN_UP:,.0f} "
             "times as long.",
         )
-    hours, usd = risk.hours, risk.usd
-    cost = ""
-    if usd is not None and risk.plan.usd is not None:
-        steady_usd = fmt.usd(risk.plan.usd.p50, digits=3)
+    plan, usd = risk.plan, risk.usd
+    cost = all_in = ""
+    if usd is not None and plan.usd is not None and plan.total.usd is not None:
+        steady_usd = fmt.usd(plan.usd.p50, digits=3)
         cost = f" and {fmt.usd(usd.expected, digits=3)} instead of {steady_usd}"
+        all_in = (
+            f" and {fmt.usd(plan.total.usd.expected, digits=3)} "
+            f"(P90 {fmt.usd_short(plan.total.usd.p90)})"
+        )
     failures = fmt.count(risk.failures) if risk.failures >= 10 else f"{risk.failures:.2g}"
     found = [
-        f"{head}. With {failures} failures expected it takes {fmt.days(hours.expected)}{cost}: "
-        f"goodput {fmt.percent(risk.goodput)}."
+        f"{head}. With {failures} failures it takes {fmt.days(risk.hours.expected)}{cost} in the "
+        f"mean: goodput {fmt.percent(risk.goodput)}.",
+        f"Expected, all in: {fmt.days(plan.expected_hours)} (P90 "
+        f"{fmt.days(plan.total.hours.p90)}){all_in}.",
     ]
-    if risk.misses_deadline is not None and scenario.deadline_days is not None:
+    if plan.total.chance_on_time is not None and scenario.deadline_days is not None:
         found.append(
             f"It misses the deadline of {fmt.days(scenario.deadline_days * 24)} with a chance of "
-            f"{fmt.percent(risk.misses_deadline)}, the forecast's own error counted."
+            f"{fmt.percent(1 - plan.total.chance_on_time)}."
         )
     low, high = risk.rates
     found.append(
@@ -50,8 +56,8 @@ def risk_sentences(scenario: Scenario, risk: Risk) -> tuple[str, ...]:
         )
     if risk.plan.offer.purchase == "spot":
         found.append(
-            "It is a spot price: its interruptions are not among these failures; `runcast buy` has "
-            "them."
+            "It is a spot price: its interruptions are not among these failures, but in what is "
+            "expected all in; `runcast buy` has them policy by policy."
         )
     return tuple(found)
 

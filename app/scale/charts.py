@@ -32,7 +32,7 @@ def against_count(
     """Days or dollars against the number of GPUs, on logarithmic axes: a line without failures, an
     expected line, a band up to P90, and the user's limit as a dashed line."""
     ink, main = INK[theme], parts.main_colour(theme)
-    names = [f"{what}_{n}" for n in ("steady", "expected", "p90_all")]
+    names = [f"{what}_steady", f"expected_{what}", f"expected_{what}_p90"]
     rows = points.dropna(subset=names)
     values = [*rows[names].to_numpy().ravel(), *([limit] if limit else [])]
     powers = [2**k for k in range(18) if rows["num_gpus"].min() <= 2**k <= rows["num_gpus"].max()]

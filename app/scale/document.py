@@ -41,16 +41,20 @@ def _gpu_hours(value: Callable[[T], float]) -> Column[T]:
     return _figure(name, head, value, fmt.tokens, "GPU-h/1T")
 
 
+def _p90_usd(point: Point) -> float | None:
+    return None if point.expected_usd is None else getattr(point.plan.total.usd, "p90", None)
+
+
 COLUMNS: tuple[Column[Point], ...] = (
     _figure("num_gpus", "GPUs", lambda p: p.plan.num_gpus, fmt.count),
     _days("days_steady", "Time without failures", lambda p: p.plan.hours.p50),
-    _days("days_expected", "Time", lambda p: p.hours_expected),
+    _days("days_expected", "Time with failures", lambda p: p.hours_expected),
     _days("days_p90", "P90 time of failures alone", lambda p: p.hours_p90),
-    _days("days_p90_all", "P90 time", lambda p: p.hours_p90_all),
+    _days("days_p90_all", "P90 time of failures and speed", lambda p: p.hours_p90_all),
     _usd("usd_steady", "Cost without failures", lambda p: p.usd_steady),
-    _usd("usd_expected", "Cost", lambda p: p.usd_expected),
+    _usd("usd_expected", "Cost with failures", lambda p: p.usd_expected),
     _usd("usd_p90", "P90 cost of failures alone", lambda p: p.usd_p90),
-    _usd("usd_p90_all", "P90 cost", lambda p: p.usd_p90_all),
+    _usd("usd_p90_all", "P90 cost of failures and speed", lambda p: p.usd_p90_all),
     _figure("goodput", "Goodput", lambda p: p.goodput, fmt.percent),
     _figure("efficiency", "Efficiency", lambda p: p.efficiency, fmt.percent),
     _figure("tokens_per_s", "Tokens/s", lambda p: p.plan.tokens_per_s.p50, fmt.tokens),
@@ -68,15 +72,20 @@ COLUMNS: tuple[Column[Point], ...] = (
         cell=lambda p: fmt.layout_short(p.plan.layout),
         is_text=True,
     ),
+    _days("expected_days", "Expected time", lambda p: p.expected_hours),
+    _days("expected_days_p90", "P90 time", lambda p: p.plan.total.hours.p90),
+    _usd("expected_usd", "Expected cost", lambda p: p.expected_usd),
+    _usd("expected_usd_p90", "P90 cost", _p90_usd),
 )
 READ = (
-    "num_gpus", "layout", "days_expected", "days_p90_all", "usd_expected", "usd_p90_all", "goodput",
+    "num_gpus", "layout", "expected_days", "expected_days_p90", "expected_usd", "expected_usd_p90",
+    "goodput",
     "efficiency", "tokens_per_s", "gpu_hours_per_trillion_tokens", "usd_per_trillion_tokens",
     "usd_per_day_saved", "doubling_saves",
 )  # fmt: skip
 TOO_WIDE = ("layout", "goodput")  # for one line of a terminal
 LEGEND = (
-    "Time and cost with failures; P90 with the forecast's own error, too; 1T: 1e12 tokens; $/day: "
+    "Time and cost are expected, all in; 1T: 1e12 tokens; $/day: "
     "dollars for each day less, from the line above; 2x saves: share of the time."
 )
 
@@ -165,7 +174,7 @@ def own_run(found: Scale) -> pd.DataFrame:
 def alt(found: Scale, what: str) -> str:
     """Alternative text of a chart against the number of GPUs."""
     name = "Days" if what == "days" else "Dollars"
-    table = counts(found).only(f"{what}_expected", f"{what}_p90_all", "num_gpus")
+    table = counts(found).only(f"expected_{what}", f"expected_{what}_p90", "num_gpus")
     each = [f"{mean} expected and {late} at P90 with {n} GPUs" for mean, late, n in table.cells()]
     return f"{name} of the run against the number of GPUs: {each[0]}, {each[-1]}."
 

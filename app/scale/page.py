@@ -37,7 +37,7 @@ def _charts(
 ) -> dict[str, chart_files.Spec]:
     """The charts as specs, cached: building them takes longer than computing their figures."""
     points = document.counts(_found).frame()
-    if points.dropna(subset=["days_p90_all"]).empty:  # no number of GPUs finishes
+    if points.dropna(subset=["expected_days_p90"]).empty:  # no number of GPUs finishes
         return {}
     against = partial(charts.against_count, points, chosen=_found.plan.num_gpus, theme=theme)
     drawn = {"days": against(what="days", limit=_scenario.deadline_days)}

@@ -51,6 +51,17 @@ class Point:
     doubling_saves: float | None = None  # share of the expected time; None: double not compared
     doubling_usd_per_day: float | None = None  # dollars per day saved by doubling
 
+    @property
+    def expected_hours(self) -> float:
+        """Mean hours all in; infinite: it never ends."""
+        return self.plan.expected_hours
+
+    @property
+    def expected_usd(self) -> float | None:
+        """Mean dollars all in; None: no price, or it never ends."""
+        usd = self.plan.expected_usd
+        return usd if usd is not None and np.isfinite(usd) else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
@@ -71,7 +82,7 @@ class Scale:
     @property
     def _priced(self) -> list[tuple[float, Point]]:
         """Expected dollars and point, where they are known."""
-        return [(p.usd_expected, p) for p in self.points if p.usd_expected is not None]
+        return [(p.expected_usd, p) for p in self.points if p.expected_usd is not None]
 
     @property
     def cheapest(self) -> Point | None:
@@ -86,20 +97,20 @@ class Scale:
             None,
         )
 
-    def on_time(self, deadline_days: float) -> Point | None:
-        """The point with the fewest GPUs that meets the deadline with a chance of nine in ten."""
-        limit = deadline_days * 24
-        return next((p for p in self.points if p.hours_p90_all <= limit), None)
+    @property
+    def on_time(self) -> Point | None:
+        """The point with the fewest GPUs that meets the deadline as surely as asked."""
+        return next((p for p in self.points if p.plan.meets_deadline), None)
 
     def in_budget(self, budget_usd: float) -> Point | None:
         """The fastest point whose expected dollars are within the budget."""
         within = [p for usd, p in self._priced if usd <= budget_usd]
-        return min(within, key=lambda p: p.hours_expected, default=None)
+        return min(within, key=lambda p: p.expected_hours, default=None)
 
     def worth(self, usd_per_day: float) -> Point | None:
         """The point with the lowest expected dollars plus value of days: with more GPUs, each day
         saved costs more than it is worth."""
-        whole = [(usd + usd_per_day * p.hours_expected / 24, p) for usd, p in self._priced]
+        whole = [(usd + usd_per_day * p.expected_hours / 24, p) for usd, p in self._priced]
         return min(whole, key=lambda pair: pair[0], default=(0.0, None))[1]
 
 
@@ -118,7 +129,7 @@ def scale_of(scenario: Scenario, plan: Plan) -> Scale:
     own = scale.at(plan.num_gpus)
     if own is None:  # a search that went over its budget can lack the plan's layout
         return scale
-    optimal, why = optimal_of(scenario, plan, usd=own.usd_expected, hours=own.hours_expected)
+    optimal, why = optimal_of(scenario, plan, usd=own.expected_usd, hours=own.expected_hours)
     return replace(scale, optimal=optimal, why_no_optimal=why)
 
 
@@ -141,7 +152,8 @@ def _points(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Point, ...]:
     trillions = tokens_of(scenario) / TRILLION
     found = []
     for n, plan in enumerate(plans):
-        usd = _usd(plan, float(expected[n]))
+        usd, all_in = _usd(plan, float(expected[n])), plan.expected_usd
+        priced = all_in is not None and np.isfinite(all_in)
         found.append(
             Point(
                 plan=plan,
@@ -154,8 +166,8 @@ def _points(scenario: Scenario, plans: tuple[Plan, ...]) -> tuple[Point, ...]:
                 usd_p90_all=_usd(plan, float(p90_all[n])),
                 goodput=float(share[n]),
                 efficiency=float(efficiency[n]),
-                gpu_hours_per_trillion=rented(plan) * plan.billed(float(expected[n])) / trillions,
-                usd_per_trillion=None if usd is None else usd / trillions,
+                gpu_hours_per_trillion=rented(plan) * plan.billed(plan.expected_hours) / trillions,
+                usd_per_trillion=all_in / trillions if all_in and priced else None,
             )
         )
     return _compared(found)
@@ -177,23 +189,23 @@ def _compared(points: list[Point]) -> tuple[Point, ...]:
 
 
 def _saved(fewer: Point, double: Point | None) -> float | None:
-    if double is None or not np.isfinite(fewer.hours_expected):
+    if double is None or not np.isfinite(fewer.expected_hours):
         return None
-    if not np.isfinite(double.hours_expected):
+    if not np.isfinite(double.expected_hours):
         return 0.0
-    saved = scaling.time_saved(hours=fewer.hours_expected, fewer_hours=double.hours_expected)
+    saved = scaling.time_saved(hours=fewer.expected_hours, fewer_hours=double.expected_hours)
     return float(saved)
 
 
 def _per_day(fewer: Point | None, more: Point | None) -> float | None:
     """Dollars per day that the larger count saves; None: not compared, not priced or not faster."""
-    if not fewer or not more or fewer.usd_expected is None or more.usd_expected is None:
+    if not fewer or not more or fewer.expected_usd is None or more.expected_usd is None:
         return None
     per_day = scaling.usd_per_day_saved(
-        usd=fewer.usd_expected,
-        hours=fewer.hours_expected,
-        more_usd=more.usd_expected,
-        fewer_hours=more.hours_expected,
+        usd=fewer.expected_usd,
+        hours=fewer.expected_hours,
+        more_usd=more.expected_usd,
+        fewer_hours=more.expected_hours,
     )
     return None if np.isnan(per_day) else float(per_day)
 

@@ -12,7 +12,6 @@ from core.money.compute_optimal import CHINCHILLA_TOKENS_PER_PARAMETER
 from core.scenario import Scenario
 from core.units import written_number
 
-SURE = "with a chance of nine in ten, the forecast's own error counted"
 MOST_USD_PER_DAY = 1e12
 TFLOPS = 1e12
 
@@ -72,12 +71,12 @@ def _own(found: Scale) -> str:
     own, machine = found.at(found.plan.num_gpus), vocabulary.machine(found.plan)
     if own is None:
         return f"On {machine} nothing was found at the plan's own count."
-    if own.hours_expected == float("inf"):
+    if own.expected_hours == float("inf"):
         return f"On {machine} the run does not end, with these failures."
-    cost = "" if own.usd_expected is None else f" and {_usd(own.usd_expected)}"
+    cost = "" if own.expected_usd is None else f" and {_usd(own.expected_usd)}"
     return (
-        f"On {machine} the run is expected to take {fmt.days(own.hours_expected)}{cost} with "
-        f"failures; nine times in ten it takes at most {fmt.days(own.hours_p90_all)}."
+        f"On {machine} the run is expected to take {fmt.days(own.expected_hours)}{cost} with "
+        f"failures; nine times in ten it takes at most {fmt.days(own.plan.total.hours.p90)}."
     )
 
 
@@ -85,17 +84,18 @@ def _limits(scenario: Scenario, found: Scale) -> list[str]:
     sentences, compared = [], f"of {len(found.points)} numbers of GPUs on this machine"
     if (least := found.cheapest) is not None:
         sentences.append(
-            f"The least expected dollars {compared}: {_gpus(least)}, {_usd(least.usd_expected)} "
-            f"and {fmt.days(least.hours_expected)}."
+            f"The least expected dollars {compared}: {_gpus(least)}, {_usd(least.expected_usd)} "
+            f"and {fmt.days(least.expected_hours)}."
         )
     if scenario.deadline_days is not None:
-        limit = f"{fmt.days(scenario.deadline_days * 24)} {SURE}"
-        on_time = found.on_time(scenario.deadline_days)
+        sure = f"with a chance of {fmt.percent(scenario.deadline_confidence)}"
+        limit = f"{fmt.days(scenario.deadline_days * 24)} {sure}"
+        on_time = found.on_time
         sentences.append(
             f"None of them ends within {limit}."
             if on_time is None
             else f"The fewest that end within {limit}: {_gpus(on_time)}, "
-            f"{_usd(on_time.usd_expected)} expected."
+            f"{_usd(on_time.expected_usd)} expected."
         )
     if scenario.budget_usd is not None and least is not None:
         within = found.in_budget(scenario.budget_usd)
@@ -104,7 +104,7 @@ def _limits(scenario: Scenario, found: Scale) -> list[str]:
             f"None of them is expected to cost at most {budget}."
             if within is None
             else f"The fastest that is expected to cost at most {budget}: {_gpus(within)}, "
-            f"{fmt.days(within.hours_expected)}."
+            f"{fmt.days(within.expected_hours)}."
         )
     return sentences
 
@@ -115,8 +115,8 @@ def _doubling(found: Scale) -> list[str]:
     if own is not None and double is not None and own.doubling_saves is not None:
         time = f"{1 - own.doubling_saves:.2f} times the time"
         times = ""
-        if own.usd_expected and double.usd_expected is not None:
-            times = f" and {double.usd_expected / own.usd_expected:.2f} times the dollars"
+        if own.expected_usd and double.expected_usd is not None:
+            times = f" and {double.expected_usd / own.expected_usd:.2f} times the dollars"
         paid = ""
         if (each := own.doubling_usd_per_day) is not None:
             paid = f": {_usd(each)} for each day less" if each > 0 else ": faster and no dearer"
@@ -137,7 +137,7 @@ def _worth(found: Scale, usd_per_day: float | None) -> list[str]:
         return []
     return [
         f"Where a day is worth {_usd(usd_per_day)}, days and dollars together are least with "
-        f"{_gpus(most)}: {fmt.days(most.hours_expected)} and {_usd(most.usd_expected)} expected."
+        f"{_gpus(most)}: {fmt.days(most.expected_hours)} and {_usd(most.expected_usd)} expected."
     ]
 
 

@@ -59,7 +59,8 @@ def recommended(
         first = second = complexity
     cheapest = _least(field, first, second)
     empty = []
-    for name, shortfall in gates.items():
+    for name, column in gates.items():
+        shortfall = np.where(np.isnan(column), np.inf, column)
         if not (passed := field & (shortfall <= 0)).any():
             empty.append(name)
             passed = field & (shortfall <= shortfall[field].min() + CLOSE)

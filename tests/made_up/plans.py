@@ -10,11 +10,13 @@ from core.search.plan import (
     AtHalfNetwork,
     Exclusion,
     Expected,
+    Gate,
     Interval,
     Layout,
     Plan,
     PlanNetwork,
     PlanSupply,
+    Recommendation,
     Total,
 )
 
@@ -199,6 +201,13 @@ def answer(*plans: Plan, **changes: object) -> Answer:
             Exclusion(reason="candidate_memory", count=500, sentence="500 layouts do not fit."),
         ),
         "nothing_fits": None,
+        "recommendation": Recommendation(
+            base=0,
+            cheapest=0,
+            num_passing=len(plans),
+            failed=(),
+            gates=(Gate(name="memory", num_passing=len(plans), is_empty=False),),
+        ),
         **changes,
     }
     return Answer(**given)  # type: ignore[arg-type]

@@ -169,9 +169,9 @@ def test_plans_stand_side_by_side(answer):
     a, b = answer.best, other.best
     assert found.columns[0] == "unit"
     assert found.columns[1].startswith("A: ")
-    cost = found.loc["Cost, median"]
+    cost = found.loc["Expected cost"]
     assert cost["unit"] == "USD"
-    assert cost["B minus A"] == pytest.approx(b.usd.p50 - a.usd.p50)
+    assert cost["B minus A"] == pytest.approx(b.expected_usd - a.expected_usd)
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])

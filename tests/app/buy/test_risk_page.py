@@ -32,7 +32,8 @@ def script(query):
     from core.scenario import Scenario
 
     link.edit(resolve(Scenario.from_query(query)[0])[0])
-    buy_page.draw(link.scenario(), answer(link.scenario(), top=3))
+    found = answer(link.scenario().model_copy(update={"spares": None}), top=3)
+    buy_page.draw(link.scenario(), found)
 
 
 def page(**given):

@@ -179,7 +179,9 @@ def test_a_cell_without_a_number_says_why(answer, every):
     kept = plans.narrowed(every, Filters(gpu=("H100-80GB-SXM",)))
     hidden = heat.drawn_of(answer, every, kept, "usd").cells
     assert cell(hidden, "A100-80GB-SXM", "aws")["text"] == heat.HIDDEN
-    unpriced = every.assign(**{"Cost (USD)": every["Cost (USD)"].where(every["Cloud"] == "aws")})
+    unpriced = every.assign(
+        **{plans.EXPECTED_COST: every[plans.EXPECTED_COST].where(every["Cloud"] == "aws")}
+    )
     assert cell(
         heat.drawn_of(answer, unpriced, unpriced, "usd").cells, "H100-80GB-SXM", "azure"
     )["text"] == heat.NO_PRICE  # fmt: skip
@@ -231,7 +233,7 @@ def test_the_axes_are_sorted_and_cut_and_it_is_said(answer, every):
     drawn = heat.drawn_of(everywhere, every, every, "usd")
     assert drawn.cells["gpu"].nunique() == heat.MOST_GPUS
     assert "the file has all" in drawn.sentence
-    best = every.groupby("GPU")["Cost (USD)"].min().sort_values()
+    best = every.groupby("GPU")[plans.EXPECTED_COST].min().sort_values()
     assert list(drawn.cells["gpu"].unique())[: len(best)] == list(best.index)
     assert heat.drawn_of(answer, every, every.iloc[:0], "usd") is None
 

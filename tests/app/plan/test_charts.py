@@ -23,7 +23,7 @@ from core.explain.sensitivity import Effect
 from core.scenario import Scenario
 from core.search.plan import Interval
 from core.units import GIB
-from tests.made_up.plans import MEMORY_BYTES, STEP_S, answer, offer, plan
+from tests.made_up.plans import MEMORY_BYTES, STEP_S, answer, offer, plan, total
 
 TODAY = dt.date(2026, 11, 21)
 THEMES = ("light", "dark")
@@ -42,6 +42,7 @@ def many_points(n=3000, accelerators=12):
         "purchase": np.array(["on_demand"] * n),
         "frontier": (at % 100 == 0),
         "in_doubt": np.zeros(n, dtype=bool),
+        "meets_budget": np.ones(n, dtype=bool),
         "against": np.full(n, "", dtype=object),
         "id": np.array([f"p{i}" for i in at]),
         "rank": at + 1,
@@ -230,10 +231,12 @@ def test_the_waterfall_is_gapless_and_ends_at_the_step():
 def test_a_headline_of_a_plan_that_is_not_listed_comes_from_its_point():
     points = {**many_points(100), "expected_hours": np.full(100, 50.0)}
     points["expected_hours"][70] = 2.0
-    found = cards.headlines(answer(plan(), points=points), plan(), TODAY)
-    assert [h.label for h in found] == ["Cheapest", "Fastest", "Recommended", "Peak memory per GPU"]
-    assert found[1].value == "2 h"
-    assert "71 x GPU10" in found[1].lines[0]
+    found = cards.headlines(Scenario(), answer(plan(), points=points), plan(), TODAY)
+    assert [h.label for h in found] == [
+        "Recommended", "Cheapest if you wait", "Fastest", "Peak memory per GPU"
+    ]  # fmt: skip
+    assert found[2].value == "2 h"
+    assert "71 x GPU10" in found[2].lines[0]
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -250,17 +253,19 @@ def test_plans_on_prices_in_doubt_are_hollow_named_and_no_headline(theme):
     assert hollow["encoding"]["stroke"]["scale"] == {
         "domain": ["price past its life or of low quality"], "range": [chart_parts.FAINT[theme]],
     }  # fmt: skip
-    cheapest, fastest = cards.headlines(found, plan(), TODAY)[:2]
+    _, cheapest, fastest, _ = cards.headlines(Scenario(), found, plan(), TODAY)
     assert cheapest.value == "$1.01k"
     assert "49 x GPU0" in fastest.lines[0]
     every = {**some, "in_doubt": np.ones(50, dtype=bool)}
-    assert cards.headlines(answer(plan(), points=every), plan(), TODAY)[0].value == "$1k"
+    assert (
+        cards.headlines(Scenario(), answer(plan(), points=every), plan(), TODAY)[1].value == "$1k"
+    )
 
 
 def test_headlines_carry_range_unit_and_price_age():
     one = {k: v[:1] for k, v in many_points(3).items()} | {"id": np.array([plan().id])}
-    found = cards.headlines(answer(plan(), points=one), plan(), TODAY)
-    cheap, fast, best, memory = found
+    found = cards.headlines(Scenario(), answer(plan(), points=one), plan(), TODAY)
+    best, cheap, fast, memory = found
     assert (cheap.value, fast.value, best.value) == ("$12.4k", "3.1 days", "$12.4k")
     assert cheap.lines[0] == "P10 to P90: $10.9k to $14.2k"
     assert cheap.lines[-1] == "price 4 months old"
@@ -268,13 +273,22 @@ def test_headlines_carry_range_unit_and_price_age():
     assert "79.2 GiB usable" in memory.lines[0]
 
 
+def test_a_deadline_adds_the_chance_of_the_recommended_plan():
+    steady = plan()
+    late = replace(steady, total=total(steady.hours, steady.usd, chance=0.64))
+    one = {k: v[:1] for k, v in many_points(3).items()} | {"id": np.array([late.id])}
+    found = cards.headlines(Scenario(deadline_days=3.2), answer(late, points=one), late, TODAY)
+    assert [(h.label, h.value) for h in found][1] == ("On time", "64%")
+    assert found[1].lines == ("by the deadline of 3.2 days", "P90 3.62 days", "asked: 90%")
+
+
 def test_an_unpriced_answer_has_headlines_without_dollars():
     bare = plan(usd=None, usd_per_gpu_hour=None)
     points = {k: v[:1] for k, v in many_points(3).items()}
     points |= {"id": np.array([bare.id]), "expected_usd": np.array([np.nan])}
-    found = cards.headlines(answer(bare, points=points), bare, TODAY)
-    assert [h.label for h in found] == ["Fastest", "Recommended", "Peak memory per GPU"]
-    assert "no price known" in found[1].lines
+    found = cards.headlines(Scenario(), answer(bare, points=points), bare, TODAY)
+    assert [h.label for h in found] == ["Recommended", "Fastest", "Peak memory per GPU"]
+    assert "no price known" in found[0].lines
     assert ("Price", "no price known") in app_tables.facts(
         Scenario(), bare, of_plans(Scenario(), [bare])[0], TODAY
     )

@@ -16,7 +16,7 @@ from app.scenario.age import stamped
 from app.scenario.model import model_of
 from core.machine.calibration import Calibrated
 from core.scenario import Scenario
-from core.search.plan import Gate, Interval, Recommendation
+from core.search.plan import Interval
 from pricing.offers import Snapshot
 from tests.made_up import plans as made_up
 from tests.support.documented_keys import DOCUMENT, documented, documented_plan_keys, paths
@@ -48,11 +48,7 @@ def test_the_document_lists_exactly_the_keys(monkeypatch):
         "network": made_up.network(), "at_half_network": made_up.at_half_network(),
         "supply": made_up.supply(),
     }  # fmt: skip
-    first = Recommendation(
-        base=0, cheapest=0, num_passing=1, failed=(),
-        gates=(Gate(name="memory", num_passing=1, is_empty=False),),
-    )  # fmt: skip
-    emitted = set(paths(written(made_up.plan(**assumed), recommendation=first)))
+    emitted = set(paths(written(made_up.plan(**assumed))))
     assert emitted == documented_plan_keys()
 
 

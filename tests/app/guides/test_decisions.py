@@ -258,7 +258,9 @@ def test_qlora_is_for_what_lora_does_not_fit(found):
     for name in ("d_7b_16", "d_13b_16", "d_13b_24"):
         assert found[name].recommends == "QLoRA"
         assert found[name].verdict == "agrees"
-        assert all(isinstance(a.found, Miss) for a in found[name].alternatives if a.way != "qlora")
+        others = [a.found for a in found[name].alternatives if a.way != "qlora"]
+        # LoRA of 7B with a loss in pieces comes near 16 GB.
+        assert all(isinstance(x, Miss) or x.is_tight for x in others)
     assert found["d_7b_24"].recommends == "LoRA"
 
 

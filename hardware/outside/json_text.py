@@ -79,7 +79,9 @@ def json_value(data: bytes | str, bounds: Bounds) -> Any:
     except RecursionError:
         raise OutsideError("is nested too deeply") from None
     except json.JSONDecodeError as e:
-        raise OutsideError(f"is not JSON: {e.msg} at line {e.lineno}, column {e.colno}") from None
+        raise OutsideError(
+            f"is not JSON, or is cut off: {e.msg} at line {e.lineno}, column {e.colno}"
+        ) from None
     if bounds.is_printable:
         _refuse_commands(found)
     return found

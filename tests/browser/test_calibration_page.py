@@ -73,7 +73,7 @@ def test_a_bad_upload_is_a_sentence(new_user, tmp_path):
     path = tmp_path / "bad.json"
     path.write_text('{"schema": "calib-result/1"')
     upload(user, path)
-    assert any("is no JSON or is cut off" in note for note in user.notes())
+    assert any("is not JSON, or is cut off" in note for note in user.notes())
     large = tmp_path / "large.json"
     with large.open("wb") as file:
         file.truncate(30 * 10**6)

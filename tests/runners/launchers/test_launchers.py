@@ -440,7 +440,7 @@ def test_a_probe_that_fails_says_why_and_is_tried_again():
 def test_a_truncated_result_is_refused_and_kept_apart():
     made = job(plan={"truncated": True})
     place = Local(poll_s=0.05)
-    with pytest.raises(RuncastError, match=r"is not JSON.*tries again"):
+    with pytest.raises(RuncastError, match=r"is cut off.*tries again"):
         follow(place, made, state_of(made), lambda _: None)
     assert read_state(made.run_id).phase == "failed"
 

@@ -59,9 +59,9 @@ class RunInputs:
     """The configuration of each run, all that a forecast may know, as columns in file order.
 
     Texts are stripped, '' where blank; numbers are float64, NaN where blank or 'unknown'.
-    Words of a fixed vocabulary (task, dp_sharding, recompute, precision, offload, compile) are
-    in lower case and otherwise as the file spells them: 'unknown' stays 'unknown'. Degrees are
-    1 where there is none. Rows that `Runs.reason` refuses have the values that could be read.
+    Words of a fixed vocabulary (`WORDS`) are in lower case and otherwise as the file spells them:
+    'unknown' stays 'unknown'. Degrees are 1 where there is none; features of the software are
+    1 where on and 0 where off. Rows that `Runs.reason` refuses have the values that could be read.
     """
 
     run_id: Texts
@@ -78,6 +78,18 @@ class RunInputs:
     precision: Texts  # bf16, fp16, fp8, fp8-current, fp8-blockwise, mxfp8, nvfp4, ...
     offload: Texts  # none, optimizer, param, activation, or several joined by +
     compile: Texts  # yes, no, unknown
+    software_date: Texts  # YYYY-MM of the commit or release that ran; '' where it is not known
+    cuda_graphs: Texts  # none, partial (some layers or operators), full (the whole iteration)
+    moe_dispatcher: Texts  # alltoall, allgather, deepep, hybridep, dropless_grouped, einsum
+    router_balance: Texts  # forced, natural
+    loss_kernel: Texts  # standard, parallel, compiled, chunked, fused_linear
+    attention_kernel: Texts  # eager, sdpa, fa1, fa2, fa3, fa4, cudnn, xformers, splash, ...
+    optimizer: Texts  # adamw, distributed_adamw, adamw_bf16, adamw_8bit, muon, ...
+    packing: Texts  # packed, padded
+    memory_measure: Texts  # what peak_mem_gib is: allocated, reserved, device
+    param_dtype: Texts  # of the weights that the optimizer updates: fp32, bf16
+    grad_dtype: Texts  # in which gradients are summed and reduced: fp32, bf16
+    recompute_detail: Texts  # modules, or how many layers
     num_gpus: Numbers
     gpus_per_node: Numbers
     nvlink_domain: Numbers
@@ -91,6 +103,12 @@ class RunInputs:
     ep: Numbers
     etp: Numbers
     fsdp_degree: Numbers  # where it is not the whole data-parallel degree
+    moe_overlap: Numbers  # 1: the experts' all-to-all runs beside computation
+    token_drop: Numbers  # 1: experts take a fixed number of tokens, padded or dropped
+    grad_overlap: Numbers  # 1: gradients are reduced during backward
+    param_overlap: Numbers  # 1: weights are gathered during forward
+    tp_overlap: Numbers  # 1: tensor-parallel traffic runs beside its matmuls
+    avg_tokens: Numbers  # mean tokens of a padded sequence that are data
 
     def __len__(self) -> int:
         return len(self.run_id)
@@ -204,13 +222,25 @@ def runs_of(
 
 
 def _notes(header: tuple[str, ...]) -> tuple[str, ...]:
-    """Notes on the header: misspelt columns, and nothing to score."""
+    """Notes on the header: columns that are not read, and nothing to score."""
     notes = []
     absent = [name for name in COLUMNS if name not in header]
+    others = []
     for name in header[:MAX_COLUMNS]:
-        guess = nearest(name, absent) if name and name not in COLUMNS else None
+        if not name or name in COLUMNS:
+            continue
+        guess = nearest(name, absent)
         if guess and SequenceMatcher(None, name, guess).ratio() >= ALIKE:
             notes.append(f"The column {shown(name)} is not read; did you mean {guess!r}?")
+        else:
+            others.append(shown(name))
+    if others:
+        plural = "s" if len(others) > 1 else ""
+        verb = "are" if plural else "is"
+        notes.append(
+            f"The column{plural} {', '.join(others)} {verb} not read; "
+            "`runcast validate --columns` lists those that are."
+        )
     if not {*MEASURED_COLUMNS, "value"} & set(header):
         notes.append(
             f"The file has none of the columns {', '.join(MEASURED_COLUMNS)}: there is nothing to "

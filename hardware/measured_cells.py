@@ -14,7 +14,11 @@ from hardware.foreign_csv import Row
 
 MAX_TEXT = 300  # characters of one configuration cell
 UNKNOWN = ("", "unknown")
-WORDS = ("task", "dp_sharding", "recompute", "precision", "offload", "compile")
+WORDS = (
+    "task", "dp_sharding", "recompute", "precision", "offload", "compile", "cuda_graphs",
+    "moe_dispatcher", "router_balance", "loss_kernel", "attention_kernel", "optimizer", "packing",
+    "memory_measure", "param_dtype", "grad_dtype",
+)  # fmt: skip
 REQUIRED = ("run_id", "model_key", "accelerator", "num_gpus", "seq_len")
 # Column: (lowest, highest, whole). A number beyond them is a typing error.
 BOUNDS: dict[str, tuple[float, float, bool]] = {
@@ -26,6 +30,10 @@ BOUNDS: dict[str, tuple[float, float, bool]] = {
     "global_batch": (1e-3, 2**26, False),
     **dict.fromkeys(("tp", "pp", "cp", "ep", "etp", "fsdp_degree"), (1, 2**17, True)),
     "vpp": (1, 2048, True),
+    **dict.fromkeys(
+        ("moe_overlap", "token_drop", "grad_overlap", "param_overlap", "tp_overlap"), (0, 1, True)
+    ),
+    "avg_tokens": (1, 2**24, False),
 }
 # Groups of ranks that share one model: the GPUs are a whole number of such groups.
 GROUPS = (("tp", "pp", "cp"), ("pp", "ep", "etp"))

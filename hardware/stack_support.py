@@ -1,10 +1,11 @@
-"""What each software stack takes: hardware/stack_support.csv, one row for each stack with a launch
-file, of one version, with its source.
+"""What each software stack takes and does: hardware/stack_support.csv, one row for each stack with
+a launch file, of one version, with its source.
 
 Degrees, schedules and recomputes are those that the launch file can express; tasks, vendors and
 precisions those of the stack. Nothing is known of a stack without a row: it is not restricted.
 hardware/async_checkpoints.csv says which stacks can save a checkpoint behind training; one without
-a row stops training until the whole checkpoint is written.
+a row stops training until the whole checkpoint is written. hardware/stack_habits.csv says what a
+stack, or a family of stacks, does from a month on where nobody says otherwise.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from pathlib import Path
 from core.errors import FactError, shown
 from core.layout.layouts import LAYER_SPLITS
 from core.machine.accelerator import Source
-from hardware.efficiency import stacks
+from core.time.layer import decimal_year
+from hardware.efficiency import Stack, stacks
 from hardware.tables import check_source, is_date, rows
 
 SUPPORT_CSV = Path(__file__).with_name("stack_support.csv")
 ASYNC_CSV = Path(__file__).with_name("async_checkpoints.csv")
+HABITS_CSV = Path(__file__).with_name("stack_habits.csv")
+_HABIT_COLUMNS = ("stack", "quantity", "since", "value", "source", "source_date", "note")
 _ASYNC_COLUMNS = ("stack", "since", "blocked_s", "blocked_source", "source", "source_date", "note")
 ALWAYS = "always"
 _LISTS = (
@@ -162,3 +166,35 @@ def _async_table() -> dict[str, AsyncCheckpoint]:
 def async_checkpoint(stack: str) -> AsyncCheckpoint:
     """What the table has on a stack; NEVER where it has no row."""
     return _async_table().get(stack, NEVER)
+
+
+Habits = Mapping[tuple[str, str], list[tuple[float, str]]]
+
+
+def load_habits(path: Path = HABITS_CSV) -> Habits:
+    """Read the table: (stack or family, quantity) -> (year, word) from the newest on."""
+    found: dict[tuple[str, str], list[tuple[float, str]]] = {}
+    names = {*stacks(), *(s.family for s in stacks().values())}
+    for where, row in rows(path, _HABIT_COLUMNS):
+        check_source(where, row["quantity"], row)
+        if row["stack"] not in names:
+            raise FactError(f"{where}: {shown(row['stack'])} is no stack or family of stacks.csv")
+        if row["since"] != ALWAYS and not is_date(row["since"]):
+            raise FactError(f"{where}: {shown(row['since'])} is not YYYY-MM or always")
+        since = 0.0 if row["since"] == ALWAYS else decimal_year(row["since"])
+        found.setdefault((row["stack"], row["quantity"]), []).append((since, row["value"]))
+    return {key: sorted(words, reverse=True) for key, words in found.items()}
+
+
+@cache
+def _habits() -> Habits:
+    return load_habits()
+
+
+def habit(stack: Stack, quantity: str, software_year: float) -> str:
+    """What a stack, or else its family, did in that year; '' where the table has no row."""
+    for name in (stack.name, stack.family):
+        for since, word in _habits().get((name, quantity), []):
+            if software_year >= since:
+                return word
+    return ""

@@ -27,10 +27,13 @@ own_runs        uploaded runs: read with size limits, forecast, and scored like 
 page            the Accuracy page: forecasts compared with published runs and with runs that
                 a user uploads
 predict         forecast published runs: throughput and memory with their intervals
+read_columns    the columns of a file of measured runs: which are read, and what each may hold
 readme          the accuracy block of a README, rewritten from a validation: runcast
                 validate --readme
 regret          regret of choices by forecast: its tables, its sentence and its JSON values
 rows            problems with the rows of a file of measured runs, each with its line number
+run_features    the features of the software of a published run: as its row says, else the
+                habit of its stack
 run_layout      the layout of a published run: its stated degrees, else the smallest that
                 fit in memory
 run_words       translate the words of published runs to ours: precisions, strategies,

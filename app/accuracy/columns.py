@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.accuracy.run_layout import NEW_KERNELS, given_or, is_before, layout_of
+from app.accuracy.run_features import XLA, features, reported
+from app.accuracy.run_layout import given_or, layout_of
 from app.accuracy.run_words import (
     PRECISION_NAMES,
     SHARDING_NAMES,
@@ -27,7 +28,6 @@ from core.evidence.inference import least_recompute, with_least_offload, with_pa
 from core.evidence.uncertainty import Circumstances, doublings
 from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE, Layouts
 from core.layout.precision import PRECISIONS
-from core.layout.sharding import GRADIENT_BYTES
 from core.layout.workload import Workload
 from core.machine import efficiency as efficiencies
 from core.machine.accelerator import Accelerator
@@ -37,7 +37,6 @@ from core.machine.efficiency import Efficiency
 from core.model import transformer as model_transformer
 from core.model.adapters import nf4_bytes_per_param, trained_fraction
 from core.model.transformer import Transformer
-from core.time.layer import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack, efficiency, stack_of, stacks
 from hardware.facts import accelerator, fabric, scale_up_hop_s
 from hardware.measured import RunInputs, measured_accelerators
@@ -47,9 +46,6 @@ from hardware.measured_model import ModelFacts
 # (pytorch/torchtune@02d703550: recipes/configs/llama3_1/8B_full_single_device.yaml).
 PAGED_RECIPES = ("torchtune",)
 LORA_RANK = 16  # assumed, with adapters on every matrix: the rows do not record it
-NATIVE_KERNELS = "2026-01"  # PyTorch itself has Hopper and Blackwell kernels from here on
-# Dispatchers that send a token once per node (DeepEP, February 2025) reached stacks in 2025.
-NEW_DISPATCHERS = "2025-09"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +145,7 @@ def _row(
     chip = accelerator(str(inputs.accelerator[i]))
     known_stack = stack_of(str(inputs.framework[i]))
     stack = known_stack or stacks()[GENERIC]
-    eff = efficiency(stack.name, profiles)
+    eff = reported(inputs, i, efficiency(stack.name, profiles))
     work = _work(inputs, i, facts, stack)
     cluster, network_known = _cluster(inputs, i, chip)
     written = str(inputs.dp_sharding[i])
@@ -157,7 +153,9 @@ def _row(
     if sharding == "fsdp2" and chip.vendor == "google":
         # The data-centre network joins TPU slices; runs replicate the model across slices.
         sharding = "hsdp" if float(inputs.num_gpus[i]) > cluster.scale_up_domain else sharding
-    layout, degrees_known = layout_of(inputs, i, facts, work, cluster, eff, sharding)
+    layout, degrees_known = layout_of(
+        inputs, i, facts, work, cluster, eff, sharding, xla=stack.family == XLA
+    )
     recompute = str(inputs.recompute[i])
     habit = known_stack.recompute.split() if known_stack else ()
     stated = recompute in RECOMPUTE
@@ -210,7 +208,6 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workloa
     adapters = task in ("lora", "qlora")
     trained = trained_fraction(facts.transformer, rank=LORA_RANK, on_mlp=True) if adapters else 1.0
     offload = str(inputs.offload[i])
-    year = decimal_year(str(inputs.source_date[i]))
     return Workload(
         model=facts.transformer,
         seq_len=float(inputs.seq_len[i]),
@@ -220,17 +217,10 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workloa
         adapters=adapters,
         trained_fraction=float(np.asarray(trained)),
         weight_bytes=nf4_bytes_per_param(double_quantisation=True) if task == "qlora" else 2.0,
-        gradient_bytes=_gradient_bytes(stack, name),
         offload_optimizer=offloaded_to(offload, "optimizer"),
         offload_params=offloaded_to(offload, "param"),
         offloads_activations=float("activation" in offload),
-        unfused_attention=is_before(inputs, i, NEW_KERNELS),
-        compiled=_compiled(inputs, i, stack, recipe.matmul_bits),
-        flash2=stack.attention == "flash2" and is_before(inputs, i, NATIVE_KERNELS),
-        software_year=year,
-        async_tp=bool(is_since(year, stack.async_tp_since)),
-        overlaps_gradients=bool(is_since(year, stack.gradient_overlap_since)),
-        deduplicates=not is_before(inputs, i, NEW_DISPATCHERS),
+        **features(inputs, i, stack, recipe.matmul_bits),
     )
 
 
@@ -249,23 +239,3 @@ def _cluster(inputs: RunInputs, i: int, chip: Accelerator) -> tuple[Cluster, boo
         scale_out_hop_s=fabric(network_fabric(text), "latency_s"),
     )
     return cluster, stated is not None
-
-
-def _compiled(inputs: RunInputs, i: int, stack: Stack, matmul_bits: int) -> bool:
-    """Whether the run was compiled: as the row states, else if PyTorch ran 8- or 4-bit matmuls.
-
-    Without a compiler, quantising costs more than such matmuls save
-    (pytorch/ao: torchao/float8/README.md).
-    """
-    stated = str(inputs.compile[i])
-    in_pytorch = stack.family in ("torch", "composer", "transformers")
-    return stated in ("yes", "thunder") or (stated != "no" and matmul_bits < 16 and in_pytorch)
-
-
-def _gradient_bytes(stack: Stack, precision: str) -> float:
-    """Gradient bytes per parameter that the stack keeps by default.
-
-    Stacks that accumulate gradients in fp32 do so for bf16; fp16 uses loss scaling instead.
-    """
-    in_fp32 = stack.gradient_dtype in ("fp32", "bf16_fp32")
-    return GRADIENT_BYTES["bf16" if in_fp32 and precision == "fp16" else stack.gradient_dtype]

@@ -21,8 +21,17 @@ def validate(
         Text, text_option("--readme", "FILE", "Rewrite the accuracy block of this file.")
     ] = None,
     as_json: AsJson = False,
+    columns: Annotated[
+        bool, typer.Option("--columns", help="List the columns of a file of runs that are read.")
+    ] = False,
 ) -> None:
     """Forecast measured runs and score the forecasts."""
+    if columns:
+        from app.accuracy.read_columns import columns_table
+        from app.document.terminal import print_document
+
+        print_document([columns_table()])
+        return
     if runs is None or models is None:
         missing = [f"--{n}" for n, v in (("runs", runs), ("models", models)) if v is None]
         raise ScenarioError(f"Missing {', '.join(missing)}: `runcast validate --help` says what.")

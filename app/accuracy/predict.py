@@ -59,8 +59,8 @@ def tokens_per_s_per_gpu(found: Columns) -> NDArray[np.float64]:
 
 def reported_memory_bytes(found: Columns) -> NDArray[np.float64]:
     """P50 of the peak memory as the stack itself reports it."""
-    hidden = unreported_bytes(found.layouts, found.cluster, found.efficiency)
-    return _peak_memory_bytes(found) - hidden
+    peak = _peak_memory_bytes(found)
+    return peak - unreported_bytes(found.layouts, found.cluster, found.efficiency, peak=peak)
 
 
 def _peak_memory_bytes(found: Columns) -> NDArray[np.float64]:

@@ -9,6 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.accuracy.predict import Predictions
+from app.accuracy.run_features import (
+    BEST,
+    DTYPE_BYTES,
+    EVERY_COPY,
+    FLASH2,
+    GRAPHS,
+    LOSSES,
+    MEASURES,
+    ONCE_PER_NODE,
+    OPTIMIZER_WORDS,
+    UNFUSED,
+)
 from app.accuracy.run_words import PRECISION_NAMES, SHARDING_NAMES
 from app.accuracy.section_scores import Section
 from app.document import format as fmt
@@ -18,6 +30,7 @@ from core.layout.precision import PRECISIONS
 from hardware.measured import Runs
 from hardware.measured_cells import UNKNOWN
 
+HABIT = "the habit of the stack is assumed"
 TASKS = ("pretrain", "sft", "lora", "qlora")
 # Column: (words that a forecast knows, what it assumes for any other word).
 VOCABULARY: dict[str, tuple[Collection[str], str]] = {
@@ -26,8 +39,16 @@ VOCABULARY: dict[str, tuple[Collection[str], str]] = {
         {*PRECISION_NAMES, *PRECISIONS, *(p.replace("_", "-") for p in PRECISIONS)},
         "bf16 is assumed",
     ),
-    "dp_sharding": (SHARDING_NAMES, "the habit of the stack is assumed"),
+    "dp_sharding": (SHARDING_NAMES, HABIT),
     "recompute": (RECOMPUTE, "the habit of the stack or the least that fits is assumed"),
+    "cuda_graphs": (GRAPHS, "none are assumed"),
+    "moe_dispatcher": ((*ONCE_PER_NODE, *EVERY_COPY), HABIT),
+    "loss_kernel": (LOSSES, HABIT),
+    "attention_kernel": ((*UNFUSED, *FLASH2, *BEST), HABIT),
+    "optimizer": (OPTIMIZER_WORDS, "AdamW is assumed"),
+    "memory_measure": (MEASURES, HABIT),
+    "param_dtype": (DTYPE_BYTES, HABIT),
+    "grad_dtype": (DTYPE_BYTES, HABIT),
 }
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from app.accuracy.run_features import NEW_KERNELS, year_of
 from core.evidence.inference import smallest_degrees, total
 from core.layout.layouts import RECOMPUTE, SCHEDULES, Layouts
 from core.layout.sharding import INDEX
@@ -17,9 +18,7 @@ from core.time.layer import decimal_year
 from hardware.measured import RunInputs
 from hardware.measured_model import ModelFacts
 
-# FlashAttention (arXiv:2205.14135) and sequence parallelism (arXiv:2205.05198) were published in
-# May 2022; earlier runs had neither.
-NEW_KERNELS = "2022-06"
+FSDP = ("fsdp1", "fsdp2", "hsdp")
 
 
 def layout_of(
@@ -30,12 +29,16 @@ def layout_of(
     cluster: Cluster,
     eff: Efficiency,
     sharding: str,
+    *,
+    xla: bool = False,
 ) -> tuple[dict[str, float], bool]:
     """The row's layout as scalars, and whether its tp and pp were given.
 
     Blank degrees are the smallest that fit in memory with full recompute.
     """
     tp, pp = float(inputs.tp[i]), float(inputs.pp[i])
+    if np.isnan(tp) and xla and sharding in FSDP:
+        tp = 1.0  # the default of MaxText's ici_tensor_parallelism; its recipes shard over fsdp
     pod = float(np.asarray(cluster.scale_up_domain)) > 72  # above the largest switched domain
     unit = float(np.asarray(cluster.scale_up_domain if pod else cluster.gpus_per_node))
     tps, pps = smallest_degrees(
@@ -47,7 +50,7 @@ def layout_of(
         pp=pp,
     )
     options = [
-        _degrees(inputs, i, facts, sharding, float(t), float(p), unit)
+        _degrees(inputs, i, facts, sharding, float(t), float(p), unit, xla)
         for t, p in zip(tps, pps, strict=True)
     ]
     if len(options) == 1:
@@ -67,6 +70,7 @@ def _degrees(
     tp: float,
     pp: float,
     unit: float,
+    xla: bool,
 ) -> dict[str, float]:
     """The layout for a given tp and pp. Hybrid sharding shards over `unit` GPUs."""
     gpus = float(inputs.num_gpus[i])
@@ -77,8 +81,10 @@ def _degrees(
     micro, batch = inputs.micro_batch[i], inputs.global_batch[i]
     if np.isnan(micro):
         # FSDP stacks split a batch into as many micro-batches as there are stages (pytorch/
-        # torchtitan@b5bcd76c: pipeline_parallel_microbatches); others into single sequences.
-        cuts = pp if pp > 1 and sharding in ("fsdp1", "fsdp2", "hsdp") else np.inf
+        # torchtitan@b5bcd76c: pipeline_parallel_microbatches); JAX recipes give a batch per device
+        # and do not accumulate (AI-Hypercomputer/maxtext@09d2025bc: src/MaxText/configs/base.yml:
+        # per_device_batch_size, gradient_accumulation_steps); others into single sequences.
+        cuts = pp if xla or (pp > 1 and sharding in FSDP) else np.inf
         single = max(min(batch / ranks, 1.0), 1e-3)
         micro = 1.0 if np.isnan(batch) else max(batch / ranks / cuts, single)
     if np.isnan(batch):
@@ -115,12 +121,8 @@ def _splits_sequence(inputs: RunInputs, i: int) -> bool:
 
     Both techniques were published in one paper (arXiv:2205.05198).
     """
-    return not is_before(inputs, i, NEW_KERNELS) or str(inputs.recompute[i]) == "selective"
-
-
-def is_before(inputs: RunInputs, i: int, month: str) -> bool:
-    """Whether the source is older than `month`. Sources without a date count as new."""
-    return decimal_year(str(inputs.source_date[i])) < decimal_year(month)
+    is_new = year_of(inputs, i) >= decimal_year(NEW_KERNELS)
+    return is_new or str(inputs.recompute[i]) == "selective"
 
 
 def given_or(value: float, default: float) -> float:

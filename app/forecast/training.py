@@ -120,6 +120,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         unfused_attention=scenario.attention == "unfused",
         flash2=does["attention"] == "flash2",
         compiled=scenario.compile,
+        compiled_loss=scenario.compile,
         cuda_graphs=scenario.cuda_graphs,
         chunked_loss=does["loss"] == "chunked",
         software_year=year,

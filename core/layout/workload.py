@@ -40,12 +40,16 @@ class Workload:
     unfused_attention: Bools = False  # the score matrix is written out: before FlashAttention
     flash2: Bools = False  # FlashAttention 2 where a newer kernel exists
     compiled: Bools = False  # elementwise operators fused by a compiler
-    cuda_graphs: Bools = False
+    compiled_loss: Bools = False  # the loss, too
+    whole_logits: Bools = False  # every tensor-parallel rank holds the whole vocabulary
+    cuda_graphs: Numeric = 0.0  # 1: the whole step is one graph; between: parts of it are
     chunked_loss: Bools = False  # logits exist in pieces only
     async_tp: Bools = True  # tensor-parallel communication overlapped with its matmuls
     overlaps_gradients: Bools = True  # their reduction runs during backward
+    overlaps_weights: Bools = True  # sharded ones are gathered ahead of their layer
     software_year: Numeric = 2026.5  # decimal year of the stack's release
     host_slowdown: Numeric = 1.0  # time of kernel launches over the usual
+    overlaps_experts: Bools = False  # their all-to-all runs beside computation
     deduplicates: Bools = True  # a token crosses the network once per node, not once per expert
     # Experts: rows they are padded to over the mean (0: not padded), and the busiest rank's
     capacity_factor: Numeric = 0.0

@@ -38,8 +38,11 @@ class Efficiency:
     elementwise: Numeric  # traffic of norms, activations, residuals over the unfused count
     onchip: Numeric  # time on chip over that in memory of elementwise operators, on an A100
     permutation: Numeric  # traffic of routing tokens to experts over the operator count
+    fused_permutation: Numeric  # of it, with dispatchers that permute tokens as they send them
     host_s: Numeric  # host seconds to launch one layer's forward; the GPU waits if faster
     expert_host_s: Numeric  # added where the layer routes to experts
+    partial_graphs: Numeric  # share of the launches that is left where graphs hold parts of a step
+    padded_host: Numeric  # of expert_host_s, where experts take a fixed number of tokens
     queue: Numeric  # how sharply the device waits for its host: exponent of a smooth maximum
     adapter_host_s: Numeric  # added where every matrix has small adapters
     flash2: Numeric  # FlashAttention 2 over the best kernel, each generation of devices later
@@ -65,6 +68,7 @@ class Efficiency:
     cp_exposed: Numeric
     ep_exposed: Numeric  # inside the scale-up domain
     ep_network_exposed: Numeric  # across domains
+    ep_overlapped_exposed: Numeric  # of both, where they run beside computation
     pp_exposed: Numeric  # of interleaved schedules; else all is exposed
     dp_exposed: Numeric  # gradients once per step: ddp, zero1, zero2; all where not overlapped
     fsdp_exposed: Numeric  # gathers and scatters of every layer: zero3, fsdp2, hsdp
@@ -87,6 +91,7 @@ class Efficiency:
     reserve_bytes: Numeric  # context, workspaces, fixed buckets
     communicator_bytes: Numeric  # buffers of one communicator
     reserve_reported: Numeric  # share of both in the peak that the stack prints
+    fragmentation_reported: Numeric  # and of the allocator's reserve
     fragmentation: Numeric  # allocator reserve over live bytes
     # width of intervals (standard deviations of a log ratio; core/evidence/uncertainty.py)
     throughput_sigma: Numeric  # a stack with a profile, everything stated

@@ -246,10 +246,11 @@ def kept_copies(work: Workload, eff: Efficiency) -> Numeric:
 
 def logits_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> Numeric:
     """Logits of one micro-batch, their copies and gradient, divided by tensor parallelism."""
-    per_logit = eff.held_logits_bytes * np.where(work.compiled, eff.compiled_logits, 1.0)
+    per_logit = eff.held_logits_bytes * np.where(work.compiled_loss, eff.compiled_logits, 1.0)
     pieces = np.where(work.chunked_loss, CHUNK_OF_LOGITS, 1.0)
     tokens = tokens_per_rank(work, lay)
-    return per_logit * pieces * np.multiply(tokens, work.model.vocab_size) / lay.tp
+    parts = np.where(work.whole_logits, 1.0, lay.tp)
+    return per_logit * pieces * np.multiply(tokens, work.model.vocab_size) / parts
 
 
 def unsharded_bytes(lay: Layouts, params: StageParams, trained: Numeric) -> Numeric:
@@ -338,12 +339,18 @@ def reserve_bytes(*, live: Numeric, memory_bytes: Numeric, eff: Efficiency) -> N
     return np.minimum(eff.reserve_bytes, 0.1 * np.asarray(memory_bytes)) + eff.fragmentation * live
 
 
-def unreported_bytes(lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
+def unreported_bytes(
+    lay: Layouts, cluster: Cluster, eff: Efficiency, *, peak: Numeric = 0.0
+) -> Numeric:
     """Memory that is missing from the peak that a stack prints: the counters of the allocator
-    include neither the context nor the buffers of communicators."""
+    include neither the context nor the buffers of communicators, and those of allocated bytes not
+    what the allocator keeps in reserve either. `peak`: of the device."""
     context = reserve_bytes(live=0.0, memory_bytes=cluster.memory_bytes, eff=eff)
-    buffers = communicators(lay) * eff.communicator_bytes * (1 + np.asarray(eff.fragmentation))
-    return (1 - np.asarray(eff.reserve_reported)) * (context + buffers)
+    reserved = 1 + np.asarray(eff.fragmentation)
+    buffers = communicators(lay) * eff.communicator_bytes * reserved
+    hidden = (1 - np.asarray(eff.reserve_reported)) * (context + buffers)
+    spare = (np.asarray(peak) - context - buffers) * (1 - 1 / reserved)
+    return hidden + (1 - np.asarray(eff.fragmentation_reported)) * spare
 
 
 def peak_bytes(

@@ -244,7 +244,8 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     inside = kernels.inside_tp_bytes_per_token(m) + state_space.scan_bytes_per_token(m)
     moved = (moved + inside / lay.tp) * eff.elementwise
     moved = np.where(work.compiled, eff.compiled, 1.0) * moved
-    moved = moved + eff.permutation * kernels.permuted_bytes_per_token(m) / lay.tp
+    permuted = eff.permutation * np.where(work.deduplicates, eff.fused_permutation, 1.0)
+    moved = moved + permuted * kernels.permuted_bytes_per_token(m) / lay.tp
     moved = moved + unfused * kernels.score_matrix_bytes_per_token(m, work.seq_len) / lay.tp
     # A quantised base is expanded to 16 bits before each use: read it, write it, read it.
     expanded = np.where(np.asarray(work.weight_bytes) < 2, work.weight_bytes + 4.0, 0.0)
@@ -273,7 +274,8 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     )
     head = head / _shape_factor(cluster, m=tokens, n=vocab, k=m.hidden_size)
     passes = np.where(work.chunked_loss, 2.0, 3.0)  # a chunk's logits never leave for a copy
-    loss = eff.logits_bytes * passes * np.multiply(tokens, m.vocab_size) / lay.tp / rate.bytes_per_s
+    ranks = np.where(work.whole_logits, 1.0, lay.tp)
+    loss = eff.logits_bytes * passes * np.multiply(tokens, m.vocab_size) / ranks / rate.bytes_per_s
     return LayerSeconds(
         matmul_forward=matmul,
         matmul_backward=matmul_backward,

@@ -64,13 +64,15 @@ def recompute_fraction(recompute: Numeric, eff: Efficiency) -> Numeric:
     )
 
 
-def _host_bound(layer_s: Numeric, host_s: Numeric, graphs: Numeric, queue: Numeric) -> Numeric:
-    """Seconds the GPU waits for launches: three forwards' worth per layer and micro-batch.
+def _host_bound(layer_s: Numeric, host_s: Numeric, repeated: Numeric, eff: Efficiency) -> Numeric:
+    """Seconds the GPU waits for launches: three forwards' worth per layer and micro-batch, and what
+    is computed again.
 
     The queue sometimes runs empty, so this is a smooth maximum of both, not a sharp one.
     """
-    launch = np.where(np.asarray(graphs) > 0, 0.0, 3.0 * np.asarray(host_s))
-    return (layer_s**queue + launch**queue) ** (1 / np.asarray(queue)) - layer_s
+    queue = np.asarray(eff.queue)
+    launch = (3.0 + repeated) * np.asarray(host_s)
+    return (layer_s**queue + launch**queue) ** (1 / queue) - layer_s
 
 
 def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Step:
@@ -91,8 +93,13 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     layer_s = forward_s * (1 + repeated) + backward_s
     moe_share = num_moe_layers(work.model) / np.maximum(work.model.num_layers, 1.0)
     adapters = np.where(work.adapters, eff.adapter_host_s, 0.0)
-    host_s = eff.host_s + moe_share * eff.expert_host_s + adapters
-    waiting = _host_bound(layer_s, host_s * work.host_slowdown, work.cuda_graphs, eff.queue)
+    # Dropless experts ask the host how many rows each has; padded ones do not.
+    graphs = np.asarray(work.cuda_graphs)
+    parts_left = np.where(graphs > 0, eff.partial_graphs, 1.0)
+    routing = np.where(np.asarray(work.capacity_factor) > 0, eff.padded_host, 1.0)
+    host_s = parts_left * (eff.host_s + adapters + moe_share * routing * eff.expert_host_s)
+    host_s = np.where(graphs >= 1, 0.0, host_s * work.host_slowdown)
+    waiting = _host_bound(layer_s, host_s, repeated, eff)
     inside = _inside_layer(work, lay, cluster, eff, one, waiting)
     per_layer = layer_s + waiting + inside.tp + inside.cp + inside.ep
     # Only the interleaved schedule has other chunks to run meanwhile (arXiv:2104.04473).
@@ -208,7 +215,7 @@ def _data_parallel(
             gradient_bytes=work.gradient_bytes,
         ),
         free_s,
-        eff.fsdp_exposed,
+        np.where(work.overlaps_weights, eff.fsdp_exposed, 1.0),
         eff,
     )
     zero2 = (column(lay.strategy, "shards_gradients") > 0) & (
@@ -217,12 +224,22 @@ def _data_parallel(
     gradients, hidden_gradients = _overlapped(
         traffic.gradient_s(lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
         + traffic.replica_s(lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes),
-        np.where(zero2, m, 1.0) * free_s - hidden / eff.overlap_window,
+        np.where(zero2, m, _hiding_microbatches(lay)) * free_s - hidden / eff.overlap_window,
         np.where(work.overlaps_gradients, eff.dp_exposed, 1.0),
         eff,
     )
     times = np.where(np.asarray(lay.pp) > 1, 1.0, m)
     return times * gathers + gradients, times * hidden + hidden_gradients
+
+
+def _hiding_microbatches(lay: Layouts) -> Numeric:
+    """Micro-batches whose backward passes hide the reduction of gradients: the last one. Of
+    interleaved chunks each but the first is done with its gradients before the others: of the last
+    group of min(p, m) micro-batches, half a chunk's share comes too late (arXiv:2104.04473,
+    figure 4; Megatron-Core reduces each chunk when it is done)."""
+    v = np.asarray(lay.virtual_stages, dtype=float)
+    group = np.minimum(lay.pp, lay.num_microbatches)
+    return np.where(v > 1, np.maximum(group * (1 - 1 / (2 * v)), 1.0), 1.0)
 
 
 def _overlapped(

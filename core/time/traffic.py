@@ -103,6 +103,7 @@ def expert_parallel_exposed_s(
     # Ranks of a group are neighbours in tp x cp x dp of one stage.
     local = collectives.local_ranks(ranks=lay.ep, stride=lay.etp, domain=domain)
     exposed = np.where(np.asarray(lay.ep) > local, eff.ep_network_exposed, eff.ep_exposed)
+    exposed = exposed * np.where(work.overlaps_experts, eff.ep_overlapped_exposed, 1.0)
     rank_tokens = tokens_per_rank(work, lay) / lay.tp
     size = 2.0 * rank_tokens * lay.etp * np.multiply(model.experts_per_token, model.hidden_size)
     size = size * expert_load(work, ep=lay.ep)

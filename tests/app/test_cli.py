@@ -15,6 +15,7 @@ import pytest
 import typer
 
 from app import cli
+from app.accuracy.read_columns import columns_table
 from app.command.given import TABLE, option_of
 from app.document import format as fmt
 from app.document.blocks import Paragraph
@@ -586,6 +587,15 @@ def test_a_link_of_an_answer_gives_the_answer_again(run):
     again = json.loads(out)
     assert again["plans"] == first["plans"]
     assert again["link"] == first["link"]
+
+
+def test_validate_lists_the_columns_that_it_reads(run):
+    status, out, _ = run("validate", "--columns")
+    assert status == 0
+    assert "run_id" in out
+    listed = {row[0] for row in columns_table().rows}
+    assert {"moe_dispatcher", "software_date", "num_gpus", "tokens_per_s_per_gpu"} <= listed
+    assert "notes" not in listed
 
 
 def test_validate_passes_files_and_writes(run, refused, monkeypatch):

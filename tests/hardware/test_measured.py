@@ -199,7 +199,10 @@ def test_a_missing_column_is_named_with_what_was_meant(write):
 def test_a_misspelt_column_is_noted(write):
     row = {("peak_mem_gb" if k == "peak_mem_gib" else k): v for k, v in RUN.items()}
     runs = read_runs(write({**row, "peak_mem_gb": "60", "anything": "x"}))
-    assert runs.notes == ("The column 'peak_mem_gb' is not read; did you mean 'peak_mem_gib'?",)
+    assert runs.notes == (
+        "The column 'peak_mem_gb' is not read; did you mean 'peak_mem_gib'?",
+        "The column 'anything' is not read; `runcast validate --columns` lists those that are.",
+    )
 
 
 def test_a_file_with_nothing_to_score_says_so(write):

@@ -94,6 +94,35 @@ def test_a_configuration_that_was_said_narrows_the_interval(blank):
     assert np.all(width(found) > width(EVERY)[said])
 
 
+@pytest.mark.parametrize(
+    ("column", "slow", "fast"),
+    [
+        ("cuda_graphs", "none", "full"),
+        ("moe_dispatcher", "alltoall", "hybridep"),
+        ("moe_overlap", 0.0, 1.0),
+        ("tp_overlap", 0.0, 1.0),
+        ("attention_kernel", "eager", "cudnn"),
+        ("token_drop", 0.0, 1.0),
+        ("param_overlap", 0.0, 1.0),
+    ],
+)
+def test_a_feature_of_the_software_never_slows_a_run_down_and_speeds_some_up(column, slow, fast):
+    without, having = (
+        predict(edited(np.arange(0, len(RUNS), 7), **{column: v}), MODELS) for v in (slow, fast)
+    )
+    ratio = having.tokens_per_s_per_gpu_p50 / without.tokens_per_s_per_gpu_p50
+    assert ratio.min() > 1 - 1e-9
+    assert ratio.max() > 1.01
+
+
+def test_what_the_counter_counts_orders_the_printed_peaks():
+    chosen = row("titan-202412-405b-4d-cp1")
+    allocated, reserved, device = (
+        memory_of(chosen, memory_measure=m) for m in ("allocated", "reserved", "device")
+    )
+    assert allocated < reserved < device
+
+
 def memory_of(chosen, **columns):
     return float(predict(edited(chosen, **columns), MODELS).peak_memory_gib[0])
 
@@ -107,7 +136,7 @@ def test_sequence_parallelism_is_as_old_as_selective_recompute():
         (RUNS.inputs.framework == "megatron-lm") & (RUNS.inputs.tp == 8) & (RUNS.inputs.pp > 1)
     )[:1]
     peaks = {
-        (kind, date): memory_of(old, recompute=kind, source_date=date)
+        (kind, date): memory_of(old, recompute=kind, software_date=date, attention_kernel="")
         for kind in ("selective", "full")
         for date in ("2022-05", "2022-06")
     }

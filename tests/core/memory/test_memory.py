@@ -441,8 +441,13 @@ class TestStackHabits:
 
     def test_a_compiled_loss_keeps_less_of_the_logits(self):
         eff = replace(IDEAL, compiled_logits=0.4)
-        eager, compiled = (self.parts(eff, compiled=c)["logits"].item() for c in (False, True))
+        eager, compiled = (self.parts(eff, compiled_loss=c)["logits"].item() for c in (False, True))
         assert compiled == pytest.approx(0.4 * eager)
+
+    def test_a_loss_over_the_whole_vocabulary_is_not_divided_by_tensor_parallelism(self):
+        lay = layout(tp=4)
+        split, whole = (self.parts(IDEAL, lay, whole_logits=w)["logits"].item() for w in (0, 1))
+        assert whole == pytest.approx(4 * split)
 
 
 @given(job=jobs())

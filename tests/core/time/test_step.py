@@ -499,6 +499,33 @@ def test_a_layer_takes_as_long_as_the_slower_of_device_and_host(host_s):
     assert longer * (1 - 1e-9) <= device + waits <= longer * 2 ** (1 / 3)
 
 
+def test_what_is_computed_again_is_launched_again_and_partial_graphs_leave_a_share():
+    eff = replace(IDEAL, host_s=10.0, full_recompute=1.0, partial_graphs=0.25)
+    once, again, partly = (
+        parts_of(layout(dp_shard=1, recompute=r), eff=eff, cuda_graphs=g)["overhead"]
+        for r, g in ((0, 0.0), (2, 0.0), (0, 0.5))
+    )
+    assert again / once == pytest.approx(4 / 3, rel=0.01)
+    assert partly / once == pytest.approx(0.25, rel=0.01)
+
+
+def test_interleaved_chunks_hide_gradients_behind_more_micro_batches():
+    """v chunks of p stages: min(p, m) (1 - 1 / (2 v)) micro-batches in place of one."""
+    slow = replace(CLUSTER, scale_out_bytes_per_s=1e8, gpus_per_node=4, scale_up_domain=4)
+    eff = replace(IDEAL, dp_exposed=0.0)
+    lays = (
+        layout(
+            pp=4, dp_shard=8, num_gpus=32, num_microbatches=8, virtual_stages=v, strategy="zero1"
+        )
+        for v in (1, 2)
+    )
+    plain, chunks = (parts_of(lay, slow, eff)["dp_exposed"] for lay in lays)
+    one = layer_seconds(workload(), layout(pp=4, dp_shard=8), slow, eff)
+    device = float(sum(getattr(one, n) for n in one.__slots__ if n != "head"))
+    more = 4 * (1 - 1 / 4) - 1
+    assert plain - chunks == pytest.approx(more * (8 * device + float(one.head)), rel=0.01)
+
+
 def test_two_communications_never_hide_in_the_same_second():
     """Gathers, reductions and fetches together hide no more than the computation beside them."""
     slow = replace(CLUSTER, scale_up_bytes_per_s=2e9, scale_out_bytes_per_s=1e9,

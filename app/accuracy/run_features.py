@@ -1,0 +1,134 @@
+"""The features of the software of a published run: as its row says, else the habit of its stack.
+
+A blank cell, 'unknown' or a word that is not known here stands for the habit of the stack at that
+date (hardware/stacks.csv, hardware/stack_habits.csv).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from core.layout.optimizers import OPTIMIZERS, optimizer
+from core.layout.sharding import GRADIENT_BYTES
+from core.machine.efficiency import Efficiency
+from core.time.layer import decimal_year, is_since
+from hardware.efficiency import Stack
+from hardware.measured import RunInputs
+from hardware.stack_support import habit
+
+# FlashAttention (arXiv:2205.14135) and sequence parallelism (arXiv:2205.05198) were published in
+# May 2022; earlier runs had neither.
+NEW_KERNELS = "2022-06"
+NATIVE_KERNELS = "2026-01"  # PyTorch itself has Hopper and Blackwell kernels from here on
+XLA = "xla"  # its compiler fuses what follows the scores, whatever the kernel is called
+ON = "1"
+GRAPHS = {"none": 0.0, "partial": 0.5, "full": 1.0}
+# Attention kernels: whether the score matrix is written out, and whether newer ones exist.
+UNFUSED = ("eager",)
+FLASH2 = ("sdpa", "fa1", "fa2", "xformers")
+BEST = ("fa3", "fa4", "cudnn", "splash", "nki", "gaudi_fused")
+LOSSES = ("standard", "parallel", "compiled", "chunked", "fused_linear")
+IN_PIECES = ("chunked", "fused_linear")
+ONCE_PER_NODE = ("deepep", "hybridep")  # dispatchers that send a token to each node once
+EVERY_COPY = ("alltoall", "allgather", "dropless_grouped", "einsum")
+OPTIMIZER_NAMES = {"distributed_adamw": "adamw", "paged_8bit": "adamw_8bit"}
+ADAMW_BF16 = "adamw_bf16"
+OPTIMIZER_WORDS = (*OPTIMIZERS, *OPTIMIZER_NAMES, ADAMW_BF16)
+ADAMW_BF16_STATE_BYTES = 4.0  # two 16-bit moments
+DTYPE_BYTES = {"bf16": 2.0, "fp32": 4.0}
+MEASURES = ("allocated", "reserved", "device")
+
+
+def year_of(inputs: RunInputs, i: int) -> float:
+    """Decimal year of the software: of the commit that ran, else of the publication."""
+    return decimal_year(str(inputs.software_date[i]) or str(inputs.source_date[i]))
+
+
+def features(inputs: RunInputs, i: int, stack: Stack, matmul_bits: int) -> dict[str, Any]:
+    """The fields of `Workload` that follow from the software of a run."""
+    year = year_of(inputs, i)
+    kernel = str(inputs.attention_kernel[i])
+    loss = word(inputs, i, "loss_kernel", LOSSES, stack)
+    sends = word(inputs, i, "moe_dispatcher", (*ONCE_PER_NODE, *EVERY_COPY), stack)
+    states = OPTIMIZER_NAMES.get(str(inputs.optimizer[i]), str(inputs.optimizer[i]))
+    kept = optimizer(states if states in OPTIMIZERS else "adamw")
+    compiled = _compiled(inputs, i, stack, matmul_bits)
+    return {
+        "software_year": year,
+        "unfused_attention": (kernel in UNFUSED and stack.family != XLA)
+        or (kernel not in (*FLASH2, *BEST) and year < decimal_year(NEW_KERNELS)),
+        "flash2": (kernel in FLASH2 or (kernel not in BEST and stack.attention == "flash2"))
+        and year < decimal_year(NATIVE_KERNELS),
+        "compiled": compiled,
+        "compiled_loss": (loss == "compiled" or (loss == "" and compiled))
+        and habit(stack, "compiled_loss", year) == ON,
+        "whole_logits": loss == "standard",
+        "chunked_loss": loss in IN_PIECES,
+        "cuda_graphs": GRAPHS.get(str(inputs.cuda_graphs[i]), 0.0),
+        "async_tp": _flag(inputs.tp_overlap[i], bool(is_since(year, stack.async_tp_since))),
+        "overlaps_gradients": _flag(
+            inputs.grad_overlap[i], bool(is_since(year, stack.gradient_overlap_since))
+        ),
+        "deduplicates": sends in ONCE_PER_NODE,
+        "overlaps_weights": _flag(inputs.param_overlap[i], True),
+        "overlaps_experts": _flag(inputs.moe_overlap[i], False),
+        "capacity_factor": float(
+            _flag(inputs.token_drop[i], habit(stack, "token_drop", year) == ON)
+        ),
+        "gradient_bytes": _gradient_bytes(inputs, i, stack),
+        "optimizer_state_bytes": ADAMW_BF16_STATE_BYTES
+        if states == ADAMW_BF16
+        else kept.state_bytes,
+        "ends_state_bytes": np.nan if kept.ends_state_bytes is None else kept.ends_state_bytes,
+        "orthogonalises": kept.orthogonalises,
+    }
+
+
+def reported(inputs: RunInputs, i: int, eff: Efficiency) -> Efficiency:
+    """The profile with what a row says about its weights and about its printed peak of memory."""
+    measure = str(inputs.memory_measure[i])
+    if measure in MEASURES:
+        eff = replace(
+            eff,
+            reserve_reported=float(measure == "device"),
+            fragmentation_reported=float(measure != "allocated"),
+        )
+    weights = DTYPE_BYTES.get(str(inputs.param_dtype[i]))
+    return eff if weights is None else replace(eff, own_weight_bytes=weights)
+
+
+def word(inputs: RunInputs, i: int, column: str, known: tuple[str, ...], stack: Stack) -> str:
+    """The word of a cell if it is known, else the habit of the stack at that date."""
+    written = str(getattr(inputs, column)[i])
+    return written if written in known else habit(stack, column, year_of(inputs, i))
+
+
+def _flag(given: float, usual: bool) -> bool:
+    return usual if np.isnan(given) else bool(given)
+
+
+def _compiled(inputs: RunInputs, i: int, stack: Stack, matmul_bits: int) -> bool:
+    """Whether the run was compiled: as the row states, else if PyTorch ran 8- or 4-bit matmuls.
+
+    Without a compiler, quantising costs more than such matmuls save
+    (pytorch/ao: torchao/float8/README.md).
+    """
+    stated = str(inputs.compile[i])
+    in_pytorch = stack.family in ("torch", "composer", "transformers")
+    return stated in ("yes", "thunder") or (stated != "no" and matmul_bits < 16 and in_pytorch)
+
+
+def _gradient_bytes(inputs: RunInputs, i: int, stack: Stack) -> float:
+    """Gradient bytes per parameter: as the row states, else as the stack keeps them by default.
+
+    Stacks that accumulate gradients in fp32 do so for bf16; fp16 uses loss scaling instead.
+    """
+    stated = str(inputs.grad_dtype[i])
+    if stated in DTYPE_BYTES and stack.gradient_dtype != "bf16_fp32":
+        return DTYPE_BYTES[stated]
+    in_fp32 = stack.gradient_dtype in ("fp32", "bf16_fp32")
+    fp16 = str(inputs.precision[i]) == "fp16"
+    return GRADIENT_BYTES["bf16" if in_fp32 and fp16 else stack.gradient_dtype]

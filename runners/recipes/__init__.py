@@ -5,8 +5,7 @@ accelerate_config  Accelerate's YAML for FSDP2 and for DeepSpeed, with the batch
 accelerate_launch  Accelerate's launch command, once on each node
 arguments          shell files with the arguments of a training program, written and read
                    back
-axolotl            Axolotl's YAML: pre-training, full fine-tuning, LoRA and QLoRA; not
-                   validated with Axolotl here
+axolotl            Axolotl's YAML: pre-training, full fine-tuning, LoRA and QLoRA
 deepspeed          DeepSpeed's configuration: ZeRO stage, offload, number formats, overlap
                    and batch sizes
 fsdp2              training script for PyTorch's FSDP2: fsdp2_train.py with the plan
@@ -20,8 +19,7 @@ kubernetes         an Indexed Job with a headless Service, a JobSet, a PyTorchJo
                    TrainJob
 launch             parts of all launcher files: the command, its processes, its variables
 llama_factory      LLaMA-Factory's YAML: full fine-tuning, LoRA and QLoRA
-maxtext            MaxText's YAML for GPUs and TPUs, not validated with MaxText, whose JAX is not
-                   installed here
+maxtext            MaxText's YAML for GPUs and TPUs
 megatron           arguments of Megatron-LM's pretrain_gpt.py, as a shell file
 nccl               NCCL variables for the fabric of a job, as a file to source before a
                    launcher

@@ -1,4 +1,4 @@
-"""Axolotl's YAML: pre-training, full fine-tuning, LoRA and QLoRA; not validated with Axolotl here.
+"""Axolotl's YAML: pre-training, full fine-tuning, LoRA and QLoRA.
 
 Names and defaults: axolotl 0.19.0, utils/schemas/config.py and validation.py.
 """
@@ -162,7 +162,7 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         values["ring_attn_func"] = "varlen_llama3" if _packs(job) else "batch_ring"
     start = f"Start with: axolotl train {FILE} --launcher torchrun -- ..."
     notes = [start, *differences(job, NAME), world_line(job)]
-    head = commented(job.header, tool=TOOL, tier="not_validated") + comments(notes)
+    head = commented(job.header, tool=TOOL, tier="validated") + comments(notes)
     return {FILE: yaml_file(head, blanks(job, options), values), **files}
 
 
@@ -189,7 +189,7 @@ TARGETS = (
         name="axolotl",
         title="Axolotl YAML",
         kind="stack",
-        tier="not_validated",
+        tier="validated",
         tool=TOOL,
         write=write,
         read=careful(read, FILE),

@@ -1,6 +1,6 @@
 """Arguments of Megatron-LM's pretrain_gpt.py, as a shell file.
 
-Names and defaults: NVIDIA/Megatron-LM@d98e8a64, megatron/training/arguments.py. Every overlap
+Names and defaults: megatron-core 0.19.2, megatron/training/arguments.py. Every overlap
 and checkpoint is off there unless a flag asks for it.
 """
 
@@ -35,7 +35,7 @@ from runners.recipes.target import Recovered, Target
 
 FILE = "megatron_train.sh"
 STACK, NAME = "Megatron-LM", "megatron-lm"
-TOOL = "megatron-core 0.16.1 (TransformerConfig; the flags against our own list)"
+TOOL = "Megatron-LM of megatron-core 0.19.2: parse_args, validate_args"
 PROGRAM = ("pretrain_gpt.py",)
 # Flags whose values stand in the file's first block, by their variable there.
 BLANKS = {
@@ -75,6 +75,7 @@ FLAGS = {
     "--moe-router-num-groups", "--moe-router-group-topk", "--moe-router-topk-scaling-factor",
     "--moe-router-dtype", "--mtp-num-layers", "--moe-permute-fusion", "--cross-entropy-loss-fusion",
     "--attention-backend", "--eval-iters", "--save-interval", "--async-save", "--log-interval",
+    "--use-persistent-ckpt-worker",
     "--log-throughput",
     *BLANKS,
 }  # fmt: skip

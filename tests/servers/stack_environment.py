@@ -1,11 +1,10 @@
-"""Environments of their own for training stacks, made once beside that of the tests.
-
-`RUNCAST_STACK_<NAME>` names an interpreter that has one already. The large ones (up to 3 GB) are
-made only where `RUNCAST_LARGE_STACKS` is set; without one its tests are skipped, with the reason.
+"""Environments of their own for training stacks, made once beside that of the tests, whose torch
+they share. `RUNCAST_STACK_<NAME>` names an interpreter that has one already.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -16,43 +15,70 @@ from typing import Any
 
 import pytest
 
+# Wheels of pure Python for a newer one, which run on ours: no dependencies, into a folder.
+NEWER = (
+    "--no-deps", "--ignore-requires-python", "--python-version", "3.12", "--only-binary", ":all:",
+    "--target", "{site}",
+)  # fmt: skip
+# What pip is called with, call by call. A stack comes without its dependencies where they are for
+# its web pages or its kernels.
 STACKS = {
-    "light": ("accelerate==1.15.0", "deepspeed==0.19.8", "megatron-core==0.16.1"),
-    "torchtitan": ("torchtitan==0.3.0", "triton==3.9.0"),
-    "llama_factory": ("llamafactory==0.9.5", "torch==2.13.0"),
-    "torchtune": ("torchtune==0.6.1", "torchao==0.11.0", "torch==2.13.0"),
-}
-LARGE = {"torchtitan", "llama_factory", "torchtune"}
-OWN_TORCH = {"llama_factory", "torchtune"}  # they bring their own versions of much else
+    "light": (("accelerate==1.15.0", "deepspeed==0.19.8"),),
+    "torchtitan": (  # and Megatron-LM, which asks for triton too
+        ("torchtitan==0.3.0", "triton==3.9.0"),
+        (*NEWER, "megatron-core==0.19.2"),
+    ),
+    "llama_factory": (
+        ("transformers==5.6.0", "accelerate==1.11.0", "peft==0.18.1", "trl==0.24.0",
+         "datasets==4.0.0", "omegaconf"),
+        ("--no-deps", "llamafactory==0.9.5"),
+    ),
+    "torchtune": (
+        ("datasets==4.0.0", "torchdata==0.11.0", "huggingface_hub", "safetensors", "kagglehub",
+         "sentencepiece", "tiktoken", "blobfile", "tokenizers", "omegaconf", "psutil"),
+        ("--no-deps", "torchtune==0.6.1", "torchao==0.11.0"),
+    ),
+    "axolotl": (
+        ("transformers==5.16.1", "accelerate==1.13.0", "datasets==4.8.4", "trl==1.9.0",
+         "peft==0.20.0", "addict"),
+        ("--no-deps", "axolotl==0.19.0"),
+    ),
+    "maxtext": (
+        ("jax==0.10.2", "flax==0.12.8", "omegaconf", "pathwaysutils"),
+        ("--no-deps", "fastapi", "opentelemetry-api"),
+        (*NEWER, "maxtext==0.2.5"),
+    ),
+}  # fmt: skip
 # No compiler, no GPU, no question to a model hub.
 QUIET = {"DS_ACCELERATOR": "cpu", "DS_BUILD_OPS": "0", "OMP_NUM_THREADS": "1",
          "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}  # fmt: skip
 
 
 def interpreter(name: str) -> str:
-    """The interpreter of one stack; skips where there is none and none can be made."""
+    """The interpreter of one stack; skips where it cannot be installed."""
     if named := os.environ.get(f"RUNCAST_STACK_{name.upper()}"):
         return named
     folder = Path(sys.prefix, f"stack-{name}")
-    python = folder / "bin/python"
-    if (folder / ".made").exists():
-        return str(python)
-    if name in LARGE and not os.environ.get("RUNCAST_LARGE_STACKS"):
-        pytest.skip(f"{name} needs an environment of its own: set RUNCAST_LARGE_STACKS=1.")
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    if name not in OWN_TORCH:  # torch is 1 GB, and the tests have it
-        site = next(folder.glob("lib/python*/site-packages"))
-        (site / "tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    done = subprocess.run(
-        [*pip, *STACKS[name]], env={**os.environ, **QUIET}, capture_output=True, text=True
-    )
-    if done.returncode:
-        pytest.skip(f"{name} cannot be installed here: {done.stderr[-300:]}")
-    if name == "llama_factory":  # its torchvision is of another torch; text needs none
-        subprocess.run([*pip[:3], "uninstall", "--quiet", "--yes", "torchvision"], check=True)
+    with Path(sys.prefix, f"stack-{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two processes of the tests may ask at once
+        if not (folder / ".made").exists():
+            _make(name, folder)
+    return str(folder / "bin/python")
+
+
+def _make(name: str, folder: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+    site = next(folder.glob("lib/python*/site-packages"))
+    (site / "tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    for words in STACKS[name]:
+        done = subprocess.run(
+            [*pip, *(word.format(site=site) for word in words)],
+            env={**os.environ, **QUIET}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            pytest.skip(f"{name} cannot be installed here: {done.stderr[-300:]}")
     (folder / ".made").touch()
-    return str(python)
 
 
 def asked(name: str, program: str, given: Any, folder: Path) -> dict[str, Any]:

@@ -125,9 +125,9 @@ def agrees(row, given, steps=250):
     return str(given.get(row.flag)) == str(value)
 
 
-def written(stack, job):
+def written(stack, job, options=()):
     """The files of a stack for a job, read back against its degrees."""
-    return files_of(TARGETS.get(stack, supports()[stack].target), job, {})
+    return files_of(TARGETS.get(stack, supports()[stack].target), job, dict(options))
 
 
 CASES = [(s, h, c) for s in flags() for h in HABITS for c in choices_of(s, h)]

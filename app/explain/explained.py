@@ -13,7 +13,7 @@ from app.forecast import machines
 from app.forecast.choice import choice_of
 from app.forecast.machines import Machine
 from app.forecast.named_layout import completed
-from app.forecast.search import host_memory, job_of
+from app.forecast.search import best_of, host_memory, job_of
 from app.forecast.stack_limits import as_planned, asked_of, variants_of
 from app.forecast.training import Question, question_of, tokens_of
 from app.scenario.layout import layout_text
@@ -129,8 +129,9 @@ def setting_of(scenario: Scenario, plan: Plan) -> Setting:
 
 
 def setting_without_plan(scenario: Scenario) -> Setting:
-    """The scenario's cheapest machine at its first number of GPUs, used if nothing fits. Machines
-    with a guessed network come last if several instances are needed."""
+    """The scenario's cheapest machine at its first number of GPUs, used if nothing fits, with the
+    stack that misses its memory by least. Machines with a guessed network come last if several
+    instances are needed."""
     offered = choice_of(scenario).machines
     if not offered or not scenario.num_gpus:
         missing = "the number of GPUs (--num-gpus)" if offered else "GPUs that some offer has"
@@ -138,8 +139,14 @@ def setting_without_plan(scenario: Scenario) -> Setting:
     count = scenario.num_gpus[0]
     machine = min(offered, key=lambda m: _dearness(m, count))
     variants = variants_of(scenario)
-    first = asked_of(variants, machine.accelerator.name)[0]
-    return _setting(variants[first], machine, count)
+    asked = asked_of(variants, machine.accelerator.name)
+    return min((_setting(variants[n], machine, count) for n in asked), key=_miss)
+
+
+def _miss(setting: Setting) -> float:
+    """Bytes that the nearest miss of a setting needs over those of the device."""
+    closest = best_of(setting.question, [setting.job()]).closest
+    return math.inf if closest is None else closest.over
 
 
 def _setting(scenario: Scenario, machine: Machine, num_gpus: int) -> Setting:

@@ -69,8 +69,10 @@ LEAST_CHANGE = 1e-4  # of the forecast: less is rounding
 
 
 def forecast(fields):
-    """Tokens/s and bytes of the first plan, or None where nothing fits."""
-    found = forecast_answer.answer(resolve.resolve_strict(Scenario.parse(fields)), top=1)
+    """Tokens/s and bytes of the first plan, or None where nothing fits; of no particular stack
+    unless one is named, so that a name changes nothing else."""
+    asked = Scenario.parse({"stack": "generic", **fields})
+    found = forecast_answer.answer(resolve.resolve_strict(asked), top=1)
     if not found.plans:
         return None
     return found.plans[0].tokens_per_s.p50, sum(found.plans[0].memory_bytes.values())

@@ -314,7 +314,7 @@ def test_every_number_column_of_the_ranked_table_has_a_hint():
     plan = made_up.plan(usd=Interval(p10=1.0, p50=2.0, p90=3.0))
     failing = made_up_failing()
     table = plan_document.ranked(Scenario(deadline_days=9), [plan], [failing])
-    plain_names = {"#", "GPU", "GPUs", "Cloud", "Instance", "Purchase", "Layout", "Region"}
+    plain_names = {"#", "GPU", "GPUs", "Cloud", "Instance", "Purchase", "Layout", "Stack", "Region"}
     heads = {c.head for c in table.columns} - plain_names - {plan_document.LIMITS}
     assert heads == {*provenance_hints.COLUMNS}
 

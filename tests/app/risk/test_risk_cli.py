@@ -45,7 +45,7 @@ def test_the_answer_and_what_it_rests_on(run):
 
 
 def test_the_figures_of_the_json_belong_together(answered):
-    found = answered()
+    found = answered("--stack", "generic")
     hours, steady = found["hours"], found["plan"]["wall_clock_hours"]
     assert steady + sum(found["badput_hours"].values()) == pytest.approx(hours["expected"])
     start = found["badput_hours"]["startup"]
@@ -99,7 +99,9 @@ def test_every_number_that_is_given_counts(answered):
 
 
 def test_asynchronous_checkpoints_stop_training_less(answered):
-    blocking, behind = answered("--set", "async_checkpoint=0"), answered("--asynchronous")
+    generic = ("--stack", "generic")
+    blocking = answered(*generic, "--set", "async_checkpoint=0")
+    behind = answered(*generic, "--asynchronous")
     assert behind["hours"]["expected"] < blocking["hours"]["expected"]
     inputs = {i["name"]: i["value"] for i in behind["inputs"]}
     stopped = next(i for i in blocking["inputs"] if i["name"] == "checkpoint_s")

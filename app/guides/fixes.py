@@ -15,6 +15,7 @@ from app.guides.claim_text import FORECAST_DIGITS, Evaluations, Ours, figure, nu
 from app.guides.strategies import ON_GPU
 from core.scenario import Scenario
 from core.search.plan import Plan
+from hardware.efficiency import GENERIC
 
 _JOB: Fields = {
     "model": "llama3.1-70b", "seq_len": 8192, "global_batch_size": 64, "num_tokens": 1e9,
@@ -69,7 +70,8 @@ def fixes() -> tuple[Fix, ...]:
     """Every change, sorted by dollars for 1 billion tokens; those that do not fit come last."""
     found = []
     for change, fields in _WAYS.items():
-        answer = forecast_answer.answer(Scenario.parse({**_JOB, **fields}), top=1)
+        asked = Scenario.parse({**_JOB, "stack": GENERIC, **fields})  # the guide names no stack
+        answer = forecast_answer.answer(asked, top=1)
         found.append(Fix(change=change, plan=next(iter(answer.plans), None)))
     return tuple(sorted(found, key=lambda f: (f.plan is None, f.usd)))
 

@@ -11,6 +11,7 @@ from app.guides.cases import H100
 from app.guides.strategies import ON_GPU
 from core.scenario import Scenario
 from core.search.plan import Plan
+from hardware.efficiency import GENERIC
 
 _BIG: Fields = {"gpu": H100, "cloud": "aws", "seq_len": 8192, "num_tokens": 1e9}
 _70B_ON_8 = {**_BIG, "model": "llama3.1-70b", "num_gpus": 8, "global_batch_size": 64}
@@ -78,11 +79,12 @@ class Forecast:
 
 
 def forecasts() -> tuple[Forecast, ...]:
-    """Every case, worked out now. Takes the fastest plan, because a guide's MFU is of a good
-    run."""
+    """Every case, worked out now. Takes the fastest plan, because a guide's MFU is of a good run;
+    of no particular stack, because the guide names none."""
     found = []
     for case, printed, fields in _CASES:
-        answer = forecast_answer.answer(Scenario.parse({**fields, "rank_by": "time"}), top=1)
+        asked = Scenario.parse({"stack": GENERIC, **fields, "rank_by": "time"})
+        answer = forecast_answer.answer(asked, top=1)
         plan, why = next(iter(answer.plans), None), answer.nothing_fits or ""
         found.append(Forecast(case=case, printed=printed, plan=plan, nothing_fits=why))
     return tuple(found)

@@ -36,7 +36,7 @@ from tests.support.golden_links import FOLDER, differing, opened, rows_of
 # A search of a few layouts.
 SMALL = {
     "num_gpus": "8", "gpu": "H100-80GB-SXM", "cloud": "aws", "tp": "8", "pp": "1",
-    "sharding": "zero1", "recompute": "full", "micro_batch_size": "1",
+    "sharding": "zero1", "recompute": "full", "micro_batch_size": "1", "stack": "generic",
 }  # fmt: skip
 versions = st.from_regex(
     r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}((a|b|rc)[0-9])?(\.post[0-9])?(\.dev[0-9])?", fullmatch=True

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,18 +52,33 @@ class Sample:
     rows: NDArray[np.intp]  # row numbers in the file of runs
 
 
+# What somebody who cannot name the stack cannot be expected to name, either.
+OF_THE_STACK = (
+    "framework", "moe_dispatcher", "moe_overlap", "token_drop", "loss_kernel", "attention_kernel",
+    "grad_overlap", "param_overlap", "tp_overlap", "param_dtype", "grad_dtype", "recompute_detail",
+)  # fmt: skip
+
+
+def _hidden(values: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
+    """A column of the rows, blank where the row is not known."""
+    blank = np.nan if np.issubdtype(values.dtype, np.floating) else ""
+    return np.where(known, values, np.array(blank, dtype=values.dtype))
+
+
 def samples(
     table: Mapping[str, Efficiency], unnamed: NDArray[np.intp] | None = None
 ) -> tuple[Sample, Sample]:
     """Throughput and memory rows of hardware/measured_runs.csv that may be scored.
 
-    The rows with the numbers `unnamed` are forecast as if they did not name their stack.
+    The rows with the numbers `unnamed` are forecast as if they named neither their stack nor what
+    follows from it.
     """
     runs = read_runs(RUNS_CSV)
     inputs = runs.inputs
     if unnamed is not None:
         known = ~np.isin(np.arange(len(runs)), unnamed)
-        inputs = replace(inputs, framework=np.where(known, inputs.framework, ""))
+        hidden = {name: _hidden(getattr(inputs, name), known) for name in OF_THE_STACK}
+        inputs = replace(inputs, **hidden)
     found, kept, _ = columns(inputs, read_models(MODELS_CSV).facts, table)
     if found is None:
         raise RunsError(f"{RUNS_CSV.name} has no run that can be forecast.")

@@ -140,7 +140,7 @@ def spread_bars(rows: pd.DataFrame, *, of: str, limit: float | None, theme: str)
     tips = [
         alt.Tooltip("way:N", title="Way to buy"),
         alt.Tooltip("machine:N", title="Machine"),
-        alt.Tooltip("expected:Q", title=f"Expected {title}", format=number),
+        alt.Tooltip("expected:Q", title=f"Mean {title}", format=number),
         alt.Tooltip("low:Q", title="P10", format=number),
         alt.Tooltip("middle:Q", title="P50", format=number),
         alt.Tooltip("high:Q", title="P90", format=number),

@@ -29,8 +29,9 @@ from core.scenario import Scenario
 DAY_H = 24
 LEAST_DAYS = 0.1  # shorter times name their unit
 LEGEND = (
-    "Cost and time are expected ones; P50 and P90 hold the forecast's own error, too. Idle: paid "
-    "while nothing trains. Times are in days, if they name no unit."
+    "Cost and time are means with failures and preemptions, at the forecast speed and the price as "
+    "seen; P50 and P90 hold the forecast's own error, too. Idle: paid while nothing trains. Times "
+    "are in days, if they name no unit."
 )
 
 
@@ -103,16 +104,16 @@ COLUMNS: tuple[Column[Purchase], ...] = (
         value=lambda p: p.market.job_per_day if p.market else None,
         cell=lambda p: labels.market(p.market) if p.market else "",
     ),
-    _usd("usd", "Cost, expected", lambda s: s.expected, "Cost"),
+    _usd("usd", "Cost, mean", lambda s: s.expected, "Cost"),
     _usd("usd_p10", "Cost, P10", lambda s: s.p10_all, "P10"),
     _usd("usd_p50", "Cost, P50", lambda s: s.p50_all, "P50"),
     _usd("usd_p90", "Cost, P90", lambda s: s.p90_all, "P90"),
     _between("usd_p10_to_p90", "Cost, P10 to P90", lambda p: p.usd, fmt.usd_short),
-    _days("days", "Days, expected", lambda s: s.expected, "Time"),
+    _days("days", "Days, mean", lambda s: s.expected, "Time"),
     _days("days_p10", "Days, P10", lambda s: s.p10_all, "P10"),
     _days("days_p50", "Days, P50", lambda s: s.p50_all, "P50"),
     _days("days_p90", "Days, P90", lambda s: s.p90_all, "P90"),
-    _time("time", "Time, expected", lambda s: s.expected),
+    _time("time", "Time, mean", lambda s: s.expected),
     _time("time_p90", "Time, P90", lambda s: s.p90_all),
     _between("time_p10_to_p90", "Time, P10 to P90", lambda p: p.hours, fmt.days),
     _figure("late", "Misses the deadline", lambda p: p.misses_deadline, labels.chance, "Late"),

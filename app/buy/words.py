@@ -244,7 +244,7 @@ def _figures(way: Purchase) -> str:
     if way.usd is None or way.hours is None:
         return way.why_not
     return (
-        f"{_usd(way.usd.expected)} expected (P90 {_usd(way.usd.p90_all)}) in "
+        f"{_usd(way.usd.expected)} in the mean (P90 {_usd(way.usd.p90_all)}) and "
         f"{fmt.days(way.hours.expected)} (P90 {fmt.days(way.hours.p90_all)})"
     )
 

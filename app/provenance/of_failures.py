@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import isfinite
+from math import exp, isclose, isfinite
 
 from app.forecast.case import Case
+from app.forecast.expected.total import price_sigmas
 from app.forecast.failure_inputs import given_numbers
 from app.forecast.failure_job import job_of, least_interval_s
+from app.forecast.price_book import price_day
 from app.forecast.with_failures import of_plans
 from app.provenance.of_facts import of_risk, price_of
 from app.provenance.of_money import billing_of, instances_of, wall_clock
+from app.provenance.of_speed import sigma_record
 from app.provenance.record import Record, record
 from core.failures import goodput
 from core.numeric import as_float
@@ -71,8 +74,11 @@ def failing_records(case: Case, whole: Record) -> tuple[Record, ...]:
         formula="wall_clock_hours / (expected_hours - startup_hours)",
         inputs=(wall_clock(case, whole), expected, start),
     )  # fmt: skip
-    if plan.usd is None or plan.usd_per_gpu_hour is None:
+    if not isfinite(plan.expected_hours):
         return expected, kept
+    whole_time = _all_in_hours(case, expected, start)
+    if plan.usd is None or plan.usd_per_gpu_hour is None:
+        return expected, kept, whole_time
     instances = plan.usd_per_gpu_hour * plan.gpu_hours
     more = plan.usd.p50 - instances
     has_more = abs(more) > 1e-9 * max(instances, 1.0)
@@ -84,4 +90,40 @@ def failing_records(case: Case, whole: Record) -> tuple[Record, ...]:
         inputs=(expected, least, instances_of(case)[0], price_of(plan.offer),
                 *([others] if has_more else [])),
     )  # fmt: skip
-    return expected, kept, usd
+    return expected, kept, usd, whole_time, *_all_in_usd(case, whole_time, others)
+
+
+def _all_in_hours(case: Case, failing: Record, start: Record) -> Record:
+    """The expected time all in: with the mean of how much longer the training takes."""
+    sigma, on_spot = sigma_record(case), case.plan.offer.purchase == "spot"
+    return record(
+        "total_hours", "Time of the run, all in, expected", case.plan.expected_hours, "h",
+        formula="" if on_spot else f"{start.key} + ({failing.key} - {start.key})"
+        f" * exp({sigma.key}^2 / 2)",
+        topic="Interval", inputs=(start, failing, sigma),
+        note="preempted, too, and waiting until spot is there again" if on_spot else "",
+    )  # fmt: skip
+
+
+def _all_in_usd(case: Case, hours: Record, others: Record) -> tuple[Record, ...]:
+    """The expected cost all in; without a formula where waiting or the least billing changes it."""
+    plan, rented = case.plan, (instances_of(case)[0], price_of(case.plan.offer))
+    if plan.expected_usd is None or plan.usd_per_gpu_hour is None:
+        return ()
+    width = float(price_sigmas((plan.offer,), price_day(case.scenario))[0])
+    moved = record(
+        "price_sigma", "How far the price may have moved since it was seen (log)", width, "",
+        topic="Interval", note="pricing/price_moves.csv, times the root of its age in years",
+    )  # fmt: skip
+    per_hour = plan.usd_per_gpu_hour * plan.gpu_hours / plan.billed_hours
+    value = plan.expected_hours * per_hour * exp(width**2 / 2) + (others.value or 0.0)
+    has_more = bool(others.value) and abs(others.value or 0.0) > 1e-9 * abs(value)
+    exact = isclose(value, plan.expected_usd, rel_tol=1e-7)
+    found = record(
+        "total_usd", "Cost of the run, all in, expected", plan.expected_usd, "USD",
+        formula=f"{hours.key} * num_instances * usd_per_instance_hour * exp({moved.key}^2 / 2)"
+        + (" + beside_usd" if has_more else "") if exact else "",
+        topic="Dollars", inputs=(hours, *rented, moved, *([others] if has_more else [])),
+        note="" if exact else "of the hours that are paid, or the seller's least",
+    )  # fmt: skip
+    return (found,)

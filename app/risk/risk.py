@@ -20,7 +20,7 @@ from core.failures.goodput import Job
 from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
-from core.units import DAY_S, HOUR_S
+from core.units import HOUR_S
 from hardware.reliability import published
 
 GIVEN_UP = 1000.0  # a run expected to take this many times its steady time does not end
@@ -70,7 +70,7 @@ class Risk:
     usd: Spread | None = None
     lost_hours: Mapping[str, float] = field(default_factory=dict)  # expected, by cause
     rates: tuple[tuple[float, float], ...] = ()  # failures per node-day, expected hours
-    misses_deadline: float | None = None  # probability
+    misses_deadline: float | None = None  # probability, as `Plan.total` has it
     bursty: tuple[float, float, float] | None = None  # simulated hours: expected, P50, P90
 
     def done_within(self, hours: float) -> float:
@@ -136,9 +136,8 @@ def _with_answers(risk: Risk, scenario: Scenario, asked: Asked, shape: float | N
         p90_all=finish_time.mixed_quantile_s(unsure, 0.9) / HOUR_S,
         p10_all=finish_time.mixed_quantile_s(unsure, 0.1) / HOUR_S,
     ).each(lambda hours: plan.startup_hours + hours)
-    late = None
-    if scenario.deadline_days is not None:
-        late = 1 - risk.done_within(scenario.deadline_days * DAY_S / HOUR_S)
+    chance = plan.total.chance_on_time
+    late = None if chance is None else 1 - chance
     rates = sorted(f.value for f in published("failures_per_node_day"))
     of_job, least_s = asked.inputs["job_failures_per_day"].value, least_interval_s(job, plan)
 

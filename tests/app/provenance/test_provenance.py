@@ -167,6 +167,8 @@ def test_what_is_shown_is_the_plans_own():
     for name, size in plan.memory_bytes.items():
         assert found[f"memory_{name}_bytes"].value == size
     shown = dict(plan_document.facts(scenario, plan, of_plans(scenario, (plan,))[0], TODAY))
+    assert found["total_usd"].text in shown["Expected cost"]
+    assert found["total_hours"].text in shown["Expected time"]
     for key in ("run_usd", "wall_clock_hours", "goodput"):
         assert found[key].text in shown["Had nothing failed"]
     assert found["mfu"].text in shown["Utilisation"]

@@ -1,0 +1,159 @@
+"""A number that several places show is one number, or has another name: scenarios of all kinds."""
+
+import datetime as dt
+import math
+
+import orjson
+import pytest
+
+from app.buy.purchases import purchases_of
+from app.document import format as fmt
+from app.forecast import answer as forecast_answer
+from app.forecast import resolve
+from app.forecast.alternatives import picks_of
+from app.forecast.with_failures import of_plans
+from app.options import document as options_document
+from app.options import side_by_side
+from app.plan import cards, words
+from app.plan import document as plan_document
+from app.plan.answer_document import ranked
+from app.plan.as_json import plan_json
+from app.plan.decided import recommended_sentence
+from app.report import answer as report_answer
+from app.risk.as_json import risk_json
+from app.risk.risk import risk_of
+from app.risk.words import risk_sentences
+from app.scale.points import scale_of
+from core.scenario import Scenario
+
+TODAY = dt.date(2026, 11, 23)
+SMALL = {"gpu": "H100-80GB-SXM", "cloud": "aws", "num_gpus": "8,64"}
+SCENARIOS = {
+    "pretrain": {**SMALL},
+    "a deadline": {**SMALL, "deadline_days": "7"},
+    "a deadline that nothing meets": {**SMALL, "deadline_days": "0.5"},
+    "surely, within a budget": {
+        **SMALL, "deadline_days": "9", "deadline_confidence": "0.99", "budget_usd": "30k"
+    },
+    "the fastest": {**SMALL, "rank_by": "time"},
+    "spot": {**SMALL, "purchase": "spot", "max_price_age_days": "0", "deadline_days": "9"},
+    "sft": {**SMALL, "task": "sft", "num_tokens": "50M", "global_batch_size": "64"},
+    "lora": {**SMALL, "task": "lora", "num_tokens": "5M", "global_batch_size": "16"},
+    "qlora": {**SMALL, "task": "qlora", "num_tokens": "5M", "global_batch_size": "16"},
+    "mixture of experts": {**SMALL, "model": "mixtral-8x7b", "num_gpus": "64"},
+    "tpu": {"gpu": "TPU-v6e", "cloud": "gcp", "max_price_age_days": "0"},
+    "a quote": {"quotes": "acme,h100,2.20", "gpu": "H100-80GB-SXM", "num_gpus": "64"},
+    "a custom model": {
+        **SMALL, "model": "custom", "num_layers": "32", "hidden_size": "4096",
+        "ffn_hidden_size": "14336", "num_attention_heads": "32", "num_kv_heads": "8",
+        "head_dim": "128", "vocab_size": "128256",
+    },
+    "failures as given": {**SMALL, "failures_per_node_day": "0.2", "checkpoint_s": "60"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=SCENARIOS)
+def found(request):
+    scenario = resolve.resolve_strict(Scenario.parse(SCENARIOS[request.param]))
+    return scenario, forecast_answer.answer(scenario, top=5, with_frontier=True)
+
+
+def test_every_plan_has_one_expected_cost_and_time(found):
+    scenario, answer = found
+    assert answer.plans
+    json = orjson.loads(orjson.dumps(plan_json(scenario, answer)))["plans"]
+    failing = of_plans(scenario, answer.plans)
+    table = plan_document.ranked(scenario, answer.plans, failing).frame()
+    every = options_document.every(scenario, answer).set_index(options_document.ID)
+    for n, plan in enumerate(answer.plans):
+        usd, hours = plan.total.usd, plan.total.hours
+        row = every.loc[plan.id]
+        assert json[n]["expected_usd"] == usd.expected == row[plan_document.EXPECTED_COST]
+        assert table[plan_document.EXPECTED_COST][n] == usd.expected
+        assert json[n]["expected_hours"] == hours.expected
+        for days in (row, table.loc[n]):
+            assert days[plan_document.EXPECTED_TIME] == pytest.approx(hours.expected / 24)
+        assert json[n]["expected_usd_p90"] == usd.p90
+        assert json[n]["chance_on_time"] == plan.total.chance_on_time
+        for outcome in (usd, hours):
+            assert outcome.p10 <= outcome.p50 <= outcome.p90
+            assert outcome.p10 < outcome.expected <= outcome.p90
+        # All in is never less than what happens if nothing fails, nor than failures alone.
+        assert hours.expected >= failing[n].hours_expected * (1 - 1e-9)
+        assert json[n]["with_failures"]["hours_expected"] == failing[n].hours_expected
+
+
+def test_limits_and_ranking_are_by_these(found):
+    scenario, answer = found
+    p = answer.points
+    if scenario.deadline_days is not None:
+        sure = p["chance_on_time"] >= scenario.deadline_confidence
+        assert (p["meets_deadline"] == sure).all()
+    if scenario.budget_usd is not None:
+        assert (p["meets_budget"] == (p["expected_usd"] <= scenario.budget_usd)).all()
+    by = p["expected_hours" if scenario.rank_by == "time" else "expected_usd"]
+    alike = [
+        (not (p["meets_deadline"][n] and p["meets_budget"][n]), len(p["against"][n].split()), by[n])
+        for n in range(1, answer.num_plans)
+        if math.isfinite(by[n])
+    ]
+    assert alike == sorted(alike)
+
+
+def test_words_cards_and_reports_show_the_same_figures(found):
+    scenario, answer = found
+    plan = answer.plans[0]
+    usd, days = plan.total.usd, fmt.days(plan.expected_hours)
+    said = words.answer_sentence(scenario, answer, TODAY)
+    assert f"{fmt.usd(usd.expected, digits=3)} expected" in said
+    assert f", {days} (P90 {fmt.days(plan.total.hours.p90)}) on" in said
+    card = cards.headlines(scenario, answer, plan, TODAY)[0]
+    assert card.value == fmt.usd_short(usd.expected)
+    (line,) = ranked(answer.plans[:1]).cells()
+    assert days in line
+    assert fmt.usd(usd.expected, digits=3) in line
+    facts = dict(plan_document.facts(scenario, plan, of_plans(scenario, (plan,))[0], TODAY))
+    assert facts["Expected cost"].startswith(fmt.usd(usd.expected))
+    assert facts["Expected time"].startswith(days)
+    report = {name: cells for name, *cells in report_answer.decision_table(plan).rows}
+    assert report["Cost of the run, all in"][0] == fmt.usd_short(usd.expected)
+    assert report["Time of the run, all in"][0] == days
+    assert plan_document.label(plan).startswith(f"#1: {fmt.usd_short(usd.expected)}, {days}, ")
+    assert recommended_sentence(scenario, answer)
+    chance = plan.total.chance_on_time
+    if chance is not None:
+        late = fmt.percent(1 - chance)
+        assert f", {late} chance to be late" in said
+        assert any(
+            f"with a chance of {late}." in s
+            for s in risk_sentences(scenario, risk_of(scenario, plan))
+        )
+
+
+def test_spot_in_closed_form_is_spot_played():
+    scenario = resolve.resolve_strict(
+        Scenario.parse({**SCENARIOS["spot"], "num_gpus": "16", "deadline_days": "30"})
+    )
+    plan = forecast_answer.answer(scenario, top=1).plans[0]
+    played = purchases_of(scenario, plan).named("spot_only")
+    assert plan.total.hours.p10 == pytest.approx(played.hours.p10_all, rel=0.02)
+    assert plan.total.hours.p90 == pytest.approx(played.hours.p90_all, rel=0.02)
+    assert played.hours.expected < plan.expected_hours < 1.05 * played.hours.expected
+
+
+def test_other_questions_give_the_same_figures(found):
+    scenario, answer = found
+    plan = answer.plans[0]
+    risk = risk_of(scenario, plan)
+    assert risk_json(scenario, risk)["plan"]["expected_usd"] == plan.expected_usd
+    if plan.total.chance_on_time is not None:
+        assert risk.misses_deadline == 1 - plan.total.chance_on_time
+    rows = {r.label: r for r in side_by_side.rows(side_by_side.subjects(scenario, [plan]), TODAY)}
+    assert rows["Expected cost"].numbers == (plan.expected_usd,)
+    assert rows["Expected time"].numbers == (plan.expected_hours,)
+    own = scale_of(scenario, plan).at(plan.num_gpus)
+    assert own.expected_usd == pytest.approx(plan.expected_usd, rel=1e-9)
+    assert own.expected_hours == pytest.approx(plan.expected_hours, rel=1e-9)
+    by_id = dict(zip(answer.points["id"], answer.points["expected_usd"], strict=True))
+    for pick in picks_of(scenario, answer):
+        assert fmt.usd(float(by_id[pick.point["id"]]), digits=3) in pick.sentence

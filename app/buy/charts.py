@@ -19,6 +19,7 @@ from app.document import chart_parts as parts
 from app.document import format as fmt
 from app.document import vocabulary
 from app.document.chart_parts import FAINT, GAP, INK, LIMIT, PALETTE, Drawn, y_px
+from app.document.durations import DAYS, TimeUnit, in_unit, unit_of
 from core.scenario import Scenario
 
 ROW_PX, HEAD_PX, BAR_PX, DOWN_PX = 38, 112, 11, 9
@@ -48,20 +49,34 @@ PART_COLOURS = dict(
 
 def of(scenario: Scenario, found: Purchases, *, theme: str) -> dict[str, Drawn]:
     """Every chart of the page that has something to show."""
-    ways, policies = document.spreads(found), document.played(found)
+    unit = unit_of(document.spreads(found)["days_p90"])
+    ways, policies, curves, lost = (
+        in_unit(frame, unit)
+        for frame in (
+            document.spreads(found), document.played(found), document.curves(found),
+            document.lost(found),
+        )
+    )  # fmt: skip
+    deadline = scenario.deadline_days and scenario.deadline_days * unit.per_day
     charts: dict[str, Drawn] = {}
-    for name, limit in (("usd", scenario.budget_usd), ("days", scenario.deadline_days)):
+    for name, limit in (("usd", scenario.budget_usd), ("days", deadline)):
         if ways[name].notna().any():
-            charts[name] = spread_bars(ways, of=name, limit=limit, theme=theme)
+            charts[name] = spread_bars(ways, of=name, limit=limit, theme=theme, unit=unit)
         if policies[name].notna().any():
             charts[f"policy_{name}"] = policy_marks(
-                policies, of=name, reference=_on_demand(ways, name), theme=theme
+                policies, of=name, reference=_on_demand(ways, name), theme=theme, unit=unit
             )
-    if not (curves := document.curves(found)).empty:
-        charts["curve"] = miss_curves(curves, deadline_days=scenario.deadline_days, theme=theme)
-    if not (lost := document.lost(found)).empty and lost["days"].sum() > 0:
-        charts["lost"] = lost_bars(lost, theme=theme)
+    if not curves.empty:
+        charts["curve"] = miss_curves(curves, deadline=deadline, theme=theme, unit=unit)
+    if not lost.empty and lost["days"].sum() > 0:
+        charts["lost"] = lost_bars(lost, theme=theme, unit=unit)
     return charts
+
+
+def _measure(of: str, unit: TimeUnit) -> tuple[str, str]:
+    """The title and the number format of dollars or of a time in a unit."""
+    title, number = MEASURES[of]
+    return title.replace(DAYS.name, unit.name), number
 
 
 def _on_demand(ways: pd.DataFrame, column: str) -> float | None:
@@ -123,10 +138,12 @@ def _rule(value: float, text: str, scale: alt.Scale, colour: str, dash: list[int
     ]
 
 
-def spread_bars(rows: pd.DataFrame, *, of: str, limit: float | None, theme: str) -> Drawn:
+def spread_bars(
+    rows: pd.DataFrame, *, of: str, limit: float | None, theme: str, unit: TimeUnit = DAYS
+) -> Drawn:
     """P10 to P90 as a bar, P50 as a tick, the expected value as a mark of its own. `of`: usd or
-    days."""
-    ink, (title, number) = INK[theme], MEASURES[of]
+    days, which are in `unit`."""
+    ink, (title, number) = INK[theme], _measure(of, unit)
     shown = rows.dropna(subset=[of])
     data = pd.DataFrame(
         {
@@ -161,28 +178,36 @@ def spread_bars(rows: pd.DataFrame, *, of: str, limit: float | None, theme: str)
     if (reference := _on_demand(data, "expected")) is not None:
         layers.append(parts.rule("x", reference, scale, FAINT[theme], [2, 3]))
     if limit:
-        days, usd = f"deadline {fmt.count(limit)} days", f"budget {fmt.usd_short(limit)}"
+        days, usd = (
+            f"deadline {fmt.days(limit / unit.per_day * 24)}",
+            f"budget {fmt.usd_short(limit)}",
+        )
         layers += _rule(limit, usd if of == "usd" else days, scale, LIMIT[theme], [7, 4])
     layers += [bars, ticks, dots, parts.above(base, "way:N", theme, down_px=DOWN_PX)]
     return alt.layer(*layers).properties(height=HEAD_PX + ROW_PX * len(order))
 
 
-def miss_curves(rows: pd.DataFrame, *, deadline_days: float | None, theme: str) -> Drawn:
+def miss_curves(
+    rows: pd.DataFrame, *, deadline: float | None, theme: str, unit: TimeUnit = DAYS
+) -> Drawn:
     """The chance of missing a deadline against the deadline, one line per way."""
     order = list(dict.fromkeys(rows["way"]))
     visible = [*PALETTE[:6], FAINT[theme], INK[theme]]  # yellow lines are hard to see on white
     colours = alt.Scale(domain=order, range=list(islice(cycle(visible), len(order))))
     scale = alt.Scale(
-        domain=[float(rows["days"].min()), max(float(rows["days"].max()), deadline_days or 0.0)],
+        domain=[float(rows["days"].min()), max(float(rows["days"].max()), deadline or 0.0)],
         nice=False,
     )
+    title = f"Deadline ({unit.name})"
     legend = parts.legend(theme, columns=2, symbolType="stroke", symbolStrokeWidth=2)
     lines = (
         alt.Chart(rows)
         .mark_line(strokeWidth=2)
         .encode(
             x=alt.X(
-                "days:Q", scale=scale, axis=parts.axis("Deadline (days)", theme, format=",.4~r")
+                "days:Q",
+                scale=scale,
+                axis=parts.axis(title, theme, format=",.4~r"),
             ),
             y=alt.Y(
                 "late:Q",
@@ -193,19 +218,19 @@ def miss_curves(rows: pd.DataFrame, *, deadline_days: float | None, theme: str) 
             strokeDash=alt.StrokeDash("way:N", scale=parts.dashes(order), legend=legend),
             tooltip=[
                 alt.Tooltip("way:N", title="Way to buy"),
-                alt.Tooltip("days:Q", title="Deadline (days)", format=".3~r"),
+                alt.Tooltip("days:Q", title=title, format=".3~r"),
                 alt.Tooltip("late:Q", title="Chance to miss it", format=".0%"),
             ],
         )
     )
     layers: list[Any] = [lines]
-    if deadline_days:
-        layers += _rule(deadline_days, "deadline", scale, LIMIT[theme], [7, 4])
+    if deadline:
+        layers += _rule(deadline, "deadline", scale, LIMIT[theme], [7, 4])
     return alt.layer(*layers).properties(height=CURVE_PX)
 
 
-def lost_bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
-    """Expected days not spent training, stacked by cause."""
+def lost_bars(rows: pd.DataFrame, *, theme: str, unit: TimeUnit = DAYS) -> Drawn:
+    """Expected time not spent training, stacked by cause."""
     order = list(dict.fromkeys(rows["way"]))
     kept = [p for p in PART_COLOURS if rows.loc[rows["part"] == p, "days"].sum() > 0]
     shown = rows[rows["part"].isin(kept)]
@@ -218,7 +243,9 @@ def lost_bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
                 "days:Q",
                 stack="zero",
                 scale=alt.Scale(domain=[0, (end or 1.0) * GAP], nice=False),
-                axis=parts.axis("Expected days that are not training", theme, format=",.4~r"),
+                axis=parts.axis(
+                    f"Expected {unit.name} that are not training", theme, format=",.4~r"
+                ),
             ),
             color=alt.Color(
                 "part:N",
@@ -237,10 +264,12 @@ def lost_bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
     return alt.layer(bars, _names("way", order, theme)).properties(height=height)
 
 
-def policy_marks(rows: pd.DataFrame, *, of: str, reference: float | None, theme: str) -> Drawn:
+def policy_marks(
+    rows: pd.DataFrame, *, of: str, reference: float | None, theme: str, unit: TimeUnit = DAYS
+) -> Drawn:
     """Each policy on each market, connected by a line; on demand as a dashed line. `of`: usd or
-    days."""
-    ink, (measure, number) = INK[theme], MEASURES[of]
+    days, which are in `unit`."""
+    ink, (measure, number) = INK[theme], _measure(of, unit)
     title = f"Expected {measure[0].lower()}{measure[1:]}"
     shown = rows.dropna(subset=[of]).assign(value=rows[of])
     order = list(dict.fromkeys(shown["policy"]))
@@ -262,7 +291,7 @@ def policy_marks(rows: pd.DataFrame, *, of: str, reference: float | None, theme:
             alt.Tooltip("preemptions_per_day:Q", title="Preemptions of the job a day",
                         format=".3~r"),
             alt.Tooltip("usd:Q", title="Expected cost (USD)", format="$,.3~r"),
-            alt.Tooltip("days:Q", title="Expected time (days)", format=",.3~r"),
+            alt.Tooltip("days:Q", title=f"Expected time ({unit.name})", format=",.3~r"),
             alt.Tooltip("late:Q", title="Misses the deadline", format=".0%"),
             alt.Tooltip("value:Q", title=title, format=number),
         ],

@@ -33,6 +33,12 @@ def unit_of(days: Iterable[float]) -> TimeUnit:
     return next((u for u in (DAYS, *_SMALLER) if longest * u.per_day >= 1), _SMALLER[-1])
 
 
+def in_unit(frame: pd.DataFrame, unit: TimeUnit) -> pd.DataFrame:
+    """A table with its columns of days, such as days_p10, in a unit."""
+    names = [name for name in frame.columns if str(name).startswith("days")]
+    return frame.assign(**{name: frame[name] * unit.per_day for name in names})
+
+
 def in_one_unit(frame: pd.DataFrame) -> pd.DataFrame:
     """A table with its columns of days in one suitable unit, which their heads name."""
     heads = [name for name in frame.columns if str(name).endswith(IN_DAYS)]

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.document import format as fmt
 from app.document.chart_files import Spec, spec_of
-from app.plan import charts, document, words
+from app.plan import charts, document
 from app.web import answers, figure
 from app.web.answers import KEPT_S
 from app.web.figure import Figure
@@ -64,7 +64,7 @@ def draw_frontier(
         alt=shown,  # if this text changes, the browser redraws the whole chart
         file="runcast_cost_against_time",
         data=lambda: document.points(answer),
-        caption=" ".join(filter(None, (free, words.coverage_sentence(answer)))),
+        caption=free,
     )
     figure.draw(drawn, on_select=on_pick, selection=charts.PICK)
 

@@ -93,6 +93,7 @@ def _draw_answer(
     its_own = failing[answer.plans.index(selected)]
     _draw_selected(scenario, answer, selected, its_own, today, theme, draw_link)
     share_section.draw(scenario, answer, selected)
+    st.caption(as_text(words.coverage_sentence(answer)))
     answer_section.draw_excluded(answer, LEFT_OUT)
 
 

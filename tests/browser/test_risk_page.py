@@ -32,7 +32,7 @@ def test_a_field_of_risk_is_edited_here_and_in_the_link(new_user):
     user, page = new_user(), f"{PAGE}&max_price_age_days=0"  # the bundled prices of spot are old
     user.open(page)
     before = user.headlines()
-    user.page.get_by_text("Spot and reservations").click()
+    user.unfold("Spot and reservations")
     user.type("Preemptions a day", "0.01")
     assert "preemptions_per_day=0.01" in user.query()
     assert user.headlines()[0] != before[0]

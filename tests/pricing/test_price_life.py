@@ -5,7 +5,7 @@ import pytest
 from core.errors import FactError
 from pricing import price_life
 from pricing.offers import snapshot
-from pricing.price_life import life_days, weak_mark
+from pricing.price_life import life_days, log_sd, weak_mark
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,20 @@ def test_a_row_without_a_unit_a_pair_or_a_source_is_refused(tmp_path, old, new, 
     table.write_text(price_life.LIVES_CSV.read_text().replace(old, new, 1))
     with pytest.raises(FactError, match=says):
         price_life.lives(table)
+
+
+def test_a_price_moves_with_the_root_of_its_age_and_most_at_marketplaces():
+    assert log_sd("aws", "on_demand", 0) == 0
+    assert log_sd("aws", "on_demand", 365.25) == pytest.approx(0.13)
+    assert log_sd("lambda", "spot", 730.5) == pytest.approx(
+        log_sd("lambda", "spot", 365.25) * 2**0.5
+    )
+    assert log_sd("vast", "on_demand", 90) > log_sd("lambda", "on_demand", 90)
+
+
+def test_a_table_of_moves_without_a_kind_is_refused(tmp_path):
+    table = tmp_path / "price_moves.csv"
+    lines = price_life.MOVES_CSV.read_text().splitlines(keepends=True)
+    table.write_text("".join(lines[:-1]))
+    with pytest.raises(FactError, match="a kind is unknown or missing"):
+        price_life.moves(table)

@@ -23,9 +23,11 @@ from app.api.rate import Rate
 from app.log import log
 from core.errors import RuncastError, ScenarioError
 from core.scenario import MAX_QUERY_CHARS
+from hardware.outside.json_text import Bounds, OutsideError, json_value
 
 SWITCH = "RUNCAST_API"
 BODY_BYTES = 64_000
+BODY = Bounds(num_bytes=BODY_BYTES, values=4_000, depth=4, is_printable=True)
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
 _rate = Rate()
 
@@ -94,9 +96,9 @@ async def _texts(request: Request) -> dict[str, str]:
         if len(body) > BODY_BYTES:
             raise TooLongError(f"The body is longer than {BODY_BYTES:,} bytes.")
     try:
-        value = orjson.loads(body or b"{}")
-    except orjson.JSONDecodeError as e:
-        raise ScenarioError(f"The body is not JSON: {e}.") from None
+        value = json_value(body or b"{}", BODY)
+    except OutsideError as e:
+        raise ScenarioError(f"The body {e.clause}.") from None
     if not isinstance(value, dict):
         raise ScenarioError('The body is not a JSON object such as {"model": "llama3.1-8b"}.')
     return as_texts(value)

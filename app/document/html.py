@@ -10,10 +10,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable
 from functools import cache
+from html import escape
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import escape
 
 from app.document.blocks import Block, Figure, Report, Section, line
 from app.document.pictures import svg_of

@@ -145,17 +145,6 @@ def rows_of(pairs: Sequence[tuple[Machine, int]], found: Found, *, num_steps: fl
     ]
 
 
-def _billed_hours(m: Machine, run_hours: float) -> float:
-    """Hours that a run of so many hours pays of the machine."""
-    return as_float(
-        money_cost.billed_hours(
-            run_hours=run_hours,
-            startup_hours=m.supply.startup_hours,
-            least_hours=m.supply.least_billed_hours,
-        )
-    )
-
-
 def _total_usd(m: Machine, instances_usd: float, hours: float) -> float:
     """Dollars of instances with storage, traffic and credits of the price book; NaN stays NaN."""
     return as_float(
@@ -265,8 +254,12 @@ def plan_of(
 def _usd_at(row: Row, stretch: float) -> float:
     """Dollars of the run if its training takes `stretch` times as long."""
     m, hours = row.machine, row.run_hours * stretch
-    instances_usd = row.instances_usd * _billed_hours(m, hours) / row.billed_hours
-    return _total_usd(m, instances_usd, m.supply.startup_hours + hours)
+    of = m.supply
+    billed = money_cost.billed_hours(
+        run_hours=hours, startup_hours=of.startup_hours, least_hours=of.least_billed_hours
+    )
+    instances_usd = row.instances_usd * as_float(billed) / row.billed_hours
+    return _total_usd(m, instances_usd, of.startup_hours + hours)
 
 
 def _supply(m: Machine) -> PlanSupply | None:

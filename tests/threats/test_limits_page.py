@@ -15,6 +15,8 @@ PACKAGES = ("app", "core", "hardware", "pricing", "runners")
 # Found by their names, and no bound on what comes from outside.
 INTERNAL = {
     "a figure of a machine, a model or a market": """
+        app.accuracy.run_features.ADAMW_BF16_STATE_BYTES app.accuracy.run_features.DTYPE_BYTES
+        app.accuracy.read_columns.KEPT
         app.forecast.anchor.ANY_MEMORY_BYTES app.forecast.one_case.ROOMY_BYTES
         app.guides.memory.LOGITS_BYTES
         app.guides.times._ETHERNET_GBIT_PER_S app.accuracy.fit_kernels.INPUT_BYTES

@@ -234,7 +234,7 @@ def test_offload_is_searched_unless_something_is_said_of_it():
     assert any("wait in the host's memory" in a for a in found.assumptions)
     for said in ({"offload_optimizer": "none"}, {"offload_params": "none"}):
         assert not answer(**job, **said).plans
-    fixed = answer(**job, offload_optimizer="cpu").plans[0]
+    fixed = answer(**job, offload_optimizer="cpu", stack="generic").plans[0]
     assert (fixed.layout.offload_optimizer, fixed.layout.offload_params) == ("cpu", "none")
 
 

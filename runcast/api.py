@@ -1,10 +1,5 @@
 """The functions of the module runcast, its answer, and what it is made of.
 
-    import runcast
-    answer = runcast.plan(model="llama3.1-8b", num_tokens="1T", seq_len=8192,
-                          global_batch_size=512, gpu="h100", num_gpus=[64, 128])
-    answer.best.usd.p50, answer.link, answer.to_pandas()
-
 The keywords are the fields of a scenario, as links and scenario files have them
 (docs/reference/fields.md); numbers may be numbers or text like '15T' and '8k'. They are parsed like
 links and files, with the same sentences for mistakes: every mistake is a `RuncastError`. Results

@@ -254,12 +254,10 @@ def plan_of(
 def _usd_at(row: Row, stretch: float) -> float:
     """Dollars of the run if its training takes `stretch` times as long."""
     m, hours = row.machine, row.run_hours * stretch
-    of = m.supply
-    billed = money_cost.billed_hours(
-        run_hours=hours, startup_hours=of.startup_hours, least_hours=of.least_billed_hours
-    )
+    start, least = m.supply.startup_hours, m.supply.least_billed_hours
+    billed = money_cost.billed_hours(run_hours=hours, startup_hours=start, least_hours=least)
     instances_usd = row.instances_usd * as_float(billed) / row.billed_hours
-    return _total_usd(m, instances_usd, of.startup_hours + hours)
+    return _total_usd(m, instances_usd, start + hours)
 
 
 def _supply(m: Machine) -> PlanSupply | None:

@@ -121,7 +121,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         flash2=does["attention"] == "flash2",
         compiled=scenario.compile,
         compiled_loss=scenario.compile,
-        cuda_graphs=scenario.cuda_graphs,
+        cuda_graphs=float(scenario.cuda_graphs),
         chunked_loss=does["loss"] == "chunked",
         software_year=year,
         async_tp=scenario.async_tp == "on"

@@ -43,6 +43,7 @@ WORDS = {
     "offload_params": tuple(OFFLOAD),
 }  # fmt: skip
 TABLES = ("matmul_at", "matmul_weights")
+ONCE_FLAGS = frozenset({"cuda_graphs"})  # numbers that older files have as true and false
 
 T = TypeVar("T")
 
@@ -264,6 +265,9 @@ class _Value:
             if f.name in more:
                 continue
             if f.name in given:
+                if f.name in ONCE_FLAGS and isinstance(one.value, bool):
+                    more[f.name] = float(one.value)
+                    continue
                 read = one.table if f.name in TABLES else one.number
                 more[f.name] = one.truth() if f.type == "Bools" else read()
             elif f.default is MISSING:

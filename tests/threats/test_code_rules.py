@@ -235,7 +235,8 @@ OTHERS = {
     "rates of the ECB, in which no entity is read": "pricing/providers/exchange_rates.py",
     "members of a backup, each read to its listed size": "pricing/backup/archive.py",
     "tables that are shipped": """
-        app/scenario/age.py app/operate/installed.py app/operate/settings.py hardware/efficiency.py hardware/measured.py
+        app/scenario/age.py app/operate/installed.py app/operate/settings.py hardware/efficiency.py
+        hardware/measured.py
         hardware/measured_kernels.py hardware/tables.py pricing/price_life.py pricing/integrity.py
         pricing/history.py pricing/bundle.py""",
     "text that the module, or another one of this program, has just written": """

@@ -1,6 +1,7 @@
 """/api/v1 as a program asks it: documents of the command line, one sentence a mistake, bounds."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import anyio
 import httpx
@@ -24,10 +25,15 @@ class Asked:
         self._app = Starlette(routes=door.routes(has_login=lambda: has_login))
 
     def get(self, path, **request):
-        return anyio.run(self._send, "GET", path, request)
+        return self._sent("GET", path, request)
 
     def post(self, path, **request):
-        return anyio.run(self._send, "POST", path, request)
+        return self._sent("POST", path, request)
+
+    def _sent(self, *asked):
+        """In a thread of its own: a browser of another test may run a loop in this one."""
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(anyio.run, self._send, *asked).result()
 
     async def _send(self, method, path, request):
         transport = httpx.ASGITransport(app=self._app)

@@ -332,6 +332,12 @@ def test_a_file_without_plans_is_the_same():
     assert isinstance(parse_plan_file(plain()), PlanFile)
 
 
+def test_a_file_from_when_graphs_were_a_flag_is_read():
+    document = orjson.loads(plain())
+    document["inputs"]["workload"]["cuda_graphs"] = False
+    assert again(orjson.dumps(document)).is_same
+
+
 def test_every_key_that_it_prints_is_documented():
     document = (Path(__file__).parents[3] / "docs/reproducibility.md").read_text("utf-8")
     documented = set(re.findall(r"^\| `([^`]+)` \|", document, re.MULTILINE))

@@ -72,7 +72,7 @@ def test_the_page_stands_and_says_the_answer_first(page, report):
         median, far, near = (unseen[split, m].value for m in ("median", "p90", "within_20"))
         assert plain(card.value) == fmt.percent(median)
         assert f"**{label}**" in shown(page)
-        runs = f"{unseen[split, 'median'].rows} runs"
+        runs = f"{unseen[split, 'median'].rows:,} runs"
         assert f"{runs}; P90 {fmt.percent(far)}; {fmt.percent(near)} within 20%" in shown(page)
 
 

@@ -85,7 +85,7 @@ def test_one_measured_run_takes_away_what_a_machine_is_off_by(outcome):
     found = {name: (accuracy, rows) for name, accuracy, rows in closeness(*outcome)}
     known, rows = found["known_stack"]
     assert 100 < rows == known.n < len(outcome[1])
-    assert known.weighted_median_ape >= 1 - np.exp(-0.1)
+    assert known.weighted_median_ape >= (1 - np.exp(-0.1)) * (1 - 1e-9)
     once, rows = found["measured_once"]
     assert 100 < rows < once.n
     assert once.weighted_median_ape < 0.6 * known.weighted_median_ape

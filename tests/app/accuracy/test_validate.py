@@ -167,10 +167,10 @@ def test_a_forecast_of_what_was_measured_has_no_error(predicted_by):
 
     predicted_by(knows)
     report = validate(pairs=measured.PAIRS_CSV)
-    assert report.throughput.overall.n == report.baseline.overall.n == 807
+    assert report.throughput.overall.n == report.baseline.overall.n == 1268
     assert report.throughput.overall.p90_ape == pytest.approx(0)
     assert report.throughput.overall.coverage_80 == 1
-    assert (report.memory.overall.n, report.memory.overall.mean_ape) == (187, pytest.approx(0))
+    assert (report.memory.overall.n, report.memory.overall.mean_ape) == (244, pytest.approx(0))
     assert (report.oom.n_oom, report.oom.brier) == (8, 0)
     assert report.pairs.overall.n == 1140
     assert report.pairs.overall.p90_ape < 0.002  # printed ratios are rounded
@@ -457,9 +457,9 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
         for parts in section["by"].values():
             assert sum(part["n"] for part in parts.values()) == section["n"]
             assert all(set(part) >= METRICS for part in parts.values())
-    assert report["rows"]["total"] == report["rows"]["predicted"] + report["rows"]["refused"] == 869
+    assert report["rows"]["total"] == report["rows"]["predicted"] + report["rows"]["refused"] == 1347
     assert report["baseline"]["coverage_80"] is report["pairs"]["coverage_80"] is None
-    assert report["throughput"]["left_out"] == {"throughput_ok is not 1": 62}
+    assert report["throughput"]["left_out"] == {"throughput_ok is not 1": 79}
     assert report["date"] == "2026-11-21"
     for section in (report["throughput"], report["memory"], report["baseline"]):
         assert 0 < section["configurations"] < section["n"]

@@ -171,7 +171,7 @@ def test_a_forecast_of_what_was_measured_has_no_error(predicted_by):
     assert report.throughput.overall.p90_ape == pytest.approx(0)
     assert report.throughput.overall.coverage_80 == 1
     assert (report.memory.overall.n, report.memory.overall.mean_ape) == (244, pytest.approx(0))
-    assert (report.oom.n_oom, report.oom.brier) == (8, 0)
+    assert (report.oom.n_oom, report.oom.brier) == (15, 0)
     assert report.pairs.overall.n == 1140
     assert report.pairs.overall.p90_ape < 0.002  # printed ratios are rounded
     assert report.pairs.overall.direction_right == 1
@@ -470,7 +470,7 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
     assert all(c["coverage_low"] <= c["coverage_80"] <= c["coverage_high"] for c in classes)
     assert {c["verdict"] for c in classes} <= {"honest", "too wide", "too narrow"}
     oom = report["memory"]["oom"]
-    assert sum(oom["classes_of_oom"].values()) == oom["n_oom"] == 8
+    assert sum(oom["classes_of_oom"].values()) == oom["n_oom"] == 15
     assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 861
     regret = report["regret"]
     assert [row["grouping"] for row in regret["rows"]] == ["layout", "count", "machine"]

@@ -74,7 +74,7 @@ def answer_sentence(
     misses = "".join(f"; {m}" for m in (*missed(scenario, plan), *against(plan)))
     priced = "".join(f"; {text}" for text in _price(scenario, plan, today))
     known = f"calibrated ({plan.calibration})" if plan.calibration else "uncalibrated"
-    return f"{job}: {claim}{late}{misses}{priced}; stack {scenario.stack}, {known}."
+    return f"{job}: {claim}{late}{misses}{priced}; stack {plan.stack}, {known}."
 
 
 def late_text(plan: Plan) -> tuple[str, ...]:

@@ -226,9 +226,9 @@ def _fastest(claim: Claim, name: str) -> tuple[Plan | None, str]:
     why = ""
     for chunked in (False, True):
         scenario = claim.scenario.model_copy(update={"precision": name, "chunked_loss": chunked})
-        found = answer(scenario, top=1)
-        if found.plans:
-            return found.plans[0], ""
+        found = answer(scenario)
+        if found.plans:  # the recommended one comes first, the fastest may need a reservation
+            return max(found.plans, key=lambda p: p.tokens_per_s.p50), ""
         why = why or found.nothing_fits or "No layout cuts the model over so many GPUs."
     return None, why
 

@@ -35,8 +35,10 @@ from core.explain.knobs import KNOBS
 from core.explain.obstacles import Obstacle, Shortage, obstacles, shortage
 from core.layout.layouts import Choices, Layouts
 from core.scenario import Scenario
+from core.scenario.types import AUTO
 from core.search.best import Job
 from core.search.plan import Answer, Layout, Plan
+from core.search.recommended import MOST_PROBABILITY_OOM
 
 LAYOUT_KNOBS = tuple(k for k in KNOBS if k not in ("num_gpus", "accelerator", "offload"))
 MOST_CHANGES = 8
@@ -125,7 +127,27 @@ def setting_of(scenario: Scenario, plan: Plan) -> Setting:
     if plan.usd is not None:  # including other costs, if the plan counts more than instances
         hourly = plan.usd.p50 / (plan.billed_hours * plan.num_nodes)
         place = replace(place, usd_per_instance_hour=hourly)
-    return replace(found, case=replace(found.case, slowdown=moved, place=place))
+    surely = plan.probability_oom <= MOST_PROBABILITY_OOM
+    return replace(found, case=replace(found.case, slowdown=moved, place=place, surely=surely))
+
+
+def settings_of(scenario: Scenario, plan: Plan) -> tuple[Setting, ...]:
+    """The setting of a plan, and, where the scenario leaves the stack open, those of the other
+    stacks that run on its machine, each different question once."""
+    own = setting_of(scenario, plan)
+    if scenario.stack != AUTO:
+        return (own,)
+    variants = variants_of(scenario)
+    others = (variants[n] for n in asked_of(variants, own.machine.accelerator.name))
+    found = {own.question: own}
+    for variant in others:
+        if variant.precision == own.scenario.precision:
+            other = _setting(variant, own.machine, plan.num_gpus)
+            case = replace(
+                other.case, slowdown=own.case.slowdown, place=own.case.place, surely=own.case.surely
+            )
+            found.setdefault(other.question, replace(other, case=case))
+    return tuple(found.values())
 
 
 def setting_without_plan(scenario: Scenario) -> Setting:

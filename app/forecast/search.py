@@ -18,7 +18,7 @@ from app.forecast.training import Question, question_of, searches_offload
 from core.errors import ScenarioError
 from core.memory.offload import USABLE_SHARE
 from core.scenario import Scenario
-from core.search.best import Best, Job
+from core.search.best import Best, Job, Reached, is_sure, nothing_reached
 from core.search.joined_search import Taken, fastest_of
 from core.search.search import best_layouts
 from core.units import GIB
@@ -97,10 +97,10 @@ def _fastest(
     most_rows: float,
     stop: Stop,
 ) -> Best:
-    """Each job's fastest layout of all variants asked about it. What one variant reached, the next
+    """Each job's best layout of all variants asked about it. What one variant reached, the next
     ones have to beat, so that most of their layouts need not be timed."""
     asked = {j.accelerator: stack_limits.asked_of(variants, j.accelerator) for j in jobs}
-    reached = np.zeros(len(jobs))
+    reached = nothing_reached(len(jobs))
     taken: dict[int, Taken] = {}
     answered: dict[Question, set[str]] = {}
     for n, question in enumerate(questions):
@@ -113,9 +113,11 @@ def _fastest(
         answered[question] = before | names
         found = best_of(
             question, [jobs[i] for i in mine], most_rows=most_rows, stop=stop,
-            to_beat=reached[mine],
+            to_beat=Reached(surely=reached.surely[mine], maybe=reached.maybe[mine]),
         )  # fmt: skip
-        reached[mine[found.job]] = found.step.tokens_per_s
+        sure = is_sure(found.probability_oom)
+        reached.surely[mine[found.job[sure]]] = found.step.tokens_per_s[sure]
+        reached.maybe[mine[found.job[~sure]]] = found.step.tokens_per_s[~sure]
         taken[n] = Taken(best=found, numbers=np.arange(len(mine)), targets=mine)
     return fastest_of(taken, num_jobs=len(jobs))
 
@@ -127,13 +129,13 @@ def best_of(
     *,
     most_rows: float = math.inf,
     stop: Stop = never,
-    to_beat: NDArray[np.float64] | None = None,
+    to_beat: Reached | None = None,
 ) -> Best:
     """The best layout of each job, for a question that need not be a scenario's own: with another
     batch, or with other layouts allowed. The user's measurement is not applied.
 
-    `memory_sigma` replaces the error of the memory forecast. A job for which `to_beat` has tokens/s
-    gets only a faster layout.
+    `memory_sigma` replaces the error of the memory forecast. A job for which `to_beat` has a
+    layout gets only a better one.
     """
     return best_layouts(
         question.work,

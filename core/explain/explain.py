@@ -22,7 +22,7 @@ from core.memory.memory import peak_bytes
 from core.memory.offload import host_bytes, work_on
 from core.money import cost as money_cost
 from core.search.plan import Layout
-from core.search.search import Z_80
+from core.search.best import usable_share
 from core.time.step import step
 from core.units import HOUR_S
 
@@ -55,6 +55,7 @@ class Case:
     memory_sigma: float
     num_tokens: float
     slowdown: float = 1.0  # factor on seconds from a measurement of the user's own
+    surely: bool = False  # a layout fits only if it is as unlikely to run out as a recommended one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +179,7 @@ def evaluate(
         ),
         memory_bytes=memory,
         need_bytes=need,
-        usable_bytes=capacity * np.exp(-Z_80 * case.memory_sigma),
+        usable_bytes=capacity * usable_share(case.memory_sigma, surely=case.surely),
         capacity_bytes=capacity,
         probability_oom=np.asarray(
             probability_above(capacity, p50=np.maximum(need, 1.0), sigma=case.memory_sigma)

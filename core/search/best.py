@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 from core.layout.layouts import Layouts
 from core.machine.cluster import Cluster
 from core.search.plan import Counts
+from core.search.recommended import MOST_PROBABILITY_OOM
 from core.time.step import Step
 
 MAX_PROBABILITY_OOM = 0.2
+Z_80 = 0.8416212335729143  # standard normal quantile of 1 - MAX_PROBABILITY_OOM
+Z_95 = 1.6448536269514722  # of 1 - MOST_PROBABILITY_OOM, which a recommended plan may have
+LESS_WORTH = 1e-12  # a layout that only may fit, whatever its speed, than one that surely does
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -27,6 +31,40 @@ class Job:
     num_gpus: int
     host_bytes: float = float("inf")  # of the host's memory, for each GPU; what a search may use
     accelerator: str = ""  # by its name in the tables; no search asks for it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """Tokens/s of each job that other questions reached; 0 for none."""
+
+    surely: Floats  # with layouts that surely fit
+    maybe: Floats  # with layouts that may fit
+
+    def by(self, number: int, *, is_sure: bool) -> float:
+        """What a layout of the job has to beat; infinity where it cannot win."""
+        if is_sure:
+            return float(self.surely[number])
+        return float("inf") if self.surely[number] > 0 else float(self.maybe[number])
+
+
+def nothing_reached(num_jobs: int) -> Reached:
+    return Reached(surely=np.zeros(num_jobs), maybe=np.zeros(num_jobs))
+
+
+def usable_share(memory_sigma: float, *, surely: bool) -> float:
+    """The share of a device's memory that a layout may be forecast to need, so that it surely fits,
+    or so that it may fit."""
+    return float(np.exp(-(Z_95 if surely else Z_80) * memory_sigma))
+
+
+def is_sure(probability_oom: Floats) -> NDArray[np.bool_]:
+    """Whether layouts surely fit: with a chance that a recommended plan may have."""
+    return np.asarray(probability_oom <= MOST_PROBABILITY_OOM + 1e-9)  # rounding of the limit
+
+
+def worth(tokens_per_s: Floats, probability_oom: Floats) -> Floats:
+    """By which the best layout of a job is chosen: those that surely fit first, then by speed."""
+    return tokens_per_s * np.where(is_sure(probability_oom), 1.0, LESS_WORTH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

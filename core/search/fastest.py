@@ -15,7 +15,7 @@ from core.machine.cluster import as_columns as cluster_columns
 from core.machine.efficiency import Efficiency
 from core.memory.offload import least_host_s, work_on
 from core.numeric import as_float
-from core.search.best import Floats, Ints, Job
+from core.search.best import Floats, Ints, Job, Reached
 from core.search.bounds import Pipeline, Unit, least_step_s, pipeline, straggling, unit
 from core.search.space import Space
 from core.time.step import step
@@ -32,25 +32,26 @@ class Problem:
     jobs: Sequence[Job]
     eff: Efficiency
     clusters: Cluster  # the clusters of the jobs, as columns
-    usable_share: float
+    sure_share: float  # of the memory that a layout may need so that it surely fits
+    usable_share: float  # so that it may fit
     exhaustive: bool  # time whatever fits
     less_recompute_wins: bool
     less_offload_wins: NDArray[np.bool_]  # by job
-    to_beat: Floats  # tokens/s of each job that another question reached; 0: none
+    to_beat: Reached  # by other questions
     check: Callable[[], object]  # called before each chunk: what it raises ends the search
 
 
 def fastest_layouts(
-    p: Problem, space: Space, rows: list[Ints], owners: list[int]
+    p: Problem, space: Space, rows: list[Ints], owners: list[int], to_beat: Floats
 ) -> tuple[Ints, Layouts, Ints]:
     """The jobs that have a winner, in order, with the fastest layout of each; and how many rows of
     each of the `owners` were timed. `rows` are in the order of the space: of equally fast ones the
-    first wins. A layout without a finite time (precision not supported) never wins, nor does one
+    first wins. `to_beat`: tokens/s, of each of the owners; 0 for nothing. A layout without a finite time (precision not supported) never wins, nor does one
     that is not faster than what its job has to beat."""
     starts = np.cumsum([0, *(len(r) for r in rows)])
     row, owner = np.concatenate(rows), np.repeat(owners, np.diff(starts))
     speed = np.full(len(row), -np.inf)
-    to_beat = p.to_beat[owners]
+    of_row = np.repeat(to_beat, np.diff(starts))
 
     def run(which: Ints) -> None:
         for at in chunks(which, p.check):
@@ -66,8 +67,8 @@ def fastest_layouts(
         bound = _bounds(p, space, row, owner)
         timed = np.zeros(len(row), dtype=bool)
         tokens = float(np.asarray(p.work.global_batch_size) * np.asarray(p.work.seq_len))
-        beaten = tokens / np.where(p.to_beat > 0, p.to_beat, 1.0)
-        left = np.flatnonzero(~((p.to_beat > 0)[owner] & (bound >= beaten[owner])))
+        beaten = tokens / np.where(of_row > 0, of_row, 1.0)
+        left = np.flatnonzero(~((of_row > 0) & (bound >= beaten)))
         for some in TIMED_FIRST:
             now = left[_least_of_each(owner[left], bound[left], some)]
             run(now)
@@ -79,7 +80,7 @@ def fastest_layouts(
         run(left)
         timed[left] = True
     best = np.repeat(np.maximum.reduceat(speed, starts[:-1]), np.diff(starts))
-    first = np.flatnonzero((speed == best) & (speed > p.to_beat[owner]))
+    first = np.flatnonzero((speed == best) & (speed > of_row))
     winners = first[np.diff(owner[first], prepend=-1) != 0]
     num_timed = np.add.reduceat(timed.astype(np.intp), starts[:-1])
     return owner[winners], space.layouts(row[winners]), num_timed

@@ -22,13 +22,22 @@ from core.memory.memory import PARTS as MEMORY_PARTS
 from core.memory.memory import live_bytes, peak_bytes, reserve_bytes, unwasted_bytes
 from core.memory.offload import host_bytes, work_on
 from core.numeric import as_float
-from core.search.best import Best, Closest, Floats, Ints, Job, counts_in, removed_in
+from core.search.best import (
+    Best,
+    Closest,
+    Floats,
+    Ints,
+    Job,
+    Reached,
+    counts_in,
+    nothing_reached,
+    removed_in,
+    usable_share,
+)
 from core.search.fastest import Problem, chunks, fastest_layouts
 from core.search.plan import COUNTED
 from core.search.space import Key, Part, Space, spaces
 from core.time.step import step
-
-Z_80 = 0.8416212335729143  # standard normal quantile of 1 - core.search.best.MAX_PROBABILITY_OOM
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,10 +64,11 @@ def best_layouts(
     stop: Callable[[], bool] = lambda: False,
     check: Callable[[], object] = lambda: None,
     exhaustive: bool = False,
-    to_beat: Floats | None = None,
+    to_beat: Reached | None = None,
 ) -> Best:
-    """The fastest legal layout of every job that fits; of equally fast ones the first. A job for
-    which `to_beat` has tokens/s gets a winner only if it is faster.
+    """The fastest legal layout of every job that surely fits, with a chance of running out of
+    memory that a recommended plan may have; where there is none, the fastest that may fit. Of
+    equally fast ones the first. A job for which `to_beat` has a layout gets only a better one.
 
     Candidates depend only on GPU count and node shape, so jobs of one kind share them and their
     bytes. The search ends early, with the small counts done, once it has evaluated `most_rows`
@@ -108,7 +118,7 @@ def _problem(
     choices: Choices,
     memory_sigma: float,
     exhaustive: bool,
-    to_beat: Floats | None,
+    to_beat: Reached | None,
     check: Callable[[], object],
 ) -> Problem:
     clusters = cluster_columns([j.cluster for j in jobs])
@@ -121,11 +131,12 @@ def _problem(
         jobs=jobs,
         eff=eff,
         clusters=clusters,
-        usable_share=float(np.exp(-Z_80 * memory_sigma)),
+        sure_share=usable_share(memory_sigma, surely=True),
+        usable_share=usable_share(memory_sigma, surely=False),
         exhaustive=exhaustive,
         less_recompute_wins=not np.any(work.offloads_activations),
         less_offload_wins=np.broadcast_to(slower_host, (len(jobs),)),
-        to_beat=np.zeros(len(jobs)) if to_beat is None else to_beat,
+        to_beat=nothing_reached(len(jobs)) if to_beat is None else to_beat,
         check=check,
     )
 
@@ -135,6 +146,7 @@ def _search(p: Problem, space: Space, jobs_of: list[list[int]], found: _Found) -
     live, on_host = _bytes(p, space)
     rows: list[Ints] = []
     owners: list[int] = []
+    to_beat: list[float] = []
     for part, numbers in zip(space.parts, jobs_of, strict=True):
         found.counts["candidates"][numbers] = part.num_candidates
         found.counts["cut"][numbers] = part.num_cut
@@ -143,25 +155,27 @@ def _search(p: Problem, space: Space, jobs_of: list[list[int]], found: _Found) -
             none = np.zeros(found.num_jobs, dtype=np.intp)
             found.removed.setdefault(reason, none)[numbers] = count
         p.check()
-        known: dict[tuple[float, float, bool], tuple[Ints, int]] = {}
+        known: dict[tuple[float, float, bool], tuple[Ints, int, bool]] = {}
         for number in numbers:
             if not part.num_legal:
                 found.illegal.append(number)
                 continue
             room = _room(p, number)
             if room not in known:
-                known[room] = _worth_timing(p, space, part, room, live, on_host)
-            kept, num_fit = known[room]
+                known[room] = _surely_or_maybe(p, space, part, room, live, on_host)
+            kept, num_fit, is_sure = known[room]
             found.counts["pruned_by_memory"][number] = part.num_legal * len(space.kinds) - num_fit
             found.counts["pruned_by_time"][number] = num_fit - len(kept)
-            if len(kept):
+            reached = p.to_beat.by(number, is_sure=is_sure)
+            if len(kept) and reached < float("inf"):
                 rows.append(kept)
                 owners.append(number)
-            else:
+                to_beat.append(reached)
+            elif not len(kept):
                 found.misfits.append(number)
                 _nearer(p, space, part, number, live, found)
     if rows:
-        winners, layouts, timed = fastest_layouts(p, space, rows, owners)
+        winners, layouts, timed = fastest_layouts(p, space, rows, owners, np.array(to_beat))
         found.counts["evaluated"][owners] = timed
         found.counts["pruned_by_time"][owners] += np.array([len(r) for r in rows]) - timed
         found.illegal += sorted(set(owners) - set(winners.tolist()))
@@ -192,6 +206,22 @@ def _room(p: Problem, number: int) -> tuple[float, float, bool]:
     return capacity, float(job.host_bytes), bool(p.less_offload_wins[number])
 
 
+def _surely_or_maybe(
+    p: Problem,
+    space: Space,
+    part: Part,
+    room: tuple[float, float, bool],
+    live: Floats,
+    on_host: Floats,
+) -> tuple[Ints, int, bool]:
+    """The rows worth timing of those that surely fit, or, if none does, of those that may; how many
+    there are of that kind; and which kind it is."""
+    kept, num_fit = _worth_timing(p, space, part, room, live, on_host, p.sure_share)
+    if len(kept):
+        return kept, num_fit, True
+    return *_worth_timing(p, space, part, room, live, on_host, p.usable_share), False
+
+
 def _worth_timing(
     p: Problem,
     space: Space,
@@ -199,9 +229,10 @@ def _worth_timing(
     room: tuple[float, float, bool],
     live: Floats,
     on_host: Floats,
+    share: float,
 ) -> tuple[Ints, int]:
     """Rows that fit and are not superseded by a row with less recompute or less on the host; and
-    how many fit. `live` and `on_host` are recompute modes x families."""
+    how many fit into that share of the memory. `live` and `on_host` are recompute modes x families."""
     kinds, (capacity, host, less_offload_wins) = len(space.kinds), room
     kept: list[Ints] = []
     least: list[NDArray[np.int8]] = []
@@ -213,7 +244,7 @@ def _worth_timing(
         for kind in reversed(range(kinds)):
             need = live[kind, families]
             need = need + reserve_bytes(live=need, memory_bytes=capacity, eff=p.eff)
-            fit = (need <= capacity * p.usable_share) & allowed
+            fit = (need <= capacity * share) & allowed
             if level:
                 fit &= on_host[kind, families] <= host
             mode[fit] = kind

@@ -27,7 +27,7 @@ from core.explain.bottleneck import (
 from core.explain.explain import columns_of
 from core.layout.layouts import RECOMPUTE
 from core.memory.memory import peak_bytes
-from core.search.search import Z_80
+from core.search.best import Z_80
 from core.time.step import PARTS, step
 from tests.made_up.cases import NUM_GPUS, case, layout, legal
 from tests.made_up.jobs import CLUSTER, LLAMA_70B, MIXTRAL_8X7B

@@ -13,6 +13,7 @@ from core.layout.workload import CPU
 from core.memory.memory import PARTS as MEMORY_PARTS
 from core.memory.memory import peak_bytes
 from core.search.best import MAX_PROBABILITY_OOM, Job
+from core.search.recommended import MOST_PROBABILITY_OOM
 from core.search.plan import Counts
 from core.search.ranking import frontier
 from core.search.search import best_layouts
@@ -40,7 +41,8 @@ def search(work, jobs, choices=None):
 
 
 def brute_force(work, job, choices):
-    """(tokens per second of the fastest layout that fits, or None; candidates that do not)."""
+    """(tokens per second of the fastest layout that surely fits, or where none does of those that
+    may, or None; candidates that do not)."""
     per_node = int(job.cluster.gpus_per_node)
     found, _ = candidates(
         model=work.model,
@@ -51,17 +53,15 @@ def brute_force(work, job, choices):
         gpus_per_node=per_node,
         scale_up_domain=max(int(job.cluster.scale_up_domain), per_node),
     )
-    best, misses = None, 0
+    speeds, chances = [], []
     for i in range(len(np.asarray(found.tp))):
         one = found.take(np.array([i]))
         need = sum(float(v[0]) for v in peak_bytes(work, one, job.cluster, GENERIC).values())
-        oom = float(probability_above(job.cluster.memory_bytes, p50=need, sigma=SIGMA))
-        if oom > MAX_PROBABILITY_OOM:
-            misses += 1
-            continue
-        speed = float(step(work, one, job.cluster, GENERIC).tokens_per_s[0])
-        best = speed if best is None else max(best, speed)
-    return best, misses
+        chances.append(float(probability_above(job.cluster.memory_bytes, p50=need, sigma=SIGMA)))
+        speeds.append(float(step(work, one, job.cluster, GENERIC).tokens_per_s[0]))
+    most = MOST_PROBABILITY_OOM if min(chances) <= MOST_PROBABILITY_OOM else MAX_PROBABILITY_OOM
+    fit = [speed for speed, chance in zip(speeds, chances, strict=True) if chance <= most]
+    return max(fit, default=None), len(chances) - len(fit)
 
 
 def assert_same(work, job, choices):

@@ -34,6 +34,7 @@ class Family:
     that lacks least memory."""
 
     name: str
+    stack: str = ""  # whose time and memory these are
     layout: Layout | None = None  # None: no layout of it is legal here
     hours: float = math.nan
     usd: float = math.nan
@@ -84,11 +85,24 @@ FAMILIES: tuple[tuple[str, Callable[[Layouts], Mask]], ...] = (
 
 
 def families(scenario: Scenario, plan: Plan) -> tuple[Family, ...]:
-    """The best of each family on the machines of a plan, in the order of FAMILIES."""
-    setting = explained.setting_of(scenario, plan)
+    """The best of each family on the machines of a plan, in the order of FAMILIES: of all stacks
+    where the scenario leaves the stack open."""
+    found = [_of_stack(setting, plan) for setting in explained.settings_of(scenario, plan)]
+    return tuple(min(same, key=_worse) for same in zip(*found, strict=True))
+
+
+def _worse(family: Family) -> tuple[bool, bool, float]:
+    """Families are sorted by it, the best first."""
+    out = family.why_not != ""
+    return out, family.layout is None, family.need_bytes if out else family.hours
+
+
+def _of_stack(setting: explained.Setting, plan: Plan) -> list[Family]:
+    """The best of each family in the setting of one stack."""
+    scenario = setting.scenario
     found, _ = legal_layouts(setting, None)
     host_bytes = setting.job().host_bytes
-    job = job_of(scenario, plan)
+    job = job_of(scenario, replace(plan, stack=scenario.stack))
 
     def best(name: str, found: Evaluated, mask: Mask) -> Family:
         rows = np.flatnonzero(mask)
@@ -102,6 +116,7 @@ def families(scenario: Scenario, plan: Plan) -> tuple[Family, ...]:
             layout = record_of(found.layouts, row)
         return Family(
             name=name,
+            stack=scenario.stack,
             layout=layout,
             hours=float(found.hours[row]),
             usd=float(found.usd[row]),
@@ -122,7 +137,7 @@ def families(scenario: Scenario, plan: Plan) -> tuple[Family, ...]:
         # The search leaves context parallelism out at this length; here it is tried.
         tried, _ = legal_layouts(replace(setting, choices=replace(setting.choices, cp=2)), None)
         by_name[CONTEXT] = best(CONTEXT, tried, ~_offloads(tried.layouts))
-    return tuple(by_name.values())
+    return list(by_name.values())
 
 
 def _least(values: NDArray[np.float64], rows: NDArray[np.intp]) -> int:
@@ -157,6 +172,7 @@ def _starts(family: Family) -> str:
 
 COLUMNS: tuple[Column[Family], ...] = (
     text_column("Family", lambda f: f.name, width=2),
+    text_column("Stack", lambda f: f.stack, width=2),
     column("Time", lambda f: fmt.days(f.hours)),
     column("Cost", lambda f: fmt.usd_short(f.usd)),
     column("Memory per GPU", lambda f: fmt.gib(f.need_bytes)),
@@ -167,5 +183,5 @@ COLUMNS: tuple[Column[Family], ...] = (
 
 def table(found: tuple[Family, ...]) -> Table[Family]:
     """The families, those that fit first and the fastest first."""
-    rows = sorted(found, key=lambda f: (f.why_not != "", f.layout is None, f.hours))
+    rows = sorted(found, key=_worse)
     return Table(caption="The best layout of each family", columns=COLUMNS, rows=tuple(rows))

@@ -52,8 +52,7 @@ def parsed(text: str) -> tuple[Scenario, list[str]]:
     scenario, more = parse(whole, resolve.resolve, resolve.current_prices())
     notes = [*notes, *more]
     if len(notes) > MOST_NOTES:
-        left = len(notes) - MOST_NOTES
-        notes = [*notes[:MOST_NOTES], f"There are {left} more notes like these."]
+        notes = [*notes[:MOST_NOTES], "There are more notes like these."]
     return scenario, notes
 
 

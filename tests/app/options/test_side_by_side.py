@@ -109,7 +109,7 @@ def test_the_table_has_a_column_a_plan_and_the_file_its_numbers(compared, rows):
     differ, same = side_by_side.differing(every)
     assert len(differ) + len(same) == len(every)
     assert {"Cloud", "Price, GPU-hour"} <= {r.label for r in same}
-    assert {"GPUs", "Time, median"} <= {r.label for r in differ}
+    assert {"GPUs", "Expected time"} <= {r.label for r in differ}
     file = side_by_side.file(every, names).set_index("quantity")
     assert file.loc["GPUs", "B minus A"] == -32
     assert file.loc["Expected time", "unit"] == "hours"
@@ -201,7 +201,7 @@ def test_what_a_link_cannot_mean_is_a_note(text, says):
 def test_a_link_of_nonsense_gets_few_notes():
     _, notes = two_links.parsed("v=1&" + "&".join(f"a{n}=1" for n in range(150)))
     assert len(notes) == two_links.MOST_NOTES + 1
-    assert notes[-1] == "There are 142 more notes like these."
+    assert notes[-1] == "There are more notes like these."
 
 
 def test_the_fields_that_differ_are_told_with_both_values():

@@ -63,7 +63,7 @@ def decide_stack(advice: Advice) -> Decision:
     ]
     return answered(
         advice,
-        *_verdict(advice, runs, name),
+        *_verdict(advice, runs, found, name),
         run=chosen,
         recommends=name,
         reasons=[
@@ -87,7 +87,9 @@ def _runs(name: str) -> str:
     return f"{fmt.count(n) if n else 'no'} published run{'' if n == 1 else 's'} of its own"
 
 
-def _verdict(advice: Advice, runs: dict[str, Run], name: str) -> tuple[Verdict, str]:
+def _verdict(
+    advice: Advice, runs: dict[str, Run], found: dict[str, Run | Miss], name: str
+) -> tuple[Verdict, str]:
     """Whether the forecasts can distinguish the published stacks from the recommended one."""
     chosen = runs[name]
     slow = [
@@ -98,7 +100,7 @@ def _verdict(advice: Advice, runs: dict[str, Run], name: str) -> tuple[Verdict, 
         return "agrees", ""
     why = [
         f"{n} {words.times(runs[n], chosen, name)}{words.longest_difference(runs[n], chosen)}"
-        if n in runs else f"{n} does not fit"
+        if n in runs else words.compared(n, found[n], chosen)
         for n in slow
     ]  # fmt: skip
     verdict: Verdict = "disagrees" if len(slow) == len(advice.ways) else "agrees in part"

@@ -39,7 +39,7 @@ def _decided(scenario: Scenario, answer: Answer, found: Recommendation) -> str:
     hours = float(mine["expected_hours"]) - float(base["expected_hours"])
     if found.base == 0 or not (abs(usd) >= 0 and abs(hours) >= 0):
         return f"The {what} {of or f'that passes every {other}gate'}."
-    money = _difference(usd, fmt.usd, "more", "less", base["expected_usd"])
+    money = _difference(usd, fmt.usd_short, "more", "less", base["expected_usd"])
     time = _difference(hours, fmt.days, "later", "sooner", base["expected_hours"])
     first, second = (time, money) if by_time else (money, time)
     why = "" if _is_better(hours if not by_time else usd, base, by_time) else ", and simpler"

@@ -59,7 +59,7 @@ def test_the_page_is_useful_without_a_click():
     assert not page.warning
     assert not page.error
     assert list(headlines(page)) == [
-        "Recommended", "Cheapest if you wait", "Fastest", "Peak memory per GPU"
+        "Recommended", "On time", "Cheapest if you wait", "Fastest", "Peak memory per GPU"
     ]  # fmt: skip
     assert page.header[0].value == "Forecast an LLM training run before you pay for it"
     table = page.dataframe[0].value

@@ -8,7 +8,7 @@ pytestmark = pytest.mark.journey
 def test_a_link_shows_another_person_the_same_numbers(new_user):
     ann = new_user()
     ann.open()
-    assert len(ann.headlines()) == 4
+    assert len(ann.headlines()) == 5
     first = ann.headlines()
 
     ann.type("Training tokens", "2T")

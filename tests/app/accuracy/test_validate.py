@@ -172,7 +172,7 @@ def test_a_forecast_of_what_was_measured_has_no_error(predicted_by):
     assert report.throughput.overall.coverage_80 == 1
     assert (report.memory.overall.n, report.memory.overall.mean_ape) == (244, pytest.approx(0))
     assert (report.oom.n_oom, report.oom.brier) == (15, 0)
-    assert report.pairs.overall.n == 1140
+    assert report.pairs.overall.n == 1480
     assert report.pairs.overall.p90_ape < 0.002  # printed ratios are rounded
     assert report.pairs.overall.direction_right == 1
     assert report.baseline.overall.median_ape > 0.05
@@ -457,7 +457,9 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
         for parts in section["by"].values():
             assert sum(part["n"] for part in parts.values()) == section["n"]
             assert all(set(part) >= METRICS for part in parts.values())
-    assert report["rows"]["total"] == report["rows"]["predicted"] + report["rows"]["refused"] == 1347
+    assert (
+        report["rows"]["total"] == report["rows"]["predicted"] + report["rows"]["refused"] == 1347
+    )
     assert report["baseline"]["coverage_80"] is report["pairs"]["coverage_80"] is None
     assert report["throughput"]["left_out"] == {"throughput_ok is not 1": 79}
     assert report["date"] == "2026-11-21"
@@ -471,7 +473,7 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
     assert {c["verdict"] for c in classes} <= {"honest", "too wide", "too narrow"}
     oom = report["memory"]["oom"]
     assert sum(oom["classes_of_oom"].values()) == oom["n_oom"] == 15
-    assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 861
+    assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 1332
     regret = report["regret"]
     assert [row["grouping"] for row in regret["rows"]] == ["layout", "count", "machine"]
     for row in (*regret["rows"], *regret["shipped_rows_unseen"]):

@@ -29,12 +29,12 @@ def answered(run):
 
 
 def bursts(path: Path) -> Path:
-    """Twenty calm days, then four in which spot is up every other half hour."""
+    """Sixty calm days, then eight in which spot is up every other half hour."""
     rows, at = ["start_hours,end_hours"], 0.0
-    for _ in range(8):
-        rows.append(f"{at:g},{at + 480:g}")
-        at += 481
-        for _ in range(96):
+    for _ in range(4):
+        rows.append(f"{at:g},{at + 1440:g}")
+        at += 1441
+        for _ in range(192):
             rows.append(f"{at:g},{at + 0.5:g}")
             at += 1
     path.write_text("\n".join(rows) + "\n")

@@ -76,10 +76,10 @@ def test_the_picks_of_an_answer_are_plans_of_it():
     plans = [p for p in answer.plans if not p.against]
     ids = {p.id: p for p in plans}
     assert found["smallest_count"].point["num_gpus"] == min(p.num_gpus for p in plans)
-    in_budget = [p.hours.p50 for p in plans if p.usd and p.usd.p50 <= 100e3]
-    assert ids[found["fastest"].point["id"]].hours.p50 == min(in_budget)
-    on_time = [p.usd.p50 for p in plans if p.usd and p.hours.p50 <= 60 * 24]
-    assert ids[found["cheapest"].point["id"]].usd.p50 == min(on_time)
+    in_budget = [p.total.hours.expected for p in plans if p.total.usd.expected <= 100e3]
+    assert ids[found["fastest"].point["id"]].total.hours.expected == min(in_budget)
+    on_time = [p.total.usd.expected for p in plans if p.meets_deadline]
+    assert ids[found["cheapest"].point["id"]].total.usd.expected == min(on_time)
     assert "Fastest within $100,000: " in found["fastest"].sentence
     assert found["cheapest"].sentence.startswith("Cheapest within 60 days: ")
     assert found["fastest"].limit == 100e3

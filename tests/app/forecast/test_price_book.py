@@ -111,7 +111,7 @@ def test_the_page_of_a_run_that_credits_pay_for_has_no_chart_and_says_why():
         "plans cost nothing, credits taken off: not in the chart, whose axis of dollars has no "
         "zero."
     ]
-    assert {m.label: m.value.replace("\\", "") for m in page.metric}["Cheapest"] == "$0"
+    assert {m.label: m.value.replace("\\", "") for m in page.metric}["Recommended"] == "$0"
 
 
 def test_without_a_book_nothing_changes():

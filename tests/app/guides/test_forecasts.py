@@ -20,6 +20,7 @@ from app.guides.cases import (
     timed_if_it_fitted,
 )
 from core.search.best import MAX_PROBABILITY_OOM
+from core.search.recommended import MOST_PROBABILITY_OOM
 from hardware import facts
 from hardware.claims import claims as published
 
@@ -125,12 +126,14 @@ def test_a_slower_network_costs_more_and_nearly_in_proportion():
 
 @pytest.mark.parametrize("name", against.CASES)
 def test_the_search_is_never_slower_than_a_way_it_contains(name):
+    """It may be slower only than a way that it passes over because of its memory."""
     case = against.CASES[name]
     for job in case.jobs.values():
         best = timed(job)
         for way in case.ways.values():
             found = timed({**job, **way})
-            assert found is None or found.step_s >= best.step_s * (1 - 1e-9)
+            if found is not None and found.step_s < best.step_s * (1 - 1e-9):
+                assert found.probability_oom > MOST_PROBABILITY_OOM >= best.probability_oom
 
 
 @pytest.mark.parametrize("name", against.CASES)

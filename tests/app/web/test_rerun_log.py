@@ -39,7 +39,8 @@ def page(monkeypatch, tmp_path, capsys):
     kept = json.dumps({"added_on": "2026-11-22", "rows": [{**RATE, "line": 2}]})
     write_atomically(tmp_path / f"data/price_books/{book}.json", kept.encode())
     save_scenario(open_store(), owner=person, name=scenario, query="v=1&model=llama3.1-70b")
-    before = threading.excepthook
+    before, details = threading.excepthook, st.get_option("client.showErrorDetails")
+    st.set_option("client.showErrorDetails", "none")  # as app/.streamlit has it
     test = AppTest.from_file(MAIN, default_timeout=60)
     for name, value in {**QUICK, "price_book": book}.items():
         test.query_params[name] = value
@@ -47,6 +48,7 @@ def page(monkeypatch, tmp_path, capsys):
     yield test
     logging.captureWarnings(capture=False)
     threading.excepthook = before
+    st.set_option("client.showErrorDetails", details)
     log.configure({})
 
 

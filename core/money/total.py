@@ -122,8 +122,19 @@ def _total(run: Run, deadline_hours: float | None) -> Total:
         for z in (-Z_90, 0.0, Z_90)
     ]
     free = 0.0  # credits pay at most for the run
+    whole = hours.outcome(start)
+    # Nor does a run end sooner than without failures at its speed, whatever the fit says.
+    alone = [
+        start + failure_free_s(run.job) / HOUR_S * np.exp(z * np.asarray(run.sigma))
+        for z in (-Z_90, 0.0, Z_90)
+    ]
     return Total(
-        hours=hours.outcome(start),
+        hours=Outcome(
+            expected=whole.expected,
+            p10=np.maximum(whole.p10, alone[0]),
+            p50=np.maximum(whole.p50, alone[1]),
+            p90=np.maximum(whole.p90, alone[2]),
+        ),
         usd=Outcome(
             expected=np.maximum(usd.expected, free),
             p10=np.maximum(np.maximum(usd.p10, floor[0]), free),

@@ -21,8 +21,8 @@ from core.machine.efficiency import Efficiency
 from core.memory.memory import peak_bytes
 from core.memory.offload import host_bytes, work_on
 from core.money import cost as money_cost
-from core.search.plan import Layout
 from core.search.best import usable_share
+from core.search.plan import Layout
 from core.time.step import step
 from core.units import HOUR_S
 

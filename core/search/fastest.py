@@ -46,8 +46,8 @@ def fastest_layouts(
 ) -> tuple[Ints, Layouts, Ints]:
     """The jobs that have a winner, in order, with the fastest layout of each; and how many rows of
     each of the `owners` were timed. `rows` are in the order of the space: of equally fast ones the
-    first wins. `to_beat`: tokens/s, of each of the owners; 0 for nothing. A layout without a finite time (precision not supported) never wins, nor does one
-    that is not faster than what its job has to beat."""
+    first wins. `to_beat`: tokens/s that each of the owners has to beat, 0 for nothing. A layout
+    without a finite time (precision not supported) never wins, nor does one that is not faster."""
     starts = np.cumsum([0, *(len(r) for r in rows)])
     row, owner = np.concatenate(rows), np.repeat(owners, np.diff(starts))
     speed = np.full(len(row), -np.inf)

@@ -91,8 +91,8 @@ def joined(taken: Sequence[Taken], *, num_jobs: int) -> Best:
 
 def fastest_of(asked: Mapping[int, Taken], *, num_jobs: int) -> Best:
     """The search of jobs about which several questions were asked, by the number of the question:
-    of each job the best winner (`best.worth`), of equal ones the first. Candidates are counted for every
-    question; a job without a winner is out of memory if that holds for one question."""
+    of each job the best winner (`best.worth`), of equal ones the first. Candidates are counted for
+    every question; a job without a winner is out of memory if that holds for one question."""
     every = list(asked.values())
     speed = np.zeros((len(every), num_jobs))
     for n, t in enumerate(every):

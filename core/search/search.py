@@ -232,7 +232,8 @@ def _worth_timing(
     share: float,
 ) -> tuple[Ints, int]:
     """Rows that fit and are not superseded by a row with less recompute or less on the host; and
-    how many fit into that share of the memory. `live` and `on_host` are recompute modes x families."""
+    how many fit into that share of the memory. `live` and `on_host` are recompute modes x
+    families."""
     kinds, (capacity, host, less_offload_wins) = len(space.kinds), room
     kept: list[Ints] = []
     least: list[NDArray[np.int8]] = []

@@ -16,8 +16,7 @@ from core.explain.knobs import KNOBS, MOST_KNOBS, OFFLOADS
 from core.layout.workload import CPU
 from core.memory.memory import peak_bytes
 from core.memory.offload import host_bytes
-from core.search.best import Job
-from core.search.best import Z_80
+from core.search.best import Z_80, Job
 from core.search.search import best_layouts
 from core.time.step import step
 from tests.made_up.cases import CHOICES, JOBS, NUM_GPUS, PLACE, case, is_legal, layout, legal

@@ -13,9 +13,9 @@ from core.layout.workload import CPU
 from core.memory.memory import PARTS as MEMORY_PARTS
 from core.memory.memory import peak_bytes
 from core.search.best import MAX_PROBABILITY_OOM, Job
-from core.search.recommended import MOST_PROBABILITY_OOM
 from core.search.plan import Counts
 from core.search.ranking import frontier
+from core.search.recommended import MOST_PROBABILITY_OOM
 from core.search.search import best_layouts
 from core.search.space import candidates
 from core.time.step import step

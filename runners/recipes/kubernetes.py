@@ -19,9 +19,11 @@ from runners.recipes.yaml_text import dumped
 
 TOOL = "kubernetes-validate 1.37 (strict schema of Kubernetes 1.37)"
 OUTER = (
-    "the pods by kubernetes-validate 1.37, the fields of {kind} itself only by hand; no server "
-    "with its definition was at hand"
+    "the definition of {kind} in {source}, no unknown key allowed, and kubernetes-validate 1.37 "
+    "for its pods; no server with it was at hand"
 )
+JOBSET_TOOL = OUTER.format(kind="JobSet", source="kubernetes-sigs/jobset@08dfbdfd")
+PYTORCHJOB_TOOL = OUTER.format(kind="PyTorchJob", source="Training Operator 1.9.0")
 JOB_FILE, JOBSET_FILE, PYTORCHJOB_FILE = "k8s_job.yaml", "k8s_jobset.yaml", "k8s_pytorchjob.yaml"
 TRAINJOB_FILE = "k8s_trainjob.yaml"
 RUNTIME = "torch-distributed"  # of Kubeflow Trainer's own manifests
@@ -29,8 +31,8 @@ KUEUE = "kueue.x-k8s.io/queue-name"
 # Of a machine's CPUs and memory: the kubelet and the daemons of a node keep the rest; assumed.
 ALLOCATABLE = 0.9
 TRAINJOB_TOOL = (
-    "by hand on 2026-11-23 against the definition of TrainJob in Kubeflow Trainer 2.0.0 to 2.3.0, "
-    "no unknown key allowed; no server with it was at hand"
+    "the definition of TrainJob in kubeflow/trainer@8c0f5059, no unknown key allowed; no server "
+    "with it was at hand"
 )
 NO_IMAGE = "SET-THE-IMAGE"  # capitals are not valid in an image: a cluster refuses it with an error
 PULL_S = 900  # for pods to be placed and the image to be pulled
@@ -245,6 +247,7 @@ def _written(
     if "image" not in options:
         todos["image"] = f"yours, with torch and your script, for {NO_IMAGE}"
     notes += _host_notes(job, options)
+    todos |= _unknown_requests(job, options)
     if {"efa", "infiniband", "infiniband_sharp", "roce"} & {*launch.fabrics(job, options)}:
         notes.append(
             "The pods need your cluster's resource of the fast network (vpc.amazonaws.com/efa, "
@@ -257,22 +260,31 @@ def _written(
 
 
 def _host_notes(job: RecipeJob, options: Mapping[str, str]) -> list[str]:
-    """Where the requests for CPUs and memory are from, or why there are none."""
-    found = []
-    for option, name, machine, unit in (
+    """Where the requests for CPUs and memory are from."""
+    return [
+        f"{name}: {ALLOCATABLE:.0%} of the {machine:g} {unit} of {job.instance_type}; the node "
+        f"itself keeps the rest (assumed); {option}=N asks for another number."
+        for option, name, machine, unit in _hosts(job)
+        if machine and option not in options
+    ]
+
+
+def _unknown_requests(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
+    """Requests that neither a source nor the user gives: without them a pod with GPUs may share
+    a node's CPUs with any other, and is among the first to be evicted."""
+    return {
+        option: f"the {unit} of a pod, which is not requested: no source says what the machine has"
+        for option, _, machine, unit in _hosts(job)
+        if not machine and option not in options
+    }
+
+
+def _hosts(job: RecipeJob) -> tuple[tuple[str, str, float | None, str], ...]:
+    """Option, resource, what the machine has, and its unit."""
+    return (
         ("cpus_per_node", "cpu", job.vcpus, "vCPUs"),
         ("memory_gib", "memory", job.host_ram_gib, "GiB"),
-    ):
-        if option in options:
-            continue
-        found.append(
-            f"{name}: {ALLOCATABLE:.0%} of the {machine:g} {unit} of {job.instance_type}; the node "
-            f"itself keeps the rest (assumed); {option}=N asks for another number."
-            if machine
-            else f"{name} is not requested, because no source says what the machine has: "
-            f"{option}=N requests it."
-        )
-    return found
+    )
 
 
 def _write_job(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
@@ -282,15 +294,14 @@ def _write_job(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
 
 def _write_jobset(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
     check_job(job)
-    tool = OUTER.format(kind="JobSet")
-    return _written(job, options, JOBSET_FILE, _jobset(job, options), tool, "not_validated")
+    objects = _jobset(job, options)
+    return _written(job, options, JOBSET_FILE, objects, JOBSET_TOOL, "validated")
 
 
 def _write_pytorchjob(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
     check_job(job)
-    tool = OUTER.format(kind="PyTorchJob")
     objects = _pytorchjob(job, options)
-    return _written(job, options, PYTORCHJOB_FILE, objects, tool, "not_validated")
+    return _written(job, options, PYTORCHJOB_FILE, objects, PYTORCHJOB_TOOL, "validated")
 
 
 _OF_RUNTIME = (
@@ -305,7 +316,7 @@ def _write_trainjob(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str
         raise RecipeError(f"{why[0].upper()}{why[1:]}.")
     objects = _trainjob(job, options)
     return _written(
-        job, options, TRAINJOB_FILE, objects, TRAINJOB_TOOL, "not_validated", more=_OF_RUNTIME
+        job, options, TRAINJOB_FILE, objects, TRAINJOB_TOOL, "validated", more=_OF_RUNTIME
     )
 
 
@@ -356,18 +367,18 @@ TARGETS = (
         write=_write_job, read=_read, options=_OPTIONS, refuses=_refuses,
     ),
     Target(
-        name="k8s-jobset", title="Kubernetes JobSet", kind="launcher", tier="not_validated",
-        tool=OUTER.format(kind="JobSet"), write=_write_jobset, read=_read, options=_OPTIONS,
+        name="k8s-jobset", title="Kubernetes JobSet", kind="launcher", tier="validated",
+        tool=JOBSET_TOOL, write=_write_jobset, read=_read, options=_OPTIONS,
         refuses=_refuses,
     ),
     Target(
         name="k8s-pytorchjob", title="Kubernetes PyTorchJob (Kubeflow)", kind="launcher",
-        tier="not_validated", tool=OUTER.format(kind="PyTorchJob"), write=_write_pytorchjob,
+        tier="validated", tool=PYTORCHJOB_TOOL, write=_write_pytorchjob,
         read=_read, options=_OPTIONS, refuses=_refuses,
     ),
     Target(
         name="k8s-trainjob", title="Kubernetes TrainJob (Kubeflow Trainer 2)", kind="launcher",
-        tier="not_validated", tool=TRAINJOB_TOOL, write=_write_trainjob, read=_read,
+        tier="validated", tool=TRAINJOB_TOOL, write=_write_trainjob, read=_read,
         options=(*(o for o in _OPTIONS if o not in ("port", "time_hours")), "runtime"),
         refuses=_refuses_trainjob,
     ),

@@ -26,6 +26,7 @@ export MASTER_ADDR
 """
 # All CPUs that the job has on a node: srun itself takes one for a task.
 _SRUN = ("--kill-on-bad-exit=1", '--cpus-per-task="$SLURM_CPUS_ON_NODE"', "--cpu-bind=none")
+LONG_S = 24 * 3600  # a limit above this one is more than many partitions allow; assumed
 SIGNAL_S = 120  # before the end of a partition's time: the job goes back into the queue
 _REQUEUED = """\
 training=$!
@@ -84,7 +85,7 @@ def _write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         "#!/bin/bash\n"
         + commented(job.header, tool=TOOL, tier="validated")
         + comments(_notes(job, options, limit_s if is_capped else None))
-        + launch.fill_in(_todos(options, loaded))
+        + launch.fill_in(_todos(options, loaded, limit_s))
         + "\n".join(lines)
         + "\n"
         + loaded.lines()
@@ -125,8 +126,7 @@ def _notes(job: RecipeJob, options: Mapping[str, str], capped_from_s: int | None
     else:
         notes.append(
             "The time limit is the P90 of the run with failures, in whole hours. A partition that "
-            "allows less leaves the job pending for ever: `sinfo -o '%P %l'` prints what it "
-            "allows, partition_hours=N caps the file to it."
+            "allows less leaves the job pending for ever: partition_hours=N caps the file to it."
         )
     notes.append(
         "After a node failure SLURM starts the job again: the script must go on from its last "
@@ -141,9 +141,15 @@ def _notes(job: RecipeJob, options: Mapping[str, str], capped_from_s: int | None
     return notes
 
 
-def _todos(options: Mapping[str, str], loaded: Software) -> dict[str, str]:
+def _todos(options: Mapping[str, str], loaded: Software, limit_s: int) -> dict[str, str]:
     """What only the user knows and did not say."""
     found = launch.no_command(options)
+    if limit_s > LONG_S and not {"time_hours", "partition_hours"} & options.keys():
+        found["partition_hours"] = (
+            f"the longest time of your partition (sinfo -o '%P %l'): one below the "
+            f"{limit_s / 3600:,.0f} hours of the run never starts it; delete this line where it "
+            "is longer"
+        )
     if not loaded.is_given:
         found["software"] = (
             "where the nodes have torchrun from: modules=A,B, venv=PATH, or container=pyxis with "

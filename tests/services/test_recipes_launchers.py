@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
@@ -362,33 +363,65 @@ def strict(objects):
 NODES = recipe_job(vcpus=192, host_ram_gib=2048.0)
 
 
+PODS = {"JobSet": "k8s-jobset", "PyTorchJob": "k8s-pytorchjob", "TrainJob": "k8s-trainjob"}
+
+
 @pytest.mark.parametrize("job", [NODES, one_gpu()], ids=["nodes", "one"])
 def test_kubernetes_takes_the_job_and_the_pods_of_the_others(job):
     options = {"image": "registry/torch:1", "namespace": "training", "queue": "research"}
     (text,) = files_of("k8s-job", job, options).values()
     objects = list(yaml.safe_load_all(text))
-    pods = inner("k8s-jobset", job, options) + inner("k8s-pytorchjob", job, options)
+    pods = inner("JobSet", job, options) + inner("PyTorchJob", job, options)
     strict(objects + pods)  # raises where a key is unknown or of another type
     assert {o["kind"] for o in objects} >= {"Job"}
     assert {o["kind"] for o in pods} == {"Job", "Pod"}
 
 
-def inner(name, job, options):
+def inner(kind, job, options):
     """What a JobSet and a PyTorchJob make of their templates, as objects of Kubernetes itself."""
-    (text,) = files_of(name, job, options).values()
-    (found,) = yaml.safe_load_all(text)
-    meta = {"name": "x"}
-    if found["kind"] == "JobSet":
-        assert set(found["spec"]) == {"failurePolicy", "network", "replicatedJobs"}
-        (one,) = found["spec"]["replicatedJobs"]
+    (text,) = files_of(PODS[kind], job, options).values()
+    spec, meta = yaml.safe_load(text)["spec"], {"name": "x"}
+    if kind == "JobSet":
+        (one,) = spec["replicatedJobs"]
         spec = one["template"]["spec"]
         return [{"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}]
-    assert set(found["spec"]) == {"nprocPerNode", "runPolicy", "pytorchReplicaSpecs"}
-    assert isinstance(found["spec"]["nprocPerNode"], str)
     return [
         {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": kind["template"]["spec"]}
-        for kind in found["spec"]["pytorchReplicaSpecs"].values()
+        for kind in spec["pytorchReplicaSpecs"].values()
     ]
+
+
+def closed(schema):
+    """A definition in which every key must be known, but for those of pods and of free maps."""
+    if isinstance(schema, list):
+        return [closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: closed(part) for key, part in schema.items()}
+    return {**found, "additionalProperties": False} if "properties" in schema else found
+
+
+def of_kind(kind, text):
+    """Hold the `spec` of a job of this kind against its project's definition."""
+    definitions = Path(__file__).with_name("kubernetes_jobs.yaml").read_text()
+    schema = closed(yaml.safe_load(definitions)[kind])
+    jsonschema.validate(yaml.safe_load(text)["spec"], schema)
+
+
+@pytest.mark.parametrize("job", [NODES, one_gpu()], ids=["nodes", "one"])
+@pytest.mark.parametrize("kind", PODS)
+def test_the_definition_of_each_kind_takes_its_job_and_no_unknown_key(kind, job):
+    (text,) = files_of(PODS[kind], job, {"image": "registry/torch:1"}).values()
+    of_kind(kind, text)
+    for old, new in {
+        "JobSet": [("maxRestarts:", "maxRestart:"), ("replicas: 1", "replicas: one"),
+                   ("completionMode:", "completionMod:")],
+        "PyTorchJob": [("nprocPerNode: '", "nprocPerNode: 1 #"), ("backoffLimit", "backOffLimit")],
+        "TrainJob": [("numNodes:", "numNode:"), ("resourcesPerNode:", "resources:")],
+    }[kind]:  # fmt: skip
+        assert old in text
+        with pytest.raises(jsonschema.ValidationError):
+            of_kind(kind, text.replace(old, new))
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,8 @@ def test_a_run_longer_than_its_partition_allows_queues_again():
     ],
 )  # fmt: skip
 def test_the_software_of_a_slurm_job(options, words, tmp_path):
-    text = files_of("slurm", recipe_job(), {"command": "python t.py", **options})[slurm.FILE]
+    options = {"command": "python t.py", "partition_hours": "48", **options}
+    text = files_of("slurm", recipe_job(), options)[slurm.FILE]
     assert [w for w in words if w not in text] == []
     assert "TODO runcast" not in text
     script = tmp_path / slurm.FILE
@@ -229,11 +230,12 @@ def test_software_that_cannot_be_written_is_a_sentence(options, says):
 @pytest.mark.parametrize(
     ("name", "options", "open_"),
     [
-        ("slurm", {}, ["command", "software"]),
+        ("slurm", {}, ["command", "partition_hours", "software"]),
+        ("slurm", {"time_hours": "20", "venv": "/v", "command": "python t.py"}, []),
         ("skypilot", {}, ["command", "bucket", "image"]),
         ("skypilot", {"bucket": "s3://a/b", "image": "x", "command": "python t.py"}, []),
-        ("k8s-job", {"command": "python t.py"}, ["image"]),
-        ("k8s-trainjob", {"image": "x"}, ["command"]),
+        ("k8s-job", {"command": "python t.py"}, ["image", "cpus_per_node", "memory_gib"]),
+        ("k8s-trainjob", {"image": "x", "memory_gib": "900"}, ["command", "cpus_per_node"]),
     ],
 )
 def test_what_only_the_user_knows_stands_in_one_block(name, options, open_):
@@ -256,20 +258,11 @@ def test_pods_ask_for_cpus_and_memory_that_a_source_or_the_user_says(name):
     assert "kueue.x-k8s.io/queue-name: research" in text
     text, found = asked(recipe_job(), {"memory_gib": "900"})
     assert set(found) == {"900Gi"}
-    assert "cpu is not requested, because no source says" in text
+    assert "cpus_per_node - the vCPUs of a pod, which is not requested: no source" in text
+    assert "memory_gib - " not in text
 
 
-def test_a_trainjob_has_the_fields_of_its_definition():
-    """kubeflow/trainer@0015772 pkg/apis/trainer/v1alpha1/trainjob_types.go."""
-    (text,) = files_of("k8s-trainjob", recipe_job(), {"image": "registry/torch:1"}).values()
-    (found,) = yaml.safe_load_all(text)
-    assert (found["apiVersion"], found["kind"]) == ("trainer.kubeflow.org/v1alpha1", "TrainJob")
-    assert set(found["spec"]) == {"runtimeRef", "trainer"}
-    trainer = found["spec"]["trainer"]
-    assert set(trainer) == {
-        "image", "command", "env", "numNodes", "numProcPerNode", "resourcesPerNode"
-    }  # fmt: skip
-    assert (trainer["numNodes"], trainer["numProcPerNode"]) == (2, 8)
+def test_the_name_of_a_trainjob_begins_with_a_letter():
     with pytest.raises(RecipeError, match="begins with a letter"):
         files_of("k8s-trainjob", recipe_job(name="8b"), {})
 

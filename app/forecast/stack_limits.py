@@ -51,10 +51,12 @@ class LaunchFile:
 
 
 def targets_of(stack: str) -> list[str]:
-    """The kinds of launch file of a stack, its own first: accelerate has two."""
+    """The kinds of launch file of a stack, its own first: accelerate has two, and a launcher of
+    the same name, which starts anything."""
     support = support_of(stack)
     own = [] if support is None else [support.target]
-    return [*own, *(t for t in targets() if t.startswith(f"{stack}-") and t not in own)]
+    named = (n for n, t in targets().items() if n.startswith(f"{stack}-") and t.kind == "stack")
+    return [*own, *(n for n in named if n not in own)]
 
 
 def file_of(scenario: Scenario, stack: str) -> LaunchFile:

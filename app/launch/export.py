@@ -97,10 +97,11 @@ def made(
     if not found.plans:
         raise ScenarioError(answer_sentence(asked, found))
     plan = _chosen(asked, found.plans, at)
-    targets = targets or targets_of(plan.stack)[:1]
+    job = job_of(asked, plan, name=name)
+    own = targets_of(plan.stack)
+    targets = targets or [t for t in own if not target(t).refuses(job)][:1] or own[:1]
     if not targets:
         raise ScenarioError(MISSING)
-    job = job_of(asked, plan, name=name)
     return Export(plan=plan, job=job, files=exported(targets, job, options)), notes
 
 

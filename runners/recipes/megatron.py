@@ -75,7 +75,7 @@ FLAGS = {
     "--moe-router-num-groups", "--moe-router-group-topk", "--moe-router-topk-scaling-factor",
     "--moe-router-dtype", "--mtp-num-layers", "--moe-permute-fusion", "--cross-entropy-loss-fusion",
     "--attention-backend", "--eval-iters", "--save-interval", "--async-save", "--log-interval",
-    "--use-persistent-ckpt-worker",
+    "--use-persistent-ckpt-worker", "--optimizer-cpu-offload", "--use-precision-aware-optimizer",
     "--log-throughput",
     *BLANKS,
 }  # fmt: skip
@@ -90,7 +90,10 @@ def refuses(job: RecipeJob) -> str:
         shards(job, STACK, ("zero1", "ddp")),
         takes(STACK, "the precision", job.precision, tuple(PRECISION)),
         cannot(job, NAME, STACK),
-        offloads(job, STACK, (("none", "none"),)),
+        offloads(job, STACK, (("none", "none"), ("cpu", "none"))),
+        "Megatron-LM leaves the states of AdamW alone on the host, and under zero1 alone."
+        if lay.offload_optimizer == "cpu" and (lay.sharding, job.optimizer) != ("zero1", "adamw")
+        else "",
         "Megatron-LM has no CUDA graphs with full recompute."
         if job.habits.cuda_graphs and lay.recompute == "full"
         else "",
@@ -268,7 +271,11 @@ def arguments(job: RecipeJob) -> dict[str, str | int | bool]:
         "--pipeline-model-parallel-size": lay.pp,
         "--context-parallel-size": lay.cp,
         "--sequence-parallel": lay.tp > 1,
-        "--use-distributed-optimizer": lay.sharding == "zero1" and job.num_gpus > 1,
+        "--use-distributed-optimizer": lay.sharding == "zero1"
+        and (job.num_gpus > 1 or lay.offload_optimizer == "cpu"),
+        # All of its states; its transfers stay exposed, as in the forecast.
+        "--optimizer-cpu-offload": lay.offload_optimizer == "cpu",
+        "--use-precision-aware-optimizer": lay.offload_optimizer == "cpu",  # or it is refused
         "--micro-batch-size": lay.micro_batch_size,
         "--global-batch-size": job.global_batch_size,
         "--seq-length": job.seq_len,

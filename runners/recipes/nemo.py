@@ -111,6 +111,12 @@ def plan(job: RecipeJob) -> dict[str, dict[str, Any]]:
         "ddp": {"use_distributed_optimizer": zero},
         "logger": {"log_interval": 1},
     }
+    if lay.offload_optimizer == "cpu":
+        found["optimizer"] = {
+            "optimizer_cpu_offload": True,
+            "optimizer_offload_fraction": 1.0,
+            "use_precision_aware_optimizer": True,
+        }
     for part, values in placed(settings(job, NAME)).items():
         found[part] = found.get(part, {}) | values
     return found

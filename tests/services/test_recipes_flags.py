@@ -319,6 +319,8 @@ MEGATRON_JOBS = {
         "layout": layout(tp=2, pp=16, ep=4, dp_shard=4, sharding="zero1", num_microbatches=16)},
     "fp8": {"precision": "fp8_blockwise",
             "layout": layout(tp=2, dp_shard=8, num_microbatches=8, sharding="zero1")},
+    "optimizer on the host": {"layout": layout(tp=2, dp_shard=8, num_microbatches=8,
+                                               sharding="zero1", offload_optimizer="cpu")},
     "context": {"layout": layout(tp=1, cp=2, dp_shard=8, num_microbatches=8, sharding="zero1",
                                  recompute="full")},
 }  # fmt: skip

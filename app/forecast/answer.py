@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from app.forecast import excluded, half_network, nearest_fit, price_book, stack_limits, standing
 from app.forecast.choice import choice_of, jobs_of
+from app.forecast.choosing import launchable, lead
 from app.forecast.excluded import LEAST_MFU, LONGEST_DAYS
 from app.forecast.machines import Machine
 from app.forecast.plans import Row, plan_of, rows_of
@@ -73,7 +74,8 @@ def answer(
         usd=usd, hours=hours, meets_limits=on_time & in_budget, faults=faults,
         by=scenario.rank_by,
     )  # fmt: skip
-    gates = standing.gates(scenario, points, rows, against)
+    no_launch = launchable.refusals(found, [(r.best_row, r.machine) for r in rows])
+    gates = standing.gates(scenario, points, against, no_launch)
     first = recommended.recommended(
         usd=usd, hours=hours, gates=gates, by=scenario.rank_by,
         complexity=recommended.complexity(best.layouts)[[r.best_row for r in rows]],
@@ -92,14 +94,17 @@ def answer(
     named = {scenario.plan, *scenario.pinned}
     wanted = np.isin(points["id"], list(named)) | (points["frontier"] & with_frontier)
     wanted[:top] = True
+    listed = np.flatnonzero(wanted).tolist()
+    of_choice = lead.corrections(scenario, found, [rows[n] for n in best_first], points, listed)
     shown = [
         replace(
             rows[best_first[n]], rank=n + 1, total=total_at(scenario, points, n),
             meets_deadline=bool(points["meets_deadline"][n]),
             meets_budget=bool(points["meets_budget"][n]),
             frontier=bool(points["frontier"][n]), against=against[best_first[n]],
+            no_launch=no_launch[best_first[n]], chosen_correction=of_choice.get(n),
         )
-        for n in np.flatnonzero(wanted).tolist()
+        for n in listed
     ]  # fmt: skip
     at_half = half_network.stretches(found, shown)
     return Answer(

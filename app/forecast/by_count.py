@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from app.forecast import machines
 from app.forecast.choice import choice_of, jobs_of
+from app.forecast.choosing import launchable
 from app.forecast.machines import Machine
 from app.forecast.plans import plan_of, rows_of
 from app.forecast.points import points_of, total_at, within_limits
@@ -57,11 +58,12 @@ def plans_by_count(scenario: Scenario, plan: Plan) -> Searched:
     rows = rows_of(rented, search, num_steps=num_steps_of(asked))
     points = points_of(asked, rows, search)
     on_time, in_budget = within_limits(asked, points)
+    no_launch = launchable.refusals(search, [(r.best_row, r.machine) for r in rows])
     found = [
         plan_of(
             replace(
                 row, total=total_at(asked, points, n), meets_deadline=bool(on_time[n]),
-                meets_budget=bool(in_budget[n]),
+                meets_budget=bool(in_budget[n]), no_launch=no_launch[n],
             ),
             search, asked,
         )

@@ -14,6 +14,7 @@ from core.machine.accelerator import Accelerator, Source
 from core.machine.cluster import Cluster, cluster_of
 from core.machine.offer import Offer
 from core.scenario import Scenario
+from core.search.plan import PlanNetwork, PlanSupply
 from core.units import to_si
 from hardware import facts
 from hardware.instances import find_instance, instances
@@ -65,6 +66,34 @@ class Machine:
             return math.inf
         joined = int(np.asarray(self.cluster.scale_up_domain)) if self.network.is_private else 1
         return max(self.network.gpus_per_machine, joined)
+
+    @property
+    def plan_supply(self) -> PlanSupply | None:
+        """How many can be had; None where nobody sells them."""
+        if self.offer.purchase == "owned" or self.offer.usd_per_hour is None:
+            return None
+        most, bound = self.supply.most_gpus, self.supply.bound
+        return PlanSupply(
+            most_gpus=most if math.isfinite(most) else None,
+            is_assumed=bound.assumed,
+            source=bound.ref,
+            source_date=bound.date,
+        )
+
+    @property
+    def plan_network(self) -> PlanNetwork | None:
+        """What joins several of them; None where nothing does."""
+        found = self.network
+        if found.gbit_per_s is None:
+            return None
+        return PlanNetwork(
+            gbit_per_s=found.gbit_per_s,
+            basis=found.basis,
+            is_assumed=not self.network_known,
+            product=found.product,
+            source=found.source.ref,
+            source_date=found.source.date,
+        )
 
 
 def accelerator_of(name: str, scenario: Scenario) -> Accelerator:

@@ -24,11 +24,10 @@ from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import (
     AtHalfNetwork,
+    ChosenCorrection,
     Interval,
     Layout,
     Plan,
-    PlanNetwork,
-    PlanSupply,
     Total,
 )
 from core.units import GIB, HOUR_S
@@ -74,6 +73,8 @@ class Row:
     meets_budget: bool = True
     frontier: bool = False
     against: tuple[str, ...] = ()  # stable words of app/forecast/standing.py
+    no_launch: str = ""  # as in Plan
+    chosen_correction: ChosenCorrection | None = None
 
     @property
     def hours(self) -> float:
@@ -232,8 +233,10 @@ def plan_of(
         frontier=row.frontier,
         calibration=m.calibration,
         against=row.against,
-        network=_network(m) if crosses else None,
-        supply=_supply(m),
+        no_launch=row.no_launch,
+        chosen_correction=row.chosen_correction,
+        network=m.plan_network if crosses else None,
+        supply=m.plan_supply,
         startup_hours=m.supply.startup_hours,
         least_billed_hours=m.supply.least_billed_hours,
         at_half_network=None
@@ -258,33 +261,6 @@ def _usd_at(row: Row, stretch: float) -> float:
     billed = money_cost.billed_hours(run_hours=hours, startup_hours=start, least_hours=least)
     instances_usd = row.instances_usd * as_float(billed) / row.billed_hours
     return _total_usd(m, instances_usd, start + hours)
-
-
-def _supply(m: Machine) -> PlanSupply | None:
-    """How many can be had; None where nobody sells them."""
-    if m.offer.purchase == "owned" or m.offer.usd_per_hour is None:
-        return None
-    most, bound = m.supply.most_gpus, m.supply.bound
-    return PlanSupply(
-        most_gpus=most if math.isfinite(most) else None,
-        is_assumed=bound.assumed,
-        source=bound.ref,
-        source_date=bound.date,
-    )
-
-
-def _network(m: Machine) -> PlanNetwork | None:
-    found = m.network
-    if found.gbit_per_s is None:
-        return None
-    return PlanNetwork(
-        gbit_per_s=found.gbit_per_s,
-        basis=found.basis,
-        is_assumed=not m.network_known,
-        product=found.product,
-        source=found.source.ref,
-        source_date=found.source.date,
-    )
 
 
 def circumstances_of(m: Machine, *, num_gpus: int, crosses: bool) -> uncertainty.Circumstances:

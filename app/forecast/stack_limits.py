@@ -66,7 +66,7 @@ def file_of(scenario: Scenario, stack: str) -> LaunchFile:
     vendors = tuple(sorted(support.vendors))
     return _file_of(
         stack,
-        _made_up(scenario),
+        made_up(scenario),
         vendors,
         tuple(s for s in has if s in scenario.sharding) or has,
         given or tuple(r for r in RECOMPUTE if r in support.recomputes),
@@ -74,7 +74,7 @@ def file_of(scenario: Scenario, stack: str) -> LaunchFile:
     )
 
 
-def _made_up(scenario: Scenario) -> RecipeJob:
+def made_up(scenario: Scenario) -> RecipeJob:
     """A small job with what a scenario fixes."""
     model = model_of(scenario)
     places = _places(scenario)

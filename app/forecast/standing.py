@@ -32,11 +32,12 @@ def price_in_doubt(points: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
 def gates(
     scenario: Scenario,
     points: Mapping[str, NDArray[Any]],
-    rows: Sequence[Row],
     reasons: Sequence[tuple[str, ...]],
+    no_launch: Sequence[str],
 ) -> dict[str, NDArray[np.float64]]:
     """What a recommended plan has to pass, the first the most important: how far each row is from
-    it, 0 where it passes. `reasons` are what `against` says of each row."""
+    it, 0 where it passes. `reasons` are what `against` says of each row, `no_launch` why no launch
+    file takes it."""
     found = {}
     if scenario.deadline_days is not None:
         found["deadline"] = recommended.late_by(
@@ -52,14 +53,9 @@ def gates(
     return found | {
         "supply": np.array([RESERVATION in r for r in reasons], dtype=float),
         "price": np.array(faults, dtype=float),
-        "launch": np.array([not is_launchable(r) for r in rows], dtype=float),
+        "launch": np.array([bool(why) for why in no_launch], dtype=float),
         "memory": np.maximum(points["probability_oom"] - most, 0.0),
     }
-
-
-def is_launchable(row: Row) -> bool:
-    """Whether a stack with a launch file takes the plan. No stack is chosen for a plan yet."""
-    return bool(row.id)
 
 
 def against(scenario: Scenario, row: Row, day: dt.date) -> tuple[str, ...]:

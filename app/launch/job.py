@@ -8,21 +8,20 @@ from urllib.parse import urlencode
 
 from app.document import format as fmt
 from app.document.vocabulary import machine, stated_region
-from app.forecast.failure_times import checkpoint_size_bytes, saves_behind_training
+from app.forecast.choosing.launchable import recipe_habits
+from app.forecast.failure_times import checkpoint_size_bytes
 from app.forecast.machines import accelerator_of
 from app.forecast.resolve import current_prices
 from app.forecast.stack_limits import as_planned
-from app.forecast.training import workload_of
 from app.risk.risk import risk_of
 from app.scenario.age import stamped
 from app.scenario.model import model_of
 from app.scenario.version import version
-from core.layout.sharding import INDEX, reduced_gradient_bytes
 from core.numeric import as_float
 from core.scenario import Scenario
 from core.search.plan import Plan
 from hardware.instances import find_instance
-from runners.recipes.job import Habits, Header, RecipeJob
+from runners.recipes.job import Header, RecipeJob
 
 NAME_CHARS = 40
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
@@ -72,7 +71,9 @@ def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> Recipe
         vendor=chip.vendor,
         device_name=chip.device_name or "",
         slice_gpus=int(chip.scale_up_domain) if chip.vendor == "google" else None,
-        habits=habits_of(scenario, plan, chip.architecture.newer_than_flash2),
+        habits=recipe_habits(
+            scenario, plan.layout.sharding, as_float(chip.architecture.newer_than_flash2)
+        ),
         checkpoint_steps=_checkpoint_steps(as_float(risk.job.interval_s), plan),
         vcpus=known.vcpus if known else None,
         host_ram_gib=known.host_ram_gib if known else None,
@@ -84,27 +85,6 @@ def _checkpoint_steps(interval_s: float, plan: Plan) -> int:
     """Steps between checkpoints, at least 1 and at most the whole run."""
     steps = interval_s / math.fsum(plan.step_s.values())
     return max(1, round(min(steps, plan.num_steps)))
-
-
-def habits_of(scenario: Scenario, plan: Plan, newer_than_flash2: float) -> Habits:
-    """What the forecast of a plan assumes of the software, on a device with matrix units of so many
-    generations that FlashAttention 2 lacks."""
-    work = workload_of(scenario, model_of(scenario))
-    reduced = reduced_gradient_bytes(
-        strategy=INDEX[plan.layout.sharding], gradient_bytes=work.gradient_bytes
-    )
-    attention = ("flash2", "flash3", "newest")[min(2, 0 if work.flash2 else int(newer_than_flash2))]
-    return Habits(
-        overlaps_gradients=bool(work.overlaps_gradients),
-        async_tp=bool(work.async_tp),
-        reduces_in_fp32=bool(reduced > 2),
-        cuda_graphs=bool(work.cuda_graphs),
-        chunked_loss=bool(work.chunked_loss),
-        attention="unfused" if work.unfused_attention else attention,
-        packed=scenario.packing_efficiency == 1,
-        async_checkpoint=saves_behind_training(scenario),
-        sends_once_per_node=bool(work.deduplicates),
-    )
 
 
 def default_name(label: str, plan: Plan) -> str:

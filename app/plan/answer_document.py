@@ -76,6 +76,7 @@ def _first(scenario: Scenario, plan: Plan, today: dt.date) -> Iterator[Block | S
     found = (
         figures,
         f"Had nothing failed: {unfailing}",
+        f"Chosen by forecast {chosen}" if (chosen := words.chosen_sentence(plan)) else "",
         " ".join(filter(None, (words.network_sentence(plan), words.half_network_sentence(plan)))),
         words.batch_advice(scenario).sentence,
         "; ".join(words.badges(plan, today)),

@@ -164,6 +164,7 @@ def _plan(plan: Plan) -> dict[str, Json]:
         "usd_p90": number(usd.p90) if usd else None,
         "usd_per_gpu_hour": number(plan.usd_per_gpu_hour),
         **total_json(plan),
+        "chosen_correction": _chosen(plan),
         "price": {
             "usd_per_hour": number(offer.usd_per_hour),
             **attributes(offer, "observed_at", "source", "quality"),
@@ -175,6 +176,7 @@ def _plan(plan: Plan) -> dict[str, Json]:
         "meets_budget": bool(plan.meets_budget),
         "frontier": bool(plan.frontier),
         "not_recommended_for": list(plan.against),
+        "no_launch_file": plan.no_launch or None,
         "calibration": plan.calibration or None,
         "assumptions": list(plan.assumptions),
     }
@@ -190,6 +192,19 @@ def total_json(plan: Plan) -> dict[str, Json]:
         "expected_days": number(hours.expected / 24.0),
         **{f"expected_hours_{n}": number(getattr(hours, n)) for n in ("p10", "p50", "p90")},
         "chance_on_time": number(plan.total.chance_on_time),
+    }
+
+
+def _chosen(plan: Plan) -> dict[str, Json] | None:
+    """What is expected without the luck of the choice; null: the plan leads nothing, or somebody
+    measured it."""
+    if (found := plan.chosen_correction) is None:
+        return None
+    return {
+        **_numbers(found, "num_machines", "lead", "shrink"),
+        "expected_usd": None if found.total.usd is None else number(found.total.usd.expected),
+        "expected_hours": number(found.total.hours.expected),
+        "chance_on_time": number(found.total.chance_on_time),
     }
 
 

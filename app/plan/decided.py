@@ -75,7 +75,7 @@ def _empty(scenario: Scenario, plan: Plan, gate: str) -> str:
         "price": "No such plan stands on a price that is young and good enough: this one on a "
         f"price of {plan.offer.observed_at}.",
         "supply": "No such plan can be had in that number without asking: ask for a reservation.",
-        "launch": "No stack has a launch file for such a plan.",
+        "launch": f"No launch file takes such a plan: {plan.no_launch or plan.stack}.",
     }[gate]
 
 
@@ -86,12 +86,13 @@ def _passed_over(scenario: Scenario, answer: Answer, found: Recommendation) -> s
         return ""
     point = _point(answer, found.cheapest)
     why = {
-        "deadline": f"is late with {fmt.percent(1 - float(point['chance_on_time']))}",
+        "deadline": f"is late with a chance of {fmt.percent(1 - float(point['chance_on_time']))}",
         "budget": "is over the budget",
-        "memory": f"runs out of memory with {fmt.percent(float(point['probability_oom']))}",
+        "memory": "runs out of memory with a chance of "
+        f"{fmt.percent(float(point['probability_oom']))}",
         "price": f"stands on a price of {point['observed_at']} or of low quality",
         "supply": "needs a reservation",
-        "launch": "has no launch file",
+        "launch": f"has no launch file ({point['stack']})",
     }[failed[0]]
     what = "fastest" if scenario.rank_by == "time" else "cheapest"
     return f"The {what} of all, {described(point)}, {why}."

@@ -277,7 +277,7 @@ def utilisation(plan: Plan) -> str:
 def facts(
     scenario: Scenario, plan: Plan, failing: WithFailures, today: dt.date
 ) -> list[tuple[str, str]]:
-    """The selected plan as labels and texts: five each about cost, machines and the run."""
+    """The selected plan as labels and texts, first about cost, then machines, then the run."""
     offer = plan.offer
     price = NO_PRICE
     if plan.usd_per_gpu_hour is not None:
@@ -288,10 +288,12 @@ def facts(
     cost = cost_range(plan)
     if plan.expected_usd is not None:
         cost = f"{fmt.usd(plan.expected_usd)} ({cost})"
+    chosen = words.chosen_sentence(plan)
     return [
         ("Expected cost", cost),
         ("Expected time", f"{fmt.days(plan.expected_hours)} ({time_range(plan)})"),
         ("Had nothing failed", words.unfailing_sentence(plan, failing)),
+        *([("Chosen by forecast", chosen)] if chosen else []),
         ("Price", price),
         ("Price seen", seen),
         ("Price source", offer.source),
@@ -305,6 +307,7 @@ def facts(
                   f"{fmt.tokens_per_s(plan.tokens_per_s_per_gpu)} per GPU"),
         ("Utilisation", utilisation(plan)),
         ("Layout", fmt.layout(plan.layout)),
+        ("Stack", f"{plan.stack}{', no launch file' if plan.no_launch else ''}"),
         ("Work", f"{fmt.count(plan.num_steps)} steps, {fmt.tokens(plan.gpu_hours)} GPU-hours"),
     ]  # fmt: skip
 

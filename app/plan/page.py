@@ -51,7 +51,7 @@ LIST = "plan_list"
 PINNED = "plan_pinned"
 MEASURED = "plan_measured"
 LEFT_OUT = "plan_left_out"
-FACTS_A_COLUMN = 5
+FACTS_A_COLUMN = 6
 
 
 @st.cache_data(max_entries=figures.KEPT, ttl=KEPT_S, show_spinner=False)

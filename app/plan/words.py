@@ -74,7 +74,8 @@ def answer_sentence(
     misses = "".join(f"; {m}" for m in (*missed(scenario, plan), *against(plan)))
     priced = "".join(f"; {text}" for text in _price(scenario, plan, today))
     known = f"calibrated ({plan.calibration})" if plan.calibration else "uncalibrated"
-    return f"{job}: {claim}{late}{misses}{priced}; stack {plan.stack}, {known}."
+    file = ", no launch file" if plan.no_launch else ""
+    return f"{job}: {claim}{late}{misses}{priced}; stack {plan.stack}{file}, {known}."
 
 
 def late_text(plan: Plan) -> tuple[str, ...]:
@@ -116,6 +117,21 @@ def unfailing_sentence(plan: Plan, failing: WithFailures) -> str:
     return (
         f"{cost}{fmt.days(plan.hours.p50)}: {start}{fmt.days(plan.wall_clock_hours)} of training; "
         f"goodput with failures {fmt.percent(failing.goodput)}"
+    )
+
+
+def chosen_sentence(plan: Plan) -> str:
+    """What is expected of a plan if part of its lead over other machines is luck; '' if it has
+    none."""
+    if (found := plan.chosen_correction) is None:
+        return ""
+    usd, chance = found.total.usd, found.total.chance_on_time
+    cost = "" if usd is None else f"{fmt.usd(usd.expected)} in "
+    sure = "" if chance is None else f", {fmt.percent(chance)} on time"
+    return (
+        f"of {fmt.count(found.num_machines)} kinds of GPU: its lead of {fmt.percent(found.lead)} "
+        f"over their mean, taken at {fmt.percent(1 - found.shrink)}, makes it "
+        f"{cost}{fmt.days(found.total.hours.expected)}{sure}"
     )
 
 
@@ -254,6 +270,7 @@ def badges(plan: Plan, today: dt.date) -> tuple[str, ...]:
         "over budget": not plan.meets_budget,
         **dict.fromkeys(against(plan), True),
         "no price": plan.usd is None,
+        f"no launch file: {plan.no_launch}": bool(plan.no_launch),
         "network assumed": plan.network is not None and plan.network.is_assumed,
         "interconnect unverified": plan.num_nodes > 1 and UNVERIFIED_INTERCONNECT in offer.note,
         "spot: can be interrupted": offer.purchase == "spot",

@@ -58,6 +58,7 @@ OPTION_LABELS = {
     "all": "All matrices",
     "": "As the stack does",
     "custom": "custom (typed in)",
+    "generic": "generic (no launch file)",
 }
 NOTHING = {"price_book": "List prices", "anchor_gpu": "None"}  # what '' means in a field
 PLACEHOLDERS = {

@@ -66,6 +66,16 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenCorrection:
+    """What is expected of a plan that was chosen for its forecast (core/evidence/choice.py)."""
+
+    num_machines: int  # kinds of accelerators that it was chosen from, itself among them
+    lead: float  # share of the 16-bit peak over the mean of their best, less 1
+    shrink: float  # share of such leads that was not there when measured
+    total: Total  # without that part of the lead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanNetwork:
     """What joins the machines of a plan, and by which authority."""
 
@@ -129,6 +139,8 @@ class Plan:
     precision: str = ""  # of core.scenario.types.Precision; '': of the scenario
     calibration: str = ""  # id of the calibration of the machine's rates
     against: tuple[str, ...] = ()  # why it is recommended only if no other plan is left
+    no_launch: str = ""  # why no launch file of its stack takes it; '': one does
+    chosen_correction: ChosenCorrection | None = None  # None: no lead, or measured
     network: PlanNetwork | None = None  # None: one machine, or nothing joins several
     at_half_network: AtHalfNetwork | None = None  # where the network is assumed
     supply: PlanSupply | None = None  # None: not of a seller

@@ -8,6 +8,7 @@ from core.machine.offer import Offer
 from core.search.plan import (
     Answer,
     AtHalfNetwork,
+    ChosenCorrection,
     Exclusion,
     Expected,
     Gate,
@@ -147,6 +148,12 @@ def plan(**changes: object) -> Plan:
         steady = Plan(**given)  # type: ignore[arg-type]
         given["total"] = total(steady.hours, steady.usd)
     return Plan(**given)  # type: ignore[arg-type]
+
+
+def chosen_correction() -> ChosenCorrection:
+    """A lead of 10% over 12 machines, of which 30% is luck."""
+    hours = Interval(p10=100.0, p50=110.0, p90=120.0)
+    return ChosenCorrection(num_machines=12, lead=0.1, shrink=0.3, total=total(hours, hours))
 
 
 def total(hours: Interval, usd: Interval | None, *, chance: float | None = None) -> Total:

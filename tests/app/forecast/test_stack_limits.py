@@ -7,6 +7,8 @@ from app.forecast.case import case_of
 from app.forecast.resolve import resolve, resolve_strict
 from app.forecast.stack_limits import obstacle, targets_of
 from app.launch.job import job_of
+from app.plan.decided import recommended_sentence
+from app.plan.words import answer_sentence
 from core.errors import ScenarioError
 from core.scenario import Scenario
 from hardware.stack_support import supports
@@ -133,10 +135,37 @@ def test_a_job_that_few_stacks_take_names_one_that_does(
         {"seq_len": "128k", "global_batch_size": "64"},
     ],
 )
-def test_the_launch_file_of_its_stack_takes_every_plan(fields: dict[str, str]) -> None:
+def test_a_plan_says_what_its_launch_file_refuses_and_a_searched_one_is_taken(
+    fields: dict[str, str],
+) -> None:
     scenario = resolve_strict(Scenario.parse({**JOB, "gpu": "H100-80GB-SXM,MI300X", **fields}))
     plans = {(p.stack, p.layout): p for p in answer(scenario, top=500).plans}.values()
     assert plans
     for plan in plans:
         job = job_of(scenario, plan)
-        assert any(not target(name).refuses(job) for name in targets_of(plan.stack)), plan.layout
+        reasons = [target(name).refuses(job) for name in targets_of(plan.stack)]
+        assert plan.no_launch == ("" if "" in reasons else reasons[0])
+        assert not plan.no_launch, plan.layout
+
+
+def test_a_plan_that_its_launch_file_refuses_is_not_recommended_while_another_one_stands() -> None:
+    tune = {"task": "lora", "num_tokens": "5M", "global_batch_size": "16"}
+    few = asked(**tune, seq_len="8192", gpu="A10G", num_gpus="1,8", max_price_age_days="0")
+    found = answer(few, top=500)
+    refused = [p for p in found.plans if p.no_launch]
+    assert {p.num_gpus for p in refused} == {1}
+    assert "on one GPU" in refused[0].no_launch
+    assert refused[0].expected_usd < found.plans[0].expected_usd  # type: ignore[operator]
+    assert "has no launch file (llama-factory)" in recommended_sentence(few, found)
+
+
+def test_no_particular_stack_is_choosable_and_says_that_it_has_no_launch_file() -> None:
+    scenario = asked(stack="generic")
+    found = answer(scenario)
+    (gate,) = (g for g in found.recommendation.gates if g.name == "launch")  # type: ignore[union-attr]
+    assert (gate.num_passing, gate.is_empty) == (0, True)
+    assert (
+        "No launch file takes such a plan: generic is no particular stack."
+        in recommended_sentence(scenario, found)
+    )
+    assert "stack generic, no launch file, " in answer_sentence(scenario, found)

@@ -105,7 +105,7 @@ def _spot(plan: Plan) -> str:
     chance = plan.total.chance_on_time
     late = "" if chance is None else f", {fmt.percent(1 - chance)} likely late"
     return (
-        f"Spot alone, waiting whenever it is preempted: P90 {fmt.days(plan.total.hours.p90)}{late}."
+        f"Spot only, waiting whenever it is preempted: P90 {fmt.days(plan.total.hours.p90)}{late}."
     )
 
 

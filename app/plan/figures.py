@@ -32,7 +32,7 @@ def _pareto(
         budget_usd=_scenario.budget_usd,
         deadline_days=_scenario.deadline_days,
         budget_text=f"Budget {fmt.usd_short(_scenario.budget_usd)}",
-        deadline_text=f"Deadline {fmt.count(_scenario.deadline_days)} days",
+        deadline_text=f"Deadline {fmt.days((_scenario.deadline_days or 0) * 24)}",
         theme=theme,
     )
     return spec_of(chart), charts.places(points), document.frontier_sentence(points)

@@ -75,7 +75,7 @@ def _pareto(scenario: Scenario, answer: Answer, plan: Plan) -> tuple[Block, ...]
         budget_usd=budget,
         deadline_days=deadline,
         budget_text=f"Budget {fmt.usd_short(budget)}",
-        deadline_text=f"Deadline {fmt.count(deadline)} days",
+        deadline_text=f"Deadline {fmt.days((deadline or 0) * 24)}",
         theme=THEME,
     )
     best = points[points["frontier"].astype(bool)].sort_values("days")

@@ -13,6 +13,7 @@ import pandas as pd
 from app.document import chart_parts as parts
 from app.document import format as fmt
 from app.document.chart_parts import INK, LIMIT, Drawn, x_px
+from app.document.durations import unit_of
 
 PANEL_PX, CURVE_PX = 340, 340
 KINDS = ("without failures", "expected", "P90, the forecast's own error counted")
@@ -29,11 +30,17 @@ def against_count(
     limit: float | None,
     theme: str,
 ) -> Drawn:
-    """Days or dollars against the number of GPUs, on logarithmic axes: a line without failures, an
-    expected line, a band up to P90, and the user's limit as a dashed line."""
+    """Time, in the unit of its size, or dollars against the number of GPUs, on logarithmic axes: a
+    line without failures, an expected line, a band up to P90, and the user's limit as a dashed
+    line."""
     ink, main = INK[theme], parts.main_colour(theme)
     names = [f"{what}_steady", f"expected_{what}", f"expected_{what}_p90"]
     rows = points.dropna(subset=names)
+    limit_text = f"Budget {fmt.usd_short(limit)}"
+    if what == "days":
+        unit, limit_text = unit_of(rows[names[2]]), f"Deadline {fmt.days((limit or 0) * 24)}"
+        rows = rows.assign(**{name: rows[name] * unit.per_day for name in names})
+        limit = limit and limit * unit.per_day
     values = [*rows[names].to_numpy().ravel(), *([limit] if limit else [])]
     powers = [2**k for k in range(18) if rows["num_gpus"].min() <= 2**k <= rows["num_gpus"].max()]
     x = alt.X(
@@ -43,14 +50,10 @@ def against_count(
     )
     ticks, y_scale = parts.log_ticks(values), parts.log_scale(values, gap=GAP)
     if what == "usd":
-        title, number, limit_text = "Cost (USD)", "$,.3~s", f"Budget {fmt.usd_short(limit)}"
+        title, number = "Cost (USD)", "$,.3~s"
         y_axis = parts.usd_axis(theme, title, values=ticks)
     else:
-        title, number, limit_text = (
-            "Time (days)",
-            ",.3~r",
-            f"Deadline {fmt.days((limit or 0) * 24)}",
-        )
+        title, number = f"Time ({unit.name})", ",.3~r"
         y_axis = parts.axis(title, theme, format=",~g", values=ticks)
     y = alt.Y("value:Q", scale=y_scale, axis=y_axis)
     expected = alt.Y(f"{names[1]}:Q", scale=y_scale, axis=y_axis)

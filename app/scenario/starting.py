@@ -24,6 +24,15 @@ USUAL: Mapping[str, Mapping[str, object]] = {
     "lora": {**_DATA_SET, "seq_len": 4096, "global_batch_size": 32, "num_gpus": (8,)},
     "qlora": {**_DATA_SET, "seq_len": 2048, "global_batch_size": 16, "num_gpus": (1, 8)},
 }
+
+
+def continues(scenario: Scenario) -> bool:
+    """Whether pretraining has the usual values of a continued one: so a link opens it as that,
+    though it has no task of its own."""
+    usual = USUAL[CONTINUE].items()
+    return scenario.task == "pretrain" and all(getattr(scenario, n) == v for n, v in usual)
+
+
 _FIELDS = tuple(dict.fromkeys(name for usual in USUAL.values() for name in usual))
 
 # Links that open with one click; each is a question that somebody asked.

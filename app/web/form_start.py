@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.forecast import resolve
 from app.scenario.link import changed, parse
-from app.scenario.starting import CONTINUE, EXAMPLES, USUAL, switched
+from app.scenario.starting import CONTINUE, EXAMPLES, USUAL, continues, switched
 from app.web import form_part, link
 from app.web.form_words import OPTION_LABELS
 from core.errors import ScenarioError
@@ -51,10 +51,11 @@ def _opened(query: Mapping[str, str], fill: Fill) -> None:
 
 
 def _task() -> str:
-    """The task on the page: the scenario's, or its continuation if that was chosen."""
+    """The task on the page: the scenario's, or its continuation if that was chosen or opened."""
     task = link.scenario().task
-    chosen = st.session_state.get(_TASK)
-    return CONTINUE if chosen == CONTINUE and task == "pretrain" else task
+    if task == "pretrain" and _TASK not in st.session_state and continues(link.scenario()):
+        return CONTINUE
+    return CONTINUE if st.session_state.get(_TASK) == CONTINUE and task == "pretrain" else task
 
 
 def _task_chosen(fill: Fill) -> None:

@@ -332,6 +332,11 @@ def test_charts_and_tables_hold_every_point(usual):
     ).to_dict()
     (axis,) = {str(x["encoding"]["x"]["scale"].get("base")) for x in drawn["layer"][:3]}
     assert axis == "2"
+    times = [n for n in rows if "days" in n]
+    short = rows.assign(**{n: rows[n] / 10_000 for n in times})
+    drawn = scale_charts.against_count(short, what="days", chosen=64, limit=1e-3, theme="dark")
+    assert "Time (minutes)" in drawn.to_json()
+    assert "Deadline 1.4 min" in drawn.to_json()
     curve = scale_charts.optimal(
         scale_document.optimal_drawn(found), scale_document.own_run(found), theme="light"
     ).to_dict()

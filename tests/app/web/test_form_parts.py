@@ -107,6 +107,14 @@ def test_a_task_brings_its_usual_values_and_leaves_what_was_typed():
     assert page.text_input(key="form_global_batch_size").value == "64"
 
 
+def test_a_link_of_a_continued_pretraining_opens_as_one_until_another_task_is_chosen():
+    page = opened(num_tokens="20B", global_batch_size="256", gpu="H100-80GB-SXM")
+    assert page.selectbox(key="form_task").value == "continue"
+    page.selectbox(key="form_task").set_value("pretrain").run()
+    assert page.selectbox(key="form_task").value == "pretrain"
+    assert page.text_input(key="form_num_tokens").value == "100B"
+
+
 def test_a_typed_number_of_tokens_is_kept_by_every_task():
     page = opened(num_tokens="1B")
     page.selectbox(key="form_task").set_value("lora").run()

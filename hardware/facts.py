@@ -37,6 +37,7 @@ REQUIRED = (
 OPTIONAL = (
     "fp8_flops_per_s",
     "fp4_flops_per_s",
+    "int8_flops_per_s",
     "scale_out_bytes_per_s",
     "matmul_flops_per_s",
     "tdp_watts",

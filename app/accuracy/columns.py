@@ -37,14 +37,19 @@ from core.machine.efficiency import Efficiency
 from core.model import transformer as model_transformer
 from core.model.adapters import nf4_bytes_per_param, trained_fraction
 from core.model.transformer import Transformer
-from hardware.efficiency import GENERIC, Stack, efficiency, stack_of, stacks
+from hardware.efficiency import GENERIC, Stack, efficiency, stack_of
 from hardware.facts import accelerator, fabric, scale_up_hop_s
+from hardware.habits.unnamed import software_of
 from hardware.measured import RunInputs, measured_accelerators
 from hardware.measured_model import ModelFacts
 
 # Recipes that page an 8-bit optimizer and update in backward where one GPU trains every weight
 # (pytorch/torchtune@02d703550: recipes/configs/llama3_1/8B_full_single_device.yaml).
 PAGED_RECIPES = ("torchtune",)
+# Modelled as fp8 at the peak of the integer units. Scales run along the dimension that is summed
+# over, so each matmul finds the largest element of both inputs and casts them anew: 16 bits read
+# twice, 8 written (google/aqt: aqt/jax/v2/config.py, config_v3; MaxText's quantization=int8).
+INT8, INT8_BYTES = "int8", 5.0
 LORA_RANK = 16  # assumed, with adapters on every matrix: the rows do not record it
 
 
@@ -143,12 +148,18 @@ def _row(
         raise RuncastError(f"Model {key!r} is not in the models file.")
     facts = models[key]
     chip = accelerator(str(inputs.accelerator[i]))
-    known_stack = stack_of(str(inputs.framework[i]))
-    stack = known_stack or stacks()[GENERIC]
-    eff = reported(inputs, i, efficiency(stack.name, profiles))
-    work = _work(inputs, i, facts, stack)
-    cluster, network_known = _cluster(inputs, i, chip)
+    if str(inputs.precision[i]) == INT8 and chip.int8_flops_per_s is not None:
+        chip = replace(chip, fp8_flops_per_s=chip.int8_flops_per_s)
     written = str(inputs.dp_sharding[i])
+    known_stack = stack_of(str(inputs.framework[i]))
+    stack, profile = _software(inputs, i, chip, known_stack)
+    eff = reported(inputs, i, efficiency(profile, profiles))
+    if known_stack is None:  # as uncertain as any unknown one, whatever it is built on
+        width = efficiency(GENERIC, profiles)
+        eff = replace(eff, throughput_sigma=width.throughput_sigma, memory_sigma=width.memory_sigma)
+    cluster, network_known = _cluster(inputs, i, chip)
+    in_rack = float(np.asarray(cluster.scale_up_domain)) > float(np.asarray(cluster.gpus_per_node))
+    work = _work(inputs, i, facts, stack, in_rack=in_rack)
     sharding = SHARDING_NAMES.get(written, stack.dp_sharding or "zero1")
     if sharding == "fsdp2" and chip.vendor == "google":
         # The data-centre network joins TPU slices; runs replicate the model across slices.
@@ -157,7 +168,7 @@ def _row(
         inputs, i, facts, work, cluster, eff, sharding, xla=stack.family == XLA
     )
     recompute = str(inputs.recompute[i])
-    habit = known_stack.recompute.split() if known_stack else ()
+    habit = stack.recompute.split()
     stated = recompute in RECOMPUTE
     recomputes = (recompute,) if stated else tuple(h for h in habit if h in RECOMPUTE)
     multi_node = float(inputs.num_gpus[i]) > float(np.asarray(cluster.gpus_per_node))
@@ -201,7 +212,24 @@ def _row(
     )
 
 
-def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workload:
+def _software(
+    inputs: RunInputs, i: int, chip: Accelerator, known: Stack | None
+) -> tuple[Stack, str]:
+    """What a row's stack does, or is assumed to do, and the name of its profile."""
+    if known is not None:
+        return known, known.name
+    degrees = (inputs.tp[i], inputs.pp[i], inputs.cp[i], inputs.ep[i])
+    found = software_of(
+        str(inputs.framework[i]),
+        vendor=chip.vendor,
+        task=str(inputs.task[i]),
+        sharding=SHARDING_NAMES.get(str(inputs.dp_sharding[i]), "ddp"),
+        divided=any(given_or(degree, 1.0) > 1 for degree in degrees),
+    )
+    return found.stack, found.profile
+
+
+def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack, *, in_rack: bool) -> Workload:
     name = str(inputs.precision[i])
     recipe = PRECISIONS.get(PRECISION_NAMES.get(name, name).replace("-", "_"), PRECISIONS["bf16"])
     task = str(inputs.task[i])
@@ -213,14 +241,15 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack) -> Workloa
         seq_len=float(inputs.seq_len[i]),
         global_batch_size=float(inputs.global_batch[i]),
         matmul_bits=float(recipe.matmul_bits),
-        quantised_bytes=recipe.quantised_bytes,
+        quantised_bytes=INT8_BYTES * 2 if name == INT8 else recipe.quantised_bytes,
+        quantised_weight_bytes=INT8_BYTES if name == INT8 else 0.0,
         adapters=adapters,
         trained_fraction=float(np.asarray(trained)),
         weight_bytes=nf4_bytes_per_param(double_quantisation=True) if task == "qlora" else 2.0,
         offload_optimizer=offloaded_to(offload, "optimizer"),
         offload_params=offloaded_to(offload, "param"),
         offloads_activations=float("activation" in offload),
-        **features(inputs, i, stack, recipe.matmul_bits),
+        **features(inputs, i, stack, recipe.matmul_bits, in_rack=in_rack),
     )
 
 

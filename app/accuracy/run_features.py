@@ -15,7 +15,7 @@ from core.layout.optimizers import OPTIMIZERS, optimizer
 from core.layout.sharding import GRADIENT_BYTES
 from core.machine.efficiency import Efficiency
 from core.time.layer import decimal_year, is_since
-from hardware.efficiency import Stack
+from hardware.efficiency import GENERIC, Stack
 from hardware.measured import RunInputs
 from hardware.stack_support import habit
 
@@ -23,6 +23,7 @@ from hardware.stack_support import habit
 # May 2022; earlier runs had neither.
 NEW_KERNELS = "2022-06"
 NATIVE_KERNELS = "2026-01"  # PyTorch itself has Hopper and Blackwell kernels from here on
+CHUNKED_TUNING = "2025-01"  # software for fine-tuning computes the loss in pieces from here on
 XLA = "xla"  # its compiler fuses what follows the scores, whatever the kernel is called
 ON = "1"
 GRAPHS = {"none": 0.0, "partial": 0.5, "full": 1.0}
@@ -47,12 +48,20 @@ def year_of(inputs: RunInputs, i: int) -> float:
     return decimal_year(str(inputs.software_date[i]) or str(inputs.source_date[i]))
 
 
-def features(inputs: RunInputs, i: int, stack: Stack, matmul_bits: int) -> dict[str, Any]:
-    """The fields of `Workload` that follow from the software of a run."""
+def features(
+    inputs: RunInputs, i: int, stack: Stack, matmul_bits: int, *, in_rack: bool = False
+) -> dict[str, Any]:
+    """The fields of `Workload` that follow from the software of a run. `in_rack`: the fast links of
+    its machine join several nodes."""
     year = year_of(inputs, i)
     kernel = str(inputs.attention_kernel[i])
     loss = word(inputs, i, "loss_kernel", LOSSES, stack)
     sends = word(inputs, i, "moe_dispatcher", (*ONCE_PER_NODE, *EVERY_COPY), stack)
+    if in_rack and not sends:
+        sends = habit(stack, "moe_dispatcher_in_racks", year)
+    pretrains = str(inputs.task[i]) == "pretrain"
+    if stack.name == GENERIC and not loss and year >= decimal_year(CHUNKED_TUNING):
+        loss = "chunked" if stack.chunks_loss(pretrains=pretrains) else loss
     states = OPTIMIZER_NAMES.get(str(inputs.optimizer[i]), str(inputs.optimizer[i]))
     kept = optimizer(states if states in OPTIMIZERS else "adamw")
     compiled = _compiled(inputs, i, stack, matmul_bits)

@@ -23,6 +23,7 @@ class Workload:
     global_batch_size: Numeric  # sequences per optimizer step
     matmul_bits: Numeric = 16.0
     quantised_bytes: Numeric = 0.0  # per matmul input element, core/layout/precision.py
+    quantised_weight_bytes: Numeric = 0.0  # and per weight and pass, where each pass scales it anew
     # Optimizer (core/layout/optimizers.py) and where its states live
     optimizer_state_bytes: Numeric = 8.0
     ends_state_bytes: Numeric = nan  # of embeddings and LM head; NaN: equal to the others

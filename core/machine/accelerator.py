@@ -57,6 +57,7 @@ class Accelerator:
     scale_out_bytes_per_s: float | None = None  # per device, of the usual machine
     fp8_flops_per_s: float | None = None
     fp4_flops_per_s: float | None = None
+    int8_flops_per_s: float | None = None  # of integer matrix units, where training uses them
     matmul_flops_per_s: float | None = None  # best measured 16-bit matmul
     host_link_bytes_per_s: float | None = None  # PCIe or C2C, one direction
     tdp_watts: float | None = None

@@ -252,6 +252,7 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     held = layer_params(m) / lay.tp + routed_expert_params(m) / np.multiply(lay.ep, lay.etp)
     weights = held / np.maximum(m.num_layers, 1.0)
     expand_s = expanded * weights * np.asarray(work.adapters) / rate.bytes_per_s
+    expand_s = expand_s + np.multiply(work.quantised_weight_bytes, weights) / rate.bytes_per_s
     moved = (
         moved
         * np.asarray(cluster.elementwise_factor)

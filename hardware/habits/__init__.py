@@ -1,4 +1,5 @@
 """Habits of software stacks, and the flag of a launch file that makes each so.
 
-flags  one table, stack x habit -> flag: hardware/habits/flags.csv
+flags    one table, stack x habit -> flag: hardware/habits/flags.csv
+unnamed  how software works that has no row of its own: built_on.csv, unnamed.csv
 """

@@ -193,6 +193,35 @@ def test_an_unknown_stack_widens_the_interval():
     assert np.all(width(found)[known] > 1.2 * np.median(width(EVERY)))
 
 
+def test_an_unnamed_stack_works_as_its_machine_and_layout_suggest():
+    """XLA on a TPU, Megatron's kernels with a distributed optimizer, FlashAttention 2 elsewhere."""
+    tpu = np.flatnonzero(RUNS.inputs.accelerator == "TPU-v6e")
+    assert np.array_equal(
+        predict(edited(tpu, framework=""), MODELS).tokens_per_s_per_gpu_p50,
+        predict(edited(tpu, framework="maxtext"), MODELS).tokens_per_s_per_gpu_p50,
+    )
+    titan = row("titan-202412-8b-8g-cno-bf16")
+    speed = {
+        sharding: predict(
+            edited(titan, framework="", attention_kernel="", dp_sharding=sharding), MODELS
+        ).tokens_per_s_per_gpu_p50[0]
+        for sharding in ("zero1", "zero2")
+    }
+    assert speed["zero1"] > 1.05 * speed["zero2"]
+    built_on = predict(edited(titan, framework="Lingua"), MODELS)
+    assert (
+        built_on.tokens_per_s_per_gpu_p50
+        == predict(RUNS.inputs.rows(titan), MODELS).tokens_per_s_per_gpu_p50
+    )
+
+
+def test_int8_on_a_tpu_runs_at_the_peak_of_its_integer_units():
+    """1.21 times bf16 in the published pair, of 2 that the units could gain."""
+    pair = [row(f"tpurecipe-trillium-gpt3-175b-maxtext-{p}") for p in ("bf16", "fp8")]
+    bf16, int8 = (EVERY.tokens_per_s_per_gpu_p50[one][0] for one in pair)
+    assert 1.1 < int8 / bf16 < 1.4
+
+
 def test_an_unknown_accelerator_or_model_is_refused_with_a_reason():
     found = predict(edited(np.array([0, 1]), accelerator="H100-80G-SXMM"), MODELS)
     assert not found.ok.any()

@@ -38,6 +38,7 @@ FIELD_GROUPS = (
     *GROUPS,
     ("custom_model", "A model of your own: `model=custom`"),
     ("custom_gpu", "A GPU of your own: `gpu=custom`"),
+    ("programme", "Runs that follow one another"),
     ("view", "What a page shows of the answer"),
 )
 # Modules whose results the Python API gives, with the classes that it shows.

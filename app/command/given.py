@@ -51,6 +51,10 @@ TABLE = (
     FieldOption("cloud", "A,B", "Providers to compare."),
     FieldOption("purchase", "A,B", "on_demand, spot, reserved_1y, reserved_3y, ..."),
     FieldOption("quotes", "WHO,GPU,USD", "A price you were offered: acme,h100,2.20; repeat."),
+    FieldOption(
+        "stages", "NAME,K=V,..", "A stage: long,tokens=800B,seq_len=128k; repeat, in order."
+    ),
+    FieldOption("stages_may_move", "", "Each stage may rent machines of its own."),
     FieldOption("price_book", "NAME", "With the prices of this book: `runcast prices book`."),
     FieldOption("max_price_age_days", "D", "Recommend no older price; auto, or 0 for any age."),
     FieldOption("deadline_days", "D", "End within D days."),
@@ -121,10 +125,14 @@ TABLE = (
     FieldOption("usd_per_kwh", "U", "Price of electricity, for an owner."),
     FieldOption("grid_g_co2e_per_kwh", "G", "Carbon of the grid; of the region if left out."),
 )
-REPEATED = {"quotes": ";"}  # options that may be given several times: what joins their values
+REPEATED = {
+    "quotes": ";",
+    "stages": ";",
+}  # options that may be given several times: what joins their values
 OPTION_OF = {  # options whose name differs from their field
     "num_tokens": "--tokens",
     "quotes": "--quote",
+    "stages": "--stage",
     "async_checkpoint": "--asynchronous",
     **{
         f"{name}_s": f"--{name.replace('_', '-')}-seconds"

@@ -22,6 +22,7 @@ from app.scenario.layout import parse_layout
 from app.scenario.model import custom_fields, read_config_file
 from core.errors import ScenarioError, shown
 from core.model.transformer import Transformer
+from core.programme.stage_link import FIELD, KEY
 from core.scenario import LINK_VERSION, MAX_QUERY_CHARS, Scenario
 from pricing.book.files import has_book
 from pricing.offers import installed_id, snapshot_ids
@@ -119,6 +120,8 @@ def scenario_of(
             two = [written_as.get(n, n).strip() for n in ("num_tokens", both[0])]
             raise ScenarioError(f"Give {' or '.join(two)}, not both.")
         found = {n: v for n, v in found.items() if n not in DATA_SET}
+    if FIELD in typed:
+        found = {n: v for n, v in found.items() if not KEY.fullmatch(n)}
     if chosen := model_values(given.model, given.config):
         found = {n: v for n, v in found.items() if n not in DIMENSIONS}
     return parsed({**found, **chosen, **typed}, written_as=written_as), notes

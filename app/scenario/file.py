@@ -16,6 +16,7 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 from app.scenario.age import stamped
 from app.scenario.yaml import Document, fields, is_nothing, read_bytes
 from core.errors import ScenarioError, shown
+from core.programme.stage_link import FIELD, KEY
 from core.scenario import LINK_VERSION, Scenario, written_parts
 
 MAX_ITEMS = 1_000
@@ -73,7 +74,8 @@ def write_scenario(scenario: Scenario) -> str:
     Only fields that differ from the defaults are written, in the order of the field table.
     """
     lines = [f"v: {LINK_VERSION}"]
-    for name, text in scenario.to_query().items():
+    query = scenario.to_query()
+    for name in dict.fromkeys(FIELD if KEY.fullmatch(key) else key for key in query):
         if name == "v":
             continue
         field = Scenario.model_fields[name]
@@ -83,7 +85,7 @@ def write_scenario(scenario: Scenario) -> str:
         elif isinstance(value, bool):
             written = "true" if value else "false"
         else:
-            written = _scalar(text)
+            written = _scalar(query[name])
         meaning = ". ".join(t for t in (field.title, field.description) if t)
         lines.append(f"{name}: {written}  # {meaning}")
     return "\n".join(lines) + "\n"

@@ -65,17 +65,23 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """A whole run, or a column of runs."""
+class Terms:
+    """What turns the training into a whole run, or a column of them."""
 
-    job: Job  # training at the forecast speed, with every stop
-    paid: Job  # of it, what is paid: without outages of spot
     startup_hours: Numeric
     least_billed_hours: Numeric
     usd_per_hour: Numeric  # of all machines; NaN: no price
     other_usd: Numeric  # storage, traffic, less credits
     sigma: Numeric  # of the logarithm of the speed
     price_sigma: Numeric  # of the logarithm of the price
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run(Terms):
+    """A whole run, or a column of runs."""
+
+    job: Job  # training at the forecast speed, with every stop
+    paid: Job  # of it, what is paid: without outages of spot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,19 +105,26 @@ def total(run: Run, *, deadline_hours: float | None = None) -> Total:
     0.5
     """
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        return _total(run, deadline_hours)
+        trained = of_training(run.job)
+        paid = trained if run.paid is run.job else of_training(run.paid)
+        return of_cumulants(trained, paid, run, deadline_hours=deadline_hours)
 
 
-def _total(run: Run, deadline_hours: float | None) -> Total:
-    trained = at_uncertain_speed(of_training(run.job), run.sigma)
+@np.errstate(invalid="ignore", divide="ignore", over="ignore")
+def of_cumulants(
+    training: Cumulants, paid: Cumulants, run: Terms, *, deadline_hours: float | None = None
+) -> Total:
+    """The total of training with these cumulants at the forecast speed, in seconds, and of what of
+    it is paid."""
+    trained = at_uncertain_speed(training, run.sigma)
     hours = _fitted(_hours(trained))
     start = np.asarray(run.startup_hours, dtype=float)
     chance: Numeric = np.ones_like(np.asarray(trained.mean, dtype=float))
     if deadline_hours is not None:
         chance = hours.below(deadline_hours - start)
     billed = hours
-    if run.paid is not run.job:
-        billed = _fitted(_hours(at_uncertain_speed(of_training(run.paid), run.sigma)))
+    if paid is not training:
+        billed = _fitted(_hours(at_uncertain_speed(paid, run.sigma)))
     least = np.asarray(run.least_billed_hours, dtype=float)
     cost = _fitted(_scaled(billed.at_least(start, least), run.price_sigma, run.usd_per_hour))
     usd = cost.outcome(run.other_usd)
@@ -143,6 +156,11 @@ def _total(run: Run, deadline_hours: float | None) -> Total:
         ),
         chance_on_time=chance,
     )
+
+
+def hours_of(training: Cumulants, *, sigma: Numeric, before_hours: Numeric) -> Outcome:
+    """Hours of training with these cumulants, after others that are certain."""
+    return _fitted(_hours(at_uncertain_speed(training, sigma))).outcome(before_hours)
 
 
 def of_training(job: Job) -> Cumulants:

@@ -1,7 +1,8 @@
 """The scenario: everything a user chooses.
 
 Its field table (core/scenario/fields.py, list_fields.py and risk_fields.py) is the link, the form
-and the help.
+and the help. The stages of a programme (core/programme/stage.py) are one more field, which a link
+writes as flat keys: s2.seq_len=131072.
 
 The only pydantic model of core, because it is the only place where text from outside becomes
 numbers. After `Scenario` nothing is validated again. Names of accelerators, clouds and presets are
@@ -26,12 +27,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Self, get_args
 
-from pydantic import ValidationError
+from pydantic import ValidationError, field_validator
 
 from core.errors import ScenarioError, nearest, shown
+from core.programme.stage import MOST_STAGES, written_stages
+from core.programme.stage_link import FIELD, KEY, flat, gathered
 from core.scenario.quotes import SEPARATOR
 from core.scenario.risk_fields import RiskFields
-from core.scenario.types import PATTERNS
+from core.scenario.types import PATTERNS, field
 
 LINK_VERSION = 1
 MAX_QUERY_CHARS = 16_384  # holds every legal scenario
@@ -40,6 +43,19 @@ MOST_UNKNOWN = 20  # keys of a link that are no field, named one by one with wha
 
 class Scenario(RiskFields):
     """Everything a user chooses, validated once."""
+
+    stages: tuple[str, ...] = field(
+        (), "Stages", f"Up to {MOST_STAGES} runs in order, each like long,tokens=800B,seq_len=128k",
+        "programme",
+    )  # fmt: skip
+    stages_may_move: bool = field(
+        False, "Stages may move", "Each on its own machines; else all on one set", "programme"
+    )
+
+    @field_validator("stages", mode="before")
+    @classmethod
+    def _stages(cls, value: Any) -> tuple[str, ...]:
+        return written_stages(value, cls.parse)
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Self:
@@ -53,7 +69,7 @@ class Scenario(RiskFields):
         Training tokens: 'ten' is not a number like 8192, 1e12, 15T or 8k (num_tokens in a link).
         """
         try:
-            return cls.model_validate(dict(values))
+            return cls.model_validate(_with_stages(values))
         except ValidationError as e:
             raise ScenarioError(
                 " ".join(cls._sentence(x) for x in e.errors()),
@@ -68,6 +84,11 @@ class Scenario(RiskFields):
         notes: list[str] = []
         if sum(len(k) + len(str(v)) for k, v in kept.items()) > MAX_QUERY_CHARS:
             return cls(), [f"Ignored the link: it is longer than {MAX_QUERY_CHARS} characters."]
+        try:
+            kept = _with_stages(kept)
+        except ScenarioError as e:
+            kept = {name: value for name, value in kept.items() if not KEY.fullmatch(name)}
+            notes.append(f"Ignored from the link: {e}")
         version = str(kept.pop("v", LINK_VERSION))
         if version != str(LINK_VERSION):
             notes.append(
@@ -95,12 +116,12 @@ class Scenario(RiskFields):
 
     def to_query(self) -> dict[str, str]:
         """The shortest link that `from_query` reads back as this scenario."""
-        flat = {"v": str(LINK_VERSION)}
-        for name, field in type(self).model_fields.items():
+        query = {"v": str(LINK_VERSION)}
+        for name, declared in type(self).model_fields.items():
             value = getattr(self, name)
-            if value != field.default:
-                flat[name] = _written(value)
-        return flat
+            if value != declared.default:
+                query |= flat(value) if name == FIELD else {name: _written(value)}
+        return query
 
     @classmethod
     def _sentence(cls, error: Any, given: object = None, *, by_label: bool = False) -> str:
@@ -122,6 +143,14 @@ class Scenario(RiskFields):
         if by_label:
             return f"{field.title}: {reason} ({name} in a link).{hint}"
         return f"{name}{mark}{reason}.{hint}"
+
+
+def _with_stages(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with the flat keys of stages as one field."""
+    try:
+        return gathered(values)
+    except ValueError as e:
+        raise ScenarioError(f"{FIELD}: {str(e).rstrip('.')}.") from None
 
 
 _BOUNDS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}

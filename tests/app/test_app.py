@@ -419,7 +419,7 @@ def test_every_field_has_one_place_on_the_page():
     drawn = [n for s in scenario_fields.sections() for n in s.fields]
     drawn += [n for n in scenario_fields.FIRST if n in Scenario.model_fields]
     drawn += scenario_fields.DRAWN_ELSEWHERE
-    for group in ("quotes", "custom_model", "custom_gpu", "view"):
+    for group in ("quotes", "custom_model", "custom_gpu", "programme", "view"):
         drawn += scenario_fields.fields_of(group)
     assert sorted(drawn) == sorted(Scenario.model_fields)
     shown = {w.key for kind in ("text_input", "selectbox", "multiselect", "checkbox")

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.errors import ScenarioError
+from core.programme.stage import MOST_STAGES
 from core.scenario import LINK_VERSION, MAX_QUERY_CHARS, MOST_UNKNOWN, Scenario
 from core.scenario.quotes import MOST_QUOTES, text_of
 from core.scenario.types import MOST_LISTED, MOST_PINNED
@@ -17,6 +18,9 @@ from tests.core.scenario.test_quotes import QUOTES
 SCHEMA = Scenario.model_json_schema()["properties"]
 LETTERS = "abcXYZ019_.-/+:()éß中"
 NAMES = st.text(alphabet=LETTERS, min_size=1, max_size=12)
+STAGES = st.sampled_from(
+    [f"run {n},num_tokens={n}e9,seq_len=8k,gap_hours=0.{n}" for n in range(1, 9)]
+)
 TEXTS = {  # of fields that take a form of text of their own
     "calibration": st.text(alphabet="0123456789abcdef", min_size=16, max_size=16),
     "prices": st.text(alphabet="0123456789abcdef", max_size=64),
@@ -28,6 +32,7 @@ TEXTS = {  # of fields that take a form of text of their own
     "software_date": st.sampled_from(("", "2022-05", "2026-11")),
     "anchor_gpu": st.text(alphabet=LETTERS + " ", max_size=60),
     "quotes": QUOTES.map(text_of),
+    "stages": STAGES,
 }
 
 
@@ -45,7 +50,7 @@ def values_of(name: str, schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     if kind == "array":
         items = values_of(name, schema["items"])
         least = 1 if "minLength" in schema else 0
-        most = {"pinned": MOST_PINNED, "quotes": MOST_QUOTES}.get(name, 6)
+        most = {"pinned": MOST_PINNED, "quotes": MOST_QUOTES, "stages": MOST_STAGES}.get(name, 6)
         return st.lists(items, min_size=least, max_size=most, unique=True).map(tuple)
     if kind == "string":
         return TEXTS.get(name, st.one_of(NAMES, st.tuples(NAMES, NAMES).map(" ".join)))
@@ -79,7 +84,7 @@ def test_a_link_reopens_exactly_its_scenario(scenario):
 def test_a_link_names_its_version_first_and_no_default(scenario):
     query = scenario.to_query()
     assert next(iter(query)) == "v"
-    for name in query.keys() - {"v"}:
+    for name in {"stages" if "." in key else key for key in query} - {"v"}:
         assert getattr(scenario, name) != Scenario.model_fields[name].default
     assert Scenario().to_query() == {"v": str(LINK_VERSION)}
 
@@ -303,7 +308,7 @@ def test_a_scenario_cannot_be_changed_in_place():
 
 GROUPS = (
     "basic", "quotes", "advanced", "task_size", "anchor", "failures", "market", "bill",
-    "custom_model", "custom_gpu", "view",
+    "custom_model", "custom_gpu", "programme", "view",
 )  # fmt: skip
 
 

@@ -39,8 +39,8 @@ def read(lines: Sequence[str]) -> Log | None:
     direct: list[Step] = []
     summary: dict[str, float] = {}
     facts: dict[str, int] = {}
-    is_state = bool(lines) and lines[0].strip() == "{" and any(HISTORY in x for x in lines)
-    for whole in _dictionaries(lines) if is_state else lines:
+    is_state = is_trainer_state(lines)
+    for whole in dictionaries(lines) if is_state else lines:
         rank, line = whose(whole)
         if match := _BATCH.search(line):
             facts["global_batch_size"] = int(match[1].replace(",", ""))
@@ -66,7 +66,12 @@ def read(lines: Sequence[str]) -> Log | None:
     return log
 
 
-def _dictionaries(lines: Sequence[str]) -> Iterator[str]:
+def is_trainer_state(lines: Sequence[str]) -> bool:
+    """Whether these are the lines of a trainer_state.json."""
+    return bool(lines) and lines[0].strip() == "{" and any(HISTORY in x for x in lines)
+
+
+def dictionaries(lines: Sequence[str]) -> Iterator[str]:
     """The innermost dictionaries of trainer_state.json, each on one line."""
     open_: list[str] = []
     for line in map(str.strip, lines):
@@ -95,7 +100,12 @@ def _of_steps(
         unit = "tokens/s per GPU"
         return Log(format=NAME, steps=tuple(direct), unit=unit, facts=facts)
     steps = [
-        Step(rank=rank, tokens_per_s=(tokens - tokens_before) / (seconds - before))
+        Step(
+            rank=rank,
+            tokens_per_s=(tokens - tokens_before) / (seconds - before),
+            elapsed_s=seconds,
+            tokens=tokens,
+        )
         for (rank_before, before, tokens_before), (rank, seconds, tokens) in pairwise(seen)
         if rank == rank_before and seconds > before and tokens > tokens_before
     ]

@@ -41,6 +41,8 @@ class Step:
     step_s: float | None = None
     batch: float | None = None  # sequences of this step, of the job
     memory_gib: float | None = None
+    elapsed_s: float | None = None  # since its process began to train
+    tokens: float | None = None  # that the job has trained on so far
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +107,7 @@ def steady(log: Log, user: RunFacts) -> Steady:
     known = _known(log, user)
     rates: dict[tuple[int, int], list[float]] = defaultdict(list)
     for key, step in _by_start(log.steps):
-        if (rate := _per_gpu(step, known)) is not None:
+        if (rate := rate_per_gpu(step, known)) is not None:
             rates[key].append(rate)
     if not rates:
         raise ImportFileError(_lacking(log, known))
@@ -138,7 +140,7 @@ def steady(log: Log, user: RunFacts) -> Steady:
 def can_be_used(log: Log, user: RunFacts) -> bool:
     """Whether the log and the facts of the user give a rate."""
     known = _known(log, user, strict=False)
-    return any(_per_gpu(step, known) is not None for step in log.steps)
+    return any(rate_per_gpu(step, known) is not None for step in log.steps)
 
 
 def _known(log: Log, user: RunFacts, *, strict: bool = True) -> dict[str, int]:
@@ -184,7 +186,7 @@ def _warmed(merged: Mapping[tuple[int, int], float]) -> dict[tuple[int, int], fl
     return kept or dict(merged)
 
 
-def _per_gpu(step: Step, known: Mapping[str, int]) -> float | None:
+def rate_per_gpu(step: Step, known: Mapping[str, int]) -> float | None:
     """Tokens/s per GPU of a step; None if facts are missing, or if it is no rate of a machine."""
     rate = _printed(step, known)
     return rate if rate is not None and 0 < rate < FASTEST else None
@@ -215,7 +217,7 @@ def _missing(log: Log, known: Mapping[str, int]) -> list[str]:
     needed = []
     for name in LIMITS:
         without = {k: v for k, v in full.items() if k != name}
-        if all(_per_gpu(step, without) is None for step in log.steps):
+        if all(rate_per_gpu(step, without) is None for step in log.steps):
             needed.append(name)
     return [name for name in needed if name not in known]
 

@@ -84,8 +84,7 @@ def text_of(content: bytes, name: str) -> Text:
     if coding == "utf-8" and found.count(0) > NUL_SHARE * len(found):
         raise ImportFileError(f"{shown(name)} is a binary file, not the text that a tool prints.")
     text = found.decode(coding, errors="replace").removeprefix("\ufeff")
-    # What is left of control characters would reach a terminal through a name in the file.
-    lines = (plain(_ANSI.sub("", line[:MAX_LINE])) for line in _LINE.split(text))
+    lines = map(clean, _LINE.split(text))
     return Text(
         name=name,
         sha256=hashlib.sha256(content).hexdigest(),
@@ -97,6 +96,15 @@ def text_of(content: bytes, name: str) -> Text:
 def read_text(path: Path) -> Text:
     """The lines of a file; ImportFileError if it is not text."""
     return text_of(read_bytes(path), path.name)
+
+
+def clean(line: str) -> str:
+    """The part of a line that is read, without colours and what would command a terminal.
+
+    >>> clean("\x1b[31mstep:\x1b[0m 3\x07")
+    'step: 3?'
+    """
+    return plain(_ANSI.sub("", line[:MAX_LINE]))
 
 
 def whose(line: str) -> tuple[str, str]:

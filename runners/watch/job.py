@@ -1,0 +1,114 @@
+"""All files of one job as findings in order of time."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from core.errors import shown
+from runners.imports.steps import RunFacts
+from runners.imports.text import ImportFileError
+from runners.watch import history
+from runners.watch.follow import Tail
+from runners.watch.history import History
+from runners.watch.lines import HEAD, LOOK_EVERY, Found, LogLines
+from runners.watch.sources import rank_of, sources_of
+
+
+@dataclass(slots=True)
+class _File:
+    tail: Tail | History
+    log: LogLines
+
+
+@dataclass(slots=True)
+class JobLogs:
+    """The files of a source, followed. `found` gives what came since it was last asked."""
+
+    source: Path
+    user: RunFacts
+    notes: tuple[str, ...] = ()
+    _files: dict[Path, _File] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        self.look()
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        for file in self._files.values():
+            file.tail.close()
+
+    def look(self) -> None:
+        """Look for files that were not there before."""
+        found = sources_of(self.source)
+        self.notes = found.notes
+        several = len(found.files) > 1
+        for path in found.files:
+            if path not in self._files:
+                is_state = path.name == history.NAME
+                tail = History(path=path) if is_state else Tail(path=path)
+                rank = rank_of(path) if several else ""
+                head = max(HEAD // len(found.files), LOOK_EVERY)
+                self._files[path] = _File(tail, LogLines(self.user, rank, head))
+
+    def found(self, *, arrived: float | None = None, is_last: bool = False) -> Iterator[Found]:
+        """Steps and signs of all files since the last call, in order of their time. `arrived` is
+        the time of now, for lines without one; None where a log is read that was there before."""
+        each = (self._of(file, arrived, is_last) for file in tuple(self._files.values()))
+        return heapq.merge(*each, key=lambda one: one.at_s)
+
+    @property
+    def logs(self) -> tuple[LogLines, ...]:
+        """The files in which a format was found."""
+        return tuple(f.log for f in self._files.values() if f.log.format)
+
+    @property
+    def num_lines(self) -> int:
+        """Lines that were read of all files."""
+        return sum(f.log.num_lines for f in self._files.values())
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was odd about the files."""
+        tails = [f.tail for f in self._files.values() if isinstance(f.tail, Tail)]
+        logs = self.logs
+        back = sum(x.clock.num_back for x in logs)
+        leaps = sum(x.clock.num_leaps for x in logs)
+        counts = (
+            (sum(t.num_rotations for t in tails), "The log was rotated {}."),
+            (sum(t.num_cuts for t in tails), "The log was cut {} and goes on from its beginning."),
+            (sum(t.num_long for t in tails), "A line was too long to be read to its end {}."),
+            (back, "The clock of the log went back {}: time goes on from where it was."),
+            (leaps, "The clock of the log leapt by more than a month {}: the leap is left out."),
+        )
+        odd = [text.format("once" if n == 1 else f"{n:,} times") for n, text in counts if n]
+        if logs and not any(x.clock.prints for x in logs):
+            odd.append("No line prints a time: stops that the log does not show are not counted.")
+        return (*self.notes, *odd, *_two_jobs(logs))
+
+    def _of(self, file: _File, arrived: float | None, is_last: bool) -> Iterator[Found]:
+        for text in file.tail.lines(is_last=is_last):
+            yield from file.log.line(text, arrived)
+        yield from file.log.settled()
+
+
+def _two_jobs(logs: tuple[LogLines, ...]) -> tuple[str, ...]:
+    """Facts in which files contradict each other: they are not of one job."""
+    found = []
+    for name in ("num_gpus", "seq_len", "global_batch_size"):
+        values = sorted({x.facts[name] for x in logs if name in x.facts})
+        if len(values) > 1:
+            found.append(
+                f"The files disagree on {name} ({', '.join(map(str, values))}): they may be of two "
+                "jobs."
+            )
+    return tuple(found)
+
+
+def check_starts(source: Path) -> None:
+    """Raise ImportFileError for a source that can never become a log."""
+    if not source.exists() and not source.parent.is_dir():
+        raise ImportFileError(f"The folder of {shown(str(source))} does not exist.")

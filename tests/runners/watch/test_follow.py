@@ -1,0 +1,188 @@
+"""Growing logs: cut, rotated and replaced files, long lines, clocks that jump, several files."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+from contextlib import ExitStack
+from itertools import pairwise
+
+import pytest
+
+from runners.imports.steps import RunFacts
+from runners.imports.text import MAX_LINE
+from runners.watch.clock import Clock, time_of
+from runners.watch.follow import Tail
+from runners.watch.job import JobLogs
+from runners.watch.signs import sign_of
+from tests.support.logs import LOGS
+
+TITAN = RunFacts(seq_len=4096, global_batch_size=64, num_gpus=8)
+
+
+def titan(n: int, *, at: str = "2026-02-11 09:00:00", tps: float = 1000.0) -> str:
+    return f"{at} INFO step: {n}  loss: 2.5  memory: 40.10GiB(50.7%)  tps: {tps:,.0f}  mfu: 40.1%\n"
+
+
+@pytest.fixture
+def opened():
+    """A function that enters a context until the end of the test."""
+    with ExitStack() as stack:
+        yield stack.enter_context
+
+
+@pytest.fixture
+def followed(opened):
+    return lambda path: opened(JobLogs(path, TITAN))
+
+
+def test_lines_come_once_and_whole(tmp_path, opened):
+    path = tmp_path / "train.log"
+    tail = opened(Tail(path=path))
+    assert list(tail.lines()) == []  # it never started
+    path.write_text("one\ntw")
+    assert list(tail.lines()) == ["one"]
+    with path.open("a") as file:
+        file.write("o\rthree\r\n\n\x1b[31mfour\x1b[0m\x07\n")
+    assert list(tail.lines()) == ["two", "three", "four?"]
+    assert list(tail.lines(is_last=True)) == []
+
+
+def test_a_rotated_log_is_read_to_its_end_and_goes_on_in_the_new_one(tmp_path, opened):
+    path = tmp_path / "train.log"
+    path.write_text("1\n")
+    tail = opened(Tail(path=path))
+    assert list(tail.lines()) == ["1"]
+    with path.open("a") as file:
+        file.write("2\n")
+    path.rename(tmp_path / "train.log.1")
+    path.write_text("3\n")
+    assert list(tail.lines()) == ["2", "3"]
+    assert tail.num_rotations == 1
+
+
+def test_a_log_that_is_cut_goes_on_behind_the_nul_bytes_of_its_writer(tmp_path, opened):
+    path = tmp_path / "train.log"
+    with path.open("wb", buffering=0) as writer:
+        writer.write(b"1\n" * 1000)
+        tail = opened(Tail(path=path))
+        assert len(list(tail.lines())) == 1000
+        os.truncate(path, 0)
+        assert list(tail.lines()) == []
+        writer.write(b"2\n")
+    assert list(tail.lines()) == ["2"]
+    assert tail.num_cuts == 1
+
+
+def test_a_line_of_ten_megabytes_and_a_sparse_file_take_the_memory_of_a_chunk(tmp_path, opened):
+    path = tmp_path / "train.log"
+    with path.open("wb") as file:
+        file.write(b"a" * 10_000_000 + b"\nshort\n")
+        file.seek(100_000_000, 1)
+        file.write(b"\nlast\n")
+    tail = opened(Tail(path=path))
+    tracemalloc.start()
+    try:
+        found = list(tail.lines())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [len(found[0]), *found[1:]] == [MAX_LINE, "short", "last"]
+    assert peak < 4_000_000
+    assert tail.num_long == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "format_"),
+    [
+        ("torchtitan.txt", 50, "torchtitan"), ("megatron.txt", 40, "megatron"),
+        ("megatron_deepspeed.txt", 30, "megatron"), ("nemo_bar.txt", 66, "megatron"),
+        ("deepspeed.txt", 30, "deepspeed"), ("hf_tokens.txt", 20, "hf-trainer"),
+        ("trainer_state.json", 30, "hf-trainer"), ("llama_factory.jsonl", 39, "llama-factory"),
+        ("ms_swift.jsonl", 39, "ms-swift"), ("lightning.csv", 40, "csv"),
+        ("olmo_core.txt", 40, "metric-blocks"), ("dllogger.json", 40, "dllogger"),
+        ("levanter.txt", 40, "step-times"), ("torchtune.txt", 40, "plain"),
+    ],
+)  # fmt: skip
+def test_each_format_is_read_by_its_own_reader_line_by_line(
+    tmp_path, followed, name, count, format_
+):
+    path = tmp_path / name
+    path.write_bytes((LOGS / name).read_bytes())
+    logs = followed(path)
+    steps = [one for one in logs.found(is_last=True) if one.step is not None]
+    assert ([x.format for x in logs.logs], len(steps)) == ([format_], count)
+    assert steps[-1].tokens > steps[0].tokens
+    assert all(a.at_s <= b.at_s for a, b in pairwise(steps))
+
+
+def test_a_log_read_while_it_grows_gives_what_it_gives_at_once(tmp_path, followed):
+    text = (LOGS / "torchtitan.txt").read_text()
+    path = tmp_path / "run.log"
+    path.write_text(text)
+    at_once = list(followed(path).found(is_last=True))
+    path.write_text("")
+    growing, found = followed(path), []
+    for start in range(0, len(text), 777):
+        with path.open("a") as file:
+            file.write(text[start : start + 777])
+        found += list(growing.found())
+    found += list(growing.found(is_last=True))
+    assert found == at_once
+
+
+def test_ranks_in_files_of_a_folder_are_merged_by_their_time(tmp_path, followed):
+    for rank in (0, 1):
+        folder = tmp_path / f"attempt_0/{rank}"
+        folder.mkdir(parents=True)
+        lines = [titan(n, at=f"2026-02-11 09:{n:02d}:0{rank}") for n in range(1, 6)]
+        (folder / "stdout.log").write_text("".join(lines))
+    (tmp_path / "events.out.tfevents.1").write_bytes(b"\0\1")
+    logs = followed(tmp_path)
+    found = [(one.step.number, one.step.rank) for one in logs.found(is_last=True) if one.step]
+    assert found == [(n, rank) for n in range(1, 6) for rank in ("0", "1")]
+    assert any("TensorBoard" in note for note in logs.sentences)
+
+
+def test_a_clock_that_jumps_never_goes_back():
+    clock = Clock()
+    times = []
+    for at in (100.0, 110.0, 50.0, 60.0, 60.0 + 90 * 86_400, 70.0 + 90 * 86_400):
+        clock.line(at)
+        times.append(clock.now)
+    assert times == [100, 110, 110, 120, 120, 130]
+    assert (clock.num_back, clock.num_leaps) == (1, 1)
+
+
+def test_without_times_a_step_lasts_as_long_as_its_rate_says(tmp_path, followed):
+    path = tmp_path / "x.log"
+    path.write_text("".join(f"step: {n}  loss: 2.5  tps: 1,024  mfu: 40%\n" for n in range(1, 12)))
+    logs = followed(path)
+    found = [one for one in logs.found(is_last=True) if one.step]
+    assert found[-1].at_s - found[0].at_s == pytest.approx(10 * 64 * 4096 / 1024 / 8)
+    assert "No line prints a time" in " ".join(logs.sentences)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "out_of_memory"),
+        ("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)", "collective"),
+        ("NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus", "device"),
+        ("slurmstepd: error: *** JOB 7 CANCELLED AT 2026-01-01 DUE TO PREEMPTION ***", "preempted"),
+        ("  exitcode  : -9 (pid: 31)", "killed"),
+        ("saving checkpoint at iteration 500 to ckpt in torch_dist format", "checkpoint"),
+        ("***** Running training *****", "start"),
+        ("step: 10 loss: 2.5 checkpointing is on", None),
+    ],
+)
+def test_a_line_is_the_sign_that_its_program_means(line, kind):
+    found = sign_of(line)
+    assert (None if found is None else found.kind) == kind
+
+
+def test_a_date_that_is_none_is_no_time():
+    assert time_of("2026-13-45 10:00:00 step") is None
+    assert time_of("02/11/2026 09:00:00 - INFO - x") == time_of(
+        "2026-02-11T09:00:00".replace("T", " ")
+    )

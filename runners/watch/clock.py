@@ -62,7 +62,9 @@ class Clock:
     num_back: int = 0
     num_leaps: int = 0
     _offset: float = 0.0
+    _at: float | None = None  # of the last step
     _elapsed: float | None = None  # that the program counted at its last step
+    _is_counted: bool = False  # from steps: a printed time may be earlier
 
     def line(self, printed: float | None) -> None:
         """Take the time that a line prints, if it does."""
@@ -71,7 +73,7 @@ class Clock:
         self.prints = True
         at = printed + self._offset
         if self.now is not None:
-            if at < self.now - 1.0:
+            if at < self.now - 1.0 and not self._is_counted:
                 self.num_back += 1
                 self._offset += self.now - at
             elif at > self.now + LEAP:
@@ -80,19 +82,21 @@ class Clock:
             at = max(printed + self._offset, self.now)
         self.now = at
 
-    def step(
-        self, *, took_s: float | None, elapsed_s: float | None, arrived: float | None
-    ) -> float:
-        """The time of a step whose line has no time: by the program's own count, its arrival, or
-        the seconds that it took."""
-        before, self._elapsed = self._elapsed, elapsed_s
-        if self.prints and (elapsed_s is None or before is None):
-            return self.now or 0.0
-        start = (arrived or 0.0) if self.now is None else self.now
-        if elapsed_s is not None and before is not None and elapsed_s > before:
-            self.now = start + (elapsed_s - before)
-        elif arrived is not None:
-            self.now = max(start, arrived)
-        else:
-            self.now = start + (took_s or 0.0)
-        return self.now
+    def step(self, *, took_s: float, elapsed_s: float | None, arrived: float | None) -> float:
+        """The time of a step: printed since the last one, else by the program's own count, its
+        arrival, or the seconds that it took."""
+        last, before, self._elapsed = self._at, self._elapsed, elapsed_s
+        moved = self.now is not None and (last is None or self.now > last)
+        if not (self.prints and moved and not self._is_counted):
+            base = last if last is not None else self.now
+            counted = elapsed_s is not None and before is not None and elapsed_s > before
+            if base is None:
+                at = arrived or 0.0
+            elif counted and elapsed_s is not None and before is not None:
+                at = base + elapsed_s - before
+            else:
+                at = base + took_s if arrived is None else arrived
+            self._is_counted = took_s > 0 or self._is_counted
+            self.now = at if self.now is None else max(self.now, at)
+        self._at = self.now or 0.0
+        return self._at

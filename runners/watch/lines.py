@@ -74,6 +74,7 @@ class LogLines:
     _first: str = ""
     _before: dict[str, list[str]] = field(default_factory=dict)
     _count: dict[str, int] = field(default_factory=dict)  # steps of `_before` alone
+    _early: list[LineSign] = field(default_factory=list)  # before any line has a time
     _loss: dict[str, float] = field(default_factory=dict)
     _last: dict[str, float] = field(default_factory=dict)  # tokens of the job at a rank's last step
 
@@ -124,16 +125,24 @@ class LogLines:
         rank = rank or self.rank
         if (loss := loss_in(line)) is not None and len(self._loss) < RANKS:
             self._loss[rank] = loss
-        for step in self._steps(text, rank):
+        steps = self._steps(text, rank)
+        for step in steps:
             named = step if step.rank or not rank else replace(step, rank=rank)
             if (found := self._found(named, arrived)) is not None:
+                yield from self._signs_until(found.at_s)
                 yield found
-        if (sign := sign_of(line)) is not None:
-            if self.clock.now is None:
-                self.clock.now = arrived
-            yield Found(at_s=self.clock.now or 0.0, sign=sign)
+        if not steps and (sign := sign_of(line)) is not None and len(self._early) < RANKS:
+            self._early.append(sign)
+        if (now := self.clock.now if self.clock.now is not None else arrived) is not None:
+            yield from self._signs_until(now)
         if self.parameters is None:
             self.parameters = parameters_in(line)
+
+    def _signs_until(self, at_s: float) -> Iterator[Found]:
+        """The signs that wait for a first time."""
+        for sign in self._early:
+            yield Found(at_s=at_s, sign=sign)
+        self._early.clear()
 
     def _found(self, step: Step, arrived: float | None) -> Found | None:
         """A step with its time and the tokens of the job; None if no rate of the job follows."""

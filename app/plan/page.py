@@ -64,15 +64,6 @@ def draw(
 ) -> None:
     """Draw the page for a scenario and its answer; `draw_link` leads to the plan's memory and
     speed."""
-    top = st.container()
-    _draw_answer(scenario, answer, options, draw_link)
-    with top:
-        price_age_section.draw(scenario, answer)
-
-
-def _draw_answer(
-    scenario: Scenario, answer: Answer, options: web_form.Options, draw_link: Callable[[], None]
-) -> None:
     today = price_book.today()
     theme = figure.theme()
     if not answer.plans:
@@ -84,8 +75,9 @@ def _draw_answer(
         st.warning(as_text(few))
     _draw_headlines(scenario, answer, selected, today)
     st.caption(as_text(recommended_sentence(scenario, answer)))
-    quote_section.draw(scenario)
     figures.draw_frontier(scenario, answer, selected, _point_chosen)
+    price_age_section.draw(scenario, answer)
+    quote_section.draw(scenario)
     failing = of_plans(scenario, answer.plans)
     _draw_ranked(scenario, answer, selected, failing, options)
     if also := _also(query_of(scenario), price_book.book_id(scenario), scenario, answer):
@@ -117,6 +109,7 @@ def _point_chosen() -> None:
 def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
     st.error(as_text(words.answer_sentence(scenario, answer)))
     st.caption(as_text(words.coverage_sentence(answer)))
+    price_age_section.draw(scenario, answer)
     quote_section.draw(scenario)
     answer_section.draw_excluded(answer, LEFT_OUT, is_open=True)
     share_section.draw(scenario, answer, None)

@@ -251,7 +251,10 @@ def bill_sentences(scenario: Scenario, found: Bill) -> tuple[str, ...]:
             fmt.usd(as_float(x), digits=3)
             for x in (found.total.lower, found.total.expected, found.total.upper)
         )
-        sentences.append(f"{head} is expected to cost {mean} in all, between {low} and {high}.")
+        sentences.append(
+            f"{head} costs {mean} in the mean, between {low} and {high}, at the speed forecast and "
+            f"the price as seen; all in, {fmt.usd(found.plan.expected_usd, digits=3)} are expected."
+        )
         sentences.append(
             "Lower is a forecast at its fast end (P10) with little lost to failures (P10), upper "
             f"its slow end (P90) with much lost (P90): both at once{_together(found)}."
@@ -259,7 +262,7 @@ def bill_sentences(scenario: Scenario, found: Bill) -> tuple[str, ...]:
         if scenario.budget_usd is not None:
             over = as_float(found.total.expected) > scenario.budget_usd
             sentences.append(
-                f"That is {'over' if over else 'within'} the budget of "
+                f"The mean is {'over' if over else 'within'} the budget of "
                 f"{fmt.usd(scenario.budget_usd)}; the upper figure is "
                 f"{'over' if as_float(found.total.upper) > scenario.budget_usd else 'within'} it."
             )

@@ -17,7 +17,7 @@ STEP_PX, ROW_PX, BAR_PX, BAR_DOWN_PX = 84, 42, 12, 9
 
 
 def bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
-    """Expected dollars of each line as a bar, with lower to upper as an error bar. `rows` come
+    """Mean dollars of each line as a bar, with lower to upper as an error bar. `rows` come
     from app/bill/document.py."""
     ink = INK[theme]
     low, high = min(0.0, float(rows["lower"].min())), float(rows["upper"].max())
@@ -27,7 +27,7 @@ def bars(rows: pd.DataFrame, *, theme: str) -> Drawn:
     base = alt.Chart(rows).encode(y=alt.Y("line:N", sort=list(rows["line"]), axis=None))
     tips = [
         alt.Tooltip("line:N", title="Line"),
-        alt.Tooltip("mean_text:N", title="Expected"),
+        alt.Tooltip("mean_text:N", title="Mean"),
         alt.Tooltip("text:N", title="Lower to upper"),
     ]
     colour = parts.main_colour(theme)

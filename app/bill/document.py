@@ -53,7 +53,8 @@ def _end(name: str, of: Callable[[Figure], object]) -> Column[Row]:
             return WRITE[r.unit](found)
         return NO_FIGURE[r.line.status] if name == "expected" else ""
 
-    return Column(name=name, head=name.capitalize(), value=value, cell=cell)
+    head = "Mean" if name == "expected" else name.capitalize()
+    return Column(name=name, head=head, value=value, cell=cell)
 
 
 COLUMNS: tuple[Column[Row], ...] = (
@@ -123,4 +124,4 @@ def download(found: Bill) -> pd.DataFrame:
 def alt(found: Bill) -> str:
     """Alternative text of the chart."""
     each = "; ".join(f"{r['label']}, {r['text']}" for _, r in bars(found).iterrows())
-    return f"Expected dollars by line of the bill, each with its lower and upper figure: {each}."
+    return f"Mean dollars by line of the bill, each with its lower and upper figure: {each}."

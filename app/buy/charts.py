@@ -50,13 +50,11 @@ PART_COLOURS = dict(
 def of(scenario: Scenario, found: Purchases, *, theme: str) -> dict[str, Drawn]:
     """Every chart of the page that has something to show."""
     unit = unit_of(document.spreads(found)["days_p90"])
-    ways, policies, curves, lost = (
+    ways, policies, curves = (
         in_unit(frame, unit)
-        for frame in (
-            document.spreads(found), document.played(found), document.curves(found),
-            document.lost(found),
-        )
-    )  # fmt: skip
+        for frame in (document.spreads(found), document.played(found), document.curves(found))
+    )
+    lost = document.lost(found)
     deadline = scenario.deadline_days and scenario.deadline_days * unit.per_day
     charts: dict[str, Drawn] = {}
     for name, limit in (("usd", scenario.budget_usd), ("days", deadline)):
@@ -69,7 +67,8 @@ def of(scenario: Scenario, found: Purchases, *, theme: str) -> dict[str, Drawn]:
     if not curves.empty:
         charts["curve"] = miss_curves(curves, deadline=deadline, theme=theme, unit=unit)
     if not lost.empty and lost["days"].sum() > 0:
-        charts["lost"] = lost_bars(lost, theme=theme, unit=unit)
+        of_lost = unit_of(lost.groupby("way")["days"].sum())
+        charts["lost"] = lost_bars(in_unit(lost, of_lost), theme=theme, unit=of_lost)
     return charts
 
 
@@ -230,7 +229,7 @@ def miss_curves(
 
 
 def lost_bars(rows: pd.DataFrame, *, theme: str, unit: TimeUnit = DAYS) -> Drawn:
-    """Expected time not spent training, stacked by cause."""
+    """Mean time not spent training, stacked by cause."""
     order = list(dict.fromkeys(rows["way"]))
     kept = [p for p in PART_COLOURS if rows.loc[rows["part"] == p, "days"].sum() > 0]
     shown = rows[rows["part"].isin(kept)]
@@ -243,9 +242,7 @@ def lost_bars(rows: pd.DataFrame, *, theme: str, unit: TimeUnit = DAYS) -> Drawn
                 "days:Q",
                 stack="zero",
                 scale=alt.Scale(domain=[0, (end or 1.0) * GAP], nice=False),
-                axis=parts.axis(
-                    f"Expected {unit.name} that are not training", theme, format=",.4~r"
-                ),
+                axis=parts.axis(f"Mean {unit.name} that are not training", theme, format=",.4~r"),
             ),
             color=alt.Color(
                 "part:N",
@@ -256,7 +253,7 @@ def lost_bars(rows: pd.DataFrame, *, theme: str, unit: TimeUnit = DAYS) -> Drawn
             tooltip=[
                 alt.Tooltip("way:N", title="Way to buy"),
                 alt.Tooltip("part:N", title="Part"),
-                alt.Tooltip("text:N", title="Expected"),
+                alt.Tooltip("text:N", title="Mean"),
             ],
         )
     )
@@ -270,7 +267,7 @@ def policy_marks(
     """Each policy on each market, connected by a line; on demand as a dashed line. `of`: usd or
     days, which are in `unit`."""
     ink, (measure, number) = INK[theme], _measure(of, unit)
-    title = f"Expected {measure[0].lower()}{measure[1:]}"
+    title = f"Mean {measure[0].lower()}{measure[1:]}"
     shown = rows.dropna(subset=[of]).assign(value=rows[of])
     order = list(dict.fromkeys(shown["policy"]))
     scale = _scale(shown["value"], *([reference] if reference else []))
@@ -290,8 +287,8 @@ def policy_marks(
             alt.Tooltip("policy:N", title="Policy"),
             alt.Tooltip("preemptions_per_day:Q", title="Preemptions of the job a day",
                         format=".3~r"),
-            alt.Tooltip("usd:Q", title="Expected cost (USD)", format="$,.3~r"),
-            alt.Tooltip("days:Q", title=f"Expected time ({unit.name})", format=",.3~r"),
+            alt.Tooltip("usd:Q", title="Mean cost (USD)", format="$,.3~r"),
+            alt.Tooltip("days:Q", title=f"Mean time ({unit.name})", format=",.3~r"),
             alt.Tooltip("late:Q", title="Misses the deadline", format=".0%"),
             alt.Tooltip("value:Q", title=title, format=number),
         ],

@@ -153,7 +153,7 @@ def ways(found: Purchases) -> Table[Purchase]:
 
 
 def cheapest_first(found: Purchases) -> Table[Purchase]:
-    """Every way with a time by expected cost, cheapest first; ways without a price last."""
+    """Every way with a time by mean cost, cheapest first; ways without a price last."""
     table = ways(found)
     by_cost = sorted(table.rows, key=lambda w: w.usd.expected if w.usd else math.inf)
     return replace(table, rows=tuple(by_cost))
@@ -208,14 +208,16 @@ def headlines(scenario: Scenario, found: Purchases) -> list[tuple[str, str, str]
     """Four numbers at the top of the page: label, value, and a qualifying line."""
     rows = []
     if (best := words.cheapest(scenario, found)) is not None and best.usd and best.hours:
-        rows.append(("Cheapest", fmt.usd_short(best.usd.expected), labels.label(best)))
+        rows.append(("Cheapest", fmt.usd_short(best.usd.expected), f"mean, {labels.label(best)}"))
     for name, title in (("on_demand", "On demand"), ("spot_only", "Spot only")):
         way = found.named(name)
         if way.usd is None or way.hours is None:
             rows.append((title, fmt.MISSING, "no price known" if way.plan is None else "no figure"))
             continue
         late = "" if way.misses_deadline is None else f", late {labels.chance(way.misses_deadline)}"
-        line = f"{fmt.days(way.hours.expected)}{late}; P90 {fmt.usd_short(way.usd.p90_all)}"
+        line = (
+            f"mean, in {fmt.days(way.hours.expected)}{late}; P90 {fmt.usd_short(way.usd.p90_all)}"
+        )
         rows.append((title, fmt.usd_short(way.usd.expected), line))
     if (even := found.break_even) is not None:
         rows.append(
@@ -247,7 +249,7 @@ def late_from_words(drawn: pd.DataFrame, at_most: float = 0.1) -> str:
 
 
 def lost(found: Purchases) -> pd.DataFrame:
-    """Expected days not spent training, by cause; ways with equal times share one row."""
+    """Mean days not spent training, by cause; ways with equal times share one row."""
     rows = []
     for causes, ways in found.grouped(lambda w: tuple(w.lost_hours.items())).items():
         name, whole = _shared(ways), ways[0].hours.expected if ways[0].hours else math.nan

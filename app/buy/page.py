@@ -130,8 +130,8 @@ def _draw_answer(scenario: Scenario, found: Purchases) -> None:
             st.metric(name, as_text(value), help=explained(f"{name} {line}"))
             st.caption(as_text(line))
     for sentence in (
-        words.doubted_sentence(scenario, found), words.budget_sentence(scenario, found),
-        words.break_even_sentence(found),
+        words.all_in_sentence(found), words.doubted_sentence(scenario, found),
+        words.budget_sentence(scenario, found), words.break_even_sentence(found),
     ):  # fmt: skip
         if sentence:
             st.markdown(as_text(sentence))
@@ -167,8 +167,8 @@ def _draw_lateness(found: Purchases, charts: Specs) -> None:
         ("curve", "Chance to miss a deadline", f"Chance to miss a deadline. {from_when}",
          f"{from_when} Greedy, uniform progress and safety net plan for the form's deadline.",
          "runcast_deadline", lambda: curves),
-        ("lost", "Where lost time goes", f"Expected days that are not training: {sums}.",
-         f"Expected: {sums}.", "runcast_lost_time", lambda: lost),
+        ("lost", "Where lost time goes", f"Mean days that are not training: {sums}.",
+         f"Mean: {sums}.", "runcast_lost_time", lambda: lost),
     )  # fmt: skip
 
 
@@ -183,11 +183,11 @@ def _draw_spot(found: Purchases, charts: Specs, wrong: str) -> None:
         st.caption(as_text(f"{rules}."))
         _draw_pair(
             charts,
-            ("policy_usd", "Expected cost of each policy",
-             "Expected cost of each policy by how often spot is taken away.",
+            ("policy_usd", "Mean cost of each policy",
+             "Mean cost of each policy by how often spot is taken away.",
              words.policies_words(found), "runcast_policies", lambda: document.played(found)),
-            ("policy_days", "Expected time of each policy",
-             "Expected days of each policy by how often spot is taken away.",
+            ("policy_days", "Mean time of each policy",
+             "Mean days of each policy by how often spot is taken away.",
              "", "runcast_policies_time", lambda: document.played(found)),
         )  # fmt: skip
         title = f"Every policy in figures: {len(table.rows)} rows"

@@ -19,7 +19,7 @@ RARELY = 0.1  # a chance of being late that most users would accept
 def sentences(scenario: Scenario, found: Purchases) -> tuple[str, ...]:
     """The answer, the break-even, and the main uncertainties."""
     first = (
-        headline(scenario, found), doubted_sentence(scenario, found),
+        headline(scenario, found), all_in_sentence(found), doubted_sentence(scenario, found),
         budget_sentence(scenario, found),
     )  # fmt: skip
     return tuple(s for s in (*first, *spot_sentences(found), *kept_sentences(found)) if s)
@@ -61,8 +61,20 @@ def headline(scenario: Scenario, found: Purchases) -> str:
     return f"{sentence} The cheapest that misses it with at most {fmt.percent(RARELY)} is {one}."
 
 
+def all_in_sentence(found: Purchases) -> str:
+    """What is expected of the plan itself, and why the means of ways to buy are other numbers."""
+    plan = found.plan
+    if plan.expected_usd is None or not isfinite(plan.expected_hours):
+        return ""
+    return (
+        f"Plan {plan.rank} is expected to cost {_usd(plan.expected_usd)} in "
+        f"{fmt.days(plan.expected_hours)}, all in: means here are at the forecast speed and the "
+        "price as seen."
+    )
+
+
 def cheapest(scenario: Scenario, found: Purchases) -> Purchase | None:
-    """The way with the lowest expected cost; None if no way has a price."""
+    """The way with the lowest mean cost; None if no way has a price."""
     return next(iter(_bought_for_this_run(scenario, found)), None)
 
 
@@ -101,12 +113,12 @@ def budget_sentence(scenario: Scenario, found: Purchases) -> str:
     if len(over) == len(priced):
         least = min(map(_expected_usd, priced))
         return (
-            f"Every way is over the budget of {budget}: the least that is expected is "
+            f"Every way is over the budget of {budget}: the least mean is "
             f"{_usd(least)}, {_usd(least - scenario.budget_usd)} more."
         )
     if not over:
-        return f"Every way that has a price is expected to cost at most the budget of {budget}."
-    return f"Over the budget of {budget}, as expected: {', '.join(map(label, over))}."
+        return f"Every way that has a price costs at most the budget of {budget} in the mean."
+    return f"Over the budget of {budget} in the mean: {', '.join(map(label, over))}."
 
 
 def break_even_sentence(found: Purchases) -> str:
@@ -218,13 +230,13 @@ def lacking(found: Purchases) -> list[tuple[str, str]]:
 
 
 def cheapest_first_words(found: Purchases) -> str:
-    """Expected cost and P90 of every way with a price, the cheapest first."""
+    """Mean cost and time of every way with a price, the cheapest first."""
     listed = [
         f"{label(w)} {_usd(w.usd.expected)}, {fmt.days(w.hours.expected)}"
         for w in sorted(found.ways, key=_expected_usd)
         if w.usd and w.hours
     ]
-    return f"Expected: {'; '.join(listed)}." if listed else ""
+    return f"In the mean: {'; '.join(listed)}." if listed else ""
 
 
 def policies_words(found: Purchases) -> str:

@@ -30,6 +30,7 @@ PICK = "pick"  # name of the selection made by a click on the frontier
 HERE = "here"  # name of the marker's data
 PARETO_PX = 256  # height of the whole chart: plot, axis and legend
 DOUBTED_PX = 34  # the legend below them
+LEGEND_ROW_PX = 18  # of two names: more are cut off in a narrow window
 MEMORY_PX, LEGEND_ROW_PX = 152, 19
 STEP_PX = 52
 ROW_PX, BAR_PX, BAR_DOWN_PX = 34, 12, 8  # one row: a name with a bar beneath it
@@ -94,8 +95,7 @@ def pareto(
     )
     pick = alt.selection_point(name=PICK, fields=["id"], on="click", empty=False)
     named = parts.legend(
-        theme, title="Cheapest for its time", orient="top", columns=4, symbolStrokeWidth=1,
-        titleOrient="left", titleAnchor="middle",
+        theme, title="Cheapest for its time", orient="top", columns=2, symbolStrokeWidth=1,
     )  # fmt: skip
     marks = (
         alt.Chart(frontier)
@@ -118,7 +118,9 @@ def pareto(
     middle = math.sqrt(min(xs) * max(xs))
     layers += _limits(budget_usd, deadline, (budget_text, deadline_text), theme, x, y, middle)
     layers += _marker(x, y, theme, middle)
-    whole = alt.layer(*layers).properties(height=PARETO_PX + len(doubted) * DOUBTED_PX)
+    whole = alt.layer(*layers).properties(
+        height=PARETO_PX + len(doubted) * DOUBTED_PX + LEGEND_ROW_PX * -(-len(domain) // 2)
+    )
     return whole.resolve_scale(shape="independent", color="independent") if quoted.any() else whole
 
 

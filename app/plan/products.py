@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from app.plan.document import COST, FORMATS, IN_FILE
+from app.plan.document import EXPECTED_COST, FORMATS, IN_FILE
 from core.search.plan import Answer, Plan
 
 PRODUCT = ("GPU", "GPUs", "Cloud", "Instance", "Purchase")
@@ -32,7 +32,7 @@ def once(ranked: pd.DataFrame, kept: NDArray[np.bool_]) -> pd.DataFrame:
     rows = kept | (first & ~np.isin(product, product[kept]))
     shown = ranked[rows].copy()
     shown[REGION] = [
-        f"{n} regions" if n > 1 else name
+        f"{n} regions" if n > 1 else name.removeprefix("region ")  # narrow
         for n, name in zip(num_regions[rows], shown[REGION], strict=True)
     ]
     return shown
@@ -66,5 +66,5 @@ def on_page(names: Iterable[str], *, without: Collection[str] = ()) -> list[str]
 
 def formats(ranked: pd.DataFrame) -> dict[str, str]:
     """FORMATS for the costs of a table: with cents where the lowest is small."""
-    least = ranked[COST].min() if COST in ranked else math.inf
-    return {**FORMATS, COST: "$%.2f"} if least < CENTS_USD else FORMATS
+    least = ranked[EXPECTED_COST].min() if EXPECTED_COST in ranked else math.inf
+    return {**FORMATS, EXPECTED_COST: "$%.2f"} if least < CENTS_USD else FORMATS

@@ -37,12 +37,15 @@ def _charts(
 ) -> dict[str, chart_files.Spec]:
     """The charts as specs, cached: building them takes longer than computing their figures."""
     points = document.counts(_found).frame()
-    if points.dropna(subset=["expected_days_p90"]).empty:  # no number of GPUs finishes
+    finishing = points.dropna(subset=["expected_days_p90"])
+    if finishing.empty:  # no number of GPUs finishes
         return {}
     against = partial(charts.against_count, points, chosen=_found.plan.num_gpus, theme=theme)
-    drawn = {"days": against(what="days", limit=_scenario.deadline_days)}
-    if _found.cheapest is not None:
-        drawn["usd"] = against(what="usd", limit=_scenario.budget_usd)
+    drawn = {}
+    if len(finishing) > 1:
+        drawn["days"] = against(what="days", limit=_scenario.deadline_days)
+        if _found.cheapest is not None:
+            drawn["usd"] = against(what="usd", limit=_scenario.budget_usd)
     if _found.optimal is not None:
         drawn["optimal"] = charts.optimal(
             document.optimal_drawn(_found), document.own_run(_found), theme=theme
@@ -78,7 +81,8 @@ def draw(scenario: Scenario, answer: Answer, plan: Plan) -> None:
                 drawn, name, "", document.alt(found, name), CAPTIONS[name], FILES[name],
                 lambda: document.counts(found).frame(),
             )  # fmt: skip
-    title = f"Every number of GPUs in figures: {len(found.points)} rows"
+    rows = "row" if len(found.points) == 1 else "rows"
+    title = f"Every number of GPUs in figures: {len(found.points)} {rows}"
     part = st.expander(title, key="scale_part", on_change="rerun")
     if part.open:
         with part:

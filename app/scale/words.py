@@ -46,7 +46,9 @@ def scale_sentences(
         counts = ", ".join(map(fmt.count, found.not_searched))
         sentences.append(f"Not looked at, because there are too many layouts: {counts} GPUs.")
     if found.plan.offer.purchase == "spot":
-        sentences.append("It is a spot price: its interruptions are not among these failures.")
+        sentences.append(
+            "It is a spot price: what is expected waits for capacity whenever it is preempted."
+        )
     return tuple(sentences)
 
 
@@ -75,14 +77,14 @@ def _own(found: Scale) -> str:
         return f"On {machine} the run does not end, with these failures."
     cost = "" if own.expected_usd is None else f" and {_usd(own.expected_usd)}"
     return (
-        f"On {machine} the run is expected to take {fmt.days(own.expected_hours)}{cost} with "
-        f"failures; nine times in ten it takes at most {fmt.days(own.plan.total.hours.p90)}."
+        f"On {machine} the run is expected to take {fmt.days(own.expected_hours)}{cost}, "
+        f"all in; nine times in ten it takes at most {fmt.days(own.plan.total.hours.p90)}."
     )
 
 
 def _limits(scenario: Scenario, found: Scale) -> list[str]:
     sentences, compared = [], f"of {len(found.points)} numbers of GPUs on this machine"
-    if (least := found.cheapest) is not None:
+    if (least := found.cheapest) is not None and len(found.points) > 1:
         sentences.append(
             f"The least expected dollars {compared}: {_gpus(least)}, {_usd(least.expected_usd)} "
             f"and {fmt.days(least.expected_hours)}."

@@ -2,12 +2,19 @@
 
 import datetime as dt
 import math
+import re
 
 import orjson
 import pytest
 
+from app.bill import document as bill_document
+from app.bill.bill import bill_of, bill_sentences
+from app.buy import charts as buy_charts
+from app.buy import document as buy_document
+from app.buy import words as buy_words
 from app.buy.purchases import purchases_of
 from app.document import format as fmt
+from app.document import markdown
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
 from app.forecast.alternatives import picks_of
@@ -20,11 +27,14 @@ from app.plan.answer_document import ranked
 from app.plan.as_json import plan_json
 from app.plan.decided import recommended_sentence
 from app.report import answer as report_answer
+from app.report.report import report_of
 from app.risk.as_json import risk_json
 from app.risk.risk import risk_of
 from app.risk.words import risk_sentences
 from app.scale.points import scale_of
+from app.scenario.link_query import link_query
 from core.scenario import Scenario
+from pricing.offers import snapshot
 
 TODAY = dt.date(2026, 11, 23)
 SMALL = {"gpu": "H100-80GB-SXM", "cloud": "aws", "num_gpus": "8,64"}
@@ -49,6 +59,26 @@ SCENARIOS = {
         "head_dim": "128", "vocab_size": "128256",
     },
     "failures as given": {**SMALL, "failures_per_node_day": "0.2", "checkpoint_s": "60"},
+    "experts on 2,048": {
+        "model": "deepseek-v3", "gpu": "H100-80GB-SXM", "num_gpus": "2048", "num_tokens": "14.8T",
+        "seq_len": "4096", "global_batch_size": "15360", "deadline_days": "90",
+    },
+    "custom experts": {
+        **SMALL, "model": "custom", "num_layers": "24", "hidden_size": "2048",
+        "ffn_hidden_size": "5632", "num_attention_heads": "16", "num_kv_heads": "16",
+        "head_dim": "128", "vocab_size": "128256", "num_experts": "64", "experts_per_token": "8",
+        "moe_ffn_hidden_size": "1024",
+    },
+    "fp8 where it is faster": {**SMALL, "allow_fp8": "true", "deadline_days": "5"},
+    "no particular stack": {**SMALL, "stack": "generic"},
+    "reserved for a year": {
+        "gpu": "H100-80GB-SXM", "num_gpus": "64", "purchase": "reserved_1y",
+        "max_price_age_days": "0",
+    },
+    "a quote by a deadline, among others": {
+        "quotes": "acme,h100,2.20", "num_gpus": "64", "deadline_days": "3",
+        "gpu": "H100-80GB-SXM,MI300X",
+    },
 }  # fmt: skip
 
 
@@ -128,6 +158,69 @@ def test_words_cards_and_reports_show_the_same_figures(found):
             f"with a chance of {late}." in s
             for s in risk_sentences(scenario, risk_of(scenario, plan))
         )
+
+
+def test_the_command_line_and_the_report_show_the_same_figures(found, run):
+    scenario, answer = found
+    plan = answer.plans[0]
+    link = ("--link", f"?{link_query(scenario, snapshot(scenario.prices).id)}")
+    status, out, err = run("plan", *link, "--json")
+    assert (status, err) == (0, "")
+    (json, *_) = orjson.loads(out)["plans"]
+    hours, usd = plan.total.hours, plan.total.usd
+    assert json["id"] == plan.id
+    assert (json["expected_usd"], json["expected_hours"]) == (usd.expected, hours.expected)
+    assert (json["expected_usd_p90"], json["expected_hours_p10"]) == (usd.p90, hours.p10)
+    assert json["chance_on_time"] == plan.total.chance_on_time
+    luck = plan.chosen_correction
+    assert (json["chosen_correction"] is None) == (luck is None)
+    status, out, err = run("risk", *link)
+    assert (status, err) == (0, "")
+    expected = (
+        f"Expected, all in: {fmt.days(hours.expected)} (P90 {fmt.days(hours.p90)}) and "
+        f"{fmt.usd(usd.expected, digits=3)} (P90 {fmt.usd_short(usd.p90)})."
+    )
+    assert expected in " ".join(out.split())
+    report = " ".join(markdown.written(report_of(scenario, answer, date=TODAY)).decode().split())
+    assert plain(expected) in plain(report)
+    assert plain(words.answer_sentence(scenario, answer)) in plain(report)
+    if luck is not None:
+        assert luck.total.usd.expected > usd.expected
+        assert json["chosen_correction"]["expected_usd"] == luck.total.usd.expected
+        assert fmt.usd(luck.total.usd.expected) in words.chosen_sentence(plan)
+        assert plain(words.chosen_sentence(plan)) in plain(report)
+
+
+def plain(text):
+    """Letters, digits and signs of numbers, without markup."""
+    return re.sub(r"[^\w$%.]+", " ", text.replace("\\", ""))
+
+
+def test_the_risk_page_names_other_figures_otherwise(found):
+    scenario, answer = found
+    plan = answer.plans[0]
+    bought = purchases_of(scenario, plan)
+    usd, days = fmt.usd(plan.expected_usd, digits=3), fmt.days(plan.expected_hours)
+    assert f"is expected to cost {usd} in {days}, all in" in buy_words.all_in_sentence(bought)
+    assert usd in bill_sentences(scenario, bill_of(scenario, plan))[0]
+    tables = (buy_document.cheapest_first(bought), bill_document.lines(bill_of(scenario, plan)))
+    heads = {column.head for table in tables for column in table.columns}
+    assert {"Cost, mean", "Days, mean", "Mean"} <= heads
+    assert not [head for head in heads if "xpected" in head]
+    for label, _, line in buy_document.headlines(scenario, bought):
+        assert "mean" in line or label == "Spot pays up to" or line.startswith("no ")
+    for chart in buy_charts.of(scenario, bought, theme="light").values():
+        assert "xpected" not in " ".join(titles(chart.to_dict()))
+
+
+def titles(drawn):
+    """Every title of axes and tooltips of a chart."""
+    if isinstance(drawn, list):
+        return [t for one in drawn for t in titles(one)]
+    if not isinstance(drawn, dict):
+        return []
+    own = [str(drawn["title"])] if "title" in drawn else []
+    return own + [t for name, one in drawn.items() if name != "datasets" for t in titles(one)]
 
 
 def test_spot_in_closed_form_is_spot_played():

@@ -362,7 +362,7 @@ def test_a_trace_and_a_number_contradict_each_other(field):
         ({"preemptions_per_day": "1e6"}, "Does not end: an attempt"),
         ({"outage_hours": "8760"}, "spot is up 0."),
         ({"budget_usd": "100"}, "Every way is over the budget of $100"),
-        ({"budget_usd": "1e9"}, "expected to cost at most the budget"),
+        ({"budget_usd": "1e9"}, "costs at most the budget"),
         (
             {"cloud": "coreweave"},
             "spot of H100-80GB-SXM at coreweave is not in this price snapshot",

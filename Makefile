@@ -92,7 +92,7 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.dashboard: $(VENV)/.made pyproject.toml requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e . -c requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[ui,report]' -c requirements.txt
 	@touch $@
 
 $(VENV)/.tests: $(VENV)/.made pyproject.toml requirements.txt

@@ -38,6 +38,7 @@ from app.command.options import (
     text_option,
 )
 from app.document.echo import echo
+from app.document.on_use import lacking
 from app.explain.command import explain
 from app.guides.command import decide
 from app.imports.command import import_file
@@ -320,6 +321,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         sys.stdout.flush()
     except RuncastError as e:
         return _fail(e.named(lambda field: option_of(field) or field))
+    except ModuleNotFoundError as e:  # of an extra
+        if (sentence := lacking(e)) is None:
+            raise
+        return _fail(str(sentence))
     except typer.TyperException as e:  # an unknown option, a missing value
         written = getattr(e, "format_message", None)
         return _fail(str(written() if callable(written) else e))

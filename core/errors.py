@@ -79,6 +79,11 @@ def unknown_sentence(
     return f"Unknown {kind} {shown(name)}.{hint} Known: {', '.join(names[:LISTED])}{rest}."
 
 
+def not_installed(package: str, extra: str) -> RuncastError:
+    """The error of a package that is missing, with the extra of this distribution that has it."""
+    return RuncastError(f"The package {package} is not installed: pip install 'runcast[{extra}]'.")
+
+
 def unknown_name(
     kind: str, name: str, known: Collection[str], *, guess: str | None = None
 ) -> ScenarioError:

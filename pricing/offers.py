@@ -26,6 +26,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args
 
+from arro3.io import read_parquet
+
 from core.errors import FactError, ScenarioError, shown, unknown_name
 from core.machine.offer import Offer, Purchase
 from pricing.disk import prices_folder
@@ -160,31 +162,35 @@ def _opened(snapshot_id: str, folder: Path) -> Snapshot:
 
 def read_rows(path: Path) -> list[Row]:
     """The rows of a snapshot file; `FactError` if they do not match its name."""
-    # Imported here, because it takes a fifth of a second that only readers of prices need.
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-    import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
-
     if path.stat().st_size > MAX_BYTES:
         raise FactError(f"{path.name} is larger than {MAX_BYTES} bytes: not a price snapshot")
-    try:
-        # Not read_table, which would load all of pyarrow.dataset for one small file.
-        with pq.ParquetFile(path) as file:
-            if file.metadata.num_rows > MAX_ROWS:
-                raise FactError(f"{path.name} has more than {MAX_ROWS} rows: not a price snapshot")
-            table: Any = file.read()
-    except (OSError, pa.ArrowException) as e:
-        raise FactError(
-            f"{path.name} cannot be read as parquet ({type(e).__name__}): `runcast refresh` may "
-            "write it again, else restore a backup"
-        ) from None
-    if table.column_names != list(COLUMNS):
-        raise FactError(f"{path.name} has columns {shown(table.column_names)}, not those of offers")
-    rows: list[Row] = list(zip(*(c.to_pylist() for c in table.columns), strict=True))
+    names, rows = _read(path)
+    if names != list(COLUMNS):
+        raise FactError(f"{path.name} has columns {shown(names)}, not those of offers")
     if not rows:
         raise FactError(f"{path.name} holds no offer")
     if (found := _id_of(_checked(rows, path.name))) != path.stem:
         raise FactError(f"{path.name} was changed: its content hashes to {found}")
     return rows
+
+
+def _read(path: Path) -> tuple[list[str], list[Row]]:
+    """The names of the columns of a Parquet file, and its rows."""
+    rows: list[Row] = []
+    try:
+        batches = read_parquet(path)
+        for batch in batches:
+            rows += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            if len(rows) > MAX_ROWS:
+                raise FactError(f"{path.name} has more than {MAX_ROWS} rows: not a price snapshot")
+        return batches.schema.names, rows
+    except (FactError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as e:  # noqa: BLE001 - a damaged file is a panic of Rust, of no class
+        raise FactError(
+            f"{path.name} cannot be read as parquet ({type(e).__name__}): `runcast refresh` may "
+            "write it again, else restore a backup"
+        ) from None
 
 
 def _checked(rows: Iterable[Row], what: str) -> Iterator[Row]:

@@ -9,6 +9,10 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from arro3.core import Array, DataType, Table
+from arro3.io import write_parquet
 
 from core.errors import FactError
 from pricing.disk import write_atomically
@@ -17,15 +21,14 @@ from pricing.offers import COLUMNS, MAX_BYTES, MAX_ROWS, Row, content_id, read_r
 
 def parquet(rows: Sequence[Row]) -> bytes:
     """The parquet file of these rows, in canonical order."""
-    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-    import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
-
-    arrow = {str: pa.string(), int: pa.int64(), float: pa.float64()}
-    schema = pa.schema([(name, arrow[kind]) for name, kind in COLUMNS.items()])
-    columns = list(zip(*sorted(rows, key=repr), strict=True))
+    arrow = {str: DataType.string(), int: DataType.int64(), float: DataType.float64()}
+    columns = zip(*sorted(rows, key=repr), strict=True)
+    arrays: dict[str, Any] = {
+        name: Array(column, type=arrow[kind])
+        for (name, kind), column in zip(COLUMNS.items(), columns, strict=True)
+    }
     out = io.BytesIO()
-    table = pa.table(dict(zip(COLUMNS, columns, strict=True)), schema=schema)
-    pq.write_table(table, out, compression="zstd")
+    write_parquet(Table.from_pydict(arrays), out, compression="zstd(1)")
     return out.getvalue()
 
 

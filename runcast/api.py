@@ -20,6 +20,7 @@ from app.bill.bill import Bill, bill_of
 from app.command.given import Given
 from app.command.values import REQUIRED, TOP_MAX, lacking, scenario_of
 from app.document.as_json import Json
+from app.document.on_use import pd
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve
 from app.plan import words as plan_words
@@ -35,8 +36,6 @@ from core.search.plan import Exclusion, Interval, Layout, Plan
 from pricing.offers import snapshot
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from app.document.chart_parts import Drawn
     from app.options.side_by_side import Subject
 
@@ -207,8 +206,6 @@ class Answer:
         `gpu_hours`; `mfu` and `probability_oom` are fractions. Dollars of a plan without a price
         are NaN. Medians only: `plans` has the intervals.
         """
-        import pandas as pd
-
         return pd.DataFrame(dict(self.found.points))
 
     def to_json(self) -> dict[str, Json]:

@@ -206,11 +206,12 @@ def _fetched(ray: Any, ref: Any, flying: Mapping[Any, int]) -> Result:
 def _joined_ray(address: str) -> Any:
     """The ray module, joined to the cluster, or a sentence."""
     try:
-        ray = importlib.import_module("ray")  # optional, and 240 MB: not a dependency
+        ray = importlib.import_module("ray")  # optional, and 240 MB: an extra
     except ModuleNotFoundError:
         raise ScenarioError(
-            "--ray needs the package ray, which is not installed here: pip install ray, in the "
-            "version of the cluster. Without --ray a sweep runs on this machine."
+            "--ray needs the package ray, which is not installed here: pip install "
+            "'runcast[ray]', in the version of the cluster. Without --ray a sweep runs on this "
+            "machine."
         ) from None
     _check_reachable(address)
     try:

@@ -12,7 +12,6 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from app.accuracy.errors import number
 from app.accuracy.rows import Offence
@@ -24,6 +23,7 @@ from app.accuracy.words import (
     three_decimals,
 )
 from app.document import format as fmt
+from app.document.on_use import pd
 from app.document.table import Column, Table, text_column
 from core.evidence.accuracy import MEMORY_CLASSES, PairAccuracy
 from hardware.claims import NotModelled, not_modelled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from core.errors import RuncastError
+from core.errors import not_installed
 
 
 def mcp() -> None:
@@ -13,7 +13,7 @@ def mcp() -> None:
     On standard input and output; tools: plan, estimate, audit, offers, models, gpus (docs/api.md).
     """
     if find_spec("mcp") is None:
-        raise RuncastError("The package mcp is not installed: pip install 'runcast[mcp]'.")
+        raise not_installed("mcp", "mcp")
     import asyncio
 
     from app.api.mcp_tools import serve_stdio

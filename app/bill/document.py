@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-import pandas as pd
-
 from app.bill.bill import Bill, bill_sentences
 from app.bill.energy import energy_text, tonnes
 from app.bill.line import Line
 from app.document import format as fmt
 from app.document.blocks import Block, Bullets, Paragraph
+from app.document.on_use import pd
 from app.document.table import Column, Table
 from core.money.bill import Figure
 from core.numeric import as_float

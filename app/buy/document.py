@@ -12,14 +12,13 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-import pandas as pd
-
 from app.buy import labels, words
 from app.buy.kept import Purchase
 from app.buy.purchases import Purchases
 from app.document import format as fmt
 from app.document import vocabulary
 from app.document.blocks import Block, Bullets, Paragraph
+from app.document.on_use import pd
 from app.document.table import Column, Table
 from app.risk import document as risk_document
 from app.risk.risk import Spread

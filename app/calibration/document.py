@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
-import pandas as pd
 
 from app.calibration import words
 from app.calibration.sources import ValueSource
 from app.document import format as fmt
+from app.document.on_use import pd
 from app.document.table import Column, Table, column, plain, text_column
 from app.forecast.calibration_files import Kept
 from app.forecast.calibration_origin import Origin, origin_of

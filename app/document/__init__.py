@@ -18,6 +18,8 @@ glossary     the field's terms, one sentence each: what a page shows when the po
 html         a report as one HTML file: no script, no request, readable in dark mode and
              on paper
 markdown     a report as Markdown (CommonMark with tables, as code hosts draw it)
+on_use       packages of an extra, imported when first used: the base installation works
+             without them
 page         draw blocks on a Streamlit page
 pdf          a report as PDF: tagged (PDF/UA-1) and archivable (PDF/A-2a), typeset by
              Typst

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from app.document.chart_files import Spec
 from app.document.table import Table
+
+if TYPE_CHECKING:
+    from app.document.chart_files import Spec
 
 Row: TypeAlias = tuple[str, ...]
 

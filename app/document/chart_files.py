@@ -10,15 +10,12 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import altair as alt
-import pandas as pd
-import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
-import vl_convert
+from app.document.on_use import pa, pd, pq, vl_convert
 
-from app.document.chart_parts import BACKGROUND
+if TYPE_CHECKING:
+    import altair as alt
 
 Spec = dict[str, Any]
 Rows = list[dict[str, Any]]
@@ -26,6 +23,7 @@ Rows = list[dict[str, Any]]
 WIDTH_PX = 820  # plot width in files; on the page a chart takes the available width
 PANEL_PX = 400  # width of one of several plots side by side
 PNG_SCALE = 2.0
+BACKGROUND = {"light": "#FFFFFF", "dark": "#10151B"}  # of the page: app/.streamlit/config.toml
 GRID = {"light": "#D5DCE3", "dark": "#34404C"}
 FONT = "DejaVu Sans, Liberation Sans, sans-serif"
 DIGITS = 5  # of a drawn number: finer than any screen

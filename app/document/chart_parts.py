@@ -17,7 +17,6 @@ import pandas as pd
 Drawn = alt.LayerChart | alt.FacetChart  # the declared return type of alt.layer
 
 INK = {"light": "#17202A", "dark": "#F2F5F8"}
-BACKGROUND = {"light": "#FFFFFF", "dark": "#10151B"}  # of the page: app/.streamlit/config.toml
 FAINT = {"light": "#6B7785", "dark": "#93A1B0"}
 LIMIT = {"light": "#B23A00", "dark": "#FF9A5C"}
 # Okabe and Ito, https://jfly.uni-koeln.de/color/: distinct with every common colour blindness.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-import pandas as pd
-
 from app.document.escape import safe_value
+from app.document.on_use import pd
 
 
 def csv_bytes(frame: pd.DataFrame, link: str = "") -> bytes:

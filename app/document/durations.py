@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import pandas as pd
+from app.document.on_use import pd
 
 IN_DAYS = " (days)"  # end of a column's head
 

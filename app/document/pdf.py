@@ -14,10 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import typst
-
 from app.document import chart_files
 from app.document.blocks import Block, Bullets, Copied, Figure, Paragraph, Report, line
+from app.document.on_use import typst
 from app.document.pictures import svg_of
 from app.document.table import Table
 

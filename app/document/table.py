@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-if TYPE_CHECKING:
-    import pandas as pd
+from app.document.on_use import pd
 
 T = TypeVar("T")
 
@@ -78,15 +77,11 @@ class Table(Generic[T]):
 
     def texts(self) -> pd.DataFrame:
         """The cells as a data frame of text under the heads."""
-        import pandas as pd
-
         return pd.DataFrame(self.cells(), columns=list(self.head), dtype=object)
 
     def frame(self) -> pd.DataFrame:
         """The values as a data frame under the names, for charts and files; missing if not
         finite."""
-        import pandas as pd
-
         found = {c.name: [_finite(c.value(row)) for row in self.rows] for c in self.columns}
         names = [c.name for c in self.columns]
         return pd.DataFrame(found, columns=names, dtype=None if self.rows else object)

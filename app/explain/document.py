@@ -7,11 +7,10 @@ from dataclasses import replace
 from math import isfinite
 from operator import attrgetter
 
-import pandas as pd
-
 from app.document import format as fmt
 from app.document import vocabulary
 from app.document.blocks import Block, Paragraph, Section
+from app.document.on_use import pd
 from app.document.table import Column, Table
 from app.explain import words
 from app.explain.explained import Against, Named, Why

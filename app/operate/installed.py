@@ -48,16 +48,26 @@ def look(now: datetime) -> Iterator[Finding]:
 
 
 def asked_for() -> list[str]:
-    """The packages that Runcast requires, from the checkout or else from the metadata."""
+    """The packages that Runcast requires, and those of its extras that are installed; from the
+    checkout or else from the metadata."""
     try:
-        lines = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["dependencies"]
+        project = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
+        lines = project["dependencies"]
+        extras = [
+            line for e, of in project["optional-dependencies"].items() if e != "dev" for line in of
+        ]
     except (OSError, KeyError):
         try:
-            lines = requires("runcast") or []
+            stated = requires("runcast") or []
         except PackageNotFoundError:
             return []
-    plain = (line for line in lines if "extra ==" not in line)
-    return [found[0] for line in plain if (found := _NAME.match(line))]
+        lines = [line for line in stated if "extra ==" not in line]
+        split = [line.partition("extra ==") for line in stated]
+        extras = [line for line, _, extra in split if extra and "dev" not in extra]
+    needed, more = (
+        [found[0] for line in of if (found := _NAME.match(line))] for of in (lines, extras)
+    )
+    return [*dict.fromkeys([*needed, *filter(version_of_package, more)])]
 
 
 def pinned(path: Path) -> dict[str, str]:

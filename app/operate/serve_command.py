@@ -12,6 +12,7 @@ import threading
 import time
 import urllib.request
 import webbrowser
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,7 @@ import typer
 
 from app.command.options import Text, text_option
 from app.document.echo import echo
-from core.errors import RuncastError, ScenarioError, shown
+from core.errors import RuncastError, ScenarioError, not_installed, shown
 
 PAGE = Path(__file__).parents[1] / "server.py"
 PORT = 8501
@@ -42,6 +43,8 @@ def serve(
     Nothing is sent anywhere: no telemetry, and prices are refreshed only when asked. Other settings
     are those of Streamlit's environment variables (docs/deploy.md).
     """
+    if find_spec("streamlit") is None:
+        raise not_installed("streamlit", "ui")
     number, host = _port(port), address or LOOPBACK[0]
     _check_free(host, number)
     at = f"http://{'localhost' if host in (*LOOPBACK, '0.0.0.0', '::') else host}:{number}"

@@ -12,6 +12,7 @@ import stat
 import tomllib
 from collections.abc import Iterator
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,10 @@ READABLE = stat.S_IRGRP | stat.S_IROTH
 
 def look(now: datetime) -> Iterator[Finding]:
     """The address, then every risky setting; `ok` if there is none."""
+    if find_spec("streamlit") is None:
+        value = "not installed: pip install 'runcast[ui]' adds it"
+        yield Finding(area="settings", name="page", state="ok", value=value)
+        return
     address = _option("server.address")
     where = f"{address or 'every address'}:{_option('server.port')}"
     risks = list(_risks(address))

@@ -10,11 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import pandas as pd
-
 from app.bill.energy import Energy, energy_of, energy_text, tonnes
 from app.document import format as fmt
 from app.document import vocabulary
+from app.document.on_use import pd
 from app.forecast.training import tokens_of
 from app.forecast.with_failures import WithFailures, of_plans
 from app.plan import document as plan_document

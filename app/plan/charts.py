@@ -13,7 +13,8 @@ import altair as alt
 import pandas as pd
 
 from app.document import chart_parts as parts
-from app.document.chart_parts import BACKGROUND, DASHED, FAINT, INK, LIMIT, TEXT_PX, Drawn
+from app.document.chart_files import BACKGROUND
+from app.document.chart_parts import DASHED, FAINT, INK, LIMIT, TEXT_PX, Drawn
 from app.document.durations import unit_of
 
 Place = dict[str, float]  # days and usd

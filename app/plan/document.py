@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 
 from app.document import format as fmt
 from app.document import vocabulary
+from app.document.on_use import pd
 from app.document.table import Column, Table, column, text_column
 from app.forecast.standing import price_in_doubt
 from app.forecast.with_failures import WithFailures

@@ -7,9 +7,9 @@ import math
 from collections.abc import Collection, Iterable
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from app.document.on_use import pd
 from app.plan.document import EXPECTED_COST, FORMATS, IN_FILE
 from core.search.plan import Answer, Plan
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
-import pandas as pd
 
 from app.document import format as fmt
 from app.document import vocabulary
+from app.document.on_use import pd
 from app.document.table import Table, text_column
 from app.prices.history_document import seller
 from core.search.plan import Plan

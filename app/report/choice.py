@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pandas as pd
 
 from app.document import chart_files, vocabulary
 from app.document import format as fmt
 from app.document.blocks import Block, Bullets, Figure, Paragraph, Row, Section
+from app.document.on_use import pd
 from app.document.pictures import THEME
 from app.document.table import Table, plain
 from app.explain import explained

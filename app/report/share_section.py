@@ -6,6 +6,7 @@ import datetime as dt
 import shlex
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 
 import orjson
 import streamlit as st
@@ -39,7 +40,7 @@ def draw(scenario: Scenario, answer: Answer, selected: Plan | None) -> None:
     about = "why nothing fits" if selected is None else f"plan {selected.rank}, with charts"
     st.caption(as_text(f"A report to hand round: {about}, what is assumed, every source."))
     with st.container(horizontal=True, gap="small"):
-        for kind, title in REPORTS.items():
+        for kind, title in REPORTS.items() if find_spec("typst") else ():  # the extra `report`
             _draw_file(
                 f"Report as {title}",
                 partial(_report, kind, scenario, answer, st.context.url or ""),

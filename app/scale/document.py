@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import pandas as pd
-
 from app.document import format as fmt
 from app.document.blocks import Block, Bullets, Paragraph
+from app.document.on_use import pd
 from app.document.table import Column, Table
 from app.scale.optimal import Best
 from app.scale.points import Point, Scale

@@ -11,43 +11,56 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
-import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
+from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
+from arro3.io import write_parquet
 
 from app.document.escape import safe_cell
 from app.sweep.cell import COLUMNS
 from app.sweep.cells import Sweep
 from app.sweep.folder import SweepFolder, put_in_place
 
-CHUNK_ROWS = 5_000  # rows in memory at a time; also a row group of the Parquet file
-ARROW = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+CHUNK_ROWS = 5_000  # rows as Python values at a time; also a row group of the Parquet file
+ARROW = {
+    str: DataType.string(),
+    int: DataType.int64(),
+    float: DataType.float64(),
+    bool: DataType.bool(),
+}
 
 
 def write_results(folder: SweepFolder, sweep: Sweep, manifest: Mapping[str, str]) -> list[Path]:
     """Write results.parquet and results.csv of a sweep whose cells are all finished."""
-    schema = schema_of(sweep).with_metadata(dict(manifest))
+    schema, chunks = schema_of(sweep).with_metadata(dict(manifest)), []
     parquet, table = folder.path / "results.parquet", folder.path / "results.csv"
     new_parquet, new_table = (p.with_name(p.name + ".new") for p in (parquet, table))
-    with (
-        pq.ParquetWriter(new_parquet, schema) as columns,
-        new_table.open("w", encoding="utf-8", newline="") as text,
-    ):
+    with new_table.open("w", encoding="utf-8", newline="") as text:
         lines = csv.DictWriter(text, schema.names, lineterminator="\n")
         lines.writeheader()
         rows = _rows(folder, sweep)
         while chunk := list(islice(rows, CHUNK_ROWS)):
-            columns.write_table(pa.Table.from_pylist(chunk, schema=schema))
+            columns = [
+                Array([row[name] for row in chunk], type=kind)
+                for name, kind in zip(schema.names, schema.types, strict=True)
+            ]
+            chunks.append(RecordBatch.from_arrays(columns, schema=schema))
             lines.writerows({n: _csv(v) for n, v in row.items()} for row in chunk)
+    write_parquet(
+        RecordBatchReader.from_batches(schema, chunks),
+        new_parquet,
+        compression="snappy",
+        max_row_group_size=CHUNK_ROWS,
+    )
     put_in_place(new_parquet, parquet)
     put_in_place(new_table, table)
     return [parquet, table]
 
 
-def schema_of(sweep: Sweep) -> pa.Schema:
+def schema_of(sweep: Sweep) -> Schema:
     """The columns: number of the cell, fields that vary, then the results."""
     varying = {name: ARROW[_kind(values)] for name, values in sweep.varying.items()}
     found = {name: ARROW[kind] for name, kind in COLUMNS.items()}
-    return pa.schema({"cell": pa.int64(), **varying, **found})
+    kinds = {"cell": DataType.int64(), **varying, **found}
+    return Schema([Field(name, kind) for name, kind in kinds.items()])
 
 
 def _kind(values: tuple[Any, ...]) -> type:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Literal
 
 import pandas as pd
@@ -83,9 +84,12 @@ def draw_files(figure: Figure) -> None:
     look, address = theme(), address_of(link.scenario(), st.context.url)
     kinds: Files = {
         **table_files(figure.data, address),
-        "png": ("image/png", lambda: chart_files.png(figure.spec, theme=look)),
-        "svg": ("image/svg+xml", lambda: chart_files.svg(figure.spec, theme=look)),
     }
+    if find_spec("vl_convert"):  # of the extra `report`
+        kinds |= {
+            "png": ("image/png", lambda: chart_files.png(figure.spec, theme=look)),
+            "svg": ("image/svg+xml", lambda: chart_files.svg(figure.spec, theme=look)),
+        }
     with part:
         for ending, (mime, made) in kinds.items():
             st.download_button(

@@ -19,7 +19,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from core.errors import RuncastError, shown
+from core.errors import RuncastError, not_installed, shown
 from pricing.disk import prices_folder
 
 DATABASE_URL = "RUNCAST_DATABASE_URL"
@@ -115,7 +115,10 @@ def _engine(url: URL) -> Engine:
             "tcp_user_timeout": 15_000,  # ms, for a server that does not answer
             "application_name": "runcast",
         }
-        return create_engine(url, pool_pre_ping=True, pool_size=2, connect_args=settings)
+        try:
+            return create_engine(url, pool_pre_ping=True, pool_size=2, connect_args=settings)
+        except ModuleNotFoundError:
+            raise not_installed("psycopg", "postgres") from None
     # A file opens in a third of a millisecond, so no connection is kept that a fork could share.
     engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_S})
     event.listen(engine, "connect", _prepare_sqlite)

@@ -45,6 +45,26 @@ def python(wheel, tmp_path_factory):
     return env / "bin/python"
 
 
+@pytest.mark.serial  # seconds
+def test_the_base_installation_is_small_and_quick(wheel, tmp_path):
+    """Without the packages that venv brings, and with the compiled modules that pip makes."""
+    venv.create(tmp_path / "env", with_pip=True)
+    (site,) = (tmp_path / "env/lib").glob("python*/site-packages")
+    before = size_mb(site)
+    pip = [tmp_path / "env/bin/python", "-m", "pip", "--disable-pip-version-check", "install"]
+    started = time.monotonic()
+    subprocess.run(
+        [*pip, "--no-cache-dir", "-c", ROOT / "requirements.txt", wheel],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    assert time.monotonic() - started < 25
+    assert size_mb(site) - before < 250
+
+
+def size_mb(folder):
+    return sum(p.lstat().st_blocks for p in folder.rglob("*")) * 512 / 2**20
+
+
 @pytest.fixture
 def shell(tmp_path):
     """A folder with an app.py, and what a shell there has set."""

@@ -13,6 +13,7 @@ from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
+LOCKED = ("auth", "postgres", "report", "ui")  # extras: deploy/Makefile
 LOCK = (ROOT / "deploy/requirements.lock").read_text()
 MACHINES = [(python, machine) for python in ("3.11", "3.12", "3.13", "3.14")
             for machine in ("x86_64", "aarch64")]  # fmt: skip
@@ -65,9 +66,10 @@ def asked(wanted: str, extras: set[str], where: dict[str, str]) -> list[Requirem
 
 
 def needed(where: dict[str, str]) -> set[str]:
-    """Every distribution that the dashboard needs with a login, whatever asks for it."""
+    """Every distribution that a server needs with a login, whatever asks for it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = [*project["dependencies"], *project["optional-dependencies"]["auth"]]
+    extras = [line for e in LOCKED for line in project["optional-dependencies"][e]]
+    lines = [*project["dependencies"], *extras]
     left, found = [*map(Requirement, lines)], {}
     while left:
         wanted = left.pop()

@@ -6,6 +6,7 @@ for a login, which covers the page alone, they answer only with RUNCAST_API=on.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -18,9 +19,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from app.api.openapi import PATH, description
-from app.api.questions import ASKED, Ask, as_texts
+from app.api.questions import ASKED, SEARCH, Ask, as_texts
 from app.api.rate import Rate
 from app.log import log
+from app.web.answers import ask_for_program
+from app.web.searches import BusyError
 from core.errors import RuncastError, ScenarioError
 from core.scenario import MAX_QUERY_CHARS
 from hardware.outside.json_text import Bounds, OutsideError, json_value
@@ -71,9 +74,14 @@ def _answering(ask: Ask, has_login: Callable[[], bool]) -> Callable[[Request], A
             )
         try:
             texts = await _texts(request)
-            return _json(await run_in_threadpool(log.carried(partial(ask, texts))))
+            call = partial(ask, texts)
+            if ask in SEARCH:
+                return _json(await asyncio.wrap_future(ask_for_program(call, texts, address)))
+            return _json(await run_in_threadpool(log.carried(call)))
         except TooLongError as e:
             return _error(413, str(e))
+        except BusyError as e:
+            return _error(503, str(e), {"Retry-After": "10"})
         except RuncastError as e:
             return _error(400, e.named(lambda field: field))
 

@@ -26,6 +26,7 @@ _ANSWERS = {
     "200": ("The document.", {"type": "object"}),
     "400": ("A mistake in the request, as one sentence.", {"$ref": "#/components/schemas/Error"}),
     "413": ("A body over the bound.", {"$ref": "#/components/schemas/Error"}),
+    "503": ("Too many searches are waiting.", {"$ref": "#/components/schemas/Error"}),
     "429": ("Too many requests from this address.", {"$ref": "#/components/schemas/Error"}),
 }
 

@@ -131,6 +131,7 @@ ASKED: Mapping[str, Ask] = {
     "models": models,
     "gpus": gpus,
 }
+SEARCH = (plan, estimate)  # what takes seconds of a processor
 
 
 def _text(name: str, value: object) -> str:

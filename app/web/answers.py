@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from functools import partial
+from typing import Any
 
 import streamlit as st
 from streamlit import runtime
@@ -31,11 +33,14 @@ KEPT_S = 6 * 3600.0
 FAILED_S = 60.0
 SEARCHES_AT_ONCE = 8
 MOST_WAITING = 100
+PROGRAMS_WAITING = 20  # searches of anybody, when one of a program is refused
 # Work of a search, of which that of every accelerator has 1, and how many of more work run at once:
 # more costly ones than processors would only share them, and the rest is for the cheaper.
 LANES = ((0.2, max(1, os.cpu_count() or 1)), (0.02, 4))
 USUAL_COUNTS = 15  # numbers of GPUs that are searched where none is given
 LOOK_S = 0.1  # between checks whether an edit has overtaken a waiting run
+
+PROGRAM = "program "  # of the sessions of /api/v1
 
 Key = tuple[Query, str]
 
@@ -76,6 +81,15 @@ def ask(key: Key) -> Future[Answer]:
     return _searches().ask(key, search, session=_session(), work=_work(key[0]))
 
 
+def ask_for_program(search: Callable[[], Any], texts: Mapping[str, str], who: str) -> Future[Any]:
+    """Start a search of /api/v1, in turn with those of the pages: of one address one costly search
+    at a time. BusyError while PROGRAMS_WAITING are waiting, so that pages find room."""
+    return _searches().ask(
+        object(), search, session=PROGRAM + who, work=_work(tuple(texts.items())),
+        most_waiting=PROGRAMS_WAITING, is_kept=False,
+    )  # fmt: skip
+
+
 def begin() -> None:
     """A run of the page begins: what an earlier one of this session waited for is unwanted."""
     _searches().leave(_session())
@@ -89,6 +103,8 @@ def _session() -> str:
 
 def _is_here(session: str) -> bool:
     """Whether the browser of a session is connected. Without a server nobody can go."""
+    if session.startswith(PROGRAM):
+        return True
     return not runtime.exists() or runtime.get_instance().is_active_session(session)
 
 

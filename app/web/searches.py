@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Any
 
 from app.log import log
 from core.errors import RuncastError
@@ -51,6 +52,7 @@ class _Search:
     looked: float = 0.0
     is_ended: bool = False  # nobody waits for it: whoever asks again gets a new one
     num_bytes: int = 0
+    is_kept: bool = True
 
 
 class Searches:
@@ -92,13 +94,16 @@ class Searches:
     def ask(
         self,
         key: Hashable,
-        search: Callable[[], Answer],
+        search: Callable[[], Any],
         *,
         session: str = ANYBODY,
         work: float = 0.0,
-    ) -> Future[Answer]:
+        most_waiting: int | None = None,
+        is_kept: bool = True,
+    ) -> Future[Any]:
         """A future of the answer. `search` runs only if the question is not known and nobody else
-        asked it; BusyError if too many are waiting."""
+        asked it; BusyError if too many are waiting, `most_waiting` if it is given. What is not
+        kept may be any object."""
         now = time.monotonic()
         with self._lock:
             held = self._asked.get(key)
@@ -106,12 +111,12 @@ class Searches:
                 held = None
             if held is None:
                 self._drop_unwanted(now)
-                if len(self._queue) >= self._most_waiting:
+                if len(self._queue) >= (most_waiting or self._most_waiting):
                     raise BusyError(
                         f"The server is busy: {len(self._queue)} searches are waiting. Try again "
                         f"in about {self._wait_s(self._queue):.0f} s."
                     )
-                held = _Search(key, log.carried(search), work, now)
+                held = _Search(key, log.carried(search), work, now, is_kept=is_kept)
                 self._asked[key] = held
                 self._queue.append(held)
             for other in (*self._queue, *self._running):
@@ -219,7 +224,7 @@ class Searches:
                 answer = search.call()
         except BaseException as e:  # noqa: BLE001 - it is the error of everybody who waits
             error = e.with_traceback(None) if isinstance(e, UnwantedError) else e
-        num_bytes = self._size(answer) if answer is not None else 0
+        num_bytes = self._size(answer) if answer is not None and search.is_kept else 0
         with self._lock:
             now = time.monotonic()
             self._running.remove(search)
@@ -232,6 +237,8 @@ class Searches:
                 search.found.set_exception(error)
             elif answer is not None:
                 search.found.set_result(answer)
+            if not search.is_kept and self._asked.get(search.key) is search:
+                del self._asked[search.key]
             self._forget()
             self._look(now)
             is_idle = not self._running

@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import anyio
 import httpx
@@ -10,6 +11,8 @@ from starlette.applications import Starlette
 
 from app.api import door, rate
 from app.api.openapi import description
+from app.web import answers
+from app.web.searches import Searches
 from core.scenario import Scenario
 
 JOB = {"model": "llama3.1-8b", "num_tokens": "1e11", "seq_len": "8k", "global_batch_size": "512",
@@ -122,10 +125,23 @@ def test_no_question_reads_a_file(ask):
 
 
 def test_an_address_that_asks_too_often_waits(ask):
-    answers = [ask.get("/api/v1/models", params={"model": "nosuch"}) for _ in range(40)]
-    refused = [a for a in answers if a.status_code == 429]
+    found = [ask.get("/api/v1/models", params={"model": "nosuch"}) for _ in range(40)]
+    refused = [a for a in found if a.status_code == 429]
     assert len(refused) >= 40 - rate.AT_ONCE - 10
     assert refused[0].headers["Retry-After"] == "1"
+
+
+def test_a_flood_of_searches_leaves_room_for_pages(ask, monkeypatch):
+    searches, held = Searches(most=4, keep_s=9, failed_s=9, at_once=2, lanes=((0.2, 1),)), Event()
+    monkeypatch.setattr(answers, "_searches", lambda: searches)
+    try:
+        for _ in range(1 + answers.PROGRAMS_WAITING):  # one runs
+            answers.ask_for_program(held.wait, {}, "10.0.0.1")
+        refused = ask.get("/api/v1/plan", params=JOB)
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "10")
+        assert searches.ask("page", lambda: "found", session="a", work=0.1).result(9) == "found"
+    finally:
+        held.set()
 
 
 def test_a_bucket_fills_again_and_addresses_are_bounded(monkeypatch):

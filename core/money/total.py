@@ -107,15 +107,21 @@ def total(run: Run, *, deadline_hours: float | None = None) -> Total:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         trained = of_training(run.job)
         paid = trained if run.paid is run.job else of_training(run.paid)
-        return of_cumulants(trained, paid, run, deadline_hours=deadline_hours)
+        least_s = failure_free_s(run.job)
+        return of_cumulants(trained, paid, run, least_s=least_s, deadline_hours=deadline_hours)
 
 
 @np.errstate(invalid="ignore", divide="ignore", over="ignore")
 def of_cumulants(
-    training: Cumulants, paid: Cumulants, run: Terms, *, deadline_hours: float | None = None
+    training: Cumulants,
+    paid: Cumulants,
+    run: Terms,
+    *,
+    least_s: Numeric = 0.0,
+    deadline_hours: float | None = None,
 ) -> Total:
     """The total of training with these cumulants at the forecast speed, in seconds, and of what of
-    it is paid."""
+    it is paid. `least_s`: of the training without a failure."""
     trained = at_uncertain_speed(training, run.sigma)
     hours = _fitted(_hours(trained))
     start = np.asarray(run.startup_hours, dtype=float)
@@ -138,7 +144,7 @@ def of_cumulants(
     whole = hours.outcome(start)
     # Nor does a run end sooner than without failures at its speed, whatever the fit says.
     alone = [
-        start + failure_free_s(run.job) / HOUR_S * np.exp(z * np.asarray(run.sigma))
+        start + np.asarray(least_s) / HOUR_S * np.exp(z * np.asarray(run.sigma))
         for z in (-Z_90, 0.0, Z_90)
     ]
     return Total(

@@ -175,7 +175,7 @@ def test_importing_a_package_loads_nothing_heavy(modules, package, never):
 # Floors of the app that draw or take commands: whatever else loads Streamlit or Typer makes every
 # import of the library, and every command, wait for them.
 DRAWN = re.compile(
-    r"app/(main|cli|server|(web|command)/\w+|\w+/(page|figures|sidebar|form|filters|command|"
+    r"app/(main|cli|server|api/door|(web|command)/\w+|\w+/(page|figures|sidebar|form|filters|command|"
     r"\w+_section|\w+_command))\.py"
 )
 

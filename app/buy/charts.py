@@ -119,21 +119,23 @@ def _scale(values: pd.Series, *more: float) -> alt.Scale:
 def _axis(title: str, theme: str, values: list[float], of: str) -> alt.Axis:
     """Axis of dollars or days; round ticks if the scale is logarithmic."""
     far = min(values) > 0 and max(values) / min(values) > WIDE
-    more = {"values": parts.log_ticks(values)} if far else {}
+    more: dict[str, Any] = {"labelBound": True}  # the last one is cut off else
+    if far:
+        more["values"] = parts.log_ticks(values)
     if of == "usd":
         return parts.usd_axis(theme, title, **more)
     return parts.axis(title, theme, format=",.4~r", **more)
 
 
 def _rule(value: float, text: str, scale: alt.Scale, colour: str, dash: list[int]) -> list[Any]:
-    """A vertical line at one value, with its name at the top."""
+    """A vertical line at one value, with its name above the names of rows."""
     name = alt.Chart(pd.DataFrame({"at": [value], "text": [text]})).mark_text(
         color=colour, align="left", dx=4, fontSize=11
     )
     at = alt.X("at:Q", scale=scale)
     return [
         parts.rule("x", value, scale, colour, dash),
-        name.encode(x=at, y=y_px(6), text=alt.Text("text:N")),
+        name.encode(x=at, y=y_px(-5), text=alt.Text("text:N")),
     ]
 
 

@@ -59,8 +59,10 @@ def log_scale(values: Iterable[float], *always: float, gap: float = GAP, **more:
 
 
 def usd_axis(theme: str, title: str = "Cost (USD)", **more: Any) -> alt.Axis:
-    """An axis of dollars: $0, $400k, $1.2M, $3B."""
-    text = "datum.value == 0 ? '$0' : replace(datum.label, 'G', 'B')"  # SI writes G for billions
+    """An axis of dollars: $0, $0.5, $400k, $1.2M, $3B."""
+    # SI writes G for billions, and m for thousandths.
+    large = "datum.value < 1 ? format(datum.value, '$,.2~r') : replace(datum.label, 'G', 'B')"
+    text = f"datum.value == 0 ? '$0' : {large}"
     return axis(title, theme, **{"format": "$~s", "labelExpr": text, **more})
 
 

@@ -70,11 +70,11 @@ def _smallest_count(points: Mapping[str, Any]) -> int | None:
 
 
 def _first(points: Mapping[str, Any], choose: Callable[..., int | None], **more: Any) -> int | None:
-    """The row that is chosen among the plans that nothing speaks against, priced ones first, else
-    among all."""
+    """The row that is chosen among the priced plans that nothing speaks against, else among the
+    priced ones, else among all."""
     columns = {"usd": points["expected_usd"], "hours": points["expected_hours"], **more}
     stands, priced = ~points["in_doubt"], ~np.isnan(points["usd"])
-    for kept in (stands & priced, stands, np.ones_like(stands)):
+    for kept in (stands & priced, priced, stands, np.ones_like(stands)):
         rows = np.flatnonzero(kept)
         some = {n: c[rows] if isinstance(c, np.ndarray) else c for n, c in columns.items()}
         if (row := choose(**some)) is not None:

@@ -84,9 +84,11 @@ def _draw_scaling(scenario: Scenario, plan: Plan, key: Key) -> None:
         st.warning(as_text(str(e)))
         return
     sentence = speed_tables.scaling_sentence(plan, found)
-    specs = _panels(key, plan.id, figure.theme(), plan, found)
     titles = {"throughput": "Tokens/s", "efficiency": "Parallel efficiency"}
-    for column, (name, title) in zip(st.columns(2), titles.items(), strict=True):
+    if len(found.plans) < 2:  # one point is no curve
+        titles = {}
+    specs = _panels(key, plan.id, figure.theme(), plan, found)
+    for column, (name, title) in zip(st.columns(2), titles.items(), strict=False):
         with column:
             figure.draw(
                 figure.Figure(

@@ -48,7 +48,7 @@ def _extreme(answer: Answer, column: str) -> Plan | Point | None:
     dear = np.isnan(usd)
     if column == "expected_hours":
         dear |= ~points["meets_budget"]
-    for without in (points["in_doubt"], dear):
+    for without in (dear, points["in_doubt"]):
         values = standing(values, in_doubt=np.asarray(without, dtype=bool))
     if not np.isfinite(values).any():
         return None

@@ -64,7 +64,7 @@ def answer_sentence(
         return f"{job}: {answer.nothing_fits or 'no offer matches what was asked.'}"
     plan = plan or answer.plans[0]
     usd, hours = plan.total.usd, plan.total.hours
-    policy = ", spot only" if plan.offer.purchase == "spot" else ""
+    policy = ", policy: spot only" if plan.offer.purchase == "spot" else ""
     time = f"{fmt.days(hours.expected)} (P90 {fmt.days(hours.p90)}) on {machine(plan)}{policy}"
     if usd is None:
         claim = f"{time} at a price that is not known"

@@ -8,22 +8,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from app.accuracy import regret
 from app.accuracy.choices import regrets_of
 from app.accuracy.section_scores import Section, class_coverages, families
 from app.accuracy.words import NOTE
 from app.document.escape import safe_cell
 from core.evidence.accuracy import FITS_AT_MOST, TIGHT_AT_MOST, PairAccuracy
+from core.evidence.residual import SMALLEST_SHIFT
 from hardware.cross_validation import choice_figures
 
 if TYPE_CHECKING:
+    from app.accuracy.predict import Predictions
     from app.accuracy.rows import Offence
     from app.accuracy.validate import Report
 
 JSON_SCHEMA = "runcast-validate/1"
 OUT_COLUMNS = (
     "run_id", "predicted_tokens_per_s_per_gpu", "p10", "p90", "predicted_peak_memory_gib",
-    "probability_oom", "status", "reason", "line",
+    "probability_oom", "status", "reason", "line", "moved", "nearest_distance", "nearby",
 )  # fmt: skip
 IDS_SHOWN = 5
 WORST_FAMILIES = 20
@@ -37,6 +41,7 @@ def report_json(report: Report) -> dict[str, Any]:
     accelerator, precision, architecture, framework, task and stack_profile. Figures whose name
     starts with weighted_ count each configuration once. `regret` has the choices among these rows
     (`rows`, `worst_groups`) and those of the shipped rows by fits that had not seen them.
+    `nearby` has how many forecasts measured runs moved, by how much, and how far the nearest is.
     """
     pairs, chosen = report.pairs, regrets_of(report)
     return {
@@ -82,6 +87,7 @@ def report_json(report: Report) -> dict[str, Any]:
             "worst_groups": regret.worst_json(regret.worst_groups(chosen)),
             "shipped_rows_unseen": regret.as_json(regret.of_unseen(choice_figures())),
         },
+        "nearby": nearby_json(report.predictions),
         "model_notes": {key: list(notes) for key, notes in report.model_notes.items()},
     }
 
@@ -149,4 +155,27 @@ def write_out(report: Report, path: Path) -> None:
             cells = [f"{column[i]:.6g}" if p.ok[i] else "" for column in numbers]
             status = "ok" if p.ok[i] else "refused"
             texts = (safe_cell(str(run_id)), *cells, status, safe_cell(str(p.reason[i])))
-            writer.writerow([*texts, report.runs.line[i]])
+            writer.writerow([*texts, report.runs.line[i], *_nearby_cells(p, i)])
+
+
+def _nearby_cells(p: Predictions, i: int) -> tuple[str, str, str]:
+    """By what share measured runs moved a forecast, how far the nearest is, and that in words."""
+    if p.nearby is None or not p.ok[i]:
+        return "", "", ""
+    moved, distance = np.expm1(p.nearby.shift[i]), p.nearby.distance[i]
+    return f"{moved:.4g}", f"{distance:.4g}", safe_cell(str(p.nearby.words[i]))
+
+
+def nearby_json(p: Predictions) -> dict[str, Any] | None:
+    """What measured runs did to the forecasts: shares and distances, as medians."""
+    if p.nearby is None or not p.ok.any():
+        return None
+    shift, distance = p.nearby.shift[p.ok], p.nearby.distance[p.ok]
+    moved = np.abs(shift) >= SMALLEST_SHIFT
+    return {
+        "forecasts": int(p.ok.sum()),
+        "moved": int(moved.sum()),
+        "moved_by_median": float(np.median(np.expm1(np.abs(shift[moved])))) if moved.any() else 0.0,
+        "nearest_distance_median": float(np.median(distance)),
+        "variance_explained_mean": float(np.mean(p.nearby.explained[p.ok])),
+    }

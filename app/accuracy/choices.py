@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.accuracy.scores import configurations, publications
+from app.accuracy.predict import publications
+from app.accuracy.scores import configurations
 from app.accuracy.section_scores import BETWEEN, Numbers, Texts, joined
 from core.errors import ScenarioError
 from core.evidence.choice import Choices, Estimate, choices, estimates

@@ -15,6 +15,12 @@ from core.errors import ScenarioError
 def validate(
     runs: Annotated[Text, text_option("--runs", "FILE", "Measured runs.")] = None,
     models: Annotated[Text, text_option("--models", "FILE", "Their models.")] = None,
+    own: Annotated[
+        Text,
+        text_option(
+            "--own", "FILE", "Runs of your own: their measured throughput moves the forecasts."
+        ),
+    ] = None,
     pairs: Annotated[Text, text_option("--pairs", "FILE", "Pairs of runs with one change.")] = None,
     out: Annotated[Text, text_option("--out", "FILE", "Write one prediction a row.")] = None,
     readme: Annotated[
@@ -38,7 +44,12 @@ def validate(
     from app.accuracy import as_json as validation_json
     from app.accuracy import validate as validation
 
-    report = validation.validate(Path(runs), Path(models), Path(pairs) if pairs else None)
+    report = validation.validate(
+        Path(runs),
+        Path(models),
+        Path(pairs) if pairs else None,
+        own_path=Path(own) if own else None,
+    )
     if out is not None:
         validation_json.write_out(report, Path(out))
     if readme is not None:

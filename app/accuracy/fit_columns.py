@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from app.accuracy import fit_kernels
 from app.accuracy.columns import Columns, columns
-from app.accuracy.scores import configurations, publications
+from app.accuracy.predict import publications
+from app.accuracy.scores import configurations
 from core.errors import RunsError
 from core.evidence.accuracy import repeat_weights
 from core.evidence.fitting import Model, Priors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
@@ -9,14 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.accuracy.columns import Columns, columns
+from app.accuracy.run_words import PRECISION_NAMES
 from core.evidence import uncertainty
 from core.evidence.inference import total
+from core.evidence.residual import Learned, MeasuredRuns, Traits, learned, sentence
+from core.evidence.traits import traits
 from core.memory.memory import peak_bytes, unreported_bytes
 from core.numeric import Numeric
 from core.time.step import step
 from core.units import GIB
-from hardware.measured import RunInputs
+from hardware.efficiency import stack_of
+from hardware.measured import RunInputs, Runs
 from hardware.measured_model import ModelFacts
+from hardware.names import canonical
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,22 +38,121 @@ class Predictions:
     probability_oom: NDArray[np.float64]
     ok: NDArray[np.bool_]
     reason: NDArray[np.object_]  # '' where ok
+    nearby: Nearby | None = None  # None: measured runs were not asked
 
 
-NUMBERS = tuple(f.name for f in fields(Predictions) if f.name not in ("ok", "reason"))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearby:
+    """What measured runs did to forecasts, as columns aligned with the inputs."""
+
+    shift: NDArray[np.float64]  # of the log of the throughput
+    explained: NDArray[np.float64]  # share of the variance that they explain
+    distance: NDArray[np.float64]  # to the nearest
+    words: NDArray[np.object_]  # in one sentence
+
+    def placed(self, rows: NDArray[np.intp], count: int) -> Nearby:
+        """These columns as those of a table with `count` rows, of which they are `rows`."""
+
+        def whole(column: NDArray[np.float64]) -> NDArray[np.float64]:
+            found = np.full(count, np.nan)
+            found[rows] = column
+            return found
+
+        words = np.full(count, "", dtype=object)
+        words[rows] = self.words
+        return Nearby(
+            shift=whole(self.shift),
+            explained=whole(self.explained),
+            distance=whole(self.distance),
+            words=words,
+        )
 
 
-def predict(inputs: RunInputs, models: Mapping[str, ModelFacts]) -> Predictions:
-    """Forecast every row. Rows that cannot be forecast get a reason; the others are unaffected."""
+NUMBERS = tuple(f.name for f in fields(Predictions) if f.name not in ("ok", "reason", "nearby"))
+
+
+def predict(
+    inputs: RunInputs, models: Mapping[str, ModelFacts], runs: MeasuredRuns | None = None
+) -> Predictions:
+    """Forecast every row, with what measured `runs` say about its error. Rows that cannot be
+    forecast get a reason; the others are unaffected."""
     found, kept, reasons = columns(inputs, models)
     result = {name: np.full(len(inputs), np.nan) for name in NUMBERS}
+    nearby = None
     if found is not None:
-        for name, column in _forecast(found).items():
+        said = None
+        if runs is not None:
+            some = inputs.rows(kept)
+            said = learned(
+                traits_of(some, found), runs, run_id=some.run_id,
+                publication=publications(some.source),
+            )  # fmt: skip
+            words = [sentence(said, runs, n) for n in range(len(kept))]
+            nearby = Nearby(
+                shift=said.shift,
+                explained=said.explained,
+                distance=said.distance,
+                words=np.array(words, dtype=object),
+            ).placed(kept, len(inputs))
+        for name, column in _forecast(found, said).items():
             result[name][kept] = column
     p50 = result["tokens_per_s_per_gpu_p50"]
     ok = np.isfinite(p50) & (p50 > 0)
     reasons[(reasons == "") & ~ok] = "The accelerator lacks the precision of this run."
-    return Predictions(**result, ok=ok, reason=reasons)
+    return Predictions(**result, ok=ok, reason=reasons, nearby=nearby)
+
+
+def publications(sources: NDArray[np.str_]) -> NDArray[np.str_]:
+    """The repository or paper of each source: what names it without version and section."""
+    return np.array([re.split(r"[@\s]", str(s))[0] for s in sources], dtype=np.str_)
+
+
+def traits_of(inputs: RunInputs, found: Columns, *, named: bool = True) -> Traits:
+    """What the rows of `found` are compared by with measured runs; `inputs` are of the same rows.
+    Not `named`: their stack is treated as unknown."""
+    stacks = [stack_of(str(name)) if named else None for name in inputs.framework]
+    recipes = [PRECISION_NAMES.get(str(p), str(p)).replace("-", "_") for p in inputs.precision]
+    return traits(
+        found.work,
+        found.layouts,
+        found.cluster,
+        family=np.array([s.family if s else "" for s in stacks], dtype=np.str_),
+        stack=np.array([s.name if s else "" for s in stacks], dtype=np.str_),
+        accelerator=np.array([canonical(str(a)) for a in inputs.accelerator], dtype=np.str_),
+        precision=np.array(recipes, dtype=np.str_),
+        task=inputs.task,
+    )
+
+
+def measured_runs(
+    inputs: RunInputs, found: Columns, log_ratio: NDArray[np.float64], *, own: bool = False
+) -> MeasuredRuns:
+    """Rows with ln(measured / forecast), as a forecast of other runs may use them."""
+    return MeasuredRuns(
+        run_id=inputs.run_id,
+        traits=traits_of(inputs, found),
+        publication=publications(inputs.source),
+        log_ratio=log_ratio,
+        own=np.full(len(inputs), own),
+    )
+
+
+def own_runs(
+    runs: Runs, models: Mapping[str, ModelFacts], reason: NDArray[np.object_]
+) -> tuple[MeasuredRuns | None, tuple[str, ...]]:
+    """The runs whose measured throughput may be used as the user's own (None if there are none),
+    and a note on how many these are. `reason` says why a row cannot be read, '' if it can."""
+    tokens = runs.measured.tokens_per_s_per_gpu
+    usable = np.flatnonzero((reason == "") & runs.measured.throughput_ok & (tokens > 0))
+    found, kept, _ = columns(runs.inputs.rows(usable), models)
+    rows = usable[kept]
+    note = f"Own runs: {len(rows)} of the {len(runs)} rows are used."
+    if found is None:
+        return None, (note,)
+    log_ratio = np.log(tokens[rows]) - np.log(tokens_per_s_per_gpu(found))
+    good = np.isfinite(log_ratio)
+    measured = measured_runs(runs.inputs.rows(rows), found, log_ratio, own=True)
+    return measured.take(good), (note,)
 
 
 def tokens_per_s_per_gpu(found: Columns) -> NDArray[np.float64]:
@@ -67,10 +172,12 @@ def _peak_memory_bytes(found: Columns) -> NDArray[np.float64]:
     return total(peak_bytes(found.work, found.layouts, found.cluster, found.efficiency))
 
 
-def _forecast(found: Columns) -> dict[str, Numeric]:
+def _forecast(found: Columns, said: Learned | None) -> dict[str, Numeric]:
     """The numbers of `Predictions`. Memory is what the stack reports, except for running out."""
     p50, gib = tokens_per_s_per_gpu(found), reported_memory_bytes(found) / GIB
     sigma = uncertainty.throughput_sigma(found.efficiency, found.circumstances)
+    if said is not None:
+        p50, sigma = p50 * np.exp(said.shift), sigma * np.sqrt(said.variance_left)
     memory_sigma = uncertainty.memory_sigma(found.efficiency, found.circumstances)
     return {
         "tokens_per_s_per_gpu_p10": uncertainty.p10(p50, sigma),

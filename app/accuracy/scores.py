@@ -6,7 +6,6 @@ compared in tokens/s, never in reported TFLOP/s, because sources count FLOPs in 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -78,11 +77,6 @@ def configurations(inputs: RunInputs, accelerator: Texts) -> Texts:
     """
     columns = (np.asarray(getattr(inputs, name), dtype=np.str_) for name in CONFIGURATION)
     return joined(accelerator, *columns)
-
-
-def publications(sources: Texts) -> Texts:
-    """The repository or paper of each source: what names it without version and section."""
-    return np.array([re.split(r"[@\s]", str(s))[0] for s in sources], dtype=np.str_)
 
 
 def _reasons(rows: Flags, reason: Callable[[int], str]) -> NDArray[np.object_]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from app.accuracy import document, errors, regret, words
+from app.accuracy.as_json import nearby_json
 from app.accuracy.choices import regrets_of
 from app.accuracy.rows import Offence, where
 from app.document import format as fmt
@@ -33,7 +34,7 @@ def report_blocks(report: Report) -> tuple[Block | Section, ...]:
         f"{fmt.count(report.num_used)} used, {fmt.count(len(report.offences))} named below."
     )
     return (
-        *map(Paragraph, (counts, *report.file_notes, words.NOTE)),
+        *map(Paragraph, (counts, *report.file_notes, *_nearby(report), words.NOTE)),
         Section(
             "Throughput (tokens/s): the forecast, and the baseline on the same rows",
             tuple(_throughput(report)),
@@ -46,6 +47,19 @@ def report_blocks(report: Report) -> tuple[Block | Section, ...]:
         *_named("Refused", report.reasons(has_forecast=False)),
         *_named("Forecast, but measured what cannot be scored", report.reasons(has_forecast=True)),
     )
+
+
+def _nearby(report: Report) -> Iterator[str]:
+    """What measured runs did to the forecasts, in one sentence."""
+    if found := nearby_json(report.predictions):
+        yield (
+            f"Measured runs moved {fmt.count(found['moved'])} of "
+            f"{fmt.count(found['forecasts'])} forecasts, by "
+            f"{fmt.percent(found['moved_by_median'])} at the median; the nearest run is "
+            f"{found['nearest_distance_median']:.2g} away at the median, and runs explain "
+            f"{fmt.percent(found['variance_explained_mean'])} of what the model leaves open. "
+            "No run moves its own forecast."
+        )
 
 
 def _first(table: Table[Any], most: int) -> Iterator[Block]:

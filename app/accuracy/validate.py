@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from app.accuracy.predict import NUMBERS, Predictions, predict
+from app.accuracy.predict import NUMBERS, Predictions, own_runs, predict
 from app.accuracy.rows import Offence, offences, word_notes
 from app.accuracy.scores import (
     labels_of,
@@ -31,11 +31,13 @@ from app.accuracy.section_scores import PairSection, Section, Texts
 from app.scenario.version import version
 from core.errors import ScenarioError, unknown_sentence
 from core.evidence.accuracy import OomAccuracy
+from core.evidence.residual import MeasuredRuns
 from core.machine.accelerator import Accelerator
 from core.model.presets import PRESETS, preset
 from hardware import facts
 from hardware.measured import Models, Pairs, Runs, read_models, read_pairs, read_runs
 from hardware.measured_model import ModelFacts
+from hardware.residuals.table import residuals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,18 +83,32 @@ def validate(
     models_path: Path,
     pairs_path: Path | None = None,
     today: dt.date | None = None,
+    *,
+    own_path: Path | None = None,
 ) -> Report:
-    """Read, forecast and score a file of runs. Raises `RunsError` if the file is unusable."""
+    """Read, forecast and score a file of runs; the measurements in the file `own_path` may be used.
+    Raises `RunsError` if a file is unusable."""
     pairs = None if pairs_path is None else read_pairs(pairs_path)
-    return report_of(read_runs(runs_path), read_models(models_path), pairs, today)
+    own = None if own_path is None else read_runs(own_path)
+    return report_of(read_runs(runs_path), read_models(models_path), pairs, today, own=own)
 
 
 def report_of(
-    runs: Runs, models: Models, pairs: Pairs | None = None, today: dt.date | None = None
+    runs: Runs,
+    models: Models,
+    pairs: Pairs | None = None,
+    today: dt.date | None = None,
+    *,
+    own: Runs | None = None,
 ) -> Report:
-    """Forecast and score runs that are already read."""
+    """Forecast and score runs that are already read. Forecasts use what the shipped runs and the
+    `own` ones measured, but nothing that `runs` measured."""
     known, reason = _models_of(runs, models)
-    predictions = _forecast(runs, known, reason)
+    measured, notes = residuals(), ()
+    if own is not None:
+        mine, notes = own_runs(own, *_models_of(own, models))
+        measured = measured if mine is None else measured.joined(mine)
+    predictions = _forecast(runs, known, reason, measured)
     machines = _machines(runs)
     labels = labels_of(runs, known, machines)
     throughput, baseline = throughput_scores(runs, predictions, known, machines, labels)
@@ -108,7 +124,7 @@ def report_of(
         baseline=baseline,
         pairs=pairs_scores(pairs, runs, predictions, labels),
         model_notes={key: notes for key, notes in used.items() if notes},
-        file_notes=(*runs.notes, *word_notes(runs)),
+        file_notes=(*runs.notes, *word_notes(runs), *notes),
         offences=tuple(offences(runs, predictions, (throughput, memory))),
         runcast_version=version() or "not installed",
         date=(today or dt.datetime.now(dt.UTC).date()).isoformat(),
@@ -142,11 +158,14 @@ def _preset(name: str) -> ModelFacts:
 
 
 def _forecast(
-    runs: Runs, known: Mapping[str, ModelFacts], reason: NDArray[np.object_]
+    runs: Runs,
+    known: Mapping[str, ModelFacts],
+    reason: NDArray[np.object_],
+    measured: MeasuredRuns,
 ) -> Predictions:
     """Forecast the readable rows; the result is aligned with all rows of the file."""
     readable = np.flatnonzero(reason == "")
-    found = predict(runs.inputs.rows(readable), known)
+    found = predict(runs.inputs.rows(readable), known, measured)
     finite = np.isfinite([getattr(found, name) for name in NUMBERS]).all(axis=0)
     good = readable[found.ok & finite]
     ok, why = np.full(len(runs), False), reason.copy()
@@ -156,7 +175,8 @@ def _forecast(
     result = {name: np.full(len(runs), np.nan) for name in NUMBERS}
     for name, column in result.items():
         column[readable] = np.where(found.ok & finite, getattr(found, name), np.nan)
-    return Predictions(**result, ok=ok, reason=why)
+    nearby = None if found.nearby is None else found.nearby.placed(readable, len(runs))
+    return Predictions(**result, ok=ok, reason=why, nearby=nearby)
 
 
 def _machines(runs: Runs) -> dict[str, Accelerator]:

@@ -17,6 +17,8 @@ inference         what a published run leaves out, inferred from its memory: the
                   that fits
 neighbours        measured runs that are most like a plan, by a distance over what differs
 published_claims  arithmetic behind published claims, and the verdict on each
+residual          what measured runs say about the error of the model at runs like them
+traits            traits of jobs, by which residual finds the measured runs like them
 uncertainty       width of a forecast: a log-normal around the P50 that widens with what
                   is assumed
 """

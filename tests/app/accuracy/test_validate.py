@@ -44,7 +44,7 @@ def digest(inputs, i, salt):
     return 1 + int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) / 2**32
 
 
-def hashing_predict(inputs, models):
+def hashing_predict(inputs, models, runs=None):
     def column(salt, scale):
         return np.array([scale * digest(inputs, i, salt) for i in range(len(inputs))])
 
@@ -63,7 +63,7 @@ def hashing_predict(inputs, models):
 
 
 def constant_predict(tokens=10_000.0, memory=60.0):
-    def predict(inputs, models):
+    def predict(inputs, models, runs=None):
         full = {name: np.full(len(inputs), x) for name, x in (("t", tokens), ("m", memory))}
         return Predictions(
             tokens_per_s_per_gpu_p10=full["t"] * 0.9,
@@ -154,7 +154,7 @@ def test_a_forecast_of_what_was_measured_has_no_error(predicted_by):
     truth = measured.read_runs(measured.RUNS_CSV)
     by_id = {str(run_id): i for i, run_id in enumerate(truth.inputs.run_id)}
 
-    def knows(inputs, models):
+    def knows(inputs, models, runs):
         rows = [by_id[str(run_id)] for run_id in inputs.run_id]
         p = constant_predict()(inputs, models)
         tokens = np.nan_to_num(truth.measured.tokens_per_s_per_gpu[rows], nan=1.0)
@@ -313,8 +313,27 @@ def test_an_unknown_accelerator_is_refused_by_the_real_forecast(table):
     assert "H100-81GB-SXM" in report.predictions.reason[1]
 
 
+def test_own_runs_move_the_forecasts_of_runs_like_them(table, tmp_path):
+    run = {**RUN, "run_id": "b", "num_gpus": "16", "tokens_per_s_per_gpu": ""}
+    stranger = {**run, "run_id": "c", "source": "elsewhere"}
+    runs = table([run, stranger])
+
+    def forecasts(tokens):
+        own = table([{**RUN, "tokens_per_s_per_gpu": tokens}], "own.csv")
+        return validation.validate(runs, measured.MODELS_CSV, today=TODAY, own_path=own)
+
+    slow, fast = forecasts("8000"), forecasts("12000")
+    moved = written(slow, tmp_path)
+    ratio = fast.predictions.tokens_per_s_per_gpu_p50 / slow.predictions.tokens_per_s_per_gpu_p50
+    assert 1.3 < ratio[0] < 1.5
+    assert 1 < ratio[1] < 1.3
+    assert "your own" in moved[0]["nearby"]
+    assert float(moved[0]["moved"]) < -0.1
+    assert "Own runs: 1 of the 1 rows are used." in fast.file_notes
+
+
 def test_a_forecast_that_is_no_number_is_a_refusal(table, predicted_by):
-    def broken(inputs, models):
+    def broken(inputs, models, runs=None):
         p = constant_predict()(inputs, models)
         p.peak_memory_gib[0] = np.inf
         return p
@@ -394,7 +413,7 @@ def test_the_shipped_words_are_all_known(predicted_by):
 def test_every_model_of_a_run_reaches_the_forecast(table, predicted_by):
     seen = {}
 
-    def spy(inputs, models):
+    def spy(inputs, models, runs):
         seen.update(models)
         return constant_predict()(inputs, models)
 
@@ -421,7 +440,7 @@ def test_a_file_that_cannot_be_used_is_one_error(tmp_path):
 
 
 def test_pairs_compare_ratios_and_need_both_runs(table, predicted_by):
-    def twice(inputs, models):
+    def twice(inputs, models, runs):
         p = constant_predict()(inputs, models)
         p.tokens_per_s_per_gpu_p50[inputs.num_gpus == 16] *= 2
         return p

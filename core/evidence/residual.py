@@ -1,0 +1,307 @@
+"""What measured runs say about the error of the model: its residual at runs that are like them.
+
+The residual of a run, ln(measured / forecast of the model), is a Gaussian process over its traits
+[R06]. Runs have it in common as far as they are alike: by family and kind of model, stack and
+task, accelerator and number format, and by distance over SCALES, within a stack and beyond. What
+one publication measures differently from all others is a nuisance that no forecast uses. A
+forecast asks the NEIGHBOURS runs with the highest covariance only, as distant ones add nothing.
+
+Gate: the share of the variance at a run that its neighbours explain. Below GATE the model stays
+as it is, so that a run of a stack or machine that is unlike all others is not moved.
+
+A user's own runs share more with what the same user forecasts: the nuisance, and OWN.
+
+Constants: by marginal likelihood on the residuals of hardware/measured_runs.csv, then rounded; the
+gate and the share of a publication by folds over whole publications (docs/accuracy.md).
+
+[R06] Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapter 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+Words = NDArray[np.str_]
+
+# How far apart two runs are at distance 1, in doublings unless another unit is given.
+SCALES = {
+    "micro_batch_tokens": 3.0, "hidden_size": 1.5, "num_layers": 1.2, "num_experts": 3.0,
+    "num_gpus": 4.0, "tp": 2.0, "pp": 2.5, "cp": 2.5, "ep": 2.5, "virtual_stages": 2.0,
+    "num_microbatches": 3.0, "seq_len": 2.5, "peak": 2.5, "matmul_bits": 1.0,
+    "software_year": 0.6,  # years
+    "recompute": 1.0,  # kinds: none, selective, full
+    "cuda_graphs": 0.8,  # of the whole step
+}  # fmt: skip
+# Standard deviations of ln(measured / forecast) that runs have in common.
+FAMILY_AND_KIND, STACK_AND_TASK, MACHINE = 0.02, 0.073, 0.03
+ANYWHERE, IN_STACK, OF_PUBLICATION, SCATTER = 0.065, 0.118, 0.04, 0.045
+PUBLICATION_SHARE = 0.2  # of IN_STACK that only runs of one publication have in common
+OWN, OWN_REACH = 0.1, 2.0  # of one user's runs, and over how many distances
+NEIGHBOURS = 32
+MOST = 0.4  # a larger residual of a published run counts as this one: rows may be wrong
+GATE = (0.1, 0.2)  # explained share from which a shift counts, and counts in full
+NEAR_OWN = 0.3  # correlation with an own run from which own runs are asked
+NARROWING, LEAST_LEFT = 1.1, 0.1
+SMALLEST_SHIFT, MOSTLY = 0.005, 0.8  # of a shift that is named, and of the runs that made it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What runs are compared by, as columns; '' for an unknown stack, which is like no other."""
+
+    family: Words
+    stack: Words
+    accelerator: Words
+    number_format: Words
+    task: Words
+    experts: NDArray[np.bool_]
+    numbers: Numbers  # a column for each of SCALES, as logarithms to base 2 where in doublings
+
+    def __len__(self) -> int:
+        return len(self.stack)
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """The chosen rows, by mask or by index."""
+        return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+
+    def joined(self, other: Self) -> Self:
+        """These rows, then those of another."""
+        names = [f.name for f in fields(self)]
+        return type(self)(
+            **{n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in names}
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRuns:
+    """Runs with their residual. Publications are '' where nothing is known of them."""
+
+    run_id: Words
+    traits: Traits
+    publication: Words
+    log_ratio: Numbers  # ln(measured / forecast of the model)
+    own: NDArray[np.bool_]  # measured by the user who forecasts
+
+    def __len__(self) -> int:
+        return len(self.run_id)
+
+    def joined(self, other: Self) -> Self:
+        """These runs, then those of another table."""
+        columns = {
+            f.name: np.concatenate([getattr(self, f.name), getattr(other, f.name)])
+            for f in fields(self)
+            if f.name != "traits"
+        }
+        return type(self)(traits=self.traits.joined(other.traits), **columns)
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """The chosen runs, by mask or by index."""
+        columns = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "traits"}
+        taken = {name: column[rows] for name, column in columns.items()}
+        return type(self)(traits=self.traits.take(rows), **taken)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What runs say about forecasts, one row a forecast. The neighbours are columns of `at` (row
+    numbers of the runs) with their weights."""
+
+    shift: Numbers  # to add to the logarithm of the forecast
+    explained: Numbers  # share of the variance that is known after the runs: 0 to 1
+    distance: Numbers  # to the nearest run of the stack, else of any; inf without runs
+    at: NDArray[np.intp]
+    weight: Numbers  # of the residual of each neighbour in `shift`
+
+    @property
+    def variance_left(self) -> Numbers:
+        """Share of the variance of the forecast's error that remains."""
+        return np.maximum(1.0 - NARROWING * self.explained, LEAST_LEFT)
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """The chosen forecasts, by mask or by index."""
+        return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+
+
+def learned(
+    of: Traits,
+    runs: MeasuredRuns,
+    *,
+    run_id: Words | None = None,
+    publication: Words | None = None,
+) -> Learned:
+    """The residual of each forecast, from the runs that are most like it.
+
+    A run says nothing about a forecast of its own `run_id`. With own runs among `runs`,
+    `publication` says whose each forecast is: own runs of another publication count as published.
+    Blank, or None: the same user's.
+    """
+    blank = np.full(len(of), "")
+    names = blank if run_id is None else run_id
+    whose = blank if publication is None else publication
+    parts = [
+        _some(of.take(rows), runs, names[rows], whose[rows])
+        for rows in np.array_split(np.arange(len(of)), len(of) // 256 + 1)
+    ]
+    return Learned(
+        **{f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Learned)}
+    )
+
+
+def _some(of: Traits, runs: MeasuredRuns, run_id: Words, whose: Words) -> Learned:
+    use = ~_same(run_id, runs.run_id) | (run_id == "")[:, None]
+    published = _solved(of, runs, use, np.zeros(use.shape, dtype=bool))
+    if not runs.own.any():
+        return published
+    known = _same(whose, runs.publication) | (whose == "")[:, None] | (runs.publication == "")
+    mine = runs.own & known & use
+    asked = _solved(of, runs, use, mine)
+    near = _nearness(of, runs.traits, mine) > NEAR_OWN
+    columns = {}
+    for f in fields(Learned):
+        ours, theirs = getattr(asked, f.name), getattr(published, f.name)
+        columns[f.name] = np.where(near if ours.ndim == 1 else near[:, None], ours, theirs)
+    return Learned(**columns)
+
+
+def _nearness(of: Traits, runs: Traits, mine: NDArray[np.bool_]) -> Numbers:
+    """The highest correlation of each forecast with an own run of its user."""
+    common = np.where(mine, _common(of, runs) + _of_user(of, runs), 0.0)
+    nearest: Numbers = common.max(axis=1, initial=0.0) / (_known() + _user())
+    return nearest
+
+
+def _solved(
+    of: Traits, runs: MeasuredRuns, use: NDArray[np.bool_], mine: NDArray[np.bool_]
+) -> Learned:
+    """Simple kriging of each forecast from its nearest runs among those to `use`."""
+    most = min(NEIGHBOURS, len(runs))
+    covariance = _common(of, runs.traits) + np.where(mine, _of_user(of, runs.traits), 0.0)
+    at = np.argsort(-np.where(use, covariance, -1.0), axis=1, kind="stable")[:, :most]
+    used = np.take_along_axis(use, at, axis=1)
+    to_runs = np.where(used, np.take_along_axis(covariance, at, axis=1), 0.0)
+    pairs = used[:, :, None] & used[:, None, :]
+    among = np.where(pairs, _among(runs, at), 0.0) + SCATTER**2 * np.eye(most)
+    weight = np.linalg.solve(among, to_runs[:, :, None])[:, :, 0]
+    residual = _counted(runs)[at]
+    whole = _known() + _user() * mine.any(axis=1)
+    explained = np.clip((weight * to_runs).sum(axis=1) / whole, 0.0, 1.0)
+    weight *= np.clip((explained - GATE[0]) / (GATE[1] - GATE[0]), 0.0, 1.0)[:, None]
+    apart = np.where(use, np.sqrt(_squares(of.numbers, runs.traits.numbers)), np.inf)
+    in_stack = np.where(_same(of.stack, runs.traits.stack), apart, np.inf)
+    nearest = in_stack.min(axis=1, initial=np.inf)
+    return Learned(
+        shift=(weight * residual).sum(axis=1),
+        explained=explained,
+        distance=np.where(np.isfinite(nearest), nearest, apart.min(axis=1, initial=np.inf)),
+        at=at,
+        weight=weight,
+    )
+
+
+def _counted(runs: MeasuredRuns) -> Numbers:
+    """Residuals as they count: those of others within MOST, the user's own as they are."""
+    return np.where(runs.own, runs.log_ratio, np.clip(runs.log_ratio, -MOST, MOST))
+
+
+def _among(runs: MeasuredRuns, at: NDArray[np.intp]) -> Numbers:
+    """Covariance of the neighbours of each forecast with one another."""
+    rows, place = np.unique(at, return_inverse=True)
+    place = place.reshape(at.shape)
+    some = runs.traits.take(rows)
+    publication, own = runs.publication[rows], runs.own[rows]
+    one = _same(publication, publication) & (publication != "")[:, None]
+    both_own = own[:, None] & own & (one | (publication == "")[:, None] | (publication == ""))
+    squares = _squares(some.numbers, some.numbers)
+    one_stack = IN_STACK**2 * np.exp(-0.5 * squares) * _same(some.stack, some.stack)
+    nuisance = OF_PUBLICATION**2 + PUBLICATION_SHARE * one_stack
+    common = _common(some, some) + np.where(one | both_own, nuisance, 0.0)
+    common += np.where(both_own, OWN**2 * np.exp(-0.5 * squares / OWN_REACH**2), 0.0)
+    found: Numbers = common[place[:, :, None], place[:, None, :]]
+    return found
+
+
+def _known() -> float:
+    """Variance of the residual that other publications may tell."""
+    shared = FAMILY_AND_KIND**2 + STACK_AND_TASK**2 + MACHINE**2 + ANYWHERE**2
+    return shared + (1 - PUBLICATION_SHARE) * IN_STACK**2
+
+
+def _user() -> float:
+    """Variance of the residual that only a user's own runs tell."""
+    return OF_PUBLICATION**2 + PUBLICATION_SHARE * IN_STACK**2 + OWN**2
+
+
+def _common(a: Traits, b: Traits) -> Numbers:
+    """Covariance of the residuals of runs that do not share their publication."""
+    stack = _same(a.stack, b.stack) & (a.stack != "")[:, None]
+    family = _same(a.family, b.family) & (a.family != "")[:, None]
+    kind = a.experts[:, None] == b.experts
+    machine = _same(a.accelerator, b.accelerator) & _same(a.number_format, b.number_format)
+    alike = np.exp(-0.5 * _squares(a.numbers, b.numbers))
+    return (
+        FAMILY_AND_KIND**2 * (family & kind)
+        + STACK_AND_TASK**2 * (stack & _same(a.task, b.task))
+        + MACHINE**2 * (stack & machine & kind)
+        + (ANYWHERE**2 + (1 - PUBLICATION_SHARE) * IN_STACK**2 * stack) * alike
+    )
+
+
+def _of_user(a: Traits, b: Traits) -> Numbers:
+    """Covariance that runs of one user have on top."""
+    squares = _squares(a.numbers, b.numbers)
+    one_stack = IN_STACK**2 * np.exp(-0.5 * squares) * _same(a.stack, b.stack)
+    found: Numbers = (
+        OF_PUBLICATION**2
+        + PUBLICATION_SHARE * one_stack
+        + OWN**2 * np.exp(-0.5 * squares / OWN_REACH**2)
+    )
+    return found
+
+
+def _squares(a: Numbers, b: Numbers) -> Numbers:
+    """Squared distance of each pair of rows, in units of SCALES."""
+    scale = np.array(list(SCALES.values()))
+    a, b = a / scale, b / scale
+    products = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
+    return np.maximum(products, 0.0)
+
+
+def _same(a: Words, b: Words) -> NDArray[np.bool_]:
+    """Whether the words of each pair of rows are equal."""
+    _, codes = np.unique(np.concatenate([a, b]), return_inverse=True)
+    found: NDArray[np.bool_] = codes[: len(a), None] == codes[len(a) :]
+    return found
+
+
+def sentence(said: Learned, runs: MeasuredRuns, row: int) -> str:
+    """How far measured runs moved one forecast, by how many of which, and how near they are.
+
+    The runs that count are the fewest whose shares make up most of the shift.
+    """
+    shift, at = float(said.shift[row]), said.at[row]
+    if abs(shift) < SMALLEST_SHIFT:
+        if not np.isfinite(said.distance[row]):
+            return "No measured run to compare with."
+        return f"Not moved: the nearest measured run is {said.distance[row]:.1f} away."
+    share = said.weight[row] * _counted(runs)[at] * np.sign(shift)
+    order = np.argsort(-share, kind="stable")
+    reached = np.cumsum(share[order]) >= MOSTLY * abs(shift)
+    used = at[order[: int(np.argmax(reached)) + 1]]
+    first = used[0]
+    t = runs.traits
+    alike = (t.stack[used] == t.stack[first]) & (t.accelerator[used] == t.accelerator[first])
+    stack = f" of {t.stack[first]}" if t.stack[first] else ""
+    which = f"{stack} on {t.accelerator[first]}{'' if alike.all() else ' and others'}"
+    plural = "s" if len(used) > 1 else ""
+    number = f"{len(used)} {'run' if runs.own[first] else 'measured run'}{plural}"
+    if runs.own[first]:
+        which += ", your own first"
+    return (
+        f"Moved {np.expm1(shift):+.0%} by {number}{which}; the nearest is "
+        f"{said.distance[row]:.1f} away."
+    )

@@ -1,0 +1,71 @@
+"""Measured runs move the forecasts that are like them, and no others."""
+
+import numpy as np
+
+from core.evidence.residual import SCALES, MeasuredRuns, Traits, learned, sentence
+
+
+def traits(stacks, accelerator="H100", apart=0.0):
+    n = len(stacks)
+    numbers = np.tile(np.array(list(SCALES.values())), (n, 1))
+    numbers[:, 0] *= 1 + apart
+    word = {"family": "torch", "accelerator": accelerator, "number_format": "fp8", "task": "sft"}
+    columns = {name: np.full(n, text) for name, text in word.items()}
+    return Traits(**columns, stack=np.array(stacks), experts=np.zeros(n, bool), numbers=numbers)
+
+
+def runs(log_ratio, publication="", own=False, stack="titan", apart=0.0):
+    n = len(log_ratio)
+    return MeasuredRuns(
+        run_id=np.array([f"run {i}" for i in range(n)]),
+        traits=traits([stack] * n, apart=apart),
+        publication=np.full(n, publication),
+        log_ratio=np.array(log_ratio),
+        own=np.full(n, own),
+    )
+
+
+def shift(target, of, **whose):
+    return float(learned(target, of, **{k: np.array([v]) for k, v in whose.items()}).shift[0])
+
+
+def test_runs_move_what_is_like_them_and_nothing_else():
+    four = runs([0.1] * 4, publication="p")
+    same, strange = shift(traits(["titan"]), four), shift(traits(["other"], "TPU", 9.0), four)
+    away = shift(traits(["titan"], apart=1.5), four)
+    assert 0.06 < same < 0.1
+    assert 0 < away < same
+    assert strange == 0
+    left = learned(traits(["titan", "other"], apart=0.0), four).variance_left
+    assert left[0] < 0.5 < left[1]
+
+
+def test_a_run_moves_no_forecast_of_itself():
+    one = runs([0.3])
+    assert shift(traits(["titan"]), one, run_id="another") > 0.1
+    assert shift(traits(["titan"]), one, run_id="run 0") == 0
+
+
+def test_own_runs_move_more_than_published_ones_but_not_those_of_strangers():
+    target = traits(["titan"])
+    published = shift(target, runs([0.2], publication="p"), publication="p")
+    own = runs([0.2], publication="p", own=True)
+    assert shift(target, own, publication="p") == shift(target, own) > published + 0.01
+    assert 0 < shift(target, own, publication="q") < published
+    wrong = shift(target, runs([0.9], own=True)), shift(target, runs([0.9]))
+    assert wrong[0] > 0.7 > 0.4 > wrong[1]  # a published row may be wrong
+
+
+def test_many_alike_runs_of_one_publication_count_less_than_of_several():
+    many = runs([0.1] * 4, publication="p")
+    several = MeasuredRuns(
+        **{n: getattr(many, n) for n in ("run_id", "traits", "log_ratio", "own")},
+        publication=np.array(["p", "q", "r", "s"]),
+    )
+    assert shift(traits(["titan"]), several) > shift(traits(["titan"]), many) + 0.005
+
+
+def test_the_sentence_names_what_moved_it():
+    four = runs([0.1] * 4, publication="p")
+    found = learned(traits(["titan"]), four)
+    assert sentence(found, four, 0).startswith("Moved +9% by 4 measured runs of titan on H100;")

@@ -32,6 +32,7 @@ from hardware.efficiency import GENERIC, Stack, efficiency, stacks
 from hardware.habits.flags import differences, settled
 from hardware.stack_support import support_of
 
+PARTIAL = 0.5  # of core.layout.workload.Workload.cuda_graphs: parts of a step are graphs
 SEARCH = "search"  # value of a scenario's offload that lets the search decide
 HELD = {2.0: "16 bits", 4.0: "fp32", 6.0: "16 bits and an fp32 sum"}
 
@@ -121,12 +122,14 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         flash2=does["attention"] == "flash2",
         compiled=scenario.compile,
         compiled_loss=scenario.compile,
-        cuda_graphs=float(scenario.cuda_graphs),
+        cuda_graphs=1.0 if scenario.cuda_graphs else PARTIAL * scenario.cuda_graph_parts,
         chunked_loss=does["loss"] == "chunked",
         software_year=year,
         async_tp=scenario.async_tp == "on"
         or (not scenario.async_tp and bool(is_since(year, stack.async_tp_since))),
-        overlaps_gradients=bool(is_since(year, stack.gradient_overlap_since)),
+        overlaps_gradients=does["gradient_overlap"] == "on",
+        overlaps_weights=does["param_overlap"] == "on",
+        overlaps_experts=scenario.moe_overlap,
         deduplicates=does["dispatcher"] == "per_node",
         host_slowdown=scenario.host_slowdown,
         capacity_factor=scenario.capacity_factor or 0.0,
@@ -136,7 +139,10 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
 
 def asked(scenario: Scenario, stack: Stack) -> dict[str, str]:
     """Habits that a scenario asks for and a stack may do otherwise (hardware/habits/flags.csv)."""
+    overlaps = is_since(decimal_year(scenario.software_date), stack.gradient_overlap_since)
     return {
+        "gradient_overlap": scenario.gradient_overlap or ("on" if overlaps else "off"),
+        "param_overlap": scenario.param_overlap or "on",
         "attention": scenario.attention,
         "loss": "chunked" if chunks_loss(scenario, stack) else "whole",
         "dispatcher": scenario.moe_dispatcher,
@@ -179,6 +185,11 @@ def habits_of(scenario: Scenario, sharding: str) -> tuple[str, ...]:
         found.append(
             f"The loss is computed in pieces, as {whose} can: the logits never exist as a whole; "
             "chunked_loss=0 says otherwise."
+        )
+    if scenario.moe_overlap:
+        found.append(
+            "Expert traffic is assumed to run beside computation: the launch file leaves it to you "
+            "(--overlap-moe-expert-parallel-comm of Megatron-LM)."
         )
     found += [
         f"{stack.name} differs in the {text}; the forecast is of what it does."

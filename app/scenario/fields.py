@@ -43,8 +43,9 @@ ADVANCED = (
         "parallelism",
         "Parallelism",
         ("sharding", "dp_shard", "tp", "tp_across_nodes", "async_tp", "pp", "virtual_stages",
-         "schedule", "cp", "context_parallel", "ep", "etp", "moe_dispatcher", "capacity_factor",
-         "expert_imbalance", "micro_batch_size", "reshard_after_forward"),
+         "schedule", "cp", "context_parallel", "ep", "etp", "moe_dispatcher", "moe_overlap",
+         "capacity_factor", "expert_imbalance", "micro_batch_size", "reshard_after_forward",
+         "gradient_overlap", "param_overlap"),
     ),
     Section(
         "memory",
@@ -56,7 +57,7 @@ ADVANCED = (
         "kernels",
         "Precision and kernels",
         ("precision", "allow_fp8", "software_date", "attention", "compile", "cuda_graphs",
-         "chunked_loss"),
+         "cuda_graph_parts", "chunked_loss"),
     ),
     Section(
         "machine",

@@ -183,6 +183,19 @@ class ScenarioFields(BaseModel):
         "", "Async tensor parallel", "Overlapped with matmuls: on or off; empty: of the stack",
         "advanced",
     )  # fmt: skip
+    gradient_overlap: AsyncTp = field(
+        "", "Gradients during backward", "Reduced beside it: on or off; empty: of the stack",
+        "advanced",
+    )  # fmt: skip
+    param_overlap: AsyncTp = field(
+        "", "Weights gathered ahead", "Of their layer: on or off; empty is on", "advanced"
+    )
+    moe_overlap: bool = field(
+        False, "Expert traffic overlapped", "All-to-all beside computation", "advanced"
+    )
+    cuda_graph_parts: bool = field(
+        False, "CUDA graphs of parts", "Attention and router, say; the rest is launched", "advanced"
+    )
     network_reduction: bool = field(
         False, "Reduction in the network", "Switches add up all-reduces (InfiniBand SHARP)",
         "advanced",

@@ -34,8 +34,8 @@ _WORDS: dict[str, Value] = {"true": True, "false": False, "null": None}
 ON_OFF = ("on", "off")
 # Habit -> its name, its choices, and the scenario's field that asks for another.
 HABITS: dict[str, tuple[str, tuple[str, ...], str]] = {
-    "gradient_overlap": ("reduction of gradients during backward", ON_OFF, "software_date"),
-    "param_overlap": ("gathering of weights beside computation", ON_OFF, "software_date"),
+    "gradient_overlap": ("reduction of gradients during backward", ON_OFF, "gradient_overlap"),
+    "param_overlap": ("gathering of weights beside computation", ON_OFF, "param_overlap"),
     "async_tp": ("tensor-parallel communication beside matmuls", ON_OFF, "async_tp"),
     "attention": ("attention kernel", ("flash2", "flash3", "newest", "unfused"), "attention"),
     "compile": ("compiler", ON_OFF, "compile"),

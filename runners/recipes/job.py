@@ -36,7 +36,8 @@ class Header:
 class Habits:
     """What the forecast assumes of the software: a file switches each on or off."""
 
-    overlaps_gradients: bool = True  # their reduction runs during backward, gathers in forward
+    overlaps_gradients: bool = True  # their reduction runs during backward
+    overlaps_weights: bool = True  # and they are gathered ahead of their layer
     async_tp: bool = False  # tensor-parallel communication runs beside its matmuls
     reduces_in_fp32: bool = True  # gradients over the replicas
     cuda_graphs: bool = False

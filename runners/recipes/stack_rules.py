@@ -93,7 +93,7 @@ def habits(job: RecipeJob) -> dict[str, str]:
         found["gradient_overlap"] = on(held.overlaps_gradients)
         found["gradients"] = "fp32" if held.reduces_in_fp32 else half
         if lay.sharding != "ddp":
-            found["param_overlap"] = on(held.overlaps_gradients)
+            found["param_overlap"] = on(held.overlaps_gradients and held.overlaps_weights)
     if lay.tp > 1:
         found["async_tp"] = on(held.async_tp)
     if is_moe(job.model) and lay.ep > 1:

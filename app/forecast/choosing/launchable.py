@@ -70,6 +70,7 @@ def recipe_habits(scenario: Scenario, sharding: str, newer_than_flash2: float) -
     newest = ATTENTION[min(2, 0 if work.flash2 else int(newer_than_flash2))]
     return Habits(
         overlaps_gradients=bool(work.overlaps_gradients),
+        overlaps_weights=bool(work.overlaps_weights),
         async_tp=bool(work.async_tp),
         reduces_in_fp32=bool(reduced > 2),
         cuda_graphs=bool(work.cuda_graphs),

@@ -322,3 +322,23 @@ def test_models_of_state_spaces_are_planned(config, fields):
     plan = forecast_answer.answer(resolve.resolve_strict(scenario), top=1).plans[0]
     assert 0.15 < plan.mfu < 0.6
     assert plan.step_s.get("attention", 0) > 0  # the scans are counted there
+
+
+@pytest.mark.parametrize(
+    ("job", "slow", "fast"),
+    [
+        ({"sharding": "zero1"}, {"gradient_overlap": "off"}, {}),
+        ({"sharding": "fsdp2"}, {"param_overlap": "off"}, {}),
+        ({"model": "mixtral-8x7b", "ep": 8}, {}, {"moe_overlap": "1"}),
+        ({"model": "mixtral-8x7b", "ep": 8}, {}, {"cuda_graph_parts": "1"}),
+        ({"model": "mixtral-8x7b", "ep": 8}, {"cuda_graph_parts": "1"}, {"cuda_graphs": "1"}),
+    ],
+)
+def test_what_software_overlaps_or_captures_makes_the_step_shorter(job, slow, fast):
+    fixed = {"model": "llama3.1-8b", "gpu": "h100", "num_gpus": 16, "seq_len": 4096, "tp": 1,
+             "pp": 1, "micro_batch_size": 1, "stack": "generic", "cloud": "aws",
+             "rank_by": "time", **job}  # fmt: skip
+    before, after = (
+        sum(answer(top=1, **fixed, **some).plans[0].step_s.values()) for some in (slow, fast)
+    )
+    assert after < 0.999 * before

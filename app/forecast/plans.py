@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
@@ -17,7 +17,9 @@ from app.forecast.search import Found, host_memory
 from app.forecast.training import habits_of
 from core.evidence import uncertainty
 from core.explain.explain import record_of
+from core.layout.layouts import Layouts
 from core.machine.cluster import ASSUMED_CEILING
+from core.memory.memory import counted_bytes
 from core.money import cost as money_cost
 from core.money import other_costs
 from core.numeric import as_float
@@ -181,6 +183,17 @@ def sigmas(rows: Sequence[Row], found: Found) -> NDArray[np.float64]:
     return widths
 
 
+def _counted(row: Row, found: Found) -> dict[str, float]:
+    """The peak memory of a row as each counter reads it."""
+    n = row.best_row
+    one = Layouts(
+        **{f.name: np.asarray(getattr(found.best.layouts, f.name))[n] for f in fields(Layouts)}
+    )
+    peak = sum(float(part[n]) for part in found.best.memory.values())
+    counted = counted_bytes(one, row.machine.cluster, found.question_of(n).eff, peak=peak)
+    return {name: as_float(value) for name, value in counted.items()}
+
+
 def plan_of(
     row: Row, found: Found, scenario: Scenario, *, half_network: float | None = None
 ) -> Plan:
@@ -221,6 +234,7 @@ def plan_of(
         step_s={p: float(v[n]) for p, v in best.step.parts.items() if v[n] > 0},
         memory_bytes={p: float(v[n]) for p, v in best.memory.items()},
         memory_capacity_bytes=m.accelerator.memory_bytes,
+        memory_counted_bytes=_counted(row, found),
         probability_oom=float(best.probability_oom[n]),
         num_steps=row.num_steps,
         gpu_hours=row.gpu_hours,

@@ -157,6 +157,7 @@ def _plan(plan: Plan) -> dict[str, Json]:
             **_parts(plan.memory_bytes, MEMORY_PARTS),
             "capacity": number(plan.memory_capacity_bytes),
         },
+        **{f"memory_{k}_gb": number(v / 1e9) for k, v in plan.memory_counted_bytes.items()},
         **_numbers(plan, "probability_oom", "gpu_hours", "wall_clock_hours"),
         **_numbers(plan, "startup_hours", "billed_hours"),
         "usd": number(usd.p50) if usd else None,

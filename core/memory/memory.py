@@ -11,7 +11,7 @@ holds: 61 layers of DeepSeek-V3 on 16 stages 104 GiB for 95, Llama 405B 45 for 4
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,9 @@ SECONDARY_SHARDS = 8.0  # ranks of a node that share ZeRO++'s second partition
 PARTS = (
     "parameters", "gradients", "optimizer", "activations", "logits", "buffers", "reserve",
 )  # fmt: skip
+
+
+COUNTERS = ("allocated", "reserved", "device")  # of a peak, in the order of their bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,6 +354,19 @@ def unreported_bytes(
     hidden = (1 - np.asarray(eff.reserve_reported)) * (context + buffers)
     spare = (np.asarray(peak) - context - buffers) * (1 - 1 / reserved)
     return hidden + (1 - np.asarray(eff.fragmentation_reported)) * spare
+
+
+def counted_bytes(
+    lay: Layouts, cluster: Cluster, eff: Efficiency, *, peak: Numeric
+) -> dict[str, Numeric]:
+    """The peak as three counters read it: bytes that tensors hold (max_memory_allocated of
+    PyTorch), those that its allocator holds (max_memory_reserved), and those of the device, context
+    and communicators included (nvidia-smi), which decide whether it runs out."""
+    found: dict[str, Numeric] = {"device": peak}
+    for name, spare in (("allocated", 0.0), ("reserved", 1.0)):
+        counter = replace(eff, reserve_reported=0.0, fragmentation_reported=spare)
+        found[name] = peak - unreported_bytes(lay, cluster, counter, peak=peak)
+    return {name: found[name] for name in COUNTERS}
 
 
 def peak_bytes(

@@ -131,6 +131,7 @@ def plan(**changes: object) -> Plan:
         "step_s": STEP_S,
         "memory_bytes": MEMORY_BYTES,
         "memory_capacity_bytes": 85e9,
+        "memory_counted_bytes": {"allocated": 50e9, "reserved": 54e9, "device": 56e9},
         "probability_oom": 0.01,
         "num_steps": 23842.0,
         "gpu_hours": 4761.6,

@@ -13,6 +13,7 @@ from core.layout.workload import CPU, NOWHERE, NVME
 from core.memory.activations import layer_bytes
 from core.memory.memory import (
     PARTS,
+    counted_bytes,
     peak_bytes,
     stage_bytes,
     stage_params,
@@ -407,6 +408,15 @@ class TestStackHabits:
         assert float(unreported_bytes(lay, CLUSTER, eff)) == pytest.approx(2e9 + 2e9)
         device = replace(eff, reserve_reported=1.0)
         assert float(unreported_bytes(lay, CLUSTER, device)) == 0.0
+
+    def test_three_counters_read_one_peak(self):
+        """Whatever of them a stack prints: 4e9 of context and buffers, a tenth kept in reserve."""
+        lay = layout(strategy="zero1", tp=2)
+        eff = replace(IDEAL, reserve_bytes=2e9, communicator_bytes=2e9 / 2.2, fragmentation=0.1)
+        for printed in (0.0, 1.0):
+            one = replace(eff, reserve_reported=printed, fragmentation_reported=printed)
+            found = counted_bytes(lay, CLUSTER, one, peak=48e9)
+            assert found == pytest.approx({"allocated": 40e9, "reserved": 44e9, "device": 48e9})
 
     def test_gradients_that_are_used_in_backward_are_those_of_a_layer(self):
         lay = layout(strategy="ddp", dp_shard=1)

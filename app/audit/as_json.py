@@ -58,6 +58,7 @@ def _claim(claim: Claim) -> dict[str, Json]:
         "seq_len": claim.scenario.seq_len,
         "global_batch_size": claim.scenario.global_batch_size,
         "precision": claim.precision,
+        "task": claim.scenario.task,
         "days": claim.days,
         "gpu_hours": claim.gpu_hours,
         "tokens_per_s": claim.tokens_per_s,

@@ -12,7 +12,7 @@ from app.audit.published import class_of, is_mixture
 from app.audit.speed import Speed, tflops
 from app.document import format as fmt
 from app.risk.risk import Risk
-from core.evidence.claimed_speed import MARGIN, Slip, slips_of
+from core.evidence.claimed_speed import Slip, slips_of
 from core.units import GIB
 
 UNLIKELY_OOM = 0.05
@@ -95,8 +95,8 @@ def _blended_peak(s: Speed) -> Check | None:
 def _best_published(s: Speed) -> Check:
     if s.over_best is None:
         return Check(status="not given", sentence=s.best_sentence)
-    status = "fail" if s.over_best > MARGIN else "warn" if s.over_best > 1 else "pass"
-    return Check(status=status, sentence=s.best_sentence, value=s.over_best, limit=MARGIN)
+    status = "fail" if s.over_best > s.margin else "warn" if s.over_best > 1 else "pass"
+    return Check(status=status, sentence=s.best_sentence, value=s.over_best, limit=s.margin)
 
 
 def _scaling(s: Speed) -> Check | None:
@@ -139,12 +139,8 @@ def _forecast(s: Speed) -> Check:
 
 def _memory(s: Speed) -> Check:
     if s.plan is None:
-        status, states = (
-            ("warn", "states, 16 bytes a parameter, would fit")
-            if s.fits
-            else ("fail", "states alone, 16 bytes a parameter, do not fit")
-        )
-        text = f"Weights, gradients and optimizer {states} the GPUs' memory. {s.no_forecast}"
+        status, word = ("warn", "would") if s.fits else ("fail", "do not")
+        text = f"The weights alone {word} fit the GPUs' memory. {s.no_forecast}"
         return Check(status=status, sentence=text)
     need = sum(s.plan.memory_bytes.values())
     chance = s.plan.probability_oom

@@ -18,6 +18,7 @@ from app.forecast.resolve import resolve_strict
 from app.scenario.model import CUSTOM, NamedModel, model_of
 from core.errors import ScenarioError, unknown_name
 from core.evidence.claimed_speed import (
+    FROZEN_FLOPS,
     SAME,
     attention_flops_per_token,
     tokens_per_s_per_gpu_at,
@@ -37,7 +38,8 @@ MOST_STEP_TOKENS = 2.0**24
 ALIASES = {"fp4": "nvfp4", "mxfp4": "nvfp4"}  # one 4-bit recipe is modelled
 
 FIELDS = (
-    *NUMBERS, "model", "config", "gpu", "precision", "mfu", "seq_len", "global_batch_size"
+    *NUMBERS, "model", "config", "gpu", "precision", "mfu", "seq_len", "global_batch_size",
+    "task",
 )  # fmt: skip
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in FIELDS}
 
@@ -78,8 +80,8 @@ class Claim:
 
     @property
     def rule_flops_per_token(self) -> float:
-        """FLOPs of one token by 6 P."""
-        return 6 * self.active_params
+        """FLOPs of one token by 6 P; 4 P where only adapters are trained."""
+        return _flops_per_param(self.scenario.task) * self.active_params
 
     @property
     def flops_per_token(self) -> float:
@@ -110,7 +112,9 @@ def claim_of(
     model, chip = model_of(scenario), facts.accelerator(scenario.gpu[0])
     recipe = _recipe(given.get("precision"), chip, names)
     active = numbers.get("params") or as_float(active_params(model.transformer))
-    rate, words, hours = _rate(numbers, mfu, num_gpus, chip, recipe, 6 * active)
+    rate, words, hours = _rate(
+        numbers, mfu, num_gpus, chip, recipe, _flops_per_param(scenario.task) * active
+    )
     optional = [n for n in NUMBERS if n not in ("num_gpus", "tokens")]
     return Claim(
         scenario=scenario,
@@ -179,7 +183,7 @@ def _scenario(
     values: dict[str, Any] = model_values(given.get("model"), given.get("config"))
     if values.get("model") == CUSTOM:
         values |= dimensions
-    values |= {n: given[n] for n in ("seq_len", "global_batch_size") if n in given}
+    values |= {n: given[n] for n in ("seq_len", "global_batch_size", "task") if n in given}
     values |= {
         "gpu": (given["gpu"],), "num_gpus": (num_gpus,), "rank_by": "time",
         "purchase": get_args(Purchase),
@@ -203,6 +207,10 @@ def _scenario(
         found = found.model_copy(update={"global_batch_size": batch})
         assumed.append(f"{batch:,} sequences a step in the forecast.")
     return found
+
+
+def _flops_per_param(task: str) -> float:
+    return 6.0 * (FROZEN_FLOPS if task in ("lora", "qlora") else 1.0)
 
 
 def usual_batch(num_gpus: int, seq_len: int) -> int:

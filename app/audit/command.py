@@ -30,6 +30,9 @@ def audit(
     precision: Annotated[
         Text, text_option("--precision", "P", "bf16, fp8, nvfp4, ...; all if left out.")
     ] = None,
+    task: Annotated[
+        Text, text_option("--task", "T", "pretrain, sft, lora or qlora; pretrain if left out.")
+    ] = None,
     seq_len: SeqLen = None,
     global_batch_size: Annotated[
         Text, text_option("--global-batch-size", "N", "Sequences a step, for the forecast.")
@@ -64,6 +67,7 @@ def audit(
                 "usd": usd,
                 "usd_per_gpu_hour": usd_per_gpu_hour,
                 "precision": precision,
+                "task": task,
                 "seq_len": seq_len,
                 "global_batch_size": global_batch_size,
                 "params": params,

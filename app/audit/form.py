@@ -34,6 +34,7 @@ FIELDS = {
     "gpu_hours": ("GPU-hours", "Instead of days, or checked against them"),
     "tokens_per_s": ("Tokens per second", "Of the whole run; instead of days, or checked"),
     "mfu": ("MFU", "0.45, 45% or 45-50%; instead of days, or checked"),
+    "task": ("Task", "pretrain, sft, lora or qlora; empty: all weights are trained"),
     "seq_len": ("Sequence length", "8k is 8192; empty: that of published runs of the model"),
     "global_batch_size": ("Global batch size", "Sequences a step, for the forecast"),
     "params": ("Parameters counted", "Active ones, where a claim counts its own: 70B"),

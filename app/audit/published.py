@@ -72,8 +72,9 @@ def is_cut(model: Transformer) -> bool:
 
 
 @cache
-def published_runs() -> tuple[PublishedRun, ...]:
-    """Every run of all weights with a usable rate: shipped rows, and rates that sources print."""
+def published_runs(*, with_cut: bool = False) -> tuple[PublishedRun, ...]:
+    """Every run of all weights with a usable rate: shipped rows, and rates that sources print.
+    `with_cut`: those of models cut for a benchmark, too, which bound claims of such models."""
     runs, models = read_runs(RUNS_CSV), read_models(MODELS_CSV).facts
     inputs, rates = runs.inputs, runs.measured.tokens_per_s_per_gpu
     found = []
@@ -81,7 +82,7 @@ def published_runs() -> tuple[PublishedRun, ...]:
         model = models.get(str(inputs.model_key[i]))
         if str(inputs.task[i]) not in TASKS or np.isnan(inputs.seq_len[i]):
             continue
-        if model is None or is_cut(model.transformer):
+        if model is None or (is_cut(model.transformer) and not with_cut):
             continue
         rate = PublishedRate(
             model=str(inputs.model_key[i]),
@@ -151,20 +152,22 @@ def usual_seq_len(model: Transformer) -> int | None:
 
 
 def class_of(
-    accelerator: str, *, bits: int, has_experts: bool, active: float
+    accelerator: str, *, bits: int, has_experts: bool, active: float, cut: bool = False
 ) -> tuple[PublishedRun, ...]:
     """The published runs of one class, the fastest first."""
-    found = (r for r in _alike(bits, has_experts, active) if r.accelerator == accelerator)
+    found = (r for r in _alike(bits, has_experts, active, cut) if r.accelerator == accelerator)
     return tuple(sorted(found, key=lambda r: -r.flops_per_s))
 
 
-def best_of(chip: Accelerator, *, bits: int, has_experts: bool, active: float) -> Best | None:
+def best_of(
+    chip: Accelerator, *, bits: int, has_experts: bool, active: float, cut: bool = False
+) -> Best | None:
     """The run that bounds a claim, and among which runs it is the best; None if no run with
     matmuls of this width has been published."""
     peak = peak_flops_per_s(chip, bits)
     if peak is None:
         return None
-    own = class_of(chip.name, bits=bits, has_experts=has_experts, active=active)
+    own = class_of(chip.name, bits=bits, has_experts=has_experts, active=active, cut=cut)
     sort = "models with experts" if has_experts else "dense models"
     kind = f"{bits}-bit runs of {sort} of this size"
     choices = [
@@ -179,13 +182,13 @@ def best_of(chip: Accelerator, *, bits: int, has_experts: bool, active: float) -
     ]
     if len({r.source for r in own}) >= 2:
         return choices[0]
-    alike = _alike(bits, has_experts, active)
+    alike = _alike(bits, has_experts, active, cut)
     generation = chip.architecture.generation
     others = [r for r in alike if r.generation == generation and r.accelerator != chip.name]
     wider = f"{kind} on {generation if others else 'any accelerator'}"
     found = [(others or alike, wider)]
     if not own:
-        every = [r for r in published_runs() if r.bits == bits]
+        every = [r for r in published_runs(with_cut=cut) if r.bits == bits]
         on_chip = [r for r in every if r.accelerator == chip.name]
         found.append((on_chip, f"{bits}-bit runs of any model on {chip.name}"))
         if not alike and not on_chip:
@@ -206,10 +209,10 @@ def _scaled(runs: Iterable[PublishedRun], peak: float, scope: str, num_runs: int
     )
 
 
-def _alike(bits: int, has_experts: bool, active: float) -> list[PublishedRun]:
+def _alike(bits: int, has_experts: bool, active: float, cut: bool) -> list[PublishedRun]:
     return [
         r
-        for r in published_runs()
+        for r in published_runs(with_cut=cut)
         if r.bits == bits
         and r.has_experts == has_experts
         and 1 / ALIKE <= r.active_params / active <= ALIKE

@@ -8,12 +8,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.audit.claim import Claim, precisions_on
-from app.audit.published import PEAKS, Best, best_of, is_mixture, peak_flops_per_s, published_bits
+from app.audit.published import (
+    PEAKS,
+    Best,
+    best_of,
+    is_cut,
+    is_mixture,
+    peak_flops_per_s,
+    published_bits,
+)
 from app.document import format as fmt
 from app.forecast.answer import answer
 from core.evidence import claimed_speed
-from core.evidence.claimed_speed import MARGIN, VERDICTS, Verdict
-from core.evidence.published_claims import ACCOUNTINGS, state_bytes
+from core.evidence.claimed_speed import (
+    MARGIN,
+    QUANTISED_WEIGHT_BYTES,
+    VERDICTS,
+    WEIGHT_BYTES,
+    WIDER_MARGIN,
+    Verdict,
+)
+from core.evidence.published_claims import state_bytes
 from core.layout.precision import precision
 from core.machine.accelerator import Source
 from core.model.transformer import total_params
@@ -79,6 +94,11 @@ class Speed:
         return None if self.best is None else self.flops_per_s / self.best.flops_per_s
 
     @property
+    def margin(self) -> float:
+        """How far a claim may be over the best published run before it is not credible."""
+        return MARGIN if self.best is not None and self.best.in_class else WIDER_MARGIN
+
+    @property
     def days_at_best(self) -> float | None:
         """Days of the run at the FLOP/s of the best published one."""
         claim = self.claim
@@ -97,6 +117,7 @@ class Speed:
             over_p10=None if forecast is None else rate / forecast.p10,
             over_p90=None if forecast is None else rate / forecast.p90,
             fits=self.fits,
+            margin=self.margin,
         )
 
     @property
@@ -110,7 +131,7 @@ class Speed:
         rate, forecast = self.claim.rate, self.forecast
         # Above everything published, but inside the forecast; or there is no forecast to be inside.
         first = self.verdict == "optimistic" and forecast is not None and rate <= forecast.p90
-        beaten = self.over_best is not None and self.over_best > MARGIN
+        beaten = self.over_best is not None and self.over_best > self.margin
         if self.best is not None and (beaten or first or (forecast is None and self.fits)):
             limit = self.best.flops_per_s
             return Decides(
@@ -209,7 +230,13 @@ def speed_of(claim: Claim, name: str) -> Speed:
             )
         ),
         has_published=bits in published_bits(chip),
-        best=best_of(chip, bits=bits, has_experts=is_mixture(model), active=claim.active_params),
+        best=best_of(
+            chip,
+            bits=bits,
+            has_experts=is_mixture(model),
+            active=claim.active_params,
+            cut=is_cut(model),
+        ),
         plan=plan,
         forecast=None if plan is None else _per_gpu(plan.tokens_per_s, claim.num_gpus),
         no_forecast=no_forecast,
@@ -234,12 +261,14 @@ def _fastest(claim: Claim, name: str) -> tuple[Plan | None, str]:
 
 
 def states_fit(claim: Claim) -> bool:
-    """Whether weights, gradients and optimizer states alone, at 16 bytes per parameter, fit in the
-    GPUs' memory. A forecast may find no layout for a run that really took place; this bound holds
-    for every run."""
-    params = as_float(total_params(claim.model.transformer))
-    states = state_bytes(num_params=params, bytes_per_param=ACCOUNTINGS[0].total_bytes)
-    return as_float(states) <= claim.num_gpus * claim.chip.memory_bytes
+    """Whether the weights alone, in 16 bits or quantised, fit in the GPUs' memory. A forecast may
+    find no layout for a run that really took place; this bound holds for every run."""
+    quantised = claim.scenario.task == "qlora"
+    weights = state_bytes(
+        num_params=as_float(total_params(claim.model.transformer)),
+        bytes_per_param=QUANTISED_WEIGHT_BYTES if quantised else WEIGHT_BYTES,
+    )
+    return as_float(weights) <= claim.num_gpus * claim.chip.memory_bytes
 
 
 def tflops(x: float) -> str:

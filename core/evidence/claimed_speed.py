@@ -32,6 +32,10 @@ VERDICTS: tuple[Verdict, ...] = (
     "impossible", "not_credible", "optimistic", "plausible", "conservative"
 )  # fmt: skip
 MARGIN = 1.05  # over the best published run: from here on a claim is not credible
+WIDER_MARGIN = 1.25  # over a share of the peak that only other accelerators or models reached
+FROZEN_FLOPS = 2 / 3  # of 6 P, where only adapters are trained: no gradients of frozen weights
+WEIGHT_BYTES = 2.0  # of a parameter at least: all other states may be freed, or wait on the host
+QUANTISED_WEIGHT_BYTES = 0.5
 ROUNDING = 1.001  # printed figures have three or four digits
 SAME = 0.02  # two figures of one claim that should be equal
 
@@ -93,12 +97,14 @@ def speed_verdict(
     over_p10: float | None,
     over_p90: float | None,
     fits: bool = True,
+    margin: float = MARGIN,
 ) -> Verdict:
     """Verdict on a claim, from its speed over the dense peak, the best published run of its class
     and the P10 and P90 of a forecast; None where one of these is not known.
 
-    A claim above every published run is at least optimistic, whatever the forecast. A claim whose
-    model states do not fit the memory is not credible at any speed.
+    A claim above every published run is at least optimistic, whatever the forecast, and not
+    credible by more than the margin. A claim whose weights do not fit the memory is not credible
+    at any speed.
 
     >>> speed_verdict(share_of_peak=1.04, over_best=2.3, over_p10=3.0, over_p90=2.0)
     'impossible'
@@ -109,7 +115,7 @@ def speed_verdict(
     """
     if share_of_peak > 1:
         return "impossible"
-    if (over_best is not None and over_best > MARGIN) or not fits:
+    if (over_best is not None and over_best > margin) or not fits:
         return "not_credible"
     if (over_p90 is not None and over_p90 > 1) or (over_best is not None and over_best > ROUNDING):
         return "optimistic"

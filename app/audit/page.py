@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pandas as pd
 import streamlit as st
 
@@ -18,6 +20,7 @@ from app.web import figure, link
 from app.web.answers import KEPT_S
 from core.layout.precision import PRECISIONS
 from core.scenario import Scenario
+from core.scenario.types import Task
 
 
 @st.cache_data(max_entries=64, ttl=KEPT_S, show_spinner="Auditing the claim")
@@ -81,6 +84,7 @@ def _draw_field(name: str) -> None:
         "model": lambda: [*model_names(), CUSTOM],
         "gpu": lambda: [n for n in accelerator_names() if n != CUSTOM],
         "precision": lambda: list(PRECISIONS),
+        "task": lambda: list(get_args(Task)),
     }
     if name in options:
         st.selectbox(

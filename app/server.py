@@ -1,8 +1,8 @@
 """The page with two addresses for monitoring: `streamlit run app/server.py`.
 
 It serves what `streamlit run app/main.py` serves, with the same settings, plus /healthz (the
-process answers) and /readyz (tables, prices and store are there). Errors in callbacks and fragments
-are also drawn with their id.
+process answers), /readyz (tables, prices and store are there), /api/v1 and /metrics. Errors in
+callbacks and fragments are also drawn with their id.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import platform
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,11 @@ from app.api import door
 from app.log import log
 from app.operate.readiness import Kept, ready_json
 from app.scenario.version import version
-from app.web import rerun_log
+from app.web import answers, rerun_log
 from app.web.owner import PROXY_SECRET, USER_HEADER, has_login
+from core.errors import not_installed
 
+METRICS = "RUNCAST_METRICS"
 _NO_STORE = {"Cache-Control": "no-store"}
 _readiness = Kept()
 
@@ -118,8 +121,19 @@ def _routes() -> list[Route]:
     return [
         Route(f"{prefix}/healthz", healthz),
         Route(f"{prefix}/readyz", readyz),
-        *door.routes(prefix, has_login=has_login),
+        *door.routes(prefix, has_login=has_login, search=answers.ask_for_program),
+        *_metrics(prefix),
     ]
+
+
+def _metrics(prefix: str) -> list[Route]:
+    if os.environ.get(METRICS, "").strip().lower() != "on":
+        return []
+    if find_spec("prometheus_client") is None:
+        raise not_installed("prometheus_client", "metrics")
+    from app.api import metrics
+
+    return metrics.routes(prefix, load=answers.load)
 
 
 rerun_log.configure()

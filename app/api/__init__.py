@@ -2,6 +2,7 @@
 
 command    runcast mcp
 door       the routes of app/server.py: reads requests, bounds them, answers with JSON
+metrics    /metrics for Prometheus: searches, seconds, queue, cache, ages of prices, errors
 mcp_tools  the questions as tools of a Model Context Protocol server
 openapi    the OpenAPI description, from the models that parse requests
 questions  plan, estimate, audit, offers, models, gpus: keys in, the document of --json out

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 from starlette.concurrency import run_in_threadpool
@@ -22,11 +24,12 @@ from app.api.openapi import PATH, description
 from app.api.questions import ASKED, SEARCH, Ask, as_texts
 from app.api.rate import Rate
 from app.log import log
-from app.web.answers import ask_for_program
 from app.web.searches import BusyError
 from core.errors import RuncastError, ScenarioError
 from core.scenario import MAX_QUERY_CHARS
 from hardware.outside.json_text import Bounds, OutsideError, json_value
+
+Search: TypeAlias = Callable[[Callable[[], Any], Mapping[str, str], str], Future[Any]]
 
 SWITCH = "RUNCAST_API"
 BODY_BYTES = 64_000
@@ -39,14 +42,15 @@ class TooLongError(RuncastError):
     """A body over the bound."""
 
 
-def routes(prefix: str = "", *, has_login: Callable[[], bool]) -> list[Route]:
-    """One route for each question, and the description; none if they are switched off."""
+def routes(prefix: str = "", *, has_login: Callable[[], bool], search: Search) -> list[Route]:
+    """One route for each question, and the description; none if they are switched off. `search`
+    puts what searches into the queue of the pages, for an address."""
     if _switch() == "off":
         return []
     found = [
         Route(
             f"{prefix}{PATH}/{name}",
-            _answering(ask, has_login),
+            _answering(ask, has_login, search),
             methods=["GET", "POST"],
             name=f"api_{name}",
         )
@@ -63,8 +67,19 @@ async def _described(request: Request) -> Response:
     return _json(description())
 
 
-def _answering(ask: Ask, has_login: Callable[[], bool]) -> Callable[[Request], Any]:
+def _answering(ask: Ask, has_login: Callable[[], bool], search: Search) -> Callable[[Request], Any]:
     async def answering(request: Request) -> Response:
+        with log.request(log.Request(log.new_id(), page="api")):
+            took = log.stopwatch(time.thread_time)
+            status = 500
+            try:
+                answer = await answered(request)
+                status = answer.status_code
+                return answer
+            finally:
+                log.event("api", question=ask.__name__, status=status, ms=took()["ms"])
+
+    async def answered(request: Request) -> Response:
         if has_login() and _switch() != "on":
             return _error(403, f"This server asks for a login: its operator sets {SWITCH}=on.")
         address = request.client.host if request.client else ""
@@ -76,7 +91,7 @@ def _answering(ask: Ask, has_login: Callable[[], bool]) -> Callable[[Request], A
             texts = await _texts(request)
             call = partial(ask, texts)
             if ask in SEARCH:
-                return _json(await asyncio.wrap_future(ask_for_program(call, texts, address)))
+                return _json(await asyncio.wrap_future(search(call, texts, address)))
             return _json(await run_in_threadpool(log.carried(call)))
         except TooLongError as e:
             return _error(413, str(e))

@@ -19,6 +19,7 @@ EXTRAS = {  # of each package that the base installation lacks
     "altair": "report",
     "mcp": "mcp",
     "pandas": "report",
+    "prometheus_client": "metrics",
     "psycopg": "postgres",
     "pyarrow": "ui",
     "ray": "ray",

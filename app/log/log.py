@@ -61,6 +61,9 @@ class Request:
         return {name: round(value, 1) for name, value in self.counts.items()}
 
 
+FAILURES = ("unexpected", "thread_failed")  # events of a bug
+heard_by: list[Callable[[str, Mapping[str, Any]], None]] = []  # of every event, at any level
+
 _CURRENT: ContextVar[Request | None] = ContextVar("runcast_request", default=None)
 
 
@@ -108,12 +111,16 @@ def stopwatch(cpu: Callable[[], float]) -> Callable[[], dict[str, Any]]:
 
 def event(name: str, *, level: int = logging.INFO, **fields: Any) -> None:
     """Log an event with its numbers; `fields` are keys listed in docs/operations.md."""
+    for hear in heard_by:
+        hear(name, fields)
     if _LOGGER.isEnabledFor(level):
         _LOGGER.log(level, name, extra={"runcast": fields})
 
 
 def failed(name: str, error: BaseException, **fields: Any) -> str:
     """Log an unexpected error and return its id in the log."""
+    for hear in heard_by:
+        hear(name, fields)
     _LOGGER.error(name, exc_info=error, extra={"runcast": fields})
     return id_of(error)
 

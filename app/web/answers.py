@@ -20,7 +20,7 @@ from app.forecast import price_book
 from app.forecast.search_memory import SearchMemory
 from app.log.memory import give_back, held_bytes
 from app.scenario.link import Query
-from app.web.searches import ANYBODY, Searches
+from app.web.searches import ANYBODY, Load, Searches
 from core.scenario import Scenario
 from core.scenario.risk_fields import NAMED, NOT_SEARCHED, VIEW
 from core.search.plan import Answer
@@ -88,6 +88,11 @@ def ask_for_program(search: Callable[[], Any], texts: Mapping[str, str], who: st
         object(), search, session=PROGRAM + who, work=_work(tuple(texts.items())),
         most_waiting=PROGRAMS_WAITING, is_kept=False,
     )  # fmt: skip
+
+
+def load() -> Load:
+    """How busy the searches of this process are."""
+    return _searches().load()
 
 
 def begin() -> None:

@@ -55,6 +55,18 @@ class _Search:
     is_kept: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How busy the searches are now, and how often a question found one since the start."""
+
+    waiting: int
+    running: int
+    kept: int
+    kept_bytes: int
+    hits: int
+    misses: int
+
+
 class Searches:
     """Answers of the last `keep_s` seconds, at most `most` and `most_bytes`. A failure is kept for
     `failed_s`: every waiting session gets the error, and a later one can try again.
@@ -89,6 +101,7 @@ class Searches:
         self._queue: list[_Search] = []
         self._running: list[_Search] = []
         self._s_per_work = FIRST_S
+        self._hits = self._misses = 0
         self._lock = threading.RLock()
 
     def ask(
@@ -109,7 +122,10 @@ class Searches:
             held = self._asked.get(key)
             if held is not None and (held.is_ended or (held.found.done() and now >= held.until)):
                 held = None
-            if held is None:
+            if held is not None:
+                self._hits += 1
+            else:
+                self._misses += 1
                 self._drop_unwanted(now)
                 if len(self._queue) >= (most_waiting or self._most_waiting):
                     raise BusyError(
@@ -135,6 +151,15 @@ class Searches:
             for search in (*self._queue, *self._running):
                 if session in search.waiting:
                     search.waiting[session] = until
+
+    def load(self) -> Load:
+        """How busy they are now."""
+        with self._lock:
+            kept = [s for s in self._asked.values() if s.found.done()]
+            return Load(
+                waiting=len(self._queue), running=len(self._running), kept=len(kept),
+                kept_bytes=sum(s.num_bytes for s in kept), hits=self._hits, misses=self._misses,
+            )  # fmt: skip
 
     def is_running(self, key: Hashable) -> bool:
         """Whether a search for the question is still running, or waits for its turn."""

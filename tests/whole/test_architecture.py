@@ -71,9 +71,10 @@ def normal(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-EXTRAS = ("ui", "report", "postgres", "auth", "mcp")  # of the app; all but auth are imported
+EXTRAS = ("ui", "report", "postgres", "auth", "mcp", "metrics")  # of the app
 IMPORTED_AS = {
     "arro3-core": "arro3",
+    "prometheus-client": "prometheus_client",
     "mcp": "mcp_types",  # its own distribution, of one version with it
     "pyyaml": "yaml",
     "vl-convert-python": "vl_convert",

@@ -13,7 +13,7 @@ from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
-LOCKED = ("auth", "postgres", "report", "ui")  # extras: deploy/Makefile
+LOCKED = ("auth", "metrics", "postgres", "report", "ui")  # extras: deploy/Makefile
 LOCK = (ROOT / "deploy/requirements.lock").read_text()
 MACHINES = [(python, machine) for python in ("3.11", "3.12", "3.13", "3.14")
             for machine in ("x86_64", "aarch64")]  # fmt: skip

@@ -25,7 +25,9 @@ class Asked:
     """The routes as a program reaches them, without a socket."""
 
     def __init__(self, has_login=False):
-        self._app = Starlette(routes=door.routes(has_login=lambda: has_login))
+        self._app = Starlette(
+            routes=door.routes(has_login=lambda: has_login, search=answers.ask_for_program)
+        )
 
     def get(self, path, **request):
         return self._sent("GET", path, request)
@@ -158,7 +160,7 @@ def test_a_bucket_fills_again_and_addresses_are_bounded(monkeypatch):
 
 def test_it_can_be_switched_off(monkeypatch):
     monkeypatch.setenv(door.SWITCH, "off")
-    assert door.routes(has_login=bool) == []
+    assert door.routes(has_login=bool, search=answers.ask_for_program) == []
 
 
 def test_a_server_with_a_login_answers_only_if_its_operator_says_so(monkeypatch):

@@ -25,6 +25,7 @@ from app.buy.command import buy
 from app.calibration.calibrate_command import calibrate
 from app.calibration.command import calibrations
 from app.command import command_log
+from app.command.completion import VARIABLE, completion, register
 from app.command.given import Given, option_of
 from app.command.options import (
     AsJson,
@@ -272,7 +273,7 @@ def refresh(
 
 app.command()(compare)
 app.command("import")(import_file)
-for one in (serve, mcp, doctor, backup, restore, validate, fit):
+for one in (serve, mcp, completion, doctor, backup, restore, validate, fit):
     app.command()(one)
 
 
@@ -316,6 +317,8 @@ def _file_sentence(e: OSError) -> str:
 
 def _run(arguments: Sequence[str] | None) -> int:
     """Run one command; a user's mistake becomes a sentence and an exit status."""
+    if VARIABLE in os.environ:
+        register()
     try:
         status = app(args=arguments, prog_name="runcast", standalone_mode=False)
         sys.stdout.flush()

@@ -48,6 +48,7 @@ from app.launch.command import export
 from app.operate.backup_command import backup, restore
 from app.operate.command import doctor
 from app.operate.serve_command import serve
+from app.options.command import diff
 from app.prices.book_command import book
 from app.prices.command import COMMANDS as PRICE_COMMANDS
 from app.provenance.command import where
@@ -164,7 +165,7 @@ def estimate(
 
 for one in (
     takes_fields(explain), decide, risk, audit, calibrate, buy, bill, scale, export, where, report,
-    recompute,
+    recompute, diff,
 ):  # fmt: skip
     app.command()(one)
 

@@ -7,6 +7,7 @@ table of its numbers. Every text is escaped: a name cannot become a link, a head
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from app.document.blocks import Block, Bullets, Copied, Figure, Paragraph, Report, line
@@ -28,6 +29,11 @@ def written(report: Report) -> bytes:
         parts.append(f"## {escaped(section.title)}")
         parts += map(_block, section.blocks)
     return ("\n\n".join(parts) + "\n").encode("utf-8")
+
+
+def fragment(blocks: Iterable[Block]) -> str:
+    """Blocks as part of another page: a comment."""
+    return "\n\n".join(map(_block, blocks))
 
 
 def escaped(text: str) -> str:

@@ -1,6 +1,9 @@
 """Every plan of an answer, filtered, as a map, and up to four side by side.
 
+change              what a change of a scenario file costs: two forecasts, their difference, and
+                    guardrails
 charts              the heatmap of the Options page
+command             runcast diff
 compare_section     plans side by side on the Options page: the pinned ones, or those of two
                     links
 document            the table of every ranked plan of an answer: filtered, sorted, in one

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs
 
-import pandas as pd
-
+from app.document.on_use import pd
 from app.forecast import resolve
 from app.saved import saved
 from app.scenario.fields import is_list, literals, written
@@ -70,13 +69,19 @@ def plan_of(scenario: Scenario, answer: Answer) -> tuple[Plan | None, str]:
 
 
 def differences(first: Scenario, second: Scenario) -> pd.DataFrame:
+    """`changed_fields` as the page shows them."""
+    found = changed_fields(first, second)
+    return pd.DataFrame(found, columns=["Field", "This link", "Other link"])
+
+
+def changed_fields(first: Scenario, second: Scenario) -> list[tuple[str, str, str]]:
     """The fields in which two scenarios differ, by their form labels, with both values."""
     rows = []
     for name, field in Scenario.model_fields.items():
         a, b = getattr(first, name), getattr(second, name)
         if name not in LOOKED_AT and a != b:
             rows.append((field.title or name, _value(name, a), _value(name, b)))
-    return pd.DataFrame(rows, columns=["Field", "This link", "Other link"])
+    return rows
 
 
 def _value(name: str, value: object) -> str:

@@ -21,6 +21,7 @@ TIMER = DEPLOY / "systemd/runcast-refresh.timer"
 CRONTAB = DEPLOY / "crontab"
 CRONJOB = DEPLOY / "kubernetes/cronjob.yaml"
 WORKFLOW = DEPLOY / "github-actions/refresh-prices.yml"
+FORECAST = DEPLOY / "github-actions/forecast.yml"
 PAGE = DEPLOY / "systemd/runcast@.service"
 LOGIN = DEPLOY / "systemd/login.conf"
 CONTAINERFILE = DEPLOY / "container/Containerfile"
@@ -182,6 +183,7 @@ def test_cron_itself_takes_the_crontab():
 CHECKS = {  # of each file, what its own tool says of it
     CRONJOB: ("kubernetes-validate", "--strict"),  # where an unknown field is an error
     WORKFLOW: ("check-jsonschema", "--builtin-schema", "vendor.github-workflows"),
+    FORECAST: ("check-jsonschema", "--builtin-schema", "vendor.github-workflows"),
     COMPOSE: ("check-jsonschema", "--builtin-schema", "vendor.compose-spec"),
     CONTAINERFILE: ("hadolint", "--no-color"),
 }

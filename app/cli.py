@@ -24,6 +24,7 @@ from app.bill.command import bill
 from app.buy.command import buy
 from app.calibration.calibrate_command import calibrate
 from app.calibration.command import calibrations
+from app.catalogue.command import schema
 from app.command import command_log
 from app.command.completion import VARIABLE, completion, register
 from app.command.given import Given, option_of
@@ -165,7 +166,7 @@ def estimate(
 
 for one in (
     takes_fields(explain), decide, risk, audit, calibrate, buy, bill, scale, export, where, report,
-    recompute, diff,
+    recompute, diff, schema,
 ):  # fmt: skip
     app.command()(one)
 

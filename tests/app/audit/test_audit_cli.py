@@ -71,7 +71,7 @@ def test_every_key_and_every_check_is_documented(answered):
     found = answered(*A, "--days", "25", "--gpu-hours", "153600", "--tokens-per-s", "460k",
                      "--mfu", "0.4", "--usd", "460k", "--usd-per-gpu-hour", "3",
                      "--memory-gb", "60")  # fmt: skip
-    told = set(re.findall(r"`([a-z][a-z0-9_]*)`", DOCUMENT))
+    told = set(re.findall(r"`(?:[\w.\[\]]*\.)?([a-z][a-z0-9_]*)(?:\[\])?`", DOCUMENT))
     assert {*keys(found)} - told <= {"bf16", "fp8"}
     assert {c["name"] for c in found["checks"]} | {*TITLES} <= told
     assert {c["name"] for c in found["checks"]} >= {"gpu_hours", "tokens_per_s", "memory_gb", "mfu"}

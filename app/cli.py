@@ -58,6 +58,7 @@ from app.report.command import report
 from app.risk.command import risk
 from app.saved.command import scenarios
 from app.scale.command import scale
+from app.watch.command import watch
 from core.errors import RuncastError, shown
 
 if TYPE_CHECKING:
@@ -274,6 +275,7 @@ def refresh(
 
 
 app.command()(compare)
+app.command()(watch)
 app.command("import")(import_file)
 for one in (serve, mcp, completion, doctor, backup, restore, validate, fit):
     app.command()(one)

@@ -17,6 +17,7 @@ glossary     the field's terms, one sentence each: what a page shows when the po
              rests on a label
 html         a report as one HTML file: no script, no request, readable in dark mode and
              on paper
+live         a screen of blocks that is drawn again in place, on a terminal
 markdown     a report as Markdown (CommonMark with tables, as code hosts draw it)
 on_use       packages of an extra, imported when first used: the base installation works
              without them

@@ -43,6 +43,7 @@ class Run:
     layout: Layout
     forecast: Interval
     fits: bool
+    plan: Plan | None = None  # None: no plan is offered for it
 
 
 def check_is_one(scenario: Scenario, named: Mapping[str, object]) -> None:
@@ -84,6 +85,7 @@ def _run_of(plan: Plan) -> Run:
         layout=plan.layout,
         forecast=Interval(**each),
         fits=True,
+        plan=plan,
     )
 
 

@@ -60,7 +60,7 @@ def compared(path: Path, given: Given, layout: str | None, *, per_gpu: bool | No
     or why the log cannot belong to that run."""
     text = read_text(path)
     filled, notes = _filled(given, text, per_gpu)
-    asked, named, more = _scenario(filled, layout)
+    asked, named, more = scenario_of_run(filled, layout)
     check_is_one(asked, named)
     run = forecast_of(asked, named)
     facts = RunFacts(
@@ -72,7 +72,7 @@ def compared(path: Path, given: Given, layout: str | None, *, per_gpu: bool | No
     if run is None:
         run = too_large(asked, layout or "", found.tokens_per_s_per_gpu)
         more = [*more, TOO_LARGE]
-    _check_degrees(found.known, run)
+    check_degrees_of(found.known, run)
     with_anchor, refused = _with_anchor(asked, run, found)
     return Comparison(
         text=text,
@@ -104,7 +104,9 @@ def _filled(given: Given, text: Text, per_gpu: bool | None) -> tuple[Given, list
     return replace(given, options={**given.options, **found}), [f"From the log: {what}."]
 
 
-def _scenario(given: Given, layout: str | None) -> tuple[Scenario, dict[str, object], list[str]]:
+def scenario_of_run(
+    given: Given, layout: str | None, *, command: str = "compare"
+) -> tuple[Scenario, dict[str, object], list[str]]:
     """The scenario without an anchor, the named layout, and notes for the user."""
     notes: list[str] = []
     named: dict[str, object] = {}
@@ -116,8 +118,8 @@ def _scenario(given: Given, layout: str | None) -> tuple[Scenario, dict[str, obj
             tokens = {"num_tokens": "1e12"} if given.is_new else {}
             scenario, _ = plan_scenario(replace(given, options={**tokens, **given.options}))
     except ScenarioError as e:
-        command = "plan" if layout is None else "estimate"
-        text = str(e).replace(f"`runcast {command}", "`runcast compare")
+        asked_by = "plan" if layout is None else "estimate"
+        text = str(e).replace(f"`runcast {asked_by}", f"`runcast {command}")
         raise ScenarioError(text) from None
     if scenario.anchor_tokens_per_s_per_gpu is not None:
         notes.append("The scenario has a measurement already; the forecast is the one without it.")
@@ -126,7 +128,7 @@ def _scenario(given: Given, layout: str | None) -> tuple[Scenario, dict[str, obj
     return resolve_strict(scenario), named, notes
 
 
-def _check_degrees(known: Mapping[str, int], run: Run) -> None:
+def check_degrees_of(known: Mapping[str, int], run: Run) -> None:
     """Check that the parallel degrees in the log are those of the forecast."""
     for name in ("tp", "pp", "cp", "ep"):
         if name in known and known[name] != getattr(run.layout, name):

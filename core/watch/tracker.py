@@ -40,6 +40,7 @@ class Tracker:
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS))
     alerts: deque[Alert] = field(default_factory=lambda: deque(maxlen=EVENTS))
     num_losses: int = 0
+    trained_s: float = 0.0  # at the printed speed, on tokens that were new
     _seen: Seen = field(default_factory=Seen)
     _level: Level = field(default_factory=Level)
     _below: Below | None = None
@@ -107,6 +108,11 @@ class Tracker:
             )
 
     @property
+    def last_at_s(self) -> float | None:
+        """The time of the newest step; None before the first."""
+        return None if self._last is None else self._last.at_s
+
+    @property
     def belief(self) -> Belief:
         """The speed of the run: its forecast, and what was seen since the last lasting change."""
         p = self.planned
@@ -126,14 +132,14 @@ class Tracker:
     @property
     def outlook(self) -> Outlook:
         """How the run goes on."""
-        lost = sum(self.lost_s.values())
+        since_start_up = self.elapsed_s - self.lost_s.get("start_up", 0.0)
         return outlook(
             self.planned,
             self.belief,
             tokens=self.tokens,
             elapsed_s=self.elapsed_s,
-            trained_s=max(self.elapsed_s - lost, 0.0),
-            lost_s=lost - self.lost_s.get("start_up", 0.0),
+            trained_s=self.trained_s,
+            lost_s=max(since_start_up - self.trained_s, 0.0),
             num_losses=self.num_losses,
         )
 
@@ -198,6 +204,8 @@ class Tracker:
                 self._lose("start_up", reading.at_s, passed)
         elif not is_new_start:
             gap = self._gap(last, reading, found)
+        rate = reading.tokens_per_s if gap is None else self._level.now or reading.tokens_per_s
+        self.trained_s += max(reading.tokens - self.best, 0.0) / rate
         self._readings_of_start += 1
         self.tokens, self.best = reading.tokens, max(self.best, reading.tokens)
         self._last, self._saved, self._stalled = reading, False, False

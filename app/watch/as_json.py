@@ -1,0 +1,68 @@
+"""The state of a run as JSON, one line a minute: the keys that docs/watch.md documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.document.as_json import number
+from app.watch.run import State
+from app.watch.words import alert_sentence
+from core.watch.outlook import Spread
+from core.watch.reading import Alert
+from hardware.diagnosis.causes import causes_of
+
+SCHEMA = "runcast-watch/1"
+
+
+def state_json(state: State) -> dict[str, Any]:
+    """Everything that is known of a run at a time."""
+    planned, ahead = state.held.planned, state.outlook
+    return {
+        "schema": SCHEMA,
+        "at_s": number(state.now_s),
+        "begin_s": None if state.begin_s is None else number(state.begin_s),
+        "elapsed_s": number(state.elapsed_s),
+        "tokens": state.tokens,
+        "share": state.share,
+        "steps": state.num_steps,
+        "starts": state.num_starts,
+        "tokens_per_s": state.speed,
+        "forecast_tokens_per_s": {"p10": planned.p10, "p50": planned.p50, "p90": planned.p90},
+        "believed_tokens_per_s": _spread(ahead.speed),
+        "goodput": state.goodput,
+        "lost_s": state.lost_s,
+        "loss": None if state.loss is None else number(state.loss),
+        "peak_memory_bytes": state.peak_memory_bytes or None,
+        "end_s": _spread(ahead.end_s),
+        "forecast_end_s": number(state.forecast_end_s),
+        "usd": None if ahead.usd is None else _spread(ahead.usd),
+        "chance_on_time": ahead.chance_on_time,
+        "done": state.is_done,
+        "alerts": [alert_json(alert, state) for alert in state.alerts],
+        "mismatches": list(state.mismatches),
+        "notes": list(state.notes),
+    }
+
+
+def alert_json(alert: Alert, state: State) -> dict[str, Any]:
+    """One alert."""
+    rate = state.held.planned.usd_per_hour
+    return {
+        "kind": alert.kind,
+        "at_s": number(alert.at_s),
+        "since_s": number(alert.since_s),
+        "size": number(alert.size),
+        "significance": None if alert.significance is None else number(alert.significance),
+        "subject": alert.subject,
+        "lost_s": number(alert.lost_s),
+        "lost_usd": None if rate is None else number(alert.lost_s / 3600 * rate),
+        "sentence": alert_sentence(alert, state),
+        "causes": [
+            {"cause": c.cause, "sign": c.sign, "remedy": c.remedy, "source": c.source}
+            for c in causes_of(alert.kind)
+        ],
+    }
+
+
+def _spread(found: Spread) -> dict[str, Any]:
+    return {"p10": number(found.p10), "p50": number(found.p50), "p90": number(found.p90)}

@@ -234,9 +234,10 @@ def test_the_json_of_an_estimate_is_documented(run, asked):
     found = json.loads(out)
     own = set(documented_keys.documented("`runcast estimate --json`"))
     printed = documented_keys.documented_plan_keys() | own
-    # None is asked for, and the plan is of one machine and of no seller.
+    # None is asked for, and the plan is of one machine, of no seller, and no choice.
     absent = (
         "inputs.calibrations[].", "plans[].network.", "plans[].at_half_network.", "plans[].supply.",
+        "plans[].chosen_correction.",
     )  # fmt: skip
     assert set(documented_keys.paths(found)) == {k for k in printed if not k.startswith(absent)}
     assert found["verdict_sentence"] == ""

@@ -60,7 +60,8 @@ def _moved(outcome: Outcome, target: RowNumbers, anchor: RowNumbers) -> Numbers:
     """Log forecasts of the targets after their anchors were measured."""
     sample, columns = outcome.sample, outcome.sample.columns
     layouts = [np.asarray(getattr(columns.layouts, name)) for name in ALIKE]
-    sigma = np.asarray(columns.efficiency.throughput_sigma)
+    left = np.sqrt(outcome.left["new_source"])
+    sigma = np.asarray(columns.efficiency.throughput_sigma) * left
     gpus = np.asarray(columns.layouts.num_gpus)
     shift, _ = anchored(
         predicted_anchor=np.exp(outcome.new_source[anchor]),

@@ -76,11 +76,12 @@ def fit(
 
     Prints what was found; --write replaces the shipped tables (docs/accuracy.md).
     """
-    from app.accuracy.fit import refit
+    from app.accuracy.fit import refit, shipped_residuals
     from app.accuracy.fit_report import ablation, choice_rows, figures, fit_blocks
     from app.document.terminal import print_document
     from hardware.cross_validation import write_choices, write_cross_validation
     from hardware.efficiency import read_entries, write_entries
+    from hardware.residuals.table import write_residuals
 
     today = dt.datetime.now(dt.UTC).date()
     if ablate:
@@ -92,4 +93,5 @@ def fit(
         write_entries(result.entries)
         write_cross_validation(found)
         write_choices(choice_rows(result, today))
+        write_residuals(shipped_residuals(result))
     print_document(fit_blocks(result, found))

@@ -15,7 +15,7 @@ starts from the priors. Ways of splitting the runs into folds:
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -27,11 +27,13 @@ from app.accuracy import fit_columns as fc
 from app.accuracy import fit_kernels
 from app.accuracy.columns import Columns
 from app.accuracy.fit_columns import Numbers, Sample
-from app.accuracy.predict import reported_memory_bytes, tokens_per_s_per_gpu
+from app.accuracy.predict import measured_runs, reported_memory_bytes, tokens_per_s_per_gpu
 from core.evidence.fitting import Fit, fit, fit_widths
+from core.evidence.residual import MeasuredRuns, learned
 from core.evidence.uncertainty import Z_90, Circumstances, memory_terms, throughput_terms, unknown
 from core.numeric import Numeric
 from hardware.efficiency import GENERIC, Entry, profiles
+from hardware.measured import RUNS_CSV, read_runs
 
 GROUPED, NEW_SOURCE = 5, 6  # folds
 Label = Callable[[Sample], NDArray[Any]]  # rows with equal labels stay in one fold
@@ -44,7 +46,8 @@ KINDS: dict[str, Callable[[Columns], Numbers]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Log forecasts of one kind for each row of its sample.
+    """Log forecasts of one kind for each row of its sample, throughput with what the runs that its
+    fit had seen say about it (core/evidence/residual.py).
 
     All except `fitted` come from fits that left the row out.
     """
@@ -57,6 +60,7 @@ class Outcome:
     unknown_stack: Numbers
     new_accelerator: Numbers
     newest: Numbers  # NaN for rows of the past
+    left: Mapping[str, Numbers]  # split -> share of the variance left by runs like each row
     found: Fit
 
 
@@ -138,30 +142,68 @@ def _outcome(sample: Sample, entries: list[Entry], kind: str, today: dt.date) ->
     of = fc.model(sample, entries, parameters, KINDS[kind])
     found = _fit(sample, entries, kind)
     unseen = partial(_unseen, sample, entries, kind, today)
+    everything = np.full(len(sample.weight), True)
+    splits = {
+        "fitted": _moved(sample, kind, of(found.value[None])[0], everything),
+        "grouped": unseen(lambda s: fc.folds(s.group, GROUPED)),
+        "new_source": unseen(lambda s: fc.folds(s.publication, NEW_SOURCE)),
+        "new_stack": unseen(lambda s: s.family, as_strangers=True),
+        "unknown_stack": unseen(lambda s: s.family, unnamed=True),
+        "new_accelerator": unseen(lambda s: s.accelerator),
+        "newest": unseen(lambda s: s.newest, only=True),
+    }
     return Outcome(
         sample=sample,
-        fitted=of(found.value[None])[0],
-        grouped=unseen(lambda s: fc.folds(s.group, GROUPED)),
-        new_source=unseen(lambda s: fc.folds(s.publication, NEW_SOURCE)),
-        new_stack=unseen(lambda s: s.family, as_strangers=True),
-        unknown_stack=unseen(lambda s: s.family, unnamed=True),
-        new_accelerator=unseen(lambda s: s.accelerator),
-        newest=unseen(lambda s: s.newest, only=True),
+        **{name: forecast for name, (forecast, _) in splits.items()},
+        left={name: left for name, (_, left) in splits.items()},
         found=found,
     )
+
+
+def shipped_residuals(result: Result) -> MeasuredRuns:
+    """The residuals that ship with the fitted table."""
+    sample, _ = fc.samples(profiles(result.entries))
+    return residual_rows(sample, np.log(tokens_per_s_per_gpu(sample.columns)))
+
+
+def residual_rows(sample: Sample, log_predicted: Numbers) -> MeasuredRuns:
+    """The rows of throughput with their residuals from the model alone."""
+    inputs = read_runs(RUNS_CSV).inputs.rows(sample.rows)
+    return measured_runs(inputs, sample.columns, sample.log_measured - log_predicted)
+
+
+def _moved(
+    sample: Sample,
+    kind: str,
+    log_predicted: Numbers,
+    mine: NDArray[np.bool_],
+    *,
+    named: bool = True,
+) -> tuple[Numbers, Numbers]:
+    """The log forecasts of the rows `mine` with what the others say about them, and the share of
+    the variance left; all rows `mine`: what every row but itself says."""
+    if kind == "memory":
+        return log_predicted[mine], np.ones(int(mine.sum()))
+    runs = residual_rows(sample, log_predicted)
+    of = runs.traits.take(mine)
+    if not named:
+        of = replace(of, stack=np.full(len(of), ""), family=np.full(len(of), ""))
+    said = learned(of, runs if mine.all() else runs.take(~mine), run_id=runs.run_id[mine])
+    return log_predicted[mine] + said.shift, said.variance_left
 
 
 def _unseen(
     whole: Sample, entries: list[Entry], kind: str, today: dt.date, label: Label, *,
     as_strangers: bool = False, unnamed: bool = False, only: object = None,
-) -> Numbers:  # fmt: skip
-    """Forecast each row by fits (of memory too) that left out all rows with its label.
+) -> tuple[Numbers, Numbers]:  # fmt: skip
+    """Forecast each row by fits (of memory too) that left out all rows with its label; and the
+    share of the variance that the rows of its fit leave.
 
     With `as_strangers`, held-out rows get the generic values, as an unknown stack would; with
     `unnamed`, what a blank in the rows means is no more that of their stack, either. With `only`,
     no other label is left out, and the rows of the others are NaN.
     """
-    out = np.full(len(whole.weight), np.nan)
+    out, left = np.full(len(whole.weight), np.nan), np.ones(len(whole.weight))
     priors = [at_prior(e) for e in entries]
     for key in np.unique(label(whole)) if only is None else [only]:
         table, *both = _memory_fitted(priors, today, label, key)
@@ -169,15 +211,20 @@ def _unseen(
         mine = label(sample) == key
         one = _fit(sample, table, kind, left_out=mine)
         if unnamed:
+            of = fc.model(sample, table, _parameters(table, kind), KINDS[kind])
+            known = of(one.value[None])[0]
             table = _with(table, kind, sample, one, today)
             other = fc.samples(profiles(table), sample.rows[mine])[IN_ORDER.index(kind)]
-            out[mine] = np.log(KINDS[kind](other.columns))[np.isin(other.rows, sample.rows[mine])]
+            hidden = np.log(KINDS[kind](other.columns))
+            sample = replace(other, log_measured=sample.log_measured)
+            known[mine] = hidden[mine]
+            out[mine], left[mine] = _moved(sample, kind, known, mine, named=False)
             continue
         if as_strangers:
             sample = fc.strangers(sample, mine, profiles(table)[GENERIC])
         of = fc.model(sample, table, _parameters(table, kind), KINDS[kind])
-        out[mine] = of(one.value[None])[0][mine]
-    return out
+        out[mine], left[mine] = _moved(sample, kind, of(one.value[None])[0], mine)
+    return out, left
 
 
 def _with(
@@ -218,14 +265,24 @@ def _with_widths(
     sample = outcome.sample
     known = sample.columns.circumstances
     n = len(sample.weight)
-    errors = [outcome.grouped, outcome.new_source, outcome.new_stack, outcome.new_accelerator]
-    marks = [known, known, unknown(known), replace(known, unseen_accelerator=np.ones(n))]
-    residual = np.concatenate([sample.log_measured - e for e in errors])
-    weight = np.concatenate([v * sample.weight for v in (0.5, 1.5, 0.5, 0.5)])
+    unseen = replace(known, unseen_accelerator=np.ones(n))
+    marks = {
+        "grouped": known, "new_source": known, "unknown_stack": unknown(known),
+        "new_accelerator": unseen, "newest": known,
+    }  # fmt: skip
+    scored = np.concatenate([np.isfinite(getattr(outcome, split)) for split in marks])
+    residual = np.concatenate([sample.log_measured - getattr(outcome, split) for split in marks])
+    weight = np.concatenate([v * sample.weight for v in (0.5, 1.5, 0.5, 0.5, 1.0)])
+    residual, weight = residual[scored], weight[scored]
     columns = {
-        name: np.concatenate([np.asarray(terms(m)[name]) for m in marks]) for name in terms(known)
+        name: np.concatenate(
+            [terms(m)[name] * np.sqrt(outcome.left[split]) for split, m in marks.items()]
+        )[scored]
+        for name in terms(known)
     }
-    families = np.concatenate([sample.family, sample.family, np.full(n, ""), sample.family])
+    families = np.concatenate(
+        [np.full(n, "") if split == "unknown_stack" else sample.family for split in marks]
+    )[scored]
     widths = [e for e in entries if e.fits == fits]
     matrix = np.zeros((len(residual), len(widths)))
     for j, e in enumerate(widths):

@@ -157,6 +157,7 @@ def _accuracy(
     """The errors of the chosen rows, by the fits that left each of them out."""
     sample = outcome.sample
     predicted = np.exp(getattr(outcome, split))
+    sigma = sigma * np.sqrt(outcome.left[split])
     return scored(
         predicted=predicted[use],
         measured=np.exp(sample.log_measured)[use],

@@ -104,7 +104,8 @@ def report_of(
     """Forecast and score runs that are already read. Forecasts use what the shipped runs and the
     `own` ones measured, but nothing that `runs` measured."""
     known, reason = _models_of(runs, models)
-    measured, notes = residuals(), ()
+    measured = residuals()
+    notes: tuple[str, ...] = ()
     if own is not None:
         mine, notes = own_runs(own, *_models_of(own, models))
         measured = measured if mine is None else measured.joined(mine)

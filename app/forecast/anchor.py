@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from app.forecast import machines
 from app.forecast.fixed_layout import fixed_choices
+from app.forecast.nearby.moved import moved_by_runs, scaled
 from app.forecast.training import Question
 from app.scenario.layout import parse_layout
 from core.errors import ScenarioError
@@ -18,7 +19,6 @@ from core.layout.layouts import Choices, Layouts
 from core.model.transformer import forward_flops_per_token
 from core.scenario import Scenario
 from core.search.best import Best, Job
-from core.time.step import Step
 
 ANY_MEMORY_BYTES = 1e18  # the measured run did fit
 MEMORY_SIGMA = 0.01  # so that the memory forecast rejects hardly any layout
@@ -71,14 +71,17 @@ def anchor_of(scenario: Scenario, question: Question, search: Search) -> Anchor 
             f"anchor_layout={scenario.anchor_layout!r} on {count} GPUs is no legal layout of this "
             "model and batch."
         )
+    runs = moved_by_runs(found, [replace(job, accelerator=chip.name)], [(scenario, work)])
     return Anchor(
         accelerator=chip.name,
         num_gpus=count,
         layouts=found.layouts,
         given=frozenset("strategy" if k == "sharding" else k for k in layout),
-        predicted=float(found.step.tokens_per_s_per_gpu[0]),
+        predicted=float(found.step.tokens_per_s_per_gpu[0] * np.exp(runs.shift[0])),
         measured=measured,
-        throughput_sigma=float(np.asarray(question.eff.throughput_sigma)),
+        throughput_sigma=float(
+            np.asarray(question.eff.throughput_sigma) * np.sqrt(runs.variance_left[0])
+        ),
     )
 
 
@@ -131,14 +134,4 @@ def corrected(
     shift, left = moved(found, best.layouts, accelerators, throughput_sigma)
     if found is None:
         return best, shift, left
-    faster = np.exp(shift)
-    step = best.step
-    scaled = Step(
-        parts={k: v / faster for k, v in step.parts.items()},
-        step_s=step.step_s / faster,
-        tokens_per_s=step.tokens_per_s * faster,
-        tokens_per_s_per_gpu=step.tokens_per_s_per_gpu * faster,
-        mfu=step.mfu * faster,
-        hfu=step.hfu * faster,
-    )
-    return replace(best, step=scaled), shift, left
+    return scaled(best, shift), shift, left

@@ -216,7 +216,12 @@ def plan_of(
             p90=_usd_at(row, row.tokens_per_s / low),
         )
     layout = record_of(best.layouts, n)
-    assumed = _assumptions(row, crosses=crosses, shift=shift, variance_left=variance_left)
+    of_runs = found.runs
+    nearby = of_runs.of_row(n, shift=shift, variance_left=variance_left)
+    assumed = _assumptions(
+        row, crosses=crosses, shift=shift - float(of_runs.shift[n]),
+        variance_left=variance_left / float(of_runs.variance_left[n]),
+    )  # fmt: skip
     return Plan(
         id=row.id,
         rank=row.rank,
@@ -260,8 +265,10 @@ def plan_of(
             wall_clock_hours=row.run_hours * half_network,
             usd=None if usd is None else _usd_at(row, half_network),
         ),
+        nearby=nearby,
         assumptions=(
             *assumed,
+            *((nearby.sentence,) if nearby.sentence else ()),
             *_on_the_host(m, layout, float(best.host_bytes[n])),
             *habits_of(found.variant_of(n), layout.sharding),
         ),

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.forecast import anchor, stack_limits
+from app.forecast import anchor, calibrations, stack_limits
 from app.forecast.anchor import Anchor
 from app.forecast.machines import Machine, cluster_at
+from app.forecast.nearby.moved import Moved, moved_by_runs, scaled
 from app.forecast.search_memory import SearchMemory
 from app.forecast.training import Question, question_of, searches_offload
 from core.errors import ScenarioError
@@ -38,6 +39,7 @@ class Found:
     best: Best
     shift: NDArray[np.float64]  # shift of each row's log throughput
     variance_left: NDArray[np.float64]  # share of the forecast's variance that remains
+    runs: Moved  # what measured runs say about each row
 
     def question_of(self, row: int) -> Question:
         """The question that the layout of a row answers."""
@@ -82,10 +84,19 @@ def searched(
     asked = tuple(zip((v.stack for v in variants), questions, strict=True))
     best = memory.best(asked, jobs, search) if memory else search(jobs)
     names = [jobs[int(n)].accelerator for n in best.job]
+    works = [(v, q.work) for v, q in zip(variants, questions, strict=True)]
+    runs = moved_by_runs(best, jobs, works, calibrations.chosen(scenario))
     sigma = np.array([np.asarray(q.eff.throughput_sigma) for q in questions])[best.asked]
-    moved, shift, left = anchor.corrected(best, anchor_of(scenario), names, sigma)
+    moved, shift, left = anchor.corrected(
+        scaled(best, runs.shift), anchor_of(scenario), names, sigma * np.sqrt(runs.variance_left)
+    )
     return Found(
-        variants=variants, questions=questions, best=moved, shift=shift, variance_left=left
+        variants=variants,
+        questions=questions,
+        best=moved,
+        shift=shift + runs.shift,
+        variance_left=left * runs.variance_left,
+        runs=runs,
     )
 
 

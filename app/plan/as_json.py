@@ -22,7 +22,7 @@ from app.plan.words import batch_advice
 from app.scenario.link_query import link_query
 from core.scenario import Scenario
 from core.scenario.task_size import BatchAdvice
-from core.search.plan import Answer, Plan
+from core.search.plan import Answer, NearbyRuns, Plan
 from pricing.book.offers import is_quote
 from pricing.offers import snapshot
 
@@ -133,6 +133,13 @@ def _batch(advice: BatchAdvice) -> dict[str, Json]:
     return {**_numbers(advice, *names), **attributes(advice, "verdict", "sentence")}
 
 
+def _nearby_json(runs: NearbyRuns) -> Json:
+    return {
+        **_numbers(runs, "moved_by_runs", "explained", "distance"),
+        "sentence": runs.sentence,
+    }
+
+
 def _numbers(record: object, *names: str) -> dict[str, Json]:
     """These attributes of a record, null where one is not finite."""
     return {name: number(value) for name, value in attributes(record, *names).items()}
@@ -173,6 +180,7 @@ def _plan(plan: Plan) -> dict[str, Json]:
         "network": None if plan.network is None else asdict(plan.network),
         "supply": None if plan.supply is None else asdict(plan.supply),
         "at_half_network": None if plan.at_half_network is None else asdict(plan.at_half_network),
+        "nearby": None if plan.nearby is None else _nearby_json(plan.nearby),
         "meets_deadline": bool(plan.meets_deadline),
         "meets_budget": bool(plan.meets_budget),
         "frontier": bool(plan.frontier),

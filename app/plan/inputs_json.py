@@ -16,17 +16,14 @@ import numpy as np
 
 from app.catalogue.as_json import facts_of
 from app.document.as_json import attributes
-from app.forecast import anchor as forecast_anchor
 from app.forecast import calibrations
 from app.forecast.case import case_of
 from app.forecast.machines import accelerator_of
 from app.forecast.plans import circumstances_of
-from app.forecast.search import anchor_of
 from app.forecast.stack_limits import as_planned, software
 from app.forecast.training import efficiency_of, tokens_of, workload_of
 from app.scenario.model import model_of
 from app.scenario.version import made_with, version
-from core.explain.explain import columns_of
 from core.scenario import Scenario
 from core.search.plan import Plan
 from hardware.efficiency import stacks
@@ -85,7 +82,8 @@ def _of_stack(scenario: Scenario) -> Object:
 def plan_inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> list[Object]:
     """Inputs specific to each plan."""
     found = []
-    for plan, (shift, left) in zip(plans, _moved(scenario, plans), strict=True):
+    for plan in plans:
+        shift, left = _moved(plan)
         case = case_of(scenario, plan)
         known = circumstances_of(case.machine, num_gpus=plan.num_gpus, crosses=plan.num_nodes > 1)
         found.append(
@@ -109,19 +107,10 @@ def _choices(plan: Plan) -> tuple[str, str]:
     return plan.stack, plan.precision
 
 
-def _moved(scenario: Scenario, plans: Sequence[Plan]) -> list[tuple[float, float]]:
-    """What a measurement by the user adds to the log of each plan's throughput, and the share of
-    the forecast's variance that remains."""
-    if not plans or scenario.anchor_tokens_per_s_per_gpu is None:
-        return [(0.0, 1.0)] * len(plans)
-    found = anchor_of(scenario)
-    shift, left = forecast_anchor.moved(
-        found,
-        columns_of([p.layout for p in plans], [p.num_gpus for p in plans]),
-        [p.offer.accelerator for p in plans],
-        np.array([case_of(scenario, p).eff.throughput_sigma for p in plans]),
-    )
-    return list(zip(shift.tolist(), left.tolist(), strict=True))
+def _moved(plan: Plan) -> tuple[float, float]:
+    """What measurements add to the log of a plan's throughput, and the share of the forecast's
+    variance that remains."""
+    return (0.0, 1.0) if plan.nearby is None else (plan.nearby.moved_log, plan.nearby.variance_left)
 
 
 def record_json(record: Any, without: tuple[str, ...] = ()) -> Object:

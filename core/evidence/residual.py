@@ -19,6 +19,7 @@ gate and the share of a publication by folds over whole publications (docs/accur
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -46,6 +47,7 @@ NEIGHBOURS = 32
 MOST = 0.4  # a larger residual of a published run counts as this one: rows may be wrong
 GATE = (0.1, 0.2)  # explained share from which a shift counts, and counts in full
 NEAR_OWN = 0.3  # correlation with an own run from which own runs are asked
+DECIMALS = 6  # of what is found: the last bits of matrix products differ between machines
 NARROWING, LEAST_LEFT = 1.1, 0.1
 SMALLEST_SHIFT, MOSTLY = 0.005, 0.8  # of a shift that is named, and of the runs that made it
 
@@ -122,6 +124,12 @@ class Learned:
         """Share of the variance of the forecast's error that remains."""
         return np.maximum(1.0 - NARROWING * self.explained, LEAST_LEFT)
 
+    @classmethod
+    def of_parts(cls, parts: Sequence[Self]) -> Self:
+        """Several tables, one below the other."""
+        names = [f.name for f in fields(cls)]
+        return cls(**{n: np.concatenate([getattr(p, n) for p in parts]) for n in names})
+
     def take(self, rows: NDArray[Any]) -> Self:
         """The chosen forecasts, by mask or by index."""
         return type(self)(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
@@ -143,13 +151,15 @@ def learned(
     blank = np.full(len(of), "")
     names = blank if run_id is None else run_id
     whose = blank if publication is None else publication
+    words = (of.family, of.stack, of.accelerator, of.number_format, of.task, names, whose)
+    codes = [np.unique(w, return_inverse=True)[1] for w in words]
+    table = np.column_stack([*codes, of.experts, of.numbers])
+    _, one, back = np.unique(table, axis=0, return_index=True, return_inverse=True)
     parts = [
         _some(of.take(rows), runs, names[rows], whose[rows])
-        for rows in np.array_split(np.arange(len(of)), len(of) // 256 + 1)
+        for rows in np.array_split(one, len(one) // 256 + 1)
     ]
-    return Learned(
-        **{f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Learned)}
-    )
+    return Learned.of_parts(parts).take(back.ravel())
 
 
 def _some(of: Traits, runs: MeasuredRuns, run_id: Words, whose: Words) -> Learned:
@@ -180,13 +190,15 @@ def _solved(
 ) -> Learned:
     """Simple kriging of each forecast from its nearest runs among those to `use`."""
     most = min(NEIGHBOURS, len(runs))
-    covariance = _common(of, runs.traits) + np.where(mine, _of_user(of, runs.traits), 0.0)
+    covariance = _common(of, runs.traits)
+    if mine.any():
+        covariance = covariance + np.where(mine, _of_user(of, runs.traits), 0.0)
     at = np.argsort(-np.where(use, covariance, -1.0), axis=1, kind="stable")[:, :most]
     used = np.take_along_axis(use, at, axis=1)
     to_runs = np.where(used, np.take_along_axis(covariance, at, axis=1), 0.0)
     pairs = used[:, :, None] & used[:, None, :]
     among = np.where(pairs, _among(runs, at), 0.0) + SCATTER**2 * np.eye(most)
-    weight = np.linalg.solve(among, to_runs[:, :, None])[:, :, 0]
+    weight: Numbers = np.linalg.solve(among, to_runs[:, :, None])[:, :, 0].astype(np.float64)
     residual = _counted(runs)[at]
     whole = _known() + _user() * mine.any(axis=1)
     explained = np.clip((weight * to_runs).sum(axis=1) / whole, 0.0, 1.0)
@@ -195,9 +207,11 @@ def _solved(
     in_stack = np.where(_same(of.stack, runs.traits.stack), apart, np.inf)
     nearest = in_stack.min(axis=1, initial=np.inf)
     return Learned(
-        shift=(weight * residual).sum(axis=1),
-        explained=explained,
-        distance=np.where(np.isfinite(nearest), nearest, apart.min(axis=1, initial=np.inf)),
+        shift=np.round((weight * residual).sum(axis=1), DECIMALS),
+        explained=np.round(explained, DECIMALS),
+        distance=np.round(
+            np.where(np.isfinite(nearest), nearest, apart.min(axis=1, initial=np.inf)), DECIMALS
+        ),
         at=at,
         weight=weight,
     )

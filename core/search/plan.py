@@ -88,6 +88,18 @@ class PlanNetwork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NearbyRuns:
+    """What was measured of runs like the plan, and how it moved the forecast."""
+
+    moved_log: float  # of the throughput, by published runs and what the user measured
+    variance_left: float  # share of the forecast's own variance, after both
+    moved_by_runs: float  # share, by published runs alone
+    explained: float  # share of the variance that published runs explain
+    distance: float  # to the nearest of them; 1: the errors of one stack are still mostly alike
+    sentence: str  # '' if they were not asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AtHalfNetwork:
     """The plan, had its network half the rate."""
 
@@ -144,6 +156,7 @@ class Plan:
     chosen_correction: ChosenCorrection | None = None  # None: no lead, or measured
     network: PlanNetwork | None = None  # None: one machine, or nothing joins several
     at_half_network: AtHalfNetwork | None = None  # where the network is assumed
+    nearby: NearbyRuns | None = None  # None: measured runs were not asked
     supply: PlanSupply | None = None  # None: not of a seller
     startup_hours: float = 0.0  # from the request of the machines until training begins
     least_billed_hours: float = 0.0  # minimum billing or term

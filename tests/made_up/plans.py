@@ -14,6 +14,7 @@ from core.search.plan import (
     Gate,
     Interval,
     Layout,
+    NearbyRuns,
     Plan,
     PlanNetwork,
     PlanSupply,
@@ -113,6 +114,13 @@ def supply(**changes: object) -> PlanSupply:
 
 def at_half_network() -> AtHalfNetwork:
     return AtHalfNetwork(tokens_per_s=90e3, wall_clock_hours=240.0, usd=1000.0)
+
+
+def nearby() -> NearbyRuns:
+    return NearbyRuns(
+        moved_log=0.05, variance_left=0.5, moved_by_runs=0.06, explained=0.4, distance=0.8,
+        sentence="Moved +6% by 4 measured runs of torchtitan on B200; the nearest is 0.8 away.",
+    )  # fmt: skip
 
 
 def plan(**changes: object) -> Plan:

@@ -46,7 +46,8 @@ def test_the_document_lists_exactly_the_keys(monkeypatch):
     )
     assumed = {
         "network": made_up.network(), "at_half_network": made_up.at_half_network(),
-        "supply": made_up.supply(), "chosen_correction": made_up.chosen_correction(),
+        "supply": made_up.supply(), "nearby": made_up.nearby(),
+        "chosen_correction": made_up.chosen_correction(),
     }  # fmt: skip
     emitted = set(paths(written(made_up.plan(**assumed))))
     assert emitted == documented_plan_keys()

@@ -1,0 +1,115 @@
+"""The runs that are like each row of a search, and its step after them.
+
+Asked after the search, for the best layout of each job only. A machine that the user calibrated is
+forecast from what was measured on it, so published runs say nothing about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.evidence.residual import Learned, learned, sentence
+from core.evidence.traits import traits
+from core.layout.workload import Workload
+from core.scenario import Scenario
+from core.search.best import Best, Job
+from core.search.plan import NearbyRuns
+from core.time.step import Step
+from hardware.efficiency import GENERIC, stacks
+from hardware.residuals.table import residuals
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """What measured runs say about each row of a search."""
+
+    said: Learned
+    shift: Numbers  # of the log of the throughput
+    variance_left: Numbers  # share of the forecast's own variance
+
+    def of_row(self, row: int, *, shift: float, variance_left: float) -> NearbyRuns:
+        """The runs near one row; the shift and the variance are those of the row after all that
+        was measured, by the user too."""
+        is_used = bool(self.variance_left[row] < 1)
+        return NearbyRuns(
+            moved_log=shift,
+            variance_left=variance_left,
+            moved_by_runs=float(np.expm1(self.shift[row])),
+            explained=float(self.said.explained[row]) if is_used else 0.0,
+            distance=float(self.said.distance[row]),
+            sentence=sentence(self.said, residuals(), row) if is_used else "",
+        )
+
+
+def moved_by_runs(
+    best: Best,
+    jobs: Sequence[Job],
+    asked: Sequence[tuple[Scenario, Workload]],
+    calibrated: Collection[str] = (),
+) -> Moved:
+    """What measured runs say about each row of `best`; `asked` are the variants of the scenario
+    with their work, in the order of `best.asked`."""
+    rows = len(best.job)
+    parts, order = [], []
+    for number, (variant, work) in enumerate(asked):
+        mine = np.flatnonzero(np.asarray(best.asked) == number)
+        if not len(mine):
+            continue
+        some = [jobs[int(n)] for n in np.asarray(best.job)[mine]]
+        peaks = np.array([float(np.asarray(j.cluster.peak_flops_per_s)) for j in some])
+        known = variant.stack != GENERIC
+        same = {
+            "family": stacks()[variant.stack].family if known else "",
+            "stack": variant.stack if known else "",
+            "precision": variant.precision,
+            "task": variant.task,
+        }
+        of = traits(
+            work,
+            best.layouts.take(mine),
+            replace(some[0].cluster, peak_flops_per_s=peaks),
+            accelerator=np.array([j.accelerator for j in some], dtype=np.str_),
+            **{name: np.full(len(mine), text) for name, text in same.items()},
+        )
+        parts.append(learned(of, residuals()))
+        order.append(mine)
+    said = _in_order(parts, order, rows)
+    own = np.array([jobs[int(n)].accelerator in calibrated for n in best.job], dtype=bool)
+    return Moved(
+        said=said,
+        shift=np.where(own, 0.0, said.shift),
+        variance_left=np.where(own, 1.0, said.variance_left),
+    )
+
+
+def _in_order(parts: Sequence[Learned], order: Sequence[NDArray[np.intp]], rows: int) -> Learned:
+    if not parts:
+        none = np.zeros((rows, 0))
+        return Learned(
+            shift=np.zeros(rows), explained=np.zeros(rows), distance=np.full(rows, np.inf),
+            at=none.astype(np.intp), weight=none,
+        )  # fmt: skip
+    back = np.argsort(np.concatenate(order), kind="stable")
+    return Learned.of_parts(parts).take(back)
+
+
+def scaled(best: Best, shift: Numbers) -> Best:
+    """The search result with each row's throughput moved by a shift of its logarithm."""
+    faster, step = np.exp(shift), best.step
+    return replace(
+        best,
+        step=Step(
+            parts={k: v / faster for k, v in step.parts.items()},
+            step_s=step.step_s / faster,
+            tokens_per_s=step.tokens_per_s * faster,
+            tokens_per_s_per_gpu=step.tokens_per_s_per_gpu * faster,
+            mfu=step.mfu * faster,
+            hfu=step.hfu * faster,
+        ),
+    )

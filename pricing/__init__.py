@@ -5,6 +5,7 @@ asking        ask every price source at the same time; a failure of one does not
 bundle        build a snapshot from a table of observed prices: python -m pricing.bundle
               PRICES.csv
 disk          folder of prices of an installation, and atomic replacement of its files
+fetched       ask one price source: its offers, or the sentence that says why there are none
 held_lists    whole price lists that are held back, and what a person decides about one:
               take it or leave it
 history       history of a price: bundled observations, and those of this installation
@@ -22,6 +23,9 @@ publish       publish a price snapshot: an immutable file named by its content, 
 refresh       refresh of prices: ask all sources, check their rows, publish one snapshot
 report        report of a refresh: a line per source, and the record for the store
 series        price over time: spells at one price, and gaps
+source_process  each price source in a process of its own, whose seconds and memory the
+              kernel limits
+source_program  the program that asks price sources, a copy of it for each
 source_state  state of the price sources of an installation: last attempts, answers and
               good rows
 sources       sources of live prices: name, key, and limits on time and size

@@ -7,42 +7,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from queue import Empty, Queue
 
 from core.machine.offer import Offer
-from hardware.outside.interrupt import checked_by
-from pricing.fetch.body_cache import BodyCache
-from pricing.fetch.network import SourceError
-from pricing.fetch.session import NoCredentialError, Part, Refused, Session
+from pricing.fetched import Fetched, fetched
 from pricing.offers import MAX_ROWS
+from pricing.source_process import answering, importable
+from pricing.source_program import LATE_S
 from pricing.sources import Source
 
-MAX_OFFERS = 120_000  # of one source
 MAX_LIVE = MAX_ROWS // 2  # of all sources: rows kept from before need room, too
-LATE_S = 0.5  # after its deadline a source has ended by itself, or is left behind
 log = logging.getLogger("runcast.refresh")
-
-
-@dataclass(slots=True, kw_only=True)
-class Fetched:
-    """The rows of one source, or why there are none."""
-
-    source: Source
-    offers: list[Offer] = field(default_factory=list)
-    status: str = "refreshed"
-    sentence: str = ""
-    seconds: float = 0.0
-    bytes_read: int = 0
-    parts: list[Part] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-
 
 # a source that is done, how many are done, of how many
 Progress = Callable[[Fetched, int, int], None]
@@ -56,16 +34,27 @@ def ask(
     progress: Progress | None,
     now: Callable[[], datetime],
 ) -> list[Fetched]:
-    """Fetch every source in a thread of its own, so that they wait for their servers concurrently.
-    One that goes on after its deadline is left behind: nobody waits for it."""
+    """Ask all sources at once, each in a process of its own, or in a thread where its function is
+    one that no other process can import. One that goes on after its deadline is left behind:
+    nobody waits for it."""
     found: dict[str, Fetched] = {}
     stop = threading.Event()  # so that Ctrl-C waits for one read, not for a deadline
     ended: Queue[Fetched] = Queue()
-    waiting = {s.name: (s, time.monotonic() + s.deadline_s + LATE_S) for s in sources}
-    with _set_at_the_end(stop):
+    rows = {s.name: len(last[s.name]) for s in sources}
+    apart = [s for s in sources if importable(s)]
+    ask_apart = answering(
+        apart, environ=environ, caches=caches, last_rows=rows, now=now,
+        answered=partial(_put, ended),
+    )  # fmt: skip
+    with _set_at_the_end(stop), ask_apart:
+        waiting = {s.name: (s, time.monotonic() + s.deadline_s + LATE_S) for s in sources}
         for s in sources:
-            call = partial(_fetched, s, environ, caches, len(last[s.name]), now, stop, ended)
-            threading.Thread(target=call, name=f"source {s.name}", daemon=True).start()
+            if s not in apart:
+                cache = caches / s.name if caches else None
+                call = partial(fetched, s, environ, cache, rows[s.name], now, stop=stop)
+                threading.Thread(
+                    target=_ask_here, args=(s, call, ended), name=f"source {s.name}", daemon=True
+                ).start()
         while waiting:
             for one in _next(ended, waiting):
                 found[one.source.name] = one
@@ -113,72 +102,17 @@ def _next(ended: Queue[Fetched], waiting: Mapping[str, tuple[Source, float]]) ->
     ]
 
 
-def _fetched(
-    source: Source,
-    environ: Mapping[str, str],
-    caches: Path | None,
-    last_rows: int,
-    now: Callable[[], datetime],
-    stop: threading.Event,
-    ended: Queue[Fetched],
-) -> None:
+def _put(ended: Queue[Fetched], one: Fetched, fault: str) -> None:
+    if fault:
+        log.error("the source %s has a fault\n%s", one.source.name, fault)
+    ended.put(one)
+
+
+def _ask_here(source: Source, call: Callable[[], Fetched], ended: Queue[Fetched]) -> None:
     """Put the result of a source into `ended`. A bug in one source must not affect the others."""
     try:
-        ended.put(_fetch(source, environ, caches, last_rows, now, stop))
+        ended.put(call())
     except BaseException as e:
         log.error("the source %s has a fault", source.name, exc_info=e)
         sentence = f"A fault of this program, not of the source: {type(e).__name__}."
         ended.put(Fetched(source=source, status="failed", sentence=sentence))
-
-
-def _fetch(
-    source: Source,
-    environ: Mapping[str, str],
-    caches: Path | None,
-    last_rows: int,
-    now: Callable[[], datetime],
-    stop: threading.Event,
-) -> Fetched:
-    """Ask one source; every way in which it can fail is a sentence."""
-    began = time.monotonic()
-    found = Fetched(source=source)
-    try:
-        with Session(
-            source=source.name,
-            deadline_s=source.deadline_s,
-            cap_bytes=source.cap_bytes,
-            cache=BodyCache(caches / source.name) if caches else None,
-            environ=environ,
-            now=now,
-            stop=stop,
-        ) as session:
-            try:
-                with checked_by(session.check):
-                    for offer in islice(source.fetch(session), MAX_OFFERS + 1):
-                        session.check()
-                        found.offers.append(offer)
-            finally:
-                found.parts = session.parts
-                found.refused = session.refused
-                found.left_out = dict(session.left_out)
-                found.warnings = tuple(session.warnings)
-                found.bytes_read = session.bytes_read
-        if len(found.offers) > MAX_OFFERS:
-            found.offers = []
-            raise SourceError(f"It lists more than {MAX_OFFERS} prices.")
-        if not found.offers:
-            why = f"It lists 0 prices where there were {last_rows}."
-            found.status = "failed"
-            found.sentence = found.parts[0].sentence if found.parts else why
-        elif found.parts:
-            found.status = "in part"
-            more = f" (and {len(found.parts) - 1} more parts)" if len(found.parts) > 1 else ""
-            found.sentence = found.parts[0].sentence + more
-    except NoCredentialError as e:
-        found.status, found.sentence = "no key", str(e)
-    except SourceError as e:
-        found.status, found.sentence = "failed", str(e)
-    except OSError as e:  # of the cache: a full disk, a folder without permission
-        found.status, found.sentence = "failed", f"Its cache cannot be written: {e.strerror}."
-    found.seconds = time.monotonic() - began
-    return found

@@ -16,9 +16,10 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from core.machine.offer import Offer
-from pricing.asking import Fetched, Progress, ask
+from pricing.asking import Progress, ask
 from pricing.disk import prices_folder
 from pricing.fetch.session import OVERRIDE
+from pricing.fetched import Fetched
 from pricing.integrity import price_bands
 from pricing.judgement import Judged, Quarantined, judged
 from pricing.lease import Lease, lease

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from core.machine.offer import Offer
-from pricing.asking import Fetched
+from pricing.fetched import Fetched
 from pricing.judgement import Judged, Quarantined
 from pricing.source_state import SourceState
 from pricing.sources import SOURCES

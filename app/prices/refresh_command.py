@@ -19,7 +19,7 @@ from app.document.progress import terminal_bar
 from app.document.table import Column, Table, column, text_column
 from app.document.terminal import print_document
 from core.errors import ScenarioError, shown
-from pricing.asking import Fetched
+from pricing.fetched import Fetched
 from pricing.lease import LeaseError
 from pricing.refresh import refresh
 from pricing.report import Line, Report

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from core.errors import RuncastError
-from pricing.asking import Fetched
+from pricing.fetched import Fetched
 from pricing.refresh import refresh
 from pricing.report import Report
 from pricing.sources import Source, chosen

@@ -46,10 +46,10 @@ class Deadline:
     """Deadline of a source in seconds of the monotonic clock; all sources may be stopped
     earlier."""
 
-    def __init__(self, limit_s: float, stop: threading.Event) -> None:
+    def __init__(self, limit_s: float, stop: threading.Event, began_s: float | None = None) -> None:
         self.limit_s = limit_s
         self._stop = stop
-        self._end_s = time.monotonic() + limit_s
+        self._end_s = (time.monotonic() if began_s is None else began_s) + limit_s
 
     def left_s(self) -> float:
         """Seconds that are left; `PassedDeadlineError` if there are none."""

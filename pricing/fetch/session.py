@@ -90,6 +90,7 @@ class Session:
 
     source: str
     deadline_s: float = 120.0
+    began_s: float | None = None  # of the monotonic clock, from which the deadline counts
     cap_bytes: int = 256_000_000  # decompressed, all requests together
     cache: BodyCache | None = None
     stop: threading.Event = field(default_factory=threading.Event)
@@ -105,7 +106,7 @@ class Session:
     _base: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self._deadline = Deadline(self.deadline_s, self.stop)
+        self._deadline = Deadline(self.deadline_s, self.stop, self.began_s)
         self._base = self.environ.get(OVERRIDE + self.source.upper(), "").rstrip("/")
         self._client = httpx.Client(
             transport=GuardedTransport(self._deadline, own_place(self._base)),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import cache
@@ -36,6 +36,8 @@ _MEMORY = re.compile(r"\(?\s*\b(\d{2,3}(?:\.\d)?)\s?GB\b", re.IGNORECASE)
 _FORM = re.compile(r"\b(SXM|PCI-?E|NVL)\w*", re.IGNORECASE)
 # Names go into tables, links and files: one line of plain characters, no markup, no option.
 _NAME = re.compile(r"\*|[A-Za-z0-9][\w .:/()+,-]{0,79}", re.ASCII)
+Machines = Mapping[tuple[str, str], tuple[str, int]]  # provider and type: accelerator and count
+_given: Machines | None = None
 _MAKER = re.compile(r"^(?:NVIDIA|AMD|Tesla|Instinct)\s+", re.IGNORECASE)
 
 
@@ -133,11 +135,18 @@ def known_machine(provider: str, instance_type: str) -> tuple[str, int] | None:
     instance = find_instance(provider, instance_type)
     if instance is not None:
         return instance.accelerator, instance.gpu_count
-    return _bundled_machines().get((provider, instance_type))
+    machines = bundled_machines() if _given is None else _given
+    return machines.get((provider, instance_type))
+
+
+def use_machines(machines: Machines) -> None:
+    """Look machines up in this table from now on, so that no snapshot is read."""
+    global _given
+    _given = machines
 
 
 @cache
-def _bundled_machines() -> dict[tuple[str, str], tuple[str, int]]:
+def bundled_machines() -> Machines:
     """Machines that have one accelerator and count in all rows of every bundled snapshot."""
     seen: dict[tuple[str, str], set[tuple[str, int]]] = defaultdict(set)
     for snapshot_id in snapshots.snapshot_ids(folder=snapshots.SNAPSHOTS):
@@ -242,7 +251,7 @@ def cheapest_zone(offers: Iterable[Offer]) -> Iterator[Offer]:
 
 def only_usd(session: Session, row: object, currency: str) -> bool:
     """Whether a price is in dollars; a row in another currency is refused."""
-    if currency.strip().upper() == "USD":
+    if currency.isascii() and currency.strip().upper() == "USD":  # U+017F is an S in upper case
         return True
     session.refuse(row, f"its currency is {shown(currency)}, not USD.")
     return False

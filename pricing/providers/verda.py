@@ -39,7 +39,7 @@ class InstanceType(Raw):
     instance_type: str
     price_per_hour: float
     spot_price: float | None = None
-    currency: str
+    currency: str = Field(pattern="^[A-Za-z]{3}$")
     gpu: Gpu
     gpu_memory: Memory
     model: str = ""

@@ -85,6 +85,10 @@ class _Handler(BaseHTTPRequestHandler):
         reply = self.server.feed.answer(asked)
         etag = reply.headers.get("ETag")
         try:
+            if reply.write is not None and not reply.status:  # of the protocol itself, too
+                self.close_connection = True
+                reply.write(self)
+                return
             if etag and self.headers.get("if-none-match") == etag:
                 self.send_response(304)
                 self.end_headers()

@@ -268,7 +268,7 @@ def test_a_list_that_lost_most_of_itself_is_published_by_the_second_refresh_that
 
 
 def test_a_list_without_end_is_not_believed_and_the_others_are_published(tmp_path, monkeypatch):
-    monkeypatch.setattr("pricing.asking.MAX_OFFERS", 500)
+    monkeypatch.setattr("pricing.fetched.MAX_OFFERS", 500)
     report = run(made(), made("endless", count=501), folder=tmp_path)
     assert lines(report)["endless"].sentence == "It lists more than 500 prices."
     monkeypatch.setattr("pricing.asking.MAX_LIVE", 500)

@@ -1,46 +1,31 @@
-"""A price source whose decoding does not end delays no other, and holds the lease no longer."""
+"""A price source whose reading does not end, or takes all memory, delays no other, and holds the
+lease no longer."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
-from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
 from pricing.lease import lease
 from pricing.refresh import refresh
 from pricing.sources import Source, chosen
+from tests.conftest import ROOT
 from tests.feeds.server import Feed, Reply, serving
-from tests.made_up import plans
 from tests.servers.price_attacks import PATH
+from tests.threats import evil_sources as evil
+from tests.threats import hostile_feeds
 from tests.threats.hostile_files import TWICE
 
 DEADLINE_S = 1.0
 
 
-def good() -> Source:
-    """A source that answers at once."""
-    one = plans.offer(
-        scale_out_gbit_per_s=None, observed_at=datetime.now(UTC).date().isoformat(), source="good"
-    )
-    rows = [replace(one, region=f"region-{i}") for i in range(30)]
-    return Source(name="good", says="made for a test", fetch=lambda session: rows)
-
-
-@pytest.fixture
-def never():
-    """A source that computes for ever and looks at no clock."""
-    over = threading.Event()
-
-    def fetch(session):
-        while not over.is_set():
-            sum(range(1_000))
-        return ()
-
-    yield Source(name="never", says="made for a test", fetch=fetch, deadline_s=DEADLINE_S)
-    over.set()
+def source(fetch, name="", **more):
+    return Source(name=name or fetch.__name__, says="made for a test", fetch=fetch, **more)
 
 
 def statuses(report):
@@ -51,24 +36,77 @@ def sentences(report):
     return {line.source: line.sentence for line in report.lines}
 
 
-def test_a_decoder_that_never_ends_is_left_behind_and_the_others_are_published(never, tmp_path):
-    alone_s = report_s(tmp_path)
+def is_there(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_decoder_that_never_ends_is_ended_and_the_others_are_published(tmp_path):
+    environ = {"PROCESS": str(tmp_path / "process")}
+    never = source(evil.endless, deadline_s=DEADLINE_S)
+    refresh([source(evil.honest)], folder=tmp_path / "alone", environ={})  # what is read once
     began = time.monotonic()
-    report = refresh([never, good()], folder=tmp_path, environ={})
-    # The source that is left behind still takes its share of the processor.
-    assert time.monotonic() - began < DEADLINE_S + 1.0 + 4 * alone_s
+    refresh([source(evil.honest)], folder=tmp_path / "alone", environ={})
+    alone_s = time.monotonic() - began
+    began = time.monotonic()
+    report = refresh([never, source(evil.honest)], folder=tmp_path, environ=environ)
+    assert time.monotonic() - began < DEADLINE_S + 1.0 + 4 * alone_s  # it has a share of the CPU
     assert report.published
-    assert statuses(report) == {"good": "refreshed", "never": "failed"}
-    assert "longer than its 1 s" in sentences(report)["never"]
+    assert statuses(report) == {"honest": "refreshed", "endless": "failed"}
+    assert "longer than its 1 s" in sentences(report)["endless"]
+    assert not is_there(int((tmp_path / "process").read_text()))
     with lease(tmp_path):  # nobody holds it
         pass
 
 
-def report_s(folder):
-    """How long a refresh of a good source alone takes here."""
-    began = time.monotonic()
-    refresh([good()], folder=folder / "alone", environ={})
-    return time.monotonic() - began
+@pytest.mark.parametrize(
+    ("fetch", "why"),
+    [
+        (evil.hungry, "more than 512 MiB of memory"),
+        (evil.crashing, "ended without an answer"),
+        (evil.faulty, "A fault of this program, not of the source: KeyError"),
+    ],
+)
+def test_a_decoder_that_takes_all_memory_or_crashes_takes_only_itself(tmp_path, fetch, why):
+    report = refresh([source(fetch), source(evil.honest)], folder=tmp_path, environ={})
+    assert report.published
+    assert statuses(report) == {"honest": "refreshed", fetch.__name__: "failed"}
+    assert why in sentences(report)[fetch.__name__]
+
+
+REFRESHING = """
+import sys
+from pathlib import Path
+from pricing.refresh import refresh
+from pricing.sources import Source
+from tests.threats import evil_sources as evil
+sources = [Source(name="never", says="", fetch=evil.endless, deadline_s=60)]
+refresh(sources, folder=Path(sys.argv[1]), environ={"PROCESS": sys.argv[1] + "/process"})
+"""
+
+
+def test_a_refresh_that_is_killed_leaves_no_process_and_no_lease(tmp_path):
+    number = tmp_path / "process"
+    with subprocess.Popen([sys.executable, "-c", REFRESHING, str(tmp_path)], cwd=ROOT) as program:
+        while not (number.exists() and number.read_text()):
+            time.sleep(0.05)
+        program.kill()
+    until = time.monotonic() + 10.0
+    while is_there(int(number.read_text())):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    with lease(tmp_path):
+        pass
+
+
+@pytest.mark.slow
+def test_no_server_that_means_harm_delays_an_honest_source_by_a_second():
+    wrong = {name: said for name, *taken in hostile_feeds.asked()
+             if (said := hostile_feeds.faults(*taken))}  # fmt: skip
+    assert wrong == {}
 
 
 @pytest.mark.parametrize("slow", ["rows", "values"])
@@ -83,8 +121,8 @@ def test_a_decoder_of_ours_ends_itself_at_the_deadline(tmp_path, slow):
             else:
                 strict_json('{"a": 1}')
 
-    source = Source(name="slow", says="made for a test", fetch=fetch, deadline_s=0.2)
-    refresh([source], folder=tmp_path, environ={})
+    slow = source(fetch, "slow", deadline_s=0.2)
+    refresh([slow], folder=tmp_path, environ={})
     time.sleep(0.1)
     assert not [t for t in threading.enumerate() if t.name == "source slow"]
 

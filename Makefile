@@ -48,11 +48,12 @@ test-all: postgres nginx clusters $(VENV)/.audit $(VENV)/.fuzz test  ## then rea
 	$(BIN)/python -m pytest -n $(SIDE_BY_SIDE) --dist loadfile -m "not ($(TESTED)) and not serial" --durations=15 $(ARGS)
 	$(BIN)/python -m pytest -m "not ($(TESTED)) and serial" --durations=15 $(ARGS)
 
-soak: install-test chromium postgres nginx $(VENV)/.fuzz  ## by hand: 50 sessions at once, hostile files and a flood, every kind of kill 200 times, 10 minutes of fuzzing, 30 of edits (KILLS=N SOAK_MINUTES=N FUZZ_S=S)
+soak: install-test chromium postgres nginx $(VENV)/.fuzz  ## by hand: 50 sessions at once, hostile feeds, files and a flood, every kind of kill and power cut 200 times, 10 minutes of fuzzing, 30 of edits (KILLS=N SOAK_MINUTES=N FUZZ_S=S)
 	$(BIN)/python -m tests.support.load
 	$(BIN)/python -m tests.threats.hostile_files
+	$(BIN)/python -m tests.threats.hostile_feeds
 	$(BIN)/python -m tests.support.flood
-	RUNCAST_KILLS=$(KILLS) $(BIN)/python -m pytest -s -k kill tests/services/test_refresh_end_to_end.py tests/services/test_faults_kill.py $(ARGS)
+	RUNCAST_KILLS=$(KILLS) $(BIN)/python -m pytest -s -k "kill or power" tests/services/test_refresh_end_to_end.py tests/services/test_faults_kill.py tests/threats/test_power_cut.py $(ARGS)
 	RUNCAST_FUZZ_S=$(FUZZ_S) $(BIN)/python -m pytest -s tests/threats/test_fuzz.py $(ARGS)
 	$(BIN)/python -m tests.support.soak --minutes $(SOAK_MINUTES)
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from app.document.escape import safe_cell
 from app.forecast.machines import CUSTOM
 from app.imports.log import Comparison
 from core.errors import ScenarioError, shown
@@ -75,9 +76,9 @@ def _month(found: Comparison) -> str:
 
 
 def line_of(cells: Iterable[str]) -> str:
-    """One line of CSV."""
+    """One line of CSV, in which no cell starts a formula."""
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerow(cells)
+    csv.writer(text, lineterminator="\n").writerow(map(safe_cell, cells))
     return text.getvalue()
 
 

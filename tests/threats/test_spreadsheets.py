@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -21,9 +22,11 @@ from app.accuracy.as_json import write_out
 from app.document.csv import csv_bytes
 from app.document.escape import safe_cell
 from app.forecast.with_failures import of_plans
+from app.imports.row import line_of
 from app.plan import document as plan_document
 from app.sweep import results as sweep_results
 from core.scenario import Scenario
+from tests.conftest import ROOT
 from tests.made_up import plans as made_up
 
 BARE = "\ufeff\u00a0 "  # what a spreadsheet skips before it looks
@@ -114,6 +117,33 @@ def test_forecasts_of_hostile_runs_are_text(tmp_path):
     content = (tmp_path / "out.csv").read_bytes()
     assert content.count(b"\n") >= 5
     assert formulas(content) == []
+
+
+def test_a_line_of_measured_runs_starts_no_formula():
+    assert formulas("".join(map(line_of, ([f] for f in FORMULAS))).encode()) == []
+
+
+# Every module that writes CSV, and why no cell of it starts a formula.
+CSV_WRITERS = {
+    "safe_cell or safe_value of each text, tested above": """app/document/csv.py
+        app/accuracy/as_json.py app/sweep/results.py app/imports/row.py""",
+    "data of a chart, which no spreadsheet opens": """app/audit/page.py
+        app/prices/over_time_section.py app/calibration/result_section.py""",
+    "names that boundary.offer has let through, and figures": "pricing/history_fill.py",
+    "tables that are shipped": """pricing/bundle.py hardware/efficiency.py
+        hardware/cross_validation.py""",
+}
+
+
+def test_no_other_module_writes_csv(project_files):
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in project_files
+        if path.suffix == ".py"
+        and path.relative_to(ROOT).parts[0] in ("app", "core", "hardware", "pricing", "runners")
+        and re.search(r"csv\.writer\(|DictWriter\(|\.to_csv\(", path.read_text())
+    }
+    assert found == {name for names in CSV_WRITERS.values() for name in names.split()}
 
 
 def test_a_formula_would_be_found():

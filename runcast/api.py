@@ -22,7 +22,7 @@ from app.command.values import REQUIRED, TOP_MAX, lacking, scenario_of
 from app.document.as_json import Json
 from app.document.on_use import pd
 from app.forecast import answer as forecast_answer
-from app.forecast import resolve
+from app.forecast import price_book, resolve
 from app.plan import words as plan_words
 from app.plan.as_json import plan_json
 from app.plan.planned import asked_plan
@@ -394,4 +394,4 @@ def _answer(scenario: Scenario, *, top: int, notes: tuple[str, ...]) -> Answer:
 
 
 def _today() -> dt.date:
-    return dt.datetime.now(dt.UTC).date()
+    return price_book.today()

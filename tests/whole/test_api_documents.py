@@ -4,8 +4,10 @@ Figures move a little with every better fit: those with a decimal point, a k or 
 above a thousand may differ by a tenth from what a page shows, all else may not. `...` is anything.
 """
 
+import ast
 import csv
 import doctest
+import json
 import re
 import shlex
 from pathlib import Path
@@ -87,6 +89,39 @@ def test_what_a_page_shows_is_what_comes(page, run, tmp_path, monkeypatch):
             status, out, err = run(*arguments)
             assert status == (2 if output.startswith("runcast: ") else 0), err
             assert same(output, out + err), out + err
+
+
+def executed(source, names):
+    """The value of a cell's last line, if it is an expression, as a notebook shows it."""
+    *body, last = ast.parse(source).body
+    kind = "eval" if isinstance(last, ast.Expr) else "exec"
+    tree = ast.Expression(last.value) if kind == "eval" else ast.Module([last], [])
+    exec(compile(ast.Module(body, []), "cell", "exec"), names)  # noqa: S102 - of our own notebook
+    return eval(compile(tree, "cell", kind), names)  # noqa: S307
+
+
+def test_the_notebook_shows_what_comes(capsys):
+    cells = json.loads((DOCS / "tutorial.ipynb").read_text(encoding="utf-8"))["cells"]
+    names: dict[str, object] = {}
+    shown = 0
+    for cell in cells:
+        if cell["cell_type"] != "code":
+            continue
+        value = executed("".join(cell["source"]), names)
+        printed = capsys.readouterr().out
+        for output in cell["outputs"]:
+            shown += 1
+            assert output["output_type"] in ("execute_result", "stream")  # and no error
+            data = output.get("data", {})
+            if "image/png" in data:
+                assert set(names["answer"].chart().to_dict()) >= {"layer"}
+            elif "text/html" in data:
+                assert "<table" in value._repr_html_()
+                assert "<table" in "".join(data["text/html"])
+            else:
+                wanted = "".join(data.get("text/plain", output.get("text", "")))
+                assert same(wanted, printed or repr(value)), wanted
+    assert shown >= 7
 
 
 @pytest.mark.parametrize(

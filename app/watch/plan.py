@@ -23,13 +23,13 @@ from core.errors import ScenarioError, shown
 from core.model.transformer import total_params
 from core.numeric import as_float
 from core.scenario import Scenario
+from core.units import DAY_S
 from core.watch.reading import Planned
 from hardware import facts, names
 from runners.imports.steps import LIMITS, MEANING, RunFacts
 from runners.imports.text import read_text
 from runners.watch.lines import LogLines
 
-DAY_S = 86_400.0
 OTHER_SIZE = 0.15  # of the parameters: more is another model; chosen
 FAR_BELOW, FAR_ABOVE = 1 / 3, 2.0  # of the P10, of the P90: more is another run; chosen
 _LINK = re.compile(r"\?(v=\d+&(?:amp;)?[^\s\"'<>()\[\]`]{1,16000})")

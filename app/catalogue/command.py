@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from app.command.options import print_json
+from app.document.echo import echo
 from core.errors import unknown_name
 
 FOLDER = Path(__file__).parent
@@ -26,9 +27,7 @@ def schema(
     Of `runcast plan --json`, `runcast audit --json`, or a calibration's result file.
     """
     if document in STORED:
-        import orjson
-
-        print_json(orjson.loads((FOLDER / f"{document}.schema.json").read_bytes()))
+        echo((FOLDER / f"{document}.schema.json").read_text(encoding="utf-8").rstrip())
     elif document == CALIBRATION:
         from runners.calibration.result import CalibResult
 

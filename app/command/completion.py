@@ -23,11 +23,8 @@ def completion(
     """
     if shell not in SHELLS:
         raise unknown_name("shell", shell, SHELLS)
-    echo(
-        shells.get_completion_script(  # type: ignore[attr-defined]
-            prog_name="runcast", complete_var=VARIABLE, shell=shell
-        )
-    )
+    named = {"prog_name": "runcast", "complete_var": VARIABLE, "shell": shell}
+    echo(shells.get_completion_script(**named))  # type: ignore[attr-defined]
 
 
 def register() -> None:

@@ -253,6 +253,7 @@ FACT_WORDS = {
     "host_link_bytes_per_s": "the link to the host",
     "bf16_flops_per_s": "the 16-bit peak",
     "fp8_flops_per_s": "the 8-bit peak",
+    "int8_flops_per_s": "the peak of 8-bit integers",
     "fp4_flops_per_s": "the 4-bit peak",
     "matmul_flops_per_s": "the best measured matmul",
     "tdp_watts": "the full power",

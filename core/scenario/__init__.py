@@ -38,7 +38,7 @@ from core.scenario.types import PATTERNS, field
 
 LINK_VERSION = 1
 MAX_QUERY_CHARS = 16_384  # holds every legal scenario
-MOST_UNKNOWN = 10  # keys of a link that are no field, named one by one with what was meant
+MOST_UNKNOWN = 20  # keys of a link that are no field, named one by one with what was meant
 
 
 class Scenario(RiskFields):

@@ -602,7 +602,7 @@ def test_validate_lists_the_columns_that_it_reads(run):
 def test_validate_passes_files_and_writes(run, refused, monkeypatch):
     calls = []
 
-    def validate(runs, models, pairs=None):
+    def validate(runs, models, pairs=None, own_path=None):
         calls.append((runs, models, pairs))
         return "report"
 
@@ -620,7 +620,7 @@ def test_validate_passes_files_and_writes(run, refused, monkeypatch):
         ("report", Path("o.csv")),
     ]
 
-    def unusable(runs, models, pairs=None):
+    def unusable(runs, models, pairs=None, own_path=None):
         raise RunsError("r.csv has no column run_id.")
 
     monkeypatch.setattr("app.accuracy.validate.validate", unusable)
@@ -628,7 +628,7 @@ def test_validate_passes_files_and_writes(run, refused, monkeypatch):
 
 
 def test_an_output_that_cannot_be_written(refused, monkeypatch, tmp_path):
-    monkeypatch.setattr("app.accuracy.validate.validate", lambda *files: "report")
+    monkeypatch.setattr("app.accuracy.validate.validate", lambda *files, **_: "report")
     monkeypatch.setattr("app.accuracy.as_json.write_out", lambda r, path: path.open("w").close())
     said = refused(
         "validate", "--runs", "r.csv", "--models", "m.csv", "--out", str(tmp_path / "no" / "o.csv")

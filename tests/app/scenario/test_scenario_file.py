@@ -26,6 +26,7 @@ BOUNDS = {
     "host_slowdown": (0.1, 100),
     "capacity_factor": (0.1, 64),
     "deadline_days": (0.1, 36_500),
+    "startup_minutes": (0, 525_600),
     "deadline_confidence": (0.5, 0.999),
     "max_price_age_days": (0, 36_500),
     "list_max_days": (0, 36_500),

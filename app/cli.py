@@ -52,6 +52,7 @@ from app.operate.serve_command import serve
 from app.options.command import diff
 from app.prices.book_command import book
 from app.prices.command import COMMANDS as PRICE_COMMANDS
+from app.programme.command import programme
 from app.provenance.command import where
 from app.recompute.command import recompute
 from app.report.command import report
@@ -166,8 +167,8 @@ def estimate(
 
 
 for one in (
-    takes_fields(explain), decide, risk, audit, calibrate, buy, bill, scale, export, where, report,
-    recompute, diff, schema,
+    takes_fields(explain), decide, risk, audit, calibrate, buy, bill, scale, programme, export,
+    where, report, recompute, diff, schema,
 ):  # fmt: skip
     app.command()(one)
 

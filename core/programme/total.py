@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.money.total import Cumulants, Outcome, Terms, Total, hours_of, of_cumulants
 from core.numeric import Numeric
@@ -30,11 +31,31 @@ class Leg:
 
     def times(self, factor: Numeric) -> Leg:
         """The stage with more or fewer tokens."""
+        trained = _times(self.trained, factor)
         return Leg(
-            trained=_times(self.trained, factor),
-            paid=_times(self.paid, factor),
+            trained=trained,
+            paid=trained if self.paid is self.trained else _times(self.paid, factor),
             sigma=self.sigma,
             before_hours=self.before_hours,
+        )
+
+    def take(self, rows: NDArray[np.intp]) -> Leg:
+        """These rows of a column of stages."""
+
+        def taken(of: Cumulants) -> Cumulants:
+            return Cumulants(
+                mean=_column(of.mean)[rows],
+                variance=_column(of.variance)[rows],
+                third=_column(of.third)[rows],
+            )
+
+        trained = taken(self.trained)
+        before = np.asarray(self.before_hours)
+        return Leg(
+            trained=trained,
+            paid=trained if self.paid is self.trained else taken(self.paid),
+            sigma=_column(self.sigma)[rows],
+            before_hours=before[rows] if before.ndim else before,
         )
 
     @property
@@ -104,6 +125,10 @@ def boundaries(legs: Sequence[Leg], *, startup_hours: Numeric) -> list[Outcome]:
         before = np.add(startup_hours, leg.before_hours)
         found.append(hours_of(leg.trained, sigma=leg.sigma, before_hours=before))
     return found
+
+
+def _column(values: Numeric) -> NDArray[np.float64]:
+    return np.asarray(values, dtype=float)
 
 
 def _sum(parts: Sequence[Cumulants]) -> Cumulants:

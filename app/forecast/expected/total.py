@@ -50,7 +50,7 @@ def totals(scenario: Scenario, points: Columns, *, num_steps: float) -> dict[str
 
     Infinite hours: the run never ends. NaN dollars: no price. A chance of 1 without a deadline.
     """
-    job, paid = _jobs(scenario, points, num_steps)
+    job, paid = jobs_all_in(scenario, points, num_steps)
     days = scenario.deadline_days
     instances = np.asarray(points["instances_usd"], dtype=float)
     found = money_total.total(
@@ -99,7 +99,7 @@ def _price_sigma(provider: str, purchase: str, observed_at: str, day: dt.date) -
     return log_sd(provider, purchase, age_days(observed_at, day))
 
 
-def _jobs(scenario: Scenario, points: Columns, num_steps: float) -> tuple[Job, Job]:
+def jobs_all_in(scenario: Scenario, points: Columns, num_steps: float) -> tuple[Job, Job]:
     """The training of each plan with its stops, and what of it is paid."""
     job, _ = jobs_of(scenario, points)
     on_spot = np.asarray(points["purchase"] == "spot")

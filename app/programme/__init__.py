@@ -1,0 +1,11 @@
+"""A programme of runs: every stage on one set of machines, or each on its own.
+
+as_json    a programme as JSON
+command    `runcast programme`
+contract   a programme on its machines: each stage with its time and cost, and the whole
+document   a programme as tables: its stages, what each changes, the contracts compared
+programme  one answer for a programme: contracts ranked as single runs are
+search     one stage searched over all offers, as columns
+stages     the stages of a scenario, each as the scenario that it trains
+words      a programme in sentences
+"""

@@ -1,0 +1,237 @@
+"""A programme on its machines: each stage with its time and cost, and the whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.programme.search import Searched
+from app.programme.stages import StageRun
+from core.explain.explain import record_of
+from core.machine.offer import Offer
+from core.money.total import Outcome
+from core.money.total import Total as Totals
+from core.numeric import Numeric, as_float
+from core.programme.total import Leg, boundaries, whole
+from core.scenario import Scenario
+from core.search.plan import Expected, Layout, Total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagePlan:
+    """One stage of a contract."""
+
+    run: StageRun
+    offer: Offer
+    num_gpus: int
+    layout: Layout
+    stack: str
+    precision: str
+    tokens_per_s: float
+    mfu: float
+    probability_oom: float
+    steady_hours: float  # of all its runs, had nothing failed
+    before_hours: float  # checkpoint read or converted, idle gap
+    expected_hours: float  # with failures and what comes before
+    gpu_hours: float  # rented, as expected
+    usd: float  # as expected; NaN: no price
+    end: Expected  # hours from the request of the machines
+    keeps_layout: bool  # that of the stage whose weights it goes on with: nothing is re-sharded
+    without: tuple[float, float]  # change of expected dollars and hours if it is dropped
+    halved: tuple[float, float]  # if its tokens are halved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """All stages on one set of machines, or each on its own."""
+
+    id: str  # of the offer and count; of each stage, where they differ
+    stages: tuple[StagePlan, ...]
+    startup_hours: float
+    total: Total
+    chance_on_time: float  # 1 without a deadline
+    against: tuple[str, ...] = ()
+
+    @property
+    def usd(self) -> float:
+        """Expected dollars; infinite without a price."""
+        return math.inf if self.total.usd is None else self.total.usd.expected
+
+    @property
+    def gpu_hours(self) -> float:
+        """Rented GPU-hours of all stages, as expected, without start-up."""
+        return sum(s.gpu_hours for s in self.stages)
+
+    @property
+    def is_one_set(self) -> bool:
+        """Whether all stages are on the same machines."""
+        return (
+            len({(s.offer.provider, s.offer.instance_type, s.num_gpus) for s in self.stages}) == 1
+        )
+
+
+def legs_of(stages: Sequence[Searched], *, moved: bool = False) -> list[Leg]:
+    """The stages, each with what comes before it: an idle gap, and the checkpoint that it goes on
+    with. Where a layout differs, or the machines do, the checkpoint is read, converted and
+    written."""
+    found = []
+    source: Searched | None = None
+    for stage in stages:
+        before: Numeric = stage.run.stage.gap_hours
+        if source is not None and not stage.run.stage.is_apart:
+            converts = 1.0 if moved else 1.0 - keeps_layout(source, stage)
+            before = np.add(before, stage.read_hours + converts * source.write_hours)
+        found.append(replace(stage.leg, before_hours=before))
+        if not stage.run.stage.is_apart:
+            source = stage
+    return found
+
+
+def keeps_layout(source: Searched, stage: Searched) -> NDArray[np.float64]:
+    """Where every weight of a stage lies as in the stage before, in the same stack."""
+    same = (source.placed == stage.placed).all(axis=1)
+    return np.asarray(same & (source.points["stack"] == stage.points["stack"]), dtype=float)
+
+
+def totals_of(scenario: Scenario, stages: Sequence[Searched], legs: Sequence[Leg]) -> Totals:
+    """The whole on each row; on the machines of the first stage."""
+    rows = stages[0].rows
+    points = stages[0].points
+    start = points["startup_hours"]
+    steady = sum(s.steady_hours for s in stages)
+    terms = [r.machine.terms for r in rows]
+    rate = np.array([t.usd_per_hour for t in terms])
+    once = np.array([t.usd - t.credit_usd for t in terms])
+    days = scenario.deadline_days
+    return whole(
+        legs,
+        startup_hours=start,
+        least_billed_hours=points["least_billed_hours"],
+        usd_per_hour=points["instances_usd"] / points["billed_hours"],
+        other_usd=rate * (start + steady) + once,
+        price_sigma=points["price_sigma"],
+        deadline_hours=None if days is None else days * 24.0,
+    )
+
+
+def contract_of(
+    scenario: Scenario, stages: Sequence[Searched], legs: Sequence[Leg], row: int
+) -> Contract:
+    """Everything that is shown of one row. Where stages have machines of their own, dollars and
+    start-ups add up, and their intervals as if all were wrong in the same direction."""
+    at = np.array([row], dtype=np.intp)
+    one = [s.take(at) for s in stages]
+    mine = [leg.take(at) for leg in legs]
+    is_one_set = len({s.ids[0] for s in one}) == 1
+    starts = [as_float(s.points["startup_hours"]) for s in one]
+    if not is_one_set:
+        late = [0.0, *starts[1:]]
+        mine = [
+            replace(leg, before_hours=np.add(leg.before_hours, more))
+            for leg, more in zip(mine, late, strict=True)
+        ]
+    ends = boundaries(mine, startup_hours=starts[0])
+    total = _total(scenario, one, mine, is_one_set=is_one_set)
+    plans = []
+    for n, (stage, leg, end) in enumerate(zip(one, mine, ends, strict=True)):
+        source = next(
+            (s for s in reversed(one[:n]) if not s.run.stage.is_apart), None
+        )  # the weights it goes on with
+        row_, points = stage.rows[0], stage.points
+        rate = as_float(points["instances_usd"]) / as_float(points["billed_hours"])
+        rate *= math.exp(as_float(points["price_sigma"]) ** 2 / 2)
+        hours = as_float(leg.expected_hours)
+        paid = as_float(leg.expected_paid_hours)
+        plans.append(
+            StagePlan(
+                run=stage.run,
+                offer=row_.machine.offer,
+                num_gpus=row_.num_gpus,
+                layout=record_of(stage.found.best.layouts, row_.best_row),
+                stack=row_.stack,
+                precision=stage.found.variant_of(row_.best_row).precision,
+                tokens_per_s=row_.tokens_per_s,
+                mfu=as_float(points["mfu"]),
+                probability_oom=float(stage.probability_oom[0]),
+                steady_hours=float(stage.steady_hours[0]),
+                before_hours=as_float(leg.before_hours),
+                expected_hours=hours,
+                gpu_hours=paid * row_.num_nodes * row_.machine.offer.gpu_count,
+                usd=paid * rate,
+                end=_expected(end),
+                keeps_layout=source is not None
+                and not stage.run.stage.is_apart
+                and is_one_set
+                and bool(keeps_layout(source, stage)[0]),
+                without=_change(total, scenario, one, mine, n, 0.0, is_one_set=is_one_set),
+                halved=_change(total, scenario, one, mine, n, 0.5, is_one_set=is_one_set),
+            )
+        )
+    return Contract(
+        id=one[0].ids[0] if is_one_set else " > ".join(s.ids[0] for s in one),
+        stages=tuple(plans),
+        startup_hours=starts[0],
+        total=Total(
+            hours=_expected(total.hours),
+            usd=None if math.isnan(as_float(total.usd.expected)) else _expected(total.usd),
+            chance_on_time=None
+            if scenario.deadline_days is None
+            else as_float(total.chance_on_time),
+        ),
+        chance_on_time=as_float(total.chance_on_time),
+    )
+
+
+def _total(
+    scenario: Scenario, stages: Sequence[Searched], legs: Sequence[Leg], *, is_one_set: bool
+) -> Totals:
+    """The whole of one contract."""
+    found = totals_of(scenario, stages, legs)
+    if is_one_set:
+        return found
+    each = [totals_of(scenario, [s], [leg]).usd for s, leg in zip(stages, legs, strict=True)]
+    return replace(
+        found,
+        usd=Outcome(
+            **{
+                name: np.asarray(sum(np.asarray(getattr(u, name)) for u in each))
+                for name in ("expected", "p10", "p50", "p90")
+            }
+        ),
+    )
+
+
+def _change(
+    total: Totals, scenario: Scenario, stages: Sequence[Searched], legs: Sequence[Leg], n: int,
+    factor: float, *, is_one_set: bool,
+) -> tuple[float, float]:  # fmt: skip
+    """Change of expected dollars and hours with this many times the tokens of stage n."""
+    if not factor and len(legs) == 1:
+        return (math.nan, math.nan)
+    kept = [k for k in range(len(legs)) if k != n or factor]
+    changed = _total(
+        scenario,
+        [
+            replace(stages[k], steady_hours=stages[k].steady_hours * (factor if k == n else 1.0))
+            for k in kept
+        ],
+        [legs[k].times(factor) if k == n else legs[k] for k in kept],
+        is_one_set=is_one_set,
+    )
+    return (
+        as_float(changed.usd.expected) - as_float(total.usd.expected),
+        as_float(changed.hours.expected) - as_float(total.hours.expected),
+    )
+
+
+def _expected(found: Outcome) -> Expected:
+    return Expected(
+        expected=as_float(found.expected),
+        p10=as_float(found.p10),
+        p50=as_float(found.p50),
+        p90=as_float(found.p90),
+    )

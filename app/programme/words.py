@@ -1,0 +1,114 @@
+"""A programme in sentences."""
+
+from __future__ import annotations
+
+import math
+
+from app.document import format as fmt
+from app.document import vocabulary
+from app.programme.contract import Contract, StagePlan
+from app.programme.programme import Programme
+from app.scenario.model import model_of
+from core.scenario import Scenario
+from hardware.programmes.published import PublishedProgramme
+
+GATES = {
+    "deadline": "the deadline, as surely as asked",
+    "budget": "the budget",
+    "supply": "as many GPUs as the seller has without asking",
+    "price": "a price that is young and good enough",
+    "launch": "a launch file for each stage",
+    "memory": "95% sure to fit the memory in each stage",
+}
+ASSUMED = (
+    "Runs of one stage follow one another on all machines; nothing is trained beside another run.",
+    "An error of the forecast speed is taken to be one for all stages; failures are independent.",
+    "A stage reads the checkpoint of the one before; for another layout it is first converted and "
+    "written, at the rate of the storage. Ablations and models of their own start from nothing.",
+    "Evaluations, data preparation and waiting for capacity between stages are not counted; "
+    "gap_hours= adds idle hours, which are paid.",
+)
+
+
+def sentences(scenario: Scenario, found: Programme) -> tuple[str, ...]:
+    """The answer, what speaks against it, and where checkpoints are re-sharded."""
+    if found.nothing_fits:
+        return (found.nothing_fits,)
+    best = found.best
+    said = [_answer(scenario, found, best)]
+    if found.failed:
+        lacking = ", ".join(GATES.get(name, name) for name in found.failed)
+        said.append(f"It does not pass: {lacking}. Nothing else is nearer.")
+    if len(best.stages) > 1:
+        said += [layout_sentence(best)]
+    if change := largest_change(best):
+        said.append(change)
+    return tuple(said)
+
+
+def _answer(scenario: Scenario, found: Programme, best: Contract) -> str:
+    tokens = sum(s.run.stage.count * s.run.tokens for s in best.stages)
+    first = best.stages[0]
+    where = f"{fmt.count(first.num_gpus)} x {first.offer.accelerator} ({_place(first)})"
+    if not best.is_one_set:
+        where = "machines of its own for each stage"
+    stages = "1 stage" if len(best.stages) == 1 else f"{len(best.stages)} stages"
+    hours, usd = best.total.hours, best.total.usd
+    cost = f"{fmt.count(best.gpu_hours)} GPU-hours, without a price"
+    if usd is not None:
+        cost = (
+            f"{fmt.usd(usd.expected, digits=3)} ({fmt.usd(usd.p10, digits=3)} to "
+            f"{fmt.usd(usd.p90, digits=3)}), {fmt.count(best.gpu_hours)} GPU-hours"
+        )
+    chance = ""
+    if best.total.chance_on_time is not None:
+        chance = f"; {fmt.percent(best.chance_on_time)} likely to end by the deadline"
+    return (
+        f"{model_of(scenario).label}, {stages}, {fmt.tokens(tokens)} tokens in all, on {where}: "
+        f"expected {cost}; it ends after {fmt.days(hours.expected)} ({fmt.days(hours.p10)} to "
+        f"{fmt.days(hours.p90)}, P10 to P90){chance}."
+    )
+
+
+def published_sentence(found: Programme, known: PublishedProgramme) -> str:
+    """What was published of these stages, and how the forecast compares."""
+    if known.gpu_hours is None or not found.contracts:
+        return ""
+    over = found.best.gpu_hours / known.gpu_hours - 1
+    return (
+        f"Published: {fmt.count(known.gpu_hours)} GPU-hours ({known.source}; {known.note}). The "
+        f"forecast is {fmt.percent(abs(over))} {'more' if over > 0 else 'less'}."
+    )
+
+
+def _place(stage: StagePlan) -> str:
+    return f"{vocabulary.place(stage.offer)}, {vocabulary.purchase(stage.offer.purchase)}"
+
+
+def layout_sentence(best: Contract) -> str:
+    """Which stages keep the layout of the one before, and which re-shard the checkpoint."""
+    kept = [s.run.name for s in best.stages if s.keeps_layout]
+    after = [
+        s.run.name
+        for n, s in enumerate(best.stages)
+        if n and not s.keeps_layout and not s.run.stage.is_apart
+        and any(not e.run.stage.is_apart for e in best.stages[:n])
+    ]  # fmt: skip
+    parts = []
+    if kept:
+        parts.append(f"Same layout, no re-sharding: {', '.join(kept)}.")
+    if after:
+        parts.append(f"The checkpoint is re-sharded before {', '.join(after)}.")
+    return " ".join(parts) or "No stage goes on with the weights of another one."
+
+
+def largest_change(best: Contract) -> str:
+    """What dropping the second dearest stage saves: the dearest is the reason for the others."""
+    if len(best.stages) < 2:
+        return ""
+    stage = sorted(best.stages, key=lambda s: -s.gpu_hours)[1]
+    usd, hours = stage.without
+    saved = f"{fmt.days(max(-hours, 0.0))} less"
+    if math.isfinite(usd):
+        saved = f"{fmt.usd(max(-usd, 0.0), digits=3)} and {saved}"
+    return f"Without {stage.run.name}: {saved}."

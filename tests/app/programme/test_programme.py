@@ -1,0 +1,133 @@
+"""Programmes: published ones, the parts and the whole, layouts that change, what fits nowhere."""
+
+import json
+
+import pytest
+
+from app.forecast.answer import answer
+from app.forecast.resolve import resolve_strict
+from app.programme.as_json import programme_json
+from app.programme.document import stages as stage_table
+from app.programme.programme import programme_of
+from app.programme.stages import stage_runs
+from app.programme.words import sentences
+from core.errors import ScenarioError
+from core.scenario import Scenario
+from hardware.programmes.published import published_programme
+
+SMALL = {
+    "model": "llama3.1-8b", "num_tokens": "20B", "seq_len": "8k", "global_batch_size": "256",
+    "gpu": "H100-80GB-SXM", "num_gpus": "64,128", "cloud": "aws,lambda,coreweave",
+}  # fmt: skip
+STAGES = "main;again,share=10%;long,share=10%,seq_len=64k,batch=32,cp=4;end,share=5%,gap_hours=6"
+
+
+def asked(**values):
+    return resolve_strict(Scenario.parse({**SMALL, **values}))
+
+
+@pytest.fixture(scope="module")
+def three():
+    scenario = asked(stages=STAGES, deadline_days="30")
+    return scenario, programme_of(scenario)
+
+
+def test_deepseek_v3_needs_its_published_gpu_hours_in_total_and_by_stage():
+    known = published_programme("deepseek-v3")
+    found = programme_of(resolve_strict(Scenario.parse(known.values))).best
+    by_part = dict.fromkeys(known.gpu_hours_of, 0.0)
+    for published, stage in zip(known.stages, found.stages, strict=True):
+        by_part[published.part] += stage.gpu_hours
+    assert by_part == pytest.approx(known.gpu_hours_of, rel=0.15)
+    assert found.gpu_hours == pytest.approx(known.gpu_hours, rel=0.15)
+    hours = known.gpu_hours / found.stages[0].num_gpus
+    assert found.total.hours.p10 < hours < found.total.hours.p90
+
+
+def test_one_run_costs_what_its_plan_costs():
+    scenario = asked()
+    plan = answer(scenario).plans[0]
+    same = next(c for c in programme_of(scenario).contracts if c.id == plan.id)
+    assert same.total == plan.total
+
+
+def test_the_parts_add_up_to_the_whole(three):
+    best = three[1].best
+    ends = best.stages[-1].end
+    assert ends == best.total.hours
+    hours = best.startup_hours + sum(s.expected_hours for s in best.stages)
+    assert hours == pytest.approx(best.total.hours.expected)
+    rate = best.stages[0].usd / best.stages[0].expected_hours
+    total = best.startup_hours * rate + sum(s.usd for s in best.stages)
+    assert total == pytest.approx(best.total.usd.expected, rel=1e-3)
+
+
+def test_a_dropped_stage_saves_its_own_time(three):
+    best = three[1].best
+    stage = best.stages[1]
+    assert stage.without[1] == pytest.approx(-stage.expected_hours, rel=0.01)
+    assert stage.halved[1] == pytest.approx(-stage.expected_hours / 2, rel=0.02)
+
+
+def test_a_stage_that_keeps_its_layout_only_reads_the_checkpoint(three):
+    _, again, long, end = three[1].best.stages
+    assert again.keeps_layout
+    assert not long.keeps_layout
+    assert long.layout.cp == 4
+    assert again.before_hours < long.before_hours
+    assert end.before_hours > 6
+
+
+def test_contracts_are_of_machines_that_take_every_stage(three):
+    found = three[1]
+    assert found.num_contracts >= 2
+    for contract in found.contracts:
+        assert contract.is_one_set
+        assert max(s.probability_oom for s in contract.stages) < 0.2
+    assert found.failed == ()
+    assert found.best.chance_on_time >= 0.9
+
+
+def test_stages_that_may_move_cost_no_more_than_one_set(three):
+    _, one = three
+    moved = programme_of(asked(stages=STAGES, stages_may_move="1", deadline_days="30"))
+    assert moved.best.usd <= one.best.usd * 1.05
+    assert moved.may_move
+
+
+def test_words_table_and_json_have_the_same_numbers(three):
+    scenario, found = three
+    made = json.loads(json.dumps(programme_json(scenario, found)))
+    assert made["sentences"] == list(sentences(scenario, found))
+    first = made["contracts"][0]
+    frame = stage_table(found.best).frame()
+    assert [s["gpu_hours"] for s in first["stages"]] == frame["gpu_hours"].tolist()
+    assert first["usd"]["expected"] == found.best.usd
+    assert "Same layout, no re-sharding: again" in " ".join(made["sentences"])
+
+
+def test_a_stage_that_fits_nowhere_is_named_with_the_nearest_change():
+    large = "main;large,model=llama3.1-405b"
+    found = programme_of(asked(num_gpus="8", stages=large, offload_optimizer="none"))
+    assert found.contracts == ()
+    assert found.nothing_fits.startswith("Stage 'large' fits nowhere. ")
+    assert "GiB" in found.nothing_fits
+
+
+def test_a_measurement_of_the_run_does_not_move_stages_that_train_otherwise():
+    measured = asked(
+        stages="same,share=2,of=main;main;long,share=5%,seq_len=64k",
+        anchor_tokens_per_s_per_gpu="9000", anchor_gpu="H100-80GB-SXM", anchor_num_gpus="64",
+        anchor_layout="dp_shard=64,sharding=fsdp2",
+    )  # fmt: skip
+    anchors = [r.scenario.anchor_tokens_per_s_per_gpu for r in stage_runs(measured)]
+    assert anchors == [9000, 9000, None]
+
+
+def test_a_scaled_stage_trains_a_smaller_model_and_a_mistake_names_its_stage():
+    whole, small = stage_runs(asked(stages="main;tests,share=5%,count=12,scale=0.125"))
+    assert small.flops == pytest.approx(whole.flops * 0.05 * 12 * 0.125, rel=0.25)
+    with pytest.raises(ScenarioError, match=r"Stage 'b': Unknown model 'lama3\.1-8'"):
+        stage_runs(asked(stages="a;b,model=lama3.1-8"))
+    with pytest.raises(ScenarioError, match="'a' reaches token"):
+        stage_runs(asked(stages="a,batch=0:5/21B:6"))

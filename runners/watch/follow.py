@@ -93,7 +93,7 @@ class Tail:
             yield from self._of(chunk)
 
     def _of(self, chunk: bytes) -> Iterator[str]:
-        *whole, rest = _ENDS.split(chunk.replace(b"\0", b"") if b"\0" in chunk else chunk)
+        *whole, rest = _ENDS.split(chunk.translate(None, b"\0") if b"\0" in chunk else chunk)
         for piece in whole:
             text, self._rest = self._rest + piece, b""
             if self._skips:

@@ -231,6 +231,8 @@ def plan_of(
         layout=layout,
         stack=row.stack,
         precision=found.variant_of(n).precision,
+        compiled=bool(found.question_of(n).work.compiled),
+        cuda_graphs=bool(found.question_of(n).work.cuda_graphs),
         tokens_per_s=Interval(p10=low, p50=row.tokens_per_s, p90=high),
         tokens_per_s_per_gpu=float(best.step.tokens_per_s_per_gpu[n]),
         mfu=float(best.step.mfu[n]),

@@ -23,6 +23,7 @@ from core.scenario.types import AUTO
 from core.search.plan import Layout, Plan
 from hardware import facts
 from hardware.efficiency import GENERIC, stacks
+from hardware.habits import options
 from hardware.stack_support import Support, lacks, support_of, supports
 from runners.recipes.job import Habits, Header, RecipeJob
 from runners.recipes.registry import target, targets
@@ -66,7 +67,7 @@ def file_of(scenario: Scenario, stack: str) -> LaunchFile:
     vendors = tuple(sorted(support.vendors))
     return _file_of(
         stack,
-        made_up(scenario),
+        made_up(scenario, stack),
         vendors,
         tuple(s for s in has if s in scenario.sharding) or has,
         given or tuple(r for r in RECOMPUTE if r in support.recomputes),
@@ -74,7 +75,7 @@ def file_of(scenario: Scenario, stack: str) -> LaunchFile:
     )
 
 
-def made_up(scenario: Scenario) -> RecipeJob:
+def made_up(scenario: Scenario, stack: str) -> RecipeJob:
     """A small job with what a scenario fixes."""
     model = model_of(scenario)
     places = _places(scenario)
@@ -93,11 +94,12 @@ def made_up(scenario: Scenario) -> RecipeJob:
         seq_len=scenario.seq_len, global_batch_size=0, num_steps=1, layout=layout,
         num_gpus=0, num_nodes=1, gpus_per_node=0, precision=scenario.precision,
         optimizer=scenario.optimizer, task=scenario.task, lora_rank=scenario.lora_rank,
-        lora_targets=scenario.lora_targets, compiled=scenario.compile, accelerator="",
+        lora_targets=scenario.lora_targets,
+        compiled=options.compiles(scenario, stacks()[stack]), accelerator="",
         vendor="", provider="", instance_type="", region="", purchase="", fabric="",
         memory_bytes_per_gpu=0.0, usable_bytes_per_gpu=0.0,
         habits=Habits(
-            cuda_graphs=scenario.cuda_graphs, chunked_loss=bool(scenario.chunked_loss),
+            cuda_graphs=bool(scenario.cuda_graphs), chunked_loss=bool(scenario.chunked_loss),
             packed=scenario.packing_efficiency == 1,
         ),
     )  # fmt: skip
@@ -160,7 +162,10 @@ def _file_of(
 def as_planned(scenario: Scenario, plan: Plan) -> Scenario:
     """The scenario with the automatic choices that a plan made: what the plan is computed from."""
     precision = plan.precision or scenario.precision
-    fixed: dict[str, Any] = {"stack": plan.stack, "precision": precision, "allow_fp8": False}
+    graphs = scenario.cuda_graphs if plan.cuda_graphs is None else plan.cuda_graphs
+    fixed: dict[str, Any] = {
+        "stack": plan.stack, "precision": precision, "allow_fp8": False, "cuda_graphs": graphs
+    }  # fmt: skip
     if all(getattr(scenario, name) == value for name, value in fixed.items()):
         return scenario
     return scenario.model_copy(update=fixed)
@@ -169,8 +174,8 @@ def as_planned(scenario: Scenario, plan: Plan) -> Scenario:
 def variants_of(scenario: Scenario) -> tuple[Scenario, ...]:
     """The scenario with its automatic choices fixed: with each stack that takes it, in the order of
     the table, and then with no particular stack, for what no other runs on; each in the precision
-    that is asked for and, if that is allowed, in the first recipe of fp8 that it takes. Of equally
-    fast variants the first wins."""
+    that is asked for and, if that is allowed, in the first recipe of fp8 that it takes; each
+    without CUDA graphs and, where it can, with them. Of equally fast variants the first wins."""
     names = [scenario.stack]
     if scenario.stack == AUTO:
         names = [*(name for name in supports() if not obstacle(scenario, name)), GENERIC]
@@ -180,12 +185,21 @@ def variants_of(scenario: Scenario) -> tuple[Scenario, ...]:
         found.append(base)
         if scenario.allow_fp8:
             in_fp8 = (base.model_copy(update={"precision": p}) for p in FP8)
-            found += [next((v for v in in_fp8 if _takes_precision(v)), base)]
+            found += [next((v for v in in_fp8 if _takes(v)), base)]
+    if scenario.cuda_graphs is None:
+        found = [v for base in found for v in _with_and_without_graphs(base)]
     return tuple(dict.fromkeys(found))
 
 
-def _takes_precision(variant: Scenario) -> bool:
-    """Whether the stack of a variant takes its precision."""
+def _with_and_without_graphs(base: Scenario) -> list[Scenario]:
+    """A variant without CUDA graphs and, where its stack can, with them."""
+    eager, graphs = (base.model_copy(update={"cuda_graphs": on}) for on in (False, True))
+    able = options.can_graph(base, stacks()[base.stack]) and _takes(graphs)
+    return [eager, graphs] if able else [eager]
+
+
+def _takes(variant: Scenario) -> bool:
+    """Whether the stack of a variant takes its automatic choices."""
     if support_of(variant.stack) is None:
         return True
     return not obstacle(variant, variant.stack)
@@ -205,6 +219,9 @@ def asked_of(variants: Sequence[Scenario], accelerator: str) -> list[int]:
     particular stack."""
     chip = facts.accelerators().get(accelerator)  # None: the user's own, on which any stack runs
     able = [n for n, v in enumerate(variants) if chip is None or _has_format(v, chip)]
+    if chip is None or chip.vendor != "nvidia":  # graphs that nobody asked for
+        eager = [n for n in able if not variants[n].cuda_graphs]
+        able = eager or able
     own = [n for n in able if variants[n].stack != GENERIC]
     runs = [n for n in own if chip is None or runs_on(variants[n].stack, chip)]
     whole = [n for n in runs if (s := support_of(variants[n].stack)) is None or s.tasks]

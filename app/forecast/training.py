@@ -29,6 +29,7 @@ from core.numeric import as_float
 from core.scenario import Scenario, task_size
 from core.time.layer import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack, efficiency, stacks
+from hardware.habits import options
 from hardware.habits.flags import differences, settled
 from hardware.stack_support import support_of
 
@@ -120,9 +121,9 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         adapters=scenario.task in ("lora", "qlora"),
         unfused_attention=scenario.attention == "unfused",
         flash2=does["attention"] == "flash2",
-        compiled=scenario.compile,
-        compiled_loss=scenario.compile,
-        cuda_graphs=1.0 if scenario.cuda_graphs else PARTIAL * scenario.cuda_graph_parts,
+        compiled=options.compiles(scenario, stack),
+        compiled_loss=options.compiles(scenario, stack),
+        cuda_graphs=options.graphs_of(scenario, stack) or PARTIAL * scenario.cuda_graph_parts,
         chunked_loss=does["loss"] == "chunked",
         software_year=year,
         async_tp=scenario.async_tp == "on"
@@ -171,6 +172,7 @@ def efficiency_of(scenario: Scenario, work: Workload) -> Efficiency:
         eff,
         throughput_sigma=uncertainty.throughput_sigma(eff, known),
         memory_sigma=uncertainty.memory_sigma(eff, known),
+        fragmentation=eff.fragmentation + options.graph_reserve(scenario, stacks()[name]),
     )
 
 
@@ -191,6 +193,7 @@ def habits_of(scenario: Scenario, sharding: str) -> tuple[str, ...]:
             "Expert traffic is assumed to run beside computation: the launch file leaves it to you "
             "(--overlap-moe-expert-parallel-comm of Megatron-LM)."
         )
+    found += options.words_of(scenario, stack)
     found += [
         f"{stack.name} differs in the {text}; the forecast is of what it does."
         for text in differences(stack.name, asked(scenario, stack))

@@ -37,6 +37,7 @@ def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> Recipe
     chip = accelerator_of(offer.accelerator, scenario)
     known = find_instance(offer.provider, offer.instance_type)
     fabric = (known.fabric if known else None) or ""
+    work = workload_of(scenario, model)
     risk = risk_of(scenario, plan)
     limit = None if risk.hours is None else risk.hours.p90_all
     return RecipeJob(
@@ -57,7 +58,7 @@ def job_of(scenario: Scenario, plan: Plan, *, name: str | None = None) -> Recipe
         task=scenario.task,
         lora_rank=scenario.lora_rank,
         lora_targets=scenario.lora_targets,
-        compiled=scenario.compile,
+        compiled=bool(work.compiled),
         accelerator=offer.accelerator,
         provider=offer.provider,
         instance_type=offer.instance_type,

@@ -153,7 +153,7 @@ def _plan(plan: Plan) -> dict[str, Json]:
         "is_quote": is_quote(offer),
         **attributes(plan, "num_gpus", "num_nodes"),
         "layout": attributes(plan.layout, *LAYOUT_KEYS),
-        **attributes(plan, "stack", "precision"),
+        **attributes(plan, "stack", "precision", "compiled", "cuda_graphs"),
         "tokens_per_s": number(plan.tokens_per_s.p50),
         "tokens_per_s_p10": number(plan.tokens_per_s.p10),
         "tokens_per_s_p90": number(plan.tokens_per_s.p90),

@@ -103,8 +103,8 @@ def plan_inputs_json(scenario: Scenario, plans: Sequence[Plan]) -> list[Object]:
     return found
 
 
-def _choices(plan: Plan) -> tuple[str, str]:
-    return plan.stack, plan.precision
+def _choices(plan: Plan) -> tuple[str, str, bool | None]:
+    return plan.stack, plan.precision, plan.cuda_graphs
 
 
 def _moved(plan: Plan) -> tuple[float, float]:

@@ -164,8 +164,13 @@ class ScenarioFields(BaseModel):
     offload_activations: bool = field(
         False, "Offload activations", "Kept activations wait in the host's memory", "advanced"
     )
-    compile: bool = field(False, "torch.compile", "Fuses elementwise operators", "advanced")
-    cuda_graphs: bool = field(False, "CUDA graphs", "No launch overhead", "advanced")
+    compile: Flag = field(
+        None, "torch.compile", "Fuses elementwise operators; empty: where the stack can", "advanced"
+    )
+    cuda_graphs: Flag = field(
+        None, "CUDA graphs", "No launch overhead; empty: where the stack can and it is faster",
+        "advanced",
+    )  # fmt: skip
     chunked_loss: Flag = field(
         None, "Chunked cross-entropy", "Logits in pieces; empty: of the stack", "advanced"
     )

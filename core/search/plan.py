@@ -150,6 +150,8 @@ class Plan:
     assumptions: tuple[str, ...]  # each a sentence
     stack: str = "generic"  # that trains; generic: no particular one, without a launch file
     precision: str = ""  # of core.scenario.types.Precision; '': of the scenario
+    compiled: bool | None = None  # by torch.compile; None: as of the scenario
+    cuda_graphs: bool | None = None
     calibration: str = ""  # id of the calibration of the machine's rates
     against: tuple[str, ...] = ()  # why it is recommended only if no other plan is left
     no_launch: str = ""  # why no launch file of its stack takes it; '': one does

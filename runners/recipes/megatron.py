@@ -97,6 +97,10 @@ def refuses(job: RecipeJob) -> str:
         "Megatron-LM has no CUDA graphs with full recompute."
         if job.habits.cuda_graphs and lay.recompute == "full"
         else "",
+        "Megatron-LM has no CUDA graphs of whole layers with experts that take any number of "
+        "tokens: plan without cuda_graphs."
+        if job.habits.cuda_graphs and is_moe(m)
+        else "",
         takes(STACK, "the schedule", lay.schedule, ("1f1b", "interleaved")) if lay.pp > 1 else "",
         "Tokens are sent once per node by DeepEP, which runs on NVIDIA's devices only: plan with "
         "moe_dispatcher per_expert."

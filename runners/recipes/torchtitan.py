@@ -70,8 +70,9 @@ def refuses(job: RecipeJob) -> str:
         "TorchTitan overlaps tensor parallelism only in a compiled model: plan with compile."
         if job.habits.async_tp and lay.tp > 1 and not job.compiled
         else "",
-        "TorchTitan has no CUDA graphs with pipelines or experts: plan without cuda_graphs."
-        if job.habits.cuda_graphs and (lay.pp > 1 or lay.ep > 1)
+        "TorchTitan has no CUDA graphs with pipelines, experts over ranks or weights on the host: "
+        "plan without cuda_graphs."
+        if job.habits.cuda_graphs and (lay.pp > 1 or lay.ep > 1 or lay.offload_params != "none")
         else "",
         takes(STACK, "the context-parallel method", lay.context_parallel, ("ring", "all_gather"))
         if lay.cp > 1

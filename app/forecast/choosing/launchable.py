@@ -30,7 +30,7 @@ def refusals(found: Found, rows: Sequence[tuple[int, Machine]]) -> list[str]:
     """Why no launch file takes the layout of each row of the search on its machine, in a few words;
     '' where one does. What several rows share is asked once."""
     layouts = {n: record_of(found.best.layouts, n) for n in {n for n, _ in rows}}
-    jobs = cache(lambda number: stack_limits.made_up(found.variants[number]))
+    jobs = cache(lambda n: stack_limits.made_up(found.variants[n], found.variants[n].stack))
     habits = cache(lambda number, *of: recipe_habits(found.variants[number], *of))
 
     @cache

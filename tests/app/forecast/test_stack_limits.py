@@ -98,6 +98,23 @@ def test_fp8_is_searched_only_where_it_is_allowed_and_won_by_those_that_have_it(
             assert plan.step_s == of_fp8[plan.id].step_s
 
 
+def test_what_the_scenario_leaves_open_is_compiled_or_a_graph_where_the_stack_can() -> None:
+    """As JSON and files name it: with the same choice asked for, the plan has the same step."""
+    small = {"model": "llama3.2-1b", "seq_len": "2048", "tp": "8"}  # which waits for launches
+    for stack, given in (("torchtitan", {}), ("megatron-lm", small)):
+        (best, *_) = answer(asked(**given, stack=stack)).plans
+        assert (best.compiled, best.cuda_graphs) == (stack == "torchtitan", stack == "megatron-lm")
+        job = job_of(asked(**given, stack=stack), best)
+        assert (job.compiled, job.habits.cuda_graphs) == (best.compiled, best.cuda_graphs)
+        words = {"compile": str(int(job.compiled)), "cuda_graphs": str(int(job.habits.cuda_graphs))}
+        if stack == "megatron-lm":
+            del words["compile"]
+        (same, *_) = answer(asked(**given, stack=stack, **words)).plans
+        (without, *_) = answer(asked(**given, stack=stack, compile="0", cuda_graphs="0")).plans
+        assert sum(same.step_s.values()) == sum(best.step_s.values())
+        assert sum(without.step_s.values()) > sum(best.step_s.values())
+
+
 def test_stacks_that_do_not_take_the_job_are_counted_each_with_its_reason() -> None:
     (left_out,) = (e for e in answer(asked(tp="2", pp="2")).excluded if e.reason == "stacks")
     assert left_out.count == 6

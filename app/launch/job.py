@@ -13,6 +13,7 @@ from app.forecast.failure_times import checkpoint_size_bytes
 from app.forecast.machines import accelerator_of
 from app.forecast.resolve import current_prices
 from app.forecast.stack_limits import as_planned
+from app.forecast.training import workload_of
 from app.risk.risk import risk_of
 from app.scenario.age import stamped
 from app.scenario.model import model_of

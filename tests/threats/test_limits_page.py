@@ -34,10 +34,12 @@ INTERNAL = {
     "how good a measurement must be": """
         runners.calibration.validity.MAX_DRIFT runners.calibration.validity.MAX_ERROR
         runners.calibration.validity.MAX_SPREAD
-        core.evidence.residual.MOST runners.calibration.validity.POWER_CAP runners.probes.groups.LEAST_S
+        core.evidence.residual.MOST
+        runners.calibration.validity.POWER_CAP runners.probes.groups.LEAST_S
         runners.probes.timing.CPU_SAMPLE_S runners.probes.timing.WARM_UP_S""",
     "a word, a colour, a column or a pattern": """
-        app.document.chart_parts.LIMIT app.options.change.SHOWN app.options.document.LIMITS app.options.document.SHOWN
+        app.document.chart_parts.LIMIT app.options.change.SHOWN
+        app.options.document.LIMITS app.options.document.SHOWN
         app.document.pdf.SHOWN
         app.plan.document.LIMITS
         core.explain.sensitivity.AT_MOST_ONE

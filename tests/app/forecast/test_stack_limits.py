@@ -82,7 +82,7 @@ def test_of_the_stacks_that_take_a_job_the_fastest_is_planned_on_each_machine() 
     for plan in found.plans:
         others = [plans[plan.id] for plans in one_by_one.values() if plan.id in plans]
         assert plan.wall_clock_hours == min(p.wall_clock_hours for p in others)
-        assert case_of(asked(**given), plan).moved == 1.0
+        assert case_of(asked(**given), plan).moved == approx(exp(-plan.nearby.moved_log))
 
 
 def test_fp8_is_searched_only_where_it_is_allowed_and_won_by_those_that_have_it() -> None:
@@ -93,7 +93,8 @@ def test_fp8_is_searched_only_where_it_is_allowed_and_won_by_those_that_have_it(
     assert found == {("A100-80GB-SXM", "bf16"), ("H100-80GB-SXM", "fp8")}
     of_fp8 = {p.id: p for p in answer(asked(**given, precision="fp8"), top=500).plans}
     for plan in both.plans:
-        assert case_of(asked(**given, allow_fp8="1"), plan).moved == 1.0
+        moved = case_of(asked(**given, allow_fp8="1"), plan).moved
+        assert moved == approx(exp(-plan.nearby.moved_log))
         if plan.precision == "fp8":
             assert plan.step_s == of_fp8[plan.id].step_s
 

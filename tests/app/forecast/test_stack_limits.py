@@ -1,6 +1,9 @@
 """What a chosen stack leaves to the search, and the sentences on what it cannot do."""
 
+from math import exp
+
 import pytest
+from pytest import approx
 
 from app.forecast.answer import answer
 from app.forecast.case import case_of

@@ -11,7 +11,7 @@ import numpy as np
 from app.explain.explained import Setting, row_of, setting_of
 from app.forecast.search import best_of
 from core.evidence import uncertainty
-from core.evidence.uncertainty import Z_90, Circumstances
+from core.evidence.uncertainty import Circumstances
 from core.explain.explain import record_of
 from core.explain.sensitivity import CHANGE, JOB, MACHINE, Effect, Unknown, sensitivities, unknowns
 from core.money import cost as money_cost
@@ -77,8 +77,8 @@ def _bounds(stack: str) -> dict[str, tuple[float, float]]:
 
 
 def _unknowns(setting: Setting, plan: Plan) -> tuple[Unknown, ...]:
-    """The unknowns that make up the plan's interval. A measurement by the user narrows those it
-    shares with the plan; by how much follows from the plan's own interval."""
+    """The unknowns that make up the plan's interval. Measured runs like the plan, and what the user
+    measured, narrow those that they share with it."""
     scenario, work, machine = setting.scenario, setting.case.work, setting.machine
     eff = efficiency(scenario.stack)
     known = Circumstances(
@@ -90,14 +90,8 @@ def _unknowns(setting: Setting, plan: Plan) -> tuple[Unknown, ...]:
         doublings=float(uncertainty.doublings(plan.num_gpus)),
         network_guessed=float(plan.num_nodes > 1 and not machine.network_known),
     )
-    at = plan.tokens_per_s
-    variance = float(np.log(at.p90 / at.p10) / (2 * Z_90)) ** 2
-    shared = float(np.asarray(setting.case.eff.throughput_sigma)) ** 2
-    own = sum(u.sigma**2 for u in unknowns(eff, known)) - shared
-    left = min(max((variance - own) / shared, 0.0), 1.0)
-    return unknowns(
-        eff, known, variance_left=1.0 if scenario.anchor_tokens_per_s_per_gpu is None else left
-    )
+    left = 1.0 if plan.nearby is None else plan.nearby.variance_left
+    return unknowns(eff, known, variance_left=left)
 
 
 def searched_again(scenario: Scenario, plan: Plan) -> tuple[Again, ...]:

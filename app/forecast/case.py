@@ -45,7 +45,8 @@ class Case:
 
     @property
     def moved(self) -> float:
-        """Factor by which the user's measurement changes the computed seconds; 1 without one."""
+        """Factor by which measurements, the user's and of runs like the plan, change the computed
+        seconds; 1 without any."""
         ratio = self.step_s / float(self.step.step_s[0])
         return 1.0 if abs(ratio - 1) < SAME else ratio
 

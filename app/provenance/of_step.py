@@ -83,7 +83,7 @@ def _measurement(case: Case) -> Record:
     given = case.scenario.anchor_tokens_per_s_per_gpu
     printed = "" if given is None else f"{given:g} tokens/s a GPU"
     return record(
-        MOVED, "What your measurement and runs like the plan multiply seconds by", case.moved, "", "measured",
+        MOVED, "What measured runs, yours first, multiply seconds by", case.moved, "", "measured",
         source=undated("your measurement, typed in", printed),
     )  # fmt: skip
 

@@ -9,20 +9,21 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from core.machine.offer import Offer
+from pricing.asking import ask
 from pricing.disk import prices_folder, write_atomically
 from pricing.fetch.network import SourceError
-from pricing.fetch.session import Session
 from pricing.history import COLUMNS, FILLED_CSV
 from pricing.integrity import Bands, price_bands
 from pricing.providers import gpu_price_archive
 from pricing.series import sku_of
+from pricing.sources import Source
 
 SOURCE = "gpu_price_index"  # its mirror variable and its limits are those of the daily collection
 CAP_BYTES = 32_000_000
@@ -54,13 +55,17 @@ def fill_history(
     environ: Mapping[str, str] | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Filled:
-    """Fetch the archive and replace the file. `SourceError` if it cannot be read or holds no price:
-    the file then stays as it was."""
+    """Fetch the archive, in a process of its own, and replace the file. `SourceError` if it cannot
+    be read or holds no price: the file then stays as it was."""
     folder = prices_folder() if folder is None else folder
     environ = os.environ if environ is None else environ
-    with Session(source=SOURCE, cap_bytes=CAP_BYTES, environ=environ, now=now) as session:
-        found = _sound(session, gpu_price_archive.fetch(session), price_bands())
-        left_out = dict(session.left_out) | {"it has no believable shape": len(session.refused)}
+    source = Source(name=SOURCE, says="", fetch=gpu_price_archive.fetch, cap_bytes=CAP_BYTES)
+    (read,) = ask([source], environ, None, {SOURCE: ()}, None, now)
+    if read.status != "refreshed" and not read.sentence.startswith("It lists 0 prices"):
+        raise SourceError(read.sentence)
+    left_out = Counter(read.left_out)
+    found = _sound(left_out, read.offers, price_bands())
+    left_out["it has no believable shape"] = len(read.refused)
     if not found:
         raise SourceError("The archive holds no price that can be used: the history stays.")
     text = io.StringIO(newline="")
@@ -79,7 +84,7 @@ def fill_history(
     )
 
 
-def _sound(session: Session, offers: Iterable[Offer], bands: Bands) -> list[Offer]:
+def _sound(left_out: Counter[str], offers: Iterable[Offer], bands: Bands) -> list[Offer]:
     """One offer a place and day, within the band of its accelerator, in order of place and day. Of
     two prices on one day neither is believed."""
     by_day: dict[tuple[object, ...], list[Offer]] = defaultdict(list)
@@ -88,11 +93,11 @@ def _sound(session: Session, offers: Iterable[Offer], bands: Bands) -> list[Offe
         if low <= (o.usd_per_hour or 0.0) / o.gpu_count <= high:
             by_day[(*sku_of(o), o.observed_at)].append(o)
         else:
-            session.leave_out("outside the band of believable prices")
+            left_out["outside the band of believable prices"] += 1
     sound = []
     for _, same in sorted(by_day.items(), key=lambda one: one[0]):
         if len({o.usd_per_hour for o in same}) == 1:
             sound.append(same[0])
         else:
-            session.leave_out("two prices of one place on one day")
+            left_out["two prices of one place on one day"] += 1
     return sound

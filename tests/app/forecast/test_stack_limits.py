@@ -3,7 +3,6 @@
 from math import exp
 
 import pytest
-from pytest import approx
 
 from app.forecast.answer import answer
 from app.forecast.case import case_of
@@ -85,7 +84,7 @@ def test_of_the_stacks_that_take_a_job_the_fastest_is_planned_on_each_machine() 
     for plan in found.plans:
         others = [plans[plan.id] for plans in one_by_one.values() if plan.id in plans]
         assert plan.wall_clock_hours == min(p.wall_clock_hours for p in others)
-        assert case_of(asked(**given), plan).moved == approx(exp(-plan.nearby.moved_log))
+        assert case_of(asked(**given), plan).moved == pytest.approx(exp(-plan.nearby.moved_log))
 
 
 def test_fp8_is_searched_only_where_it_is_allowed_and_won_by_those_that_have_it() -> None:
@@ -97,7 +96,7 @@ def test_fp8_is_searched_only_where_it_is_allowed_and_won_by_those_that_have_it(
     of_fp8 = {p.id: p for p in answer(asked(**given, precision="fp8"), top=500).plans}
     for plan in both.plans:
         moved = case_of(asked(**given, allow_fp8="1"), plan).moved
-        assert moved == approx(exp(-plan.nearby.moved_log))
+        assert moved == pytest.approx(exp(-plan.nearby.moved_log))
         if plan.precision == "fp8":
             assert plan.step_s == of_fp8[plan.id].step_s
 

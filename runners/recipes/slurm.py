@@ -26,7 +26,7 @@ export MASTER_ADDR
 """
 # All CPUs that the job has on a node: srun itself takes one for a task.
 _SRUN = ("--kill-on-bad-exit=1", '--cpus-per-task="$SLURM_CPUS_ON_NODE"', "--cpu-bind=none")
-LONG_S = 24 * 3600  # a limit above this one is more than many partitions allow; assumed
+A_DAY = 24 * 3600  # a limit above this one is more than many partitions allow; assumed
 SIGNAL_S = 120  # before the end of a partition's time: the job goes back into the queue
 _REQUEUED = """\
 training=$!
@@ -144,7 +144,7 @@ def _notes(job: RecipeJob, options: Mapping[str, str], capped_from_s: int | None
 def _todos(options: Mapping[str, str], loaded: Software, limit_s: int) -> dict[str, str]:
     """What only the user knows and did not say."""
     found = launch.no_command(options)
-    if limit_s > LONG_S and not {"time_hours", "partition_hours"} & options.keys():
+    if limit_s > A_DAY and not {"time_hours", "partition_hours"} & options.keys():
         found["partition_hours"] = (
             f"the longest time of your partition (sinfo -o '%P %l'): one below the "
             f"{limit_s / 3600:,.0f} hours of the run never starts it; delete this line where it "

@@ -216,12 +216,9 @@ def plan_of(
             p90=_usd_at(row, row.tokens_per_s / low),
         )
     layout = record_of(best.layouts, n)
-    of_runs = found.runs
-    nearby = of_runs.of_row(n, shift=shift, variance_left=variance_left)
-    assumed = _assumptions(
-        row, crosses=crosses, shift=shift - float(of_runs.shift[n]),
-        variance_left=variance_left / float(of_runs.variance_left[n]),
-    )  # fmt: skip
+    nearby = found.runs.of_row(n, shift=shift, variance_left=variance_left)
+    own = found.runs.user_sentence(n, shift=shift, variance_left=variance_left)
+    assumed = _assumptions(row, crosses=crosses, moved=own)
     return Plan(
         id=row.id,
         rank=row.rank,
@@ -270,7 +267,7 @@ def plan_of(
         nearby=nearby,
         assumptions=(
             *assumed,
-            *((nearby.sentence,) if nearby.sentence else ()),
+            *filter(None, (nearby.sentence,)),
             *_on_the_host(m, layout, float(best.host_bytes[n])),
             *habits_of(found.variant_of(n), layout.sharding),
         ),
@@ -305,13 +302,9 @@ def _gaps(m: Machine) -> tuple[bool, bool, bool]:
     return not measured, not seen, not m.network_known
 
 
-def _assumptions(row: Row, *, crosses: bool, shift: float, variance_left: float) -> tuple[str, ...]:
+def _assumptions(row: Row, *, crosses: bool, moved: str) -> tuple[str, ...]:
     m = row.machine
-    moved = (
-        f"Your measurement moves this forecast by {math.expm1(shift):+.0%} and leaves "
-        f"{variance_left**0.5:.0%} of the width of its interval."
-    )
-    found = [STEADY, moved if variance_left < 1 else _calibrated(m)]
+    found = [STEADY, moved or _calibrated(m)]
     if is_booked(m.offer):
         found.append(f"The price is of the {m.offer.source}: {m.offer.note}.")
     if m.terms != NO_TERMS and not math.isnan(row.usd):

@@ -33,6 +33,16 @@ class Moved:
     shift: Numbers  # of the log of the throughput
     variance_left: Numbers  # share of the forecast's own variance
 
+    def user_sentence(self, row: int, *, shift: float, variance_left: float) -> str:
+        """What the user's measurement did, of a row's shift and remaining variance; '' without."""
+        own, left = shift - float(self.shift[row]), variance_left / float(self.variance_left[row])
+        if left >= 1:
+            return ""
+        return (
+            f"Your measurement moves this forecast by {np.expm1(own):+.0%} and leaves "
+            f"{left**0.5:.0%} of the width of its interval."
+        )
+
     def of_row(self, row: int, *, shift: float, variance_left: float) -> NearbyRuns:
         """The runs near one row; the shift and the variance are those of the row after all that
         was measured, by the user too."""

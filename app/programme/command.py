@@ -18,7 +18,7 @@ def programme(
     top: Annotated[Text, text_option("--top", "K", "Contracts to compare (10).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Plan stages that follow one another, on one contract of machines.
+    """Plan stages that follow one another, on one contract.
 
     The stages are those of --stage (repeated), a link or a file; each takes from the scenario what
     it does not say.

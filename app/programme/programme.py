@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.forecast import price_book, standing
+from app.forecast.choosing import launchable
 from app.forecast.points import within_limits
 from app.forecast.search_memory import SearchMemory
 from app.programme.contract import Contract, contract_of, legs_of, totals_of
@@ -83,7 +84,11 @@ def _on_one_set(
         "chance_on_time": np.asarray(totals.chance_on_time),
         "probability_oom": np.max([s.probability_oom for s in stages], axis=0),
     }
-    gates = standing.gates(scenario, points, rows, against)
+    refused = [
+        launchable.refusals(s.found, [(r.best_row, r.machine) for r in s.rows]) for s in stages
+    ]
+    no_launch = [next(filter(None, each), "") for each in zip(*refused, strict=True)]
+    gates = standing.gates(scenario, points, against, no_launch)
     usd, hours = points["expected_usd"], points["expected_hours"]
     on_time, in_budget = within_limits(scenario, points)
     ranked = ranking.order(

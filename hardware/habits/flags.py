@@ -123,7 +123,7 @@ def settings(stack: str, chosen: Mapping[str, str], *, steps: int = 0) -> dict[s
     >>> settings("deepspeed", {"gradient_overlap": "on", "gradients": "bf16", "compile": "on"})
     {'zero_optimization.overlap_comm': True, 'data_types.grad_accum_dtype': 'bf16'}
     >>> settings("torchtitan", {"cuda_graphs": "on", "checkpoint_interval": "steps"}, steps=9)
-    {'--checkpoint.interval': 9}
+    {'--training.no-disable_cuda_graphs': True, '--checkpoint.interval': 9}
     """
     found: dict[str, Value] = {}
     for habit, choice in chosen.items():

@@ -463,12 +463,12 @@ def test_a_closed_part_of_the_form_says_how_much_a_link_changed_in_it():
 def test_a_switch_and_a_choice_reach_the_link_and_the_answer():
     page = opened(PARTS, **QUICK)
     before = headlines(page)
-    page.checkbox(key="form_compile").check().run()
+    page.selectbox(key="form_compile").set_value(True).run()
     page.selectbox(key="form_task").set_value("lora").run()
     assert not page.exception
     assert (link_of(page)["compile"], link_of(page)["task"]) == ("1", "lora")
     assert headlines(page) != before
-    page.checkbox(key="form_compile").uncheck().run()
+    page.selectbox(key="form_compile").set_value(None).run()
     page.selectbox(key="form_task").set_value("pretrain").run()
     assert not {"compile", "task"} & set(link_of(page))
     assert headlines(page) == before

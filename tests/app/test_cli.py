@@ -237,7 +237,7 @@ def test_the_json_of_an_estimate_is_documented(run, asked):
     # None is asked for, and the plan is of one machine, of no seller, and no choice.
     absent = (
         "inputs.calibrations[].", "plans[].network.", "plans[].at_half_network.", "plans[].supply.",
-        "plans[].chosen_correction.",
+        "plans[].chosen_correction.", "plans[].nearby.",
     )  # fmt: skip
     assert set(documented_keys.paths(found)) == {k for k in printed if not k.startswith(absent)}
     assert found["verdict_sentence"] == ""

@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 @pytest.mark.parametrize(
     ("words", "fits"),
     [
-        (["p"], ["plan", "prices"]),
+        (["pr"], ["programme", "prices"]),
         (["plan", "--num-g"], ["--num-gpus"]),
         (["prices", "bo"], ["book"]),
     ],

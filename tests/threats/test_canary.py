@@ -12,6 +12,7 @@ import sys
 import time
 from contextlib import contextmanager
 from functools import partial
+from shutil import copytree
 from urllib.parse import urlencode
 
 import pypdf
@@ -232,6 +233,7 @@ def test_an_error_page_tells_nothing_of_what_went_wrong(tmp_path):
     was one, and no message and no line of code."""
     script = tmp_path / "broken.py"
     script.write_text(f"key = '{CANARY}'\nraise RuntimeError('no login with ' + key)\n")
+    copytree(ROOT / "app/.streamlit", tmp_path / ".streamlit")  # read from the script's folder
     server = Server(tmp_path / "log", port=free_port())
     server.process = subprocess.Popen(
         [sys.executable, "-m", "streamlit", "run", str(script), f"--server.port={server.port}",

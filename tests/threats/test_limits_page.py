@@ -30,7 +30,7 @@ INTERNAL = {
         hardware.spot.ADVISOR_PERIOD_S pricing.history.LONGEST_BUNDLED_GAP
         pricing.history.LONGEST_GAP pricing.whole_source.FEW_ROWS app.operate.prices.SKEW
         app.operate.data.LOW_BYTES app.operate.data.FULL_BYTES
-        app.accuracy.columns.INT8_BYTES runners.recipes.slurm.LONG_S""",
+        app.accuracy.columns.INT8_BYTES""",
     "how good a measurement must be": """
         runners.calibration.validity.MAX_DRIFT runners.calibration.validity.MAX_ERROR
         runners.calibration.validity.MAX_SPREAD

@@ -44,7 +44,9 @@ def corrections(
     shrink = chosen_shrink()
     leads: dict[int, tuple[int, float, float]] = {}
     for n in listed:
-        if rows[n].machine.calibration or found.variance_left[rows[n].best_row] < 1:
+        at_best = rows[n].best_row
+        measured = found.variance_left[at_best] < found.runs.variance_left[at_best] - 1e-9
+        if rows[n].machine.calibration or measured:
             continue
         others = np.array(list(best[precisions[n]].values()))
         added = as_float(

@@ -132,7 +132,9 @@ def test_a_layout_searched_again_is_what_the_answer_finds():
             changed = Scenario.parse({**AWS, "num_gpus": "64", a.name: str(int(a.to))})
             best = forecast_answer.answer(changed, top=1).plans[0]
             assert a.layout == best.layout
-            assert a.time == pytest.approx(best.wall_clock_hours / plan.wall_clock_hours - 1)
+            assert a.time == pytest.approx(
+                best.wall_clock_hours / plan.wall_clock_hours - 1, abs=1e-4
+            )  # runs near the changed job may say a little else
 
 
 def test_more_memory_never_makes_the_best_layout_slower(answered):
@@ -232,11 +234,13 @@ def test_what_was_not_asked_for_is_null(documents):
     assert plan["sensitivity"]["searched_again"]
     assert (plan["layouts"], plan["difference"], plan["faster"]) == ([], None, None)
     assert (one["why"], one["sensitivity"]) == (None, None)
-    assert one["faster"]["step_s"] == one["layouts"][0]["figures"]["step_s"]
+    assert one["faster"]["step_s"] == pytest.approx(one["layouts"][0]["figures"]["step_s"])
     assert illegal["layouts"][0]["figures"] is None
     assert (illegal["difference"], illegal["faster"]) == (None, None)
-    assert two["difference"]["step"]["first_s"] == two["layouts"][0]["figures"]["step_s"]
-    assert two["difference"]["step"]["second_s"] == two["layouts"][1]["figures"]["step_s"]
+    step_s = two["layouts"][0]["figures"]["step_s"]
+    assert two["difference"]["step"]["first_s"] == pytest.approx(step_s)
+    step_s = two["layouts"][1]["figures"]["step_s"]
+    assert two["difference"]["step"]["second_s"] == pytest.approx(step_s)
 
 
 def test_where_nothing_fits_the_nearest_miss_is_explained(documents):

@@ -170,7 +170,10 @@ def test_a_plan_says_what_its_launch_file_refuses_and_a_searched_one_is_taken(
 
 def test_a_plan_that_its_launch_file_refuses_is_not_recommended_while_another_one_stands() -> None:
     tune = {"task": "lora", "num_tokens": "5M", "global_batch_size": "16"}
-    few = asked(**tune, seq_len="8192", gpu="A10G", num_gpus="1,8", max_price_age_days="0")
+    few = asked(
+        **tune, seq_len="8192", gpu="A10G", num_gpus="1,8", max_price_age_days="0",
+        stack="llama-factory",
+    )  # fmt: skip
     found = answer(few, top=500)
     refused = [p for p in found.plans if p.no_launch]
     assert {p.num_gpus for p in refused} == {1}

@@ -1,7 +1,9 @@
 """`runcast refresh`: what it prints, its exit statuses, its schedule."""
 
 import json
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -108,6 +110,11 @@ def test_a_mistake_is_one_sentence(feed, run, arguments, says):
     assert feed.asked == []
 
 
+def only_sleep(sleep):
+    """The clock of the command with another pause: whatever else sleeps keeps its own."""
+    return SimpleNamespace(**{**vars(time), "sleep": sleep})
+
+
 def test_every_refreshes_again_and_again_until_it_is_stopped(feed, run, monkeypatch, tmp_path):
     pauses = []
 
@@ -116,7 +123,7 @@ def test_every_refreshes_again_and_again_until_it_is_stopped(feed, run, monkeypa
         if len(pauses) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(refresh_command.time, "sleep", sleep)
+    monkeypatch.setattr(refresh_command, "time", only_sleep(sleep))
     status, out, err = run("refresh", "--source", "oci", "--every", "6h")
     assert status == 130
     assert out.count("Published as price snapshot") == 3
@@ -128,7 +135,7 @@ def test_a_busy_folder_does_not_end_a_schedule(feed, run, monkeypatch, tmp_path)
     def stop(seconds):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(refresh_command.time, "sleep", stop)
+    monkeypatch.setattr(refresh_command, "time", only_sleep(stop))
     with lease(tmp_path / "prices"):
         status, _, err = run("refresh", "--source", "oci", "--every", "30m")
     assert status == 130

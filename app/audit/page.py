@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import get_args
 
 import pandas as pd
@@ -80,7 +81,7 @@ def _draw_form() -> None:
 
 def _draw_field(name: str) -> None:
     label, text = form.FIELDS[name]
-    options = {
+    options: dict[str, Callable[[], list[str]]] = {
         "model": lambda: [*model_names(), CUSTOM],
         "gpu": lambda: [n for n in accelerator_names() if n != CUSTOM],
         "precision": lambda: list(PRECISIONS),

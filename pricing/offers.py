@@ -34,6 +34,7 @@ from pricing.disk import prices_folder
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 MAX_BYTES = 32_000_000
+MAGIC = b"PAR1"  # at both ends of a Parquet file
 MAX_ROWS = 500_000
 
 # Regions that name no place: a newer observation of the machine at a named region is better.
@@ -174,10 +175,20 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
+def _check_ends(path: Path) -> None:
+    """Refuse a file that was cut or overwritten, before Rust panics over it on the terminal."""
+    with path.open("rb") as file:
+        begins = file.read(len(MAGIC)) == MAGIC
+        file.seek(-len(MAGIC), os.SEEK_END)
+        if not begins or file.read() != MAGIC:
+            raise ValueError(path.name)
+
+
 def _read(path: Path) -> tuple[list[str], list[Row]]:
     """The names of the columns of a Parquet file, and its rows."""
     rows: list[Row] = []
     try:
+        _check_ends(path)
         batches = read_parquet(path)
         for batch in batches:
             rows += zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -27,7 +27,9 @@ LARGE = 3_000_000  # bytes
 def stands(user):
     """The page has its answer, or the sentence that says why there is none."""
     assert user.page.get_by_test_id("stException").count() == 0
-    assert len(user.headlines()) == 4 or user.page.get_by_test_id("stAlertContentError").count()
+    assert (
+        len(user.headlines()) in (4, 5) or user.page.get_by_test_id("stAlertContentError").count()
+    )
     assert user.page.locator('a[href*="evil"], img[src*="evil"], img[src="x"]').count() == 0
 
 

@@ -38,7 +38,7 @@ def test_a_chosen_launcher_is_downloaded_as_it_is_drawn(new_user):
         names = {Path(n).name for n in archive.namelist()}
         (script,) = [n for n in archive.namelist() if n.endswith("job.sbatch")]
         assert b"#SBATCH --nodes=8" in archive.read(script)
-    assert names == {"job.sbatch", "nccl_env.sh", "preflight.sh"}
+    assert names == {"job.sbatch", "megatron_train.sh", "nccl_env.sh", "preflight.sh"}
 
 
 def test_the_page_is_reached_from_the_plan(new_user):

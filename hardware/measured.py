@@ -74,7 +74,7 @@ class RunInputs:
     accelerator: Texts  # as the file spells it
     network: Texts  # free text
     dp_sharding: Texts  # none, zero1, zero2, zero3/fsdp, hsdp
-    recompute: Texts  # none, selective, full, unknown
+    recompute: Texts  # none, selective, norm_act, mlp, full, unknown
     precision: Texts  # bf16, fp16, fp8, fp8-current, fp8-blockwise, mxfp8, nvfp4, ...
     offload: Texts  # none, optimizer, param, activation, or several joined by +
     compile: Texts  # yes, no, unknown

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.accuracy.run_features import XLA, features, reported
+from app.accuracy.run_features import XLA, features, recompute_of, reported
 from app.accuracy.run_layout import given_or, layout_of
 from app.accuracy.run_words import (
     PRECISION_NAMES,
@@ -36,8 +36,8 @@ from core.machine.cluster import as_columns as cluster_columns
 from core.machine.efficiency import Efficiency
 from core.model import transformer as model_transformer
 from core.model.adapters import nf4_bytes_per_param, trained_fraction
-from core.model.transformer import Transformer
-from hardware.efficiency import GENERIC, Stack, efficiency, stack_of
+from core.model.transformer import Transformer, is_moe
+from hardware.efficiency import GENERIC, Stack, efficiency, of_family, stack_of
 from hardware.facts import accelerator, fabric, scale_up_hop_s
 from hardware.habits.unnamed import software_of
 from hardware.measured import RunInputs, measured_accelerators
@@ -157,6 +157,8 @@ def _row(
     if known_stack is None:  # as uncertain as any unknown one, whatever it is built on
         width = efficiency(GENERIC, profiles)
         eff = replace(eff, throughput_sigma=width.throughput_sigma, memory_sigma=width.memory_sigma)
+        # What selective means is how such software works, not how well.
+        eff = replace(eff, selective_core=of_family(stack.family, profiles).selective_core)
     cluster, network_known = _cluster(inputs, i, chip)
     in_rack = float(np.asarray(cluster.scale_up_domain)) > float(np.asarray(cluster.gpus_per_node))
     work = _work(inputs, i, facts, stack, in_rack=in_rack)
@@ -167,7 +169,7 @@ def _row(
     layout, degrees_known = layout_of(
         inputs, i, facts, work, cluster, eff, sharding, xla=stack.family == XLA
     )
-    recompute = str(inputs.recompute[i])
+    recompute = recompute_of(inputs, i, experts=bool(is_moe(facts.transformer)))
     habit = stack.recompute.split()
     stated = recompute in RECOMPUTE
     recomputes = (recompute,) if stated else tuple(h for h in habit if h in RECOMPUTE)

@@ -6,6 +6,7 @@ date (hardware/stacks.csv, hardware/stack_habits.csv).
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -40,12 +41,28 @@ ADAMW_BF16 = "adamw_bf16"
 OPTIMIZER_WORDS = (*OPTIMIZERS, *OPTIMIZER_NAMES, ADAMW_BF16)
 ADAMW_BF16_STATE_BYTES = 4.0  # two 16-bit moments
 DTYPE_BYTES = {"bf16": 2.0, "fp32": 4.0}
+LIGHT_MODULES = re.compile(r"layernorm|moe_act|norm\+act|mla[_ ]up")  # recompute_detail
+MLP_MODULES = re.compile(r"\bmoe\b|\bmlp\b")
 MEASURES = ("allocated", "reserved", "device")
 
 
 def year_of(inputs: RunInputs, i: int) -> float:
     """Decimal year of the software: of the commit that ran, else of the publication."""
     return decimal_year(str(inputs.software_date[i]) or str(inputs.source_date[i]))
+
+
+def recompute_of(inputs: RunInputs, i: int, *, experts: bool) -> str:
+    """The recompute mode of a run: as its row says, by the modules that it names. The `mlp` of a
+    model with experts is that of its few dense layers."""
+    stated, modules = str(inputs.recompute[i]), str(inputs.recompute_detail[i]).lower()
+    if stated in ("none", "full", "offload") or modules.startswith("remat_policy"):
+        return stated
+    found = set(MLP_MODULES.findall(modules))
+    if "moe" in found or (found and not experts):
+        return "mlp"
+    if found or LIGHT_MODULES.search(modules):
+        return "norm_act"
+    return "selective" if re.search("core[_ ]att", modules) else stated
 
 
 def features(

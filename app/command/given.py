@@ -69,7 +69,7 @@ TABLE = (
     FieldOption("optimizer", "O", "adamw, adamw_8bit, adafactor, muon or sgd."),
     FieldOption("gradient_dtype", "T", "Gradients held in bf16, fp32 or bf16_fp32 (both)."),
     FieldOption("sharding", "A,B", "ddp, zero1, zero2, zero3, fsdp1, fsdp2, hsdp, zeropp."),
-    FieldOption("recompute", "A,B", "none, selective, full, offload."),
+    FieldOption("recompute", "A,B", "none, selective, norm_act, mlp, full, offload."),
     FieldOption("tp", "N", "Fix the tensor-parallel degree."),
     FieldOption("pp", "N", "Fix the pipeline-parallel degree."),
     FieldOption("cp", "N", "Fix the context-parallel degree."),

@@ -15,7 +15,7 @@ from typing import Any
 
 from app.scenario.model import model_of
 from core.errors import ScenarioError
-from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE
+from core.layout.layouts import RECOMPUTE
 from core.layout.precision import precision
 from core.machine.accelerator import Accelerator, offers_precision
 from core.scenario import Scenario
@@ -341,7 +341,7 @@ def choices_of(scenario: Scenario) -> dict[str, Any]:
             "recomputes": tuple(scenario.recompute) or usual,
             **degrees,
         }
-    modes = [r for r in usual or SEARCHED_RECOMPUTE if r in file.recomputes]
+    modes = [r for r in usual or RECOMPUTE[:-1] if r in file.recomputes]
     return {
         "shardings": file.shardings,
         "recomputes": file.recomputes if scenario.recompute or not modes else tuple(modes),

@@ -33,6 +33,7 @@ INPUTS = {
     "attention_in_step": ("Attention efficiency inside a step", ""),
     "attention_backward": ("Attention backward over forward", ""),
     "full_recompute": ("Share that full recompute repeats", ""),
+    "selective_core": ("Selective recompute is that of the attention core", ""),
     "selective_recompute": ("Share that selective recompute repeats", ""),
     "tp_exposed": ("Share of tensor-parallel traffic exposed", ""),
     "cp_exposed": ("Share of context-parallel traffic exposed", ""),

@@ -14,7 +14,6 @@ from app.provenance.of_facts import (
 )
 from app.provenance.record import Record, record, undated
 from core.evidence.uncertainty import Z_90, doublings
-from core.layout.layouts import RECOMPUTE
 from core.model.transformer import (
     attention_score_flops_per_token,
     forward_flops_per_token,
@@ -22,6 +21,7 @@ from core.model.transformer import (
     matrix_flops_per_token,
 )
 from core.numeric import as_float
+from core.time.repeated import repeated_flops_per_token
 from hardware.measured import measured_accelerators
 
 
@@ -79,13 +79,8 @@ def _utilisation(case: Case, per_gpu: Record) -> tuple[Record, Record]:
 
 
 def _repeated_flops(case: Case) -> float:
-    work, kind = case.work, RECOMPUTE.index(case.plan.layout.recompute)
-    if kind >= RECOMPUTE.index("full"):
-        forward = as_float(forward_flops_per_token(work.model, work.seq_len))
-        return forward - as_float(head_flops_per_token(work.model))
-    if kind == RECOMPUTE.index("selective"):
-        return as_float(attention_score_flops_per_token(work.model, work.seq_len))
-    return 0.0
+    work = case.work
+    return as_float(repeated_flops_per_token(work.model, work.seq_len, case.lay.recompute))
 
 
 def _flops_per_token(case: Case) -> Record:

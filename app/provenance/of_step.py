@@ -20,13 +20,12 @@ from app.provenance.of_facts import (
     of_scenario,
 )
 from app.provenance.record import LEFT, Record, record, undated
-from core.layout.layouts import RECOMPUTE
 from core.layout.pipeline import bubble_fraction, layers_of_largest_stage
 from core.memory.memory import stage_params
 from core.numeric import as_float
 from core.time import traffic
 from core.time.layer import layer_seconds, rates, software_factor
-from core.time.step import recompute_fraction
+from core.time.repeated import repeated_collectives, repeated_share
 
 MOVED = "measurement_factor"
 # Parts of a step: the row of hardware/formulas.csv, and the fractions that the part depends on.
@@ -157,7 +156,7 @@ def _recompute(case: Case) -> tuple[str, tuple[Record, ...], str]:
         microbatches(case), layers_of_stage(case),
         record("forward_s", "Forward pass of one layer", forward, "s", topic=topic),
         record("repeated_share", "Share of it that is repeated",
-               recompute_fraction(case.lay.recompute, case.eff), "",
+               repeated_share(case.lay, case.work.model, one, case.eff), "",
                note=f"{case.plan.layout.recompute} recompute"),
     )  # fmt: skip
     return "num_microbatches * layers_of_stage * forward_s * repeated_share", inputs, ""
@@ -207,7 +206,7 @@ def _linear_rate(case: Case) -> Record:
 
 
 def _tensor_parallel(case: Case) -> tuple[str, tuple[Record, ...], str]:
-    full = RECOMPUTE.index(case.plan.layout.recompute) >= RECOMPUTE.index("full")
+    again = as_float(repeated_collectives(case.lay.recompute, case.work.model)[0])
     hides = bool(as_float(case.work.async_tp))
     inputs = (
         microbatches(case), layers_of_stage(case),
@@ -217,8 +216,8 @@ def _tensor_parallel(case: Case) -> tuple[str, tuple[Record, ...], str]:
         record("tp_exposed_share", "Share of them that does not hide",
                case.eff.tp_exposed if hides else 1.0, "",
                note="tp_exposed below" if hides else "all: they are not cut in pieces"),
-        record("tp_again", "With those that recompute repeats", 1.5 if full else 1.0, "",
-               note="2 of 4 all-reduces are repeated by full recompute"),
+        record("tp_again", "With those that recompute repeats", 1 + again / 2, "",
+               note="full recompute repeats 2 of 4 all-reduces, that of a dense MLP 1"),
     )  # fmt: skip
     return " * ".join(i.key for i in inputs), inputs, ""
 

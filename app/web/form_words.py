@@ -22,6 +22,8 @@ OPTION_LABELS = {
     **SHARDINGS,
     "none": "None",
     "selective": "Selective",
+    "norm_act": "Norms and activations",
+    "mlp": "MLP or experts",
     "full": "Full",
     "offload": "Offloaded instead",
     "naive": "Naive: one stage at a time",

@@ -39,7 +39,7 @@ def least_recompute(
     """
     count = np.broadcast(*vars_of(lay)).size
     if allowed is None:
-        allowed = np.tile(np.arange(len(RECOMPUTE)) < len(SEARCHED_RECOMPUTE), (count, 1))
+        allowed = np.tile(np.isin(RECOMPUTE, SEARCHED_RECOMPUTE), (count, 1))
     chosen = np.zeros(count)
     for kind in range(len(RECOMPUTE)):
         chosen = np.where(allowed[:, kind], float(kind), chosen)

@@ -6,11 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.evidence.residual import SCALES, Traits
-from core.layout.layouts import Layouts
+from core.layout.layouts import RECOMPUTE, Layouts
 from core.layout.workload import Workload
 from core.machine.cluster import Cluster
 
 Words = NDArray[np.str_]
+# Kinds of recompute that count as alike: none, some, most or all.
+_KINDS = {"none": 0.0, "selective": 1.0, "norm_act": 1.0}
+RECOMPUTE_TRAIT = np.array([_KINDS.get(r, 2.0) for r in RECOMPUTE])
 
 
 def traits(
@@ -48,7 +51,7 @@ def traits(
     numbers = {
         **{name: np.log2(np.asarray(value, dtype=float)) for name, value in doublings.items()},
         "software_year": np.asarray(work.software_year),
-        "recompute": np.minimum(layouts.recompute, 2.0),
+        "recompute": RECOMPUTE_TRAIT[np.asarray(layouts.recompute, dtype=int)],
         "cuda_graphs": np.asarray(work.cuda_graphs),
     }
     columns = [np.broadcast_to(numbers[name], stack.shape) for name in SCALES]

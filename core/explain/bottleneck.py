@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from core.explain.explain import Case, Floats, evaluate
-from core.layout.layouts import RECOMPUTE, Layouts
+from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE, Layouts
 from core.layout.workload import Workload
 from core.machine.cluster import Cluster
 from core.memory.offload import work_on
@@ -260,7 +260,8 @@ def _hiding(
 def _less_recompute(case: Case, layouts: Layouts, whole: float) -> list[Remedy]:
     """The memory with which a layout needs less recompute or none: the least that saves most."""
     kind = int(np.asarray(layouts.recompute).ravel()[0])
-    fewer = np.arange(min(kind, RECOMPUTE.index("full")), dtype=float)
+    most = min(kind, RECOMPUTE.index("full"))
+    fewer = np.array([float(n) for n in map(RECOMPUTE.index, SEARCHED_RECOMPUTE) if n < most])
     if not len(fewer) or kind == 0:
         return []
     rows = replace(layouts.take(np.zeros(len(fewer), dtype=np.intp)), recompute=fewer)

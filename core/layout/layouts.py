@@ -12,12 +12,14 @@ from core.layout.sharding import INDEX, STRATEGIES
 from core.model.transformer import Transformer
 from core.numeric import Numeric
 
-RECOMPUTE = ("none", "selective", "full", "offload")  # offload: full, with its inputs on the host
-SEARCHED_RECOMPUTE = RECOMPUTE[:3]
+# norm_act: norms, the experts' activations and latent projections; mlp: the MLP or the experts;
+# offload: full, with its inputs on the host. A later one keeps less.
+RECOMPUTE = ("none", "selective", "norm_act", "mlp", "full", "offload")
+SEARCHED_RECOMPUTE = ("none", "selective", "full")
 SCHEDULES = ("naive", "gpipe", "1f1b", "interleaved", "zero_bubble")
-# Layers that a stack can place on its stages: equally many; or one fewer on the first and the last
-# stage; or any number (a list by stage).
-LAYER_SPLITS = ("even", "ends", "any")
+# Layers that a stack can place on its stages: equally many; or one more on the first stages, or one
+# fewer on the first and the last; or any number (a list by stage).
+LAYER_SPLITS = ("even", "fuller", "any")
 CONTEXT_METHODS = ("ring", "all_gather", "ulysses")
 LONG_SEQUENCE = 32_768  # tokens from which context parallelism is searched
 SEARCHED = ("ddp", "zero1", "zero2", "zero3", "fsdp2", "hsdp")  # the others only on request
@@ -187,7 +189,10 @@ def _divides(num_layers: Numeric, stages: NDArray[np.float64], split: str) -> ND
     """Whether a stack with this kind of division can place the layers."""
     even = np.equal(np.mod(num_layers, stages), 0)
     ends = np.equal(np.mod(np.add(num_layers, 2), stages), 0) & (np.add(num_layers, 2) > stages)
-    return np.asarray(even | (ends & (split == "ends")) | (split == "any"))
+    # Stages of `most` layers, counted from the first, are as many as asked for.
+    most = np.ceil(np.divide(num_layers, stages))
+    first = np.ceil(np.divide(num_layers, most)) == stages
+    return np.asarray(even | ((ends | first) & (split == "fuller")) | (split == "any"))
 
 
 def batch_rules(layouts: Layouts, *, global_batch_size: int, choices: Choices) -> Broken:

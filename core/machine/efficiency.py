@@ -55,6 +55,7 @@ class Efficiency:
     power_exponent: Numeric  # matmul rate goes with the power limit to this
     # recompute (share of one forward pass repeated)
     selective_recompute: Numeric
+    selective_core: Numeric  # 1: selective recompute is that of the attention core alone
     full_recompute: Numeric
     # communication (core/time/collectives.py, core/time/overlap.py)
     scale_up: Numeric  # of the scale-up link

@@ -3,6 +3,7 @@
 [K23] Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models",
       MLSys 2023, arXiv:2205.05198, section 4: the operator list that is counted here for
       grouped-query attention, gated MLPs and fused attention (no score matrix, no dropout).
+[M26] Megatron-LM, megatron/core/transformer/transformer_config.py, recompute_modules.
 
 Validity: 16-bit activations. All sizes are BYTES, not element counts.
 """
@@ -19,6 +20,7 @@ from core.model.transformer import (
     Transformer,
     attention_output_size,
     attention_share,
+    is_mla,
     is_moe,
     kv_size,
     num_dense_mlp_layers,
@@ -27,7 +29,7 @@ from core.model.transformer import (
 )
 from core.numeric import Numeric, kept_for_last
 
-NONE, SELECTIVE, FULL, OFFLOAD = (float(RECOMPUTE.index(r)) for r in RECOMPUTE)
+NONE, SELECTIVE, NORM_ACT, MLP, FULL, OFFLOAD = (float(RECOMPUTE.index(r)) for r in RECOMPUTE)
 OFFLOADED_LAYERS = 2.0  # layers whose activations are on their way to or from the host
 
 
@@ -88,6 +90,28 @@ def input_bytes(
     return 2 * np.multiply(tokens, model.hidden_size) / shards
 
 
+def module_bytes_per_token(
+    model: Transformer, expert_load: Numeric = 1.0, routed_copies: Numeric = 1.0
+) -> tuple[Numeric, Numeric, Numeric]:
+    """Bytes per layer and token that are not kept where modules are computed again: outputs of
+    norms that stand alone (before experts and before latent attention), split by sequence
+    parallelism; activated values of routed experts and expanded latents, split by tensor
+    parallelism; and all of the MLP or the experts but their input. [M26]"""
+    layers = np.maximum(model.num_layers, 1.0)
+    moe, dense = num_moe_layers(model) / layers, num_dense_mlp_layers(model) / layers
+    norms = np.where(is_mla(model), 1.0, 0.0) + moe
+    routed = np.multiply(model.experts_per_token, expert_load)
+    held = query_size(model) + kv_size(model)
+    latents = np.add(model.q_lora_rank, model.kv_lora_rank) + np.asarray(model.qk_rope_head_dim)
+    expanded = np.where(is_mla(model), np.maximum(held - latents, 0.0), 0.0)
+    light = 2 * (moe * routed * model.moe_ffn_hidden_size + expanded * attention_share(model))
+    tensors = np.where(model.gated_mlp, 3.0, 2.0)
+    experts = np.add(routed, model.num_shared_experts) * tensors * model.moe_ffn_hidden_size
+    experts = experts + routed_copies * routed * model.hidden_size
+    mlp = 2 * (dense * tensors * model.ffn_hidden_size + moe * experts)
+    return norms * 2 * model.hidden_size, light, mlp
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerKept:
     """Bytes that one layer keeps of one micro-batch."""
@@ -113,7 +137,7 @@ def layer_kept(
 
     The input is kept once by every mode. `copies` is what a stack keeps of the rest over the
     operator count; selective recompute drops the score matrix where there is one, else it
-    keeps `selective_kept` of the rest.
+    keeps `selective_kept` of the rest. Named modules drop what `module_bytes_per_token` counts.
     """
     shape = {"tokens": tokens, "tp": tp, "sequence_parallel": sequence_parallel}
     entry = input_bytes(model, **shape)
@@ -125,6 +149,12 @@ def layer_kept(
     share = np.where(np.asarray(kept_scores_of) > 0, 1.0, selective_kept)
     kind = np.asarray(recompute)
     kept = np.where(kind >= FULL, entry, np.where(kind == SELECTIVE, entry + share * inner, whole))
+    if np.any((kind == NORM_ACT) | (kind == MLP)):
+        norms, light, mlp = module_bytes_per_token(model, expert_load, routed_copies)
+        shards = np.where(np.asarray(sequence_parallel) > 0, tp, 1)
+        less = np.where(kind == MLP, mlp / tp, norms / shards + light / tp)
+        less = np.minimum(copies * tokens * less, inner)
+        kept = np.where((kind == NORM_ACT) | (kind == MLP), whole - less, kept)
     return LayerKept(whole=whole, kept=kept)
 
 

@@ -15,7 +15,7 @@ from core.units import written_number
 
 Precision = Literal["fp16", "bf16", "fp8", "fp8_rowwise", "fp8_blockwise", "mxfp8", "nvfp4"]
 Sharding = Literal["ddp", "zero1", "zero2", "zero3", "fsdp1", "fsdp2", "hsdp", "zeropp"]
-Recompute = Literal["none", "selective", "full", "offload"]
+Recompute = Literal["none", "selective", "norm_act", "mlp", "full", "offload"]
 Task = Literal["pretrain", "sft", "lora", "qlora"]
 Optimizer = Literal["adamw", "adamw_8bit", "adafactor", "muon", "sgd"]
 Schedule = Literal["naive", "gpipe", "1f1b", "interleaved", "zero_bubble"]

@@ -14,6 +14,7 @@ measured_shapes  corrections of the predicted rate of matmuls, by shape, from a 
 message_curve    time of a message against its size, from measured points
 overlap          communication hidden behind computation, and the slowdown of both
                  meanwhile
+repeated         what recompute repeats of a forward pass, and of its collectives
 step             time of one optimizer step, by part, and the utilisation that follows
 traffic          collectives that a layout needs, and their seconds before any overlap
 """

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.layout import optimizers
-from core.layout.layouts import RECOMPUTE, Layouts, dp
+from core.layout.layouts import Layouts, dp
 from core.layout.pipeline import (
     bubble_fraction,
     layers_less_on_last_stage,
@@ -25,15 +25,19 @@ from core.machine.efficiency import Efficiency
 from core.memory.activations import offloaded_bytes
 from core.memory.memory import StageParams, stage_params, tokens_per_rank
 from core.model.transformer import (
-    attention_score_flops_per_token,
     forward_flops_per_token,
-    head_flops_per_token,
     num_moe_layers,
 )
 from core.numeric import Numeric
 from core.time import traffic
 from core.time.layer import LayerSeconds, layer_seconds
 from core.time.overlap import exposed_s, hidden_s
+from core.time.repeated import (
+    launched_share,
+    repeated_collectives,
+    repeated_flops_per_token,
+    repeated_share,
+)
 
 PARTS = (
     "matmul", "attention", "experts", "memory_bound", "head_loss", "recompute", "tp_exposed",
@@ -54,24 +58,14 @@ class Step:
     hfu: NDArray[np.float64]
 
 
-def recompute_fraction(recompute: Numeric, eff: Efficiency) -> Numeric:
-    """Share of a forward pass that is repeated during backward."""
-    kind = np.asarray(recompute)
-    return np.where(
-        kind >= RECOMPUTE.index("full"),
-        eff.full_recompute,
-        np.where(kind == RECOMPUTE.index("selective"), eff.selective_recompute, 0.0),
-    )
-
-
-def _host_bound(layer_s: Numeric, host_s: Numeric, repeated: Numeric, eff: Efficiency) -> Numeric:
+def _host_bound(layer_s: Numeric, host_s: Numeric, again: Numeric, eff: Efficiency) -> Numeric:
     """Seconds the GPU waits for launches: three forwards' worth per layer and micro-batch, and what
     is computed again.
 
     The queue sometimes runs empty, so this is a smooth maximum of both, not a sharp one.
     """
     queue = np.asarray(eff.queue)
-    launch = (3.0 + repeated) * np.asarray(host_s)
+    launch = (3.0 + again) * np.asarray(host_s)
     return (layer_s**queue + launch**queue) ** (1 / queue) - layer_s
 
 
@@ -80,7 +74,7 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     one = layer_seconds(work, lay, cluster, eff)
     layers = layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp)
     m = np.asarray(lay.num_microbatches, dtype=float)
-    repeated = recompute_fraction(lay.recompute, eff)
+    repeated = repeated_share(lay, work.model, one, eff)
     forward_s = (
         one.matmul_forward + one.experts_forward + one.attention_forward + one.memory_bound_forward
     )
@@ -99,7 +93,7 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     routing = np.where(np.asarray(work.capacity_factor) > 0, eff.padded_host, 1.0)
     host_s = parts_left * (eff.host_s + adapters + moe_share * routing * eff.expert_host_s)
     host_s = np.where(graphs >= 1, 0.0, host_s * work.host_slowdown)
-    waiting = _host_bound(layer_s, host_s, repeated, eff)
+    waiting = _host_bound(layer_s, host_s, launched_share(lay.recompute, eff), eff)
     inside = _inside_layer(work, lay, cluster, eff, one, waiting)
     per_layer = layer_s + waiting + inside.tp + inside.cp + inside.ep
     # Only the interleaved schedule has other chunks to run meanwhile (arXiv:2104.04473).
@@ -170,19 +164,19 @@ def _inside_layer(
     """Exposed communication of tensor, context and expert parallelism. Full recompute repeats the
     share of the forward pass: 2 of 4 all-reduces, 1 of 3 passes of keys and values, 2 of 4
     all-to-alls."""
-    again = np.where(np.asarray(lay.recompute) >= RECOMPUTE.index("full"), 1.0, 0.0)
+    tp_again, cp_again, ep_again = repeated_collectives(lay.recompute, work.model)
     cp, cp_hidden = _overlapped(
-        traffic.context_parallel_s(work, lay, cluster, eff) * (1 + again / 3),
-        one.attention_forward * (1 + again) + one.attention_backward + waiting,
+        traffic.context_parallel_s(work, lay, cluster, eff) * (1 + cp_again / 3),
+        one.attention_forward * (1 + cp_again) + one.attention_backward + waiting,
         np.where(np.asarray(lay.context_method) == 0, eff.cp_exposed, 1.0),  # only a ring hides
         eff,
     )
     return _InsideLayer(
         tp=np.where(work.async_tp, eff.tp_exposed, 1.0)
         * traffic.tensor_parallel_s(work, lay, cluster, eff)
-        * (1 + again / 2),
+        * (1 + tp_again / 2),
         cp=cp,
-        ep=traffic.expert_parallel_exposed_s(work, lay, cluster, eff) * (1 + again / 2),
+        ep=traffic.expert_parallel_exposed_s(work, lay, cluster, eff) * (1 + ep_again / 2),
         cp_hidden=cp_hidden,
     )
 
@@ -353,7 +347,8 @@ def _utilisation(
     parts: dict[str, Numeric],
 ) -> Step:
     """MFU counts model FLOPs (no recompute, causal attention once); HFU adds recompute: the
-    layers' forward if full, the attention core if selective (arXiv:2205.05198, section 5)."""
+    layers' forward if full, the attention core if selective (arXiv:2205.05198, section 5), or the
+    matrices of what is repeated."""
     shape = np.broadcast(*parts.values()).shape
     columns = {k: np.broadcast_to(v, shape).astype(float) for k, v in parts.items()}
     step_s = sum(columns.values(), np.zeros(shape))  # summed in one order, for one row or many
@@ -364,15 +359,7 @@ def _utilisation(
     forward = np.asarray(forward_flops_per_token(work.model, work.seq_len))
     # Frozen weights have no weight gradient: adapters run two forwards' worth, not three.
     flops = forward * np.where(work.adapters, 2.0, 3.0)
-    repeated = np.where(
-        np.asarray(lay.recompute) >= RECOMPUTE.index("full"),
-        forward - head_flops_per_token(work.model),
-        np.where(
-            np.asarray(lay.recompute) == RECOMPUTE.index("selective"),
-            attention_score_flops_per_token(work.model, work.seq_len),
-            0.0,
-        ),
-    )
+    repeated = repeated_flops_per_token(work.model, work.seq_len, lay.recompute)
     return Step(
         parts=columns,
         step_s=step_s,

@@ -26,7 +26,7 @@ from hardware.tables import check_source, rows
 FLAGS_CSV = Path(__file__).with_name("flags.csv")
 Value = str | int | bool | None
 SET, ALWAYS, PROGRAM, DIFFERS = "set", "always", "program", "differs"
-ABSENT, STEPS = "absent", "{steps}"
+ABSENT, STEPS, MODULES = "absent", "{steps}", "{modules}"
 _COLUMNS = (
     "stack", "version", "habit", "choices", "how", "flag", "value", "source", "source_date", "note",
 )  # fmt: skip
@@ -46,7 +46,9 @@ HABITS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "optimizer_states": (
         "optimizer", ("adamw", "adamw_8bit", "adafactor", "muon", "sgd"), "optimizer"
     ),
-    "recompute": ("recompute", ("none", "selective", "full", "offload"), "recompute"),
+    "recompute": (
+        "recompute", ("none", "selective", "norm_act", "mlp", "full", "offload"), "recompute"
+    ),
     "checkpoint_interval": ("steps between checkpoints", ("steps",), "interval_s"),
     "async_checkpoint": ("checkpoints behind training", ON_OFF, "async_checkpoint"),
     "dispatcher": ("expert dispatcher", ("per_expert", "per_node"), "moe_dispatcher"),
@@ -117,8 +119,11 @@ def choices_of(stack: str, habit: str) -> list[str]:
     return [choice for choice in HABITS[habit][1] if rows_of(stack, habit, choice)]
 
 
-def settings(stack: str, chosen: Mapping[str, str], *, steps: int = 0) -> dict[str, Value]:
-    """Flags that make these choices, with their values; `steps` lie between checkpoints.
+def settings(
+    stack: str, chosen: Mapping[str, str], *, steps: int = 0, modules: str = ""
+) -> dict[str, Value]:
+    """Flags that make these choices, with their values; `steps` lie between checkpoints, `modules`
+    are those of each layer that are computed again.
 
     >>> settings("deepspeed", {"gradient_overlap": "on", "gradients": "bf16", "compile": "on"})
     {'zero_optimization.overlap_comm': True, 'data_types.grad_accum_dtype': 'bf16'}
@@ -129,7 +134,8 @@ def settings(stack: str, chosen: Mapping[str, str], *, steps: int = 0) -> dict[s
     for habit, choice in chosen.items():
         for row in rows_of(stack, habit, choice):
             if row.flag and row.value != ABSENT:
-                found[row.flag] = steps if row.value == STEPS else _value(row.value)
+                given: dict[str, Value] = {STEPS: steps, MODULES: modules}
+                found[row.flag] = given.get(row.value, _value(row.value))
     return found
 
 

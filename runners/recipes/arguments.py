@@ -17,6 +17,12 @@ _ASSIGNED = re.compile(r"^([A-Z][A-Z_]*)=(.*)$", re.M)
 _USED = re.compile(r"\$\{([A-Z][A-Z_]*):\?\}")
 
 
+class Several(str):
+    """Words after one flag, with spaces between them."""
+
+    __slots__ = ()
+
+
 class Filled(str):
     """Name of a variable of the first block, whose value stands in this place."""
 
@@ -50,6 +56,8 @@ def script(
     for flag, value in arguments.items():
         if isinstance(value, Filled):
             body.append(f'{shlex.quote(flag)} "${{{value}:?}}"')
+        elif isinstance(value, Several):
+            body.append(shlex.join([flag, *value.split()]))
         elif value is not False:
             body.append(shlex.join([flag] if value is True else [flag, str(value)]))
     body += ['"$@"', shlex.quote(last)] if last else ['"$@"']
@@ -71,8 +79,9 @@ def program_words(text: str, name: str) -> list[str]:
     return found
 
 
-def flags(given: Sequence[str], name: str) -> dict[str, str | bool]:
-    """`--flag value` pairs; a flag without a value is True. Twice is an error."""
+def flags(given: Sequence[str], name: str, *, several: Sequence[str] = ()) -> dict[str, str | bool]:
+    """`--flag value` pairs; a flag without a value is True. Twice is an error, and a second word
+    but for the flags that take `several`."""
     found: dict[str, str | bool] = {}
     at = ""
     for word in given:
@@ -80,6 +89,8 @@ def flags(given: Sequence[str], name: str) -> dict[str, str | bool]:
             if word in found:
                 raise RecipeError(f"{name} gives {shown(word)} twice.")
             found[at := word] = True
+        elif at in several and found[at] is not True:
+            found[at] = f"{found[at]} {word}"
         elif at:
             if found[at] is not True:
                 raise RecipeError(f"{name} has the word {shown(word)}, which belongs to no flag.")

@@ -23,6 +23,7 @@ from runners.recipes.stack_rules import (
     first,
     habits,
     lacks,
+    module_obstacle,
     offloads,
     rate,
     settings,
@@ -50,6 +51,7 @@ PRECISION: dict[str, dict[str, str | int | bool]] = {
     "fp8_blockwise": {"--bf16": True, "--fp8-format": "e4m3", "--fp8-recipe": "blockwise"},
     "mxfp8": {"--bf16": True, "--fp8-format": "e4m3", "--fp8-recipe": "mxfp8"},
 }
+MODULES = "--recompute-modules"
 CP_METHODS = {"ring": "p2p", "all_gather": "all_gather", "ulysses": "a2a"}
 # Every flag that may be written; `read` refuses any other.
 FLAGS = {
@@ -61,7 +63,7 @@ FLAGS = {
     "--overlap-param-gather", "--tp-comm-overlap", "--grad-reduce-in-bf16", "--cuda-graph-impl",
     "--micro-batch-size", "--global-batch-size", "--seq-length", "--max-position-embeddings",
     "--train-iters", "--optimizer", "--bf16", "--fp16", "--fp8-format", "--fp8-recipe",
-    "--recompute-granularity", "--recompute-method", "--recompute-num-layers",
+    "--recompute-granularity", "--recompute-method", "--recompute-num-layers", MODULES,
     "--num-layers", "--hidden-size", "--ffn-hidden-size", "--num-attention-heads",
     "--group-query-attention", "--num-query-groups", "--kv-channels", "--normalization",
     "--swiglu", "--disable-bias-linear", "--add-qkv-bias", "--qk-layernorm",
@@ -76,8 +78,7 @@ FLAGS = {
     "--moe-router-dtype", "--mtp-num-layers", "--moe-permute-fusion", "--cross-entropy-loss-fusion",
     "--attention-backend", "--eval-iters", "--save-interval", "--async-save", "--log-interval",
     "--use-persistent-ckpt-worker", "--optimizer-cpu-offload", "--use-precision-aware-optimizer",
-    "--log-throughput",
-    *BLANKS,
+    "--log-throughput", *BLANKS,
 }  # fmt: skip
 
 
@@ -94,11 +95,12 @@ def refuses(job: RecipeJob) -> str:
         "Megatron-LM leaves the states of AdamW alone on the host, and under zero1 alone."
         if lay.offload_optimizer == "cpu" and (lay.sharding, job.optimizer) != ("zero1", "adamw")
         else "",
-        "Megatron-LM has no CUDA graphs with full recompute."
-        if job.habits.cuda_graphs and lay.recompute == "full"
+        f"Megatron-LM has no CUDA graphs with {lay.recompute} recompute."
+        if job.habits.cuda_graphs and lay.recompute in ("norm_act", "mlp", "full")
         else "",
-        "Megatron-LM has no CUDA graphs of whole layers with experts that take any number of "
-        "tokens: plan without cuda_graphs."
+        module_obstacle(job, STACK),
+        f"{STACK} has no CUDA graphs of layers whose experts take any number of tokens: plan "
+        "without cuda_graphs."
         if job.habits.cuda_graphs and is_moe(m)
         else "",
         takes(STACK, "the schedule", lay.schedule, ("1f1b", "interleaved")) if lay.pp > 1 else "",
@@ -238,9 +240,9 @@ def _router(facts: ModelFacts) -> dict[str, str | int | bool]:
 
 def _positions(job: RecipeJob) -> dict[str, str | int | bool]:
     """The rotary embedding of the model, where it has one."""
-    facts = known(job)
     if job.model.num_positions:
         return {}
+    facts = known(job)
     found: dict[str, str | int | bool] = {"--rotary-base": words_of.Filled("ROTARY_BASE")}
     if facts.rotary_share < 1:
         found["--rotary-percent"] = f"{facts.rotary_share:g}"
@@ -295,6 +297,8 @@ def arguments(job: RecipeJob) -> dict[str, str | int | bool]:
         found["--expert-model-parallel-size"] = lay.ep
         found["--expert-tensor-parallel-size"] = lay.etp
     found |= words_of.given(settings(job, NAME))
+    if MODULES in found:
+        found[MODULES] = words_of.Several(found[MODULES])
     found |= {
         "--log-interval": 1,
         "--log-throughput": True,
@@ -338,7 +342,8 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
 
 def flags_of(text: str) -> dict[str, str | bool]:
     """The flags of such a file; an unknown flag is an error."""
-    found = words_of.flags(words_of.program_words(text, FILE)[len(PROGRAM) :], FILE)
+    words = words_of.program_words(text, FILE)[len(PROGRAM) :]
+    found = words_of.flags(words, FILE, several=(MODULES,))
     if unknown := sorted(found.keys() - FLAGS):
         raise RecipeError(f"{FILE} has {shown(unknown[0])}, which is none of the known flags.")
     return found
@@ -359,9 +364,8 @@ def read(files: Mapping[str, str]) -> Recovered:
     if (tp, pp, cp) != (world["tp"], world["pp"], world["cp"]):
         raise RecipeError(f"{FILE} says other degrees in its flags than in its first lines.")
     layers = str(found.get("--pipeline-model-parallel-layout", ""))
-    if layers and (
-        layers.count("t") != count("--num-layers") or (layers.count("|") + 1) % pp
-    ):  # fmt: skip
+    stages = layers.count("|") + 1
+    if layers and (layers.count("t") != count("--num-layers") or stages % pp):
         raise RecipeError(f"{FILE} divides other layers among its stages than the model has.")
     dp = world["dp"]
     micro, whole = count("--micro-batch-size"), count("--global-batch-size")

@@ -17,6 +17,7 @@ from runners.recipes.stack_rules import (
     careful,
     first,
     placed,
+    recomputed_modules,
     settings,
     takes,
     world_line,
@@ -119,6 +120,9 @@ def plan(job: RecipeJob) -> dict[str, dict[str, Any]]:
         }
     for part, values in placed(settings(job, NAME)).items():
         found[part] = found.get(part, {}) | values
+    if modules := recomputed_modules(job):
+        model["recompute_modules"] = modules
+        found["model"]["recompute_modules"] = modules
     return found
 
 

@@ -104,7 +104,37 @@ def habits(job: RecipeJob) -> dict[str, str]:
 
 def settings(job: RecipeJob, stack: str) -> dict[str, flags.Value]:
     """The flags of a stack that make the habits of the job, with their values."""
-    return flags.settings(stack, habits(job), steps=job.save_every)
+    modules = " ".join(recomputed_modules(job))
+    return flags.settings(stack, habits(job), steps=job.save_every, modules=modules)
+
+
+def recomputed_modules(job: RecipeJob) -> list[str]:
+    """The modules of a layer that backward computes again, by Megatron's names; none where the
+    recompute of the plan is not by module."""
+    m = job.model
+    named = {
+        "norm_act": {"layernorm": True, "moe_act": is_moe(m), "mla_up_proj": is_mla(m)},
+        "mlp": {"mlp": bool(m.num_dense_layers) or not is_moe(m), "moe": is_moe(m)},
+    }
+    return [name for name, has in named.get(job.layout.recompute, {}).items() if has]
+
+
+def module_obstacle(job: RecipeJob, stack: str) -> str:
+    """Why a stack of Megatron-Core cannot compute norms and activations again alone; '' if it
+    can, or need not."""
+    if job.layout.recompute != "norm_act":
+        return ""
+    if not (is_moe(job.model) or is_mla(job.model)):
+        return (
+            f"{stack} computes norms and activations again alone only before experts and latent "
+            f"attention (recompute norm_act), and {job.model_label} has neither."
+        )
+    if job.precision == "fp8":
+        return (
+            f"{stack} does not compute norms and activations again with fp8 of delayed scaling: "
+            "plan with fp8_blockwise or mxfp8."
+        )
+    return ""
 
 
 def cannot(job: RecipeJob, stack: str, label: str) -> str:

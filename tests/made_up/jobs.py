@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from core.layout.layouts import CONTEXT_METHODS, SCHEDULES, Layouts
+from core.layout.layouts import CONTEXT_METHODS, RECOMPUTE, SCHEDULES, Layouts
 from core.layout.sharding import INDEX, STRATEGIES
 from core.layout.workload import CPU, NOWHERE, NVME, Workload
 from core.machine.cluster import Cluster
@@ -75,7 +75,8 @@ IDEAL = replace(
     fast_exponentials=0.0, memory=1.0, elementwise=1.0, onchip=0.0, permutation=1.0,
     fused_permutation=1.0, host_s=0.0, expert_host_s=0.0, adapter_host_s=0.0, step_s=0.0,
     software_per_year=0.0,
-    selective_recompute=0.4, full_recompute=1.0, scale_up=1.0, scale_out=1.0, hop=1.0,
+    selective_recompute=0.4, selective_core=0.0, full_recompute=1.0,
+    scale_up=1.0, scale_out=1.0, hop=1.0,
     all_to_all=1.0, tp_exposed=1.0, cp_exposed=0.0, ep_exposed=1.0, ep_network_exposed=1.0,
     pp_exposed=0.0, dp_exposed=1.0, fsdp_exposed=1.0, overlap_window=1.0, overlap_slowdown=0.0,
     straggler=0.0, activation_copies=1.0, selective_kept=0.6, logits_bytes=10.0,
@@ -92,13 +93,13 @@ def layout(**changes: Any) -> Layouts:
     given: dict[str, Any] = {
         "tp": 1, "pp": 1, "virtual_stages": 1, "cp": 1, "ep": 1, "etp": 1, "dp_replicate": 1,
         "dp_shard": 8, "strategy": "ddp", "micro_batch_size": 1, "num_microbatches": 1,
-        "recompute": 0, "sequence_parallel": 0, "context_method": "ring", "reshard": 1,
+        "recompute": "none", "sequence_parallel": 0, "context_method": "ring", "reshard": 1,
         "offload_optimizer": 0, "offload_params": 0, **changes,
     }  # fmt: skip
     several = np.max(given["virtual_stages"]) > 1
     given.setdefault("schedule", "interleaved" if several else "1f1b")
     numbers = {"strategy": INDEX.__getitem__, "schedule": SCHEDULES.index,
-               "context_method": CONTEXT_METHODS.index}  # fmt: skip
+               "context_method": CONTEXT_METHODS.index, "recompute": RECOMPUTE.index}  # fmt: skip
     for name, number in numbers.items():
         if isinstance(given[name], str):
             given[name] = number(given[name])

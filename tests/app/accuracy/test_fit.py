@@ -283,7 +283,8 @@ def test_an_unnamed_stack_gives_a_run_neither_its_fractions_nor_its_habits(of, p
     generic = profiles(priors)[GENERIC]
     for name in NAMES:
         values = np.asarray(getattr(found.columns.efficiency, name))[mine]
-        assert np.all(values == getattr(generic, name)), name
+        # What selective means is a habit, too.
+        assert name == "selective_core" or np.all(values == getattr(generic, name)), name
     habit = [np.asarray(sample.columns.work.async_tp) for sample in (named, found)]
     assert habit[0][mine].any()
     assert np.array_equal(habit[0][~mine], habit[1][~mine])

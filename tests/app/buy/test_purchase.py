@@ -234,9 +234,10 @@ def test_a_run_that_is_played_in_part_is_the_whole_one(run, monkeypatch):
             patch.setattr(simulate, "PLAYED", 1e9)
             whole = spot_purchases(made, made.priced, several, (name,))[0]
         assert part.preemptions > 1.1 * simulate.PLAYED
-        assert part.hours.expected == pytest.approx(whole.hours.expected, rel=0.03)
-        assert part.hours.p90 == pytest.approx(whole.hours.p90, rel=0.03)
-        assert part.usd.p90_all == pytest.approx(whole.usd.p90_all, rel=0.03)
+        # Bursts of cv 2 leave the rate over a part's trace uncertain by some percent.
+        assert part.hours.expected == pytest.approx(whole.hours.expected, rel=0.05)
+        assert part.hours.p90 == pytest.approx(whole.hours.p90, rel=0.05)
+        assert part.usd.p90_all == pytest.approx(whole.usd.p90_all, rel=0.05)
 
 
 def test_spot_stops_paying_at_the_break_even(usual):

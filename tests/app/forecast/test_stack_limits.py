@@ -57,11 +57,14 @@ def test_plans_use_no_degree_that_the_stack_lacks(
     assert all(getattr(p.layout, name) == 1 for p in plans for name in lacking)
 
 
-@pytest.mark.parametrize(("stack", "takes"), [("megatron-lm", True), ("torchtitan", False)])
-def test_61_layers_are_placed_on_16_stages_where_the_stack_takes_a_list(
-    stack: str, takes: bool
+@pytest.mark.parametrize(
+    ("stack", "pp", "takes"),
+    [("megatron-lm", "32", True), ("torchtitan", "16", True), ("torchtitan", "32", False)],
+)
+def test_61_layers_are_placed_on_stages_as_the_stack_divides_them(
+    stack: str, pp: str, takes: bool
 ) -> None:
-    job = {"model": "deepseek-v3", "num_gpus": "2048", "global_batch_size": "4096", "pp": "16"}
+    job = {"model": "deepseek-v3", "num_gpus": "2048", "global_batch_size": "4096", "pp": pp}
     assert bool(answer(asked(stack=stack, **job)).plans) == takes
 
 

@@ -94,7 +94,7 @@ def test_the_methods_of_a_layout_are_the_fields_of_a_scenario():
         ("tp=" + "9" * 300, "is not a whole number"),
         ("tp=8=8", "tp='8=8'"),
         ("sharding=zero9", "Did you mean 'zero3'?"),
-        ("recompute=some", "not one of none, selective, full"),
+        ("recompute=some", "not one of none, selective, norm_act, mlp, full"),
         ("schedule=zerobubble", "Did you mean 'zero_bubble'?"),
         ("reshard_after_forward=2", "not one of 1, 0"),
         ("x" * 10_000, "at most 600 characters"),

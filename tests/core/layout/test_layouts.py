@@ -188,7 +188,7 @@ def test_nothing_legal_is_missed(gpus, batch):
     model = LLAMA_8B
     want = set()
     for tp, pp, b, s, r in product(
-        range(1, 9), range(1, gpus + 1), range(1, 17), STRATEGIES, range(3)
+        range(1, 9), range(1, gpus + 1), range(1, 17), STRATEGIES, SEARCHED_RECOMPUTE
     ):
         if s.name not in SEARCHED or pp > model.num_layers:
             continue
@@ -206,7 +206,7 @@ def test_nothing_legal_is_missed(gpus, batch):
                 and 8 * n % tp == 0 and ranks % (8 * n / tp) == 0
             ]  # fmt: skip
             groups = [g for g in groups if g > 1 and ranks // g >= 2]
-        want |= {(tp, pp, b, s.name, g, r) for g in groups}
+        want |= {(tp, pp, b, s.name, g, RECOMPUTE.index(r)) for g in groups}
     found, _ = candidates_of(model=model, global_batch_size=batch, num_gpus=gpus)
     got = {
         (r["tp"], r["pp"], r["micro_batch_size"], STRATEGIES[int(r["strategy"])].name,
@@ -323,8 +323,9 @@ def test_experts_are_cut_or_spread(model):
         ({"pp": 2, "shardings": ("zeropp",)}, "pipeline_sharding"),
         ({"pp": 2, "shardings": ("fsdp2",)}, None),
         ({"pp": 16, "model": DEEPSEEK_V3}, None),  # 61 layers
-        ({"pp": 16, "model": DEEPSEEK_V3, "layer_split": "ends"}, "uneven"),
-        ({"pp": 16, "model": LLAMA_405B, "layer_split": "ends"}, None),  # 126 + 2
+        ({"pp": 16, "model": DEEPSEEK_V3, "layer_split": "fuller"}, None),  # 13 x 4 + 3 x 3
+        ({"pp": 16, "model": LLAMA_405B, "layer_split": "fuller"}, None),  # 126 + 2
+        ({"pp": 12, "num_gpus": 12, "layer_split": "fuller"}, "uneven"),  # 3 each fill 11
         ({"pp": 16, "model": LLAMA_405B, "layer_split": "even"}, "uneven"),
         ({"pp": 2, "model": LLAMA_405B, "layer_split": "even"}, None),
     ],

@@ -101,7 +101,7 @@ class TestPublishedStates:
         work = workload(
             model, seq_len=2048.0, adapters=True, trained_fraction=0.005, weight_bytes=0.55
         )
-        lay = layout(dp_shard=1, recompute=2)
+        lay = layout(dp_shard=1, recompute="full")
         device = replace(CLUSTER, memory_bytes=device_gb * 1e9)
         assert total(peak_bytes(work, lay, device, GENERIC)) < device_gb * 1e9
         whole = workload(model, seq_len=2048.0)
@@ -248,13 +248,13 @@ class TestOffload:
         assert away == pytest.approx(here * 2 / LLAMA_8B.num_layers)
 
     def test_offloaded_recompute_keeps_the_inputs_of_two_layers_and_the_one_in_backward(self):
-        full, away = (at_peak("activations", layout(recompute=r)) for r in (2, 3))
+        full, away = (at_peak("activations", layout(recompute=r)) for r in ("full", "offload"))
         one_input = 4096 * 2 * LLAMA_8B.hidden_size
         assert full - away == pytest.approx((LLAMA_8B.num_layers - 2) * one_input)
 
     def test_70b_trains_on_8_gpus_once_its_optimizer_is_away(self):
         """The guides' 17.5 + 17.5 GB/GPU with the 105 GB of AdamW on the host."""
-        lay = layout(strategy="zero3", recompute=2)
+        lay = layout(strategy="zero3", recompute="full")
         work = workload(LLAMA_70B)
         away = replace(work, offload_optimizer=CPU)
         assert total(peak_bytes(work, lay, CLUSTER, GENERIC)) > CLUSTER.memory_bytes
@@ -371,7 +371,7 @@ class TestStackHabits:
 
     @pytest.mark.parametrize("logit_bytes", [0.5, 10.0])
     def test_the_layer_in_backward_takes_the_memory_of_the_loss_again(self, logit_bytes):
-        lay = layout(strategy="zero1", recompute=2, micro_batch_size=8)
+        lay = layout(strategy="zero1", recompute="full", micro_batch_size=8)
         eff = replace(IDEAL, held_logits_bytes=logit_bytes)
         tokens = 8 * 4096
         logits = logit_bytes * tokens * LLAMA_8B.vocab_size

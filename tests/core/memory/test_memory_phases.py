@@ -92,7 +92,7 @@ class TestWhatIsAlive:
 
     def test_full_recompute_keeps_the_inputs_and_makes_one_layer_again(self):
         """Korthikanti et al., arXiv:2205.05198, section 5: 2 s b h bytes a layer."""
-        work, lay = workload(LLAMA_70B), layout(recompute=2, num_microbatches=4)
+        work, lay = workload(LLAMA_70B), layout(recompute="full", num_microbatches=4)
         held = phases(work, lay, eff=IDEAL)
         tokens = tokens_per_rank(work, lay)
         entry = float(input_bytes(LLAMA_70B, tokens=tokens, tp=1, sequence_parallel=0))
@@ -142,7 +142,7 @@ class TestWhatIsAlive:
         """Where little is kept, the fp32 copies of an unfused step are what is largest."""
         eff = replace(IDEAL, step_bytes=12.0)
         work = workload(seq_len=128.0, chunked_loss=True)
-        totals = totals_of((work, layout(recompute=2), CLUSTER, eff))
+        totals = totals_of((work, layout(recompute="full"), CLUSTER, eff))
         assert max(totals, key=lambda n: totals[n]) == "optimizer_step"
 
 
@@ -156,8 +156,8 @@ class TestLateGradients:
     def test_one_micro_batch_whose_activations_are_little_is_no_less(self):
         """At the end of backward all gradients are there: only activations can be saved."""
         work = workload(seq_len=128.0, chunked_loss=True)
-        late = float(late_gradient_bytes(work, layout(recompute=2), CLUSTER, IDEAL))
-        held = phases(work, layout(recompute=2), eff=IDEAL)
+        late = float(late_gradient_bytes(work, layout(recompute="full"), CLUSTER, IDEAL))
+        held = phases(work, layout(recompute="full"), eff=IDEAL)
         assert 0 <= late <= held["backward"]["activations"]
 
     def test_one_micro_batch_with_many_activations_saves_all_gradients(self):

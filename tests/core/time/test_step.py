@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.layout.layouts import dp
+from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE, dp
 from core.layout.workload import CPU, NVME
 from core.machine.cluster import cluster_of
 from core.memory.activations import layer_bytes
@@ -103,7 +103,7 @@ def test_hfu_is_mfu_without_recompute_and_at_most_a_third_more_with(job):
     work, lay, cluster, eff = job
     plain = step(work, replace(lay, recompute=0.0), cluster, eff)
     assert float(plain.hfu) == pytest.approx(float(plain.mfu))
-    full = step(work, replace(lay, recompute=2.0), cluster, eff)
+    full = step(work, replace(lay, recompute=float(RECOMPUTE.index("full"))), cluster, eff)
     assert 1 < float(full.hfu) / float(full.mfu) <= 4 / 3 + 1e-12
 
 
@@ -116,14 +116,14 @@ def test_full_recompute_costs_the_published_third_at_most():
             CLUSTER,
             GENERIC,
         )
-        for r in (0, 2)
+        for r in ("none", "full")
     )
     assert 1.25 < float(full.hfu / full.mfu) < 1.34
     assert 1.2 < seconds(full) / seconds(plain) < 1.4
 
 
 def test_more_recompute_takes_longer():
-    none, selective, full = (took(layout(recompute=r)) for r in range(3))
+    none, selective, full = (took(layout(recompute=r)) for r in SEARCHED_RECOMPUTE)
     assert none < selective < full
 
 
@@ -132,7 +132,7 @@ def test_full_recompute_repeats_the_collectives_of_the_forward(part):
     eff = replace(IDEAL, cp_exposed=1.0)
     plain, full = (
         parts_of(layout(tp=2, cp=2, ep=8, recompute=r), eff=eff, model=DEEPSEEK_V3)[part]
-        for r in (0, 2)
+        for r in ("none", "full")
     )
     share = {"tp_exposed": 1 / 2, "cp_exposed": 1 / 3, "ep_exposed": 1 / 2}[part]
     assert full / plain == pytest.approx(1 + share)
@@ -308,7 +308,7 @@ def test_the_better_schedule_is_the_faster_step():
 
 
 @pytest.mark.parametrize(
-    ("recompute", "work"), [(2, {}), (0, {"adapters": True, "trained_fraction": 0.001})]
+    ("recompute", "work"), [("full", {}), ("none", {"adapters": True, "trained_fraction": 0.001})]
 )
 def test_zero_bubble_gains_less_where_weight_gradients_are_short(recompute, work):
     """(p - 1)(F + B - W) [Q23, table 1]: with everything recomputed about a half of 1F1B's
@@ -503,7 +503,7 @@ def test_what_is_computed_again_is_launched_again_and_partial_graphs_leave_a_sha
     eff = replace(IDEAL, host_s=10.0, full_recompute=1.0, partial_graphs=0.25)
     once, again, partly = (
         parts_of(layout(dp_shard=1, recompute=r), eff=eff, cuda_graphs=g)["overhead"]
-        for r, g in ((0, 0.0), (2, 0.0), (0, 0.5))
+        for r, g in (("none", 0.0), ("full", 0.0), ("none", 0.5))
     )
     assert again / once == pytest.approx(4 / 3, rel=0.01)
     assert partly / once == pytest.approx(0.25, rel=0.01)
@@ -657,7 +657,7 @@ def test_a_column_gives_what_its_rows_give(rows):
 
 def test_70b_on_64_h100_is_in_the_band_of_published_runs():
     """Published bf16 runs of 70B on H100 lie between 25% and 60% MFU; ours must too."""
-    lay = layout(strategy="zero1", tp=8, pp=4, dp_shard=2, num_microbatches=64, recompute=1,
-                 sequence_parallel=1)  # fmt: skip
+    lay = layout(strategy="zero1", tp=8, pp=4, dp_shard=2, num_microbatches=64,
+                 recompute="selective", sequence_parallel=1)  # fmt: skip
     result = step(workload(LLAMA_70B, seq_len=8192.0), lay, CLUSTER, GENERIC)
     assert 0.25 < float(result.mfu) < 0.6

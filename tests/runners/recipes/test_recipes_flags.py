@@ -16,6 +16,7 @@ from hardware.habits.flags import (
     DIFFERS,
     FLAGS_CSV,
     HABITS,
+    MODULES,
     SET,
     choices_of,
     flags,
@@ -71,7 +72,16 @@ def job_for(stack, habit="", choice=""):
         "async_tp": {"compiled": on and stack == "torchtitan"},
         "gradients": {"precision": "fp16" if choice == "fp16" else "bf16"},
         "optimizer_states": {"optimizer": choice},
-        "recompute": {"layout": replace(lay, recompute=choice)},
+        "recompute": {
+            "layout": replace(
+                EXPERTS if choice in NAMED else lay, recompute=choice, sharding=lay.sharding
+            ),
+            **(
+                {"model_id": "deepseek-v2", "model": preset("deepseek-v2").transformer}
+                if choice in NAMED
+                else {}
+            ),
+        },
         "cuda_graphs": {"layout": replace(lay, recompute="selective" if on else "full")},
         "param_overlap": {
             "layout": replace(lay, sharding=lay.sharding.replace("ddp", "zero2")),
@@ -83,6 +93,10 @@ def job_for(stack, habit="", choice=""):
         },
     }.get(habit, {})
     return recipe_job(habits=Habits(**held), **given)
+
+
+# The modules of a model with dense layers, experts and latent attention.
+NAMED = {"norm_act": {"layernorm", "moe_act", "mla_up_proj"}, "mlp": {"mlp", "moe"}}
 
 
 def read_back(stack, files):
@@ -121,6 +135,10 @@ def agrees(row, given, steps=250):
     """Whether a file has what a row says; `steps` are between its checkpoints."""
     if row.value == ABSENT:
         return row.flag not in given
+    if row.value == MODULES:
+        words = given.get(row.flag, ())
+        words = words.split() if isinstance(words, str) else words
+        return bool(words) and set(words) <= NAMED[row.choices[0]]
     value = settings(row.stack, {row.habit: row.choices[0]}, steps=steps or 0)[row.flag]
     return str(given.get(row.flag)) == str(value)
 

@@ -162,6 +162,7 @@ def _search(p: Problem, space: Space, jobs_of: list[list[int]], found: _Found) -
         known = _surely_or_maybe(
             p, space, part, list(dict.fromkeys(room_of.values())), live, on_host
         )
+        least: tuple[Ints, float] | None = None
         missed: set[_Room] = set()
         for number, room in room_of.items():
             kept, num_fit, is_sure = known[room]
@@ -176,7 +177,8 @@ def _search(p: Problem, space: Space, jobs_of: list[list[int]], found: _Found) -
                 found.misfits.append(number)
                 if room not in missed:  # equal rooms are missed by as much
                     missed.add(room)
-                    _nearer(p, space, part, number, live, found)
+                    least = least or _least(space, part, live)
+                    _nearer(p, space, number, least, found)
     if rows:
         winners, layouts, timed = fastest_layouts(p, space, rows, owners, np.array(to_beat))
         found.counts["evaluated"][owners] = timed
@@ -280,20 +282,28 @@ def _worth_timing(
     return [(np.concatenate(k), int(n)) for k, n in zip(kept, num_fit, strict=True)]
 
 
-def _nearer(p: Problem, space: Space, part: Part, number: int, live: Floats, found: _Found) -> None:
-    """Remember the candidate of a job that exceeds the memory by least, if it is the nearest yet.
-    Offloading has a reason of its own, so the miss of the device is that of layouts without it."""
+def _least(space: Space, part: Part, live: Floats) -> tuple[Ints, float]:
+    """The row of a part that takes the fewest bytes of the device, and how many. Offloading has a
+    reason of its own, so this is of layouts without it, if there are any."""
     level = next(n for n, a in enumerate(part.allowed) if a.any())
     families, kinds = part.families[level], len(space.kinds)
-    least = np.where(part.allowed[level], live[:, families], np.inf)
-    kind, family = np.unravel_index(int(np.argmin(least)), least.shape)
+    held = np.where(part.allowed[level], live[:, families], np.inf)
+    kind, family = np.unravel_index(int(np.argmin(held)), held.shape)
     row = (families.start + int(family)) * kinds + int(kind)
+    return np.array([row]), float(held[kind, family])
+
+
+def _nearer(
+    p: Problem, space: Space, number: int, least: tuple[Ints, float], found: _Found
+) -> None:
+    """Remember the candidate of a job that exceeds the memory by least, if it is the nearest
+    yet."""
+    row, alone = least
     cluster = p.jobs[number].cluster
     capacity = as_float(cluster.memory_bytes)
-    alone = float(live[kind, families.start + family])
     need = alone + as_float(reserve_bytes(live=alone, memory_bytes=capacity, eff=p.eff))
     if found.closest is None or need / capacity < found.closest.over:
-        lay = space.layouts(np.array([row]))
+        lay = space.layouts(row)
         memory = peak_bytes(work_on(p.work, lay), lay, cluster, p.eff)
         found.closest = Closest(
             job=number,

@@ -80,3 +80,14 @@ def written_number(text: str, *, binary: bool = False) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text[:40]!r} is too large to be a number here")
     return value
+
+
+def written_items(value: object, separator: str) -> list[object]:
+    """A list as a link, a file or a form writes it, without its blank items.
+
+    >>> written_items("a;b;", ";"), written_items(["a", ""], ";"), written_items(5, ";")
+    (['a', 'b'], ['a'], [5])
+    """
+    parts = value.split(separator) if isinstance(value, str) else value
+    parts = list(parts) if isinstance(parts, (list, tuple)) else [parts]
+    return [p for p in parts if not isinstance(p, str) or p.strip()]

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from core.errors import nearest, shown
-from core.units import written_number
+from core.units import written_items, written_number
 
 MOST_STAGES = 8
 MOST_STAGE_CHARS = 400
@@ -159,9 +159,7 @@ def ramp_of(text: str) -> Ramp:
 def written_stages(value: Any, check: Callable[[Mapping[str, str]], object]) -> tuple[str, ...]:
     """'a;b' or ['a', 'b'] -> the stages in their shortest text, each with a name of its own.
     `check` raises ValueError where a field cannot hold its value."""
-    parts = value.split(SEPARATOR) if isinstance(value, str) else value
-    parts = list(parts) if isinstance(parts, (list, tuple)) else [parts]
-    parts = [p for p in parts if not isinstance(p, str) or p.strip()]
+    parts = written_items(value, SEPARATOR)
     if len(parts) > MOST_STAGES:
         raise ValueError(
             f"{len(parts)} stages are given and a programme has at most {MOST_STAGES}: put "

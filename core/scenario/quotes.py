@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from core.errors import nearest, shown
 from core.machine.offer import Purchase
-from core.units import written_number
+from core.units import written_items, written_number
 
 MOST_QUOTES = 5
 MOST_QUOTE_CHARS = 300
@@ -119,9 +119,7 @@ def cells_of(quote: Quote) -> dict[str, str]:
 
 def written_quotes(value: Any) -> Any:
     """'a;b' or ['a', 'b'] -> the quotes in their shortest text, each once."""
-    parts = value.split(SEPARATOR) if isinstance(value, str) else value
-    parts = list(parts) if isinstance(parts, (list, tuple)) else [parts]
-    parts = [p for p in parts if not isinstance(p, str) or p.strip()]
+    parts = written_items(value, SEPARATOR)
     if len(parts) > MOST_QUOTES:
         raise ValueError(
             f"{len(parts)} quotes are given and at most {MOST_QUOTES} travel in a link: keep the "

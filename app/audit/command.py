@@ -43,6 +43,9 @@ def audit(
     memory_gb: Annotated[
         Text, text_option("--memory-gb", "GB", "The claimed memory of one GPU.")
     ] = None,
+    programme: Annotated[
+        Text, text_option("--programme", "LINK", "Of all its stages, or of a published programme.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what a claim about a run implies, and whether it can be.
@@ -52,29 +55,31 @@ def audit(
     from app.audit.audit import audit_of
     from app.audit.claim import claim_of
 
-    found = audit_of(
-        claim_of(
-            {
-                "model": model,
-                "config": config,
-                "tokens": tokens,
-                "gpu": gpu,
-                "num_gpus": num_gpus,
-                "days": days,
-                "gpu_hours": gpu_hours,
-                "tokens_per_s": tokens_per_s,
-                "mfu": mfu,
-                "usd": usd,
-                "usd_per_gpu_hour": usd_per_gpu_hour,
-                "precision": precision,
-                "task": task,
-                "seq_len": seq_len,
-                "global_batch_size": global_batch_size,
-                "params": params,
-                "memory_gb": memory_gb,
-            }
-        )
-    )
+    texts = {
+        "model": model,
+        "config": config,
+        "tokens": tokens,
+        "gpu": gpu,
+        "num_gpus": num_gpus,
+        "days": days,
+        "gpu_hours": gpu_hours,
+        "tokens_per_s": tokens_per_s,
+        "mfu": mfu,
+        "usd": usd,
+        "usd_per_gpu_hour": usd_per_gpu_hour,
+        "precision": precision,
+        "task": task,
+        "seq_len": seq_len,
+        "global_batch_size": global_batch_size,
+        "params": params,
+        "memory_gb": memory_gb,
+    }
+    if programme is not None:
+        from app.audit.programme import print_programme
+
+        print_programme(programme, texts, as_json=as_json)
+        return
+    found = audit_of(claim_of(texts))
     if as_json:
         from app.audit.as_json import audit_json
 

@@ -20,7 +20,7 @@ def buy(
     """Compare the ways to buy a plan's machines.
 
     On demand, spot under several policies, reserved, a capacity block, owned: cost, finish, and
-    the chance to miss a deadline, with failures and preemptions.
+    the chance to miss a deadline, with failures and preemptions. With stages, of the whole as well.
     """
     from app.buy.purchases import purchases_of
     from app.buy.trace_file import read_trace_file
@@ -29,12 +29,21 @@ def buy(
     capacity = None if trace is None else read_trace_file(Path(trace))
     asked, plan = planned(given)
     result = purchases_of(asked, plan, capacity)
+    whole = None
+    if asked.stages:
+        from app.programme.programme import contract_or_error
+        from app.programme.ways import ways_to_buy
+
+        whole = ways_to_buy(asked, contract_or_error(asked))
     if as_json:
         from app.buy.as_json import purchases_json
+        from app.programme.as_json import contract_json
 
-        print_json(purchases_json(asked, result))
+        more = {} if whole is None else {"programme": [contract_json(c) for c in whole]}
+        print_json({**purchases_json(asked, result), **more})
     else:
         from app.buy.document import blocks
         from app.document.terminal import print_document
+        from app.programme.document import ways
 
-        print_document(blocks(asked, result))
+        print_document((*blocks(asked, result), *(() if not whole else (ways(whole),))))

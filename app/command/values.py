@@ -33,7 +33,7 @@ REQUIRED_OF_ONE = ("seq_len", "global_batch_size", "gpu", "num_gpus")
 DATA_SET = ("num_examples", "tokens_per_example")
 DIMENSIONS = frozenset(f.name for f in fields(Transformer))
 TOP_MAX = 1000
-STAGES_NOTE = "This is the run of the scenario alone; `runcast programme` answers for its stages."
+STAGES_NOTE = "The plan is of the scenario's own run; `runcast programme` answers for its stages."
 
 # How error messages of `Scenario` name a field and its value: tp='x' or tp: 'x'.
 _FIELD_IN_SENTENCE = re.compile(r"(?<![\w'\"])([a-z]\w*)(?:=|: )(?=['\"])")

@@ -27,11 +27,12 @@ def programme_json(scenario: Scenario, found: Programme) -> dict[str, Json]:
         "num_contracts": found.num_contracts,
         "failed": list(found.failed),
         "nothing_fits": found.nothing_fits or None,
-        "contracts": [_contract(c) for c in found.contracts],
+        "contracts": [contract_json(c) for c in found.contracts],
     }
 
 
-def _contract(contract: Contract) -> dict[str, Any]:
+def contract_json(contract: Contract) -> dict[str, Any]:
+    """One contract with its stages."""
     return {
         "id": contract.id,
         "hours": _outcome(contract.total.hours),
@@ -40,6 +41,7 @@ def _contract(contract: Contract) -> dict[str, Any]:
         "startup_hours": contract.startup_hours,
         "gpu_hours": number(contract.gpu_hours),
         "against": list(contract.against),
+        "most_main_tokens": contract.most_main_tokens,
         "stages": [_stage(s) for s in contract.stages],
     }
 

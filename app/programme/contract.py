@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from app.programme.search import Searched
 from app.programme.stages import StageRun
+from app.programme.turned import most_main_tokens
 from core.explain.explain import record_of
 from core.machine.offer import Offer
 from core.money.total import Outcome
@@ -26,6 +27,7 @@ class StagePlan:
     """One stage of a contract."""
 
     run: StageRun
+    id: str  # of its plan: offer and count
     offer: Offer
     num_gpus: int
     layout: Layout
@@ -55,6 +57,7 @@ class Contract:
     total: Total
     chance_on_time: float  # 1 without a deadline
     against: tuple[str, ...] = ()
+    most_main_tokens: float | None = None  # within budget and deadline; None: neither is given
 
     @property
     def usd(self) -> float:
@@ -149,6 +152,7 @@ def contract_of(
         plans.append(
             StagePlan(
                 run=stage.run,
+                id=stage.ids[0],
                 offer=row_.machine.offer,
                 num_gpus=row_.num_gpus,
                 layout=record_of(stage.found.best.layouts, row_.best_row),
@@ -183,6 +187,11 @@ def contract_of(
             else as_float(total.chance_on_time),
         ),
         chance_on_time=as_float(total.chance_on_time),
+        most_main_tokens=most_main_tokens(
+            scenario,
+            [s.run for s in one],
+            lambda factors: _at_tokens(scenario, one, mine, factors, is_one_set=is_one_set),
+        ),
     )
 
 
@@ -205,6 +214,19 @@ def _total(
     )
 
 
+def _at_tokens(
+    scenario: Scenario, stages: Sequence[Searched], legs: Sequence[Leg],
+    factors: Sequence[float], *, is_one_set: bool,
+) -> Totals:  # fmt: skip
+    """The whole with this many times the tokens of each stage."""
+    return _total(
+        scenario,
+        [replace(s, steady_hours=s.steady_hours * f) for s, f in zip(stages, factors, strict=True)],
+        [leg.times(f) for leg, f in zip(legs, factors, strict=True)],
+        is_one_set=is_one_set,
+    )
+
+
 def _change(
     total: Totals, scenario: Scenario, stages: Sequence[Searched], legs: Sequence[Leg], n: int,
     factor: float, *, is_one_set: bool,
@@ -213,15 +235,10 @@ def _change(
     if not factor and len(legs) == 1:
         return (math.nan, math.nan)
     kept = [k for k in range(len(legs)) if k != n or factor]
-    changed = _total(
-        scenario,
-        [
-            replace(stages[k], steady_hours=stages[k].steady_hours * (factor if k == n else 1.0))
-            for k in kept
-        ],
-        [legs[k].times(factor) if k == n else legs[k] for k in kept],
-        is_one_set=is_one_set,
-    )
+    changed = _at_tokens(
+        scenario, [stages[k] for k in kept], [legs[k] for k in kept],
+        [factor if k == n else 1.0 for k in kept], is_one_set=is_one_set,
+    )  # fmt: skip
     return (
         as_float(changed.usd.expected) - as_float(total.usd.expected),
         as_float(changed.hours.expected) - as_float(total.hours.expected),

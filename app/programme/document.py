@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-
-import pandas as pd
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from app.document import format as fmt
 from app.document import vocabulary
 from app.document.blocks import Block, Bullets, Paragraph
+from app.document.on_use import pd
 from app.document.table import Column, Table
 from app.programme.contract import Contract, StagePlan
 from app.programme.programme import Programme
-from app.programme.words import ASSUMED, sentences
+from app.programme.words import ASSUMED, answer_sentence, sentences
 from core.scenario import Scenario
 
 DAY_H = 24.0
@@ -118,6 +118,46 @@ CONTRACTS: tuple[Column[Contract], ...] = (
     ),
 )  # fmt: skip
 
+WAYS: tuple[Column[Contract], ...] = (
+    CONTRACTS[2],
+    CONTRACTS[1],
+    CONTRACTS[3],
+    Column(
+        name="hours_p10_to_p90", head="P10 to P90", value=lambda c: c.total.hours.p90,
+        cell=lambda c: f"{fmt.days(c.total.hours.p10)} to {fmt.days(c.total.hours.p90)}",
+    ),
+    CONTRACTS[4],
+    Column(
+        name="usd_p10_to_p90", head="Cost, P10 to P90",
+        value=lambda c: c.total.usd.p90 if c.total.usd else math.nan,
+        cell=lambda c: f"{fmt.usd_short(c.total.usd.p10)} to {fmt.usd_short(c.total.usd.p90)}"
+        if c.total.usd else "no price",
+    ),
+    *CONTRACTS[5:],
+)  # fmt: skip
+RISK: tuple[Column[StagePlan], ...] = (
+    COLUMNS[0],
+    _number("steady_hours", "Had nothing failed", lambda s: s.steady_hours, _days),
+    _number("before_hours", "Before it", lambda s: s.before_hours, _days),
+    _number("hours", "Expected, with both", lambda s: s.expected_hours, _days),
+    COLUMNS[-3],
+)
+
+
+def risk_blocks(scenario: Scenario, found: Contract) -> tuple[Block, ...]:
+    """When the whole ends and what it costs, with failures."""
+    return (Paragraph(answer_sentence(scenario, found)), risk(found))
+
+
+def ways(found: Sequence[Contract]) -> Table[Contract]:
+    """The whole, bought in each way."""
+    return Table(caption="Ways to buy the whole", columns=WAYS, rows=tuple(found))
+
+
+def risk(found: Contract) -> Table[StagePlan]:
+    """Where the expected time of each stage comes from, and when it ends."""
+    return Table(caption="The whole with failures, by stage", columns=RISK, rows=found.stages)
+
 
 def stages(found: Contract) -> Table[StagePlan]:
     """One row a stage."""
@@ -139,10 +179,18 @@ def blocks(scenario: Scenario, found: Programme) -> tuple[Block, ...]:
     said = tuple(Paragraph(s) for s in sentences(scenario, found))
     if not found.contracts:
         return said
+    return (*said, *tables(found), Bullets(ASSUMED, "Assumed"))
+
+
+def tables(found: Programme) -> list[Table[Any]]:
+    """The stages of the first contract, what each changes, and the contracts compared."""
     best = found.best
-    more: tuple[Block, ...] = (read_changes(best),) if len(best.stages) > 1 else ()
-    ranked: tuple[Block, ...] = (contracts(found),) if len(found.contracts) > 1 else ()
-    return (*said, read_stages(best), *more, *ranked, Bullets(ASSUMED, "Assumed"))
+    made: list[Table[Any]] = [read_stages(best)]
+    if len(best.stages) > 1:
+        made.append(read_changes(best))
+    if len(found.contracts) > 1:
+        made.append(contracts(found))
+    return made
 
 
 def read_stages(found: Contract) -> Table[StagePlan]:

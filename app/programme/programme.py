@@ -17,7 +17,7 @@ from app.forecast.search_memory import SearchMemory
 from app.programme.contract import Contract, contract_of, legs_of, totals_of
 from app.programme.search import Searched, shared_rows, stage_searched
 from app.programme.stages import StageRun, stage_runs
-from core.errors import shown
+from core.errors import ScenarioError, shown
 from core.scenario import Scenario
 from core.search import ranking, recommended
 
@@ -67,6 +67,14 @@ def programme_of(
             nothing_fits=_no_shared(stages),
         )  # fmt: skip
     return _on_one_set(scenario, runs, shared, top)
+
+
+def contract_or_error(scenario: Scenario) -> Contract:
+    """The recommended contract of a resolved scenario; ScenarioError if there is none."""
+    found = programme_of(scenario)
+    if not found.contracts:
+        raise ScenarioError(found.nothing_fits)
+    return found.best
 
 
 def _on_one_set(

@@ -9,6 +9,7 @@ from app.document import vocabulary
 from app.programme.contract import Contract, StagePlan
 from app.programme.programme import Programme
 from app.scenario.model import model_of
+from core.programme.tokens import main_stage
 from core.scenario import Scenario
 from hardware.programmes.published import PublishedProgramme
 
@@ -35,7 +36,7 @@ def sentences(scenario: Scenario, found: Programme) -> tuple[str, ...]:
     if found.nothing_fits:
         return (found.nothing_fits,)
     best = found.best
-    said = [_answer(scenario, found, best)]
+    said = [answer_sentence(scenario, best)]
     if found.failed:
         lacking = ", ".join(GATES.get(name, name) for name in found.failed)
         said.append(f"It does not pass: {lacking}. Nothing else is nearer.")
@@ -43,10 +44,34 @@ def sentences(scenario: Scenario, found: Programme) -> tuple[str, ...]:
         said += [layout_sentence(best)]
     if change := largest_change(best):
         said.append(change)
+    if turned := turned_sentence(scenario, best):
+        said.append(turned)
     return tuple(said)
 
 
-def _answer(scenario: Scenario, found: Programme, best: Contract) -> str:
+def turned_sentence(scenario: Scenario, best: Contract) -> str:
+    """How many tokens the main stage may have within the budget and the deadline."""
+    if best.most_main_tokens is None:
+        return ""
+    stages = [s.run.stage for s in best.stages]
+    main = best.stages[main_stage(stages, [s.run.tokens for s in best.stages])].run
+    limits = []
+    if scenario.budget_usd is not None:
+        limits.append(fmt.usd(scenario.budget_usd, digits=3))
+    if scenario.deadline_days is not None:
+        sure = fmt.percent(scenario.deadline_confidence)
+        limits.append(f"{fmt.days(scenario.deadline_days * 24)} ({sure} sure)")
+    within = f"With {' and '.join(limits)} on these machines"
+    if not best.most_main_tokens:
+        return f"{within} there is no room for {main.name}: the other stages take more."
+    return (
+        f"{within} {main.name} can have {fmt.tokens(best.most_main_tokens)} tokens; it has "
+        f"{fmt.tokens(main.tokens)}."
+    )
+
+
+def answer_sentence(scenario: Scenario, best: Contract) -> str:
+    """What the whole costs and when it ends."""
     tokens = sum(s.run.stage.count * s.run.tokens for s in best.stages)
     first = best.stages[0]
     where = f"{fmt.count(first.num_gpus)} x {first.offer.accelerator} ({_place(first)})"
@@ -72,11 +97,18 @@ def _answer(scenario: Scenario, found: Programme, best: Contract) -> str:
 
 def published_sentence(found: Programme, known: PublishedProgramme) -> str:
     """What was published of these stages, and how the forecast compares."""
-    if known.gpu_hours is None or not found.contracts:
+    if not found.contracts:
         return ""
-    over = found.best.gpu_hours / known.gpu_hours - 1
+    published, forecast = known.gpu_hours, found.best.gpu_hours
+    part = ""
+    if published is None:  # only some stages have printed GPU-hours
+        published = sum(known.gpu_hours_of.values())
+        stages = zip(known.stages, found.best.stages, strict=True)
+        forecast = sum(s.gpu_hours for k, s in stages if k.part in known.gpu_hours_of)
+        part = f" of {', '.join(known.gpu_hours_of)}"
+    over = forecast / published - 1
     return (
-        f"Published: {fmt.count(known.gpu_hours)} GPU-hours ({known.source}; {known.note}). The "
+        f"Published: {fmt.count(published)} GPU-hours{part} ({known.source}; {known.note}). The "
         f"forecast is {fmt.percent(abs(over))} {'more' if over > 0 else 'less'}."
     )
 

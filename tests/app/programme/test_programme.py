@@ -4,13 +4,16 @@ import json
 
 import pytest
 
+from app.document import format as fmt
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
 from app.programme.as_json import programme_json
+from app.programme.claim import compared
 from app.programme.document import stages as stage_table
 from app.programme.programme import programme_of
 from app.programme.stages import stage_runs
-from app.programme.words import sentences
+from app.programme.ways import ways_to_buy
+from app.programme.words import sentences, turned_sentence
 from core.errors import ScenarioError
 from core.scenario import Scenario
 from hardware.programmes.published import published_programme
@@ -104,6 +107,41 @@ def test_words_table_and_json_have_the_same_numbers(three):
     assert [s["gpu_hours"] for s in first["stages"]] == frame["gpu_hours"].tolist()
     assert first["usd"]["expected"] == found.best.usd
     assert "Same layout, no re-sharding: again" in " ".join(made["sentences"])
+
+
+def test_a_claim_over_all_stages_is_held_against_the_whole(three):
+    best = three[1].best
+    hours = best.total.hours
+    claims = {"gpu_hours": 0.5 * best.gpu_hours, "days": hours.p50 / 24, "usd": 2 * best.usd}
+    found = compared(best, claims)
+    assert [c.verdict for c in found] == ["optimistic", "plausible", "conservative"]
+    assert [c.forecast.expected for c in found] == pytest.approx(
+        [best.gpu_hours, hours.expected / 24, best.usd]
+    )
+
+
+def test_ways_to_buy_are_of_the_whole_on_as_many_of_the_same_gpus(three):
+    scenario, found = three
+    ways = ways_to_buy(scenario, found.best)
+    assert ways[0] is found.best
+    kinds = [w.stages[0].offer.purchase for w in ways]
+    assert "spot" in kinds
+    assert len(set(kinds)) == len(kinds)
+    assert {w.stages[0].num_gpus for w in ways} == {found.best.stages[0].num_gpus}
+    assert all(len(w.stages) == 4 for w in ways)
+
+
+def test_the_budget_turned_round_is_the_cost_of_as_many_tokens(three):
+    turned = {"stages": STAGES, "num_gpus": "64", "cloud": "aws", "budget_usd": "20000"}
+    scenario = asked(**turned)
+    best = programme_of(scenario).best
+    most = best.most_main_tokens
+    assert f"main can have {fmt.tokens(most)} tokens" in turned_sentence(scenario, best)
+    again = programme_of(asked(**turned, num_tokens=str(round(most)))).best
+    assert again.usd == pytest.approx(20000, rel=0.01)
+    assert three[1].best.most_main_tokens > 20e9
+    assert programme_of(asked(stages=STAGES)).best.most_main_tokens is None
+    assert programme_of(asked(**{**turned, "budget_usd": "10"})).best.most_main_tokens == 0
 
 
 def test_a_stage_that_fits_nowhere_is_named_with_the_nearest_change():

@@ -13,6 +13,7 @@ from app.document.escape import as_text
 from app.document.glossary import explained
 from app.options import side_by_side, side_by_side_words, two_links
 from app.options.side_by_side import Row, Subject
+from app.programme import page as programme_page
 from app.scenario.link import address_of
 from app.web import answers, copy_button, link
 from core.errors import RuncastError
@@ -129,6 +130,8 @@ def draw_other_link(scenario: Scenario, answer: Answer, today: dt.date) -> None:
         Subject(letter="B", scenario=other, plan=there),
     )
     _draw_compared(compared, today, "options_links")
+    for subject in compared:
+        programme_page.draw_sentence(subject.letter, subject.scenario)
 
 
 def _draw_differences(scenario: Scenario, other: Scenario) -> None:

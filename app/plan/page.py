@@ -32,6 +32,7 @@ from app.plan import (
 )
 from app.plan.decided import recommended_sentence
 from app.prices import price_age_section
+from app.programme import page as programme_page
 from app.provenance import hints as provenance_hints
 from app.provenance import page as provenance_page
 from app.report import share_section
@@ -75,9 +76,11 @@ def draw(
         st.warning(as_text(few))
     _draw_headlines(scenario, answer, selected, today)
     st.caption(as_text(recommended_sentence(scenario, answer)))
+    stages = st.container() if scenario.stages else None  # they are the answer, so they stand high
     figures.draw_frontier(scenario, answer, selected, _point_chosen)
     price_age_section.draw(scenario, answer)
     quote_section.draw(scenario)
+    stages = stages or st.container()
     failing = of_plans(scenario, answer.plans)
     _draw_ranked(scenario, answer, selected, failing, options)
     if also := _also(query_of(scenario), price_book.book_id(scenario), scenario, answer):
@@ -87,6 +90,8 @@ def draw(
     share_section.draw(scenario, answer, selected)
     st.caption(as_text(words.coverage_sentence(answer)))
     answer_section.draw_excluded(answer, LEFT_OUT)
+    with stages:  # last, so that its search keeps nothing waiting
+        programme_page.draw(scenario)
 
 
 def _row_chosen(ids: tuple[str, ...], key: str) -> None:
@@ -113,6 +118,7 @@ def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
     quote_section.draw(scenario)
     answer_section.draw_excluded(answer, LEFT_OUT, is_open=True)
     share_section.draw(scenario, answer, None)
+    programme_page.draw(scenario)
 
 
 def _draw_headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date) -> None:

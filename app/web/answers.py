@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit import runtime
@@ -43,6 +43,7 @@ LOOK_S = 0.1  # between checks whether an edit has overtaken a waiting run
 PROGRAM = "program "  # of the sessions of /api/v1
 
 Key = tuple[Query, str]
+T = TypeVar("T")
 
 
 @st.cache_resource(show_spinner=False)
@@ -69,8 +70,8 @@ def _search(query: Query, memory: SearchMemory) -> Answer:
 
 
 def key_of(scenario: Scenario) -> Key:
-    """The part of a scenario that the search depends on: the key of a kept answer."""
-    query = scenario.to_query()
+    """The part of a scenario that the search of its run depends on: the key of a kept answer."""
+    query = scenario.model_copy(update={"stages": (), "stages_may_move": False}).to_query()
     searched = tuple((k, v) for k, v in query.items() if k not in NOT_SEARCHED | VIEW)
     return searched, price_book.book_id(scenario)
 
@@ -145,7 +146,7 @@ def answer_of(scenario: Scenario) -> Answer:
     return _waited_for(((*query, *view), book_id))
 
 
-def _is_done(found: Future[Answer], within_s: float) -> bool:
+def _is_done(found: Future[Any], within_s: float) -> bool:
     try:
         found.exception(timeout=within_s)
     except NotYet:
@@ -153,12 +154,26 @@ def _is_done(found: Future[Answer], within_s: float) -> bool:
     return True
 
 
+def staged(scenario: Scenario, search: Callable[[SearchMemory], T], what: str = "") -> T:
+    """What `search` finds for the stages of a scenario, in turn with the other searches; `what`
+    tells several of a scenario apart."""
+    query, book_id = key_of(scenario)
+    key = (query, book_id, scenario.stages, scenario.stages_may_move, what)
+    work = _work(query) * len(scenario.stages)
+    call = partial(search, _memory())
+    found: Future[T] = _searches().ask(key, call, session=_session(), work=work)
+    return _awaited(key, found, "Searching every stage")
+
+
 def _waited_for(key: Key) -> Answer:
-    """The answer, once it is there. An edit meanwhile ends the run but not the search."""
-    found = ask(key)
+    return _awaited(key, ask(key), "Searching for plans")
+
+
+def _awaited(key: Hashable, found: Future[T], doing: str) -> T:
+    """What is searched, once it is there. An edit meanwhile ends the run but not the search."""
     if found.done():
         return found.result()
-    with st.spinner("Searching for plans"):
+    with st.spinner(doing):
         place = None
         while not _is_done(found, LOOK_S):
             _look()

@@ -10,6 +10,7 @@ cost           the cost section of a report: every line of the bill, and other w
 files          reads the options of runcast report and writes the files of the report
 origin         the basis of a report: why this plan, assumptions, accuracy of forecasts,
                sources, and how to reproduce the answer
+programme      the section of a report about the stages of a programme
 report         builds the report of a plan once for three writers (Markdown, HTML, PDF)
 share_section  the section for sharing an answer: its link, its command line and its files
 """

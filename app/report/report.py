@@ -23,6 +23,7 @@ from app.report.origin import (
     sources_section,
     why_section,
 )
+from app.report.programme import programme_sections
 from app.scenario.model import model_of
 from app.scenario.version import version
 from core.errors import ScenarioError
@@ -66,6 +67,7 @@ def _sections(scenario: Scenario, answer: Answer, plan: Plan | None, address: st
         sentence = Paragraph(plan_words.answer_sentence(scenario, answer), strong=True)
         return [
             Section("Answer", (sentence,)),
+            *programme_sections(scenario),
             assumptions_section(answer, None),
             accuracy_section(scenario, None),
             again_section(scenario, address),
@@ -73,6 +75,7 @@ def _sections(scenario: Scenario, answer: Answer, plan: Plan | None, address: st
     bill, risk = bill_or_risk(scenario, plan)
     found = [
         answer_section(scenario, answer, plan),
+        *programme_sections(scenario),
         plan_section(scenario, plan),
         cost_section(scenario, bill, risk),
         alternatives_section(scenario, answer, plan),

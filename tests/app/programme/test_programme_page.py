@@ -45,8 +45,11 @@ def test_page_command_report_and_json_say_the_same_and_one_button_leads_back(run
     drawn = [t.value for t in page.main.table]
     assert f"**{said}**" in texts(page.markdown)
     assert said in " ".join(run("programme", "--link", link)[1].split())
+    report = run("report", "--link", link, "--to", "md")[1].replace("\\", "")
+    assert f"**{said}**" in report
     for stage in made["contracts"][0]["stages"]:
         hours = fmt.count(stage["gpu_hours"])
+        assert f"| {hours} |" in report
         assert any(hours in t.to_numpy() for t in drawn)
     page.button(key="programme_clear").click().run()
     assert not [name for name in link_of(page) if name.startswith("s2.")]

@@ -20,6 +20,10 @@ from app.options.two_links import changed_fields
 from app.plan.answer_document import PAGE
 from app.plan.as_json import brief_json
 from app.plan.words import answer_sentence
+from app.programme import words
+from app.programme.as_json import contract_json
+from app.programme.contract import Contract
+from app.programme.programme import programme_of
 from app.scenario.link_query import link_query
 from core.errors import ScenarioError
 from core.scenario import Scenario
@@ -42,6 +46,28 @@ class Forecast:
     scenario: Scenario
     plan: Plan | None
     sentence: str
+    whole: Contract | None = None  # of its stages, if it has any
+
+    @property
+    def expected_usd(self) -> float | None:
+        """Of the whole where there are stages, else of the plan."""
+        if self.whole is not None:
+            return None if self.whole.total.usd is None else self.whole.usd
+        return None if self.plan is None else self.plan.expected_usd
+
+    @property
+    def expected_hours(self) -> float | None:
+        """Of the whole where there are stages, else of the plan."""
+        if self.whole is not None:
+            return self.whole.total.hours.expected
+        return None if self.plan is None else self.plan.expected_hours
+
+    @property
+    def meets_deadline(self) -> bool:
+        """Whether it ends in time, as surely as asked."""
+        if self.whole is not None:
+            return self.whole.chance_on_time >= self.scenario.deadline_confidence
+        return self.plan is not None and self.plan.meets_deadline
 
     @property
     def link(self) -> str:
@@ -83,17 +109,23 @@ def change_of(
 def _forecast(scenario: Scenario, today: dt.date) -> Forecast:
     found = answer(scenario, top=1)
     plan, sentence = found.chosen(scenario.plan), answer_sentence(scenario, found, today)
-    return Forecast(scenario=scenario, plan=plan, sentence=sentence)
+    if not scenario.stages:
+        return Forecast(scenario=scenario, plan=plan, sentence=sentence)
+    stages = programme_of(scenario)
+    if not stages.contracts:
+        return Forecast(scenario=scenario, plan=None, sentence=stages.nothing_fits)
+    sentence = words.answer_sentence(scenario, stages.best)
+    return Forecast(scenario=scenario, plan=plan, sentence=sentence, whole=stages.best)
 
 
 def _broken(made: Forecast, fail_above_usd: float | None, fail_if_late: bool) -> Iterator[str]:
-    usd = None if made.plan is None else made.plan.expected_usd
+    usd = made.expected_usd
     if fail_above_usd is not None and (usd is None or usd > fail_above_usd):
         cost = "has no known cost" if usd is None else f"is expected to cost {fmt.usd(usd)}"
         yield f"It {cost}; at most {fmt.usd(fail_above_usd)} is allowed."
     if fail_if_late and made.plan is None:
         yield "No plan fits, so none ends in time."
-    elif fail_if_late and made.plan is not None and not made.plan.meets_deadline:
+    elif fail_if_late and not made.meets_deadline:
         days = fmt.days((made.scenario.deadline_days or math.nan) * 24)
         yield f"It misses the deadline of {days}."
 
@@ -111,10 +143,15 @@ def blocks(change: Change, today: dt.date) -> Iterator[Block]:
         if found:
             cells = [(r.label, *r.texts, "" if r.deltas[1] == SAME_WORD else r.deltas[1])
                      for r in differing(found)[0] if r.label in SHOWN]  # fmt: skip
-            yield plain("What it changes", ("Quantity", *HEAD, "Change"), cells)
+            yield plain(_of_run(old, new), ("Quantity", *HEAD, "Change"), cells)
     if new is not None:
         yield Paragraph(new.sentence)
         yield Copied(label="Link", text=new.link)
+
+
+def _of_run(old: Forecast, new: Forecast) -> str:
+    is_part = old.whole is not None or new.whole is not None
+    return "What it changes in the scenario's own run" if is_part else "What it changes"
 
 
 def _rows(change: Change, today: dt.date) -> tuple[Row, ...]:
@@ -135,6 +172,11 @@ def _sentence(change: Change, found: tuple[Row, ...]) -> str:
         return "nothing fits."
     if change.old.plan is None:
         return "now a plan fits."
+    if change.old.whole is not None or change.new.whole is not None:
+        sides = (change.old, change.new)
+        usd = " to ".join(fmt.usd_short(s.expected_usd) for s in sides)
+        days = " to ".join(fmt.days(s.expected_hours or math.inf) for s in sides)
+        return f"with all stages {COST.lower()} {usd}, {TIME.lower()} {days}."
     parts = []
     for row in found:
         if row.label in (COST, TIME):
@@ -147,10 +189,11 @@ def _sentence(change: Change, found: tuple[Row, ...]) -> str:
 def change_json(change: Change) -> dict[str, Json]:
     """The change for programs; null where a side is missing or nothing fits."""
     sides = {n: _side(s) for n, s in (("old", change.old), ("new", change.new))}
-    old, new = (None if s is None else s.plan for s in (change.old, change.new))
+    old, new = change.old, change.new
     more_usd = more_hours = None
     if old is not None and new is not None:
-        more_hours = new.expected_hours - old.expected_hours
+        if old.expected_hours is not None and new.expected_hours is not None:
+            more_hours = new.expected_hours - old.expected_hours
         if old.expected_usd is not None and new.expected_usd is not None:
             more_usd = new.expected_usd - old.expected_usd
     return {
@@ -163,4 +206,5 @@ def _side(side: Forecast | None) -> dict[str, Json] | None:
     if side is None:
         return None
     plan = None if side.plan is None else brief_json(side.plan)
-    return {"sentence": side.sentence, "link": side.link, "plan": plan}
+    whole = {} if side.whole is None else {"programme": contract_json(side.whole)}
+    return {"sentence": side.sentence, "link": side.link, "plan": plan, **whole}

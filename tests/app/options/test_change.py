@@ -40,6 +40,17 @@ def test_a_guardrail_is_the_status(run, files, words, wanted, broken):
     assert "".join(json.loads(out)["broken"]).startswith(broken)
 
 
+def test_with_stages_it_is_the_whole_that_changes(run, files):
+    (files / "more.yaml").write_text(JOB + 'stages: ["main", "long,share=5%,seq_len=32k"]\n')
+    status, out, _ = run("diff", "old.yaml", "more.yaml", "--fail-above-usd", "1M", "--json")
+    found = json.loads(out)
+    assert status == 0
+    usd = found["new"]["programme"]["usd"]["expected"]
+    assert found["more_usd"] == usd - found["old"]["plan"]["expected_usd"] > 0
+    assert "programme" not in found["old"]
+    assert "with all stages expected cost" in run("diff", "old.yaml", "more.yaml")[1]
+
+
 def test_what_does_not_fit_is_neither_cheap_nor_in_time(run, files):
     (files / "big.yaml").write_text(JOB.replace("llama3.1-8b", "llama3.1-405b").replace("64", "1"))
     status, out, _ = run("diff", "old.yaml", "big.yaml", "--fail-above-usd", "9M", "--fail-if-late")

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from app.command.given import Given
-from app.command.values import TOP_MAX, plan_scenario
+from app.command.values import STAGES_NOTE, TOP_MAX, plan_scenario
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
 from app.forecast.stack_limits import targets_of
 from app.launch.job import job_of
+from app.launch.stages import merged, stages_exported
 from app.launch.words import TIERS
 from app.plan.words import answer_sentence
 from core.errors import ScenarioError, shown
@@ -93,6 +94,8 @@ def made(
         asked = asked.model_copy(update={"stack": stack})
         notes.append(f"Planned for {stack}, whose file is asked for; --stack names another.")
     asked = resolve_strict(asked)
+    if asked.stages:
+        return _staged(asked, at, name, targets, options), [n for n in notes if n != STAGES_NOTE]
     found = answer(asked, top=at or 1)
     if not found.plans:
         raise ScenarioError(answer_sentence(asked, found))
@@ -103,6 +106,20 @@ def made(
     if not targets:
         raise ScenarioError(MISSING)
     return Export(plan=plan, job=job, files=exported(targets, job, options)), notes
+
+
+def _staged(
+    asked: Scenario,
+    rank: int | None,
+    name: str | None,
+    targets: Sequence[str],
+    options: Mapping[str, str],
+) -> Export:
+    """The files of all stages, one folder each."""
+    if rank is not None:
+        raise ScenarioError("--rank is of plans of one run: a programme has the recommended ones.")
+    stages = stages_exported(asked, name=name, targets=targets, options=options)
+    return Export(plan=stages[0].plan, job=stages[0].job, files=merged(stages))
 
 
 def stack_implied(scenario: Scenario, targets: Sequence[str]) -> str:

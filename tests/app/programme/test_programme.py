@@ -1,12 +1,15 @@
 """Programmes: published ones, the parts and the whole, layouts that change, what fits nowhere."""
 
 import json
+import os
+import subprocess
 
 import pytest
 
 from app.document import format as fmt
 from app.forecast.answer import answer
 from app.forecast.resolve import resolve_strict
+from app.launch.stages import merged, stages_exported
 from app.programme.as_json import programme_json
 from app.programme.claim import compared
 from app.programme.document import stages as stage_table
@@ -142,6 +145,36 @@ def test_the_budget_turned_round_is_the_cost_of_as_many_tokens(three):
     assert three[1].best.most_main_tokens > 20e9
     assert programme_of(asked(stages=STAGES)).best.most_main_tokens is None
     assert programme_of(asked(**{**turned, "budget_usd": "10"})).best.most_main_tokens == 0
+
+
+def test_each_stage_is_a_folder_whose_job_waits_for_the_one_before(tmp_path):
+    scenario = asked(
+        stages="main,batch=0:128/10B:256;long,share=10%,seq_len=64k,batch=32,cp=4;"
+        "tests,tokens=1B,count=2,scale=0.25",
+        num_gpus="64", cloud="aws",
+    )  # fmt: skip
+    stages = stages_exported(scenario, name="mine", targets=["slurm", "skypilot"], options={})
+    assert [s.folder for s in stages] == ["01-main", "02-main", "03-long", "04-tests"]
+    assert [s.starts_from for s in stages] == ["", "01-main", "02-main", ""]
+    assert [s.job.global_batch_size for s in stages] == [128, 256, 32, 256]
+    assert stages[2].job.layout.cp == 4
+    files = merged(stages)
+    assert "#SBATCH --job-name=mine-03-long" in files["slurm"]["03-long/job.sbatch"]
+    assert files["skypilot"]["submit-sky.sh"].count("sky launch --yes -c mine-01-main") == 5
+    for folder in (s.folder for s in stages):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "submit.sh").write_text(files["slurm"]["submit.sh"])
+    tool = tmp_path / "sbatch"
+    tool.write_text('#!/bin/sh\necho "$(basename $PWD) $*" >> ../log\nwc -l < ../log\n')
+    tool.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    subprocess.run(["bash", tmp_path / "submit.sh"], env={"PATH": path}, check=True)
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "01-main", "02-main", "03-long", "04-tests", "04-tests"
+    ]  # fmt: skip
+    assert ["afterok" in line for line in lines] == [False, True, True, True, True]
+    assert "--dependency=afterok:3 " in lines[3]
 
 
 def test_a_stage_that_fits_nowhere_is_named_with_the_nearest_change():

@@ -1,4 +1,4 @@
-"""`runcast mcp`: the six questions as tools of a Model Context Protocol server."""
+"""`runcast mcp`: the seven questions as tools of a Model Context Protocol server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from core.errors import not_installed
 def mcp() -> None:
     """Answer agents by the Model Context Protocol.
 
-    On standard input and output; tools: plan, estimate, audit, offers, models, gpus (docs/api.md).
+    On standard input and output; tools: plan, estimate, programme, audit, offers, models, gpus
+    (docs/api.md).
     """
     if find_spec("mcp") is None:
         raise not_installed("mcp", "mcp")

@@ -1,4 +1,4 @@
-"""The six questions as tools of a Model Context Protocol server, by the official SDK.
+"""The seven questions as tools of a Model Context Protocol server, by the official SDK.
 
 A tool takes the keys of its question as JSON values and answers with the document of `--json`; a
 mistake is an error of the tool, one sentence, which its caller reads and mends.
@@ -20,7 +20,7 @@ from app.scenario.version import version
 from core.errors import RuncastError
 
 TOP = "5"  # plans and offers that a model reads, if `top` is left out
-LISTS = ("plan", "offers")
+LISTS = ("plan", "programme", "offers")
 READS_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 

@@ -7,12 +7,14 @@ from typing import Any
 
 from app.api.questions import CLAIM_KEYS, KEYS_OF, TOP
 from app.scenario.version import version
+from core.programme.stage_link import KEY
 from core.scenario import Scenario
 
 PATH = "/api/v1"
 SUMMARIES = {
     "plan": "Rank clouds, GPUs and layouts for a run: the document of `runcast plan --json`.",
     "estimate": "Forecast one layout on one kind of GPU.",
+    "programme": "Stages (as `stages`, or s1.name to s8.seq_len) on one contract of machines.",
     "audit": "What a claim about a run implies, and whether it can be.",
     "offers": "The newest prices, the cheapest GPU-hour first.",
     "models": "The presets, or parameters and FLOPs of one model.",
@@ -86,6 +88,7 @@ def body_schema(name: str) -> dict[str, Any]:
     return {
         "type": "object",
         "additionalProperties": False,
+        **({"patternProperties": {f"^{KEY.pattern}$": {}}} if name == "programme" else {}),
         "properties": {key: {"description": text} for key, text in _keys(name).items()},
     }
 
@@ -93,7 +96,7 @@ def body_schema(name: str) -> dict[str, Any]:
 def _keys(name: str) -> dict[str, str]:
     """The keys of one question, each with what it means."""
     fields = {n: str(f.description or f.title or "") for n, f in Scenario.model_fields.items()}
-    if name in ("plan", "estimate"):
+    if name in ("plan", "estimate", "programme"):
         return {**fields, **{key: OWN[key] for key in KEYS_OF[name]}}
     told = {**fields, **OWN, **dict.fromkeys(CLAIM_KEYS, "See `runcast audit --help`.")}
     return {key: told[key] for key in KEYS_OF[name]}

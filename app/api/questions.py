@@ -1,4 +1,4 @@
-"""Six questions of machines: the keys of a link in, the document of `--json` out.
+"""Seven questions of machines: the keys of a link in, the document of `--json` out.
 
 Every value is text, as in a link. Nothing names a file of this server: `config` and `scenario` are
 options of the command line alone. Every mistake is a RuncastError that names the key.
@@ -31,8 +31,12 @@ from app.forecast.answer import answer
 from app.forecast.fixed_layout import judged
 from app.forecast.resolve import resolve_strict
 from app.plan.as_json import estimate_json, plan_json
+from app.programme.as_json import programme_json
+from app.programme.programme import TOP as CONTRACTS
+from app.programme.programme import programme_of
 from app.scenario.model import model_of
 from core.errors import ScenarioError, unknown_name
+from core.programme.stage import SEPARATOR
 
 Texts: TypeAlias = Mapping[str, str]
 Ask: TypeAlias = Callable[[Texts], Any]
@@ -42,6 +46,7 @@ CLAIM_KEYS = tuple(name for name in CLAIM_FIELDS if name != "config")
 KEYS_OF = {  # besides the fields of a scenario
     "plan": ("top",),
     "estimate": ("top", "layout"),
+    "programme": ("top",),
     "audit": CLAIM_KEYS,
     "offers": ("gpu", "cloud", "purchase", "top"),
     "models": ("model", "seq_len"),
@@ -70,6 +75,15 @@ def estimate(texts: Texts) -> Any:
     found, verdict = judged(answer(asked, top=TOP_MAX), keys)
     shown = replace(found, plans=found.plans[: plans_to_show(top, TOP, option="top")])
     return estimate_json(asked, shown, verdict)
+
+
+def programme(texts: Texts) -> Any:
+    """The stages of a scenario on one contract."""
+    rest, top = _apart(texts, "top")
+    values, _ = link_values(urlencode({"v": "1", **rest}))
+    scenario = resolve_strict(parsed(values, written_as={}))
+    shown = plans_to_show(top, CONTRACTS, option="top")
+    return programme_json(scenario, programme_of(scenario, top=shown))
 
 
 def audit(texts: Texts) -> Any:
@@ -117,7 +131,8 @@ def as_texts(values: Mapping[str, object]) -> dict[str, str]:
         if value is None:
             continue
         if isinstance(value, list):
-            found[name] = ",".join(_text(name, v) for v in value)
+            parts = [_text(name, v) for v in value]
+            found[name] = (SEPARATOR if any("," in p for p in parts) else ",").join(parts)
         else:
             found[name] = _text(name, value)
     return found
@@ -126,12 +141,13 @@ def as_texts(values: Mapping[str, object]) -> dict[str, str]:
 ASKED: Mapping[str, Ask] = {
     "plan": plan,
     "estimate": estimate,
+    "programme": programme,
     "audit": audit,
     "offers": offers,
     "models": models,
     "gpus": gpus,
 }
-SEARCH = (plan, estimate)  # what takes seconds of a processor
+SEARCH = (plan, estimate, programme)  # what takes seconds of a processor
 
 
 def _text(name: str, value: object) -> str:

@@ -38,6 +38,8 @@ def found():
     return asked(
         ("plan", {**HERE, "top": 2}),
         ("models", {"model": "llama3.1-8b"}),
+        ("programme", {**HERE, "stages": ["main", "long,share=5%,seq_len=32k"]}),
+        ("programme", {**HERE, "s1.name": "main", "s2.share": "5%", "s2.seq_len": "32k"}),
         ("plan", {"modle": 3}),
         ("audit", {"model": {"a": 1}}),
         ("estimate", {}),
@@ -45,7 +47,7 @@ def found():
     )
 
 
-def test_the_six_questions_are_its_tools_with_their_keys(found):
+def test_the_seven_questions_are_its_tools_with_their_keys(found):
     tools, _ = found
     assert [t.name for t in tools] == list(ASKED)
     assert all(t.description and t.annotations.read_only_hint for t in tools)
@@ -64,6 +66,13 @@ def test_an_answer_is_the_document_of_the_command(found, run):
     assert {p["num_gpus"] for p in document["plans"]} <= {32, 64}
 
 
+def test_stages_are_a_list_or_flat_keys(found):
+    _, (_, _, listed, flat, *_) = found
+    documents = [json.loads(a.content[0].text) for a in (listed, flat)]
+    assert [s["seq_len"] for s in documents[0]["contracts"][0]["stages"]] == [8192, 32768]
+    assert documents[0]["contracts"][0]["usd"] == documents[1]["contracts"][0]["usd"]
+
+
 def test_nonsense_is_a_sentence_that_its_caller_can_mend(found):
     _, (*_, wrong, nested, empty, unknown) = found
     texts = [answer.content[0].text for answer in (wrong, nested, empty, unknown)]
@@ -71,4 +80,4 @@ def test_nonsense_is_a_sentence_that_its_caller_can_mend(found):
     assert "Did you mean 'model'?" in texts[0]
     assert texts[1].startswith("model is neither a text")
     assert texts[2].startswith("Missing model, layout")
-    assert texts[3] == "There is no tool 'erase': plan, estimate, audit, offers, models, gpus."
+    assert texts[3] == f"There is no tool 'erase': {', '.join(ASKED)}."

@@ -13,7 +13,7 @@ def programme(
     given: Given,
     save: Save = None,
     published: Annotated[
-        Text, text_option("--published", "NAME", "Stages as published: deepseek-v3, llama3.1-405b.")
+        Text, text_option("--published", "NAME", "Stages as published: deepseek-v3, olmo3-7b, ...")
     ] = None,
     top: Annotated[Text, text_option("--top", "K", "Contracts to compare (10).")] = None,
     as_json: AsJson = False,

@@ -16,8 +16,7 @@ form       the form of the Audit page, filled from the address, the link's scena
 money      the dollars of a claim: their arithmetic, and the price against known prices
 numbers    parses the numbers of a claim as people type them
 page       the Audit page: a claim about a training run, and whether it is plausible
-programme  `runcast audit --programme`: a claim over all stages of a link or of a published
-           programme
+programme  a claim over all stages of a link or of a published programme, from typed values
 published  the published runs that a claim is compared with, and the best one of its class
 speed      a claim's speed in one precision: against the dense peak, the best published run,
            the forecast

@@ -75,9 +75,15 @@ def audit(
         "memory_gb": memory_gb,
     }
     if programme is not None:
-        from app.audit.programme import print_programme
+        from app.audit.programme import programme_claim
+        from app.document.terminal import print_document
+        from app.programme import claim
 
-        print_programme(programme, texts, as_json=as_json)
+        asked, best, compared = programme_claim(programme, texts)
+        if as_json:
+            print_json(claim.claim_json(best, compared))
+        else:
+            print_document(claim.blocks(asked, best, compared))
         return
     found = audit_of(claim_of(texts))
     if as_json:

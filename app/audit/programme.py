@@ -1,4 +1,4 @@
-"""`runcast audit --programme`: a claim over all stages of a link or of a published programme."""
+"""A claim over all stages of a link or of a published programme, from typed values."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from urllib.parse import urlencode
 
 from app.audit.numbers import number_of
 from app.command.given import Given
-from app.command.options import print_json
 from app.command.values import plan_scenario
-from app.document.terminal import print_document
 from app.forecast.resolve import resolve_strict
-from app.programme.claim import NAMES, blocks, claim_json, compared
+from app.programme.claim import NAMES, Compared, compared
+from app.programme.contract import Contract
 from app.programme.programme import contract_or_error
 from core.errors import ScenarioError
+from core.scenario import Scenario
 from hardware.programmes.published import published_programme
 
 
-def print_programme(link: str, texts: Mapping[str, str | None], *, as_json: bool) -> None:
-    """Print the verdicts. ScenarioError for an option that says nothing of a whole programme."""
+def programme_claim(
+    link: str, texts: Mapping[str, str | None]
+) -> tuple[Scenario, Contract, tuple[Compared, ...]]:
+    """The scenario, its recommended contract, and each figure against it. ScenarioError for an
+    option that says nothing of a whole programme."""
     given = {name: text for name, text in texts.items() if text is not None}
     if others := [f"--{n.replace('_', '-')}" for n in given if n not in NAMES]:
         raise ScenarioError(
@@ -30,8 +33,4 @@ def print_programme(link: str, texts: Mapping[str, str | None], *, as_json: bool
     asked, _ = plan_scenario(Given(options={}, link=query))
     asked = resolve_strict(asked)
     best = contract_or_error(asked)
-    found = compared(best, claims)
-    if as_json:
-        print_json(claim_json(best, found))
-    else:
-        print_document(blocks(asked, best, found))
+    return asked, best, compared(best, claims)

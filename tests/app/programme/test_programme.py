@@ -152,6 +152,16 @@ def test_a_claim_over_all_stages_is_held_against_the_whole(three):
     )
 
 
+def test_the_audit_takes_a_programme_and_refuses_what_is_of_one_run(run):
+    status, out, _ = run("audit", "--programme", "smollm3-3b", "--days", "24", "--json")
+    assert status == 0
+    assert [c["verdict"] for c in json.loads(out)["claims"]] == ["plausible"]
+    status, _, wrong = run("audit", "--programme", "smollm3-3b", "--mfu", "0.4")
+    assert status == 2
+    assert "--mfu with --programme" in wrong
+    assert "needs --gpu-hours" in run("audit", "--programme", "smollm3-3b")[2]
+
+
 def test_ways_to_buy_are_of_the_whole_on_as_many_of_the_same_gpus(three):
     scenario, found = three
     ways = ways_to_buy(scenario, found.best)

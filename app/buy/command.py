@@ -44,6 +44,6 @@ def buy(
     else:
         from app.buy.document import blocks
         from app.document.terminal import print_document
-        from app.programme.document import ways
+        from app.programme.document import ways_blocks
 
-        print_document((*blocks(asked, result), *(() if not whole else (ways(whole),))))
+        print_document((*blocks(asked, result), *(() if not whole else ways_blocks(whole))))

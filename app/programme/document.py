@@ -13,7 +13,7 @@ from app.document.on_use import pd
 from app.document.table import Column, Table
 from app.programme.contract import Contract, StagePlan
 from app.programme.programme import Programme
-from app.programme.words import ASSUMED, answer_sentence, sentences
+from app.programme.words import ASSUMED, RESERVED, answer_sentence, sentences
 from core.scenario import Scenario
 
 DAY_H = 24.0
@@ -119,7 +119,10 @@ CONTRACTS: tuple[Column[Contract], ...] = (
 )  # fmt: skip
 
 WAYS: tuple[Column[Contract], ...] = (
-    CONTRACTS[2],
+    Column(
+        name="purchase", head="Bought", is_text=True,
+        value=lambda c: vocabulary.purchase(c.stages[0].offer.purchase),
+    ),
     CONTRACTS[1],
     CONTRACTS[3],
     Column(
@@ -151,7 +154,17 @@ def risk_blocks(scenario: Scenario, found: Contract) -> tuple[Block, ...]:
 
 def ways(found: Sequence[Contract]) -> Table[Contract]:
     """The whole, bought in each way."""
-    return Table(caption="Ways to buy the whole", columns=WAYS, rows=tuple(found))
+    return _doubted(Table(caption="Ways to buy the whole", columns=WAYS, rows=tuple(found)))
+
+
+def ways_blocks(found: Sequence[Contract]) -> tuple[Block, ...]:
+    """The whole, bought in each way, and what a reservation stands for."""
+    return (ways(found), Paragraph(RESERVED))
+
+
+def _doubted(table: Table[Contract]) -> Table[Contract]:
+    """The table, without the column of what speaks against a contract where nothing does."""
+    return table if any(c.against for c in table.rows) else table.without("against")
 
 
 def risk(found: Contract) -> Table[StagePlan]:
@@ -171,7 +184,7 @@ def changes(found: Contract) -> Table[StagePlan]:
 
 def contracts(found: Programme) -> Table[Contract]:
     """The first contracts, ranked."""
-    return Table(caption="Contracts", columns=CONTRACTS, rows=found.contracts)
+    return _doubted(Table(caption="Contracts", columns=CONTRACTS, rows=found.contracts))
 
 
 def blocks(scenario: Scenario, found: Programme) -> tuple[Block, ...]:

@@ -13,7 +13,7 @@ from app.programme import charts, document
 from app.programme.programme import Programme, programme_of
 from app.programme.rows import COLUMNS, HELP, MORE, rows_of, stages_of, starting_rows
 from app.programme.ways import ways_to_buy
-from app.programme.words import ASSUMED, sentences
+from app.programme.words import ASSUMED, RESERVED, sentences, turned_sentence
 from app.scenario.fields import written
 from app.scenario.link import changed
 from app.web import figure, first_look, link
@@ -91,10 +91,14 @@ def draw_ways(scenario: Scenario) -> None:
         return
     st.subheader("All stages", anchor=False)
     st.markdown(as_text(sentences(scenario, found)[0]))
+    if turned := turned_sentence(scenario, found.best):
+        st.markdown(as_text(turned))
     ways = staged(scenario, lambda memory: ways_to_buy(scenario, found.best, memory=memory), "ways")
     for table in (document.risk(found.best), *((document.ways(ways),) if ways else ())):
         st.markdown(f"**{as_text(table.caption)}**")
         page.draw_table(table)
+    if ways:
+        st.caption(RESERVED)
 
 
 def _found(scenario: Scenario) -> Programme | None:

@@ -29,6 +29,9 @@ ASSUMED = (
     "Evaluations, data preparation and waiting for capacity between stages are not counted; "
     "gap_hours= adds idle hours, which are paid.",
 )
+RESERVED = (
+    "A reservation counts for the hours that the stages use: the rest of its term is for others."
+)
 
 
 def sentences(scenario: Scenario, found: Programme) -> tuple[str, ...]:

@@ -18,7 +18,8 @@ def scale(
 ) -> None:
     """Say when and how big: GPU counts, waiting, the best model.
 
-    On the machines of the best plan, or of the one that the link names.
+    On the machines of the best plan, or of the one that the link names. With stages and a budget or
+    a deadline: how many tokens the main stage can have.
     """
     from app.plan.planned import planned
     from app.scale.points import scale_of
@@ -27,12 +28,22 @@ def scale(
     worth = value_of_a_day(usd_per_day)
     asked, plan = planned(given)
     result = scale_of(asked, plan)
+    whole = None
+    if asked.stages:
+        from app.programme.programme import contract_or_error
+
+        whole = contract_or_error(asked)
     if as_json:
+        from app.programme.as_json import contract_json
         from app.scale.as_json import scale_json
 
-        print_json(scale_json(asked, result, worth))
+        more = {} if whole is None else {"programme": contract_json(whole)}
+        print_json({**scale_json(asked, result, worth), **more})
     else:
+        from app.document.blocks import Paragraph
         from app.document.terminal import print_document
+        from app.programme.words import turned_sentence
         from app.scale.document import blocks
 
-        print_document(blocks(asked, result, worth))
+        turned = "" if whole is None else turned_sentence(asked, whole)
+        print_document((*blocks(asked, result, worth), *((Paragraph(turned),) if turned else ())))

@@ -162,6 +162,21 @@ def test_the_audit_takes_a_programme_and_refuses_what_is_of_one_run(run):
     assert "needs --gpu-hours" in run("audit", "--programme", "smollm3-3b")[2]
 
 
+def test_risk_buy_and_scale_add_the_whole(run):
+    words = [
+        "--tokens", "20B", "--seq-len", "8k", "--global-batch-size", "256", "--gpu", "h100",
+        "--num-gpus", "64", "--cloud", "aws", "--model", "llama3.1-8b", "--budget-usd", "20k",
+        "--stage", "main", "--stage", "long,share=10%,seq_len=32k",
+    ]  # fmt: skip
+    made = {n: json.loads(run(n, *words, "--json")[1]) for n in ("programme", "risk", "scale")}
+    (whole, *_) = made["programme"]["contracts"]
+    assert made["risk"]["programme"] == made["scale"]["programme"] == whole
+    assert whole in json.loads(run("buy", *words, "--json")[1])["programme"]
+    turned = made["programme"]["sentences"][-1]
+    assert turned.startswith("With $20,000 on these machines main can have ")
+    assert turned in " ".join(run("scale", *words)[1].split())
+
+
 def test_ways_to_buy_are_of_the_whole_on_as_many_of_the_same_gpus(three):
     scenario, found = three
     ways = ways_to_buy(scenario, found.best)

@@ -56,6 +56,8 @@ def draw(scenario: Scenario, answer: Answer) -> None:
         "Each file begins with the forecast and what it assumes, so that the first minutes of the "
         "run can be held against it."
     )
+    if scenario.stages:
+        st.info("These are of the scenario's own run: `runcast export` writes a folder a stage.")
     for line in job.header.forecast[1:5]:
         st.caption(as_text(line), help=explained(line, MOST_TERMS))
     names = _draw_choices(job, plan.stack)

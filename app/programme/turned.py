@@ -32,8 +32,9 @@ def most_main_tokens(
     scenario: Scenario, runs: Sequence[StageRun], totals: Callable[[Sequence[float]], Totals]
 ) -> float | None:
     """Tokens of the main stage with which the whole keeps the budget, as expected, and the
-    deadline, as surely as asked; shares of it grow with it. None: neither is given; 0: not even
-    without it. `totals` are those at this many times the tokens of each stage."""
+    deadline, as surely as asked; shares of it grow with it. None: neither is given, or a budget
+    but no price; 0: not even without it. `totals` are those at this many times the tokens of
+    each stage."""
     if scenario.budget_usd is None and scenario.deadline_days is None:
         return None
     stages = [r.stage for r in runs]
@@ -48,6 +49,10 @@ def most_main_tokens(
             or as_float(found.chance_on_time) >= scenario.deadline_confidence
         )
 
+    if scenario.budget_usd is not None and math.isnan(
+        as_float(totals([1.0] * len(runs)).usd.expected)
+    ):
+        return None
     low, high = math.log(1 / FAR), math.log(FAR)
     if not keeps(math.exp(low)):
         return 0.0

@@ -198,6 +198,8 @@ def test_the_budget_turned_round_is_the_cost_of_as_many_tokens(three):
     assert again.usd == pytest.approx(20000, rel=0.01)
     assert three[1].best.most_main_tokens > 20e9
     assert programme_of(asked(stages=STAGES)).best.most_main_tokens is None
+    no_price = {**turned, "gpu": "H800-80GB-SXM", "cloud": ""}
+    assert programme_of(asked(**no_price)).best.most_main_tokens is None
     assert programme_of(asked(**{**turned, "budget_usd": "10"})).best.most_main_tokens == 0
 
 

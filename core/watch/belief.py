@@ -3,7 +3,8 @@
 The logarithm of tokens/s is normal before a run: its P10 and P90 give the width. n steps whose
 logarithms scatter by s with a correlation r of neighbours weigh as n (1 - r) / (1 + r) independent
 ones [1]. What is left of a run may differ from what was seen of it by `DRIFT`, however long that
-was. Precisions add up [2].
+was. Precisions add up [2]. Where more than `SURPRISE` widths lie between forecast and run, the
+forecast is taken as so much wider: it hardly counts any more.
 
 [1] Bayley and Hammersley, "The effective number of independent observations in an autocorrelated
 time series", JRSS Supplement 8(2), 1946. [2] Gelman et al., Bayesian Data Analysis, 3rd ed., 2.5.
@@ -18,6 +19,7 @@ from core.evidence.uncertainty import Z_90
 
 DRIFT = 0.02  # of the logarithm; chosen
 NARROWEST = 1e-3  # width of a prior without one
+SURPRISE = 3.0  # standard deviations; chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ def updated(before: Belief, seen: Seen) -> Belief:
     if seen.count < 2:
         return before
     own = seen.deviation**2 / max(seen.effective_count, 1.0) + DRIFT**2
-    weight, known = 1 / own, 1 / before.sigma**2
+    width = max(before.sigma, abs(seen.mean - math.log(before.median)) / SURPRISE)
+    weight, known = 1 / own, 1 / width**2
     mean = (known * math.log(before.median) + weight * seen.mean) / (known + weight)
     return Belief(math.exp(mean), math.sqrt(1 / (known + weight)))

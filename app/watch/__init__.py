@@ -4,6 +4,7 @@ as_json     the state of a run as JSON, one line a minute: the keys that docs/wa
 command     runcast watch: follow the log of a run and hold it against its forecast
 document    a run so far as blocks: the screen of a terminal
 follow      follow a run until it ends: read, alert, say its state each minute
+moves       stay or move: what is left of a run here, and on the best offers of today
 plan        the plan that a run is held against, and what in its log contradicts it
 prometheus  the state of a run as a textfile for Prometheus' node exporter
 reactions   what an alert starts: the command of the user

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.document.as_json import number
+from app.watch.moves import Move
 from app.watch.run import State
 from app.watch.words import alert_sentence
 from core.watch.outlook import Spread
@@ -14,7 +15,7 @@ from hardware.diagnosis.causes import causes_of
 SCHEMA = "runcast-watch/1"
 
 
-def state_json(state: State) -> dict[str, Any]:
+def state_json(state: State, moves: tuple[Move, ...] | None = None) -> dict[str, Any]:
     """Everything that is known of a run at a time."""
     planned, ahead = state.held.planned, state.outlook
     return {
@@ -39,8 +40,26 @@ def state_json(state: State) -> dict[str, Any]:
         "chance_on_time": ahead.chance_on_time,
         "done": state.is_done,
         "alerts": [alert_json(alert, state) for alert in state.alerts],
+        "moves": None if moves is None else [_move(move) for move in moves],
         "mismatches": list(state.mismatches),
         "notes": list(state.notes),
+    }
+
+
+def _move(move: Move) -> dict[str, Any]:
+    return {
+        "plan": move.plan.id,
+        "provider": move.plan.offer.provider,
+        "accelerator": move.plan.offer.accelerator,
+        "num_gpus": move.plan.num_gpus,
+        "left_s": number(move.seconds),
+        "left_usd": number(move.usd),
+        "left_here_s": number(move.here_s),
+        "left_here_usd": number(move.here_usd),
+        "move_s": {part: number(seconds) for part, seconds in move.once_s.items()},
+        "move_usd": number(move.once_usd),
+        "saves_usd_until_share": move.until,
+        "saves_time_until_share": move.until_s,
     }
 
 

@@ -35,6 +35,9 @@ def watch(
         Text, text_option("--on-alert", "COMMAND", "Run it at each alert, with JSON on its input.")
     ] = None,
     every: Annotated[Text, text_option("--every", "SECONDS", "Between two states (60).")] = None,
+    offers: Annotated[
+        bool, typer.Option("--offers", help="Stay or move: what is left on the offers of today.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Follow a run and hold it against its forecast.
@@ -52,7 +55,7 @@ def watch(
             report=report,
             options=Options.of(
                 once=once, replay=replay, textfile=textfile, on_alert=on_alert, every=every,
-                as_json=as_json,
+                offers=offers, as_json=as_json,
             ),
         )
     )  # fmt: skip

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from app.document.blocks import Block, Bullets, Paragraph, Section
+from app.watch.moves import Move, move_sentences
 from app.watch.run import State
 from app.watch.words import alert_sentence, cause_sentences, clock, span, state_sentences
 
 NEWEST = 5  # alerts, and events, on one screen
 
 
-def blocks(state: State) -> tuple[Block | Section, ...]:
+def blocks(state: State, moves: tuple[Move, ...] | None = None) -> tuple[Block | Section, ...]:
     """Everything that fits one screen, most important first."""
     found: list[Block | Section] = [Paragraph(text, strong=True) for text in state.mismatches]
     found += [Paragraph(text) for text in state_sentences(state)]
@@ -24,5 +25,7 @@ def blocks(state: State) -> tuple[Block | Section, ...]:
     if events := [e for e in state.events if e.kind != "start_up"][-NEWEST:]:
         said = tuple(f"{clock(e.at_s)}: {e.kind}, {span(e.lost_s)} lost" for e in events)
         found.append(Bullets(said, "Last events"))
+    if moves is not None:
+        found.append(Bullets(tuple(move_sentences(state, moves)), "Stay or move"))
     found += [Paragraph(text) for text in state.notes]
     return tuple(found)

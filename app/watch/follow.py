@@ -16,6 +16,7 @@ from app.document.echo import echo
 from app.document.live import Screen
 from app.watch.as_json import state_json
 from app.watch.document import blocks
+from app.watch.moves import Move, moves_of
 from app.watch.plan import held_against
 from app.watch.prometheus import write
 from app.watch.reactions import parsed, react
@@ -29,6 +30,7 @@ from runners.watch.lines import Found
 HEALTHY, ALERTED, NO_STEP = 0, 3, 4  # exit statuses
 POLL = 1.0  # seconds between two looks at the logs
 LOOK_AGAIN = 30.0  # seconds between two looks for new files
+ASK_AGAIN = 600.0  # seconds between two searches of offers
 REDRAW = 0.2  # seconds between two pictures of a replay
 FASTEST = 1e9
 
@@ -42,12 +44,13 @@ class Options:
     textfile: Path | None = None
     on_alert: tuple[str, ...] = ()
     every_s: float = 60.0
+    offers: bool = False
     as_json: bool = False
 
     @classmethod
     def of(
         cls, *, once: bool, replay: str | None, textfile: str | None, on_alert: str | None,
-        every: str | None, as_json: bool,
+        every: str | None, offers: bool, as_json: bool,
     ) -> Self:  # fmt: skip
         """The options as typed, checked."""
         if once and replay is not None:
@@ -58,6 +61,7 @@ class Options:
             textfile=None if textfile is None else Path(textfile),
             on_alert=parsed(on_alert),
             every_s=60.0 if every is None else _positive("--every", every),
+            offers=offers,
             as_json=as_json,
         )
 
@@ -107,6 +111,8 @@ class _Following:
 
     def __init__(self, watched: Watched, options: Options, screen: Screen | None) -> None:
         self.watched, self.options, self.screen = watched, options, screen
+        self._moves: tuple[Move, ...] | None = None
+        self._asked = 0.0
 
     def take(self, found: Iterable[Found]) -> None:
         """Take findings, and react to their alerts."""
@@ -116,10 +122,13 @@ class _Following:
     def say(self) -> None:
         """Give the state to each of its readers."""
         state = self.watched.state()
+        now = time.monotonic()
+        if self.options.offers and (self._moves is None or now - self._asked > ASK_AGAIN):
+            self._moves, self._asked = moves_of(state), now
         if self.screen is not None:
-            self.screen.show(blocks(state))
+            self.screen.show(blocks(state, self._moves))
         else:
-            echo(escaped_json(orjson.dumps(state_json(state)).decode()))
+            echo(escaped_json(orjson.dumps(state_json(state, self._moves)).decode()))
         if self.options.textfile is not None:
             write(self.options.textfile, state)
 

@@ -70,6 +70,25 @@ def test_every_key_is_documented(watched, finished):
     assert set(re.findall(r"`(\w+)`", alerts)) - {"alerts"} == fields
 
 
+def test_stay_or_move_counts_the_move_and_says_until_when_it_pays(watched, finished, run):
+    plenty = [*finished, "--tokens", "1e10", "--offers"]
+    (early,) = watched(*plenty)
+    for move in early["moves"]:
+        assert set(move["move_s"]) == {"checkpoint", "conversion", "load", "start"}
+        assert move["left_s"] > sum(move["move_s"].values())
+    best = early["moves"][0]
+    assert best["left_usd"] < best["left_here_usd"]
+    assert 0 < best["saves_usd_until_share"] < 1
+    needed = (1 - best["saves_usd_until_share"]) * 1e10  # tokens that must be left
+    assert early["tokens"] < 1e10 - needed
+    little = [*finished, "--tokens", f"{early['tokens'] + needed / 4:.0f}", "--offers"]
+    (late,) = watched(*little)
+    assert late["moves"]
+    assert all(m["left_usd"] > m["left_here_usd"] for m in late["moves"])
+    _, out, _ = run("watch", *little)
+    assert "Stay: to move costs" in out
+
+
 def test_what_gives_another_run_away(watched, tmp_path):
     (state,) = watched(
         str(LOGS / "torchtitan.txt"), "--model", "llama3.1-70b", "--gpu", "h200", "--num-gpus",

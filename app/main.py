@@ -74,9 +74,19 @@ def draw_risk() -> None:
     _of_plan(page.draw)
 
 
-def draw_launch() -> None:
-    """The Launch page: the files that start a plan."""
+def draw_launch(run: StreamlitPage) -> None:
+    """The Launch page: the files that start a plan, and a link to where its run is held against
+    it."""
     from app.launch import page
+
+    _of_plan(page.draw)
+    query = link.scenario().to_query()
+    st.page_link(run, label="Started? Hold its log against this forecast", query_params=query)
+
+
+def draw_run() -> None:
+    """The Run page: a log of the plan's run against its forecast."""
+    from app.watch import page
 
     _of_plan(page.draw)
 
@@ -168,14 +178,16 @@ def _first_look() -> tuple[Scenario, Answer] | None:
 def main() -> None:
     """One run of the script: read the address, then draw the page that it names."""
     memory = st.Page(draw_memory, title="Memory & speed", url_path="memory")  # opened from a plan
+    run = st.Page(draw_run, title="Run", url_path="run")
     in_row = [
         st.Page(partial(draw_plan, memory), title="Plan", url_path="plan", default=True),
         st.Page(draw_options, title="Compare", url_path="options"),
         st.Page(draw_risk, title="Risk & money", url_path="risk"),
-        st.Page(draw_launch, title="Launch", url_path="launch"),
+        st.Page(partial(draw_launch, run), title="Launch", url_path="launch"),
         st.Page(draw_calibration, title="Calibrate", url_path="calibration"),
     ]
     more = [
+        run,
         st.Page(draw_prices, title="Prices", url_path="prices"),
         st.Page(draw_audit, title="Audit", url_path="audit"),
         st.Page(draw_decisions, title="Guides checked", url_path="decisions"),

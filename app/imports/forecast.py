@@ -72,10 +72,11 @@ def forecast_of(scenario: Scenario, named: Mapping[str, object]) -> Run | None:
     if not plans:
         why = found.nothing_fits or "the scenario has no such plan."
         raise ScenarioError(f"There is no forecast to compare with: {why}")
-    return _run_of(plans[0])
+    return run_of(plans[0])
 
 
-def _run_of(plan: Plan) -> Run:
+def run_of(plan: Plan) -> Run:
+    """The run of a plan."""
     each = {n: getattr(plan.tokens_per_s, n) / plan.num_gpus for n in ("p10", "p50", "p90")}
     return Run(
         plan_id=plan.id,

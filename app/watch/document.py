@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.document.blocks import Block, Bullets, Paragraph, Section
 from app.watch.moves import Move, move_sentences
 from app.watch.run import State
-from app.watch.words import alert_sentence, cause_sentences, clock, span, state_sentences
+from app.watch.words import alert_sentence, cause_sentences, event_sentence, state_sentences
 
 NEWEST = 5  # alerts, and events, on one screen
 
@@ -23,8 +23,7 @@ def blocks(state: State, moves: tuple[Move, ...] | None = None) -> tuple[Block |
         if causes:
             found.append(Bullets(causes, "Likely causes of the last one, in order"))
     if events := [e for e in state.events if e.kind != "start_up"][-NEWEST:]:
-        said = tuple(f"{clock(e.at_s)}: {e.kind}, {span(e.lost_s)} lost" for e in events)
-        found.append(Bullets(said, "Last events"))
+        found.append(Bullets(tuple(map(event_sentence, events)), "Last events"))
     if moves is not None:
         found.append(Bullets(tuple(move_sentences(state, moves)), "Stay or move"))
     found += [Paragraph(text) for text in state.notes]

@@ -16,13 +16,14 @@ from typing import Any
 from app.command.given import Given
 from app.forecast.training import tokens_of
 from app.forecast.with_failures import of_plans
-from app.imports.forecast import TOO_LARGE, Run, check_is_one, forecast_of, too_large
+from app.imports.forecast import TOO_LARGE, Run, check_is_one, forecast_of, run_of, too_large
 from app.imports.log import scenario_of_run
 from app.scenario.model import model_of
 from core.errors import ScenarioError, shown
 from core.model.transformer import total_params
 from core.numeric import as_float
 from core.scenario import Scenario
+from core.search.plan import Plan
 from core.units import DAY_S
 from core.watch.reading import Planned
 from hardware import facts, names
@@ -70,6 +71,12 @@ def held_against(given: Given, layout: str | None, report: str | None) -> Held:
         run = too_large(asked, layout or "", 1000.0)
         notes = [*notes, TOO_LARGE]
     return Held(scenario=asked, run=run, planned=_planned(asked, run), notes=tuple(notes))
+
+
+def held_of(scenario: Scenario, plan: Plan) -> Held:
+    """A plan of an answer as what a run is held against."""
+    run = run_of(plan)
+    return Held(scenario=scenario, run=run, planned=_planned(scenario, run), notes=())
 
 
 def link_in(path: Path) -> str:

@@ -31,6 +31,7 @@ class State:
     loss: float | None
     peak_memory_bytes: float
     lost_s: dict[str, float]
+    checkpoint_s: float | None  # that a checkpoint stops training, the usual one
     outlook: Outlook
     alerts: tuple[Alert, ...]
     events: tuple[Event, ...]
@@ -90,6 +91,7 @@ class Watched:
             loss=t.last_loss,
             peak_memory_bytes=t.peak_memory_bytes,
             lost_s={str(kind): lost for kind, lost in t.lost_s.items()},
+            checkpoint_s=t.checkpoint_s,
             outlook=t.outlook,
             alerts=tuple(t.alerts),
             events=tuple(t.events),

@@ -8,7 +8,7 @@ import math
 from app.document import format as fmt
 from app.watch.run import State
 from core.watch.outlook import Spread
-from core.watch.reading import Alert
+from core.watch.reading import Alert, Event
 from hardware.diagnosis.causes import causes_of
 
 NAMES = {
@@ -118,6 +118,11 @@ def _size(alert: Alert) -> str:
             return f": {alert.subject}"
         case _:
             return "" if not math.isfinite(alert.size) else f": at {alert.size:.4g}"
+
+
+def event_sentence(event: Event) -> str:
+    """What stopped the run, when and for how long."""
+    return f"{clock(event.at_s)}: {event.kind}, {span(event.lost_s)} lost"
 
 
 def cause_sentences(alert: Alert) -> list[str]:

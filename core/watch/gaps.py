@@ -38,6 +38,11 @@ class Gaps:
         return median(self._intervals) if self._intervals else 0.0
 
     @property
+    def checkpoint_s(self) -> float | None:
+        """The usual gap for a checkpoint; None before the first."""
+        return median(self._checkpoints) if self._checkpoints else None
+
+    @property
     def stall_s(self) -> float:
         """From where a gap is a stall."""
         return max(STALL_S, STALL_INTERVALS * self.usual_s)
@@ -47,7 +52,7 @@ class Gaps:
         if gap_s < max(LEAST_S, LEAST_SHARE * expected_s):
             return None
         if saved:
-            usual = median(self._checkpoints) if self._checkpoints else gap_s
+            usual = self.checkpoint_s or gap_s
             if gap_s < max(self.stall_s, LONG_CHECKPOINT * usual):
                 self._checkpoints.append(gap_s)
                 return "checkpoint"

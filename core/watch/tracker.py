@@ -113,6 +113,11 @@ class Tracker:
         return None if self._last is None else self._last.at_s
 
     @property
+    def checkpoint_s(self) -> float | None:
+        """The usual stop for a checkpoint; None: none was seen."""
+        return self._gaps.checkpoint_s
+
+    @property
     def belief(self) -> Belief:
         """The speed of the run: its forecast, and what was seen since the last lasting change."""
         p = self.planned

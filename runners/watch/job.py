@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
 from core.errors import shown
+from runners.imports.log_hf import dictionaries, is_trainer_state
 from runners.imports.steps import RunFacts
-from runners.imports.text import ImportFileError
+from runners.imports.text import ImportFileError, Text
 from runners.watch import history
 from runners.watch.follow import Tail
 from runners.watch.history import History
@@ -19,8 +20,23 @@ from runners.watch.sources import rank_of, sources_of
 
 
 @dataclass(slots=True)
+class Whole:
+    """Lines that are all there."""
+
+    kept: Sequence[str]
+
+    def lines(self, *, is_last: bool = False) -> Iterator[str]:
+        """Each line once."""
+        kept, self.kept = self.kept, ()
+        yield from kept
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass(slots=True)
 class _File:
-    tail: Tail | History
+    tail: Tail | History | Whole
     log: LogLines
 
 
@@ -32,6 +48,18 @@ class JobLogs:
     user: RunFacts
     notes: tuple[str, ...] = ()
     _files: dict[Path, _File] = field(default_factory=dict)
+
+    @classmethod
+    def of_texts(cls, texts: Sequence[Text], user: RunFacts) -> Self:
+        """The files of one job that are all there, such as those of an upload."""
+        made = cls(Path(), user)
+        for n, text in enumerate(texts):
+            is_state = is_trainer_state(text.lines)
+            lines = tuple(dictionaries(text.lines)) if is_state else text.lines
+            rank = rank_of(Path(text.name)) if len(texts) > 1 else ""
+            head = max(HEAD // len(texts), LOOK_EVERY)
+            made._files[Path(str(n))] = _File(Whole(lines), LogLines(user, rank, head))
+        return made
 
     def __enter__(self) -> Self:
         self.look()

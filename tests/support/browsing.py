@@ -42,6 +42,7 @@ TABS = {
     "Calibrate": "/calibration",
 }
 MORE = {
+    "Run": "/run",
     "Prices": "/prices",
     "Audit": "/audit",
     "Guides checked": "/decisions",

@@ -13,10 +13,12 @@ from runners.imports.log_hf import dictionaries, is_trainer_state
 from runners.imports.steps import RunFacts
 from runners.imports.text import ImportFileError, Text
 from runners.watch import history
+from runners.watch.event_file import EventFile
 from runners.watch.follow import Tail
 from runners.watch.history import History
 from runners.watch.lines import HEAD, LOOK_EVERY, Found, LogLines
-from runners.watch.sources import rank_of, sources_of
+from runners.watch.mlflow_store import Metric, name_of
+from runners.watch.sources import is_tracked, rank_of, sources_of
 
 
 @dataclass(slots=True)
@@ -36,7 +38,7 @@ class Whole:
 
 @dataclass(slots=True)
 class _File:
-    tail: Tail | History | Whole
+    tail: Tail | History | Whole | EventFile | Metric
     log: LogLines
 
 
@@ -76,8 +78,7 @@ class JobLogs:
         several = len(found.files) > 1
         for path in found.files:
             if path not in self._files:
-                is_state = path.name == history.NAME
-                tail = History(path=path) if is_state else Tail(path=path)
+                tail = tail_of(path)
                 rank = rank_of(path) if several else ""
                 head = max(HEAD // len(found.files), LOOK_EVERY)
                 self._files[path] = _File(tail, LogLines(self.user, rank, head))
@@ -121,6 +122,15 @@ class JobLogs:
         for text in file.tail.lines(is_last=is_last):
             yield from file.log.line(text, arrived)
         yield from file.log.settled()
+
+
+def tail_of(path: Path) -> Tail | History | EventFile | Metric:
+    """What follows a file, by its name."""
+    if path.name == history.NAME:
+        return History(path=path)
+    if not is_tracked(path):
+        return Tail(path=path)
+    return Metric(path=path) if name_of(path) else EventFile(path=path)
 
 
 def _two_jobs(logs: tuple[LogLines, ...]) -> tuple[str, ...]:

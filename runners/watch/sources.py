@@ -1,8 +1,8 @@
 """The files of a job: one file, or those of a folder, each with the rank that its path names.
 
-Of a folder the newest files that may be logs are taken, down to a few folders below it. What no
-reader of `runners.imports` knows is left out and named: event files of TensorBoard, the binary
-files of Weights & Biases, metrics of MLflow. The console that Weights & Biases keeps in
+Of a folder the newest files that may be logs are taken, down to a few folders below it. Files of a
+tracker (event files of TensorBoard, .wandb files, metrics of MLflow) are taken where no log of text
+is: a program writes the same steps to both. The console that Weights & Biases keeps in
 `files/output.log` is a log like any other.
 """
 
@@ -17,10 +17,11 @@ from pathlib import Path
 
 from core.errors import shown
 from runners.imports.text import ImportFileError
+from runners.watch.mlflow_store import name_of
 
 MOST_FILES = 256  # of one job
 MOST_LOOKED_AT = 200_000  # entries of a folder and those below it
-DEPTH = 4  # folders below the one given: torchrun writes run/attempt_0/3/stdout.log
+DEPTH = 6  # folders below the one given: torchrun writes run/attempt_0/3/stdout.log, MLflow more
 _LOG = re.compile(
     r"(?:\.(?:log|txt|out|err|jsonl|csv)|(?:^|[-_.])(?:log|stdout|stderr))(?:\.\d{1,3})?$|"
     r"^trainer_state\.json$",
@@ -31,10 +32,9 @@ _RANK = re.compile(
     r"|attempt_\d+/(\d{1,6})/|(?<=[-_.])r(\d{1,6})\.",
     re.IGNORECASE,
 )
-_OTHERS = {
-    "event files of TensorBoard": re.compile(r"tfevents"),
-    "binary files of Weights & Biases": re.compile(r"\.wandb$"),
-}
+_NO_LOG = re.compile(r"^(?:debug(?:-\w+)?\.log|requirements\.txt)$")  # of Weights & Biases
+_EVENTS = re.compile(r"tfevents|\.wandb$")
+_METRICS = re.compile(r"(?:^|/)(?:iteration-time|step_time(?:_s)?|(?:train[/_])?loss|lm loss)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,20 +52,34 @@ def sources_of(given: Path) -> Sources:
             raise ImportFileError(f"{shown(str(given))} is neither a file nor a folder.")
         return Sources(files=(given,))
     newest: list[tuple[float, str]] = []
-    others: set[str] = set()
+    tracked: list[tuple[float, str]] = []
     num_logs = 0
     for entry in _entries(given):
-        others |= {what for what, pattern in _OTHERS.items() if pattern.search(entry.name)}
-        if _LOG.search(entry.name) is None:
+        if is_tracked(Path(entry.path)):
+            tracked.append((entry.stat().st_mtime, entry.path))
+            tracked = heapq.nlargest(1, tracked)
+            continue
+        if _LOG.search(entry.name) is None or _NO_LOG.search(entry.name):
             continue
         num_logs += 1
         heapq.heappush(newest, (entry.stat().st_mtime, entry.path))
         if len(newest) > MOST_FILES:
             heapq.heappop(newest)
-    notes = [f"{what[0].upper()}{what[1:]} are not read: point at the log." for what in others]
+    notes = []
+    if tracked and num_logs:
+        notes.append(
+            "The logs of text are followed, not the files of a tracker beside them: name one of "
+            "those to follow it."
+        )
+    newest = newest or tracked
     if num_logs > MOST_FILES:
         notes.append(f"The folder has {num_logs:,} logs: the newest {MOST_FILES} are followed.")
     return Sources(files=tuple(sorted(Path(p) for _, p in newest)), notes=tuple(notes))
+
+
+def is_tracked(path: Path) -> bool:
+    """Whether a file is one of a tracker: TensorBoard, Weights & Biases or MLflow."""
+    return bool(_EVENTS.search(path.name) or _METRICS.search(name_of(path)))
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import os
+import random
 import tracemalloc
 from contextlib import ExitStack
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from runners.imports.steps import RunFacts
 from runners.imports.text import MAX_LINE
 from runners.watch.clock import Clock, time_of
+from runners.watch.event_file import EventFile
 from runners.watch.follow import Tail
 from runners.watch.job import JobLogs
 from runners.watch.signs import sign_of
 from tests.support.logs import LOGS
 
+TRACKERS = Path(__file__).parents[2] / "golden/trackers"
 TITAN = RunFacts(seq_len=4096, global_batch_size=64, num_gpus=8)
 
 
@@ -141,7 +146,53 @@ def test_ranks_in_files_of_a_folder_are_merged_by_their_time(tmp_path, followed)
     logs = followed(tmp_path)
     found = [(one.step.number, one.step.rank) for one in logs.found(is_last=True) if one.step]
     assert found == [(n, rank) for n in range(1, 6) for rank in ("0", "1")]
-    assert any("TensorBoard" in note for note in logs.sentences)
+    assert any("files of a tracker" in note for note in logs.sentences)
+
+
+def mlflow(folder, count=20):
+    metrics = folder / "mlruns/0/1f/metrics/train"
+    metrics.mkdir(parents=True)
+    lines = [f"{(1_772_323_200 + 3 * n) * 1000} {3 - n / 100} {n}\n" for n in range(1, count)]
+    (metrics / "loss").write_text("".join(lines) + f"{1_772_323_300_000} nan {count}\n")
+    return metrics / "loss"
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "seconds", "loss"),
+    [("events.out.tfevents.1", 39, 3.0, 2.6), ("offline.wandb", 29, 0.06, 2.7),
+     ("mlflow", 19, 3.0, math.nan)],
+)  # fmt: skip
+def test_files_of_a_tracker_are_followed_as_its_steps(
+    tmp_path, followed, name, count, seconds, loss
+):
+    """The first two are as TensorBoard 2.21 and wandb 0.31 wrote them, of the latter the history;
+    a folder is given, and the file grows by 777 bytes a look."""
+    whole = mlflow(tmp_path) if name == "mlflow" else TRACKERS / name
+    path, content = whole if name == "mlflow" else tmp_path / name, whole.read_bytes()
+    path.write_bytes(content[:777])
+    logs, found = followed(tmp_path), []
+    for end in range(777, len(content) + 777, 777):
+        path.write_bytes(content[:end])
+        found += [one for one in logs.found() if one.step]
+    found += [one for one in logs.found(is_last=True) if one.step]
+    assert len(found) == count
+    taken = [one.step.step_s for one in found]
+    assert taken[5] == pytest.approx(seconds, rel=0.4)
+    assert found[-1].loss == pytest.approx(loss, nan_ok=True)
+    assert all(b.at_s > a.at_s for a, b in pairwise(found))
+
+
+def test_a_broken_file_of_a_tracker_ends_without_an_error(tmp_path):
+    draw = random.Random(1)
+    for name in ("events.out.tfevents.1", "offline.wandb"):
+        content = (TRACKERS / name).read_bytes()
+        for _ in range(60):
+            broken = bytearray(content)
+            for _ in range(20):
+                broken[draw.randrange(len(broken))] = draw.randrange(256)
+            path = tmp_path / name
+            path.write_bytes(broken)
+            assert len(list(EventFile(path=path).lines(is_last=True))) <= 40
 
 
 def test_a_clock_that_jumps_never_goes_back():

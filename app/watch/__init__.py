@@ -3,6 +3,7 @@
 as_json     the state of a run as JSON, one line a minute: the keys that docs/watch.md documents
 charts      measured against forecast, and an end that narrows, over time
 command     runcast watch: follow the log of a run and hold it against its forecast
+diagnosis   the causes of an alert: which were seen, and what each remedy is worth
 document    a run so far as blocks: the screen of a terminal
 follow      follow a run until it ends: read, alert, say its state each minute
 learned     what a run teaches the next plan: its speed, its stops, its checkpoints

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from app.document.as_json import number
+from app.watch.diagnosis import Diagnosed, diagnosed
 from app.watch.moves import Move
 from app.watch.run import State
 from app.watch.words import alert_sentence
 from core.watch.outlook import Spread
 from core.watch.reading import Alert
-from hardware.diagnosis.causes import causes_of
 
 SCHEMA = "runcast-watch/1"
 
@@ -76,10 +76,22 @@ def alert_json(alert: Alert, state: State) -> dict[str, Any]:
         "lost_s": number(alert.lost_s),
         "lost_usd": None if rate is None else number(alert.lost_s / 3600 * rate),
         "sentence": alert_sentence(alert, state),
-        "causes": [
-            {"cause": c.cause, "sign": c.sign, "remedy": c.remedy, "source": c.source}
-            for c in causes_of(alert.kind)
-        ],
+        "causes": [_cause(one, rate) for one in diagnosed(alert, state)],
+    }
+
+
+def _cause(one: Diagnosed, rate: float | None) -> dict[str, Any]:
+    cause, saved_s = one.cause, one.saved_s
+    return {
+        "cause": cause.cause,
+        "sign": cause.sign,
+        "remedy": cause.remedy,
+        "source": cause.source,
+        "seen": one.is_seen,
+        "evidence": None if one.sign is None else one.sign.text,
+        "faster_share": one.faster,
+        "saves_s": saved_s,
+        "saves_usd": None if rate is None or saved_s is None else number(saved_s / 3600 * rate),
     }
 
 

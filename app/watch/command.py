@@ -35,6 +35,9 @@ def watch(
         Text, text_option("--on-alert", "COMMAND", "Run it at each alert, with JSON on its input.")
     ] = None,
     every: Annotated[Text, text_option("--every", "SECONDS", "Between two states (60).")] = None,
+    beside: Annotated[
+        Text, text_option("--beside", "PATH", "dmon, DCGM, profiler, nccl-tests: they tell causes.")
+    ] = None,
     offers: Annotated[
         bool, typer.Option("--offers", help="Stay or move: what is left on the offers of today.")
     ] = False,
@@ -55,7 +58,7 @@ def watch(
             report=report,
             options=Options.of(
                 once=once, replay=replay, textfile=textfile, on_alert=on_alert, every=every,
-                offers=offers, as_json=as_json,
+                beside=beside, offers=offers, as_json=as_json,
             ),
         )
     )  # fmt: skip

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from app.document.blocks import Block, Bullets, Paragraph, Section
+from app.watch.diagnosis import cause_sentences
 from app.watch.moves import Move, move_sentences
 from app.watch.run import State
-from app.watch.words import alert_sentence, cause_sentences, event_sentence, state_sentences
+from app.watch.words import alert_sentence, event_sentence, state_sentences
 
+MORE_CAUSES = 3  # of an alert
 NEWEST = 5  # alerts, and events, on one screen
 
 
@@ -19,7 +21,7 @@ def blocks(state: State, moves: tuple[Move, ...] | None = None) -> tuple[Block |
         older = len(state.alerts) - len(alerts)
         title = "Alerts" + (f", {older} older ones left out" if older else "")
         found.append(Bullets(tuple(alert_sentence(a, state) for a in alerts), title))
-        causes = tuple(cause_sentences(alerts[-1]))
+        causes = tuple(cause_sentences(alerts[-1], state, MORE_CAUSES))
         if causes:
             found.append(Bullets(causes, "Likely causes of the last one, in order"))
     if events := [e for e in state.events if e.kind != "start_up"][-NEWEST:]:

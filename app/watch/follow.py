@@ -17,13 +17,14 @@ from app.document.live import Screen
 from app.watch.as_json import state_json
 from app.watch.document import blocks
 from app.watch.moves import Move, moves_of
-from app.watch.plan import held_against
+from app.watch.plan import Held, held_against
 from app.watch.prometheus import write
 from app.watch.reactions import parsed, react
 from app.watch.run import Watched
 from core.errors import ScenarioError, shown
 from core.watch.reading import Alert
 from hardware.outside.text import escaped_json
+from runners.watch.beside import Sign, signs_of
 from runners.watch.job import JobLogs, check_starts
 from runners.watch.lines import Found
 
@@ -44,13 +45,14 @@ class Options:
     textfile: Path | None = None
     on_alert: tuple[str, ...] = ()
     every_s: float = 60.0
+    beside: Path | None = None
     offers: bool = False
     as_json: bool = False
 
     @classmethod
     def of(
         cls, *, once: bool, replay: str | None, textfile: str | None, on_alert: str | None,
-        every: str | None, offers: bool, as_json: bool,
+        every: str | None, beside: str | None, offers: bool, as_json: bool,
     ) -> Self:  # fmt: skip
         """The options as typed, checked."""
         if once and replay is not None:
@@ -61,6 +63,7 @@ class Options:
             textfile=None if textfile is None else Path(textfile),
             on_alert=parsed(on_alert),
             every_s=60.0 if every is None else _positive("--every", every),
+            beside=None if beside is None else Path(beside),
             offers=offers,
             as_json=as_json,
         )
@@ -92,7 +95,7 @@ def followed(
         if (options.once or options.replay is not None) and not path.exists():
             raise ScenarioError(f"{shown(source)} is not there.")
         screen = None if options.as_json else stack.enter_context(Screen())
-        run = _Following(Watched(held, logs), options, screen)
+        run = _Following(Watched(held, logs, _signs(held, options.beside)), options, screen)
         if options.once:
             run.take(logs.found(is_last=True))
         elif options.replay is not None:
@@ -104,6 +107,14 @@ def followed(
     if not state.tokens:
         return NO_STEP
     return ALERTED if state.alerts or state.mismatches else HEALTHY
+
+
+def _signs(held: Held, beside: Path | None) -> tuple[Sign, ...]:
+    if beside is None:
+        return ()
+    plan = held.run.plan
+    network = None if plan is None or plan.network is None else plan.network.gbit_per_s / 8
+    return signs_of(beside, network_gb_per_s=network)
 
 
 class _Following:

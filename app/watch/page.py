@@ -13,6 +13,7 @@ from app.document.page import draw_list
 from app.scenario.link import changed
 from app.scenario.link_query import link_query
 from app.watch import charts, learned, words
+from app.watch.diagnosis import cause_sentences
 from app.watch.moves import move_sentences, moves_of
 from app.watch.over_time import MAX_BYTES, MOST_FILES, OverTime, over_time
 from app.watch.plan import held_of
@@ -149,7 +150,7 @@ def _draw_alerts(state: State) -> None:
         st.markdown("None so far.")
     for n, alert in enumerate(reversed(state.alerts[-NEWEST:])):
         st.warning(as_text(words.alert_sentence(alert, state)))
-        if causes := words.cause_sentences(alert):
+        if causes := cause_sentences(alert, state):
             with st.expander("Likely causes, in the order to look for them", key=f"run_cause_{n}"):
                 draw_list(causes)
     if events := [e for e in state.events if e.kind != "start_up"]:

@@ -9,6 +9,7 @@ from app.watch.plan import Held, mismatches
 from core.watch.outlook import Outlook
 from core.watch.reading import Alert, Event, Reading
 from core.watch.tracker import Tracker
+from runners.watch.beside import Sign
 from runners.watch.job import JobLogs
 from runners.watch.lines import Found
 
@@ -38,6 +39,7 @@ class State:
     is_done: bool  # the last step was logged
     mismatches: tuple[str, ...]
     notes: tuple[str, ...]
+    signs: tuple[Sign, ...] = ()  # of files beside the log
 
     @property
     def elapsed_s(self) -> float:
@@ -59,8 +61,8 @@ class State:
 class Watched:
     """One run held against its plan: what its logs add, and its state."""
 
-    def __init__(self, held: Held, logs: JobLogs) -> None:
-        self.held, self.logs = held, logs
+    def __init__(self, held: Held, logs: JobLogs, signs: tuple[Sign, ...] = ()) -> None:
+        self.held, self.logs, self.signs = held, logs, signs
         self.tracker = Tracker(planned=held.planned)
 
     def taken(self, found: Iterable[Found]) -> Iterator[tuple[float, list[Alert]]]:
@@ -98,6 +100,7 @@ class Watched:
             is_done=self.is_done,
             mismatches=tuple(mismatches(self.held, logs, speed)),
             notes=(*self.held.notes, *self.logs.sentences),
+            signs=self.signs,
         )
 
     def _taken(self, one: Found) -> Iterator[Alert]:

@@ -9,7 +9,6 @@ from app.document import format as fmt
 from app.watch.run import State
 from core.watch.outlook import Spread
 from core.watch.reading import Alert, Event
-from hardware.diagnosis.causes import causes_of
 
 NAMES = {
     "slower_than_p10": "Slower than forecast", "slowing": "Slowing", "rank_behind": "Rank behind",
@@ -22,7 +21,6 @@ LOST = {
     "pause": "short pauses",
 }  # fmt: skip
 PASSED = ("stall", "loss_not_finite", "loss_spike", "loss_flat")  # what they cost is known
-MORE_CAUSES = 3  # of an alert, in a sentence
 
 
 def clock(at_s: float) -> str:
@@ -123,11 +121,3 @@ def _size(alert: Alert) -> str:
 def event_sentence(event: Event) -> str:
     """What stopped the run, when and for how long."""
     return f"{clock(event.at_s)}: {event.kind}, {span(event.lost_s)} lost"
-
-
-def cause_sentences(alert: Alert) -> list[str]:
-    """The likely causes of an alert in order, each with its sign and its remedy."""
-    return [
-        f"{c.cause[0].upper()}{c.cause[1:]} (sign: {c.sign}): {c.remedy}."
-        for c in causes_of(alert.kind)[:MORE_CAUSES]
-    ]

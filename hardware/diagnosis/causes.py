@@ -16,7 +16,13 @@ from core.watch.reading import AlertKind
 from hardware.tables import check_source, rows
 
 CAUSES_CSV = Path(__file__).with_name("causes.csv")
-_COLUMNS = ("alert", "cause", "sign", "remedy", "source", "source_date", "note")
+_COLUMNS = (
+    "alert", "cause", "sign", "remedy", "fields", "shown_by", "source", "source_date", "note",
+)  # fmt: skip
+SIGNS = (
+    "", "exposed_communication", "idle_gpus", "load_without_power", "throttled", "slow_gpu",
+    "slow_network",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +33,8 @@ class Cause:
     cause: str
     sign: str
     remedy: str
+    fields: str  # of a scenario with the remedy, as in a link; '': no setting of a plan
+    shown_by: str  # the sign that a file beside the log may give; '': none
     source: str
     source_date: str
     note: str = ""
@@ -41,6 +49,8 @@ def load_causes(path: Path = CAUSES_CSV) -> tuple[Cause, ...]:
             raise FactError(f"{where}: {shown(row['alert'])} is no alert")
         if not (row["cause"] and row["sign"] and row["remedy"]):
             raise FactError(f"{where}: a cause, its sign or its remedy is missing")
+        if row["shown_by"] not in SIGNS:
+            raise FactError(f"{where}: {shown(row['shown_by'])} is no sign")
         found.append(Cause(**row))
     return tuple(found)
 

@@ -1,5 +1,6 @@
 """Growing logs of a run: followed, with a clock, and read by the parsers of `runners.imports`.
 
+beside        what files that lie with a log say of its run
 clock         the time of each line: printed in it, else counted from the steps, else its arrival
 event_file    event files of TensorBoard and .wandb files of Weights & Biases, while they grow
 follow        lines that files get while they grow, are rotated, cut or replaced

@@ -89,6 +89,30 @@ def test_stay_or_move_counts_the_move_and_says_until_when_it_pays(watched, finis
     assert "Stay: to move costs" in out
 
 
+def test_causes_are_ordered_by_what_lies_beside_and_their_remedies_are_forecast(
+    watched, run, tmp_path
+):
+    path, dmon = tmp_path / "slow.log", tmp_path / "dmon.txt"
+    path.write_text("".join(titan(n, 3 * n, loss=9 / n**0.1, tps=4000.0) for n in range(1, 500)))
+    head = "# gpu    pwr  gtemp  mtemp     sm    mem   mclk   pclk\n"
+    dmon.write_text(head + "0  300  60  -  55  50  2619  1980\n" * 9)
+    job = [*JOB[:-2], "generic", *LAYOUT, "--tokens", "1e10", "--once", "--beside", dmon]
+    (state,) = watched(str(path), *map(str, job), status=3)
+    causes = state["alerts"][0]["causes"]
+    assert state["alerts"][0]["kind"] == "slower_than_p10"
+    assert [c["cause"] for c in causes if c["seen"]] == [c["cause"] for c in causes[:2]]
+    assert "busy 55%" in causes[0]["evidence"]
+    host = next(c for c in causes if c["cause"].startswith("the host launches"))
+    assert host["faster_share"] == pytest.approx(0.04, abs=0.02)
+    left = state["end_s"]["p50"] - state["elapsed_s"]
+    share = host["faster_share"]
+    assert host["saves_s"] == pytest.approx(left * share / (1 + share), rel=0.01)
+    _, out, _ = run("watch", str(path), *job)
+    said = " ".join(out.split())
+    assert "% faster" in said
+    assert "Not told apart by what was read: the host launches kernels too slowly, data" in said
+
+
 def test_what_gives_another_run_away(watched, tmp_path):
     (state,) = watched(
         str(LOGS / "torchtitan.txt"), "--model", "llama3.1-70b", "--gpu", "h200", "--num-gpus",

@@ -134,8 +134,13 @@ def tail_of(path: Path) -> Tail | History | EventFile | Metric:
 
 
 def _two_jobs(logs: tuple[LogLines, ...]) -> tuple[str, ...]:
-    """Facts in which files contradict each other: they are not of one job."""
-    found = []
+    """Facts in which files, or starts in one file, contradict each other: they are not of one
+    job."""
+    found = [
+        f"The file goes on with another job: {name} is {before:,}, then {since:,}."
+        for log in logs
+        for name, (before, since) in log.contradictions.items()
+    ]
     for name in ("num_gpus", "seq_len", "global_batch_size"):
         values = sorted({x.facts[name] for x in logs if name in x.facts})
         if len(values) > 1:

@@ -32,6 +32,7 @@ HEAD = 4_000  # lines in which the format and the facts are looked for; a dump o
 ENOUGH = 64  # steps after which no better format is looked for
 LOOK_EVERY = 512  # lines
 LEAST_PLAIN = 3  # steps of the least trusted format: other formats print such words, too
+OTHER_JOB = 2_000  # lines after a start in which its facts are looked for
 RANKS = 4_096  # whose last lines are kept
 MARKS: Mapping[str, str] = {  # of lines that the next one is read with
     log_blocks.NAME: "=",
@@ -74,6 +75,9 @@ class LogLines:
     _first: str = ""
     _before: dict[str, list[str]] = field(default_factory=dict)
     _count: dict[str, int] = field(default_factory=dict)  # steps of `_before` alone
+    contradictions: dict[str, tuple[int, int]] = field(default_factory=dict)  # before, since
+    _of_start: dict[str, int] = field(default_factory=dict)  # facts of the first start
+    _since_start: list[str] | None = None  # lines after a new start, until its facts are read
     _early: list[LineSign] = field(default_factory=list)  # before any line has a time
     _loss: dict[str, float] = field(default_factory=dict)
     _last: dict[str, float] = field(default_factory=dict)  # tokens of the job at a rank's last step
@@ -131,12 +135,30 @@ class LogLines:
             if (found := self._found(named, arrived)) is not None:
                 yield from self._signs_until(found.at_s)
                 yield found
-        if not steps and (sign := sign_of(line)) is not None and len(self._early) < RANKS:
+        sign = None if steps else sign_of(line)
+        if sign is not None and len(self._early) < RANKS:
             self._early.append(sign)
         if (now := self.clock.now if self.clock.now is not None else arrived) is not None:
             yield from self._signs_until(now)
-        if self.parameters is None:
-            self.parameters = parameters_in(line)
+        if self._since_start is not None:
+            self._since_start.append(text)
+            if steps or len(self._since_start) > OTHER_JOB:
+                self._compare(self._since_start)
+                self._since_start = None
+        elif sign is not None and sign.kind == "start":
+            self._since_start = [text]
+        size = parameters_in(line)
+        if size is not None and self.parameters not in (None, size):
+            self.contradictions.setdefault("parameters", (self.parameters or 0, size))
+        self.parameters = self.parameters or size
+
+    def _compare(self, lines: Sequence[str]) -> None:
+        """Facts of a new start that are others than those before: it is of another job."""
+        log = READERS[self.format](lines)
+        for name, value in (log.facts if log is not None else {}).items():
+            before = self._of_start.setdefault(name, value)
+            if name in LIMITS and before != value:
+                self.contradictions.setdefault(name, (before, value))
 
     def _signs_until(self, at_s: float) -> Iterator[Found]:
         """The signs that wait for a first time."""

@@ -194,6 +194,16 @@ def test_a_mistake_is_a_sentence(run, arguments, sentence):
     assert sentence in err
 
 
+def test_what_commands_a_terminal_in_a_log_is_not_printed(run, tmp_path):
+    path = tmp_path / "x.log"
+    steps = "".join(titan(n, 3 * n) for n in range(1, 60))
+    path.write_text(f"{steps}NCCL error \x1b[2J\x1b]0;mine\x07 \u202e \x9b31m\n{titan(60, 180)}")
+    status, out, err = run("watch", str(path), *JOB, *LAYOUT, "--tokens", "1e8", "--once")
+    assert (status, err) == (3, "")
+    assert "NCCL error" in out
+    assert not set(out) & {*"\x1b\x07\u202e\x9b"}
+
+
 def test_a_log_without_a_step_ends_with_its_own_status(run, tmp_path):
     path = tmp_path / "empty.log"
     path.write_text("starting\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import random
+import time
 import tracemalloc
 from contextlib import ExitStack
 from itertools import pairwise
@@ -19,6 +20,8 @@ from runners.watch.event_file import EventFile
 from runners.watch.follow import Tail
 from runners.watch.job import JobLogs
 from runners.watch.signs import sign_of
+from runners.watch.sources import MOST_FILES, sources_of
+from tests.made_up.watched import Faults, megatron, moments
 from tests.support.logs import LOGS
 
 TRACKERS = Path(__file__).parents[2] / "golden/trackers"
@@ -193,6 +196,37 @@ def test_a_broken_file_of_a_tracker_ends_without_an_error(tmp_path):
             path = tmp_path / name
             path.write_bytes(broken)
             assert len(list(EventFile(path=path).lines(is_last=True))) <= 40
+
+
+def test_two_jobs_in_one_file_are_noticed_by_their_facts(tmp_path, followed):
+    text = "".join(map(megatron, moments(Faults(restarts=(0.5,)), days=0.5)))
+    path = tmp_path / "x.log"
+    first, start, second = text.partition("\nusing world size: 64")
+    path.write_text(first + start + second)
+    assert "another job" not in " ".join(list_of(followed(path)).sentences)
+    second = second.replace("seq_length ...................... 4096", "  seq_length ... 8192")
+    path.write_text(f"{first}\nusing world size: 128{second}")
+    said = " ".join(list_of(followed(path)).sentences)
+    assert "goes on with another job: num_gpus is 64, then 128" in said
+    assert "seq_len is 4,096, then 8,192" in said
+
+
+def list_of(logs):
+    """The job, read to its end."""
+    assert sum(one.step is not None for one in logs.found(is_last=True)) > 100
+    return logs
+
+
+def test_of_a_folder_of_a_hundred_thousand_files_the_newest_logs_are_followed(tmp_path):
+    for n in range(100_000):
+        os.mknod(tmp_path / f"{n}.{'log' if n % 2 else 'pt'}")
+    os.utime(tmp_path / "77.log", (4e9, 4e9))
+    began = time.process_time()
+    found = sources_of(tmp_path)
+    assert time.process_time() - began < 5
+    assert len(found.files) == MOST_FILES
+    assert tmp_path / "77.log" in found.files
+    assert "has 50,000 logs: the newest 256 are followed" in found.notes[0]
 
 
 def test_a_clock_that_jumps_never_goes_back():

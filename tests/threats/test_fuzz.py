@@ -62,7 +62,7 @@ def fuzzed(decoder, folder, *options):
     (folder / "words").write_text("".join(f'"{w}"\n' for w in escaped))
     done = subprocess.run(
         [sys.executable, "-m", "tests.threats.fuzz_decoders", decoder, str(seeds),
-         f"-max_total_time={SECONDS}", "-timeout=10", "-rss_limit_mb=1500", "-max_len=20000",
+         f"-max_total_time={SECONDS}", "-timeout=10", "-rss_limit_mb=512", "-max_len=20000",
          f"-dict={folder / 'words'}", f"-artifact_prefix={folder}/", "-print_final_stats=1",
          *options],
         cwd=ROOT, capture_output=True, text=True, errors="replace", check=False,

@@ -8,15 +8,18 @@ What pricing/history_fill.py fetched on request is read together with the store.
 
 from __future__ import annotations
 
-import csv
+import sys
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import FactError
 from core.machine.offer import Offer
+from hardware.outside.csv_text import csv_rows
+from hardware.outside.json_text import OutsideError
 from pricing.disk import prices_folder
 from pricing.offers import CHEAPEST_US, PURCHASES, first_day
 from pricing.series import Gap, Point, Sku, Spell, pieces, sku_of
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from pricing.store.engine import Store
 
 HISTORY_CSV = Path(__file__).with_name("price_history.csv")
+MAX_BYTES = 32_000_000
+MAX_ROWS = 200_000
 FILLED_CSV = "history.csv"  # in the folder of prices: what archived pages printed
 COLUMNS = [*Sku._fields, "usd_per_hour", "observed_at", "source"]
 # A refresh is due every few hours; two days without one are a gap.
@@ -247,21 +252,30 @@ def _of_file(path: Path, written_ns: int) -> dict[Sku, tuple[Point, ...]]:
 
 
 def _read_csv(path: Path) -> dict[Sku, tuple[Point, ...]]:
+    if path.stat().st_size > MAX_BYTES:
+        raise FactError(f"{path.name} is larger than {MAX_BYTES // 10**6} MB: no price history")
     found: dict[Sku, list[Point]] = {}
-    with path.open(encoding="utf-8", newline="") as file:
-        table = csv.DictReader(file)
-        if table.fieldnames != COLUMNS:
-            raise FactError(f"{path.name}:1: columns are not {', '.join(COLUMNS)}")
-        for row in table:
-            sku, point = _read(row, f"{path.name}:{table.line_num}")
-            found.setdefault(sku, []).append(point)
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = csv_rows(file, strict=True)
+            if next(rows, (1, []))[1] != COLUMNS:
+                raise FactError(f"{path.name}:1: columns are not {', '.join(COLUMNS)}")
+            for n, (line, cells) in enumerate(rows):
+                if n == MAX_ROWS:
+                    raise FactError(f"{path.name} has more than {MAX_ROWS:,} rows")
+                row = dict(zip_longest(COLUMNS, cells))
+                sku, point = _read(row, f"{path.name}:{line}")
+                found.setdefault(sku, []).append(point)
+    except (OutsideError, UnicodeDecodeError) as e:
+        clause = e.clause if isinstance(e, OutsideError) else "is not UTF-8 text"
+        raise FactError(f"{path.name} {clause}") from None
     return {sku: tuple(points) for sku, points in found.items()}
 
 
-def _read(row: dict[str, str], at: str) -> tuple[Sku, Point]:
+def _read(row: dict[str, Any], at: str) -> tuple[Sku, Point]:
     try:
         usd, gpu_count = float(row["usd_per_hour"]), int(row["gpu_count"])
-        seen_at = datetime.combine(first_day(row["observed_at"]), time(), UTC)
+        seen_at = _midnight(first_day(row["observed_at"]))
     except (TypeError, ValueError) as e:
         raise FactError(f"{at}: {e}") from None
     named = all(row[name] for name in ("provider", "instance_type", "accelerator", "source"))
@@ -276,7 +290,13 @@ def _read(row: dict[str, str], at: str) -> tuple[Sku, Point]:
 
 
 def _project(source: str) -> str:
-    return source.partition("@")[0]
+    return sys.intern(source.partition("@")[0])
+
+
+@lru_cache(maxsize=4096)
+def _midnight(day: date) -> datetime:
+    """One object for all prices of a day."""
+    return datetime.combine(day, time(), UTC)
 
 
 def _sources(prices: dict[Sku, tuple[Point, ...]]) -> set[str]:

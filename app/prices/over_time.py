@@ -13,6 +13,7 @@ from app.document import vocabulary
 from app.document.on_use import pd
 from app.document.table import Table, text_column
 from app.prices.history_document import seller
+from core.errors import RuncastError
 from core.search.plan import Plan
 from pricing.history import CostOn, History, Market, history, known_skus
 from pricing.series import Gap, Sku, ratios, volatility
@@ -48,10 +49,10 @@ def accelerators(offered: Iterable[str]) -> list[str]:
 
 
 def skus(store: Store | None, accelerator: str) -> list[Sku]:
-    """Prices with a history; only the bundled ones if the store does not answer."""
+    """Prices with a history; only the bundled ones if what is kept here cannot be read."""
     try:
         return known_skus(accelerator=accelerator, store=store, limit=SHOWN_SKUS)
-    except StoreError:
+    except RuncastError:
         return known_skus(accelerator=accelerator, limit=SHOWN_SKUS)
 
 

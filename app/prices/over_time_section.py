@@ -20,7 +20,7 @@ from core.scenario import Scenario
 from core.search.plan import Answer
 from pricing.history import cost_on
 from pricing.series import Sku
-from pricing.store.engine import Store, StoreError
+from pricing.store.engine import Store
 
 USUAL = "H100-80GB-SXM"  # the accelerator whose history is shown first
 KEPT = 64  # cached charts, about 5 kB each
@@ -40,7 +40,7 @@ def draw(
     if (chosen := _draw_choice(over_time.accelerators(offered), store)) is not None:
         try:
             _draw_price(chosen, store)
-        except StoreError as e:
+        except RuncastError as e:
             st.warning(as_text(str(e)))
     _draw_plan(scenario, answer_of, store, today)
 

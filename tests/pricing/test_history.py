@@ -1,6 +1,8 @@
 """The history of a price: the bundled table, the store, and both of them together."""
 
 import csv
+import subprocess
+import sys
 from collections import defaultdict
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -22,6 +24,7 @@ from pricing.history_fill import fill_history
 from pricing.integrity import price_bands
 from pricing.series import Sku, sku_of
 from pricing.store.opening import open_store
+from tests.conftest import ROOT
 from tests.feeds import shapes
 from tests.feeds.server import Feed, as_text, serving
 from tests.support.recorded import NOW, found, offer, write
@@ -98,6 +101,63 @@ def test_a_wrong_row_is_refused_with_its_line(tmp_path, row):
     path.write_text(",".join(module.COLUMNS) + "\n" + row + "\n")
     with pytest.raises(FactError, match=r"^history\.csv:2: "):
         module._bundled(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "columns are not"),
+        (b"\xff", "is not UTF-8"),
+        (",".join(module.COLUMNS).encode() + b'\n"aws,x\n', "is not a CSV file"),
+        (",".join(module.COLUMNS).encode() + b"\n" + b"a," * 5_000, "has 5,001 cells"),
+    ],
+)
+def test_a_file_that_is_no_history_is_a_sentence(tmp_path, content, sentence):
+    path = tmp_path / "history.csv"
+    path.write_bytes(content)
+    with pytest.raises(FactError, match=sentence):
+        module._bundled(path)
+
+
+HISTORY = """
+import sys
+from pathlib import Path
+from core.errors import FactError
+from pricing import history
+from pricing.process_limit import limit
+limit(60, int(sys.argv[2]))
+try:
+    found = history._bundled(Path(sys.argv[1]))
+    print(sum(map(len, found.values())), end="")
+except FactError as e:
+    print(e, end="")
+"""
+MOST_MEMORY = 48 * 2**20  # of the longest history; 27 MiB measured
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "padding", "said"),
+    [
+        (200_000, "", "200000"),
+        (200_001, "", "history.csv has more than 200,000 rows"),
+        (700_000, "x" * 50, "history.csv is larger than 32 MB: no price history"),  # 100 MB
+    ],
+)
+def test_a_history_of_any_length_is_read_or_refused_in_little_memory(
+    tmp_path, num_rows, padding, said
+):
+    path = tmp_path / "history.csv"
+    days = [f"2026-{1 + d % 12:02}-{1 + d % 28:02}" for d in range(336)]
+    with path.open("w") as file:
+        file.write(",".join(module.COLUMNS) + "\n")
+        for n in range(num_rows):
+            file.write(f"aws,m{n % 9_000},H100-80GB-SXM,8,r{n % 50},spot,{9 + n % 900 / 100},"
+                       f"{days[n % 336]},github.com/a/b/c.csv@{n:020x}{padding}\n")  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", HISTORY, path, str(MOST_MEMORY)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == (said, "")
 
 
 # --- a day ---------------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ lease         lease of the price folder: one refresh at a time, by a lock and a 
 offers        price snapshots: immutable tables of offers, each named by the hash of its
               content
 price_life    how long a price is believed, and which prices are weak at any age
+process_limit  limits that the kernel keeps for this process: seconds on the clock, and
+              memory
 publish       publish a price snapshot: an immutable file named by its content, then a
               pointer to it
 refresh       refresh of prices: ask all sources, check their rows, publish one snapshot

@@ -1,6 +1,7 @@
 """Price snapshots: immutable tables of offers, each named by the hash of its content.
 
 pricing/snapshots/<id>.parquet   one row = one `Offer` and further fields of the machine
+pricing/snapshots/<id>.sha256    the hash of that file, so that damage is seen before it is parsed
 pricing/snapshots/current        the id of the snapshot that is used unless another is named
 pricing/snapshots/left_out.csv   every price of the source table that is in no offer, and why
 
@@ -35,7 +36,8 @@ from pricing.disk import prices_folder
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 MAX_BYTES = 32_000_000
 MAGIC = b"PAR1"  # at both ends of a Parquet file
-MAX_ROWS = 500_000
+MAX_ROWS = 300_000  # 410 MiB while they are read
+DIGEST = ".sha256"  # beside the file of a snapshot: the hash of its bytes
 
 # Regions that name no place: a newer observation of the machine at a named region is better.
 ANY_REGION = "*"  # one price for all regions, or no region in the source
@@ -72,6 +74,7 @@ _FIELDS_OF = attrgetter(*OFFER_FIELDS)
 _NOTHING_OF_THE_HOST = (None,) * (len(COLUMNS) - len(OFFER_FIELDS))
 _OPTIONAL = {"scale_out_gbit_per_s", "gpu_memory_gib", "vcpus", "memory_gib"}
 _AS_JSON = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_AGAIN = "`runcast refresh` may write it again, else restore a backup"
 _ID = re.compile(r"[0-9a-f]{12}")
 _DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?", re.ASCII)
 
@@ -175,20 +178,24 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
-def _check_ends(path: Path) -> None:
-    """Refuse a file that was cut or overwritten, before Rust panics over it on the terminal."""
-    with path.open("rb") as file:
-        begins = file.read(len(MAGIC)) == MAGIC
-        file.seek(-len(MAGIC), os.SEEK_END)
-        if not begins or file.read() != MAGIC:
-            raise ValueError(path.name)
+def _check_bytes(path: Path) -> None:
+    """Refuse a file that is not what was written, before Rust panics over it on the terminal or
+    ends the process. Of a file of an older version, which has no hash, both ends are compared."""
+    content = path.read_bytes()
+    written = path.with_suffix(DIGEST)
+    if _is_file(written):
+        is_whole = hashlib.sha256(content).hexdigest() == written.read_text("ascii").strip()
+    else:
+        is_whole = content.startswith(MAGIC) and content.endswith(MAGIC)
+    if not is_whole:
+        raise FactError(f"{path.name} cannot be read, it is not what was written: {_AGAIN}")
 
 
 def _read(path: Path) -> tuple[list[str], list[Row]]:
     """The names of the columns of a Parquet file, and its rows."""
     rows: list[Row] = []
     try:
-        _check_ends(path)
+        _check_bytes(path)
         batches = read_parquet(path)
         for batch in batches:
             rows += zip(*(column.to_pylist() for column in batch.columns), strict=True)
@@ -199,8 +206,7 @@ def _read(path: Path) -> tuple[list[str], list[Row]]:
         raise
     except BaseException as e:  # noqa: BLE001 - a damaged file is a panic of Rust, of no class
         raise FactError(
-            f"{path.name} cannot be read as parquet ({type(e).__name__}): `runcast refresh` may "
-            "write it again, else restore a backup"
+            f"{path.name} cannot be read as parquet ({type(e).__name__}): {_AGAIN}"
         ) from None
 
 

@@ -6,6 +6,7 @@ one, never half of one, even when the writer is killed or the disk is full.
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from arro3.io import write_parquet
 
 from core.errors import FactError
 from pricing.disk import write_atomically
-from pricing.offers import COLUMNS, MAX_BYTES, MAX_ROWS, Row, content_id, read_rows
+from pricing.offers import COLUMNS, DIGEST, MAX_BYTES, MAX_ROWS, Row, content_id, read_rows
 
 
 def parquet(rows: Sequence[Row]) -> bytes:
@@ -42,6 +43,8 @@ def write_snapshot(rows: Sequence[Row], folder: Path) -> str:
         data = parquet(rows)
         if len(data) > MAX_BYTES:
             raise FactError(f"The price snapshot has {len(data)} bytes, more than {MAX_BYTES}.")
+        digest = hashlib.sha256(data).hexdigest()
+        write_atomically(path.with_suffix(DIGEST), f"{digest}\n".encode("ascii"))
         write_atomically(path, data)
     return snapshot_id
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +20,7 @@ from typing import Any
 
 from hardware.outside.json_text import json_value
 from pricing.fetched import ANSWER, Fetched, as_json, fetched
+from pricing.process_limit import limit
 from pricing.providers.boundary import use_machines
 from pricing.sources import Source
 
@@ -63,31 +62,7 @@ def main() -> None:
 
 
 def _limit(one: Mapping[str, Any]) -> None:
-    """Let the kernel end this process after its time, and refuse it more memory than its own."""
-    left_s = one["began_s"] + one["deadline_s"] + LATE_S - time.monotonic()
-    if not hasattr(signal, "setitimer"):
-        end = threading.Timer(max(0.0, left_s), os._exit, (1,))
-        end.daemon = True
-        end.start()
-        return
-    signal.setitimer(signal.ITIMER_REAL, max(0.001, left_s))
-    import resource
-
-    limit = _held_bytes() + one["memory_bytes"]
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    with suppress(OSError, ValueError):  # a sandbox may forbid it: then its own limit holds
-        resource.setrlimit(
-            resource.RLIMIT_DATA, (limit, limit) if hard < 0 else (min(limit, hard), hard)
-        )
-
-
-def _held_bytes() -> int:
-    """What this process has allocated already."""
-    try:
-        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[5]
-    except OSError:
-        return 0
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    limit(one["began_s"] + one["deadline_s"] + LATE_S - time.monotonic(), one["memory_bytes"])
 
 
 def _answer(one: Mapping[str, Any]) -> None:

@@ -119,7 +119,7 @@ def keep_rows(offers: Iterable[Offer], folder: Path) -> str:
 def forget_unused_rows(state: State, folder: Path) -> None:
     """Delete stored rows that no record names any more."""
     used = {s.rows_id for s in state.sources.values()}
-    for path in (folder / "sources").glob("*.parquet"):
+    for path in (folder / "sources").glob("[!.]*"):
         if path.stem not in used:
             path.unlink(missing_ok=True)
 

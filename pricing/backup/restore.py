@@ -19,8 +19,9 @@ from pathlib import Path
 
 from core.errors import FactError, shown
 from pricing.backup.archive import FOLDERS, STORES, BackupError, Manifest, Reader, opened
+from pricing.backup.checking import check_snapshots
 from pricing.backup.make import WAIT_S, data_folder, give_to_owner, kept_files, no_refresh
-from pricing.offers import installed_id, snapshot
+from pricing.offers import installed_id
 from pricing.store.dump import (
     check_sqlite,
     dump_postgresql,
@@ -144,12 +145,12 @@ def _unpack(archive: Reader, staged: Path) -> None:
         and (found := check_sqlite(staged / STORES["sqlite"])) != store.revision
     ):
         raise BackupError(f"The archive's store is {shown(found)}, not {shown(store.revision)}.")
-    published = staged / "prices/snapshots"
-    if (published / "current").is_file():
-        try:
-            snapshot(installed_id(folder=published), folder=published)
-        except FactError as e:
-            raise BackupError(f"The archive's prices are damaged: {e}") from None
+    try:
+        check_snapshots(sorted((staged / "prices").rglob("*.parquet")))
+        if ((published := staged / "prices/snapshots") / "current").is_file():
+            installed_id(folder=published)
+    except FactError as e:
+        raise BackupError(f"The archive's prices are damaged: {e}") from None
 
 
 def _swap(staged: Path, data: Path, store: Store, manifest: Manifest, aside: Path) -> str:

@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import io
 import json
 import os
 import re
@@ -383,19 +384,35 @@ def test_an_archive_that_is_not_sound_changes_nothing(data, made, tmp_path, what
     assert not [p for p in here.iterdir() if "restore" in p.name]
 
 
-def test_prices_that_are_not_what_their_name_says_are_refused(data, made):
+def bomb():
+    """A Parquet file of 48 kB that unpacks to 400 GB."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 400_000, pa.int32()), ["x" * 10**6])
+    pq.write_table(pa.table({"provider": texts}), out := io.BytesIO())
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("make", [lambda: b"PAR1 no longer", bomb])
+def test_prices_that_are_not_what_their_name_says_are_refused(data, made, make, monkeypatch, capfd):
     with zipfile.ZipFile(made) as file:
         name = next(n for n in file.namelist() if n.endswith(".parquet"))
-    content = b"PAR1 no longer"
-    its = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    rewritten(
-        made,
-        change=lambda held: held.update({name: content}),
-        manifest=lambda said: first_named(said, name).update(its),
-    )
+    content = make()
+    digest = hashlib.sha256(content).hexdigest()
+    new = {name: content, name.replace(".parquet", ".sha256"): digest.encode()}
+
+    def named(said):
+        for one, what in new.items():
+            its = {"bytes": len(what), "sha256": hashlib.sha256(what).hexdigest()}
+            first_named(said, one).update(its)
+
+    rewritten(made, change=lambda held: held.update(new), manifest=named)
     data("other")
-    with pytest.raises(BackupError, match="prices are damaged"):
+    monkeypatch.setattr("pricing.backup.checking.FILE_S", 3.0)
+    with pytest.raises(BackupError, match=f"prices are damaged: {Path(name).name}"):
         restore(made)
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"no zip at all" * 1000])

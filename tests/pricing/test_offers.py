@@ -82,7 +82,8 @@ def test_a_file_whose_content_is_not_its_name_is_refused(folder):
     """The prices of one snapshot under the name of another: readable, and wrong."""
     true = offers.installed_id(folder=folder)
     false = write(Bundle(rows=(ROW,), left_out=()), folder)
-    shutil.copy(folder / f"{true}.parquet", folder / f"{false}.parquet")
+    for end in ("parquet", "sha256"):
+        shutil.copy(folder / f"{true}.{end}", folder / f"{false}.{end}")
     with pytest.raises(FactError, match=rf"{false}\.parquet was changed.*{true}"):
         offers.snapshot(false, folder=folder)
 
@@ -102,6 +103,23 @@ def test_every_truncation_is_refused(folder):
         path.write_bytes(whole[:length])
         with pytest.raises(FactError):
             offers.read_rows(path)
+
+
+def test_damage_within_a_file_is_a_sentence_and_nothing_on_the_terminal(folder, capfd):
+    """Rust would panic over most of these bytes, and end the process over some."""
+    path = folder / f"{offers.installed_id(folder=folder)}.parquet"
+    whole = path.read_bytes()
+    for at in range(4, len(whole) - 4, 41):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        with pytest.raises(FactError, match="cannot be read, it is not what was written"):
+            offers.read_rows(path)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_snapshot_of_an_older_version_has_no_hash_and_is_read(folder):
+    path = folder / f"{offers.installed_id(folder=folder)}.parquet"
+    path.with_suffix(".sha256").unlink()
+    assert len(offers.read_rows(path)) == 2
 
 
 def test_a_table_of_something_else_is_refused(folder):

@@ -1,7 +1,7 @@
-"""The clock is a day off, the time zone and the language are others: ages, sentences, same bytes.
+"""The clock is off, the time zone and the language are others: ages, sentences, same bytes.
 
-A clock that was set back is the same as data of tomorrow: the refresh is told another time, and the
-commands have the machine's own.
+Either a refresh has another time and the commands the machine's own, or whole programs have another
+time of day, by a library that is loaded before the one that asks the kernel.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -40,6 +41,63 @@ def run(*words, **environ):
 
 def said(done):
     return " ".join((done.stdout + done.stderr).decode().split())
+
+
+@pytest.fixture(scope="module")
+def clock_off_by(tmp_path_factory):
+    """The environment of a program whose time of day is so many days off."""
+    if (compiler := shutil.which("cc")) is None or not sys.platform.startswith("linux"):
+        pytest.skip("there is no C compiler here")
+    library = tmp_path_factory.mktemp("clock") / "clock.so"
+    source = ROOT / "tests/support/clock.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+    return lambda days: {"LD_PRELOAD": str(library), "CLOCK_OFF_S": str(days * 86_400)}
+
+
+REFRESH = """
+import json, sys
+from datetime import UTC, datetime
+from pricing.refresh import refresh
+from tests.feeds.refreshing import made
+report = refresh([made(float(sys.argv[1]))], environ={})
+print(json.dumps([datetime.now(UTC).timestamp(), report.published, report.store,
+                  [line.age_days or 0.0 for line in report.lines]]))
+"""
+COMMANDS = (("plan", "--link", LINK), ("doctor", "--json"), ("prices", "freshness", "--json"))
+
+
+def refreshed(usd, environ):
+    """When a refresh in a program of its own thought to be, after it was published and kept."""
+    done = subprocess.run(
+        [sys.executable, "-c", REFRESH, str(usd)], cwd=ROOT, capture_output=True, text=True,
+        check=True, timeout=120, env={**os.environ, **environ},
+    )  # fmt: skip
+    at, published, store, ages = json.loads(done.stdout)
+    assert (published, store) == (True, "")
+    assert min(ages) >= 0.0
+    return at
+
+
+@pytest.mark.parametrize("days", [-1, 365])
+def test_programs_work_while_the_clock_is_wrong_and_after_it_is_right(tmp_path, clock_off_by, days):
+    here = {"RUNCAST_DATA_DIR": str(tmp_path)}
+    wrong = {**here, **clock_off_by(days)}
+
+    def asked(environ):
+        for words in COMMANDS:
+            done = run(*words, **environ)
+            assert done.returncode in (0, 1), said(done)  # 1: the doctor has something to say
+            assert "Traceback" not in said(done)
+            assert not re.search(r"-\d[\d.]* (hour|day|month|year)s? (old|ago)", said(done))
+            found = re.findall(r'"age_days": (-?[\d.]+)', said(done))
+            assert min(map(float, found), default=0.0) >= 0.0, words
+
+    refreshed(43.0, here)
+    asked(wrong)
+    off_s = refreshed(44.0, wrong) - datetime.now(UTC).timestamp()
+    assert off_s == pytest.approx(days * 86_400, abs=600)  # the clock was wrong indeed
+    asked(here)
+    refreshed(45.0, here)
 
 
 @pytest.mark.parametrize("days", [1, -1])

@@ -17,9 +17,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pricing.refresh import refresh
-from pricing.source_state import read_state
-from pricing.store.opening import open_store
-from pricing.store.queries import refresh_runs
 from tests.feeds.refreshing import made
 from tests.support.browsing import ROOT
 
@@ -63,7 +60,7 @@ report = refresh([made(float(sys.argv[1]))], environ={})
 print(json.dumps([datetime.now(UTC).timestamp(), report.published, report.store,
                   [line.age_days or 0.0 for line in report.lines]]))
 """
-COMMANDS = (("plan", "--link", LINK), ("doctor", "--json"), ("prices", "freshness", "--json"))
+COMMANDS = (("plan", "--link", LINK), ("doctor", "--json"))
 
 
 def refreshed(usd, environ):
@@ -86,11 +83,12 @@ def test_programs_work_while_the_clock_is_wrong_and_after_it_is_right(tmp_path, 
     def asked(environ):
         for words in COMMANDS:
             done = run(*words, **environ)
-            assert done.returncode in (0, 1), said(done)  # 1: the doctor has something to say
+            assert done.returncode == 0 or words[0] == "doctor", said(done)
             assert "Traceback" not in said(done)
             assert not re.search(r"-\d[\d.]* (hour|day|month|year)s? (old|ago)", said(done))
             found = re.findall(r'"age_days": (-?[\d.]+)', said(done))
-            assert min(map(float, found), default=0.0) >= 0.0, words
+            assert min(map(float, found), default=0.0) >= 0.0
+            assert found or words[0] == "plan"
 
     refreshed(43.0, here)
     asked(wrong)
@@ -98,32 +96,6 @@ def test_programs_work_while_the_clock_is_wrong_and_after_it_is_right(tmp_path, 
     assert off_s == pytest.approx(days * 86_400, abs=600)  # the clock was wrong indeed
     asked(here)
     refreshed(45.0, here)
-
-
-@pytest.mark.parametrize("days", [1, -1])
-def test_a_clock_that_moved_a_day_is_said_and_no_age_is_negative(tmp_path, monkeypatch, days):
-    """+1: the refresh was made by a clock a day ahead, which was then set right."""
-    monkeypatch.setenv("RUNCAST_DATA_DIR", str(tmp_path))
-    folder, moved = tmp_path / "prices", datetime.now(UTC) + timedelta(days=days)
-    refresh([made(43.0)], folder=folder, environ={}, now=lambda: moved)
-    state = read_state(folder).of("made")
-    age = state.age_days(datetime.now(UTC))
-    assert age == (0.0 if days == 1 else pytest.approx(1.0, abs=0.01))
-    plan = run("plan", "--link", LINK, RUNCAST_DATA_DIR=str(tmp_path))
-    assert plan.returncode == 0, plan.stderr
-    assert not re.search(r"-\d+ (day|month|year)s? old", said(plan))
-    told = run("doctor", "--json", RUNCAST_DATA_DIR=str(tmp_path)).stdout.decode()
-    ages = [float(a) for a in re.findall(r'"age_days": (-?[\d.]+)', told)]
-    assert ages
-    assert min(ages) >= 0
-    # The clock is right again: the next refresh is published and written down after the first.
-    later = refresh([made(44.0)], folder=folder, environ={})
-    assert later.published
-    assert later.store == ""
-    runs = refresh_runs(open_store(folder=folder))
-    assert {r.snapshot_id for r in runs} >= {later.snapshot_id}
-    assert read_state(folder).snapshot_id == later.snapshot_id
-    assert all(line.age_days is None or line.age_days >= 0 for line in later.lines)
 
 
 def test_the_doctor_says_that_a_source_answered_at_a_time_to_come(tmp_path):

@@ -37,7 +37,7 @@ from tests.support.recorded import prices_in_use
 ROOT = Path(__file__).parent.parent.parent
 BOTH = ["sqlite", "postgres"]
 OCI_PATH = "/pls/apex/cetools/api/v1/products/"
-KILLS = int(os.environ.get("RUNCAST_KILLS", "20"))
+KILLS = int(os.environ.get("RUNCAST_KILLS", "10"))
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
 

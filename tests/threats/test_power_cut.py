@@ -22,7 +22,7 @@ from tests.support.power import disk
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
-CUTS = int(os.environ.get("RUNCAST_KILLS", "12"))
+CUTS = int(os.environ.get("RUNCAST_KILLS", "6"))
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ FIRST = (
     "deadline_days", "deadline_confidence", "stack",
 )  # fmt: skip
 DATA_SET = ("num_examples", "tokens_per_example", "epochs")  # in place of the tokens
-DRAWN_ELSEWHERE = frozenset({"rank_by"})  # above the table it sorts
+DRAWN_ELSEWHERE = frozenset({"rank_by", "continued"})  # above the table it sorts, in the task
 
 # Where the form shows the fields of groups `basic` and `advanced` that are not among the first;
 # those not named here are under OTHER.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
+from app.scenario.link import changed
 from core.scenario import Scenario
 
 CONTINUE = "continue"  # pre-training that goes on from a trained model; a scenario's task: pretrain
@@ -27,10 +28,17 @@ USUAL: Mapping[str, Mapping[str, object]] = {
 
 
 def continues(scenario: Scenario) -> bool:
-    """Whether pretraining has the usual values of a continued one: so a link opens it as that,
-    though it has no task of its own."""
-    usual = USUAL[CONTINUE].items()
-    return scenario.task == "pretrain" and all(getattr(scenario, n) == v for n, v in usual)
+    """Whether pretraining goes on from a trained model: as its link says, else if it has the usual
+    values of that."""
+    if scenario.continued is not None or scenario.task != "pretrain":
+        return scenario.task == "pretrain" and bool(scenario.continued)
+    return all(getattr(scenario, n) == v for n, v in USUAL[CONTINUE].items())
+
+
+def as_continued(scenario: Scenario, is_continued: bool) -> Scenario:
+    """The scenario, marked as continued or not where its values alone do not say so."""
+    plain = changed(scenario, continued=None)
+    return plain if continues(plain) == is_continued else changed(plain, continued=is_continued)
 
 
 _FIELDS = tuple(dict.fromkeys(name for usual in USUAL.values() for name in usual))
@@ -75,5 +83,5 @@ def switched(
     kept = {name for name in _FIELDS if is_given(name)}
     if "num_tokens" in kept and scenario.num_examples is None:
         kept |= _DATA_SET.keys()
-    changed = {n: new.get(n, fields[n].default) for n in _FIELDS if n not in kept}
-    return {**changed, "task": "pretrain" if after == CONTINUE else after}
+    usual = {n: new.get(n, fields[n].default) for n in _FIELDS if n not in kept}
+    return {**usual, "task": "pretrain" if after == CONTINUE else after}

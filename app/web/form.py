@@ -33,6 +33,7 @@ from app.scenario.fields import (
 from app.scenario.file import read_scenario, write_scenario
 from app.scenario.link import changed
 from app.scenario.model import custom_fields, model_of, parse_config
+from app.scenario.starting import as_continued, continues
 from app.web import form_start, link
 from app.web.form_part import more, part
 from app.web.form_words import ABOUT, NOTHING, OPTION_LABELS, PLACEHOLDERS, labelled
@@ -87,7 +88,10 @@ def errors() -> dict[str, str]:
 def _accepted(where: str, new: dict[str, Any]) -> Scenario | None:
     """The scenario with new values, or None and an error sentence if they are invalid."""
     try:
-        scenario, notes = resolve.resolve(changed(link.scenario(), **new))
+        asked = changed(link.scenario(), **new)
+        if "task" not in new:  # an edit of the tokens is no change of the task
+            asked = as_continued(asked, continues(link.scenario()))
+        scenario, notes = resolve.resolve(asked)
     except ScenarioError as e:
         notes = [e.as_labelled]
     if notes:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.forecast import resolve
 from app.scenario.link import changed, parse
-from app.scenario.starting import CONTINUE, EXAMPLES, USUAL, continues, switched
+from app.scenario.starting import CONTINUE, EXAMPLES, USUAL, as_continued, continues, switched
 from app.web import form_part, link
 from app.web.form_words import OPTION_LABELS
 from core.errors import ScenarioError
@@ -16,7 +16,6 @@ from core.scenario import Scenario
 
 EXAMPLE, TASK = "form_example", "form_task"
 _TYPED = "form_typed"  # the fields that this session typed: a task does not change them
-_TASK = "form_task_chosen"
 
 Fill = Callable[[Scenario], None]
 
@@ -44,18 +43,15 @@ def _opened(query: Mapping[str, str], fill: Fill) -> None:
     """Open a scenario as a link would, and forget what was typed."""
     asked = {name: [value] for name, value in query.items()}
     scenario, notes = parse(asked, resolve.resolve, resolve.current_prices())
-    for name in (_TYPED, _TASK, form_part.OPEN):
+    for name in (_TYPED, form_part.OPEN):
         st.session_state.pop(name, None)
     link.edit(scenario, notes)
     fill(scenario)
 
 
 def _task() -> str:
-    """The task on the page: the scenario's, or its continuation if that was chosen or opened."""
-    task = link.scenario().task
-    if task == "pretrain" and _TASK not in st.session_state and continues(link.scenario()):
-        return CONTINUE
-    return CONTINUE if st.session_state.get(_TASK) == CONTINUE and task == "pretrain" else task
+    """The task on the page: the scenario's, or its continuation."""
+    return CONTINUE if continues(link.scenario()) else link.scenario().task
 
 
 def _task_chosen(fill: Fill) -> None:
@@ -63,11 +59,10 @@ def _task_chosen(fill: Fill) -> None:
     typed_here = st.session_state.get(_TYPED, frozenset())
     try:
         new = switched(link.scenario(), before, after, typed_here)
-        scenario, notes = resolve.resolve(changed(link.scenario(), **new))
+        asked = as_continued(changed(link.scenario(), **new), after == CONTINUE)
+        scenario, notes = resolve.resolve(asked)
     except ScenarioError as e:
         scenario, notes = link.scenario(), [e.as_labelled]
-    else:
-        st.session_state[_TASK] = after
     link.edit(scenario, notes)
     fill(scenario)
 

@@ -235,6 +235,10 @@ class ScenarioFields(BaseModel):
         1.0, "Expert imbalance", "Busiest expert's tokens over the mean", "advanced", ge=1, le=1024
     )
     task: Task = field("pretrain", "Task", "pretrain, sft, lora or qlora", "advanced")
+    continued: Flag = field(
+        None, "Continued pretraining", "From trained weights; empty: as its tokens suggest",
+        "advanced",
+    )  # fmt: skip
     lora_rank: Count = field(16, "LoRA rank", "Of the adapters", "advanced", le=4096)
     lora_targets: LoraTargets = field(
         "all", "LoRA targets", "Matrices that get adapters: attention or all", "advanced"

@@ -120,4 +120,4 @@ NOT_SEARCHED = frozenset(
     }
 )  # fmt: skip
 NAMED = frozenset({"plan", "pinned"})  # plans that an answer describes at any rank
-VIEW = NAMED | LIST | {"made"}  # what is shown, and the version: no figure depends on it
+VIEW = NAMED | LIST | {"made", "continued"}  # what is shown, the version: no figure depends on it

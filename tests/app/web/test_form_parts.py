@@ -115,6 +115,24 @@ def test_a_link_of_a_continued_pretraining_opens_as_one_until_another_task_is_ch
     assert page.text_input(key="form_num_tokens").value == "100B"
 
 
+@pytest.mark.parametrize("task", ["continue", "pretrain"])
+def test_any_number_of_tokens_reopens_as_the_task_that_was_chosen(task):
+    page = opened()
+    page.selectbox(key="form_task").set_value("continue").run()
+    page.selectbox(key="form_task").set_value(task).run()
+    for tokens in ("35B", "20B"):  # 20B in a batch of 256 look continued by themselves
+        page.text_input(key="form_num_tokens").set_value(tokens).run()
+        page.text_input(key="form_global_batch_size").set_value("256").run()
+        again = opened(**link_of(page))
+        for shown in (page, again):
+            assert not shown.exception
+            assert not shown.warning
+            assert shown.selectbox(key="form_task").value == task
+            assert shown.text_input(key="form_num_tokens").value == tokens
+    page.selectbox(key="form_task").set_value("lora").run()
+    assert "continued" not in link_of(page)
+
+
 def test_a_typed_number_of_tokens_is_kept_by_every_task():
     page = opened(num_tokens="1B")
     page.selectbox(key="form_task").set_value("lora").run()

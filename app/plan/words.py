@@ -227,7 +227,7 @@ def network_sentence(plan: Plan) -> str:
         "product": f"documented for {found.product or 'this machine'} ({found.source})",
         "usual": f"usual for {plan.offer.accelerator} ({found.source})",
     }
-    assumed = "assumed, " if found.is_assumed else ""
+    assumed = "assumed as " if found.is_assumed else ""
     return f"Network: {found.gbit_per_s:,.4g} Gbit/s a machine, {assumed}{by[found.basis]}."
 
 

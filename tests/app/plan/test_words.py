@@ -167,7 +167,7 @@ def test_an_assumed_network_is_a_badge_where_it_was_assumed():
         ("given", "given by you"),
         ("offer", "stated by the offer (a page)"),
         ("product", "documented for Pods (a page)"),
-        ("usual", "assumed, usual for H100-80GB-SXM (a page)"),
+        ("usual", "assumed as usual for H100-80GB-SXM (a page)"),
     ],
 )
 def test_the_network_is_shown_with_who_says_so(basis, says):

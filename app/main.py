@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
@@ -205,6 +206,7 @@ def main() -> None:
     )
     if not login.is_open():
         return
+    st.html(Path(__file__).with_name("stale.css"))
     moved = st.session_state.get(PAGE) != current.url_path
     st.session_state[PAGE] = current.url_path
     if link.take_over(resolve.resolve, resolve.current_prices(), saved.expanded) or moved:

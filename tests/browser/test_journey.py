@@ -4,6 +4,20 @@ import pytest
 
 pytestmark = pytest.mark.journey
 
+# Looks at every frame: what of an old answer is as bright as the new one that stands with it.
+BRIGHT = """() => { window.bright = []; window.mixed = 0;
+  const look = () => {
+    const all = [...document.querySelectorAll('[data-testid="stMain"] [data-stale]')];
+    const old = all.filter(e => e.dataset.stale === 'true' && e.offsetHeight);
+    if (old.length && old.length < all.length) {
+      window.mixed += 1;
+      const bright = old.filter(e => getComputedStyle(e).opacity > 0.5);
+      window.bright.push(...bright.map(e => e.innerText));
+    }
+    requestAnimationFrame(look);
+  };
+  look(); }"""
+
 
 def test_a_link_shows_another_person_the_same_numbers(new_user):
     ann = new_user()
@@ -28,6 +42,7 @@ def test_a_link_shows_another_person_the_same_numbers(new_user):
     assert bob.notes() == []
 
     edited = ann.headlines()
+    ann.page.evaluate(BRIGHT)
     ann.back()
     assert ann.value("Sequence length") == "8192"
     ann.back()
@@ -36,6 +51,7 @@ def test_a_link_shows_another_person_the_same_numbers(new_user):
     ann.forward()
     ann.forward()
     assert ann.headlines() == edited
+    assert ann.page.evaluate("() => [window.mixed > 0, window.bright]") == [True, []]
     ann.page.reload()
     ann.settle()
     assert ann.headlines() == edited

@@ -20,7 +20,7 @@ from app.document.glossary import explained
 from app.forecast import price_book
 from app.plan import answer_section, products
 from app.plan import words as plan_words
-from app.programme import page as programme_page
+from app.programme import stages_section
 from app.risk import document as risk_document
 from app.scale import page as scale_page
 from app.scenario.link import Query, query_of
@@ -79,7 +79,7 @@ def draw(scenario: Scenario, answer: Answer) -> None:
         found = _purchases(query, book_id, plan.id, "", scenario, plan, None)
     charts = _charts(query, book_id, plan.id, trace_id, theme, scenario, found)
     _draw_answer(scenario, found)
-    programme_page.draw_ways(scenario)
+    stages_section.draw_ways(scenario)
     _draw_spreads(found, charts)
     _draw_lateness(found, charts)
     _draw_spot(found, charts, wrong)

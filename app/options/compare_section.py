@@ -13,7 +13,7 @@ from app.document.escape import as_text
 from app.document.glossary import explained
 from app.options import side_by_side, side_by_side_words, two_links
 from app.options.side_by_side import Row, Subject
-from app.programme import page as programme_page
+from app.programme import stages_section
 from app.scenario.link import address_of
 from app.web import answers, copy_button, link
 from core.errors import RuncastError
@@ -131,7 +131,7 @@ def draw_other_link(scenario: Scenario, answer: Answer, today: dt.date) -> None:
     )
     _draw_compared(compared, today, "options_links")
     for subject in compared:
-        programme_page.draw_sentence(subject.letter, subject.scenario)
+        stages_section.draw_sentence(subject.letter, subject.scenario)
 
 
 def _draw_differences(scenario: Scenario, other: Scenario) -> None:

@@ -32,7 +32,7 @@ from app.plan import (
 )
 from app.plan.decided import recommended_sentence
 from app.prices import price_age_section
-from app.programme import page as programme_page
+from app.programme import stages_section
 from app.provenance import hints as provenance_hints
 from app.provenance import page as provenance_page
 from app.report import share_section
@@ -91,7 +91,7 @@ def draw(
     st.caption(as_text(words.coverage_sentence(answer)))
     answer_section.draw_excluded(answer, LEFT_OUT)
     with stages:  # last, so that its search keeps nothing waiting
-        programme_page.draw(scenario)
+        stages_section.draw(scenario)
 
 
 def _row_chosen(ids: tuple[str, ...], key: str) -> None:
@@ -118,7 +118,7 @@ def _draw_nothing(scenario: Scenario, answer: Answer) -> None:
     quote_section.draw(scenario)
     answer_section.draw_excluded(answer, LEFT_OUT, is_open=True)
     share_section.draw(scenario, answer, None)
-    programme_page.draw(scenario)
+    stages_section.draw(scenario)
 
 
 def _draw_headlines(scenario: Scenario, answer: Answer, selected: Plan, today: dt.date) -> None:

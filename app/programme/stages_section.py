@@ -1,4 +1,4 @@
-"""A programme on the Plan page: its stages as a table to edit, a timeline, and what each costs."""
+"""A programme on pages: its stages as a table to edit, a timeline, and what each costs."""
 
 from __future__ import annotations
 
@@ -64,8 +64,10 @@ def _draw_editor(scenario: Scenario) -> None:
         )
         if right.form_submit_button("Use these stages", type="primary", width="stretch"):
             _take(edited.to_dict("records"), may_move=may_move)
-    if scenario.stages and st.button("Back to one run", key="programme_clear", type="tertiary"):
-        link.edit(changed(link.scenario(), stages=(), stages_may_move=False))
+    if scenario.stages:
+        st.button("Back to one run", key="programme_clear", type="tertiary", on_click=_clear)
+    now = link.scenario()
+    if (now.stages, now.stages_may_move) != (scenario.stages, scenario.stages_may_move):
         st.rerun(scope="app")
 
 
@@ -75,8 +77,10 @@ def _take(rows: list[dict[Any, Any]], *, may_move: bool) -> None:
         link.edit(changed(link.scenario(), stages=stages_of(rows), stages_may_move=may_move))
     except ValueError as e:
         st.error(as_text(e.as_labelled if isinstance(e, RuncastError) else f"Stages: {e}."))
-        return
-    st.rerun(scope="app")
+
+
+def _clear() -> None:
+    link.edit(changed(link.scenario(), stages=(), stages_may_move=False))
 
 
 def draw_sentence(letter: str, scenario: Scenario) -> None:

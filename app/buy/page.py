@@ -125,6 +125,8 @@ def _trace() -> tuple[Trace | None, str, str]:
 
 
 def _draw_answer(scenario: Scenario, found: Purchases) -> None:
+    if all_in := words.all_in_sentence(found):  # the figures of the other pages come first
+        st.markdown(as_text(all_in))
     st.markdown(f"**{as_text(words.headline(scenario, found))}**")
     headlines = document.headlines(scenario, found)
     for column, (name, value, line) in zip(st.columns(4), headlines, strict=False):
@@ -132,9 +134,10 @@ def _draw_answer(scenario: Scenario, found: Purchases) -> None:
             st.metric(name, as_text(value), help=explained(f"{name} {line}"))
             st.caption(as_text(line))
     for sentence in (
-        words.all_in_sentence(found), words.doubted_sentence(scenario, found),
-        words.budget_sentence(scenario, found), words.break_even_sentence(found),
-    ):  # fmt: skip
+        words.doubted_sentence(scenario, found),
+        words.budget_sentence(scenario, found),
+        words.break_even_sentence(found),
+    ):
         if sentence:
             st.markdown(as_text(sentence))
 

@@ -138,7 +138,7 @@ NO_OFFER = {
     "precision": "without the precision",
     "no_facts": "accelerators without figures",
     "cluster_size": "clusters too small",
-    "stack": "not for the chosen stack",
+    "stack": "not run by the stacks searched",
     "quote_over": "quotes past their last day",
 }
 

@@ -37,8 +37,8 @@ from hardware.measured import measured_accelerators
 from pricing.book.offers import NO_TERMS, is_booked
 
 STEADY = (
-    "Steady state: failures, checkpoints, restarts and waiting for capacity are not counted; "
-    "`runcast risk` adds failures and checkpoints."
+    "Steady state: failures, checkpoints, restarts and start-up are in expected time and cost, "
+    "not in a step or its speed; `runcast risk` takes them apart."
 )
 UNCALIBRATED = (
     "Uncalibrated: the efficiencies were set on published runs of other people, not measured on "

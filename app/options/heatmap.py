@@ -105,9 +105,13 @@ def drawn_of(answer: Answer, every: pd.DataFrame, kept: pd.DataFrame, measure: s
         return None
     gpus, clouds = cells["gpu"].unique(), cells["cloud"].unique()
     top, (title, _, unit) = cells.iloc[0], MEASURES[measure]
+    p = answer.points
+    is_outside = ~(p["meets_deadline"] & p["meets_budget"])[p["id"] == top["plan"]].all()
+    outside = ", outside the deadline or the budget" if is_outside else ""
     sentence = (
         f"{title}, best plan of each pair, in {unit}: the best is {top['gpu']} at {top['cloud']}, "
-        f"{top['text']}. {fmt.count(num_found)} of {fmt.count(len(cells))} pairs have a figure."
+        f"{top['text']}{outside}. {fmt.count(num_found)} of {fmt.count(len(cells))} pairs have a "
+        "figure."
     )
     drawn_gpus, drawn_clouds = gpus[:MOST_GPUS], clouds[:MOST_CLOUDS]
     if len(gpus) > MOST_GPUS or len(clouds) > MOST_CLOUDS:

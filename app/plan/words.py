@@ -184,7 +184,9 @@ def prices_sentence(answer: Answer) -> str:
         "past their life or of low quality"
     )
     return (
-        f"{head}; with them: {fmt.usd(with_them)}." if with_them < least < math.inf else f"{head}."
+        f"{head}; with them the least cost is {fmt.usd(with_them)}."
+        if with_them < least < math.inf
+        else f"{head}."
     )
 
 

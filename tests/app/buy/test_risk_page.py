@@ -70,7 +70,8 @@ def drawn():
 def test_the_page_says_the_answer_first_and_everything_else(drawn, scenario, found):
     assert not drawn.exception
     assert not drawn.error
-    assert plain(drawn.markdown[0].value) == f"**{words.headline(scenario, found)}**"
+    first = [plain(m.value) for m in drawn.markdown[:2]]
+    assert first == [words.all_in_sentence(found), f"**{words.headline(scenario, found)}**"]
     text = shown(drawn)
     for sentence in words.sentences(scenario, found):
         assert sentence in text

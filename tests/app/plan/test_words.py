@@ -57,7 +57,8 @@ def test_plans_on_prices_in_doubt_are_counted_with_what_they_would_cost():
     old, alone = (replace(cheap, against=a) for a in (("old_price",), ("old_price", "more")))
     said = plan_words.prices_sentence(made_up.answer(dear, old))
     assert said == (
-        "1 of 2 plans stand on prices past their life or of low quality; with them: $900."
+        "1 of 2 plans stand on prices past their life or of low quality; with them the least cost "
+        "is $900."
     )
     assert said in plan_words.coverage_line(made_up.answer(dear, old))
     assert "with them" not in plan_words.prices_sentence(made_up.answer(dear, alone))

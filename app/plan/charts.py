@@ -29,10 +29,10 @@ STAR = (
 )
 PICK = "pick"  # name of the selection made by a click on the frontier
 HERE = "here"  # name of the marker's data
-PARETO_PX = 224  # height of the whole chart: plot, axis and legend
+PARETO_PX = 250  # height of the whole chart: plot, axis and legend
 DOUBTED_PX = 34  # the legend below them
-LEGEND_ROW_PX = 18  # of two names: more are cut off in a narrow window
-MEMORY_PX, LEGEND_ROW_PX = 152, 19
+LEGEND_ROW_PX = 19  # of two names: more are cut off in a narrow window
+MEMORY_PX = 152
 STEP_PX = 52
 ROW_PX, BAR_PX, BAR_DOWN_PX = 34, 12, 8  # one row: a name with a bar beneath it
 GAP = 1.35  # factor by which the frontier's axes extend beyond the data, for labels

@@ -7,12 +7,13 @@ forecast from what was measured on it, so published runs say nothing about it.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.evidence.residual import Learned, learned, sentence
+from core.evidence.residual import Learned, MeasuredRuns, Traits, learned, sentence
 from core.evidence.traits import traits
 from core.layout.workload import Workload
 from core.scenario import Scenario
@@ -57,6 +58,29 @@ class Moved:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question to the runs, equal to another of the same content: an edit of the tokens, the
+    deadline or the order asks about the very layouts of before."""
+
+    content: tuple[object, ...]
+    of: Traits = field(compare=False)
+    runs: MeasuredRuns = field(compare=False)
+
+    @classmethod
+    def about(cls, of: Traits) -> _Asked:
+        columns = [getattr(of, f.name) for f in fields(of)]
+        runs = residuals()
+        content = (id(runs), *((c.dtype.str, c.tobytes()) for c in columns))
+        return cls(content=content, of=of, runs=runs)
+
+
+@lru_cache(maxsize=16)
+def what_runs_say(asked: _Asked) -> Learned:
+    """What runs say about some forecasts; kept for who asks about the same ones again."""
+    return learned(asked.of, asked.runs)
+
+
 def moved_by_runs(
     best: Best,
     jobs: Sequence[Job],
@@ -87,7 +111,7 @@ def moved_by_runs(
             accelerator=np.array([j.accelerator for j in some], dtype=np.str_),
             **{name: np.full(len(mine), text) for name, text in same.items()},
         )
-        parts.append(learned(of, residuals()))
+        parts.append(what_runs_say(_Asked.about(of)))
         order.append(mine)
     said = _in_order(parts, order, rows)
     own = np.array([jobs[int(n)].accelerator in calibrated for n in best.job], dtype=bool)

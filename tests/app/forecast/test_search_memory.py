@@ -11,6 +11,7 @@ import pytest
 from app.forecast import answer as forecast_answer
 from app.forecast import resolve, search_memory
 from app.forecast import search as forecast_search
+from app.forecast.nearby import moved
 from app.forecast.search_memory import SearchMemory
 from core.scenario import Scenario
 from core.search import search as core_search
@@ -118,6 +119,11 @@ def test_prices_limits_and_choices_of_what_is_known_search_nothing(searched):
     memory = SearchMemory()
     forecast_answer.answer(asked({}), memory=memory)
     first = list(searched)
+    known = moved.what_runs_say.cache_info().misses
+    forecast_answer.answer(asked({"deadline_days": "20", "num_tokens": "300B"}), memory=memory)
+    assert (
+        moved.what_runs_say.cache_info().misses == known
+    )  # the measured runs near the same layouts
     for edit in ({"deadline_days": "20"}, {"budget_usd": "1M"}, {"rank_by": "time"},
                  {"cloud": "azure"}, {"gpu": "H100-80GB-SXM"}, {"num_gpus": "16"},
                  {"num_tokens": "300B"}):  # fmt: skip

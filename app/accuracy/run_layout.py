@@ -91,7 +91,7 @@ def _degrees(
         batch = ranks * micro * max(pp * 4, 1.0)
     shard = given_or(inputs.fsdp_degree[i], ranks if sharding != "hsdp" else unit)
     shard = min(shard / cp if shard > ranks else shard, ranks)
-    if sharding not in ("fsdp2", "hsdp"):
+    if sharding not in ("fsdp2", "hsdp", "zero1"):
         shard = ranks
     return {
         "num_gpus": gpus,

@@ -31,6 +31,7 @@ from core.time.layer import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack, efficiency, stacks
 from hardware.habits import options
 from hardware.habits.flags import differences, settled
+from hardware.stack_support import habit as habit_of
 from hardware.stack_support import support_of
 
 PARTIAL = 0.5  # of core.layout.workload.Workload.cuda_graphs: parts of a step are graphs
@@ -130,6 +131,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         or (not scenario.async_tp and bool(is_since(year, stack.async_tp_since))),
         overlaps_gradients=does["gradient_overlap"] == "on",
         overlaps_weights=does["param_overlap"] == "on",
+        broadcasts_weights=habit_of(stack, "broadcasts_weights", year) == "1",
         overlaps_experts=scenario.moe_overlap,
         deduplicates=does["dispatcher"] == "per_node",
         host_slowdown=scenario.host_slowdown,

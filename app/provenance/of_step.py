@@ -249,6 +249,7 @@ def _data_parallel(case: Case, own_s: float) -> tuple[str, tuple[Record, ...], s
     times = 1 if case.plan.layout.pp > 1 else case.plan.layout.num_microbatches
     rest = (lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
     reduced = as_float(traffic.gradient_s(*rest)) + as_float(traffic.replica_s(*rest))
+    reduced += as_float(traffic.updated_weights_s(work, lay, cluster, eff, params))
     inputs = (
         record("gathers_s", "Weights gathered, gradients scattered, each time", gathers, "s",
                topic="Which collectives"),

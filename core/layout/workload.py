@@ -48,6 +48,7 @@ class Workload:
     async_tp: Bools = True  # tensor-parallel communication overlapped with its matmuls
     overlaps_gradients: Bools = True  # their reduction runs during backward
     overlaps_weights: Bools = True  # sharded ones are gathered ahead of their layer
+    broadcasts_weights: Bools = False  # ZeRO-1: updated ones are sent by one owner after the other
     software_year: Numeric = 2026.5  # decimal year of the stack's release
     host_slowdown: Numeric = 1.0  # time of kernel launches over the usual
     overlaps_experts: Bools = False  # their all-to-all runs beside computation

@@ -194,7 +194,8 @@ def _data_parallel(
 
     A computation hides one communication at a time: that of a micro-batch hides its gathers, and
     what is left of the last micro-batch hides the reduction of gradients. ZeRO-2 scatters after
-    every micro-batch, so all of them hide it. A pipeline gathers once per step.
+    every micro-batch, so all of them hide it. A pipeline gathers once per step. Updated weights
+    hide as gradients do, or not at all where nothing runs beside them.
     """
     m = np.asarray(lay.num_microbatches, dtype=float)
     gathers, hidden = _overlapped(
@@ -215,14 +216,17 @@ def _data_parallel(
     zero2 = (column(lay.strategy, "shards_gradients") > 0) & (
         column(lay.strategy, "shards_parameters") == 0
     )
+    back = traffic.updated_weights_s(work, lay, cluster, eff, params)
     gradients, hidden_gradients = _overlapped(
         traffic.gradient_s(lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
-        + traffic.replica_s(lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes),
+        + traffic.replica_s(lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
+        + np.where(work.overlaps_weights, back, 0.0),
         np.where(zero2, m, _hiding_microbatches(lay)) * free_s - hidden / eff.overlap_window,
         np.where(work.overlaps_gradients, eff.dp_exposed, 1.0),
         eff,
     )
     times = np.where(np.asarray(lay.pp) > 1, 1.0, m)
+    gradients = gradients + np.where(work.overlaps_weights, 0.0, back)
     return times * gathers + gradients, times * hidden + hidden_gradients
 
 

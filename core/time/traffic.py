@@ -30,8 +30,11 @@ from core.model.transformer import (
     num_moe_layers,
     query_size,
 )
-from core.numeric import Numeric
+from core.numeric import Bools, Numeric
 from core.time import collectives, links
+
+LARGE_TENSORS = 7  # of a layer: queries, keys, values, output, and three of a gated MLP
+PORTS = 8  # of the machine that `fill_bytes` is of: each buffers its share before it sends on
 
 
 def tensor_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
@@ -192,6 +195,14 @@ def _ring_latency_s(lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
     return (ranks - 1) * latency
 
 
+def _buckets_latency_s(
+    lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams, reduced: Numeric
+) -> Numeric:
+    """Latency of the buckets of gradients, or of the weights that they update."""
+    buckets = np.maximum(np.ceil(params.dense * reduced / eff.bucket_bytes), 1.0)
+    return buckets * _ring_latency_s(lay, cluster, eff)
+
+
 def gradient_s(
     lay: Layouts,
     cluster: Cluster,
@@ -200,28 +211,52 @@ def gradient_s(
     trained: Numeric,
     gradient_bytes: Numeric = nan,
 ) -> Numeric:
-    """Seconds per step where weights are not sharded: gradients reduced, updated weights gathered.
-    [R20]
+    """Seconds per step in which gradients are reduced where weights are not sharded. [R20]
 
-    DDP reduces once (an all-reduce is a scatter and a gather of gradients), as does ZeRO-1;
+    DDP reduces once: an all-reduce is a scatter and a gather of gradients. ZeRO-1 scatters once;
     ZeRO-2 keeps shards of gradients only, so it scatters them after every micro-batch.
     """
     reduced = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
     reduced = reduced * np.asarray(trained)
-    gathered = column(lay.strategy, "gathered_bytes") * np.asarray(trained)
-    scatter = _over_copies_s(lay, cluster, eff, params, reduced)
-    back = np.where(column(lay.strategy, "shards_optimizer") > 0, gathered, reduced)
-    gather = _over_copies_s(lay, cluster, eff, params, back)
-    buckets = np.maximum(np.ceil(params.dense * reduced / eff.bucket_bytes), 1.0)
-    latency = buckets * _ring_latency_s(lay, cluster, eff)
+    half = _over_copies_s(lay, cluster, eff, params, reduced)
+    half = half + _buckets_latency_s(lay, cluster, eff, params, reduced)
     times = np.where(
         column(lay.strategy, "shards_gradients") > 0, np.maximum(lay.num_microbatches, 1.0), 1.0
     )
-    whole = column(lay.strategy, "shards_parameters") == 0
-    shared = np.multiply(np.multiply(lay.dp_shard, lay.dp_replicate), lay.cp) > 1
-    ring = times * (scatter + latency) + gather + latency
+    ring = (times + (column(lay.strategy, "shards_optimizer") == 0)) * half
     added = _added_by_switches_s(lay, cluster, eff, params, reduced)
-    return np.where(whole & shared, np.minimum(ring, added), 0.0)
+    return np.where(_whole_and_shared(lay), np.minimum(ring, added), 0.0)
+
+
+def updated_weights_s(
+    work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams
+) -> Numeric:
+    """Seconds per step in which updated weights are gathered where only the optimizer is sharded,
+    or its gradients, too. [R20]
+
+    Where an owner's whole tensors are broadcast, one owner after the other, each broadcast fills
+    its ring of domains anew: there are as many as owners, or as large tensors if these are fewer.
+    """
+    trained = np.asarray(work.trained_fraction)
+    reduced = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=work.gradient_bytes)
+    sent = column(lay.strategy, "gathered_bytes") * trained
+    gather = _over_copies_s(lay, cluster, eff, params, sent)
+    gather = gather + _buckets_latency_s(lay, cluster, eff, params, reduced * trained)
+    if np.any(work.broadcasts_weights):
+        ranks = np.multiply(lay.dp_shard, lay.cp)
+        local = collectives.local_ranks(ranks=ranks, stride=lay.tp, domain=links.domain(cluster))
+        tensors = LARGE_TENSORS * work.model.num_layers / np.asarray(lay.pp)
+        port = eff.scale_out * np.asarray(cluster.scale_out_bytes_per_s)
+        fill_s = (ranks / local - 1) * eff.fill_bytes / PORTS / port
+        gather = gather + np.where(work.broadcasts_weights, np.minimum(ranks, tensors) * fill_s, 0)
+    owned = column(lay.strategy, "shards_optimizer") > 0
+    return np.where(_whole_and_shared(lay) & owned, gather, 0.0)
+
+
+def _whole_and_shared(lay: Layouts) -> Bools:
+    """Whether ranks hold copies of whole weights."""
+    whole = column(lay.strategy, "shards_parameters") == 0
+    return whole & (np.multiply(np.multiply(lay.dp_shard, lay.dp_replicate), lay.cp) > 1)
 
 
 def gather_s(

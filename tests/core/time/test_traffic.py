@@ -43,18 +43,23 @@ def step_bytes(model, lay):
     """Bytes of all data-parallel collectives of one step with `num_microbatches` of them."""
     p = params_of(model, lay)
     per_microbatch = traffic.gather_s(lay, SLOW, IDEAL, p, 1.0, 32.0)
-    once = traffic.gradient_s(lay, SLOW, IDEAL, p, 1.0) + traffic.replica_s(
-        lay, SLOW, IDEAL, p, 1.0
-    )
-    return float(per_microbatch * lay.num_microbatches + once)
+    once = traffic.replica_s(lay, SLOW, IDEAL, p, 1.0)
+    return float(per_microbatch * lay.num_microbatches + once) + reduced_s(lay, model=model)
 
 
 def gathers_s(lay, cluster=SLOW):
     return float(traffic.gather_s(lay, cluster, IDEAL, params_of(LLAMA_8B, lay), 1.0, 32.0))
 
 
+def reduced_s(lay, cluster=SLOW, model=LLAMA_8B, gradients=float("nan"), **changed):
+    """Seconds in which gradients are reduced and updated weights come back."""
+    p = params_of(model, lay)
+    back = traffic.updated_weights_s(workload(model, **changed), lay, cluster, IDEAL, p)
+    return float(traffic.gradient_s(lay, cluster, IDEAL, p, 1.0, gradients)) + float(back)
+
+
 def gradients_s(lay, cluster=SLOW):
-    return float(traffic.gradient_s(lay, cluster, IDEAL, params_of(LLAMA_8B, lay), 1.0))
+    return reduced_s(lay, cluster)
 
 
 def replicas_s(lay, cluster=SLOW):
@@ -175,7 +180,7 @@ class TestDataParallelVolumes:
         """fp32 gradients in buckets of at most 500 MB, scattered and gathered one by one."""
         fast = replace(CLUSTER, scale_up_bytes_per_s=1e30, scale_out_bytes_per_s=1e30)
         lay = layout(strategy="zero1", dp_shard=64)
-        got = float(traffic.gradient_s(lay, fast, IDEAL, params_of(model, lay), 1.0))
+        got = reduced_s(lay, fast, model)
         buckets = -(-4 * int(total_params(model)) // 500_000_000)
         assert got == pytest.approx(2 * buckets * 63 * self.ring_hop_s(64), rel=1e-6)
 
@@ -272,6 +277,29 @@ class TestModelParallelVolumes:
             assert float(of(workload(MIXTRAL_8X7B), layout(), SLOW, IDEAL)) == 0
 
 
+def test_owners_that_broadcast_their_tensors_fill_the_ring_of_machines_once_each():
+    """InternLM/InternLM@01e7fd610: broadcast_params sends what each rank owns, one by one."""
+    eff = replace(IDEAL, fill_bytes=8e6)
+    network = replace(CLUSTER, scale_out_bytes_per_s=1e9)
+
+    def filled_s(ranks):
+        lay = layout(strategy="zero1", dp_shard=ranks)
+        p = params_of(LLAMA_8B, lay)
+        each, owners = (
+            float(
+                traffic.updated_weights_s(
+                    workload(LLAMA_8B, broadcasts_weights=b), lay, network, eff, p
+                )
+            )
+            for b in (False, True)
+        )
+        return owners - each
+
+    assert filled_s(8) == 0
+    assert filled_s(64) == pytest.approx(64 * 7 * 1e-3)
+    assert filled_s(512) == pytest.approx(7 * 32 * 63 * 1e-3)  # fewer tensors than ranks
+
+
 @pytest.mark.parametrize(
     ("strategy", "gradients", "bytes_per_param"),
     [("ddp", 2.0, 4 + 4), ("ddp", 6.0, 4 + 4), ("zero1", 2.0, 2 + 2), ("zero1", 4.0, 4 + 2),
@@ -281,7 +309,7 @@ def test_the_type_of_gradients_is_that_of_their_reduction(strategy, gradients, b
     """[R20, section 7]: a scatter of gradients, a gather of them (DDP) or of 16-bit weights."""
     lay = layout(strategy=strategy)
     held = params_of(LLAMA_8B, lay)
-    got = float(traffic.gradient_s(lay, SLOW, IDEAL, held, 1.0, gradients))
+    got = reduced_s(lay, gradients=gradients)
     assert got == pytest.approx(7 / 8 * bytes_per_param * float(held.dense), rel=1e-3)
 
 

@@ -41,7 +41,7 @@ SCALES = {
 # Standard deviations of ln(measured / forecast) that runs have in common.
 FAMILY_AND_KIND, STACK_AND_TASK, MACHINE = 0.02, 0.073, 0.03
 ANYWHERE, IN_STACK, OF_PUBLICATION, SCATTER = 0.065, 0.118, 0.04, 0.045
-PUBLICATION_SHARE = 0.2  # of IN_STACK that only runs of one publication have in common
+PUBLICATION_SHARE = 0.4  # of IN_STACK that only runs of one publication have in common
 OWN, OWN_REACH = 0.1, 2.0  # of one user's runs, and over how many distances
 NEIGHBOURS = 32
 MOST = 0.4  # a larger residual of a published run counts as this one: rows may be wrong

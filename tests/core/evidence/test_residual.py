@@ -68,4 +68,4 @@ def test_many_alike_runs_of_one_publication_count_less_than_of_several():
 def test_the_sentence_names_what_moved_it():
     four = runs([0.1] * 4, publication="p")
     found = learned(traits(["titan"]), four)
-    assert sentence(found, four, 0).startswith("Moved +9% by 4 measured runs of titan on H100;")
+    assert sentence(found, four, 0).startswith("Moved +7% by 4 measured runs of titan on H100;")

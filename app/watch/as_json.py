@@ -6,6 +6,7 @@ from typing import Any
 
 from app.document.as_json import number
 from app.watch.diagnosis import Diagnosed, diagnosed
+from app.watch.learned import failure_fields
 from app.watch.moves import Move
 from app.watch.run import State
 from app.watch.words import alert_sentence
@@ -41,6 +42,7 @@ def state_json(state: State, moves: tuple[Move, ...] | None = None) -> dict[str,
         "done": state.is_done,
         "alerts": [alert_json(alert, state) for alert in state.alerts],
         "moves": None if moves is None else [_move(move) for move in moves],
+        "next_plan": failure_fields(state),
         "mismatches": list(state.mismatches),
         "notes": list(state.notes),
     }

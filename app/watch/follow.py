@@ -17,7 +17,7 @@ from app.document.live import Screen
 from app.watch.as_json import state_json
 from app.watch.document import blocks
 from app.watch.moves import Move, moves_of
-from app.watch.plan import Held, held_against
+from app.watch.plan import held_against
 from app.watch.prometheus import write
 from app.watch.reactions import parsed, react
 from app.watch.run import Watched
@@ -90,12 +90,15 @@ def followed(
     path = Path(source)
     check_starts(path)
     held = held_against(given, layout, report)
+    signs: tuple[Sign, ...] = ()
+    if options.beside is not None:
+        signs = signs_of(options.beside, network_gb_per_s=held.network_gb_per_s)
     with ExitStack() as stack:
         logs = stack.enter_context(JobLogs(path, held.facts))
         if (options.once or options.replay is not None) and not path.exists():
             raise ScenarioError(f"{shown(source)} is not there.")
         screen = None if options.as_json else stack.enter_context(Screen())
-        run = _Following(Watched(held, logs, _signs(held, options.beside)), options, screen)
+        run = _Following(Watched(held, logs, signs), options, screen)
         if options.once:
             run.take(logs.found(is_last=True))
         elif options.replay is not None:
@@ -107,14 +110,6 @@ def followed(
     if not state.tokens:
         return NO_STEP
     return ALERTED if state.alerts or state.mismatches else HEALTHY
-
-
-def _signs(held: Held, beside: Path | None) -> tuple[Sign, ...]:
-    if beside is None:
-        return ()
-    plan = held.run.plan
-    network = None if plan is None or plan.network is None else plan.network.gbit_per_s / 8
-    return signs_of(beside, network_gb_per_s=network)
 
 
 class _Following:

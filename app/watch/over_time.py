@@ -12,6 +12,7 @@ from core.watch.outlook import Spread
 from hardware.outside import packed
 from hardware.outside.json_text import OutsideError
 from runners.imports.text import Text, text_of
+from runners.watch.beside import Sign, signs_in
 from runners.watch.job import JobLogs
 
 MOST_POINTS = 120
@@ -39,8 +40,9 @@ class OverTime:
 
 def over_time(held: Held, files: Sequence[tuple[str, bytes]]) -> OverTime:
     """Read the files of one job, each a name and a content, and hold them against the plan."""
-    logs = JobLogs.of_texts(_texts(files), held.facts)
-    watched = Watched(held, logs)
+    texts, signs = _texts(files, held.network_gb_per_s)
+    logs = JobLogs.of_texts(texts, held.facts)
+    watched = Watched(held, logs, signs)
     points: list[Point] = []
     every = 1
     for count, _ in enumerate(watched.taken(logs.found(is_last=True)), 1):
@@ -52,9 +54,14 @@ def over_time(held: Held, files: Sequence[tuple[str, bytes]]) -> OverTime:
     return OverTime(state=watched.state(), points=(*points, *([last] if last else [])))
 
 
-def _texts(files: Sequence[tuple[str, bytes]]) -> list[Text]:
-    """The texts of the files, which may be packed; together no larger than the bound."""
-    texts, left = [], MAX_BYTES
+def _texts(
+    files: Sequence[tuple[str, bytes]], network_gb_per_s: float | None
+) -> tuple[list[Text], tuple[Sign, ...]]:
+    """The logs among the files, which may be packed, and the signs of those that are no log;
+    together no larger than the bound."""
+    texts: list[Text] = []
+    signs: list[Sign] = []
+    left = MAX_BYTES
     try:
         if len(files) > MOST_FILES:
             raise OutsideError("are too many")
@@ -63,13 +70,16 @@ def _texts(files: Sequence[tuple[str, bytes]]) -> list[Text]:
             left -= len(plain)
             if left < 0:
                 raise OutsideError("are too large")
-            texts.append(text_of(plain, name))
+            own = list(signs_in(plain, name, network_gb_per_s=network_gb_per_s))
+            signs += own
+            if not own:
+                texts.append(text_of(plain, name))
     except OutsideError:
         raise RuncastError(
             f"At most {MOST_FILES} files of {MAX_BYTES // 10**6} MB in all, unpacked, are read "
             "here: `runcast watch` follows larger ones."
         ) from None
-    return texts
+    return texts, tuple(signs)
 
 
 def _point(watched: Watched) -> Point | None:

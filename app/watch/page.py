@@ -47,7 +47,8 @@ def draw(scenario: Scenario, answer: Answer) -> None:
         accept_multiple_files=True,
         max_upload_size=largest,
         help="The console of Megatron, TorchTitan, NeMo, DeepSpeed, Hugging Face and others, a "
-        "trainer_state.json, or the logs of several ranks. Event files of TensorBoard: "
+        "trainer_state.json, or the logs of several ranks; with them `nvidia-smi dmon`, a profiler "
+        "trace or nccl-tests, which tell causes apart. Event files of TensorBoard: "
         f"`runcast watch`. At most {MOST_FILES} files, gzip or not; of a longer log its last part.",
     )
     with st.expander("While it runs: follow it where its log is", expanded=not given):

@@ -55,6 +55,12 @@ class Held:
             num_gpus=self.run.num_gpus,
         )
 
+    @property
+    def network_gb_per_s(self) -> float | None:
+        """What the plan counts on between machines, of one machine; None: it has one machine."""
+        network = None if self.run.plan is None else self.run.plan.network
+        return None if network is None else network.gbit_per_s / 8
+
 
 def held_against(given: Given, layout: str | None, report: str | None) -> Held:
     """The plan that the options name. ScenarioError with what is missing."""

@@ -47,7 +47,7 @@ def signs_of(path: Path, *, network_gb_per_s: float | None) -> tuple[Sign, ...]:
     found: list[Sign] = []
     for file in files[:MOST_FILES]:
         try:
-            found += _of(file, network_gb_per_s)
+            found += signs_in(read_bytes(file), file.name, network_gb_per_s=network_gb_per_s)
         except ImportFileError:
             if not path.is_dir():
                 raise
@@ -59,17 +59,17 @@ def signs_of(path: Path, *, network_gb_per_s: float | None) -> tuple[Sign, ...]:
     return tuple(found)
 
 
-def _of(path: Path, network_gb_per_s: float | None) -> Iterator[Sign]:
-    content = read_bytes(path)
-    plain = unpacked(content, path.name)
+def signs_in(content: bytes, name: str, *, network_gb_per_s: float | None) -> Iterator[Sign]:
+    """The signs in the content of one file; none if it is of another kind."""
+    plain = unpacked(content, name)
     if profiler.is_one(plain):
-        yield from _of_trace(plain, path.name)
+        yield from _of_trace(plain, name)
         return
-    lines = text_of(plain, path.name).lines
+    lines = text_of(plain, name).lines
     if rows := _samples(lines):
-        yield from _of_gpus(rows, path.name)
+        yield from _of_gpus(rows, name)
     elif nccl_tests.is_one(lines):
-        yield from _of_network(lines, path.name, network_gb_per_s)
+        yield from _of_network(lines, name, network_gb_per_s)
 
 
 def _of_trace(content: bytes, name: str) -> Iterator[Sign]:

@@ -50,6 +50,9 @@ def test_a_finished_log_once(watched, finished):
     (state,) = watched(*finished)
     assert state["starts"] == 2
     assert state["lost_s"]["restart"] == pytest.approx(20 * 2.6, rel=0.2)
+    assert state["next_plan"]["failures_per_node_day"] == pytest.approx(
+        86_400 / state["elapsed_s"], rel=0.01
+    )
     assert state["tokens_per_s"] == pytest.approx(8 * 6300, rel=0.02)
     assert state["share"] == pytest.approx(state["tokens"] / 1e8)
     assert state["alerts"] == state["mismatches"] == []

@@ -15,7 +15,7 @@ import pytest
 
 from tests.servers.launch import ROOT, environ
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(400)]
 
 MODEL = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
@@ -64,7 +64,7 @@ class Watched:
         ]  # fmt: skip
         subprocess.run(
             [str(word) for word in made], cwd=ROOT, env=environ(self.folder), check=True,
-            capture_output=True, timeout=120,
+            capture_output=True, timeout=200,
         )  # fmt: skip
         script = self.folder / "files/fsdp2_train.py"
         text = script.read_text()

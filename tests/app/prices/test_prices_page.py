@@ -190,6 +190,15 @@ def over_time_sku():
     )  # fmt: skip
 
 
+def test_a_history_that_cannot_be_read_is_a_sentence_beside_the_prices():
+    prices_folder().mkdir(parents=True)
+    (prices_folder() / "history.csv").write_text("no history\n")
+    page = AppTest.from_function(script, default_timeout=60).run()
+    assert not page.exception
+    assert "columns are not provider" in " ".join(w.value for w in page.warning)
+    assert page.selectbox(key="prices_history_accelerator").options
+
+
 def test_a_gap_in_what_was_seen_is_a_gap_in_the_line():
     found = over_time.prices_of(over_time_sku(), None).chosen
     lines = over_time.lines(found)

@@ -131,10 +131,13 @@ def forecast_sentences(scenario: Scenario, plan: Plan, limit: float | None) -> t
     hours = plan.hours
     peak = math.fsum(plan.memory_bytes.values())
     lay, region = plan.layout, stated_region(plan.offer.region)
+    stages = f" x {lay.virtual_stages} virtual stages" if lay.virtual_stages > 1 else ""
+    usd = "" if plan.expected_usd is None else f" and {fmt.usd(plan.expected_usd)}"
     lines = [
         machine(plan) + (f" in {region}" if region else ""),
-        f"tp {lay.tp}, pp {lay.pp}, cp {lay.cp}, ep {lay.ep}, dp {lay.dp_replicate * lay.dp_shard} "
-        f"({lay.sharding}), micro-batch {lay.micro_batch_size} x {lay.num_microbatches}, "
+        f"tp {lay.tp}, pp {lay.pp}{stages}, cp {lay.cp}, ep {lay.ep}, "
+        f"dp {lay.dp_replicate * lay.dp_shard} ({lay.sharding}), "
+        f"micro-batch {lay.micro_batch_size} x {lay.num_microbatches}, "
         f"recompute {lay.recompute}, {scenario.precision}",
         f"{fmt.tokens_per_s(rate.p50)} in all, P10 to P90 {fmt.tokens_per_s(rate.p10)} to "
         f"{fmt.tokens_per_s(rate.p90)}; {fmt.tokens_per_s(plan.tokens_per_s_per_gpu)} a GPU; "
@@ -143,9 +146,13 @@ def forecast_sentences(scenario: Scenario, plan: Plan, limit: float | None) -> t
         f"{fmt.seconds(step_s * spread[1])}; {fmt.count(math.ceil(plan.num_steps))} steps",
         f"{fmt.gib(peak)} of {fmt.gib(plan.memory_capacity_bytes)} at the peak of the fullest GPU; "
         f"out of memory with a chance of {fmt.percent(plan.probability_oom)}",
-        f"{fmt.days(hours.p50)} without failures, P10 to P90 {fmt.days(hours.p10)} to "
-        f"{fmt.days(hours.p90)}",
     ]
+    if math.isfinite(plan.expected_hours):
+        lines.append(f"{fmt.days(plan.expected_hours)}{usd} expected, all in")
+    lines.append(
+        f"{fmt.days(hours.p50)} without failures, P10 to P90 {fmt.days(hours.p10)} to "
+        f"{fmt.days(hours.p90)}"
+    )
     if limit is not None:
         lines.append(f"{fmt.days(limit)} with failures and the forecast's own error, P90")
     if plan.usd is not None:

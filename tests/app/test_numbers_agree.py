@@ -19,6 +19,7 @@ from app.forecast import answer as forecast_answer
 from app.forecast import resolve
 from app.forecast.alternatives import picks_of
 from app.forecast.with_failures import of_plans
+from app.launch.job import forecast_sentences
 from app.options import document as options_document
 from app.options import side_by_side
 from app.plan import cards, words
@@ -149,6 +150,9 @@ def test_words_cards_and_reports_show_the_same_figures(found):
     assert report["Cost of the run, all in"][0] == fmt.usd_short(usd.expected)
     assert report["Time of the run, all in"][0] == days
     assert plan_document.label(plan).startswith(f"#1: {fmt.usd_short(usd.expected)}, {days}, ")
+    assert f"{days} and {fmt.usd(usd.expected)} expected, all in" in (
+        forecast_sentences(scenario, plan, None)  # of launch files
+    )
     assert recommended_sentence(scenario, answer)
     chance = plan.total.chance_on_time
     if chance is not None:

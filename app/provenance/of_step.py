@@ -248,8 +248,11 @@ def _data_parallel(case: Case, own_s: float) -> tuple[str, tuple[Record, ...], s
         frozen_bytes=work.weight_bytes, gradient_bytes=work.gradient_bytes))  # fmt: skip
     times = 1 if case.plan.layout.pp > 1 else case.plan.layout.num_microbatches
     rest = (lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
-    reduced = as_float(traffic.gradient_s(*rest)) + as_float(traffic.replica_s(*rest))
-    reduced += as_float(traffic.updated_weights_s(work, lay, cluster, eff, params))
+    latency_s = traffic.buckets_latency_s(*rest)
+    reduced = as_float(traffic.gradient_s(*rest, latency_s=latency_s) + traffic.replica_s(*rest))
+    reduced += as_float(
+        traffic.updated_weights_s(work, lay, cluster, eff, params, latency_s=latency_s)
+    )
     inputs = (
         record("gathers_s", "Weights gathered, gradients scattered, each time", gathers, "s",
                topic="Which collectives"),

@@ -216,10 +216,12 @@ def _data_parallel(
     zero2 = (column(lay.strategy, "shards_gradients") > 0) & (
         column(lay.strategy, "shards_parameters") == 0
     )
-    back = traffic.updated_weights_s(work, lay, cluster, eff, params)
+    of = (lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
+    latency_s = traffic.buckets_latency_s(*of)
+    back = traffic.updated_weights_s(work, lay, cluster, eff, params, latency_s=latency_s)
     gradients, hidden_gradients = _overlapped(
-        traffic.gradient_s(lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
-        + traffic.replica_s(lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
+        traffic.gradient_s(*of, latency_s=latency_s)
+        + traffic.replica_s(*of)
         + np.where(work.overlaps_weights, back, 0.0),
         np.where(zero2, m, _hiding_microbatches(lay)) * free_s - hidden / eff.overlap_window,
         np.where(work.overlaps_gradients, eff.dp_exposed, 1.0),

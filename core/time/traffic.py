@@ -195,10 +195,17 @@ def _ring_latency_s(lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
     return (ranks - 1) * latency
 
 
-def _buckets_latency_s(
-    lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams, reduced: Numeric
+def buckets_latency_s(
+    lay: Layouts,
+    cluster: Cluster,
+    eff: Efficiency,
+    params: StageParams,
+    trained: Numeric,
+    gradient_bytes: Numeric = nan,
 ) -> Numeric:
-    """Latency of the buckets of gradients, or of the weights that they update."""
+    """Latency of all buckets of gradients, and of the weights that they update."""
+    reduced = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
+    reduced = reduced * np.asarray(trained)
     buckets = np.maximum(np.ceil(params.dense * reduced / eff.bucket_bytes), 1.0)
     return buckets * _ring_latency_s(lay, cluster, eff)
 
@@ -210,16 +217,18 @@ def gradient_s(
     params: StageParams,
     trained: Numeric,
     gradient_bytes: Numeric = nan,
+    *,
+    latency_s: Numeric,
 ) -> Numeric:
     """Seconds per step in which gradients are reduced where weights are not sharded. [R20]
 
     DDP reduces once: an all-reduce is a scatter and a gather of gradients. ZeRO-1 scatters once;
-    ZeRO-2 keeps shards of gradients only, so it scatters them after every micro-batch.
+    ZeRO-2 keeps shards of gradients only, so it scatters them after every micro-batch. `latency_s`
+    is that of `buckets_latency_s`.
     """
     reduced = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
     reduced = reduced * np.asarray(trained)
-    half = _over_copies_s(lay, cluster, eff, params, reduced)
-    half = half + _buckets_latency_s(lay, cluster, eff, params, reduced)
+    half = _over_copies_s(lay, cluster, eff, params, reduced) + latency_s
     times = np.where(
         column(lay.strategy, "shards_gradients") > 0, np.maximum(lay.num_microbatches, 1.0), 1.0
     )
@@ -229,19 +238,22 @@ def gradient_s(
 
 
 def updated_weights_s(
-    work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency, params: StageParams
+    work: Workload,
+    lay: Layouts,
+    cluster: Cluster,
+    eff: Efficiency,
+    params: StageParams,
+    *,
+    latency_s: Numeric,
 ) -> Numeric:
     """Seconds per step in which updated weights are gathered where only the optimizer is sharded,
-    or its gradients, too. [R20]
+    or its gradients, too; `latency_s` is that of `buckets_latency_s`. [R20]
 
     Where an owner's whole tensors are broadcast, one owner after the other, each broadcast fills
     its ring of domains anew: there are as many as owners, or as large tensors if these are fewer.
     """
-    trained = np.asarray(work.trained_fraction)
-    reduced = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=work.gradient_bytes)
-    sent = column(lay.strategy, "gathered_bytes") * trained
-    gather = _over_copies_s(lay, cluster, eff, params, sent)
-    gather = gather + _buckets_latency_s(lay, cluster, eff, params, reduced * trained)
+    sent = column(lay.strategy, "gathered_bytes") * np.asarray(work.trained_fraction)
+    gather = _over_copies_s(lay, cluster, eff, params, sent) + latency_s
     if np.any(work.broadcasts_weights):
         ranks = np.multiply(lay.dp_shard, lay.cp)
         local = collectives.local_ranks(ranks=ranks, stride=lay.tp, domain=links.domain(cluster))

@@ -51,11 +51,13 @@ def gathers_s(lay, cluster=SLOW):
     return float(traffic.gather_s(lay, cluster, IDEAL, params_of(LLAMA_8B, lay), 1.0, 32.0))
 
 
-def reduced_s(lay, cluster=SLOW, model=LLAMA_8B, gradients=float("nan"), **changed):
+def reduced_s(lay, cluster=SLOW, model=LLAMA_8B, gradients=float("nan")):
     """Seconds in which gradients are reduced and updated weights come back."""
     p = params_of(model, lay)
-    back = traffic.updated_weights_s(workload(model, **changed), lay, cluster, IDEAL, p)
-    return float(traffic.gradient_s(lay, cluster, IDEAL, p, 1.0, gradients)) + float(back)
+    of = (lay, cluster, IDEAL, p, 1.0, gradients)
+    latency_s = traffic.buckets_latency_s(*of)
+    back = traffic.updated_weights_s(workload(model), lay, cluster, IDEAL, p, latency_s=latency_s)
+    return float(traffic.gradient_s(*of, latency_s=latency_s)) + float(back)
 
 
 def gradients_s(lay, cluster=SLOW):
@@ -135,7 +137,9 @@ class TestDataParallelVolumes:
     def test_frozen_weights_send_no_gradients(self):
         lay = layout(strategy="ddp")
         p = params_of(LLAMA_8B, lay)
-        assert float(traffic.gradient_s(lay, SLOW, IDEAL, p, 0.0)) == pytest.approx(0, abs=1)
+        assert float(traffic.gradient_s(lay, SLOW, IDEAL, p, 0.0, latency_s=0.0)) == pytest.approx(
+            0, abs=1
+        )
         sharded = layout(strategy="fsdp2")
         gathers = float(traffic.gather_s(sharded, SLOW, IDEAL, p, 0.0, 32.0))
         assert gathers == pytest.approx(float(total_params(LLAMA_8B)) * 7 / 8 * 4)
@@ -284,16 +288,11 @@ def test_owners_that_broadcast_their_tensors_fill_the_ring_of_machines_once_each
 
     def filled_s(ranks):
         lay = layout(strategy="zero1", dp_shard=ranks)
-        p = params_of(LLAMA_8B, lay)
-        each, owners = (
-            float(
-                traffic.updated_weights_s(
-                    workload(LLAMA_8B, broadcasts_weights=b), lay, network, eff, p
-                )
-            )
-            for b in (False, True)
-        )
-        return owners - each
+        one_by_one = workload(LLAMA_8B, broadcasts_weights=True)
+        rest = (lay, network, eff, params_of(LLAMA_8B, lay))
+        each = traffic.updated_weights_s(workload(LLAMA_8B), *rest, latency_s=0.0)
+        owners = traffic.updated_weights_s(one_by_one, *rest, latency_s=0.0)
+        return float(owners - each)
 
     assert filled_s(8) == 0
     assert filled_s(64) == pytest.approx(64 * 7 * 1e-3)
@@ -472,12 +471,17 @@ def test_faster_links_never_take_longer(job):
         replace(cluster, scale_up_bytes_per_s=2 * cluster.scale_up_bytes_per_s),
         replace(cluster, scale_out_bytes_per_s=2 * cluster.scale_out_bytes_per_s),
     ]
+
+    def reduced_of(lay, c, eff, params):
+        latency_s = traffic.buckets_latency_s(lay, c, eff, params, 1.0)
+        return traffic.gradient_s(lay, c, eff, params, 1.0, latency_s=latency_s)
+
     for machine in faster:
         for seconds in (
             lambda c: traffic.tensor_parallel_s(work, lay, c, eff),
             lambda c: traffic.context_parallel_s(work, lay, c, eff),
             lambda c: traffic.expert_parallel_exposed_s(work, lay, c, eff),
-            lambda c: traffic.gradient_s(lay, c, eff, params, 1.0),
+            lambda c: reduced_of(lay, c, eff, params),
             lambda c: traffic.gather_s(lay, c, eff, params, 1.0, 32.0),
             lambda c: traffic.replica_s(lay, c, eff, params, 1.0),
         ):

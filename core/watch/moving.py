@@ -10,9 +10,9 @@ from __future__ import annotations
 def break_even_tokens(*, here: float, there: float, once: float) -> float | None:
     """Tokens that must be left for a move to pay; None: it never does.
 
-    >>> break_even_tokens(here=3e-9, there=2e-9, once=100.0), break_even_tokens(
+    >>> break_even_tokens(here=3.0, there=2.0, once=100.0), break_even_tokens(
     ...     here=2e-9, there=2e-9, once=0.0)
-    (100000000000.0, None)
+    (100.0, None)
     """
     saved = here - there
     return once / saved if saved > 0 else None

@@ -32,7 +32,7 @@ from tests.made_up.plans import SUMMER_2026
 
 JOB = {
     "model": "llama3.1-8b", "num_tokens": "1T", "global_batch_size": "512", "gpu": "h100",
-    "num_gpus": "64", "deadline_days": "30", "prices": SUMMER_2026,
+    "num_gpus": "64", "deadline_days": "22", "prices": SUMMER_2026,
 }  # fmt: skip
 RATE = used("preemptions_per_day").value
 FEW = {"preemptions_per_day": "0.2"}  # one market, few spells: quicker

@@ -12,7 +12,6 @@ Checksums are not checked: what is broken has no figure that is read.
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from hardware.outside.json_text import LINE, OutsideError, json_value
 from runners.imports.text import ImportFileError
 from runners.watch.protobuf import fields
 from runners.watch.scalars import Scalars
@@ -161,8 +161,8 @@ def _item(message: bytes) -> tuple[str, float | None]:
         if number in (1, 2) and isinstance(content, bytes) and content:
             names.append(content[:200].decode("utf-8", errors="replace"))
         elif number == 16 and isinstance(content, bytes) and len(content) < 100:
-            with suppress(ValueError):
-                parsed = json.loads(content)
+            with suppress(OutsideError):
+                parsed = json_value(content, LINE)
                 if isinstance(parsed, (int, float)):
                     value = float(parsed)
     return ".".join(names), value

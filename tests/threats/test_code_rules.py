@@ -201,9 +201,10 @@ def test_no_rule_finds_what_is_harmless(source):
 
 
 # Where lines are written without `app.document.echo`: the writers themselves, what runs on nodes,
-# and a program of ours whose input is ours.
+# a program of ours whose input is ours, and a process of ours whose pipe another one reads.
 WRITERS = ("app/document/", "app/log/log.py", "runners/probes/", "runners/launchers/on_",
-           "runners/recipes/fsdp2_train.py", "pricing/bundle.py")  # fmt: skip
+           "runners/recipes/fsdp2_train.py", "pricing/bundle.py",
+           "pricing/backup/checking.py")  # fmt: skip
 WRITES = {"print", "typer.echo", "typer.secho", "sys.stdout.write", "sys.stderr.write"}
 
 
@@ -247,7 +248,7 @@ OTHERS = {
         pricing/history.py pricing/bundle.py""",
     "text that the module, or another one of this program, has just written": """
         app/options/charts.py app/document/pictures.py app/calibration/calibrate_command.py
-        app/sweep/folder.py runners/recipes/deepspeed.py runners/recipes/stack_rules.py
+        app/sweep/folder.py app/watch/diagnosis.py runners/recipes/deepspeed.py runners/recipes/stack_rules.py
         runners/recipes/kubernetes.py runners/recipes/skypilot.py""",
     "archives that are written": "app/launch/files.py runners/launchers/ray_jobs.py",
     "what runs on a node, where nothing of ours is installed": """

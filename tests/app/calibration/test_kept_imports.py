@@ -274,7 +274,7 @@ def test_what_moves_no_forecast_is_not_kept(answered, tmp_path):
 def test_the_page_uses_an_import_and_shows_it(answered, tmp_path):
     path = tmp_path / "links.json"
     answered("import", LOGS / NODES, "--out", path)
-    page = opened(**QUICK | {"global_batch_size": "16"})  # gradients do not hide
+    page = opened(**QUICK | {"global_batch_size": "16", "seq_len": "1024"})  # gradients do not hide
     page.session_state["given"] = path.read_bytes()
     page.run()
     assert not page.exception

@@ -245,10 +245,11 @@ OTHERS = {
         app/scenario/age.py app/operate/installed.py app/operate/settings.py hardware/efficiency.py
         hardware/measured.py
         hardware/measured_kernels.py hardware/tables.py pricing/price_life.py pricing/integrity.py
-        pricing/history.py pricing/bundle.py""",
+        pricing/bundle.py""",
     "text that the module, or another one of this program, has just written": """
         app/options/charts.py app/document/pictures.py app/calibration/calibrate_command.py
-        app/sweep/folder.py app/watch/diagnosis.py runners/recipes/deepspeed.py runners/recipes/stack_rules.py
+        app/sweep/folder.py app/watch/diagnosis.py runners/recipes/deepspeed.py
+        runners/recipes/stack_rules.py
         runners/recipes/kubernetes.py runners/recipes/skypilot.py""",
     "archives that are written": "app/launch/files.py runners/launchers/ray_jobs.py",
     "what runs on a node, where nothing of ours is installed": """

@@ -57,7 +57,8 @@ def test_a_decoder_that_never_ends_is_ended_and_the_others_are_published(tmp_pat
     assert report.published
     assert statuses(report) == {"honest": "refreshed", "endless": "failed"}
     assert "longer than its 1 s" in sentences(report)["endless"]
-    assert not is_there(int((tmp_path / "process").read_text()))
+    told = tmp_path / "process"  # which a starved process may not have written
+    assert not told.exists() or not is_there(int(told.read_text()))
     with lease(tmp_path):  # nobody holds it
         pass
 

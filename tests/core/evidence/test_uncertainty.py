@@ -94,7 +94,7 @@ def test_an_unknown_stack_is_no_other_circumstance():
     known = Circumstances(num_inferred=np.array([0.0, 2.0]), experts=np.array([1.0, 0.0]))
     found = unknown(known)
     assert found.unknown_stack.tolist() == [1, 1]
-    assert replace(found, unknown_stack=0.0) == replace(known, unknown_stack=0.0)
+    assert repr(replace(found, unknown_stack=0.0)) == repr(replace(known, unknown_stack=0.0))
 
 
 def test_every_width_is_a_quantity_of_the_table_and_a_column_gives_what_its_rows_give():

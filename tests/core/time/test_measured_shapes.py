@@ -77,7 +77,8 @@ def measured(cluster):
 
 
 def test_a_machine_without_a_calibration_is_as_it_was():
-    assert calibration.applied(CLUSTER, calibration.Calibrated()) == CLUSTER
+    # By their words: Python 3.13 finds NaN in no two equal.
+    assert repr(calibration.applied(CLUSTER, calibration.Calibrated())) == repr(CLUSTER)
 
 
 def layer(cluster, rows=None):

@@ -58,11 +58,16 @@ def programme(
 
         print_json(programme_json(asked, found))
     else:
-        from app.document.blocks import Paragraph
+        from app.document.blocks import Copied, Paragraph
         from app.document.terminal import print_document
+        from app.plan.answer_document import PAGE
         from app.programme.document import blocks
         from app.programme.words import published_sentence
+        from app.scenario.link_query import link_query
+        from pricing.offers import snapshot
 
         print_document(blocks(asked, found))
         if known is not None and (sentence := published_sentence(found, known)):
             print_document((Paragraph(sentence),))
+        query = link_query(asked, snapshot(asked.prices).id)
+        print_document((Copied(label="Link", text=f"{PAGE}?{query}"),))

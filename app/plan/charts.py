@@ -29,7 +29,7 @@ STAR = (
 )
 PICK = "pick"  # name of the selection made by a click on the frontier
 HERE = "here"  # name of the marker's data
-PARETO_PX = 250  # height of the whole chart: plot, axis and legend
+PARETO_PX = 226  # height of the whole chart: plot, axis and legend
 DOUBTED_PX = 34  # the legend below them
 LEGEND_ROW_PX = 19  # of two names: more are cut off in a narrow window
 MEMORY_PX = 152

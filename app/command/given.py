@@ -114,6 +114,7 @@ TABLE = (
     FieldOption("node_start_s", "S", "Mean start of a machine; all of them after a preemption."),
     FieldOption("spares", "N", "Spare machines that need no waiting."),
     FieldOption("repair_s", "S", "Until a failed machine is a spare again; with --spares."),
+    FieldOption("min_nodes", "N", "Elastic: goes on with fewer machines, down to these."),
     FieldOption("slow_probability", "F", "Chance that a node is 10% slow."),
     FieldOption("weibull_shape", "K", "Simulate uptimes of this shape: below 1 they are bursty."),
     FieldOption("preemptions_per_day", "F", "Of one spot instance, while it is up."),

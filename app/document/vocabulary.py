@@ -79,6 +79,7 @@ FAILURE_INPUTS = {
     "upload_s": "its upload behind training",
     "spares": "spare machines",
     "repair_s": "until a machine is a spare again",
+    "min_nodes": "fewest machines that go on",
     "preemptions_per_day": "preemptions a day of an instance that is up",
     "outage_hours": "hours until spot is back",
     "preemption_cv": "deviation over mean of uptimes",

@@ -13,8 +13,8 @@ from hardware.role_facts import RoleFact
 # Fields of the scenario -> names of these quantities in the table.
 NAMES = (
     "failures_per_node_day", "job_failures_per_day", "checkpoint_s", "upload_s", "interval_s",
-    "detection_s", "restart_s", "wait_s", "node_start_s", "spares", "repair_s", "slow_probability",
-    "weibull_shape",
+    "detection_s", "restart_s", "wait_s", "node_start_s", "spares", "repair_s", "min_nodes",
+    "slow_probability", "weibull_shape",
 )  # fmt: skip
 
 
@@ -36,6 +36,8 @@ def given_numbers(scenario: Scenario) -> dict[str, float]:
         raise _clash("{spares} needs {repair_s}: until a spare is there again.")
     if "spares" in found and not found.get("wait_s"):
         raise _clash("{spares} needs {wait_s}: what a job waits without one.")
+    if "min_nodes" in found and not found.get("wait_s"):
+        raise _clash("{min_nodes} needs {wait_s}: how long a machine is away.")
     if scenario.async_checkpoint and "checkpoint_s" in found:
         raise _clash(
             "{async_checkpoint} works out how long a checkpoint stops training: leave "

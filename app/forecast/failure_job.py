@@ -49,6 +49,8 @@ def job_of(scenario: Scenario, plan: Plan, given: Mapping[str, float]) -> Asked:
     inputs |= {item.name: item for item in time_inputs(scenario, given, times, rented)}
     if "spares" in given:
         inputs |= {n: known(n, given) for n in ("spares", "repair_s")}
+    if "min_nodes" in given:
+        inputs["min_nodes"] = known("min_nodes", given)
     job, slowdown = job_at(
         {n: i.value for n, i in inputs.items()},
         hours=plan.wall_clock_hours,
@@ -63,13 +65,18 @@ def job_at(
     value: Mapping[str, Any], *, hours: Numeric, num_nodes: Numeric, gpus_per_node: Numeric
 ) -> tuple[Job, Numeric]:
     """The job without an interval, or a column of jobs, and the factor of slow nodes on step time.
-    `value` has the inputs by name; of spares, if there are any."""
+    `value` has the inputs by name; of spares and of the fewest machines, if they are given."""
     rate = failures.job_failures_per_s(
         num_gpus=num_nodes * gpus_per_node,
         failures_per_node_day=value["failures_per_node_day"],
         job_failures_per_day=value["job_failures_per_day"],
     )
     wait_s = value["wait_s"]
+    if "min_nodes" in value:
+        wait_s = failures.elastic_wait_s(
+            wait_s=wait_s, num_nodes=num_nodes, min_nodes=value["min_nodes"],
+            rejoin_s=value["checkpoint_s"] + value["restart_s"],
+        )  # fmt: skip
     if "spares" in value:
         empty = failures.exhausted_probability(
             failures_per_s=rate, repair_s=value["repair_s"], spares=int(value["spares"])

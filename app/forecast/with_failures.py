@@ -130,6 +130,7 @@ def jobs_of(scenario: Scenario, points: Columns) -> tuple[Job, Numeric]:
 
     value: dict[str, Numeric] = {n: known(n, given).value for n in USED if n != RATE}
     value |= {n: given[n] for n in ("spares", "repair_s") if "spares" in given}
+    value |= {n: given[n] for n in ("min_nodes",) if n in given}
     return job_at(
         {
             **value,

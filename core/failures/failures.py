@@ -59,6 +59,20 @@ def mean_wait_s(*, replacement_s: Numeric, exhausted_probability: Numeric) -> Nu
     return np.multiply(replacement_s, exhausted_probability)
 
 
+def elastic_wait_s(
+    *, wait_s: Numeric, num_nodes: Numeric, min_nodes: Numeric, rejoin_s: Numeric
+) -> Numeric:
+    """Work that waiting for a machine costs a job that goes on with the others, at their share of
+    its speed, and takes `rejoin_s` to start with all of them again; never more than to wait. A job
+    that would be left with fewer than `min_nodes` waits.
+
+    >>> float(elastic_wait_s(wait_s=7200.0, num_nodes=32, min_nodes=31, rejoin_s=300.0))
+    525.0
+    """
+    less = np.divide(wait_s, num_nodes) + rejoin_s
+    return np.where(np.subtract(num_nodes, 1) >= min_nodes, np.minimum(wait_s, less), wait_s)
+
+
 def gang_start_s(*, num_nodes: Numeric, mean_start_s: Numeric) -> Numeric:
     """Mean time until the last of N nodes is up, each with an independent exponential start time:
     the harmonic number H_N times the mean. [R53]. H_N to nine digits by its asymptotic series.

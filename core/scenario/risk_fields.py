@@ -13,7 +13,18 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from core.scenario.list_fields import LIST, ListFields
-from core.scenario.types import Flag, Frequency, Rate, Seconds, Share, Spares, Zones, field, number
+from core.scenario.types import (
+    Flag,
+    Frequency,
+    MinNodes,
+    Rate,
+    Seconds,
+    Share,
+    Spares,
+    Zones,
+    field,
+    number,
+)
 
 
 class RiskFields(ListFields):
@@ -60,6 +71,10 @@ class RiskFields(ListFields):
     repair_s: Seconds = field(
         None, "Repair (s)", "Until a failed machine is a spare again", "failures"
     )
+    min_nodes: MinNodes = field(
+        None, "Fewest machines",
+        "Elastic: goes on without one while it is waited for; give the wait", "failures",
+    )  # fmt: skip
     slow_probability: Share = field(
         None, "Chance that a node is slow", "By a tenth; one slow node slows all", "failures"
     )

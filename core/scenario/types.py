@@ -197,5 +197,6 @@ Share = Annotated[Annotated[float, Field(ge=0, le=1)] | None, BeforeValidator(nu
 Frequency = Annotated[Annotated[float, Field(ge=0, le=1e6)] | None, BeforeValidator(number)]
 Minutes = Annotated[Annotated[float, Field(ge=0, le=525_600)] | None, BeforeValidator(number)]
 Seconds = Annotated[Annotated[float, Field(ge=0, le=1e9)] | None, BeforeValidator(number)]
+MinNodes = Annotated[Annotated[int, Field(ge=1, le=1_000_000)] | None, BeforeValidator(number)]
 Spares = Annotated[Annotated[int, Field(ge=0, le=10_000)] | None, BeforeValidator(number)]
 Zones = Annotated[Annotated[int, Field(ge=1, le=32)] | None, BeforeValidator(number)]

@@ -31,6 +31,7 @@ def found():
         {},
         {"async_checkpoint": "1"},
         {"failures_per_node_day": "0.05", "wait_s": "3600", "spares": "1", "repair_s": "86400"},
+        {"failures_per_node_day": "0.05", "wait_s": "36000", "min_nodes": "2"},
         {"interval_s": "5000", "slow_probability": "0.01"},
         {"checkpoint_s": "30", "upload_s": "200", "job_failures_per_day": "1"},
         {"upload_s": "400"},

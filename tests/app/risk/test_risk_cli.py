@@ -96,6 +96,8 @@ def test_every_number_that_is_given_counts(answered):
     waits = answered("--wait-seconds", "1e5")["badput_hours"]["waiting"]
     spared = answered("--wait-seconds", "1e5", "--spares", "1", "--repair-seconds", "3600")
     assert spared["badput_hours"]["waiting"] < waits / 10
+    elastic = answered("--wait-seconds", "1e5", "--min-nodes", "1")
+    assert elastic["badput_hours"]["waiting"] < waits / 1.5
 
 
 def test_asynchronous_checkpoints_stop_training_less(answered):
@@ -184,6 +186,8 @@ def test_adapters_are_small_checkpoints(answered):
         (("--slow-probability", "2"), "should be at most 1."),
         (("--weibull-shape", "0"), "should be at least 0.2"),
         (("--spares", "2"), "--spares needs --repair-seconds"),
+        (("--min-nodes", "2"), "--min-nodes needs --wait-seconds"),
+        (("--min-nodes", "0", "--wait-seconds", "9"), "--min-nodes"),
         (("--spares", "2", "--repair-seconds", "60"), "--spares needs --wait-seconds"),
         (("--spares", "1.5", "--repair-seconds", "60", "--wait-seconds", "9"), "whole number"),
         (("--interval-seconds", "0.01"), "is shorter than"),

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.failures.failures import (
+    elastic_wait_s,
     exhausted_probability,
     gang_start_s,
     job_failures_per_s,
@@ -37,6 +38,20 @@ def test_spares_run_out_as_in_a_drawn_workshop():
     out = np.arange(at.size) - np.searchsorted(at, at - repair)
     found = exhausted_probability(failures_per_s=rate, repair_s=repair, spares=spares)
     assert found == pytest.approx((out >= spares).mean(), abs=0.005)
+
+
+def test_an_elastic_job_loses_the_share_of_the_machine_that_is_away():
+    """Steps played one by one: seven of eight machines until the eighth is back, then a restart."""
+    step_s, wait_s, rejoin_s = 10.0, 6000.0, 200.0
+    steps, at = 0.0, 0.0
+    while at < wait_s:  # a step of eight machines' batch takes seven of them 8/7 as long
+        at += step_s * 8 / 7
+        steps += 1
+    lost = at + rejoin_s - steps * step_s
+    found = elastic_wait_s(wait_s=wait_s, num_nodes=8, min_nodes=7, rejoin_s=rejoin_s)
+    assert found == pytest.approx(lost, rel=0.01)
+    assert elastic_wait_s(wait_s=wait_s, num_nodes=8, min_nodes=8, rejoin_s=rejoin_s) == wait_s
+    assert elastic_wait_s(wait_s=60.0, num_nodes=8, min_nodes=1, rejoin_s=rejoin_s) == 60.0
 
 
 @given(load=st.floats(0.0, 50.0), spares=st.integers(0, 20))

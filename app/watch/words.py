@@ -69,7 +69,7 @@ def state_sentences(state: State) -> list[str]:
         parts = sorted(state.lost_s.items(), key=lambda part: -part[1])
         lost = ", ".join(f"{LOST[kind]} {span(s)}" for kind, s in parts if s >= 1)
         sentences.append(
-            f"Goodput {fmt.percent(state.goodput)}" + (f": lost {lost}." if lost else ".")
+            f"Goodput {fmt.percent(state.goodput)}" + (f"; lost: {lost}." if lost else ".")
         )
     ends = f"All in {spread(ahead.end_s)} from its begin; forecast {span(state.forecast_end_s)}."
     sentences.append(ends)

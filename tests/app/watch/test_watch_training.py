@@ -15,7 +15,8 @@ import pytest
 
 from tests.servers.launch import ROOT, environ
 
-pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.services, pytest.mark.slow, pytest.mark.timeout(400),
+              pytest.mark.serial]  # fmt: skip
 
 MODEL = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,

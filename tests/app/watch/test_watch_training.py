@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,10 +25,11 @@ MODEL = {
 }  # fmt: skip
 HEALTHY, FAULTY = 200, 155  # steps
 SLOW, KILLED, NOT_FINITE, SAVED = 75, 125, 145, 40  # steps at which it happens; each 40th is saved
-EVERY_S, SLOW_S = 0.15, 0.3
+EVERY_S, SLOW_S, STEADY_S = 0.15, 0.3, 0.25
 # Data comes at a fixed rate and is kept until it is used: what else runs here moves the end little.
+# The rate begins after the first steps, whose lateness the next ones would make up for.
 WAITS = """\
-    DUE.append((DUE or [time.monotonic()])[-1] + (%g if step < %d else %g))
+    DUE.append((DUE[-1] if len(DUE) > 4 else time.monotonic()) + (%g if step < %d else %g))
     time.sleep(max(DUE[-1] - time.monotonic(), 0.0))
 """
 KILLS = f"""\
@@ -111,27 +111,18 @@ class Watched:
             process.wait(30)
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Watched]]:
-    """A healthy run and one with faults, at the same time."""
-    folder = tmp_path_factory.mktemp("watched")
-    each = {
-        "healthy": Watched(folder / "healthy", HEALTHY, WAITS % (EVERY_S, HEALTHY, SLOW_S)),
-        "faulty": Watched(
-            folder / "faulty", FAULTY, WAITS % (EVERY_S, SLOW, SLOW_S) + KILLS, BROKEN
-        ),
-    }
+def told_beside(folder: Path, steps: int, data: str, step: str = "") -> list[dict]:
+    """Every state that was told beside a run, once the run and the watcher have ended."""
+    run = Watched(folder / "watched", steps, data, step)
     try:
-        for run in each.values():
-            run.start()
-        yield each
+        run.start()
+        return run.states()
     finally:
-        for run in each.values():
-            run.end()
+        run.end()
 
 
-def test_the_end_is_known_from_a_tenth_of_the_steps_on(runs):
-    states = runs["healthy"].states()
+def test_the_end_is_known_from_a_tenth_of_the_steps_on(tmp_path):
+    states = told_beside(tmp_path, HEALTHY, WAITS % (STEADY_S, HEALTHY, STEADY_S))
     last = states[-1]
     assert (last["done"], last["starts"]) == (True, 1)
     tenth = next(s for s in states if s["share"] >= 0.1)
@@ -140,8 +131,9 @@ def test_the_end_is_known_from_a_tenth_of_the_steps_on(runs):
     assert not {a["kind"] for a in last["alerts"]} & {"slowing", "fault", "loss_not_finite"}
 
 
-def test_a_slow_down_a_killed_rank_and_a_loss_that_is_none_are_alerted_as_what_they_are(runs):
-    states = runs["faulty"].states()
+def test_a_slow_down_a_killed_rank_and_a_loss_that_is_none_are_alerted_as_what_they_are(tmp_path):
+    faulty = WAITS % (EVERY_S, SLOW, SLOW_S) + KILLS
+    states = told_beside(tmp_path, FAULTY, faulty, BROKEN)
     last = states[-1]
     alerts = {a["kind"]: a for a in last["alerts"]}
     slow = alerts["slowing"]

@@ -119,10 +119,12 @@ def pareto(
     middle = math.sqrt(min(xs) * max(xs))
     layers += _limits(budget_usd, deadline, (budget_text, deadline_text), theme, x, y, middle)
     layers += _marker(x, y, theme, middle)
-    whole = alt.layer(*layers).properties(
-        height=PARETO_PX + len(doubted) * DOUBTED_PX + LEGEND_ROW_PX * -(-len(domain) // 2)
+    apart = alt.Resolve(scale={"shape": "independent", "color": "independent"})
+    return alt.layer(
+        *layers,
+        height=PARETO_PX + len(doubted) * DOUBTED_PX + LEGEND_ROW_PX * -(-len(domain) // 2),
+        resolve=apart if quoted.any() else alt.Undefined,
     )
-    return whole.resolve_scale(shape="independent", color="independent") if quoted.any() else whole
 
 
 def _doubted(
@@ -271,7 +273,7 @@ def memory_bar(
     text = base.mark_text(color=LIMIT[theme], align="right", dx=-6, fontSize=TEXT_PX).encode(
         x=at, y=parts.y_px(8), text=alt.Text("text:N")
     )
-    return alt.layer(bar, rule, text).properties(height=MEMORY_PX + LEGEND_ROW_PX * len(names))
+    return alt.layer(bar, rule, text, height=MEMORY_PX + LEGEND_ROW_PX * len(names))
 
 
 def step_waterfall(times: pd.DataFrame, *, theme: str) -> Drawn:
@@ -293,4 +295,4 @@ def step_waterfall(times: pd.DataFrame, *, theme: str) -> Drawn:
         x=alt.X("end_s:Q", scale=scale), text=alt.Text("text:N")
     )
     names = parts.above(base, "part:N", theme, down_px=BAR_DOWN_PX)
-    return alt.layer(bars, texts, names).properties(height=STEP_PX + ROW_PX * len(times))
+    return alt.layer(bars, texts, names, height=STEP_PX + ROW_PX * len(times))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import streamlit as st
+from altair.utils.schemapi import debug_mode
 
 from app.document import format as fmt
 from app.document.chart_files import Spec, spec_of
@@ -27,26 +28,30 @@ def _pareto(
     points = document.points(_answer)
     if points.empty:
         return {}, {}, ""
-    chart = charts.pareto(
-        points,
-        budget_usd=_scenario.budget_usd,
-        deadline_days=_scenario.deadline_days,
-        budget_text=f"Budget {fmt.usd_short(_scenario.budget_usd)}",
-        deadline_text=f"Deadline {fmt.days((_scenario.deadline_days or 0) * 24)}",
-        theme=theme,
-    )
-    return spec_of(chart), charts.places(points), document.frontier_sentence(points)
+    with debug_mode(False):  # tests build these charts with every part validated
+        chart = charts.pareto(
+            points,
+            budget_usd=_scenario.budget_usd,
+            deadline_days=_scenario.deadline_days,
+            budget_text=f"Budget {fmt.usd_short(_scenario.budget_usd)}",
+            deadline_text=f"Deadline {fmt.days((_scenario.deadline_days or 0) * 24)}",
+            theme=theme,
+        )
+        spec = spec_of(chart)
+    return spec, charts.places(points), document.frontier_sentence(points)
 
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _parts(key: answers.Key, plan_id: str, theme: str, _plan: Plan) -> tuple[Spec, Spec]:
-    memory = charts.memory_bar(
-        document.memory(_plan),
-        capacity_gib=document.capacity_gib(_plan),
-        capacity_text=f"Usable {fmt.gib(_plan.memory_capacity_bytes)}",
-        theme=theme,
-    )
-    return spec_of(memory), spec_of(charts.step_waterfall(document.step(_plan), theme=theme))
+    with debug_mode(False):
+        memory = charts.memory_bar(
+            document.memory(_plan),
+            capacity_gib=document.capacity_gib(_plan),
+            capacity_text=f"Usable {fmt.gib(_plan.memory_capacity_bytes)}",
+            theme=theme,
+        )
+        step = charts.step_waterfall(document.step(_plan), theme=theme)
+        return spec_of(memory), spec_of(step)
 
 
 def draw_frontier(

@@ -4,7 +4,7 @@ hosts, and what the user measured become its inputs."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,16 +76,15 @@ def searched(
     Ends early after `most_rows` legal layouts, or when `stop` returns true. Jobs found in `memory`
     are not searched again.
     """
-    variants = stack_limits.variants_of(scenario)
-    questions = tuple(question_of(v) for v in variants)
+    asked = asked_of(scenario)
+    variants, questions = zip(*asked, strict=True)
 
     def search(some: Sequence[Job]) -> Best:
         if len(variants) == 1 or not some:
             return best_of(questions[0], some, most_rows=most_rows, stop=stop)
         return _fastest(variants, questions, some, most_rows=most_rows, stop=stop)
 
-    asked = tuple(zip((v.stack for v in variants), questions, strict=True))
-    best = memory.best(asked, jobs, search) if memory else search(jobs)
+    best = memory.best(memory_key(asked), jobs, search) if memory else search(jobs)
     names = [jobs[int(n)].accelerator for n in best.job]
     works = [(v, q.work) for v, q in zip(variants, questions, strict=True)]
     runs = moved_by_runs(best, jobs, works, calibrations.chosen(scenario))
@@ -101,6 +100,16 @@ def searched(
         variance_left=left * runs.variance_left,
         runs=runs,
     )
+
+
+def asked_of(scenario: Scenario) -> tuple[tuple[Scenario, Question], ...]:
+    """What is asked of every machine: each stack that takes the scenario, and its question."""
+    return tuple((v, question_of(v)) for v in stack_limits.variants_of(scenario))
+
+
+def memory_key(asked: Sequence[tuple[Scenario, Question]]) -> Hashable:
+    """Under what a SearchMemory keeps what `searched` found."""
+    return tuple((variant.stack, question) for variant, question in asked)
 
 
 def _fastest(

@@ -57,6 +57,12 @@ class SearchMemory:
         whole = joined(taken, num_jobs=len(jobs)) if taken else None
         return whole if whole is not None and len(whole.job) else search(jobs)
 
+    def num_accelerators(self, question: Hashable) -> int:
+        """How many accelerators have been searched for a question."""
+        with self._lock:
+            known = self._known.get(question)
+            return len({j.accelerator for j in known.at}) if known else 0
+
     def _new(self, question: Hashable, jobs: Sequence[Job]) -> list[Job]:
         with self._lock:
             known = self._known.setdefault(question, _Known())

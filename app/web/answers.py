@@ -16,7 +16,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app.document.escape import as_text
 from app.forecast import answer as forecast_answer
-from app.forecast import price_book
+from app.forecast import price_book, search
 from app.forecast.search_memory import SearchMemory
 from app.log.memory import give_back, held_bytes
 from app.scenario.link import Query
@@ -78,8 +78,8 @@ def key_of(scenario: Scenario) -> Key:
 
 def ask(key: Key) -> Future[Answer]:
     """Start the search for a question in the background, unless it has been asked already."""
-    search = partial(_search, key[0], _memory())
-    return _searches().ask(key, search, session=_session(), work=_work(key[0]))
+    call = partial(_search, key[0], _memory())
+    return _searches().ask(key, call, session=_session(), work=_work(key[0]))
 
 
 def ask_for_program(search: Callable[[], Any], texts: Mapping[str, str], who: str) -> Future[Any]:
@@ -128,6 +128,11 @@ def wait(key: Key) -> None:
     while _searches().is_running(key):
         time.sleep(LOOK_S)
         _look()
+
+
+def num_searched(scenario: Scenario) -> int:
+    """How many accelerators have been searched for what the scenario trains, at any price."""
+    return _memory().num_accelerators(search.memory_key(search.asked_of(scenario)))
 
 
 def is_known(key: Key, *, within_s: float) -> bool:

@@ -178,3 +178,16 @@ def test_an_error_of_the_search_is_carried_to_the_page(held, monkeypatch):
 
 def test_the_first_look_is_of_accelerators_that_exist():
     assert set(first_look.GPUS) <= set(facts.accelerators())
+
+
+def test_what_is_only_ranked_anew_is_waited_for_and_drawn_once(held):
+    page = opened(**ONE_CLOUD)
+    end(held, **ONE_CLOUD)
+    page.run()
+    held.clear()
+    threading.Timer(0.3, held.set).start()  # longer than a first look waits
+    page.query_params["deadline_days"] = "30"
+    page.run()
+    assert not page.exception
+    assert not note(page)
+    assert held.seen[-1] == ()

@@ -17,7 +17,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -33,10 +33,17 @@ from core.evidence.residual import MeasuredRuns, learned
 from core.evidence.uncertainty import Z_90, Circumstances, memory_terms, throughput_terms, unknown
 from core.numeric import Numeric
 from hardware.efficiency import GENERIC, Entry, profiles
-from hardware.measured import RUNS_CSV, read_runs
+from hardware.measured import RUNS_CSV
 
 GROUPED, NEW_SOURCE = 5, 6  # folds
 Label = Callable[[Sample], NDArray[Any]]  # rows with equal labels stay in one fold
+LABELS: dict[str, Label] = {
+    "fold of group": lambda s: fc.folds(s.group, GROUPED),
+    "fold of publication": lambda s: fc.folds(s.publication, NEW_SOURCE),
+    "family": lambda s: s.family,
+    "accelerator": lambda s: s.accelerator,
+    "newest": lambda s: s.newest,
+}
 IN_ORDER = ("throughput", "memory")  # the samples of fit_columns.samples
 KINDS: dict[str, Callable[[Columns], Numbers]] = {
     "throughput": tokens_per_s_per_gpu,
@@ -75,28 +82,49 @@ class Result:
 
 def refit(entries: list[Entry], today: dt.date) -> Result:
     """Fit all values, starting from the priors of `entries`."""
-    entries, throughput, memory = _memory_fitted([at_prior(e) for e in entries], today)
-    of_memory = _outcome(memory, entries, "memory", today)
-    of_throughput = _outcome(throughput, entries, "throughput", today)
+    begin = _Begin([at_prior(e) for e in entries], today)
+    entries, throughput, memory = begin.memory_fitted()
+    of_memory = _outcome(memory, entries, "memory", begin)
+    of_throughput = _outcome(throughput, entries, "throughput", begin)
     entries = _with(entries, "throughput", throughput, of_throughput.found, today)
     entries = _with_widths(entries, of_throughput, throughput_terms, "throughput intervals", today)
     entries = _with_widths(entries, of_memory, memory_terms, "memory intervals", today)
     return Result(entries=entries, throughput=of_throughput, memory=of_memory)
 
 
-def _memory_fitted(
-    entries: list[Entry], today: dt.date, label: Label | None = None, key: object = None
-) -> tuple[list[Entry], Sample, Sample]:
-    """The table with fitted memory values, and the samples inferred with them.
+class _Begin:
+    """The fits that start from the priors. Those that leave rows out are made once: several
+    forecasts of such rows need the same one."""
 
-    The memory model decides what is inferred where a run leaves a setting blank, so the samples
-    are rebuilt after the fit. If a key is given, its rows are left out of the fit.
-    """
-    for _ in range(2):
-        _, sample = fc.samples(profiles(entries))
-        left_out = None if label is None else label(sample) == key
-        entries = _with(entries, "memory", sample, _fit(sample, entries, "memory", left_out), today)
-    return entries, *fc.samples(profiles(entries))
+    def __init__(self, priors: list[Entry], today: dt.date) -> None:
+        self.priors, self.today = priors, today
+        self.sample = fc.samples(profiles(priors))[1]
+        self.memory_without, self.without = cache(self._memory_without), cache(self._without)
+
+    def memory_fitted(
+        self, label: Label | None = None, key: object = None
+    ) -> tuple[list[Entry], Sample, Sample]:
+        """The table with fitted memory values, and the samples inferred with them.
+
+        The memory model decides what is inferred where a run leaves a setting blank, so the samples
+        are rebuilt after the fit. If a key is given, its rows are left out of the fit.
+        """
+        table, sample = self.priors, self.sample
+        for _ in range(2):
+            left_out = None if label is None else label(sample) == key
+            found = _fit(sample, table, "memory", left_out)
+            table = _with(table, "memory", sample, found, self.today)
+            throughput, sample = fc.samples(profiles(table))
+        return table, throughput, sample
+
+    def _memory_without(self, label: str, key: object) -> tuple[list[Entry], Sample, Sample]:
+        return self.memory_fitted(LABELS[label], key)
+
+    def _without(self, kind: str, label: str, key: object) -> tuple[list[Entry], Sample, Fit]:
+        """The table, the sample and the fit of one kind without the rows that have this key."""
+        table, *both = self.memory_without(label, key)
+        sample = both[IN_ORDER.index(kind)]
+        return table, sample, _fit(sample, table, kind, left_out=LABELS[label](sample) == key)
 
 
 def at_prior(entry: Entry) -> Entry:
@@ -137,20 +165,20 @@ def _fit(
     )
 
 
-def _outcome(sample: Sample, entries: list[Entry], kind: str, today: dt.date) -> Outcome:
+def _outcome(sample: Sample, entries: list[Entry], kind: str, begin: _Begin) -> Outcome:
     parameters = _parameters(entries, kind)
     of = fc.model(sample, entries, parameters, KINDS[kind])
     found = _fit(sample, entries, kind)
-    unseen = partial(_unseen, sample, entries, kind, today)
+    unseen = partial(_unseen, sample, kind, begin)
     everything = np.full(len(sample.weight), True)
     splits = {
         "fitted": _moved(sample, kind, of(found.value[None])[0], everything),
-        "grouped": unseen(lambda s: fc.folds(s.group, GROUPED)),
-        "new_source": unseen(lambda s: fc.folds(s.publication, NEW_SOURCE)),
-        "new_stack": unseen(lambda s: s.family, as_strangers=True),
-        "unknown_stack": unseen(lambda s: s.family, unnamed=True),
-        "new_accelerator": unseen(lambda s: s.accelerator),
-        "newest": unseen(lambda s: s.newest, only=True),
+        "grouped": unseen("fold of group"),
+        "new_source": unseen("fold of publication"),
+        "new_stack": unseen("family", as_strangers=True),
+        "unknown_stack": unseen("family", unnamed=True),
+        "new_accelerator": unseen("accelerator"),
+        "newest": unseen("newest", only=True),
     }
     return Outcome(
         sample=sample,
@@ -168,7 +196,7 @@ def shipped_residuals(result: Result) -> MeasuredRuns:
 
 def residual_rows(sample: Sample, log_predicted: Numbers) -> MeasuredRuns:
     """The rows of throughput with their residuals from the model alone."""
-    inputs = read_runs(RUNS_CSV).inputs.rows(sample.rows)
+    inputs = fc.runs_in(RUNS_CSV).inputs.rows(sample.rows)
     return measured_runs(inputs, sample.columns, sample.log_measured - log_predicted)
 
 
@@ -193,7 +221,7 @@ def _moved(
 
 
 def _unseen(
-    whole: Sample, entries: list[Entry], kind: str, today: dt.date, label: Label, *,
+    whole: Sample, kind: str, begin: _Begin, label: str, *,
     as_strangers: bool = False, unnamed: bool = False, only: object = None,
 ) -> tuple[Numbers, Numbers]:  # fmt: skip
     """Forecast each row by fits (of memory too) that left out all rows with its label; and the
@@ -204,16 +232,13 @@ def _unseen(
     no other label is left out, and the rows of the others are NaN.
     """
     out, left = np.full(len(whole.weight), np.nan), np.ones(len(whole.weight))
-    priors = [at_prior(e) for e in entries]
-    for key in np.unique(label(whole)) if only is None else [only]:
-        table, *both = _memory_fitted(priors, today, label, key)
-        sample = both[IN_ORDER.index(kind)]
-        mine = label(sample) == key
-        one = _fit(sample, table, kind, left_out=mine)
+    for key in np.unique(LABELS[label](whole)) if only is None else [only]:
+        table, sample, one = begin.without(kind, label, key)
+        mine = LABELS[label](sample) == key
         if unnamed:
             of = fc.model(sample, table, _parameters(table, kind), KINDS[kind])
             known = of(one.value[None])[0]
-            table = _with(table, kind, sample, one, today)
+            table = _with(table, kind, sample, one, begin.today)
             other = fc.samples(profiles(table), sample.rows[mine])[IN_ORDER.index(kind)]
             hidden = np.log(KINDS[kind](other.columns))
             sample = replace(other, log_measured=sample.log_measured)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,6 +68,12 @@ def _hidden(values: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
     return np.where(known, values, np.array(blank, dtype=values.dtype))
 
 
+@lru_cache(maxsize=1)
+def runs_in(path: Path) -> Runs:
+    """The runs of a shipped file, which a fit asks for some hundred times."""
+    return read_runs(path)
+
+
 def samples(
     table: Mapping[str, Efficiency], unnamed: NDArray[np.intp] | None = None
 ) -> tuple[Sample, Sample]:
@@ -74,7 +82,7 @@ def samples(
     The rows with the numbers `unnamed` are forecast as if they named neither their stack nor what
     follows from it.
     """
-    runs = read_runs(RUNS_CSV)
+    runs = runs_in(RUNS_CSV)
     inputs = runs.inputs
     if unnamed is not None:
         known = ~np.isin(np.arange(len(runs)), unnamed)

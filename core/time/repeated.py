@@ -31,6 +31,10 @@ from core.time.layer import LayerSeconds
 SELECTIVE, NORM_ACT, MLP, FULL = (
     RECOMPUTE.index(r) for r in ("selective", "norm_act", "mlp", "full")
 )
+# Operators of a layer's forward pass, each one launch: two norms, projections, rotary, attention,
+# output, gate and up, activation, down, residual. Repeated: attention; the norms and the
+# activation; gate and up, the activation and down [M26].
+OPERATORS, OF_CORE, OF_NORM_ACT, OF_MLP = 10, 1, 3, 3
 
 
 def repeated_share(lay: Layouts, model: Transformer, one: LayerSeconds, eff: Efficiency) -> Numeric:
@@ -63,13 +67,14 @@ def repeated_share(lay: Layouts, model: Transformer, one: LayerSeconds, eff: Eff
 
 def launched_share(recompute: Numeric, eff: Efficiency) -> Numeric:
     """Share of the launches of a forward pass that backward repeats: of modules, their operators
-    among ten of a layer (two norms, projections, rotary, attention, output, gate and up,
-    activation, down, residual)."""
+    among those of a layer [M26]."""
     kind = np.asarray(recompute)
-    selective = np.where(np.asarray(eff.selective_core) > 0, 0.1, eff.selective_recompute)
+    core = OF_CORE / OPERATORS
+    selective = np.where(np.asarray(eff.selective_core) > 0, core, eff.selective_recompute)
     modules = np.select(
-        [kind == SELECTIVE, kind == NORM_ACT, kind == MLP], [selective, 0.3, 0.3], 0
-    )
+        [kind == SELECTIVE, kind == NORM_ACT, kind == MLP],
+        [selective, OF_NORM_ACT / OPERATORS, OF_MLP / OPERATORS], 0,
+    )  # fmt: skip
     return np.where(kind >= FULL, eff.full_recompute, modules)
 
 

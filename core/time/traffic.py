@@ -5,6 +5,10 @@ Sizes are per GPU. Groups: tp neighbours are adjacent, then cp, then data parall
 [K23] Korthikanti et al., arXiv:2205.05198, section 4.2: sequence parallelism turns each
       all-reduce of tensor parallelism into an all-gather and a reduce-scatter.
 [R20] Rajbhandari et al., arXiv:1910.02054, section 7: volumes of the ZeRO stages.
+[V17] Vaswani et al., arXiv:1706.03762, section 3.2.2: projections to queries, keys and values, and
+      of the output.
+[S20] Shazeer, arXiv:2002.05202, section 2: three matrices where an MLP without a gate has two.
+[A24] Azure/AI-benchmarking-guide, ND_A100_v4_results.md, read 2026-11-21: 8 A100 with a port each.
 """
 
 from __future__ import annotations
@@ -33,8 +37,8 @@ from core.model.transformer import (
 from core.numeric import Bools, Numeric
 from core.time import collectives, links
 
-LARGE_TENSORS = 7  # of a layer: queries, keys, values, output, and three of a gated MLP
-PORTS = 8  # of the machine that `fill_bytes` is of: each buffers its share before it sends on
+LARGE_TENSORS = 4 + 3  # matrices of a layer: of attention [V17], and of a gated MLP [S20]
+PORTS = 8  # network ports of the machine of `fill_bytes`: each buffers its share [A24]
 
 
 def tensor_parallel_s(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
@@ -195,6 +199,12 @@ def _ring_latency_s(lay: Layouts, cluster: Cluster, eff: Efficiency) -> Numeric:
     return (ranks - 1) * latency
 
 
+def _reduced_bytes(lay: Layouts, trained: Numeric, gradient_bytes: Numeric) -> Numeric:
+    """Bytes per parameter in which gradients are reduced, frozen parameters counted as none."""
+    reduced = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
+    return reduced * np.asarray(trained)
+
+
 def buckets_latency_s(
     lay: Layouts,
     cluster: Cluster,
@@ -204,8 +214,7 @@ def buckets_latency_s(
     gradient_bytes: Numeric = nan,
 ) -> Numeric:
     """Latency of all buckets of gradients, and of the weights that they update."""
-    reduced = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
-    reduced = reduced * np.asarray(trained)
+    reduced = _reduced_bytes(lay, trained, gradient_bytes)
     buckets = np.maximum(np.ceil(params.dense * reduced / eff.bucket_bytes), 1.0)
     return buckets * _ring_latency_s(lay, cluster, eff)
 
@@ -226,8 +235,7 @@ def gradient_s(
     ZeRO-2 keeps shards of gradients only, so it scatters them after every micro-batch. `latency_s`
     is that of `buckets_latency_s`.
     """
-    reduced = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
-    reduced = reduced * np.asarray(trained)
+    reduced = _reduced_bytes(lay, trained, gradient_bytes)
     half = _over_copies_s(lay, cluster, eff, params, reduced) + latency_s
     times = np.where(
         column(lay.strategy, "shards_gradients") > 0, np.maximum(lay.num_microbatches, 1.0), 1.0
@@ -285,8 +293,7 @@ def gather_s(
     gathered for forward and for backward, its gradients scattered. [R20, section 7.2.2]"""
     # A quantised base is sent in its quantised form.
     weights = np.minimum(column(lay.strategy, "gathered_bytes"), frozen_bytes)
-    gradients = reduced_gradient_bytes(strategy=lay.strategy, gradient_bytes=gradient_bytes)
-    gradients = gradients * np.asarray(trained)
+    gradients = _reduced_bytes(lay, trained, gradient_bytes)
     # Gathered once where the weights stay: in a pipeline, or without resharding. ZeRO++ gathers
     # its second copy for backward inside the node.
     stays = (np.asarray(lay.pp) > 1) | (np.asarray(lay.reshard) == 0)

@@ -19,7 +19,7 @@ RATES_CSV = Path(__file__).with_name("failure_rates.csv")
 RATE = "failures_per_node_day"
 QUANTITIES = (
     "failures_per_node_day", "job_failures_per_day", "detection_s", "restart_s", "wait_s",
-    "join_s_per_gpu", "node_start_s", "slow_probability", "slow_fraction",
+    "join_s_per_gpu", "node_start_s", "conversion_s", "slow_probability", "slow_fraction",
     "machine_write_bytes_per_s", "machine_read_bytes_per_s", "storage_bytes_per_s", "checkpoint_s",
     "upload_s", "load_s", "goodput",
 )  # fmt: skip

@@ -29,9 +29,9 @@ from core.scenario import Scenario
 from core.search.plan import Plan
 from core.units import DAY_S, HOUR_S
 from core.watch.moving import break_even_tokens
+from hardware.reliability import used
 
 MOST, SEARCHED = 3, 30
-CONVERSION = 4 * HOUR_S  # of a checkpoint to another stack, and its test; assumed
 # Fields that belong to the machines of now, and are searched anew for others.
 OF_MACHINES = (
     "gpu", "num_gpus", "cloud", "purchase", "plan", "pinned", "stages", "num_examples", "sharding",
@@ -105,7 +105,7 @@ def _move(
     rate = (new.usd_per_gpu_hour or 0.0) * new.num_gpus
     parts = {
         "checkpoint": as_float(saved.checkpoint_s) + as_float(saved.upload_s),
-        "conversion": 0.0 if new.stack == old.stack else CONVERSION,
+        "conversion": 0.0 if new.stack == old.stack else used("conversion_s").value,
         "load": as_float(loaded.restart_s),
         "start": new.startup_hours * HOUR_S,
     }

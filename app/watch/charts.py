@@ -60,4 +60,4 @@ def narrowing(
 
 
 def _x(theme: str) -> alt.X:
-    return alt.X("hours:Q", axis=parts.axis("Hours since the begin", theme, format="~g"))
+    return alt.X("hours:Q", axis=parts.axis("Hours since the start", theme, format="~g"))

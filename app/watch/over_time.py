@@ -22,7 +22,7 @@ MAX_BYTES = 16_000_000  # of all files of one upload, unpacked
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What was known of the run at one time. Seconds are from its begin."""
+    """What was known of the run at one time. Seconds are from its start."""
 
     elapsed_s: float
     speed: float  # tokens/s

@@ -114,7 +114,7 @@ def _draw_charts(found: OverTime) -> None:
         rows, low=planned.p10, middle=planned.p50, high=planned.p90, theme=theme
     )}  # fmt: skip
     drawn["end"] = charts.narrowing(
-        rows, of="end", title="End, in hours after the begin",
+        rows, of="end", title="End, in hours after the start",
         forecast=state.forecast_end_s / HOUR_S, theme=theme,
     )  # fmt: skip
     if "usd_p50" in rows:

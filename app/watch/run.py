@@ -43,7 +43,7 @@ class State:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the begin."""
+        """Seconds since the start."""
         return 0.0 if self.begin_s is None else self.now_s - self.begin_s
 
     @property
@@ -53,7 +53,7 @@ class State:
 
     @property
     def forecast_end_s(self) -> float:
-        """Seconds from the begin, as forecast: training at the P50, and what is lost."""
+        """Seconds from the start, as forecast: training at the P50, and what is lost."""
         planned = self.held.planned
         return planned.training_s * (1 + planned.lost_share)
 

@@ -30,7 +30,7 @@ def clock(at_s: float) -> str:
     '2026-03-01 10:01:00'
     """
     if at_s < 1e8:  # a log without times is counted from 0
-        return f"{fmt.days(at_s / 3600)} after its begin"
+        return f"{fmt.days(at_s / 3600)} after its start"
     moment = dt.datetime.fromtimestamp(min(at_s, 4e9), dt.UTC)
     return f"{moment:%Y-%m-%d %H:%M:%S}"
 
@@ -71,7 +71,7 @@ def state_sentences(state: State) -> list[str]:
         sentences.append(
             f"Goodput {fmt.percent(state.goodput)}" + (f"; lost: {lost}." if lost else ".")
         )
-    ends = f"All in {spread(ahead.end_s)} from its begin; forecast {span(state.forecast_end_s)}."
+    ends = f"All in {spread(ahead.end_s)} from its start; forecast {span(state.forecast_end_s)}."
     sentences.append(ends)
     if ahead.usd is not None:
         sentences.append(f"All in {spread(ahead.usd, planned.usd_per_hour)}.")

@@ -45,7 +45,7 @@ class Moment:
 
 
 def moments(faults: Faults, *, days: float = 30.0, seed: int = 1) -> Iterator[Moment]:
-    """A run from its begin to its last step."""
+    """A run from its start to its last step."""
     draw = random.Random(seed)
     steps = int(days * DAY / STEP_S)
     at, started, step, noise = BEGIN_S, BEGIN_S, 0, 0.0

@@ -27,7 +27,7 @@ NONE = Faults()
 
 
 def tracked(faults: Faults = NONE, *, plan: Planned = PLAN, seed: int = 1) -> Iterator[Tracker]:
-    """The tracker after each moment of a made-up run; time in it is counted from its begin."""
+    """The tracker after each moment of a made-up run; time in it is counted from its start."""
     tracker = Tracker(planned=plan)
     for m in moments(faults, days=DAYS, seed=seed):
         at = m.at_s - BEGIN_S

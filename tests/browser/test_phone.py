@@ -16,29 +16,30 @@ LEAST = 24  # CSS pixels of a target: WCAG 2.2, 2.5.8
 
 @pytest.fixture
 def phone(new_user):
-    def make(scheme="light"):
-        return new_user(color_scheme=scheme, viewport=PHONE, is_mobile=True, has_touch=True)
+    def make():
+        return new_user(viewport=PHONE, is_mobile=True, has_touch=True)
 
     return make
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_fits_a_phone(phone, keep_picture, scheme):
-    user = phone(scheme)
+def test_every_page_fits_a_phone(phone, keep_picture):
+    user = phone()
     user.open("/method" + FEW)
     found = {}
     for name in user.walk():
-        keep_picture(user, f"{name}_{scheme}_390")
-        wide = user.page.evaluate("() => document.documentElement.scrollWidth")
-        found[name] = user.overhang() + ([f"{wide} px"] if wide > PHONE["width"] else [])
-        for chart in user.page.get_by_test_id("stVegaLiteChart").all():
-            box = chart.bounding_box()
-            # A wide one may scroll within itself: `overhang` has looked at that.
-            if box["x"] < 0 or box["width"] < PHONE["width"] / 4:
-                found[name].append(f"{chart.get_attribute('aria-label')}: {box}")
-    assert {name: wrong for name, wrong in found.items() if wrong} == {}
-    assert len(found) == len(PAGES)
+        for theme in user.themes():
+            keep_picture(user, f"{name}_{theme}_390")
+            wide = user.page.evaluate("() => document.documentElement.scrollWidth")
+            wrong = user.overhang() + ([f"{wide} px"] if wide > PHONE["width"] else [])
+            for chart in user.page.get_by_test_id("stVegaLiteChart").all():
+                box = chart.bounding_box()
+                # A wide one may scroll within itself: `overhang` has looked at that.
+                if box["x"] < 0 or box["width"] < PHONE["width"] / 4:
+                    wrong.append(f"{chart.get_attribute('aria-label')}: {box}")
+            found[name, theme] = wrong
+    assert {page: wrong for page, wrong in found.items() if wrong} == {}
+    assert len(found) == 2 * len(PAGES)
 
 
 def test_the_tabs_and_what_is_under_more_can_be_tapped(phone):

@@ -82,6 +82,8 @@ OVERHANG = """main => {
 # How long the page is: what is loaded when it is needed (a table, a chart) draws after all is idle.
 LENGTH = """() => [...document.querySelectorAll('[data-testid="stMain"], '
   + '[data-testid="stSidebarContent"]')].map(e => e.scrollHeight).join()"""
+BACKGROUND = """() => getComputedStyle(document.querySelector('[data-testid="stApp"]'))
+  .backgroundColor"""
 TWO_FRAMES = "() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"
 # What Streamlit writes into its log when a widget is used wrongly.
 WIDGET_WARNINGS = ("Session State API", "widget with key", "DuplicateWidgetID", "deprecated")
@@ -158,6 +160,16 @@ class User:
             self.follow(label, path)
             self.unroll()
             yield path.strip("/") or "plan"
+
+    def themes(self) -> Iterator[str]:
+        """Both themes of the page that is open, each as a system that changes to it shows it."""
+        shown = []
+        for theme in ("light", "dark"):
+            self.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+            self.settle()
+            shown.append(self.page.evaluate(BACKGROUND))
+            yield theme
+        assert len(set(shown)) == 2, f"the page did not change its theme: {shown}"
 
     def window(self) -> dict[str, int]:
         """The size of the window before anything was unrolled."""

@@ -7,7 +7,7 @@ publication:
 - known_stack: the rows whose stack is in a publication of another fold, too;
 - measured_once: after one other run of the same source, stack, release, accelerator, model, task
   and precision was given as one's own measurement. Each such run is given in turn, and what a
-  forecast makes of it is core/evidence/anchor.py, as in a plan.
+  forecast makes of it is core/evidence/own_runs.py, as in a plan.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from app.accuracy.fit import NEW_SOURCE, Outcome
 from app.accuracy.fit_columns import Numbers, folds
+from app.accuracy.predict import traits_of
 from app.accuracy.section_scores import Texts, joined
-from app.forecast.anchor import ALIKE
 from core.evidence.accuracy import Accuracy, scored
-from core.evidence.anchor import anchored
+from core.evidence.own_runs import OwnRuns, said_by_own
 from hardware.measured import RunInputs
 
 RowNumbers = NDArray[np.intp]
@@ -43,7 +43,7 @@ def closeness(outcome: Outcome, inputs: RunInputs) -> Iterator[tuple[str, Accura
     rows = np.flatnonzero(known)
     yield "known_stack", _scored(outcome, rows, outcome.new_source[rows]), len(rows)
     target, anchor = _pairs(inputs, sample.configuration)
-    after = _scored(outcome, target, _moved(outcome, target, anchor))
+    after = _scored(outcome, target, _moved(outcome, inputs, target, anchor))
     yield "measured_once", after, len(np.unique(target))
 
 
@@ -56,24 +56,22 @@ def _pairs(inputs: RunInputs, configuration: Texts) -> tuple[RowNumbers, RowNumb
     return target, anchor
 
 
-def _moved(outcome: Outcome, target: RowNumbers, anchor: RowNumbers) -> Numbers:
+def _moved(outcome: Outcome, inputs: RunInputs, target: RowNumbers, anchor: RowNumbers) -> Numbers:
     """Log forecasts of the targets after their anchors were measured."""
-    sample, columns = outcome.sample, outcome.sample.columns
-    layouts = [np.asarray(getattr(columns.layouts, name)) for name in ALIKE]
-    left = np.sqrt(outcome.left["new_source"])
-    sigma = np.asarray(columns.efficiency.throughput_sigma) * left
-    gpus = np.asarray(columns.layouts.num_gpus)
-    shift, _ = anchored(
-        predicted_anchor=np.exp(outcome.new_source[anchor]),
-        measured=np.exp(sample.log_measured[anchor]),
-        sigma_shared=sigma[anchor],
-        sigma_own=0.0,
-        same_accelerator=np.ones(len(target), dtype=bool),
-        same_model=np.ones(len(target), dtype=bool),
-        same_layout=np.all([column[target] == column[anchor] for column in layouts], axis=0),
-        same_num_gpus=gpus[target] == gpus[anchor],
-    )
-    return outcome.new_source[target] + shift
+    traits = traits_of(inputs, outcome.sample.columns)
+    forecast, blank = outcome.new_source, np.array([""])
+    moved = forecast[target]
+    for one in np.unique(anchor):
+        run = OwnRuns(
+            run_id=blank,
+            publication=blank,
+            traits=traits.take(np.array([one])),
+            log_left=np.array([outcome.sample.log_measured[one] - forecast[one]]),
+            open_layout=np.array([False]),
+        )
+        of = anchor == one
+        moved[of] += said_by_own(traits.take(target[of]), run)[0]
+    return moved
 
 
 def _scored(outcome: Outcome, rows: RowNumbers, log_predicted: Numbers) -> Accuracy:

@@ -13,7 +13,8 @@ from app.accuracy.columns import Columns, columns
 from app.accuracy.run_words import PRECISION_NAMES
 from core.evidence import uncertainty
 from core.evidence.inference import total
-from core.evidence.residual import Learned, MeasuredRuns, Traits, learned, sentence
+from core.evidence.own_runs import OwnRuns, said_by_own
+from core.evidence.residual import SMALLEST_SHIFT, MeasuredRuns, Traits, learned, sentence
 from core.evidence.traits import traits
 from core.memory.memory import peak_bytes, unreported_bytes
 from core.numeric import Numeric
@@ -80,26 +81,34 @@ def predict(
     result = {name: np.full(len(inputs), np.nan) for name in NUMBERS}
     nearby = None
     if found is not None:
-        said = None
+        shift, left = np.zeros(len(kept)), np.ones(len(kept))
         if runs is not None:
             some = inputs.rows(kept)
-            said = learned(
-                traits_of(some, found), runs, run_id=some.run_id,
-                publication=publications(some.source),
-            )  # fmt: skip
-            words = [sentence(said, runs, n) for n in range(len(kept))]
+            of, whose = traits_of(some, found), publications(some.source)
+            said = learned(of, runs, run_id=some.run_id, publication=whose)
+            own = OwnRuns.among(runs)
+            further, rest = said_by_own(of, own, run_id=some.run_id, publication=whose)
+            words = [sentence(said, runs, n) + _own_words(x) for n, x in enumerate(further)]
+            shift, left = said.shift + further, said.variance_left * rest
             nearby = Nearby(
-                shift=said.shift,
-                explained=said.explained,
+                shift=shift,
+                explained=1.0 - (1.0 - said.explained) * rest,
                 distance=said.distance,
                 words=np.array(words, dtype=object),
             ).placed(kept, len(inputs))
-        for name, column in _forecast(found, said).items():
+        for name, column in _forecast(found, shift, left).items():
             result[name][kept] = column
     p50 = result["tokens_per_s_per_gpu_p50"]
     ok = np.isfinite(p50) & (p50 > 0)
     reasons[(reasons == "") & ~ok] = "The accelerator lacks the precision of this run."
     return Predictions(**result, ok=ok, reason=reasons, nearby=nearby)
+
+
+def _own_words(shift: float) -> str:
+    """What the user's own runs did on top; '' for nothing."""
+    if abs(shift) < SMALLEST_SHIFT:
+        return ""
+    return f" Moved {np.expm1(shift):+.0%} further by your own runs."
 
 
 def publications(sources: NDArray[np.str_]) -> NDArray[np.str_]:
@@ -172,12 +181,13 @@ def _peak_memory_bytes(found: Columns) -> NDArray[np.float64]:
     return total(peak_bytes(found.work, found.layouts, found.cluster, found.efficiency))
 
 
-def _forecast(found: Columns, said: Learned | None) -> dict[str, Numeric]:
+def _forecast(
+    found: Columns, shift: NDArray[np.float64], variance_left: NDArray[np.float64]
+) -> dict[str, Numeric]:
     """The numbers of `Predictions`. Memory is what the stack reports, except for running out."""
-    p50, gib = tokens_per_s_per_gpu(found), reported_memory_bytes(found) / GIB
+    p50, gib = tokens_per_s_per_gpu(found) * np.exp(shift), reported_memory_bytes(found) / GIB
     sigma = uncertainty.throughput_sigma(found.efficiency, found.circumstances)
-    if said is not None:
-        p50, sigma = p50 * np.exp(said.shift), sigma * np.sqrt(said.variance_left)
+    sigma = sigma * np.sqrt(variance_left)
     memory_sigma = uncertainty.memory_sigma(found.efficiency, found.circumstances)
     return {
         "tokens_per_s_per_gpu_p10": uncertainty.p10(p50, sigma),

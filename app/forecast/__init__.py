@@ -4,7 +4,7 @@ alternatives        alternatives to the best plan: the smallest count that fits,
                     fastest within a budget, the cheapest by a deadline, the best use of
                     the cluster at hand
 anchor              correct the forecast with what the user measured
-                    (core/evidence/anchor.py)
+                    (core/evidence/own_runs.py)
 answer              join facts and prices with core: takes a scenario, returns an answer
 by_count            the best layout of one machine at many GPU counts, in one search
 calibration_files   calibration results of this installation: one file each, named by

@@ -85,18 +85,14 @@ def searched(
         return _fastest(variants, questions, some, most_rows=most_rows, stop=stop)
 
     best = memory.best(memory_key(asked), jobs, search) if memory else search(jobs)
-    names = [jobs[int(n)].accelerator for n in best.job]
     works = [(v, q.work) for v, q in zip(variants, questions, strict=True)]
     runs = moved_by_runs(best, jobs, works, calibrations.chosen(scenario))
-    sigma = np.array([np.asarray(q.eff.throughput_sigma) for q in questions])[best.asked]
-    moved, shift, left = anchor.corrected(
-        scaled(best, runs.shift), anchor_of(scenario), names, sigma * np.sqrt(runs.variance_left)
-    )
+    shift, left = anchor.moved(anchor_of(scenario), runs.of)
     return Found(
         variants=variants,
         questions=questions,
-        best=moved,
-        shift=shift + runs.shift,
+        best=scaled(best, runs.shift + shift),
+        shift=runs.shift + shift,
         variance_left=left * runs.variance_left,
         runs=runs,
     )

@@ -2,8 +2,6 @@
 
 accuracy          error metrics of runcast validate: how far forecasts are from
                   measurements
-anchor            anchoring: a measurement of the user's own rescales the forecast and
-                  narrows its interval
 baseline          baseline that a forecast must beat: the median utilisation of similar
                   published runs
 choice            choosing by forecast: regret, how far the chosen falls short, and the correction
@@ -16,6 +14,7 @@ fitting           robust, deterministic fit of a few bounded parameters to measu
 inference         what a published run leaves out, inferred from its memory: the least
                   that fits
 neighbours        measured runs that are most like a plan, by a distance over what differs
+own_runs          what runs that a user measured say about what the same user forecasts
 published_claims  arithmetic behind published claims, and the verdict on each
 residual          what measured runs say about the error of the model at runs like them
 traits            traits of jobs, by which residual finds the measured runs like them

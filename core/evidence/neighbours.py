@@ -3,8 +3,7 @@
 The distance is a sum of terms, one for each thing that differs. A number counts by its doublings
 (|log2| of the ratio) times its weight, a name by its weight. The weights are judgement, in units of
 one doubling of the model; their order follows how fast the correlation of forecast errors falls
-when that thing changes (the table of core/evidence/anchor.py: another accelerator most, the layout
-least).
+when that thing changes: with another accelerator most, with the layout least.
 
 Validity: for choosing which runs to show with a forecast; no forecast depends on it.
 """

@@ -9,7 +9,7 @@ forecast asks the NEIGHBOURS runs with the highest covariance only, as distant o
 Gate: the share of the variance at a run that its neighbours explain. Below GATE the model stays
 as it is, so that a run of a stack or machine that is unlike all others is not moved.
 
-A user's own runs share more with what the same user forecasts: the nuisance, and OWN.
+What a user's own runs say beyond that: core/evidence/own_runs.py.
 
 Constants: by marginal likelihood on the residuals of hardware/measured_runs.csv, then rounded; the
 gate and the share of a publication by folds over whole publications (docs/accuracy.md).
@@ -42,11 +42,9 @@ SCALES = {
 FAMILY_AND_KIND, STACK_AND_TASK, MACHINE = 0.02, 0.073, 0.03
 ANYWHERE, IN_STACK, OF_PUBLICATION, SCATTER = 0.065, 0.118, 0.04, 0.045
 PUBLICATION_SHARE = 0.4  # of IN_STACK that only runs of one publication have in common
-OWN, OWN_REACH = 0.1, 2.0  # of one user's runs, and over how many distances
 NEIGHBOURS = 32
 MOST = 0.4  # a larger residual of a published run counts as this one: rows may be wrong
 GATE = (0.1, 0.2)  # explained share from which a shift counts, and counts in full
-NEAR_OWN = 0.3  # correlation with an own run from which own runs are asked
 DECIMALS = 6  # of what is found: the last bits of matrix products differ between machines
 NARROWING, LEAST_LEFT = 1.1, 0.1
 SMALLEST_SHIFT, MOSTLY = 0.005, 0.8  # of a shift that is named, and of the runs that made it
@@ -144,9 +142,9 @@ def learned(
 ) -> Learned:
     """The residual of each forecast, from the runs that are most like it.
 
-    A run says nothing about a forecast of its own `run_id`. With own runs among `runs`,
-    `publication` says whose each forecast is: own runs of another publication count as published.
-    Blank, or None: the same user's.
+    A run says nothing about a forecast of its own `run_id`, nor an own run here about one of its
+    user's. `publication` says whose each forecast is: own runs of another publication count as
+    published. Blank, or None: the same user's.
     """
     blank = np.full(len(of), "")
     names = blank if run_id is None else run_id
@@ -163,36 +161,11 @@ def learned(
 
 
 def _some(of: Traits, runs: MeasuredRuns, run_id: Words, whose: Words) -> Learned:
-    use = ~_same(run_id, runs.run_id) | (run_id == "")[:, None]
-    published = _solved(of, runs, use, np.zeros(use.shape, dtype=bool))
-    if not runs.own.any():
-        return published
-    known = _same(whose, runs.publication) | (whose == "")[:, None] | (runs.publication == "")
-    mine = runs.own & known & use
-    asked = _solved(of, runs, use, mine)
-    near = _nearness(of, runs.traits, mine) > NEAR_OWN
-    columns = {}
-    for f in fields(Learned):
-        ours, theirs = getattr(asked, f.name), getattr(published, f.name)
-        columns[f.name] = np.where(near if ours.ndim == 1 else near[:, None], ours, theirs)
-    return Learned(**columns)
-
-
-def _nearness(of: Traits, runs: Traits, mine: NDArray[np.bool_]) -> Numbers:
-    """The highest correlation of each forecast with an own run of its user."""
-    common = np.where(mine, _common(of, runs) + _of_user(of, runs), 0.0)
-    nearest: Numbers = common.max(axis=1, initial=0.0) / (_known() + _user())
-    return nearest
-
-
-def _solved(
-    of: Traits, runs: MeasuredRuns, use: NDArray[np.bool_], mine: NDArray[np.bool_]
-) -> Learned:
-    """Simple kriging of each forecast from its nearest runs among those to `use`."""
+    """Simple kriging of each forecast from the nearest runs that may say something about it."""
+    other = ~same(run_id, runs.run_id) | (run_id == "")[:, None]
+    use = other & ~(runs.own & same_user(whose, runs.publication))
     most = min(NEIGHBOURS, len(runs))
     covariance = _common(of, runs.traits)
-    if mine.any():
-        covariance = covariance + np.where(mine, _of_user(of, runs.traits), 0.0)
     at = np.argsort(-np.where(use, covariance, -1.0), axis=1, kind="stable")[:, :most]
     used = np.take_along_axis(use, at, axis=1)
     to_runs = np.where(used, np.take_along_axis(covariance, at, axis=1), 0.0)
@@ -200,11 +173,10 @@ def _solved(
     among = np.where(pairs, _among(runs, at), 0.0) + SCATTER**2 * np.eye(most)
     weight: Numbers = np.linalg.solve(among, to_runs[:, :, None])[:, :, 0].astype(np.float64)
     residual = _counted(runs)[at]
-    whole = _known() + _user() * mine.any(axis=1)
-    explained = np.clip((weight * to_runs).sum(axis=1) / whole, 0.0, 1.0)
+    explained = np.clip((weight * to_runs).sum(axis=1) / _known(), 0.0, 1.0)
     weight *= np.clip((explained - GATE[0]) / (GATE[1] - GATE[0]), 0.0, 1.0)[:, None]
-    apart = np.where(use, np.sqrt(_squares(of.numbers, runs.traits.numbers)), np.inf)
-    in_stack = np.where(_same(of.stack, runs.traits.stack), apart, np.inf)
+    apart = np.where(other, np.sqrt(_squares(of.numbers, runs.traits.numbers)), np.inf)
+    in_stack = np.where(same(of.stack, runs.traits.stack), apart, np.inf)
     nearest = in_stack.min(axis=1, initial=np.inf)
     return Learned(
         shift=np.round((weight * residual).sum(axis=1), DECIMALS),
@@ -218,8 +190,8 @@ def _solved(
 
 
 def _counted(runs: MeasuredRuns) -> Numbers:
-    """Residuals as they count: those of others within MOST, the user's own as they are."""
-    return np.where(runs.own, runs.log_ratio, np.clip(runs.log_ratio, -MOST, MOST))
+    """Residuals as they count: within MOST."""
+    return np.clip(runs.log_ratio, -MOST, MOST)
 
 
 def _among(runs: MeasuredRuns, at: NDArray[np.intp]) -> Numbers:
@@ -227,14 +199,12 @@ def _among(runs: MeasuredRuns, at: NDArray[np.intp]) -> Numbers:
     rows, place = np.unique(at, return_inverse=True)
     place = place.reshape(at.shape)
     some = runs.traits.take(rows)
-    publication, own = runs.publication[rows], runs.own[rows]
-    one = _same(publication, publication) & (publication != "")[:, None]
-    both_own = own[:, None] & own & (one | (publication == "")[:, None] | (publication == ""))
+    publication = runs.publication[rows]
+    one = same(publication, publication) & (publication != "")[:, None]
     squares = _squares(some.numbers, some.numbers)
-    one_stack = IN_STACK**2 * np.exp(-0.5 * squares) * _same(some.stack, some.stack)
+    one_stack = IN_STACK**2 * np.exp(-0.5 * squares) * same(some.stack, some.stack)
     nuisance = OF_PUBLICATION**2 + PUBLICATION_SHARE * one_stack
-    common = _common(some, some) + np.where(one | both_own, nuisance, 0.0)
-    common += np.where(both_own, OWN**2 * np.exp(-0.5 * squares / OWN_REACH**2), 0.0)
+    common = _common(some, some) + np.where(one, nuisance, 0.0)
     found: Numbers = common[place[:, :, None], place[:, None, :]]
     return found
 
@@ -245,36 +215,19 @@ def _known() -> float:
     return shared + (1 - PUBLICATION_SHARE) * IN_STACK**2
 
 
-def _user() -> float:
-    """Variance of the residual that only a user's own runs tell."""
-    return OF_PUBLICATION**2 + PUBLICATION_SHARE * IN_STACK**2 + OWN**2
-
-
 def _common(a: Traits, b: Traits) -> Numbers:
     """Covariance of the residuals of runs that do not share their publication."""
-    stack = _same(a.stack, b.stack) & (a.stack != "")[:, None]
-    family = _same(a.family, b.family) & (a.family != "")[:, None]
+    stack = same(a.stack, b.stack) & (a.stack != "")[:, None]
+    family = same(a.family, b.family) & (a.family != "")[:, None]
     kind = a.experts[:, None] == b.experts
-    machine = _same(a.accelerator, b.accelerator) & _same(a.number_format, b.number_format)
+    machine = same(a.accelerator, b.accelerator) & same(a.number_format, b.number_format)
     alike = np.exp(-0.5 * _squares(a.numbers, b.numbers))
     return (
         FAMILY_AND_KIND**2 * (family & kind)
-        + STACK_AND_TASK**2 * (stack & _same(a.task, b.task))
+        + STACK_AND_TASK**2 * (stack & same(a.task, b.task))
         + MACHINE**2 * (stack & machine & kind)
         + (ANYWHERE**2 + (1 - PUBLICATION_SHARE) * IN_STACK**2 * stack) * alike
     )
-
-
-def _of_user(a: Traits, b: Traits) -> Numbers:
-    """Covariance that runs of one user have on top."""
-    squares = _squares(a.numbers, b.numbers)
-    one_stack = IN_STACK**2 * np.exp(-0.5 * squares) * _same(a.stack, b.stack)
-    found: Numbers = (
-        OF_PUBLICATION**2
-        + PUBLICATION_SHARE * one_stack
-        + OWN**2 * np.exp(-0.5 * squares / OWN_REACH**2)
-    )
-    return found
 
 
 def _squares(a: Numbers, b: Numbers) -> Numbers:
@@ -285,11 +238,16 @@ def _squares(a: Numbers, b: Numbers) -> Numbers:
     return np.maximum(products, 0.0)
 
 
-def _same(a: Words, b: Words) -> NDArray[np.bool_]:
+def same(a: Words, b: Words) -> NDArray[np.bool_]:
     """Whether the words of each pair of rows are equal."""
     _, codes = np.unique(np.concatenate([a, b]), return_inverse=True)
     found: NDArray[np.bool_] = codes[: len(a), None] == codes[len(a) :]
     return found
+
+
+def same_user(a: Words, b: Words) -> NDArray[np.bool_]:
+    """Whether the publications of each pair of rows are one user's; '' is every user's."""
+    return same(a, b) | (a == "")[:, None] | (b == "")
 
 
 def sentence(said: Learned, runs: MeasuredRuns, row: int) -> str:
@@ -312,10 +270,7 @@ def sentence(said: Learned, runs: MeasuredRuns, row: int) -> str:
     stack = f" of {t.stack[first]}" if t.stack[first] else ""
     which = f"{stack} on {t.accelerator[first]}{'' if alike.all() else ' and others'}"
     plural = "s" if len(used) > 1 else ""
-    number = f"{len(used)} {'run' if runs.own[first] else 'measured run'}{plural}"
-    if runs.own[first]:
-        which += ", your own first"
     return (
-        f"Moved {np.expm1(shift):+.0%} by {number}{which}; the nearest is "
+        f"Moved {np.expm1(shift):+.0%} by {len(used)} measured run{plural}{which}; the nearest is "
         f"{said.distance[row]:.1f} away."
     )

@@ -23,7 +23,7 @@ INTERNAL = {
         app.forecast.machines.ONE_MACHINE_BYTES_PER_S app.forecast.expected.total.LEAST_OUTAGE_S
         app.explain.words.LEAST_S core.evidence.accuracy.FITS_AT_MOST
         core.evidence.accuracy.TIGHT_AT_MOST
-        core.evidence.anchor.HIGHEST_MFU core.explain.bottleneck.MOST
+        core.evidence.own_runs.HIGHEST_MFU core.explain.bottleneck.MOST
         core.money.purchase.LONGEST_BLOCK_DAYS
         core.money.purchase.TERM_HOURS core.failures.spot.MOST_PER_S
         core.evidence.uncertainty.LARGEST_RUN

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ Numbers = NDArray[np.float64]
 class Moved:
     """What measured runs say about each row of a search."""
 
+    of: Traits
     said: Learned
     shift: Numbers  # of the log of the throughput
     variance_left: Numbers  # share of the forecast's own variance
@@ -90,7 +91,9 @@ def moved_by_runs(
     """What measured runs say about each row of `best`; `asked` are the variants of the scenario
     with their work, in the order of `best.asked`."""
     rows = len(best.job)
-    parts, order = [], []
+    parts: list[Learned] = []
+    compared: list[Traits] = []
+    order: list[NDArray[np.intp]] = []
     for number, (variant, work) in enumerate(asked):
         mine = np.flatnonzero(np.asarray(best.asked) == number)
         if not len(mine):
@@ -112,10 +115,14 @@ def moved_by_runs(
             **{name: np.full(len(mine), text) for name, text in same.items()},
         )
         parts.append(what_runs_say(_Asked.about(of)))
+        compared.append(of)
         order.append(mine)
     said = _in_order(parts, order, rows)
+    all_of = reduce(Traits.joined, compared, residuals().traits.take(np.zeros(0, dtype=np.intp)))
+    back = np.argsort(np.concatenate([*order, np.zeros(0, dtype=np.intp)]), kind="stable")
     own = np.array([jobs[int(n)].accelerator in calibrated for n in best.job], dtype=bool)
     return Moved(
+        of=all_of.take(back),
         said=said,
         shift=np.where(own, 0.0, said.shift),
         variance_left=np.where(own, 1.0, said.variance_left),

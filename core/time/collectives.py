@@ -127,8 +127,9 @@ def group_bytes_per_s(
 def torus_share(*, ranks: Numeric, chips: Numeric, axes: Numeric) -> Numeric:
     """Share of a chip's links that a group of neighbouring chips uses. [A25]
 
-    A slice of `chips` has sides of chips^(1/axes). A group fills one axis after the other, each
-    with two of a chip's 2 x axes links; an axis that is not full is a line, of half the rate.
+    A slice of `chips` has sides of chips^(1/axes), or the powers of two next to that: 128 chips are
+    4 x 4 x 8. A group fills one axis after the other, the shortest first, each with two of a chip's
+    2 x axes links; a first axis that is not full is a line, of half the rate.
 
     >>> float(torus_share(ranks=256, chips=256, axes=2)), float(torus_share(ranks=4, chips=256,
     ...     axes=2))
@@ -138,8 +139,8 @@ def torus_share(*, ranks: Numeric, chips: Numeric, axes: Numeric) -> Numeric:
     side = np.maximum(np.maximum(chips, n) ** (1 / a), 2.0)
     filled = np.log(n) / np.log(side)
     used = np.clip(np.ceil(filled - 1e-9), 1.0, a)
-    whole = filled >= 1 - 1e-9
-    return used / a * np.where(whole, 1.0, 0.5)
+    shortest = 2 ** np.floor(np.log2(side) + 1e-9)
+    return used / a * np.where(n >= shortest, 1.0, 0.5)
 
 
 def torus_all_to_all_factor(*, ranks: Numeric, axes: Numeric) -> Numeric:

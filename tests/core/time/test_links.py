@@ -149,7 +149,13 @@ def test_a_slice_of_a_tpu_uses_all_links_and_one_axis_a_share():
     assert float(corner) == float(whole) / 4
 
 
-@given(chips=st.sampled_from([16, 64, 256, 4096]), axes=st.sampled_from([2, 3]))
+def test_a_group_as_long_as_the_shortest_side_of_a_slice_is_a_ring():
+    """4 x 4 x 8 chips have rings of four as 4 x 4 x 4 have."""
+    of_64, of_128 = (float(torus_share(ranks=4, chips=n, axes=3)) for n in (64, 128))
+    assert of_64 == of_128 == pytest.approx(1 / 3)
+
+
+@given(chips=st.sampled_from([16, 64, 128, 256, 1024, 4096]), axes=st.sampled_from([2, 3]))
 def test_larger_groups_never_use_fewer_links(chips, axes):
     ranks = [2**i for i in range(1, 13) if 2**i <= chips]
     share = torus_share(ranks=np.array(ranks), chips=chips, axes=axes)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from app.accuracy.predict import Predictions
 from app.accuracy.run_features import (
+    BALANCES,
     BEST,
     DTYPE_BYTES,
     EVERY_COPY,
@@ -43,6 +44,7 @@ VOCABULARY: dict[str, tuple[Collection[str], str]] = {
     "recompute": (RECOMPUTE, "the habit of the stack or the least that fits is assumed"),
     "cuda_graphs": (GRAPHS, "none are assumed"),
     "moe_dispatcher": ((*ONCE_PER_NODE, *EVERY_COPY), HABIT),
+    "router_balance": (BALANCES, HABIT),
     "loss_kernel": (LOSSES, HABIT),
     "attention_kernel": ((*UNFUSED, *FLASH2, *BEST), HABIT),
     "optimizer": (OPTIMIZER_WORDS, "AdamW is assumed"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ ADAMW_BF16_STATE_BYTES = 4.0  # two 16-bit moments
 DTYPE_BYTES = {"bf16": 2.0, "fp32": 4.0}
 LIGHT_MODULES = re.compile(r"layernorm|moe_act|norm\+act|mla[_ ]up")  # recompute_detail
 MLP_MODULES = re.compile(r"\bmoe\b|\bmlp\b")
+BALANCES = {"forced": 1.0, "natural": nan}  # of Workload.expert_imbalance
 MEASURES = ("allocated", "reserved", "device")
 
 
@@ -104,6 +106,9 @@ def features(
         "overlaps_experts": _flag(inputs.moe_overlap[i], False),
         "capacity_factor": float(
             _flag(inputs.token_drop[i], habit(stack, "token_drop", year) == ON)
+        ),
+        "expert_imbalance": BALANCES.get(
+            word(inputs, i, "router_balance", tuple(BALANCES), stack), nan
         ),
         "gradient_bytes": _gradient_bytes(inputs, i, stack),
         "optimizer_state_bytes": ADAMW_BF16_STATE_BYTES

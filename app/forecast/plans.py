@@ -269,7 +269,7 @@ def plan_of(
             *assumed,
             *filter(None, (nearby.sentence,)),
             *_on_the_host(m, layout, float(best.host_bytes[n])),
-            *habits_of(found.variant_of(n), layout.sharding),
+            *habits_of(found.variant_of(n), layout.sharding, ep=layout.ep),
         ),
     )
 

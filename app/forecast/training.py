@@ -13,6 +13,7 @@ from core.evidence import uncertainty
 from core.layout import optimizers
 from core.layout.layouts import Choices
 from core.layout.precision import precision
+from core.layout.routing import natural_load
 from core.layout.sharding import (
     ADAMW_STATE_BYTES,
     GRADIENT_BYTES,
@@ -136,7 +137,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         deduplicates=does["dispatcher"] == "per_node",
         host_slowdown=scenario.host_slowdown,
         capacity_factor=scenario.capacity_factor or 0.0,
-        expert_imbalance=scenario.expert_imbalance,
+        expert_imbalance=nan if scenario.expert_imbalance is None else scenario.expert_imbalance,
     )
 
 
@@ -178,7 +179,7 @@ def efficiency_of(scenario: Scenario, work: Workload) -> Efficiency:
     )
 
 
-def habits_of(scenario: Scenario, sharding: str) -> tuple[str, ...]:
+def habits_of(scenario: Scenario, sharding: str, *, ep: int) -> tuple[str, ...]:
     """What is assumed of the software where the scenario does not say, one sentence each."""
     stack = stacks()[stack_limits.software(scenario)]
     found = [f"{stack.name}: {stack.note}."] if stack.name != GENERIC and stack.note else []
@@ -194,6 +195,16 @@ def habits_of(scenario: Scenario, sharding: str) -> tuple[str, ...]:
         found.append(
             "Expert traffic is assumed to run beside computation: the launch file leaves it to you "
             "(--overlap-moe-expert-parallel-comm of Megatron-LM)."
+        )
+    if ep > 1 and scenario.expert_imbalance is scenario.capacity_factor is None:
+        model = model_of(scenario).transformer
+        load = natural_load(
+            num_experts=model.num_experts, experts_per_token=model.experts_per_token, ep=ep
+        )
+        found.append(
+            "Experts are assumed to be as busy as training with an auxiliary loss leaves them "
+            f"(arXiv:2408.15664): the busiest of {ep} ranks has {as_float(load):.2f} times the "
+            "mean; expert_imbalance=1 says that they are balanced."
         )
     found += options.words_of(scenario, stack)
     found += [

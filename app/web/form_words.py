@@ -76,6 +76,7 @@ PLACEHOLDERS = {
     **dict.fromkeys(("tp", "pp", "virtual_stages", "cp", "ep", "etp"), "Search"),
     "micro_batch_size": "Search",
     "capacity_factor": "Dropless",
+    "expert_imbalance": "As training leaves it",
     "num_examples": "50k (empty: training tokens)",
     "tokens_per_example": "The sequence length",
     "anchor_tokens_per_s_per_gpu": "Nothing measured",

@@ -7,6 +7,7 @@ from math import nan
 
 import numpy as np
 
+from core.layout.routing import natural_load
 from core.model.transformer import Transformer
 from core.numeric import Bools, Numeric
 
@@ -53,7 +54,8 @@ class Workload:
     host_slowdown: Numeric = 1.0  # time of kernel launches over the usual
     overlaps_experts: Bools = False  # their all-to-all runs beside computation
     deduplicates: Bools = True  # a token crosses the network once per node, not once per expert
-    # Experts: rows they are padded to over the mean (0: not padded), and the busiest rank's
+    # Experts: rows they are padded to over the mean (0: not padded), and the busiest rank's (NaN:
+    # as a router leaves them that nothing forces)
     capacity_factor: Numeric = 0.0
     expert_imbalance: Numeric = 1.0
 
@@ -68,5 +70,13 @@ def more_state_bytes_of_ends(work: Workload) -> Numeric:
 def expert_load(work: Workload, *, ep: Numeric) -> Numeric:
     """Rows of the busiest rank's experts over the mean. A rank that holds them all only sees
     their sum, so imbalance counts with expert parallelism only."""
-    spread = np.where(np.asarray(ep) > 1, work.expert_imbalance, 1.0)
+    spread = np.asarray(work.expert_imbalance)
+    if np.any(np.isnan(spread)):
+        natural = natural_load(
+            num_experts=work.model.num_experts,
+            experts_per_token=work.model.experts_per_token,
+            ep=ep,
+        )
+        spread = np.where(np.isnan(spread), natural, spread)
+    spread = np.where(np.asarray(ep) > 1, spread, 1.0)
     return np.where(np.asarray(work.capacity_factor) > 0, work.capacity_factor, spread)

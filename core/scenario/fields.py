@@ -231,8 +231,13 @@ class ScenarioFields(BaseModel):
     capacity_factor: Annotated[
         Annotated[float, Field(ge=0.1, le=64)] | None, BeforeValidator(number)
     ] = field(None, "Capacity factor", "Of an expert; empty: dropless", "advanced")
-    expert_imbalance: Annotated[float, BeforeValidator(number)] = field(
-        1.0, "Expert imbalance", "Busiest expert's tokens over the mean", "advanced", ge=1, le=1024
+    expert_imbalance: Annotated[
+        Annotated[float, Field(ge=1, le=1024)] | None, BeforeValidator(number)
+    ] = field(
+        None,
+        "Expert imbalance",
+        "Busiest rank's tokens over the mean; 1: balanced; empty: as training leaves it",
+        "advanced",
     )
     task: Task = field("pretrain", "Task", "pretrain, sft, lora or qlora", "advanced")
     continued: Flag = field(

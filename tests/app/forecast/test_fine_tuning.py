@@ -101,8 +101,10 @@ def test_a_higher_load_of_experts_is_slower():
     job = {"model": "mixtral-8x7b", "gpu": "h100", "num_gpus": "64", "ep": 8,
            "global_batch_size": 512, "pp": 8, "tp": 1, "micro_batch_size": 1,
            "recompute": "selective"}  # fmt: skip
-    even, padded, busy = (
-        best(**job, **w).plans[0].tokens_per_s.p50
-        for w in ({}, {"capacity_factor": "1.25"}, {"expert_imbalance": "3"})
-    )
+    given = ({"expert_imbalance": "1"}, {}, {"capacity_factor": "1.25"}, {"expert_imbalance": "3"})
+    plans = [best(**job, **w).plans[0] for w in given]
+    even, natural, padded, busy = (plan.tokens_per_s.p50 for plan in plans)
+    assert even > natural > busy
     assert even > padded > busy
+    said = [any("busiest of 8 ranks has 1.21" in a for a in plan.assumptions) for plan in plans]
+    assert said == [False, True, False, False]

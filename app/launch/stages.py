@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.forecast.answer import answer
 from app.forecast.stack_limits import targets_of
@@ -15,10 +15,11 @@ from app.scenario.model import model_of
 from core.errors import ScenarioError, shown
 from core.scenario import Scenario
 from core.search.plan import Plan
-from runners.recipes.job import RecipeJob, checked_name
+from runners.recipes.job import RecipeJob, Start, checked_name
 from runners.recipes.registry import exported, target
 
 STEM = 20
+SAVE_SHARDS = {("axolotl", "fsdp2"), ("axolotl", "hsdp")}  # in no form that it begins with
 PLACED = ("tp", "pp", "virtual_stages", "ep", "etp", "dp_replicate", "dp_shard", "sharding")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 SCRIPTS = {"slurm": ("submit.sh", "job.sbatch"), "skypilot": ("submit-sky.sh", "sky.yaml")}
@@ -58,11 +59,14 @@ def stages_exported(
         folder = f"{n:02d}-{_slug(stage.run.name)}"
         stem = name or default_name(model_of(scenario).label, plan)
         called = checked_name(f"{stem[:STEM].strip('-')}-{folder}"[:40].strip("-"))
-        job = job_of(step, plan, name=called)
-        wanted = list(targets) or [t for t in own if not target(t).refuses(job)][:1] or own[:1]
         before = source if step is stage.run.steps[0] else made[-1]
         if stage.run.stage.is_apart and step is stage.run.steps[0]:
             before = None
+        job = replace(job_of(step, plan, name=called), start=_start_of(before, plan))
+        wanted = list(targets) or [t for t in own if not target(t).refuses(job)][:1] or own[:1]
+        given = dict(options)
+        if path := given.get("checkpoint_path", ""):  # a stage would go on from another's last step
+            given["checkpoint_path"] = f"{path.rstrip('/')}/{folder}"
         made.append(
             StageFiles(
                 folder=folder,
@@ -71,12 +75,26 @@ def stages_exported(
                 stage=stage,
                 starts_from="" if before is None else before.folder,
                 is_kept=before is not None and _placed(before.plan) == _placed(plan),
-                files=exported(wanted, job, options),
+                files=exported(wanted, job, given),
             )
         )
         if not stage.run.stage.is_apart:
             source = made[-1]
     return made
+
+
+def _start_of(before: StageFiles | None, plan: Plan) -> Start | None:
+    """What a stage begins with, for its files."""
+    if before is None:
+        return None
+    return Start(
+        folder=before.folder,
+        name=before.job.name,
+        num_steps=before.job.num_steps,
+        is_same_stack=before.plan.stack == plan.stack,
+        is_whole=before.job.task not in ("lora", "qlora")
+        and (before.plan.stack, before.job.layout.sharding) not in SAVE_SHARDS,
+    )
 
 
 def _placed(plan: Plan) -> tuple[object, ...]:
@@ -117,8 +135,8 @@ def _script(name: str, file: str, stages: Sequence[StageFiles]) -> str:
     lines = [
         "#!/bin/bash",
         "# Starts the stages of this programme one after the other, each if the one before ended",
-        "# well; its arguments go to every call. Point the training command of each folder at the",
-        "# checkpoint that is named here.",
+        "# well; its arguments go to every call. What is loaded of another stage is its weights,",
+        "# without the states of its optimizer.",
         "set -euo pipefail",
         'cd "$(dirname "$0")"',
         *(['after=""'] if name == "slurm" else []),
@@ -128,6 +146,8 @@ def _script(name: str, file: str, stages: Sequence[StageFiles]) -> str:
         if stage.starts_from:
             how = "in the same layout" if stage.is_kept else "re-sharded for its layout"
             weights = f"weights of {stage.starts_from}, {how}"
+            if not any(target(t).begins for t in stage.files):
+                weights += "; its files have no option that loads them, the training command has to"
         lines.append(f"# {stage.folder}: {weights}")
         start = _start(name, stages).format(
             folder=stage.folder, file=file, cluster=stages[0].job.name

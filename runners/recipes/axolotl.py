@@ -28,6 +28,7 @@ from runners.recipes.stack_rules import (
     settings,
     shards,
     takes,
+    weights,
     world_line,
     yaml_file,
 )
@@ -99,9 +100,8 @@ def _data(job: RecipeJob, options: Mapping[str, str]) -> Blank:
 
 def blanks(job: RecipeJob, options: Mapping[str, str]) -> list[Blank]:
     """What the first block holds."""
-    weights = f"weights of {job.model_label}"
     found = [
-        blank(options, "model_path", "base_model", weights),
+        weights(job, options, "base_model"),
         _data(job, options),
         checkpoints(options, "output_dir"),
         rate(options, "learning_rate"),
@@ -130,7 +130,7 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         "sample_packing": _packs(job),
     }
     if job.task == "pretrain":
-        values |= {"streaming": True, "reinit_weights": True}
+        values |= {"streaming": True, "reinit_weights": job.start is None}
         values["pretraining_sample_concatenation"] = job.habits.packed
     if job.task in ("lora", "qlora"):
         values |= {"adapter": job.task, "lora_r": job.lora_rank}
@@ -195,6 +195,7 @@ TARGETS = (
         read=careful(read, FILE),
         options=("model_path", "dataset", "checkpoint_path", "learning_rate", "nvme_path"),
         starts=lambda job, options: f"python -m axolotl.cli.train {FILE}",
+        begins=True,
         refuses=refuses,
     ),
 )

@@ -50,6 +50,17 @@ class Habits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """The job whose weights another one begins with; its checkpoints lie beside the other's."""
+
+    folder: str  # of its checkpoints
+    name: str  # of the job
+    num_steps: int
+    is_same_stack: bool  # one stack cannot read the checkpoints of another
+    is_whole: bool  # it saved whole weights, not adapters or shards of them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeJob:
     """One training job, as planned."""
 
@@ -92,6 +103,7 @@ class RecipeJob:
     device_name: str = ""  # is in the name that nvidia-smi prints; empty: not known
     # What stacks need in addition.
     habits: Habits = Habits()
+    start: Start | None = None  # None: it begins from nothing, or with weights of the user's
     checkpoint_steps: int = 0  # between checkpoints; 0: one at the end
 
     @property

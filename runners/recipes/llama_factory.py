@@ -28,6 +28,7 @@ from runners.recipes.stack_rules import (
     settings,
     shards,
     takes,
+    weights,
     world_line,
     yaml_file,
 )
@@ -110,9 +111,8 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
 
 def blanks(job: RecipeJob, options: Mapping[str, str]) -> list[Blank]:
     """What the first block holds."""
-    weights = f"weights of {job.model_label}"
     return [
-        blank(options, "model_path", "model_name_or_path", weights),
+        weights(job, options, "model_name_or_path"),
         blank(options, "dataset", "dataset", "a name in your dataset_info.json"),
         Blank(name="template", what="the chat template of the model"),
         checkpoints(options, "output_dir"),
@@ -151,6 +151,7 @@ TARGETS = (
         read=careful(read, FILE),
         options=("model_path", "dataset", "checkpoint_path", "learning_rate", "nvme_path"),
         starts=_starts,
+        begins=True,
         refuses=refuses,
     ),
 )

@@ -11,6 +11,7 @@ from typing import Any
 from runners.recipes.header import UNKNOWN, Blank, commented, comments
 from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
+    begun,
     blank,
     cannot,
     careful,
@@ -51,7 +52,7 @@ KEYS = {
     "base_output_directory", "dataset_type", "learning_rate", "hf_path", "tokenizer_path",
     "tokenizer_type", "attention", "packing", "max_segments_per_seq", "enable_checkpointing",
     "async_checkpointing", "checkpoint_period", "gradient_clipping_threshold",
-    "grad_dtype", "mu_dtype", "num_vocab_tiling",
+    "load_parameters_path", "grad_dtype", "mu_dtype", "num_vocab_tiling",
     *(f"{tier}_{axis}_parallelism" for tier in ("ici", "dcn") for axis in AXES),
 }  # fmt: skip
 
@@ -152,12 +153,13 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
     start = f"Start with: python3 -m maxtext.trainers.pre_train.train {FILE}"
     notes = [start, *differences(job, NAME), world_line(job)]
     head = commented(job.header, tool=TOOL, tier="validated") + comments(notes)
-    return {FILE: yaml_file(head, blanks(options), values)}
+    return {FILE: yaml_file(head, blanks(job, options), values)}
 
 
-def blanks(options: Mapping[str, str]) -> list[Blank]:
+def blanks(job: RecipeJob, options: Mapping[str, str]) -> list[Blank]:
     """What the first block holds; a data set that is given is one of the Hugging Face hub."""
     hub = "dataset" in options
+    last = f"/{job.start.name}/checkpoints/{job.start.num_steps - 1}/items" if job.start else ""
     return [
         Blank(
             name="dataset_type", what="hf, grain or tfds; then its own keys, like hf_path",
@@ -167,6 +169,7 @@ def blanks(options: Mapping[str, str]) -> list[Blank]:
         blank(options, "tokenizer", "tokenizer_path", "folder or name of the tokenizer"),
         checkpoints(options, "base_output_directory"),
         rate(options, "learning_rate"),
+        *begun(job, options, "load_parameters_path", last),
     ]  # fmt: skip
 
 
@@ -207,6 +210,7 @@ TARGETS = (
         write=write,
         read=careful(read, FILE),
         options=("dataset", "tokenizer", "checkpoint_path", "learning_rate"),
+        begins=True,
         refuses=refuses,
     ),
 )

@@ -15,6 +15,7 @@ from runners.recipes import arguments as words_of
 from runners.recipes.header import Blank
 from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
+    begun,
     blank,
     cannot,
     careful,
@@ -42,7 +43,7 @@ PROGRAM = ("pretrain_gpt.py",)
 BLANKS = {
     "--data-path": "DATA_PATH", "--tokenizer-model": "TOKENIZER", "--lr": "LEARNING_RATE",
     "--save": "CHECKPOINTS", "--load": "CHECKPOINTS", "--tensorboard-dir": "LOGS",
-    "--rotary-base": "ROTARY_BASE",
+    "--rotary-base": "ROTARY_BASE", "--pretrained-checkpoint": "BEGINS_WITH",
 }  # fmt: skip
 PRECISION: dict[str, dict[str, str | int | bool]] = {
     "bf16": {"--bf16": True},
@@ -261,6 +262,7 @@ def blanks(job: RecipeJob, options: Mapping[str, str]) -> list[Blank]:
         rate(options, "LEARNING_RATE"),
         folder,
         Blank(name="LOGS", what="folder of logs", value=logs, known=True),
+        *begun(job, options, BLANKS["--pretrained-checkpoint"]),
     ]
     if not job.model.num_positions:
         base = int(known(job).rotary_base)
@@ -305,7 +307,10 @@ def arguments(job: RecipeJob) -> dict[str, str | int | bool]:
         "--tokenizer-type": "HuggingFaceTokenizer",
     }
     named = {flag: words_of.Filled(name) for flag, name in BLANKS.items()}
-    return found | {flag: name for flag, name in named.items() if flag != "--rotary-base"}
+    del named["--rotary-base"]
+    if job.start is None:
+        del named["--pretrained-checkpoint"]
+    return found | named
 
 
 def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
@@ -317,7 +322,7 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         *differences(job, NAME),
         "Run it in a checkout of Megatron-LM. Warm-up and decay (--lr-warmup-iters, "
         "--lr-decay-style, --min-lr) are yours to add. It goes on from the last checkpoint in "
-        "CHECKPOINTS, if there is one.",
+        "CHECKPOINTS, if there is one" + (", else from weights alone." if job.start else "."),
         world_line(job),
     ]
     if mtp := known(job).mtp_layers:
@@ -372,16 +377,9 @@ def read(files: Mapping[str, str]) -> Recovered:
     if whole % (micro * dp):
         raise RecipeError(f"A batch of {whole} is no multiple of micro-batch {micro} x dp {dp}.")
     return Recovered(
-        world_size=world["world_size"],
-        tp=tp,
-        pp=pp,
-        cp=cp,
-        dp=dp,
-        micro_batch_size=micro,
-        num_microbatches=whole // (micro * dp),
-        global_batch_size=whole,
-        more=found,
-    )
+        world_size=world["world_size"], tp=tp, pp=pp, cp=cp, dp=dp, micro_batch_size=micro,
+        num_microbatches=whole // (micro * dp), global_batch_size=whole, more=found,
+    )  # fmt: skip
 
 
 TARGETS = (
@@ -395,6 +393,7 @@ TARGETS = (
         read=careful(read, FILE),
         options=("data_path", "tokenizer", "checkpoint_path", "learning_rate"),
         starts=lambda job, options: f"bash {FILE}",
+        begins=True,
         refuses=refuses,
     ),
 )

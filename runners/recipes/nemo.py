@@ -70,6 +70,8 @@ def config():
 if __name__ == "__main__":
     pretrain(config(), forward_step)
 """
+SAVES = "    cfg.checkpoint.save = cfg.checkpoint.load = CHECKPOINTS\n"
+BEGINS = "    cfg.checkpoint.pretrained_checkpoint = BEGINS_WITH  # where CHECKPOINTS has none\n"
 
 
 def refuses(job: RecipeJob) -> str:
@@ -153,7 +155,7 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         + "PLAN = {\n"
         + "".join(parts)
         + "}\n"
-        + BODY
+        + (BODY if job.start is None else BODY.replace(SAVES, SAVES + BEGINS))
     )
     return {FILE: text}
 
@@ -221,6 +223,7 @@ TARGETS = (
         read=careful(read, FILE),
         options=("model_path", "tokenizer", "data_path", "checkpoint_path", "learning_rate"),
         starts=lambda job, options: f"python {FILE}",
+        begins=True,
         refuses=refuses,
     ),
 )

@@ -258,6 +258,29 @@ def checkpoints(options: Mapping[str, str], name: str) -> Blank:
     return blank(options, "checkpoint_path", name, what)
 
 
+def begun(job: RecipeJob, options: Mapping[str, str], name: str, inside: str = "") -> list[Blank]:
+    """The checkpoint of the stage before, whose weights this one begins with; [] for none.
+    `inside`: where it lies in that stage's folder of checkpoints."""
+    if (start := job.start) is None:
+        return []
+    what = f"last checkpoint of stage {start.folder}, whose weights it begins with"
+    if not start.is_same_stack:
+        what += ", converted for this stack"
+    elif not start.is_whole:
+        what += ", merged into whole weights"
+    elif given := options.get("checkpoint_path", ""):
+        beside = given.rstrip("/").rpartition("/")[0]
+        value = quoting.path(f"{beside}/{start.folder}{inside}", "checkpoint_path")
+        return [Blank(name=name, what=what, value=value, known=True)]
+    return [Blank(name=name, what=what)]
+
+
+def weights(job: RecipeJob, options: Mapping[str, str], name: str, inside: str = "") -> Blank:
+    """The weights of the model in Hugging Face form: of the stage before, or the user's."""
+    mine = blank(options, "model_path", name, f"weights of {job.model_label}")
+    return next(iter(begun(job, options, name, inside)), mine)
+
+
 def placed(values: Mapping[str, Any]) -> dict[str, Any]:
     """Keys a.b as a part a with a key b.
 

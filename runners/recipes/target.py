@@ -44,6 +44,7 @@ class Target:
     # The command that starts this stack in one process, for `--command` of a launcher
     # ("python train.py --x 1"); '' for launchers and checks.
     starts: Callable[[RecipeJob, Mapping[str, str]], str] = lambda job, options: ""
+    begins: bool = False  # its file names the weights of a stage before that it begins with
     refuses: Callable[[RecipeJob], str] = lambda job: (
         ""
     )  # why this stack cannot run a job; '' if it can

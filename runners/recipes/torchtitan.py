@@ -13,6 +13,7 @@ from runners.recipes import arguments as words_of
 from runners.recipes.header import Blank
 from runners.recipes.job import RecipeError, RecipeJob
 from runners.recipes.stack_rules import (
+    begun,
     blank,
     cannot,
     careful,
@@ -45,6 +46,7 @@ CONFIGS = {
     "gpt-oss-120b": ("gpt_oss", "gpt_oss_120b"),
 }
 SCHEDULES = {"1f1b": "1F1B", "gpipe": "GPipe", "interleaved": "Interleaved1F1B"}
+BEGINS = "--checkpoint.initial_load_path"  # weights alone; absolute, a folder step-N
 RECOMPUTE = "activation-checkpoint"  # the last word, which is no flag
 
 
@@ -136,6 +138,8 @@ def arguments(job: RecipeJob) -> dict[str, str | int | bool]:
         "--hf_assets_path": words_of.Filled("TOKENIZER"),
         "--dataloader.dataset": words_of.Filled("DATASET"),
     }
+    if job.start is not None:
+        found[BEGINS] = words_of.Filled("BEGINS_WITH")
     made = settings(job, NAME)
     found |= {
         flag: value for flag, value in made.items() if flag != RECOMPUTE and value is not None
@@ -156,13 +160,15 @@ NOTES = (
 )
 
 
-def blanks(options: Mapping[str, str]) -> list[Blank]:
+def blanks(job: RecipeJob, options: Mapping[str, str]) -> list[Blank]:
     """What the first block holds."""
+    last = f"/checkpoint/step-{job.start.num_steps}" if job.start else ""
     table = "torchtitan/hf_datasets/text_datasets.py"
     return [
         blank(options, "dataset", "DATASET", f"a data set of {table}, which has c4"),
         blank(options, "tokenizer", "TOKENIZER", "folder of the Hugging Face tokenizer"),
         checkpoints(options, "CHECKPOINTS"),
+        *begun(job, options, "BEGINS_WITH", last),
     ]
 
 
@@ -174,7 +180,7 @@ def write(job: RecipeJob, options: Mapping[str, str]) -> dict[str, str]:
         job.header, FILE, ("-m", "torchtitan.train"), arguments(job), tool=TOOL,
         tier="validated", notes=[*differences(job, NAME), *NOTES],
         last=f"{RECOMPUTE}:{settings(job, NAME)[RECOMPUTE]}",
-        blanks=blanks(options),
+        blanks=blanks(job, options),
     )  # fmt: skip
     return {FILE: text}
 
@@ -223,6 +229,7 @@ TARGETS = (
         read=careful(read, FILE),
         options=("dataset", "tokenizer", "checkpoint_path"),
         starts=lambda job, options: f"bash {FILE}",
+        begins=True,
         refuses=refuses,
     ),
 )

@@ -28,6 +28,7 @@ from runners.recipes.stack_rules import (
     settings,
     shards,
     takes,
+    weights,
     world_line,
     yaml_file,
 )
@@ -176,7 +177,7 @@ def blanks(job: RecipeJob, options: Mapping[str, str]) -> list[Blank]:
     data = {"_component_": UNKNOWN, **placed(settings(job, NAME))["dataset"]}
     found = [
         checkpoints(options, "output_dir"),
-        blank(options, "model_path", "model_path", f"folder of the weights of {job.model_label}"),
+        weights(job, options, "model_path", "/epoch_0"),
         Blank(name="checkpoint_files", what="names of the files of the weights", value=[UNKNOWN]),
         blank(options, "tokenizer", "tokenizer_path", what),
         Blank(name="dataset", what="component of the data set, and its arguments", value=data),
@@ -205,6 +206,7 @@ TARGETS = (
         write=write,
         read=careful(read, FILE),
         options=("model_path", "tokenizer", "checkpoint_path", "learning_rate"),
+        begins=True,
         refuses=refuses,
     ),
 )

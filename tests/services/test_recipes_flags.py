@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import yaml
 from core.model.presets import preset
 from hardware.habits.flags import HABITS, choices_of
 from runners.recipes import arguments, maxtext, megatron, torchtitan, torchtune
-from runners.recipes.job import Habits
+from runners.recipes.job import Habits, Start
 from tests.made_up.plans import layout
 from tests.made_up.recipes import one_gpu, recipe_job
 from tests.runners.recipes.test_recipes_flags import FSDP, job_for, written
@@ -89,6 +90,7 @@ def read(words):
             "reduce": c.training.mixed_precision_reduce, "async": c.checkpoint.async_mode,
             "interval": c.checkpoint.interval, "saves": c.checkpoint.enable,
             "recompute": type(c.activation_checkpoint).__qualname__,
+            "begins": c.checkpoint.initial_load_path,
             "optimizer": [g.optimizer_name for g in c.optimizer.param_groups],
             "stages": [sum(n.startswith("layers.") for n in part) for part in parts]}
 for name, words in given.items():
@@ -117,7 +119,7 @@ def read(values, slices):
     c = pyconfig.initialize(["train", "file.yml"])
     names = ("attention", "packing", "remat_policy", "checkpoint_period", "async_checkpointing",
              "enable_checkpointing", "opt_type", "mu_dtype", "grad_dtype", "num_vocab_tiling",
-             "base_emb_dim", "global_batch_size_to_train_on")
+             "base_emb_dim", "load_parameters_path", "global_batch_size_to_train_on")
     return {name: getattr(c, name) for name in names}
 for name, question in given.items():
     tried(name, lambda: read(*question))
@@ -267,6 +269,16 @@ NEEDS_MORE = {  # Liger's kernels; DeepSpeed, whose own file is read above
 }  # fmt: skip
 
 
+# Of a later stage: what each stack must say that it begins with.
+START = Start(folder="01-main", name="main", num_steps=500, is_same_stack=True, is_whole=True)
+BEGUN = {
+    "megatron-lm": {"pretrained_checkpoint": "/01-main"},
+    "torchtitan": {"begins": "/01-main/checkpoint/step-500"},
+    "maxtext": {"load_parameters_path": "/01-main/main/checkpoints/499/items"},
+    "axolotl": {"base_model": "/01-main"},
+}
+
+
 def question(stack, job):
     """The file of a job, as the stack's program takes it, every value filled in."""
     files = written(stack, job, PLACES)
@@ -292,13 +304,18 @@ def told_by(stack, questions, folder):
 
 
 @pytest.mark.parametrize("stack", PROGRAMS)
-def test_a_stack_does_every_habit_that_its_file_was_written_for(stack, tmp_path):
+def test_a_stack_does_every_habit_that_its_file_was_written_for_and_begins_with_weights(
+    stack, tmp_path
+):
     cases = [
         (h, c) for h in HABITS for c in choices_of(stack, h) if (stack, h, c) not in NEEDS_MORE
     ]
-    told = told_by(stack, {f"{h}={c}": question(stack, job_for(stack, h, c)) for h, c in cases},
-                   tmp_path)  # fmt: skip
+    questions = {f"{h}={c}": question(stack, job_for(stack, h, c)) for h, c in cases}
+    later = replace(job_for(stack, *cases[0]), start=START)
+    told = told_by(stack, {**questions, "later": question(stack, later)}, tmp_path)
     assert not {name: found for name, found in told.items() if "error" in found}
+    wanted = BEGUN.get(stack, {})
+    assert {name: told["later"][name] for name in wanted} == wanted
     for habit, choices in MEANS[stack].items():
         for choice, wanted in choices.items():
             found = told[f"{habit}={choice}"]

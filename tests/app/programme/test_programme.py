@@ -220,6 +220,7 @@ def test_each_stage_is_a_folder_whose_job_waits_for_the_one_before(tmp_path):
     for folder in (s.folder for s in stages):
         (tmp_path / folder).mkdir()
     (tmp_path / "submit.sh").write_text(files["slurm"]["submit.sh"])
+    assert "no option that loads them" in files["slurm"]["submit.sh"]  # launchers alone
     tool = tmp_path / "sbatch"
     tool.write_text('#!/bin/sh\necho "$(basename $PWD) $*" >> ../log\nwc -l < ../log\n')
     tool.chmod(0o755)
@@ -231,6 +232,21 @@ def test_each_stage_is_a_folder_whose_job_waits_for_the_one_before(tmp_path):
     ]  # fmt: skip
     assert ["afterok" in line for line in lines] == [False, True, True, True, True]
     assert "--dependency=afterok:3 " in lines[3]
+
+
+def test_a_later_stage_loads_what_the_one_before_saved():
+    scenario = asked(
+        stages="main;long,share=10%,seq_len=16k", stack="megatron-lm", num_gpus="64", cloud="aws"
+    )
+    given = {"checkpoint_path": "/ck/"}
+    targets = ["slurm", "megatron"]
+    files = merged(stages_exported(scenario, name="mine", targets=targets, options=given))
+    first, later = (files["megatron"][f"{n}/megatron_train.sh"] for n in ("01-main", "02-long"))
+    assert "CHECKPOINTS=/ck/01-main\n" in first
+    assert "--pretrained-checkpoint" not in first
+    assert {"CHECKPOINTS=/ck/02-long", "BEGINS_WITH=/ck/01-main"} <= set(later.splitlines())
+    assert '--pretrained-checkpoint "${BEGINS_WITH:?}"' in later
+    assert "no option" not in files["slurm"]["submit.sh"]
 
 
 def test_a_stage_that_fits_nowhere_is_named_with_the_nearest_change():

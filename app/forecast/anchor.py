@@ -15,7 +15,7 @@ from app.forecast.training import Question
 from app.scenario.layout import parse_layout
 from core.errors import ScenarioError
 from core.evidence.own_runs import OwnRuns, check_measured, said_by_own
-from core.evidence.residual import Traits
+from core.evidence.residual import SCALES, Traits
 from core.layout.layouts import Choices, Layouts
 from core.model.transformer import forward_flops_per_token
 from core.scenario import Scenario
@@ -100,8 +100,11 @@ def _gpu(scenario: Scenario) -> str:
 
 def moved(found: Anchor | None, of: Traits) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The shift of each row's log throughput, and the share of the forecast's own variance that
-    remains after the measurement, which counts as one of the row's stack."""
+    remains after the measurement. A stack and CUDA graphs that the scenario leaves open count as
+    those of the measured run."""
     if found is None or not len(of):
         return np.zeros(len(of)), np.ones(len(of))
-    measured = replace(of, stack=np.repeat(found.runs.traits.stack, len(of)))
-    return said_by_own(measured, found.runs)
+    ran = found.runs.traits
+    numbers = np.where(np.array(list(SCALES)) == "cuda_graphs", ran.numbers, of.numbers)
+    alike = replace(of, stack=np.repeat(ran.stack, len(of)), numbers=numbers)
+    return said_by_own(alike, found.runs)

@@ -45,6 +45,7 @@ DTYPE_BYTES = {"bf16": 2.0, "fp32": 4.0}
 LIGHT_MODULES = re.compile(r"layernorm|moe_act|norm\+act|mla[_ ]up")  # recompute_detail
 MLP_MODULES = re.compile(r"\bmoe\b|\bmlp\b")
 BALANCES = {"forced": 1.0, "natural": nan}  # of Workload.expert_imbalance
+SOME_LAYERS = re.compile(r"^(\d+) of (\d+) layers")
 MEASURES = ("allocated", "reserved", "device")
 
 
@@ -120,7 +121,11 @@ def features(
 
 
 def reported(inputs: RunInputs, i: int, eff: Efficiency) -> Efficiency:
-    """The profile with what a row says about its weights and about its printed peak of memory."""
+    """The profile with what a row says about its weights, about the layers that are computed again
+    and about its printed peak of memory."""
+    if some := SOME_LAYERS.match(str(inputs.recompute_detail[i])):
+        again, layers = (float(n) for n in some.groups())
+        eff = replace(eff, full_recompute=eff.full_recompute * min(again / max(layers, 1.0), 1.0))
     measure = str(inputs.memory_measure[i])
     if measure in MEASURES:
         eff = replace(

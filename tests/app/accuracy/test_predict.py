@@ -115,6 +115,20 @@ def test_a_feature_of_the_software_never_slows_a_run_down_and_speeds_some_up(col
     assert ratio.max() > 1.01
 
 
+def test_recompute_of_some_layers_costs_their_share():
+    """The collectives are repeated as for all layers, so the share is a little more."""
+
+    def seconds(recompute, detail=""):
+        words = {"recompute": recompute, "recompute_detail": detail, "offload": "none"}
+        found = predict(edited(np.arange(0, len(RUNS), 41), **words), MODELS)
+        return 1 / found.tokens_per_s_per_gpu_p50
+
+    none, some, full = seconds("none"), seconds("full", "20 of 80 layers"), seconds("full")
+    share = (some - none) / (full - none)
+    assert share.min() > 0.25 - 1e-6
+    assert share.max() < 0.6
+
+
 def test_what_the_counter_counts_orders_the_printed_peaks():
     chosen = row("titan-202412-405b-4d-cp1")
     allocated, reserved, device = (

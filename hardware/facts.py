@@ -21,7 +21,9 @@ ACCELERATORS_CSV = Path(__file__).with_name("accelerators.csv")
 FABRICS_CSV = Path(__file__).with_name("fabrics.csv")
 
 VENDORS = ("nvidia", "amd", "intel", "google", "aws")
-COUNTS = ("scale_up_domain", "gpus_per_node", "fp16_only", "torus_axes", "switch_reduces")
+COUNTS = (
+    "scale_up_domain", "gpus_per_node", "fp16_only", "torus_axes", "linked_peers", "switch_reduces",
+)  # fmt: skip
 NAMES = ("vendor", "architecture", "rack", "device_name")  # quantities whose value is a text
 NAME_UNIT = "name"
 REQUIRED = (
@@ -45,6 +47,7 @@ OPTIONAL = (
     "host_link_bytes_per_s",
     "multiprocessor_count",
     "torus_axes",
+    "linked_peers",
     "switch_reduces",
     "rack",
     "device_name",

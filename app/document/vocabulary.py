@@ -260,6 +260,7 @@ FACT_WORDS = {
     "tdp_watts": "the full power",
     "multiprocessor_count": "the number of multiprocessors",
     "torus_axes": "the number of axes of its torus",
+    "linked_peers": "the number of devices that it has links of its own to",
 }
 
 

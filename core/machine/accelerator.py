@@ -63,6 +63,7 @@ class Accelerator:
     tdp_watts: float | None = None
     multiprocessor_count: float | None = None  # SMs or compute units that tiles are dealt to
     torus_axes: int | None = None  # of the links between devices; None: a switch or all-to-all
+    linked_peers: int | None = None  # devices that each has links of its own to; None: a switch
     switch_reduces: int | None = None  # 1: its scale-up switches add up an all-reduce
     fp16_only: float | None = None  # 1: the 16-bit matrix units do not take bf16 (V100)
     rack: str | None = None  # what joins the nodes of a rack, as hardware/nccl_env.csv calls it

@@ -42,6 +42,7 @@ class Cluster:
     scale_out_bytes_per_s: Numeric  # per device, one direction
     multiprocessors: Numeric = nan  # that tiles are distributed over; NaN: no tiles
     torus_axes: Numeric = 0.0  # of the scale-up links; 0: a switch
+    linked_peers: Numeric = 0.0  # devices that each has links of its own to; 0: a switch
     switch_reduces: Numeric = 0.0  # 1: scale-up switches add up an all-reduce (NVLink SHARP)
     network_reduces: Numeric = 0.0  # 1: network switches add up an all-reduce (InfiniBand SHARP)
     power_share: Numeric = 1.0  # of the full power that the device may draw
@@ -97,6 +98,7 @@ def cluster_of(
         scale_out_bytes_per_s=scale_out_bytes_per_s,
         multiprocessors=accelerator.multiprocessor_count or nan,
         torus_axes=float(accelerator.torus_axes or 0),
+        linked_peers=float(accelerator.linked_peers or 0),
         switch_reduces=float(accelerator.switch_reduces or 0),
         scale_up_hop_s=scale_up_hop_s,
         scale_out_hop_s=scale_out_hop_s,

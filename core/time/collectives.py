@@ -5,6 +5,7 @@
 [G16] Graham et al., "Scalable Hierarchical Aggregation Protocol (SHArP)", COMHPC 2016.
 [A25] Austin et al., "How to Scale Your Model", 2025, chapter "Sharded Matrices": collectives on
       a torus of bidirectional rings.
+[H25] Intel, "Gaudi Network Configuration", docs.habana.ai, 2025: three ports to each of seven.
 
 Symbols: n ranks, M size_bytes (of the whole, gathered buffer), B bytes_per_s (one direction,
 per rank), a latency_s per hop.
@@ -141,6 +142,17 @@ def torus_share(*, ranks: Numeric, chips: Numeric, axes: Numeric) -> Numeric:
     used = np.clip(np.ceil(filled - 1e-9), 1.0, a)
     shortest = 2 ** np.floor(np.log2(side) + 1e-9)
     return used / a * np.where(n >= shortest, 1.0, 0.5)
+
+
+def mesh_share(*, ranks: Numeric, peers: Numeric) -> Numeric:
+    """Share of a device's links that a group uses where every two devices have links of their own:
+    those to the other ranks. [H25]
+
+    >>> float(mesh_share(ranks=8, peers=7)), round(float(mesh_share(ranks=2, peers=7)), 3)
+    (1.0, 0.143)
+    """
+    used = np.maximum(ranks, 2.0) - 1
+    return np.minimum(used / np.maximum(peers, 1.0), 1.0)
 
 
 def torus_all_to_all_factor(*, ranks: Numeric, axes: Numeric) -> Numeric:

@@ -17,8 +17,10 @@ def domain(cluster: Cluster) -> Numeric:
     return np.maximum(np.maximum(cluster.scale_up_domain, 1.0), cluster.gpus_per_node)
 
 
-def _rates(cluster: Cluster, eff: Efficiency, lay: Layouts, ranks: Numeric) -> dict[str, Numeric]:
-    """Achieved rates of both tiers, for a group of this size."""
+def _rates(
+    cluster: Cluster, eff: Efficiency, lay: Layouts, ranks: Numeric, local: Numeric
+) -> dict[str, Numeric]:
+    """Achieved rates of both tiers, for a group of this size with `local` ranks of a domain."""
     used: Numeric = 1.0
     if np.any(cluster.torus_axes):
         chips = np.minimum(lay.num_gpus, domain(cluster))
@@ -26,6 +28,12 @@ def _rates(cluster: Cluster, eff: Efficiency, lay: Layouts, ranks: Numeric) -> d
             ranks=np.minimum(ranks, chips), chips=chips, axes=cluster.torus_axes
         )
         used = np.where(np.asarray(cluster.torus_axes) > 0, share, 1.0)
+    if np.any(cluster.linked_peers):
+        used = np.where(
+            np.asarray(cluster.linked_peers) > 0,
+            collectives.mesh_share(ranks=local, peers=cluster.linked_peers),
+            used,
+        )
     return {
         "scale_up_bytes_per_s": eff.scale_up * used * np.asarray(cluster.scale_up_bytes_per_s),
         "scale_out_bytes_per_s": eff.scale_out * np.asarray(cluster.scale_out_bytes_per_s),
@@ -52,7 +60,7 @@ def group(
     """Bandwidth over a group, and the latency of one hop of a ring and of an all-reduce."""
     local = collectives.local_ranks(ranks=ranks, stride=stride, domain=domain(cluster))
     rate = collectives.group_bytes_per_s(
-        ranks=ranks, local_ranks=local, **_rates(cluster, eff, lay, ranks)
+        ranks=ranks, local_ranks=local, **_rates(cluster, eff, lay, ranks, local)
     )
     hops = {
         "ranks": ranks,
@@ -100,7 +108,7 @@ def in_switch_s(
         size_bytes=size_bytes,
         ranks=ranks,
         local_ranks=local,
-        **_rates(cluster, eff, lay, ranks),
+        **_rates(cluster, eff, lay, ranks, local),
         latency_s=eff.hop * np.where(across, cluster.scale_out_hop_s, cluster.scale_up_hop_s),
     )
     can = (np.asarray(cluster.switch_reduces) > 0) & (

@@ -108,7 +108,7 @@ class RunInputs:
     grad_overlap: Numbers  # 1: gradients are reduced during backward
     param_overlap: Numbers  # 1: weights are gathered during forward
     tp_overlap: Numbers  # 1: tensor-parallel traffic runs beside its matmuls
-    avg_tokens: Numbers  # mean tokens of a padded sequence that are data
+    avg_tokens: Numbers  # mean tokens of an example: of a padded sequence, what is data
 
     def __len__(self) -> int:
         return len(self.run_id)

@@ -41,7 +41,9 @@ GROUPS = (("tp", "pp", "cp"), ("pp", "ep", "etp"))
 THROUGHPUT, MEMORY = "tokens_per_s_per_gpu", "peak_mem_gib"
 # Units that `metric` may give for `value`. The first ones convert to tokens/s per GPU; the others
 # do not, because sources count FLOPs in different ways or mean whole trainings.
-CONVERTED = ("tokens/s/gpu", "tokens/s", "step_s", "sequences/s", "samples/s")
+OF_TOKENS = ("tokens/s/gpu", "tokens/s")
+CONVERTED = (*OF_TOKENS, "step_s", "sequences/s", "samples/s")
+PADDED, PACKED = "padded", "packed"
 OTHER_METRICS = ("tflop/s/gpu", "mfu", "hfu", "oom", "peak_mem_gb", "gpu-hours",
                  "total_runtime_min")  # fmt: skip
 
@@ -123,11 +125,15 @@ def degrees_reason(numbers: Mapping[str, float]) -> str:
 def throughput(row: Row, numbers: Mapping[str, float]) -> tuple[float, str]:
     """Measured tokens/s per GPU (NaN if not given), and why it cannot be scored, if so.
 
-    `tokens_per_s_per_gpu` counts where it is given; else `value` in the unit of `metric`.
+    `tokens_per_s_per_gpu` counts where it is given; else `value` in the unit of `metric`. A padded
+    run is scored by the positions that it computes: where the source prints tokens, and the row
+    says how many of a sequence are data, tokens are taken to be these. A source that prints steps
+    or sequences is normalised by `seq_len`, padding included.
     """
     given, metric, value = row.cell(THROUGHPUT), row.cell("metric"), row.cell("value")
     if given:
-        return _measured(THROUGHPUT, given)
+        counted, why = _measured(THROUGHPUT, given)
+        return counted * _positions_per_token(row, metric.lower(), numbers), why
     if not metric or not value or metric.lower() in OTHER_METRICS:
         return math.nan, ""
     if metric.lower() not in CONVERTED:
@@ -136,7 +142,7 @@ def throughput(row: Row, numbers: Mapping[str, float]) -> tuple[float, str]:
     printed, why = _measured("value", value)
     per_gpu = _per_gpu(metric.lower(), printed, numbers)
     if why or math.isfinite(per_gpu):
-        return per_gpu, why
+        return per_gpu * _positions_per_token(row, metric.lower(), numbers), why
     return math.nan, f"metric={shown(metric)} needs global_batch to become tokens/s per GPU."
 
 
@@ -161,6 +167,13 @@ def _measured(name: str, cell: str) -> tuple[float, str]:
     if value <= 0:
         return math.nan, f"{name}={shown(cell)} is not above zero."
     return value, ""
+
+
+def _positions_per_token(row: Row, metric: str, numbers: Mapping[str, float]) -> float:
+    """Positions of a sequence for each token that a source counts; 1 where all are counted."""
+    data = numbers.get("avg_tokens", math.nan)
+    counts_data = row.cell("packing").lower() == PADDED and metric in ("", *OF_TOKENS)
+    return numbers["seq_len"] / data if counts_data and data <= numbers["seq_len"] else 1.0
 
 
 def _per_gpu(metric: str, value: float, numbers: Mapping[str, float]) -> float:

@@ -9,9 +9,7 @@ from hardware.measured_cells import BOUNDS, CONVERTED, REQUIRED
 
 HOLDS = {"metric": CONVERTED, "oom": ("0", "1"), "throughput_ok": ("0", "1"),
          "memory_ok": ("0", "1")}  # fmt: skip
-KEPT = (
-    "run_id", "source", "framework_version", "packing", "avg_tokens",
-)  # fmt: skip
+KEPT = ("run_id", "source", "framework_version")
 NOT_READ = ("model_tflops_per_gpu", "mfu_printed", "notes")  # known, and never used
 
 

@@ -20,6 +20,7 @@ from app.accuracy.run_features import (
     MEASURES,
     ONCE_PER_NODE,
     OPTIMIZER_WORDS,
+    PACKINGS,
     UNFUSED,
 )
 from app.accuracy.run_words import PRECISION_NAMES, SHARDING_NAMES
@@ -48,6 +49,7 @@ VOCABULARY: dict[str, tuple[Collection[str], str]] = {
     "loss_kernel": (LOSSES, HABIT),
     "attention_kernel": ((*UNFUSED, *FLASH2, *BEST), HABIT),
     "optimizer": (OPTIMIZER_WORDS, "AdamW is assumed"),
+    "packing": (PACKINGS, "full sequences are assumed"),
     "memory_measure": (MEASURES, HABIT),
     "param_dtype": (DTYPE_BYTES, HABIT),
     "grad_dtype": (DTYPE_BYTES, HABIT),

@@ -19,6 +19,7 @@ from core.machine.efficiency import Efficiency
 from core.time.layer import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack
 from hardware.measured import RunInputs
+from hardware.measured_cells import PACKED, PADDED
 from hardware.stack_support import habit
 
 # FlashAttention (arXiv:2205.14135) and sequence parallelism (arXiv:2205.05198) were published in
@@ -41,11 +42,15 @@ OPTIMIZER_NAMES = {"distributed_adamw": "adamw", "paged_8bit": "adamw_8bit"}
 ADAMW_BF16 = "adamw_bf16"
 OPTIMIZER_WORDS = (*OPTIMIZERS, *OPTIMIZER_NAMES, ADAMW_BF16)
 ADAMW_BF16_STATE_BYTES = 4.0  # two 16-bit moments
+# Tokens of an example where packed fine-tuning data are not described: question answering and
+# instructions, SQuAD in NeMo and Megatron-Bridge. Attention is small anywhere below a thousand.
+PACKED_TOKENS = 200.0
 DTYPE_BYTES = {"bf16": 2.0, "fp32": 4.0}
 LIGHT_MODULES = re.compile(r"layernorm|moe_act|norm\+act|mla[_ ]up")  # recompute_detail
 MLP_MODULES = re.compile(r"\bmoe\b|\bmlp\b")
 BALANCES = {"forced": 1.0, "natural": nan}  # of Workload.expert_imbalance
 SOME_LAYERS = re.compile(r"^(\d+) of (\d+) layers")
+PACKINGS = (PACKED, PADDED)
 MEASURES = ("allocated", "reserved", "device")
 
 
@@ -108,6 +113,7 @@ def features(
         "capacity_factor": float(
             _flag(inputs.token_drop[i], habit(stack, "token_drop", year) == ON)
         ),
+        "document_tokens": _document_tokens(inputs, i, stack),
         "expert_imbalance": BALANCES.get(
             word(inputs, i, "router_balance", tuple(BALANCES), stack), nan
         ),
@@ -141,6 +147,15 @@ def word(inputs: RunInputs, i: int, column: str, known: tuple[str, ...], stack: 
     """The word of a cell if it is known, else the habit of the stack at that date."""
     written = str(getattr(inputs, column)[i])
     return written if written in known else habit(stack, column, year_of(inputs, i))
+
+
+def _document_tokens(inputs: RunInputs, i: int, stack: Stack) -> float:
+    """Mean length of the documents that attention keeps apart; NaN where it covers the sequence."""
+    packed = inputs.packing[i] == PACKED and inputs.task[i] != "pretrain"
+    if not packed or habit(stack, "masks_documents", year_of(inputs, i)) != ON:
+        return nan
+    given = float(inputs.avg_tokens[i])
+    return PACKED_TOKENS if np.isnan(given) else given
 
 
 def _flag(given: float, usual: bool) -> bool:

@@ -18,7 +18,7 @@ from core.errors import ScenarioError
 from core.layout.layouts import RECOMPUTE
 from core.layout.precision import precision
 from core.machine.accelerator import Accelerator, offers_precision
-from core.scenario import Scenario
+from core.scenario import Scenario, task_size
 from core.scenario.types import AUTO
 from core.search.plan import Layout, Plan
 from hardware import facts
@@ -100,9 +100,23 @@ def made_up(scenario: Scenario, stack: str) -> RecipeJob:
         memory_bytes_per_gpu=0.0, usable_bytes_per_gpu=0.0,
         habits=Habits(
             cuda_graphs=bool(scenario.cuda_graphs), chunked_loss=bool(scenario.chunked_loss),
-            packed=scenario.packing_efficiency == 1,
+            packed=is_packed(scenario),
         ),
     )  # fmt: skip
+
+
+def packed_tokens_of(scenario: Scenario) -> float | None:
+    """Mean length of examples that share a sequence; None where none do."""
+    return task_size.packed_example_tokens(
+        tokens_per_example=scenario.tokens_per_example,
+        seq_len=float(scenario.seq_len),
+        packing_efficiency=scenario.packing_efficiency,
+    )
+
+
+def is_packed(scenario: Scenario) -> bool:
+    """Whether the launch file asks for packing: sequences are full, or examples share them."""
+    return scenario.packing_efficiency == 1 or packed_tokens_of(scenario) is not None
 
 
 @lru_cache(maxsize=1024)

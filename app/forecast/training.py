@@ -83,6 +83,14 @@ def num_steps_of(scenario: Scenario) -> float:
     )
 
 
+def _document_tokens(scenario: Scenario, stack: Stack) -> float:
+    """Mean length of the examples that attention keeps apart; NaN: it covers the sequence."""
+    length = stack_limits.packed_tokens_of(scenario)
+    year = decimal_year(scenario.software_date)
+    masks = scenario.task != "pretrain" and habit_of(stack, "masks_documents", year) == "1"
+    return length if masks and length is not None else nan
+
+
 def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = None) -> Workload:
     """What is trained; a given `stack` replaces the habits of hardware/stacks.csv."""
     recipe = precision(scenario.precision)
@@ -110,6 +118,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         global_batch_size=float(scenario.global_batch_size),
         matmul_bits=float(recipe.matmul_bits),
         quantised_bytes=recipe.quantised_bytes,
+        document_tokens=_document_tokens(scenario, stack),
         optimizer_state_bytes=optimizer.state_bytes,
         ends_state_bytes=nan if optimizer.ends_state_bytes is None else optimizer.ends_state_bytes,
         orthogonalises=optimizer.orthogonalises,
@@ -195,6 +204,13 @@ def habits_of(scenario: Scenario, sharding: str, *, ep: int) -> tuple[str, ...]:
         found.append(
             "Expert traffic is assumed to run beside computation: the launch file leaves it to you "
             "(--overlap-moe-expert-parallel-comm of Megatron-LM)."
+        )
+    apart = _document_tokens(scenario, stack)
+    if apart == apart:
+        found.append(
+            f"Examples of {apart:,.0f} tokens share a sequence, and attention keeps them apart, as "
+            f"{stack.name} does: it costs what their lengths need, which are taken to be spread as "
+            "widely as their mean."
         )
     if ep > 1 and scenario.expert_imbalance is scenario.capacity_factor is None:
         model = model_of(scenario).transformer

@@ -25,6 +25,8 @@ class Workload:
     matmul_bits: Numeric = 16.0
     quantised_bytes: Numeric = 0.0  # per matmul input element, core/layout/precision.py
     quantised_weight_bytes: Numeric = 0.0  # and per weight and pass, where each pass scales it anew
+    # Mean length of packed documents that attention keeps apart; NaN: it covers the sequence
+    document_tokens: Numeric = nan
     # Optimizer (core/layout/optimizers.py) and where its states live
     optimizer_state_bytes: Numeric = 8.0
     ends_state_bytes: Numeric = nan  # of embeddings and LM head; NaN: equal to the others

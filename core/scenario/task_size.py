@@ -47,6 +47,21 @@ def tokens_of(
     return data / packing_efficiency
 
 
+def packed_example_tokens(
+    *, tokens_per_example: float | None, seq_len: float, packing_efficiency: float
+) -> float | None:
+    """Mean length of examples that share a sequence: of those of which two or more fit in the data
+    of one. None where an example fills its sequence, or is padded to it.
+
+    >>> packed_example_tokens(tokens_per_example=512, seq_len=4096, packing_efficiency=0.95)
+    512
+    >>> packed_example_tokens(tokens_per_example=512, seq_len=4096, packing_efficiency=0.125)
+    """
+    if tokens_per_example is None or 2 * tokens_per_example > packing_efficiency * seq_len:
+        return None
+    return tokens_per_example
+
+
 def tokens_per_step(*, seq_len: Numeric, global_batch_size: Numeric) -> Numeric:
     """The batch in tokens, on which effects on learning depend.
 

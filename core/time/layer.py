@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.layout.layouts import Layouts
+from core.layout.packing import attended_length
 from core.layout.precision import matmul_speedup
 from core.layout.workload import Workload, expert_load
 from core.machine.cluster import Cluster
@@ -223,7 +224,9 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     experts = _expert_forward_s(work, lay, cluster, rate, eff, tokens)
 
     unfused = np.asarray(work.unfused_attention, dtype=float)
-    score_flops = attention_score_flops_per_token(m, work.seq_len) / np.maximum(m.num_layers, 1.0)
+    apart = attended_length(seq_len=work.seq_len, document_tokens=work.document_tokens)
+    attended = np.where(work.unfused_attention, work.seq_len, apart)
+    score_flops = attention_score_flops_per_token(m, attended) / np.maximum(m.num_layers, 1.0)
     flops = score_flops * (1 + unfused) * tokens / lay.tp  # unfused computes the masked half too
     head_dim = (query_size(m) + attention_output_size(m)) / (2 * np.asarray(m.num_attention_heads))
     # Chunked scans run on the matrix units, about as well as attention does.
@@ -235,7 +238,7 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         head_dim=head_dim,
         half_head_dim=eff.attention_half_head_dim,
         unaligned_slowdown=eff.unaligned_slowdown,
-        seq_len=work.seq_len,
+        seq_len=attended,
         half_tokens=eff.attention_half_tokens,
     )
 

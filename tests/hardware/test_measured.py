@@ -235,6 +235,23 @@ def test_a_measurement_that_cannot_be_scored_says_why_and_refuses_nothing(write,
     assert says in runs.unscored[1]
 
 
+@pytest.mark.parametrize(
+    ("changed", "positions"),
+    [
+        ({}, 10_000),
+        ({"packing": "padded"}, 10_000),
+        ({"packing": "padded", "avg_tokens": "512"}, 80_000),
+        ({"packing": "packed", "avg_tokens": "512"}, 10_000),
+        ({"packing": "padded", "avg_tokens": "512", "metric": "sequences/s"}, 10_000),
+        ({"packing": "padded", "avg_tokens": "512", "metric": "tokens/s", "value": "16000",
+          "tokens_per_s_per_gpu": ""}, 16_000),
+    ],
+)  # fmt: skip
+def test_a_padded_run_is_scored_by_the_positions_that_it_computes(write, changed, positions):
+    runs = read_runs(write({**RUN, **changed}))
+    assert runs.measured.tokens_per_s_per_gpu[0] == positions
+
+
 def test_a_row_of_another_width_is_refused(write):
     path = write(RUN)
     path.write_text(path.read_text() + "b,llama2-7b\n" + "c" + ",1" * 40 + "\n")

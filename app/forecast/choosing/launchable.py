@@ -76,7 +76,7 @@ def recipe_habits(scenario: Scenario, sharding: str, newer_than_flash2: float) -
         cuda_graphs=bool(work.cuda_graphs),
         chunked_loss=bool(work.chunked_loss),
         attention="unfused" if work.unfused_attention else newest,
-        packed=scenario.packing_efficiency == 1,
+        packed=stack_limits.is_packed(scenario),
         async_checkpoint=saves_behind_training(scenario),
         sends_once_per_node=bool(work.deduplicates),
     )

@@ -104,6 +104,9 @@ def test_a_configuration_that_was_said_narrows_the_interval(blank):
         ("attention_kernel", "eager", "cudnn"),
         ("token_drop", 0.0, 1.0),
         ("param_overlap", 0.0, 1.0),
+        ("router_balance", "natural", "forced"),
+        ("packing", "padded", "packed"),
+        ("avg_tokens", 4000.0, 100.0),
     ],
 )
 def test_a_feature_of_the_software_never_slows_a_run_down_and_speeds_some_up(column, slow, fast):

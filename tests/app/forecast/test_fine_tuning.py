@@ -108,3 +108,19 @@ def test_a_higher_load_of_experts_is_slower():
     assert even > padded > busy
     said = [any("busiest of 8 ranks has 1.21" in a for a in plan.assumptions) for plan in plans]
     assert said == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("stack", "masks"), [("axolotl", True), ("generic", True), ("maxtext", False)]
+)
+def test_examples_that_share_a_sequence_cost_less_attention_where_it_keeps_them_apart(stack, masks):
+    job = {"model": "llama3.1-8b", "gpu": "h100", "num_gpus": "8", "task": "sft", "stack": stack,
+           "seq_len": 16384, "micro_batch_size": 1, "sharding": "fsdp2", "tp": 1, "pp": 1,
+           "recompute": "full", "offload_optimizer": "none"}  # fmt: skip
+    alone, padded, packed = (
+        best(**job, tokens_per_example=n, packing_efficiency=e).plans[0]
+        for n, e in ((16384, 1), (512, 512 / 16384), (512, 0.95))
+    )
+    assert padded.tokens_per_s.p50 == alone.tokens_per_s.p50
+    assert (packed.tokens_per_s.p50 > 1.1 * alone.tokens_per_s.p50) is masks
+    assert any("Examples of 512 tokens" in a for a in packed.assumptions) is masks

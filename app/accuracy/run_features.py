@@ -109,6 +109,7 @@ def features(
         "deduplicates": sends in ONCE_PER_NODE,
         "overlaps_weights": _flag(inputs.param_overlap[i], True),
         "broadcasts_weights": habit(stack, "broadcasts_weights", year) == ON,
+        "splits_expert_biases": habit(stack, "splits_expert_biases", year) == ON,
         "overlaps_experts": _flag(inputs.moe_overlap[i], False),
         "capacity_factor": float(
             _flag(inputs.token_drop[i], habit(stack, "token_drop", year) == ON)

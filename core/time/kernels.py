@@ -27,6 +27,10 @@ A100_BYTES_PER_S = 2.039e12 / 108  # of memory, for each multiprocessor of an A1
 # scale, mask and softmax as one (arXiv:2104.04473, section 4.2), in and out; weights in. Dropout
 # (6 bytes more) is left out: published runs are forecast better without it.
 SCORE_MATRIX_BYTES = 2.0 * 4
+# The bias of an expert's second matrix, where it is added to one expert's rows after another's:
+# an outer product in fp32, the sum, a join of the experts and a cast move 28 bytes forward and 36
+# backward (NVIDIA/Megatron-LM@d98e8a64d: megatron/core/transformer/moe/experts.py, _apply_bias).
+EXPERT_BIAS_BYTES = (28.0 + 36.0) / (1 + BACKWARD_BYTES)
 
 
 def onchip_factor(
@@ -63,6 +67,14 @@ def inside_tp_bytes_per_token(model: Transformer) -> Numeric:
     layers = np.maximum(model.num_layers, 1.0)
     mlp = (num_dense_mlp_layers(model) * dense + num_moe_layers(model) * experts) / layers
     return (rotary + 2 * attention_output_size(model)) * attention_share(model) + mlp
+
+
+@kept_for_last
+def expert_bias_bytes_per_token(model: Transformer) -> Numeric:
+    """Forward bytes of biases that are added expert by expert, mean over layers."""
+    moved = EXPERT_BIAS_BYTES * np.multiply(model.experts_per_token, model.hidden_size)
+    share = num_moe_layers(model) / np.maximum(model.num_layers, 1.0)
+    return np.where(model.linear_bias, moved * share, 0.0)
 
 
 @kept_for_last

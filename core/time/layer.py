@@ -245,7 +245,8 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     parallel = np.where(np.asarray(lay.sequence_parallel) > 0, lay.tp, 1.0)
     moved = kernels.outside_tp_bytes_per_token(m) / parallel
     inside = kernels.inside_tp_bytes_per_token(m) + state_space.scan_bytes_per_token(m)
-    moved = (moved + inside / lay.tp) * eff.elementwise
+    biases = np.where(work.splits_expert_biases, kernels.expert_bias_bytes_per_token(m), 0.0)
+    moved = (moved + (inside + biases) / lay.tp) * eff.elementwise
     moved = np.where(work.compiled, eff.compiled, 1.0) * moved
     permuted = eff.permutation * np.where(work.deduplicates, eff.fused_permutation, 1.0)
     moved = moved + permuted * kernels.permuted_bytes_per_token(m) / lay.tp

@@ -163,6 +163,19 @@ class TestRouting:
             )
 
 
+@pytest.mark.parametrize(("biased", "bytes_per_element"), [(True, 28 + 36), (False, 0)])
+def test_biases_of_experts_that_are_added_one_by_one_move_each_row(biased, bytes_per_element):
+    model = replace(MIXTRAL_8X7B, linear_bias=biased)
+    together, split = (
+        layer(model, eff=replace(IDEAL, elementwise=1.0), splits_expert_biases=s)
+        for s in (False, True)
+    )
+    parts = ("memory_bound_forward", "memory_bound_backward")
+    more = sum(split[part] - together[part] for part in parts)
+    moved = 4096 * bytes_per_element * model.experts_per_token * model.hidden_size
+    assert more == pytest.approx(moved / CLUSTER.memory_bytes_per_s)
+
+
 @pytest.mark.parametrize("tp", [1, 8])
 def test_every_matmul_fills_and_drains_the_device(tp):
     """Llama: queries, keys and values in one; output; up and gate in one; down. And the head."""

@@ -55,6 +55,7 @@ soak: install-test chromium postgres nginx $(VENV)/.fuzz  ## by hand: 50 session
 	$(BIN)/python -m tests.support.flood
 	RUNCAST_KILLS=$(KILLS) $(BIN)/python -m pytest -s -k "kill or power" tests/services/test_refresh_end_to_end.py tests/services/test_faults_kill.py tests/threats/test_power_cut.py $(ARGS)
 	RUNCAST_FUZZ_S=$(FUZZ_S) $(BIN)/python -m pytest -s tests/threats/test_fuzz.py $(ARGS)
+	RUNCAST_OFFERS=100000 $(BIN)/python -m pytest -s -k offers_from_loopback tests/pricing/test_refresh_crash.py $(ARGS)
 	$(BIN)/python -m tests.support.soak --minutes $(SOAK_MINUTES)
 
 coverage: install-test  ## lines of core that its quick tests run: at least 95%

@@ -1,6 +1,7 @@
 """What survives a disk that is full, and a feed of real size. tests/services kills refreshes."""
 
 import gzip
+import os
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from tests.feeds.server import Feed, Reply, serving
 
 ROOT = Path(__file__).parents[2]
 MIB = 2**20
+OFFERS = int(os.environ.get("RUNCAST_OFFERS", "25000"))
 
 
 def whole(folder):
@@ -95,13 +97,14 @@ def test_a_list_of_300_megabytes_is_read_in_300_mebibytes(packed):
     header, _, gpus = rows.partition("\n")
     cpu = shapes.table(shapes.AWS_COLUMNS, [shapes.aws_row("m5.large", "0.096")], 1)
     block = cpu.partition("\n")[2] * 2000
-    blocks = 300_000_000 // len(block) + 1
+    first, often, last = (
+        gzip.compress(part.encode(), 1) if packed else part.encode()
+        for part in (f'{head}"SKU"{header}\n', block, gpus)
+    )
 
     def pour(handler):
-        parts = [f'{head}"SKU"{header}\n', *[block] * blocks, gpus]
-        for part in parts:
-            data = part.encode()
-            handler.wfile.write(gzip.compress(data, 1) if packed else data)
+        for part in (first, *[often] * (300_000_000 // len(block) + 1), last):
+            handler.wfile.write(part)
 
     headers = {"Content-Encoding": "gzip"} if packed else {}
     feed = Feed({shapes.aws_path("us-east-1"): Reply(b"", "text/csv", headers=headers, write=pour)})
@@ -118,12 +121,12 @@ def test_a_list_of_300_megabytes_is_read_in_300_mebibytes(packed):
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_offers_from_loopback_within_30_s(tmp_path):
+def test_offers_from_loopback_take_300_us_each(tmp_path):
     """All of them in one catalogue: parsed, judged, published and opened again. Processor seconds,
-    because other tests run beside this one."""
+    because other tests run beside this one; `make soak` has 100,000 of them in 30."""
     rows = [
         shapes.gpuhunt_row("p5.48xlarge", f"region-{i}", 50 + i % 10, 8, "H100", 80.0)
-        for i in range(100_000)
+        for i in range(OFFERS)
     ]
     path = f"/v3/aws/{shapes.VERSION}/catalog.zip"
     catalogue = Reply(shapes.gpuhunt_zip("aws", rows), kind="application/zip")
@@ -134,6 +137,6 @@ def test_a_hundred_thousand_offers_from_loopback_within_30_s(tmp_path):
             report = refresh([replace(source)], folder=tmp_path, environ=shapes.mirrors(base))
             took_s = time.process_time() - began
             print(f"{report.offers} offers in {took_s:.1f} s")
-            assert took_s < 30
-    assert report.offers > 100_000
+            assert took_s < 300e-6 * OFFERS
+    assert report.offers > OFFERS
     assert len(snapshots.snapshot(folder=tmp_path / "snapshots").offers) == report.offers

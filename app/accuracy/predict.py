@@ -112,8 +112,10 @@ def _own_words(shift: float) -> str:
 
 
 def publications(sources: NDArray[np.str_]) -> NDArray[np.str_]:
-    """The repository or paper of each source: what names it without version and section."""
-    return np.array([re.split(r"[@\s]", str(s))[0] for s in sources], dtype=np.str_)
+    """The repository or paper of each source: what names it without version and section. All rounds
+    of MLPerf are one, though each has a repository."""
+    names = (re.split(r"[@\s]", str(s))[0] for s in sources)
+    return np.array([re.sub(r"(/training_results)_v[\d.]+$", r"\1", n) for n in names], np.str_)
 
 
 def traits_of(inputs: RunInputs, found: Columns, *, named: bool = True) -> Traits:

@@ -8,7 +8,7 @@ from app.audit import sums
 from app.audit.claim import Claim
 from app.audit.money import Check as Check
 from app.audit.money import consistent_if, dollars_check, price_check
-from app.audit.published import class_of, is_mixture
+from app.audit.published import ADAPTER_TASKS, class_of, is_mixture
 from app.audit.speed import Speed, tflops
 from app.document import format as fmt
 from app.risk.risk import Risk
@@ -107,6 +107,7 @@ def _scaling(s: Speed) -> Check | None:
         bits=s.bits,
         has_experts=is_mixture(claim.model.transformer),
         active=claim.active_params,
+        adapters=claim.scenario.task in ADAPTER_TASKS,
     )
     if not own:
         return None

@@ -3,8 +3,9 @@
 FLOP/s per GPU are comparable within a class: the accelerator, the width of the matmuls (16, 8 or 4
 bits), dense or mixture of experts, and between half and twice the active parameters. If a class has
 only one publication, its best run says little about what is possible, so the best share of the
-dense peak on related accelerators counts as well. Excluded are runs that train only adapters, whose
-work per token differs, and wide models cut to a few layers for a benchmark, which nobody trains.
+dense peak on related accelerators counts as well. Runs that train only adapters, at 4 P a token,
+bound only claims that do so too: they exchange few gradients. Excluded are wide models cut to a few
+layers for a benchmark, which nobody trains.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ from functools import cache
 import numpy as np
 
 from app.accuracy.run_words import PRECISION_NAMES
-from core.evidence.claimed_speed import attention_flops_per_token, rule_flops_per_token
+from core.evidence.claimed_speed import (
+    FROZEN_FLOPS,
+    attention_flops_per_token,
+    rule_flops_per_token,
+)
 from core.layout.precision import PRECISIONS
 from core.machine.accelerator import Accelerator
 from core.model.presets import preset
@@ -30,6 +35,7 @@ from hardware.published_rates import PublishedRate, published_rates
 SAME_MODEL = 0.02  # relative difference of active parameters within which two models are the same
 ALIKE = 2.0  # largest ratio of active parameters within a class, either way
 TASKS = ("pretrain", "sft")
+ADAPTER_TASKS = ("lora", "qlora")
 # Width over layers: at most 200 in models that are trained (Megatron 1T), at least 264 in models
 # cut for a benchmark (Llama 3.1 405B with 62 layers).
 WIDEST = 250.0
@@ -38,7 +44,7 @@ PEAKS = {16: "bf16_flops_per_s", 8: "fp8_flops_per_s", 4: "fp4_flops_per_s"}  # 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRun(PublishedRate):
-    """One published run that trains all weights. FLOP/s are per GPU, 6 P and causal attention."""
+    """One published run. FLOP/s are per GPU: 6 P, 4 P of adapters, and causal attention."""
 
     name: str
     generation: str  # of the accelerator's architecture
@@ -72,15 +78,21 @@ def is_cut(model: Transformer) -> bool:
 
 
 @cache
-def published_runs(*, with_cut: bool = False) -> tuple[PublishedRun, ...]:
+def published_runs(
+    *, with_cut: bool = False, with_adapters: bool = False
+) -> tuple[PublishedRun, ...]:
     """Every run of all weights with a usable rate: shipped rows, and rates that sources print.
-    `with_cut`: those of models cut for a benchmark, too, which bound claims of such models."""
+    `with_cut`: those of models cut for a benchmark, too, which bound claims of such models;
+    `with_adapters`: those that train only adapters, too."""
     runs, models = read_runs(RUNS_CSV), read_models(MODELS_CSV).facts
     inputs, rates = runs.inputs, runs.measured.tokens_per_s_per_gpu
     found = []
     for i in np.flatnonzero(runs.measured.throughput_ok & np.isfinite(rates)):
         model = models.get(str(inputs.model_key[i]))
-        if str(inputs.task[i]) not in TASKS or np.isnan(inputs.seq_len[i]):
+        adapters = str(inputs.task[i]) in ADAPTER_TASKS
+        if np.isnan(inputs.seq_len[i]) or not (
+            str(inputs.task[i]) in TASKS or (adapters and with_adapters)
+        ):
             continue
         if model is None or (is_cut(model.transformer) and not with_cut):
             continue
@@ -94,14 +106,16 @@ def published_runs(*, with_cut: bool = False) -> tuple[PublishedRun, ...]:
             source=str(inputs.source[i]),
             source_date=str(inputs.source_date[i]),
         )
-        found.append(_run(model.transformer, rate, name=str(inputs.run_id[i])))
+        found.append(_run(model.transformer, rate, name=str(inputs.run_id[i]), adapters=adapters))
     for rate in published_rates():
         name = f"{rate.model} on {rate.num_gpus} {rate.accelerator} in {rate.precision}"
         found.append(_run(preset(rate.model).transformer, rate, name=name))
     return tuple(r for r in found if r is not None)
 
 
-def _run(model: Transformer, rate: PublishedRate, *, name: str) -> PublishedRun | None:
+def _run(
+    model: Transformer, rate: PublishedRate, *, name: str, adapters: bool = False
+) -> PublishedRun | None:
     """The run with its FLOP/s; None if no source prints the peak of its precision."""
     chip = facts.accelerator(rate.accelerator)
     recipe = PRECISION_NAMES.get(rate.precision, rate.precision).replace("-", "_")
@@ -110,7 +124,8 @@ def _run(model: Transformer, rate: PublishedRate, *, name: str) -> PublishedRun 
     if peak is None:
         return None
     attention = attention_flops_per_token(model, float(rate.seq_len))
-    flops = rate.tokens_per_s_per_gpu * as_float(rule_flops_per_token(model) + attention)
+    weights = rule_flops_per_token(model) * (FROZEN_FLOPS if adapters else 1.0)
+    flops = rate.tokens_per_s_per_gpu * as_float(weights + attention)
     return PublishedRun(
         **asdict(rate),
         name=name,
@@ -152,22 +167,37 @@ def usual_seq_len(model: Transformer) -> int | None:
 
 
 def class_of(
-    accelerator: str, *, bits: int, has_experts: bool, active: float, cut: bool = False
+    accelerator: str,
+    *,
+    bits: int,
+    has_experts: bool,
+    active: float,
+    cut: bool = False,
+    adapters: bool = False,
 ) -> tuple[PublishedRun, ...]:
     """The published runs of one class, the fastest first."""
-    found = (r for r in _alike(bits, has_experts, active, cut) if r.accelerator == accelerator)
+    alike = _alike(bits, has_experts, active, cut, adapters)
+    found = (r for r in alike if r.accelerator == accelerator)
     return tuple(sorted(found, key=lambda r: -r.flops_per_s))
 
 
 def best_of(
-    chip: Accelerator, *, bits: int, has_experts: bool, active: float, cut: bool = False
+    chip: Accelerator,
+    *,
+    bits: int,
+    has_experts: bool,
+    active: float,
+    cut: bool = False,
+    adapters: bool = False,
 ) -> Best | None:
     """The run that bounds a claim, and among which runs it is the best; None if no run with
-    matmuls of this width has been published."""
+    matmuls of this width has been published. `adapters`: the claim trains only adapters."""
     peak = peak_flops_per_s(chip, bits)
     if peak is None:
         return None
-    own = class_of(chip.name, bits=bits, has_experts=has_experts, active=active, cut=cut)
+    own = class_of(
+        chip.name, bits=bits, has_experts=has_experts, active=active, cut=cut, adapters=adapters
+    )
     sort = "models with experts" if has_experts else "dense models"
     kind = f"{bits}-bit runs of {sort} of this size"
     choices = [
@@ -182,13 +212,14 @@ def best_of(
     ]
     if len({r.source for r in own}) >= 2:
         return choices[0]
-    alike = _alike(bits, has_experts, active, cut)
+    alike = _alike(bits, has_experts, active, cut, adapters)
     generation = chip.architecture.generation
     others = [r for r in alike if r.generation == generation and r.accelerator != chip.name]
     wider = f"{kind} on {generation if others else 'any accelerator'}"
     found = [(others or alike, wider)]
     if not own:
-        every = [r for r in published_runs(with_cut=cut) if r.bits == bits]
+        known = published_runs(with_cut=cut, with_adapters=adapters)
+        every = [r for r in known if r.bits == bits]
         on_chip = [r for r in every if r.accelerator == chip.name]
         found.append((on_chip, f"{bits}-bit runs of any model on {chip.name}"))
         if not alike and not on_chip:
@@ -209,10 +240,12 @@ def _scaled(runs: Iterable[PublishedRun], peak: float, scope: str, num_runs: int
     )
 
 
-def _alike(bits: int, has_experts: bool, active: float, cut: bool) -> list[PublishedRun]:
+def _alike(
+    bits: int, has_experts: bool, active: float, cut: bool, adapters: bool
+) -> list[PublishedRun]:
     return [
         r
-        for r in published_runs(with_cut=cut)
+        for r in published_runs(with_cut=cut, with_adapters=adapters)
         if r.bits == bits
         and r.has_experts == has_experts
         and 1 / ALIKE <= r.active_params / active <= ALIKE

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from app.audit.claim import Claim, precisions_on
 from app.audit.published import (
+    ADAPTER_TASKS,
     PEAKS,
     Best,
     best_of,
@@ -236,6 +237,7 @@ def speed_of(claim: Claim, name: str) -> Speed:
             has_experts=is_mixture(model),
             active=claim.active_params,
             cut=is_cut(model),
+            adapters=claim.scenario.task in ADAPTER_TASKS,
         ),
         plan=plan,
         forecast=None if plan is None else _per_gpu(plan.tokens_per_s, claim.num_gpus),

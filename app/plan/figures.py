@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import streamlit as st
-from altair.utils.schemapi import debug_mode
 
 from app.document import format as fmt
 from app.document.chart_files import Spec, spec_of
@@ -28,7 +27,7 @@ def _pareto(
     points = document.points(_answer)
     if points.empty:
         return {}, {}, ""
-    with debug_mode(False):  # tests build these charts with every part validated
+    with charts.checked(False):  # tests build these charts with every part validated
         chart = charts.pareto(
             points,
             budget_usd=_scenario.budget_usd,
@@ -43,7 +42,7 @@ def _pareto(
 
 @st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
 def _parts(key: answers.Key, plan_id: str, theme: str, _plan: Plan) -> tuple[Spec, Spec]:
-    with debug_mode(False):
+    with charts.checked(False):
         memory = charts.memory_bar(
             document.memory(_plan),
             capacity_gib=document.capacity_gib(_plan),

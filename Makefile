@@ -45,7 +45,7 @@ test: lint chromium  ## lint and every quick test, with one walk through a real 
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "$(TESTED)" $(ARGS)
 
 test-all: postgres nginx clusters $(VENV)/.audit $(VENV)/.fuzz test  ## then real installations, a real PostgreSQL and nginx, the whole browser suite
-	$(BIN)/python -m pytest -n $(SIDE_BY_SIDE) --dist loadfile -m "not ($(TESTED)) and not serial" --durations=15 $(ARGS)
+	$(BIN)/python -m pytest -n $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder -m "not ($(TESTED)) and not serial" --durations=15 $(ARGS)
 	$(BIN)/python -m pytest -m "not ($(TESTED)) and serial" --durations=15 $(ARGS)
 
 soak: install-test chromium postgres nginx $(VENV)/.fuzz  ## by hand: 50 sessions at once, hostile feeds, files and a flood, every kind of kill and power cut 200 times, 10 minutes of fuzzing, 30 of edits (KILLS=N SOAK_MINUTES=N FUZZ_S=S)

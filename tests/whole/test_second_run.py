@@ -1,7 +1,11 @@
-"""Which tests run again when they fail, how often, and what the run prints about it at its end."""
+"""Which tests run again when they fail, how often, and what the run prints about it at its end;
+which files begin first."""
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
+
+from tests.support import longest_first
 
 pytest_plugins = ["pytester"]
 
@@ -44,3 +48,14 @@ def test_a_browser_or_service_test_runs_once_more_within_its_limit_and_is_named(
         f"{name} (call): Failed: Timeout (>0.3s) from pytest-timeout."
         for name in ("test_once", "test_always")
     ]
+
+
+def test_the_longest_files_begin_first_where_pytest_xdist_keeps_their_order():
+    assert [name for name in longest_first.SECONDS if not (ROOT / name).is_file()] == []
+    names = ["tests/core/test_units.py", *reversed(longest_first.SECONDS)]
+    items = [SimpleNamespace(path=ROOT / name) for name in names]
+    for reorders, first in ((True, names[0]), (False, next(iter(longest_first.SECONDS)))):
+        config = SimpleNamespace(getoption=lambda *_, r=reorders, **__: r)
+        longest_first.pytest_collection_modifyitems(config, items)
+        assert items[0].path == ROOT / first
+    assert items[-1].path == ROOT / names[0]

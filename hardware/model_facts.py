@@ -1,7 +1,8 @@
 """What a launch file needs of a named model beyond its dimensions: hardware/model_facts.csv.
 
 The base of the rotary embedding and what stretches it, how tokens find their experts, and layers
-that predict further tokens. None of it moves the forecast.
+that predict further tokens. Of it only the router moves the forecast: a bias balances experts
+better than an auxiliary loss does.
 """
 
 from __future__ import annotations
@@ -57,6 +58,11 @@ def load_model_facts(path: Path = MODEL_FACTS_CSV) -> dict[str, ModelFacts]:
         given = {c: int(v) if c in whole else v for c, v in numbers.items()}
         found[name] = ModelFacts(router=row["router"], **given)  # type: ignore[arg-type]
     return found
+
+
+def balances_by_bias(model: str) -> bool:
+    """Whether the router of a named model keeps its experts even by a bias for each."""
+    return model_facts().get(model, ModelFacts()).router == "sigmoid_bias"
 
 
 @cache

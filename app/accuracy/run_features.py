@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from core.layout.optimizers import OPTIMIZERS, optimizer
+from core.layout.routing import MAX_VIO, MAX_VIO_OF_BIAS
 from core.layout.sharding import GRADIENT_BYTES
 from core.machine.efficiency import Efficiency
 from core.time.layer import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack
 from hardware.measured import RunInputs
 from hardware.measured_cells import PACKED, PADDED
+from hardware.model_facts import balances_by_bias
 from hardware.stack_support import habit
 
 # FlashAttention (arXiv:2205.14135) and sequence parallelism (arXiv:2205.05198) were published in
@@ -118,6 +120,9 @@ def features(
         "expert_imbalance": BALANCES.get(
             word(inputs, i, "router_balance", tuple(BALANCES), stack), nan
         ),
+        "router_max_vio": MAX_VIO_OF_BIAS
+        if balances_by_bias(str(inputs.model_key[i]).removesuffix("-671b").removesuffix("-mtp"))
+        else MAX_VIO,
         "gradient_bytes": _gradient_bytes(inputs, i, stack),
         "optimizer_state_bytes": ADAMW_BF16_STATE_BYTES
         if states == ADAMW_BF16

@@ -13,7 +13,7 @@ from core.evidence import uncertainty
 from core.layout import optimizers
 from core.layout.layouts import Choices
 from core.layout.precision import precision
-from core.layout.routing import natural_load
+from core.layout.routing import MAX_VIO, MAX_VIO_OF_BIAS, natural_load
 from core.layout.sharding import (
     ADAMW_STATE_BYTES,
     GRADIENT_BYTES,
@@ -32,6 +32,7 @@ from core.time.layer import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack, efficiency, stacks
 from hardware.habits import options
 from hardware.habits.flags import differences, settled
+from hardware.model_facts import balances_by_bias
 from hardware.stack_support import habit as habit_of
 from hardware.stack_support import support_of
 
@@ -148,7 +149,12 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         host_slowdown=scenario.host_slowdown,
         capacity_factor=scenario.capacity_factor or 0.0,
         expert_imbalance=nan if scenario.expert_imbalance is None else scenario.expert_imbalance,
+        router_max_vio=_max_vio(scenario),
     )
+
+
+def _max_vio(scenario: Scenario) -> float:
+    return MAX_VIO_OF_BIAS if balances_by_bias(scenario.model) else MAX_VIO
 
 
 def asked(scenario: Scenario, stack: Stack) -> dict[str, str]:
@@ -216,10 +222,12 @@ def habits_of(scenario: Scenario, sharding: str, *, ep: int) -> tuple[str, ...]:
     if ep > 1 and scenario.expert_imbalance is scenario.capacity_factor is None:
         model = model_of(scenario).transformer
         load = natural_load(
-            num_experts=model.num_experts, experts_per_token=model.experts_per_token, ep=ep
-        )
+            num_experts=model.num_experts, experts_per_token=model.experts_per_token, ep=ep,
+            max_vio=_max_vio(scenario),
+        )  # fmt: skip
+        means = "a bias for each" if balances_by_bias(scenario.model) else "an auxiliary loss"
         found.append(
-            "Experts are assumed to be as busy as training with an auxiliary loss leaves them "
+            f"Experts are assumed to be as busy as training with {means} leaves them "
             f"(arXiv:2408.15664): the busiest of {ep} ranks has {as_float(load):.2f} times the "
             "mean; expert_imbalance=1 says that they are balanced."
         )

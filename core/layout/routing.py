@@ -16,6 +16,7 @@ LARGEST_OF = (
     3.6266,
 )  # fmt: skip
 MAX_VIO = (0.72 + 0.52) / 2  # with an auxiliary loss, of 64 experts of which a token takes 6 [W24]
+MAX_VIO_OF_BIAS = 0.04  # with a bias for each expert in place of the loss, both models of [W24]
 MEASURED_EXPERTS, MEASURED_TAKEN = 64, 6
 
 
@@ -28,26 +29,29 @@ def largest_of(count: Numeric) -> Numeric:
     return np.interp(np.log2(np.maximum(count, 1.0)), np.arange(len(LARGEST_OF)), LARGEST_OF)
 
 
-_SPREAD = MAX_VIO / float(largest_of(MEASURED_EXPERTS))  # standard deviation over the mean
-_VARIANCE = _SPREAD**2 / (MEASURED_EXPERTS / MEASURED_TAKEN - 1)
-
-
-def natural_load(*, num_experts: Numeric, experts_per_token: Numeric, ep: Numeric) -> Numeric:
+def natural_load(
+    *,
+    num_experts: Numeric,
+    experts_per_token: Numeric,
+    ep: Numeric,
+    max_vio: Numeric = MAX_VIO,
+) -> Numeric:
     """Tokens of the busiest rank over the mean where nothing forces the router: the mean of the
     largest of `ep` ranks that hold num_experts / ep experts each. 1 with a single rank.
 
     An expert's share of tokens varies as if tokens came in independent groups that route alike:
     its variance over the mean squared is proportional to num_experts / experts_per_token - 1.
     Experts are taken as independent, so that a rank's own average out, and as near normal. The
-    factor is that of routers trained with an auxiliary loss on 100 to 200 billion tokens [W24].
-    Routers with a bias for each expert are about even over a whole batch (0.04 there) and less so
-    in one micro-batch. Benchmarks of untrained routers find 1.07 (Mixtral 8x22B, 8 ranks) and 1.5
-    (Qwen3 235B, 8 ranks) where this says 1.21 and 1.12: expect no better than half of the excess.
+    factor `max_vio` is that of routers trained on 100 to 200 billion tokens [W24]; where a bias
+    for each expert balances them, of whole batches: one micro-batch is less even.
+    Benchmarks of untrained routers find 1.07 (Mixtral 8x22B, 8 ranks) and 1.5 (Qwen3 235B, 8 ranks)
+    where this says 1.21 and 1.12: expect no better than half of the excess.
 
     >>> round(float(natural_load(num_experts=256, experts_per_token=8, ep=64)), 3)
     1.555
     """
+    spread = np.divide(max_vio, largest_of(MEASURED_EXPERTS))  # standard deviation over the mean
     idle = np.divide(num_experts, np.maximum(experts_per_token, 1.0)) - 1
-    each = np.sqrt(_VARIANCE * np.maximum(idle, 0.0))
+    each = spread * np.sqrt(np.maximum(idle, 0.0) / (MEASURED_EXPERTS / MEASURED_TAKEN - 1))
     held = np.maximum(np.divide(num_experts, ep), 1.0)
     return 1 + largest_of(ep) * each / np.sqrt(held)

@@ -7,7 +7,7 @@ from math import nan
 
 import numpy as np
 
-from core.layout.routing import natural_load
+from core.layout.routing import MAX_VIO, natural_load
 from core.model.transformer import Transformer
 from core.numeric import Bools, Numeric
 
@@ -61,6 +61,7 @@ class Workload:
     # as a router leaves them that nothing forces)
     capacity_factor: Numeric = 0.0
     expert_imbalance: Numeric = 1.0
+    router_max_vio: Numeric = MAX_VIO  # of such a router: core/layout/routing.py
 
 
 def more_state_bytes_of_ends(work: Workload) -> Numeric:
@@ -79,6 +80,7 @@ def expert_load(work: Workload, *, ep: Numeric) -> Numeric:
             num_experts=work.model.num_experts,
             experts_per_token=work.model.experts_per_token,
             ep=ep,
+            max_vio=work.router_max_vio,
         )
         spread = np.where(np.isnan(spread), natural, spread)
     spread = np.where(np.asarray(ep) > 1, spread, 1.0)

@@ -28,6 +28,7 @@ from core.time.layer import decimal_year
 from core.units import GIB
 from hardware import names
 from hardware.efficiency import GENERIC, Entry, profiles, stack_of, stacks
+from hardware.habits.unnamed import built_on
 from hardware.measured import MODELS_CSV, RUNS_CSV, Runs, read_models, read_runs
 
 Numbers = NDArray[np.float64]
@@ -113,13 +114,14 @@ def _sample(
     canonical = np.array([names.canonical(str(a)) for a in inputs.accelerator])
     configuration = configurations(inputs, canonical)
     stacks = [stack_of(str(name)) for name in inputs.framework]
+    families = [s or built_on(str(n)) for s, n in zip(stacks, inputs.framework, strict=True)]
     keys = zip(inputs.source, inputs.model_key, inputs.accelerator, strict=True)
     return Sample(
         columns=found.take(places),
         log_measured=np.log(measured[rows]),
         weight=repeat_weights(configuration),
         configuration=configuration,
-        family=np.array([s.family if s else "" for s in stacks]),
+        family=np.array([s.family if s else "" for s in families]),
         source=np.asarray(inputs.source),
         publication=publications(inputs.source),
         group=np.array(["|".join(map(str, key)) for key in keys]),

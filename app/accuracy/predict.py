@@ -21,6 +21,7 @@ from core.numeric import Numeric
 from core.time.step import step
 from core.units import GIB
 from hardware.efficiency import stack_of
+from hardware.habits.unnamed import built_on
 from hardware.measured import RunInputs, Runs
 from hardware.measured_model import ModelFacts
 from hardware.names import canonical
@@ -122,12 +123,16 @@ def traits_of(inputs: RunInputs, found: Columns, *, named: bool = True) -> Trait
     """What the rows of `found` are compared by with measured runs; `inputs` are of the same rows.
     Not `named`: their stack is treated as unknown."""
     stacks = [stack_of(str(name)) if named else None for name in inputs.framework]
+    families = [
+        s or (built_on(str(n)) if named else None)
+        for s, n in zip(stacks, inputs.framework, strict=True)
+    ]
     recipes = [PRECISION_NAMES.get(str(p), str(p)).replace("-", "_") for p in inputs.precision]
     return traits(
         found.work,
         found.layouts,
         found.cluster,
-        family=np.array([s.family if s else "" for s in stacks], dtype=np.str_),
+        family=np.array([s.family if s else "" for s in families], dtype=np.str_),
         stack=np.array([s.name if s else "" for s in stacks], dtype=np.str_),
         accelerator=np.array([canonical(str(a)) for a in inputs.accelerator], dtype=np.str_),
         precision=np.array(recipes, dtype=np.str_),

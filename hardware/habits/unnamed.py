@@ -87,6 +87,17 @@ def _like(where: str, row: dict[str, str]) -> str:
     return row["like"]
 
 
+def built_on(name: str) -> Stack | None:
+    """The stack with a profile that a software without one is built on; None where none is named.
+
+    >>> built_on("AXLearn v0.1").name
+    'maxtext'
+    """
+    written = name.strip().lower().replace("_", "-")
+    known = [n for n in _built_on() if written.startswith(n)]
+    return stacks()[_built_on()[max(known, key=len)]] if known else None
+
+
 def software_of(name: str, *, vendor: str, task: str, sharding: str, divided: bool) -> Assumed:
     """The software of a run whose stack has no profile: its name, or ''. `sharding` is a name of
     core/layout/sharding.py; `divided`: the model is cut by tensor, pipeline, context or expert
@@ -96,11 +107,8 @@ def software_of(name: str, *, vendor: str, task: str, sharding: str, divided: bo
     >>> software_of("", **run).stack.family, software_of("AXLearn v0.1", **run).stack.name
     ('megatron', 'maxtext')
     """
-    written = name.strip().lower().replace("_", "-")
-    known = [n for n in _built_on() if written.startswith(n)]
-    if known:
-        like = _built_on()[max(known, key=len)]
-        return Assumed(stack=stacks()[like], profile=like)
+    if like := built_on(name):
+        return Assumed(stack=like, profile=like.name)
     for rule in _rules():
         if rule.fits(vendor, task, sharding, divided):
             return rule.assumed

@@ -233,8 +233,8 @@ def test_spot_in_closed_form_is_spot_played():
     )
     plan = forecast_answer.answer(scenario, top=1).plans[0]
     played = purchases_of(scenario, plan).named("spot_only")
-    assert plan.total.hours.p10 == pytest.approx(played.hours.p10_all, rel=0.02)
-    assert plan.total.hours.p90 == pytest.approx(played.hours.p90_all, rel=0.02)
+    assert plan.total.hours.p10 == pytest.approx(played.hours.p10_all, rel=0.03)
+    assert plan.total.hours.p90 == pytest.approx(played.hours.p90_all, rel=0.03)
     assert played.hours.expected < plan.expected_hours < 1.05 * played.hours.expected
 
 

@@ -23,7 +23,9 @@ INTERNAL = {
         app.forecast.machines.ONE_MACHINE_BYTES_PER_S app.forecast.expected.total.LEAST_OUTAGE_S
         app.explain.words.LEAST_S core.evidence.accuracy.FITS_AT_MOST
         core.evidence.accuracy.TIGHT_AT_MOST
-        core.evidence.own_runs.HIGHEST_MFU core.explain.bottleneck.MOST
+        core.evidence.own_runs.HIGHEST_MFU core.layout.routing.LARGEST_OF
+        core.layout.routing.MAX_VIO core.layout.routing.MAX_VIO_OF_BIAS
+        core.explain.bottleneck.MOST
         core.money.purchase.LONGEST_BLOCK_DAYS
         core.money.purchase.TERM_HOURS core.failures.spot.MOST_PER_S
         core.evidence.uncertainty.LARGEST_RUN
@@ -60,7 +62,7 @@ INTERNAL = {
     "a pause or a pace, and nobody is refused by it": """
         app.web.answers.LOOK_S runners.launchers.launcher.LOOK_S
         runners.launchers.launcher.CHUNK_BYTES app.web.searches.LOOK_S app.web.searches.FIRST_S
-        app.web.first_look.WAIT_S app.sweep.results.CHUNK_ROWS
+        app.web.first_look.WAIT_S app.web.first_look.RANKED_S app.sweep.results.CHUNK_ROWS
         pricing.backup.make.LOOK_S
         app.sweep.run.SAY_EVERY_S""",
     "another name of one that is listed": """

@@ -167,7 +167,7 @@ def test_a_forecast_of_what_was_measured_has_no_error(predicted_by):
 
     predicted_by(knows)
     report = validate(pairs=measured.PAIRS_CSV)
-    assert report.throughput.overall.n == report.baseline.overall.n == 1355
+    assert report.throughput.overall.n == report.baseline.overall.n == 1507
     assert report.throughput.overall.p90_ape == pytest.approx(0)
     assert report.throughput.overall.coverage_80 == 1
     assert (report.memory.overall.n, report.memory.overall.mean_ape) == (244, pytest.approx(0))
@@ -477,7 +477,7 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
             assert sum(part["n"] for part in parts.values()) == section["n"]
             assert all(set(part) >= METRICS for part in parts.values())
     assert (
-        report["rows"]["total"] == report["rows"]["predicted"] + report["rows"]["refused"] == 1434
+        report["rows"]["total"] == report["rows"]["predicted"] + report["rows"]["refused"] == 1586
     )
     assert report["baseline"]["coverage_80"] is report["pairs"]["coverage_80"] is None
     assert report["throughput"]["left_out"] == {"throughput_ok is not 1": 79}
@@ -492,7 +492,7 @@ def test_the_json_has_every_section_metric_and_part(predicted_by):
     assert {c["verdict"] for c in classes} <= {"honest", "too wide", "too narrow"}
     oom = report["memory"]["oom"]
     assert sum(oom["classes_of_oom"].values()) == oom["n_oom"] == 15
-    assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 1332
+    assert sum(oom["classes_of_fit"].values()) == oom["n_fit"] == 1571
     regret = report["regret"]
     assert [row["grouping"] for row in regret["rows"]] == ["layout", "count", "machine"]
     for row in (*regret["rows"], *regret["shipped_rows_unseen"]):

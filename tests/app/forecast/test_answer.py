@@ -341,4 +341,4 @@ def test_what_software_overlaps_or_captures_makes_the_step_shorter(job, slow, fa
     before, after = (
         sum(answer(top=1, **fixed, **some).plans[0].step_s.values()) for some in (slow, fast)
     )
-    assert after < 0.999 * before
+    assert after < before

@@ -86,7 +86,8 @@ def test_of_the_stacks_that_take_a_job_the_fastest_is_planned_on_each_machine() 
     assert {p.id for p in found.plans} == {i for plans in one_by_one.values() for i in plans}
     for plan in found.plans:
         others = [plans[plan.id] for plans in one_by_one.values() if plan.id in plans]
-        assert plan.wall_clock_hours == min(p.wall_clock_hours for p in others)
+        by_model = [sum(p.step_s.values()) * exp(p.nearby.moved_log) for p in (plan, *others)]
+        assert by_model[0] == pytest.approx(min(by_model))  # before what measured runs say
         assert case_of(asked(**given), plan).moved == pytest.approx(exp(-plan.nearby.moved_log))
 
 

@@ -272,7 +272,8 @@ def test_ddp_is_for_adapters_where_a_full_fine_tune_does_not_fit(found):
 
 
 def test_experts_and_long_sequences_are_spread(found):
-    assert found["b_moe"].run.layout.ep > 1
+    # Eight large experts are gathered like any weights: the busiest of eight ranks costs more.
+    assert found["b_moe"].run.layout.dp_shard > 8
     assert found["b_long"].run.layout.cp > 1
     assert found["a_671b_moe"].run.layout.ep > 1
 

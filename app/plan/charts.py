@@ -33,7 +33,9 @@ PICK = "pick"  # name of the selection made by a click on the frontier
 HERE = "here"  # name of the marker's data
 PARETO_PX = 226  # height of the whole chart: plot, axis and legend
 DOUBTED_PX = 34  # the legend below them
-LEGEND_ROW_PX = 19  # of two names: more are cut off in a narrow window
+# Of two names: more are cut off in a narrow window. Above two rows the plot gives way, so that the
+# chart ends on the first screen.
+LEGEND_ROW_PX = 19
 MEMORY_PX = 152
 STEP_PX = 52
 ROW_PX, BAR_PX, BAR_DOWN_PX = 34, 12, 8  # one row: a name with a bar beneath it
@@ -124,7 +126,7 @@ def pareto(
     apart = alt.Resolve(scale={"shape": "independent", "color": "independent"})
     return alt.layer(
         *layers,
-        height=PARETO_PX + len(doubted) * DOUBTED_PX + LEGEND_ROW_PX * -(-len(domain) // 2),
+        height=PARETO_PX + len(doubted) * DOUBTED_PX + LEGEND_ROW_PX * min(-(-len(domain) // 2), 2),
         resolve=apart if quoted.any() else alt.Undefined,
     )
 

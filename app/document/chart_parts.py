@@ -26,6 +26,7 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
           "triangle-right", "triangle-left")  # fmt: skip
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4], [4, 4], [1, 3], [10, 2, 2, 2])
 DASHED = [7, 4]  # for limits and assumed values
+CLOSE = {"labelPadding": 6, "titlePadding": 6}  # an axis closer than Streamlit's theme has it
 GAP = 1.12  # how far a logarithmic axis goes beyond the data, so that labels stay inside
 TEXT_PX = 12
 
@@ -110,6 +111,11 @@ def x_px(px: float | str) -> alt.XValue:
 def y_px(px: float) -> alt.YValue:
     """A vertical position in pixels."""
     return alt.YValue(px)  # type: ignore[no-untyped-call]
+
+
+def y2_px(px: float) -> alt.Y2Value:
+    """The other end of a vertical span, in pixels."""
+    return alt.Y2Value(px)  # type: ignore[no-untyped-call]
 
 
 def above(rows: alt.Chart, name: str, theme: str, *, down_px: int) -> alt.Chart:

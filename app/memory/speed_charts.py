@@ -10,7 +10,7 @@ import altair as alt
 import pandas as pd
 
 from app.document.chart_parts import FAINT, INK, PALETTE, Drawn, above, axis, legend, y_px
-from app.plan.charts import BAR_DOWN_PX, BAR_PX, ROW_PX, STEP_PX
+from app.plan.part_charts import AXIS_PX, BAR_DOWN_PX, BAR_PX, ROW_PX
 
 KINDS = {"ideal": "ideal", "loss": "loss", "gain": "gain", "whole": "whole step"}
 LABEL_ROOM = 1.45  # times the longest bar, so that its label fits
@@ -49,7 +49,7 @@ def waterfall(parts: pd.DataFrame, *, theme: str) -> Drawn:
         x=alt.X("far_s:Q", scale=scale), text=alt.Text("text:N")
     ).transform_calculate(far_s="max(datum.start_s, datum.end_s)")  # fmt: skip
     names = above(base, "part:N", theme, down_px=BAR_DOWN_PX)
-    height = STEP_PX + LEGEND_PX + ROW_PX * len(parts)
+    height = AXIS_PX + LEGEND_PX + ROW_PX * len(parts)
     return alt.layer(bars, times, names).properties(height=height)
 
 

@@ -1,4 +1,8 @@
-"""Charts of a plan. Each takes a table of app/plan/document.py and returns an Altair chart.
+"""The chart of cost against time, from a table of app/plan/document.py.
+
+What depends on the theme and on which marks there are is a specification, kept for the next answer;
+the plans are tables beside it. A browser keeps a chart whose specification is the same and moves
+its marks.
 
 Text marks do not follow Streamlit's theme, so every chart gets the page's ink colour. Colour is
 never the only distinction: shape, order or text repeats it.
@@ -7,14 +11,17 @@ never the only distinction: shape, order or text repeats it.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
 
 import altair as alt
 import pandas as pd
 from altair.utils.schemapi import debug_mode
 
 from app.document import chart_parts as parts
-from app.document.chart_files import BACKGROUND
+from app.document.chart_files import BACKGROUND, Rows, Spec, spec_of
 from app.document.chart_parts import DASHED, FAINT, INK, LIMIT, TEXT_PX, Drawn
 from app.document.durations import unit_of
 
@@ -30,15 +37,17 @@ STAR = (
     "L-0.31,-0.42Z"
 )
 PICK = "pick"  # name of the selection made by a click on the frontier
-HERE = "here"  # name of the marker's data
+# Names of the tables.
+OTHERS, FRONTIER, DOUBTED, QUOTES = "others", "frontier", "doubted", "quotes"
+BUDGET, DEADLINE, ENDS, HERE = "budget", "deadline", "ends", "here"
 PARETO_PX = 226  # height of the whole chart: plot, axis and legend
 DOUBTED_PX = 34  # the legend below them
 # Of two names: more are cut off in a narrow window. Above two rows the plot gives way, so that the
 # chart ends on the first screen.
 LEGEND_ROW_PX = 19
-MEMORY_PX = 152
-STEP_PX = 52
-ROW_PX, BAR_PX, BAR_DOWN_PX = 34, 12, 8  # one row: a name with a bar beneath it
+# Closer than Streamlit's theme has it: the plot gets the room.
+TIGHT: Mapping[str, Any] = {"offset": 4, "padding": 2}
+KEPT = 64  # kinds of charts
 GAP = 1.35  # factor by which the frontier's axes extend beyond the data, for labels
 
 
@@ -46,9 +55,23 @@ def _named(accelerators: pd.Series) -> tuple[list[str], list[str]]:
     """The frontier's accelerators, at most one per shape, and the accelerator name of each row."""
     common = list(accelerators.value_counts().index)
     most = len(parts.SHAPES)
-    kept = common if len(common) <= most else common[: most - 1]
+    kept = sorted(common if len(common) <= most else common[: most - 1])  # steady between edits
     rows = [a if a in kept else OTHER for a in accelerators]
     return [*kept, *([OTHER] if OTHER in rows else [])], rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """What decides how the frontier is drawn; everything else is in its tables."""
+
+    theme: str
+    unit: str  # of time
+    gpus: tuple[str, ...]  # of the frontier, in the order of the legend
+    is_doubted: bool  # whether some plan has a price in doubt
+    is_quoted: bool
+    has_budget: bool
+    has_deadline: bool
+    deadline_is_left: bool
 
 
 def pareto(
@@ -59,110 +82,62 @@ def pareto(
     budget_text: str,
     deadline_text: str,
     theme: str,
-) -> Drawn:
+) -> Spec:
     """Cost against time, on logarithmic axes: grey dots are dominated by the frontier.
 
     The marker of the selected plan is missing: `here` adds it, so that selecting another plan
-    does not rebuild the chart.
+    changes nothing else.
     """
-    ink = INK[theme]
     unit = unit_of(points["days"])
-    points = points.assign(days=points["days"] * unit.per_day)
-    deadline = deadline_days and deadline_days * unit.per_day
-    xs = [*points["days"], *([deadline] if deadline else [])]
+    deadline = deadline_days * unit.per_day if deadline_days else None
+    days = points["days"] * unit.per_day
+    xs = [*days, *([deadline] if deadline else [])]
     ys = [*points["usd"], *([budget_usd] if budget_usd else [])]
-    x = alt.X(
-        "days:Q",
-        scale=parts.log_scale(xs, gap=GAP),
-        axis=parts.axis(f"Wall clock ({unit.name})", theme, format=",~g"),
-    )
-    y = alt.Y("usd:Q", scale=parts.log_scale(ys, gap=GAP), axis=parts.usd_axis(theme))
-    tips = [
-        alt.Tooltip("machine:N", title="Plan"),
-        alt.Tooltip("usd:Q", title="Cost (USD)", format="$,.3~r"),
-        alt.Tooltip("days:Q", title=f"Wall clock ({unit.name})", format=",.3~r"),
-    ]
+    drawn = _rounded(points.assign(days=days))
     best, quoted = points["frontier"].astype(bool), points["is_quote"].astype(bool)
-    drawn = _rounded(points)
     frontier = drawn[best].sort_values("days")
-    domain, names = _named(frontier["accelerator"])
-    frontier = frontier[["days", "usd", "machine", "id"]].assign(gpu=names)
-
-    grey = (
-        alt.Chart(drawn.loc[~best & ~quoted & ~drawn["price_in_doubt"], ["days", "usd", "machine"]])
-        .mark_circle(size=22, color=FAINT[theme], opacity=0.4)
-        .encode(x=x, y=y, tooltip=tips)
-    )
-    line = (
-        alt.Chart(frontier)
-        .mark_line(interpolate="step-after", color=ink, strokeWidth=1.5)
-        .encode(x=x, y=y)
-    )
-    pick = alt.selection_point(name=PICK, fields=["id"], on="click", empty=False)
-    named = parts.legend(
-        theme, title="Cheapest for its time", orient="top", columns=2, symbolStrokeWidth=1,
-    )  # fmt: skip
-    marks = (
-        alt.Chart(frontier)
-        .mark_point(size=110, filled=True, opacity=1, stroke=ink, strokeWidth=1)
-        .encode(
-            x=x,
-            y=y,
-            tooltip=tips,
-            color=alt.Color("gpu:N", scale=parts.colours(domain), legend=named),
-            shape=alt.Shape("gpu:N", scale=parts.shapes(domain), legend=named),
-        )
-        .add_params(pick)
-    )  # fmt: skip
-    doubted = _doubted(drawn[~best & ~quoted], x, y, tips, theme)
-    layers: list[Any] = [grey, *doubted, line, marks]
-    if quoted.any():
-        layers.append(
-            _quotes(drawn.loc[quoted, ["days", "usd", "machine", "id"]], x, y, tips, theme)
-        )
+    gpus, names = _named(frontier["accelerator"])
+    doubted = ~best & ~quoted & drawn["price_in_doubt"]
     middle = math.sqrt(min(xs) * max(xs))
-    layers += _limits(budget_usd, deadline, (budget_text, deadline_text), theme, x, y, middle)
-    layers += _marker(x, y, theme, middle)
-    apart = alt.Resolve(scale={"shape": "independent", "color": "independent"})
-    return alt.layer(
-        *layers,
-        height=PARETO_PX + len(doubted) * DOUBTED_PX + LEGEND_ROW_PX * min(-(-len(domain) // 2), 2),
-        resolve=apart if quoted.any() else alt.Undefined,
-    )
-
-
-def _doubted(
-    others: pd.DataFrame, x: alt.X, y: alt.Y, tips: list[alt.Tooltip], theme: str
-) -> list[alt.Chart]:
-    """Hollow grey diamonds for plans on prices that count for no recommendation."""
-    rows = others.loc[others["price_in_doubt"], ["days", "usd", "machine"]]
-    if rows.empty:
-        return []
-    named = parts.legend(
-        theme, orient="bottom", symbolType="diamond", symbolFillColor="transparent",
-        symbolStrokeWidth=1.5, labelLimit=320,
+    tables = {
+        OTHERS: _rows(drawn[~best & ~quoted & ~doubted]),
+        FRONTIER: _rows(frontier.assign(gpu=names), "id", "gpu"),
+        DOUBTED: _rows(drawn[doubted].assign(price=IN_DOUBT), "price"),
+        QUOTES: _rows(drawn[quoted].assign(kind=QUOTE), "id", "kind"),
+        BUDGET: [{"usd": float(budget_usd), "text": budget_text}] if budget_usd else [],
+        DEADLINE: [{"days": float(deadline), "text": deadline_text}] if deadline else [],
+        ENDS: [
+            {"days": min(xs) / GAP, "usd": min(ys) / GAP},
+            {"days": max(xs) * GAP, "usd": max(ys) * GAP},
+        ],
+    }
+    kind = _Kind(
+        theme=theme, unit=unit.name, gpus=tuple(gpus), is_doubted=bool(doubted.any()),
+        is_quoted=bool(quoted.any()), has_budget=bool(budget_usd), has_deadline=bool(deadline),
+        deadline_is_left=deadline is not None and deadline <= middle,
     )  # fmt: skip
-    scale = alt.Scale(domain=[IN_DOUBT], range=[FAINT[theme]])
-    hollow = alt.Chart(rows.assign(price=IN_DOUBT)).mark_point(
-        shape="diamond", size=34, filled=False, strokeWidth=1.2, opacity=0.8
-    )
-    return [
-        hollow.encode(
-            x=x, y=y, tooltip=tips, stroke=alt.Stroke("price:N", scale=scale, legend=named)
-        )
-    ]
+    return {**_spec(kind), "datasets": tables}
+
+
+def here(spec: Spec, place: Place | None) -> Spec:
+    """The chart of `pareto` with a ring and a label at the selected plan."""
+    low, high = (end["days"] for end in spec["datasets"][ENDS])
+    row = place and {**place, "side": 1.0 if place["days"] ** 2 <= low * high else -1.0}
+    return {**spec, "datasets": {**spec["datasets"], HERE: [row] if row else []}}
 
 
 def places(points: pd.DataFrame) -> dict[str, Place]:
     """The position of each plan in the chart of `pareto`, by the plan's id."""
     in_unit = points.assign(days=points["days"] * unit_of(points["days"]).per_day)
-    rows = _rounded(in_unit)[["days", "usd"]].to_dict("records")
-    return dict(zip(points["id"], rows, strict=True))
+    rows = _rows(_rounded(in_unit))
+    at = ({"days": row["days"], "usd": row["usd"]} for row in rows)
+    return dict(zip(points["id"], at, strict=True))
 
 
-def here(spec: dict[str, Any], place: Place | None) -> dict[str, Any]:
-    """The chart of `pareto` as a dict, with a ring and a label at the selected plan."""
-    return {**spec, "datasets": {**spec.get("datasets", {}), HERE: [place] if place else []}}
+def _rows(points: pd.DataFrame, *also: str) -> Rows:
+    columns = ["days", "usd", "machine", *also]
+    values = points[columns].to_numpy(dtype=object).tolist()
+    return [dict(zip(columns, row, strict=True)) for row in values]
 
 
 def _rounded(points: pd.DataFrame) -> pd.DataFrame:
@@ -179,42 +154,104 @@ def _rounded(points: pd.DataFrame) -> pd.DataFrame:
     return points.assign(machine=machine, **digits)
 
 
-def _limits(
-    budget_usd: float | None,
-    deadline_days: float | None,
-    texts: tuple[str, str],
-    theme: str,
-    x: alt.X,
-    y: alt.Y,
-    middle: float,
-) -> list[alt.Chart]:
-    """Dashed lines at the user's limits, each with its name."""
-    colour, out = LIMIT[theme], []
-    rule: dict[str, Any] = {"strokeDash": DASHED, "color": colour, "strokeWidth": 1.5}
-    if budget_usd:
-        base = alt.Chart(pd.DataFrame({"usd": [budget_usd], "text": [texts[0]]}))
-        name = base.mark_text(color=colour, align="right", dx=-6, dy=-7, fontSize=TEXT_PX)
-        out.append(base.mark_rule(**rule).encode(y=y))
-        out.append(name.encode(x=parts.x_px("width"), y=y, text=alt.Text("text:N")))
-    if deadline_days:
-        base = alt.Chart(pd.DataFrame({"days": [deadline_days], "text": [texts[1]]}))
-        left = deadline_days <= middle
-        name = base.mark_text(
-            color=colour, align="left" if left else "right", dx=6 if left else -6, fontSize=TEXT_PX
+@lru_cache(maxsize=KEPT)
+def _spec(kind: _Kind) -> Spec:
+    return spec_of(_drawn(kind))
+
+
+def _drawn(kind: _Kind) -> Drawn:
+    theme, ink = kind.theme, INK[kind.theme]
+    scale = alt.Scale(type="log", nice=False)
+    axis = parts.axis(f"Wall clock ({kind.unit})", theme, format=",~g", **parts.CLOSE)
+    x = alt.X("days:Q", scale=scale, axis=axis)
+    y = alt.Y("usd:Q", scale=scale, axis=parts.usd_axis(theme))
+    tips = [
+        alt.Tooltip("machine:N", title="Plan"),
+        alt.Tooltip("usd:Q", title="Cost (USD)", format="$,.3~r"),
+        alt.Tooltip("days:Q", title=f"Wall clock ({kind.unit})", format=",.3~r"),
+    ]
+    grey = (
+        _of(OTHERS)
+        .mark_circle(size=22, color=FAINT[theme], opacity=0.4)
+        .encode(x=x, y=y, tooltip=tips)
+    )
+    line = (
+        _of(FRONTIER)
+        .mark_line(interpolate="step-after", color=ink, strokeWidth=1.5)
+        .encode(x=x, y=y)
+    )
+    pick = alt.selection_point(name=PICK, fields=["id"], on="click", empty=False)
+    named = parts.legend(
+        theme, title="Cheapest for its time", orient="top", columns=2, symbolStrokeWidth=1,
+        **TIGHT,
+    )  # fmt: skip
+    marks = (
+        _of(FRONTIER)
+        .mark_point(size=110, filled=True, opacity=1, stroke=ink, strokeWidth=1)
+        .encode(
+            x=x,
+            y=y,
+            tooltip=tips,
+            color=alt.Color("gpu:N", scale=parts.colours(kind.gpus), legend=named),
+            shape=alt.Shape("gpu:N", scale=parts.shapes(kind.gpus), legend=named),
         )
-        out.append(base.mark_rule(**rule).encode(x=x))
+        .add_params(pick)
+    )  # fmt: skip
+    ends = _of(ENDS).mark_point(opacity=0, tooltip=None).encode(x=x, y=y)  # of both axes
+    layers: list[Any] = [grey, ends, *([_doubted(x, y, tips, theme)] if kind.is_doubted else [])]
+    layers += [line, marks, *([_quotes(x, y, tips, theme)] if kind.is_quoted else [])]
+    layers += [*_limits(kind, x, y), *_marker(x, y, theme)]
+    legend_rows = min(-(-len(kind.gpus) // 2), 2)
+    apart = alt.Resolve(scale={"shape": "independent", "color": "independent"})
+    return alt.layer(
+        *layers,
+        height=PARETO_PX + kind.is_doubted * DOUBTED_PX + LEGEND_ROW_PX * legend_rows,
+        resolve=apart if kind.is_quoted else alt.Undefined,
+    )
+
+
+def _of(table: str) -> alt.Chart:
+    return alt.Chart(alt.NamedData(name=table))
+
+
+def _doubted(x: alt.X, y: alt.Y, tips: list[alt.Tooltip], theme: str) -> alt.Chart:
+    """Hollow grey diamonds for plans on prices that count for no recommendation."""
+    named = parts.legend(
+        theme, orient="bottom", symbolType="diamond", symbolFillColor="transparent",
+        symbolStrokeWidth=1.5, labelLimit=320, **TIGHT,
+    )  # fmt: skip
+    scale = alt.Scale(domain=[IN_DOUBT], range=[FAINT[theme]])
+    hollow = _of(DOUBTED).mark_point(
+        shape="diamond", size=34, filled=False, strokeWidth=1.2, opacity=0.8
+    )
+    return hollow.encode(
+        x=x, y=y, tooltip=tips, stroke=alt.Stroke("price:N", scale=scale, legend=named)
+    )
+
+
+def _limits(kind: _Kind, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """Dashed lines at the user's limits, each with its name."""
+    colour, out = LIMIT[kind.theme], []
+    rule: dict[str, Any] = {"strokeDash": DASHED, "color": colour, "strokeWidth": 1.5}
+    if kind.has_budget:
+        name = _of(BUDGET).mark_text(color=colour, align="right", dx=-6, dy=-7, fontSize=TEXT_PX)
+        out.append(_of(BUDGET).mark_rule(**rule).encode(y=y))
+        out.append(name.encode(x=parts.x_px("width"), y=y, text=alt.Text("text:N")))
+    if kind.has_deadline:
+        side: Literal["left", "right"] = "left" if kind.deadline_is_left else "right"
+        dx = 6 if kind.deadline_is_left else -6
+        name = _of(DEADLINE).mark_text(color=colour, align=side, dx=dx, fontSize=TEXT_PX)
+        out.append(_of(DEADLINE).mark_rule(**rule).encode(x=x))
         out.append(name.encode(x=x, y=parts.y_px(10), text=alt.Text("text:N")))
     return out
 
 
-def _quotes(
-    quotes: pd.DataFrame, x: alt.X, y: alt.Y, tips: list[alt.Tooltip], theme: str
-) -> alt.Chart:
+def _quotes(x: alt.X, y: alt.Y, tips: list[alt.Tooltip], theme: str) -> alt.Chart:
     """A star on every plan at a price that the user was offered, whether it is beaten or not."""
-    base = alt.Chart(quotes.assign(kind=QUOTE))
-    return base.mark_point(
+    star = _of(QUOTES).mark_point(
         size=150, filled=True, opacity=1, color=INK[theme], stroke=BACKGROUND[theme], strokeWidth=1
-    ).encode(
+    )
+    return star.encode(
         x=x,
         y=y,
         tooltip=tips,
@@ -226,13 +263,13 @@ def _quotes(
     )
 
 
-def _marker(x: alt.X, y: alt.Y, theme: str, middle: float) -> list[alt.Chart]:
+def _marker(x: alt.X, y: alt.Y, theme: str) -> list[alt.Chart]:
     """A ring and a label on the selected plan, whose position `here` sets."""
-    ink, base = INK[theme], alt.Chart(alt.NamedData(name=HERE))
-    ring = base.mark_point(size=420, filled=False, stroke=ink, strokeWidth=2.5, opacity=1)
+    ink = INK[theme]
+    ring = _of(HERE).mark_point(size=420, filled=False, stroke=ink, strokeWidth=2.5, opacity=1)
     layers = [ring.encode(x=x, y=y)]
-    for side, test in ((1, "<="), (-1, ">")):
-        half = base.transform_filter(f"datum.days {test} {middle!r}")
+    for side in (1, -1):
+        half = _of(HERE).transform_filter(f"datum.side == {side}")
         for drawn in ({"stroke": BACKGROUND[theme], "strokeWidth": 4}, {"color": ink}):  # a halo
             text = half.mark_text(
                 text="You are here", fontWeight="bold", fontSize=TEXT_PX,
@@ -240,63 +277,3 @@ def _marker(x: alt.X, y: alt.Y, theme: str, middle: float) -> list[alt.Chart]:
             )  # fmt: skip
             layers.append(text.encode(x=x, y=y))
     return layers
-
-
-def memory_bar(
-    sizes: pd.DataFrame, *, capacity_gib: float, capacity_text: str, theme: str
-) -> Drawn:
-    """One stacked bar against a line at the device's capacity."""
-    ink = INK[theme]
-    end = max(capacity_gib, float(sizes["gib"].sum())) * 1.04
-    x = alt.X(
-        "gib:Q", stack="zero", scale=alt.Scale(domain=[0, end], nice=False),
-        axis=parts.axis("Memory per GPU (GiB)", theme, grid=False),
-    )  # fmt: skip
-    names = list(sizes["part"])
-    bar = (
-        alt.Chart(sizes)
-        .mark_bar(height=34, stroke=ink, strokeWidth=0.6)
-        .encode(
-            x=x,
-            y=parts.y_px(38),
-            order=alt.Order("order:Q"),
-            color=alt.Color(
-                "part:N",
-                sort=names,
-                scale=parts.colours(names),
-                legend=parts.legend(
-                    theme, orient="bottom", columns=1, symbolStrokeWidth=0, symbolType="square"
-                ),
-            ),
-            tooltip=[alt.Tooltip("part:N", title="Part")],
-        )
-    )
-    base = alt.Chart(pd.DataFrame({"gib": [capacity_gib], "text": [capacity_text]}))
-    at = alt.X("gib:Q", scale=alt.Scale(domain=[0, end], nice=False))
-    rule = base.mark_rule(color=LIMIT[theme], strokeWidth=2.5, strokeDash=DASHED).encode(x=at)
-    text = base.mark_text(color=LIMIT[theme], align="right", dx=-6, fontSize=TEXT_PX).encode(
-        x=at, y=parts.y_px(8), text=alt.Text("text:N")
-    )
-    return alt.layer(bar, rule, text, height=MEMORY_PX + LEGEND_ROW_PX * len(names))
-
-
-def step_waterfall(times: pd.DataFrame, *, theme: str) -> Drawn:
-    """The time of one optimizer step, part by part, down to the whole step. Names stand above
-    their bars, so that a narrow screen has room for both."""
-    ink = INK[theme]
-    end = float(times["end_s"].max())
-    scale = alt.Scale(domain=[0, (end or 1.0) * 1.5], nice=False)
-    base = alt.Chart(times).encode(y=alt.Y("part:N", sort=list(times["part"]), axis=None))
-    bars = base.mark_bar(height=BAR_PX, yOffset=BAR_DOWN_PX, cornerRadius=1).encode(
-        x=alt.X("start_s:Q", scale=scale, axis=parts.axis("Seconds of one step", theme)),
-        x2=alt.X2("end_s:Q"),
-        color=alt.ColorValue(
-            parts.main_colour(theme), condition={"test": "datum.total", "value": FAINT[theme]}
-        ),
-        tooltip=[alt.Tooltip("part:N", title="Part"), alt.Tooltip("text:N", title="Time")],
-    )
-    texts = base.mark_text(align="left", dx=6, dy=BAR_DOWN_PX, color=ink, fontSize=TEXT_PX).encode(
-        x=alt.X("end_s:Q", scale=scale), text=alt.Text("text:N")
-    )
-    names = parts.above(base, "part:N", theme, down_px=BAR_DOWN_PX)
-    return alt.layer(bars, texts, names, height=STEP_PX + ROW_PX * len(times))

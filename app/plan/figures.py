@@ -7,8 +7,8 @@ from collections.abc import Callable
 import streamlit as st
 
 from app.document import format as fmt
-from app.document.chart_files import Spec, spec_of
-from app.plan import charts, document
+from app.document.chart_files import Spec
+from app.plan import charts, document, part_charts
 from app.web import answers, figure
 from app.web.answers import KEPT_S
 from app.web.figure import Figure
@@ -28,7 +28,7 @@ def _pareto(
     if points.empty:
         return {}, {}, ""
     with charts.checked(False):  # tests build these charts with every part validated
-        chart = charts.pareto(
+        spec = charts.pareto(
             points,
             budget_usd=_scenario.budget_usd,
             deadline_days=_scenario.deadline_days,
@@ -36,21 +36,7 @@ def _pareto(
             deadline_text=f"Deadline {fmt.days((_scenario.deadline_days or 0) * 24)}",
             theme=theme,
         )
-        spec = spec_of(chart)
     return spec, charts.places(points), document.frontier_sentence(points)
-
-
-@st.cache_data(max_entries=KEPT, ttl=KEPT_S, show_spinner=False)
-def _parts(key: answers.Key, plan_id: str, theme: str, _plan: Plan) -> tuple[Spec, Spec]:
-    with charts.checked(False):
-        memory = charts.memory_bar(
-            document.memory(_plan),
-            capacity_gib=document.capacity_gib(_plan),
-            capacity_text=f"Usable {fmt.gib(_plan.memory_capacity_bytes)}",
-            theme=theme,
-        )
-        step = charts.step_waterfall(document.step(_plan), theme=theme)
-        return spec_of(memory), spec_of(step)
 
 
 def draw_frontier(
@@ -73,10 +59,17 @@ def draw_frontier(
     figure.draw(drawn, on_select=on_pick, selection=charts.PICK)
 
 
-def memory_and_step(scenario: Scenario, plan: Plan) -> tuple[Figure, Figure]:
+def memory_and_step(plan: Plan) -> tuple[Figure, Figure]:
     """Draw the memory of a GPU and the time of a step, by part."""
-    memory, step = _parts(answers.key_of(scenario), plan.id, figure.theme(), plan)
     headroom, step_sentence = document.headroom_sentence(plan), document.step_sentence(plan)
+    with charts.checked(False):
+        memory = part_charts.memory_bar(
+            document.memory(plan),
+            capacity_gib=document.capacity_gib(plan),
+            capacity_text=f"Usable {fmt.gib(plan.memory_capacity_bytes)}",
+            theme=figure.theme(),
+        )
+        step = part_charts.step_waterfall(document.step(plan), theme=figure.theme())
     return (
         Figure(
             key="plan_memory", spec=memory, alt=f"Memory per GPU by part. {headroom}",

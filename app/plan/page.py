@@ -212,7 +212,7 @@ def _draw_selected(
     st.caption(as_text(words.batch_advice(scenario).sentence))
     provenance_page.draw(scenario, answer, plan)
 
-    memory, step = figures.memory_and_step(scenario, plan)
+    memory, step = figures.memory_and_step(plan)
     left, right = st.columns([5, 6], gap="medium")
     with left:
         st.markdown("**Memory per GPU**")

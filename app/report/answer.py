@@ -6,20 +6,20 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from math import isinf
 
-from app.document import chart_files, vocabulary
 from app.document import format as fmt
+from app.document import vocabulary
 from app.document.blocks import Block, Bullets, Figure, Paragraph, Row, Section
 from app.document.pictures import THEME
 from app.document.table import Table, plain
 from app.forecast.with_failures import of_plans
-from app.plan import charts as plan_charts
 from app.plan import document as plan_document
+from app.plan import part_charts
 from app.plan import words as plan_words
 from app.plan.decided import recommended_sentence
 from core.scenario import Scenario
 from core.search.plan import Answer, Expected, Interval, Plan
 
-WIDTH_PX, BAR_PX = 660, 66  # of a plot, so that its letters match the text on paper
+WIDTH_PX = 660  # of a plot, so that its letters match the text on paper
 UNDATED = dt.date.min  # date for which badges do not give the age of a price
 P10_P90 = (
     "P10 to P90: as far as the forecast knows, one run in ten is below P10 and one in ten above "
@@ -121,7 +121,7 @@ def plan_section(scenario: Scenario, plan: Plan) -> Section:
 def memory_figure(plan: Plan) -> Figure:
     """One GPU's memory by part against its capacity."""
     sentence = plan_document.headroom_sentence(plan)
-    chart = plan_charts.memory_bar(
+    spec = part_charts.memory_bar(
         plan_document.memory(plan),
         capacity_gib=plan_document.capacity_gib(plan),
         capacity_text=f"Usable {fmt.gib(plan.memory_capacity_bytes)}",
@@ -133,7 +133,7 @@ def memory_figure(plan: Plan) -> Figure:
         name="memory",
         alt=f"Bar of the memory of one GPU by part, against its capacity. {sentence}",
         caption=f"Memory per GPU. {sentence}",
-        spec={**chart_files.spec_of(chart), "width": WIDTH_PX, "height": BAR_PX},
+        spec={**spec, "width": WIDTH_PX},
         numbers=plain(
             caption="Memory of the fullest GPU by part",
             head=("Part", "Memory", "Share of the peak"),
@@ -159,12 +159,14 @@ def _shares(
 def step_figure(plan: Plan) -> Figure:
     """Where one optimizer step goes."""
     sentence = plan_document.step_sentence(plan)
-    chart = plan_charts.step_waterfall(plan_document.step(plan), theme=THEME)
     return Figure(
         name="step",
         alt=f"Waterfall of the seconds of one optimizer step by part. {sentence}",
         caption=f"Time of one step. {sentence}",
-        spec={**chart_files.spec_of(chart), "width": WIDTH_PX},
+        spec={
+            **part_charts.step_waterfall(plan_document.step(plan), theme=THEME),
+            "width": WIDTH_PX,
+        },
         numbers=plain(
             caption="Time of one optimizer step by part",
             head=("Part", "Time", "Share of the step"),

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from app.document import chart_files, vocabulary
 from app.document import format as fmt
+from app.document import vocabulary
 from app.document.blocks import Block, Bullets, Figure, Paragraph, Row, Section
 from app.document.on_use import pd
 from app.document.pictures import THEME
@@ -70,7 +70,7 @@ def _pareto(scenario: Scenario, answer: Answer, plan: Plan) -> tuple[Block, ...]
         return note
     budget, deadline = scenario.budget_usd, scenario.deadline_days
     drawn = _thinned(points, plan)
-    chart = plan_charts.pareto(
+    spec = plan_charts.pareto(
         drawn,
         budget_usd=budget,
         deadline_days=deadline,
@@ -86,7 +86,7 @@ def _pareto(scenario: Scenario, answer: Answer, plan: Plan) -> tuple[Block, ...]
         caption="Cost against time. Grey plans are beaten in both by one with a symbol; the ring "
         "is the plan of this report.",
         spec={
-            **plan_charts.here(chart_files.spec_of(chart), plan_charts.places(drawn).get(plan.id)),
+            **plan_charts.here(spec, plan_charts.places(drawn).get(plan.id)),
             "width": WIDTH_PX,
         },
         numbers=_frontier_table(best),

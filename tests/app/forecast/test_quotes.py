@@ -123,7 +123,7 @@ def test_a_quote_is_a_star_in_the_chart_and_says_so_in_its_legend():
     assert list(points[points["is_quote"]]["provider"]) == ["acme"]
     limits = {"budget_usd": None, "deadline_days": None, "budget_text": "", "deadline_text": ""}
     for theme in ("light", "dark"):
-        spec = charts.pareto(points, **limits, theme=theme).to_dict()
+        spec = charts.pareto(points, **limits, theme=theme)
         [stars] = [s for s in spec["layer"] if "shape" in s["encoding"] and
                    s["encoding"]["shape"]["field"] == "kind"]  # fmt: skip
         assert stars["encoding"]["shape"]["scale"]["domain"] == ["your quote"]

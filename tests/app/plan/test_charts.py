@@ -16,7 +16,7 @@ from app.explain import charts as explain_charts
 from app.explain import document as explain_document
 from app.explain.sensitivity import Sensitivity
 from app.forecast.with_failures import of_plans
-from app.plan import cards
+from app.plan import cards, part_charts
 from app.plan import charts as app_charts
 from app.plan import document as app_tables
 from core.explain.sensitivity import Effect
@@ -61,17 +61,28 @@ def pareto(points, theme="light", **changes):
         **changes,
     }
     return app_charts.here(
-        app_charts.pareto(points, **given).to_dict(), app_charts.places(points).get(selected_id)
+        app_charts.pareto(points, **given), app_charts.places(points).get(selected_id)
     )
 
 
+def ends(spec, axis):
+    """The ends of an axis: marks that nobody sees."""
+    return [row[axis] for row in spec["datasets"][app_charts.ENDS]]
+
+
+def layers(spec):
+    """The layers of a chart, those of a shared table too."""
+    for layer in spec["layer"]:
+        yield from layers(layer) if "layer" in layer else [layer]
+
+
 def marks(spec):
-    return [layer["mark"]["type"] for layer in spec["layer"]]
+    return [layer["mark"]["type"] for layer in layers(spec)]
 
 
 def text_colours(spec):
     """Of texts themselves: what has a stroke is the halo behind one."""
-    texts = [x["mark"] for x in spec["layer"] if x["mark"]["type"] == "text"]
+    texts = [x["mark"] for x in layers(spec) if x["mark"]["type"] == "text"]
     return [mark["color"] for mark in texts if "stroke" not in mark]
 
 
@@ -114,7 +125,7 @@ def test_a_plan_that_costs_nothing_is_told_and_not_drawn(theme):
     found = answer(plan(), points=some)
     points = app_tables.points(found)
     assert set(points["id"]) == {f"p{n}" for n in range(50)} - {"p0", "p5", "p7"}
-    low, high = pareto(points, theme)["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    low, high = ends(pareto(points, theme), "usd")
     assert 0 < low < high
     assert app_tables.free_sentence(found).startswith(
         "2 plans cost nothing, credits taken off: not"
@@ -135,7 +146,7 @@ def test_the_frontier_chart_names_its_units_and_its_limits(theme):
     assert marks(spec).count("rule") == 2
     texts = [row["text"] for rows in spec["datasets"].values() for row in rows if "text" in row]
     assert texts == ["Budget $50k", "Deadline 30 days"]
-    low, high = x["scale"]["domain"]
+    low, high = ends(spec, "days")
     assert low < 1e3 / 3000 / 24
     assert high > 1e3 / 24
 
@@ -154,17 +165,20 @@ def test_the_marker_is_where_the_selected_plan_is_and_moves_alone():
     assert row["usd"] == pytest.approx(1e3 + 400)
     assert row["days"] == pytest.approx(1e3 / 41 / 24, rel=1e-3)
     assert {**first, "datasets": None} == {**second, "datasets": None}
-    texts = [x for x in second["layer"] if x["mark"].get("text") == "You are here"]
-    tests = [(x["transform"][0]["filter"].split()[1], "stroke" in x["mark"]) for x in texts]
+    texts = [x for x in layers(second) if x["mark"].get("text") == "You are here"]
+    tests = [(x["transform"][0]["filter"], "stroke" in x["mark"]) for x in texts]
     # On one side of the middle or the other, each over a halo that keeps lines away from it.
-    assert tests == [("<=", True), ("<=", False), (">", True), (">", False)]
+    right, left = "datum.side == 1", "datum.side == -1"
+    assert tests == [(right, True), (right, False), (left, True), (left, False)]
+    sides = [x["datasets"][app_charts.HERE][0]["side"] for x in (first, second)]
+    assert sides == [-1.0, 1.0]  # on the slow side the label stands to the left
 
 
 def test_a_frontier_of_many_accelerators_keeps_shape_and_colour_apart():
     points = many_points(200, accelerators=12)
     points["frontier"] = np.ones(200, dtype=bool)
     spec = pareto(app_tables.points(answer(plan(), points=points)))
-    best = next(x for x in spec["layer"] if x["encoding"].get("shape"))
+    best = next(x for x in layers(spec) if x["encoding"].get("shape"))
     scale = best["encoding"]["shape"]["scale"]
     assert len(scale["domain"]) == len(scale["range"]) == len(set(scale["range"]))
     assert scale["domain"][-1] == app_charts.OTHER
@@ -174,12 +188,12 @@ def test_a_frontier_of_many_accelerators_keeps_shape_and_colour_apart():
 @pytest.mark.parametrize("theme", THEMES)
 def test_text_is_drawn_in_the_ink_of_the_theme(theme):
     points = app_tables.points(answer(plan(), points=many_points(50)))
-    bar = app_charts.memory_bar(
+    bar = part_charts.memory_bar(
         app_tables.memory(plan()), capacity_gib=80.0, capacity_text="Usable 80 GiB", theme=theme
     )
-    waterfall = app_charts.step_waterfall(app_tables.step(plan()), theme=theme)
+    waterfall = part_charts.step_waterfall(app_tables.step(plan()), theme=theme)
     readable = {chart_parts.INK[theme], chart_parts.LIMIT[theme]}
-    for spec in (pareto(points, theme), bar.to_dict(), waterfall.to_dict()):
+    for spec in (pareto(points, theme), bar, waterfall):
         assert text_colours(spec)
         assert set(text_colours(spec)) <= readable
 
@@ -247,7 +261,7 @@ def test_plans_on_prices_in_doubt_are_hollow_named_and_no_headline(theme):
              "against": np.where(doubted, "old_price weak_price", "")}  # fmt: skip
     found = answer(plan(), points=some)
     spec = pareto(app_tables.points(found), theme)
-    (hollow,) = (x for x in spec["layer"] if "stroke" in x["encoding"])
+    (hollow,) = (x for x in layers(spec) if "stroke" in x["encoding"])
     assert len(spec["datasets"][hollow["data"]["name"]]) == 2
     assert hollow["mark"]["filled"] is False
     assert hollow["encoding"]["stroke"]["scale"] == {
@@ -336,13 +350,45 @@ def test_what_was_left_out_is_counted_once():
 
 
 def test_charts_are_valid_vega_lite():
-    """Altair checks a chart against the schema when it is written."""
-    assert isinstance(
-        app_charts.step_waterfall(app_tables.step(plan()), theme="light"), alt.LayerChart
+    """Altair checks a chart against the schema when it is read."""
+    points = app_tables.points(answer(plan(), points=many_points(50)))
+    waterfall = part_charts.step_waterfall(app_tables.step(plan()), theme="light")
+    bar = part_charts.memory_bar(
+        app_tables.memory(plan()), capacity_gib=80.0, capacity_text="Usable", theme="light"
     )
-    spec = app_charts.step_waterfall(app_tables.step(plan()), theme="light").to_dict(validate=True)
-    assert spec["layer"][0]["encoding"]["y"]["axis"] is None  # names are marks: none is left out
-    assert {x["encoding"]["text"]["field"] for x in spec["layer"][1:]} == {"text", "part"}
+    for spec in (waterfall, bar, pareto(points)):
+        alt.LayerChart.from_dict(spec, validate=True)
+    texts = [x["encoding"]["text"]["field"] for x in layers(waterfall) if "text" in x["encoding"]]
+    assert sorted(texts) == ["part", "text"]  # names are marks: none is left out
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_another_plan_of_as_many_parts_changes_only_the_tables(theme):
+    """A browser keeps such a chart and moves its marks."""
+    other = plan(
+        memory_bytes={name: 2 * size for name, size in MEMORY_BYTES.items()},
+        step_s={name: 3 * s for name, s in STEP_S.items()},
+    )
+    for of in (
+        lambda p: part_charts.step_waterfall(app_tables.step(p), theme=theme),
+        lambda p: part_charts.memory_bar(
+            app_tables.memory(p), capacity_gib=80.0, capacity_text="Usable", theme=theme
+        ),
+    ):
+        one, two = of(plan()), of(other)
+        assert one["datasets"] != two["datasets"]
+        assert {**one, "datasets": None} == {**two, "datasets": None}
+    at = [row["end"] for row in one["datasets"][part_charts.PARTS]]
+    assert at == pytest.approx(list(np.cumsum(app_tables.memory(plan())["gib"])))
+    assert [row["start"] for row in one["datasets"][part_charts.PARTS]][1:] == at[:-1]
+
+
+def test_dearer_plans_move_the_marks_of_the_frontier_only():
+    points = app_tables.points(answer(plan(), points=many_points(50)))
+    dearer = points.assign(usd=points["usd"] * 1.7)
+    one, two = pareto(points), pareto(dearer)
+    assert {**one, "datasets": None} == {**two, "datasets": None}
+    assert ends(two, "usd")[1] == pytest.approx(max(dearer["usd"].max(), 5e4) * app_charts.GAP)
 
 
 def made_up_effects(priced=True):

@@ -39,7 +39,8 @@ STAR = (
 PICK = "pick"  # name of the selection made by a click on the frontier
 # Names of the tables.
 OTHERS, FRONTIER, DOUBTED, QUOTES = "others", "frontier", "doubted", "quotes"
-BUDGET, DEADLINE, ENDS, HERE = "budget", "deadline", "ends", "here"
+MARKS = "marks"  # of which there is one each:
+BUDGET, DEADLINE, END, HERE_LEFT, HERE_RIGHT = "budget", "deadline", "end", "left", "right"
 PARETO_PX = 226  # height of the whole chart: plot, axis and legend
 DOUBTED_PX = 34  # the legend below them
 # Of two names: more are cut off in a narrow window. Above two rows the plot gives way, so that the
@@ -99,17 +100,19 @@ def pareto(
     gpus, names = _named(frontier["accelerator"])
     doubted = ~best & ~quoted & drawn["price_in_doubt"]
     middle = math.sqrt(min(xs) * max(xs))
+    low, high = min(xs) / GAP, max(xs) * GAP
+    single = [  # marks of which there is one: a table costs 800 bytes
+        _mark(END, low, min(ys) / GAP),
+        _mark(END, high, max(ys) * GAP),
+        *([_mark(BUDGET, low, budget_usd, budget_text)] if budget_usd else []),
+        *([_mark(DEADLINE, deadline, min(ys), deadline_text)] if deadline else []),
+    ]
     tables = {
         OTHERS: _rows(drawn[~best & ~quoted & ~doubted]),
         FRONTIER: _rows(frontier.assign(gpu=names), "id", "gpu"),
-        DOUBTED: _rows(drawn[doubted].assign(price=IN_DOUBT), "price"),
-        QUOTES: _rows(drawn[quoted].assign(kind=QUOTE), "id", "kind"),
-        BUDGET: [{"usd": float(budget_usd), "text": budget_text}] if budget_usd else [],
-        DEADLINE: [{"days": float(deadline), "text": deadline_text}] if deadline else [],
-        ENDS: [
-            {"days": min(xs) / GAP, "usd": min(ys) / GAP},
-            {"days": max(xs) * GAP, "usd": max(ys) * GAP},
-        ],
+        **({DOUBTED: _rows(drawn[doubted])} if doubted.any() else {}),
+        **({QUOTES: _rows(drawn[quoted], "id")} if quoted.any() else {}),
+        MARKS: single,
     }
     kind = _Kind(
         theme=theme, unit=unit.name, gpus=tuple(gpus), is_doubted=bool(doubted.any()),
@@ -121,9 +124,13 @@ def pareto(
 
 def here(spec: Spec, place: Place | None) -> Spec:
     """The chart of `pareto` with a ring and a label at the selected plan."""
-    low, high = (end["days"] for end in spec["datasets"][ENDS])
-    row = place and {**place, "side": 1.0 if place["days"] ** 2 <= low * high else -1.0}
-    return {**spec, "datasets": {**spec["datasets"], HERE: [row] if row else []}}
+    marks = spec["datasets"][MARKS]
+    low, high = (mark["days"] for mark in marks if mark["what"] == END)
+    if place is None:
+        return spec
+    what = HERE_LEFT if place["days"] ** 2 <= low * high else HERE_RIGHT
+    here = _mark(what, place["days"], place["usd"])
+    return {**spec, "datasets": {**spec["datasets"], MARKS: [*marks, here]}}
 
 
 def places(points: pd.DataFrame) -> dict[str, Place]:
@@ -132,6 +139,10 @@ def places(points: pd.DataFrame) -> dict[str, Place]:
     rows = _rows(_rounded(in_unit))
     at = ({"days": row["days"], "usd": row["usd"]} for row in rows)
     return dict(zip(points["id"], at, strict=True))
+
+
+def _mark(what: str, days: float, usd: float, text: str = "") -> dict[str, Any]:
+    return {"what": what, "days": float(days), "usd": float(usd), "text": text}
 
 
 def _rows(points: pd.DataFrame, *also: str) -> Rows:
@@ -197,7 +208,7 @@ def _drawn(kind: _Kind) -> Drawn:
         )
         .add_params(pick)
     )  # fmt: skip
-    ends = _of(ENDS).mark_point(opacity=0, tooltip=None).encode(x=x, y=y)  # of both axes
+    ends = _one(END).mark_point(opacity=0, tooltip=None).encode(x=x, y=y)  # of both axes
     layers: list[Any] = [grey, ends, *([_doubted(x, y, tips, theme)] if kind.is_doubted else [])]
     layers += [line, marks, *([_quotes(x, y, tips, theme)] if kind.is_quoted else [])]
     layers += [*_limits(kind, x, y), *_marker(x, y, theme)]
@@ -214,6 +225,11 @@ def _of(table: str) -> alt.Chart:
     return alt.Chart(alt.NamedData(name=table))
 
 
+def _one(*what: str) -> alt.Chart:
+    """Of the marks, those of some kinds."""
+    return _of(MARKS).transform_filter(" || ".join(f"datum.what == '{name}'" for name in what))
+
+
 def _doubted(x: alt.X, y: alt.Y, tips: list[alt.Tooltip], theme: str) -> alt.Chart:
     """Hollow grey diamonds for plans on prices that count for no recommendation."""
     named = parts.legend(
@@ -221,8 +237,10 @@ def _doubted(x: alt.X, y: alt.Y, tips: list[alt.Tooltip], theme: str) -> alt.Cha
         symbolStrokeWidth=1.5, labelLimit=320, **TIGHT,
     )  # fmt: skip
     scale = alt.Scale(domain=[IN_DOUBT], range=[FAINT[theme]])
-    hollow = _of(DOUBTED).mark_point(
-        shape="diamond", size=34, filled=False, strokeWidth=1.2, opacity=0.8
+    hollow = (
+        _of(DOUBTED)
+        .transform_calculate(price=f"'{IN_DOUBT}'")
+        .mark_point(shape="diamond", size=34, filled=False, strokeWidth=1.2, opacity=0.8)
     )
     return hollow.encode(
         x=x, y=y, tooltip=tips, stroke=alt.Stroke("price:N", scale=scale, legend=named)
@@ -234,22 +252,31 @@ def _limits(kind: _Kind, x: alt.X, y: alt.Y) -> list[alt.Chart]:
     colour, out = LIMIT[kind.theme], []
     rule: dict[str, Any] = {"strokeDash": DASHED, "color": colour, "strokeWidth": 1.5}
     if kind.has_budget:
-        name = _of(BUDGET).mark_text(color=colour, align="right", dx=-6, dy=-7, fontSize=TEXT_PX)
-        out.append(_of(BUDGET).mark_rule(**rule).encode(y=y))
+        name = _one(BUDGET).mark_text(color=colour, align="right", dx=-6, dy=-7, fontSize=TEXT_PX)
+        out.append(_one(BUDGET).mark_rule(**rule).encode(y=y))
         out.append(name.encode(x=parts.x_px("width"), y=y, text=alt.Text("text:N")))
     if kind.has_deadline:
         side: Literal["left", "right"] = "left" if kind.deadline_is_left else "right"
         dx = 6 if kind.deadline_is_left else -6
-        name = _of(DEADLINE).mark_text(color=colour, align=side, dx=dx, fontSize=TEXT_PX)
-        out.append(_of(DEADLINE).mark_rule(**rule).encode(x=x))
+        name = _one(DEADLINE).mark_text(color=colour, align=side, dx=dx, fontSize=TEXT_PX)
+        out.append(_one(DEADLINE).mark_rule(**rule).encode(x=x))
         out.append(name.encode(x=x, y=parts.y_px(10), text=alt.Text("text:N")))
     return out
 
 
 def _quotes(x: alt.X, y: alt.Y, tips: list[alt.Tooltip], theme: str) -> alt.Chart:
     """A star on every plan at a price that the user was offered, whether it is beaten or not."""
-    star = _of(QUOTES).mark_point(
-        size=150, filled=True, opacity=1, color=INK[theme], stroke=BACKGROUND[theme], strokeWidth=1
+    star = (
+        _of(QUOTES)
+        .transform_calculate(kind=f"'{QUOTE}'")
+        .mark_point(
+            size=150,
+            filled=True,
+            opacity=1,
+            color=INK[theme],
+            stroke=BACKGROUND[theme],
+            strokeWidth=1,
+        )
     )
     return star.encode(
         x=x,
@@ -266,12 +293,13 @@ def _quotes(x: alt.X, y: alt.Y, tips: list[alt.Tooltip], theme: str) -> alt.Char
 def _marker(x: alt.X, y: alt.Y, theme: str) -> list[alt.Chart]:
     """A ring and a label on the selected plan, whose position `here` sets."""
     ink = INK[theme]
-    ring = _of(HERE).mark_point(size=420, filled=False, stroke=ink, strokeWidth=2.5, opacity=1)
+    ring = _one(HERE_LEFT, HERE_RIGHT).mark_point(
+        size=420, filled=False, stroke=ink, strokeWidth=2.5, opacity=1
+    )
     layers = [ring.encode(x=x, y=y)]
-    for side in (1, -1):
-        half = _of(HERE).transform_filter(f"datum.side == {side}")
+    for what, side in ((HERE_LEFT, 1), (HERE_RIGHT, -1)):
         for drawn in ({"stroke": BACKGROUND[theme], "strokeWidth": 4}, {"color": ink}):  # a halo
-            text = half.mark_text(
+            text = _one(what).mark_text(
                 text="You are here", fontWeight="bold", fontSize=TEXT_PX,
                 align="left" if side > 0 else "right", dx=15 * side, dy=-13, **drawn,
             )  # fmt: skip

@@ -20,7 +20,7 @@ from app.document.chart_parts import DASHED, FAINT, INK, LIMIT, TEXT_PX, Drawn
 
 Tables = dict[str, Rows]
 
-PARTS, LIMITS, ENDS = "parts", "limits", "ends"  # names of the tables
+PARTS, LIMITS = "parts", "limits"  # names of the tables
 BAR_DOWN_PX, MEMORY_BAR_PX = 8, 34
 LIST_PX, LINE_PX, SYMBOL_PX = 72, 18, 7  # where the list below the bar begins, a line, its square
 STEP_PX, ROW_PX, BAR_PX = 4, 34, 12  # a row: a name with a bar beneath it
@@ -44,8 +44,8 @@ def memory_bar(sizes: pd.DataFrame, *, capacity_gib: float, capacity_text: str, 
     end = max(capacity_gib, float(gib.sum())) * 1.04
     return _filled(
         _memory, len(rows), theme,
-        {PARTS: rows, LIMITS: [{"gib": float(capacity_gib), "text": capacity_text}],
-         ENDS: [{"gib": 0.0}, {"gib": end}]},
+        {PARTS: rows,
+         LIMITS: [{"gib": float(capacity_gib), "text": capacity_text, "end": end}]},
     )  # fmt: skip
 
 
@@ -57,11 +57,11 @@ def step_waterfall(times: pd.DataFrame, *, theme: str) -> Spec:
     rows = [
         {"part": str(r["part"]), "text": str(r["text"]), "start": float(r["start_s"]),
          "end": float(r["end_s"]), "y": float(STEP_PX + ROW_PX * n),
+         "axis_end": (whole or 1.0) * 1.5,
          "colour": FAINT[theme] if r["total"] else parts.main_colour(theme)}
         for n, r in enumerate(times.to_dict("records"))
     ]  # fmt: skip
-    ends = [{"s": 0.0}, {"s": (whole or 1.0) * 1.5}]
-    return _filled(_step, len(rows), theme, {PARTS: rows, ENDS: ends})
+    return _filled(_step, len(rows), theme, {PARTS: rows})
 
 
 def _filled(draw: Callable[[int, str], Drawn], num_rows: int, theme: str, tables: Tables) -> Spec:
@@ -98,7 +98,7 @@ def _memory(num_rows: int, theme: str) -> Drawn:
         x=at, y=parts.y_px(8), text=alt.Text("text:N")
     )
     height = AXIS_PX + LIST_PX + LINE_PX * num_rows
-    return alt.layer(bar, squares, names, rule, text, _ends("gib", scale), height=height)
+    return alt.layer(bar, squares, names, rule, text, _end(limit, "end", scale), height=height)
 
 
 def _step(num_rows: int, theme: str) -> Drawn:
@@ -120,7 +120,7 @@ def _step(num_rows: int, theme: str) -> Drawn:
         x=parts.x_px(0), y=_at("y"), text=alt.Text("part:N")
     )
     height = AXIS_PX + STEP_PX + ROW_PX * num_rows
-    return alt.layer(bars, texts, names, _ends("s", scale), height=height)
+    return alt.layer(bars, texts, names, _end(rows, "axis_end", scale), height=height)
 
 
 def _at(field: str) -> alt.Y:
@@ -128,7 +128,7 @@ def _at(field: str) -> alt.Y:
     return alt.Y(f"{field}:Q", scale=None, axis=None)
 
 
-def _ends(field: str, scale: alt.Scale) -> alt.Chart:
-    """Marks that nobody sees, at both ends of the axis."""
-    ends = alt.Chart(alt.NamedData(name=ENDS)).mark_point(opacity=0, tooltip=None)
-    return ends.encode(x=alt.X(f"{field}:Q", scale=scale), y=parts.y_px(0))
+def _end(table: alt.Chart, field: str, scale: alt.Scale) -> alt.Chart:
+    """Marks that nobody sees, at the end of the axis."""
+    at = alt.X(f"{field}:Q", scale=scale)
+    return table.mark_point(opacity=0, tooltip=None).encode(x=at, y=parts.y_px(0))

@@ -67,7 +67,17 @@ def pareto(points, theme="light", **changes):
 
 def ends(spec, axis):
     """The ends of an axis: marks that nobody sees."""
-    return [row[axis] for row in spec["datasets"][app_charts.ENDS]]
+    return [row[axis] for row in marks_of(spec, app_charts.END)]
+
+
+def marks_of(spec, *what):
+    """The single marks of some kinds."""
+    return [row for row in spec["datasets"][app_charts.MARKS] if row["what"] in what]
+
+
+def here(spec):
+    """The marker of the selected plan, on whichever side its words stand."""
+    return marks_of(spec, app_charts.HERE_LEFT, app_charts.HERE_RIGHT)
 
 
 def layers(spec):
@@ -144,7 +154,7 @@ def test_the_frontier_chart_names_its_units_and_its_limits(theme):
     assert (x["axis"]["title"], y["axis"]["title"]) == ("Wall clock (days)", "Cost (USD)")
     assert x["scale"]["type"] == y["scale"]["type"] == "log"
     assert marks(spec).count("rule") == 2
-    texts = [row["text"] for rows in spec["datasets"].values() for row in rows if "text" in row]
+    texts = [row["text"] for row in marks_of(spec, app_charts.BUDGET, app_charts.DEADLINE)]
     assert texts == ["Budget $50k", "Deadline 30 days"]
     low, high = ends(spec, "days")
     assert low < 1e3 / 3000 / 24
@@ -155,23 +165,25 @@ def test_without_limits_there_are_no_limit_lines():
     points = app_tables.points(answer(plan(), points=many_points(50)))
     spec = pareto(points, budget_usd=None, deadline_days=None, selected_id="gone")
     assert "rule" not in marks(spec)
-    assert spec["datasets"][app_charts.HERE] == []
+    assert here(spec) == []
 
 
 def test_the_marker_is_where_the_selected_plan_is_and_moves_alone():
     points = app_tables.points(answer(plan(), points=many_points(50)))
     first, second = pareto(points, selected_id="p3"), pareto(points, selected_id="p40")
-    (row,) = second["datasets"][app_charts.HERE]
+    (row,) = here(second)
     assert row["usd"] == pytest.approx(1e3 + 400)
     assert row["days"] == pytest.approx(1e3 / 41 / 24, rel=1e-3)
     assert {**first, "datasets": None} == {**second, "datasets": None}
     texts = [x for x in layers(second) if x["mark"].get("text") == "You are here"]
-    tests = [(x["transform"][0]["filter"], "stroke" in x["mark"]) for x in texts]
-    # On one side of the middle or the other, each over a halo that keeps lines away from it.
-    right, left = "datum.side == 1", "datum.side == -1"
-    assert tests == [(right, True), (right, False), (left, True), (left, False)]
-    sides = [x["datasets"][app_charts.HERE][0]["side"] for x in (first, second)]
-    assert sides == [-1.0, 1.0]  # on the slow side the label stands to the left
+    drawn = [
+        (x["transform"][0]["filter"], x["mark"]["align"], "stroke" in x["mark"]) for x in texts
+    ]
+    # Away from the nearer end of the axis, each over a halo that keeps lines away from it.
+    left, right = (f"datum.what == '{x}'" for x in (app_charts.HERE_LEFT, app_charts.HERE_RIGHT))
+    assert drawn == [(left, "left", True), (left, "left", False),
+                     (right, "right", True), (right, "right", False)]  # fmt: skip
+    assert [here(x)[0]["what"] for x in (first, second)] == ["right", "left"]
 
 
 def test_a_frontier_of_many_accelerators_keeps_shape_and_colour_apart():

@@ -293,15 +293,16 @@ def _quotes(x: alt.X, y: alt.Y, tips: list[alt.Tooltip], theme: str) -> alt.Char
 def _marker(x: alt.X, y: alt.Y, theme: str) -> list[alt.Chart]:
     """A ring and a label on the selected plan, whose position `here` sets."""
     ink = INK[theme]
-    ring = _one(HERE_LEFT, HERE_RIGHT).mark_point(
-        size=420, filled=False, stroke=ink, strokeWidth=2.5, opacity=1
-    )
+    here = _one(HERE_LEFT, HERE_RIGHT)
+    ring = here.mark_point(size=420, filled=False, stroke=ink, strokeWidth=2.5, opacity=1)
     layers = [ring.encode(x=x, y=y)]
     for what, side in ((HERE_LEFT, 1), (HERE_RIGHT, -1)):
+        # Not filtered: without a row Vega warns that a scale has no end.
+        shown = alt.OpacityValue(0, condition={"test": f"datum.what == '{what}'", "value": 1})
         for drawn in ({"stroke": BACKGROUND[theme], "strokeWidth": 4}, {"color": ink}):  # a halo
-            text = _one(what).mark_text(
+            text = here.mark_text(
                 text="You are here", fontWeight="bold", fontSize=TEXT_PX,
                 align="left" if side > 0 else "right", dx=15 * side, dy=-13, **drawn,
             )  # fmt: skip
-            layers.append(text.encode(x=x, y=y))
+            layers.append(text.encode(x=x, y=y, opacity=shown))
     return layers

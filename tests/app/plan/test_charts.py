@@ -177,7 +177,8 @@ def test_the_marker_is_where_the_selected_plan_is_and_moves_alone():
     assert {**first, "datasets": None} == {**second, "datasets": None}
     texts = [x for x in layers(second) if x["mark"].get("text") == "You are here"]
     drawn = [
-        (x["transform"][0]["filter"], x["mark"]["align"], "stroke" in x["mark"]) for x in texts
+        (x["encoding"]["opacity"]["condition"]["test"], x["mark"]["align"], "stroke" in x["mark"])
+        for x in texts
     ]
     # Away from the nearer end of the axis, each over a halo that keeps lines away from it.
     left, right = (f"datum.what == '{x}'" for x in (app_charts.HERE_LEFT, app_charts.HERE_RIGHT))

@@ -16,9 +16,11 @@ SHARDING_NAMES = {
     "none": "ddp",
     **dict.fromkeys(("zero3/fsdp", "fsdp"), "fsdp2"),
 }
-FABRIC_WORDS = {  # DCN: between slices of TPUs, Ethernet in hardware/instances.csv
-    **{"roce": "roce", "efa": "efa"},
-    **dict.fromkeys(("ethernet", "tcp", "dcn"), "ethernet"),
+FABRIC_WORDS = {
+    "roce": "roce",
+    "efa": "efa",
+    **dict.fromkeys(("ethernet", "tcp"), "ethernet"),
+    "dcn": "ethernet",  # between slices of TPUs, as in hardware/instances.csv
 }
 RATE = r"(?:(\d+)\s*x\s*)?(\d+)\s*{unit}(?:/s|ps|it/s)?"  # 8x400Gb/s, 3200 Gbps
 PER_GPU, PER_NODE = r"\s*(?:/|per )\s*(?:gpu|device|chip)", r"(?:/|.*)(?:node|instance|machine)"

@@ -90,6 +90,8 @@ class RunInputs:
     param_dtype: Texts  # of the weights that the optimizer updates: fp32, bf16
     grad_dtype: Texts  # in which gradients are summed and reduced: fp32, bf16
     recompute_detail: Texts  # modules, or how many layers
+    elementwise_kernel: Texts  # norms and rotation: eager (operator by operator), fused
+    lora_targets: Texts  # matrices with adapters: attention, all
     num_gpus: Numbers
     gpus_per_node: Numbers
     nvlink_domain: Numbers
@@ -108,6 +110,7 @@ class RunInputs:
     grad_overlap: Numbers  # 1: gradients are reduced during backward
     param_overlap: Numbers  # 1: weights are gathered during forward
     tp_overlap: Numbers  # 1: tensor-parallel traffic runs beside its matmuls
+    lora_rank: Numbers  # of the adapters
     avg_tokens: Numbers  # mean tokens of an example: of a padded sequence, what is data
 
     def __len__(self) -> int:

@@ -17,7 +17,7 @@ UNKNOWN = ("", "unknown")
 WORDS = (
     "task", "dp_sharding", "recompute", "precision", "offload", "compile", "cuda_graphs",
     "moe_dispatcher", "router_balance", "loss_kernel", "attention_kernel", "optimizer", "packing",
-    "memory_measure", "param_dtype", "grad_dtype",
+    "memory_measure", "param_dtype", "grad_dtype", "elementwise_kernel", "lora_targets",
 )  # fmt: skip
 REQUIRED = ("run_id", "model_key", "accelerator", "num_gpus", "seq_len")
 # Column: (lowest, highest, whole). A number beyond them is a typing error.
@@ -34,6 +34,7 @@ BOUNDS: dict[str, tuple[float, float, bool]] = {
         ("moe_overlap", "token_drop", "grad_overlap", "param_overlap", "tp_overlap"), (0, 1, True)
     ),
     "avg_tokens": (1, 2**24, False),
+    "lora_rank": (1, 4096, True),
 }
 # Groups of ranks that share one model: the GPUs are a whole number of such groups.
 GROUPS = (("tp", "pp", "cp"), ("pp", "ep", "etp"))

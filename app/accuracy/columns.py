@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.accuracy.run_features import XLA, features, recompute_of, reported
+from app.accuracy.run_features import XLA, features, recompute_of, reported, year_of
 from app.accuracy.run_layout import given_or, layout_of
 from app.accuracy.run_words import (
     PRECISION_NAMES,
@@ -28,6 +28,7 @@ from core.evidence.inference import least_recompute, with_least_offload, with_pa
 from core.evidence.uncertainty import Circumstances, doublings
 from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE, Layouts
 from core.layout.precision import PRECISIONS
+from core.layout.sharding import INDEX, column
 from core.layout.workload import Workload
 from core.machine import efficiency as efficiencies
 from core.machine.accelerator import Accelerator
@@ -37,8 +38,10 @@ from core.machine.efficiency import Efficiency
 from core.model import transformer as model_transformer
 from core.model.adapters import nf4_bytes_per_param, trained_fraction
 from core.model.transformer import Transformer, is_moe
+from core.numeric import Numeric
 from hardware.efficiency import GENERIC, Stack, efficiency, of_family, stack_of
 from hardware.facts import accelerator, fabric, scale_up_hop_s
+from hardware.habits.adapters import adapter_fields
 from hardware.habits.unnamed import software_of
 from hardware.measured import RunInputs, measured_accelerators
 from hardware.measured_model import ModelFacts
@@ -50,7 +53,8 @@ PAGED_RECIPES = ("torchtune",)
 # over, so each matmul finds the largest element of both inputs and casts them anew: 16 bits read
 # twice, 8 written (google/aqt: aqt/jax/v2/config.py, config_v3; MaxText's quantization=int8).
 INT8, INT8_BYTES = "int8", 5.0
-LORA_RANK = 16  # assumed, with adapters on every matrix: the rows do not record it
+LORA_RANK = 16.0  # assumed, with adapters on every matrix, where a row does not say
+ATTENTION = "attention"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +240,13 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack, *, in_rack
     recipe = PRECISIONS.get(PRECISION_NAMES.get(name, name).replace("-", "_"), PRECISIONS["bf16"])
     task = str(inputs.task[i])
     adapters = task in ("lora", "qlora")
-    trained = trained_fraction(facts.transformer, rank=LORA_RANK, on_mlp=True) if adapters else 1.0
+    trained: Numeric = 1.0
+    on_mlp = str(inputs.lora_targets[i]) != ATTENTION
+    if adapters:
+        rank = given_or(inputs.lora_rank[i], LORA_RANK)
+        trained = trained_fraction(facts.transformer, rank=rank, on_mlp=on_mlp)
+    sharding = SHARDING_NAMES.get(str(inputs.dp_sharding[i]), stack.dp_sharding or "ddp")
+    sharded = float(column(INDEX[sharding], "shards_parameters")) > 0
     offload = str(inputs.offload[i])
     return Workload(
         model=facts.transformer,
@@ -251,6 +261,7 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack, *, in_rack
         offload_optimizer=offloaded_to(offload, "optimizer"),
         offload_params=offloaded_to(offload, "param"),
         offloads_activations=float("activation" in offload),
+        **adapter_fields(stack, task, year_of(inputs, i), sharded=sharded, on_mlp=on_mlp),
         **features(inputs, i, stack, recipe.matmul_bits, in_rack=in_rack),
     )
 

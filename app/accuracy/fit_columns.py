@@ -60,6 +60,7 @@ class Sample:
 OF_THE_STACK = (
     "framework", "moe_dispatcher", "moe_overlap", "token_drop", "loss_kernel", "attention_kernel",
     "grad_overlap", "param_overlap", "tp_overlap", "param_dtype", "grad_dtype", "recompute_detail",
+    "elementwise_kernel",
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from app.accuracy.run_features import (
     BALANCES,
     BEST,
     DTYPE_BYTES,
+    ELEMENTWISE,
     EVERY_COPY,
     FLASH2,
     GRAPHS,
@@ -21,6 +22,7 @@ from app.accuracy.run_features import (
     ONCE_PER_NODE,
     OPTIMIZER_WORDS,
     PACKINGS,
+    TARGETS,
     UNFUSED,
 )
 from app.accuracy.run_words import PRECISION_NAMES, SHARDING_NAMES
@@ -53,6 +55,8 @@ VOCABULARY: dict[str, tuple[Collection[str], str]] = {
     "memory_measure": (MEASURES, HABIT),
     "param_dtype": (DTYPE_BYTES, HABIT),
     "grad_dtype": (DTYPE_BYTES, HABIT),
+    "elementwise_kernel": (ELEMENTWISE, HABIT),
+    "lora_targets": (TARGETS, "all matrices are assumed"),
 }
 
 

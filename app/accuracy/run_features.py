@@ -19,6 +19,7 @@ from core.layout.sharding import GRADIENT_BYTES
 from core.machine.efficiency import Efficiency
 from core.time.layer import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack
+from hardware.habits.adapters import EAGER, FUSED, runs_eagerly
 from hardware.measured import RunInputs
 from hardware.measured_cells import PACKED, PADDED
 from hardware.model_facts import balances_by_bias
@@ -53,6 +54,8 @@ MLP_MODULES = re.compile(r"\bmoe\b|\bmlp\b")
 BALANCES = {"forced": 1.0, "natural": nan}  # of Workload.expert_imbalance
 SOME_LAYERS = re.compile(r"^(\d+) of (\d+) layers")
 PACKINGS = (PACKED, PADDED)
+ELEMENTWISE = (EAGER, FUSED)
+TARGETS = ("attention", "all")
 MEASURES = ("allocated", "reserved", "device")
 
 
@@ -99,6 +102,7 @@ def features(
         "flash2": (kernel in FLASH2 or (kernel not in BEST and stack.attention == "flash2"))
         and year < decimal_year(NATIVE_KERNELS),
         "compiled": compiled,
+        "eager_norms": runs_eagerly(stack, year, said=str(inputs.elementwise_kernel[i]), loss=loss),
         "compiled_loss": (loss == "compiled" or (loss == "" and compiled))
         and habit(stack, "compiled_loss", year) == ON,
         "whole_logits": loss == "standard",

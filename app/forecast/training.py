@@ -31,6 +31,7 @@ from core.scenario import Scenario, task_size
 from core.time.layer import decimal_year, is_since
 from hardware.efficiency import GENERIC, Stack, efficiency, stacks
 from hardware.habits import options
+from hardware.habits.adapters import LINEAR_LOSS, adapter_fields, runs_eagerly
 from hardware.habits.flags import differences, settled
 from hardware.model_facts import balances_by_bias
 from hardware.stack_support import habit as habit_of
@@ -131,9 +132,11 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         trained_fraction=trained,
         weight_bytes=weight_bytes,
         adapters=scenario.task in ("lora", "qlora"),
+        **adapter_fields(stack, scenario.task, year, on_mlp=scenario.lora_targets == "all"),
         unfused_attention=scenario.attention == "unfused",
         flash2=does["attention"] == "flash2",
         compiled=options.compiles(scenario, stack),
+        eager_norms=runs_eagerly(stack, year, loss=_loss_of(stack, year, does["loss"])),
         compiled_loss=options.compiles(scenario, stack),
         cuda_graphs=options.graphs_of(scenario, stack) or PARTIAL * scenario.cuda_graph_parts,
         chunked_loss=does["loss"] == "chunked",
@@ -151,6 +154,12 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         expert_imbalance=nan if scenario.expert_imbalance is None else scenario.expert_imbalance,
         router_max_vio=_max_vio(scenario),
     )
+
+
+def _loss_of(stack: Stack, year: float, loss: str) -> str:
+    """The word of a run for its loss: Liger's comes with kernels for norms and rotation."""
+    liger = loss == "chunked" and habit_of(stack, "chunks_loss_with", year) == LINEAR_LOSS
+    return LINEAR_LOSS if liger else loss
 
 
 def _max_vio(scenario: Scenario) -> float:

@@ -8,6 +8,7 @@ from math import nan
 import numpy as np
 
 from core.layout.routing import MAX_VIO, natural_load
+from core.model.adapter_passes import AdapterPasses
 from core.model.transformer import Transformer
 from core.numeric import Bools, Numeric
 
@@ -40,10 +41,16 @@ class Workload:
     adapters: Bools = False  # the base is frozen
     trained_fraction: Numeric = 1.0  # trained parameters over those of the model
     weight_bytes: Numeric = 2.0  # of a frozen weight: 2, or about 0.5 quantised
+    # Their passes over memory (core/model/adapter_passes.py)
+    adapter_kind: Numeric = 0.0  # index of KINDS
+    adapter_dropout: Bools = False
+    joined_adapters: Bools = False
+    adapters_on_mlp: Bools = True
     # Kernels
     unfused_attention: Bools = False  # the score matrix is written out: before FlashAttention
     flash2: Bools = False  # FlashAttention 2 where a newer kernel exists
     compiled: Bools = False  # elementwise operators fused by a compiler
+    eager_norms: Bools = False  # norms and rotation run operator by operator
     compiled_loss: Bools = False  # the loss, too
     whole_logits: Bools = False  # every tensor-parallel rank holds the whole vocabulary
     cuda_graphs: Numeric = 0.0  # 1: the whole step is one graph; between: parts of it are
@@ -62,6 +69,18 @@ class Workload:
     capacity_factor: Numeric = 0.0
     expert_imbalance: Numeric = 1.0
     router_max_vio: Numeric = MAX_VIO  # of such a router: core/layout/routing.py
+
+
+def adapter_passes(work: Workload) -> AdapterPasses | None:
+    """How adapters are applied; None where no job has any whose passes are known."""
+    if not np.any(work.adapter_kind):
+        return None
+    return AdapterPasses(
+        kind=work.adapter_kind,
+        dropout=np.asarray(work.adapter_dropout, dtype=float),
+        joined=np.asarray(work.joined_adapters, dtype=float),
+        on_mlp=np.asarray(work.adapters_on_mlp, dtype=float),
+    )
 
 
 def more_state_bytes_of_ends(work: Workload) -> Numeric:

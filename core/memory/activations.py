@@ -132,17 +132,19 @@ def layer_kept(
     kept_scores_of: Numeric = 0.0,
     expert_load: Numeric = 1.0,
     routed_copies: Numeric = 1.0,
+    of_adapters: Numeric = 0.0,
 ) -> LayerKept:
     """What one layer keeps under a recompute mode.
 
     The input is kept once by every mode. `copies` is what a stack keeps of the rest over the
     operator count; selective recompute drops the score matrix where there is one, else it
     keeps `selective_kept` of the rest. Named modules drop what `module_bytes_per_token` counts.
+    `of_adapters` are bytes that adapters keep beside it.
     """
     shape = {"tokens": tokens, "tp": tp, "sequence_parallel": sequence_parallel}
     entry = input_bytes(model, **shape)
     fused = layer_bytes(model, **shape, expert_load=expert_load, routed_copies=routed_copies)
-    inner = copies * (fused - entry)
+    inner = copies * (fused - entry) + of_adapters
     heads = np.multiply(model.num_attention_heads, attention_share(model))
     scores = 5 * heads * kept_scores_of * tokens / tp
     whole = entry + inner + scores

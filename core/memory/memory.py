@@ -23,10 +23,16 @@ from core.layout.pipeline import (
     microbatches_on_last_stage,
 )
 from core.layout.sharding import ADAMW_STATE_BYTES, INDEX, column, held_gradient_bytes
-from core.layout.workload import Workload, expert_load, more_state_bytes_of_ends
+from core.layout.workload import (
+    Workload,
+    adapter_passes,
+    expert_load,
+    more_state_bytes_of_ends,
+)
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.activations import LayerKept, kept_bytes, layer_kept
+from core.model.adapter_passes import kept_bytes_per_token
 from core.model.transformer import (
     attention_share,
     embedding_params,
@@ -232,7 +238,16 @@ def one_layer(work: Workload, lay: Layouts, eff: Efficiency) -> LayerKept:
         kept_scores_of=np.where(work.unfused_attention, work.seq_len, 0.0),
         expert_load=expert_load(work, ep=lay.ep),
         routed_copies=eff.routed_copies,
+        of_adapters=adapter_bytes(work, lay),
     )
+
+
+def adapter_bytes(work: Workload, lay: Layouts) -> Numeric:
+    """What the adapters of one layer keep of one micro-batch; 0 without."""
+    passes = adapter_passes(work)
+    if passes is None:
+        return 0.0
+    return tokens_per_rank(work, lay) * kept_bytes_per_token(work.model, passes, tp=lay.tp)
 
 
 def kept_copies(work: Workload, eff: Efficiency) -> Numeric:

@@ -31,6 +31,17 @@ SCORE_MATRIX_BYTES = 2.0 * 4
 # an outer product in fp32, the sum, a join of the experts and a cast move 28 bytes forward and 36
 # backward (NVIDIA/Megatron-LM@d98e8a64d: megatron/core/transformer/moe/experts.py, _apply_bias).
 EXPERT_BIAS_BYTES = (28.0 + 36.0) / (1 + BACKWARD_BYTES)
+# A norm and a rotation of which each operator is a kernel of its own
+# (huggingface/transformers@002272831: models/llama/modeling_llama.py, LlamaRMSNorm and
+# apply_rotary_pos_emb), bytes of each element forward and backward, less those of one kernel:
+# norm      to fp32 2+4, square 4+4, mean 4, times 4+4, to 16 bits 4+2, weight 2+2, less 4;
+#           weight 2+2, cast 2+4, times 4+4, of the root 8+4+4, of the square 4+4+4+4, sum 8+4,
+#           to 16 bits 4+2, less 8
+# rotation  cosine 2+2, half negated 1+1, joined 2+2, sine 2+2, sum 4+2, less 4;
+#           two products 4+4, half negated 1+1, two halves in zeros 4+2+2, their sum 4+2, sum 4+2,
+#           less 8
+EAGER_NORM = (36.0 - 4.0, 68.0 - 8.0)
+EAGER_ROTATION = (20.0 - 4.0, 30.0 - 8.0)
 
 
 def onchip_factor(
@@ -97,6 +108,23 @@ def quantised_elements_per_token(model: Transformer) -> Numeric:
     for _, k, share in state_space.matmuls(model, tp=1.0):
         mixer = mixer + np.multiply(k, share)
     return mixer + mlp
+
+
+def eager_bytes_per_token(
+    model: Transformer, *, outside: Numeric, tp: Numeric
+) -> tuple[Numeric, Numeric]:
+    """Bytes, forward and backward, that norms and rotation move beyond the count above where they
+    run operator by operator, per layer. `outside` ranks divide the norms.
+
+    An MLP without a gate stands for LayerNorm, of which PyTorch has one kernel, and for learned
+    positions.
+    """
+    norms = np.multiply(model.norms_per_layer, model.hidden_size) / outside
+    turned = (query_size(model) + kv_size(model) / 2) * attention_share(model) / tp
+    return (
+        np.where(model.gated_mlp, EAGER_NORM[0] * norms + EAGER_ROTATION[0] * turned, 0.0),
+        np.where(model.gated_mlp, EAGER_NORM[1] * norms + EAGER_ROTATION[1] * turned, 0.0),
+    )
 
 
 def score_matrix_bytes_per_token(model: Transformer, seq_len: Numeric) -> Numeric:

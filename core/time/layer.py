@@ -13,11 +13,12 @@ import numpy as np
 from core.layout.layouts import Layouts
 from core.layout.packing import attended_length
 from core.layout.precision import matmul_speedup
-from core.layout.workload import Workload, expert_load
+from core.layout.workload import Workload, adapter_passes, expert_load
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.memory import tokens_per_rank
 from core.model import state_space
+from core.model.adapter_passes import moved_bytes_per_token
 from core.model.transformer import (
     attention_output_size,
     attention_score_flops_per_token,
@@ -217,7 +218,7 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
             of_weight = of_weight + one / _shape_factor(cluster, m=n, n=k, k=tokens)
         else:
             matmul = of_input = of_weight = matmul + one
-    # A frozen weight needs no gradient; an adapter's own matmuls are small.
+    # A frozen weight needs no gradient; an adapter's own matmuls are small, its passes are not.
     frozen = np.asarray(work.adapters)
     matmul_backward = of_input + np.where(frozen, 0.0, of_weight)
     backward = np.where(frozen, 1.0, 2.0)
@@ -257,15 +258,15 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
     weights = held / np.maximum(m.num_layers, 1.0)
     expand_s = expanded * weights * np.asarray(work.adapters) / rate.bytes_per_s
     expand_s = expand_s + np.multiply(work.quantised_weight_bytes, weights) / rate.bytes_per_s
-    moved = (
-        moved
-        * np.asarray(cluster.elementwise_factor)
-        * kernels.onchip_factor(
-            memory_bytes_per_s=cluster.memory_bytes_per_s,
-            multiprocessors=cluster.multiprocessors,
-            onchip=eff.onchip,
-        )
+    on_chip = np.asarray(cluster.elementwise_factor) * kernels.onchip_factor(
+        memory_bytes_per_s=cluster.memory_bytes_per_s,
+        multiprocessors=cluster.multiprocessors,
+        onchip=eff.onchip,
     )
+    eager_in, eager_back = _eager_bytes(work, outside=parallel, tp=lay.tp)
+    moved_back = (kernels.BACKWARD_BYTES * moved + eager_back) * on_chip
+    moved = (moved + eager_in) * on_chip
+    passes_in, passes_back = _adapter_bytes(work, lay, eff)
     cast = work.quantised_bytes * kernels.quantised_elements_per_token(m) / lay.tp
     vocab = np.divide(m.vocab_size, lay.tp)
     head = gemm.matmul_s(
@@ -291,8 +292,28 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
             forward_s=attention_s, relative_rate=eff.attention_backward
         )
         + attention.BACKWARD_FLOPS * scan_s,
-        memory_bound_forward=tokens * (moved + cast) / rate.bytes_per_s + expand_s,
-        memory_bound_backward=tokens * (kernels.BACKWARD_BYTES * moved + cast) / rate.bytes_per_s
+        memory_bound_forward=tokens * (moved + cast + passes_in) / rate.bytes_per_s + expand_s,
+        memory_bound_backward=tokens * (moved_back + cast + passes_back) / rate.bytes_per_s
         + expand_s,
         head=head * np.where(work.adapters, 2.0, 3.0) + loss,
     )
+
+
+def _adapter_bytes(work: Workload, lay: Layouts, eff: Efficiency) -> tuple[Numeric, Numeric]:
+    """Bytes per layer and token, forward and backward, of adapters' passes over memory: copies and
+    sums, which the memory alone bounds. A compiler leaves the share that it leaves of others."""
+    passes = adapter_passes(work)
+    if passes is None:
+        return 0.0, 0.0
+    forward, backward = moved_bytes_per_token(work.model, passes, tp=lay.tp)
+    left = np.where(work.compiled, eff.compiled, 1.0)
+    return left * forward, left * backward
+
+
+def _eager_bytes(work: Workload, *, outside: Numeric, tp: Numeric) -> tuple[Numeric, Numeric]:
+    """The same of norms and rotation that no kernel and no compiler fuses."""
+    if not np.any(work.eager_norms):
+        return 0.0, 0.0
+    forward, backward = kernels.eager_bytes_per_token(work.model, outside=outside, tp=tp)
+    eager = np.where(work.eager_norms, np.where(work.compiled, 0.0, 1.0), 0.0)
+    return eager * forward, eager * backward

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.layout.precision import PRECISIONS
+from core.model.adapter_passes import KINDS, AdapterPasses, moved_bytes_per_token
 from core.model.transformer import num_moe_layers
 from core.time import kernels
 from core.time.layer import MEASURED_YEARS, decimal_year, layer_seconds, rates, software_factor
@@ -191,3 +192,49 @@ def test_the_reference_of_elementwise_work_is_the_a100_of_the_facts():
     a100 = accelerator("A100-80GB-SXM")
     each = a100.memory_bytes_per_s / a100.multiprocessor_count
     assert each == pytest.approx(kernels.A100_BYTES_PER_S)
+
+
+class TestPassesOverMemory:
+    """Of adapters, and of norms and rotation that no kernel fuses."""
+
+    PARTS = ("memory_bound_forward", "memory_bound_backward")
+
+    @pytest.mark.parametrize("model", [LLAMA_8B, MIXTRAL_8X7B])
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_adapters_move_their_bytes_at_the_rate_of_the_memory(self, model, kind):
+        given = {"adapters": True, "trained_fraction": 0.01}
+        kind = float(KINDS.index(kind))
+        none = layer(model, eff=GENERIC, **given)
+        some = layer(model, eff=GENERIC, adapter_kind=kind, adapter_dropout=True, **given)
+        moved = moved_bytes_per_token(model, AdapterPasses(kind=kind, dropout=1.0), tp=1.0)
+        rate = CLUSTER.memory_bytes_per_s * GENERIC.memory
+        rate *= float(software_factor(workload().software_year, GENERIC.software_per_year))
+        for part, each in zip(self.PARTS, moved, strict=True):
+            assert some[part] - none[part] == pytest.approx(4096 * float(each) / rate)
+        assert {p: some[p] for p in PARTS if p not in self.PARTS} == {
+            p: none[p] for p in PARTS if p not in self.PARTS
+        }
+
+    def test_a_compiler_leaves_some_of_the_adapters_passes_and_none_of_the_eager_ones(self):
+        given = {"adapters": True, "adapter_kind": float(KINDS.index("own"))}
+        for eager in (False, True):
+            plain, compiled = (
+                layer(eff=replace(IDEAL, compiled=0.5), eager_norms=eager, compiled=c, **given)
+                for c in (False, True)
+            )
+            fused = layer(eff=replace(IDEAL, compiled=0.5), compiled=True, **given)
+            for part in self.PARTS:
+                assert compiled[part] == fused[part]
+                assert compiled[part] < plain[part]
+
+    def test_eager_norms_and_rotation_move_what_their_operators_do(self):
+        """Llama 3.1 8B: two norms of 4096, queries of 4096 and keys of 1024."""
+        fused, eager = (layer(eager_norms=e) for e in (False, True))
+        moved = [32 * 8192 + 16 * 5120, 60 * 8192 + 22 * 5120]
+        for part, each in zip(self.PARTS, moved, strict=True):
+            more = 4096 * each / CLUSTER.memory_bytes_per_s
+            assert eager[part] - fused[part] == pytest.approx(more)
+
+    def test_a_layer_norm_is_one_kernel_already(self):
+        gpt = replace(LLAMA_8B, gated_mlp=False)
+        assert layer(gpt, eager_norms=True) == layer(gpt)

@@ -1,0 +1,45 @@
+"""How a stack applies adapters, norms and rotation: hardware/stack_habits.csv.
+
+`adapter_passes`   the kind of core/model/adapter_passes.py with a 16-bit base
+`qlora_passes`     with a packed base that is not sharded; blank: as `adapter_passes`
+`adapter_dropout`  1: the adapters' input is dropped out by default
+`joined_adapters`  1: matrices with the same input have one adapter
+`chunks_loss_with` fused_linear: the loss in pieces comes with kernels for norms and rotation
+`norm_kernels`     eager: norms and rotation run operator by operator unless kernels are asked for
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.model.adapter_passes import KINDS
+from hardware.efficiency import Stack
+from hardware.stack_support import habit
+
+ON, EAGER, FUSED = "1", "eager", "fused"
+LINEAR_LOSS = "fused_linear"  # a loss that comes with kernels for norms and rotation
+
+
+def adapter_fields(
+    stack: Stack, task: str, year: float, *, sharded: bool = False, on_mlp: bool = True
+) -> dict[str, Any]:
+    """The fields of `Workload` on the passes of adapters; none without adapters. `sharded`: the
+    base is cut over GPUs, which packs it in words of the adapters' format."""
+    if task not in ("lora", "qlora"):
+        return {}
+    kind = habit(stack, "adapter_passes", year)
+    if task == "qlora" and not sharded:
+        kind = habit(stack, "qlora_passes", year) or kind
+    return {
+        "adapter_kind": float(KINDS.index(kind or "none")),
+        "adapter_dropout": habit(stack, "adapter_dropout", year) == ON,
+        "joined_adapters": habit(stack, "joined_adapters", year) == ON,
+        "adapters_on_mlp": on_mlp,
+    }
+
+
+def runs_eagerly(stack: Stack, year: float, *, said: str = "", loss: str = "") -> bool:
+    """Whether norms and rotation run operator by operator: as the run says, else as the stack."""
+    if said in (EAGER, FUSED):
+        return said == EAGER
+    return habit(stack, "norm_kernels", year) == EAGER and loss != LINEAR_LOSS

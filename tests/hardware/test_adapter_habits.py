@@ -1,0 +1,63 @@
+"""How stacks apply adapters, norms and rotation."""
+
+import pytest
+
+from core.model.adapter_passes import KINDS
+from hardware.efficiency import stacks
+from hardware.habits.adapters import adapter_fields, runs_eagerly
+
+
+def kind(stack, task, year, **given):
+    return KINDS[int(adapter_fields(stacks()[stack], task, year, **given)["adapter_kind"])]
+
+
+@pytest.mark.parametrize("task", ["pretrain", "sft"])
+def test_nothing_is_said_without_adapters(task):
+    assert adapter_fields(stacks()["trl"], task, 2026.0) == {}
+
+
+@pytest.mark.parametrize("stack", ["trl", "llama-factory", "axolotl", "ms-swift", "accelerate"])
+def test_adapters_of_peft_are_fp32_from_2024_05_on(stack):
+    assert kind(stack, "lora", 2024.2) == "own"
+    assert kind(stack, "lora", 2024.5) == "fp32"
+
+
+def test_a_packed_base_sets_no_format_unless_it_is_sharded():
+    assert kind("trl", "qlora", 2024.2) == "fp32"
+    assert kind("trl", "qlora", 2024.2, sharded=True) == "own"
+
+
+@pytest.mark.parametrize("task", ["lora", "qlora"])
+def test_unsloth_fuses_its_adapters_and_its_norms(task):
+    found = adapter_fields(stacks()["unsloth"], task, 2025.0)
+    assert KINDS[int(found["adapter_kind"])] == "fused"
+    assert not found["adapter_dropout"]
+    assert not runs_eagerly(stacks()["unsloth"], 2025.0)
+
+
+@pytest.mark.parametrize("stack", ["nemo", "megatron-bridge"])
+def test_megatron_has_one_adapter_for_queries_keys_and_values(stack):
+    found = adapter_fields(stacks()[stack], "lora", 2025.0)
+    assert found["joined_adapters"]
+    assert kind(stack, "lora", 2025.0) == "own"
+
+
+@pytest.mark.parametrize("stack", ["maxtext", "optimum-habana"])
+def test_of_other_stacks_no_passes_are_known(stack):
+    assert kind(stack, "lora", 2025.0) == "none"
+
+
+@pytest.mark.parametrize(
+    ("said", "loss", "eager"),
+    [
+        ("", "", True),
+        ("", "standard", True),
+        ("", "chunked", True),
+        ("", "fused_linear", False),
+        ("eager", "fused_linear", True),
+        ("fused", "", False),
+    ],
+)
+def test_norms_of_transformers_are_eager_unless_kernels_are_asked_for(said, loss, eager):
+    assert runs_eagerly(stacks()["trl"], 2025.0, said=said, loss=loss) == eager
+    assert not runs_eagerly(stacks()["megatron-lm"], 2025.0, loss=loss)

@@ -91,7 +91,7 @@ class RunInputs:
     grad_dtype: Texts  # in which gradients are summed and reduced: fp32, bf16
     recompute_detail: Texts  # modules, or how many layers
     elementwise_kernel: Texts  # norms and rotation: eager (operator by operator), fused
-    lora_targets: Texts  # matrices with adapters: attention, all
+    lora_targets: Texts  # matrices with adapters: qkv, attention, all
     num_gpus: Numbers
     gpus_per_node: Numbers
     nvlink_domain: Numbers

@@ -41,7 +41,7 @@ from core.model.transformer import Transformer, is_moe
 from core.numeric import Numeric
 from hardware.efficiency import GENERIC, Stack, efficiency, of_family, stack_of
 from hardware.facts import accelerator, fabric, scale_up_hop_s
-from hardware.habits.adapters import adapter_fields
+from hardware.habits.adapters import ATTENTION, QKV, adapter_fields
 from hardware.habits.unnamed import software_of
 from hardware.measured import RunInputs, measured_accelerators
 from hardware.measured_model import ModelFacts
@@ -54,7 +54,6 @@ PAGED_RECIPES = ("torchtune",)
 # twice, 8 written (google/aqt: aqt/jax/v2/config.py, config_v3; MaxText's quantization=int8).
 INT8, INT8_BYTES = "int8", 5.0
 LORA_RANK = 16.0  # assumed, with adapters on every matrix, where a row does not say
-ATTENTION = "attention"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,10 +240,12 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack, *, in_rack
     task = str(inputs.task[i])
     adapters = task in ("lora", "qlora")
     trained: Numeric = 1.0
-    on_mlp = str(inputs.lora_targets[i]) != ATTENTION
+    targets = str(inputs.lora_targets[i])
     if adapters:
         rank = given_or(inputs.lora_rank[i], LORA_RANK)
-        trained = trained_fraction(facts.transformer, rank=rank, on_mlp=on_mlp)
+        trained = trained_fraction(
+            facts.transformer, rank=rank, on_mlp=targets not in (ATTENTION, QKV)
+        )
     sharding = SHARDING_NAMES.get(str(inputs.dp_sharding[i]), stack.dp_sharding or "ddp")
     sharded = float(column(INDEX[sharding], "shards_parameters")) > 0
     offload = str(inputs.offload[i])
@@ -261,7 +262,7 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack, *, in_rack
         offload_optimizer=offloaded_to(offload, "optimizer"),
         offload_params=offloaded_to(offload, "param"),
         offloads_activations=float("activation" in offload),
-        **adapter_fields(stack, task, year_of(inputs, i), sharded=sharded, on_mlp=on_mlp),
+        **adapter_fields(stack, task, year_of(inputs, i), sharded=sharded, targets=targets),
         **features(inputs, i, stack, recipe.matmul_bits, in_rack=in_rack),
     )
 

@@ -22,7 +22,6 @@ from app.accuracy.run_features import (
     ONCE_PER_NODE,
     OPTIMIZER_WORDS,
     PACKINGS,
-    TARGETS,
     UNFUSED,
 )
 from app.accuracy.run_words import PRECISION_NAMES, SHARDING_NAMES
@@ -31,6 +30,7 @@ from app.document import format as fmt
 from core.errors import shown
 from core.layout.layouts import RECOMPUTE
 from core.layout.precision import PRECISIONS
+from hardware.habits.adapters import TARGETS
 from hardware.measured import Runs
 from hardware.measured_cells import UNKNOWN
 

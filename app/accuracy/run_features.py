@@ -55,7 +55,6 @@ BALANCES = {"forced": 1.0, "natural": nan}  # of Workload.expert_imbalance
 SOME_LAYERS = re.compile(r"^(\d+) of (\d+) layers")
 PACKINGS = (PACKED, PADDED)
 ELEMENTWISE = (EAGER, FUSED)
-TARGETS = ("attention", "all")
 MEASURES = ("allocated", "reserved", "device")
 
 

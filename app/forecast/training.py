@@ -132,7 +132,7 @@ def workload_of(scenario: Scenario, model: NamedModel, stack: Stack | None = Non
         trained_fraction=trained,
         weight_bytes=weight_bytes,
         adapters=scenario.task in ("lora", "qlora"),
-        **adapter_fields(stack, scenario.task, year, on_mlp=scenario.lora_targets == "all"),
+        **adapter_fields(stack, scenario.task, year, targets=scenario.lora_targets),
         unfused_attention=scenario.attention == "unfused",
         flash2=does["attention"] == "flash2",
         compiled=options.compiles(scenario, stack),

@@ -46,6 +46,7 @@ class Workload:
     adapter_dropout: Bools = False
     joined_adapters: Bools = False
     adapters_on_mlp: Bools = True
+    adapters_on_output: Bools = True  # of attention
     # Kernels
     unfused_attention: Bools = False  # the score matrix is written out: before FlashAttention
     flash2: Bools = False  # FlashAttention 2 where a newer kernel exists
@@ -80,6 +81,7 @@ def adapter_passes(work: Workload) -> AdapterPasses | None:
         dropout=np.asarray(work.adapter_dropout, dtype=float),
         joined=np.asarray(work.joined_adapters, dtype=float),
         on_mlp=np.asarray(work.adapters_on_mlp, dtype=float),
+        on_output=np.asarray(work.adapters_on_output, dtype=float),
     )
 
 

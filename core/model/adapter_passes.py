@@ -61,6 +61,7 @@ class AdapterPasses:
     dropout: Numeric = 0.0  # 1: of each adapter's input
     joined: Numeric = 0.0  # 1: one adapter for matrices with the same input
     on_mlp: Numeric = 1.0  # 0: attention alone is adapted
+    on_output: Numeric = 1.0  # 0: nor is its output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +90,13 @@ def widths(model: Transformer, passes: AdapterPasses) -> Widths:
     inner = dense * model.ffn_hidden_size + experts * model.moe_ffn_hidden_size
     mlps = (dense + experts) * passes.on_mlp
     whole_in = attention * inputs * h + mlps * np.where(passes.joined, 1.0, gates) * h
-    cut_in = attention * attention_output_size(model) + passes.on_mlp * inner
+    cut_in = attention * attention_output_size(model) * passes.on_output + passes.on_mlp * inner
     cut_out = attention * (queries + kv_size(model)) + passes.on_mlp * gates * inner
     for n, k, share in state_space.matmuls(model, tp=1.0):
         cut_in = cut_in + passes.on_mlp * share * np.asarray(k)
         cut_out = cut_out + passes.on_mlp * share * np.asarray(n)
-    return Widths(
-        whole_in=whole_in, cut_in=cut_in, whole_out=(attention + mlps) * h, cut_out=cut_out
-    )
+    whole_out = (attention * passes.on_output + mlps) * h
+    return Widths(whole_in=whole_in, cut_in=cut_in, whole_out=whole_out, cut_out=cut_out)
 
 
 def moved_bytes_per_token(

@@ -13,15 +13,16 @@ from __future__ import annotations
 from typing import Any
 
 from core.model.adapter_passes import KINDS
-from hardware.efficiency import Stack
+from hardware.efficiency import GENERIC, Stack
 from hardware.stack_support import habit
 
 ON, EAGER, FUSED = "1", "eager", "fused"
+ALL, ATTENTION, QKV = TARGETS = ("all", "attention", "qkv")  # matrices with adapters
 LINEAR_LOSS = "fused_linear"  # a loss that comes with kernels for norms and rotation
 
 
 def adapter_fields(
-    stack: Stack, task: str, year: float, *, sharded: bool = False, on_mlp: bool = True
+    stack: Stack, task: str, year: float, *, sharded: bool = False, targets: str = ALL
 ) -> dict[str, Any]:
     """The fields of `Workload` on the passes of adapters; none without adapters. `sharded`: the
     base is cut over GPUs, which packs it in words of the adapters' format."""
@@ -34,7 +35,8 @@ def adapter_fields(
         "adapter_kind": float(KINDS.index(kind or "none")),
         "adapter_dropout": habit(stack, "adapter_dropout", year) == ON,
         "joined_adapters": habit(stack, "joined_adapters", year) == ON,
-        "adapters_on_mlp": on_mlp,
+        "adapters_on_mlp": targets not in (ATTENTION, QKV),
+        "adapters_on_output": targets != QKV,
     }
 
 
@@ -42,4 +44,6 @@ def runs_eagerly(stack: Stack, year: float, *, said: str = "", loss: str = "") -
     """Whether norms and rotation run operator by operator: as the run says, else as the stack."""
     if said in (EAGER, FUSED):
         return said == EAGER
+    if stack.name == GENERIC:  # its fractions are those of stacks of all kinds
+        return False
     return habit(stack, "norm_kernels", year) == EAGER and loss != LINEAR_LOSS

@@ -1,5 +1,7 @@
 """How stacks apply adapters, norms and rotation."""
 
+from dataclasses import replace
+
 import pytest
 
 from core.model.adapter_passes import KINDS
@@ -61,3 +63,9 @@ def test_of_other_stacks_no_passes_are_known(stack):
 def test_norms_of_transformers_are_eager_unless_kernels_are_asked_for(said, loss, eager):
     assert runs_eagerly(stacks()["trl"], 2025.0, said=said, loss=loss) == eager
     assert not runs_eagerly(stacks()["megatron-lm"], 2025.0, loss=loss)
+
+
+def test_a_stack_that_nobody_names_is_as_eager_as_the_mean_of_all():
+    unnamed = replace(stacks()["trl"], name="generic")
+    assert not runs_eagerly(unnamed, 2025.0)
+    assert runs_eagerly(unnamed, 2025.0, said="eager")

@@ -35,6 +35,10 @@ def test_attention_alone():
     assert float(w.whole_in + w.cut_in) == 4 * 4096
     assert float(w.whole_out + w.cut_out) == 2 * 4096 + 2 * 1024
 
+    w = widths(LLAMA_8B, passes(on_mlp=0.0, on_output=0.0))
+    assert float(w.whole_in + w.cut_in) == 3 * 4096
+    assert float(w.whole_out + w.cut_out) == 4096 + 2 * 1024
+
 
 def test_joined_matrices_read_their_input_once():
     apart, joined = (widths(LLAMA_8B, passes(joined=j)) for j in (0.0, 1.0))

@@ -28,7 +28,6 @@ from core.evidence.inference import least_recompute, with_least_offload, with_pa
 from core.evidence.uncertainty import Circumstances, doublings
 from core.layout.layouts import RECOMPUTE, SEARCHED_RECOMPUTE, Layouts
 from core.layout.precision import PRECISIONS
-from core.layout.sharding import INDEX, column
 from core.layout.workload import Workload
 from core.machine import efficiency as efficiencies
 from core.machine.accelerator import Accelerator
@@ -41,7 +40,7 @@ from core.model.transformer import Transformer, is_moe
 from core.numeric import Numeric
 from hardware.efficiency import GENERIC, Stack, efficiency, of_family, stack_of
 from hardware.facts import accelerator, fabric, scale_up_hop_s
-from hardware.habits.adapters import ATTENTION, QKV, adapter_fields
+from hardware.habits.adapters import ATTENTION, QKV, adapter_fields, targets_of
 from hardware.habits.unnamed import software_of
 from hardware.measured import RunInputs, measured_accelerators
 from hardware.measured_model import ModelFacts
@@ -240,14 +239,12 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack, *, in_rack
     task = str(inputs.task[i])
     adapters = task in ("lora", "qlora")
     trained: Numeric = 1.0
-    targets = str(inputs.lora_targets[i])
+    targets = targets_of(stack, year_of(inputs, i), str(inputs.lora_targets[i]))
     if adapters:
         rank = given_or(inputs.lora_rank[i], LORA_RANK)
         trained = trained_fraction(
             facts.transformer, rank=rank, on_mlp=targets not in (ATTENTION, QKV)
         )
-    sharding = SHARDING_NAMES.get(str(inputs.dp_sharding[i]), stack.dp_sharding or "ddp")
-    sharded = float(column(INDEX[sharding], "shards_parameters")) > 0
     offload = str(inputs.offload[i])
     return Workload(
         model=facts.transformer,
@@ -262,7 +259,7 @@ def _work(inputs: RunInputs, i: int, facts: ModelFacts, stack: Stack, *, in_rack
         offload_optimizer=offloaded_to(offload, "optimizer"),
         offload_params=offloaded_to(offload, "param"),
         offloads_activations=float("activation" in offload),
-        **adapter_fields(stack, task, year_of(inputs, i), sharded=sharded, targets=targets),
+        **adapter_fields(stack, task, year_of(inputs, i), targets=targets),
         **features(inputs, i, stack, recipe.matmul_bits, in_rack=in_rack),
     )
 

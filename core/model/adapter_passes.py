@@ -17,6 +17,8 @@ fp32   PEFT where adapters are fp32 beside a 16-bit base (huggingface/peft@00336
 own    adapters in the base's 16 bits, without casts (torchtune@031d89b8a: modules/peft/lora.py,
        LoRALinear.forward; NVIDIA/NeMo@0044d7785: nemo/collections/llm/peft/lora.py, LoRALinear):
        forward 2 and 12, backward 10 and 8; A's input is that of the base
+packed as own, of a packed base under autocast, whose output is copied before the sum 2+2
+       (huggingface/peft@0000e79db: tuners/lora/bnb.py, Linear4bit.forward): forward 2 and 16
 fused  sums in place, in the epilogue of B's matmul (unslothai/unsloth@0050c73e0:
        unsloth/kernels/fast_lora.py, addmm_): forward 2 and 4 (read and write), backward 2 for A's
        gradient and 4 for the sum of each input, 4 for what two matmuls read of each output
@@ -46,11 +48,11 @@ from core.model.transformer import (
 )
 from core.numeric import Numeric
 
-KINDS = ("none", "fused", "own", "fp32")
-_FORWARD_IN, _FORWARD_OUT = np.array([0, 2, 2, 14.0]), np.array([0, 4, 12, 12.0])
-_BACKWARD_IN, _BACKWARD_OUT = np.array([0, 6, 10, 22.0]), np.array([0, 4, 8, 8.0])
-_KEPT_IN = np.array([0, 0, 0, 4.0])
-_DROPOUT, _DROPOUT_KEPT = np.array([0, 0, 5, 9.0]), np.array([0, 0, 3, 1.0])
+KINDS = ("none", "fused", "own", "packed", "fp32")
+_FORWARD_IN, _FORWARD_OUT = np.array([0, 2, 2, 2, 14.0]), np.array([0, 4, 12, 16, 12.0])
+_BACKWARD_IN, _BACKWARD_OUT = np.array([0, 6, 10, 10, 22.0]), np.array([0, 4, 8, 8, 8.0])
+_KEPT_IN = np.array([0, 0, 0, 0, 4.0])
+_DROPOUT, _DROPOUT_KEPT = np.array([0, 0, 5, 5, 9.0]), np.array([0, 0, 3, 3, 1.0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

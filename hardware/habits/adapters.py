@@ -1,7 +1,8 @@
 """How a stack applies adapters, norms and rotation: hardware/stack_habits.csv.
 
 `adapter_passes`   the kind of core/model/adapter_passes.py with a 16-bit base
-`qlora_passes`     with a packed base that is not sharded; blank: as `adapter_passes`
+`qlora_passes`     with a packed base; blank: as `adapter_passes`
+`lora_targets`     the matrices with adapters; blank: all
 `adapter_dropout`  1: the adapters' input is dropped out by default
 `joined_adapters`  1: matrices with the same input have one adapter
 `chunks_loss_with` fused_linear: the loss in pieces comes with kernels for norms and rotation
@@ -21,15 +22,12 @@ ALL, ATTENTION, QKV = TARGETS = ("all", "attention", "qkv")  # matrices with ada
 LINEAR_LOSS = "fused_linear"  # a loss that comes with kernels for norms and rotation
 
 
-def adapter_fields(
-    stack: Stack, task: str, year: float, *, sharded: bool = False, targets: str = ALL
-) -> dict[str, Any]:
-    """The fields of `Workload` on the passes of adapters; none without adapters. `sharded`: the
-    base is cut over GPUs, which packs it in words of the adapters' format."""
+def adapter_fields(stack: Stack, task: str, year: float, *, targets: str = ALL) -> dict[str, Any]:
+    """The fields of `Workload` on the passes of adapters; none without adapters."""
     if task not in ("lora", "qlora"):
         return {}
     kind = habit(stack, "adapter_passes", year)
-    if task == "qlora" and not sharded:
+    if task == "qlora":
         kind = habit(stack, "qlora_passes", year) or kind
     return {
         "adapter_kind": float(KINDS.index(kind or "none")),
@@ -38,6 +36,11 @@ def adapter_fields(
         "adapters_on_mlp": targets not in (ATTENTION, QKV),
         "adapters_on_output": targets != QKV,
     }
+
+
+def targets_of(stack: Stack, year: float, said: str) -> str:
+    """The matrices with adapters: as the run says, else as the stack does."""
+    return said if said in TARGETS else habit(stack, "lora_targets", year) or ALL
 
 
 def runs_eagerly(stack: Stack, year: float, *, said: str = "", loss: str = "") -> bool:

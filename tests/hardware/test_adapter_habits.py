@@ -6,7 +6,7 @@ import pytest
 
 from core.model.adapter_passes import KINDS
 from hardware.efficiency import stacks
-from hardware.habits.adapters import adapter_fields, runs_eagerly
+from hardware.habits.adapters import adapter_fields, runs_eagerly, targets_of
 
 
 def kind(stack, task, year, **given):
@@ -24,9 +24,16 @@ def test_adapters_of_peft_are_fp32_from_2024_05_on(stack):
     assert kind(stack, "lora", 2024.5) == "fp32"
 
 
-def test_a_packed_base_sets_no_format_unless_it_is_sharded():
-    assert kind("trl", "qlora", 2024.2) == "fp32"
-    assert kind("trl", "qlora", 2024.2, sharded=True) == "own"
+def test_layers_with_a_packed_base_cast_nothing():
+    assert kind("trl", "qlora", 2025.0) == "packed"
+    assert kind("torchtune", "qlora", 2025.0) == "own"
+
+
+def test_targets_are_said_or_the_default_of_the_stack():
+    nemo, trl = stacks()["nemo"], stacks()["trl"]
+    assert targets_of(nemo, 2024.5, "") == "qkv"
+    assert targets_of(nemo, 2025.0, "") == targets_of(trl, 2025.0, "unknown") == "all"
+    assert targets_of(nemo, 2025.0, "attention") == "attention"
 
 
 @pytest.mark.parametrize("task", ["lora", "qlora"])

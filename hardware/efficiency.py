@@ -37,6 +37,7 @@ class Stack:
     gradient_overlap_since: str  # reduction of gradients during backward: YYYY[-MM], 'always' or ''
     note: str  # its other defaults
     chunked_loss: str = ""  # 'always', 'fine-tuning' or '': tasks whose logits exist in pieces only
+    software: str = ""  # what is built on it, if not itself (hardware/habits/built_on.csv)
 
     def chunks_loss(self, *, pretrains: bool) -> bool:
         """Whether it computes the loss in pieces unless asked not to."""

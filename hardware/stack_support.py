@@ -25,7 +25,9 @@ from hardware.tables import check_source, is_date, rows
 SUPPORT_CSV = Path(__file__).with_name("stack_support.csv")
 ASYNC_CSV = Path(__file__).with_name("async_checkpoints.csv")
 HABITS_CSV = Path(__file__).with_name("stack_habits.csv")
+BUILT_ON_CSV = Path(__file__).with_name("habits") / "built_on.csv"
 _HABIT_COLUMNS = ("stack", "quantity", "since", "value", "source", "source_date", "note")
+_BUILT_ON_COLUMNS = ("name", "like", "source", "source_date", "note")
 _ASYNC_COLUMNS = ("stack", "since", "blocked_s", "blocked_source", "source", "source_date", "note")
 ALWAYS = "always"
 _LISTS = (
@@ -171,10 +173,15 @@ def async_checkpoint(stack: str) -> AsyncCheckpoint:
 Habits = Mapping[tuple[str, str], list[tuple[float, str]]]
 
 
+def _built_on() -> set[str]:
+    """Software that hardware/habits/unnamed.py takes for a stack; it may have its own habits."""
+    return {row["name"] for _, row in rows(BUILT_ON_CSV, _BUILT_ON_COLUMNS)}
+
+
 def load_habits(path: Path = HABITS_CSV) -> Habits:
-    """Read the table: (stack or family, quantity) -> (year, word) from the newest on."""
+    """Read the table: (software, stack or family, quantity) -> (year, word) from the newest on."""
     found: dict[tuple[str, str], list[tuple[float, str]]] = {}
-    names = {*stacks(), *(s.family for s in stacks().values())}
+    names = {*stacks(), *(s.family for s in stacks().values()), *_built_on()}
     for where, row in rows(path, _HABIT_COLUMNS):
         check_source(where, row["quantity"], row)
         if row["stack"] not in names:
@@ -192,8 +199,9 @@ def _habits() -> Habits:
 
 
 def habit(stack: Stack, quantity: str, software_year: float) -> str:
-    """What a stack, or else its family, did in that year; '' where the table has no row."""
-    for name in (stack.name, stack.family):
+    """What a software, or else the stack that it is built on, or its family, did in that year; ''
+    where the table has no row."""
+    for name in (stack.software, stack.name, stack.family):
         for since, word in _habits().get((name, quantity), []):
             if software_year >= since:
                 return word

@@ -155,7 +155,7 @@ def _row(
     written = str(inputs.dp_sharding[i])
     known_stack = stack_of(str(inputs.framework[i]))
     stack, profile = _software(inputs, i, chip, known_stack)
-    eff = reported(inputs, i, efficiency(profile, profiles))
+    eff = reported(inputs, i, efficiency(profile, profiles), stack)
     if known_stack is None:  # as uncertain as any unknown one, whatever it is built on
         width = efficiency(GENERIC, profiles)
         eff = replace(eff, throughput_sigma=width.throughput_sigma, memory_sigma=width.memory_sigma)

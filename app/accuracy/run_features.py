@@ -112,6 +112,9 @@ def features(
             inputs.grad_overlap[i], bool(is_since(year, stack.gradient_overlap_since))
         ),
         "deduplicates": sends in ONCE_PER_NODE,
+        # A stack whose habit is DeepSpeed means ZeRO-3 by zero3/fsdp, which reduces each time.
+        "sums_whole_gradients": habit(stack, "gradient_sums", year) == "whole"
+        and stack.dp_sharding != "zero3",
         "overlaps_weights": _flag(inputs.param_overlap[i], True),
         "broadcasts_weights": habit(stack, "broadcasts_weights", year) == ON,
         "splits_expert_biases": habit(stack, "splits_expert_biases", year) == ON,
@@ -131,13 +134,16 @@ def features(
         if states == ADAMW_BF16
         else kept.state_bytes,
         "ends_state_bytes": np.nan if kept.ends_state_bytes is None else kept.ends_state_bytes,
+        "sets_state_type": states == ADAMW_BF16,
         "orthogonalises": kept.orthogonalises,
     }
 
 
-def reported(inputs: RunInputs, i: int, eff: Efficiency) -> Efficiency:
+def reported(inputs: RunInputs, i: int, eff: Efficiency, stack: Stack) -> Efficiency:
     """The profile with what a row says about its weights, about the layers that are computed again
-    and about its printed peak of memory."""
+    and about its printed peak of memory, and with the bytes of a logit that its software keeps."""
+    if kept := habit(stack, "held_logits_bytes", year_of(inputs, i)):
+        eff = replace(eff, held_logits_bytes=float(kept))
     if some := SOME_LAYERS.match(str(inputs.recompute_detail[i])):
         again, layers = (float(n) for n in some.groups())
         eff = replace(eff, full_recompute=eff.full_recompute * min(again / max(layers, 1.0), 1.0))

@@ -243,10 +243,9 @@ def _data_parallel(case: Case, own_s: float) -> tuple[str, tuple[Record, ...], s
     work, lay, cluster, eff = case.work, case.lay, case.cluster, case.eff
     params = stage_params(work, lay, first=True)
     layers = layers_of_largest_stage(num_layers=work.model.num_layers, pp=lay.pp)
-    gathers = as_float(traffic.gather_s(
-        lay, cluster, eff, params, work.trained_fraction, layers,
-        frozen_bytes=work.weight_bytes, gradient_bytes=work.gradient_bytes))  # fmt: skip
+    before, last = traffic.gathers_of_step_s(work, lay, cluster, eff, params, layers)
     times = 1 if case.plan.layout.pp > 1 else case.plan.layout.num_microbatches
+    gathers = (as_float(before) * (times - 1) + as_float(last)) / times
     rest = (lay, cluster, eff, params, work.trained_fraction, work.gradient_bytes)
     latency_s = traffic.buckets_latency_s(*rest)
     reduced = as_float(traffic.gradient_s(*rest, latency_s=latency_s) + traffic.replica_s(*rest))
@@ -254,7 +253,7 @@ def _data_parallel(case: Case, own_s: float) -> tuple[str, tuple[Record, ...], s
         traffic.updated_weights_s(work, lay, cluster, eff, params, latency_s=latency_s)
     )
     inputs = (
-        record("gathers_s", "Weights gathered, gradients scattered, each time", gathers, "s",
+        record("gathers_s", "Weights gathered, gradients scattered, on average", gathers, "s",
                topic="Which collectives"),
         record("num_gathers", "Times a step", times, "",
                note="once a step in a pipeline, else once a micro-batch"),

@@ -110,6 +110,26 @@ def held_gradient_bytes(*, strategy: Numeric, gradient_bytes: Numeric = nan) -> 
     return np.where(given, gradient_bytes, habit)
 
 
+def may_sum_whole(strategy: Numeric) -> NDArray[np.bool_]:
+    """Whether a strategy can leave gradients whole until the last micro-batch: PyTorch's FSDP
+    (pytorch/pytorch pull request 126166); ZeRO-2 and 3 cannot (huggingface/accelerate:
+    Accelerator.no_sync)."""
+    own = column(strategy, "parameter_bytes") == 4
+    return own & (column(strategy, "shards_parameters") > 0)
+
+
+def whole_gradient_bytes(
+    *, strategy: Numeric, gradient_bytes: Numeric, weight_bytes: Numeric
+) -> NDArray[np.float64]:
+    """Bytes per parameter of gradients that are summed before they are reduced. FSDP2 sums in the
+    type of the reduction, FSDP1 in that of its 16-bit gradients (pytorch/pytorch:
+    torch/distributed/fsdp/_fully_shard/_fsdp_param.py, to_accumulated_grad_if_needed;
+    torch/distributed/fsdp/_runtime_utils.py, _post_backward_hook). `weight_bytes`: of a weight that
+    is its own master copy, whose type the reduction has unless one is given."""
+    given = np.where(np.isnan(gradient_bytes), weight_bytes, gradient_bytes)
+    return np.where(np.asarray(strategy) == INDEX["fsdp1"], 2.0, np.minimum(given, 4.0))
+
+
 def reduced_gradient_bytes(*, strategy: Numeric, gradient_bytes: Numeric = nan) -> Numeric:
     """Bytes per parameter in a reduction of gradients: those of the accumulator where there is one.
     DDP reduces what it holds, and gradients that are quantised for it [W23] stay so."""

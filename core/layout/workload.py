@@ -31,6 +31,7 @@ class Workload:
     # Optimizer (core/layout/optimizers.py) and where its states live
     optimizer_state_bytes: Numeric = 8.0
     ends_state_bytes: Numeric = nan  # of embeddings and LM head; NaN: equal to the others
+    sets_state_type: Bools = False  # its moments keep their bytes, whatever the weights' type
     orthogonalises: Bools = False
     gradient_bytes: Numeric = nan  # held per parameter; NaN: the default of the sharding strategy
     offload_optimizer: Numeric = NOWHERE
@@ -58,6 +59,7 @@ class Workload:
     chunked_loss: Bools = False  # logits exist in pieces only
     async_tp: Bools = True  # tensor-parallel communication overlapped with its matmuls
     overlaps_gradients: Bools = True  # their reduction runs during backward
+    sums_whole_gradients: Bools = False  # of FSDP: reduced once, after the last micro-batch
     overlaps_weights: Bools = True  # sharded ones are gathered ahead of their layer
     broadcasts_weights: Bools = False  # ZeRO-1: updated ones are sent by one owner after the other
     software_year: Numeric = 2026.5  # decimal year of the stack's release

@@ -22,7 +22,14 @@ from core.layout.pipeline import (
     microbatches_in_flight,
     microbatches_on_last_stage,
 )
-from core.layout.sharding import ADAMW_STATE_BYTES, INDEX, column, held_gradient_bytes
+from core.layout.sharding import (
+    ADAMW_STATE_BYTES,
+    INDEX,
+    column,
+    held_gradient_bytes,
+    may_sum_whole,
+    whole_gradient_bytes,
+)
 from core.layout.workload import (
     Workload,
     adapter_passes,
@@ -42,7 +49,7 @@ from core.model.transformer import (
     layer_params,
     routed_expert_params,
 )
-from core.numeric import Numeric
+from core.numeric import Bools, Numeric
 
 CHUNK_OF_LOGITS = 1 / 8  # pieces into which a chunked loss divides the sequence
 UNIT_GRADIENT_BYTES = 4.0  # of a gathered unit: what its reduction reads in fp32
@@ -140,9 +147,16 @@ def state_bytes(
         per_param = held_gradient_bytes(strategy=lay.strategy, gradient_bytes=given)
         per_param = np.where(own, np.where(given < 2, given, eff.own_weight_bytes), per_param)
     if what == "optimizer":  # the column of the table is for AdamW: replace its moments
-        width = np.where(own, np.minimum(eff.own_weight_bytes / 4, 1.0), 1.0)
+        follows = own & ~np.asarray(work.sets_state_type, dtype=bool)
+        width = np.where(follows, np.minimum(eff.own_weight_bytes / 4, 1.0), 1.0)
         per_param = per_param - ADAMW_STATE_BYTES + work.optimizer_state_bytes * width
     total = held * trained * per_param + frozen
+    if what == "gradients" and np.any(work.sums_whole_gradients):
+        each = whole_gradient_bytes(
+            strategy=lay.strategy, gradient_bytes=given, weight_bytes=eff.own_weight_bytes
+        )
+        whole = (params.dense + params.experts) * trained * each
+        total = np.where(sums_whole_gradients(work, lay), whole, total)
     if what == "optimizer":
         ends = params.ends / np.where(sharded, params.dense_shards, 1.0)
         total = total + ends * more_state_bytes_of_ends(work)
@@ -152,6 +166,14 @@ def state_bytes(
     # Strategies that gather weights can fetch them from the host instead, and send the gradients
     # back.
     return np.where((np.asarray(work.offload_params) > 0) & sharded, 0.0, total)
+
+
+def sums_whole_gradients(work: Workload, lay: Layouts) -> Bools:
+    """Whether a stack that may do so holds whole gradients: not with one micro-batch, where no sum
+    waits; in a pipeline `unsharded_bytes` has them; never of weights that wait on the host."""
+    waits = (np.asarray(lay.num_microbatches) > 1) & (np.asarray(lay.pp) == 1)
+    here = (np.asarray(work.offload_params) == 0) & (np.asarray(lay.offload_params) == 0)
+    return np.asarray(work.sums_whole_gradients) & may_sum_whole(lay.strategy) & waits & here
 
 
 def gathered_kv_bytes(work: Workload, lay: Layouts) -> Numeric:

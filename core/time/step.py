@@ -194,25 +194,14 @@ def _data_parallel(
 
     A computation hides one communication at a time: that of a micro-batch hides its gathers, and
     what is left of the last micro-batch hides the reduction of gradients. ZeRO-2 scatters after
-    every micro-batch, so all of them hide it. A pipeline gathers once per step. Updated weights
+    every micro-batch, so all of them hide it; FSDP that sums whole gradients scatters in the last
+    only. A pipeline gathers once per step. Updated weights
     hide as gradients do, or not at all where nothing runs beside them.
     """
     m = np.asarray(lay.num_microbatches, dtype=float)
-    gathers, hidden = _overlapped(
-        traffic.gather_s(
-            lay,
-            cluster,
-            eff,
-            params,
-            work.trained_fraction,
-            layers,
-            frozen_bytes=work.weight_bytes,
-            gradient_bytes=work.gradient_bytes,
-        ),
-        free_s,
-        np.where(work.overlaps_weights, eff.fsdp_exposed, 1.0),
-        eff,
-    )
+    before, last = traffic.gathers_of_step_s(work, lay, cluster, eff, params, layers)
+    exposed = np.where(work.overlaps_weights, eff.fsdp_exposed, 1.0)
+    gathers, hidden = _overlapped(last, free_s, exposed, eff)
     zero2 = (column(lay.strategy, "shards_gradients") > 0) & (
         column(lay.strategy, "shards_parameters") == 0
     )
@@ -229,7 +218,13 @@ def _data_parallel(
     )
     times = np.where(np.asarray(lay.pp) > 1, 1.0, m)
     gradients = gradients + np.where(work.overlaps_weights, 0.0, back)
-    return times * gathers + gradients, times * hidden + hidden_gradients
+    if before is last:
+        return times * gathers + gradients, times * hidden + hidden_gradients
+    earlier, hidden_earlier = _overlapped(before, free_s, exposed, eff)
+    return (
+        (times - 1) * earlier + gathers + gradients,
+        (times - 1) * hidden_earlier + hidden + hidden_gradients,
+    )
 
 
 def _hiding_microbatches(lay: Layouts) -> Numeric:

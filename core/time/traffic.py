@@ -22,7 +22,7 @@ from core.layout.sharding import column, reduced_gradient_bytes
 from core.layout.workload import Workload, expert_load
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
-from core.memory.memory import StageParams, tokens_per_rank
+from core.memory.memory import StageParams, sums_whole_gradients, tokens_per_rank
 from core.model.transformer import (
     attention_output_size,
     attention_share,
@@ -288,9 +288,12 @@ def gather_s(
     layers: Numeric,
     frozen_bytes: Numeric = 2.0,
     gradient_bytes: Numeric = nan,
+    *,
+    scatters: bool = True,
 ) -> Numeric:
     """Seconds per micro-batch (per step in a pipeline) where weights are sharded: every layer
-    gathered for forward and for backward, its gradients scattered. [R20, section 7.2.2]"""
+    gathered for forward and for backward, its gradients scattered. [R20, section 7.2.2] Not
+    `scatters`: its gradients stay where they are until a later micro-batch."""
     # A quantised base is sent in its quantised form.
     weights = np.minimum(column(lay.strategy, "gathered_bytes"), frozen_bytes)
     gradients = _reduced_bytes(lay, trained, gradient_bytes)
@@ -299,15 +302,36 @@ def gather_s(
     stays = (np.asarray(lay.pp) > 1) | (np.asarray(lay.reshard) == 0)
     in_node = column(lay.strategy, "secondary_bytes") > 0
     gathers = np.where(stays | in_node, 1.0, 2.0)
-    volume_s = gathers * _over_copies_s(lay, cluster, eff, params, weights) + _over_copies_s(
-        lay, cluster, eff, params, gradients
-    )
+    volume_s = gathers * _over_copies_s(lay, cluster, eff, params, weights)
+    if scatters:
+        volume_s = volume_s + _over_copies_s(lay, cluster, eff, params, gradients)
     nearby = (params.dense + params.experts) * weights / np.asarray(cluster.scale_up_bytes_per_s)
     volume_s = volume_s + np.where(in_node & ~stays, nearby / eff.scale_up, 0.0)
-    latency_s = (gathers + 1) * np.asarray(layers) * _ring_latency_s(lay, cluster, eff)
+    latency_s = (gathers + scatters) * np.asarray(layers) * _ring_latency_s(lay, cluster, eff)
     sharded = column(lay.strategy, "shards_parameters") > 0
     ranks = np.multiply(lay.dp_shard, lay.cp)
     return np.where(sharded & (ranks > 1), volume_s + latency_s, 0.0)
+
+
+def gathers_of_step_s(
+    work: Workload,
+    lay: Layouts,
+    cluster: Cluster,
+    eff: Efficiency,
+    params: StageParams,
+    layers: Numeric,
+) -> tuple[Numeric, Numeric]:
+    """`gather_s` of each micro-batch but the last, and of the last: they differ where gradients are
+    summed whole before one scatter."""
+    of = (
+        lay, cluster, eff, params, work.trained_fraction, layers, work.weight_bytes,
+        work.gradient_bytes,
+    )  # fmt: skip
+    last = gather_s(*of)
+    if not np.any(work.sums_whole_gradients):
+        return last, last
+    alone = gather_s(*of, scatters=False)
+    return np.where(sums_whole_gradients(work, lay), alone, last), last
 
 
 def replica_s(

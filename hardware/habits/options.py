@@ -28,6 +28,11 @@ def compiles(scenario: Scenario, stack: Stack) -> bool:
     return bool(_habit(scenario, stack, "may_compile"))
 
 
+def compiles_loss(scenario: Scenario, stack: Stack) -> bool:
+    """Whether the loss is compiled, too: not where a stack compiles its layers only."""
+    return compiles(scenario, stack) and _habit(scenario, stack, "compiled_loss") == "1"
+
+
 def can_graph(scenario: Scenario, stack: Stack) -> bool:
     """Whether the stack can run a step, or its layers, as CUDA graphs."""
     return bool(_habit(scenario, stack, "may_graph"))

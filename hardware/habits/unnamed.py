@@ -95,7 +95,10 @@ def built_on(name: str) -> Stack | None:
     """
     written = name.strip().lower().replace("_", "-")
     known = [n for n in _built_on() if written.startswith(n)]
-    return stacks()[_built_on()[max(known, key=len)]] if known else None
+    if not known:
+        return None
+    software = max(known, key=len)
+    return replace(stacks()[_built_on()[software]], software=software)
 
 
 def software_of(name: str, *, vendor: str, task: str, sharding: str, divided: bool) -> Assumed:

@@ -449,6 +449,55 @@ class TestStackHabits:
         got = self.parts(replace(IDEAL, **habit), **work)["activations"].item() - entry
         assert got == pytest.approx(share * plain)
 
+    @pytest.mark.parametrize(
+        ("strategy", "own", "given", "each"),
+        [
+            ("fsdp2", 4.0, float("nan"), 4.0),
+            ("fsdp2", 2.0, float("nan"), 2.0),
+            ("fsdp2", 2.0, 4.0, 4.0),  # 16-bit weights, reduced in fp32
+            ("fsdp1", 4.0, float("nan"), 2.0),
+            ("hsdp", 4.0, 2.0, 2.0),
+        ],
+    )
+    def test_gradients_that_are_summed_whole_do_not_shrink_with_ranks(
+        self, strategy, own, given, each
+    ):
+        """KempnerInstitute/KempnerForge (benchmarks): 8.0e9 parameters take 61.1 GiB on 4 GPUs and
+        51.3 on 32, where their whole fp32 gradients are 30."""
+        eff = replace(IDEAL, own_weight_bytes=own)
+        for ranks in (2, 32):
+            lay = layout(strategy=strategy, dp_shard=ranks, num_microbatches=4)
+            got = self.parts(eff, lay, sums_whole_gradients=True, gradient_bytes=given)
+            assert got["gradients"].item() == pytest.approx(each * float(total_params(LLAMA_8B)))
+
+    @pytest.mark.parametrize(
+        "lay",
+        [
+            layout(strategy="fsdp2", num_microbatches=1),  # no sum waits
+            layout(strategy="fsdp2", pp=2, num_microbatches=4),  # counted with the stage's weights
+            layout(strategy="zero3", num_microbatches=4),
+            layout(strategy="zero1", num_microbatches=4),
+            layout(strategy="ddp", num_microbatches=4),
+            layout(strategy="fsdp2", num_microbatches=4, offload_params=CPU),
+        ],
+    )
+    def test_where_nothing_is_summed_whole(self, lay):
+        for part in ("gradients", "buffers"):
+            one, other = (
+                on_stage(part, lay, sums_whole_gradients=whole) for whole in (False, True)
+            )
+            assert one == other
+
+    def test_moments_of_16_bits_stay_so_where_the_optimizer_sets_them(self):
+        eff, alone = replace(IDEAL, own_weight_bytes=2.0), layout(strategy="ddp", dp_shard=1)
+        found = {
+            sets: self.parts(eff, alone, optimizer_state_bytes=4.0, sets_state_type=sets)
+            for sets in (False, True)
+        }
+        params = float(total_params(LLAMA_8B))
+        assert found[True]["optimizer"].item() == pytest.approx(4 * params)
+        assert found[False]["optimizer"].item() == pytest.approx(2 * params)
+
     def test_a_compiled_loss_keeps_less_of_the_logits(self):
         eff = replace(IDEAL, compiled_logits=0.4)
         eager, compiled = (self.parts(eff, compiled_loss=c)["logits"].item() for c in (False, True))

@@ -134,6 +134,18 @@ class TestDataParallelVolumes:
         assert replicas_s(lay) == pytest.approx(2 * 3 / 4 * 4 * shard)
         assert gathers_s(lay) == step_bytes(LLAMA_8B, layout(strategy="fsdp2"))
 
+    @pytest.mark.parametrize("strategy", ["fsdp2", "zero3"])
+    def test_gradients_that_are_summed_whole_are_scattered_once(self, strategy):
+        lay = layout(strategy=strategy, num_microbatches=4)
+        p, params = params_of(LLAMA_8B, lay), float(total_params(LLAMA_8B))
+        work = workload(LLAMA_8B, sums_whole_gradients=True)
+        before, last = traffic.gathers_of_step_s(work, lay, SLOW, IDEAL, p, 32.0)
+        scattered = float(last) - float(before)
+        of = {"fsdp2": 4, "zero3": 0}[strategy]  # ZeRO-3 scatters each time
+        assert scattered == pytest.approx(params * 7 / 8 * of, rel=1e-6, abs=1)
+        usual = traffic.gathers_of_step_s(workload(LLAMA_8B), lay, SLOW, IDEAL, p, 32.0)
+        assert usual == (last, last)
+
     def test_frozen_weights_send_no_gradients(self):
         lay = layout(strategy="ddp")
         p = params_of(LLAMA_8B, lay)

@@ -1,0 +1,39 @@
+"""hardware/stack_habits.csv: what a software, its stack or its family does."""
+
+import pytest
+
+from core.time.layer import decimal_year
+from hardware.efficiency import stacks
+from hardware.habits.unnamed import built_on, software_of
+from hardware.stack_support import habit
+
+NOW = decimal_year("2026-11")
+
+
+def test_a_software_has_its_own_habits_before_those_of_its_stack() -> None:
+    forge, olmo = built_on("kempnerforge"), built_on("OLMo-core")
+    assert forge is not None
+    assert olmo is not None
+    assert forge.name == olmo.name == "torchtitan"
+    assert habit(forge, "loss_kernel", NOW) == "standard"
+    assert habit(olmo, "loss_kernel", NOW) == ""
+    assert habit(olmo, "compiled_loss", NOW) == "1"  # of torchtitan
+
+
+def test_a_compiled_model_has_a_compiled_loss_only_where_a_source_says_so() -> None:
+    compiled = {n for n, s in stacks().items() if habit(s, "compiled_loss", NOW) == "1"}
+    assert compiled == {"torchtitan", "torchtune"}
+    unnamed = software_of("", vendor="nvidia", task="pretrain", sharding="fsdp2", divided=False)
+    assert habit(unnamed.stack, "compiled_loss", NOW) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [("accelerate", True), ("trl", True), ("axolotl", True), ("litgpt", True), ("lingua", True),
+     ("torchtitan", False), ("torchtune", False), ("llm-foundry", False), ("deepspeed", False),
+     ("OLMo-core", False), ("generic", False)],
+)  # fmt: skip
+def test_which_software_sums_whole_gradients(name: str, whole: bool) -> None:
+    stack = stacks().get(name) or built_on(name)
+    assert stack is not None
+    assert (habit(stack, "gradient_sums", NOW) == "whole") is whole

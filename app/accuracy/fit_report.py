@@ -45,7 +45,10 @@ INGREDIENTS: tuple[tuple[str, dict[str, float] | None], ...] = (
     ("head dimensions that matrix units cannot take", {"unaligned_slowdown": 1.0}),
     ("memory-bound operators", {"elementwise": 0.3, "permutation": 0.5}),
     ("experts slower than dense matmuls", {"grouped_matmul": 1.0}),
-    ("host overhead", {"host_s": 0.0, "expert_host_s": 0.0, "adapter_host_s": 0.0}),
+    (
+        "host overhead",
+        {"host_s": 0.0, "expert_host_s": 0.0, "adapter_host_s": 0.0, "zero3_host_s": 0.0},
+    ),
     ("fixed time of a step", {"step_s": 0.0}),
     ("recompute costs time", {"selective_recompute": 0.05, "full_recompute": 0.3}),
     ("software gets faster", {"software_per_year": 0.0}),

@@ -45,6 +45,7 @@ class Efficiency:
     padded_host: Numeric  # of expert_host_s, where experts take a fixed number of tokens
     queue: Numeric  # how sharply the device waits for its host: exponent of a smooth maximum
     adapter_host_s: Numeric  # added where every matrix has small adapters
+    zero3_host_s: Numeric  # added where hooks in Python gather the weights of every module
     flash2: Numeric  # FlashAttention 2 over the best kernel, each generation of devices later
     compiled: Numeric  # elementwise traffic left when a compiler fuses it
     host_link: Numeric  # of the link to the host

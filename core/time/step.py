@@ -18,7 +18,7 @@ from core.layout.pipeline import (
     layers_less_on_last_stage,
     layers_of_largest_stage,
 )
-from core.layout.sharding import column, held_gradient_bytes
+from core.layout.sharding import INDEX, column, held_gradient_bytes
 from core.layout.workload import NVME, Workload, more_state_bytes_of_ends
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
@@ -87,11 +87,13 @@ def step(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficiency) -> Ste
     layer_s = forward_s * (1 + repeated) + backward_s
     moe_share = num_moe_layers(work.model) / np.maximum(work.model.num_layers, 1.0)
     adapters = np.where(work.adapters, eff.adapter_host_s, 0.0)
+    hooks = np.where(np.equal(lay.strategy, INDEX["zero3"]), eff.zero3_host_s, 0.0)
     # Dropless experts ask the host how many rows each has; padded ones do not.
     graphs = np.asarray(work.cuda_graphs)
     parts_left = np.where(graphs > 0, eff.partial_graphs, 1.0)
     routing = np.where(np.asarray(work.capacity_factor) > 0, eff.padded_host, 1.0)
-    host_s = parts_left * (eff.host_s + adapters + moe_share * routing * eff.expert_host_s)
+    routed = moe_share * routing * eff.expert_host_s
+    host_s = parts_left * (eff.host_s + adapters + hooks + routed)
     host_s = np.where(graphs >= 1, 0.0, host_s * work.host_slowdown)
     waiting = _host_bound(layer_s, host_s, launched_share(lay.recompute, eff), eff)
     inside = _inside_layer(work, lay, cluster, eff, one, waiting)

@@ -90,6 +90,8 @@ class Answer:
 
         `theme` is 'light' or 'dark'. RuncastError if no plan has a price.
         """
+        import altair as alt
+
         from app.document import format as fmt
         from app.plan import charts, document
 
@@ -97,7 +99,7 @@ class Answer:
         if points.empty:
             raise RuncastError("No plan has a price: there is nothing to draw.")
         budget, deadline = self.scenario.budget_usd, self.scenario.deadline_days
-        return charts.pareto(
+        spec = charts.pareto(
             points,
             budget_usd=budget,
             deadline_days=deadline,
@@ -105,6 +107,7 @@ class Answer:
             deadline_text=f"Deadline {fmt.count(deadline)} days",
             theme=theme,
         )
+        return alt.LayerChart.from_dict(spec, validate=False)
 
     @property
     def sentence(self) -> str:

@@ -29,7 +29,11 @@ def test_qlora_fits_the_card_that_guides_print(model, card):
 
 @pytest.mark.parametrize(
     ("stack", "seq_len"),
-    [("generic", 2048), ("torchtune", 8192), *((s, 4096) for s in ("axolotl", "llama-factory", "trl"))],
+    [
+        ("generic", 2048),
+        ("torchtune", 8192),
+        *((s, 4096) for s in ("axolotl", "llama-factory", "trl")),
+    ],
 )
 def test_lora_of_8b_fits_24_gb_with_a_loss_in_pieces(stack, seq_len):
     """torchtune prints 16.2 GB for 2 x 2,048 tokens (hardware/measured_runs.csv)."""

@@ -237,4 +237,4 @@ def test_the_bound_is_of_use():
         work, [Job(cluster=CLUSTER, num_gpus=64)], GENERIC, FREE, memory_sigma=SIGMA
     )
     assert bound_of(work, best.layouts, CLUSTER, GENERIC) > 0.8 * float(best.step.step_s[0])
-    assert best.counts.evaluated < 0.1 * best.counts.pruned_by_time
+    assert best.counts.evaluated < 0.15 * best.counts.pruned_by_time

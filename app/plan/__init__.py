@@ -9,7 +9,7 @@ as_json           one answer as JSON: the documented, versioned schema of runcas
 batch_words       a warning of a batch that leaves a run too few steps
 cards             the cards at the top of the Plan page: a number each, its range, its
                   machines
-charts            charts of the tables of document
+charts            the chart of cost against time, from a table of document
 decided           why the recommended plan is recommended, in one or two sentences
 document          an answer as rows and columns for charts, tables and CSV files
 figures           the charts of the Plan page, built once per answer for all users
@@ -21,6 +21,7 @@ neighbours        the published runs most similar to a forecast, and how well th
 neighbours_table  the rows and the sentence about similar measured runs, for the page
 page              the Plan page: the answer first, then the choice, then the chosen plan in
                   detail
+part_charts       where the bytes of a GPU and the seconds of a step go, as charts
 planned           the scenario and the plan that a command is about
 products          the ranked table on a page: each product once, with its best plan and in
                   how many regions it is sold

@@ -30,8 +30,8 @@ from core.memory.memory import (
     reserve_bytes,
     settled_bytes,
     stage_bytes,
-    stage_params,
 )
+from core.memory.stage_params import stage_params
 from core.numeric import as_float
 
 STATES = {

@@ -21,7 +21,7 @@ from app.provenance.of_facts import (
 )
 from app.provenance.record import LEFT, Record, record, undated
 from core.layout.pipeline import bubble_fraction, layers_of_largest_stage
-from core.memory.memory import stage_params
+from core.memory.stage_params import stage_params
 from core.numeric import as_float
 from core.time import traffic
 from core.time.layer import layer_seconds, rates, software_factor

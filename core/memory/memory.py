@@ -11,7 +11,7 @@ holds: 61 layers of DeepSeek-V3 on 16 stages 104 GiB for 95, Llama 405B 45 for 4
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,15 +39,11 @@ from core.layout.workload import (
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.activations import LayerKept, kept_bytes, layer_kept
+from core.memory.stage_params import StageParams, stage_params
 from core.model.adapter_passes import kept_bytes_per_token
 from core.model.transformer import (
     attention_share,
-    embedding_params,
-    head_params,
-    is_moe,
     kv_size,
-    layer_params,
-    routed_expert_params,
 )
 from core.numeric import Bools, Numeric
 
@@ -60,56 +56,6 @@ PARTS = (
 
 
 COUNTERS = ("allocated", "reserved", "device")  # of a peak, in the order of their bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageParams:
-    """Parameters that one GPU of a stage holds before data-parallel sharding, by how they are
-    sharded: `dense` over dp x cp, `experts` over the ranks that hold copies of them."""
-
-    dense: Numeric
-    ends: Numeric  # of `dense`: embeddings and LM head, which are never quantised
-    experts: Numeric
-    dense_shards: Numeric
-    expert_shards: Numeric
-    one_layer: Numeric
-    largest_unit: Numeric  # parameters of the largest piece that is gathered at once
-
-
-def stage_params(work: Workload, lay: Layouts, *, first: bool) -> StageParams:
-    """Parameters of the first or the last pipeline stage, per GPU."""
-    model = work.model
-    share = layers_of_largest_stage(num_layers=model.num_layers, pp=lay.pp) / np.maximum(
-        model.num_layers, 1.0
-    )
-    alone = np.asarray(lay.pp) == 1
-    ends = embedding_params(model) * (1.0 if first else alone) + head_params(model) * (
-        alone if first else 1.0
-    )
-    # A tied head on another stage than the embedding is a second copy.
-    tied_copy = np.where(
-        np.asarray(model.tied_embeddings, dtype=bool) & ~alone & (not first),
-        np.multiply(model.vocab_size, model.hidden_size),
-        0.0,
-    )
-    in_layers = share * layer_params(model) / lay.tp
-    experts = share * routed_expert_params(model) / np.multiply(lay.ep, lay.etp)
-    ranks = np.multiply(np.multiply(lay.dp_shard, lay.cp), 1.0)
-    per_stage = np.multiply(np.multiply(dp(lay), lay.cp), lay.tp)
-    copies = np.maximum(per_stage / np.multiply(lay.ep, lay.etp), 1.0)
-    layers = np.maximum(share * model.num_layers, 1.0)
-    one_layer = (in_layers + experts) / layers
-    return StageParams(
-        dense=in_layers + (ends + tied_copy) / lay.tp,
-        ends=(ends + tied_copy) / lay.tp,
-        experts=np.where(is_moe(model), experts, 0.0),
-        dense_shards=ranks,
-        expert_shards=np.minimum(copies, ranks),
-        one_layer=one_layer,
-        largest_unit=np.maximum(
-            one_layer, np.multiply(model.vocab_size, model.hidden_size) / lay.tp
-        ),
-    )
 
 
 def tokens_per_rank(work: Workload, lay: Layouts) -> Numeric:

@@ -33,7 +33,6 @@ from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.activations import LayerKept
 from core.memory.memory import (
-    StageParams,
     communicators,
     gathered_kv_bytes,
     in_flight,
@@ -43,12 +42,12 @@ from core.memory.memory import (
     reserve_bytes,
     settled_bytes,
     stage_bytes,
-    stage_params,
     state_bytes,
     state_copies,
     step_temporaries,
     unsharded_bytes,
 )
+from core.memory.stage_params import StageParams, stage_params
 from core.numeric import Numeric
 
 Floats = NDArray[np.float64]

@@ -1,5 +1,7 @@
 """Transformers: dimensions, parameters, FLOPs, named models, Hugging Face configs.
 
+adapter_passes  passes over memory that low-rank adapters make around their own small
+                matmuls
 adapters        low-rank adapters: their size, and the bytes of a frozen, quantised base
 dimensions      dimensions of a decoder, and how many layers of each type it has
 hf_config       read a parsed Hugging Face config.json as a Transformer

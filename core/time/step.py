@@ -23,7 +23,8 @@ from core.layout.workload import NVME, Workload, more_state_bytes_of_ends
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
 from core.memory.activations import offloaded_bytes
-from core.memory.memory import StageParams, stage_params, tokens_per_rank
+from core.memory.memory import tokens_per_rank
+from core.memory.stage_params import StageParams, stage_params
 from core.model.transformer import (
     forward_flops_per_token,
     num_moe_layers,

@@ -22,7 +22,8 @@ from core.layout.sharding import column, reduced_gradient_bytes
 from core.layout.workload import Workload, expert_load
 from core.machine.cluster import Cluster
 from core.machine.efficiency import Efficiency
-from core.memory.memory import StageParams, sums_whole_gradients, tokens_per_rank
+from core.memory.memory import sums_whole_gradients, tokens_per_rank
+from core.memory.stage_params import StageParams
 from core.model.transformer import (
     attention_output_size,
     attention_share,

@@ -32,7 +32,8 @@ INTERNAL = {
         hardware.spot.ADVISOR_PERIOD_S pricing.history.LONGEST_BUNDLED_GAP
         pricing.history.LONGEST_GAP pricing.whole_source.FEW_ROWS app.operate.prices.SKEW
         app.operate.data.LOW_BYTES app.operate.data.FULL_BYTES
-        app.accuracy.columns.INT8_BYTES""",
+        app.accuracy.columns.INT8_BYTES core.model.adapter_passes._DROPOUT_KEPT
+        core.model.adapter_passes._KEPT_IN""",
     "how good a measurement must be": """
         runners.calibration.validity.MAX_DRIFT runners.calibration.validity.MAX_ERROR
         runners.calibration.validity.MAX_SPREAD
@@ -43,7 +44,8 @@ INTERNAL = {
         app.document.chart_parts.LIMIT app.options.change.SHOWN
         app.options.document.LIMITS app.options.document.SHOWN
         app.document.pdf.SHOWN
-        app.plan.document.LIMITS
+        app.plan.document.LIMITS app.plan.charts.BUDGET app.plan.charts.DEADLINE
+        app.plan.part_charts.LIMITS
         core.explain.sensitivity.AT_MOST_ONE
         runners.imports.log_dllogger.STEP_S runners.imports.log_dllogger.TOKENS_PER_S
         runners.imports.log_dllogger.SAMPLES_PER_S

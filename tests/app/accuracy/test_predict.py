@@ -208,7 +208,9 @@ def test_an_unknown_stack_widens_the_interval():
     found = predict(edited(some, framework="a-new-stack"), MODELS)
     assert found.ok.all()
     known = RUNS.inputs.framework[some] != "a-new-stack"
-    assert np.all(width(found)[known] > 1.1 * np.median(width(EVERY)))
+    wider = width(found)[known] / width(EVERY)[some][known]
+    assert np.median(wider) > 1.1
+    assert np.mean(wider < 1) < 0.15  # runs of other stacks may say more than few of its own
 
 
 def test_an_unnamed_stack_works_as_its_machine_and_layout_suggest():

@@ -82,7 +82,7 @@ def test_of_the_stacks_that_take_a_job_the_fastest_is_planned_on_each_machine() 
         if not obstacle(asked(**given), name)
     }
     found = answer(asked(**given), top=500)
-    assert {p.stack for p in found.plans} == {"megatron-lm", "maxtext"}
+    assert {p.stack for p in found.plans} == {"megatron-lm", "megatron-bridge", "maxtext"}
     assert {p.id for p in found.plans} == {i for plans in one_by_one.values() for i in plans}
     for plan in found.plans:
         others = [plans[plan.id] for plans in one_by_one.values() if plan.id in plans]

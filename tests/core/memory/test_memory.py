@@ -16,11 +16,11 @@ from core.memory.memory import (
     counted_bytes,
     peak_bytes,
     stage_bytes,
-    stage_params,
     state_bytes,
     tokens_per_rank,
     unreported_bytes,
 )
+from core.memory.stage_params import stage_params
 from core.model.adapters import nf4_bytes_per_param
 from core.model.transformer import embedding_params, total_params
 from tests.made_up.jobs import (

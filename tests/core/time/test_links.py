@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.machine.cluster import cluster_of
-from core.memory.memory import stage_params
+from core.memory.stage_params import stage_params
 from core.time import links, traffic
 from core.time.collectives import (
     all_reduce_s,

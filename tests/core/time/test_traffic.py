@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from core.memory.memory import stage_params
+from core.memory.stage_params import stage_params
 from core.model.transformer import total_params
 from core.time import traffic
 from core.time.collectives import ring_hop_s, share_sent_once

@@ -1,0 +1,69 @@
+"""Parameters that one GPU of a pipeline stage holds before data-parallel sharding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.layout.layouts import Layouts, dp
+from core.layout.pipeline import layers_of_largest_stage
+from core.layout.workload import Workload
+from core.model.transformer import (
+    embedding_params,
+    head_params,
+    is_moe,
+    layer_params,
+    routed_expert_params,
+)
+from core.numeric import Numeric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageParams:
+    """Parameters that one GPU of a stage holds before data-parallel sharding, by how they are
+    sharded: `dense` over dp x cp, `experts` over the ranks that hold copies of them."""
+
+    dense: Numeric
+    ends: Numeric  # of `dense`: embeddings and LM head, which are never quantised
+    experts: Numeric
+    dense_shards: Numeric
+    expert_shards: Numeric
+    one_layer: Numeric
+    largest_unit: Numeric  # parameters of the largest piece that is gathered at once
+
+
+def stage_params(work: Workload, lay: Layouts, *, first: bool) -> StageParams:
+    """Parameters of the first or the last pipeline stage, per GPU."""
+    model = work.model
+    share = layers_of_largest_stage(num_layers=model.num_layers, pp=lay.pp) / np.maximum(
+        model.num_layers, 1.0
+    )
+    alone = np.asarray(lay.pp) == 1
+    ends = embedding_params(model) * (1.0 if first else alone) + head_params(model) * (
+        alone if first else 1.0
+    )
+    # A tied head on another stage than the embedding is a second copy.
+    tied_copy = np.where(
+        np.asarray(model.tied_embeddings, dtype=bool) & ~alone & (not first),
+        np.multiply(model.vocab_size, model.hidden_size),
+        0.0,
+    )
+    in_layers = share * layer_params(model) / lay.tp
+    experts = share * routed_expert_params(model) / np.multiply(lay.ep, lay.etp)
+    ranks = np.multiply(np.multiply(lay.dp_shard, lay.cp), 1.0)
+    per_stage = np.multiply(np.multiply(dp(lay), lay.cp), lay.tp)
+    copies = np.maximum(per_stage / np.multiply(lay.ep, lay.etp), 1.0)
+    layers = np.maximum(share * model.num_layers, 1.0)
+    one_layer = (in_layers + experts) / layers
+    return StageParams(
+        dense=in_layers + (ends + tied_copy) / lay.tp,
+        ends=(ends + tied_copy) / lay.tp,
+        experts=np.where(is_moe(model), experts, 0.0),
+        dense_shards=ranks,
+        expert_shards=np.minimum(copies, ranks),
+        one_layer=one_layer,
+        largest_unit=np.maximum(
+            one_layer, np.multiply(model.vocab_size, model.hidden_size) / lay.tp
+        ),
+    )

@@ -84,7 +84,7 @@ class TestFolds:
         counts = np.bincount(fold, minlength=number)
         assert counts.sum() == len(of[kind].weight)
         assert np.sum(counts > 0) >= number - 1  # a hash may miss one
-        assert counts.max() < 0.5 * counts.sum()
+        assert counts.max() < 0.6 * counts.sum()  # a third of memory is one publication
 
     def test_the_fold_of_a_key_depends_on_nothing_else(self, of):
         keys = of["throughput"].publication

@@ -1,7 +1,7 @@
 """Habits of software stacks, and the flag of a launch file that makes each so.
 
-adapters how a stack applies adapters, norms and rotation: hardware/stack_habits.csv
-flags    one table, stack x habit -> flag: hardware/habits/flags.csv
-options  torch.compile and CUDA graphs, where the scenario leaves them open
-unnamed  how software works that has no row of its own: built_on.csv, unnamed.csv
+adapters  how a stack applies adapters, norms and rotation: hardware/stack_habits.csv
+flags     one table, stack x habit -> flag: hardware/habits/flags.csv
+options   torch.compile and CUDA graphs, where the scenario leaves them open
+unnamed   how software works that has no row of its own: built_on.csv, unnamed.csv
 """

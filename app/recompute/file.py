@@ -26,7 +26,7 @@ from core.machine.efficiency import Efficiency
 from core.model.transformer import Transformer
 from core.scenario import Scenario
 from core.search.plan import Layout
-from hardware.efficiency import Stack
+from hardware.efficiency import Stack, stacks
 from hardware.facts import NUMBERS, accelerators
 from hardware.outside.json_text import Bounds, OutsideError, json_value
 from pricing.book.offers import Terms
@@ -209,8 +209,10 @@ def _stack(given: _Value) -> Stack:
     if texts["gradient_dtype"] not in ("", "bf16", "fp32", "bf16_fp32"):
         raise given.get("gradient_dtype").wrong("bf16, fp32 or bf16_fp32")
     texts["chunked_loss"] = given.get("chunked_loss", "").text()
+    known = stacks().get(texts["name"])  # habits are those of the installed table, by family, too
+    family = "" if known is None else known.family
     return Stack(
-        family="", dp_sharding="", shardings=(), recompute="", attention="", note="", **texts
+        family=family, dp_sharding="", shardings=(), recompute="", attention="", note="", **texts
     )
 
 

@@ -25,7 +25,7 @@ def test_nothing_of_the_launch_page_is_cut_off_at_the_side(new_user, width, heig
 
 def test_a_chosen_launcher_is_downloaded_as_it_is_drawn(new_user):
     user = new_user()
-    user.open(PAGE)
+    user.open(f"{PAGE}&stack=megatron-lm")
     box = user.page.get_by_role("combobox", name="Launcher")
     box.click()
     user.page.get_by_role("option", name="SLURM batch file").click()

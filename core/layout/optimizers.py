@@ -54,8 +54,9 @@ OPTIMIZERS = {
 }
 
 # Read the gradient for clipping and for the update and zero it (12), read and write the fp32
-# weight (8), write its 16-bit copy (2); the states are read and written on top.
-STEP_BYTES_WITHOUT_STATE = 22.0
+# weight (8), write its 16-bit copy (2); the states are read and written on top. Where all is in 16
+# bits, 6 and 4, and there is no copy.
+STEP_BYTES_WITHOUT_STATE, STEP_BYTES_OF_16_BITS = 22.0, 10.0
 NEWTON_SCHULZ_STEPS = 5.0
 
 
@@ -66,9 +67,11 @@ def optimizer(name: str) -> Optimizer:
     return OPTIMIZERS[name]
 
 
-def step_bytes_per_param(*, state_bytes: Numeric) -> Numeric:
-    """Bytes moved to update one parameter: 38 for AdamW."""
-    return STEP_BYTES_WITHOUT_STATE + 2 * state_bytes
+def step_bytes_per_param(*, state_bytes: Numeric, weight_bytes: Numeric = 4.0) -> Numeric:
+    """Bytes moved to update one parameter: 38 for AdamW. `weight_bytes` is 2 where the weights have
+    no fp32 master copy and their gradients have 16 bits."""
+    rest = np.where(np.less(weight_bytes, 4), STEP_BYTES_OF_16_BITS, STEP_BYTES_WITHOUT_STATE)
+    return rest + 2 * np.asarray(state_bytes)
 
 
 def newton_schulz_flops(*, rows: Numeric, columns: Numeric) -> Numeric:

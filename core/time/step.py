@@ -286,7 +286,9 @@ def _optimizer_s(
         np.asarray(cluster.memory_bytes_per_s) * eff.memory,
     )
     ends, experts = _owned_ends_and_experts(work, lay, params)
-    moved = owned * optimizers.step_bytes_per_param(state_bytes=work.optimizer_state_bytes)
+    moved = owned * optimizers.step_bytes_per_param(
+        state_bytes=work.optimizer_state_bytes, weight_bytes=eff.own_weight_bytes
+    )
     moved = moved + 2 * ends * more_state_bytes_of_ends(work)
     of_dense, of_experts = optimizers.orthogonalisation_flops_per_param(work.model)
     flops = (owned - ends - experts) * of_dense + experts * of_experts

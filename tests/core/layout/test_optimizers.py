@@ -56,6 +56,12 @@ def test_adamw_reads_and_writes_what_it_must():
     assert 28 <= step_bytes_per_param(state_bytes=8.0) <= 56
 
 
+def test_adamw_all_in_16_bits_moves_half_of_that():
+    """Gradient read for the norm and for the update, zeroed (6); weight and both moments read and
+    written (12)."""
+    assert step_bytes_per_param(state_bytes=4.0, weight_bytes=2.0) == 18
+
+
 @given(state_bytes=st.floats(0, 16))
 def test_smaller_states_move_fewer_bytes_but_weights_and_gradients_stay(state_bytes):
     moved = step_bytes_per_param(state_bytes=state_bytes)

@@ -279,7 +279,9 @@ def layer_seconds(work: Workload, lay: Layouts, cluster: Cluster, eff: Efficienc
         kernel_s=eff.kernel_s,
     )
     head = head / _shape_factor(cluster, m=tokens, n=vocab, k=m.hidden_size)
-    passes = np.where(work.chunked_loss, 2.0, 3.0)  # a chunk's logits never leave for a copy
+    # A chunk's logits never leave for a copy. A compiled loss reads 16-bit logits in forward, reads
+    # them and writes their gradient in backward: 6 bytes, one pass of logits_bytes.
+    passes = np.where(work.compiled_loss, 1.0, np.where(work.chunked_loss, 2.0, 3.0))
     ranks = np.where(work.whole_logits, 1.0, lay.tp)
     loss = eff.logits_bytes * passes * np.multiply(tokens, m.vocab_size) / ranks / rate.bytes_per_s
     return LayerSeconds(

@@ -350,6 +350,15 @@ def test_a_chunked_loss_moves_fewer_bytes():
     assert pieces < whole
 
 
+def test_a_compiled_loss_moves_a_third_of_the_bytes_of_a_loss_by_operators():
+    """16-bit logits are read, read again, and their gradient written: 6 bytes for 18."""
+    none, third, whole = (
+        parts_of(eff=replace(GENERIC, logits_bytes=b), compiled_loss=c)["head_loss"]
+        for b, c in ((0.0, False), (6.0, True), (6.0, False))
+    )
+    assert (third - none) / (whole - none) == pytest.approx(1 / 3)
+
+
 @pytest.mark.parametrize("what", ["capacity_factor", "expert_imbalance"])
 @pytest.mark.parametrize("load", [1.25, 2.0])
 def test_the_busiest_expert_paces_the_others(what, load):

@@ -36,6 +36,7 @@ GRAPHS = {"none": 0.0, "partial": 0.5, "full": 1.0}
 # Attention kernels: whether the score matrix is written out, and whether newer ones exist.
 UNFUSED = ("eager",)
 FLASH2 = ("sdpa", "fa1", "fa2", "xformers")
+OLD_KERNELS = ("fa1", "fa2", "xformers")  # at any date: a run that names them has no newer ones
 BEST = ("fa3", "fa4", "cudnn", "splash", "nki", "gaudi_fused")
 LOSSES = ("standard", "parallel", "compiled", "chunked", "fused_linear")
 IN_PIECES = ("chunked", "fused_linear")
@@ -98,12 +99,15 @@ def features(
         "software_year": year,
         "unfused_attention": (kernel in UNFUSED and stack.family != XLA)
         or (kernel not in (*FLASH2, *BEST) and year < decimal_year(NEW_KERNELS)),
-        "flash2": (kernel in FLASH2 or (kernel not in BEST and stack.attention == "flash2"))
-        and year < decimal_year(NATIVE_KERNELS),
+        "flash2": kernel in OLD_KERNELS
+        or (
+            (kernel in FLASH2 or (kernel not in BEST and stack.attention == "flash2"))
+            and year < decimal_year(NATIVE_KERNELS)
+        ),
         "compiled": compiled,
         "eager_norms": runs_eagerly(stack, year, said=str(inputs.elementwise_kernel[i]), loss=loss),
-        "compiled_loss": (loss == "compiled" or (loss == "" and compiled))
-        and habit(stack, "compiled_loss", year) == ON,
+        "compiled_loss": str(inputs.loss_kernel[i]) == "compiled"
+        or (loss in ("", "compiled") and compiled and habit(stack, "compiled_loss", year) == ON),
         "whole_logits": loss == "standard",
         "chunked_loss": loss in IN_PIECES,
         "cuda_graphs": GRAPHS.get(str(inputs.cuda_graphs[i]), 0.0),

@@ -133,6 +133,28 @@ def test_recompute_of_some_layers_costs_their_share():
     assert share.max() < 0.6
 
 
+@pytest.mark.parametrize("date", ["2024-06", "2026-06"])
+def test_an_attention_kernel_that_is_named_is_the_one_that_runs(date):
+    """PyTorch's own kernels became Hopper's in 2026; FlashAttention 2 did not."""
+    hopper = np.flatnonzero((RUNS.inputs.framework == "torchtitan") & (RUNS.inputs.seq_len > 8000)
+                            & (RUNS.inputs.accelerator == "H100-96GB-SXM"))[:1]  # fmt: skip
+    old, sdpa, new = (
+        predict(edited(hopper, attention_kernel=k, software_date=date), MODELS)
+        .tokens_per_s_per_gpu_p50[0] for k in ("fa2", "sdpa", "fa3")
+    )  # fmt: skip
+    assert old < 0.99 * new
+    assert sdpa == pytest.approx(old if date < "2026" else new)
+
+
+def test_a_compiled_loss_that_a_row_states_is_one_whatever_its_stack():
+    one = row("fms-fsdp-7b-a100-128g")  # whose own script compiles the model alone
+    plain, stated = (
+        predict(edited(one, loss_kernel=k), MODELS).tokens_per_s_per_gpu_p50[0]
+        for k in ("", "compiled")
+    )
+    assert stated > 1.005 * plain
+
+
 def test_what_the_counter_counts_orders_the_printed_peaks():
     chosen = row("titan-202412-405b-4d-cp1")
     allocated, reserved, device = (

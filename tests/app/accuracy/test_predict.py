@@ -147,12 +147,12 @@ def test_an_attention_kernel_that_is_named_is_the_one_that_runs(date):
 
 
 def test_a_compiled_loss_that_a_row_states_is_one_whatever_its_stack():
-    one = row("fms-fsdp-7b-a100-128g")  # whose own script compiles the model alone
+    one = row("gptzoo-h100-80gb-sxm-gpt2-124m-mb64")  # a stack without a name, half of it logits
     plain, stated = (
         predict(edited(one, loss_kernel=k), MODELS).tokens_per_s_per_gpu_p50[0]
         for k in ("", "compiled")
     )
-    assert stated > 1.005 * plain
+    assert stated > 1.05 * plain
 
 
 def test_what_the_counter_counts_orders_the_printed_peaks():
